@@ -1,0 +1,273 @@
+//===- Program.cpp - Verifiers and folders of the Program dialect ---------===//
+
+#include "compiler/ir/Program.h"
+
+#include "compiler/ops/Verify.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/DialectImplementation.h"
+
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace sheaf::ir;
+
+#include "compiler/ir/ProgramDialect.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "compiler/ir/ProgramTypes.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "compiler/ir/ProgramAttrs.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "compiler/ir/ProgramOps.cpp.inc"
+
+void SheafDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "compiler/ir/ProgramTypes.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "compiler/ir/ProgramAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "compiler/ir/ProgramOps.cpp.inc"
+      >();
+}
+
+void sheaf::ir::registerDialects(DialectRegistry &registry) {
+  registry.insert<SheafDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect,
+                  math::MathDialect, vector::VectorDialect, LLVM::LLVMDialect>();
+}
+
+std::optional<StringRef> sheaf::ir::tokenVocab(RankedTensorType type) {
+  if (auto vocab = dyn_cast_or_null<StringAttr>(type.getEncoding()))
+    return vocab.getValue();
+  return std::nullopt;
+}
+
+namespace {
+
+bool isHostScalar(Type t) {
+  return t.isInteger(64) || t.isF64() || t.isInteger(1) || isa<TokenType>(t);
+}
+
+/// Values may stand where a type of the same form with `?` extents is asked for.
+bool fits(Type value, Type place) {
+  if (value == place)
+    return true;
+  auto a = dyn_cast<RankedTensorType>(value), b = dyn_cast<RankedTensorType>(place);
+  return a && b && a.getElementType() == b.getElementType() &&
+         succeeded(verifyCompatibleShape(a, b));
+}
+
+LogicalResult verifyFields(Operation *op, TypeRange values, TypeRange places, StringRef what) {
+  if (values.size() != places.size())
+    return op->emitOpError() << what << " has " << places.size() << " fields, not "
+                             << values.size();
+  for (auto [i, value, place] : llvm::enumerate(values, places))
+    if (!fits(value, place))
+      return op->emitOpError() << "field " << i << " of " << what << " is " << place << ", not "
+                               << value;
+  return success();
+}
+
+LogicalResult verifyYield(Operation *op, Region &region, TypeRange types) {
+  auto yield = dyn_cast<YieldOp>(region.front().getTerminator());
+  if (!yield)
+    return op->emitOpError("a region must end in sheaf.yield");
+  return verifyFields(op, yield.getOperandTypes(), types, "the yielded result");
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+LogicalResult DataOp::verify() {
+  llvm::SmallSet<StringRef, 8> names;
+  for (auto ctor : getCtors().getAsRange<CtorAttr>()) {
+    if (ctor.getFieldNames().size() != ctor.getFieldTypes().size())
+      return emitOpError() << "constructor " << ctor.getName()
+                           << " has unequal numbers of field names and types";
+    if (!names.insert(ctor.getName().getValue()).second)
+      return emitOpError() << "constructor " << ctor.getName() << " is declared twice";
+  }
+  return success();
+}
+
+LogicalResult ParamOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  if (!type.hasStaticShape())
+    return emitOpError("a parameter's extents must be constants");
+  return success();
+}
+
+LogicalResult ParamRefOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto param = symbols.lookupNearestSymbolFrom<ParamOp>(*this, getParamAttr());
+  if (!param)
+    return emitOpError() << "no parameter named " << getParamAttr();
+  if (param.getType() != getType())
+    return emitOpError() << "the parameter's type is " << param.getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+LogicalResult ApplyOp::verify() {
+  std::string error =
+      ops::verifyApply(getOp(), getOperandTypes(), getAttrs(), getOperation()->getResultTypes());
+  if (!error.empty())
+    return emitOpError() << "\"" << getOp() << "\": " << error;
+  return success();
+}
+
+LogicalResult DimOp::verify() {
+  int64_t rank = cast<RankedTensorType>(getTensor().getType()).getRank();
+  if (getAxis() >= static_cast<uint64_t>(rank))
+    return emitOpError() << "axis " << getAxis() << " of a tensor of rank " << rank;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Host values
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConvertOp::verify() {
+  if (!isHostScalar(getValue().getType()) || !isHostScalar(getType()))
+    return emitOpError("converts between host scalars only");
+  return success();
+}
+
+LogicalResult TupleOp::verify() {
+  return verifyFields(*this, getFields().getTypes(), cast<TupleType>(getType()).getTypes(),
+                      "the tuple");
+}
+
+LogicalResult GetOp::verify() {
+  auto tuple = cast<TupleType>(getTuple().getType());
+  if (getIndex() >= tuple.size())
+    return emitOpError() << "field " << getIndex() << " of a tuple of " << tuple.size();
+  if (tuple.getType(getIndex()) != getType())
+    return emitOpError() << "the field's type is " << tuple.getType(getIndex());
+  return success();
+}
+
+OpFoldResult GetOp::fold(FoldAdaptor) {
+  if (auto tuple = getTuple().getDefiningOp<TupleOp>()) {
+    Value field = tuple.getFields()[getIndex()];
+    if (field.getType() == getType())
+      return field;
+  }
+  return {};
+}
+
+LogicalResult ConstructOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto data = symbols.lookupNearestSymbolFrom<DataOp>(*this, getType().getName());
+  if (!data)
+    return emitOpError() << "no data type named " << getType().getName();
+  if (getCtor() >= data.getCtors().size())
+    return emitOpError() << "constructor " << getCtor() << " of " << data.getCtors().size();
+  auto ctor = cast<CtorAttr>(data.getCtors()[getCtor()]);
+  SmallVector<Type> types(ctor.getFieldTypes().getAsValueRange<TypeAttr>());
+  return verifyFields(*this, getFields().getTypes(), types, ctor.getName().getValue());
+}
+
+LogicalResult MatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto data =
+      symbols.lookupNearestSymbolFrom<DataOp>(*this, getScrutinee().getType().getName());
+  if (!data)
+    return emitOpError() << "no data type named " << getScrutinee().getType().getName();
+  size_t cases = getCases().size(), ctors = data.getCtors().size();
+  if (getArms().size() != cases && getArms().size() != cases + 1)
+    return emitOpError() << getArms().size() << " regions for " << cases << " cases";
+  if (cases < ctors && getArms().size() == cases)
+    return emitOpError("does not cover every constructor");
+  llvm::SmallSet<int64_t, 8> seen;
+  for (auto [i, region] : llvm::enumerate(getArms())) {
+    SmallVector<Type> fields;
+    if (i < cases) {
+      int64_t index = getCases()[i];
+      if (index < 0 || index >= static_cast<int64_t>(ctors) || !seen.insert(index).second)
+        return emitOpError() << "case " << index << " is repeated or names no constructor";
+      auto ctor = cast<CtorAttr>(data.getCtors()[index]);
+      fields.assign(ctor.getFieldTypes().getAsValueRange<TypeAttr>().begin(),
+                    ctor.getFieldTypes().getAsValueRange<TypeAttr>().end());
+    }
+    if (region.getArgumentTypes() != TypeRange(fields))
+      return emitOpError() << "the arguments of region " << i
+                           << " are not the fields of its constructor";
+    if (failed(verifyYield(*this, region, getResultTypes())))
+      return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Lists
+//===----------------------------------------------------------------------===//
+
+LogicalResult ListMakeOp::verify() {
+  for (Type type : getElements().getTypes())
+    if (!fits(type, getType().getElement()))
+      return emitOpError() << "an element is " << type << ", not " << getType().getElement();
+  return success();
+}
+
+LogicalResult ListGetOp::verify() {
+  if (getType() != getList().getType().getElement())
+    return emitOpError() << "the element type is " << getList().getType().getElement();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockOp::verify() {
+  Block &body = getBody().front();
+  if (getNumArgs() > body.getNumArguments())
+    return emitOpError("has fewer arguments than num_args");
+  if (!isa<YieldOp>(body.getTerminator()))
+    return emitOpError("must end in sheaf.yield");
+  for (Operation &op : body.without_terminator())
+    if (!isa<ApplyOp, DimOp, ConvertOp>(op) && op.getDialect()->getNamespace() != "arith")
+      return op.emitOpError("cannot stand in a block");
+  return success();
+}
+
+LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto block = symbols.lookupNearestSymbolFrom<BlockOp>(*this, getBlockAttr());
+  if (!block)
+    return emitOpError() << "no block named " << getBlockAttr();
+  Block &body = block.getBody().front();
+  if (getArgs().size() != block.getNumArgs() ||
+      getArgs().size() + getWeights().size() != body.getNumArguments())
+    return emitOpError("the numbers of arguments and weights are not the block's");
+  if (failed(verifyFields(*this, getArgs().getTypes(),
+                          TypeRange(body.getArgumentTypes()).take_front(getArgs().size()),
+                          getBlock())))
+    return failure();
+  for (auto [weight, arg] : llvm::zip(getWeights().getAsRange<FlatSymbolRefAttr>(),
+                                      body.getArguments().drop_front(getArgs().size()))) {
+    auto param = symbols.lookupNearestSymbolFrom<ParamOp>(*this, weight);
+    if (!param)
+      return emitOpError() << "no parameter named " << weight;
+    if (param.getType() != arg.getType())
+      return emitOpError() << "parameter " << weight << " is " << param.getType();
+  }
+  return verifyFields(*this, getResultTypes(),
+                      body.getTerminator()->getOperandTypes(), getBlock());
+}

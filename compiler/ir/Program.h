@@ -1,0 +1,43 @@
+//===- Program.h - The Program dialect --------------------------*- C++ -*-===//
+#ifndef SHEAF_IR_PROGRAM_H
+#define SHEAF_IR_PROGRAM_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "compiler/ir/ProgramDialect.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "compiler/ir/ProgramTypes.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "compiler/ir/ProgramAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "compiler/ir/ProgramOps.h.inc"
+
+namespace sheaf::ops {
+struct Op;
+struct OperandType;
+struct TensorType;
+} // namespace sheaf::ops
+
+namespace sheaf::ir {
+
+/// Registers every dialect that Programs and their lowerings use.
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// A tensor type's vocabulary, for token tensors: kept as the tensor's encoding, a StringAttr.
+std::optional<llvm::StringRef> tokenVocab(mlir::RankedTensorType type);
+
+} // namespace sheaf::ir
+
+#endif // SHEAF_IR_PROGRAM_H

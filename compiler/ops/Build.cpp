@@ -1,0 +1,166 @@
+//===- Build.cpp - Making sheaf.apply -------------------------------------===//
+
+#include "compiler/ops/Build.h"
+
+#include "compiler/ir/Program.h"
+#include "compiler/ops/Verify.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include "llvm/Support/ErrorHandling.h"
+
+namespace sheaf::ops {
+namespace {
+
+using mlir::Value;
+
+/// The Dim of an extent, and its operand when it is not a constant.
+Dim useExtent(Extent extent, mlir::SmallVectorImpl<Value> &operands) {
+  if (auto constant = mlir::getConstantIntValue(extent))
+    return Dim(*constant);
+  operands.push_back(mlir::cast<Value>(extent));
+  return Dim::fresh();
+}
+
+} // namespace
+
+mlir::SmallVector<Value> apply(mlir::ImplicitLocOpBuilder &b, llvm::StringRef name,
+                               mlir::ValueRange operands, const CallArgs &args) {
+  const Op *op = OpTable::get().find(name);
+  if (!op)
+    llvm::reportFatalInternalError(llvm::Twine("no operator named ") + name);
+
+  std::vector<OperandType> types;
+  for (Value operand : operands)
+    types.push_back(operandType(operand.getType()));
+  mlir::SmallVector<Value> all(operands);
+  Attrs attrs;
+  for (const Param &param : op->params) {
+    auto it = args.find(param.name);
+    if (it == args.end())
+      continue;
+    if (auto *value = std::get_if<int64_t>(&it->second))
+      attrs[param.name] = *value;
+    else if (auto *value = std::get_if<double>(&it->second))
+      attrs[param.name] = *value;
+    else if (auto *extent = std::get_if<Extent>(&it->second)) {
+      Dim dim = useExtent(*extent, all);
+      if (dim.isConstant())
+        attrs[param.name] = dim.constant();
+      else
+        attrs[param.name] = dim;
+    } else {
+      std::vector<Dim> dims;
+      for (Extent extent : std::get<std::vector<Extent>>(it->second))
+        dims.push_back(useExtent(extent, all));
+      attrs[param.name] = dims;
+    }
+  }
+  attrs = canonicalAttrs(*op, types, std::move(attrs));
+  ShapeResult shape = op->shape(types, attrs, LenientOracle());
+  if (!shape.error.empty())
+    llvm::reportFatalInternalError(llvm::Twine("operator ") + name + ": " + shape.error);
+
+  mlir::SmallVector<mlir::NamedAttribute> kept;
+  for (const auto &[key, value] : attrs) {
+    if (auto *number = std::get_if<int64_t>(&value))
+      kept.push_back(b.getNamedAttr(key, b.getI64IntegerAttr(*number)));
+    else if (auto *number = std::get_if<double>(&value))
+      kept.push_back(b.getNamedAttr(key, b.getF64FloatAttr(*number)));
+  }
+  mlir::SmallVector<mlir::Type> results;
+  for (const TensorType &type : shape.types)
+    results.push_back(tensorType(b.getContext(), type));
+  auto apply =
+      ir::ApplyOp::create(b, results, b.getStringAttr(name), all, b.getDictionaryAttr(kept));
+  return mlir::SmallVector<Value>(apply.getResults());
+}
+
+Value applyOne(mlir::ImplicitLocOpBuilder &b, llvm::StringRef op, mlir::ValueRange operands,
+               const CallArgs &args) {
+  return apply(b, op, operands, args).front();
+}
+
+Value promote(mlir::ImplicitLocOpBuilder &b, Value host, DType dtype) {
+  if (isFloat(dtype) && host.getType().isInteger(64)) {
+    llvm::APInt constant;
+    if (mlir::matchPattern(host, mlir::m_ConstantInt(&constant)))
+      host = mlir::arith::ConstantOp::create(
+          b, b.getF64FloatAttr(static_cast<double>(constant.getSExtValue())));
+    else
+      host = ir::ConvertOp::create(b, b.getF64Type(), host);
+  }
+  Value tensor = applyOne(b, "scalar", host);
+  if (dtypeOf(tensor) == dtype)
+    return tensor;
+  return applyOne(b, llvm::StringRef(dtypeName(dtype)), tensor);
+}
+
+Value number(mlir::ImplicitLocOpBuilder &b, double value, DType dtype) {
+  if (isFloat(dtype))
+    return promote(b, mlir::arith::ConstantOp::create(b, b.getF64FloatAttr(value)), dtype);
+  auto integer = b.getI64IntegerAttr(static_cast<int64_t>(value));
+  return promote(b, mlir::arith::ConstantOp::create(b, integer), dtype);
+}
+
+Extent extentOf(mlir::ImplicitLocOpBuilder &b, Value tensor, int64_t axis) {
+  auto type = mlir::cast<mlir::RankedTensorType>(tensor.getType());
+  if (!type.isDynamicDim(axis))
+    return b.getI64IntegerAttr(type.getDimSize(axis));
+  return Value(ir::DimOp::create(b, b.getI64Type(), tensor, axis));
+}
+
+std::vector<Extent> extentsOf(mlir::ImplicitLocOpBuilder &b, Value tensor) {
+  std::vector<Extent> extents;
+  for (int64_t axis = 0; axis < mlir::cast<mlir::RankedTensorType>(tensor.getType()).getRank();
+       ++axis)
+    extents.push_back(extentOf(b, tensor, axis));
+  return extents;
+}
+
+Value extentValue(mlir::ImplicitLocOpBuilder &b, Extent extent) {
+  if (auto attr = mlir::dyn_cast<mlir::Attribute>(extent))
+    return mlir::arith::ConstantOp::create(b, mlir::cast<mlir::IntegerAttr>(attr));
+  return mlir::cast<Value>(extent);
+}
+
+mlir::Type elementType(mlir::MLIRContext *context, DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return mlir::Float32Type::get(context);
+  case DType::BF16:
+    return mlir::BFloat16Type::get(context);
+  case DType::F16:
+    return mlir::Float16Type::get(context);
+  case DType::I32:
+    return mlir::IntegerType::get(context, 32);
+  case DType::I64:
+    return mlir::IntegerType::get(context, 64);
+  case DType::Bool:
+    return mlir::IntegerType::get(context, 1);
+  }
+  return {};
+}
+
+std::optional<DType> dtypeOf(mlir::Type element) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::F16, DType::I32, DType::I64, DType::Bool})
+    if (element == elementType(element.getContext(), dtype))
+      return dtype;
+  return std::nullopt;
+}
+
+DType dtypeOf(Value tensor) {
+  return *dtypeOf(mlir::cast<mlir::RankedTensorType>(tensor.getType()).getElementType());
+}
+
+mlir::RankedTensorType tensorType(mlir::MLIRContext *context, const TensorType &type) {
+  mlir::SmallVector<int64_t> shape;
+  for (const Dim &dim : type.dims)
+    shape.push_back(dim.isConstant() ? dim.constant() : mlir::ShapedType::kDynamic);
+  mlir::Attribute encoding;
+  if (type.vocab)
+    encoding = mlir::StringAttr::get(context, *type.vocab);
+  return mlir::RankedTensorType::get(shape, elementType(context, type.dtype), encoding);
+}
+
+} // namespace sheaf::ops

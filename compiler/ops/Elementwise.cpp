@@ -1,0 +1,544 @@
+//===- Elementwise.cpp - Operators on each element, with broadcasting -----===//
+//
+// Names and attributes: no attributes. Element types of all operands are equal, except that a
+// host scalar takes the others' type and the condition of `where` is bool.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/ops/Lanes.h"
+#include "compiler/ops/Reference.h"
+#include "compiler/ops/Shape.h"
+
+namespace sheaf::ops {
+namespace {
+
+using lanes::Builder;
+using mlir::Value;
+using mlir::ValueRange;
+using mlir::arith::CmpFPredicate;
+using mlir::arith::CmpIPredicate;
+
+enum class Elements { Floats, Numbers, Bools, Any };
+
+/// What makes one elementwise operator.
+struct Spec {
+  std::string name;
+  std::string summary;
+  std::vector<std::string> params;
+  Elements accepts;
+  /// "cannot add {0} and {1}" without the "cannot".
+  std::string phrase;
+  /// One element of the result; floats are rounded and ints wrapped afterwards.
+  std::function<double(std::span<const double>)> eval;
+  EmitLanes emit;
+  bool toBool = false;
+  /// The exact integer result, where doubles would lose it.
+  std::function<uint64_t(std::span<const uint64_t>)> evalInt = {};
+};
+
+std::string fill(std::string phrase, std::span<const OperandType> operands) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    std::string hole = "{" + std::to_string(i) + "}";
+    if (size_t at = phrase.find(hole); at != std::string::npos)
+      phrase.replace(at, hole.size(), describe(operands[i]));
+  }
+  return "cannot " + phrase;
+}
+
+std::string listOf(size_t n) {
+  std::string text;
+  for (size_t i = 0; i < n; ++i)
+    text += (i == 0 ? "" : i + 1 == n ? " and " : ", ") + ("{" + std::to_string(i) + "}");
+  return text;
+}
+
+bool accepts(Elements kind, const TensorType &type) {
+  switch (kind) {
+  case Elements::Floats:
+    return isFloat(type.dtype);
+  case Elements::Numbers:
+    return type.dtype != DType::Bool && !type.vocab;
+  case Elements::Bools:
+    return type.dtype == DType::Bool;
+  case Elements::Any:
+    return true;
+  }
+  return false;
+}
+
+std::string_view acceptsWhat(Elements kind) {
+  return kind == Elements::Floats ? "floats" : kind == Elements::Bools ? "bools" : "numbers";
+}
+
+/// A host scalar as the rank-0 tensor that it is promoted to, or why it cannot be.
+Expected<TensorType> promote(HostKind host, DType to) {
+  bool fits = host == HostKind::Int     ? to != DType::Bool
+              : host == HostKind::Float ? isFloat(to)
+              : host == HostKind::Bool  ? to == DType::Bool
+                                        : false;
+  if (fits)
+    return TensorType{to, {}, {}};
+  if (host == HostKind::Token)
+    return ShapeError{"a token is not a number", -1, "convert it with int(...)"};
+  if (host == HostKind::Float && to != DType::Bool)
+    return ShapeError{"the tensor's elements are ints", -1,
+                      "convert the tensor with f32(...), or the float with int(...)"};
+  return ShapeError{"the element types differ", -1};
+}
+
+/// The operands as tensors, host scalars promoted, all of kinds that the operator accepts.
+Expected<std::vector<TensorType>> tensorsOf(const Op &op, const Spec &spec,
+                                            std::span<const OperandType> operands) {
+  std::vector<TensorType> tensors;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    int blame = static_cast<int>(i);
+    if (operands[i].isList)
+      return ShapeError{fill(spec.phrase, operands) + ": a list is not a tensor", blame};
+    if (const TensorType *tensor = operands[i].tensor()) {
+      tensors.push_back(*tensor);
+    } else {
+      HostKind host = *operands[i].host();
+      DType to = op.promoted(operands, i);
+      auto promoted = promote(host, to);
+      if (auto *error = std::get_if<ShapeError>(&promoted))
+        return ShapeError{fill(spec.phrase, operands) + ": " + error->message, blame, error->help};
+      tensors.push_back(std::get<TensorType>(promoted));
+    }
+    bool isCondition = spec.name == "where" && i == 0;
+    if (!(isCondition ? tensors[i].dtype == DType::Bool : accepts(spec.accepts, tensors[i])))
+      return ShapeError{
+          fill(spec.phrase, operands) + ": '" + spec.name + "' takes " +
+              (isCondition ? "a bool condition" : std::string(acceptsWhat(spec.accepts))) +
+              (operands.size() > 1 && !isCondition ? ", not " + tensors[i].str() : ""),
+          blame,
+          tensors[i].vocab || isCondition || spec.accepts == Elements::Bools
+              ? ""
+              : "convert it with f32(...)"};
+  }
+  return tensors;
+}
+
+ShapeResult elementwiseShape(const Op &op, const Spec &spec, std::span<const OperandType> operands,
+                             const DimOracle &oracle) {
+  auto converted = tensorsOf(op, spec, operands);
+  if (auto *error = std::get_if<ShapeError>(&converted))
+    return *error;
+  auto &tensors = std::get<std::vector<TensorType>>(converted);
+  size_t first = spec.name == "where" ? 1 : 0;
+  TensorType result = tensors[first];
+  for (size_t i = first + 1; i < tensors.size(); ++i) {
+    if (tensors[i].dtype != result.dtype)
+      return ShapeResult::fail(
+          fill(spec.phrase, operands) + ": the element types differ", static_cast<int>(i),
+          tensors[i].vocab || result.vocab
+              ? ""
+              : "convert one of them with " + std::string(dtypeName(result.dtype)) + "(...) or " +
+                    std::string(dtypeName(tensors[i].dtype)) + "(...)");
+    if (tensors[i].vocab != result.vocab)
+      return ShapeResult::fail(fill(spec.phrase, operands) + ": the vocabularies differ",
+                               static_cast<int>(i));
+  }
+  std::vector<Dim> dims = tensors[0].dims;
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    BroadcastMismatch mismatch;
+    auto merged = broadcastDims(dims, tensors[i].dims, oracle, mismatch);
+    if (!merged)
+      return ShapeResult::fail(
+          fill(spec.phrase, operands) + ": " +
+              describeMismatch(mismatch, dims.size(), tensors[i].dims.size(), oracle),
+          static_cast<int>(i));
+    dims = std::move(*merged);
+  }
+  result.dims = std::move(dims);
+  if (spec.toBool) {
+    result.dtype = DType::Bool;
+    result.vocab.reset();
+  }
+  return ShapeResult::ok(std::move(result));
+}
+
+std::string elementwiseReference(const Spec &spec, const RefTensors &operands,
+                                 const Arithmetic &arithmetic, RefTensor &result) {
+  std::vector<double> values(operands.size());
+  std::vector<uint64_t> ints(operands.size());
+  bool exact = spec.evalInt && !isFloat(operands[0].dtype);
+  int64_t n = 0;
+  forEachIndex(result.shape, [&](const std::vector<int64_t> &index) {
+    for (size_t i = 0; i < operands.size(); ++i)
+      values[i] = broadcastAt(operands[i], index);
+    double value;
+    if (exact) {
+      for (size_t i = 0; i < values.size(); ++i)
+        ints[i] = static_cast<uint64_t>(static_cast<int64_t>(values[i]));
+      value = wrapInt(static_cast<int64_t>(spec.evalInt(ints)), result.dtype);
+    } else {
+      value = spec.eval(values);
+      if (isFloat(result.dtype))
+        value = arithmetic.round(value);
+    }
+    result.data[n++] = value;
+  });
+  return {};
+}
+
+DType whereBranch(std::span<const OperandType> operands, size_t operand) {
+  if (operand == 0)
+    return DType::Bool;
+  return Op().promoted(operands.subspan(1), operand - 1);
+}
+
+/// `exp(2)`: ints without a tensor become floats where only floats are accepted.
+DType floatPromotion(std::span<const OperandType> operands, size_t operand) {
+  for (const OperandType &other : operands)
+    if (other.tensor())
+      return Op().promoted(operands, operand);
+  return DType::F32;
+}
+
+void add(std::vector<Op> &ops, Spec spec) {
+  if (spec.phrase.empty())
+    spec.phrase = "apply '" + spec.name + "' to " + listOf(spec.params.size());
+  Op op;
+  op.name = spec.name;
+  op.summary = spec.summary;
+  for (const std::string &param : spec.params)
+    op.params.push_back({param, ParamKind::Tensor});
+  op.batch = Elementwise{spec.emit, spec.name == "add"};
+  if (spec.accepts == Elements::Bools)
+    op.promotion = [](auto, size_t) { return DType::Bool; };
+  if (spec.accepts == Elements::Floats)
+    op.promotion = floatPromotion;
+  if (spec.name == "where")
+    op.promotion = whereBranch;
+  Op signature = op;
+  op.shape = [signature, spec](std::span<const OperandType> operands, const Attrs &,
+                               const DimOracle &oracle) {
+    return elementwiseShape(signature, spec, operands, oracle);
+  };
+  op.reference = [spec](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
+                        std::span<RefTensor> results) {
+    return elementwiseReference(spec, operands, arithmetic, results[0]);
+  };
+  ops.push_back(std::move(op));
+}
+
+template <typename MathOp> Value unary(Builder &b, ValueRange x) { return MathOp::create(b, x[0]); }
+
+void addArithmetic(std::vector<Op> &ops) {
+  add(ops, {"add",
+            "the sum of two tensors; also written `a + b`",
+            {"a", "b"},
+            Elements::Numbers,
+            "add {0} and {1}",
+            [](auto x) { return x[0] + x[1]; },
+            [](Builder &b, ValueRange x) { return lanes::add(b, x[0], x[1]); },
+            false,
+            [](auto x) { return x[0] + x[1]; }});
+  add(ops, {"sub",
+            "the difference of two tensors; also written `a - b`",
+            {"a", "b"},
+            Elements::Numbers,
+            "subtract {1} from {0}",
+            [](auto x) { return x[0] - x[1]; },
+            [](Builder &b, ValueRange x) { return lanes::sub(b, x[0], x[1]); },
+            false,
+            [](auto x) { return x[0] - x[1]; }});
+  add(ops, {"mul",
+            "the product element by element; also written `a * b`",
+            {"a", "b"},
+            Elements::Numbers,
+            "multiply {0} and {1} element by element",
+            [](auto x) { return x[0] * x[1]; },
+            [](Builder &b, ValueRange x) { return lanes::mul(b, x[0], x[1]); },
+            false,
+            [](auto x) { return x[0] * x[1]; }});
+  add(ops, {"div",
+            "the quotient element by element; also written `a / b`",
+            {"a", "b"},
+            Elements::Floats,
+            "divide {0} by {1}",
+            [](auto x) { return x[0] / x[1]; },
+            [](Builder &b, ValueRange x) { return lanes::div(b, x[0], x[1]); }});
+  add(ops, {"pow",
+            "a raised to the power b",
+            {"a", "b"},
+            Elements::Floats,
+            "raise {0} to {1}",
+            [](auto x) { return std::pow(x[0], x[1]); },
+            [](Builder &b, ValueRange x) -> Value {
+              return mlir::math::PowFOp::create(b, x[0], x[1]);
+            }});
+  add(ops, {"maximum",
+            "the greater of two elements; NaN if one is NaN",
+            {"a", "b"},
+            Elements::Numbers,
+            "",
+            [](auto x) { return maximumOf(x[0], x[1]); },
+            [](Builder &b, ValueRange x) { return lanes::maximum(b, x[0], x[1]); }});
+  add(ops, {"minimum",
+            "the lesser of two elements; NaN if one is NaN",
+            {"a", "b"},
+            Elements::Numbers,
+            "",
+            [](auto x) { return minimumOf(x[0], x[1]); },
+            [](Builder &b, ValueRange x) { return lanes::minimum(b, x[0], x[1]); }});
+  add(ops, {"clamp",
+            "x held between lo and hi",
+            {"x", "lo", "hi"},
+            Elements::Numbers,
+            "",
+            [](auto x) { return minimumOf(maximumOf(x[0], x[1]), x[2]); },
+            [](Builder &b, ValueRange x) {
+              return lanes::minimum(b, lanes::maximum(b, x[0], x[1]), x[2]);
+            }});
+  add(ops, {"neg",
+            "the negative; also written `-x`",
+            {"x"},
+            Elements::Numbers,
+            "negate {0}",
+            [](auto x) { return -x[0]; },
+            [](Builder &b, ValueRange x) -> Value {
+              if (lanes::isFloat(x[0]))
+                return mlir::arith::NegFOp::create(b, x[0]);
+              return lanes::sub(b, lanes::constant(b, x[0].getType(), 0), x[0]);
+            },
+            false,
+            [](auto x) { return -x[0]; }});
+  add(ops, {"abs",
+            "the absolute value",
+            {"x"},
+            Elements::Numbers,
+            "",
+            [](auto x) { return std::fabs(x[0]); },
+            [](Builder &b, ValueRange x) -> Value {
+              if (lanes::isFloat(x[0]))
+                return mlir::math::AbsFOp::create(b, x[0]);
+              return mlir::math::AbsIOp::create(b, x[0]);
+            },
+            false,
+            [](auto x) { return static_cast<int64_t>(x[0]) < 0 ? -x[0] : x[0]; }});
+  add(ops, {"square",
+            "x times x",
+            {"x"},
+            Elements::Numbers,
+            "",
+            [](auto x) { return x[0] * x[0]; },
+            [](Builder &b, ValueRange x) { return lanes::mul(b, x[0], x[0]); },
+            false,
+            [](auto x) { return x[0] * x[0]; }});
+  add(ops, {"sign",
+            "-1, 0 or 1 by the sign of x; NaN stays NaN",
+            {"x"},
+            Elements::Numbers,
+            "",
+            [](auto x) { return x[0] > 0   ? 1
+                                : x[0] < 0 ? -1
+                                           : x[0]; },
+            [](Builder &b, ValueRange x) {
+              Value zero = lanes::constant(b, x[0].getType(), 0);
+              Value one = lanes::constant(b, x[0].getType(), 1);
+              Value minusOne = lanes::constant(b, x[0].getType(), -1);
+              Value above = lanes::compare(b, CmpFPredicate::OGT, CmpIPredicate::sgt, x[0], zero);
+              Value below = lanes::compare(b, CmpFPredicate::OLT, CmpIPredicate::slt, x[0], zero);
+              return lanes::select(b, above, one, lanes::select(b, below, minusOne, x[0]));
+            }});
+}
+
+void addFunctions(std::vector<Op> &ops) {
+  add(ops, {"exp",
+            "e to the power x",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return std::exp(x[0]); },
+            unary<mlir::math::ExpOp>});
+  add(ops, {"log",
+            "the natural logarithm",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return std::log(x[0]); },
+            unary<mlir::math::LogOp>});
+  add(ops, {"sqrt",
+            "the square root",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return std::sqrt(x[0]); },
+            unary<mlir::math::SqrtOp>});
+  add(ops, {"rsqrt",
+            "1 / sqrt(x)",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return 1 / std::sqrt(x[0]); },
+            [](Builder &b, ValueRange x) {
+              return lanes::div(b, lanes::constant(b, x[0].getType(), 1),
+                                mlir::math::SqrtOp::create(b, x[0]));
+            }});
+  add(ops, {"sin",
+            "the sine",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return std::sin(x[0]); },
+            unary<mlir::math::SinOp>});
+  add(ops, {"cos",
+            "the cosine",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return std::cos(x[0]); },
+            unary<mlir::math::CosOp>});
+  add(ops, {"tanh",
+            "the hyperbolic tangent",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return std::tanh(x[0]); },
+            unary<mlir::math::TanhOp>});
+  add(ops, {"floor",
+            "the greatest integer not above x",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return std::floor(x[0]); },
+            unary<mlir::math::FloorOp>});
+  add(ops, {"ceil",
+            "the least integer not below x",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return std::ceil(x[0]); },
+            unary<mlir::math::CeilOp>});
+}
+
+void addActivations(std::vector<Op> &ops) {
+  add(ops, {"sigmoid",
+            "1 / (1 + exp(-x))",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return 1 / (1 + std::exp(-x[0])); },
+            [](Builder &b, ValueRange x) { return lanes::sigmoid(b, x[0]); }});
+  add(ops, {"relu",
+            "x where it is positive, else 0",
+            {"x"},
+            Elements::Numbers,
+            "",
+            [](auto x) { return x[0] < 0 ? 0 : x[0]; },
+            [](Builder &b, ValueRange x) {
+              Value zero = lanes::constant(b, x[0].getType(), 0);
+              Value below = lanes::compare(b, CmpFPredicate::OGT, CmpIPredicate::sgt, zero, x[0]);
+              return lanes::select(b, below, zero, x[0]);
+            }});
+  add(ops, {"silu",
+            "x * sigmoid(x)",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return x[0] * (1 / (1 + std::exp(-x[0]))); },
+            [](Builder &b, ValueRange x) { return lanes::mul(b, x[0], lanes::sigmoid(b, x[0])); }});
+  add(ops, {"gelu",
+            "x times the normal distribution function of x (exact, by erf)",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return 0.5 * x[0] * (1 + std::erf(x[0] * M_SQRT1_2)); },
+            [](Builder &b, ValueRange x) {
+              auto number = [&](double v) { return lanes::constant(b, x[0].getType(), v); };
+              Value erf = mlir::math::ErfOp::create(b, lanes::mul(b, x[0], number(M_SQRT1_2)));
+              return lanes::mul(b, lanes::mul(b, number(0.5), x[0]), lanes::add(b, number(1), erf));
+            }});
+  add(ops, {"softplus",
+            "log(1 + exp(x)), without overflow",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return maximumOf(x[0], 0) + std::log1p(std::exp(-std::fabs(x[0]))); },
+            [](Builder &b, ValueRange x) {
+              // exp(-|x|) is at most 1, so nothing overflows; below 2^-24 the log gives 0, an
+              // error far below the tolerance because the result is then max(x, 0) to rounding.
+              Value zero = lanes::constant(b, x[0].getType(), 0);
+              Value one = lanes::constant(b, x[0].getType(), 1);
+              Value magnitude = mlir::math::AbsFOp::create(b, x[0]);
+              Value power = lanes::exp(b, mlir::arith::NegFOp::create(b, magnitude));
+              Value log = mlir::math::LogOp::create(b, lanes::add(b, one, power));
+              return lanes::add(b, lanes::maximum(b, x[0], zero), log);
+            }});
+}
+
+void addComparison(std::vector<Op> &ops, const std::string &name, const std::string &sign,
+                   const std::string &summary, Elements kind,
+                   std::function<bool(double, double)> holds, CmpFPredicate ofFloats,
+                   CmpIPredicate ofInts) {
+  add(ops,
+      {name,
+       summary + "; also written `a " + sign + " b`",
+       {"a", "b"},
+       kind,
+       "compare {0} with {1}",
+       [holds](auto x) { return holds(x[0], x[1]); },
+       [=](Builder &b, ValueRange x) { return lanes::compare(b, ofFloats, ofInts, x[0], x[1]); },
+       true});
+}
+
+void addLogic(std::vector<Op> &ops) {
+  addComparison(ops, "eq", "==", "whether two elements are equal", Elements::Any, std::equal_to<>(),
+                CmpFPredicate::OEQ, CmpIPredicate::eq);
+  addComparison(ops, "ne", "!=", "whether two elements differ", Elements::Any,
+                std::not_equal_to<>(), CmpFPredicate::UNE, CmpIPredicate::ne);
+  addComparison(ops, "lt", "<", "whether a is less than b", Elements::Numbers, std::less<>(),
+                CmpFPredicate::OLT, CmpIPredicate::slt);
+  addComparison(ops, "le", "<=", "whether a is at most b", Elements::Numbers, std::less_equal<>(),
+                CmpFPredicate::OLE, CmpIPredicate::sle);
+  addComparison(ops, "gt", ">", "whether a is greater than b", Elements::Numbers, std::greater<>(),
+                CmpFPredicate::OGT, CmpIPredicate::sgt);
+  addComparison(ops, "ge", ">=", "whether a is at least b", Elements::Numbers,
+                std::greater_equal<>(), CmpFPredicate::OGE, CmpIPredicate::sge);
+  add(ops, {"and",
+            "whether both bools hold; also written `a && b`",
+            {"a", "b"},
+            Elements::Bools,
+            "",
+            [](auto x) { return x[0] != 0 && x[1] != 0; },
+            [](Builder &b, ValueRange x) -> Value {
+              return mlir::arith::AndIOp::create(b, x[0], x[1]);
+            }});
+  add(ops, {"or",
+            "whether one of two bools holds; also written `a || b`",
+            {"a", "b"},
+            Elements::Bools,
+            "",
+            [](auto x) { return x[0] != 0 || x[1] != 0; },
+            [](Builder &b, ValueRange x) -> Value {
+              return mlir::arith::OrIOp::create(b, x[0], x[1]);
+            }});
+  add(ops, {"not",
+            "whether a bool does not hold; also written `not x`",
+            {"x"},
+            Elements::Bools,
+            "",
+            [](auto x) { return x[0] == 0; },
+            [](Builder &b, ValueRange x) -> Value {
+              return mlir::arith::XOrIOp::create(b, x[0], lanes::constant(b, x[0].getType(), 1));
+            }});
+  add(ops, {"where",
+            "a where the condition holds, b elsewhere",
+            {"condition", "a", "b"},
+            Elements::Any,
+            "",
+            [](auto x) { return x[0] != 0 ? x[1] : x[2]; },
+            [](Builder &b, ValueRange x) { return lanes::select(b, x[0], x[1], x[2]); }});
+}
+
+} // namespace
+
+void addElementwise(std::vector<Op> &ops) {
+  addArithmetic(ops);
+  addFunctions(ops);
+  addActivations(ops);
+  addLogic(ops);
+}
+
+} // namespace sheaf::ops

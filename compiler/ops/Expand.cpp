@@ -1,0 +1,92 @@
+//===- Expand.cpp - What expansions share ---------------------------------===//
+
+#include "compiler/ops/Expand.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace sheaf::ops {
+
+using mlir::Value;
+
+void matchTypes(ExpandBuilder &b, mlir::ResultRange results, std::vector<Value> &values) {
+  for (auto [result, value] : llvm::zip(results, values)) {
+    if (result.getType() == value.getType())
+      continue;
+    // Casting to its own element type changes nothing, and takes any compatible type.
+    auto copy = applyOne(b, llvm::StringRef(dtypeName(dtypeOf(value))), value);
+    copy.setType(result.getType());
+    value = copy;
+  }
+}
+
+Value dropAxis(ExpandBuilder &b, Value x, int64_t axis) {
+  std::vector<Extent> dims = extentsOf(b, x);
+  dims.erase(dims.begin() + axis);
+  return applyOne(b, "reshape", x, {{"dims", dims}});
+}
+
+Value insertAxis(ExpandBuilder &b, Value x, int64_t axis) {
+  std::vector<Extent> dims = extentsOf(b, x);
+  dims.insert(dims.begin() + axis, Extent(b.getI64IntegerAttr(1)));
+  return applyOne(b, "reshape", x, {{"dims", dims}});
+}
+
+Value widen(ExpandBuilder &b, Value x) {
+  DType dtype = dtypeOf(x);
+  return isFloat(dtype) && dtype != DType::F32 ? applyOne(b, "f32", x) : x;
+}
+
+Value narrow(ExpandBuilder &b, Value x, DType dtype) {
+  return dtypeOf(x) == dtype || !isFloat(dtype) ? x
+                                                : applyOne(b, llvm::StringRef(dtypeName(dtype)), x);
+}
+
+Value indexValue(ExpandBuilder &b, Value index) {
+  if (mlir::isa<ir::TokenType>(index.getType()))
+    return ir::ConvertOp::create(b, b.getI64Type(), index);
+  return index;
+}
+
+namespace {
+
+std::string describeAxis(Value tensor, int64_t axis) {
+  auto type = mlir::cast<mlir::RankedTensorType>(tensor.getType());
+  std::string text = "axis " + std::to_string(axis) + " of a tensor";
+  if (!type.isDynamicDim(axis))
+    text += ", whose extent is " + std::to_string(type.getDimSize(axis));
+  return text;
+}
+
+} // namespace
+
+void checkIndex(ExpandBuilder &b, Value index, Value tensor, int64_t axis) {
+  Extent extent = extentOf(b, tensor, axis);
+  auto known = mlir::getConstantIntValue(index);
+  auto size = mlir::getConstantIntValue(extent);
+  if (known && size && *known >= 0 && *known < *size)
+    return;
+  // As unsigned numbers, negative indices are beyond every extent.
+  Value holds = mlir::arith::CmpIOp::create(b, mlir::arith::CmpIPredicate::ult, index,
+                                            extentValue(b, extent));
+  ir::CheckOp::create(b, holds, "index out of range for " + describeAxis(tensor, axis));
+}
+
+void checkWindow(ExpandBuilder &b, Extent start, Extent size, Value tensor, int64_t axis) {
+  using mlir::arith::AndIOp;
+  using mlir::arith::CmpIOp;
+  using mlir::arith::CmpIPredicate;
+  Extent extent = extentOf(b, tensor, axis);
+  if (mlir::getConstantIntValue(start) && mlir::getConstantIntValue(size) &&
+      mlir::getConstantIntValue(extent))
+    return; // the shape rule has seen it
+  Value begin = extentValue(b, start), length = extentValue(b, size);
+  Value whole = extentValue(b, extent);
+  // start <= extent and size <= extent - start as unsigned numbers: no sum that may overflow.
+  Value beginsInside = CmpIOp::create(b, CmpIPredicate::ule, begin, whole);
+  Value rest = mlir::arith::SubIOp::create(b, whole, begin);
+  Value endsInside = CmpIOp::create(b, CmpIPredicate::ule, length, rest);
+  ir::CheckOp::create(b, AndIOp::create(b, beginsInside, endsInside),
+                      "slice out of range for " + describeAxis(tensor, axis));
+}
+
+} // namespace sheaf::ops

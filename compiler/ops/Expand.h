@@ -1,0 +1,63 @@
+//===- Expand.h - What expansions share -------------------------*- C++ -*-===//
+//
+// For the operator families only.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_OPS_EXPAND_H
+#define SHEAF_OPS_EXPAND_H
+
+#include "compiler/ir/Program.h"
+#include "compiler/ops/Build.h"
+
+namespace sheaf::ops {
+
+using ExpandBuilder = mlir::ImplicitLocOpBuilder;
+
+/// Gives replacements the types of the results that they replace: inference may know more or fewer
+/// extents than the apply that is expanded.
+void matchTypes(ExpandBuilder &b, mlir::ResultRange results, std::vector<mlir::Value> &values);
+
+/// Makes the rule from a function that sees the apply.
+template <typename Rewrite> Expand expand(Rewrite rewrite) {
+  return Expand{[rewrite](ExpandBuilder &b, mlir::Operation *op) {
+    std::vector<mlir::Value> values = rewrite(b, mlir::cast<ir::ApplyOp>(op));
+    matchTypes(b, op->getResults(), values);
+    return values;
+  }};
+}
+
+inline int64_t intAttr(ir::ApplyOp op, llvm::StringRef name) {
+  return op.getAttrs().getAs<mlir::IntegerAttr>(name).getInt();
+}
+inline double numberAttr(ir::ApplyOp op, llvm::StringRef name) {
+  return op.getAttrs().getAs<mlir::FloatAttr>(name).getValueAsDouble();
+}
+inline int64_t rankOf(mlir::Value tensor) {
+  return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getRank();
+}
+
+inline mlir::Value reduceAxis(ExpandBuilder &b, llvm::StringRef op, mlir::Value x, int64_t axis,
+                              bool keepdims) {
+  return applyOne(b, op, x, {{"axis", axis}, {"keepdims", int64_t(keepdims)}});
+}
+
+/// Without the axis, whose extent is 1.
+mlir::Value dropAxis(ExpandBuilder &b, mlir::Value x, int64_t axis);
+/// With an axis of extent 1 more.
+mlir::Value insertAxis(ExpandBuilder &b, mlir::Value x, int64_t axis);
+
+/// A narrow float tensor in f32, where composite operators compute; other tensors as they are.
+mlir::Value widen(ExpandBuilder &b, mlir::Value x);
+/// Back to the element type `dtype`.
+mlir::Value narrow(ExpandBuilder &b, mlir::Value x, DType dtype);
+
+/// Ends the instance unless 0 <= index < extent; nothing when that is known. `index` is an i64.
+void checkIndex(ExpandBuilder &b, mlir::Value index, mlir::Value tensor, int64_t axis);
+/// Ends the instance unless start and size are not negative and start + size <= extent.
+void checkWindow(ExpandBuilder &b, Extent start, Extent size, mlir::Value tensor, int64_t axis);
+/// An index operand as an i64.
+mlir::Value indexValue(ExpandBuilder &b, mlir::Value index);
+
+} // namespace sheaf::ops
+
+#endif // SHEAF_OPS_EXPAND_H

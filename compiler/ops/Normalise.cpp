@@ -1,0 +1,305 @@
+//===- Normalise.cpp - Softmax, norms and losses --------------------------===//
+//
+// In source: softmax and log_softmax (x, axis = -1), layer_norm (x, gain, bias, eps) and rms_norm
+// (x, gain, eps) along the last axis, cross_entropy (logits, label). Kernels know none of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/ops/Expand.h"
+#include "compiler/ops/Reference.h"
+#include "compiler/ops/Shape.h"
+
+namespace sheaf::ops {
+namespace {
+
+using mlir::Value;
+
+//===----------------------------------------------------------------------===//
+// softmax, log_softmax
+//===----------------------------------------------------------------------===//
+
+ShapeResult softmaxShape(const std::string &name, std::span<const OperandType> operands,
+                         const Attrs &attrs) {
+  auto operand = floatTensor(operands, 0, "take the " + name + " of");
+  if (auto *error = std::get_if<ShapeError>(&operand))
+    return *error;
+  TensorType type = std::get<TensorType>(operand);
+  auto at = axisAttr(intAttr(attrs, "axis", -1), type, type.dims.size());
+  if (auto *error = std::get_if<ShapeError>(&at))
+    return *error;
+  return ShapeResult::ok(std::move(type));
+}
+
+void softmaxRow(std::vector<double> &row, bool log, const Arithmetic &arithmetic) {
+  double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (double x : row)
+    greatest = maximumOf(greatest, x);
+  std::vector<double> powers;
+  for (double &x : row) {
+    x = arithmetic.round(x - greatest);
+    powers.push_back(arithmetic.round(std::exp(x)));
+    sum = arithmetic.round(sum + powers.back());
+  }
+  double logOfSum = arithmetic.round(std::log(sum));
+  for (size_t i = 0; i < row.size(); ++i)
+    row[i] = arithmetic.round(log ? row[i] - logOfSum : powers[i] / sum);
+}
+
+std::string softmaxReference(const RefTensor &x, const Attrs &attrs, bool log,
+                             const Arithmetic &arithmetic, RefTensor &result) {
+  int64_t axis = intAttr(attrs, "axis", -1);
+  AxisView view(x.shape,
+                static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.shape.size()) : axis));
+  std::vector<double> row(static_cast<size_t>(view.extent));
+  for (int64_t o = 0; o < view.outer; ++o)
+    for (int64_t n = 0; n < view.inner; ++n) {
+      for (int64_t i = 0; i < view.extent; ++i)
+        row[i] = x.data[view.at(o, i, n)];
+      softmaxRow(row, log, arithmetic);
+      for (int64_t i = 0; i < view.extent; ++i)
+        result.data[view.at(o, i, n)] = row[i];
+    }
+  return {};
+}
+
+std::vector<Value> expandSoftmax(ExpandBuilder &b, ir::ApplyOp op, bool log) {
+  DType dtype = dtypeOf(op.getOperands()[0]);
+  Value x = widen(b, op.getOperands()[0]);
+  int64_t axis = intAttr(op, "axis");
+  Value shifted = applyOne(b, "sub", {x, reduceAxis(b, "reduce_max", x, axis, true)});
+  Value powers = applyOne(b, "exp", shifted);
+  Value sum = reduceAxis(b, "reduce_sum", powers, axis, true);
+  Value result = log ? applyOne(b, "sub", {shifted, applyOne(b, "log", sum)})
+                     : applyOne(b, "div", {powers, sum});
+  return {narrow(b, result, dtype)};
+}
+
+void addSoftmax(std::vector<Op> &ops, const std::string &name, const std::string &summary,
+                bool log) {
+  Op op;
+  op.name = name;
+  op.summary = summary;
+  op.params = {{"x", ParamKind::Tensor}, {"axis", ParamKind::Static, Attr(int64_t(-1))}};
+  op.shape = [name](std::span<const OperandType> operands, const Attrs &attrs, const DimOracle &) {
+    return softmaxShape(name, operands, attrs);
+  };
+  op.reference = [log](const RefTensors &operands, const Attrs &attrs, const Arithmetic &arithmetic,
+                       std::span<RefTensor> results) {
+    return softmaxReference(operands[0], attrs, log, arithmetic, results[0]);
+  };
+  op.batch =
+      expand([log](ExpandBuilder &b, ir::ApplyOp apply) { return expandSoftmax(b, apply, log); });
+  ops.push_back(std::move(op));
+}
+
+//===----------------------------------------------------------------------===//
+// layer_norm, rms_norm
+//===----------------------------------------------------------------------===//
+
+/// x, then one vector for each further operand, all of x's element type and last extent.
+ShapeResult normShape(const std::string &name, std::span<const OperandType> operands,
+                      const DimOracle &oracle) {
+  auto operand = floatTensor(operands, 0, "normalise");
+  if (auto *error = std::get_if<ShapeError>(&operand))
+    return *error;
+  TensorType x = std::get<TensorType>(operand);
+  if (x.dims.empty())
+    return ShapeResult::fail("cannot normalise " + x.str() + ": it has no axes", 0);
+  for (size_t i = 1; i < operands.size(); ++i) {
+    auto vector = floatTensor(operands, i, "scale or shift in '" + name + "' by");
+    if (auto *error = std::get_if<ShapeError>(&vector))
+      return *error;
+    const TensorType &type = std::get<TensorType>(vector);
+    std::string what = std::string("cannot ") + (i == 1 ? "scale" : "shift") + " " + x.str() +
+                       " by " + type.str() + " in '" + name + "': ";
+    int blame = static_cast<int>(i);
+    if (type.dtype != x.dtype)
+      return ShapeResult::fail(what + "the element types differ", blame);
+    if (type.dims.size() != 1)
+      return ShapeResult::fail(what + "it is not a vector", blame);
+    if (!oracle.same(type.dims[0], x.dims.back()))
+      return ShapeResult::fail(what + "the last extents differ (" +
+                                   withValue(x.dims.back(), oracle) + ", " +
+                                   withValue(type.dims[0], oracle) + ")",
+                               blame);
+  }
+  return ShapeResult::ok(std::move(x));
+}
+
+std::string normReference(const RefTensors &operands, double eps, bool centre,
+                          const Arithmetic &arithmetic, RefTensor &result) {
+  const RefTensor &x = operands[0];
+  auto round = [&](double v) { return arithmetic.round(v); };
+  int64_t n = x.shape.back();
+  for (size_t begin = 0; begin < x.data.size(); begin += static_cast<size_t>(n)) {
+    double mean = 0, squares = 0;
+    if (centre) {
+      for (int64_t i = 0; i < n; ++i)
+        mean = round(mean + x.data[begin + i]);
+      mean = round(mean / static_cast<double>(n));
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      double deviation = round(x.data[begin + i] - mean);
+      squares = round(squares + round(deviation * deviation));
+    }
+    double scale = round(1 / std::sqrt(round(squares / static_cast<double>(n)) + eps));
+    for (int64_t i = 0; i < n; ++i) {
+      double value = round(round(round(x.data[begin + i] - mean) * scale) * operands[1].data[i]);
+      result.data[begin + i] = centre ? round(value + operands[2].data[i]) : value;
+    }
+  }
+  return {};
+}
+
+std::vector<Value> expandNorm(ExpandBuilder &b, ir::ApplyOp op, bool centre) {
+  DType dtype = dtypeOf(op.getOperands()[0]);
+  Value x = widen(b, op.getOperands()[0]);
+  int64_t axis = rankOf(x) - 1;
+  auto mean = [&](Value v) {
+    return applyOne(b, "mean", v, {{"axis", axis}, {"keepdims", int64_t(1)}});
+  };
+  Value deviation = centre ? applyOne(b, "sub", {x, mean(x)}) : x;
+  Value variance = mean(applyOne(b, "square", deviation));
+  Value eps = number(b, numberAttr(op, "eps"), DType::F32);
+  Value scale = applyOne(b, "rsqrt", applyOne(b, "add", {variance, eps}));
+  Value result = applyOne(b, "mul", {deviation, scale});
+  result = applyOne(b, "mul", {result, widen(b, op.getOperands()[1])});
+  if (centre)
+    result = applyOne(b, "add", {result, widen(b, op.getOperands()[2])});
+  return {narrow(b, result, dtype)};
+}
+
+void addNorm(std::vector<Op> &ops, const std::string &name, const std::string &summary, bool centre,
+             double defaultEps) {
+  Op op;
+  op.name = name;
+  op.summary = summary;
+  op.params = {{"x", ParamKind::Tensor}, {"gain", ParamKind::Tensor}};
+  if (centre)
+    op.params.push_back({"bias", ParamKind::Tensor});
+  op.params.push_back({"eps", ParamKind::Number, Attr(defaultEps)});
+  op.shape = [name](std::span<const OperandType> operands, const Attrs &, const DimOracle &oracle) {
+    return normShape(name, operands, oracle);
+  };
+  op.reference = [=](const RefTensors &operands, const Attrs &attrs, const Arithmetic &arithmetic,
+                     std::span<RefTensor> results) {
+    return normReference(operands, numberAttr(attrs, "eps", defaultEps), centre, arithmetic,
+                         results[0]);
+  };
+  op.batch = expand(
+      [centre](ExpandBuilder &b, ir::ApplyOp apply) { return expandNorm(b, apply, centre); });
+  ops.push_back(std::move(op));
+}
+
+//===----------------------------------------------------------------------===//
+// cross_entropy
+//===----------------------------------------------------------------------===//
+
+ShapeResult crossEntropyShape(std::span<const OperandType> operands, const Attrs &,
+                              const DimOracle &oracle) {
+  auto operand = floatTensor(operands, 0, "take the cross entropy of");
+  if (auto *error = std::get_if<ShapeError>(&operand))
+    return *error;
+  TensorType logits = std::get<TensorType>(operand);
+  std::string what =
+      "cannot take the cross entropy of " + logits.str() + " and " + describe(operands[1]) + ": ";
+  if (logits.dims.empty())
+    return ShapeResult::fail(what + "the logits have no axes", 0);
+  TensorType result = logits;
+  result.dims.pop_back();
+  const TensorType *label = operands[1].isList ? nullptr : operands[1].tensor();
+  const HostKind *host = operands[1].isList ? nullptr : operands[1].host();
+  if (host && (*host == HostKind::Int || *host == HostKind::Token)) {
+    if (!result.dims.empty())
+      return ShapeResult::fail(what + "one label goes with one row of logits", 1);
+    return ShapeResult::ok(std::move(result));
+  }
+  if (!label || (label->dtype != DType::I32 && label->dtype != DType::I64))
+    return ShapeResult::fail(what + "the label is an int, a token or a tensor of ints", 1);
+  if (label->dims.size() != result.dims.size())
+    return ShapeResult::fail(what + "there must be one label for each row of logits", 1);
+  for (size_t i = 0; i < label->dims.size(); ++i)
+    if (!oracle.same(label->dims[i], result.dims[i]))
+      return ShapeResult::fail(what + "the extents of axis " + std::to_string(i) + " differ (" +
+                                   withValue(result.dims[i], oracle) + ", " +
+                                   withValue(label->dims[i], oracle) + ")",
+                               1);
+  return ShapeResult::ok(std::move(result));
+}
+
+std::string crossEntropyReference(const RefTensor &logits, const RefTensor &labels,
+                                  const Arithmetic &arithmetic, RefTensor &result) {
+  int64_t classes = logits.shape.back();
+  for (size_t n = 0; n < result.data.size(); ++n) {
+    double label = labels.data[n];
+    // A host label is checked; one out of a tensor is held between the ends.
+    if (label < 0 || label >= static_cast<double>(classes)) {
+      if (labels.host)
+        return "label " + std::to_string(static_cast<int64_t>(label)) + " is out of range for " +
+               std::to_string(classes) + " classes";
+      label = std::clamp(label, 0.0, static_cast<double>(classes - 1));
+    }
+    auto begin = logits.data.begin() + static_cast<int64_t>(n) * classes;
+    std::vector<double> row(begin, begin + classes);
+    double greatest = *std::max_element(row.begin(), row.end()), sum = 0;
+    for (double x : row)
+      sum = arithmetic.round(sum + arithmetic.round(std::exp(arithmetic.round(x - greatest))));
+    double logSum = arithmetic.round(arithmetic.round(std::log(sum)) + greatest);
+    result.data[n] = arithmetic.round(logSum - row[static_cast<size_t>(label)]);
+  }
+  return {};
+}
+
+std::vector<Value> expandCrossEntropy(ExpandBuilder &b, ir::ApplyOp op) {
+  DType dtype = dtypeOf(op.getOperands()[0]);
+  Value logits = widen(b, op.getOperands()[0]), label = op.getOperands()[1];
+  int64_t axis = rankOf(logits) - 1;
+  Value logSum = applyOne(b, "logsumexp", logits, {{"axis", axis}});
+  Value wanted;
+  if (auto type = mlir::dyn_cast<mlir::RankedTensorType>(label.getType())) {
+    Extent classes = extentOf(b, logits, axis);
+    Value last = mlir::arith::SubIOp::create(b, extentValue(b, classes),
+                                             extentValue(b, Extent(b.getI64IntegerAttr(1))));
+    Value places = applyOne(b, "i64", applyOne(b, "iota", {}, {{"size", classes}}));
+    Value inRange = applyOne(b, "clamp",
+                             {applyOne(b, "i64", label),
+                              promote(b, extentValue(b, b.getI64IntegerAttr(0)), DType::I64),
+                              promote(b, last, DType::I64)});
+    Value isLabel = applyOne(b, "eq", {places, insertAxis(b, inRange, axis)});
+    // Not a product with 0 and 1: a logit of -inf elsewhere must not make NaN.
+    Value only = applyOne(b, "where", {isLabel, logits, number(b, 0, DType::F32)});
+    wanted = reduceAxis(b, "reduce_sum", only, axis, false);
+  } else {
+    wanted = applyOne(b, "element", {logits, label}, {{"axis", int64_t(0)}});
+  }
+  return {narrow(b, applyOne(b, "sub", {logSum, wanted}), dtype)};
+}
+
+void addCrossEntropy(std::vector<Op> &ops) {
+  Op op;
+  op.name = "cross_entropy";
+  op.summary = "-log(softmax(logits)[label]) for each row of logits";
+  op.params = {{"logits", ParamKind::Tensor}, {"label", ParamKind::Index}};
+  op.shape = crossEntropyShape;
+  op.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
+                    std::span<RefTensor> results) {
+    return crossEntropyReference(operands[0], operands[1], arithmetic, results[0]);
+  };
+  op.batch = expand(expandCrossEntropy);
+  ops.push_back(std::move(op));
+}
+
+} // namespace
+
+void addNormalise(std::vector<Op> &ops) {
+  addSoftmax(ops, "softmax", "exp(x) over its sum along an axis, the last by default", false);
+  addSoftmax(ops, "log_softmax", "the logarithm of softmax, without underflow", true);
+  addNorm(ops, "layer_norm",
+          "x less its mean, over its standard deviation along the last axis, times gain plus bias",
+          true, 1e-5);
+  addNorm(ops, "rms_norm", "x over its root mean square along the last axis, times gain", false,
+          1e-6);
+  addCrossEntropy(ops);
+}
+
+} // namespace sheaf::ops

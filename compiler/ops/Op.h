@@ -1,0 +1,258 @@
+//===- Op.h - The operator record -------------------------------*- C++ -*-===//
+//
+// One record per tensor operator is the only place that knows it: how it is
+// called, its shape rule, its reference, how it is batched, and (when training
+// is built) its gradient and cost. The type checker, the verifier of the Program
+// dialect, the oracle and the kernel generator all read this record; none of
+// them names an operator.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_OPS_OP_H
+#define SHEAF_OPS_OP_H
+
+#include "compiler/ops/Dim.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace mlir {
+class Value;
+class ValueRange;
+class Operation;
+class ImplicitLocOpBuilder;
+} // namespace mlir
+
+namespace sheaf::ops {
+
+//===----------------------------------------------------------------------===//
+// Types, as shape rules see them
+//===----------------------------------------------------------------------===//
+
+enum class DType { F32, BF16, F16, I32, I64, Bool };
+std::string_view dtypeName(DType);
+bool isFloat(DType);
+
+/// A tensor type. `vocab` is set for token tensors (`token<word>[n]` is i32 with vocab "word";
+/// the default vocabulary is the empty string).
+struct TensorType {
+  DType dtype = DType::F32;
+  std::vector<Dim> dims;
+  std::optional<std::string> vocab;
+  bool operator==(const TensorType &) const = default;
+  std::string str() const; ///< source form: `f32[n, 2*hidden]`
+};
+
+/// Host scalars that operators accept beside tensors.
+enum class HostKind { Int, Float, Bool, Token };
+
+/// What an operand is: a tensor or a host scalar. Lists of tensors (for `stack`) have
+/// `isList` set and give the element type.
+struct OperandType {
+  std::variant<TensorType, HostKind> type;
+  bool isList = false;
+  const TensorType *tensor() const { return std::get_if<TensorType>(&type); }
+  const HostKind *host() const { return std::get_if<HostKind>(&type); }
+  std::string str() const;
+};
+
+/// A compile-time argument: an int (axis, count), a number (epsilon), an extent, or the extents
+/// of an `Extents` parameter.
+using Attr = std::variant<int64_t, double, Dim, std::vector<Dim>>;
+/// By parameter name. A parameter left out of the call is either absent (then the rule takes its
+/// default) or there with its default; optional parameters have no default and are then absent.
+using Attrs = std::map<std::string, Attr>;
+
+//===----------------------------------------------------------------------===//
+// Signatures: how a call in the source becomes operands and attributes
+//===----------------------------------------------------------------------===//
+
+enum class ParamKind {
+  Tensor,  ///< a tensor, or a host int/float/bool that is promoted to a rank-0 tensor
+  Index,   ///< a host int or token, or an i32/i64/token tensor
+  Tensors, ///< zero or more tensors: takes all remaining positional arguments (concat)
+  List,    ///< a host list of tensors (stack)
+  Extent,  ///< an extent or a host int (slice's start): an attribute when constant, else an operand
+  Extents, ///< all remaining positional arguments as extents (zeros, reshape)
+  Static,  ///< a compile-time int (axis, count): becomes an attribute
+  Number,  ///< a compile-time float (epsilon): becomes an attribute
+};
+
+struct Param {
+  std::string name;
+  ParamKind kind;
+  std::optional<Attr> defaultValue = {}; ///< for Static, Number and Extent
+  bool optional = false; ///< may be left out though it has no default (the axis of `sum`)
+};
+
+//===----------------------------------------------------------------------===//
+// Shape rules
+//===----------------------------------------------------------------------===//
+
+/// What a shape rule may ask about extents. The type checker answers strictly (equal only if
+/// proven); the IR verifier, which has lost names, answers leniently (different only if proven).
+class DimOracle {
+public:
+  virtual ~DimOracle() = default;
+  virtual bool same(const Dim &a, const Dim &b) const = 0;
+  /// The number an extent stands for, when it is known at compile time.
+  virtual std::optional<int64_t> value(const Dim &d) const = 0;
+  /// a / b when exact; nullopt otherwise.
+  virtual std::optional<Dim> quotient(const Dim &a, const Dim &b) const = 0;
+};
+
+/// Result types, or a message in source terms that names both sides. `operand` points at the
+/// operand to blame (-1: the call). Dynamic extents in results that no operand determines come
+/// from Extent parameters.
+struct ShapeResult {
+  std::vector<TensorType> types;
+  std::string error; ///< empty on success
+  std::string help;
+  int operand = -1;
+  static ShapeResult ok(TensorType t) { return {{std::move(t)}, {}, {}, -1}; }
+  static ShapeResult fail(std::string message, int operand = -1, std::string help = {}) {
+    return {{}, std::move(message), std::move(help), operand};
+  }
+};
+
+using ShapeRule =
+    std::function<ShapeResult(std::span<const OperandType>, const Attrs &, const DimOracle &)>;
+
+//===----------------------------------------------------------------------===//
+// The reference
+//===----------------------------------------------------------------------===//
+
+/// The arithmetic a reference computes in: every scalar result passes through `round`.
+struct Arithmetic {
+  virtual ~Arithmetic() = default;
+  virtual double round(double) const = 0; ///< to f32, to f64 (identity), or to bf16
+};
+
+/// A dense row-major tensor of the oracle. Ints and bools are exact in doubles (|i| < 2^53).
+struct RefTensor {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  std::vector<double> data;
+  bool host = false; ///< a host scalar as a rank-0 tensor
+  int64_t size() const;
+};
+
+/// Operands by reference: a table of embeddings is not copied to take a row of it.
+class RefTensors {
+public:
+  RefTensors(std::vector<const RefTensor *> tensors) : tensors_(std::move(tensors)) {}
+  RefTensors(const std::vector<RefTensor> &tensors) {
+    for (const RefTensor &tensor : tensors)
+      tensors_.push_back(&tensor);
+  }
+  const RefTensor &operator[](size_t i) const { return *tensors_[i]; }
+  size_t size() const { return tensors_.size(); }
+
+private:
+  std::vector<const RefTensor *> tensors_;
+};
+
+/// `results` come in with dtype and shape set and data sized; the reference fills the data.
+/// Host scalars arrive as rank-0 tensors, a list operand as consecutive operands. Returns a
+/// message when the values are wrong (an index out of range), else the empty string.
+using Reference = std::function<std::string(const RefTensors &operands, const Attrs &,
+                                            const Arithmetic &, std::span<RefTensor> results)>;
+
+//===----------------------------------------------------------------------===//
+// Batch rules: what the kernel generator does with the operator
+//===----------------------------------------------------------------------===//
+
+/// Elementwise with broadcasting: emits the result of one vector of lanes. Operands and result
+/// are `vector<VLx...>` of the compute type (f32 for all floats, i32/i64, or i1 for bool). The
+/// lanes of a host operand (operator `scalar` only) have its own type: f64, i64 or i1. The lanes of
+/// a bf16 or f16 result are not rounded yet: whoever calls rounds them when it stores them.
+using EmitLanes = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &, mlir::ValueRange)>;
+struct Elementwise {
+  EmitLanes emit;
+  bool addition = false; ///< a + b: products and biases that meet here share one accumulator
+};
+
+/// A reduction along attribute `axis`, in the lane order that docs/numerics.md fixes.
+struct Reduction {
+  enum Kind { Sum, Max, Min, ArgMax } kind;
+};
+
+/// Pure data movement, done by addressing wherever the reader allows it.
+struct Movement {
+  enum Kind { Concat, Split, Slice, Transpose, Reshape, Broadcast, Stack, Gather, Element } kind;
+};
+
+/// A product: contracts the last axis of the first operand with the last but one (or only) axis
+/// of the second; leading axes are batch axes.
+struct Product {};
+
+/// Constant: a tensor whose elements are all attribute `value`. Iota: i32[n], 0 1 2 ...
+struct Fill {
+  enum Kind { Constant, Iota } kind = Constant;
+};
+
+/// Rewritten into simpler operators before blocks are formed. Returns the replacement values.
+using ExpandRule =
+    std::function<std::vector<mlir::Value>(mlir::ImplicitLocOpBuilder &, mlir::Operation *apply)>;
+struct Expand {
+  ExpandRule rewrite;
+};
+
+/// Done by the host as address arithmetic: no kernel, no record (`table[i]`, `rows`).
+struct HostAddress {
+  enum Kind { Row, Rows } kind;
+};
+
+using BatchRule =
+    std::variant<Elementwise, Reduction, Movement, Product, Fill, Expand, HostAddress>;
+
+//===----------------------------------------------------------------------===//
+// The record and its table
+//===----------------------------------------------------------------------===//
+
+struct Op {
+  std::string name;    ///< as written in a call; infix operators have names too (`add`, `matmul`)
+  std::string summary; ///< one sentence for docs and `sheaf check` help
+  std::vector<Param> params;
+  ShapeRule shape;
+  Reference reference;
+  BatchRule batch;
+  /// Product FLOP of one application for the given operand and result shapes (0: not a product).
+  std::function<double(std::span<const std::vector<int64_t>> operands)> productFlop;
+  bool internal = false; ///< made by passes only; not callable from source
+  /// Static parameters whose names begin with `axis` count the axes of the result, which has one
+  /// more than the first operand (stack, expand_dims), instead of those of the first operand.
+  bool axisOfResult = false;
+  /// The element type that a host scalar takes as this operand; null: that of the first tensor
+  /// operand, or f32, i64, bool for float, int, bool when all operands are host scalars.
+  std::function<DType(std::span<const OperandType>, size_t operand)> promotion = {};
+
+  /// The element type that host scalar `operand` is promoted to.
+  DType promoted(std::span<const OperandType> operands, size_t operand) const;
+};
+
+/// The attributes of a call with defaults filled in and negative axes counted from the front, as
+/// `sheaf.apply` wants them. Only for calls that the shape rule accepts.
+Attrs canonicalAttrs(const Op &op, std::span<const OperandType> operands, Attrs attrs);
+
+/// All operators, sorted by name. Built once, immutable.
+class OpTable {
+public:
+  static const OpTable &get();
+  const Op *find(std::string_view name) const;
+  std::span<const Op> all() const { return ops_; }
+
+private:
+  OpTable();
+  std::vector<Op> ops_;
+};
+
+} // namespace sheaf::ops
+
+#endif // SHEAF_OPS_OP_H

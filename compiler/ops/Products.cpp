@@ -1,0 +1,191 @@
+//===- Products.cpp - Matrix products -------------------------------------===//
+//
+// For kernels: matmul, no attributes. The last axis of a is contracted with the last but one (or
+// only) axis of b; leading axes broadcast. Each element is one FMA chain over ascending k.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/ops/Expand.h"
+#include "compiler/ops/Reference.h"
+#include "compiler/ops/Shape.h"
+
+namespace sheaf::ops {
+namespace {
+
+using mlir::Value;
+
+/// Both operands as float tensors of one element type.
+Expected<std::pair<TensorType, TensorType>> factors(std::span<const OperandType> operands) {
+  std::string both =
+      "cannot multiply " + describe(operands[0]) + " by " + describe(operands[1]) + ": ";
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < 2; ++i) {
+    const TensorType *type = operands[i].isList ? nullptr : operands[i].tensor();
+    int blame = static_cast<int>(i);
+    if (!type)
+      return ShapeError{both + describe(operands[i]) + " is not a tensor", blame,
+                        operands[i].isList ? "" : "scale a tensor with '*'"};
+    if (!isFloat(type->dtype))
+      return ShapeError{both + "the elements of " + type->str() + " are not floats", blame,
+                        type->vocab ? "" : "convert it with f32(...)"};
+    types.push_back(*type);
+  }
+  if (types[0].dtype != types[1].dtype)
+    return ShapeError{both + "the element types differ", 1,
+                      "convert one of them with " + std::string(dtypeName(types[0].dtype)) +
+                          "(...) or " + std::string(dtypeName(types[1].dtype)) + "(...)"};
+  return std::pair(types[0], types[1]);
+}
+
+ShapeResult matmulShape(std::span<const OperandType> operands, const Attrs &,
+                        const DimOracle &oracle) {
+  auto both = factors(operands);
+  if (auto *error = std::get_if<ShapeError>(&both))
+    return *error;
+  auto &[a, b] = std::get<std::pair<TensorType, TensorType>>(both);
+  std::string what = "cannot multiply " + a.str() + " by " + b.str() + ": ";
+  for (const TensorType *type : {&a, &b})
+    if (type->dims.empty())
+      return ShapeResult::fail(what + type->str() + " has no axes", type == &a ? 0 : 1,
+                               "scale a tensor with '*'");
+  bool rowVector = a.dims.size() == 1, columnVector = b.dims.size() == 1;
+  const Dim &innerA = a.dims.back();
+  const Dim &innerB = columnVector ? b.dims.back() : b.dims[b.dims.size() - 2];
+  if (!oracle.same(innerA, innerB))
+    return ShapeResult::fail(what + "the inner extents differ (" + withValue(innerA, oracle) +
+                                 ", " + withValue(innerB, oracle) + ")",
+                             1);
+  std::vector<Dim> batchA(a.dims.begin(), a.dims.end() - (rowVector ? 1 : 2));
+  std::vector<Dim> batchB(b.dims.begin(), b.dims.end() - (columnVector ? 1 : 2));
+  BroadcastMismatch mismatch;
+  auto dims = broadcastDims(batchA, batchB, oracle, mismatch);
+  if (!dims)
+    return ShapeResult::fail(what + "the batch extents differ (" + withValue(mismatch.a, oracle) +
+                                 ", " + withValue(mismatch.b, oracle) + ")",
+                             1);
+  if (!rowVector)
+    dims->push_back(a.dims[a.dims.size() - 2]);
+  if (!columnVector)
+    dims->push_back(b.dims.back());
+  return ShapeResult::ok({a.dtype, std::move(*dims), {}});
+}
+
+ShapeResult dotShape(std::span<const OperandType> operands, const Attrs &attrs,
+                     const DimOracle &oracle) {
+  for (size_t i = 0; i < 2; ++i)
+    if (const TensorType *type = operands[i].tensor(); type && type->dims.size() != 1)
+      return ShapeResult::fail("cannot take the dot product of " + describe(operands[0]) + " and " +
+                                   describe(operands[1]) + ": " + type->str() + " is not a vector",
+                               static_cast<int>(i));
+  return matmulShape(operands, attrs, oracle);
+}
+
+ShapeResult outerShape(std::span<const OperandType> operands, const Attrs &, const DimOracle &) {
+  auto both = factors(operands);
+  if (auto *error = std::get_if<ShapeError>(&both))
+    return *error;
+  auto &[a, b] = std::get<std::pair<TensorType, TensorType>>(both);
+  for (const TensorType *type : {&a, &b})
+    if (type->dims.size() != 1)
+      return ShapeResult::fail("cannot take the outer product of " + a.str() + " and " + b.str() +
+                                   ": " + type->str() + " is not a vector",
+                               type == &a ? 0 : 1);
+  return ShapeResult::ok({a.dtype, {a.dims[0], b.dims[0]}, {}});
+}
+
+std::string matmulReference(const RefTensor &a, const RefTensor &b, const Arithmetic &arithmetic,
+                            RefTensor &result) {
+  bool rowVector = a.shape.size() == 1, columnVector = b.shape.size() == 1;
+  int64_t k = a.shape.back(), rows = rowVector ? 1 : a.shape[a.shape.size() - 2];
+  int64_t columns = columnVector ? 1 : b.shape.back();
+  int64_t innerB = columnVector ? b.shape.back() : b.shape[b.shape.size() - 2];
+  if (innerB != k)
+    return "the inner extents " + std::to_string(k) + " and " + std::to_string(innerB) + " differ";
+  auto batchOf = [](const RefTensor &x, size_t matrixAxes) {
+    return std::vector<int64_t>(x.shape.begin(), x.shape.end() - static_cast<int64_t>(matrixAxes));
+  };
+  std::vector<int64_t> batchA = batchOf(a, rowVector ? 1 : 2),
+                       batchB = batchOf(b, columnVector ? 1 : 2);
+  std::vector<int64_t> batch = batchOf(result, 2 - (rowVector ? 1 : 0) - (columnVector ? 1 : 0));
+  double *out = result.data.data();
+  forEachIndex(batch, [&](const std::vector<int64_t> &index) {
+    const double *left = a.data.data() + broadcastOffset(batchA, index) * rows * k;
+    const double *right = b.data.data() + broadcastOffset(batchB, index) * k * columns;
+    // Every element is a chain over ascending k; the product of two f32 is exact in a double, so
+    // this rounds as an FMA does.
+    for (int64_t m = 0; m < rows; ++m, out += columns) {
+      std::fill(out, out + columns, 0.0);
+      for (int64_t i = 0; i < k; ++i)
+        for (int64_t n = 0; n < columns; ++n)
+          out[n] = arithmetic.round(out[n] + left[m * k + i] * right[i * columns + n]);
+    }
+  });
+  return {};
+}
+
+double matmulFlop(std::span<const std::vector<int64_t>> operands) {
+  const auto &a = operands[0], &b = operands[1];
+  double flop = 2.0 * static_cast<double>(a.back());
+  if (a.size() > 1)
+    flop *= static_cast<double>(a[a.size() - 2]);
+  if (b.size() > 1)
+    flop *= static_cast<double>(b.back());
+  // Batch axes, broadcast: from the end, past the matrix axes.
+  for (size_t i = 3; i <= std::max(a.size(), b.size()); ++i) {
+    int64_t x = i <= a.size() ? a[a.size() - i] : 1, y = i <= b.size() ? b[b.size() - i] : 1;
+    flop *= static_cast<double>(x == 1 ? y : x);
+  }
+  return flop;
+}
+
+} // namespace
+
+void addProducts(std::vector<Op> &ops) {
+  auto reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
+                      std::span<RefTensor> results) {
+    return matmulReference(operands[0], operands[1], arithmetic, results[0]);
+  };
+  std::vector<Param> params = {{"a", ParamKind::Tensor}, {"b", ParamKind::Tensor}};
+
+  Op matmul;
+  matmul.name = "matmul";
+  matmul.summary = "the matrix product, of vectors, matrices or batches; also written `a @ b`";
+  matmul.params = params;
+  matmul.shape = matmulShape;
+  matmul.reference = reference;
+  matmul.batch = Product{};
+  matmul.productFlop = matmulFlop;
+  ops.push_back(std::move(matmul));
+
+  Op dot;
+  dot.name = "dot";
+  dot.summary = "the dot product of two vectors";
+  dot.params = params;
+  dot.shape = dotShape;
+  dot.reference = reference;
+  dot.batch = expand([](ExpandBuilder &b, ir::ApplyOp op) -> std::vector<Value> {
+    return {applyOne(b, "matmul", op.getOperands())};
+  });
+  ops.push_back(std::move(dot));
+
+  Op outer;
+  outer.name = "outer";
+  outer.summary = "the products of every element of a with every element of b";
+  outer.params = params;
+  outer.shape = outerShape;
+  outer.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
+                       std::span<RefTensor> results) {
+    size_t n = 0;
+    for (double x : operands[0].data)
+      for (double y : operands[1].data)
+        results[0].data[n++] = arithmetic.round(x * y);
+    return std::string();
+  };
+  outer.batch = expand([](ExpandBuilder &b, ir::ApplyOp op) -> std::vector<Value> {
+    Value column = insertAxis(b, op.getOperands()[0], 1);
+    return {applyOne(b, "mul", {column, op.getOperands()[1]})};
+  });
+  ops.push_back(std::move(outer));
+}
+
+} // namespace sheaf::ops
