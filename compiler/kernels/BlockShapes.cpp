@@ -1,0 +1,99 @@
+//===- BlockShapes.cpp - Extents in a block -------------------------------===//
+
+#include "compiler/kernels/Kernels.h"
+#include "compiler/ops/Verify.h"
+#include "runtime/error.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels {
+namespace {
+
+/// The extents of an operator's results, by its shape rule on the operands' extents.
+std::vector<ops::TensorType> infer(ir::ApplyOp apply, const ops::Op &record,
+                                   llvm::function_ref<std::vector<Dim>(Value)> shapeOf,
+                                   llvm::function_ref<Dim(Value)> scalarOf) {
+  auto taken = ops::takeApart(record, apply->getOperandTypes(), apply.getAttrs(),
+                              apply->getResultTypes());
+  if (auto *error = std::get_if<std::string>(&taken))
+    throw InternalError("\"" + apply.getOp().str() + "\": " + *error);
+  auto &parts = std::get<ops::ApplyParts>(taken);
+  for (auto [i, operand] : llvm::enumerate(parts.operands))
+    if (auto *tensor = std::get_if<ops::TensorType>(&operand.type); tensor && !operand.isList)
+      tensor->dims = shapeOf(apply.getOperand(i));
+  for (const auto &extent : parts.extents) {
+    Dim value = scalarOf(apply.getOperand(extent.operand));
+    if (extent.position)
+      std::get<std::vector<Dim>>(parts.attrs[extent.param])[*extent.position] = value;
+    else
+      parts.attrs[extent.param] = value;
+  }
+  // Block code has passed the checker: extents are equal unless they are different numbers.
+  return record.shape(parts.operands, parts.attrs, ops::LenientOracle()).types;
+}
+
+} // namespace
+
+BlockShapes::BlockShapes(ir::BlockOp block) {
+  Block &body = block.getBody().front();
+  auto symbolOf = [](BlockArgument arg) { return std::to_string(arg.getArgNumber()); };
+  auto shapeOf = [&](Value value) -> std::vector<Dim> { return shapes_.lookup(value); };
+
+  for (BlockArgument arg : body.getArguments()) {
+    std::vector<Dim> dims;
+    if (auto type = dyn_cast<RankedTensorType>(arg.getType()))
+      for (auto [axis, extent] : llvm::enumerate(type.getShape()))
+        dims.push_back(ShapedType::isDynamic(extent)
+                           ? Dim::symbol(symbolOf(arg) + "." + std::to_string(axis))
+                           : Dim(extent));
+    shapes_[arg] = std::move(dims);
+  }
+
+  // Host scalars that give extents: arguments, extents of tensors, and sums and products of them.
+  llvm::DenseMap<Value, Dim> scalars;
+  auto scalarOf = [&](Value value) -> Dim {
+    if (auto arg = dyn_cast<BlockArgument>(value))
+      return Dim::symbol(symbolOf(arg));
+    auto it = scalars.find(value);
+    return it == scalars.end() ? Dim::fresh() : it->second;
+  };
+
+  for (Operation &op : body.without_terminator()) {
+    if (auto dim = dyn_cast<ir::DimOp>(op)) {
+      scalars[dim.getResult()] = shapeOf(dim.getTensor())[dim.getAxis()];
+    } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      if (auto number = dyn_cast<IntegerAttr>(constant.getValue()))
+        scalars[constant.getResult()] = Dim(number.getInt());
+    } else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
+      Dim a = scalarOf(op.getOperand(0)), b = scalarOf(op.getOperand(1));
+      scalars[op.getResult(0)] = isa<arith::AddIOp>(op) ? a + b : isa<arith::SubIOp>(op) ? a - b : a * b;
+    }
+    auto apply = dyn_cast<ir::ApplyOp>(op);
+    if (!apply)
+      continue;
+    const ops::Op *record = ops::OpTable::get().find(apply.getOp());
+    if (!record)
+      throw InternalError("no operator " + apply.getOp().str());
+    bool allStatic = llvm::all_of(apply->getResultTypes(), [](Type t) {
+      return cast<RankedTensorType>(t).hasStaticShape();
+    });
+    std::vector<ops::TensorType> inferred;
+    if (!allStatic)
+      inferred = infer(apply, *record, shapeOf, scalarOf);
+    for (auto [i, result] : llvm::enumerate(apply->getResults())) {
+      std::vector<Dim> dims;
+      for (auto [axis, extent] : llvm::enumerate(cast<RankedTensorType>(result.getType()).getShape())) {
+        if (!ShapedType::isDynamic(extent))
+          dims.push_back(Dim(extent));
+        else if (i < inferred.size())
+          dims.push_back(inferred[i].dims[axis]);
+        else
+          throw InternalError("extent " + std::to_string(axis) + " of \"" + apply.getOp().str() +
+                              "\" is not determined");
+      }
+      shapes_[result] = std::move(dims);
+    }
+  }
+}
+
+} // namespace sheaf::kernels

@@ -1,0 +1,331 @@
+//===- EmitAddresses.cpp - Records, extents and addresses -----------------===//
+
+#include "compiler/kernels/Emitter.h"
+#include "runtime/error.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels {
+
+//===----------------------------------------------------------------------===//
+// Small builders
+//===----------------------------------------------------------------------===//
+
+Value Emitter::constant(int64_t v) {
+  Value &known = constants_[v];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(entry_);
+    known = arith::ConstantIntOp::create(b, i64_, v);
+  }
+  return known;
+}
+
+Value Emitter::add(Value a, Value c) { return b.createOrFold<arith::AddIOp>(a, c); }
+Value Emitter::mul(Value a, Value c) { return b.createOrFold<arith::MulIOp>(a, c); }
+Value Emitter::minimum(Value a, Value c) { return b.createOrFold<arith::MinSIOp>(a, c); }
+
+Value Emitter::bytes(Value pointer, Value offset) {
+  return LLVM::GEPOp::create(b, pointer_, b.getI8Type(), pointer, ArrayRef<LLVM::GEPArg>{offset});
+}
+Value Emitter::bytes(Value pointer, int64_t offset) {
+  if (offset == 0)
+    return pointer;
+  return LLVM::GEPOp::create(b, pointer_, b.getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+}
+
+Value Emitter::splat(Value element, int64_t lanes) {
+  return vector::BroadcastOp::create(b, VectorType::get({lanes}, element.getType()), element);
+}
+
+Value Emitter::loadAs(Type type, Value pointer, unsigned alignment) {
+  return LLVM::LoadOp::create(b, type, pointer, alignment);
+}
+
+/// Every element of a product is one chain of these (docs/numerics.md).
+Value Emitter::multiplyAdd(Value a, Value c, Value sum) {
+  if (!isa<FloatType>(getElementTypeOrSelf(a.getType())))
+    return arith::AddIOp::create(b, arith::MulIOp::create(b, a, c), sum);
+  if (target_.fma)
+    return math::FmaOp::create(b, a, c, sum);
+  return arith::AddFOp::create(b, arith::MulFOp::create(b, a, c), sum);
+}
+
+void Emitter::loop(Value lo, Value hi, int64_t step, llvm::function_ref<void(Value)> body) {
+  auto loop = scf::ForOp::create(b, lo, hi, constant(step));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+}
+
+//===----------------------------------------------------------------------===//
+// Records
+//===----------------------------------------------------------------------===//
+
+unsigned Emitter::wordOf(unsigned argument) const {
+  unsigned word = 0;
+  Block &body = plan_.block->getRegion(0).front();
+  for (unsigned i = 0; i < argument; ++i) {
+    auto type = dyn_cast<RankedTensorType>(body.getArgument(i).getType());
+    word += type ? 1 + static_cast<unsigned>(type.getNumDynamicDims()) : 2;
+  }
+  return word;
+}
+
+void Emitter::enterRecord(Value record, Value chunkBegin) {
+  record_ = Record();
+  unsigned words = 0;
+  for (const rt::RecordWord &word : kernel_.layout)
+    words += word.kind == rt::RecordWord::Int || word.kind == rt::RecordWord::Float ? 2 : 1;
+  record_.words = bytes(records_, mul(record, constant(4 * words)));
+  record_.inChunk = arith::SubIOp::create(b, record, chunkBegin);
+  // Values that turn out to be needed deeper in the nest are inserted here; canonicalisation
+  // removes the marker.
+  record_.here = arith::ConstantIntOp::create(b, i64_, 0);
+}
+
+Value Emitter::atRecord(llvm::function_ref<Value()> make) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(record_.here);
+  return make();
+}
+
+Value Emitter::atEntry(llvm::function_ref<Value()> make) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(entry_);
+  return make();
+}
+
+Value Emitter::word(unsigned index, bool wide) {
+  Value pointer = bytes(record_.words, 4 * index);
+  if (wide)
+    return loadAs(i64_, pointer, 4);
+  return loadAs(b.getI32Type(), pointer, 4);
+}
+
+//===----------------------------------------------------------------------===//
+// Extents and host scalars
+//===----------------------------------------------------------------------===//
+
+/// "argument.axis" is the extent word of a tensor argument; "argument" an int argument.
+Value Emitter::symbol(const std::string &name) {
+  Value &known = record_.symbols[name];
+  if (known)
+    return known;
+  size_t dot = name.find('.');
+  unsigned argument = static_cast<unsigned>(std::stoul(name.substr(0, dot)));
+  return known = atRecord([&]() -> Value {
+           if (dot == std::string::npos)
+             return word(wordOf(argument), true);
+           unsigned axis = static_cast<unsigned>(std::stoul(name.substr(dot + 1)));
+           auto type = cast<RankedTensorType>(
+               plan_.block->getRegion(0).front().getArgument(argument).getType());
+           unsigned ordinal = 0;
+           for (unsigned i = 0; i < axis; ++i)
+             ordinal += type.isDynamicDim(i);
+           return arith::ExtSIOp::create(b, i64_, word(wordOf(argument) + 1 + ordinal, false));
+         });
+}
+
+Value Emitter::extent(const Dim &dim) {
+  if (dim.isConstant())
+    return constant(dim.constant());
+  Value sum;
+  for (auto &[symbols, coefficient] : dim.terms()) {
+    Value term = constant(coefficient);
+    for (const std::string &name : symbols) {
+      Value factor = symbol(name);
+      term = atRecord([&] { return mul(term, factor); });
+    }
+    sum = sum ? atRecord([&] { return add(sum, term); }) : term;
+  }
+  return sum;
+}
+
+/// A host scalar of the block, at the record.
+Value Emitter::scalar(Value value) {
+  if (Value known = record_.scalars.lookup(value))
+    return known;
+  Value result;
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    result = atRecord([&]() -> Value {
+      Value raw = word(wordOf(arg.getArgNumber()), true);
+      if (arg.getType().isF64())
+        return arith::BitcastOp::create(b, b.getF64Type(), raw);
+      if (arg.getType().isInteger(1))
+        return arith::TruncIOp::create(b, b.getI1Type(), raw);
+      return raw;
+    });
+  } else if (auto dim = value.getDefiningOp<ir::DimOp>()) {
+    result = extent(plan_.shapes->of(dim.getTensor())[dim.getAxis()]);
+  } else if (auto convert = value.getDefiningOp<ir::ConvertOp>()) {
+    Value from = scalar(convert.getValue());
+    result = atRecord([&]() -> Value {
+      bool fromFloat = isa<FloatType>(from.getType()), toFloat = convert.getType().isF64();
+      if (fromFloat == toFloat && (toFloat || !convert.getType().isInteger(1)))
+        return from.getType().isInteger(1)
+                   ? Value(arith::ExtUIOp::create(b, i64_, from))
+                   : from;
+      if (toFloat)
+        return from.getType().isInteger(1)
+                   ? Value(arith::UIToFPOp::create(b, b.getF64Type(), from))
+                   : Value(arith::SIToFPOp::create(b, b.getF64Type(), from));
+      if (fromFloat)
+        return arith::FPToSIOp::create(b, i64_, from);
+      return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, from, constant(0));
+    });
+  } else {
+    Operation *op = value.getDefiningOp();
+    IRMapping map;
+    for (Value operand : op->getOperands())
+      map.map(operand, scalar(operand));
+    result = atRecord([&] { return b.clone(*op, map)->getResult(0); });
+  }
+  record_.scalars[value] = result;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+Value Emitter::base(const Buffer &buffer) {
+  if (buffer.kind == Buffer::Weight) {
+    Value &known = weightAddresses_[buffer.index];
+    if (!known)
+      known = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * buffer.index), 8); });
+    return known;
+  }
+  if (Value known = record_.bases.lookup(&buffer))
+    return known;
+  Value result;
+  auto granule = [&](Value id) {
+    Value wide = arith::ExtUIOp::create(b, i64_, id);
+    return bytes(rows_, mul(wide, constant(rt::kGranuleBytes)));
+  };
+  switch (buffer.kind) {
+  case Buffer::Argument:
+    result = atRecord([&] { return granule(word(buffer.index, false)); });
+    break;
+  case Buffer::Scratch:
+    result = atRecord([&] {
+      Value slice = mul(record_.inChunk, constant(buffer.scratchStride));
+      return bytes(bytes(scratch_, buffer.scratchOffset), slice);
+    });
+    break;
+  case Buffer::Result: {
+    // Results lie one after the other from the record's last word.
+    Value offset = constant(0);
+    for (unsigned i = 0; i < buffer.index; ++i) {
+      const RecordBuffer &before = kernel_.buffers[i];
+      Value size = constant(rt::kGranuleBytes);
+      if (!before.shape.empty()) {
+        Value last = extent(before.shape.back());
+        size = atRecord([&] {
+          Value row = arith::DivSIOp::create(
+              b, add(mul(last, constant(rt::dtypeBytes(static_cast<rt::DType>(before.dtype)))),
+                     constant(rt::kGranuleBytes - 1)),
+              constant(rt::kGranuleBytes));
+          row = b.createOrFold<arith::MaxSIOp>(row, constant(1));
+          return mul(row, constant(rt::kGranuleBytes));
+        });
+        for (const Dim &outer : llvm::ArrayRef(before.shape).drop_back()) {
+          Value count = extent(outer);
+          size = atRecord([&] { return mul(size, count); });
+        }
+      }
+      offset = atRecord([&] { return add(offset, size); });
+    }
+    unsigned last = 0;
+    for (const rt::RecordWord &w : kernel_.layout)
+      last += w.kind == rt::RecordWord::Int || w.kind == rt::RecordWord::Float ? 2 : 1;
+    result = atRecord([&] { return bytes(granule(word(last - 1, false)), offset); });
+    break;
+  }
+  case Buffer::Weight:
+    break;
+  }
+  record_.bases[&buffer] = result;
+  return result;
+}
+
+/// Bytes from one index to the next, for every axis: the innermost axis is padded to granules.
+const std::vector<Value> &Emitter::strides(const Buffer &buffer) {
+  auto known = record_.strides.find(&buffer);
+  if (known != record_.strides.end())
+    return known->second;
+  std::vector<Value> out(buffer.shape.size());
+  if (!out.empty()) {
+    rt::DType dtype = static_cast<rt::DType>(buffer.dtype);
+    out.back() = constant(rt::dtypeBytes(dtype));
+    Value stride;
+    for (size_t axis = out.size() - 1; axis-- > 0;) {
+      if (!stride) {
+        const Dim &last = buffer.shape.back();
+        if (last.isConstant()) {
+          stride = constant(rt::rowGranules(last.constant(), dtype) * rt::kGranuleBytes);
+        } else {
+          Value count = extent(last);
+          stride = atRecord([&] {
+            Value row = arith::DivSIOp::create(
+                b, add(mul(count, out.back()), constant(rt::kGranuleBytes - 1)),
+                constant(rt::kGranuleBytes));
+            row = b.createOrFold<arith::MaxSIOp>(row, constant(1));
+            return mul(row, constant(rt::kGranuleBytes));
+          });
+        }
+      } else {
+        Value count = extent(buffer.shape[axis + 1]), inner = stride;
+        stride = buffer.shape[axis + 1].isConstant() && inner.getDefiningOp<arith::ConstantOp>()
+                     ? atEntry([&] { return mul(inner, count); })
+                     : atRecord([&] { return mul(inner, count); });
+      }
+      out[axis] = stride;
+    }
+  }
+  return record_.strides[&buffer] = std::move(out);
+}
+
+Value Emitter::address(const Buffer &buffer, ArrayRef<Value> index) {
+  Value pointer = base(buffer);
+  const std::vector<Value> &stride = strides(buffer);
+  Value offset;
+  for (size_t axis = 0; axis < index.size(); ++axis) {
+    Value part = mul(index[axis], stride[axis]);
+    offset = offset ? add(offset, part) : part;
+  }
+  return offset ? bytes(pointer, offset) : pointer;
+}
+
+Value Emitter::indexOf(const AxisMap &map, const Place &place, const Buffer &buffer, size_t axis) {
+  Value index = extent(map.offset);
+  if (map.axis >= 0)
+    index = add(index, place.index[map.axis]);
+  for (Value host : map.host)
+    index = add(index, scalar(host));
+  if (map.index) {
+    const Buffer &from = *plan_.bufferOf.lookup(map.index);
+    Place single = place;
+    single.lanesAxis = -1;
+    Value number = loadAs(storageType(from.dtype),
+                          address(from, indices(from, *map.indexView, single)),
+                          static_cast<unsigned>(rt::dtypeBytes(static_cast<rt::DType>(from.dtype))));
+    if (number.getType() != i64_)
+      number = arith::ExtSIOp::create(b, i64_, number);
+    // Indices come from data that the readers have checked; a wrong one must not read elsewhere.
+    Value last = add(extent(buffer.shape[axis]), constant(-1));
+    number = arith::MaxSIOp::create(b, constant(0), arith::MinSIOp::create(b, number, last));
+    index = add(index, number);
+  }
+  return index;
+}
+
+std::vector<Value> Emitter::indices(const Buffer &buffer, const View &view, const Place &place) {
+  std::vector<Value> out;
+  for (auto [axis, map] : llvm::enumerate(view))
+    out.push_back(indexOf(map, place, buffer, axis));
+  return out;
+}
+
+} // namespace sheaf::kernels

@@ -1,0 +1,315 @@
+//===- EmitProducts.cpp - Register-tiled products with fused epilogues ----===//
+//
+// A tile is a few rows by a few vectors of columns; its accumulators stay in registers while k
+// runs, are then put into scratch, and one epilogue loop over the tile's rows computes everything
+// that follows and writes it. Every element is one chain of multiply-adds over ascending k,
+// whatever the tile.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/kernels/Emitter.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels {
+namespace {
+
+/// Rows narrower than this are in the first-level cache anyway.
+constexpr int64_t kPrefetchWidth = 128;
+
+} // namespace
+
+Value Emitter::panelCount(const Stage &stage) {
+  int64_t columns = stage.lanes * stage.tileVectors;
+  Value width = extent(stage.shape.back());
+  return arith::DivSIOp::create(b, add(width, constant(columns - 1)), constant(columns));
+}
+
+/// Splits `count` rows into tiles whose sizes differ by one at most (6 is 3 + 3, not 5 + 1).
+void Emitter::emitTiles(const Stage &stage, Value count,
+                        llvm::function_ref<void(Value, Value, Value)> tile, Value panelBegin,
+                        Value panelEnd) {
+  Value most = constant(stage.tileRows);
+  Value tiles = arith::DivSIOp::create(b, add(count, constant(stage.tileRows - 1)), most);
+  Value some = b.createOrFold<arith::MaxSIOp>(tiles, constant(1));
+  Value small = arith::DivSIOp::create(b, count, some);
+  Value larger = arith::RemSIOp::create(b, count, some);
+  loop(panelBegin, panelEnd, 1, [&](Value panel) {
+    loop(constant(0), tiles, 1, [&](Value number) {
+      Value isLarger = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, number, larger);
+      Value rows = add(small, arith::ExtUIOp::create(b, i64_, isLarger));
+      Value first = add(mul(number, small), minimum(number, larger));
+      tile(first, rows, panel);
+    });
+  });
+}
+
+std::vector<Value> Emitter::startValues(const Stage &stage, int64_t rows, Value panel) {
+  auto type = VectorType::get({stage.lanes}, f32_);
+  size_t across = stage.accumulators.size() * stage.tileVectors;
+  std::vector<Value> sums(rows * across);
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
+  Value starts;
+  if (stage.startUse >= 0) {
+    int64_t views = llvm::count_if(stage.startViews, [](int v) { return v >= 0; });
+    starts = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * stage.startUse), 8); });
+    starts = bytes(starts, mul(panel, constant(views * stage.tileVectors * stage.lanes * 4)));
+  }
+  for (size_t a = 0; a < stage.accumulators.size(); ++a)
+    for (int64_t v = 0; v < stage.tileVectors; ++v) {
+      Value start = zero;
+      if (stage.startViews[a] >= 0)
+        start = loadAs(type,
+                       bytes(starts, (stage.startViews[a] * stage.tileVectors + v) * stage.lanes * 4),
+                       4);
+      for (int64_t row = 0; row < rows; ++row)
+        sums[row * across + a * stage.tileVectors + v] = start;
+    }
+  return sums;
+}
+
+/// Computes one tile and leaves its accumulators in scratch, row by row. `enterRow` makes row i's
+/// record current; `index` gives the outer indices and, for rows inside a record, row 0's index.
+void Emitter::emitTile(const Stage &stage, int64_t rows, Value panel,
+                       llvm::function_ref<void(int64_t)> enterRow, std::vector<Value> index) {
+  size_t across = stage.accumulators.size() * stage.tileVectors;
+  auto type = VectorType::get({stage.lanes}, f32_);
+  int k = static_cast<int>(stage.shape.size()), n = k - 1;
+  Value column = mul(panel, constant(stage.lanes * stage.tileVectors));
+  std::vector<Value> sums = startValues(stage, rows, panel);
+
+  for (const ProductGroup &group : stage.groups) {
+    int64_t groupVectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
+    Value packed;
+    if (group.weightUse >= 0) {
+      int64_t depth = 0;
+      for (const ProductSegment &segment : group.lead->segments)
+        depth += segment.extent.constant();
+      packed = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * group.weightUse), 8); });
+      packed = bytes(packed, mul(panel, constant(depth * groupVectors * stage.lanes * 4)));
+    }
+    for (size_t s = 0; s < group.lead->segments.size(); ++s) {
+      const ProductSegment &segment = group.lead->segments[s];
+      /// Address and k stride of an operand at k = 0.
+      auto operandAt = [&](Value operand, const View &view, const Place &place) {
+        const Buffer &buffer = *plan_.bufferOf.lookup(operand);
+        Value pointer = address(buffer, indices(buffer, view, place));
+        Value stride = constant(0);
+        for (auto [axis, map] : llvm::enumerate(view))
+          if (map.axis == k)
+            stride = add(stride, strides(buffer)[axis]);
+        return std::pair(pointer, stride);
+      };
+      const Buffer &left = *plan_.bufferOf.lookup(segment.lhs);
+      unsigned leftBytes =
+          static_cast<unsigned>(rt::dtypeBytes(static_cast<rt::DType>(left.dtype)));
+      SmallVector<Value> leftRows, leftStrides;
+      for (int64_t row = 0; row < rows; ++row) {
+        enterRow(row);
+        Place place;
+        place.index = index;
+        if (!stage.rowsAreRecords && stage.shape.size() >= 2)
+          place.index.push_back(add(index_, constant(row)));
+        place.index.push_back(column);
+        place.index.push_back(constant(0));
+        auto [pointer, stride] = operandAt(segment.lhs, segment.lhsView, place);
+        leftRows.push_back(pointer);
+        leftStrides.push_back(stride);
+      }
+      /// Right-hand vectors that are not packed, one product at a time.
+      struct Right {
+        Value pointer, stride;
+        const Buffer *buffer;
+      };
+      SmallVector<Right> rights;
+      if (!packed)
+        for (unsigned a : group.accumulators) {
+          const ProductSegment &own = stage.accumulators[a].product->segments[s];
+          Place place;
+          place.index = index;
+          if (stage.shape.size() >= 2)
+            place.index.push_back(constant(0));
+          place.index.push_back(add(column, constant(stage.accumulators[a].column)));
+          place.index.push_back(constant(0));
+          place.lanesAxis = n;
+          auto [pointer, stride] = operandAt(own.rhs, own.rhsView, place);
+          rights.push_back({pointer, stride, plan_.bufferOf.lookup(own.rhs)});
+        }
+
+      SmallVector<Value> start;
+      for (int64_t row = 0; row < rows; ++row)
+        for (unsigned a : group.accumulators)
+          for (int64_t v = 0; v < stage.tileVectors; ++v)
+            start.push_back(sums[row * across + a * stage.tileVectors + v]);
+      auto along = scf::ForOp::create(b, constant(0), extent(segment.extent), constant(1), start);
+      {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToEnd(along.getBody());
+        Value step = along.getInductionVar();
+        SmallVector<Value> vectors;
+        if (packed) {
+          Value at = bytes(packed, mul(step, constant(groupVectors * stage.lanes * 4)));
+          for (int64_t v = 0; v < groupVectors; ++v)
+            vectors.push_back(loadAs(type, bytes(at, v * stage.lanes * 4), 4));
+        } else {
+          for (const Right &right : rights) {
+            Value at = bytes(right.pointer, mul(step, right.stride));
+            int64_t size = rt::dtypeBytes(static_cast<rt::DType>(right.buffer->dtype));
+            auto stored = VectorType::get({stage.lanes}, storageType(right.buffer->dtype));
+            for (int64_t v = 0; v < stage.tileVectors; ++v)
+              vectors.push_back(toLanes(loadAs(stored, bytes(at, v * stage.lanes * size),
+                                               static_cast<unsigned>(size)),
+                                        right.buffer->dtype));
+          }
+        }
+        SmallVector<Value> out;
+        for (int64_t row = 0; row < rows; ++row) {
+          Value element = loadAs(storageType(left.dtype),
+                                 bytes(leftRows[row], mul(step, leftStrides[row])), leftBytes);
+          Value spread = splat(toLanes(element, left.dtype), stage.lanes);
+          for (int64_t v = 0; v < groupVectors; ++v)
+            out.push_back(multiplyAdd(spread, vectors[v],
+                                      along.getRegionIterArg(row * groupVectors + v)));
+        }
+        scf::YieldOp::create(b, out);
+      }
+      size_t next = 0;
+      for (int64_t row = 0; row < rows; ++row)
+        for (unsigned a : group.accumulators)
+          for (int64_t v = 0; v < stage.tileVectors; ++v)
+            sums[row * across + a * stage.tileVectors + v] = along.getResult(next++);
+      if (packed)
+        packed = bytes(packed, segment.extent.constant() * groupVectors * stage.lanes * 4);
+    }
+  }
+  for (size_t i = 0; i < sums.size(); ++i)
+    LLVM::StoreOp::create(b, sums[i], bytes(scratch_, i * stage.lanes * 4), 4);
+}
+
+/// What follows the products, for one row of a tile: `row` counts inside the tile.
+void Emitter::emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index) {
+  auto type = VectorType::get({stage.lanes}, f32_);
+  int64_t across = static_cast<int64_t>(stage.accumulators.size()) * stage.tileVectors;
+  Value sums = bytes(scratch_, mul(row, constant(across * stage.lanes * 4)));
+  Value column = mul(panel, constant(stage.lanes * stage.tileVectors));
+  auto vectorAt = [&](Value v, Value at) {
+    Place place;
+    place.lanes = stage.lanes;
+    place.index = index;
+    place.index.push_back(at);
+    place.lanesAxis = static_cast<int>(place.index.size()) - 1;
+    Scope scope;
+    scope.stage = &stage;
+    scope.place = &place;
+    for (size_t a = 0; a < stage.accumulators.size(); ++a) {
+      Value from = bytes(sums, a * stage.tileVectors * stage.lanes * 4);
+      scope.accumulators.push_back(
+          loadAs(type, bytes(from, mul(v, constant(stage.lanes * 4))), 4));
+    }
+    writeRoots(stage, scope);
+  };
+  if (stage.tileVectors == 1) {
+    vectorAt(constant(0), column);
+    return;
+  }
+  Value left = arith::SubIOp::create(b, extent(stage.shape.back()), column);
+  Value vectors = arith::DivSIOp::create(b, add(left, constant(stage.lanes - 1)),
+                                         constant(stage.lanes));
+  loop(constant(0), minimum(vectors, constant(stage.tileVectors)), 1, [&](Value v) {
+    vectorAt(v, add(column, mul(v, constant(stage.lanes))));
+  });
+}
+
+/// The epilogue's operands and results lie scattered: ask for their lines while the tile computes.
+void Emitter::prefetch(const Stage &stage, Value panel) {
+  if (!stage.rowsAreRecords || stage.shape.back().constant() < kPrefetchWidth)
+    return;
+  Value offset = mul(panel, constant(stage.lanes * stage.tileVectors * 4));
+  auto line = [&](const Buffer &buffer, bool write) {
+    LLVM::Prefetch::create(b, bytes(base(buffer), offset), write, 3, 1);
+  };
+  for (const Buffer *buffer : stage.prefetch)
+    line(*buffer, false);
+  for (const Root &root : stage.roots)
+    if (root.buffer->kind == Buffer::Result && root.view == identityView(1))
+      line(*root.buffer, true);
+}
+
+void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
+  /// One branch for each number of rows a tile may have.
+  auto forRows = [&](Value rows, llvm::function_ref<void(int64_t)> body) {
+    if (stage.tileRows == 1)
+      return body(1);
+    SmallVector<int64_t> cases;
+    for (int64_t i = 1; i < stage.tileRows; ++i)
+      cases.push_back(i);
+    Value index = arith::IndexCastOp::create(b, b.getIndexType(), rows);
+    auto choose = scf::IndexSwitchOp::create(b, TypeRange{}, index, cases,
+                                             static_cast<unsigned>(cases.size()));
+    auto fill = [&](Region &region, int64_t count) {
+      OpBuilder::InsertionGuard guard(b);
+      b.createBlock(&region);
+      body(count);
+      scf::YieldOp::create(b);
+    };
+    for (auto [i, region] : llvm::enumerate(choose.getCaseRegions()))
+      fill(region, cases[i]);
+    fill(choose.getDefaultRegion(), stage.tileRows);
+  };
+
+  if (stage.rowsAreRecords) {
+    // Panels outermost: a panel of weights stays in cache while all rows of the chunk pass.
+    bool split = kernel_.panels > 0;
+    Value count = arith::SubIOp::create(b, end, begin);
+    auto tile = [&](Value first, Value rows, Value panel) {
+      Value record = add(begin, first);
+      forRows(rows, [&](int64_t many) {
+        std::vector<Record> entered(many);
+        for (int64_t i = 0; i < many; ++i) {
+          enterRecord(add(record, constant(i)), begin);
+          prefetch(stage, panel);
+          entered[i] = std::move(record_);
+        }
+        int64_t current = -1;
+        auto enterRow = [&](int64_t i) {
+          if (current >= 0)
+            entered[current] = std::move(record_);
+          record_ = std::move(entered[i]);
+          current = i;
+        };
+        emitTile(stage, many, panel, enterRow, {});
+      });
+      loop(constant(0), rows, 1, [&](Value row) {
+        enterRecord(add(record, row), begin);
+        emitEpilogue(stage, panel, row, {});
+      });
+    };
+    emitTiles(stage, count, tile, split ? panelBegin_ : constant(0),
+              split ? panelEnd_ : panelCount(stage));
+    return;
+  }
+
+  forEachRecord(begin, end, [&] {
+    std::vector<Value> outer;
+    size_t rank = stage.shape.size();
+    ArrayRef<Dim> batch = ArrayRef(stage.shape).take_front(rank >= 2 ? rank - 2 : 0);
+    nest(batch, outer, [&] {
+      Value count = rank >= 2 ? extent(stage.shape[rank - 2]) : constant(1);
+      auto tile = [&](Value first, Value rows, Value panel) {
+        forRows(rows, [&](int64_t many) {
+          index_ = first;
+          emitTile(stage, many, panel, [](int64_t) {}, outer);
+        });
+        loop(constant(0), rows, 1, [&](Value row) {
+          std::vector<Value> index = outer;
+          if (rank >= 2)
+            index.push_back(add(first, row));
+          emitEpilogue(stage, panel, row, index);
+        });
+      };
+      emitTiles(stage, count, tile, constant(0), panelCount(stage));
+    });
+  });
+}
+
+} // namespace sheaf::kernels

@@ -1,0 +1,388 @@
+//===- EmitStages.cpp - Kernel functions, elementwise and reduction stages -===//
+
+#include "compiler/kernels/Emitter.h"
+#include "compiler/ops/Verify.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels {
+
+Emitter::Emitter(const Kernel &kernel, const Target &target, ModuleOp module)
+    : b(kernel.block->getLoc(), module.getContext()), kernel_(kernel), plan_(*kernel.plan),
+      target_(target), module_(module), i64_(b.getI64Type()), f32_(b.getF32Type()),
+      pointer_(LLVM::LLVMPointerType::get(module.getContext())) {}
+
+void Emitter::run() {
+  b.setInsertionPointToEnd(module_.getBody());
+  auto type = b.getFunctionType(
+      {pointer_, i64_, i64_, i64_, i64_, pointer_, pointer_, pointer_}, {});
+  auto function = func::FuncOp::create(b, kernel_.symbol, type);
+  Block *body = function.addEntryBlock();
+  records_ = body->getArgument(0);
+  begin_ = body->getArgument(1);
+  end_ = body->getArgument(2);
+  panelBegin_ = body->getArgument(3);
+  panelEnd_ = body->getArgument(4);
+  rows_ = body->getArgument(5);
+  weights_ = body->getArgument(6);
+  scratch_ = body->getArgument(7);
+  b.setInsertionPointToStart(body);
+  func::ReturnOp::create(b);
+  b.setInsertionPointToStart(body);
+  // Constants and weight addresses are inserted before this; canonicalisation removes it.
+  entry_ = arith::ConstantIntOp::create(b, i64_, 0);
+
+  auto stages = [&](Value begin, Value end) {
+    for (const Stage &stage : plan_.stages)
+      emitStage(stage, begin, end);
+  };
+  if (plan_.chunkRecords == INT64_MAX) {
+    stages(begin_, end_);
+    return;
+  }
+  loop(begin_, end_, plan_.chunkRecords, [&](Value begin) {
+    stages(begin, minimum(add(begin, constant(plan_.chunkRecords)), end_));
+  });
+}
+
+void Emitter::emitStage(const Stage &stage, Value begin, Value end) {
+  laneExtent_ = stage.shape.empty() ? Dim(1) : stage.shape.back();
+  switch (stage.kind) {
+  case Stage::Loop:
+    return emitLoop(stage, begin, end);
+  case Stage::Reduce:
+    return emitReduce(stage, begin, end);
+  case Stage::Products:
+    return emitProducts(stage, begin, end);
+  }
+}
+
+void Emitter::forEachRecord(Value begin, Value end, llvm::function_ref<void()> body) {
+  loop(begin, end, 1, [&](Value record) {
+    enterRecord(record, begin);
+    body();
+  });
+}
+
+void Emitter::nest(ArrayRef<Dim> extents, std::vector<Value> &index,
+                   llvm::function_ref<void()> body) {
+  if (extents.empty())
+    return body();
+  loop(constant(0), extent(extents.front()), 1, [&](Value i) {
+    index.push_back(i);
+    nest(extents.drop_front(), index, body);
+    index.pop_back();
+  });
+}
+
+void Emitter::writeRoots(const Stage &stage, Scope &scope) {
+  for (const Root &root : stage.roots) {
+    View identity = identityView(stage.shape.size());
+    // A piece of a concatenation may be a tensor of its own; anything else is computed here.
+    bool own = root.buffer->value == root.value;
+    store(root, evaluate(root.value, identity, scope, own), *scope.place);
+  }
+}
+
+void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
+  forEachRecord(begin, end, [&] {
+    Place place;
+    Scope scope;
+    scope.stage = &stage;
+    scope.place = &place;
+    if (stage.shape.empty()) {
+      writeRoots(stage, scope);
+      return;
+    }
+    nest(ArrayRef(stage.shape).drop_back(), place.index, [&] {
+      place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
+      loop(constant(0), extent(stage.shape.back()), place.lanes, [&](Value column) {
+        place.index.push_back(column);
+        writeRoots(stage, scope);
+        place.index.pop_back();
+      });
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Row reductions
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Combiner {
+  ImplicitLocOpBuilder &b;
+  ops::Reduction::Kind kind;
+
+  bool isFloat(Value v) const { return isa<FloatType>(getElementTypeOrSelf(v.getType())); }
+  Value operator()(Value a, Value c) const {
+    switch (kind) {
+    case ops::Reduction::Sum:
+      return isFloat(a) ? Value(arith::AddFOp::create(b, a, c))
+                        : Value(arith::AddIOp::create(b, a, c));
+    case ops::Reduction::Min:
+      return isFloat(a) ? Value(arith::MinimumFOp::create(b, a, c))
+                        : Value(arith::MinSIOp::create(b, a, c));
+    default:
+      return isFloat(a) ? Value(arith::MaximumFOp::create(b, a, c))
+                        : Value(arith::MaxSIOp::create(b, a, c));
+    }
+  }
+  /// Is (value c at place j) to be taken over (a at i)? NaN is greatest, ties go to the first.
+  Value better(Value a, Value i, Value c, Value j) const {
+    Value greater, equal;
+    if (isFloat(a)) {
+      Value aNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, a, a);
+      Value cNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, c, c);
+      Value more = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, c, a);
+      Value same = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, c, a);
+      Value one = arith::ConstantOp::create(
+          b, isa<VectorType>(aNan.getType())
+                 ? TypedAttr(DenseElementsAttr::get(cast<ShapedType>(aNan.getType()), true))
+                 : TypedAttr(b.getBoolAttr(true)));
+      Value notA = arith::XOrIOp::create(b, aNan, one);
+      greater = arith::OrIOp::create(b, more, arith::AndIOp::create(b, cNan, notA));
+      equal = arith::OrIOp::create(b, same, arith::AndIOp::create(b, cNan, aNan));
+    } else {
+      greater = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, c, a);
+      equal = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, c, a);
+    }
+    Value earlier = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, j, i);
+    return arith::OrIOp::create(b, greater, arith::AndIOp::create(b, equal, earlier));
+  }
+  Value identity(Type type) const {
+    Type element = getElementTypeOrSelf(type);
+    TypedAttr attr;
+    if (auto f = dyn_cast<FloatType>(element))
+      attr = kind == ops::Reduction::Sum
+                 ? b.getFloatAttr(f, 0.0)
+                 : b.getFloatAttr(f, llvm::APFloat::getInf(f.getFloatSemantics(),
+                                                           kind != ops::Reduction::Min));
+    else {
+      unsigned width = element.getIntOrFloatBitWidth();
+      llvm::APInt least = kind == ops::Reduction::Sum ? llvm::APInt(width, 0)
+                          : kind == ops::Reduction::Min
+                              ? llvm::APInt::getSignedMaxValue(width)
+                              : llvm::APInt::getSignedMinValue(width);
+      attr = b.getIntegerAttr(element, least);
+    }
+    if (auto shaped = dyn_cast<VectorType>(type))
+      attr = DenseElementsAttr::get(shaped, ArrayRef<Attribute>{attr});
+    return arith::ConstantOp::create(b, attr);
+  }
+};
+
+/// The upper half of a vector beside its lower half.
+std::pair<Value, Value> halves(ImplicitLocOpBuilder &b, Value vector) {
+  int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
+  SmallVector<int64_t> low, high;
+  for (int64_t i = 0; i < lanes / 2; ++i) {
+    low.push_back(i);
+    high.push_back(i + lanes / 2);
+  }
+  return {vector::ShuffleOp::create(b, vector, vector, low),
+          vector::ShuffleOp::create(b, vector, vector, high)};
+}
+
+} // namespace
+
+void Emitter::emitReduce(const Stage &stage, Value begin, Value end) {
+  const Root &root = stage.roots.front();
+  auto apply = root.value.getDefiningOp<ir::ApplyOp>();
+  const std::vector<Dim> &space = plan_.shapes->of(apply.getOperand(0));
+  forEachRecord(begin, end, [&] {
+    size_t last = space.size() - 1;
+    size_t axis = roleOf(root.value) == Role::Dot ? last : axisOf(apply, "axis", -1, space.size());
+    laneExtent_ = space.back();
+    if (axis == last)
+      reduceLast(root, space);
+    else
+      reduceOuter(root, space, static_cast<int64_t>(axis));
+  });
+}
+
+/// Along the innermost axis: 16 partial results, element k in lane k mod 16 with k ascending, then
+/// halves combined until one is left. The order depends on the extent alone.
+void Emitter::reduceLast(const Root &root, const std::vector<Dim> &space) {
+  auto apply = root.value.getDefiningOp<ir::ApplyOp>();
+  bool dot = roleOf(root.value) == Role::Dot;
+  const auto *rule = std::get_if<ops::Reduction>(&ops::OpTable::get().find(apply.getOp())->batch);
+  Combiner combine{b, rule ? rule->kind : ops::Reduction::Sum};
+  bool arg = rule && rule->kind == ops::Reduction::ArgMax;
+  int last = static_cast<int>(space.size()) - 1;
+  Stage stage;
+  stage.kind = Stage::Reduce;
+  stage.level = INT32_MAX; // operands are read from buffers or computed here
+
+  Place place;
+  nest(ArrayRef(space).drop_back(), place.index, [&] {
+    place.lanesAxis = last;
+    Scope scope;
+    scope.stage = &stage;
+    scope.place = &place;
+    Value operand = apply.getOperand(0);
+    ops::DType dtype = ops::operandType(operand.getType()).tensor()->dtype;
+    auto vectorType = VectorType::get({kLoopLanes}, laneType(dtype));
+    auto numberType = VectorType::get({kLoopLanes}, i64_);
+    Value count = extent(space.back());
+    Value whole = arith::MulIOp::create(
+        b, arith::DivSIOp::create(b, count, constant(kLoopLanes)), constant(kLoopLanes));
+
+    /// One step: the partial results with the vector at `column`.
+    auto step = [&](Value column, ValueRange partial, bool tail) -> SmallVector<Value> {
+      place.index.push_back(column);
+      scope.known.clear();
+      Value x = evaluate(operand, identityView(space.size()), scope);
+      Value mask = tail ? inRange(place) : Value();
+      SmallVector<Value> out;
+      if (dot) {
+        // Batch axes and rows of the left operand do not move the vector on the right.
+        Value right = apply.getOperand(1);
+        View view(1);
+        view[0].axis = last;
+        Value y = evaluate(right, view, scope);
+        if (tail) {
+          Value zero = arith::ConstantOp::create(b, b.getZeroAttr(x.getType()));
+          x = arith::SelectOp::create(b, mask, x, zero);
+          y = arith::SelectOp::create(b, mask, y, zero);
+        }
+        out.push_back(multiplyAdd(x, y, partial[0]));
+      } else if (arg) {
+        SmallVector<int64_t> numbers;
+        for (int64_t lane = 0; lane < kLoopLanes; ++lane)
+          numbers.push_back(lane);
+        Value lane = arith::ConstantOp::create(
+            b, DenseElementsAttr::get(numberType, ArrayRef<int64_t>(numbers)));
+        Value number = arith::AddIOp::create(b, splat(column, kLoopLanes), lane);
+        Value better = combine.better(partial[0], partial[1], x, number);
+        if (tail)
+          better = arith::AndIOp::create(b, better, mask);
+        out.push_back(arith::SelectOp::create(b, better, x, partial[0]));
+        out.push_back(arith::SelectOp::create(b, better, number, partial[1]));
+      } else {
+        if (tail)
+          x = arith::SelectOp::create(b, mask, x, combine.identity(x.getType()));
+        out.push_back(combine(partial[0], x));
+      }
+      place.index.pop_back();
+      return out;
+    };
+
+    SmallVector<Value> start{combine.identity(vectorType)};
+    if (arg)
+      start.push_back(arith::ConstantOp::create(
+          b, DenseElementsAttr::get(numberType, std::numeric_limits<int64_t>::max())));
+    auto loop = scf::ForOp::create(b, constant(0), whole, constant(kLoopLanes), start);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToEnd(loop.getBody());
+      scf::YieldOp::create(b, step(loop.getInductionVar(), loop.getRegionIterArgs(), false));
+    }
+    SmallVector<Value> partial(loop.getResults());
+    Value left = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, whole, count);
+    auto rest = scf::IfOp::create(b, ValueRange(partial).getTypes(), left, true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToEnd(rest.thenBlock());
+      scf::YieldOp::create(b, step(whole, partial, true));
+      b.setInsertionPointToEnd(rest.elseBlock());
+      scf::YieldOp::create(b, partial);
+    }
+    partial.assign(rest.getResults().begin(), rest.getResults().end());
+    for (int64_t lanes = kLoopLanes; lanes > 1; lanes /= 2) {
+      auto [low, high] = halves(b, partial[0]);
+      if (arg) {
+        auto [lowNumber, highNumber] = halves(b, partial[1]);
+        Value better = combine.better(low, lowNumber, high, highNumber);
+        partial[0] = arith::SelectOp::create(b, better, high, low);
+        partial[1] = arith::SelectOp::create(b, better, highNumber, lowNumber);
+      } else {
+        partial[0] = combine(low, high);
+      }
+    }
+    Value result = vector::ExtractOp::create(b, partial[arg ? 1 : 0], ArrayRef<int64_t>{0});
+    if (arg) {
+      // Nothing to choose from gives 0.
+      Value none = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, count, constant(0));
+      result = arith::SelectOp::create(b, none, constant(0), result);
+      result = arith::TruncIOp::create(b, b.getI32Type(), result);
+    }
+
+    std::vector<Value> to(place.index.begin(), place.index.end());
+    if (to.size() < root.buffer->shape.size())
+      to.push_back(constant(0)); // keepdims
+    LLVM::StoreOp::create(b, toStorage(result, root.buffer->dtype),
+                          address(*root.buffer, to),
+                          static_cast<unsigned>(rt::dtypeBytes(
+                              static_cast<rt::DType>(root.buffer->dtype))));
+    place.lanesAxis = -1;
+  });
+}
+
+/// Along an outer axis: lanes are neighbours on the innermost axis, the axis runs in order.
+void Emitter::reduceOuter(const Root &root, const std::vector<Dim> &space, int64_t axis) {
+  auto apply = root.value.getDefiningOp<ir::ApplyOp>();
+  const auto &rule = std::get<ops::Reduction>(ops::OpTable::get().find(apply.getOp())->batch);
+  Combiner combine{b, rule.kind};
+  bool arg = rule.kind == ops::Reduction::ArgMax;
+  int last = static_cast<int>(space.size()) - 1;
+  bool keepDims = root.buffer->shape.size() == space.size();
+  Stage stage;
+  stage.kind = Stage::Reduce;
+  stage.level = INT32_MAX;
+  Value operand = apply.getOperand(0);
+  ops::DType dtype = ops::operandType(operand.getType()).tensor()->dtype;
+  auto vectorType = VectorType::get({kLoopLanes}, laneType(dtype));
+  auto numberType = VectorType::get({kLoopLanes}, i64_);
+
+  std::vector<Dim> outer(space.begin(), space.end() - 1);
+  outer.erase(outer.begin() + axis);
+  std::vector<Value> index;
+  nest(outer, index, [&] {
+    loop(constant(0), extent(space.back()), kLoopLanes, [&](Value column) {
+      SmallVector<Value> start{combine.identity(vectorType)};
+      if (arg)
+        start.push_back(arith::ConstantOp::create(b, b.getZeroAttr(numberType)));
+      auto along = scf::ForOp::create(b, constant(0), extent(space[axis]), constant(1), start);
+      {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToEnd(along.getBody());
+        Place place;
+        place.lanesAxis = last;
+        place.index = index;
+        place.index.insert(place.index.begin() + axis, along.getInductionVar());
+        place.index.push_back(column);
+        Scope scope;
+        scope.stage = &stage;
+        scope.place = &place;
+        Value x = evaluate(operand, identityView(space.size()), scope);
+        ValueRange partial = along.getRegionIterArgs();
+        SmallVector<Value> out;
+        if (arg) {
+          Value number = splat(along.getInductionVar(), kLoopLanes);
+          Value first = arith::CmpIOp::create(
+              b, arith::CmpIPredicate::eq, number,
+              arith::ConstantOp::create(b, b.getZeroAttr(numberType)));
+          Value better = arith::OrIOp::create(
+              b, first, combine.better(partial[0], partial[1], x, number));
+          out.push_back(arith::SelectOp::create(b, better, x, partial[0]));
+          out.push_back(arith::SelectOp::create(b, better, number, partial[1]));
+        } else {
+          out.push_back(combine(partial[0], x));
+        }
+        scf::YieldOp::create(b, out);
+      }
+      Value result = along.getResult(arg ? 1 : 0);
+      if (arg)
+        result = arith::TruncIOp::create(b, VectorType::get({kLoopLanes}, b.getI32Type()), result);
+      std::vector<Value> to = index;
+      if (keepDims)
+        to.insert(to.begin() + axis, constant(0));
+      to.push_back(column);
+      LLVM::StoreOp::create(b, toStorage(result, root.buffer->dtype), address(*root.buffer, to), 4);
+    });
+  });
+}
+
+} // namespace sheaf::kernels

@@ -1,0 +1,129 @@
+//===- Emitter.h - Emits one planned kernel ---------------------*- C++ -*-===//
+#ifndef SHEAF_KERNELS_EMITTER_H
+#define SHEAF_KERNELS_EMITTER_H
+
+#include "compiler/kernels/Plan.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace sheaf::kernels {
+
+/// Emits a kernel as a function of KernelFn's signature in MLIR's vector, scf, arith, math and
+/// llvm (pointers, loads, stores) dialects.
+class Emitter {
+public:
+  Emitter(const Kernel &kernel, const Target &target, mlir::ModuleOp module);
+  void run();
+
+private:
+  using Value = mlir::Value;
+
+  /// Values of one record, emitted once where the record is entered.
+  struct Record {
+    Value words;   ///< address of its words
+    Value inChunk; ///< its number in the chunk, for scratch
+    mlir::Operation *here = nullptr; ///< values of the record are inserted before this
+    llvm::DenseMap<const Buffer *, Value> bases;
+    llvm::DenseMap<const Buffer *, std::vector<Value>> strides;
+    std::map<std::string, Value> symbols;
+    llvm::DenseMap<Value, Value> scalars;
+  };
+  /// A place in an iteration space. `lanesAxis` runs over vectors that start at its index; -1 when
+  /// the space is one element.
+  struct Place {
+    std::vector<Value> index;
+    int lanesAxis = -1;
+    int64_t lanes = kLoopLanes;
+  };
+  /// What evaluating expressions of one place shares.
+  struct Scope {
+    const Stage *stage = nullptr;
+    const Place *place = nullptr;
+    std::vector<Value> accumulators;
+    std::vector<std::tuple<Value, View, Value>> known;
+  };
+
+  // EmitStages.cpp
+  void emitStage(const Stage &stage, Value begin, Value end);
+  void emitLoop(const Stage &stage, Value begin, Value end);
+  void emitReduce(const Stage &stage, Value begin, Value end);
+  void reduceLast(const Root &root, const std::vector<Dim> &space);
+  void reduceOuter(const Root &root, const std::vector<Dim> &space, int64_t axis);
+  void writeRoots(const Stage &stage, Scope &scope);
+  void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
+  void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index, llvm::function_ref<void()> body);
+
+  // EmitProducts.cpp
+  void emitProducts(const Stage &stage, Value begin, Value end);
+  void emitTiles(const Stage &stage, Value count,
+                 llvm::function_ref<void(Value first, Value rows, Value panel)> tile,
+                 Value panelBegin, Value panelEnd);
+  void emitTile(const Stage &stage, int64_t rows, Value panel,
+                llvm::function_ref<void(int64_t row)> enterRow, std::vector<Value> index);
+  void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
+  void prefetch(const Stage &stage, Value panel);
+  std::vector<Value> startValues(const Stage &stage, int64_t rows, Value panel);
+  Value panelCount(const Stage &stage);
+
+  // EmitValues.cpp
+  Value evaluate(Value value, const View &view, Scope &scope, bool top = false);
+  Value elementwise(mlir::Value value, const View &view, Scope &scope);
+  Value load(const Buffer &buffer, const View &view, const Place &place);
+  Value loadReshaped(Value value, const View &view, const Place &place);
+  Value loadLaneByLane(const Buffer &buffer, int64_t lanes,
+                       llvm::function_ref<Value(int64_t lane)> address);
+  void store(const Root &root, Value lanes, const Place &place);
+  Value inRange(const Place &place);
+  bool isInline(Value value, const View &view, const Scope &scope);
+  Value fill(Value value, const View &view, const Place &place);
+
+  // EmitAddresses.cpp
+  void enterRecord(Value record, Value chunkBegin);
+  Value atRecord(llvm::function_ref<Value()> make);
+  Value atEntry(llvm::function_ref<Value()> make);
+  Value base(const Buffer &buffer);
+  const std::vector<Value> &strides(const Buffer &buffer);
+  Value address(const Buffer &buffer, llvm::ArrayRef<Value> index);
+  Value indexOf(const AxisMap &map, const Place &place, const Buffer &buffer, size_t axis);
+  std::vector<Value> indices(const Buffer &buffer, const View &view, const Place &place);
+  Value extent(const Dim &dim);
+  Value symbol(const std::string &name);
+  Value scalar(Value value);
+  Value word(unsigned index, bool wide);
+  unsigned wordOf(unsigned argument) const;
+
+  // Small builders.
+  Value constant(int64_t v);
+  Value add(Value a, Value c);
+  Value mul(Value a, Value c);
+  Value minimum(Value a, Value c);
+  Value bytes(Value pointer, Value offset);
+  Value bytes(Value pointer, int64_t offset);
+  Value splat(Value element, int64_t lanes);
+  Value loadAs(mlir::Type type, Value pointer, unsigned alignment);
+  Value multiplyAdd(Value a, Value c, Value sum);
+  Value toLanes(Value stored, ops::DType dtype);
+  Value toStorage(Value lanes, ops::DType dtype);
+  mlir::Type storageType(ops::DType dtype);
+  mlir::Type laneType(ops::DType dtype);
+  /// scf.for over [lo, hi) with a body that builds through `b`.
+  void loop(Value lo, Value hi, int64_t step, llvm::function_ref<void(Value)> body);
+
+  mlir::ImplicitLocOpBuilder b;
+  const Kernel &kernel_;
+  const Plan &plan_;
+  const Target &target_;
+  mlir::ModuleOp module_;
+  mlir::Type i64_, f32_, pointer_;
+  Value records_, begin_, end_, panelBegin_, panelEnd_, rows_, weights_, scratch_;
+  mlir::Operation *entry_ = nullptr;
+  llvm::DenseMap<int64_t, Value> constants_;
+  llvm::DenseMap<unsigned, Value> weightAddresses_;
+  Record record_;
+  Value index_; ///< first row of the tile being emitted, for rows inside a record
+  Dim laneExtent_ = 1; ///< extent of the lanes axis of the space being emitted
+};
+
+} // namespace sheaf::kernels
+
+#endif // SHEAF_KERNELS_EMITTER_H

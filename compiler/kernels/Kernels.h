@@ -1,0 +1,96 @@
+//===- Kernels.h - Blocks to batched kernels --------------------*- C++ -*-===//
+//
+// A `sheaf.block` becomes one kernel that runs any number of records. Planning decides what is
+// computed in registers, what is kept in scratch, and how weights are packed; it is plain data, so
+// that `explain`, the host code and the weight packer read it. Emission turns a plan into MLIR
+// (vector, scf, arith, math, llvm); lowering turns that into LLVM IR.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_KERNELS_KERNELS_H
+#define SHEAF_KERNELS_KERNELS_H
+
+#include "compiler/ir/Program.h"
+#include "compiler/ops/Op.h"
+#include "runtime/model.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <memory>
+#include <set>
+#include <string>
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
+namespace sheaf::kernels {
+
+/// What the generator must know of the machine that code is made for.
+struct Target {
+  std::string cpu;         ///< LLVM's name
+  std::string features;    ///< LLVM's feature string, empty for what the CPU has
+  int64_t lanes = 16;      ///< f32 lanes of a product tile's vectors: 16, 8 or 4
+  int64_t registers = 32;  ///< vector registers
+  bool fma = true;         ///< without it products are multiply, then add: another numeric class
+};
+
+/// "host", or an LLVM CPU name such as x86-64-v3. Throws UserError for a name that is none.
+Target detectTarget(const std::string &cpu);
+
+/// Extents of every tensor in a block, as polynomials over its arguments: `?` number d of block
+/// argument a is the symbol "a.d", an i64 argument a that gives an extent is the symbol "a".
+class BlockShapes {
+public:
+  explicit BlockShapes(ir::BlockOp block);
+  const std::vector<Dim> &of(mlir::Value value) const { return shapes_.find(value)->second; }
+
+private:
+  llvm::DenseMap<mlir::Value, std::vector<Dim>> shapes_;
+};
+
+/// A tensor that a record reserves granules for: its results in order, then temporaries of blocks
+/// with per-instance extents.
+struct RecordBuffer {
+  ops::DType dtype;
+  std::vector<Dim> shape;
+};
+
+struct Plan; // the stages of a kernel (Plan.h)
+
+/// A planned block: what the host code and the runtime need to know of its kernel.
+struct Kernel {
+  ir::BlockOp block;
+  std::string symbol;                            ///< name of the function
+  std::vector<rt::RecordWord> layout;            ///< words of a record
+  std::vector<RecordBuffer> buffers;             ///< reserved by each record, one after the other
+  uint64_t scratchBytes = 0;
+  uint32_t panels = 0;                           ///< see KernelDesc
+  std::vector<rt::FlopTerm> flop;
+  /// Weight uses with `param` (and every segment's param) counting the block's weight arguments;
+  /// a record's weight list turns them into parameters.
+  std::vector<rt::WeightUse> weights;
+  std::vector<std::string> remarks;              ///< what was fused, tiled, packed; slow paths and why
+  std::shared_ptr<Plan> plan;
+};
+
+/// Plans every block of the module. `without` may name: fuse (every operator materialised), merge
+/// (products over one input are not merged), panels (weights unpacked).
+std::vector<Kernel> planKernels(mlir::ModuleOp module, const Target &target,
+                                const std::set<std::string> &without);
+
+/// The kernels as one MLIR module of functions with KernelFn's signature.
+mlir::OwningOpRef<mlir::ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const Target &target,
+                                              mlir::MLIRContext &context);
+
+/// Lowers emitted kernels (in place) and translates them.
+std::unique_ptr<llvm::Module> lowerKernels(mlir::ModuleOp kernels, const Target &target,
+                                           llvm::LLVMContext &context);
+
+} // namespace sheaf::kernels
+
+#endif // SHEAF_KERNELS_KERNELS_H

@@ -1,0 +1,382 @@
+//===- Layout.cpp - Buffers, tiles and packed weights of a plan -----------===//
+
+#include "compiler/kernels/Planner.h"
+#include "compiler/ops/Verify.h"
+#include "runtime/error.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace sheaf::kernels {
+namespace {
+
+/// Rows of a chunk stay in the second-level cache beside a panel of weights.
+constexpr int64_t kChunkRowBytes = 192 << 10;
+/// Scratch of a chunk stays in the second-level cache.
+constexpr int64_t kChunkScratchBytes = 192 << 10;
+/// More rows a tile cost code, not speed.
+constexpr int64_t kMostTileRows = 8;
+
+bool isStatic(const std::vector<Dim> &dims) {
+  return llvm::all_of(dims, [](const Dim &d) { return d.isConstant(); });
+}
+
+std::vector<int64_t> constants(const std::vector<Dim> &dims) {
+  std::vector<int64_t> out;
+  for (const Dim &d : dims)
+    out.push_back(d.constant());
+  return out;
+}
+
+ops::DType dtypeOf(Value value) { return ops::operandType(value.getType()).tensor()->dtype; }
+
+rt::DType runtimeType(ops::DType t) { return static_cast<rt::DType>(t); }
+
+std::string describeShape(const std::vector<Dim> &dims) {
+  std::string out;
+  for (const Dim &d : dims)
+    out += (out.empty() ? "" : ", ") + (d.isConstant() ? d.str() : "?");
+  return "[" + out + "]";
+}
+
+} // namespace
+
+void Planner::recordLayout(Kernel &kernel) {
+  Block &body = block_.getBody().front();
+  for (BlockArgument arg : body.getArguments().take_front(block_.getNumArgs())) {
+    std::string name = "arg" + std::to_string(arg.getArgNumber());
+    if (auto type = dyn_cast<RankedTensorType>(arg.getType())) {
+      kernel.layout.push_back({rt::RecordWord::Row, name});
+      for (unsigned i = 0; i < type.getNumDynamicDims(); ++i)
+        kernel.layout.push_back({rt::RecordWord::Extent, name + "." + std::to_string(i)});
+    } else {
+      kernel.layout.push_back(
+          {arg.getType().isF64() ? rt::RecordWord::Float : rt::RecordWord::Int, name});
+    }
+  }
+  kernel.layout.push_back({rt::RecordWord::Out, "out"});
+}
+
+void Planner::makeBuffers(Kernel &kernel) {
+  Block &body = block_.getBody().front();
+  auto add = [&](Buffer buffer) {
+    buffer.dtype = dtypeOf(buffer.value);
+    buffer.shape = shape(buffer.value);
+    plan_->buffers.push_back(std::move(buffer));
+    if (!plan_->bufferOf.try_emplace(plan_->buffers.back().value, &plan_->buffers.back()).second)
+      throw InternalError("block " + kernel.symbol + " yields a value twice");
+  };
+  auto reserve = [&](Value value) {
+    add({Buffer::Result, value, {}, {}, static_cast<unsigned>(kernel.buffers.size()), 0, 0});
+    kernel.buffers.push_back({dtypeOf(value), shape(value)});
+  };
+
+  unsigned word = 0;
+  for (BlockArgument arg : body.getArguments().take_front(block_.getNumArgs())) {
+    if (auto type = dyn_cast<RankedTensorType>(arg.getType())) {
+      add({Buffer::Argument, arg, {}, {}, word, 0, 0});
+      word += 1 + static_cast<unsigned>(type.getNumDynamicDims());
+    } else {
+      word += 2;
+    }
+  }
+  for (BlockArgument arg : body.getArguments().drop_front(block_.getNumArgs()))
+    add({Buffer::Weight, arg, {}, {}, arg.getArgNumber(), 0, 0}); // index set when it is used
+  for (Value result : body.getTerminator()->getOperands())
+    reserve(result);
+  for (Value value : kept_) {
+    if (plan_->bufferOf.contains(value))
+      continue;
+    if (isStatic(shape(value)))
+      add({Buffer::Scratch, value, {}, {}, 0, 0,
+           rt::tensorGranules(constants(shape(value)), runtimeType(dtypeOf(value))) *
+               rt::kGranuleBytes});
+    else
+      reserve(value);
+  }
+}
+
+/// The accumulators of a stage: products and columns that its roots read, through what the stage
+/// itself computes on the way.
+void Planner::findAccumulators(Stage &stage) {
+  for (const Root &root : stage.roots) {
+    llvm::SmallVector<Value> work{root.value};
+    llvm::SmallPtrSet<Value, 8> seen;
+    bool piece = root.buffer->value != root.value;
+    if (piece && isKept(root.value) && levelOf(root.value) != stage.level)
+      continue;
+    RootSpec spec{root.value, root.buffer->value, root.view, false, false, false};
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      if (!seen.insert(value).second)
+        continue;
+      Reads reads;
+      read(value, identityView(shape(value).size()), true, reads);
+      for (auto &[product, view] : reads.products) {
+        int64_t column = view.back().offset.constant();
+        if (llvm::none_of(stage.accumulators, [&](const Accumulator &a) {
+              return a.product == product && a.column == column;
+            }))
+          stage.accumulators.push_back({product, column});
+      }
+      for (auto &[kept, view] : reads.kept) {
+        const Buffer *buffer = plan_->bufferOf.lookup(kept);
+        if (buffer->kind == Buffer::Argument && view.size() == 1 && view[0].axis == 0 &&
+            !llvm::is_contained(stage.prefetch, buffer))
+          stage.prefetch.push_back(buffer);
+        if (isKept(kept) && isSoft(spec, kept, view) && levelOf(kept) == stage.level)
+          work.push_back(kept);
+      }
+    }
+  }
+}
+
+/// Register tile: rows x vectors, so that accumulators, one row of weights and the broadcast
+/// values fit the registers; 5 or 6 vectors across feed two multiply-adds a cycle from one load
+/// each.
+void Planner::chooseTile(Stage &stage) {
+  int64_t across = static_cast<int64_t>(stage.accumulators.size());
+  bool unpacked = llvm::any_of(stage.groups, [](auto &g) { return g.weightUse < 0; });
+  stage.lanes = unpacked ? kLoopLanes : target_.lanes;
+  int64_t registersEach = std::max<int64_t>(1, stage.lanes / target_.lanes);
+  int64_t most = target_.registers / registersEach;
+  int64_t wanted = target_.registers == 32 ? 6 : 4;
+  if (stage.shape.back().isConstant()) {
+    int64_t vectors = std::max<int64_t>(
+        1, llvm::divideCeil(stage.shape.back().constant(), stage.lanes));
+    int64_t limit = std::max<int64_t>(1, std::min(vectors, wanted / across));
+    // The widest tile that wastes the least.
+    int64_t best = 1, bestWaste = INT64_MAX;
+    for (int64_t v = limit; v >= std::max<int64_t>(1, limit - 2); --v) {
+      int64_t waste = llvm::divideCeil(vectors, v) * v - vectors;
+      if (waste < bestWaste)
+        best = v, bestWaste = waste;
+    }
+    stage.tileVectors = best;
+  }
+  int64_t width = across * stage.tileVectors;
+  stage.tileRows = 1;
+  while (stage.tileRows < kMostTileRows &&
+         (stage.tileRows + 1) * width + std::min(stage.tileRows + 1, width) + 1 <= most)
+    ++stage.tileRows;
+}
+
+void Planner::packWeights(Kernel &kernel, Stage &stage) {
+  for (unsigned i = 0; i < stage.accumulators.size(); ++i) {
+    const Product &product = *stage.accumulators[i].product;
+    auto sameRows = [&](const ProductGroup &group) {
+      const Product &lead = *group.lead;
+      if (lead.packed != product.packed || lead.segments.size() != product.segments.size())
+        return false;
+      for (auto [a, b] : llvm::zip(lead.segments, product.segments))
+        if (a.lhs != b.lhs || a.lhsView != b.lhsView || a.extent != b.extent)
+          return false;
+      return true;
+    };
+    auto group = llvm::find_if(stage.groups, sameRows);
+    if (group == stage.groups.end()) {
+      stage.groups.push_back({&product, {}, product.packed ? 0 : -1});
+      group = std::prev(stage.groups.end());
+    }
+    group->accumulators.push_back(i);
+  }
+  chooseTile(stage);
+
+  unsigned firstWeight = static_cast<unsigned>(block_.getNumArgs());
+  auto addUse = [&](std::vector<rt::PackView> views) {
+    rt::WeightUse use;
+    use.kind = rt::WeightUse::Panels;
+    use.views = std::move(views);
+    use.width = stage.shape.back().constant();
+    use.lanes = stage.lanes;
+    use.vectors = stage.tileVectors;
+    kernel.weights.push_back(std::move(use));
+    return static_cast<int>(kernel.weights.size()) - 1;
+  };
+  for (ProductGroup &group : stage.groups) {
+    if (group.weightUse < 0)
+      continue;
+    std::vector<rt::PackView> views;
+    for (unsigned i : group.accumulators) {
+      const Accumulator &a = stage.accumulators[i];
+      rt::PackView view;
+      view.segments = a.product->pack;
+      for (rt::PackSegment &segment : view.segments)
+        segment.param -= firstWeight;
+      view.column = a.product->packColumns.front() + a.column;
+      views.push_back(std::move(view));
+    }
+    group.weightUse = addUse(std::move(views));
+  }
+  std::vector<rt::PackView> starts;
+  for (const Accumulator &a : stage.accumulators) {
+    stage.startViews.push_back(a.product->start ? static_cast<int>(starts.size()) : -1);
+    if (!a.product->start)
+      continue;
+    unsigned param = cast<BlockArgument>(a.product->start).getArgNumber() - firstWeight;
+    starts.push_back({{{param, 0, 1, false}}, a.column});
+  }
+  if (!starts.empty())
+    stage.startUse = addUse(std::move(starts));
+}
+
+/// Bytes of left-hand rows that a tile row reads.
+int64_t Planner::rowBytes(const Stage &stage) const {
+  int64_t bytes = 0;
+  for (const ProductGroup &group : stage.groups)
+    for (const ProductSegment &segment : group.lead->segments)
+      bytes += segment.extent.isConstant() ? 4 * segment.extent.constant() : 0;
+  return std::max<int64_t>(bytes, 64);
+}
+
+void Planner::chooseChunk(Kernel &kernel) {
+  int64_t scratch = 0, chunk = INT64_MAX;
+  for (Buffer &buffer : plan_->buffers)
+    if (buffer.kind == Buffer::Scratch)
+      scratch += buffer.scratchStride;
+  for (const Stage &stage : plan_->stages)
+    if (stage.kind == Stage::Products && stage.rowsAreRecords)
+      chunk = std::min(chunk, std::max(kChunkRowBytes / rowBytes(stage), 4 * stage.tileRows));
+  if (scratch)
+    chunk = std::min(chunk, std::max<int64_t>(kChunkScratchBytes / scratch, 1));
+  plan_->chunkRecords = chunk;
+
+  int64_t offset = plan_->accumulatorBytes;
+  for (Buffer &buffer : plan_->buffers)
+    if (buffer.kind == Buffer::Scratch) {
+      buffer.scratchOffset = offset;
+      offset += buffer.scratchStride * chunk;
+    }
+  // Whole vectors may be read beyond the end of the last slice.
+  kernel.scratchBytes = static_cast<uint64_t>(offset) + 1024;
+}
+
+void Planner::makeStages(Kernel &kernel) {
+  std::vector<size_t> order(stageRoots_.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return std::pair(stageRoots_[a].first.level, a) < std::pair(stageRoots_[b].first.level, b);
+  });
+  for (size_t number : order) {
+    auto &[key, roots] = stageRoots_[number];
+    Stage stage;
+    stage.kind = key.reduction           ? Stage::Reduce
+                 : key.mode == Mode::None ? Stage::Loop
+                                          : Stage::Products;
+    stage.level = key.level;
+    stage.shape = key.shape;
+    stage.rowsAreRecords = key.mode == Mode::Records;
+    for (const RootSpec &root : roots)
+      stage.roots.push_back(
+          {root.value, plan_->bufferOf.lookup(root.target), root.view,
+           root.masked && !(root.piece && shape(root.value).back().isConstant() &&
+                            shape(root.value).back().constant() % kLoopLanes == 0)});
+    if (stage.kind == Stage::Products) {
+      findAccumulators(stage);
+      packWeights(kernel, stage);
+      plan_->accumulatorBytes = std::max(
+          plan_->accumulatorBytes, stage.tileRows * stage.tileVectors * 4 * stage.lanes *
+                                       static_cast<int64_t>(stage.accumulators.size()));
+    }
+    plan_->stages.push_back(std::move(stage));
+  }
+  // Weights that are read as they lie in the row space.
+  for (Buffer &buffer : plan_->buffers)
+    if (buffer.kind == Buffer::Weight) {
+      rt::WeightUse use;
+      use.kind = rt::WeightUse::Raw;
+      use.param = buffer.index - static_cast<unsigned>(block_.getNumArgs());
+      buffer.index = static_cast<unsigned>(kernel.weights.size());
+      kernel.weights.push_back(use);
+    }
+  plan_->levels = levels_;
+  chooseChunk(kernel);
+  if (plan_->stages.size() == 1 && plan_->stages[0].rowsAreRecords) {
+    const Stage &stage = plan_->stages[0];
+    kernel.panels = static_cast<uint32_t>(llvm::divideCeil(
+        stage.shape.back().constant(), stage.lanes * stage.tileVectors));
+  }
+}
+
+void Planner::countFlop(Kernel &kernel) {
+  // Words of extent symbols "argument.axis" and of int arguments.
+  std::map<std::string, uint32_t> wordOf;
+  uint32_t word = 0;
+  for (BlockArgument arg : block_.getBody().front().getArguments().take_front(block_.getNumArgs())) {
+    std::string name = std::to_string(arg.getArgNumber());
+    if (auto type = dyn_cast<RankedTensorType>(arg.getType())) {
+      ++word;
+      for (auto [axis, extent] : llvm::enumerate(type.getShape()))
+        if (ShapedType::isDynamic(extent))
+          wordOf[name + "." + std::to_string(axis)] = word++;
+    } else {
+      wordOf[name] = word; // an extent fits its low word
+      word += 2;
+    }
+  }
+  auto add = [&](const Dim &flop) {
+    for (auto &[symbols, coefficient] : flop.terms()) {
+      rt::FlopTerm term{static_cast<double>(coefficient), {}};
+      bool known = true;
+      for (const std::string &symbol : symbols) {
+        auto it = wordOf.find(symbol);
+        known &= it != wordOf.end();
+        if (known)
+          term.extentWords.push_back(it->second);
+      }
+      if (known)
+        kernel.flop.push_back(std::move(term));
+    }
+  };
+  for (Operation &op : block_.getBody().front().without_terminator()) {
+    auto apply = dyn_cast<ir::ApplyOp>(op);
+    if (!apply)
+      continue;
+    Role role = roleOf(apply->getResult(0));
+    if (role != Role::Product && role != Role::Dot)
+      continue;
+    Dim flop = Dim(2) * shape(apply.getOperand(0)).back();
+    for (const Dim &extent : shape(apply->getResult(0)))
+      flop = flop * extent;
+    add(flop);
+  }
+}
+
+void Planner::describe(Kernel &kernel) {
+  for (const Stage &stage : plan_->stages) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << "stage " << (&stage - plan_->stages.data()) << ", level " << stage.level << ": ";
+    switch (stage.kind) {
+    case Stage::Loop:
+      os << "elementwise over " << describeShape(stage.shape);
+      break;
+    case Stage::Reduce:
+      os << "row reduction into " << describeShape(stage.shape);
+      break;
+    case Stage::Products:
+      os << (stage.rowsAreRecords ? "products over the rows of all records, "
+                                  : "products inside each record, ")
+         << stage.accumulators.size() << " accumulator(s) over " << describeShape(stage.shape)
+         << ", tile " << stage.tileRows << " rows x "
+         << stage.accumulators.size() * stage.tileVectors << " vectors of " << stage.lanes
+         << " lanes";
+      for (const ProductGroup &group : stage.groups) {
+        os << "; k =";
+        for (const ProductSegment &segment : group.lead->segments)
+          os << ' ' << (segment.extent.isConstant() ? segment.extent.str() : "?");
+        os << (group.weightUse < 0 ? ", right operand not packed" : ", weights packed");
+        if (group.accumulators.size() > 1)
+          os << ", " << group.accumulators.size() << " merged";
+      }
+      break;
+    }
+    os << "; writes " << stage.roots.size() << " tensor(s)";
+    kernel.remarks.push_back(text);
+  }
+}
+
+} // namespace sheaf::kernels

@@ -1,0 +1,98 @@
+//===- Lower.cpp - Emitted kernels to LLVM IR -----------------------------===//
+
+#include "compiler/kernels/Emitter.h"
+#include "runtime/error.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels {
+namespace {
+
+/// Transcendental functions become vector polynomials; docs/numerics.md states their accuracy.
+struct ApproximateMath : PassWrapper<ApproximateMath, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApproximateMath)
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<math::MathDialect, vector::VectorDialect, arith::ArithDialect>();
+  }
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
+      return name == math::TanhOp::getOperationName() || name == math::ExpOp::getOperationName() ||
+             name == math::LogOp::getOperationName() || name == math::Log1pOp::getOperationName() ||
+             name == math::ErfOp::getOperationName() || name == math::SinOp::getOperationName() ||
+             name == math::CosOp::getOperationName() || name == math::ExpM1Op::getOperationName();
+    });
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+OwningOpRef<ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const Target &target,
+                                  MLIRContext &context) {
+  context.loadDialect<arith::ArithDialect, func::FuncDialect, scf::SCFDialect, math::MathDialect,
+                      vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect,
+                      ub::UBDialect>();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+  for (const Kernel &kernel : kernels)
+    Emitter(kernel, target, *module).run();
+  if (failed(verify(*module)))
+    throw InternalError("the emitted kernels do not verify");
+  PassManager manager(&context);
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createLoopInvariantCodeMotionPass());
+  manager.addPass(createCSEPass());
+  if (failed(manager.run(*module)))
+    throw InternalError("simplifying the emitted kernels failed");
+  return module;
+}
+
+std::unique_ptr<llvm::Module> lowerKernels(ModuleOp kernels, const Target &,
+                                           llvm::LLVMContext &context) {
+  DialectRegistry registry;
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  kernels.getContext()->appendDialectRegistry(registry);
+
+  PassManager manager(kernels.getContext());
+  manager.enableVerifier(false);
+  manager.addPass(std::make_unique<ApproximateMath>());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(createConvertVectorToLLVMPass());
+  manager.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createArithToLLVMConversionPass());
+  manager.addPass(createConvertIndexToLLVMPass());
+  manager.addPass(createConvertFuncToLLVMPass());
+  manager.addPass(createConvertControlFlowToLLVMPass());
+  manager.addPass(createUBToLLVMConversionPass());
+  manager.addPass(createReconcileUnrealizedCastsPass());
+  if (failed(manager.run(kernels)))
+    throw InternalError("lowering the kernels to LLVM failed");
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels");
+  if (!module)
+    throw InternalError("translating the kernels to LLVM IR failed");
+  return module;
+}
+
+} // namespace sheaf::kernels

@@ -1,0 +1,142 @@
+//===- Plan.h - What a kernel computes where --------------------*- C++ -*-===//
+//
+// A plan splits a block into stages. A stage is a loop nest over one iteration space that writes a
+// few roots; everything between the roots and the buffers they read is computed in registers.
+// Stages of one level are independent; a stage reads only buffers of lower levels.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_KERNELS_PLAN_H
+#define SHEAF_KERNELS_PLAN_H
+
+#include "compiler/kernels/Kernels.h"
+
+#include <deque>
+
+namespace sheaf::kernels {
+
+/// Lanes of elementwise loops and of every row reduction, on all targets: the lane pattern of a
+/// reduction is part of its value (docs/numerics.md), so it must not follow the machine.
+constexpr int64_t kLoopLanes = 16;
+
+/// Where a whole tensor is kept.
+struct Buffer {
+  enum Kind {
+    Argument, ///< rows of the record's argument
+    Weight,   ///< a parameter in the row space
+    Result,   ///< reserved by the record (also temporaries with per-instance extents)
+    Scratch   ///< private to the running thread, one slice for each record of a chunk
+  } kind;
+  mlir::Value value;
+  ops::DType dtype;
+  std::vector<Dim> shape;
+  unsigned index = 0;         ///< Argument: record word; Weight: weight use; Result: reserved buffer
+  int64_t scratchOffset = 0;  ///< Scratch: bytes, 64-byte aligned
+  int64_t scratchStride = 0;  ///< Scratch: bytes from record to record
+};
+
+/// How one axis of a tensor is addressed from an iteration space.
+struct AxisMap {
+  int axis = -1;                            ///< iteration axis added, or -1
+  Dim offset = 0;                           ///< added
+  llvm::SmallVector<mlir::Value, 1> host;   ///< host scalars of the block added
+  mlir::Value index;                        ///< a tensor of indices: its element (at `indexView`) is added
+  std::shared_ptr<std::vector<AxisMap>> indexView;
+  bool operator==(const AxisMap &) const;
+};
+
+/// One AxisMap for every axis of the tensor.
+using View = std::vector<AxisMap>;
+
+/// The view with axis i on iteration axis i.
+View identityView(size_t rank);
+
+/// An axis attribute of an operator on a tensor of this rank; negative ones count from the end.
+size_t axisOf(ir::ApplyOp apply, llvm::StringRef name, int64_t otherwise, size_t rank);
+
+/// What an operator does in an expression.
+enum class Role { Argument, Weight, Elementwise, View, Assemble, Product, Dot, Reduction, Fill };
+Role roleOf(mlir::Value value);
+
+/// The operand and view that a View-role operator's result stands for.
+std::pair<mlir::Value, View> throughView(mlir::Value value, const View &view,
+                                         const BlockShapes &shapes);
+/// The view of an elementwise operand, by broadcasting.
+View throughBroadcast(mlir::Value result, mlir::Value operand, const View &view,
+                      const BlockShapes &shapes);
+/// Whether a reshape only adds or removes extents of 1 (then it is a plain view).
+bool isPlainReshape(mlir::Value value, const BlockShapes &shapes);
+
+/// A run of the contracted axis: both operands are read from buffers.
+struct ProductSegment {
+  mlir::Value lhs, rhs;  ///< buffer-backed values
+  View lhsView, rhsView; ///< over the product's index space
+  Dim extent;            ///< of k
+};
+
+/// A product, or a sum of products into one accumulator, with a start value. Its index space is
+/// that of its value with one more, last axis: k, which starts at 0 in every segment.
+struct Product {
+  mlir::Value value;                    ///< the tensor that the whole sum stands for
+  std::vector<ProductSegment> segments; ///< in the order of the FMA chain
+  mlir::Value start;                    ///< rank-1 weight that starts the chain, or null for zero
+  bool rowsAreRecords = false;          ///< lhs is rank 1 and rhs a weight: records are the rows
+  bool packed = false;                  ///< rhs is packed into panels
+  std::vector<rt::PackSegment> pack;    ///< packed: `param` is the number of a block argument
+  std::vector<int64_t> packColumns;     ///< first column of each pack segment
+};
+
+/// The columns of a product that one vector accumulator of a tile holds.
+struct Accumulator {
+  const Product *product;
+  int64_t column;
+};
+
+/// Products of a stage that read the same rows: one loop over k feeds all their accumulators.
+struct ProductGroup {
+  const Product *lead;
+  std::vector<unsigned> accumulators; ///< indices into Stage::accumulators
+  int weightUse = -1;                 ///< packed panels of the group, or -1
+};
+
+/// A tensor written by a stage: `value` at the iteration index, stored into `buffer` at `view`.
+struct Root {
+  mlir::Value value;
+  const Buffer *buffer;
+  View view;          ///< over the stage's iteration space
+  bool masked = false; ///< the last vector must not write beyond the extent
+};
+
+struct Stage {
+  enum Kind { Loop, Products, Reduce } kind;
+  int level = 0;
+  std::vector<Dim> shape; ///< iteration space; the last axis runs over vectors
+  std::vector<Root> roots;
+
+  // Products
+  bool rowsAreRecords = false;
+  std::vector<Accumulator> accumulators;
+  std::vector<ProductGroup> groups;
+  std::vector<const Buffer *> prefetch; ///< argument rows that the epilogue reads
+  int startUse = -1;             ///< packed start values, one view an accumulator that has one
+  std::vector<int> startViews;   ///< for each accumulator its view in startUse, or -1
+  int64_t tileRows = 1;          ///< most rows of a tile
+  int64_t tileVectors = 1;       ///< vectors of each accumulator in a tile
+  int64_t lanes = kLoopLanes;
+};
+
+struct Plan {
+  ir::BlockOp block;
+  std::unique_ptr<BlockShapes> shapes;
+  std::deque<Buffer> buffers; ///< stable addresses
+  llvm::DenseMap<mlir::Value, const Buffer *> bufferOf;
+  std::deque<Product> products;
+  llvm::DenseMap<mlir::Value, const Product *> productOf;
+  std::vector<Stage> stages;
+  llvm::DenseMap<mlir::Value, int> levels; ///< of every kept tensor
+  int64_t chunkRecords = 0;  ///< records whose stages run together
+  int64_t accumulatorBytes = 0; ///< scratch for the accumulators of a tile, at offset 0
+};
+
+} // namespace sheaf::kernels
+
+#endif // SHEAF_KERNELS_PLAN_H

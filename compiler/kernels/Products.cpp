@@ -1,0 +1,202 @@
+//===- Products.cpp - Finds the products of a block and joins them --------===//
+
+#include "compiler/kernels/Planner.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels {
+namespace {
+
+/// The source and view behind plain views, for a view over a product's index space.
+std::pair<Value, View> strip(Value value, View view, const BlockShapes &shapes,
+                             bool keepTransposed, llvm::function_ref<bool(Value)> isKept) {
+  while (!isKept(value) && roleOf(value) == Role::View) {
+    auto apply = value.getDefiningOp<ir::ApplyOp>();
+    const auto &rule = std::get<ops::Movement>(ops::OpTable::get().find(apply.getOp())->batch);
+    if (rule.kind == ops::Movement::Gather ||
+        (keepTransposed && rule.kind == ops::Movement::Transpose) ||
+        (rule.kind == ops::Movement::Reshape && !isPlainReshape(value, shapes)))
+      break;
+    std::tie(value, view) = throughView(value, view, shapes);
+  }
+  return {value, view};
+}
+
+/// A concatenation whose pieces can stand for runs of the contracted axis.
+ir::ApplyOp concatAlong(Value value, size_t axis, llvm::function_ref<bool(Value)> isKept) {
+  auto apply = value.getDefiningOp<ir::ApplyOp>();
+  if (!apply || isKept(value) || roleOf(value) != Role::Assemble)
+    return {};
+  const auto &rule = std::get<ops::Movement>(ops::OpTable::get().find(apply.getOp())->batch);
+  size_t rank = cast<RankedTensorType>(value.getType()).getRank();
+  if (rule.kind != ops::Movement::Concat || axisOf(apply, "axis", 0, rank) != axis)
+    return {};
+  return apply;
+}
+
+} // namespace
+
+void Planner::addSegments(Product &product, Value lhs, Value rhs, bool keepTransposed) {
+  const BlockShapes &shapes = *plan_->shapes;
+  int64_t rank = static_cast<int64_t>(shape(product.value).size()), k = rank;
+  int64_t lhsRank = shape(lhs).size(), rhsRank = shape(rhs).size();
+  auto kept = [&](Value v) { return isKept(v); };
+
+  // Views of the whole operands; batch axes align at the right, as in broadcasting.
+  View lhsView(lhsRank), rhsView(rhsRank);
+  auto isUnit = [](const Dim &d) { return d.isConstant() && d.constant() == 1; };
+  int64_t matrixAxes = lhsRank >= 2 ? 2 : 1; // m and n, or n alone, at the end of the result
+  auto alignBatch = [&](View &view, Value operand) {
+    int64_t batch = static_cast<int64_t>(view.size()) - 2;
+    for (int64_t axis = 0; axis < batch; ++axis) {
+      int64_t to = rank - matrixAxes - batch + axis;
+      if (!isUnit(shape(operand)[axis]) || isUnit(shape(product.value)[to]))
+        view[axis].axis = static_cast<int>(to);
+    }
+  };
+  lhsView[lhsRank - 1].axis = static_cast<int>(k);
+  if (lhsRank >= 2) {
+    lhsView[lhsRank - 2].axis = static_cast<int>(rank - 2);
+    alignBatch(lhsView, lhs);
+  }
+  rhsView[rhsRank - 1].axis = static_cast<int>(rank - 1);
+  rhsView[rhsRank - 2].axis = static_cast<int>(k);
+  alignBatch(rhsView, rhs);
+
+  auto add = [&](Value a, const View &aView, Value b, const View &bView, const Dim &extent) {
+    ProductSegment segment;
+    std::tie(segment.lhs, segment.lhsView) = strip(a, aView, shapes, false, kept);
+    std::tie(segment.rhs, segment.rhsView) = strip(b, bView, shapes, keepTransposed, kept);
+    segment.extent = extent;
+    product.segments.push_back(std::move(segment));
+  };
+
+  if (auto concat = concatAlong(lhs, lhsRank - 1, kept)) {
+    Dim begin = 0;
+    for (Value piece : concat.getOperands()) {
+      View shifted = rhsView;
+      shifted[rhsRank - 2].offset = shifted[rhsRank - 2].offset + begin;
+      Dim extent = shape(piece)[lhsRank - 1];
+      add(piece, lhsView, rhs, shifted, extent);
+      begin = begin + extent;
+    }
+    return;
+  }
+  if (auto concat = concatAlong(rhs, rhsRank - 2, kept)) {
+    Dim begin = 0;
+    for (Value piece : concat.getOperands()) {
+      View shifted = lhsView;
+      shifted[lhsRank - 1].offset = shifted[lhsRank - 1].offset + begin;
+      Dim extent = shape(piece)[rhsRank - 2];
+      add(lhs, shifted, piece, rhsView, extent);
+      begin = begin + extent;
+    }
+    return;
+  }
+  add(lhs, lhsView, rhs, rhsView, shape(lhs)[lhsRank - 1]);
+}
+
+bool Planner::pack(Product &product) {
+  int k = static_cast<int>(shape(product.value).size());
+  int n = k - 1;
+  if (!shape(product.value).back().isConstant())
+    return false;
+  for (const ProductSegment &segment : product.segments) {
+    const View &view = segment.rhsView;
+    auto type = cast<RankedTensorType>(segment.rhs.getType());
+    if (roleOf(segment.rhs) != Role::Weight || view.size() != 2 || !segment.extent.isConstant() ||
+        !type.getElementType().isF32())
+      return false;
+    for (const AxisMap &map : view)
+      if (!map.host.empty() || map.index || !map.offset.isConstant())
+        return false;
+    bool straight = view[0].axis == k && view[1].axis == n;
+    bool transposed = view[0].axis == n && view[1].axis == k;
+    if (!straight && !transposed)
+      return false;
+    const AxisMap &along = view[straight ? 0 : 1], &across = view[straight ? 1 : 0];
+    rt::PackSegment run;
+    run.param = cast<BlockArgument>(segment.rhs).getArgNumber();
+    run.kBegin = along.offset.constant();
+    run.kEnd = run.kBegin + segment.extent.constant();
+    run.transposed = transposed;
+    product.pack.push_back(run);
+    product.packColumns.push_back(across.offset.constant());
+  }
+  // A packed view has one first column for all its runs.
+  return llvm::all_equal(product.packColumns);
+}
+
+Product Planner::makeProduct(ir::ApplyOp apply) {
+  Product product;
+  product.value = apply->getResult(0);
+  addSegments(product, apply.getOperand(0), apply.getOperand(1), false);
+  if (panels_ && pack(product)) {
+    product.packed = true;
+    product.rowsAreRecords = shape(product.value).size() == 1;
+  } else {
+    // Vectors are loaded along the columns: a transposed operand is turned first.
+    product = Product{apply->getResult(0), {}, {}, false, false, {}, {}};
+    addSegments(product, apply.getOperand(0), apply.getOperand(1), true);
+  }
+  return product;
+}
+
+/// x @ w + h @ u is one accumulator that runs over both, and x @ w + b is one that starts at b:
+/// a change of the order of sums that depends on the program alone.
+bool Planner::joinSum(ir::ApplyOp add) {
+  const auto *rule =
+      std::get_if<ops::Elementwise>(&ops::OpTable::get().find(add.getOp())->batch);
+  if (!rule || !rule->addition || add.getNumOperands() != 2)
+    return false;
+  Value result = add->getResult(0);
+  auto productOf = [&](Value v) -> Product * {
+    auto *p = const_cast<Product *>(plan_->productOf.lookup(v));
+    return p && v.hasOneUse() && shape(v) == shape(result) && !isKept(v) ? p : nullptr;
+  };
+  for (int side = 0; side < 2; ++side) {
+    Value left = add.getOperand(side), right = add.getOperand(1 - side);
+    Product *p = productOf(left);
+    if (!p || p->start)
+      continue;
+    if (Product *q = side == 0 ? productOf(right) : nullptr;
+        q && !q->start && p->packed && q->packed && p->rowsAreRecords == q->rowsAreRecords &&
+        p->packColumns.front() == q->packColumns.front()) {
+      p->segments.insert(p->segments.end(), q->segments.begin(), q->segments.end());
+      p->pack.insert(p->pack.end(), q->pack.begin(), q->pack.end());
+      p->packColumns.insert(p->packColumns.end(), q->packColumns.begin(), q->packColumns.end());
+      q->value = {};
+    } else if (isa<RankedTensorType>(right.getType()) && roleOf(right) == Role::Weight &&
+               p->packed && shape(right).size() == 1 && shape(right)[0] == shape(result).back() &&
+               cast<RankedTensorType>(right.getType()).getElementType().isF32()) {
+      p->start = right;
+    } else {
+      continue;
+    }
+    plan_->productOf.erase(left);
+    if (plan_->productOf.lookup(right))
+      plan_->productOf.erase(right);
+    p->value = result;
+    plan_->productOf[result] = p;
+    return true;
+  }
+  return false;
+}
+
+void Planner::findProducts() {
+  plan_->products.clear();
+  plan_->productOf.clear();
+  for (Operation &op : block_.getBody().front().without_terminator()) {
+    auto apply = dyn_cast<ir::ApplyOp>(op);
+    if (!apply)
+      continue;
+    if (roleOf(apply->getResult(0)) == Role::Product) {
+      plan_->products.push_back(makeProduct(apply));
+      plan_->productOf[apply->getResult(0)] = &plan_->products.back();
+    } else if (fuse_ && merge_) {
+      joinSum(apply);
+    }
+  }
+}
+
+} // namespace sheaf::kernels

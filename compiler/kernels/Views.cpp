@@ -1,0 +1,181 @@
+//===- Views.cpp - Data movement as addressing ----------------------------===//
+
+#include "compiler/kernels/Plan.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels {
+namespace {
+
+const ops::Op &record(ir::ApplyOp apply) { return *ops::OpTable::get().find(apply.getOp()); }
+
+int64_t intAttr(ir::ApplyOp apply, StringRef name, int64_t otherwise = 0) {
+  auto attr = apply.getAttrs().getAs<IntegerAttr>(name);
+  return attr ? attr.getInt() : otherwise;
+}
+
+std::optional<ops::Movement::Kind> movementOf(ir::ApplyOp apply) {
+  if (auto *movement = std::get_if<ops::Movement>(&record(apply).batch))
+    return movement->kind;
+  return std::nullopt;
+}
+
+bool isUnit(const Dim &d) { return d.isConstant() && d.constant() == 1; }
+
+/// Axes of the two shapes that correspond when extents of 1 are left out; empty when the rest of
+/// the extents differ.
+std::optional<std::vector<std::pair<size_t, size_t>>> matchUnits(const std::vector<Dim> &from,
+                                                                 const std::vector<Dim> &to) {
+  std::vector<size_t> a, b;
+  for (size_t i = 0; i < from.size(); ++i)
+    if (!isUnit(from[i]))
+      a.push_back(i);
+  for (size_t i = 0; i < to.size(); ++i)
+    if (!isUnit(to[i]))
+      b.push_back(i);
+  if (a.size() != b.size())
+    return std::nullopt;
+  std::vector<std::pair<size_t, size_t>> pairs;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (from[a[i]] != to[b[i]])
+      return std::nullopt;
+    pairs.push_back({a[i], b[i]});
+  }
+  return pairs;
+}
+
+void addHost(AxisMap &map, Value index) {
+  if (auto constant = index.getDefiningOp<arith::ConstantOp>())
+    if (auto number = dyn_cast<IntegerAttr>(constant.getValue())) {
+      map.offset = map.offset + Dim(number.getInt());
+      return;
+    }
+  map.host.push_back(index);
+}
+
+} // namespace
+
+bool AxisMap::operator==(const AxisMap &other) const {
+  if (axis != other.axis || offset != other.offset || host != other.host || index != other.index)
+    return false;
+  return !index || *indexView == *other.indexView;
+}
+
+size_t axisOf(ir::ApplyOp apply, StringRef name, int64_t otherwise, size_t rank) {
+  int64_t axis = intAttr(apply, name, otherwise);
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
+
+View identityView(size_t rank) {
+  View view(rank);
+  for (size_t i = 0; i < rank; ++i)
+    view[i].axis = static_cast<int>(i);
+  return view;
+}
+
+bool isPlainReshape(Value value, const BlockShapes &shapes) {
+  auto apply = value.getDefiningOp<ir::ApplyOp>();
+  return matchUnits(shapes.of(apply.getOperand(0)), shapes.of(value)).has_value();
+}
+
+Role roleOf(Value value) {
+  auto apply = value.getDefiningOp<ir::ApplyOp>();
+  if (!apply) {
+    auto arg = cast<BlockArgument>(value);
+    auto block = cast<ir::BlockOp>(arg.getOwner()->getParentOp());
+    return arg.getArgNumber() < block.getNumArgs() ? Role::Argument : Role::Weight;
+  }
+  const ops::BatchRule &rule = record(apply).batch;
+  if (std::holds_alternative<ops::Elementwise>(rule))
+    return Role::Elementwise;
+  if (std::holds_alternative<ops::Reduction>(rule))
+    return Role::Reduction;
+  if (std::holds_alternative<ops::Fill>(rule))
+    return Role::Fill;
+  if (std::holds_alternative<ops::Product>(rule)) {
+    auto rank = [&](unsigned i) {
+      return cast<RankedTensorType>(apply.getOperand(i).getType()).getRank();
+    };
+    // A vector on the right is contracted along its only axis: a row reduction.
+    return rank(1) == 1 ? Role::Dot : Role::Product;
+  }
+  auto movement = movementOf(apply);
+  if (movement == ops::Movement::Concat || movement == ops::Movement::Stack)
+    return Role::Assemble;
+  return Role::View;
+}
+
+View throughBroadcast(Value result, Value operand, const View &view, const BlockShapes &shapes) {
+  const std::vector<Dim> &to = shapes.of(result), &from = shapes.of(operand);
+  View out(from.size());
+  for (size_t axis = 0; axis < from.size(); ++axis) {
+    size_t toAxis = axis + to.size() - from.size();
+    if (isUnit(from[axis]) && !isUnit(to[toAxis]))
+      continue; // stays at element 0
+    out[axis] = view[toAxis];
+  }
+  return out;
+}
+
+std::pair<Value, View> throughView(Value value, const View &view, const BlockShapes &shapes) {
+  auto apply = value.getDefiningOp<ir::ApplyOp>();
+  Value source = apply.getOperand(0);
+  const std::vector<Dim> &from = shapes.of(source);
+  int64_t rank = static_cast<int64_t>(from.size());
+  switch (*movementOf(apply)) {
+  case ops::Movement::Split: {
+    View out = view;
+    size_t axis = axisOf(apply, "axis", 0, view.size());
+    int64_t number = static_cast<int64_t>(cast<OpResult>(value).getResultNumber());
+    out[axis].offset = out[axis].offset + Dim(number) * shapes.of(value)[axis];
+    return {source, out};
+  }
+  case ops::Movement::Slice: {
+    View out = view;
+    AxisMap &map = out[axisOf(apply, "axis", 0, view.size())];
+    if (apply.getAttrs().contains("start"))
+      map.offset = map.offset + Dim(intAttr(apply, "start"));
+    else
+      addHost(map, apply.getOperand(1));
+    return {source, out};
+  }
+  case ops::Movement::Broadcast:
+    return {source, throughBroadcast(value, source, view, shapes)};
+  case ops::Movement::Transpose: {
+    View out = view;
+    std::swap(out[axisOf(apply, "axis1", -2, rank)], out[axisOf(apply, "axis2", -1, rank)]);
+    return {source, out};
+  }
+  case ops::Movement::Element: {
+    // One axis is indexed by the host; the others stay.
+    View out = view;
+    auto at = out.insert(out.begin() + axisOf(apply, "axis", 0, rank), AxisMap());
+    addHost(*at, apply.getOperand(1));
+    return {source, out};
+  }
+  case ops::Movement::Gather: {
+    // result[i..., rest...] = source[index[i...], rest...]
+    Value index = apply.getOperand(1);
+    size_t indexRank = shapes.of(index).size();
+    View out(rank);
+    out[0].index = index;
+    out[0].indexView = std::make_shared<View>(view.begin(), view.begin() + indexRank);
+    for (int64_t axis = 1; axis < rank; ++axis)
+      out[axis] = view[indexRank + axis - 1];
+    return {source, out};
+  }
+  case ops::Movement::Reshape: {
+    View out(rank);
+    auto pairs = matchUnits(from, shapes.of(value));
+    for (auto [fromAxis, toAxis] : *pairs)
+      out[fromAxis] = view[toAxis];
+    return {source, out};
+  }
+  case ops::Movement::Concat:
+  case ops::Movement::Stack:
+    break;
+  }
+  llvm_unreachable("not a view");
+}
+
+} // namespace sheaf::kernels

@@ -1,0 +1,206 @@
+//===- kernels_test.cpp - Kernels against the operators' references -------===//
+
+#include "tests/kernels/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+using namespace sheaf::test;
+
+namespace {
+
+struct Case {
+  const char *name;
+  const char *text;
+  int64_t most = 7; ///< extents are 1 ... most, by record
+};
+
+const Case cases[] = {
+    {"treelstm_node", R"(
+sheaf.block @n args(4) {
+^bb0(%hl: tensor<40xf32>, %hr: tensor<40xf32>, %cl: tensor<40xf32>, %cr: tensor<40xf32>, %w: tensor<80x200xf32>, %b: tensor<200xf32>):
+  %x = sheaf.apply "concat"(%hl, %hr) {axis = 0 : i64} : (tensor<40xf32>, tensor<40xf32>) -> tensor<80xf32>
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<80xf32>, tensor<80x200xf32>) -> tensor<200xf32>
+  %z = sheaf.apply "add"(%p, %b) {} : (tensor<200xf32>, tensor<200xf32>) -> tensor<200xf32>
+  %i, %o, %u, %fl, %fr = sheaf.apply "split"(%z) {parts = 5 : i64, axis = 0 : i64} : (tensor<200xf32>) -> (tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>, tensor<40xf32>)
+  %si = sheaf.apply "sigmoid"(%i) {} : (tensor<40xf32>) -> tensor<40xf32>
+  %so = sheaf.apply "sigmoid"(%o) {} : (tensor<40xf32>) -> tensor<40xf32>
+  %tu = sheaf.apply "tanh"(%u) {} : (tensor<40xf32>) -> tensor<40xf32>
+  %sl = sheaf.apply "sigmoid"(%fl) {} : (tensor<40xf32>) -> tensor<40xf32>
+  %sr = sheaf.apply "sigmoid"(%fr) {} : (tensor<40xf32>) -> tensor<40xf32>
+  %a = sheaf.apply "mul"(%si, %tu) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %l = sheaf.apply "mul"(%sl, %cl) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %r = sheaf.apply "mul"(%sr, %cr) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %al = sheaf.apply "add"(%a, %l) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %c = sheaf.apply "add"(%al, %r) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %tc = sheaf.apply "tanh"(%c) {} : (tensor<40xf32>) -> tensor<40xf32>
+  %h = sheaf.apply "mul"(%so, %tc) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  sheaf.yield %h, %c : tensor<40xf32>, tensor<40xf32>
+})"},
+    {"treegru", R"(
+sheaf.block @g args(2) {
+^bb0(%hl: tensor<24xf32>, %hr: tensor<24xf32>, %wz: tensor<48x24xf32>, %wr: tensor<48x24xf32>, %wh: tensor<48x24xf32>, %bz: tensor<24xf32>):
+  %x = sheaf.apply "concat"(%hl, %hr) {axis = 0 : i64} : (tensor<24xf32>, tensor<24xf32>) -> tensor<48xf32>
+  %pz = sheaf.apply "matmul"(%x, %wz) {} : (tensor<48xf32>, tensor<48x24xf32>) -> tensor<24xf32>
+  %pzb = sheaf.apply "add"(%pz, %bz) {} : (tensor<24xf32>, tensor<24xf32>) -> tensor<24xf32>
+  %z = sheaf.apply "sigmoid"(%pzb) {} : (tensor<24xf32>) -> tensor<24xf32>
+  %pr = sheaf.apply "matmul"(%x, %wr) {} : (tensor<48xf32>, tensor<48x24xf32>) -> tensor<24xf32>
+  %r = sheaf.apply "sigmoid"(%pr) {} : (tensor<24xf32>) -> tensor<24xf32>
+  %rl = sheaf.apply "mul"(%r, %hl) {} : (tensor<24xf32>, tensor<24xf32>) -> tensor<24xf32>
+  %rr = sheaf.apply "mul"(%r, %hr) {} : (tensor<24xf32>, tensor<24xf32>) -> tensor<24xf32>
+  %y = sheaf.apply "concat"(%rl, %rr) {axis = 0 : i64} : (tensor<24xf32>, tensor<24xf32>) -> tensor<48xf32>
+  %ph = sheaf.apply "matmul"(%y, %wh) {} : (tensor<48xf32>, tensor<48x24xf32>) -> tensor<24xf32>
+  %n = sheaf.apply "tanh"(%ph) {} : (tensor<24xf32>) -> tensor<24xf32>
+  %s = sheaf.apply "add"(%hl, %hr) {} : (tensor<24xf32>, tensor<24xf32>) -> tensor<24xf32>
+  %d = sheaf.apply "sub"(%s, %n) {} : (tensor<24xf32>, tensor<24xf32>) -> tensor<24xf32>
+  %zd = sheaf.apply "mul"(%z, %d) {} : (tensor<24xf32>, tensor<24xf32>) -> tensor<24xf32>
+  %h = sheaf.apply "add"(%n, %zd) {} : (tensor<24xf32>, tensor<24xf32>) -> tensor<24xf32>
+  sheaf.yield %h : tensor<24xf32>
+})"},
+    {"mvrnn", R"(
+sheaf.block @m args(4) {
+^bb0(%a: tensor<20xf32>, %A: tensor<20x20xf32>, %b: tensor<20xf32>, %B: tensor<20x20xf32>, %w: tensor<40x20xf32>, %wm: tensor<20x40xf32>):
+  %Ba = sheaf.apply "matmul"(%B, %a) {} : (tensor<20x20xf32>, tensor<20xf32>) -> tensor<20xf32>
+  %Ab = sheaf.apply "matmul"(%A, %b) {} : (tensor<20x20xf32>, tensor<20xf32>) -> tensor<20xf32>
+  %x = sheaf.apply "concat"(%Ba, %Ab) {axis = 0 : i64} : (tensor<20xf32>, tensor<20xf32>) -> tensor<40xf32>
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<40xf32>, tensor<40x20xf32>) -> tensor<20xf32>
+  %v = sheaf.apply "tanh"(%p) {} : (tensor<20xf32>) -> tensor<20xf32>
+  %AB = sheaf.apply "concat"(%A, %B) {axis = 0 : i64} : (tensor<20x20xf32>, tensor<20x20xf32>) -> tensor<40x20xf32>
+  %M = sheaf.apply "matmul"(%wm, %AB) {} : (tensor<20x40xf32>, tensor<40x20xf32>) -> tensor<20x20xf32>
+  sheaf.yield %v, %M : tensor<20xf32>, tensor<20x20xf32>
+})"},
+    {"two_inputs_sum", R"(
+sheaf.block @s args(2) {
+^bb0(%x: tensor<33xf32>, %h: tensor<17xf32>, %w: tensor<33x70xf32>, %u: tensor<17x70xf32>, %b: tensor<70xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<33xf32>, tensor<33x70xf32>) -> tensor<70xf32>
+  %q = sheaf.apply "matmul"(%h, %u) {} : (tensor<17xf32>, tensor<17x70xf32>) -> tensor<70xf32>
+  %s = sheaf.apply "add"(%p, %q) {} : (tensor<70xf32>, tensor<70xf32>) -> tensor<70xf32>
+  %t = sheaf.apply "add"(%s, %b) {} : (tensor<70xf32>, tensor<70xf32>) -> tensor<70xf32>
+  %r = sheaf.apply "relu"(%t) {} : (tensor<70xf32>) -> tensor<70xf32>
+  sheaf.yield %r : tensor<70xf32>
+})"},
+    {"logits_softmax", R"(
+sheaf.block @l args(1) {
+^bb0(%h: tensor<19xf32>, %w: tensor<19x5xf32>):
+  %p = sheaf.apply "matmul"(%h, %w) {} : (tensor<19xf32>, tensor<19x5xf32>) -> tensor<5xf32>
+  %m = sheaf.apply "reduce_max"(%p) {axis = 0 : i64, keepdims = 1 : i64} : (tensor<5xf32>) -> tensor<1xf32>
+  %d = sheaf.apply "sub"(%p, %m) {} : (tensor<5xf32>, tensor<1xf32>) -> tensor<5xf32>
+  %e = sheaf.apply "exp"(%d) {} : (tensor<5xf32>) -> tensor<5xf32>
+  %s = sheaf.apply "reduce_sum"(%e) {axis = 0 : i64, keepdims = 1 : i64} : (tensor<5xf32>) -> tensor<1xf32>
+  %q = sheaf.apply "div"(%e, %s) {} : (tensor<5xf32>, tensor<1xf32>) -> tensor<5xf32>
+  %k = sheaf.apply "argmax"(%p) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<5xf32>) -> tensor<i32>
+  sheaf.yield %q, %k : tensor<5xf32>, tensor<i32>
+})"},
+    {"ragged", R"(
+sheaf.block @r args(2) {
+^bb0(%x: tensor<?x21xf32>, %q: tensor<21xf32>, %w: tensor<21x37xf32>, %b: tensor<37xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<?x21xf32>, tensor<21x37xf32>) -> tensor<?x37xf32>
+  %z = sheaf.apply "add"(%p, %b) {} : (tensor<?x37xf32>, tensor<37xf32>) -> tensor<?x37xf32>
+  %t = sheaf.apply "tanh"(%z) {} : (tensor<?x37xf32>) -> tensor<?x37xf32>
+  %s = sheaf.apply "reduce_sum"(%t) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<?x37xf32>) -> tensor<37xf32>
+  %scores = sheaf.apply "matmul"(%x, %q) {} : (tensor<?x21xf32>, tensor<21xf32>) -> tensor<?xf32>
+  %m = sheaf.apply "reduce_max"(%scores) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<?xf32>) -> tensor<f32>
+  %xt = sheaf.apply "transpose"(%x) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<?x21xf32>) -> tensor<21x?xf32>
+  %g = sheaf.apply "matmul"(%x, %xt) {} : (tensor<?x21xf32>, tensor<21x?xf32>) -> tensor<?x?xf32>
+  sheaf.yield %t, %s, %scores, %m, %g, %xt : tensor<?x37xf32>, tensor<37xf32>, tensor<?xf32>, tensor<f32>, tensor<?x?xf32>, tensor<21x?xf32>
+})", 40},
+    {"movement", R"(
+sheaf.block @v args(3) {
+^bb0(%a: tensor<20xf32>, %b: tensor<7xf32>, %x: tensor<6x10xf32>):
+  %c = sheaf.apply "concat"(%a, %b, %a) {axis = 0 : i64} : (tensor<20xf32>, tensor<7xf32>, tensor<20xf32>) -> tensor<47xf32>
+  %t = sheaf.apply "transpose"(%x) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<6x10xf32>) -> tensor<10x6xf32>
+  %r = sheaf.apply "reshape"(%x) {} : (tensor<6x10xf32>) -> tensor<4x15xf32>
+  %w = sheaf.apply "window"(%a) {start = 3 : i64, size = 7 : i64, axis = 0 : i64} : (tensor<20xf32>) -> tensor<7xf32>
+  %s = sheaf.apply "mul"(%w, %b) {} : (tensor<7xf32>, tensor<7xf32>) -> tensor<7xf32>
+  %rr = sheaf.apply "exp"(%r) {} : (tensor<4x15xf32>) -> tensor<4x15xf32>
+  sheaf.yield %c, %t, %rr, %s : tensor<47xf32>, tensor<10x6xf32>, tensor<4x15xf32>, tensor<7xf32>
+})"},
+    {"scalars_and_gather", R"(
+sheaf.block @i args(4) {
+^bb0(%i: i64, %f: f64, %ids: tensor<?xi32>, %x: tensor<9xf32>, %table: tensor<9x12xf32>):
+  %e = sheaf.apply "gather"(%table, %ids) {} : (tensor<9x12xf32>, tensor<?xi32>) -> tensor<?x12xf32>
+  %s = sheaf.apply "scalar"(%f) {} : (f64) -> tensor<f32>
+  %y = sheaf.apply "mul"(%e, %s) {} : (tensor<?x12xf32>, tensor<f32>) -> tensor<?x12xf32>
+  %p = sheaf.apply "pick"(%x, %i) {axis = 0 : i64} : (tensor<9xf32>, i64) -> tensor<f32>
+  %n = sheaf.apply "neg"(%p) {} : (tensor<f32>) -> tensor<f32>
+  %one = sheaf.apply "gather"(%x, %ids) {} : (tensor<9xf32>, tensor<?xi32>) -> tensor<?xf32>
+  %d = sheaf.dim %ids, 0 : tensor<?xi32>
+  %z = sheaf.apply "full"(%d) {value = 0.5 : f64} : (i64) -> tensor<?x12xf32>
+  %yz = sheaf.apply "add"(%y, %z) {} : (tensor<?x12xf32>, tensor<?x12xf32>) -> tensor<?x12xf32>
+  sheaf.yield %yz, %n, %one : tensor<?x12xf32>, tensor<f32>, tensor<?xf32>
+})", 30},
+    {"layer_norm_then_product", R"(
+sheaf.block @ln args(1) {
+^bb0(%x: tensor<50xf32>, %w: tensor<50x64xf32>):
+  %s = sheaf.apply "reduce_sum"(%x) {axis = 0 : i64, keepdims = 1 : i64} : (tensor<50xf32>) -> tensor<1xf32>
+  %d = sheaf.apply "sub"(%x, %s) {} : (tensor<50xf32>, tensor<1xf32>) -> tensor<50xf32>
+  %q = sheaf.apply "mul"(%d, %d) {} : (tensor<50xf32>, tensor<50xf32>) -> tensor<50xf32>
+  %v = sheaf.apply "reduce_sum"(%q) {axis = 0 : i64, keepdims = 1 : i64} : (tensor<50xf32>) -> tensor<1xf32>
+  %r = sheaf.apply "sqrt"(%v) {} : (tensor<1xf32>) -> tensor<1xf32>
+  %n = sheaf.apply "div"(%d, %r) {} : (tensor<50xf32>, tensor<1xf32>) -> tensor<50xf32>
+  %p = sheaf.apply "matmul"(%n, %w) {} : (tensor<50xf32>, tensor<50x64xf32>) -> tensor<64xf32>
+  %a = sheaf.apply "sigmoid"(%p) {} : (tensor<64xf32>) -> tensor<64xf32>
+  sheaf.yield %a, %n : tensor<64xf32>, tensor<50xf32>
+})"},
+    {"batched_product", R"(
+sheaf.block @bp args(2) {
+^bb0(%x: tensor<3x?x8xf32>, %y: tensor<3x8x19xf32>):
+  %p = sheaf.apply "matmul"(%x, %y) {} : (tensor<3x?x8xf32>, tensor<3x8x19xf32>) -> tensor<3x?x19xf32>
+  %r = sheaf.apply "relu"(%p) {} : (tensor<3x?x19xf32>) -> tensor<3x?x19xf32>
+  sheaf.yield %r : tensor<3x?x19xf32>
+})", 13},
+};
+
+class Kernels : public testing::TestWithParam<Case> {};
+
+void check(const Case &c, const std::string &cpu, std::set<std::string> without) {
+  SCOPED_TRACE(cpu + (without.empty() ? "" : ", without " + *without.begin()));
+  auto extents = [&](int64_t record, unsigned arg, unsigned) -> int64_t {
+    return 1 + (record * 5 + (arg == 0 ? 0 : 0)) % c.most;
+  };
+  constexpr int64_t kRecords = 23;
+  KernelRun run(c.text, cpu, without);
+  run.fill(kRecords, extents, 9, 1);
+  std::vector<std::vector<std::vector<double>>> first;
+  for (int64_t batch : {int64_t(1), int64_t(3), kRecords})
+    for (int64_t parts : {1, 2}) {
+      run.run(batch, parts);
+      for (int64_t r = 0; r < kRecords; ++r) {
+        auto actual = run.results(r);
+        if (first.size() <= static_cast<size_t>(r)) {
+          first.push_back(actual);
+          auto expected = run.expected(r);
+          ASSERT_EQ(actual.size(), expected.size());
+          for (size_t i = 0; i < actual.size(); ++i) {
+            ASSERT_EQ(actual[i].size(), expected[i].size());
+            double scale = 1;
+            for (double e : expected[i])
+              scale = std::max(scale, std::abs(e));
+            for (size_t j = 0; j < actual[i].size(); ++j)
+              ASSERT_NEAR(actual[i][j], expected[i][j], 1e-5 * scale)
+                  << "record " << r << ", result " << i << ", element " << j;
+          }
+        } else {
+          for (size_t i = 0; i < actual.size(); ++i)
+            ASSERT_EQ(std::memcmp(actual[i].data(), first[r][i].data(),
+                                  actual[i].size() * sizeof(double)),
+                      0)
+                << "record " << r << ", result " << i << " in batches of " << batch;
+        }
+      }
+    }
+}
+
+TEST_P(Kernels, AgreeWithReferencesAndAreBatchInvariant) { check(GetParam(), "host", {}); }
+TEST_P(Kernels, WithoutFusion) { check(GetParam(), "host", {"fuse"}); }
+TEST_P(Kernels, WithoutMerging) { check(GetParam(), "host", {"merge"}); }
+TEST_P(Kernels, WithoutPackedWeights) { check(GetParam(), "host", {"panels"}); }
+TEST_P(Kernels, OnAvx2) { check(GetParam(), "x86-64-v3", {}); }
+TEST_P(Kernels, OnSse) { check(GetParam(), "x86-64-v2", {}); }
+
+INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(cases),
+                         [](const auto &info) { return info.param.name; });
+
+} // namespace
