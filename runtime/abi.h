@@ -1,0 +1,69 @@
+//===- abi.h - What generated code calls and is called by -------*- C++ -*-===//
+//
+// Generated host code walks one instance and records blocks; generated kernels run a bucket of
+// records. Both see only what is in this header. Changing it changes compiler/host and
+// compiler/kernels.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_ABI_H
+#define SHEAF_RUNTIME_ABI_H
+
+#include "runtime/layout.h"
+
+namespace sheaf::rt {
+
+/// The first members of a session's recorder, at fixed offsets: generated code reads them.
+struct Context {
+  uint8_t *rows;       ///< offset 0: address of granule 0
+  uint8_t *stackLimit; ///< offset 8: frames below this address are an overflow
+  int64_t instance;    ///< offset 16: which instance is being walked (for errors)
+};
+
+/// One instance: reads the slots of its arguments, writes the slots of its result.
+using EntryFn = void (*)(Context *, const Slot *args, Slot *results);
+
+/// Runs records [begin, end) of a bucket, or for kernels with panels, columns panels
+/// [panelBegin, panelEnd) of them. `weights` are the kernel's weight uses in order (packed or
+/// raw); `scratch` is private to the call and 64-byte aligned.
+using KernelFn = void (*)(const int32_t *records, int64_t begin, int64_t end, int64_t panelBegin,
+                          int64_t panelEnd, uint8_t *rows, const void *const *weights,
+                          uint8_t *scratch);
+
+} // namespace sheaf::rt
+
+extern "C" {
+
+/// Appends a record to bucket (depth, kernel) and reserves `granules` granules for its results
+/// and temporaries. Returns the record's words; the last one is set to the first granule's id,
+/// the caller writes the others at once. Results have depth + 1.
+int32_t *sheaf_record(sheaf::rt::Context *, uint32_t kernel, uint32_t depth, int64_t granules);
+
+/// Slots for a data value or a tuple on the heap; they live as long as the mini-batch.
+sheaf::rt::Slot *sheaf_alloc(sheaf::rt::Context *, int64_t slots);
+
+/// Lists. All return lists that live as long as the mini-batch; arguments stay valid.
+sheaf::rt::ListObject *sheaf_list_new(sheaf::rt::Context *, int64_t elementSlots, int64_t size);
+sheaf::rt::ListObject *sheaf_list_cons(sheaf::rt::Context *, const sheaf::rt::Slot *head,
+                                       sheaf::rt::ListObject *tail);
+sheaf::rt::ListObject *sheaf_list_append(sheaf::rt::Context *, sheaf::rt::ListObject *init,
+                                         const sheaf::rt::Slot *last);
+sheaf::rt::ListObject *sheaf_list_concat(sheaf::rt::Context *, sheaf::rt::ListObject *,
+                                         sheaf::rt::ListObject *);
+/// The caller has checked 0 <= lo <= hi <= size.
+sheaf::rt::ListObject *sheaf_list_slice(sheaf::rt::Context *, sheaf::rt::ListObject *, int64_t lo,
+                                        int64_t hi);
+sheaf::rt::ListObject *sheaf_list_reverse(sheaf::rt::Context *, sheaf::rt::ListObject *);
+/// The same list with all its elements one after the other. Only a model with
+/// Model::chainedLists has lists of several pieces; its code calls this before it reads any element
+/// but the first (element 0 is always at `elements`). O(1) unless the list is in pieces, and then
+/// once for each list: the object itself is changed.
+sheaf::rt::ListObject *sheaf_list_flat(sheaf::rt::Context *, sheaf::rt::ListObject *);
+
+/// End the instance with an error and never return. `message` indexes Model::messages, which
+/// holds the text with its source place; `{0}` and `{1}` in it stand for a and b.
+[[noreturn]] void sheaf_fail(sheaf::rt::Context *, uint32_t message, int64_t a, int64_t b);
+/// The host stack of an instance is used up.
+[[noreturn]] void sheaf_stack_overflow(sheaf::rt::Context *);
+}
+
+#endif // SHEAF_RUNTIME_ABI_H

@@ -1,0 +1,59 @@
+//===- counters.h - What a session counts -----------------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_COUNTERS_H
+#define SHEAF_RUNTIME_COUNTERS_H
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace sheaf::rt {
+
+struct KernelCounters {
+  uint64_t records = 0;
+  uint64_t launches = 0;    ///< buckets run; one that several threads share counts once
+  uint64_t maxRecords = 0;  ///< in one launch
+  uint64_t nanoseconds = 0; ///< inside the kernel, summed over threads
+  double flop = 0;          ///< of products, as executed, without padding
+};
+
+/// Sums since the session was made or the counters were reset. Always on: a clock is read once a
+/// launch, records are counted by the bucket.
+struct Counters {
+  uint64_t runs = 0;
+  uint64_t instances = 0;
+  uint64_t failed = 0; ///< instances that ended with an error
+  uint64_t records = 0;
+  uint64_t launches = 0;
+  uint64_t parallelLaunches = 0; ///< launches that more than one thread shared
+  uint64_t barriers = 0;
+  double flop = 0;
+  uint64_t recordNanoseconds = 0; ///< wall: inputs copied, instances walked, blocks recorded
+  uint64_t flushNanoseconds = 0;  ///< wall: buckets ordered and run
+  /// Launches by size: [i] counts those of 2^i to 2^(i+1) - 1 records.
+  std::array<uint64_t, 32> launchSizes{};
+  std::vector<KernelCounters> kernels; ///< by index in Model::kernels
+
+  double recordsPerLaunch() const {
+    return launches ? static_cast<double>(records) / static_cast<double>(launches) : 0;
+  }
+};
+
+/// Bytes that a session holds, by kind; `peak` since it was made.
+struct MemoryKind {
+  uint64_t now = 0;
+  uint64_t peak = 0;
+};
+
+struct MemoryUse {
+  MemoryKind weights; ///< parameters in the row space
+  MemoryKind packed;  ///< parameters as kernels read them
+  MemoryKind rows;    ///< tensors of the last mini-batch, inputs included
+  MemoryKind heap;    ///< data values and lists
+  MemoryKind records; ///< records, buckets and their directory
+  MemoryKind scratch; ///< of all threads
+  MemoryKind stack;   ///< pages of the host stack in memory
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_COUNTERS_H

@@ -1,0 +1,48 @@
+//===- error.h - The three kinds of errors ----------------------*- C++ -*-===//
+//
+// Thrown at API level only, never through generated code or a host stack.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_ERROR_H
+#define SHEAF_RUNTIME_ERROR_H
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace sheaf {
+
+/// What a user gave is wrong: a program, a file, an option. The message is complete: with file and
+/// line where there is one.
+class UserError : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// One instance could not be computed: a failed check, an index out of range, too deep a
+/// recursion, too little memory. what() begins with the instance; message() does not.
+class RunError : public std::runtime_error {
+public:
+  RunError(int64_t instance, const std::string &message)
+      : std::runtime_error("instance " + std::to_string(instance) + ": " + message),
+        instance_(instance), message_(message) {}
+
+  /// Instance::index of the instance that failed.
+  int64_t instance() const { return instance_; }
+  const std::string &message() const { return message_; }
+
+private:
+  int64_t instance_;
+  std::string message_;
+};
+
+/// A promise inside Sheaf is broken: a bug of ours, never of the user.
+class InternalError : public std::logic_error {
+public:
+  explicit InternalError(const std::string &message)
+      : std::logic_error("internal error: " + message) {}
+};
+
+} // namespace sheaf
+
+#endif // SHEAF_RUNTIME_ERROR_H

@@ -1,0 +1,279 @@
+#include "runtime/flush.h"
+
+#include <bit>
+#include <chrono>
+#include <cstring>
+
+namespace sheaf::rt {
+
+namespace {
+
+uint64_t now() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
+
+/// A barrier costs about 0.1 us, and the last thread to arrive sets the pace; dividing less than
+/// this gains nothing.
+constexpr double kLeastParallelNs = 1000;
+constexpr double kLeastPieceNs = 400;
+/// Kernels hold four or more records in registers; with fewer than this a piece, dividing by
+/// records reads all weights on every thread, dividing by panels reads each weight once.
+constexpr int64_t kLeastPieceRecords = 4;
+/// With fewer, a bucket without panels is divided only if it takes this long.
+constexpr double kLongRecordsNs = 10000;
+
+/// Before a kernel was measured: 60 GFLOP/s, and what a record costs beside its products.
+constexpr double kWorkOfRecord = 400;
+constexpr double kFirstNsPerWork = 1.0 / 60;
+
+constexpr uint8_t kScratchGuard = 0x5A;
+
+double flopOf(const KernelDesc &kernel, const ScheduledBucket &bucket) {
+  double flop = 0;
+  for (const FlopTerm &term : kernel.flop) {
+    if (term.extentWords.empty()) {
+      flop += term.coefficient * static_cast<double>(bucket.count);
+      continue;
+    }
+    for (int64_t i = 0; i < bucket.count; ++i) {
+      const int32_t *record = bucket.records + i * kernel.words;
+      double product = term.coefficient;
+      for (uint32_t word : term.extentWords)
+        product *= record[word];
+      flop += product;
+    }
+  }
+  return flop;
+}
+
+/// What the time of a bucket is taken to be proportional to.
+double workOf(double flop, int64_t records) {
+  return flop + kWorkOfRecord * static_cast<double>(records);
+}
+
+} // namespace
+
+Division divide(const DivisionCase &bucket) {
+  if (bucket.threads < 2)
+    return {};
+  unsigned most = bucket.threads;
+  if (!bucket.force)
+    most = static_cast<unsigned>(
+        std::min<double>(most, std::max(1.0, bucket.nanoseconds / kLeastPieceNs)));
+  if (most < 2)
+    return {};
+  // By records if every piece keeps a kernel's tile busy: no thread then reads what another
+  // writes, and no cache line is written by two.
+  int64_t byRecords =
+      std::min<int64_t>(most, bucket.records / (bucket.force ? 1 : kLeastPieceRecords));
+  if (byRecords == most)
+    return {Division::Records, most};
+  int64_t byPanels = std::min<int64_t>(most, bucket.panels);
+  if (byPanels >= 2 && byPanels >= byRecords)
+    return {Division::Panels, static_cast<unsigned>(byPanels)};
+  if (byRecords >= 2)
+    return {Division::Records, static_cast<unsigned>(byRecords)};
+  // A record a piece wastes registers and reads all weights on every thread, but for long records
+  // it is still better than one thread.
+  if (bucket.records >= 2 && bucket.nanoseconds >= kLongRecordsNs)
+    return {Division::Records, static_cast<unsigned>(std::min<int64_t>(most, bucket.records))};
+  return {};
+}
+
+Flusher::Flusher(const Model &model, unsigned threads, MemoryMeter &meter, MemoryKind &scratch,
+                 bool hostile)
+    : model_(model), workers_(threads), meter_(meter), scratchCount_(scratch), hostile_(hostile),
+      threads_(threads) {
+  uint64_t most = 0;
+  for (const KernelDesc &kernel : model.kernels) {
+    kernels_.push_back({kernel.fn, nullptr, kernel.panels, kernel.scratchBytes, kFirstNsPerWork});
+    most = std::max(most, kernel.scratchBytes);
+  }
+  uint64_t bytes = (most + 127) / 64 * 64;
+  if (!meter.charge(scratch, bytes * threads))
+    throw UserError("the memory limit of " + std::to_string(meter.limit() >> 20) +
+                    " MB does not hold the kernels' scratch memory");
+  scratchTotal_ = bytes * threads;
+  for (ThreadState &state : threads_) {
+    state.scratch = allocateAligned(bytes);
+    // A cache line of padding keeps the threads' vectors apart.
+    state.nanoseconds.resize(kernels_.size() + 8);
+    state.load.reserve(threads + 8);
+    state.load.resize(threads);
+  }
+  work_.resize(kernels_.size());
+}
+
+Flusher::~Flusher() { meter_.uncharge(scratchCount_, scratchTotal_); }
+
+void Flusher::measure(Counters &counters) {
+  expected_.resize(count_);
+  std::fill(work_.begin(), work_.end(), 0);
+  for (size_t i = 0; i < count_; ++i) {
+    const ScheduledBucket &bucket = buckets_[i];
+    double flop = flopOf(model_.kernels[bucket.kernel], bucket);
+    double work = workOf(flop, bucket.count);
+    work_[bucket.kernel] += work;
+    expected_[i] = static_cast<float>(work * kernels_[bucket.kernel].nanosecondsPerWork);
+
+    uint64_t records = static_cast<uint64_t>(bucket.count);
+    KernelCounters &kernel = counters.kernels[bucket.kernel];
+    kernel.records += records;
+    kernel.launches += 1;
+    kernel.maxRecords = std::max(kernel.maxRecords, records);
+    kernel.flop += flop;
+    counters.records += records;
+    counters.launches += 1;
+    counters.flop += flop;
+    unsigned size = std::min<unsigned>(static_cast<unsigned>(std::bit_width(records)) - 1,
+                                       static_cast<unsigned>(counters.launchSizes.size()) - 1);
+    counters.launchSizes[size] += 1;
+  }
+}
+
+void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
+                  const PackedWeights &weights, Counters &counters) {
+  buckets_ = schedule.data() + begin;
+  count_ = schedule.size() - begin;
+  rows_ = rows;
+  for (size_t k = 0; k < kernels_.size(); ++k)
+    kernels_[k].weights = weights.of(k).data();
+  for (ThreadState &state : threads_) {
+    std::fill(state.nanoseconds.begin(), state.nanoseconds.end(), 0);
+    state.clock = state.barriers = state.parallelLaunches = 0;
+  }
+  measure(counters);
+
+  {
+    // Depths before the first divided one need no other thread awake.
+    FloatEnvironment environment;
+    for (first_ = 0; first_ < count_;) {
+      size_t end = groupEnd(first_);
+      if (isParallel(first_, end))
+        break;
+      runGroup(first_, end, /*parallel=*/false, 0);
+      first_ = end;
+    }
+  }
+  threads_[0].clock = 0; // waking the others is no kernel's time
+  if (first_ < count_)
+    workers_.run([](void *self, unsigned t) { static_cast<Flusher *>(self)->walk(t); }, this);
+
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    uint64_t ns = 0;
+    for (ThreadState &state : threads_)
+      ns += state.nanoseconds[k];
+    counters.kernels[k].nanoseconds += ns;
+    // Half old, half new: one disturbed measurement must not change the policy for long.
+    if (work_[k] > 0)
+      kernels_[k].nanosecondsPerWork =
+          (kernels_[k].nanosecondsPerWork + static_cast<double>(ns) / work_[k]) / 2;
+  }
+  counters.barriers += threads_[0].barriers;
+  counters.parallelLaunches += threads_[0].parallelLaunches;
+  if (int64_t kernel = overrun_.exchange(-1); kernel >= 0)
+    throw InternalError("kernel '" + model_.kernels[static_cast<size_t>(kernel)].name +
+                        "' wrote beyond its scratch memory");
+}
+
+size_t Flusher::groupEnd(size_t begin) const {
+  size_t end = begin + 1;
+  while (end < count_ && buckets_[end].depth == buckets_[begin].depth)
+    ++end;
+  return end;
+}
+
+bool Flusher::isParallel(size_t begin, size_t end) const {
+  if (threads_.size() == 1)
+    return false;
+  if (hostile_)
+    return true;
+  double total = 0;
+  for (size_t i = begin; i < end; ++i)
+    total += expected_[i];
+  if (total < kLeastParallelNs)
+    return false;
+  if (end - begin > 1)
+    return true;
+  const ScheduledBucket &bucket = buckets_[begin];
+  return divide({bucket.count, kernels_[bucket.kernel].panels, expected_[begin],
+                 static_cast<unsigned>(threads_.size()), false})
+             .pieces > 1;
+}
+
+void Flusher::walk(unsigned thread) {
+  bool before = false; // whether the depth before this one was divided
+  for (size_t begin = first_; begin < count_;) {
+    size_t end = groupEnd(begin);
+    bool parallel = isParallel(begin, end);
+    // Starting the job is the barrier before its first depth.
+    if ((parallel || before) && begin != first_) {
+      workers_.barrier().wait();
+      ++threads_[thread].barriers;
+      threads_[thread].clock = 0;
+    }
+    if (parallel || thread == 0)
+      runGroup(begin, end, parallel, thread);
+    before = parallel;
+    begin = end;
+  }
+}
+
+void Flusher::runGroup(size_t begin, size_t end, bool parallel, unsigned thread) {
+  ThreadState &state = threads_[thread];
+  if (!parallel) {
+    for (size_t i = begin; i < end; ++i)
+      call({&buckets_[i], 0, buckets_[i].count, 0, kernels_[buckets_[i].kernel].panels}, state);
+    return;
+  }
+  unsigned threads = static_cast<unsigned>(threads_.size());
+  std::fill(state.load.begin(), state.load.end(), 0.0);
+  for (size_t i = begin; i < end; ++i) {
+    const ScheduledBucket &bucket = buckets_[i];
+    int64_t panels = kernels_[bucket.kernel].panels;
+    Division division =
+        divide({bucket.count, static_cast<uint32_t>(panels), expected_[i], threads, hostile_});
+    if (thread == 0 && division.pieces > 1)
+      ++state.parallelLaunches;
+    int64_t pieces = division.pieces;
+    // Every piece goes to the thread that has least to do, the first of equals: the same answer on
+    // every thread, and piece t on thread t when all is even.
+    for (int64_t p = 0; p < pieces; ++p) {
+      auto least = std::min_element(state.load.begin(), state.load.end());
+      *least += expected_[i] / static_cast<double>(pieces);
+      if (least - state.load.begin() != thread)
+        continue;
+      Piece piece{&bucket, 0, bucket.count, 0, panels};
+      if (division.by == Division::Records) {
+        piece.begin = bucket.count * p / pieces;
+        piece.end = bucket.count * (p + 1) / pieces;
+      } else if (division.by == Division::Panels) {
+        piece.panelBegin = panels * p / pieces;
+        piece.panelEnd = panels * (p + 1) / pieces;
+      }
+      call(piece, state);
+    }
+  }
+}
+
+void Flusher::call(const Piece &piece, ThreadState &state) {
+  const KernelState &kernel = kernels_[piece.bucket->kernel];
+  uint8_t *scratch = state.scratch.get();
+  if (hostile_) {
+    memset(scratch, 0xFF, kernel.scratchBytes);
+    memset(scratch + kernel.scratchBytes, kScratchGuard, 64);
+  }
+  uint64_t start = state.clock ? state.clock : now();
+  kernel.fn(piece.bucket->records, piece.begin, piece.end, piece.panelBegin, piece.panelEnd, rows_,
+            kernel.weights, scratch);
+  state.clock = now();
+  state.nanoseconds[piece.bucket->kernel] += state.clock - start;
+  if (hostile_)
+    for (int i = 0; i < 64; ++i)
+      if (scratch[kernel.scratchBytes + static_cast<uint64_t>(i)] != kScratchGuard)
+        overrun_.store(piece.bucket->kernel, std::memory_order_relaxed);
+}
+
+} // namespace sheaf::rt

@@ -1,0 +1,103 @@
+//===- flush.h - Running buckets on threads ---------------------*- C++ -*-===//
+//
+// Depths run one after the other; the buckets of one depth do not depend on each other. Every
+// thread walks the same schedule and works out the same division of each depth for itself, so
+// nothing is handed out: threads only meet at a barrier between depths, and not even there while
+// depths are too small to be divided (the caller's thread then runs on alone).
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_FLUSH_H
+#define SHEAF_RUNTIME_FLUSH_H
+
+#include "runtime/counters.h"
+#include "runtime/memory.h"
+#include "runtime/model.h"
+#include "runtime/schedule.h"
+#include "runtime/value.h"
+#include "runtime/weights.h"
+#include "runtime/workers.h"
+
+#include <atomic>
+#include <span>
+
+namespace sheaf::rt {
+
+/// How one bucket is divided: into `pieces` runs of records, or of column panels.
+struct Division {
+  enum By : uint8_t { Nothing, Records, Panels } by = Nothing;
+  unsigned pieces = 1;
+};
+
+/// What dividing a bucket is decided by.
+struct DivisionCase {
+  int64_t records = 0;
+  uint32_t panels = 0;
+  double nanoseconds = 0; ///< expected, on one thread
+  unsigned threads = 1;
+  bool force = false; ///< hostile: divide whatever can be
+};
+
+/// The policy, in one place.
+Division divide(const DivisionCase &bucket);
+
+class Flusher {
+public:
+  Flusher(const Model &model, unsigned threads, MemoryMeter &meter, MemoryKind &scratch,
+          bool hostile);
+  ~Flusher();
+
+  /// Runs schedule[begin...]; adds to the counters, whose `kernels` has one element a kernel.
+  /// Throws InternalError when a kernel wrote beyond its scratch (hostile setting).
+  void run(const Schedule &schedule, size_t begin, uint8_t *rows, const PackedWeights &weights,
+           Counters &counters);
+
+private:
+  struct KernelState {
+    KernelFn fn;
+    const void *const *weights;
+    uint32_t panels;
+    uint64_t scratchBytes;
+    double nanosecondsPerWork; ///< measured; see workOf
+  };
+  struct alignas(64) ThreadState {
+    AlignedBytes scratch;
+    std::vector<uint64_t> nanoseconds; ///< by kernel, of the running flush
+    std::vector<double> load;          ///< by thread: what this depth has given it so far
+    uint64_t clock = 0;                ///< when the piece before ended; 0 when it did not just end
+    uint64_t barriers = 0;
+    uint64_t parallelLaunches = 0;
+  };
+  struct Piece {
+    const ScheduledBucket *bucket;
+    int64_t begin, end;
+    int64_t panelBegin, panelEnd;
+  };
+
+  void measure(Counters &counters);
+  bool isParallel(size_t begin, size_t end) const;
+  size_t groupEnd(size_t begin) const;
+  void walk(unsigned thread);
+  void runGroup(size_t begin, size_t end, bool parallel, unsigned thread);
+  void call(const Piece &piece, ThreadState &state);
+
+  const Model &model_;
+  Workers workers_;
+  MemoryMeter &meter_;
+  MemoryKind &scratchCount_;
+  uint64_t scratchTotal_ = 0;
+  bool hostile_;
+  std::vector<KernelState> kernels_;
+  std::vector<ThreadState> threads_;
+
+  // The running flush.
+  const ScheduledBucket *buckets_ = nullptr;
+  size_t count_ = 0, first_ = 0;
+  uint8_t *rows_ = nullptr;
+  std::vector<float> expected_;      ///< nanoseconds, by bucket
+  std::vector<double> work_;         ///< by kernel
+  std::atomic<int64_t> overrun_{-1}; ///< a kernel that wrote beyond its scratch
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_FLUSH_H

@@ -1,0 +1,267 @@
+#include "runtime/io/output.h"
+
+#include "runtime/convert.h"
+#include "runtime/io/json.h"
+
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace sheaf::io {
+
+using rt::DType;
+using rt::Slot;
+using rt::TypeKind;
+
+template <typename T> static void appendReal(std::string &out, T value) {
+  if (std::isnan(value)) {
+    out += "\"NaN\"";
+  } else if (std::isinf(value)) {
+    out += value < 0 ? "\"-Infinity\"" : "\"Infinity\"";
+  } else {
+    char text[64];
+    out.append(text, std::to_chars(text, text + sizeof(text), value).ptr);
+  }
+}
+
+void appendNumber(std::string &out, double value) { appendReal(out, value); }
+void appendNumber(std::string &out, float value) { appendReal(out, value); }
+
+static void appendInteger(std::string &out, int64_t value) {
+  char text[24];
+  out.append(text, std::to_chars(text, text + sizeof(text), value).ptr);
+}
+
+//===----------------------------------------------------------------------===//
+// JsonValueWriter
+//===----------------------------------------------------------------------===//
+
+JsonValueWriter::JsonValueWriter(const rt::TypeTable &types, TensorAccess tensors,
+                                 const Vocabularies *vocabularies)
+    : types_(types), tensors_(std::move(tensors)) {
+  for (uint32_t t = 0; t < types.types.size(); ++t) {
+    slots_.push_back(types.slots(t));
+    const Vocabulary *vocabulary =
+        vocabularies ? vocabularies->find(types.types[t].vocab) : nullptr;
+    vocabularies_.push_back(vocabulary && vocabulary->hasWords() ? vocabulary : nullptr);
+  }
+}
+
+JsonValueWriter::TensorAccess JsonValueWriter::inputTensors(const rt::TypeTable &types) {
+  return [&types](uint32_t type, const Slot *slots) {
+    const rt::HostTensor *tensor = rt::HostTensor::fromInputSlot(*slots);
+    return rt::TensorView{types.types[type].dtype, tensor->shape, tensor->bytes.get()};
+  };
+}
+
+void JsonValueWriter::appendToken(std::string &out, const Vocabulary *vocabulary, int64_t id) {
+  if (vocabulary && id >= 0 && id < vocabulary->size())
+    appendJsonString(out, vocabulary->word(id));
+  else
+    appendInteger(out, id);
+}
+
+void JsonValueWriter::append(std::string &out, uint32_t type, const Slot *slots) {
+  frames_.clear();
+  begin(out, type, slots);
+  while (!frames_.empty()) {
+    Frame &frame = frames_.back();
+    if (frame.left == 0) {
+      out += frame.closing;
+      frames_.pop_back();
+      continue;
+    }
+    if (!frame.first)
+      out += ',';
+    frame.first = false;
+    --frame.left;
+    uint32_t memberType = *frame.memberTypes;
+    const Slot *member = frame.next;
+    frame.next += slots_[memberType];
+    if (!frame.sameType)
+      ++frame.memberTypes;
+    begin(out, memberType, member); // may grow frames_: frame is not used after this
+  }
+}
+
+void JsonValueWriter::appendArgs(std::string &out, const rt::EntryDesc &entry, const Slot *args) {
+  out += '{';
+  for (size_t i = 0; i < entry.argTypes.size(); ++i) {
+    if (i)
+      out += ',';
+    appendJsonString(out, entry.argNames[i]);
+    out += ':';
+    append(out, entry.argTypes[i], args);
+    args += slots_[entry.argTypes[i]];
+  }
+  out += '}';
+}
+
+/// Writes a scalar or a tensor, or the beginning of a composite and a frame for the rest.
+void JsonValueWriter::begin(std::string &out, uint32_t t, const Slot *slots) {
+  const rt::TypeDesc &type = types_.types[t];
+  switch (type.kind) {
+  case TypeKind::Int:
+    return appendInteger(out, *slots);
+  case TypeKind::Float:
+    return appendNumber(out, std::bit_cast<double>(*slots));
+  case TypeKind::Bool:
+    out += *slots ? "true" : "false";
+    return;
+  case TypeKind::Token:
+    return appendToken(out, vocabularies_[t], *slots);
+  case TypeKind::Tensor:
+    return appendTensor(out, t, slots);
+  case TypeKind::List: {
+    const auto *list = std::bit_cast<const rt::ListObject *>(*slots);
+    out += '[';
+    frames_.push_back({type.children.data(), true, list->size, list->elements, "]", true});
+    return;
+  }
+  case TypeKind::Tuple:
+    out += '[';
+    frames_.push_back({type.children.data(), false, static_cast<int64_t>(type.children.size()),
+                       slots, "]", true});
+    return;
+  case TypeKind::Data: {
+    const auto *object = std::bit_cast<const Slot *>(*slots);
+    const rt::CtorDesc &ctor = types_.data[type.data].ctors[static_cast<size_t>(object[0])];
+    if (ctor.fieldTypes.empty())
+      return appendJsonString(out, ctor.name);
+    out += '{';
+    appendJsonString(out, ctor.name);
+    out += ":[";
+    frames_.push_back({ctor.fieldTypes.data(), false, static_cast<int64_t>(ctor.fieldTypes.size()),
+                       object + 1, "]}", true});
+    return;
+  }
+  }
+}
+
+void JsonValueWriter::appendTensor(std::string &out, uint32_t t, const Slot *slots) {
+  rt::TensorView tensor = tensors_(t, slots);
+  const std::vector<int64_t> &shape = tensor.shape;
+  if (shape.empty())
+    return appendRow(out, t, tensor, tensor.data, 1);
+  size_t last = shape.size() - 1, axis = 0;
+  int64_t stride = tensor.rowStride();
+  const uint8_t *row = tensor.data;
+  std::vector<int64_t> at(shape.size(), 0);
+  out += '[';
+  for (;;) {
+    if (axis == last) {
+      appendRow(out, t, tensor, row, shape[last]);
+      row += stride;
+    } else if (at[axis] < shape[axis]) {
+      out += at[axis] > 0 ? ",[" : "[";
+      ++axis;
+      continue;
+    }
+    out += ']';
+    at[axis] = 0;
+    if (axis == 0)
+      return;
+    ++at[--axis];
+  }
+}
+
+void JsonValueWriter::appendRow(std::string &out, uint32_t t, const rt::TensorView &tensor,
+                                const uint8_t *row, int64_t count) {
+  auto load = [&]<typename T>(T, int64_t i) {
+    T value;
+    std::memcpy(&value, row + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    return value;
+  };
+  bool isToken = types_.types[t].isToken;
+  for (int64_t i = 0; i < count; ++i) {
+    if (i)
+      out += ',';
+    switch (tensor.dtype) {
+    case DType::F32:
+      appendNumber(out, load(float(), i));
+      break;
+    case DType::BF16:
+      appendNumber(out, rt::bf16ToFloat(load(uint16_t(), i)));
+      break;
+    case DType::F16:
+      appendNumber(out, rt::f16ToFloat(load(uint16_t(), i)));
+      break;
+    case DType::I32:
+      if (isToken)
+        appendToken(out, vocabularies_[t], load(int32_t(), i));
+      else
+        appendInteger(out, load(int32_t(), i));
+      break;
+    case DType::I64:
+      if (isToken)
+        appendToken(out, vocabularies_[t], load(int64_t(), i));
+      else
+        appendInteger(out, load(int64_t(), i));
+      break;
+    case DType::Bool:
+      out += load(int32_t(), i) ? "true" : "false";
+      break;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// OutputFile
+//===----------------------------------------------------------------------===//
+
+OutputFile::OutputFile(const std::string &path) : path_(path) {
+  if (path.empty() || path == "-") {
+    path_ = "<stdout>";
+    fd_ = STDOUT_FILENO;
+    return;
+  }
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) {
+    file_ = std::make_unique<AtomicFile>(path);
+    return;
+  }
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd_ < 0)
+    throw UserError(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ > STDOUT_FILENO)
+    ::close(fd_);
+}
+
+void OutputFile::write(std::string_view text) {
+  if (file_)
+    return file_->write(text);
+  buffer_ += text;
+  if (buffer_.size() >= size_t{1} << 16)
+    flush();
+}
+
+void OutputFile::flush() {
+  size_t done = 0;
+  while (done < buffer_.size()) {
+    ssize_t n = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      throw UserError(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));
+    done += static_cast<size_t>(n);
+  }
+  buffer_.clear();
+}
+
+void OutputFile::finish() {
+  if (file_)
+    file_->commit();
+  else
+    flush();
+}
+
+} // namespace sheaf::io

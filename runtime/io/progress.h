@@ -1,0 +1,43 @@
+//===- progress.h - A progress bar on a terminal ----------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_IO_PROGRESS_H
+#define SHEAF_RUNTIME_IO_PROGRESS_H
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace sheaf::io {
+
+/// One line on standard error that is redrawn a few times a second while work goes on, and removed
+/// at its end. Does nothing when standard error is not a terminal. Used by one thread.
+class Progress {
+public:
+  /// `total`: how many steps there will be; 0: unknown.
+  Progress(std::string title, int64_t total);
+  ~Progress();
+  Progress(const Progress &) = delete;
+  Progress &operator=(const Progress &) = delete;
+
+  void step(int64_t steps = 1) {
+    done_ += steps;
+    if (onTerminal_)
+      draw();
+  }
+
+  /// What the line shows, `width` columns at most.
+  static std::string line(const std::string &title, int64_t done, int64_t total, int width);
+
+private:
+  void draw();
+
+  std::string title_;
+  int64_t total_;
+  int64_t done_ = 0;
+  bool onTerminal_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point next_;
+};
+
+} // namespace sheaf::io
+
+#endif // SHEAF_RUNTIME_IO_PROGRESS_H

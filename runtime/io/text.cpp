@@ -1,0 +1,193 @@
+#include "runtime/io/text.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace sheaf::io {
+
+SourceText readSource(const std::string &path) {
+  bool standardInput = path == "-";
+  SourceText source{standardInput ? "<stdin>" : path, {}};
+  int fd = standardInput ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    throw UserError(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+  struct stat info;
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
+    source.text.reserve(static_cast<size_t>(info.st_size) + (size_t{1} << 16));
+  size_t used = 0;
+  int error = 0;
+  for (;;) {
+    // Grow by what was reserved first, so that a regular file is read in one piece.
+    size_t room = std::max<size_t>(source.text.capacity() - used, size_t{1} << 16);
+    source.text.resize(used + room);
+    ssize_t got = ::read(fd, source.text.data() + used, room);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      error = errno;
+    if (got <= 0)
+      break;
+    used += static_cast<size_t>(got);
+  }
+  if (!standardInput)
+    ::close(fd);
+  if (error)
+    throw UserError(fmt::format("cannot read '{}': {}", path, std::strerror(error)));
+  source.text.resize(used);
+  return source;
+}
+
+LineReader::LineReader(std::string_view text) : rest_(text) {
+  if (rest_.starts_with("\xEF\xBB\xBF"))
+    rest_.remove_prefix(3);
+}
+
+bool LineReader::next(std::string_view &line) {
+  if (rest_.empty())
+    return false;
+  ++number_;
+  size_t end = rest_.find('\n');
+  line = rest_.substr(0, end);
+  rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+  if (line.ends_with('\r'))
+    line.remove_suffix(1);
+  return true;
+}
+
+void failAt(const std::string &name, int64_t line, int64_t column, const std::string &message) {
+  if (column > 0)
+    throw UserError(fmt::format("{}:{}:{}: {}", name, line, column, message));
+  throw UserError(fmt::format("{}:{}: {}", name, line, message));
+}
+
+size_t utf8Length(std::string_view text) {
+  if (text.empty())
+    return 0;
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  unsigned char first = byte(0);
+  if (first < 0x80)
+    return 1;
+  size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length)
+    return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80)
+      return 0;
+  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
+  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) ||
+      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F))
+    return 0;
+  return length;
+}
+
+std::string quoted(std::string_view text, size_t limit) {
+  std::string out = "'";
+  while (!text.empty()) {
+    if (out.size() > limit) {
+      out += "...";
+      break;
+    }
+    size_t length = utf8Length(text);
+    unsigned char c = static_cast<unsigned char>(text[0]);
+    if (length == 0 || c < 0x20 || c == 0x7F) {
+      out += c == '\t' ? "\\t" : c == '\n' ? "\\n" : fmt::format("\\x{:02X}", c);
+      length = 1;
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length);
+  }
+  return out + "'";
+}
+
+bool isSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+bool isBlank(std::string_view text) {
+  for (char c : text)
+    if (!isSpace(c))
+      return false;
+  return true;
+}
+
+std::string plural(int64_t n, const char *noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  // O_EXCL decides between writers; the number only makes a second try rare.
+  for (int attempt = 0; attempt < 100 && fd_ < 0; ++attempt) {
+    temporary_ = fmt::format("{}.tmp{}-{}", path_, ::getpid(), attempt);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0 && errno != EEXIST)
+      break;
+  }
+  if (fd_ < 0) {
+    int error = errno;
+    temporary_.clear();
+    throw UserError(fmt::format("cannot write '{}': {}", path_, std::strerror(error)));
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0)
+    ::close(fd_);
+  if (!temporary_.empty())
+    ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(const char *what) {
+  throw UserError(fmt::format("cannot {} '{}': {}", what, path_, std::strerror(errno)));
+}
+
+void AtomicFile::flush() {
+  size_t done = 0;
+  while (done < buffer_.size()) {
+    ssize_t n = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      fail("write");
+    done += static_cast<size_t>(n);
+  }
+  buffer_.clear();
+}
+
+void AtomicFile::write(const void *data, size_t size) {
+  constexpr size_t kPiece = size_t{1} << 20;
+  const char *from = static_cast<const char *>(data);
+  while (size > 0) {
+    size_t n = std::min(size, kPiece - buffer_.size());
+    buffer_.append(from, n);
+    from += n;
+    size -= n;
+    if (buffer_.size() == kPiece)
+      flush();
+  }
+}
+
+void AtomicFile::commit() {
+  flush();
+  if (::fsync(fd_) != 0)
+    fail("write");
+  int fd = fd_;
+  fd_ = -1;
+  if (::close(fd) != 0)
+    fail("write");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    fail("write");
+  temporary_.clear();
+  // The rename itself must survive a crash too; not every file system can sync a directory.
+  size_t slash = path_.rfind('/');
+  std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+  int directoryFd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directoryFd >= 0) {
+    ::fsync(directoryFd);
+    ::close(directoryFd);
+  }
+}
+
+} // namespace sheaf::io

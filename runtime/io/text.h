@@ -1,0 +1,95 @@
+//===- text.h - Text files, lines, and errors in them -----------*- C++ -*-===//
+//
+// What all readers of text share: a file as one string, its lines, and messages that name the
+// place. Columns are counted in bytes from 1.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_IO_TEXT_H
+#define SHEAF_RUNTIME_IO_TEXT_H
+
+#include "runtime/error.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sheaf::io {
+
+/// A whole text and the name that messages use for it.
+struct SourceText {
+  std::string name;
+  std::string text;
+};
+
+/// Reads a file, or standard input for `-`. Throws UserError with the system's reason.
+SourceText readSource(const std::string &path);
+
+/// The lines of a text without their ends (`\n` or `\r\n`); a byte order mark at the start is not
+/// part of the first line. The views point into the text.
+class LineReader {
+public:
+  explicit LineReader(std::string_view text);
+
+  /// False at the end of the text.
+  bool next(std::string_view &line);
+
+  /// The number of the line last read, from 1.
+  int64_t number() const { return number_; }
+
+private:
+  std::string_view rest_;
+  int64_t number_ = 0;
+};
+
+/// An error at a byte of one piece of text, thrown by parsers that do not know where that text
+/// comes from and caught by those that do.
+struct TextError {
+  size_t offset;
+  std::string message;
+};
+
+/// Throws UserError "name:line:column: message" (the column is left out when it is 0).
+[[noreturn]] void failAt(const std::string &name, int64_t line, int64_t column,
+                         const std::string &message);
+
+/// The text in single quotes for a message: cut after about `limit` bytes (never inside a UTF-8
+/// sequence), control characters and invalid UTF-8 as \xNN.
+std::string quoted(std::string_view text, size_t limit = 40);
+
+/// Bytes of the valid UTF-8 sequence at the start of `text`, or 0 when there is none.
+size_t utf8Length(std::string_view text);
+
+/// Blank means space, tab, and the other ASCII white space.
+bool isSpace(char c);
+bool isBlank(std::string_view text);
+
+/// "1 word", "2 words".
+std::string plural(int64_t n, const char *noun);
+
+/// Writes a whole file so that it is either complete or not there: a temporary file beside it,
+/// fsync, rename. Throws UserError with the system's reason.
+class AtomicFile {
+public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile &) = delete;
+  AtomicFile &operator=(const AtomicFile &) = delete;
+
+  void write(const void *data, size_t size);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  /// Puts the file in place. Without it the destructor removes what was written.
+  void commit();
+
+private:
+  [[noreturn]] void fail(const char *what);
+  void flush();
+
+  std::string path_;
+  std::string temporary_;
+  std::string buffer_;
+  int fd_ = -1;
+};
+
+} // namespace sheaf::io
+
+#endif // SHEAF_RUNTIME_IO_TEXT_H

@@ -1,0 +1,224 @@
+#include "runtime/io/vocab.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+
+namespace sheaf::io {
+
+//===----------------------------------------------------------------------===//
+// Vocabulary
+//===----------------------------------------------------------------------===//
+
+Vocabulary::Vocabulary() { add(kUnknownWord); }
+
+Vocabulary Vocabulary::ofSize(int64_t size) {
+  Vocabulary vocabulary;
+  vocabulary.words_.clear();
+  vocabulary.ids_.clear();
+  vocabulary.size_ = size;
+  return vocabulary;
+}
+
+Vocabulary Vocabulary::load(const std::string &path) { return parse(readSource(path)); }
+
+Vocabulary Vocabulary::parse(const SourceText &source) {
+  Vocabulary vocabulary;
+  LineReader lines(source.text);
+  std::string_view line;
+  while (lines.next(line)) {
+    if (lines.number() == 1) {
+      if (line != kUnknownWord)
+        failAt(source.name, 1, 0,
+               fmt::format("the first line of a vocabulary is '{}', found {}", kUnknownWord,
+                           quoted(line)));
+      continue;
+    }
+    if (line.empty())
+      failAt(source.name, lines.number(), 0, "an empty line in a vocabulary");
+    if (!vocabulary.add(line))
+      failAt(source.name, lines.number(), 0,
+             fmt::format("{} stands on line {} already", quoted(line), vocabulary.id(line) + 1));
+  }
+  if (lines.number() == 0)
+    throw UserError(fmt::format("{}: an empty vocabulary: its first line must be '{}'", source.name,
+                                kUnknownWord));
+  return vocabulary;
+}
+
+void Vocabulary::save(const std::string &path) const {
+  AtomicFile file(path);
+  for (const std::string &word : words_) {
+    file.write(word);
+    file.write("\n");
+  }
+  file.commit();
+}
+
+bool Vocabulary::add(std::string_view word) {
+  if (word.empty() || word.find('\n') != std::string_view::npos || word.ends_with('\r'))
+    return false;
+  if (ids_.find(word) != ids_.end())
+    return false;
+  ids_.emplace(word, size_);
+  words_.emplace_back(word);
+  ++size_;
+  return true;
+}
+
+int64_t Vocabulary::find(std::string_view word) const {
+  auto it = ids_.find(word);
+  return it == ids_.end() ? -1 : it->second;
+}
+
+std::string_view Vocabulary::word(int64_t id) const {
+  if (id < 0 || id >= static_cast<int64_t>(words_.size()))
+    return {};
+  return words_[static_cast<size_t>(id)];
+}
+
+std::string Vocabulary::hash() const {
+  uint64_t h = 0xcbf29ce484222325u;
+  auto mix = [&](char c) { h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u; };
+  if (!hasWords())
+    for (char c : fmt::format("size {}", size_))
+      mix(c);
+  for (const std::string &word : words_) {
+    for (char c : word)
+      mix(c);
+    mix('\n');
+  }
+  return fmt::format("{:016x}", h);
+}
+
+//===----------------------------------------------------------------------===//
+// WordCounter
+//===----------------------------------------------------------------------===//
+
+void WordCounter::count(std::string_view word) {
+  auto it = index_.find(word);
+  if (it == index_.end()) {
+    index_.emplace(word, words_.size());
+    words_.push_back({std::string(word), 1});
+  } else {
+    ++words_[it->second].count;
+  }
+}
+
+Vocabulary WordCounter::build(const Options &options) const {
+  std::vector<const Entry *> order;
+  for (const Entry &entry : words_)
+    if (entry.count >= options.minCount)
+      order.push_back(&entry);
+  // Entries lie in order of first appearance, so their addresses break ties.
+  std::sort(order.begin(), order.end(), [](const Entry *a, const Entry *b) {
+    return a->count != b->count ? a->count > b->count : a < b;
+  });
+  Vocabulary vocabulary;
+  for (const Entry *entry : order) {
+    if (vocabulary.size() >= options.maxSize)
+      break;
+    vocabulary.add(entry->word);
+  }
+  return vocabulary;
+}
+
+//===----------------------------------------------------------------------===//
+// Vocabularies
+//===----------------------------------------------------------------------===//
+
+static bool isIdentifier(std::string_view text) {
+  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  if (text.empty() || !letter(text[0]))
+    return false;
+  return std::all_of(text.begin(), text.end(),
+                     [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+void Vocabularies::addOption(const std::string &option) {
+  std::string name, path = option;
+  size_t equals = option.find('=');
+  if (equals != std::string::npos && (equals == 0 || isIdentifier(option.substr(0, equals)))) {
+    name = option.substr(0, equals);
+    path = option.substr(equals + 1);
+  }
+  if (path.empty())
+    throw UserError(fmt::format("--vocab {}: expected FILE or NAME=FILE", option));
+  if (find(name))
+    throw UserError(fmt::format("--vocab {}: the vocabulary of '{}' is given twice", option,
+                                tokenTypeName(name)));
+  set(name, Vocabulary::load(path));
+}
+
+void Vocabularies::set(const std::string &name, Vocabulary vocabulary) {
+  byName_.insert_or_assign(name, std::move(vocabulary));
+}
+
+const Vocabulary *Vocabularies::find(const std::string &name) const {
+  auto it = byName_.find(name);
+  return it == byName_.end() ? nullptr : &it->second;
+}
+
+std::string Vocabularies::hashes() const {
+  if (byName_.size() == 1 && byName_.begin()->first.empty())
+    return byName_.begin()->second.hash();
+  std::string text;
+  for (const auto &[name, vocabulary] : byName_)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, vocabulary.hash());
+  return text;
+}
+
+std::string tokenTypeName(const std::string &vocab) {
+  return vocab.empty() ? "token" : fmt::format("token<{}>", vocab);
+}
+
+//===----------------------------------------------------------------------===//
+// Readers
+//===----------------------------------------------------------------------===//
+
+TokenReader::~TokenReader() = default;
+
+uint32_t VocabularyReader::open(const std::string &vocab) {
+  for (size_t i = 0; i < opened_.size(); ++i)
+    if (opened_[i].vocab == vocab)
+      return static_cast<uint32_t>(i);
+  const Vocabulary *table = vocabularies_.find(vocab);
+  if (!table)
+    throw UserError(fmt::format("no vocabulary for '{}': give --vocab {}FILE", tokenTypeName(vocab),
+                                vocab.empty() ? "" : vocab + "="));
+  tables_.push_back(table);
+  opened_.push_back({vocab, 0, 0, {}});
+  return static_cast<uint32_t>(tables_.size() - 1);
+}
+
+int64_t VocabularyReader::number(uint32_t handle, std::string_view word) {
+  Unknown &seen = opened_[handle];
+  ++seen.words;
+  int64_t id = tables_[handle]->find(word);
+  if (id >= 0)
+    return id;
+  ++seen.unknown;
+  constexpr size_t kExamples = 5;
+  if (seen.examples.size() < kExamples &&
+      std::find(seen.examples.begin(), seen.examples.end(), word) == seen.examples.end())
+    seen.examples.emplace_back(word);
+  return strict_ ? -1 : 0;
+}
+
+int64_t VocabularyReader::size(uint32_t handle) { return tables_[handle]->size(); }
+
+uint32_t CountingReader::open(const std::string &vocab) {
+  WordCounter *counter = &counters_[vocab];
+  auto it = std::find(handles_.begin(), handles_.end(), counter);
+  if (it != handles_.end())
+    return static_cast<uint32_t>(it - handles_.begin());
+  handles_.push_back(counter);
+  return static_cast<uint32_t>(handles_.size() - 1);
+}
+
+int64_t CountingReader::number(uint32_t handle, std::string_view word) {
+  handles_[handle]->count(word);
+  return 0;
+}
+
+} // namespace sheaf::io

@@ -1,0 +1,112 @@
+//===- model.h - A compiled model, as data ----------------------*- C++ -*-===//
+//
+// What the compiler hands to the runtime: plain data and code addresses, nothing of MLIR or LLVM.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_MODEL_H
+#define SHEAF_RUNTIME_MODEL_H
+
+#include "runtime/abi.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sheaf::rt {
+
+/// A weight. All parameters live in the row space before any instance's rows, in row layout.
+struct ParamDesc {
+  std::string name;           ///< `node_w`, or `forward.w` inside a layer instance
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  std::string init;           ///< zeros, ones, normal, uniform, glorot, he, constant, orthogonal, identity
+  std::vector<double> initArgs;
+  uint32_t id = 0;            ///< first granule, fixed by the compiler (generated code contains it)
+  bool synthetic = false;     ///< a constant made by the compiler: not in weight files
+};
+
+/// One run of rows of a parameter that a packed panel contracts over.
+struct PackSegment {
+  uint32_t param;
+  int64_t kBegin, kEnd;    ///< rows [kBegin, kEnd) of the parameter (columns when transposed)
+  bool transposed = false; ///< contract over the parameter's last axis instead
+};
+
+/// The columns [column, column + width) of a product's right operand, and what they contract over:
+/// the segments one after the other. Rank-1 parameters (biases) count as one row.
+struct PackView {
+  std::vector<PackSegment> segments;
+  int64_t column = 0;
+};
+
+/// How a kernel wants a weight.
+///
+/// Raw: the address of the parameter in the row space.
+/// Panels: for panel p, for k ascending, for view g, for v < vectors: `lanes` consecutive f32 of
+/// columns (p * vectors + v) * lanes ... of the view; zero beyond `width`. One panel after the
+/// other, 64-byte aligned.
+struct WeightUse {
+  enum Kind : uint8_t { Raw, Panels } kind = Raw;
+  uint32_t param = 0; ///< Raw
+  std::vector<PackView> views;
+  int64_t width = 0;
+  int64_t lanes = 16;
+  int64_t vectors = 1;
+};
+
+/// What the words of a record are, for explain, traces and the reversed walk of training.
+struct RecordWord {
+  enum Kind : uint8_t {
+    Row,    ///< one word: the granule id of a per-instance tensor argument
+    Int,    ///< two words: an i64, low word first
+    Float,  ///< two words: the bits of a double, low word first
+    Extent, ///< one word: a per-instance extent
+    Out     ///< one word, the last: the first granule of the results, one after the other
+  } kind;
+  std::string name;
+};
+
+/// FLOP of a record's products: coefficient times the product of these Extent words.
+struct FlopTerm {
+  double coefficient = 0;
+  std::vector<uint32_t> extentWords;
+};
+
+struct KernelDesc {
+  std::string name;
+  KernelFn fn = nullptr;
+  uint32_t words = 1;               ///< 32-bit words a record
+  std::vector<RecordWord> layout;
+  std::vector<WeightUse> weights;
+  uint64_t scratchBytes = 0;        ///< per running thread
+  uint32_t panels = 0;              ///< > 0: may be split by columns into so many panels
+  std::vector<FlopTerm> flop;
+  std::string source;               ///< file:line of the block's first operator
+};
+
+struct EntryDesc {
+  std::string name;
+  std::vector<std::string> argNames;
+  std::vector<uint32_t> argTypes;
+  uint32_t resultType = 0;
+  EntryFn fn = nullptr;
+};
+
+struct Model {
+  std::string name;
+  TypeTable types;
+  std::vector<ParamDesc> params;
+  uint32_t paramGranules = 0; ///< granules [0, paramGranules) hold the parameters
+  std::vector<KernelDesc> kernels;
+  EntryDesc entry;
+  std::vector<std::string> messages;
+  /// Generated code calls sheaf_list_flat where abi.h asks for it, so that a cons onto a tail whose
+  /// neighbouring slot is taken (a stack popped and pushed, a list with several heads) need not copy.
+  bool chainedLists = false;
+  std::map<std::string, int64_t> dims;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_MODEL_H

@@ -1,0 +1,179 @@
+#include "runtime/recorder.h"
+
+#include <cstddef>
+
+namespace sheaf::rt {
+
+static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8 &&
+                  offsetof(Context, instance) == 16,
+              "generated code reads these offsets");
+
+Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory,
+                   uint64_t rowSpaceBytes, uint64_t stackBytes, bool hostile)
+    : rowSpace(model.paramGranules, rowSpaceBytes, meter, memory.rows, hostile),
+      buckets(model.kernels, meter, memory.records, hostile),
+      heap(meter, memory.heap, alignof(Slot), hostile ? 256 : size_t(64) << 10, hostile),
+      lists(heap, model.chainedLists), stack(stackBytes, memory.stack) {
+  rows = rowSpace.address(0);
+  stackLimit = stack.limit();
+  instance = 0;
+}
+
+void Recorder::fail(const Failure &why) {
+  failure = why;
+  stack.abandon();
+}
+
+namespace {
+std::string megabytes(uint64_t bytes) {
+  if (bytes < (uint64_t(1) << 20))
+    return std::to_string(bytes) + " bytes";
+  uint64_t tenths = (bytes >> 20) * 10 + ((bytes & 0xFFFFF) * 10 >> 20);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MB";
+}
+
+std::string fillIn(const std::string &text, int64_t a, int64_t b) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.compare(i, 3, "{0}") == 0 || text.compare(i, 3, "{1}") == 0) {
+      result += std::to_string(text[i + 1] == '0' ? a : b);
+      i += 2;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+} // namespace
+
+std::string Recorder::describe(const Failure &why, const Model &model,
+                               const MemoryMeter &meter) const {
+  std::string limit = "the mini-batch already holds " + megabytes(meter.used()) + " of at most " +
+                      megabytes(meter.limit());
+  switch (why.kind) {
+  case Failure::None:
+    break;
+  case Failure::Message:
+    return why.message < model.messages.size() ? fillIn(model.messages[why.message], why.a, why.b)
+                                               : "error " + std::to_string(why.message);
+  case Failure::StackOverflow:
+    return "the recursion is too deep: the host stack of " + megabytes(stack.bytes()) +
+           " is used up";
+  case Failure::Rows: {
+    // More granules than any machine has, or a negative extent, has no sensible byte count.
+    if (why.wanted > RowSpace::kMaxGranules)
+      return "out of memory for tensors: one of more than " +
+             megabytes(RowSpace::kMaxGranules * kGranuleBytes) + " is needed";
+    std::string wanted = "out of memory for tensors: " + megabytes(why.wanted * kGranuleBytes) +
+                         " more are needed, ";
+    if (why.wanted > rowSpace.capacity() - std::min(rowSpace.capacity(), rowSpace.used()))
+      return wanted + "the row space of " + megabytes(rowSpace.capacity() * kGranuleBytes) +
+             " has " + megabytes(rowSpace.left() * kGranuleBytes) + " left";
+    return wanted + limit;
+  }
+  case Failure::Heap:
+    return "out of memory for data values and lists: " + megabytes(why.wanted) +
+           " more are needed, " + limit;
+  case Failure::Records:
+    return "out of memory for records: " + limit;
+  case Failure::Depth:
+    return "too many steps that wait for each other: depth " + std::to_string(why.wanted) +
+           " of at most " + std::to_string(BucketTable::kMaxDepth);
+  }
+  return "failed";
+}
+
+} // namespace sheaf::rt
+
+using namespace sheaf::rt;
+
+namespace {
+inline Recorder &recorder(Context *context) { return *static_cast<Recorder *>(context); }
+
+[[noreturn, gnu::cold, gnu::noinline]] void failHeap(Recorder &r, int64_t slots) {
+  r.fail({Failure::Heap, 0, 0, 0, static_cast<uint64_t>(slots) * sizeof(Slot)});
+}
+
+inline ListObject *orFail(Recorder &r, ListObject *list, int64_t slots) {
+  if (!list) [[unlikely]]
+    failHeap(r, slots);
+  return list;
+}
+
+inline int64_t listSlots(const ListObject *list) { return list->size * list->elementSlots; }
+
+[[gnu::cold, gnu::noinline]] BucketTable::Bucket *growBucket(Recorder &r, uint32_t kernel,
+                                                             uint32_t depth) {
+  if (depth >= BucketTable::kMaxDepth)
+    r.fail({Failure::Depth, 0, 0, 0, depth});
+  if (!r.buckets.grow(kernel, depth))
+    r.fail({Failure::Records, 0, 0, 0, 0});
+  return r.buckets.find(kernel, depth);
+}
+} // namespace
+
+int32_t *sheaf_record(Context *context, uint32_t kernel, uint32_t depth, int64_t granules) {
+  Recorder &r = recorder(context);
+  BucketTable::Bucket *bucket = r.buckets.find(kernel, depth);
+  if (!bucket) [[unlikely]]
+    bucket = growBucket(r, kernel, depth);
+  uint64_t id = r.rowSpace.allocate(granules);
+  if (id == RowSpace::kFull) [[unlikely]]
+    r.fail({Failure::Rows, 0, 0, 0, static_cast<uint64_t>(granules)});
+  int32_t *words = bucket->cursor;
+  uint32_t n = r.buckets.words(kernel);
+  bucket->cursor = words + n;
+  words[n - 1] = static_cast<int32_t>(id);
+  return words;
+}
+
+Slot *sheaf_alloc(Context *context, int64_t slots) {
+  Recorder &r = recorder(context);
+  auto *p = static_cast<Slot *>(r.heap.allocate(static_cast<size_t>(slots) * sizeof(Slot)));
+  if (!p) [[unlikely]]
+    failHeap(r, slots);
+  return p;
+}
+
+ListObject *sheaf_list_new(Context *context, int64_t elementSlots, int64_t size) {
+  Recorder &r = recorder(context);
+  return orFail(r, r.lists.make(elementSlots, size), elementSlots * size);
+}
+
+ListObject *sheaf_list_cons(Context *context, const Slot *head, ListObject *tail) {
+  Recorder &r = recorder(context);
+  return orFail(r, r.lists.cons(head, tail), listSlots(tail));
+}
+
+ListObject *sheaf_list_append(Context *context, ListObject *init, const Slot *last) {
+  Recorder &r = recorder(context);
+  return orFail(r, r.lists.append(init, last), listSlots(init));
+}
+
+ListObject *sheaf_list_concat(Context *context, ListObject *a, ListObject *b) {
+  Recorder &r = recorder(context);
+  return orFail(r, r.lists.concat(a, b), listSlots(a) + listSlots(b));
+}
+
+ListObject *sheaf_list_slice(Context *context, ListObject *list, int64_t lo, int64_t hi) {
+  Recorder &r = recorder(context);
+  return orFail(r, r.lists.slice(list, lo, hi), listSlots(list));
+}
+
+ListObject *sheaf_list_reverse(Context *context, ListObject *list) {
+  Recorder &r = recorder(context);
+  return orFail(r, r.lists.reverse(list), listSlots(list));
+}
+
+ListObject *sheaf_list_flat(Context *context, ListObject *list) {
+  Recorder &r = recorder(context);
+  return orFail(r, r.lists.flat(list), listSlots(list));
+}
+
+void sheaf_fail(Context *context, uint32_t message, int64_t a, int64_t b) {
+  recorder(context).fail({Failure::Message, message, a, b, 0});
+}
+
+void sheaf_stack_overflow(Context *context) {
+  recorder(context).fail({Failure::StackOverflow, 0, 0, 0, 0});
+}

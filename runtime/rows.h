@@ -1,0 +1,80 @@
+//===- rows.h - The row space of a session ----------------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_ROWS_H
+#define SHEAF_RUNTIME_ROWS_H
+
+#include "runtime/layout.h"
+#include "runtime/memory.h"
+
+namespace sheaf::rt {
+
+/// Granules [0, paramGranules) hold the parameters for the life of the session; what follows is
+/// handed out by moving `next` and taken back at the end of the mini-batch. Rows are not cleared.
+///
+/// In address sanitizer builds granules that are not handed out are poisoned. With `guards` (the
+/// hostile setting) allocations are filled with NaN patterns and followed by a guard granule.
+class RowSpace {
+public:
+  /// Ids are non-negative 32-bit numbers, so that generated code may extend them either way.
+  static constexpr uint64_t kMaxGranules = uint64_t(1) << 31;
+
+  RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &meter, MemoryKind &count,
+           bool guards);
+
+  uint8_t *address(uint64_t granule) const { return space_.data() + granule * kGranuleBytes; }
+
+  /// The first of `granules` fresh granules, or kFull. Negative sizes never fit.
+  static constexpr uint64_t kFull = UINT64_MAX;
+  uint64_t allocate(int64_t granules) {
+    if (!checked_) [[likely]] {
+      uint64_t id = next_;
+      if (static_cast<uint64_t>(granules) <= limit_ - id) [[likely]] {
+        next_ = id + static_cast<uint64_t>(granules);
+        return id;
+      }
+    }
+    return allocateSlow(granules);
+  }
+
+  /// Looks at the byte budget again: other memory of the session grew or shrank.
+  void updateLimit();
+
+  /// Brings the counter of row bytes up to date.
+  void account();
+
+  /// Granules of this mini-batch, and what the limit still allows.
+  uint64_t used() const { return next_ - first_; }
+  uint64_t left() const { return limit_ - next_; }
+  uint64_t capacity() const { return capacity_; }
+
+  /// The guards that were written over, as (granule of the allocation, granules). Empty when well.
+  struct Damage {
+    uint64_t id;
+    uint64_t granules;
+  };
+  std::vector<Damage> damagedGuards() const;
+
+  /// Takes all rows of the mini-batch back. Pages that the recent past did not need are released.
+  void reset();
+
+private:
+  uint64_t allocateSlow(int64_t granules);
+  void writeGuard(uint64_t granule);
+
+  Reservation space_;
+  MemoryMeter &meter_;
+  MemoryKind &count_;
+  uint64_t first_;
+  uint64_t next_;
+  uint64_t limit_;
+  uint64_t capacity_; ///< of the reservation, in granules
+  uint64_t touched_;  ///< granules from here on have never been handed out, or were released
+  uint64_t recentPeak_ = 0;
+  uint64_t poisonEnd_; ///< poisoning has reached this granule
+  bool guards_;
+  bool checked_; ///< guards_ or poisoning: every allocation goes the slow way
+  std::vector<Damage> guarded_;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_ROWS_H

@@ -1,0 +1,91 @@
+//===- session.h - Runs mini-batches of a model -----------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_SESSION_H
+#define SHEAF_RUNTIME_SESSION_H
+
+#include "runtime/counters.h"
+#include "runtime/model.h"
+#include "runtime/schedule.h"
+#include "runtime/value.h"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace sheaf::rt {
+
+struct SessionOptions {
+  /// Threads that run kernels, the caller included. At least 1.
+  unsigned threads = 1;
+  /// Address space for the recursion of one instance; pages are committed as they are used.
+  /// 0: 16 GB, or a quarter of the machine's memory if that is less.
+  uint64_t hostStackBytes = 0;
+  /// Most bytes of weights, packed weights, rows, host values and records together.
+  /// 0: nine tenths of the machine's (or the container's) memory.
+  uint64_t memoryLimit = 0;
+  /// Address space for rows; 0: 64 GB. Taken smaller when the machine refuses it.
+  uint64_t rowSpaceBytes = 0;
+  /// To find mistakes in generated code: buckets start with room for one record, fresh rows and
+  /// scratch hold NaN patterns, a guard granule follows every record's rows and is checked after
+  /// each flush (InternalError naming the kernel), every bucket that can be split is split.
+  bool hostile = false;
+};
+
+/// A model with its weights, able to run mini-batches. A session is used by one thread at a time;
+/// it shares nothing with other sessions but the const model (which must outlive it) and inputs.
+class Session {
+public:
+  /// Throws UserError when the machine refuses the memory, InternalError on an inconsistent model.
+  explicit Session(const Model &model, SessionOptions options = {});
+  ~Session();
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
+
+  const Model &model() const;
+  const SessionOptions &options() const; ///< with the defaults filled in
+
+  //===--- Weights ---------------------------------------------------------===//
+
+  /// Copies a parameter from row-major, unpadded elements of its dtype.
+  /// Throws InternalError when the number of bytes is not the parameter's.
+  void setParam(size_t index, std::span<const uint8_t> rowMajor);
+  /// Fills every parameter by its initialiser (init.h). `synthetic` ones too.
+  void initParams(uint64_t seed);
+  /// The parameter in row layout. Call packWeights() after writing through it.
+  uint8_t *paramRow(size_t index);
+  TensorView param(size_t index) const;
+  /// Index of a parameter by name, or -1.
+  int64_t findParam(std::string_view name) const;
+  /// Brings weights into the form kernels read. run() does it by itself after setParam/initParams.
+  void packWeights();
+
+  //===--- Running ---------------------------------------------------------===//
+
+  /// Runs a mini-batch: forgets the one before, walks every instance, runs what they recorded.
+  /// Returns one outcome an instance, valid until the next run. An instance that fails does so
+  /// alone. Throws InternalError only.
+  std::span<const Outcome> run(std::span<const Instance> instances);
+
+  /// The tensor of type `type` (index into Model::types) that stands in these slots of an outcome.
+  TensorView tensor(uint32_t type, const Slot *slots) const;
+
+  /// What the last run did, and the rows it refers to; valid until the next run.
+  const Schedule &schedule() const;
+  const uint8_t *rows() const;
+
+  /// What kernel `kernel` is given as its weights.
+  std::span<const void *const> kernelWeights(size_t kernel) const;
+
+  //===--- Counting --------------------------------------------------------===//
+
+  const Counters &counters() const;
+  void resetCounters();
+  MemoryUse memory() const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_SESSION_H

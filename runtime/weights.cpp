@@ -1,0 +1,197 @@
+#include "runtime/weights.h"
+
+#include "runtime/convert.h"
+
+#include <cstring>
+#include <map>
+
+namespace sheaf::rt {
+
+namespace {
+
+/// A parameter as a matrix: leading axes and rows together, and the last axis.
+struct Matrix {
+  int64_t rows, columns;
+};
+Matrix matrixOf(const ParamDesc &param) {
+  Matrix m{1, param.shape.empty() ? 1 : param.shape.back()};
+  for (size_t i = 0; i + 1 < param.shape.size(); ++i)
+    m.rows *= param.shape[i];
+  return m;
+}
+
+/// A use as a key: equal keys, equal bytes.
+std::vector<int64_t> keyOf(const WeightUse &use) {
+  std::vector<int64_t> key{use.width, use.lanes, use.vectors};
+  for (const PackView &view : use.views) {
+    key.push_back(-1);
+    key.push_back(view.column);
+    for (const PackSegment &s : view.segments)
+      key.insert(key.end(), {s.param, s.kBegin, s.kEnd, s.transposed});
+  }
+  return key;
+}
+
+/// The extent of the contraction, after checking that every element asked for exists.
+int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
+  auto refuse = [&](const char *why) {
+    throw InternalError("kernel '" + kernel.name + "': packed weight " + why);
+  };
+  if (use.lanes <= 0 || use.vectors <= 0 || use.width < 0 || use.views.empty())
+    refuse("without lanes, vectors or views");
+  int64_t depth = -1;
+  for (const PackView &view : use.views) {
+    int64_t k = 0;
+    for (const PackSegment &s : view.segments) {
+      if (s.param >= model.params.size())
+        refuse("of no parameter");
+      Matrix m = matrixOf(model.params[s.param]);
+      if (s.transposed)
+        std::swap(m.rows, m.columns);
+      if (s.kBegin < 0 || s.kBegin > s.kEnd || s.kEnd > m.rows)
+        refuse("with rows outside of its parameter");
+      if (view.column < 0 || view.column + use.width > m.columns)
+        refuse("with columns outside of its parameter");
+      k += s.kEnd - s.kBegin;
+    }
+    if (depth >= 0 && depth != k)
+      refuse("whose views differ in depth");
+    depth = k;
+  }
+  return depth;
+}
+
+class ParamReader {
+public:
+  ParamReader(const ParamDesc &param, const uint8_t *rows)
+      : data_(rows + uint64_t(param.id) * kGranuleBytes), dtype_(param.dtype),
+        stride_(rowGranules(matrixOf(param).columns, param.dtype) * kGranuleBytes) {}
+
+  /// out[j] = element (row, column + j), j < n
+  void readRow(int64_t row, int64_t column, int64_t n, float *out) const {
+    const uint8_t *p = data_ + row * stride_ + column * dtypeBytes(dtype_);
+    if (dtype_ == DType::F32) {
+      std::memcpy(out, p, static_cast<size_t>(n) * sizeof(float));
+      return;
+    }
+    for (int64_t j = 0; j < n; ++j)
+      out[j] = element(p + j * dtypeBytes(dtype_));
+  }
+  /// out[j] = element (row + j, column), j < n
+  void readColumn(int64_t row, int64_t column, int64_t n, float *out) const {
+    const uint8_t *p = data_ + row * stride_ + column * dtypeBytes(dtype_);
+    for (int64_t j = 0; j < n; ++j)
+      out[j] = element(p + j * stride_);
+  }
+
+private:
+  float element(const uint8_t *p) const {
+    auto get = [&](auto v) {
+      std::memcpy(&v, p, sizeof v);
+      return v;
+    };
+    switch (dtype_) {
+    case DType::F32:
+      return get(float());
+    case DType::BF16:
+      return bf16ToFloat(get(uint16_t()));
+    case DType::F16:
+      return f16ToFloat(get(uint16_t()));
+    case DType::I64:
+      return static_cast<float>(get(int64_t()));
+    case DType::I32:
+    case DType::Bool:
+      return static_cast<float>(get(int32_t()));
+    }
+    return 0;
+  }
+
+  const uint8_t *data_;
+  DType dtype_;
+  int64_t stride_;
+};
+
+void packPanels(const Model &model, const uint8_t *rows, const WeightUse &use, int64_t depth,
+                float *out) {
+  int64_t views = static_cast<int64_t>(use.views.size());
+  int64_t block = use.vectors * use.lanes; // columns of a panel
+  int64_t panels = panelCount(use);
+  for (int64_t g = 0; g < views; ++g) {
+    const PackView &view = use.views[static_cast<size_t>(g)];
+    int64_t k = 0;
+    for (const PackSegment &s : view.segments) {
+      ParamReader reader(model.params[s.param], rows);
+      for (int64_t row = s.kBegin; row < s.kEnd; ++row, ++k) {
+        for (int64_t p = 0; p < panels; ++p) {
+          int64_t first = p * block;
+          int64_t n = std::min(block, use.width - first);
+          float *to = out + ((p * depth + k) * views + g) * block;
+          if (s.transposed)
+            reader.readColumn(view.column + first, row, n, to);
+          else
+            reader.readRow(row, view.column + first, n, to);
+        }
+      }
+    }
+  }
+}
+
+} // namespace
+
+int64_t panelCount(const WeightUse &use) {
+  int64_t block = use.vectors * use.lanes;
+  return (use.width + block - 1) / block;
+}
+
+PackedWeights::PackedWeights(const Model &model, uint8_t *rows, MemoryMeter &meter,
+                             MemoryKind &count)
+    : model_(model), rows_(rows), meter_(meter), count_(count) {
+  std::map<std::vector<int64_t>, int64_t> known;
+  for (const KernelDesc &kernel : model.kernels) {
+    auto &which = which_.emplace_back();
+    auto &uses = uses_.emplace_back(kernel.weights.size(), nullptr);
+    for (const WeightUse &use : kernel.weights) {
+      if (use.kind == WeightUse::Raw) {
+        if (use.param >= model.params.size())
+          throw InternalError("kernel '" + kernel.name + "': raw weight of no parameter");
+        uses[which.size()] = rows + uint64_t(model.params[use.param].id) * kGranuleBytes;
+        which.push_back(-1);
+        continue;
+      }
+      auto [it, fresh] = known.try_emplace(keyOf(use), static_cast<int64_t>(packed_.size()));
+      if (fresh) {
+        int64_t depth = checkedDepth(model, kernel, use);
+        uint64_t floats = static_cast<uint64_t>(panelCount(use) * depth * use.vectors * use.lanes) *
+                          use.views.size();
+        packed_.push_back({&use, depth, nullptr, floats * sizeof(float)});
+      }
+      which.push_back(it->second);
+    }
+  }
+}
+
+PackedWeights::~PackedWeights() {
+  for (const Packed &packed : packed_)
+    if (packed.bytes)
+      meter_.uncharge(count_, packed.size);
+}
+
+void PackedWeights::pack() {
+  for (Packed &packed : packed_) {
+    if (!packed.bytes) {
+      if (!meter_.charge(count_, packed.size))
+        throw UserError("the memory limit of " + std::to_string(meter_.limit() >> 20) +
+                        " MB does not hold the packed weights: " +
+                        std::to_string(packed.size >> 20) + " MB more are needed");
+      packed.bytes = allocateAligned(packed.size);
+    }
+    packPanels(model_, rows_, *packed.use, packed.depth,
+               reinterpret_cast<float *>(packed.bytes.get()));
+  }
+  for (size_t k = 0; k < which_.size(); ++k)
+    for (size_t i = 0; i < which_[k].size(); ++i)
+      if (which_[k][i] >= 0)
+        uses_[k][i] = packed_[static_cast<size_t>(which_[k][i])].bytes.get();
+}
+
+} // namespace sheaf::rt

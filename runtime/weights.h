@@ -1,0 +1,49 @@
+//===- weights.h - Parameters in the form kernels read ----------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_WEIGHTS_H
+#define SHEAF_RUNTIME_WEIGHTS_H
+
+#include "runtime/memory.h"
+#include "runtime/model.h"
+#include "runtime/value.h"
+
+#include <span>
+
+namespace sheaf::rt {
+
+/// The weight uses of all kernels of a model. Equal uses share one packed copy.
+class PackedWeights {
+public:
+  /// `rows`: granule 0. Throws InternalError when a use does not fit its parameters.
+  PackedWeights(const Model &model, uint8_t *rows, MemoryMeter &meter, MemoryKind &count);
+  ~PackedWeights();
+
+  /// Reads the parameters and writes every packed copy. The first time it allocates them; throws
+  /// UserError when the memory limit forbids it.
+  void pack();
+
+  /// In the order of KernelDesc::weights. Addresses never change after the first pack().
+  std::span<const void *const> of(size_t kernel) const { return uses_[kernel]; }
+
+private:
+  struct Packed {
+    const WeightUse *use;
+    int64_t depth; ///< extent of the contraction
+    AlignedBytes bytes;
+    uint64_t size;
+  };
+
+  const Model &model_;
+  uint8_t *rows_;
+  MemoryMeter &meter_;
+  MemoryKind &count_;
+  std::vector<Packed> packed_;
+  std::vector<std::vector<int64_t>> which_; ///< [kernel][use]: index into packed_, -1: raw
+  std::vector<std::vector<const void *>> uses_;
+};
+
+/// Panels of a use, and floats in one (model.h, WeightUse).
+int64_t panelCount(const WeightUse &use);
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_WEIGHTS_H

@@ -1,0 +1,119 @@
+#include "runtime/workers.h"
+
+#include "runtime/error.h"
+
+#include <system_error>
+
+#include <sched.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace sheaf::rt {
+
+namespace {
+/// About 5 us of pausing: a barrier is met within that unless a thread has lost its core.
+constexpr int kSpinsBeforeYield = 400;
+/// About 200 us: longer than recording the next of small mini-batches takes.
+constexpr int kSpinsBeforeSleep = 10000;
+} // namespace
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+#if defined(__x86_64__)
+FloatEnvironment::FloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
+FloatEnvironment::~FloatEnvironment() { _mm_setcsr(static_cast<unsigned>(saved_)); }
+#elif defined(__aarch64__)
+FloatEnvironment::FloatEnvironment() {
+  asm volatile("mrs %0, fpcr" : "=r"(saved_));
+  asm volatile("msr fpcr, %0" ::"r"(uint64_t(0)));
+}
+FloatEnvironment::~FloatEnvironment() { asm volatile("msr fpcr, %0" ::"r"(saved_)); }
+#else
+#error "set the floating-point state of this machine here"
+#endif
+
+void Barrier::waitSlow(uint32_t round) {
+  for (int spins = 0; round_.load(std::memory_order_acquire) == round;) {
+    if (++spins < kSpinsBeforeYield)
+      pause();
+    else
+      sched_yield();
+  }
+}
+
+Workers::Workers(unsigned threads) : threads_(threads), barrier_(threads) {
+  try {
+    for (unsigned i = 1; i < threads; ++i)
+      pool_.emplace_back([this, i] { work(i); });
+  } catch (const std::system_error &error) {
+    stop();
+    throw UserError("cannot start " + std::to_string(threads) + " threads: " + error.what());
+  }
+}
+
+Workers::~Workers() { stop(); }
+
+void Workers::stop() {
+  stop_ = true;
+  job_.fetch_add(1);
+  job_.notify_all();
+  for (std::thread &thread : pool_)
+    thread.join();
+}
+
+void Workers::run(void (*f)(void *, unsigned), void *argument) {
+  if (threads_ == 1) {
+    FloatEnvironment environment;
+    f(argument, 0);
+    return;
+  }
+  function_ = f;
+  argument_ = argument;
+  running_.store(threads_ - 1, std::memory_order_relaxed);
+  // Sequentially consistent with `sleeping_`: either this sees a sleeper, or the sleeper sees the
+  // new job before it sleeps.
+  job_.fetch_add(1);
+  if (sleeping_.load() != 0)
+    job_.notify_all();
+  {
+    FloatEnvironment environment;
+    f(argument, 0);
+  }
+  for (int spins = 0; running_.load(std::memory_order_acquire) != 0;) {
+    if (++spins < kSpinsBeforeYield)
+      pause();
+    else
+      sched_yield();
+  }
+}
+
+void Workers::work(unsigned thread) {
+  FloatEnvironment environment;
+  uint32_t seen = 0;
+  for (;;) {
+    int spins = 0;
+    while (job_.load(std::memory_order_acquire) == seen && ++spins < kSpinsBeforeSleep)
+      pause();
+    if (job_.load(std::memory_order_acquire) == seen) {
+      sleeping_.fetch_add(1);
+      job_.wait(seen);
+      sleeping_.fetch_sub(1);
+      continue;
+    }
+    ++seen;
+    if (stop_)
+      return;
+    function_(argument_, thread);
+    running_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+} // namespace sheaf::rt

@@ -1,0 +1,86 @@
+//===- workers.h - The threads that run kernels -----------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_WORKERS_H
+#define SHEAF_RUNTIME_WORKERS_H
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace sheaf::rt {
+
+/// One pause of a spinning processor.
+void pause();
+
+/// Sets the floating-point state of kernels on this thread and puts the old one back: round to
+/// nearest, no exception unmasked, denormals kept (IEEE; never flushed), on every thread alike.
+class FloatEnvironment {
+public:
+  FloatEnvironment();
+  ~FloatEnvironment();
+  FloatEnvironment(const FloatEnvironment &) = delete;
+  FloatEnvironment &operator=(const FloatEnvironment &) = delete;
+
+private:
+  uint64_t saved_;
+};
+
+/// A point that all threads of a job pass together, by spinning: about 0.1 us with two threads on
+/// two cores. Threads that wait for long yield their core.
+class Barrier {
+public:
+  explicit Barrier(unsigned threads) : threads_(threads) {}
+  void wait() {
+    uint32_t round = round_.load(std::memory_order_relaxed);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      round_.store(round + 1, std::memory_order_release);
+      return;
+    }
+    waitSlow(round);
+  }
+
+private:
+  void waitSlow(uint32_t round);
+
+  alignas(64) std::atomic<uint32_t> arrived_{0};
+  alignas(64) std::atomic<uint32_t> round_{0};
+  unsigned threads_;
+};
+
+/// `threads - 1` threads beside the caller's. Between jobs they spin for a little and then sleep.
+class Workers {
+public:
+  /// Throws UserError when the machine refuses so many threads.
+  explicit Workers(unsigned threads);
+  ~Workers();
+  Workers(const Workers &) = delete;
+  Workers &operator=(const Workers &) = delete;
+
+  unsigned threads() const { return threads_; }
+
+  /// Runs f(argument, thread) on every thread, 0 being the caller, and returns when all are done.
+  void run(void (*f)(void *argument, unsigned thread), void *argument);
+
+  /// Barrier of the running job.
+  Barrier &barrier() { return barrier_; }
+
+private:
+  void work(unsigned thread);
+  void stop();
+
+  unsigned threads_;
+  Barrier barrier_;
+  void (*function_)(void *, unsigned) = nullptr;
+  void *argument_ = nullptr;
+  bool stop_ = false;
+  alignas(64) std::atomic<uint32_t> job_{0};
+  std::atomic<uint32_t> sleeping_{0};
+  alignas(64) std::atomic<uint32_t> running_{0};
+  std::vector<std::thread> pool_;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_WORKERS_H

@@ -1,0 +1,278 @@
+#include "tests/io/io_test_support.h"
+
+#include "runtime/io/half.h"
+#include "runtime/io/weights.h"
+
+#include "runtime/convert.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace sheaf::io::test {
+namespace {
+
+/// A file from a header and so many bytes of data.
+std::string file(const std::string &header, size_t dataBytes) {
+  std::string text(8, '\0');
+  for (size_t i = 0; i < 8; ++i)
+    text[i] = static_cast<char>(header.size() >> (8 * i) & 0xFF);
+  return text + header + std::string(dataBytes, '\1');
+}
+
+SafetensorsFile parse(const std::string &bytes) {
+  return SafetensorsFile::parse({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()},
+                                "w");
+}
+std::string error(const std::string &bytes) {
+  return userError([&] { parse(bytes); });
+}
+
+TEST(Safetensors, Reads) {
+  std::string bytes = file(R"({"__metadata__":{"k":"v"},"b":{"dtype":"F32","shape":[2],)"
+                           R"("data_offsets":[4,12]},"a":{"data_offsets":[0,4],"shape":[],)"
+                           R"("dtype":"I32"},"e":{"dtype":"F64","shape":[0,5],)"
+                           R"("data_offsets":[12,12]}}   )",
+                           12);
+  SafetensorsFile f = parse(bytes);
+  ASSERT_EQ(f.tensors().size(), 3u);
+  EXPECT_EQ(f.tensors()[0].name, "a");
+  EXPECT_EQ(f.tensors()[0].elements(), 1);
+  EXPECT_EQ(f.find("b")->typeName(), "F32[2]");
+  EXPECT_EQ(f.find("e")->elements(), 0);
+  EXPECT_EQ(f.find("c"), nullptr);
+  EXPECT_EQ(f.metadata().at("k"), "v");
+  EXPECT_EQ(parse(file("{}", 0)).tensors().size(), 0u);
+}
+
+TEST(Safetensors, Lies) {
+  EXPECT_EQ(error("abc"), "w: not a safetensors file: 3 bytes, too short for the header's length");
+  EXPECT_EQ(error(""), "w: not a safetensors file: 0 bytes, too short for the header's length");
+  EXPECT_EQ(error(std::string("\x10\0\0\0\0\0\0\0{}", 10)),
+            "w: truncated: the header has 16 bytes, the file only 2 after its length");
+  EXPECT_EQ(error(std::string(16, '\xFF')), "w: not a safetensors file: a header of "
+                                            "18446744073709551615 bytes is over the limit of "
+                                            "100000000");
+  EXPECT_EQ(error(file("", 0)), "w: not a safetensors file: the header does not begin with '{'");
+  EXPECT_EQ(error(file("[]", 0)), "w: not a safetensors file: the header does not begin with '{'");
+  EXPECT_EQ(error(file("{\"a\":", 0)),
+            "w: byte 5 of the header: expected a value, found the end of the text");
+  EXPECT_EQ(error(file("{} x", 0)),
+            "w: byte 3 of the header: expected nothing after the value, found 'x'");
+  EXPECT_EQ(error(file("{\"a\":3}", 0)),
+            "w: byte 5 of the header: expected an object for tensor 'a', found the number 3");
+  EXPECT_EQ(error(file(R"({"a":{"dtype":"F31"}})", 0)),
+            "w: byte 14 of the header: tensor 'a' has the unknown dtype 'F31'");
+  EXPECT_EQ(error(file(R"({"a":{"dtype":"F32","dtype":"F32"}})", 0)),
+            "w: byte 20 of the header: tensor 'a' has an unknown or repeated member 'dtype'");
+  EXPECT_EQ(error(file(R"({"a":{"dtype":"F32","shape":[1]}})", 4)),
+            "w: byte 31 of the header: tensor 'a' has no data_offsets");
+  EXPECT_EQ(error(file(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4)),
+            "w: byte 29 of the header: expected an extent of tensor 'a', found the number -1");
+  EXPECT_EQ(error(file(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,5]}})", 4)),
+            "w: byte 52 of the header: expected two data_offsets of tensor 'a', found the number "
+            "5");
+  EXPECT_EQ(error(file(R"({"__metadata__":{"a":1}})", 0)),
+            "w: byte 21 of the header: expected a string for the metadata 'a', found the number 1");
+  EXPECT_EQ(error(file(R"({"__metadata__":{"a":"1","a":"2"}})", 0)),
+            "w: byte 29 of the header: the metadata 'a' is there twice");
+  auto tensor = [](const char *name, const char *shape, const char *offsets) {
+    return std::string("\"") + name + R"(":{"dtype":"F32","shape":)" + shape +
+           R"(,"data_offsets":)" + offsets + "}";
+  };
+  auto both = [&](const std::string &a, const std::string &b) { return "{" + a + "," + b + "}"; };
+  EXPECT_EQ(error(file(both(tensor("a", "[1]", "[0,4]"), tensor("a", "[1]", "[4,8]")), 8)),
+            "w: byte 54 of the header: 'a' is there twice");
+  EXPECT_EQ(error(file("{" + tensor("a", "[3]", "[0,8]") + "}", 8)),
+            "w: byte 52 of the header: tensor 'a' is F32[3] of 12 bytes, but its data_offsets are "
+            "[0, 8]");
+  EXPECT_EQ(error(file("{" + tensor("a", "[1]", "[4,0]") + "}", 8)),
+            "w: byte 52 of the header: tensor 'a' is F32[1] of 4 bytes, but its data_offsets are "
+            "[4, 0]");
+  EXPECT_EQ(error(file("{" + tensor("a", "[4611686018427387904,4]", "[0,0]") + "}", 0)),
+            "w: byte 72 of the header: tensor 'a' is too large: F32[4611686018427387904, 4]");
+  EXPECT_EQ(error(file("{" + tensor("a", "[4]", "[0,16]") + "}", 12)),
+            "w: truncated: the data of tensor 'a' end at byte 16, but there are only 12");
+  EXPECT_EQ(error(file(both(tensor("a", "[2]", "[0,8]"), tensor("b", "[2]", "[4,12]")), 12)),
+            "w: the data of tensors 'a' and 'b' overlap");
+  EXPECT_EQ(error(file(both(tensor("a", "[2]", "[0,8]"), tensor("b", "[2]", "[0,8]")), 8)),
+            "w: the data of tensors 'a' and 'b' overlap");
+  EXPECT_EQ(error(file(both(tensor("a", "[1]", "[0,4]"), tensor("b", "[1]", "[8,12]")), 12)),
+            "w: 4 bytes before the data of tensor 'b' belong to no tensor");
+  EXPECT_EQ(error(file("{" + tensor("a", "[1]", "[0,4]") + "}", 5)),
+            "w: 1 byte after the last tensor belong to no tensor");
+  std::string nested = R"({"a":)" + std::string(1000, '[');
+  EXPECT_EQ(error(file(nested, 0)),
+            "w: byte 5 of the header: expected an object for tensor 'a', found an array");
+}
+
+template <typename T> FileTensor tensorOf(const char *type, const std::vector<T> &values) {
+  return {"t",
+          findFileType(type),
+          {static_cast<int64_t>(values.size())},
+          {reinterpret_cast<const uint8_t *>(values.data()), values.size() * sizeof(T)}};
+}
+template <typename T> std::vector<T> as(const std::vector<uint8_t> &bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!bytes.empty())
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(Safetensors, Converts) {
+  std::vector<uint8_t> out;
+  std::vector<double> doubles{0.1, -1e300, 1e-300};
+  EXPECT_FALSE(convertElements(tensorOf("F64", doubles), rt::DType::F32, out));
+  EXPECT_EQ(as<float>(out), (std::vector<float>{0.1f, -std::numeric_limits<float>::infinity(), 0}));
+  std::vector<uint16_t> halves{0x3C00, 0xC000, 0x0001};
+  EXPECT_FALSE(convertElements(tensorOf("F16", halves), rt::DType::F32, out));
+  EXPECT_EQ(as<float>(out), (std::vector<float>{1, -2, 0x1p-24f}));
+  EXPECT_FALSE(convertElements(tensorOf("BF16", halves), rt::DType::BF16, out));
+  EXPECT_EQ(as<uint16_t>(out), halves);
+  std::vector<int64_t> longs{5, -6};
+  EXPECT_FALSE(convertElements(tensorOf("I64", longs), rt::DType::F32, out));
+  EXPECT_EQ(as<float>(out), (std::vector<float>{5, -6}));
+  EXPECT_FALSE(convertElements(tensorOf("I64", longs), rt::DType::I32, out));
+  EXPECT_EQ(as<int32_t>(out), (std::vector<int32_t>{5, -6}));
+  longs[1] = int64_t{1} << 31;
+  EXPECT_EQ(convertElements(tensorOf("I64", longs), rt::DType::I32, out),
+            "element 1 is 2147483648, beyond I32");
+  std::vector<uint8_t> bools{1, 0};
+  EXPECT_FALSE(convertElements(tensorOf("BOOL", bools), rt::DType::Bool, out));
+  EXPECT_EQ(as<int32_t>(out), (std::vector<int32_t>{1, 0}));
+  bools[1] = 2;
+  EXPECT_EQ(convertElements(tensorOf("BOOL", bools), rt::DType::Bool, out),
+            "element 1 of BOOL is 2, neither 0 nor 1");
+  EXPECT_EQ(convertElements(tensorOf("F64", doubles), rt::DType::I32, out),
+            "F64 does not convert to I32");
+  EXPECT_EQ(convertElements(tensorOf("U8", bools), rt::DType::F32, out),
+            "U8 does not convert to F32");
+}
+
+TEST(Half, RoundsOnceAndBack) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    auto h = static_cast<uint16_t>(bits);
+    float f = rt::f16ToFloat(h), b = rt::bf16ToFloat(h);
+    if (!std::isnan(f)) {
+      ASSERT_EQ(toF16(f), h);
+    }
+    if (!std::isnan(b)) {
+      ASSERT_EQ(toBF16(b), h);
+    }
+  }
+  EXPECT_EQ(toF16(65519.99), 0x7BFF);
+  EXPECT_EQ(toF16(65520), 0x7C00);
+  EXPECT_EQ(toF16(0x1p-25), 0);
+  EXPECT_EQ(toF16(0x1.0000001p-25), 1);
+  EXPECT_EQ(toF16(1 + 0x1p-11), 0x3C00);
+  EXPECT_EQ(toF16(1 + 0x1p-11 + 0x1p-40), 0x3C01); // through float this would be 0x3C00
+  EXPECT_EQ(toBF16(1e300), 0x7F80);
+  EXPECT_TRUE(std::isnan(rt::f16ToFloat(toF16(std::nan("")))));
+}
+
+struct WeightsTest : ::testing::Test {
+  TemporaryDirectory directory;
+  rt::Model model;
+  std::vector<rt::HostTensor> values;
+
+  void param(const char *name, rt::DType dtype, std::vector<int64_t> shape,
+             bool synthetic = false) {
+    rt::ParamDesc p;
+    p.name = name;
+    p.dtype = dtype;
+    p.shape = shape;
+    p.synthetic = synthetic;
+    model.params.push_back(p);
+    rt::HostTensor tensor(dtype, shape);
+    for (int64_t i = 0; i < tensor.granules() * 64; ++i)
+      tensor.bytes[static_cast<size_t>(i)] =
+          static_cast<uint8_t>(dtype == rt::DType::Bool ? i % 4 == 0 : i % 61);
+    values.push_back(std::move(tensor));
+  }
+  void SetUp() override {
+    model.name = "m";
+    param("flags", rt::DType::Bool, {3});
+    param("layer.w", rt::DType::F32, {3, 20});
+    param("made", rt::DType::F32, {2}, true);
+    param("b", rt::DType::BF16, {5});
+    param("s", rt::DType::F32, {});
+  }
+  rt::TensorView view(size_t i) const {
+    return {values[i].dtype, values[i].shape, values[i].bytes.get()};
+  }
+  std::string save(std::map<std::string, std::string> metadata = {}) {
+    std::string path = directory.file("w.safetensors");
+    saveWeights(path, model, [&](size_t i) { return view(i); }, metadata);
+    return path;
+  }
+};
+
+TEST_F(WeightsTest, RoundTrip) {
+  std::string path = save({{kSeedKey, "7"}, {kModelKey, "m"}});
+  std::vector<size_t> seen;
+  LoadedWeights loaded = loadWeights(path, model, [&](size_t i, std::span<const uint8_t> bytes) {
+    seen.push_back(i);
+    std::vector<uint8_t> expected(bytes.size());
+    view(i).copyTo(expected.data());
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), expected.begin())) << i;
+  });
+  EXPECT_EQ(seen, (std::vector<size_t>{0, 1, 3, 4}));
+  EXPECT_EQ(loaded.metadata.at(kSeedKey), "7");
+  EXPECT_EQ(loaded.metadata.at("format"), "pt");
+  // All data are aligned to their elements.
+  SafetensorsFile f = SafetensorsFile::open(path);
+  for (const FileTensor &tensor : f.tensors())
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.data.data()) %
+                  static_cast<uintptr_t>(tensor.type->bytes),
+              0u);
+}
+
+TEST_F(WeightsTest, EveryMismatchIsListed) {
+  std::string path = save();
+  auto none = [](size_t, std::span<const uint8_t>) { ADD_FAILURE() << "set was called"; };
+  model.params[1].shape = {20, 3};
+  model.params[3].name = "c";
+  model.params[4].dtype = rt::DType::I32;
+  EXPECT_EQ(userError([&] { loadWeights(path, model, none); }),
+            path + " does not fit the model 'm':\n"
+                   "  missing: c: bf16[5]\n"
+                   "  another shape: layer.w: f32[20, 3] in the model, F32[3, 20] in the file\n"
+                   "  not in the model: b: BF16[5]\n"
+                   "  another type: s: i32[] in the model: F32 does not convert to I32");
+  EXPECT_EQ(userError([&] { loadWeights(directory.file("none"), model, none); }),
+            "cannot read '" + directory.file("none") + "': No such file or directory");
+  EXPECT_EQ(userError([&] { loadWeights("/dev/null", model, none); }),
+            "cannot read '/dev/null': not a regular file");
+  std::string empty = directory.write("empty", "");
+  EXPECT_EQ(userError([&] { loadWeights(empty, model, none); }),
+            empty + ": not a safetensors file: 0 bytes, too short for the header's length");
+}
+
+TEST_F(WeightsTest, ReportsWhatIsNotFinite) {
+  auto *w = reinterpret_cast<float *>(values[1].bytes.get());
+  w[32 + 17] = std::numeric_limits<float>::quiet_NaN(); // row 1 begins after 32 elements
+  w[64 + 3] = std::numeric_limits<float>::infinity();
+  w[20] = std::numeric_limits<float>::quiet_NaN(); // padding
+  std::string path = save();
+  auto ignore = [](size_t, std::span<const uint8_t>) {};
+  EXPECT_TRUE(loadWeights(path, model, ignore).nonFinite.empty());
+  LoadedWeights loaded = loadWeights(path, model, ignore, true);
+  ASSERT_EQ(loaded.nonFinite.size(), 1u);
+  EXPECT_EQ(loaded.nonFinite[0].message(),
+            "'layer.w' has 1 NaN and 1 infinite values, the first at [1, 17]");
+}
+
+TEST_F(WeightsTest, VocabularyHash) {
+  Vocabularies now;
+  now.set("", vocabulary({"a"}));
+  std::string hash = now.hashes();
+  EXPECT_NO_THROW(checkVocabulary("w", {{kVocabKey, hash}}, now));
+  EXPECT_NO_THROW(checkVocabulary("w", {}, now));
+  EXPECT_NO_THROW(checkVocabulary("w", {{kVocabKey, "x"}}, {}));
+  EXPECT_EQ(userError([&] { checkVocabulary("w", {{kVocabKey, "0123"}}, now); }),
+            "w: these weights were made with another vocabulary: '0123' is stored with them, '" +
+                hash + "' is in use");
+}
+
+} // namespace
+} // namespace sheaf::io::test

@@ -1,0 +1,472 @@
+#include "runtime/error.h"
+#include "runtime/sanitizer.h"
+#include "runtime/session.h"
+#include "tests/runtime/tree_model.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <thread>
+
+using namespace sheaf;
+using namespace sheaf::rt;
+using namespace sheaf::rt::test;
+
+namespace {
+
+SessionOptions small() {
+  SessionOptions options;
+  options.hostStackBytes = uint64_t(64) << 20;
+  options.rowSpaceBytes = uint64_t(1) << 30;
+  return options;
+}
+
+const Slot *treeOf(const Instance &instance) {
+  return std::bit_cast<const Slot *>(instance.args[0]);
+}
+
+struct Setting {
+  int64_t hidden;
+  int64_t batch;
+  unsigned threads;
+  bool hostile;
+};
+
+class EverySetting : public testing::TestWithParam<Setting> {};
+
+TEST_P(EverySetting, MatchesTheReferenceBitForBit) {
+  Setting setting = GetParam();
+  Model model = makeTreeModel(setting.hidden);
+  SessionOptions options = small();
+  options.threads = setting.threads;
+  options.hostile = setting.hostile;
+  Session session(model, options);
+  session.initParams(7);
+  Trees trees;
+  std::vector<Instance> batch = trees.randomBatch(setting.batch);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    std::span<const Outcome> outcomes = session.run(batch);
+    ASSERT_EQ(outcomes.size(), batch.size());
+    for (size_t i = 0; i < batch.size(); ++i) {
+      ASSERT_TRUE(outcomes[i].ok());
+      EXPECT_EQ(outcomes[i].slots[1], 1 + 2 * (int64_t(i) * 7 % 23));
+      std::vector<float> expected = reference(session, treeOf(batch[i]));
+      std::vector<float> actual = valueOf(session, outcomes[i]);
+      ASSERT_EQ(memcmp(expected.data(), actual.data(), expected.size() * sizeof(float)), 0)
+          << "instance " << i;
+    }
+  }
+  if (setting.threads > 1 && setting.hostile && setting.batch > 1)
+    EXPECT_GT(session.counters().parallelLaunches, 0u);
+}
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (int64_t hidden : {20, 64})
+    for (int64_t batch : {1, 3, 64, 256})
+      for (unsigned threads : {1u, 2u, 3u})
+        for (bool hostile : {false, true})
+          if (batch <= 64 || hidden == 20)
+            all.push_back({hidden, batch, threads, hostile});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Session, EverySetting, testing::ValuesIn(settings()),
+                         [](const auto &info) {
+                           const Setting &s = info.param;
+                           return "hidden" + std::to_string(s.hidden) + "_batch" +
+                                  std::to_string(s.batch) + "_threads" + std::to_string(s.threads) +
+                                  (s.hostile ? "_hostile" : "");
+                         });
+
+TEST(Session, EmptyBatch) {
+  Model model = makeTreeModel(4);
+  Session session(model, small());
+  EXPECT_TRUE(session.run({}).empty());
+  EXPECT_TRUE(session.schedule().empty());
+}
+
+TEST(Session, ScheduleHoldsEveryRecordInOrder) {
+  Model model = makeTreeModel(20);
+  Session session(model, small());
+  session.initParams(1);
+  Trees trees;
+  // ((0 1) 2): leaves at depth 0, nodes at depths 1 and 2.
+  const Slot *tree = trees.node(trees.node(trees.leaf(10), trees.leaf(11)), trees.leaf(12));
+  std::vector<Instance> batch{trees.instance(tree)};
+  ASSERT_TRUE(session.run(batch)[0].ok());
+  const Schedule &schedule = session.schedule();
+  ASSERT_EQ(schedule.size(), 3u);
+  EXPECT_EQ(schedule[0].depth, 0u);
+  EXPECT_EQ(schedule[0].kernel, uint32_t(kLeafKernel));
+  ASSERT_EQ(schedule[0].count, 3);
+  // Two words a leaf, two granules a row.
+  uint32_t first = model.paramGranules;
+  const int32_t *leaves = schedule[0].records;
+  EXPECT_EQ(
+      std::vector<int32_t>(leaves, leaves + 6),
+      (std::vector<int32_t>{20, int32_t(first), 22, int32_t(first + 2), 24, int32_t(first + 6)}));
+  EXPECT_EQ(schedule[1].depth, 1u);
+  EXPECT_EQ(schedule[1].count, 1);
+  EXPECT_EQ(schedule[2].depth, 2u);
+  const int32_t *root = schedule[2].records;
+  EXPECT_EQ(std::vector<int32_t>(root, root + 3),
+            (std::vector<int32_t>{int32_t(first + 4), int32_t(first + 6), int32_t(first + 8)}));
+}
+
+TEST(Session, CountsWhatItDoes) {
+  Model model = makeTreeModel(20);
+  Session session(model, small());
+  session.initParams(1);
+  Trees trees;
+  std::vector<Instance> batch = trees.randomBatch(16);
+  session.run(batch);
+  session.resetCounters();
+  session.run(batch);
+  session.run(batch);
+  const Counters &counters = session.counters();
+  uint64_t leaves = 0;
+  for (int64_t i = 0; i < 16; ++i)
+    leaves += uint64_t(1 + i * 7 % 23);
+  EXPECT_EQ(counters.runs, 2u);
+  EXPECT_EQ(counters.instances, 32u);
+  EXPECT_EQ(counters.failed, 0u);
+  EXPECT_EQ(counters.kernels[kLeafKernel].records, 2 * leaves);
+  EXPECT_EQ(counters.kernels[kLeafKernel].launches, 2u);
+  EXPECT_EQ(counters.kernels[kLeafKernel].maxRecords, leaves);
+  EXPECT_EQ(counters.kernels[kNodeKernel].records, 2 * (leaves - 16));
+  EXPECT_EQ(counters.launches, 2 * session.schedule().size());
+  EXPECT_EQ(counters.records, 2 * (2 * leaves - 16));
+  EXPECT_DOUBLE_EQ(counters.flop, 2.0 * double(leaves - 16) * 4 * 20 * 20);
+  EXPECT_DOUBLE_EQ(counters.flop, counters.kernels[kNodeKernel].flop);
+  EXPECT_GT(counters.flushNanoseconds, 0u);
+  uint64_t launches = 0;
+  for (uint64_t n : counters.launchSizes)
+    launches += n;
+  EXPECT_EQ(launches, counters.launches);
+  MemoryUse memory = session.memory();
+  EXPECT_EQ(memory.weights.now, uint64_t(model.paramGranules) * 64);
+  EXPECT_EQ(memory.packed.now, uint64_t(2 * 41 * 16 * 4));
+  EXPECT_EQ(memory.rows.now, (2 * leaves - 16) * 2 * 64);
+}
+
+//===----------------------------------------------------------------------===//
+// Depth
+//===----------------------------------------------------------------------===//
+
+constexpr int64_t kDeep = 1000000;
+
+TEST(Session, ChainOfAMillionRecursive) {
+  Model model = makeTreeModel(4);
+  SessionOptions options = small();
+  options.hostStackBytes = uint64_t(2) << 30;
+  Session session(model, options);
+  session.initParams(3);
+  Trees trees;
+  std::vector<Instance> shallow = trees.randomBatch(8);
+  std::vector<float> before = valueOf(session, session.run(shallow)[7]);
+  std::vector<Instance> batch{trees.instance(trees.chain(kDeep)), shallow[7]};
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    std::span<const Outcome> outcomes = session.run(batch);
+    ASSERT_TRUE(outcomes[0].ok()) << outcomes[0].error->what();
+    EXPECT_EQ(outcomes[0].slots[1], 2 * kDeep + 1);
+    EXPECT_EQ(TensorHandle::unpack(outcomes[0].slots[0]).depth, kDeep + 1);
+    EXPECT_EQ(session.schedule().size(), size_t(kDeep + 1));
+    EXPECT_EQ(valueOf(session, outcomes[1]), before);
+  }
+  // Pages, directory, records: in proportion to a million nodes.
+  EXPECT_LT(session.memory().records.peak, uint64_t(kDeep) * 192);
+  // What only the deep ones needed is given back, some mini-batches later.
+  for (int i = 0; i < 60; ++i)
+    EXPECT_EQ(valueOf(session, session.run(shallow)[7]), before);
+  MemoryUse memory = session.memory();
+  EXPECT_LT(memory.records.now, uint64_t(8) << 20);
+  EXPECT_LT(memory.stack.now, uint64_t(20) << 20);
+}
+
+TEST(Session, ChainOfAMillionByTailCalls) {
+  Model model = makeTreeModel(4);
+  useTailEntry(model, 4);
+  SessionOptions options = small();
+  options.hostStackBytes = uint64_t(1) << 20;
+  options.threads = 2;
+  Session session(model, options);
+  session.initParams(3);
+  Trees trees;
+  std::vector<Instance> batch{trees.instance(trees.chain(kDeep))};
+  std::span<const Outcome> outcomes = session.run(batch);
+  ASSERT_TRUE(outcomes[0].ok()) << outcomes[0].error->what();
+  EXPECT_EQ(outcomes[0].slots[1], 2 * kDeep + 1);
+}
+
+TEST(Session, OverflowOfTheHostStackFailsOneInstance) {
+  Model model = makeTreeModel(4);
+  SessionOptions options = small();
+  options.hostStackBytes = uint64_t(4) << 20;
+  Session session(model, options);
+  session.initParams(3);
+  Trees trees;
+  std::vector<Instance> batch = trees.randomBatch(2);
+  batch.push_back(trees.instance(trees.chain(kDeep)));
+  batch.push_back(trees.instance(trees.random(5, 9)));
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    std::span<const Outcome> outcomes = session.run(batch);
+    EXPECT_TRUE(outcomes[0].ok());
+    ASSERT_FALSE(outcomes[2].ok());
+    EXPECT_EQ(outcomes[2].slots, nullptr);
+    EXPECT_STREQ(outcomes[2].error->what(),
+                 "instance 2: the recursion is too deep: the host stack of 4.0 MB is used up");
+    ASSERT_TRUE(outcomes[3].ok());
+    EXPECT_EQ(valueOf(session, outcomes[3]), reference(session, treeOf(batch[3])));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+TEST(Session, FailingInstanceFailsAlone) {
+  for (unsigned threads : {1u, 2u}) {
+    Model model = makeTreeModel(20);
+    SessionOptions options = small();
+    options.threads = threads;
+    Session session(model, options);
+    session.initParams(3);
+    Trees trees;
+    std::vector<Instance> batch = trees.randomBatch(5);
+    const Slot *good = trees.random(77, 12);
+    batch.push_back(trees.instance(trees.node(good, trees.leaf(kBadWord))));
+    batch.push_back(trees.instance(trees.node(good, trees.leaf(kWorseWord))));
+    batch.push_back(trees.instance(good));
+    std::span<const Outcome> outcomes = session.run(batch);
+    for (size_t i : {0u, 1u, 2u, 3u, 4u, 7u}) {
+      ASSERT_TRUE(outcomes[i].ok());
+      EXPECT_EQ(valueOf(session, outcomes[i]), reference(session, treeOf(batch[i])));
+    }
+    ASSERT_FALSE(outcomes[5].ok());
+    EXPECT_EQ(outcomes[5].error->instance(), 5);
+    EXPECT_EQ(outcomes[5].error->message(),
+              "tree.sheaf:3:5: word 1000 is outside of a vocabulary of 50 (1000)");
+    ASSERT_FALSE(outcomes[6].ok());
+    EXPECT_STREQ(outcomes[6].error->what(), "instance 6: tree.sheaf:4:5: {2} {0");
+    EXPECT_EQ(session.counters().failed, 2u);
+  }
+}
+
+TEST(Session, RowSpaceUsedUp) {
+  Model model = makeTreeModel(20);
+  SessionOptions options = small();
+  options.rowSpaceBytes = uint64_t(1) << 20; // room for some 8000 rows
+  Session session(model, options);
+  session.initParams(3);
+  Trees trees;
+  std::vector<Instance> batch{trees.instance(trees.random(1, 100)),
+                              trees.instance(trees.chain(20000)),
+                              trees.instance(trees.random(2, 5))};
+  std::span<const Outcome> outcomes = session.run(batch);
+  EXPECT_TRUE(outcomes[0].ok());
+  ASSERT_FALSE(outcomes[1].ok());
+  EXPECT_EQ(outcomes[1].error->instance(), 1);
+  EXPECT_NE(
+      outcomes[1].error->message().find("out of memory for tensors: 128 bytes more are needed"),
+      std::string::npos)
+      << outcomes[1].error->message();
+  // The next mini-batch starts afresh.
+  batch.erase(batch.begin() + 1);
+  outcomes = session.run(batch);
+  EXPECT_TRUE(outcomes[0].ok());
+  EXPECT_TRUE(outcomes[1].ok());
+}
+
+TEST(Session, MemoryLimit) {
+  Model model = makeTreeModel(20);
+  SessionOptions options = small();
+  options.memoryLimit = uint64_t(4) << 20;
+  Session session(model, options);
+  session.initParams(3);
+  Trees trees;
+  std::vector<Instance> batch{trees.instance(trees.random(1, 100)),
+                              trees.instance(trees.chain(200000))};
+  std::span<const Outcome> outcomes = session.run(batch);
+  EXPECT_TRUE(outcomes[0].ok());
+  ASSERT_FALSE(outcomes[1].ok());
+  EXPECT_NE(outcomes[1].error->message().find("of at most 4.0 MB"), std::string::npos)
+      << outcomes[1].error->message();
+  MemoryUse memory = session.memory();
+  EXPECT_LE(memory.rows.peak + memory.heap.peak + memory.records.peak + memory.weights.now +
+                memory.packed.now + memory.scratch.now,
+            options.memoryLimit);
+
+  options.memoryLimit = 4096;
+  EXPECT_THROW(Session(model, options), UserError);
+}
+
+void greedyEntry(Context *context, const Slot *args, Slot *results) {
+  int32_t *record = sheaf_record(context, kLeafKernel, 0, args[0]);
+  record[0] = 0;
+  results[0] = TensorHandle{static_cast<uint32_t>(record[1]), 1}.pack();
+  results[1] = 0;
+}
+
+TEST(Session, SizesThatCannotBe) {
+  Model model = makeTreeModel(4);
+  model.entry.argTypes = {kIntType};
+  model.entry.fn = greedyEntry;
+  Session session(model, small());
+  for (Slot granules : {Slot(-1), INT64_MIN, INT64_MAX, Slot(1) << 40, Slot(1) << 27}) {
+    Slot one = 1;
+    std::vector<Instance> batch{{&granules, 40}, {&one, 41}};
+    std::span<const Outcome> outcomes = session.run(batch);
+    ASSERT_FALSE(outcomes[0].ok());
+    EXPECT_EQ(std::string(outcomes[0].error->what()).find("instance 40: out of memory for tensors"),
+              0u);
+    EXPECT_TRUE(outcomes[1].ok());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Memory over time
+//===----------------------------------------------------------------------===//
+
+TEST(Session, MemoryFollowsTheMiniBatches) {
+  Model model = makeTreeModel(64);
+  Session session(model, small());
+  session.initParams(3);
+  Trees trees;
+  std::vector<Instance> smallBatch = trees.randomBatch(4);
+  std::vector<Instance> large;
+  for (int i = 0; i < 4; ++i)
+    large.push_back(trees.instance(trees.chain(100000)));
+  session.run(smallBatch);
+  uint64_t records = session.memory().records.now;
+  session.run(large);
+  uint64_t peak = session.memory().records.peak;
+  EXPECT_GT(peak, 4 * records);
+  for (int i = 0; i < 60; ++i)
+    session.run(smallBatch);
+  EXPECT_LT(session.memory().records.now, peak / 2);
+  EXPECT_EQ(valueOf(session, session.run(smallBatch)[3]),
+            reference(session, treeOf(smallBatch[3])));
+}
+
+TEST(Session, SessionsAreIndependent) {
+  Model model = makeTreeModel(20), other = makeTreeModel(64);
+  Trees trees;
+  std::vector<Instance> batch = trees.randomBatch(24);
+  auto job = [&](const Model &m, uint64_t seed, unsigned threads, bool *ok) {
+    SessionOptions options = small();
+    options.threads = threads;
+    Session session(m, options);
+    session.initParams(seed);
+    *ok = true;
+    std::vector<std::vector<float>> expected;
+    for (const Instance &instance : batch)
+      expected.push_back(reference(session, treeOf(instance)));
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      std::span<const Outcome> outcomes = session.run(batch);
+      for (size_t i = 0; i < batch.size(); ++i)
+        *ok &= outcomes[i].ok() && valueOf(session, outcomes[i]) == expected[i];
+    }
+  };
+  bool ok[3] = {};
+  std::thread a([&] { job(model, 1, 1, &ok[0]); });
+  std::thread b([&] { job(other, 2, 2, &ok[1]); });
+  std::thread c([&] { job(model, 3, 1, &ok[2]); });
+  a.join();
+  b.join();
+  c.join();
+  EXPECT_TRUE(ok[0] && ok[1] && ok[2]);
+}
+
+TEST(Session, ManySessionsInOneThread) {
+  Model model = makeTreeModel(20);
+  Trees trees;
+  std::vector<Instance> batch = trees.randomBatch(3);
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int i = 0; i < 8; ++i) {
+    sessions.push_back(std::make_unique<Session>(model, small()));
+    sessions.back()->initParams(uint64_t(i));
+  }
+  for (auto &session : sessions)
+    session->run(batch);
+  for (auto &session : sessions)
+    EXPECT_EQ(valueOf(*session, session->run(batch)[2]), reference(*session, treeOf(batch[2])));
+}
+
+//===----------------------------------------------------------------------===//
+// The hostile setting finds what it is for
+//===----------------------------------------------------------------------===//
+
+UNINSTRUMENTED void overrunningKernel(const int32_t *records, int64_t begin, int64_t end, int64_t,
+                                      int64_t, uint8_t *rows, const void *const *, uint8_t *) {
+  for (int64_t i = begin; i < end; ++i) {
+    auto *out = reinterpret_cast<float *>(rows + int64_t(records[i * 2 + 1]) * kGranuleBytes);
+    for (int j = 0; j < 17; ++j)
+      out[j] = 1;
+  }
+}
+
+UNINSTRUMENTED void greedyScratchKernel(const int32_t *, int64_t, int64_t, int64_t, int64_t,
+                                        uint8_t *, const void *const *, uint8_t *scratch) {
+  scratch[64] = 1;
+}
+
+TEST(Hostile, GuardsFindRowsWrittenOver) {
+  Model model = makeTreeModel(4);
+  model.kernels[kLeafKernel].fn = overrunningKernel;
+  SessionOptions options = small();
+  options.hostile = true;
+  Session session(model, options);
+  Trees trees;
+  std::vector<Instance> batch{trees.instance(trees.leaf(1))};
+  try {
+    session.run(batch);
+    FAIL() << "the overrun was not found";
+  } catch (const InternalError &error) {
+    EXPECT_NE(std::string(error.what()).find("kernel 'leaf'"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Hostile, GuardsFindScratchOverrun) {
+  Model model = makeTreeModel(4);
+  model.kernels[kNodeKernel].fn = greedyScratchKernel;
+  SessionOptions options = small();
+  options.hostile = true;
+  Session session(model, options);
+  Trees trees;
+  std::vector<Instance> batch{trees.instance(trees.node(trees.leaf(1), trees.leaf(2)))};
+  EXPECT_THROW(session.run(batch), InternalError);
+}
+
+#ifdef SHEAF_ASAN
+TEST(Session, RowsNotHandedOutArePoisoned) {
+  Model model = makeTreeModel(4);
+  Session session(model, small());
+  session.initParams(1);
+  Trees trees;
+  std::vector<Instance> batch = trees.randomBatch(3);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    session.run(batch);
+    const uint8_t *end =
+        session.rows() + uint64_t(model.paramGranules) * kGranuleBytes + session.memory().rows.now;
+    EXPECT_FALSE(__asan_address_is_poisoned(end - 1));
+    EXPECT_TRUE(__asan_address_is_poisoned(end));
+    EXPECT_TRUE(__asan_address_is_poisoned(end + 1000));
+  }
+}
+#endif
+
+TEST(Session, InconsistentModels) {
+  Model model = makeTreeModel(4);
+  model.kernels[0].fn = nullptr;
+  EXPECT_THROW(Session(model, small()), InternalError);
+  model = makeTreeModel(4);
+  model.params[kB].id = model.paramGranules;
+  EXPECT_THROW(Session(model, small()), InternalError);
+  model = makeTreeModel(4);
+  model.kernels[kNodeKernel].weights[0].views[0].segments[1].kEnd = 9;
+  EXPECT_THROW(Session(model, small()), InternalError);
+}
+
+} // namespace

@@ -1,0 +1,218 @@
+#include "runtime/weights.h"
+
+#include "runtime/convert.h"
+#include "runtime/session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+using namespace sheaf;
+using namespace sheaf::rt;
+
+namespace {
+
+void nothing(const int32_t *, int64_t, int64_t, int64_t, int64_t, uint8_t *, const void *const *,
+             uint8_t *) {}
+void nowhere(Context *, const Slot *, Slot *) {}
+
+struct WeightModel {
+  Model model;
+  std::vector<std::vector<float>> values; ///< row-major, as kernels should see them
+
+  uint32_t param(std::vector<int64_t> shape, DType dtype = DType::F32) {
+    ParamDesc desc;
+    desc.name = "p" + std::to_string(model.params.size());
+    desc.dtype = dtype;
+    desc.shape = std::move(shape);
+    desc.id = model.paramGranules;
+    model.paramGranules += static_cast<uint32_t>(tensorGranules(desc.shape, dtype));
+    model.params.push_back(desc);
+    return static_cast<uint32_t>(model.params.size() - 1);
+  }
+  void kernel(std::vector<WeightUse> uses) {
+    KernelDesc desc;
+    desc.name = "k" + std::to_string(model.kernels.size());
+    desc.fn = nothing;
+    desc.weights = std::move(uses);
+    model.kernels.push_back(desc);
+  }
+  Session session() {
+    model.types.types.resize(1);
+    model.entry.fn = nowhere;
+    SessionOptions options;
+    options.hostStackBytes = 1 << 20;
+    return Session(model, options);
+  }
+  void fill(Session &session) {
+    std::mt19937 random(5);
+    for (size_t i = 0; i < model.params.size(); ++i) {
+      TensorView view = session.param(i);
+      size_t n = static_cast<size_t>(view.elements());
+      std::vector<float> seen(n);
+      std::vector<uint8_t> bytes(n * static_cast<size_t>(dtypeBytes(view.dtype)));
+      for (size_t j = 0; j < n; ++j) {
+        float value = static_cast<float>(random() % 2001) / 16 - 60;
+        if (view.dtype == DType::BF16 || view.dtype == DType::F16) {
+          uint16_t half = view.dtype == DType::BF16 ? floatToBF16(value) : floatToF16(value);
+          memcpy(&bytes[j * 2], &half, 2);
+          value = view.dtype == DType::BF16 ? bf16ToFloat(half) : f16ToFloat(half);
+        } else {
+          memcpy(&bytes[j * 4], &value, 4);
+        }
+        seen[j] = value;
+      }
+      session.setParam(i, bytes);
+      values.push_back(seen);
+      std::vector<uint8_t> back(bytes.size());
+      session.param(i).copyTo(back.data());
+      EXPECT_EQ(back, bytes);
+    }
+  }
+  /// The definition in model.h, element by element.
+  std::vector<float> naive(const WeightUse &use) const {
+    int64_t depth = 0;
+    for (const PackSegment &s : use.views[0].segments)
+      depth += s.kEnd - s.kBegin;
+    std::vector<float> out;
+    for (int64_t p = 0; p < panelCount(use); ++p)
+      for (int64_t k = 0; k < depth; ++k)
+        for (const PackView &view : use.views)
+          for (int64_t j = p * use.vectors * use.lanes; j < (p + 1) * use.vectors * use.lanes; ++j)
+            out.push_back(j < use.width ? element(view, k, view.column + j) : 0.0f);
+    return out;
+  }
+  float element(const PackView &view, int64_t k, int64_t column) const {
+    for (const PackSegment &s : view.segments) {
+      if (k >= s.kEnd - s.kBegin) {
+        k -= s.kEnd - s.kBegin;
+        continue;
+      }
+      int64_t columns = model.params[s.param].shape.back();
+      int64_t row = s.kBegin + k;
+      return values[s.param][static_cast<size_t>(s.transposed ? column * columns + row
+                                                              : row * columns + column)];
+    }
+    return NAN;
+  }
+};
+
+WeightUse panels(std::vector<PackView> views, int64_t width, int64_t lanes, int64_t vectors) {
+  WeightUse use;
+  use.kind = WeightUse::Panels;
+  use.views = std::move(views);
+  use.width = width;
+  use.lanes = lanes;
+  use.vectors = vectors;
+  return use;
+}
+
+TEST(Weights, PackingFollowsItsDefinition) {
+  WeightModel m;
+  uint32_t w = m.param({24, 50}), b = m.param({50}), v = m.param({37, 30}), u = m.param({30, 12});
+  uint32_t half = m.param({10, 20}, DType::BF16), half2 = m.param({10, 20}, DType::F16);
+  uint32_t cube = m.param({2, 5, 20});
+  m.kernel({panels({{{{w, 0, 24}}, 0}}, 50, 16, 1)});
+  // Two gates side by side, with their bias first.
+  m.kernel({panels({{{{b, 0, 1}, {w, 0, 24}}, 0}, {{{b, 0, 1}, {w, 0, 24}}, 25}}, 25, 8, 2)});
+  // Pieces of two parameters, one of them transposed.
+  m.kernel({panels({{{{w, 3, 9}, {v, 2, 28, true}}, 5}}, 29, 4, 3),
+            panels({{{{v, 0, 37}}, 7}}, 23, 16, 2)});
+  m.kernel({panels({{{{half, 0, 10}}, 0}, {{{half2, 0, 10}}, 0}}, 20, 16, 1)});
+  m.kernel(
+      {panels({{{{half, 1, 20, true}}, 2}}, 8, 8, 1), panels({{{{cube, 0, 10}}, 0}}, 20, 16, 1)});
+  m.kernel({panels({{{{u, 0, 30}}, 0}}, 0, 16, 1)});
+  Session session = m.session();
+  m.fill(session);
+  session.packWeights();
+  for (size_t k = 0; k < m.model.kernels.size(); ++k) {
+    for (size_t i = 0; i < m.model.kernels[k].weights.size(); ++i) {
+      std::vector<float> expected = m.naive(m.model.kernels[k].weights[i]);
+      const void *actual = session.kernelWeights(k)[i];
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(actual) % 64, 0u);
+      auto *floats = static_cast<const float *>(actual);
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), floats))
+          << "kernel " << k << " use " << i;
+    }
+  }
+}
+
+TEST(Weights, EqualUsesShareOneCopyAndRawIsTheRow) {
+  WeightModel m;
+  uint32_t w = m.param({24, 50});
+  WeightUse raw;
+  raw.param = w;
+  WeightUse use = panels({{{{w, 0, 24}}, 0}}, 50, 16, 1);
+  m.kernel({use, raw});
+  m.kernel({raw, use});
+  Session session = m.session();
+  m.fill(session);
+  session.packWeights();
+  EXPECT_EQ(session.kernelWeights(0)[0], session.kernelWeights(1)[1]);
+  EXPECT_EQ(session.kernelWeights(0)[1], session.kernelWeights(1)[0]);
+  EXPECT_EQ(session.kernelWeights(0)[1], static_cast<const void *>(session.param(w).data));
+  EXPECT_EQ(session.memory().packed.now, uint64_t(4 * 24 * 16 * 4));
+  // Packing again after a change keeps the address and brings the new values.
+  const void *before = session.kernelWeights(0)[0];
+  reinterpret_cast<float *>(session.paramRow(w))[0] = 77;
+  session.packWeights();
+  EXPECT_EQ(session.kernelWeights(0)[0], before);
+  EXPECT_EQ(*static_cast<const float *>(before), 77);
+}
+
+TEST(Weights, UsesThatDoNotFit) {
+  for (int fault = 0; fault < 5; ++fault) {
+    WeightModel m;
+    uint32_t w = m.param({24, 50});
+    WeightUse use = panels({{{{w, 0, 24}}, 0}, {{{w, 0, 24}}, 0}}, 50, 16, 1);
+    if (fault == 0)
+      use.views[0].column = 1;
+    if (fault == 1)
+      use.views[0].segments[0].param = 3;
+    if (fault == 2)
+      use.views[1].segments[0].kEnd = 23;
+    if (fault == 3)
+      use.views[0].segments[0].transposed = true;
+    if (fault == 4)
+      use.lanes = 0;
+    m.kernel({use});
+    EXPECT_THROW(m.session(), InternalError) << fault;
+  }
+  WeightModel m;
+  m.param({2, 3});
+  Session session = m.session();
+  EXPECT_THROW(session.setParam(0, std::vector<uint8_t>(23)), InternalError);
+  EXPECT_EQ(session.findParam("p0"), 0);
+  EXPECT_EQ(session.findParam("p1"), -1);
+}
+
+TEST(Convert, SixteenBitFloats) {
+  for (uint32_t i = 0; i < 65536; ++i) {
+    uint16_t h = static_cast<uint16_t>(i);
+    float b = bf16ToFloat(h), f = f16ToFloat(h);
+    if (!std::isnan(b))
+      EXPECT_EQ(floatToBF16(b), h);
+    else
+      EXPECT_TRUE(std::isnan(bf16ToFloat(floatToBF16(b))));
+    if (!std::isnan(f))
+      EXPECT_EQ(floatToF16(f), h);
+    else
+      EXPECT_TRUE(std::isnan(f16ToFloat(floatToF16(f))));
+  }
+  // Ties go to even, and the largest becomes infinite when rounded up.
+  EXPECT_EQ(floatToBF16(1.00390625f), 0x3F80);
+  EXPECT_EQ(floatToBF16(1.01171875f), 0x3F82);
+  EXPECT_EQ(floatToF16(1.00048828125f), 0x3C00);
+  EXPECT_EQ(floatToF16(1.00146484375f), 0x3C02);
+  EXPECT_EQ(floatToF16(65519.0f), 0x7BFF);
+  EXPECT_EQ(floatToF16(65520.0f), 0x7C00);
+  EXPECT_EQ(floatToF16(-1e9f), 0xFC00);
+  EXPECT_EQ(floatToF16(0x1p-25f), 0);
+  EXPECT_EQ(floatToF16(0x1.8p-25f), 1);
+  EXPECT_EQ(floatToF16(0x1.8p-24f), 2);
+}
+
+} // namespace

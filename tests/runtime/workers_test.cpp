@@ -1,0 +1,108 @@
+#include "runtime/workers.h"
+
+#include "runtime/flush.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+using namespace sheaf::rt;
+
+namespace {
+
+struct Job {
+  Workers *workers;
+  std::vector<int> *cells;
+  int rounds;
+};
+
+// Every thread writes its cell, meets the others, and checks all cells.
+void lockstep(void *argument, unsigned thread) {
+  Job &job = *static_cast<Job *>(argument);
+  for (int round = 1; round <= job.rounds; ++round) {
+    (*job.cells)[thread] += 1;
+    job.workers->barrier().wait();
+    for (int cell : *job.cells)
+      if (cell != round)
+        std::abort();
+    job.workers->barrier().wait();
+  }
+}
+
+TEST(Workers, BarriersKeepThreadsInStep) {
+  for (unsigned threads : {1u, 2u, 4u}) {
+    Workers workers(threads);
+    for (int job = 0; job < 20; ++job) {
+      std::vector<int> cells(threads);
+      Job argument{&workers, &cells, threads > 2 ? 20 : 500};
+      workers.run(lockstep, &argument);
+      EXPECT_EQ(cells, std::vector<int>(threads, argument.rounds));
+    }
+  }
+}
+
+TEST(Workers, WakeAfterSleeping) {
+  Workers workers(2);
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(i * 3));
+    std::vector<int> cells(2);
+    Job argument{&workers, &cells, 3};
+    workers.run(lockstep, &argument);
+  }
+}
+
+TEST(Workers, ThreadsWithoutAJobEnd) {
+  for (int i = 0; i < 20; ++i)
+    Workers workers(3);
+}
+
+TEST(Workers, DenormalsAreKeptOnEveryThread) {
+  Workers workers(2);
+  float results[2] = {};
+  struct Argument {
+    float *results;
+    volatile float tiny;
+  } argument{results, 1e-38f};
+  workers.run(
+      [](void *p, unsigned thread) {
+        auto *a = static_cast<Argument *>(p);
+        a->results[thread] = a->tiny * 0.125f;
+      },
+      &argument);
+  EXPECT_GT(results[0], 0);
+  EXPECT_EQ(results[0], results[1]);
+}
+
+Division decide(int64_t records, uint32_t panels, double ns, unsigned threads = 2,
+                bool force = false) {
+  return divide({records, panels, ns, threads, force});
+}
+
+TEST(Divide, Policy) {
+  // One thread, or too little work.
+  EXPECT_EQ(decide(1000, 16, 1e6, 1).pieces, 1u);
+  EXPECT_EQ(decide(1000, 16, 700).pieces, 1u);
+  // Many records: by records.
+  EXPECT_EQ(decide(8, 16, 1e5).by, Division::Records);
+  EXPECT_EQ(decide(8, 16, 1e5).pieces, 2u);
+  // Few: by panels.
+  EXPECT_EQ(decide(7, 16, 1e5).by, Division::Panels);
+  EXPECT_EQ(decide(1, 16, 1e5).pieces, 2u);
+  // Few and no panels: by records only if they are long.
+  EXPECT_EQ(decide(2, 0, 5000).pieces, 1u);
+  EXPECT_EQ(decide(2, 1, 50000).by, Division::Records);
+  EXPECT_EQ(decide(1, 1, 1e9).pieces, 1u);
+  // More threads: no piece below 0.4 microseconds.
+  EXPECT_EQ(decide(1000, 0, 2000, 16).pieces, 5u);
+  EXPECT_EQ(decide(1000, 0, 1e6, 16).pieces, 16u);
+  EXPECT_EQ(decide(16, 3, 1e6, 16).by, Division::Records);
+  EXPECT_EQ(decide(16, 32, 1e6, 16).by, Division::Panels);
+  // Hostile: whatever can be divided.
+  EXPECT_EQ(decide(2, 0, 1, 2, true).by, Division::Records);
+  EXPECT_EQ(decide(1, 4, 1, 2, true).by, Division::Panels);
+  EXPECT_EQ(decide(1, 1, 1, 2, true).pieces, 1u);
+}
+
+} // namespace
