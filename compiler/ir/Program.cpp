@@ -232,6 +232,43 @@ LogicalResult ListGetOp::verify() {
   return success();
 }
 
+/// A loop's body takes `arguments` and yields a `result`.
+static LogicalResult verifyLoop(Operation *op, TypeRange arguments, Type result) {
+  Region &body = op->getRegion(0);
+  if (body.getArgumentTypes() != arguments)
+    return op->emitOpError("the arguments of its body are not what it runs over");
+  return verifyYield(op, body, result);
+}
+
+LogicalResult MapOp::verify() {
+  auto result = dyn_cast<ListType>(getType());
+  if (!result)
+    return emitOpError("gives a list");
+  return verifyLoop(*this, getList().getType().getElement(), result.getElement());
+}
+
+LogicalResult FilterOp::verify() {
+  if (getType() != getList().getType())
+    return emitOpError("gives a list of the same type");
+  return verifyLoop(*this, getList().getType().getElement(),
+                    IntegerType::get(getContext(), 1));
+}
+
+LogicalResult FoldOp::verify() {
+  Type state = getType();
+  if (!fits(getInit().getType(), state))
+    return emitOpError("starts with another type than it gives");
+  return verifyLoop(*this, {state, getList().getType().getElement()}, state);
+}
+
+LogicalResult ScanOp::verify() {
+  auto result = dyn_cast<ListType>(getType());
+  if (!result || !fits(getInit().getType(), result.getElement()))
+    return emitOpError("gives a list of its states");
+  Type state = result.getElement();
+  return verifyLoop(*this, {state, getList().getType().getElement()}, state);
+}
+
 //===----------------------------------------------------------------------===//
 // Blocks
 //===----------------------------------------------------------------------===//

@@ -147,7 +147,6 @@ def Sheaf_TupleOp : Sheaf_Op<"tuple", [Pure]> {
   let results = (outs AnyTuple:$result);
   let assemblyFormat = "`(` $fields `)` attr-dict `:` functional-type($fields, $result)";
   let hasVerifier = 1;
-  let hasCanonicalizer = 0;
 }
 
 def Sheaf_GetOp : Sheaf_Op<"get", [Pure]> {
@@ -264,6 +263,7 @@ class Sheaf_LoopOp<string mnem, string what> : Sheaf_Op<mnem,
   let summary = what;
   let results = (outs AnyType:$result);
   let regions = (region SizedRegion<1>:$body);
+  let hasVerifier = 1;
 }
 def Sheaf_MapOp : Sheaf_LoopOp<"map", "the list of body(x), bodies independent"> {
   let arguments = (ins Sheaf_ListType:$list);
