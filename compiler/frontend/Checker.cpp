@@ -1,0 +1,261 @@
+//===- Checker.cpp - From syntax trees to typed trees ---------------------===//
+
+#include "compiler/frontend/Checker.h"
+
+#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerStack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace sheaf {
+
+//===----------------------------------------------------------------------===//
+// The result
+//===----------------------------------------------------------------------===//
+
+CheckedModule::CheckedModule()
+    : types(std::make_unique<TypeContext>()), storage(std::make_unique<Storage>()) {}
+CheckedModule::CheckedModule(CheckedModule &&) noexcept = default;
+CheckedModule &CheckedModule::operator=(CheckedModule &&) noexcept = default;
+CheckedModule::~CheckedModule() = default;
+
+const FnInfo *CheckedModule::findFunction(const std::string &name) const {
+  for (const FnInfo *fn : functions)
+    if (fn->name == name)
+      return fn;
+  return nullptr;
+}
+
+std::vector<std::string> CheckedModule::vocabularies() const {
+  return {storage->vocabularies.begin(), storage->vocabularies.end()};
+}
+
+std::string CheckedModule::signature(const FnInfo &fn) const {
+  std::string text = "fn " + fn.qualifiedName;
+  if (!fn.typeParams.empty()) {
+    text += "<";
+    for (size_t i = 0; i < fn.typeParams.size(); ++i)
+      text += (i ? ", " : "") + fn.typeParams[i]->name;
+    text += ">";
+  }
+  text += "(";
+  for (size_t i = 0; i < fn.paramTypes.size(); ++i) {
+    const Pattern &pattern = *fn.decl->params[i].pattern;
+    text += i ? ", " : "";
+    if (auto *binding = pattern.as<BindingPattern>())
+      text += binding->name + ": ";
+    text += types->print(fn.paramTypes[i]);
+  }
+  return text + ") -> " + (fn.result ? types->print(fn.result) : "_");
+}
+
+CheckedModule check(const Module &module, const CheckOptions &options, Diagnostics &diags) {
+  CheckedModule result;
+  size_t before = diags.errorCount();
+  runOnLargeStack([&] { Checker(module, options, diags, result).run(); });
+  result.ok = diags.errorCount() == before;
+  return result;
+}
+
+std::vector<std::string> dimsWithoutValue(const Module &module, const CheckOptions &options) {
+  std::vector<std::string> names;
+  for (const Decl *decl : module.decls)
+    if (const auto *dim = decl->as<DimDecl>())
+      if (!dim->value && !options.dims.contains(dim->name.name))
+        names.push_back(dim->name.name);
+  return names;
+}
+
+std::optional<double>
+evaluateNumber(const Expr &expr,
+               const std::function<std::optional<double>(const std::string &)> &lookup) {
+  if (auto *literal = expr.as<IntLiteralExpr>())
+    return static_cast<double>(literal->value);
+  if (auto *literal = expr.as<FloatLiteralExpr>())
+    return literal->value;
+  if (auto *name = expr.as<NameExpr>())
+    return lookup(name->name);
+  if (auto *unary = expr.as<UnaryExpr>()) {
+    auto operand = evaluateNumber(*unary->operand, lookup);
+    if (!operand || unary->op != UnaryOp::Negate)
+      return std::nullopt;
+    return -*operand;
+  }
+  auto *binary = expr.as<BinaryExpr>();
+  if (!binary)
+    return std::nullopt;
+  auto a = evaluateNumber(*binary->lhs, lookup), b = evaluateNumber(*binary->rhs, lookup);
+  if (!a || !b)
+    return std::nullopt;
+  switch (binary->op) {
+  case BinaryOp::Add:
+    return *a + *b;
+  case BinaryOp::Sub:
+    return *a - *b;
+  case BinaryOp::Mul:
+    return *a * *b;
+  case BinaryOp::Div:
+    return *a / *b;
+  default:
+    return std::nullopt;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The order of work
+//===----------------------------------------------------------------------===//
+
+void Checker::run() {
+  Context fileContext;
+  context = &fileContext;
+  collectNames();
+  checkDims();
+  checkData();
+  checkLayerHeads();
+  for (ParamInfo &param : storage.params)
+    if (!param.layer)
+      checkParam(param);
+  for (FnInfo &fn : storage.fns)
+    checkSignature(fn);
+  checkLets();
+  checkLayerCycles();
+  for (FnInfo &fn : storage.fns)
+    if (!diags.tooManyErrors())
+      checkBody(fn);
+  if (diags.hasErrors())
+    return;
+  checkEntry();
+  checkCallGraph();
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+const Checker::Local *Checker::findLocal(const std::string &name) const {
+  for (auto it = context->locals.rbegin(); it != context->locals.rend(); ++it)
+    if (it->name == name)
+      return &*it;
+  return nullptr;
+}
+
+const Checker::Named *Checker::findGlobal(const std::string &name) const {
+  auto it = globals.find(name);
+  return it == globals.end() ? nullptr : &it->second;
+}
+
+std::optional<Dim> Checker::findDim(const std::string &name) const {
+  if (const Local *local = findLocal(name)) {
+    if (const Dim *dim = std::get_if<Dim>(&local->what))
+      return *dim;
+    return std::nullopt;
+  }
+  if (context->layer)
+    for (const DimParam &dim : context->layer->dims)
+      if (dim.name == name)
+        return Dim::symbol(dim.symbol);
+  if (const Named *named = findGlobal(name))
+    if (const DimRef *dim = std::get_if<DimRef>(&named->what))
+      return dim->dim;
+  return std::nullopt;
+}
+
+bool Checker::declare(const Identifier &name, Global what) {
+  auto [it, inserted] = globals.try_emplace(name.name, Named{std::move(what), name.range});
+  if (!inserted)
+    diags.error(name.range, fmt::format("'{}' is already declared", name.name))
+        .withNote(it->second.range, "the first declaration is here");
+  return inserted;
+}
+
+namespace {
+
+/// Edits that make one name the other; counts no further than `limit`.
+size_t editDistance(const std::string &a, const std::string &b, size_t limit) {
+  if (a.size() > b.size() + limit || b.size() > a.size() + limit)
+    return limit + 1;
+  std::vector<size_t> row(b.size() + 1), before(b.size() + 1), older;
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    older = std::exchange(before, row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({before[j] + 1, row[j - 1] + 1, before[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], older[j - 2] + 1);
+    }
+  }
+  return row.back();
+}
+
+} // namespace
+
+std::string Checker::suggest(const std::string &name,
+                             const std::vector<std::string> &candidates) const {
+  size_t best = std::min<size_t>(2, (name.size() + 1) / 3);
+  const std::string *found = nullptr;
+  for (const std::string &candidate : candidates) {
+    if (candidate == name)
+      continue;
+    size_t distance = editDistance(name, candidate, best);
+    if (distance <= best && (!found || distance < best)) {
+      best = distance;
+      found = &candidate;
+    }
+  }
+  return found ? fmt::format("did you mean '{}'?", *found) : std::string();
+}
+
+std::vector<std::string> Checker::visibleDims() const {
+  std::vector<std::string> names;
+  for (const Local &local : context->locals)
+    if (std::holds_alternative<Dim>(local.what))
+      names.push_back(local.name);
+  if (context->layer)
+    for (const DimParam &dim : context->layer->dims)
+      names.push_back(dim.name);
+  for (const auto &[name, named] : globals)
+    if (std::holds_alternative<DimRef>(named.what))
+      names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> Checker::visibleTypes() const {
+  std::vector<std::string> names = {"int", "float", "bool", "token", "list", "f32",
+                                    "bf16", "f16", "i32", "i64"};
+  for (const auto &[name, type] : context->typeParams)
+    names.push_back(name);
+  for (const auto &[name, data] : dataTypes)
+    names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> Checker::visibleValues() const {
+  std::vector<std::string> names;
+  for (const Local &local : context->locals)
+    names.push_back(local.name);
+  if (context->layer) {
+    for (const ParamInfo *param : context->layer->params)
+      names.push_back(param->name);
+    for (const LetInfo *let : context->layer->lets)
+      names.push_back(let->name);
+    for (const FnInfo *fn : context->layer->fns)
+      names.push_back(fn->name);
+    for (const DimParam &dim : context->layer->dims)
+      names.push_back(dim.name);
+  }
+  for (const auto &[name, named] : globals)
+    names.push_back(name);
+  for (const auto &[name, rule] : builtins())
+    names.emplace_back(name);
+  for (const ops::Op &op : ops::OpTable::get().all())
+    if (!op.internal)
+      names.push_back(op.name);
+  return names;
+}
+
+} // namespace sheaf

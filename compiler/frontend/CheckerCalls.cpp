@@ -1,0 +1,397 @@
+//===- CheckerCalls.cpp - Checking calls ----------------------------------===//
+
+#include "compiler/frontend/CheckerImpl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sheaf {
+
+std::vector<Checker::Arg> Checker::argsOf(const CallExpr &call) {
+  std::vector<Arg> args;
+  for (const Argument &arg : call.args)
+    args.push_back({arg.value, nullptr, arg.value->range, arg.name ? &*arg.name : nullptr});
+  return args;
+}
+
+Checker::E Checker::inferCall(const CallExpr &call, TypeRef hint) {
+  std::vector<Arg> args = argsOf(call);
+  const auto *name = call.callee->as<NameExpr>();
+  const Local *local = name ? findLocal(name->name) : nullptr;
+  bool named = (name && !local) || call.callee->is<FieldExpr>();
+  if (named)
+    return callNamed(*call.callee, std::move(args), call.range, call.siteId, hint);
+  if (!name && !call.callee->is<LambdaExpr>()) {
+    E callee = infer(*call.callee);
+    for (const Arg &arg : args)
+      inferArg(arg);
+    return isError(callee->type)
+               ? callee
+               : fail(call.callee->range, fmt::format("a value of type '{}' cannot be called",
+                                                      types.print(callee->type)));
+  }
+  E callee;
+  if (const auto *lambda = call.callee->as<LambdaExpr>()) {
+    // Its parameters take the types of the arguments.
+    std::vector<TypeRef> params;
+    for (Arg &arg : args) {
+      arg.typed = inferArg(arg);
+      params.push_back(arg.typed->type);
+    }
+    callee = checkLambda(*lambda, {types.function(std::move(params), types.variable()),
+                                   "this function"});
+  } else {
+    callee = infer(*call.callee);
+  }
+  return callValue(callee, args, name ? name->name : "this function", call.range, call.siteId);
+}
+
+Checker::E Checker::callValue(E callee, const std::vector<Arg> &args, const std::string &name,
+                              SourceRange range, uint32_t siteId) {
+  TypeRef type = types.resolve(callee->type);
+  if (!type->is(TypeKind::Function)) {
+    for (const Arg &arg : args)
+      inferArg(arg);
+    if (isError(type))
+      return error(range);
+    return fail(callee->range, fmt::format("'{}' is '{}', which cannot be called", name,
+                                           types.print(type)));
+  }
+  if (args.size() != type->paramCount()) {
+    for (const Arg &arg : args)
+      inferArg(arg);
+    return fail(range, fmt::format("'{}' takes {} argument{}, but {} {} given", name,
+                                   type->paramCount(), type->paramCount() == 1 ? "" : "s",
+                                   args.size(), args.size() == 1 ? "is" : "are"));
+  }
+  auto *call = make<typed::CallExpr>(range, type->result());
+  call->callee = callee;
+  call->siteId = siteId;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].name)
+      diags.error(args[i].name->range,
+                  fmt::format("the arguments of '{}' have no names", name));
+    call->args.push_back(checkArg(
+        args[i], {type->args[i], fmt::format("argument {} of '{}'", i + 1, name)}));
+  }
+  return call;
+}
+
+Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceRange range,
+                              uint32_t siteId, TypeRef hint) {
+  auto refuse = [&](SourceRange at, std::string message, std::string help = {}) {
+    for (const Arg &arg : args)
+      if (arg.syntax && !arg.syntax->is<LambdaExpr>())
+        inferArg(arg);
+    return fail(at, std::move(message), std::move(help));
+  };
+  if (const auto *field = callee.as<FieldExpr>()) {
+    E base = infer(*field->base);
+    TypeRef type = types.resolve(base->type);
+    if (type->is(TypeKind::Layer))
+      for (FnInfo *fn : type->layer->fns)
+        if (fn->name == field->field.name)
+          return callFunction(*fn, base, std::move(args), callee.range, range, siteId);
+    if (isError(type))
+      return error(range);
+    if (!type->is(TypeKind::Layer))
+      return refuse(field->field.range,
+                    fmt::format("a value of type '{}' has no functions", types.print(type)),
+                    suggest(field->field.name, visibleValues()).empty() &&
+                            !findGlobal(field->field.name)
+                        ? ""
+                        : fmt::format("write {}(...)", field->field.name));
+    std::vector<std::string> members;
+    for (const FnInfo *fn : type->layer->fns)
+      members.push_back(fn->name);
+    for (const ParamInfo *param : type->layer->params)
+      if (param->name == field->field.name)
+        return refuse(field->field.range, fmt::format("'{}' is a param, which cannot be called",
+                                                      param->name));
+    return refuse(field->field.range,
+                  fmt::format("layer '{}' has no function '{}'", type->layer->name,
+                              field->field.name),
+                  suggest(field->field.name, members));
+  }
+
+  const std::string &name = callee.to<NameExpr>().name;
+  if (context->layer)
+    for (FnInfo *fn : context->layer->fns)
+      if (fn->name == name) {
+        E self = make<typed::LayerSelfExpr>(callee.range, types.error());
+        return callFunction(*fn, self, std::move(args), callee.range, range, siteId);
+      }
+  bool isMember = false;
+  if (context->layer) {
+    for (const ParamInfo *param : context->layer->params)
+      isMember |= param->name == name;
+    for (const LetInfo *let : context->layer->lets)
+      isMember |= let->name == name;
+    for (const DimParam &dim : context->layer->dims)
+      isMember |= dim.name == name;
+  }
+  if (const Named *named = isMember ? nullptr : findGlobal(name)) {
+    if (auto *fn = std::get_if<FnInfo *>(&named->what))
+      return callFunction(**fn, nullptr, std::move(args), callee.range, range, siteId);
+    if (auto *ctor = std::get_if<ConstructorRef>(&named->what))
+      return construct(*ctor, std::move(args), range, hint);
+    if (auto *layer = std::get_if<LayerInfo *>(&named->what)) {
+      if (context->fn)
+        return refuse(range,
+                      fmt::format("layer '{}' cannot be made inside a function: its params would "
+                                  "have no names",
+                                  name),
+                      fmt::format("let x = {}(...), outside functions", name));
+      return makeLayer(**layer, args, range);
+    }
+    isMember = true;
+  }
+  if (isMember) {
+    E value = infer(callee);
+    return refuse(callee.range, isError(value->type)
+                                    ? fmt::format("'{}' cannot be called", name)
+                                    : fmt::format("'{}' is '{}', which cannot be called", name,
+                                                  types.print(value->type)));
+  }
+  if (auto builtin = builtins().find(name); builtin != builtins().end())
+    return (this->*builtin->second)(std::move(args), range, hint);
+  if (const ops::Op *op = ops::OpTable::get().find(name); op && !op->internal)
+    return applyOp(*op, args, range);
+  return refuse(callee.range, fmt::format("there is no function '{}'", name),
+                suggest(name, visibleValues()));
+}
+
+Checker::E Checker::makeLayer(const LayerInfo &layer, const std::vector<Arg> &args,
+                              SourceRange range) {
+  if (args.size() != layer.dims.size())
+    return fail(range, fmt::format("layer '{}' takes {} dim{}, but {} {} given", layer.name,
+                                   layer.dims.size(), layer.dims.size() == 1 ? "" : "s",
+                                   args.size(), args.size() == 1 ? "is" : "are"));
+  std::vector<Arg> ordered = args;
+  std::vector<std::string> names;
+  for (const DimParam &dim : layer.dims)
+    names.push_back(dim.name);
+  if (!arrange(ordered, names, layer.name, range))
+    return error(range);
+  auto *value = make<typed::LayerNewExpr>(range, nullptr);
+  value->info = &layer;
+  for (size_t i = 0; i < ordered.size(); ++i) {
+    E arg = checkArg(ordered[i], {types.intType(), fmt::format("dim '{}' of layer '{}'", names[i],
+                                                               layer.name)});
+    if (isError(arg->type))
+      return error(range);
+    std::optional<Dim> dim = toDim(*arg);
+    if (!dim)
+      return fail(arg->range, fmt::format("dim '{}' of layer '{}' must be made of ints and dims",
+                                          names[i], layer.name));
+    if (std::optional<int64_t> known = dims.value(*dim); known && *known < 1)
+      return fail(arg->range, fmt::format("dim '{}' of layer '{}' is {}, but a dim is at least 1",
+                                          names[i], layer.name, *known));
+    value->dims.push_back(*dim);
+  }
+  value->type = types.layerType(&layer, value->dims);
+  return value;
+}
+
+bool Checker::arrange(std::vector<Arg> &args, const std::vector<std::string> &names,
+                      const std::string &callee, SourceRange range) {
+  bool good = true;
+  std::vector<Arg> ordered(names.size());
+  std::vector<bool> given(names.size(), false);
+  size_t positional = 0;
+  for (const Arg &arg : args) {
+    size_t index = positional;
+    if (arg.name) {
+      auto it = std::find(names.begin(), names.end(), arg.name->name);
+      if (it == names.end()) {
+        diags.error(arg.name->range,
+                    fmt::format("'{}' has no argument '{}'", callee, arg.name->name),
+                    suggest(arg.name->name, names));
+        good = false;
+        continue;
+      }
+      index = static_cast<size_t>(it - names.begin());
+    } else {
+      ++positional;
+    }
+    if (index < names.size() && given[index]) {
+      diags.error(arg.range, fmt::format("argument '{}' of '{}' is given twice", names[index],
+                                         callee));
+      good = false;
+      continue;
+    }
+    if (index < names.size()) {
+      ordered[index] = arg;
+      given[index] = true;
+    }
+  }
+  if (positional > names.size()) {
+    diags.error(range, fmt::format("'{}' takes {} argument{}, but {} are given", callee,
+                                   names.size(), names.size() == 1 ? "" : "s", args.size()));
+    return false;
+  }
+  if (!good)
+    return false;
+  std::string missing;
+  size_t count = 0;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (!given[i]) {
+      missing += (count++ ? ", " : "") +
+                 (names[i].empty() ? std::to_string(i + 1) : "'" + names[i] + "'");
+    }
+  if (count) {
+    diags.error(range, fmt::format("'{}' takes {} argument{}, but {} {} given (missing: {})",
+                                   callee, names.size(), names.size() == 1 ? "" : "s", args.size(),
+                                   args.size() == 1 ? "is" : "are", missing));
+    return false;
+  }
+  args = std::move(ordered);
+  return true;
+}
+
+Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
+                                 SourceRange calleeRange, SourceRange range, uint32_t siteId) {
+  std::vector<std::string> names;
+  for (const FnParam &param : fn.decl->params) {
+    const auto *binding = param.pattern->as<BindingPattern>();
+    names.push_back(binding ? binding->name : std::string());
+  }
+  bool usable = needResult(fn, calleeRange);
+  if (!arrange(args, names, fn.name, range)) {
+    for (const Arg &arg : args)
+      if (arg.syntax && !arg.syntax->is<LambdaExpr>() && !namesFunction(*arg.syntax))
+        inferArg(arg);
+    return error(range);
+  }
+  if (!usable)
+    return error(range);
+
+  auto *callee = make<typed::FunctionExpr>(calleeRange, types.error());
+  callee->fn = &fn;
+  callee->layer = layer;
+  std::map<TypeRef, TypeRef> typeArgs;
+  for (TypeRef param : fn.typeParams) {
+    callee->typeArgs.push_back(types.variable());
+    typeArgs.emplace(param, callee->typeArgs.back());
+  }
+  std::map<std::string, Dim> dimArgs;
+  for (const DimParam &dim : fn.dims) {
+    callee->dimArgs.push_back(dims.makeVariable(dim.name));
+    dimArgs.emplace(dim.symbol, callee->dimArgs.back());
+  }
+  if (layer && fn.layer && !layer->is(typed::ExprKind::LayerSelf)) {
+    TypeRef instance = types.resolve(layer->type);
+    for (size_t i = 0; i < fn.layer->dims.size(); ++i)
+      dimArgs.emplace(fn.layer->dims[i].symbol, instance->dims[i]);
+  }
+  auto instantiate = [&](TypeRef type) {
+    return types.substitute(type, typeArgs, [&](const std::string &symbol) -> std::optional<Dim> {
+      auto it = dimArgs.find(symbol);
+      return it == dimArgs.end() ? std::nullopt : std::optional<Dim>(it->second);
+    });
+  };
+
+  // Functions come last: the other arguments tell the types of their parameters.
+  auto *call = make<typed::CallExpr>(range, nullptr);
+  call->callee = callee;
+  call->siteId = siteId;
+  call->args.resize(args.size());
+  TypeContext::Postponed postponed;
+  std::vector<size_t> postponedBy;
+  bool bad = false;
+  std::vector<TypeRef> paramTypes;
+  for (TypeRef type : fn.paramTypes)
+    paramTypes.push_back(instantiate(type));
+  auto describeArg = [&](size_t i) {
+    return names[i].empty() ? fmt::format("argument {} of '{}'", i + 1, fn.name)
+                            : fmt::format("argument '{}' of '{}'", names[i], fn.name);
+  };
+  for (bool functions : {false, true})
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (paramTypes[i]->is(TypeKind::Function) != functions)
+        continue;
+      E value = checkArg(args[i], {paramTypes[i], describeArg(i), {}, &postponed});
+      bad |= isError(value->type) || isError(paramTypes[i]);
+      call->args[i] = value;
+      postponedBy.resize(postponed.size(), i);
+    }
+  if (!bad) {
+    for (size_t k = 0; k < postponed.size(); ++k) {
+      auto [actual, wanted] = postponed[k];
+      if (dims.unify(actual, wanted) == DimRelation::Equal)
+        continue;
+      size_t i = postponedBy[k];
+      reportMismatch(call->args[i]->range, {types.zonk(paramTypes[i]), describeArg(i)},
+                     call->args[i]->type);
+      bad = true;
+    }
+    for (size_t i = 0; i < fn.dims.size() && !bad; ++i)
+      if (dims.hasFreeVariables(callee->dimArgs[i])) {
+        diags.error(range, fmt::format("nothing tells what dim '{}' of '{}' is here",
+                                       fn.dims[i].name, fn.name));
+        bad = true;
+      }
+    for (size_t i = 0; i < fn.typeParams.size() && !bad; ++i)
+      if (!types.isFirstClass(callee->typeArgs[i])) {
+        diags.error(range, fmt::format("type parameter '{}' of '{}' cannot stand for a function or "
+                                       "layer",
+                                       fn.typeParams[i]->name, fn.name));
+        bad = true;
+      }
+  }
+  if (context->fn)
+    edges.push_back({context->fn, callee, call->args, range});
+  call->type = instantiate(fn.result);
+  if (bad) {
+    // The result's type is still known if the arguments have no part in it.
+    TypeRef result = types.resolve(call->type);
+    bool open = types.hasVariables(result);
+    types.mapDims(result, [&](const Dim &dim) {
+      open |= dims.hasFreeVariables(dim);
+      return dim;
+    });
+    if (open)
+      return error(range);
+  }
+  return call;
+}
+
+Checker::E Checker::construct(const ConstructorRef &ctor, std::vector<Arg> args, SourceRange range,
+                              TypeRef hint) {
+  const DataInfo &data = *ctor.data;
+  const DataInfo::Constructor &info = data.constructors[ctor.index];
+  std::vector<std::string> names;
+  for (const DataInfo::Field &field : info.fields)
+    names.push_back(field.name);
+  if (!arrange(args, names, info.name, range)) {
+    for (const Arg &arg : args)
+      if (arg.syntax && !arg.syntax->is<LambdaExpr>())
+        inferArg(arg);
+    return error(range);
+  }
+  std::vector<TypeRef> typeArgs;
+  bool hinted = hint && hint->is(TypeKind::Data) && hint->data == &data;
+  for (size_t i = 0; i < data.typeParams.size(); ++i)
+    typeArgs.push_back(hinted ? hint->args[i] : types.variable());
+  std::map<TypeRef, TypeRef> params;
+  for (size_t i = 0; i < typeArgs.size(); ++i)
+    params.emplace(data.typeParams[i], typeArgs[i]);
+  auto *result = make<typed::ConstructExpr>(range, nullptr);
+  result->constructor = ctor.index;
+  bool bad = false;
+  for (size_t i = 0; i < args.size(); ++i) {
+    TypeRef type = types.substitute(info.fields[i].type, params,
+                                    [](const std::string &) { return std::nullopt; });
+    E value = checkArg(args[i], {type, names[i].empty()
+                                           ? fmt::format("field {} of '{}'", i + 1, info.name)
+                                           : fmt::format("field '{}' of '{}'", names[i],
+                                                         info.name)});
+    bad |= isError(value->type);
+    result->args.push_back(value);
+  }
+  result->type = bad ? types.error() : types.dataType(&data, std::move(typeArgs));
+  return result;
+}
+
+} // namespace sheaf

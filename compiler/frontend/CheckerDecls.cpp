@@ -1,0 +1,685 @@
+//===- CheckerDecls.cpp - Checking declarations ---------------------------===//
+
+#include "compiler/frontend/CheckerGraph.h"
+#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerWalk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sheaf {
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+void Checker::collectNames() {
+  for (const Decl *decl : module.decls) {
+    switch (decl->kind) {
+    case DeclKind::Dim: {
+      Dim symbol = dims.makeRigid(decl->name.name);
+      if (declare(decl->name, DimRef{symbol}))
+        out.dims.push_back({decl->name.name, std::nullopt, decl->name.range});
+      break;
+    }
+    case DeclKind::Data: {
+      const auto &syntax = decl->to<DataDecl>();
+      DataInfo &data = storage.data.emplace_back();
+      data.name = decl->name.name;
+      data.decl = &syntax;
+      for (const Identifier &param : syntax.typeParams)
+        data.typeParams.push_back(types.parameter(param.name));
+      auto [it, inserted] = dataTypes.try_emplace(data.name, &data);
+      if (!inserted)
+        diags.error(decl->name.range, fmt::format("type '{}' is already declared", data.name))
+            .withNote(it->second->decl->name.range, "the first declaration is here");
+      for (const DataConstructor &ctor : syntax.constructors) {
+        declare(ctor.name, ConstructorRef{&data, static_cast<unsigned>(data.constructors.size())});
+        data.constructors.push_back({ctor.name.name, {}, ctor.range});
+      }
+      out.data.push_back(&data);
+      break;
+    }
+    case DeclKind::Param: {
+      ParamInfo &param = storage.params.emplace_back();
+      param.name = decl->name.name;
+      param.decl = &decl->to<ParamDecl>();
+      declare(decl->name, &param);
+      out.params.push_back(&param);
+      break;
+    }
+    case DeclKind::Let: {
+      LetInfo &let = storage.lets.emplace_back();
+      let.name = decl->name.name;
+      let.decl = &decl->to<LetDecl>();
+      declare(decl->name, &let);
+      out.lets.push_back(&let);
+      break;
+    }
+    case DeclKind::Fn: {
+      FnInfo &fn = storage.fns.emplace_back();
+      fn.name = fn.qualifiedName = decl->name.name;
+      fn.decl = &decl->to<FnDecl>();
+      declare(decl->name, &fn);
+      out.functions.push_back(&fn);
+      break;
+    }
+    case DeclKind::Layer: {
+      LayerInfo &layer = storage.layers.emplace_back();
+      layer.name = decl->name.name;
+      layer.decl = &decl->to<LayerDecl>();
+      declare(decl->name, &layer);
+      out.layers.push_back(&layer);
+      collectLayer(layer);
+      break;
+    }
+    }
+  }
+}
+
+void Checker::collectLayer(LayerInfo &layer) {
+  std::map<std::string, SourceRange> names;
+  auto declareMember = [&](const Identifier &name) {
+    auto [it, inserted] = names.try_emplace(name.name, name.range);
+    if (!inserted)
+      diags.error(name.range,
+                  fmt::format("'{}' is already declared in layer '{}'", name.name, layer.name))
+          .withNote(it->second, "the first declaration is here");
+  };
+  for (const Identifier &dim : layer.decl->dimParams) {
+    declareMember(dim);
+    layer.dims.push_back({dim.name, *dims.makeRigid(dim.name).asSymbol()});
+  }
+  for (const Decl *member : layer.decl->members) {
+    declareMember(member->name);
+    if (const auto *syntax = member->as<ParamDecl>()) {
+      ParamInfo &param = storage.params.emplace_back();
+      param.name = syntax->name.name;
+      param.decl = syntax;
+      param.layer = &layer;
+      layer.params.push_back(&param);
+    } else if (const auto *syntax = member->as<LetDecl>()) {
+      LetInfo &let = storage.lets.emplace_back();
+      let.name = syntax->name.name;
+      let.decl = syntax;
+      let.layer = &layer;
+      layer.lets.push_back(&let);
+    } else if (const auto *syntax = member->as<FnDecl>()) {
+      FnInfo &fn = storage.fns.emplace_back();
+      fn.name = syntax->name.name;
+      fn.qualifiedName = layer.name + "." + fn.name;
+      fn.decl = syntax;
+      fn.layer = &layer;
+      layer.fns.push_back(&fn);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Dims
+//===----------------------------------------------------------------------===//
+
+void Checker::checkDims() {
+  constexpr int64_t greatest = (int64_t{1} << 31) - 1;
+  auto inRange = [&](const std::string &name, int64_t value, SourceRange range) {
+    if (value >= 1 && value <= greatest)
+      return true;
+    diags.error(range, fmt::format("dim '{}' is {}, but a dim is from 1 to {}", name, value,
+                                   greatest));
+    return false;
+  };
+  size_t next = 0;
+  std::set<std::string> seen;
+  for (const Decl *decl : module.decls) {
+    const auto *syntax = decl->as<DimDecl>();
+    if (!syntax || !seen.insert(decl->name.name).second || next >= out.dims.size() ||
+        out.dims[next].name != decl->name.name)
+      continue;
+    DeclaredDim &declared = out.dims[next++];
+    declaredDims[declared.name] = &declared;
+    std::string symbol = *findDim(declared.name)->asSymbol();
+    if (auto given = options.dims.find(declared.name); given != options.dims.end()) {
+      if (inRange(declared.name, given->second, declared.range))
+        declared.value = given->second;
+      else
+        declared.value = 1;
+    } else if (syntax->value) {
+      TypeScope scope;
+      std::optional<Dim> dim = evaluateDim(*syntax->value, scope);
+      std::optional<int64_t> value = dim ? dims.value(*dim) : std::nullopt;
+      if (value) {
+        declared.value = inRange(declared.name, *value, syntax->value->range) ? *value : 1;
+      } else if (dim && options.requireDimValues) {
+        diags.error(syntax->value->range,
+                    fmt::format("the value of dim '{}' is not known here: '{}' has none yet",
+                                declared.name, dims.print(*dim)),
+                    "declare the dims it is made of before it");
+        declared.value = 1;
+      } else if (!dim) {
+        declared.value = 1;
+      }
+    } else if (options.requireDimValues) {
+      diags.error(declared.range, fmt::format("dim '{}' has no value", declared.name),
+                  fmt::format("give it one here ('dim {0} = 256') or with --dim {0}=256",
+                              declared.name));
+      declared.value = 1;
+    }
+    // A wrong value was replaced by 1 so that this mistake makes no further ones.
+    if (declared.value)
+      dims.setValue(symbol, *declared.value);
+  }
+  std::vector<std::string> names;
+  for (const DeclaredDim &dim : out.dims)
+    names.push_back(dim.name);
+  for (const auto &[name, value] : options.dims)
+    if (!declaredDims.contains(name))
+      diags.error({}, fmt::format("a value is given for dim '{}', which the file does not declare",
+                                  name),
+                  suggest(name, names));
+}
+
+//===----------------------------------------------------------------------===//
+// Data types
+//===----------------------------------------------------------------------===//
+
+void Checker::checkData() {
+  for (DataInfo &data : storage.data) {
+    Context dataContext;
+    Context *outer = std::exchange(context, &dataContext);
+    for (size_t i = 0; i < data.typeParams.size(); ++i) {
+      const Identifier &name = data.decl->typeParams[i];
+      if (!dataContext.typeParams.try_emplace(name.name, data.typeParams[i]).second)
+        diags.error(name.range, fmt::format("type parameter '{}' is already declared", name.name));
+    }
+    for (size_t i = 0; i < data.constructors.size(); ++i) {
+      std::set<std::string> names;
+      for (const DataField &field : data.decl->constructors[i].fields) {
+        if (!field.name.name.empty() && !names.insert(field.name.name).second)
+          diags.error(field.name.range, fmt::format("field '{}' is already declared in '{}'",
+                                                    field.name.name, data.constructors[i].name));
+        TypeScope scope;
+        data.constructors[i].fields.push_back(
+            {field.name.name, convertType(*field.type, scope)});
+      }
+    }
+    context = outer;
+  }
+  if (diags.hasErrors())
+    return;
+  checkDataIsRegular();
+  checkDataIsFinite();
+}
+
+/// A type that contains itself with ever larger arguments has no finite set of instances.
+void Checker::checkDataIsRegular() {
+  std::map<const DataInfo *, unsigned> numbers;
+  for (const DataInfo &data : storage.data)
+    numbers.emplace(&data, numbers.size());
+  std::vector<std::vector<unsigned>> next(storage.data.size());
+  auto visit = [&](auto &&self, TypeRef type, const auto &each) -> void {
+    if (type->is(TypeKind::Data))
+      each(type);
+    for (TypeRef arg : type->args)
+      self(self, arg, each);
+  };
+  auto forEachReference = [&](const DataInfo &data, const auto &each) {
+    for (const DataInfo::Constructor &ctor : data.constructors)
+      for (const DataInfo::Field &field : ctor.fields)
+        visit(visit, field.type, each);
+  };
+  for (const DataInfo &data : storage.data)
+    forEachReference(data, [&](TypeRef type) {
+      next[numbers.at(&data)].push_back(numbers.at(type->data));
+    });
+  Components components = findComponents(next);
+  for (const DataInfo &data : storage.data) {
+    bool reported = false;
+    forEachReference(data, [&](TypeRef type) {
+      if (reported || components.of[numbers.at(&data)] != components.of[numbers.at(type->data)])
+        return;
+      for (TypeRef arg : type->args)
+        if (!arg->is(TypeKind::Parameter) && types.contains(arg, TypeKind::Parameter)) {
+          diags.error(data.decl->name.range,
+                      fmt::format("type '{}' contains itself as '{}', with larger and larger "
+                                  "arguments",
+                                  data.name, types.print(type)),
+                      "a recursive type must use its parameters as they are");
+          reported = true;
+          return;
+        }
+    });
+  }
+}
+
+void Checker::checkDataIsFinite() {
+  std::set<const DataInfo *> finite;
+  auto has = [&](auto &&self, TypeRef type) -> bool {
+    if (type->is(TypeKind::Data))
+      return finite.contains(type->data);
+    if (type->is(TypeKind::Tuple))
+      return std::all_of(type->args.begin(), type->args.end(),
+                         [&](TypeRef arg) { return self(self, arg); });
+    return true;
+  };
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (const DataInfo &data : storage.data)
+      for (const DataInfo::Constructor &ctor : data.constructors)
+        if (!finite.contains(&data) &&
+            std::all_of(ctor.fields.begin(), ctor.fields.end(),
+                        [&](const DataInfo::Field &field) { return has(has, field.type); }))
+          changed = finite.insert(&data).second;
+  }
+  for (const DataInfo &data : storage.data)
+    if (!finite.contains(&data) && !data.constructors.empty())
+      diags.error(data.decl->name.range,
+                  fmt::format("type '{}' has no finite values: each of its constructors needs "
+                              "another '{}' first",
+                              data.name, data.name),
+                  "add a constructor that ends the recursion, or use list<...>");
+}
+
+//===----------------------------------------------------------------------===//
+// Params, signatures, layers
+//===----------------------------------------------------------------------===//
+
+void Checker::checkLayerHeads() {
+  for (LayerInfo &layer : storage.layers) {
+    Context layerContext;
+    layerContext.layer = &layer;
+    Context *outer = std::exchange(context, &layerContext);
+    for (ParamInfo *param : layer.params)
+      checkParam(*param);
+    context = outer;
+  }
+}
+
+void Checker::checkParam(ParamInfo &param) {
+  TypeScope scope;
+  scope.allowUnknown = false;
+  param.type = convertType(*param.decl->type, scope);
+  if (!isError(param.type) && !param.type->is(TypeKind::Tensor)) {
+    diags.error(param.decl->type->range,
+                fmt::format("param '{}' must be a tensor, but its type is '{}'", param.name,
+                            types.print(param.type)));
+    param.type = types.error();
+  } else if (param.type->is(TypeKind::Tensor) && !ops::isFloat(param.type->tensor.dtype)) {
+    diags.error(param.decl->type->range,
+                fmt::format("param '{}' must have float elements, but its type is '{}'",
+                            param.name, types.print(param.type)));
+  }
+
+  struct Kind {
+    const char *name;
+    size_t least, most;
+    size_t rank;
+    const char *usage;
+  };
+  static const Kind kinds[] = {
+      {"zeros", 0, 0, 0, "zeros"},
+      {"ones", 0, 0, 0, "ones"},
+      {"constant", 1, 1, 0, "constant(value)"},
+      {"normal", 1, 2, 0, "normal(std) or normal(mean, std)"},
+      {"uniform", 1, 2, 0, "uniform(bound) or uniform(lo, hi)"},
+      {"glorot", 0, 0, 0, "glorot"},
+      {"he", 0, 0, 0, "he"},
+      {"orthogonal", 0, 1, 2, "orthogonal or orthogonal(gain)"},
+      {"identity", 0, 0, 2, "identity"},
+  };
+  const Initializer &init = param.decl->init;
+  param.init = init.name.name;
+  if (param.init.empty())
+    return;
+  const Kind *kind = nullptr;
+  std::vector<std::string> names;
+  for (const Kind &k : kinds) {
+    names.push_back(k.name);
+    if (param.init == k.name)
+      kind = &k;
+  }
+  if (!kind) {
+    std::string help = suggest(param.init, names);
+    diags.error(init.name.range, fmt::format("there is no initialiser '{}'", param.init),
+                help.empty() ? "the initialisers are zeros, ones, constant, normal, uniform, "
+                               "glorot, he, orthogonal and identity"
+                             : help);
+    return;
+  }
+  if (init.args.size() < kind->least || init.args.size() > kind->most) {
+    diags.error(init.range, fmt::format("initialiser '{}' is written {}", kind->name, kind->usage));
+    return;
+  }
+  if (param.type->is(TypeKind::Tensor) && param.type->tensor.dims.size() < kind->rank)
+    diags.error(init.range, fmt::format("initialiser '{}' needs a matrix, but '{}' is '{}'",
+                                        kind->name, param.name, types.print(param.type)));
+  for (const Argument &arg : init.args) {
+    if (arg.name) {
+      diags.error(arg.name->range, "arguments of initialisers have no names",
+                  fmt::format("write {}", kind->usage));
+      continue;
+    }
+    auto value = evaluateNumber(*arg.value, [&](const std::string &name) -> std::optional<double> {
+      if (findDim(name))
+        return 1.0;
+      return std::nullopt;
+    });
+    if (!value)
+      diags.error(arg.value->range, "an argument of an initialiser must be a constant number");
+    param.initArgs.push_back(arg.value);
+  }
+}
+
+void Checker::checkSignature(FnInfo &fn) {
+  Context fnContext;
+  fnContext.layer = fn.layer;
+  Context *outer = std::exchange(context, &fnContext);
+  for (const Identifier &name : fn.decl->typeParams) {
+    TypeRef param = types.parameter(name.name);
+    fn.typeParams.push_back(param);
+    if (!fnContext.typeParams.try_emplace(name.name, param).second)
+      diags.error(name.range, fmt::format("type parameter '{}' is already declared", name.name));
+    else if (dataTypes.contains(name.name))
+      diags.error(name.range, fmt::format("type parameter '{}' hides a data type", name.name));
+  }
+  TypeScope scope;
+  scope.newDims = NewDims::Quantify;
+  for (const FnParam &param : fn.decl->params) {
+    scope.allowFunction = scope.allowLayer = true;
+    fn.paramTypes.push_back(param.type ? convertType(*param.type, scope) : types.error());
+  }
+
+  std::set<std::string> plain;
+  auto collect = [&](auto &&self, TypeRef type) -> void {
+    auto add = [&](const Dim &dim) {
+      if (std::optional<std::string> symbol = dim.asSymbol())
+        plain.insert(*symbol);
+    };
+    std::for_each(type->tensor.dims.begin(), type->tensor.dims.end(), add);
+    std::for_each(type->dims.begin(), type->dims.end(), add);
+    for (TypeRef arg : type->args)
+      self(self, arg);
+  };
+  for (TypeRef type : fn.paramTypes)
+    collect(collect, type);
+  for (const auto &[name, dim] : scope.made) {
+    if (plain.contains(*dim.asSymbol()))
+      continue;
+    std::string help = suggest(name, visibleDims());
+    diags.error(scope.madeAt.at(name),
+                fmt::format("dim '{}' stands only inside expressions, so no argument tells what "
+                            "it is",
+                            name),
+                help.empty() ? fmt::format("let one argument have the extent '{0}' itself, or "
+                                           "declare it: dim {0} = ...",
+                                           name)
+                             : help);
+  }
+  size_t known = scope.made.size();
+  if (fn.decl->result) {
+    scope.allowFunction = scope.allowLayer = false;
+    std::map<std::string, Dim> before = scope.made;
+    fn.result = convertType(*fn.decl->result, scope);
+    if (scope.made.size() > known)
+      for (const auto &[name, dim] : scope.made) {
+        if (before.contains(name))
+          continue;
+        std::vector<std::string> candidates = visibleDims();
+        for (const auto &[other, ignored] : before)
+          candidates.push_back(other);
+        std::string help = suggest(name, candidates);
+        diags.error(scope.madeAt.at(name),
+                    fmt::format("no argument of '{}' tells what dim '{}' is", fn.name, name),
+                    help.empty() ? fmt::format("write '?' for an extent that only the result "
+                                               "knows, or declare it: dim {} = ...",
+                                               name)
+                                 : help);
+        fn.result = types.error();
+      }
+    scope.made = before;
+  }
+  for (const auto &[name, dim] : scope.made)
+    fn.dims.push_back({name, *dim.asSymbol()});
+  std::vector<std::string> declared;
+  for (const DeclaredDim &dim : out.dims)
+    if (dim.name.size() >= 4)
+      declared.push_back(dim.name);
+  for (const auto &[name, dim] : scope.made)
+    if (std::string help = suggest(name, declared); name.size() >= 4 && !help.empty())
+      diags.warning(scope.madeAt.at(name),
+                    fmt::format("'{}' is not declared, so it is a per-instance dim here", name),
+                    help);
+  context = outer;
+}
+
+void Checker::checkLets() {
+  for (LetInfo &let : storage.lets)
+    checkLet(let);
+}
+
+void Checker::checkLet(LetInfo &let) {
+  BodyState &state = letStates[&let];
+  if (state != BodyState::Waiting)
+    return;
+  state = BodyState::Active;
+  Context letContext;
+  letContext.layer = let.layer;
+  Context *outer = std::exchange(context, &letContext);
+  E value;
+  if (let.decl->type) {
+    TypeScope scope;
+    scope.allowLayer = true;
+    TypeRef type = convertType(*let.decl->type, scope);
+    value = check(*let.decl->value, {type, fmt::format("'{}'", let.name)});
+    let.type = isError(type) || isError(value->type) ? types.error() : type;
+  } else {
+    value = infer(*let.decl->value);
+    let.type = value->type;
+  }
+  context = outer;
+  let.value = value;
+  TypeRef type = types.resolve(let.type);
+  if (types.contains(type, TypeKind::Function)) {
+    diags.error(let.decl->value->range, "a 'let' outside functions cannot hold a function",
+                fmt::format("declare it with fn: fn {}(...) = ...", let.name));
+    let.type = types.error();
+  }
+  let.isLayer = types.contains(type, TypeKind::Layer);
+  letStates[&let] = BodyState::Done;
+}
+
+void Checker::checkLayerCycles() {
+  std::map<const LayerInfo *, unsigned> numbers;
+  for (const LayerInfo &layer : storage.layers)
+    numbers.emplace(&layer, numbers.size());
+  std::vector<std::vector<unsigned>> next(storage.layers.size());
+  for (const LayerInfo &layer : storage.layers)
+    for (const LetInfo *let : layer.lets) {
+      TypeRef type = types.resolve(let->type);
+      while (type->is(TypeKind::List))
+        type = types.resolve(type->element());
+      if (type->is(TypeKind::Layer))
+        next[numbers.at(&layer)].push_back(numbers.at(type->layer));
+    }
+  Components components = findComponents(next);
+  for (const LayerInfo &layer : storage.layers)
+    if (components.cyclic[numbers.at(&layer)])
+      diags.error(layer.decl->name.range,
+                  fmt::format("layer '{}' contains itself, so it would have endlessly many params",
+                              layer.name));
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+void Checker::checkBody(FnInfo &fn) {
+  BodyState &state = bodies[&fn];
+  if (state != BodyState::Waiting)
+    return;
+  state = BodyState::Active;
+  Context fnContext;
+  fnContext.fn = &fn;
+  fnContext.layer = fn.layer;
+  for (TypeRef param : fn.typeParams)
+    fnContext.typeParams.emplace(param->name, param);
+  Context *outer = std::exchange(context, &fnContext);
+  for (const DimParam &dim : fn.dims)
+    fnContext.locals.push_back({dim.name, Dim::symbol(dim.symbol)});
+  {
+    Scope scope(*this);
+    std::set<std::string> names;
+    for (size_t i = 0; i < fn.paramTypes.size(); ++i) {
+      std::vector<typed::OpenedDim> openedDims;
+      TypeRef type = open(fn.paramTypes[i], openedDims);
+      typed::Pattern *pattern = patternInner(*fn.decl->params[i].pattern, type, names);
+      pattern->opened.insert(pattern->opened.end(), openedDims.begin(), openedDims.end());
+      requireIrrefutable(*pattern, "a parameter");
+      fn.params.push_back(pattern);
+    }
+    if (fn.result) {
+      fn.body = check(*fn.decl->body, {fn.result, fmt::format("the result of '{}'", fn.name)});
+    } else {
+      E body = infer(*fn.decl->body);
+      fn.body = body;
+      if (fn.result == nullptr)
+        fn.result = close(body->type, 0);
+    }
+    TypeRef result = types.resolve(fn.result);
+    if (!types.isFirstClass(result)) {
+      bool layer = types.contains(result, TypeKind::Layer);
+      diags.error(fn.decl->body->range,
+                  fmt::format("'{}' cannot return a {}", fn.name, layer ? "layer" : "function"),
+                  layer ? "pass the layer on as an argument" : "functions can be passed as "
+                                                               "arguments, but not returned");
+      fn.result = types.error();
+    }
+  }
+  context = outer;
+  bodies[&fn] = BodyState::Done;
+}
+
+bool Checker::needResult(FnInfo &fn, SourceRange use) {
+  if (fn.result)
+    return true;
+  if (bodies[&fn] == BodyState::Active) {
+    diags.error(use, fmt::format("'{}' is recursive, so its result type must be written", fn.name),
+                fmt::format("fn {}(...) -> TYPE = ...", fn.name))
+        .withNote(fn.decl->name.range, fmt::format("'{}' is declared here", fn.name));
+    fn.result = types.error();
+    return false;
+  }
+  checkBody(fn);
+  return fn.result != nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// What needs the whole file
+//===----------------------------------------------------------------------===//
+
+void Checker::checkEntry() {
+  const FnInfo *entry = out.findFunction(options.entry);
+  if (!entry) {
+    if (options.requireEntry) {
+      std::vector<std::string> names;
+      for (const FnInfo *fn : out.functions)
+        names.push_back(fn->name);
+      std::string help = suggest(options.entry, names);
+      diags.error({}, fmt::format("there is no function '{}' to begin with", options.entry),
+                  help.empty() ? fmt::format("declare fn {}(...) -> ... = ..., or name another "
+                                             "function with --entry",
+                                             options.entry)
+                               : help);
+    }
+    return;
+  }
+  const Identifier &name = entry->decl->name;
+  if (!entry->typeParams.empty())
+    diags.error(name.range,
+                fmt::format("'{}' is where a run begins, so it cannot be generic", entry->name),
+                fmt::format("say what type '{}' is", entry->typeParams.front()->name));
+  for (size_t i = 0; i < entry->paramTypes.size(); ++i)
+    if (!types.isFirstClass(entry->paramTypes[i]))
+      diags.error(entry->decl->params[i].type->range,
+                  fmt::format("'{}' is where a run begins, so it cannot take a {}", entry->name,
+                              types.contains(entry->paramTypes[i], TypeKind::Layer)
+                                  ? "layer"
+                                  : "function"));
+}
+
+void Checker::checkCallGraph() {
+  std::map<const FnInfo *, unsigned> numbers;
+  for (const FnInfo &fn : storage.fns)
+    numbers.emplace(&fn, numbers.size());
+  std::vector<std::vector<unsigned>> next(storage.fns.size());
+  for (const CallEdge &edge : edges)
+    next[numbers.at(edge.caller)].push_back(numbers.at(edge.callee->fn));
+  Components components = findComponents(next);
+  for (FnInfo &fn : storage.fns) {
+    fn.component = components.of[numbers.at(&fn)];
+    fn.recursive = components.cyclic[numbers.at(&fn)];
+  }
+  std::set<const FnInfo *> reported;
+  for (const CallEdge &edge : edges) {
+    const FnInfo &callee = *edge.callee->fn;
+    if (edge.caller->component != callee.component || reported.contains(edge.caller))
+      continue;
+    for (size_t i = 0; i < callee.typeParams.size(); ++i) {
+      TypeRef arg = types.resolve(edge.callee->typeArgs[i]);
+      if (arg->is(TypeKind::Parameter) || !types.contains(arg, TypeKind::Parameter))
+        continue;
+      reported.insert(edge.caller);
+      diags.error(edge.range,
+                  fmt::format("this recursive call of '{}' is at '{}' for '{}', a larger type at "
+                              "each call",
+                              callee.name, types.print(arg), callee.typeParams[i]->name),
+                  "a generic function must call itself with its own type parameters");
+      break;
+    }
+    for (const typed::Expr *arg : edge.args) {
+      if (reported.contains(edge.caller) || !wrapsParameter(arg))
+        continue;
+      reported.insert(edge.caller);
+      diags.error(arg->range,
+                  fmt::format("this recursive call of '{}' passes a function that uses a function "
+                              "parameter of '{}', a larger function at each call",
+                              callee.name, edge.caller->name),
+                  "pass the parameter on as it is");
+    }
+  }
+}
+
+/// Whether a function argument is a lambda that uses a function parameter of its surroundings,
+/// itself or through a `let`. Passing the parameter itself on is not wrapping it.
+bool Checker::wrapsParameter(const typed::Expr *function) const {
+  std::vector<const typed::Expr *> waiting = {function};
+  std::set<const typed::Expr *> seen;
+  bool wraps = false;
+  while (!waiting.empty() && !wraps) {
+    const typed::Expr *expr = waiting.back();
+    waiting.pop_back();
+    if (!seen.insert(expr).second)
+      continue;
+    if (const auto *local = expr->as<typed::LocalExpr>()) {
+      if (local->variable->staticValue)
+        waiting.push_back(local->variable->staticValue);
+      continue;
+    }
+    const auto *lambda = expr->as<typed::LambdaExpr>();
+    if (!lambda)
+      continue;
+    typed::walk(lambda->body, [&](const typed::Expr &inner) {
+      const auto *local = inner.as<typed::LocalExpr>();
+      if (!local || !types.resolve(local->type)->is(TypeKind::Function))
+        return;
+      if (local->variable->staticValue)
+        waiting.push_back(local->variable->staticValue);
+      else
+        wraps = true;
+    });
+  }
+  return wraps;
+}
+
+} // namespace sheaf

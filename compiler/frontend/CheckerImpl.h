@@ -1,0 +1,350 @@
+//===- CheckerImpl.h - The checker class ------------------------*- C++ -*-===//
+//
+// Behind Checker.h, private to Checker*.cpp.
+//
+// Order: names, dims, data types, signatures, lets, bodies, and last what needs the call graph. A
+// function without a result type is checked when its type is first asked for.
+//
+// Errors: what went wrong has type Error, which agrees with everything, so one mistake gives one
+// message.
+//
+// Dims: every dim has a symbol of its own in the whole file (`n`, `n'2`), so no two dims of one name
+// are mistaken for each other. A callee's dims become variables at each call. A `?` extent gets a
+// fresh symbol when its value comes to hand (`open`); where that symbol would leave the arm or
+// lambda it was made in, the extent becomes `?` again (`close`).
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_COMPILER_FRONTEND_CHECKERIMPL_H
+#define SHEAF_COMPILER_FRONTEND_CHECKERIMPL_H
+
+#include "compiler/frontend/Checker.h"
+
+#include <deque>
+#include <set>
+#include <string_view>
+#include <variant>
+
+namespace sheaf {
+
+struct CheckedModule::Storage {
+  std::vector<std::unique_ptr<typed::Expr>> exprs;
+  std::deque<typed::Pattern> patterns;
+  std::deque<typed::Variable> variables;
+  std::deque<DataInfo> data;
+  std::deque<ParamInfo> params;
+  std::deque<LetInfo> lets;
+  std::deque<FnInfo> fns;
+  std::deque<LayerInfo> layers;
+  std::set<std::string> vocabularies;
+};
+
+class Checker {
+public:
+  Checker(const Module &module, const CheckOptions &options, Diagnostics &diags,
+          CheckedModule &out)
+      : module(module), options(options), diags(diags), out(out), types(*out.types),
+        dims(out.types->dims), storage(*out.storage) {}
+
+  void run();
+
+private:
+  using E = typed::Expr *;
+
+  //===--------------------------------------------------------------------===//
+  // Names
+  //===--------------------------------------------------------------------===//
+
+  struct DimRef {
+    Dim dim;
+  };
+  struct ConstructorRef {
+    const DataInfo *data;
+    unsigned index;
+  };
+  using Global = std::variant<DimRef, ParamInfo *, LetInfo *, FnInfo *, LayerInfo *, ConstructorRef>;
+  struct Named {
+    Global what;
+    SourceRange range;
+  };
+
+  struct Local {
+    std::string name;
+    std::variant<typed::Variable *, Dim> what;
+  };
+
+  /// What is being checked, and what is visible there.
+  struct Context {
+    FnInfo *fn = nullptr;
+    const LayerInfo *layer = nullptr;
+    std::map<std::string, TypeRef> typeParams;
+    std::vector<Local> locals;
+    /// Symbols that stand for values of this function, in the order they came up.
+    std::vector<std::string> opened;
+  };
+
+  /// Names and assumptions made in it end with it.
+  class Scope {
+  public:
+    explicit Scope(Checker &checker)
+        : checker(checker), locals(checker.context->locals.size()),
+          assumptions(checker.dims.assumptionCount()) {}
+    ~Scope() {
+      checker.context->locals.resize(locals);
+      checker.dims.dropAssumptions(assumptions);
+    }
+    Scope(const Scope &) = delete;
+
+  private:
+    Checker &checker;
+    size_t locals, assumptions;
+  };
+
+  const Local *findLocal(const std::string &name) const;
+  const Named *findGlobal(const std::string &name) const;
+  std::optional<Dim> findDim(const std::string &name) const;
+  bool declare(const Identifier &name, Global what);
+  /// `did you mean 'x'?` for a name that is close to one that could stand there; else empty.
+  std::string suggest(const std::string &name, const std::vector<std::string> &candidates) const;
+  std::vector<std::string> visibleValues() const;
+  std::vector<std::string> visibleDims() const;
+  std::vector<std::string> visibleTypes() const;
+
+  //===--------------------------------------------------------------------===//
+  // Declarations (CheckerDecls.cpp)
+  //===--------------------------------------------------------------------===//
+
+  void collectNames();
+  void collectLayer(LayerInfo &layer);
+  void checkDims();
+  void checkData();
+  void checkDataIsRegular();
+  void checkDataIsFinite();
+  void checkLayerHeads();
+  void checkParam(ParamInfo &param);
+  void checkSignature(FnInfo &fn);
+  void checkLets();
+  void checkLet(LetInfo &let);
+  void checkLayerCycles();
+  void checkBody(FnInfo &fn);
+  /// The result type is known; checks the body if it takes that. False: it cannot be known.
+  bool needResult(FnInfo &fn, SourceRange use);
+  void checkEntry();
+  void checkCallGraph();
+  bool wrapsParameter(const typed::Expr *function) const;
+
+  //===--------------------------------------------------------------------===//
+  // Types and dims as written (CheckerTypes.cpp)
+  //===--------------------------------------------------------------------===//
+
+  enum class NewDims {
+    Refuse,  ///< a dim must be known
+    Quantify, ///< it becomes a dim of the function being declared
+    Bind      ///< it becomes a variable, to be bound to what a value brings
+  };
+  struct TypeScope {
+    NewDims newDims = NewDims::Refuse;
+    /// Names made so far: symbols (Quantify) or variables (Bind).
+    std::map<std::string, Dim> made = {};
+    std::map<std::string, SourceRange> madeAt = {};
+    bool allowUnknown = true;
+    bool allowFunction = false; ///< at the top
+    bool allowLayer = false;    ///< at the top
+  };
+  TypeRef convertType(const TypeExpr &expr, TypeScope &scope);
+  TypeRef convertInner(const TypeExpr &expr, TypeScope &scope);
+  TypeRef convertNamed(const NamedTypeExpr &expr, TypeScope &scope);
+  Dim convertDim(const DimExpr &expr, TypeScope &scope);
+  std::optional<Dim> evaluateDim(const Expr &expr, TypeScope &scope);
+  std::optional<Dim> combineDims(BinaryOp op, const Dim &a, const Dim &b, SourceRange range);
+  bool withinLimits(TypeRef type, SourceRange range);
+
+  //===--------------------------------------------------------------------===//
+  // Expressions (CheckerExprs.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// What a value must be. `what` is the subject of the message: "the condition of 'if'".
+  struct Expectation {
+    TypeRef type;
+    std::string what;
+    std::string help = {};
+    TypeContext::Postponed *postponed = nullptr;
+  };
+
+  /// An argument: as written, or already typed (a function value is called with such).
+  struct Arg {
+    const Expr *syntax = nullptr;
+    E typed = nullptr;
+    SourceRange range;
+    const Identifier *name = nullptr;
+  };
+
+  template <typename T> T *make(SourceRange range, TypeRef type) {
+    auto node = std::make_unique<T>();
+    T *result = node.get();
+    result->range = range;
+    result->type = type;
+    storage.exprs.push_back(std::move(node));
+    return result;
+  }
+  E error(SourceRange range) { return make<typed::ErrorExpr>(range, types.error()); }
+  E fail(SourceRange range, std::string message, std::string help = {});
+  bool isError(TypeRef type) const { return types.resolve(type)->is(TypeKind::Error); }
+
+  /// The typed expression; `hint` is what would suit (may be null). Its type has no open `?`.
+  E infer(const Expr &expr, TypeRef hint = nullptr);
+  E inferInner(const Expr &expr, TypeRef hint);
+  /// The typed expression, which fits the expectation.
+  E check(const Expr &expr, const Expectation &expected);
+  E checkArg(const Arg &arg, const Expectation &expected);
+  E inferArg(const Arg &arg, TypeRef hint = nullptr);
+  /// Requires the type of something typed.
+  E require(E value, const Expectation &expected);
+  void reportMismatch(SourceRange range, const Expectation &expected, TypeRef actual);
+  std::string compareInNumbers(TypeRef expected, TypeRef actual) const;
+
+  E inferName(const NameExpr &name);
+  E inferUnary(const UnaryExpr &expr, TypeRef hint);
+  E inferBinary(const BinaryExpr &expr, TypeRef hint);
+  E inferHostBinary(const BinaryExpr &expr, E lhs, E rhs);
+  E inferIndex(const IndexExpr &expr);
+  E indexList(const IndexExpr &expr, E base);
+  E indexLayers(const IndexExpr &expr, E base);
+  E indexTensor(const IndexExpr &expr, E base);
+  E inferField(const FieldExpr &expr);
+  E inferList(const ListExpr &expr, TypeRef hint);
+  E inferTuple(const TupleExpr &expr, TypeRef hint);
+  E inferBlock(const BlockExpr &expr, const Expectation *expected, TypeRef hint);
+  void checkLetStmt(const Stmt &stmt, typed::BlockExpr &block);
+  void checkCheckStmt(const Stmt &stmt, typed::BlockExpr &block);
+  /// Takes what an `a == b` between extents says. `certain`: it has been checked.
+  void assumeEqualities(const typed::Expr &condition, bool certain);
+  TypeRef joinBranches(const std::vector<TypeRef> &branches,
+                       const std::vector<SourceRange> &ranges, const std::string &what);
+  void finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body, TypeRef result,
+                    const Expectation &expected, size_t mark);
+  E inferIf(const IfExpr &expr, const Expectation *expected, TypeRef hint);
+  E inferMatch(const MatchExpr &expr, const Expectation *expected, TypeRef hint);
+  E checkLambda(const LambdaExpr &expr, const Expectation &expected);
+  E inferStandaloneLambda(const LambdaExpr &expr);
+  /// A named function, operator, constructor or method where a function value is wanted: becomes a
+  /// lambda that calls it.
+  E expandFunctionName(const Expr &expr, const Expectation &expected);
+  bool namesFunction(const Expr &expr) const;
+  E inferFunctionName(const Expr &expr);
+
+  /// Replaces open `?` extents by fresh symbols.
+  TypeRef open(TypeRef type, std::vector<typed::OpenedDim> &opened,
+               std::vector<unsigned> path = {});
+  E opened(E value);
+  /// Makes extents `?` that mention symbols opened since `mark`.
+  TypeRef close(TypeRef type, size_t mark);
+  /// What a value of type `actual` is under the annotation: its `?` keep what is known of the value.
+  TypeRef mergeAnnotation(TypeRef annotation, TypeRef actual);
+  /// Makes the names that an annotation introduces visible.
+  void bindAnnotationDims(const TypeScope &scope);
+
+  /// The extent that an int expression is, if it is made of extents and literals.
+  std::optional<Dim> toDim(const typed::Expr &expr);
+
+  //===--------------------------------------------------------------------===//
+  // Calls (CheckerCalls.cpp, CheckerOps.cpp, CheckerLists.cpp)
+  //===--------------------------------------------------------------------===//
+
+  E inferCall(const CallExpr &call, TypeRef hint);
+  std::vector<Arg> argsOf(const CallExpr &call);
+  /// Calls what a name or field means; `callee` must not be a local variable.
+  E callNamed(const Expr &callee, std::vector<Arg> args, SourceRange range, uint32_t siteId,
+              TypeRef hint);
+  E callFunction(FnInfo &fn, E layer, std::vector<Arg> args, SourceRange calleeRange,
+                 SourceRange range, uint32_t siteId);
+  E callValue(E callee, const std::vector<Arg> &args, const std::string &name, SourceRange range,
+              uint32_t siteId);
+  E makeLayer(const LayerInfo &layer, const std::vector<Arg> &args, SourceRange range);
+  E construct(const ConstructorRef &ctor, std::vector<Arg> args, SourceRange range, TypeRef hint);
+  /// Puts named arguments in their places. False: an error was reported.
+  bool arrange(std::vector<Arg> &args, const std::vector<std::string> &names,
+               const std::string &callee, SourceRange range);
+
+  E applyOp(const ops::Op &op, const std::vector<Arg> &args, SourceRange range);
+  E applyInfix(const char *op, std::vector<E> operands, SourceRange range, const std::string &sign);
+  std::optional<ops::OperandType> operandType(E value, SourceRange range, const std::string &what);
+  std::optional<Dim> extentArg(const Arg &arg, typed::ApplyExpr &apply, const std::string &what);
+  E finishApply(typed::ApplyExpr *apply, std::vector<ops::OperandType> operands, SourceRange range);
+  std::optional<int64_t> staticInt(const Arg &arg, const std::string &what);
+  void settleLiterals(const std::vector<const typed::Expr *> &operands);
+
+  using BuiltinRule = E (Checker::*)(std::vector<Arg>, SourceRange, TypeRef);
+  static const std::map<std::string_view, BuiltinRule> &builtins();
+  E builtinMap(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinFilter(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinFold(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinScan(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef hint, bool scan);
+  E builtinZip(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinRange(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinEnumerate(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinReverse(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinLen(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinAppend(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinConcat(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinRows(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinMin(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinMax(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E hostOrOp(const char *name, typed::ScalarOp op, size_t count, std::vector<Arg> args,
+             SourceRange range);
+  E builtinInt(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinFloat(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinToken(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E convertScalar(std::vector<Arg> args, SourceRange range, TypeRef to, const char *name);
+  bool wantArgs(const std::vector<Arg> &args, size_t least, size_t most, const std::string &name,
+                SourceRange range);
+  /// The argument as a list; null if it is none, which is reported.
+  E listArg(const Arg &arg, const std::string &what, bool allowLayers, TypeRef hint = nullptr);
+  E makeBuiltin(typed::Builtin builtin, std::vector<const typed::Expr *> args, SourceRange range,
+                TypeRef type);
+  E functionArg(const Arg &arg, std::vector<TypeRef> params, TypeRef result,
+                const std::string &what, const std::string &help = {});
+
+  //===--------------------------------------------------------------------===//
+  // Patterns (CheckerPatterns.cpp)
+  //===--------------------------------------------------------------------===//
+
+  typed::Pattern *checkPattern(const Pattern &pattern, TypeRef type);
+  typed::Pattern *patternInner(const Pattern &pattern, TypeRef type,
+                               std::set<std::string> &names);
+  typed::Pattern *makePattern(typed::PatternKind kind, SourceRange range, TypeRef type);
+  typed::Variable *bindVariable(const std::string &name, TypeRef type, SourceRange range);
+  void requireIrrefutable(const typed::Pattern &pattern, const std::string &where);
+  void checkArms(const MatchExpr &syntax, const typed::MatchExpr &match);
+
+  const Module &module;
+  const CheckOptions &options;
+  Diagnostics &diags;
+  CheckedModule &out;
+  TypeContext &types;
+  DimContext &dims;
+  CheckedModule::Storage &storage;
+
+  std::map<std::string, Named> globals;
+  std::map<std::string, DataInfo *> dataTypes;
+  std::map<std::string, DeclaredDim *> declaredDims;
+  Context *context = nullptr;
+
+  enum class BodyState { Waiting, Active, Done };
+  std::map<const FnInfo *, BodyState> bodies;
+  std::map<const LetInfo *, BodyState> letStates;
+  unsigned depth = 0;
+
+  struct CallEdge {
+    const FnInfo *caller;
+    const typed::FunctionExpr *callee;
+    std::vector<const typed::Expr *> args;
+    SourceRange range;
+  };
+  std::vector<CallEdge> edges;
+};
+
+} // namespace sheaf
+
+#endif // SHEAF_COMPILER_FRONTEND_CHECKERIMPL_H

@@ -1,0 +1,424 @@
+//===- CheckerLists.cpp - Checking built-in functions ---------------------===//
+//
+// What is built into the language beside operators: functions of lists, and of host scalars.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/frontend/CheckerImpl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sheaf {
+
+const std::map<std::string_view, Checker::BuiltinRule> &Checker::builtins() {
+  static const std::map<std::string_view, BuiltinRule> table = {
+      {"map", &Checker::builtinMap},
+      {"filter", &Checker::builtinFilter},
+      {"fold", &Checker::builtinFold},
+      {"scan", &Checker::builtinScan},
+      {"zip", &Checker::builtinZip},
+      {"range", &Checker::builtinRange},
+      {"enumerate", &Checker::builtinEnumerate},
+      {"reverse", &Checker::builtinReverse},
+      {"len", &Checker::builtinLen},
+      {"append", &Checker::builtinAppend},
+      {"concat", &Checker::builtinConcat},
+      {"rows", &Checker::builtinRows},
+      {"min", &Checker::builtinMin},
+      {"max", &Checker::builtinMax},
+      {"abs", &Checker::builtinAbs},
+      {"int", &Checker::builtinInt},
+      {"float", &Checker::builtinFloat},
+      {"token", &Checker::builtinToken},
+  };
+  return table;
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+bool Checker::wantArgs(const std::vector<Arg> &args, size_t least, size_t most,
+                       const std::string &name, SourceRange range) {
+  for (const Arg &arg : args)
+    if (arg.name) {
+      diags.error(arg.name->range, fmt::format("'{}' has no argument '{}'", name, arg.name->name));
+      return false;
+    }
+  if (args.size() >= least && args.size() <= most)
+    return true;
+  std::string count = least == most       ? std::to_string(least)
+                      : most == SIZE_MAX ? fmt::format("{} or more", least)
+                                         : fmt::format("{} or {}", least, most);
+  diags.error(range, fmt::format("'{}' takes {} argument{}, but {} {} given", name, count,
+                                 most == 1 ? "" : "s", args.size(),
+                                 args.size() == 1 ? "is" : "are"));
+  return false;
+}
+
+Checker::E Checker::listArg(const Arg &arg, const std::string &what, bool allowLayers,
+                            TypeRef hint) {
+  E list = inferArg(arg, hint);
+  TypeRef type = types.resolve(list->type);
+  if (type->is(TypeKind::Error))
+    return list;
+  if (type->is(TypeKind::Variable) && !type->numeric) {
+    types.subsume(type, types.list(types.variable()));
+    type = types.resolve(type);
+  }
+  if (!type->is(TypeKind::List))
+    return fail(list->range,
+                fmt::format("{} must be a list, but this is '{}'", what, types.print(type)),
+                type->is(TypeKind::Tensor) && type->tensor.dims.size() >= 2
+                    ? "rows(x) is the list of the rows of a tensor"
+                    : "");
+  if (!allowLayers && types.contains(type, TypeKind::Layer))
+    return fail(list->range, fmt::format("{} cannot be a list of layers", what));
+  return list;
+}
+
+Checker::E Checker::functionArg(const Arg &arg, std::vector<TypeRef> params, TypeRef result,
+                                const std::string &what, const std::string &help) {
+  return checkArg(arg, {types.function(std::move(params), result), what, help});
+}
+
+Checker::E Checker::makeBuiltin(typed::Builtin builtin, std::vector<const typed::Expr *> args,
+                                SourceRange range, TypeRef type) {
+  auto *node = make<typed::BuiltinExpr>(range, type);
+  node->builtin = builtin;
+  node->args = std::move(args);
+  return node;
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+Checker::E Checker::builtinMap(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (!wantArgs(args, 2, 2, "map", range))
+    return error(range);
+  E list = listArg(args[1], "the second argument of 'map'", true);
+  TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
+  TypeRef result = types.variable();
+  E function = functionArg(args[0], {element}, result, "the function of 'map'");
+  bool bad = isError(list->type) || isError(function->type);
+  return makeBuiltin(typed::Builtin::Map, {function, list}, range,
+                     bad ? types.error() : types.list(types.resolve(function->type)->result()));
+}
+
+Checker::E Checker::builtinFilter(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  if (!wantArgs(args, 2, 2, "filter", range))
+    return error(range);
+  E list = listArg(args[1], "the second argument of 'filter'", false, hint);
+  TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
+  E function =
+      functionArg(args[0], {element}, types.boolType(), "the function of 'filter'");
+  bool bad = isError(list->type) || isError(function->type);
+  return makeBuiltin(typed::Builtin::Filter, {function, list}, range,
+                     bad ? types.error() : list->type);
+}
+
+Checker::E Checker::builtinFold(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  return foldOrScan(std::move(args), range, hint, false);
+}
+
+Checker::E Checker::builtinScan(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  return foldOrScan(std::move(args), range, hint, true);
+}
+
+Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef hint, bool scan) {
+  std::string name = scan ? "scan" : "fold";
+  if (!wantArgs(args, 3, 3, name, range))
+    return error(range);
+  E list = listArg(args[2], fmt::format("the third argument of '{}'", name), true);
+  TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
+  // The accumulator has the type that the function's first parameter is written with, else what
+  // the context asks for (that may leave extents open), else that of the start value.
+  TypeRef accumulator = nullptr;
+  if (const auto *lambda = args[0].syntax ? args[0].syntax->as<LambdaExpr>() : nullptr;
+      lambda && lambda->params.size() == 2 && lambda->params[0].type) {
+    TypeScope scope;
+    scope.newDims = NewDims::Bind;
+    size_t before = diags.errorCount();
+    accumulator = convertType(*lambda->params[0].type, scope);
+    if (diags.errorCount() != before)
+      return error(range);
+    accumulator = types.mapDims(accumulator, [&](const Dim &dim) {
+      return dims.hasFreeVariables(dim) ? unknownDim() : dim;
+    });
+  } else if (hint && types.containsUnknown(hint)) {
+    if (!scan)
+      accumulator = hint;
+    else if (hint->is(TypeKind::List))
+      accumulator = types.resolve(hint->element());
+  }
+  E init;
+  if (accumulator) {
+    init = checkArg(args[1], {accumulator, fmt::format("the start value of '{}'", name)});
+  } else {
+    init = inferArg(args[1]);
+    accumulator = init->type;
+  }
+  if (!isError(init->type) && !types.isFirstClass(init->type))
+    init = fail(init->range, fmt::format("the start value of '{}' cannot be a function or layer",
+                                         name));
+  if (isError(init->type))
+    accumulator = types.error();
+  std::string help;
+  TypeRef start = types.resolve(accumulator);
+  if (start->is(TypeKind::Tensor))
+    help = "the start value and every result must have one type; if an extent changes, write the "
+           "parameter's type with '?', as in |acc: f32[?, h], x| ...";
+  else
+    help = "the start value and every result must have one type";
+  E function = functionArg(args[0], {accumulator, element}, accumulator,
+                           fmt::format("the function of '{}'", name), help);
+  bool bad = isError(list->type) || isError(init->type) || isError(function->type);
+  TypeRef type = bad ? types.error() : scan ? types.list(accumulator) : accumulator;
+  return makeBuiltin(scan ? typed::Builtin::Scan : typed::Builtin::Fold, {function, init, list},
+                     range, type);
+}
+
+//===----------------------------------------------------------------------===//
+// Lists
+//===----------------------------------------------------------------------===//
+
+Checker::E Checker::builtinZip(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (!wantArgs(args, 2, SIZE_MAX, "zip", range))
+    return error(range);
+  std::vector<const typed::Expr *> lists;
+  std::vector<TypeRef> elements;
+  bool bad = false;
+  for (const Arg &arg : args) {
+    E list = listArg(arg, "an argument of 'zip'", false);
+    bad |= isError(list->type);
+    lists.push_back(list);
+    elements.push_back(bad ? types.error() : types.resolve(list->type)->element());
+  }
+  return makeBuiltin(typed::Builtin::Zip, std::move(lists), range,
+                     bad ? types.error() : types.list(types.tuple(std::move(elements))));
+}
+
+Checker::E Checker::builtinRange(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (!wantArgs(args, 1, 2, "range", range))
+    return error(range);
+  std::vector<const typed::Expr *> bounds;
+  if (args.size() == 1)
+    bounds.push_back(make<typed::NumberExpr>(range, types.intType()));
+  bool bad = false;
+  for (const Arg &arg : args) {
+    E bound = checkArg(arg, {types.intType(), "an argument of 'range'"});
+    bad |= isError(bound->type);
+    bounds.push_back(bound);
+  }
+  return makeBuiltin(typed::Builtin::Range, std::move(bounds), range,
+                     bad ? types.error() : types.list(types.intType()));
+}
+
+Checker::E Checker::builtinEnumerate(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (!wantArgs(args, 1, 1, "enumerate", range))
+    return error(range);
+  E list = listArg(args[0], "the argument of 'enumerate'", false);
+  if (isError(list->type))
+    return list;
+  TypeRef element = types.resolve(list->type)->element();
+  return makeBuiltin(typed::Builtin::Enumerate, {list}, range,
+                     types.list(types.tuple({types.intType(), element})));
+}
+
+Checker::E Checker::builtinReverse(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  if (!wantArgs(args, 1, 1, "reverse", range))
+    return error(range);
+  E list = listArg(args[0], "the argument of 'reverse'", true, hint);
+  if (isError(list->type))
+    return list;
+  if (types.contains(list->type, TypeKind::Layer)) {
+    auto *layers = make<typed::LayerSliceExpr>(range, list->type);
+    layers->list = list;
+    layers->reversed = true;
+    return layers;
+  }
+  return makeBuiltin(typed::Builtin::Reverse, {list}, range, list->type);
+}
+
+Checker::E Checker::builtinLen(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (!wantArgs(args, 1, 1, "len", range))
+    return error(range);
+  E value = inferArg(args[0]);
+  TypeRef type = types.resolve(value->type);
+  if (type->is(TypeKind::Tensor) && !type->tensor.dims.empty()) {
+    auto *extent = make<typed::DimValueExpr>(range, types.intType());
+    extent->dim = type->tensor.dims.front();
+    // The extent may have its name from this very value.
+    auto *block = make<typed::BlockExpr>(range, types.intType());
+    typed::Stmt stmt;
+    stmt.pattern = makePattern(typed::PatternKind::Wildcard, value->range, type);
+    stmt.value = value;
+    stmt.type = type;
+    stmt.range = range;
+    block->stmts.push_back(std::move(stmt));
+    block->result = extent;
+    return value->is(typed::ExprKind::Local) || value->is(typed::ExprKind::Param)
+               ? static_cast<E>(extent)
+               : block;
+  }
+  E list = listArg({nullptr, value, value->range, nullptr}, "the argument of 'len'", true);
+  return makeBuiltin(typed::Builtin::Len, {list}, range,
+                     isError(list->type) ? types.error() : types.intType());
+}
+
+Checker::E Checker::builtinAppend(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  if (!wantArgs(args, 2, 2, "append", range))
+    return error(range);
+  bool hinted = hint && hint->is(TypeKind::List) && types.containsUnknown(hint);
+  E list = hinted ? checkArg(args[0], {hint, "the first argument of 'append'"})
+                  : listArg(args[0], "the first argument of 'append'", false, hint);
+  if (isError(list->type)) {
+    inferArg(args[1]);
+    return list;
+  }
+  TypeRef type = hinted ? hint : types.resolve(list->type);
+  E element = checkArg(args[1], {type->element(), "the second argument of 'append'"});
+  return makeBuiltin(typed::Builtin::Append, {list, element}, range,
+                     isError(element->type) ? types.error() : type);
+}
+
+Checker::E Checker::builtinConcat(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  const ops::Op *op = ops::OpTable::get().find("concat");
+  if (!args.empty() && !args[0].name) {
+    bool hinted = hint && hint->is(TypeKind::List);
+    args[0].typed = inferArg(args[0], hinted ? hint : nullptr);
+    TypeRef type = types.resolve(args[0].typed->type);
+    if (type->is(TypeKind::List) || !op) {
+      if (!wantArgs(args, 1, SIZE_MAX, "concat", range))
+        return error(range);
+      E first = listArg(args[0], "an argument of 'concat'", false);
+      bool bad = isError(first->type);
+      if (!bad && hinted && types.containsUnknown(hint))
+        type = hint;
+      std::vector<const typed::Expr *> lists = {first};
+      for (size_t i = 1; i < args.size(); ++i) {
+        E list = checkArg(args[i], {bad ? types.error() : type, "an argument of 'concat'"});
+        bad |= isError(list->type);
+        lists.push_back(list);
+      }
+      return makeBuiltin(typed::Builtin::Concat, std::move(lists), range,
+                         bad ? types.error() : type);
+    }
+  }
+  return applyOp(*op, args, range);
+}
+
+Checker::E Checker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (!wantArgs(args, 1, 1, "rows", range))
+    return error(range);
+  E value = inferArg(args[0]);
+  TypeRef type = types.resolve(value->type);
+  if (type->is(TypeKind::Error))
+    return value;
+  if (!type->is(TypeKind::Tensor) || type->tensor.dims.size() < 2)
+    return fail(value->range,
+                fmt::format("the argument of 'rows' must be a tensor of 2 or more axes, but this "
+                            "is '{}'",
+                            types.print(type)));
+  ops::TensorType row = type->tensor;
+  row.dims.erase(row.dims.begin());
+  return makeBuiltin(typed::Builtin::Rows, {value}, range, types.list(types.tensor(std::move(row))));
+}
+
+//===----------------------------------------------------------------------===//
+// Host scalars
+//===----------------------------------------------------------------------===//
+
+Checker::E Checker::hostOrOp(const char *name, typed::ScalarOp scalarOp, size_t count,
+                             std::vector<Arg> args, SourceRange range) {
+  bool host = args.size() == count;
+  for (Arg &arg : args) {
+    if (arg.name) {
+      host = false;
+      continue;
+    }
+    arg.typed = inferArg(arg);
+    TypeRef type = types.resolve(arg.typed->type);
+    if (type->is(TypeKind::Error))
+      return error(range);
+    host &= type->is(TypeKind::Int) || type->is(TypeKind::Float) ||
+            (type->is(TypeKind::Variable) && type->numeric);
+  }
+  if (host) {
+    auto *scalar = make<typed::ScalarExpr>(range, args[0].typed->type);
+    scalar->op = scalarOp;
+    for (const Arg &arg : args)
+      scalar->operands.push_back(arg.typed);
+    if (count == 2 && !types.subsume(args[0].typed->type, args[1].typed->type))
+      return fail(range, fmt::format("'{}' needs two values of one type, but these are '{}' and "
+                                     "'{}'",
+                                     name, types.print(args[0].typed->type),
+                                     types.print(args[1].typed->type)),
+                  "write float(...) around the int");
+    return scalar;
+  }
+  if (const ops::Op *op = ops::OpTable::get().find(name))
+    return applyOp(*op, args, range);
+  return fail(range, fmt::format("'{}' takes {} ints or floats", name, count));
+}
+
+Checker::E Checker::builtinMin(std::vector<Arg> args, SourceRange range, TypeRef) {
+  return hostOrOp("min", typed::ScalarOp::Min, 2, std::move(args), range);
+}
+Checker::E Checker::builtinMax(std::vector<Arg> args, SourceRange range, TypeRef) {
+  return hostOrOp("max", typed::ScalarOp::Max, 2, std::move(args), range);
+}
+Checker::E Checker::builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef) {
+  return hostOrOp("abs", typed::ScalarOp::Abs, 1, std::move(args), range);
+}
+
+Checker::E Checker::convertScalar(std::vector<Arg> args, SourceRange range, TypeRef to,
+                                  const char *name) {
+  if (!wantArgs(args, 1, 1, name, range))
+    return error(range);
+  E value = inferArg(args[0]);
+  TypeRef type = types.resolve(value->type);
+  switch (type->kind) {
+  case TypeKind::Error:
+    return value;
+  case TypeKind::Int:
+  case TypeKind::Float:
+  case TypeKind::Bool:
+  case TypeKind::Token:
+    break;
+  case TypeKind::Variable:
+    if (type->numeric)
+      break;
+    [[fallthrough]];
+  default:
+    return fail(value->range,
+                fmt::format("'{}' converts ints, floats, bools and tokens, but this is '{}'", name,
+                            types.print(type)),
+                type->is(TypeKind::Tensor)
+                    ? "the elements of a tensor are not known when a host value is needed"
+                    : "");
+  }
+  settleLiterals({value});
+  auto *scalar = make<typed::ScalarExpr>(range, to);
+  scalar->op = typed::ScalarOp::Convert;
+  scalar->operands = {value};
+  return scalar;
+}
+
+Checker::E Checker::builtinInt(std::vector<Arg> args, SourceRange range, TypeRef) {
+  return convertScalar(std::move(args), range, types.intType(), "int");
+}
+Checker::E Checker::builtinFloat(std::vector<Arg> args, SourceRange range, TypeRef) {
+  return convertScalar(std::move(args), range, types.floatType(), "float");
+}
+Checker::E Checker::builtinToken(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  bool hinted = hint && hint->is(TypeKind::Token);
+  if (!hinted)
+    storage.vocabularies.insert("");
+  return convertScalar(std::move(args), range, hinted ? hint : types.token(""), "token");
+}
+
+} // namespace sheaf

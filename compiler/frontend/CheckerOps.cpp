@@ -1,0 +1,405 @@
+//===- CheckerOps.cpp - Checking tensor operators -------------------------===//
+//
+// Calls become operands and attributes as the operators' records say. No operator is named here but
+// those that `x[i]` and `x[a:b]` stand for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/frontend/CheckerImpl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sheaf {
+namespace {
+
+/// The checker's strict answers: equal only if proven.
+class StrictOracle : public ops::DimOracle {
+public:
+  explicit StrictOracle(const DimContext &dims) : dims(dims) {}
+  bool same(const Dim &a, const Dim &b) const override { return dims.same(a, b); }
+  std::optional<int64_t> value(const Dim &dim) const override { return dims.value(dim); }
+  std::optional<Dim> quotient(const Dim &a, const Dim &b) const override {
+    return dims.exactQuotient(a, b);
+  }
+
+private:
+  const DimContext &dims;
+};
+
+} // namespace
+
+/// Literals beside floats are floats, else ints.
+void Checker::settleLiterals(const std::vector<const typed::Expr *> &operands) {
+  bool hasFloat = false;
+  for (const typed::Expr *operand : operands) {
+    TypeRef type = types.resolve(operand->type);
+    hasFloat |= type->is(TypeKind::Float) ||
+                (type->is(TypeKind::Tensor) && ops::isFloat(type->tensor.dtype));
+  }
+  for (const typed::Expr *operand : operands) {
+    TypeRef type = types.resolve(operand->type);
+    if (type->is(TypeKind::Variable) && type->numeric)
+      types.subsume(type, hasFloat ? types.floatType() : types.intType());
+  }
+}
+
+std::optional<ops::OperandType> Checker::operandType(E value, SourceRange range,
+                                                     const std::string &what) {
+  TypeRef type = types.resolve(value->type);
+  ops::OperandType result;
+  if (type->is(TypeKind::List)) {
+    result.isList = true;
+    type = types.resolve(type->element());
+  }
+  switch (type->kind) {
+  case TypeKind::Error:
+    return std::nullopt;
+  case TypeKind::Tensor: {
+    ops::TensorType tensor = type->tensor;
+    for (Dim &dim : tensor.dims)
+      dim = isUnknown(dim) ? Dim::fresh() : dims.resolve(dim);
+    result.type = std::move(tensor);
+    return result;
+  }
+  case TypeKind::Int:
+    result.type = ops::HostKind::Int;
+    break;
+  case TypeKind::Float:
+    result.type = ops::HostKind::Float;
+    break;
+  case TypeKind::Bool:
+    result.type = ops::HostKind::Bool;
+    break;
+  case TypeKind::Token:
+    result.type = ops::HostKind::Token;
+    break;
+  case TypeKind::Variable:
+    diags.error(range, "the type of this is not known here", "write its type");
+    return std::nullopt;
+  default:
+    diags.error(range, fmt::format("{} must be a tensor, but this is '{}'", what,
+                                   types.print(value->type)));
+    return std::nullopt;
+  }
+  if (result.isList) {
+    diags.error(range, fmt::format("{} must be a tensor, but this is '{}'", what,
+                                   types.print(value->type)));
+    return std::nullopt;
+  }
+  return result;
+}
+
+Checker::E Checker::applyInfix(const char *name, std::vector<E> operands, SourceRange range,
+                               const std::string &sign) {
+  const ops::Op *op = ops::OpTable::get().find(name);
+  if (!op)
+    return fail(range, fmt::format("'{}' cannot be applied to tensors", sign));
+  auto *apply = make<typed::ApplyExpr>(range, nullptr);
+  apply->op = op;
+  apply->operands.assign(operands.begin(), operands.end());
+  settleLiterals(apply->operands);
+  std::vector<ops::OperandType> operandTypes;
+  for (E operand : operands) {
+    auto type = operandType(operand, operand->range, fmt::format("an operand of '{}'", sign));
+    if (!type)
+      return error(range);
+    operandTypes.push_back(*type);
+  }
+  return finishApply(apply, std::move(operandTypes), range);
+}
+
+Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, SourceRange range) {
+  using ops::ParamKind;
+  // Which arguments each parameter gets.
+  std::vector<std::vector<const Arg *>> given(op.params.size());
+  std::vector<const Arg *> positional;
+  bool bad = false;
+  for (const Arg &arg : args) {
+    if (!arg.name) {
+      positional.push_back(&arg);
+      continue;
+    }
+    auto it = std::find_if(op.params.begin(), op.params.end(), [&](const ops::Param &param) {
+      return param.name == arg.name->name;
+    });
+    if (it == op.params.end()) {
+      std::vector<std::string> names;
+      for (const ops::Param &param : op.params)
+        names.push_back(param.name);
+      diags.error(arg.name->range, fmt::format("'{}' has no argument '{}'", op.name,
+                                               arg.name->name),
+                  suggest(arg.name->name, names));
+      bad = true;
+      continue;
+    }
+    auto &place = given[static_cast<size_t>(it - op.params.begin())];
+    if (!place.empty()) {
+      diags.error(arg.name->range, fmt::format("argument '{}' of '{}' is given twice",
+                                               arg.name->name, op.name));
+      bad = true;
+    }
+    place.push_back(&arg);
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < op.params.size() && next < positional.size(); ++i) {
+    bool takesAll =
+        op.params[i].kind == ParamKind::Tensors || op.params[i].kind == ParamKind::Extents;
+    if (!given[i].empty())
+      continue;
+    do
+      given[i].push_back(positional[next++]);
+    while (takesAll && next < positional.size());
+  }
+  std::string usage = op.name + "(";
+  for (size_t i = 0; i < op.params.size(); ++i) {
+    const ops::Param &param = op.params[i];
+    bool many = param.kind == ParamKind::Tensors || param.kind == ParamKind::Extents;
+    usage += (i ? ", " : "") + param.name + (many ? "..." : "") +
+             (param.defaultValue || param.optional ? "=..." : "");
+  }
+  usage += ")";
+  if (next < positional.size()) {
+    diags.error(positional[next]->range, fmt::format("'{}' takes no more arguments", op.name),
+                fmt::format("it is written {}", usage));
+    bad = true;
+  }
+
+  auto *apply = make<typed::ApplyExpr>(range, nullptr);
+  apply->op = &op;
+  std::vector<std::pair<E, std::string>> operands;
+  for (size_t i = 0; i < op.params.size(); ++i) {
+    const ops::Param &param = op.params[i];
+    std::string what = fmt::format("argument '{}' of '{}'", param.name, op.name);
+    bool mayBeEmpty = param.defaultValue || param.optional || param.kind == ParamKind::Tensors ||
+                      param.kind == ParamKind::Extents;
+    if (given[i].empty() && !mayBeEmpty) {
+      if (!bad)
+        diags.error(range, fmt::format("'{}' is missing its argument '{}'", op.name, param.name),
+                    fmt::format("it is written {}", usage));
+      bad = true;
+      continue;
+    }
+    std::vector<Dim> extents;
+    for (const Arg *arg : given[i]) {
+      switch (param.kind) {
+      case ParamKind::Tensor:
+      case ParamKind::Tensors:
+      case ParamKind::Index: {
+        E value = inferArg(*arg);
+        // Beside floats a literal would become one, which no index is.
+        if (param.kind == ParamKind::Index)
+          settleLiterals({value});
+        operands.emplace_back(value, what);
+        bad |= isError(value->type);
+        break;
+      }
+      case ParamKind::List: {
+        E value = listArg(*arg, what, false);
+        if (!isError(value->type) && types.resolve(value->type)->element() &&
+            !types.resolve(types.resolve(value->type)->element())->is(TypeKind::Tensor)) {
+          TypeRef element = types.resolve(types.resolve(value->type)->element());
+          if (!element->is(TypeKind::Error)) {
+            value = fail(value->range, fmt::format("{} must be a list of tensors, but this is '{}'",
+                                                   what, types.print(value->type)));
+          }
+        }
+        operands.emplace_back(value, what);
+        bad |= isError(value->type);
+        break;
+      }
+      case ParamKind::Extent:
+      case ParamKind::Extents: {
+        std::optional<Dim> dim = extentArg(*arg, *apply, what);
+        bad |= !dim;
+        extents.push_back(dim.value_or(Dim(1)));
+        break;
+      }
+      case ParamKind::Static: {
+        std::optional<int64_t> value = staticInt(*arg, what);
+        bad |= !value;
+        apply->attrs[param.name] = value.value_or(0);
+        break;
+      }
+      case ParamKind::Number: {
+        std::optional<double> value;
+        if (arg->syntax)
+          value = evaluateNumber(*arg->syntax,
+                                 [&](const std::string &name) -> std::optional<double> {
+                                   if (std::optional<Dim> dim = findDim(name))
+                                     if (std::optional<int64_t> known = dims.value(*dim))
+                                       return static_cast<double>(*known);
+                                   return std::nullopt;
+                                 });
+        if (!value) {
+          diags.error(arg->range, fmt::format("{} must be a constant number", what));
+          bad = true;
+        }
+        apply->attrs[param.name] = value.value_or(0);
+        break;
+      }
+      }
+    }
+    if (param.kind == ParamKind::Extents)
+      apply->attrs[param.name] = extents;
+    else if (param.kind == ParamKind::Extent && !extents.empty())
+      apply->attrs[param.name] = extents.front();
+  }
+  for (auto &[operand, what] : operands)
+    apply->operands.push_back(operand);
+  settleLiterals(apply->operands);
+  std::vector<ops::OperandType> operandTypes;
+  for (auto &[operand, what] : operands) {
+    const ops::Param *list = nullptr;
+    for (const ops::Param &param : op.params)
+      if (param.kind == ParamKind::List)
+        list = &param;
+    if (isError(operand->type))
+      continue;
+    TypeRef type = types.resolve(operand->type);
+    if (type->is(TypeKind::List) && !list) {
+      diags.error(operand->range, fmt::format("{} must be a tensor, but this is '{}'", what,
+                                              types.print(type)),
+                  types.resolve(type->element())->is(TypeKind::Tensor)
+                      ? "stack(list) makes one tensor of a list of tensors"
+                      : "");
+      bad = true;
+      continue;
+    }
+    auto converted = operandType(operand, operand->range, what);
+    bad |= !converted;
+    if (converted)
+      operandTypes.push_back(*converted);
+  }
+  if (bad)
+    return error(range);
+  return finishApply(apply, std::move(operandTypes), range);
+}
+
+Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::OperandType> operands,
+                                SourceRange range) {
+  StrictOracle oracle(dims);
+  ops::ShapeResult shape = apply->op->shape(operands, apply->attrs, oracle);
+  if (!shape.error.empty()) {
+    bool pointsAtOperand =
+        shape.operand >= 0 && static_cast<size_t>(shape.operand) < apply->operands.size();
+    return fail(pointsAtOperand ? apply->operands[static_cast<size_t>(shape.operand)]->range : range,
+                dims.plainNames(shape.error), dims.plainNames(shape.help));
+  }
+  apply->attrs = ops::canonicalAttrs(*apply->op, operands, std::move(apply->attrs));
+  // An extent that no operand and no argument determines is known once the result is there.
+  std::set<std::string> known(context->opened.begin(), context->opened.end());
+  std::vector<TypeRef> results;
+  for (ops::TensorType &type : shape.types) {
+    for (Dim &dim : type.dims) {
+      if (std::optional<std::string> symbol = dim.asSymbol();
+          symbol && dim.isFresh() && known.insert(*symbol).second)
+        context->opened.push_back(*symbol);
+    }
+    results.push_back(types.tensor(type));
+  }
+  apply->results = std::move(shape.types);
+  apply->type = results.size() == 1 ? results.front() : types.tuple(std::move(results));
+  return apply;
+}
+
+std::optional<Dim> Checker::extentArg(const Arg &arg, typed::ApplyExpr &apply,
+                                      const std::string &what) {
+  E value = checkArg(arg, {types.intType(), what});
+  if (isError(value->type))
+    return std::nullopt;
+  if (std::optional<Dim> dim = toDim(*value))
+    return dim;
+  Dim dim = Dim::fresh();
+  context->opened.push_back(*dim.asSymbol());
+  apply.extents.emplace_back(*dim.asSymbol(), value);
+  return dim;
+}
+
+std::optional<int64_t> Checker::staticInt(const Arg &arg, const std::string &what) {
+  E value = checkArg(arg, {types.intType(), what});
+  if (isError(value->type))
+    return std::nullopt;
+  std::optional<Dim> dim = toDim(*value);
+  std::optional<int64_t> known = dim ? dims.value(*dim) : std::nullopt;
+  if (!known)
+    diags.error(value->range, fmt::format("{} must be known at compile time", what));
+  return known;
+}
+
+//===----------------------------------------------------------------------===//
+// x[i, a:b]
+//===----------------------------------------------------------------------===//
+
+Checker::E Checker::indexTensor(const IndexExpr &expr, E base) {
+  const ops::OpTable &table = ops::OpTable::get();
+  TypeRef whole = types.resolve(base->type);
+  size_t rank = whole->tensor.dims.size();
+  if (expr.items.size() > rank)
+    return fail(expr.range, fmt::format("'{}' has {} ax{}, but {} {} indexed", types.print(whole),
+                                        rank, rank == 1 ? "is" : "es", expr.items.size(),
+                                        expr.items.size() == 1 ? "is" : "are"));
+  auto apply = [&](const char *name, std::vector<const typed::Expr *> operands, ops::Attrs attrs,
+                   auto &&prepare) -> E {
+    auto *node = make<typed::ApplyExpr>(expr.range, nullptr);
+    node->op = table.find(name);
+    node->operands = std::move(operands);
+    node->attrs = std::move(attrs);
+    if (!prepare(*node))
+      return error(expr.range);
+    settleLiterals(node->operands);
+    std::vector<ops::OperandType> operandTypes;
+    for (const typed::Expr *operand : node->operands) {
+      auto type = operandType(const_cast<E>(operand), operand->range, "an index");
+      if (!type)
+        return error(expr.range);
+      operandTypes.push_back(*type);
+    }
+    return opened(finishApply(node, std::move(operandTypes), expr.range));
+  };
+  auto nothing = [](typed::ApplyExpr &) { return true; };
+  E value = base;
+  int64_t axis = 0;
+  for (const IndexItem &item : expr.items) {
+    if (isError(value->type))
+      return error(expr.range);
+    if (!item.isSlice) {
+      E index = infer(*item.index);
+      settleLiterals({index});
+      TypeRef type = types.resolve(index->type);
+      if (type->is(TypeKind::Error))
+        return index;
+      if (const auto *number = index->as<typed::NumberExpr>(); number && number->integer < 0)
+        return fail(index->range, "an index counts from the front, so it cannot be negative");
+      bool isTensor = type->is(TypeKind::Tensor);
+      if (isTensor && expr.items.size() > 1)
+        return fail(index->range, "a tensor of indices must be the only index",
+                    "index in two steps");
+      value = axis == 0 ? apply("index", {value, index}, {}, nothing)
+                        : apply("element", {value, index}, {{"axis", axis}}, nothing);
+      continue;
+    }
+    if (item.begin || item.end) {
+      Dim extent = types.resolve(value->type)->tensor.dims[static_cast<size_t>(axis)];
+      value = apply("slice", {value}, {{"axis", axis}}, [&](typed::ApplyExpr &node) {
+        std::optional<Dim> begin = Dim(0), end = dims.resolve(extent);
+        if (item.begin)
+          begin = extentArg({item.begin, nullptr, item.begin->range, nullptr}, node,
+                            "the start of a slice");
+        if (item.end)
+          end = extentArg({item.end, nullptr, item.end->range, nullptr}, node,
+                          "the end of a slice");
+        if (!begin || !end)
+          return false;
+        node.attrs["start"] = *begin;
+        node.attrs["size"] = *end - *begin;
+        return true;
+      });
+    }
+    ++axis;
+  }
+  return value;
+}
+
+} // namespace sheaf

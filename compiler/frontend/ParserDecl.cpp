@@ -1,0 +1,291 @@
+//===- ParserDecl.cpp - Declarations --------------------------------------===//
+
+#include "compiler/frontend/ParserImpl.h"
+
+#include <fmt/format.h>
+
+namespace sheaf {
+
+namespace {
+
+constexpr const char *functionForm = "a function is written fn f(x: T) -> R = body";
+
+/// Words that begin declarations in other languages, and what to write here.
+constexpr std::pair<std::string_view, std::string_view> foreignDecls[] = {
+    {"def", "functions are declared with 'fn'"},
+    {"func", "functions are declared with 'fn'"},
+    {"function", "functions are declared with 'fn'"},
+    {"fun", "functions are declared with 'fn'"},
+    {"class", "layers are declared with 'layer', types with 'data'"},
+    {"struct", "types are declared with 'data'"},
+    {"enum", "types are declared with 'data'"},
+    {"type", "types are declared with 'data'"},
+    {"import", "one file is one model: there are no imports"},
+    {"use", "one file is one model: there are no imports"},
+    {"var", "a name is introduced with 'let name = value'"},
+    {"val", "a name is introduced with 'let name = value'"},
+    {"const", "a name is introduced with 'let name = value'"},
+};
+
+} // namespace
+
+void Parser::parseDecls() {
+  while (!stopped && !at(TokenKind::End)) {
+    if (accept(TokenKind::Semicolon))
+      continue;
+    size_t begin = position;
+    declIndentation = indentationOf(peek());
+    beginConstruct();
+    parseDecl(module.decls, /*inLayer=*/false);
+    expectEndOf("a declaration");
+    if (panicking)
+      skipToDecl(begin, /*inLayer=*/false);
+  }
+}
+
+void Parser::parseDecl(std::vector<const Decl *> &decls, bool inLayer) {
+  if (at(TokenKind::KwLet)) {
+    decls.push_back(parseTopLet());
+    return;
+  }
+  DeclWord word = declWord(peek());
+  if (word == DeclWord::Param)
+    decls.push_back(parseParam());
+  else if (word == DeclWord::Fn)
+    decls.push_back(parseFn());
+  else if (word == DeclWord::None || inLayer)
+    failDecl(inLayer);
+  else if (word == DeclWord::Dim)
+    parseDims(decls);
+  else if (word == DeclWord::Data)
+    decls.push_back(parseData());
+  else
+    decls.push_back(parseLayer());
+}
+
+void Parser::failDecl(bool inLayer) {
+  std::string help = inLayer ? "a layer is made of param, let and fn declarations"
+                             : "a file is made of dim, data, param, let, layer and fn declarations";
+  if (at(TokenKind::RightBrace))
+    help = "this '}' closes nothing";
+  for (auto [word, hint] : foreignDecls)
+    if (isName(peek(), word))
+      help = hint;
+  fail("a declaration", help);
+}
+
+void Parser::refuseDecl(std::string message, std::string help) {
+  Nesting nesting(*this);
+  report(peek().range, std::move(message), std::move(help));
+  std::vector<const Decl *> dropped;
+  parseDecl(dropped, /*inLayer=*/false);
+}
+
+/// `dim a = 1, b`
+void Parser::parseDims(std::vector<const Decl *> &decls) {
+  advance();
+  do {
+    Identifier name = expectName("the name of a dim");
+    auto *dim = make<DimDecl>(name.range);
+    dim->name = name;
+    if (accept(TokenKind::Equal))
+      dim->value = parseExpr();
+    else if (!atNewline() && at(TokenKind::Integer))
+      fail("'=' after the name of a dim");
+    dim->range = rangeFrom(dim->range);
+    decls.push_back(dim);
+  } while (accept(TokenKind::Comma));
+}
+
+/// `data Name<T> = A(x: T) | B`
+const Decl *Parser::parseData() {
+  auto *data = make<DataDecl>(advance().range);
+  data->name = expectName("the name of a type");
+  data->typeParams = parseTypeParams();
+  expect(TokenKind::Equal, "'=' and the constructors");
+  accept(TokenKind::Pipe);
+  do
+    parseConstructor(*data);
+  while (accept(TokenKind::Pipe));
+  if (!atNewline() && at(TokenKind::Comma))
+    fail("'|' or end of line", "constructors are separated by '|'");
+  data->range = rangeFrom(data->range);
+  return data;
+}
+
+void Parser::parseConstructor(DataDecl &data) {
+  if (panicking)
+    return;
+  DataConstructor constructor;
+  constructor.range = peek().range;
+  if (!at(TokenKind::Identifier)) {
+    fail("a constructor");
+    return;
+  }
+  Token name = advance();
+  constructor.name = {std::string(spelling(name)), name.range};
+  if (!isCapitalized(constructor.name.name))
+    report(name.range, fmt::format("the constructor '{}' must begin with a capital letter",
+                                   constructor.name.name));
+  if (at(TokenKind::LeftParen) && !atNewline()) {
+    Token open = advance();
+    NewlineScope lines(*this, true);
+    parseList(open, TokenKind::RightParen, [&] {
+      constexpr const char *help = "a field is written name: Type";
+      if (!at(TokenKind::Identifier) && !isReservedWord(peek().kind)) {
+        fail("the name of a field", help);
+        return;
+      }
+      DataField field;
+      field.name = expectName("the name of a field");
+      expect(TokenKind::Colon, "':' after the name of a field", help);
+      field.type = parseType();
+      constructor.fields.push_back(std::move(field));
+    });
+  }
+  constructor.range = rangeFrom(constructor.range);
+  data.constructors.push_back(std::move(constructor));
+}
+
+/// `param name : type = init`
+const Decl *Parser::parseParam() {
+  auto *param = make<ParamDecl>(advance().range);
+  param->name = expectName("the name of a param");
+  expect(TokenKind::Colon, "':' and the type of the param",
+         "a param is written param name : type = initialiser");
+  param->type = parseType();
+  expect(TokenKind::Equal, "'=' and an initialiser",
+         "a param says how it begins, as in '= zeros' or '= glorot'");
+  param->init = parseInitializer();
+  param->range = rangeFrom(param->range);
+  return param;
+}
+
+Initializer Parser::parseInitializer() {
+  Initializer init;
+  init.range = peek().range;
+  if (panicking)
+    return init;
+  if (!at(TokenKind::Identifier)) {
+    fail("an initialiser", "write a name, as in 'zeros', 'normal(0.1)' or 'constant(1)'");
+    return init;
+  }
+  init.name = expectName("an initialiser");
+  if (at(TokenKind::LeftParen) && !atNewline())
+    init.args = parseArgs();
+  init.range = rangeFrom(init.range);
+  return init;
+}
+
+/// `fn name<T>(pattern: Type, ...) -> Type = body`
+const Decl *Parser::parseFn() {
+  auto *fn = make<FnDecl>(advance().range);
+  fn->name = expectName("the name of a function");
+  fn->typeParams = parseTypeParams();
+  Token open = peek();
+  if (expect(TokenKind::LeftParen, "'(' and the parameters", functionForm)) {
+    NewlineScope lines(*this, true);
+    parseList(open, TokenKind::RightParen, [&] {
+      FnParam param;
+      param.pattern = parsePattern();
+      expect(TokenKind::Colon, "':' and a type after the parameter",
+             "a parameter is written name: Type");
+      param.type = parseType();
+      fn->params.push_back(param);
+      if (at(TokenKind::Equal))
+        fail("',' or ')'", "parameters have no default values");
+    });
+  }
+  if (accept(TokenKind::Arrow))
+    fn->result = parseType();
+  fn->body = parseFnBody();
+  fn->range = rangeFrom(fn->range);
+  return fn;
+}
+
+const Expr *Parser::parseFnBody() {
+  if (at(TokenKind::LeftBrace))
+    return panicking ? errorExpr() : parseBlock();
+  std::string help;
+  if (at(TokenKind::Colon))
+    help = "the type of the result is written '-> Type'";
+  else if (at(TokenKind::FatArrow) || at(TokenKind::EqualEqual))
+    help = functionForm;
+  if (!expect(TokenKind::Equal, "'=' or '{' before the body of the function", help))
+    return errorExpr();
+  return parseExpr();
+}
+
+/// `let name: Type = value`, outside functions.
+const Decl *Parser::parseTopLet() {
+  auto *let = make<LetDecl>(advance().range);
+  if (!panicking && at(TokenKind::LeftParen))
+    fail("a name", "a 'let' outside functions gives one name");
+  let->name = expectName("a name");
+  if (accept(TokenKind::Colon))
+    let->type = parseType();
+  expect(TokenKind::Equal, "'='", fmt::format("'let' needs a value: let {} = ...", let->name.name));
+  let->value = parseExpr();
+  let->range = rangeFrom(let->range);
+  return let;
+}
+
+/// `layer Name(dim, dim) { members }`
+const Decl *Parser::parseLayer() {
+  auto *layer = make<LayerDecl>(advance().range);
+  layer->name = expectName("the name of a layer");
+  if (at(TokenKind::LeftParen) && !panicking) {
+    Token open = advance();
+    NewlineScope lines(*this, true);
+    parseList(open, TokenKind::RightParen, [&] {
+      Identifier name = expectName("the name of a dim");
+      if (!panicking)
+        layer->dimParams.push_back(std::move(name));
+    });
+  }
+  Token open = peek();
+  uint32_t layerIndentation = declIndentation;
+  expect(TokenKind::LeftBrace, "'{' and the members of the layer");
+  while (!panicking) {
+    if (accept(TokenKind::Semicolon))
+      continue;
+    if (at(TokenKind::RightBrace) || at(TokenKind::End))
+      break;
+    size_t begin = position;
+    DeclWord word = looksLikeDecl(position) ? declWord(peek()) : DeclWord::None;
+    bool isMember = word == DeclWord::None || word == DeclWord::Param || word == DeclWord::Fn;
+    if (!isMember && beginsDecl(position)) {
+      failAt(peek().range, fmt::format("expected '}}' before '{}'", spelling(peek())))
+          .withNote(open.range, "'{' was opened here");
+      break;
+    }
+    declIndentation = indentationOf(peek());
+    beginConstruct();
+    if (isMember)
+      parseDecl(layer->members, /*inLayer=*/true);
+    else
+      refuseDecl(fmt::format("a '{}' cannot stand in a layer", spelling(peek())),
+                 "move it out of the layer");
+    expectEndOf("a declaration");
+    if (panicking)
+      skipToDecl(begin, /*inLayer=*/true);
+    declIndentation = layerIndentation;
+  }
+  expectClose(TokenKind::RightBrace, open);
+  layer->range = rangeFrom(layer->range);
+  return layer;
+}
+
+std::vector<Identifier> Parser::parseTypeParams() {
+  std::vector<Identifier> params;
+  if (panicking || !at(TokenKind::Less))
+    return params;
+  Token open = advance();
+  do
+    params.push_back(expectName("a type variable"));
+  while (accept(TokenKind::Comma));
+  expectGreater(open);
+  return params;
+}
+
+} // namespace sheaf

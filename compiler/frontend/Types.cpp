@@ -1,0 +1,695 @@
+//===- Types.cpp - Types of the language, and their unification -----------===//
+
+#include "compiler/frontend/Types.h"
+
+#include "compiler/frontend/CheckerTree.h"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+namespace sheaf {
+
+const Dim &unknownDim() {
+  static const Dim unknown = Dim::symbol("?");
+  return unknown;
+}
+
+bool isUnknown(const Dim &dim) { return dim == unknownDim(); }
+
+//===----------------------------------------------------------------------===//
+// Dims
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+std::string parenthesised(const Dim &dim, const std::string &text) {
+  return dim.isConstant() || dim.asSymbol() ? text : "(" + text + ")";
+}
+
+} // namespace
+
+std::optional<int64_t> DimContext::valueOf(const std::string &symbol) const {
+  if (auto it = values.find(symbol); it != values.end())
+    return it->second;
+  if (auto it = bindings.find(symbol); it != bindings.end())
+    return value(it->second);
+  if (auto it = quotientTable.find(symbol); it != quotientTable.end()) {
+    const Quotient &q = it->second;
+    std::optional<int64_t> a = value(q.numerator), b = value(q.denominator);
+    if (!a || !b || *b == 0 || *b == -1 || (!q.remainder && *a % *b != 0))
+      return std::nullopt;
+    return q.remainder ? *a % *b : *a / *b;
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> DimContext::value(const Dim &dim) const {
+  if (dim.isConstant())
+    return dim.constant();
+  Dim result = dim.substitute([&](const std::string &symbol) -> std::optional<Dim> {
+    if (std::optional<int64_t> v = valueOf(symbol))
+      return Dim(*v);
+    return std::nullopt;
+  });
+  if (!result.isConstant())
+    return std::nullopt;
+  return result.constant();
+}
+
+std::optional<Dim> DimContext::divide(const Dim &a, const Dim &b) const {
+  if (b == Dim(0))
+    return std::nullopt;
+  if (std::optional<Dim> exact = a.dividedBy(b))
+    return exact;
+  std::optional<int64_t> x = value(a), y = value(b);
+  if (x && y && (*y == 0 || *y == -1 || *x % *y != 0))
+    return std::nullopt;
+  if (a.isConstant() && b.isConstant())
+    return Dim(*x / *y);
+  std::string name = parenthesised(a, a.str()) + "/" + parenthesised(b, b.str());
+  quotientTable[name] = {a, b, false};
+  return Dim::symbol(name);
+}
+
+std::optional<Dim> DimContext::remainder(const Dim &a, const Dim &b) const {
+  if (b == Dim(0))
+    return std::nullopt;
+  if (a.dividedBy(b))
+    return Dim(0);
+  if (a.isConstant() && b.isConstant())
+    return Dim(b.constant() == -1 ? 0 : a.constant() % b.constant());
+  std::string name = parenthesised(a, a.str()) + "%" + parenthesised(b, b.str());
+  quotientTable[name] = {a, b, true};
+  return Dim::symbol(name);
+}
+
+std::optional<Dim> DimContext::exactQuotient(const Dim &a, const Dim &b) const {
+  if (std::optional<Dim> exact = a.dividedBy(b))
+    return exact;
+  std::optional<int64_t> x = value(a), y = value(b);
+  if (!x || !y)
+    return std::nullopt;
+  return divide(a, b);
+}
+
+Dim DimContext::makeVariable(const std::string &name) {
+  std::string symbol = "'" + std::to_string(nextVariable++);
+  varNames[symbol] = name;
+  return Dim::symbol(symbol);
+}
+
+bool DimContext::isVariable(const std::string &symbol) { return symbol.starts_with('\''); }
+
+bool DimContext::hasFreeVariables(const Dim &dim) const {
+  for (const std::string &symbol : resolve(dim).symbols()) {
+    if (isVariable(symbol))
+      return true;
+    if (auto it = quotientTable.find(symbol); it != quotientTable.end())
+      if (hasFreeVariables(it->second.numerator) || hasFreeVariables(it->second.denominator))
+        return true;
+  }
+  return false;
+}
+
+Dim DimContext::makeRigid(const std::string &name) {
+  int count = ++rigidNames[name];
+  if (count == 1)
+    return Dim::symbol(name);
+  return Dim::symbol(name + "'" + std::to_string(count));
+}
+
+Dim DimContext::resolve(const Dim &dim) const {
+  if (dim.isConstant())
+    return dim;
+  return substitute(dim, [&](const std::string &symbol) -> std::optional<Dim> {
+    if (auto it = bindings.find(symbol); it != bindings.end())
+      return resolve(it->second);
+    return std::nullopt;
+  });
+}
+
+Dim DimContext::substitute(const Dim &dim, const Lookup &lookup) const {
+  if (dim.isConstant())
+    return dim;
+  return dim.substitute([&](const std::string &symbol) -> std::optional<Dim> {
+    if (std::optional<Dim> found = lookup(symbol))
+      return found;
+    auto it = quotientTable.find(symbol);
+    if (it == quotientTable.end())
+      return std::nullopt;
+    Quotient q = it->second;
+    Dim a = substitute(q.numerator, lookup), b = substitute(q.denominator, lookup);
+    if (a == q.numerator && b == q.denominator)
+      return std::nullopt;
+    std::optional<Dim> result = q.remainder ? remainder(a, b) : divide(a, b);
+    return result ? *result : Dim::fresh();
+  });
+}
+
+Dim DimContext::canonical(const Dim &dim) const {
+  Dim result = resolve(dim);
+  for (const auto &[symbol, replacement] : equalities)
+    result = substitute(result, [&](const std::string &name) -> std::optional<Dim> {
+      if (name == symbol)
+        return replacement;
+      return std::nullopt;
+    });
+  if (result.isConstant())
+    return result;
+  return result.substitute([&](const std::string &symbol) -> std::optional<Dim> {
+    if (std::optional<int64_t> v = valueOf(symbol))
+      return Dim(*v);
+    return std::nullopt;
+  });
+}
+
+bool DimContext::same(const Dim &a, const Dim &b) const {
+  if (isUnknown(a) || isUnknown(b))
+    return a == b;
+  return a == b || canonical(a) == canonical(b);
+}
+
+DimRelation DimContext::unify(const Dim &a, const Dim &b) {
+  if (same(a, b))
+    return DimRelation::Equal;
+  Dim x = resolve(a), y = resolve(b);
+  auto tryBind = [&](const Dim &variable, const Dim &to) {
+    std::optional<std::string> symbol = variable.asSymbol();
+    if (!symbol || !isVariable(*symbol) || isUnknown(to))
+      return false;
+    std::vector<std::string> used = to.symbols();
+    if (std::find(used.begin(), used.end(), *symbol) != used.end())
+      return false;
+    bindings[*symbol] = to;
+    return true;
+  };
+  if (tryBind(x, y) || tryBind(y, x))
+    return DimRelation::Equal;
+  if (hasFreeVariables(x) || hasFreeVariables(y))
+    return DimRelation::Undecided;
+  return DimRelation::Different;
+}
+
+void DimContext::assume(const Dim &a, const Dim &b) {
+  Dim difference = canonical(a) - canonical(b);
+  for (const std::string &symbol : difference.symbols()) {
+    if (valueOf(symbol))
+      continue;
+    Dim rest = difference.substitute([&](const std::string &name) -> std::optional<Dim> {
+      if (name == symbol)
+        return Dim(0);
+      return std::nullopt;
+    });
+    Dim part = difference - rest;
+    Dim self = Dim::symbol(symbol);
+    if (part == self)
+      equalities.emplace_back(symbol, rest * Dim(-1));
+    else if (part == self * Dim(-1))
+      equalities.emplace_back(symbol, rest);
+    else
+      continue;
+    return;
+  }
+}
+
+std::string DimContext::print(const Dim &dim) const { return plainNames(resolve(dim).str()); }
+
+std::string DimContext::plainNames(const std::string &text) const {
+  auto isWord = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i + 1;
+    while (text[i] == '\'' && end < text.size() &&
+           std::isdigit(static_cast<unsigned char>(text[end])))
+      ++end;
+    bool number = text[i] == '\'' && end > i + 1;
+    if (number && (i == 0 || !isWord(text[i - 1]))) {
+      auto it = varNames.find(text.substr(i, end - i));
+      out += it == varNames.end() ? text.substr(i, end - i) : it->second;
+    } else if (!number) {
+      out += text[i];
+      end = i + 1;
+    }
+    i = end;
+  }
+  return out;
+}
+
+//===----------------------------------------------------------------------===//
+// Making types
+//===----------------------------------------------------------------------===//
+
+TypeContext::TypeContext() {
+  errorType = make(TypeKind::Error);
+  intT = make(TypeKind::Int);
+  floatT = make(TypeKind::Float);
+  boolT = make(TypeKind::Bool);
+  unitT = make(TypeKind::Tuple);
+}
+
+Type *TypeContext::make(TypeKind kind) {
+  types.emplace_back();
+  types.back().kind = kind;
+  return &types.back();
+}
+
+TypeRef TypeContext::compound(TypeKind kind, std::vector<TypeRef> args, const DataInfo *data) {
+  Type *type = make(kind);
+  constexpr uint32_t most = std::numeric_limits<uint32_t>::max() / 4;
+  for (TypeRef arg : args) {
+    TypeRef resolved = resolve(arg);
+    type->weight = std::min(most, type->weight + resolved->weight);
+    type->depth = std::max(type->depth, resolved->depth + 1);
+  }
+  type->args = std::move(args);
+  type->data = data;
+  return type;
+}
+
+TypeRef TypeContext::token(const std::string &vocab) {
+  Type *type = make(TypeKind::Token);
+  type->name = vocab;
+  return type;
+}
+
+TypeRef TypeContext::tensor(ops::TensorType tensorType) {
+  Type *type = make(TypeKind::Tensor);
+  type->tensor = std::move(tensorType);
+  return type;
+}
+
+TypeRef TypeContext::tuple(std::vector<TypeRef> fields) {
+  return compound(TypeKind::Tuple, std::move(fields));
+}
+
+TypeRef TypeContext::list(TypeRef element) { return compound(TypeKind::List, {element}); }
+
+TypeRef TypeContext::dataType(const DataInfo *data, std::vector<TypeRef> args) {
+  return compound(TypeKind::Data, std::move(args), data);
+}
+
+TypeRef TypeContext::function(std::vector<TypeRef> params, TypeRef result) {
+  params.push_back(result);
+  return compound(TypeKind::Function, std::move(params));
+}
+
+TypeRef TypeContext::layerType(const LayerInfo *layer, std::vector<Dim> layerDims) {
+  Type *type = make(TypeKind::Layer);
+  type->layer = layer;
+  type->dims = std::move(layerDims);
+  return type;
+}
+
+TypeRef TypeContext::parameter(const std::string &name) {
+  Type *type = make(TypeKind::Parameter);
+  type->name = name;
+  return type;
+}
+
+TypeRef TypeContext::variable() {
+  Type *type = make(TypeKind::Variable);
+  type->id = static_cast<uint32_t>(bindings.size());
+  bindings.push_back(nullptr);
+  return type;
+}
+
+TypeRef TypeContext::numericVariable() {
+  Type *type = make(TypeKind::Variable);
+  type->id = static_cast<uint32_t>(bindings.size());
+  type->numeric = true;
+  bindings.push_back(nullptr);
+  return type;
+}
+
+//===----------------------------------------------------------------------===//
+// Looking at types
+//===----------------------------------------------------------------------===//
+
+TypeRef TypeContext::resolve(TypeRef type) const {
+  while (type->is(TypeKind::Variable) && bindings[type->id])
+    type = bindings[type->id];
+  return type;
+}
+
+/// Rebuilds a type bottom-up. `leaf(type)` gives the replacement of a resolved type, or null to go
+/// on into its arguments; types without changes keep their identity.
+template <typename Leaf>
+TypeRef TypeContext::rebuild(TypeRef type, Leaf &&leaf) {
+  std::map<TypeRef, TypeRef> done;
+  auto visit = [&](auto &&self, TypeRef t) -> TypeRef {
+    t = resolve(t);
+    if (auto it = done.find(t); it != done.end())
+      return it->second;
+    TypeRef result = leaf(t);
+    if (!result) {
+      result = t;
+      std::vector<TypeRef> args;
+      bool changed = false;
+      for (TypeRef arg : t->args) {
+        args.push_back(self(self, arg));
+        changed |= args.back() != arg;
+      }
+      if (changed)
+        result = compound(t->kind, std::move(args), t->data);
+    }
+    done.emplace(t, result);
+    return result;
+  };
+  return visit(visit, type);
+}
+
+TypeRef TypeContext::zonk(TypeRef type) {
+  return rebuild(type, [&](TypeRef t) -> TypeRef {
+    if (t->is(TypeKind::Variable))
+      return t->numeric ? intT : t;
+    if (t->is(TypeKind::Tensor) || t->is(TypeKind::Layer))
+      return mapDims(t, [&](const Dim &dim) { return dims.resolve(dim); });
+    return nullptr;
+  });
+}
+
+bool TypeContext::contains(TypeRef type, TypeKind kind) const {
+  type = resolve(type);
+  if (type->is(kind))
+    return true;
+  return std::any_of(type->args.begin(), type->args.end(),
+                     [&](TypeRef arg) { return contains(arg, kind); });
+}
+
+bool TypeContext::hasVariables(TypeRef type) const { return contains(type, TypeKind::Variable); }
+bool TypeContext::isSound(TypeRef type) const { return !contains(type, TypeKind::Error); }
+
+bool TypeContext::isFirstClass(TypeRef type) const {
+  return !contains(type, TypeKind::Function) && !contains(type, TypeKind::Layer);
+}
+
+bool TypeContext::containsUnknown(TypeRef type) const {
+  type = resolve(type);
+  if (type->is(TypeKind::Tensor))
+    return std::any_of(type->tensor.dims.begin(), type->tensor.dims.end(), isUnknown);
+  return std::any_of(type->args.begin(), type->args.end(),
+                     [&](TypeRef arg) { return containsUnknown(arg); });
+}
+
+TypeRef TypeContext::mapDims(TypeRef type, const std::function<Dim(const Dim &)> &map) {
+  return rebuild(type, [&](TypeRef t) -> TypeRef {
+    if (t->is(TypeKind::Layer)) {
+      std::vector<Dim> mapped;
+      for (const Dim &dim : t->dims)
+        mapped.push_back(map(dim));
+      return mapped == t->dims ? t : layerType(t->layer, std::move(mapped));
+    }
+    if (!t->is(TypeKind::Tensor))
+      return nullptr;
+    ops::TensorType mapped = t->tensor;
+    for (Dim &dim : mapped.dims)
+      dim = map(dim);
+    return mapped == t->tensor ? t : tensor(std::move(mapped));
+  });
+}
+
+TypeRef
+TypeContext::substitute(TypeRef type, const std::map<TypeRef, TypeRef> &params,
+                        const std::function<std::optional<Dim>(const std::string &)> &dimLookup) {
+  return rebuild(type, [&](TypeRef t) -> TypeRef {
+    if (t->is(TypeKind::Parameter)) {
+      auto it = params.find(t);
+      return it == params.end() ? t : it->second;
+    }
+    if (t->is(TypeKind::Tensor) || t->is(TypeKind::Layer))
+      return mapDims(t, [&](const Dim &dim) { return dims.substitute(dim, dimLookup); });
+    return nullptr;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Comparing types
+//===----------------------------------------------------------------------===//
+
+bool TypeContext::occurs(TypeRef variable, TypeRef type) const {
+  type = resolve(type);
+  if (type == variable)
+    return true;
+  return std::any_of(type->args.begin(), type->args.end(),
+                     [&](TypeRef arg) { return occurs(variable, arg); });
+}
+
+bool TypeContext::bind(TypeRef variable, TypeRef type) {
+  if (variable->numeric && type->is(TypeKind::Variable) && !type->numeric)
+    std::swap(variable, type);
+  if (variable->numeric && !type->is(TypeKind::Int) && !type->is(TypeKind::Float) &&
+      !type->is(TypeKind::Variable))
+    return false;
+  if (occurs(variable, type) || !isFirstClass(type))
+    return false;
+  bindings[variable->id] = type;
+  return true;
+}
+
+bool TypeContext::subsumeDim(const Dim &actual, const Dim &expected, bool insideData,
+                             Postponed *postponed) {
+  if (isUnknown(expected))
+    // A data value cannot be converted, so what its static type knows it must go on to know.
+    return isUnknown(actual) || !insideData || !dims.value(actual);
+  if (isUnknown(actual))
+    return false;
+  switch (dims.unify(actual, expected)) {
+  case DimRelation::Equal:
+    return true;
+  case DimRelation::Different:
+    return false;
+  case DimRelation::Undecided:
+    if (!postponed)
+      return false;
+    postponed->emplace_back(actual, expected);
+    return true;
+  }
+  return false;
+}
+
+bool TypeContext::subsume(TypeRef actual, TypeRef expected, Postponed *postponed) {
+  return subsume(actual, expected, /*insideData=*/false, postponed);
+}
+
+bool TypeContext::subsume(TypeRef actual, TypeRef expected, bool insideData,
+                          Postponed *postponed) {
+  actual = resolve(actual);
+  expected = resolve(expected);
+  if (actual == expected || actual->is(TypeKind::Error) || expected->is(TypeKind::Error))
+    return true;
+  if (expected->is(TypeKind::Variable))
+    return bind(expected, actual);
+  if (actual->is(TypeKind::Variable))
+    return bind(actual, expected);
+  if (actual->kind != expected->kind || actual->args.size() != expected->args.size())
+    return false;
+  switch (actual->kind) {
+  case TypeKind::Int:
+  case TypeKind::Float:
+  case TypeKind::Bool:
+    return true;
+  case TypeKind::Token:
+    return actual->name == expected->name;
+  case TypeKind::Tensor: {
+    const ops::TensorType &a = actual->tensor, &e = expected->tensor;
+    if (a.dtype != e.dtype || a.vocab != e.vocab || a.dims.size() != e.dims.size())
+      return false;
+    for (size_t i = 0; i < a.dims.size(); ++i)
+      if (!subsumeDim(a.dims[i], e.dims[i], insideData, postponed))
+        return false;
+    return true;
+  }
+  case TypeKind::Layer:
+    if (actual->layer != expected->layer)
+      return false;
+    for (size_t i = 0; i < actual->dims.size(); ++i)
+      if (!subsumeDim(actual->dims[i], expected->dims[i], true, postponed))
+        return false;
+    return true;
+  case TypeKind::Data:
+    if (actual->data != expected->data)
+      return false;
+    insideData = true;
+    break;
+  case TypeKind::Function:
+    for (size_t i = 0; i + 1 < actual->args.size(); ++i)
+      if (!subsume(expected->args[i], actual->args[i], insideData, postponed))
+        return false;
+    return subsume(actual->result(), expected->result(), insideData, postponed);
+  case TypeKind::Tuple:
+  case TypeKind::List:
+    break;
+  default:
+    return false;
+  }
+  for (size_t i = 0; i < actual->args.size(); ++i)
+    if (!subsume(actual->args[i], expected->args[i], insideData, postponed))
+      return false;
+  return true;
+}
+
+TypeRef TypeContext::join(TypeRef a, TypeRef b) {
+  a = resolve(a);
+  b = resolve(b);
+  if (a == b || b->is(TypeKind::Error))
+    return a;
+  if (a->is(TypeKind::Error))
+    return b;
+  if (a->is(TypeKind::Variable) || b->is(TypeKind::Variable))
+    return subsume(a, b) ? resolve(b) : nullptr;
+  if (a->kind != b->kind || a->args.size() != b->args.size())
+    return nullptr;
+  switch (a->kind) {
+  case TypeKind::Tensor: {
+    ops::TensorType joined = a->tensor;
+    const ops::TensorType &other = b->tensor;
+    if (joined.dtype != other.dtype || joined.vocab != other.vocab ||
+        joined.dims.size() != other.dims.size())
+      return nullptr;
+    for (size_t i = 0; i < joined.dims.size(); ++i) {
+      const Dim &x = joined.dims[i], &y = other.dims[i];
+      if (!isUnknown(x) && !isUnknown(y) && dims.unify(x, y) == DimRelation::Equal)
+        continue;
+      if (dims.value(x) && dims.value(y))
+        return nullptr;
+      joined.dims[i] = unknownDim();
+    }
+    return tensor(std::move(joined));
+  }
+  case TypeKind::Tuple:
+  case TypeKind::List: {
+    std::vector<TypeRef> args;
+    for (size_t i = 0; i < a->args.size(); ++i) {
+      TypeRef joined = join(a->args[i], b->args[i]);
+      if (!joined)
+        return nullptr;
+      args.push_back(joined);
+    }
+    return compound(a->kind, std::move(args));
+  }
+  default:
+    return subsume(a, b) ? b : subsume(b, a) ? a : nullptr;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Printing
+//===----------------------------------------------------------------------===//
+
+std::string TypeContext::print(TypeRef type,
+                               const std::function<std::string(const Dim &)> &printDim) const {
+  auto printTensorWith = [&](const ops::TensorType &tensor) {
+    std::string text;
+    if (tensor.vocab)
+      text = tensor.vocab->empty() ? "token" : "token<" + *tensor.vocab + ">";
+    else
+      text = ops::dtypeName(tensor.dtype);
+    if (tensor.dims.empty() && !tensor.vocab && tensor.dtype != ops::DType::Bool)
+      return text;
+    text += "[";
+    for (size_t i = 0; i < tensor.dims.size(); ++i)
+      text += (i ? ", " : "") + printDim(tensor.dims[i]);
+    return text + "]";
+  };
+  // A type may share its parts so often that writing it out would never end.
+  constexpr size_t longest = 400;
+  std::string out;
+  auto visit = [&](auto &&self, TypeRef t) -> void {
+    t = resolve(t);
+    if (out.size() > longest) {
+      if (!out.ends_with("..."))
+        out += "...";
+      return;
+    }
+    auto sequence = [&](size_t count) {
+      for (size_t i = 0; i < count; ++i) {
+        if (i)
+          out += ", ";
+        self(self, t->args[i]);
+      }
+    };
+    switch (t->kind) {
+    case TypeKind::Error:
+      out += "<error>";
+      return;
+    case TypeKind::Int:
+      out += "int";
+      return;
+    case TypeKind::Float:
+      out += "float";
+      return;
+    case TypeKind::Bool:
+      out += "bool";
+      return;
+    case TypeKind::Token:
+      out += t->name.empty() ? "token" : "token<" + t->name + ">";
+      return;
+    case TypeKind::Tensor:
+      out += printTensorWith(t->tensor);
+      return;
+    case TypeKind::Tuple:
+      out += "(";
+      sequence(t->args.size());
+      out += ")";
+      return;
+    case TypeKind::List:
+      out += "list<";
+      self(self, t->element());
+      out += ">";
+      return;
+    case TypeKind::Data:
+      out += t->data->name;
+      if (!t->args.empty()) {
+        out += "<";
+        sequence(t->args.size());
+        out += ">";
+      }
+      return;
+    case TypeKind::Function:
+      out += "(";
+      sequence(t->paramCount());
+      out += ") -> ";
+      self(self, t->result());
+      return;
+    case TypeKind::Layer:
+      out += t->layer->name + "(";
+      for (size_t i = 0; i < t->dims.size(); ++i)
+        out += (i ? ", " : "") + printDim(t->dims[i]);
+      out += ")";
+      return;
+    case TypeKind::Variable:
+      out += t->numeric ? "int" : "_";
+      return;
+    case TypeKind::Parameter:
+      out += t->name;
+      return;
+    }
+  };
+  visit(visit, type);
+  return out;
+}
+
+std::string TypeContext::print(TypeRef type) const {
+  return print(type, [&](const Dim &dim) { return dims.print(dim); });
+}
+
+std::string TypeContext::printTensor(const ops::TensorType &tensor) const {
+  Type type;
+  type.kind = TypeKind::Tensor;
+  type.tensor = tensor;
+  return print(&type);
+}
+
+std::string TypeContext::printValues(TypeRef type) const {
+  std::string text = print(type, [&](const Dim &dim) {
+    if (isUnknown(dim))
+      return std::string("?");
+    if (std::optional<int64_t> value = dims.value(dims.resolve(dim)))
+      return std::to_string(*value);
+    return dims.print(dim);
+  });
+  return text == print(type) ? std::string() : text;
+}
+
+} // namespace sheaf
