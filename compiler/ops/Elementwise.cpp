@@ -134,9 +134,13 @@ ShapeResult elementwiseShape(const Op &op, const Spec &spec, std::span<const Ope
               ? ""
               : "convert one of them with " + std::string(dtypeName(result.dtype)) + "(...) or " +
                     std::string(dtypeName(tensors[i].dtype)) + "(...)");
-    if (tensors[i].vocab != result.vocab)
-      return ShapeResult::fail(fill(spec.phrase, operands) + ": the vocabularies differ",
-                               static_cast<int>(i));
+    if (tensors[i].vocab != result.vocab) {
+      bool bothTokens = tensors[i].vocab && result.vocab;
+      return ShapeResult::fail(
+          fill(spec.phrase, operands) +
+              (bothTokens ? ": the vocabularies differ" : ": tokens are not numbers"),
+          static_cast<int>(i), bothTokens ? "" : "convert the tokens with i32(...)");
+    }
   }
   std::vector<Dim> dims = tensors[0].dims;
   for (size_t i = 1; i < tensors.size(); ++i) {
@@ -413,7 +417,7 @@ void addFunctions(std::vector<Op> &ops) {
             unary<mlir::math::CeilOp>});
 }
 
-void addActivations(std::vector<Op> &ops) {
+void addNonlinearities(std::vector<Op> &ops) {
   add(ops, {"sigmoid",
             "1 / (1 + exp(-x))",
             {"x"},
@@ -537,7 +541,7 @@ void addLogic(std::vector<Op> &ops) {
 void addElementwise(std::vector<Op> &ops) {
   addArithmetic(ops);
   addFunctions(ops);
-  addActivations(ops);
+  addNonlinearities(ops);
   addLogic(ops);
 }
 

@@ -69,7 +69,11 @@ ShapeResult concatShape(std::span<const OperandType> operands, const Attrs &attr
         return ShapeResult::fail(both + "the extents of axis " + std::to_string(d) + " differ (" +
                                      withValue(result.dims[d], oracle) + ", " +
                                      withValue(type.dims[d], oracle) + ")",
-                                 blame);
+                                 blame,
+                                 axis == 0 && d == 1 && type.dims.size() == 2 &&
+                                         oracle.same(operands[0].tensor()->dims[0], type.dims[0])
+                                     ? "to join them along the last axis write axis=-1"
+                                     : "");
     }
   }
   return ShapeResult::ok(std::move(result));
@@ -109,12 +113,15 @@ ShapeResult splitShape(std::span<const OperandType> operands, const Attrs &attrs
     return *error;
   size_t axis = std::get<size_t>(at);
   auto part = oracle.quotient(type.dims[axis], Dim(parts));
-  if (!part)
+  if (!part) {
+    bool lastDivides =
+        axis + 1 < type.dims.size() && axis == 0 && oracle.quotient(type.dims.back(), Dim(parts));
     return ShapeResult::fail("cannot split axis " + std::to_string(axis) + " of " + type.str() +
                                  " into " + std::to_string(parts) +
                                  " equal parts: " + withValue(type.dims[axis], oracle) +
                                  " is not a multiple of " + std::to_string(parts),
-                             0);
+                             0, lastDivides ? "for the last axis write axis=-1" : "");
+  }
   type.dims[axis] = *part;
   ShapeResult result;
   result.types.assign(static_cast<size_t>(parts), type);

@@ -7,6 +7,7 @@
 namespace sheaf::ops {
 
 OpTable::OpTable() {
+  addActivations(ops_);
   addElementwise(ops_);
   addCasts(ops_);
   addReductions(ops_);

@@ -51,10 +51,17 @@ ShapeResult matmulShape(std::span<const OperandType> operands, const Attrs &,
   bool rowVector = a.dims.size() == 1, columnVector = b.dims.size() == 1;
   const Dim &innerA = a.dims.back();
   const Dim &innerB = columnVector ? b.dims.back() : b.dims[b.dims.size() - 2];
-  if (!oracle.same(innerA, innerB))
+  if (!oracle.same(innerA, innerB)) {
+    // The likely slip is a matrix the other way round.
+    std::string help;
+    if (!columnVector && oracle.same(innerA, b.dims.back()))
+      help = "transpose the right side: a @ transpose(b)";
+    else if (!rowVector && oracle.same(a.dims[a.dims.size() - 2], innerB))
+      help = "transpose the left side: transpose(a) @ b";
     return ShapeResult::fail(what + "the inner extents differ (" + withValue(innerA, oracle) +
                                  ", " + withValue(innerB, oracle) + ")",
-                             1);
+                             1, help);
+  }
   std::vector<Dim> batchA(a.dims.begin(), a.dims.end() - (rowVector ? 1 : 2));
   std::vector<Dim> batchB(b.dims.begin(), b.dims.end() - (columnVector ? 1 : 2));
   BroadcastMismatch mismatch;

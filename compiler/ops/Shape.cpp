@@ -71,9 +71,14 @@ std::vector<Dim> dimsAttr(const Attrs &attrs, const std::string &name) {
 
 Expected<size_t> axisAttr(int64_t axis, const TensorType &type, size_t rank) {
   int64_t n = static_cast<int64_t>(rank);
-  if (axis < -n || axis >= n)
-    return ShapeError{"axis " + std::to_string(axis) + " is out of range for " + type.str() +
-                      ", which has " + counted(type.dims.size(), "axis", "axes")};
+  if (axis < -n || axis >= n) {
+    std::string what = "axis " + std::to_string(axis) + " is out of range for ";
+    if (rank > type.dims.size())
+      return ShapeError{what + "a new axis of " + type.str() + ": it is at most " +
+                        std::to_string(n - 1)};
+    return ShapeError{what + type.str() + ", which has " +
+                      counted(type.dims.size(), "axis", "axes")};
+  }
   return static_cast<size_t>(axis < 0 ? axis + n : axis);
 }
 

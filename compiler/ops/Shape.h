@@ -62,6 +62,7 @@ const Dim &better(const Dim &a, const Dim &b, const DimOracle &oracle);
 Dim product(std::span<const Dim> dims);
 
 /// The families; each adds its records.
+void addActivations(std::vector<Op> &ops);
 void addElementwise(std::vector<Op> &ops);
 void addCasts(std::vector<Op> &ops);
 void addReductions(std::vector<Op> &ops);

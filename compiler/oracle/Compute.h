@@ -1,0 +1,43 @@
+//===- Compute.h - Operations without control flow --------------*- C++ -*-===//
+#ifndef SHEAF_ORACLE_COMPUTE_H
+#define SHEAF_ORACLE_COMPUTE_H
+
+#include "compiler/oracle/Code.h"
+#include "compiler/oracle/Oracle.h"
+
+#include <string>
+
+namespace sheaf::oracle {
+
+/// Why an instance cannot go on; becomes a RunError that says where.
+struct Failure {
+  std::string message;
+};
+
+/// What operations need beside their operands.
+struct Context {
+  const ops::Arithmetic &arithmetic;
+  Precision precision;
+  const Weights &weights;
+};
+
+using Values = llvm::SmallVector<Value, 2>;
+
+/// The results of a step of kind Compute: arithmetic on host values, tuples, data, lists,
+/// parameters. Throws Failure, and InternalError for operations that are no part of a Program.
+Values compute(const Step &step, llvm::ArrayRef<Value> operands, const Context &context);
+
+/// Arithmetic on host scalars (arith, math); nullopt for other operations.
+std::optional<Value> computeScalar(mlir::Operation *op, llvm::ArrayRef<Value> operands);
+
+/// The results of a `sheaf.apply`, by the operator's reference.
+Values applyOperator(const Step &step, llvm::ArrayRef<Value> operands, const Context &context);
+
+/// Ints, tokens and bools as an int.
+int64_t toInt(const Value &value);
+/// An int as a value of this type: an i1 is a bool, narrow ints wrap.
+Value fromInt(int64_t value, mlir::Type type);
+
+} // namespace sheaf::oracle
+
+#endif // SHEAF_ORACLE_COMPUTE_H

@@ -1,0 +1,25 @@
+//===- Convert.h - Oracle values from the runtime's slots -------*- C++ -*-===//
+#ifndef SHEAF_ORACLE_CONVERT_H
+#define SHEAF_ORACLE_CONVERT_H
+
+#include "compiler/oracle/Oracle.h"
+#include "runtime/session.h"
+
+namespace sheaf::oracle {
+
+/// A tensor of the runtime with its elements as doubles.
+ops::RefTensor fromView(const rt::TensorView &view);
+
+/// A value of an input (runtime/value.h): tensors are HostTensors.
+Value fromInput(const rt::TypeTable &types, uint32_t type, const rt::Slot *slots);
+/// The arguments of an instance.
+std::vector<Value> fromInstance(const rt::TypeTable &types, std::span<const uint32_t> argTypes,
+                                const rt::Slot *args);
+/// A value of an outcome, until the session's next run.
+Value fromOutcome(const rt::Session &session, uint32_t type, const rt::Slot *slots);
+/// All parameters of a session, synthetic ones too.
+Weights weightsOf(const rt::Session &session);
+
+} // namespace sheaf::oracle
+
+#endif // SHEAF_ORACLE_CONVERT_H

@@ -1,0 +1,58 @@
+//===- Oracle.h - The slow, obvious interpreter of Programs -----*- C++ -*-===//
+//
+// What a Program means. The oracle interprets the Program as the front end made it (or after any
+// pass before blocks are formed), one instance at a time, operator by operator through the
+// references of the operator records. It shares nothing with the compiled path but the Program
+// and those records.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_ORACLE_ORACLE_H
+#define SHEAF_ORACLE_ORACLE_H
+
+#include "compiler/oracle/Value.h"
+#include "runtime/error.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <map>
+#include <string>
+
+namespace sheaf::oracle {
+
+/// What numbers are computed in. Host floats are doubles always.
+enum class Precision {
+  F64,  ///< nothing is rounded
+  F32,  ///< every result of float arithmetic is rounded to f32, those of narrow types as well
+  Bf16, ///< as F32, and results of bf16 and f16 tensors are rounded to these
+};
+
+/// Parameters by name, in their declared shapes.
+using Weights = std::map<std::string, TensorPtr>;
+
+struct OracleOptions {
+  /// Calls that may be open at one time; tail calls do not count.
+  int64_t maxDepth = 10'000'000;
+};
+
+class Oracle {
+public:
+  /// Throws UserError when a parameter of the program has no weight or one of another shape. The
+  /// module must outlive the oracle and must not change.
+  Oracle(mlir::ModuleOp program, Weights weights, Precision precision, OracleOptions options = {});
+  ~Oracle();
+  Oracle(const Oracle &) = delete;
+  Oracle &operator=(const Oracle &) = delete;
+
+  /// Calls a function of the program and returns its results. Throws RunError, naming `instance`,
+  /// when a check fails, an index is out of range, shapes do not fit or the recursion is too deep;
+  /// InternalError for operations that are no part of a Program.
+  std::vector<Value> run(llvm::StringRef function, std::vector<Value> args, int64_t instance = 0);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace sheaf::oracle
+
+#endif // SHEAF_ORACLE_ORACLE_H

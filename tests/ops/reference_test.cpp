@@ -1,0 +1,318 @@
+// References: values worked out by hand or by the C library.
+
+#include "tests/ops/types.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace sheaf::ops::test {
+namespace {
+
+const double kInf = std::numeric_limits<double>::infinity();
+const double kNan = std::nan("");
+
+struct Exact : Arithmetic {
+  double round(double x) const override { return x; }
+};
+struct ToFloat : Arithmetic {
+  double round(double x) const override { return static_cast<float>(x); }
+};
+
+RefTensor of(DType dtype, std::vector<int64_t> shape, std::vector<double> data) {
+  RefTensor t;
+  t.dtype = dtype;
+  t.shape = std::move(shape);
+  t.data = std::move(data);
+  return t;
+}
+RefTensor f32(std::vector<int64_t> shape, std::vector<double> data) {
+  return of(DType::F32, std::move(shape), std::move(data));
+}
+RefTensor f32(std::vector<double> data) {
+  return f32({static_cast<int64_t>(data.size())}, std::move(data));
+}
+RefTensor i32(std::vector<double> data) {
+  return of(DType::I32, {static_cast<int64_t>(data.size())}, std::move(data));
+}
+RefTensor i64(std::vector<double> data) {
+  return of(DType::I64, {static_cast<int64_t>(data.size())}, std::move(data));
+}
+RefTensor bools(std::vector<double> data) {
+  return of(DType::Bool, {static_cast<int64_t>(data.size())}, std::move(data));
+}
+RefTensor hostInt(double x) {
+  RefTensor t = of(DType::I64, {}, {x});
+  t.host = true;
+  return t;
+}
+
+struct Outcome {
+  std::vector<RefTensor> results;
+  std::string error;
+};
+
+Outcome evaluate(std::string_view name, std::vector<RefTensor> operands,
+                 std::string_view attributes = "", const Arithmetic &arithmetic = Exact(),
+                 bool isList = false) {
+  const Op &op = *OpTable::get().find(name);
+  std::vector<OperandType> types;
+  for (const RefTensor &t : operands) {
+    if (t.host)
+      types.push_back({HostKind::Int, false});
+    else
+      types.push_back({TensorType{t.dtype, {t.shape.begin(), t.shape.end()}, {}}, false});
+  }
+  if (isList) {
+    types.resize(1);
+    types[0].isList = true;
+  }
+  Attrs arguments = canonicalAttrs(op, types, attrs(attributes));
+  ShapeResult shape = op.shape(types, arguments, StrictOracle());
+  EXPECT_EQ(shape.error, "") << name;
+  Outcome outcome;
+  for (const TensorType &type : shape.types) {
+    RefTensor t;
+    t.dtype = type.dtype;
+    for (const Dim &dim : type.dims)
+      t.shape.push_back(dim.isConstant() ? dim.constant() : static_cast<int64_t>(operands.size()));
+    t.data.resize(t.size());
+    outcome.results.push_back(std::move(t));
+  }
+  outcome.error = op.reference(operands, arguments, arithmetic, outcome.results);
+  return outcome;
+}
+
+/// The data of the only result.
+std::vector<double> value(std::string_view name, std::vector<RefTensor> operands,
+                          std::string_view attributes = "",
+                          const Arithmetic &arithmetic = Exact()) {
+  Outcome outcome = evaluate(name, std::move(operands), attributes, arithmetic);
+  EXPECT_EQ(outcome.error, "") << name;
+  return outcome.results[0].data;
+}
+
+void expectNear(const std::vector<double> &actual, const std::vector<double> &expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (std::isnan(expected[i]))
+      EXPECT_TRUE(std::isnan(actual[i])) << i;
+    else if (std::isinf(expected[i]))
+      EXPECT_EQ(actual[i], expected[i]) << i;
+    else
+      EXPECT_NEAR(actual[i], expected[i], 1e-12 * std::max(1.0, std::fabs(expected[i]))) << i;
+  }
+}
+
+using V = std::vector<double>;
+
+TEST(References, Arithmetic) {
+  expectNear(value("add", {f32({1, 2}), f32({3, -4})}), {4, -2});
+  expectNear(value("sub", {f32({1, 2}), f32({3, -4})}), {-2, 6});
+  expectNear(value("mul", {f32({1, 2}), f32({3, -4})}), {3, -8});
+  expectNear(value("div", {f32({1, 2, 0}), f32({4, 0, 0})}), {0.25, kInf, kNan});
+  expectNear(value("pow", {f32({2, 9}), f32({10, 0.5})}), {1024, 3});
+  expectNear(value("neg", {f32({1, -2})}), {-1, 2});
+  expectNear(value("abs", {f32({1, -2})}), {1, 2});
+  expectNear(value("square", {f32({3, -2})}), {9, 4});
+  expectNear(value("sign", {f32({3, -2, 0, kNan})}), {1, -1, 0, kNan});
+  expectNear(value("maximum", {f32({1, kNan, 2}), f32({3, 1, kNan})}), {3, kNan, kNan});
+  expectNear(value("minimum", {f32({1, kNan, 2}), f32({3, 1, kNan})}), {1, kNan, kNan});
+  expectNear(value("clamp", {f32({-3, 0.5, 3}), f32({}, {-1}), f32({}, {1})}), {-1, 0.5, 1});
+}
+
+TEST(References, Broadcasting) {
+  EXPECT_EQ(value("add", {f32({2, 2}, {1, 2, 3, 4}), f32({10, 20})}), (V{11, 22, 13, 24}));
+  EXPECT_EQ(value("add", {f32({2, 1}, {1, 2}), f32({10, 20})}), (V{11, 21, 12, 22}));
+  EXPECT_EQ(value("sub", {f32({}, {1}), f32({10, 20})}), (V{-9, -19}));
+  EXPECT_EQ(value("mul", {f32({2, 1, 2}, {1, 2, 3, 4}), f32({2, 1}, {1, 10})}),
+            (V{1, 2, 10, 20, 3, 4, 30, 40}));
+  EXPECT_EQ(value("add", {f32({0, 2}, {}), f32({1, 2})}), V{});
+}
+
+TEST(References, IntsWrap) {
+  EXPECT_EQ(value("add", {i32({2147483647}), i32({1})}), V{-2147483648.0});
+  EXPECT_EQ(value("mul", {i32({65536}), i32({65537})}), V{65536});
+  EXPECT_EQ(value("neg", {i32({-2147483648.0})}), V{-2147483648.0});
+  EXPECT_EQ(value("abs", {i32({-2147483648.0, -5})}), (V{-2147483648.0, 5}));
+  EXPECT_EQ(value("square", {i64({100000})}), V{1e10});
+  EXPECT_EQ(value("sum", {i32({2147483647, 2})}), V{-2147483647.0});
+}
+
+TEST(References, Rounding) {
+  EXPECT_EQ(value("add", {f32({1}), f32({1e-9})}, "", ToFloat()), V{1});
+  EXPECT_EQ(value("sum", {f32({1, 1e-9, 1e-9})}, "", ToFloat()), V{1});
+  EXPECT_EQ(value("div", {f32({1}), f32({3})}, "", ToFloat()), V{1.0F / 3.0F});
+}
+
+TEST(References, Functions) {
+  V x = {-2, -0.5, 0, 0.5, 3};
+  auto check = [&](const char *name, auto function) {
+    SCOPED_TRACE(name);
+    V expected;
+    for (double v : x)
+      expected.push_back(function(v));
+    expectNear(value(name, {f32(x)}), expected);
+  };
+  auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  check("exp", [](double v) { return std::exp(v); });
+  check("log", [](double v) { return std::log(v); });
+  check("sqrt", [](double v) { return std::sqrt(v); });
+  check("rsqrt", [](double v) { return 1 / std::sqrt(v); });
+  check("sin", [](double v) { return std::sin(v); });
+  check("cos", [](double v) { return std::cos(v); });
+  check("tanh", [](double v) { return std::tanh(v); });
+  check("floor", [](double v) { return std::floor(v); });
+  check("ceil", [](double v) { return std::ceil(v); });
+  check("sigmoid", sigmoid);
+  check("relu", [](double v) { return v < 0 ? 0 : v; });
+  check("leaky_relu", [](double v) { return v < 0 ? 0.01 * v : v; });
+  check("silu", [&](double v) { return v * sigmoid(v); });
+  check("gelu", [](double v) { return v * 0.5 * std::erfc(-v / std::sqrt(2)); });
+  check("softplus", [](double v) { return std::log(1 + std::exp(v)); });
+  expectNear(value("sigmoid", {f32({-1000, 1000, -kInf, kInf})}), {0, 1, 0, 1});
+  expectNear(value("softplus", {f32({-1000, 1000})}), {0, 1000});
+  expectNear(value("relu", {f32({kNan, -kInf})}), {kNan, 0});
+  expectNear(value("leaky_relu", {f32({-2, 2})}, "slope=0.5"), {-1, 2});
+}
+
+TEST(References, Logic) {
+  RefTensor a = f32({1, 2, kNan}), b = f32({2, 2, kNan});
+  EXPECT_EQ(value("eq", {a, b}), (V{0, 1, 0}));
+  EXPECT_EQ(value("ne", {a, b}), (V{1, 0, 1}));
+  EXPECT_EQ(value("lt", {a, b}), (V{1, 0, 0}));
+  EXPECT_EQ(value("le", {a, b}), (V{1, 1, 0}));
+  EXPECT_EQ(value("gt", {a, b}), (V{0, 0, 0}));
+  EXPECT_EQ(value("ge", {a, b}), (V{0, 1, 0}));
+  RefTensor p = bools({0, 0, 1, 1}), q = bools({0, 1, 0, 1});
+  EXPECT_EQ(value("and", {p, q}), (V{0, 0, 0, 1}));
+  EXPECT_EQ(value("or", {p, q}), (V{0, 1, 1, 1}));
+  EXPECT_EQ(value("not", {q}), (V{1, 0, 1, 0}));
+  EXPECT_EQ(value("where", {bools({1, 0}), f32({1, 2}), f32({}, {9})}), (V{1, 9}));
+}
+
+TEST(References, Casts) {
+  EXPECT_EQ(value("f32", {i32({1, -2})}), (V{1, -2}));
+  EXPECT_EQ(value("f32", {bools({1, 0})}), (V{1, 0}));
+  EXPECT_EQ(value("i32", {f32({1.9, -1.9, kNan, 1e20, -1e20, kInf})}),
+            (V{1, -1, 0, 2147483647.0, -2147483648.0, 2147483647.0}));
+  EXPECT_EQ(value("i32", {i64({4294967297.0})}), V{1});
+  EXPECT_EQ(value("i64", {i32({-3})}), V{-3});
+  EXPECT_EQ(value("bool", {f32({0, -0.0, 0.1, kNan})}), (V{0, 0, 1, 1}));
+  EXPECT_EQ(value("f32", {i64({16777217})}, "", ToFloat()), V{16777216});
+}
+
+TEST(References, Reductions) {
+  RefTensor x = f32({2, 3}, {1, 2, 3, 6, 5, 4});
+  EXPECT_EQ(value("sum", {x}), V{21});
+  EXPECT_EQ(value("sum", {x}, "axis=0"), (V{7, 7, 7}));
+  EXPECT_EQ(value("sum", {x}, "axis=-1"), (V{6, 15}));
+  EXPECT_EQ(value("reduce_sum", {x}, "axis=1, keepdims=1"), (V{6, 15}));
+  EXPECT_EQ(value("max", {x}, "axis=1"), (V{3, 6}));
+  EXPECT_EQ(value("min", {x}, "axis=0"), (V{1, 2, 3}));
+  EXPECT_EQ(value("mean", {x}, "axis=1"), (V{2, 5}));
+  EXPECT_EQ(value("mean", {x}), V{3.5});
+  EXPECT_EQ(value("argmax", {x}), (V{2, 0}));
+  EXPECT_EQ(value("argmax", {x}, "axis=0"), (V{1, 1, 1}));
+  EXPECT_EQ(value("argmax", {f32({3, 7, 7})}), V{1});
+  EXPECT_EQ(value("argmax", {f32({3, kNan, kInf})}), V{1});
+  expectNear(value("max", {f32({3, kNan, 1})}), {kNan});
+  expectNear(value("logsumexp", {f32({1, 2})}), {std::log(std::exp(1) + std::exp(2))});
+  expectNear(value("logsumexp", {f32({1000, 1000})}), {1000 + std::log(2)});
+  expectNear(value("logsumexp", {f32({-kInf, -kInf})}), {-kInf});
+  EXPECT_EQ(value("sum", {f32({2, 0}, {})}, "axis=1"), (V{0, 0}));
+  EXPECT_EQ(value("max", {f32({2, 0}, {})}, "axis=1"), (V{-kInf, -kInf}));
+  EXPECT_EQ(value("sum", {f32({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}, "axis=1"), (V{4, 6, 12, 14}));
+}
+
+TEST(References, Movement) {
+  EXPECT_EQ(value("concat", {f32({1, 2}), f32({3})}), (V{1, 2, 3}));
+  EXPECT_EQ(value("concat", {f32({2, 1}, {1, 2}), f32({2, 2}, {3, 4, 5, 6})}, "axis=1"),
+            (V{1, 3, 4, 2, 5, 6}));
+  Outcome split = evaluate("split", {f32({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})}, "parts=2, axis=-1");
+  EXPECT_EQ(split.results[0].data, (V{1, 2, 5, 6}));
+  EXPECT_EQ(split.results[1].data, (V{3, 4, 7, 8}));
+  std::vector<RefTensor> list = {f32({1, 2}), f32({3, 4}), f32({5, 6})};
+  EXPECT_EQ(evaluate("stack", list, "", Exact(), true).results[0].data, (V{1, 2, 3, 4, 5, 6}));
+  Outcome stacked = evaluate("stack", list, "axis=1", Exact(), true);
+  EXPECT_EQ(stacked.results[0].data, (V{1, 3, 5, 2, 4, 6}));
+  EXPECT_EQ(stacked.results[0].shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(value("transpose", {f32({2, 3}, {1, 2, 3, 4, 5, 6})}), (V{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(value("transpose", {f32({2, 1, 2}, {1, 2, 3, 4})}, "axis1=0, axis2=2"),
+            (V{1, 3, 2, 4}));
+  EXPECT_EQ(value("reshape", {f32({2, 3}, {1, 2, 3, 4, 5, 6})}, "dims=[3, 2]"),
+            (V{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(value("broadcast_to", {f32({2, 1}, {1, 2})}, "dims=[2, 2, 2]"),
+            (V{1, 1, 2, 2, 1, 1, 2, 2}));
+  EXPECT_EQ(value("expand_dims", {f32({1, 2})}, "axis=1"), (V{1, 2}));
+  EXPECT_EQ(value("squeeze", {f32({1, 2}, {1, 2})}), (V{1, 2}));
+}
+
+TEST(References, Indexing) {
+  RefTensor table = f32({3, 2}, {0, 1, 10, 11, 20, 21});
+  EXPECT_EQ(value("index", {table, hostInt(1)}), (V{10, 11}));
+  EXPECT_EQ(value("embedding", {table, i32({2, 0})}), (V{20, 21, 0, 1}));
+  EXPECT_EQ(value("gather", {table, i32({-5, 7})}), (V{0, 1, 20, 21}));
+  EXPECT_EQ(value("element", {table, hostInt(1)}, "axis=1"), (V{1, 11, 21}));
+  EXPECT_EQ(value("pick", {f32({4, 5, 6}), hostInt(2)}), V{6});
+  EXPECT_EQ(value("row", {table, hostInt(2)}), (V{20, 21}));
+  EXPECT_EQ(value("slice", {table}, "start=1, size=2"), (V{10, 11, 20, 21}));
+  EXPECT_EQ(value("slice", {table}, "start=1, size=1, axis=-1"), (V{1, 11, 21}));
+  EXPECT_EQ(evaluate("index", {table, hostInt(3)}).error,
+            "index 3 is out of range for an extent of 3");
+  EXPECT_EQ(evaluate("element", {table, hostInt(-1)}).error,
+            "index -1 is out of range for an extent of 3");
+  EXPECT_EQ(evaluate("gather", {f32({0, 2}, {}), i32({0})}).error,
+            "cannot index a tensor without elements");
+  EXPECT_EQ(value("gather", {f32({0, 2}, {}), i32({})}), V{});
+}
+
+TEST(References, Products) {
+  RefTensor a = f32({2, 3}, {1, 2, 3, 4, 5, 6}), b = f32({3, 2}, {7, 8, 9, 10, 11, 12});
+  EXPECT_EQ(value("matmul", {a, b}), (V{58, 64, 139, 154}));
+  EXPECT_EQ(value("matmul", {f32({1, 2, 3}), b}), (V{58, 64}));
+  EXPECT_EQ(value("matmul", {a, f32({1, 10, 100})}), (V{321, 654}));
+  EXPECT_EQ(value("matmul", {f32({1, 2}), f32({3, 4})}), V{11});
+  EXPECT_EQ(value("dot", {f32({1, 2}), f32({3, 4})}), V{11});
+  EXPECT_EQ(value("outer", {f32({1, 2}), f32({3, 4})}), (V{3, 4, 6, 8}));
+  EXPECT_EQ(value("matmul", {f32({2, 1, 2}, {1, 2, 3, 4}), f32({2, 2, 1}, {5, 6, 7, 8})}),
+            (V{17, 53}));
+  EXPECT_EQ(value("matmul", {f32({2, 1, 2}, {1, 2, 3, 4}), f32({2, 1}, {5, 6})}), (V{17, 39}));
+  EXPECT_EQ(value("matmul", {f32({1, 2}), f32({2, 2, 1}, {5, 6, 7, 8})}), (V{17, 23}));
+  EXPECT_EQ(value("matmul", {f32({2, 1, 2}, {1, 2, 3, 4}), f32({5, 6})}), (V{17, 39}));
+  EXPECT_EQ(value("matmul", {f32({1, 1, 2}, {1, 2}), f32({2, 2, 1}, {5, 6, 7, 8})}), (V{17, 23}));
+  EXPECT_EQ(value("matmul", {f32({2, 0}, {}), f32({0, 2}, {})}), (V{0, 0, 0, 0}));
+}
+
+TEST(References, Normalise) {
+  double e1 = std::exp(1), e2 = std::exp(2);
+  expectNear(value("softmax", {f32({1, 2})}), {e1 / (e1 + e2), e2 / (e1 + e2)});
+  expectNear(value("softmax", {f32({1000, 1000})}), {0.5, 0.5});
+  expectNear(value("softmax", {f32({2, 2}, {0, 5, 0, 5})}, "axis=0"), {0.5, 0.5, 0.5, 0.5});
+  expectNear(value("log_softmax", {f32({1, 2})}),
+             {std::log(e1 / (e1 + e2)), std::log(e2 / (e1 + e2))});
+  expectNear(value("layer_norm", {f32({1, 3}), f32({2, 10}), f32({0.5, -1})}, "eps=0.0"),
+             {-2 + 0.5, 10 - 1});
+  expectNear(value("rms_norm", {f32({3, 4}), f32({1, 2})}, "eps=0.0"),
+             {3 / std::sqrt(12.5), 8 / std::sqrt(12.5)});
+  double loss = std::log(e1 + e2) - 2;
+  expectNear(value("cross_entropy", {f32({1, 2}), hostInt(1)}), {loss});
+  expectNear(value("cross_entropy", {f32({2, 2}, {1, 2, 2, 1}), i32({1, 0})}), {loss, loss});
+  expectNear(value("cross_entropy", {f32({1, 2}), of(DType::I32, {}, {9})}), {loss});
+  EXPECT_EQ(evaluate("cross_entropy", {f32({1, 2}), hostInt(2)}).error,
+            "label 2 is out of range for 2 classes");
+}
+
+TEST(References, Constants) {
+  EXPECT_EQ(value("zeros", {}, "dims=[2]"), (V{0, 0}));
+  EXPECT_EQ(value("ones", {}, "dims=[1, 2]"), (V{1, 1}));
+  EXPECT_EQ(value("full", {}, "value=0.5, dims=[2]"), (V{0.5, 0.5}));
+  EXPECT_EQ(value("iota", {}, "size=3"), (V{0, 1, 2}));
+  EXPECT_EQ(value("scalar", {hostInt(7)}), V{7});
+  EXPECT_EQ(value("one_hot", {hostInt(1)}, "size=3"), (V{0, 1, 0}));
+  EXPECT_EQ(value("one_hot", {i32({2, 5})}, "size=3"), (V{0, 0, 1, 0, 0, 0}));
+}
+
+} // namespace
+} // namespace sheaf::ops::test

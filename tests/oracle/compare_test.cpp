@@ -1,0 +1,98 @@
+// Agreement of values (contracts, section 2).
+
+#include "compiler/oracle/Compare.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace sheaf::oracle {
+namespace {
+
+Value f32(std::vector<double> data) {
+  ops::RefTensor t;
+  t.shape = {static_cast<int64_t>(data.size())};
+  t.data = std::move(data);
+  return makeTensor(std::move(t));
+}
+
+Value i32(std::vector<double> data) {
+  ops::RefTensor t;
+  t.dtype = ops::DType::I32;
+  t.shape = {static_cast<int64_t>(data.size())};
+  t.data = std::move(data);
+  return makeTensor(std::move(t));
+}
+
+const double kInf = std::numeric_limits<double>::infinity();
+const double kNan = std::nan("");
+
+TEST(Compare, EqualValues) {
+  Value v = makeTuple({int64_t(3), 2.5, true, f32({1, -2}), makeList({makeData(1, {int64_t(0)})})});
+  Comparison c = compare(v, v);
+  EXPECT_TRUE(c.ok);
+  ASSERT_EQ(c.tensors.size(), 2u);
+  EXPECT_EQ(c.tensors[0].maxAbs, 2.5);
+  EXPECT_EQ(c.tensors[1].maxAbs, 2);
+  EXPECT_EQ(c.worst(), 0);
+}
+
+TEST(Compare, ToleranceScalesWithTheTensor) {
+  EXPECT_TRUE(compare(f32({0, 0.5}), f32({0.9e-5, 0.5})).ok);
+  EXPECT_FALSE(compare(f32({0, 0.5}), f32({1.1e-5, 0.5})).ok);
+  EXPECT_TRUE(compare(f32({0, 1000}), f32({0.9e-2, 1000})).ok);
+  EXPECT_FALSE(compare(f32({0, 1000}), f32({1.1e-2, 1000})).ok);
+  EXPECT_TRUE(compare(f32({1}), f32({1.01}), 2e-2).ok);
+}
+
+TEST(Compare, AllowedErrors) {
+  std::vector<double> allowed = {0, 0.5};
+  Value expected = makeTuple({f32({1}), f32({1})});
+  EXPECT_TRUE(compare(expected, makeTuple({f32({1}), f32({1.4})}), 1e-5, allowed).ok);
+  EXPECT_FALSE(compare(expected, makeTuple({f32({1.4}), f32({1})}), 1e-5, allowed).ok);
+  EXPECT_FALSE(compare(expected, makeTuple({f32({1}), f32({1.6})}), 1e-5, allowed).ok);
+}
+
+TEST(Compare, Messages) {
+  Value a = makeTuple({int64_t(1), makeList({f32({1, 2}), f32({3, 4})})});
+  Value b = makeTuple({int64_t(1), makeList({f32({1, 2}), f32({3, 5})})});
+  EXPECT_EQ(compare(a, b).message, "at .1[1][1]: expected 4, got 5");
+  EXPECT_EQ(compare(int64_t(1), int64_t(2)).message, "expected 1, got 2");
+  EXPECT_EQ(compare(true, false).message, "expected true, got false");
+  EXPECT_EQ(compare(int64_t(1), 2.0).message, "expected an int, got a float");
+  EXPECT_EQ(compare(f32({1}), f32({1, 2})).message, "expected f32[1], got f32[2]");
+  EXPECT_EQ(compare(f32({1}), i32({1})).message, "expected f32[1], got i32[1]");
+  EXPECT_EQ(compare(i32({1, 7}), i32({1, 8})).message, "at [1]: expected 7, got 8");
+  EXPECT_EQ(compare(makeData(0, {}), makeData(1, {})).message,
+            "expected constructor 0, got constructor 1");
+  EXPECT_EQ(compare(makeList({}), makeList({int64_t(1)})).message,
+            "expected a list of 0, got a list of 1");
+}
+
+TEST(Compare, NotFinite) {
+  EXPECT_TRUE(compare(f32({kNan, kInf, -kInf}), f32({-kNan, kInf, -kInf})).ok);
+  EXPECT_FALSE(compare(f32({kInf}), f32({-kInf})).ok);
+  EXPECT_FALSE(compare(f32({kInf}), f32({1e30})).ok);
+  EXPECT_FALSE(compare(f32({1}), f32({kNan})).ok);
+  EXPECT_FALSE(compare(f32({kNan}), f32({1})).ok);
+  EXPECT_EQ(compare(f32({kInf, 2}), f32({kInf, 2})).tensors[0].maxAbs, 2);
+}
+
+TEST(Compare, ListsOfDifferentBuild) {
+  Value a = makeList({int64_t(1), int64_t(2), int64_t(3)});
+  Value b = concat(makeList({int64_t(1)}), makeList({int64_t(2), int64_t(3)}));
+  EXPECT_TRUE(compare(a, b).ok);
+}
+
+TEST(Compare, DeepValues) {
+  Value a = makeData(0, {}), b = makeData(0, {});
+  for (int64_t i = 0; i < 500'000; ++i) {
+    a = makeData(1, {i, a});
+    b = makeData(1, {i, b});
+  }
+  EXPECT_TRUE(compare(a, b).ok);
+}
+
+} // namespace
+} // namespace sheaf::oracle
