@@ -1,0 +1,293 @@
+//===- EmitRecords.cpp - Records, rows and extents ------------------------===//
+
+#include "compiler/host/Emitter.h"
+#include "compiler/host/ModelTypes.h"
+#include "compiler/passes/OpQueries.h"
+#include "compiler/passes/Pass.h"
+#include "runtime/error.h"
+
+using namespace mlir;
+
+namespace sheaf::host {
+namespace {
+
+/// More granules than a row space has: sheaf_record answers with the instance's error.
+constexpr int64_t kTooMany = int64_t(1) << 40;
+/// Extents are 32-bit words of records.
+constexpr int64_t kMostExtent = INT32_MAX;
+
+int64_t bytesOf(RankedTensorType type) { return rt::dtypeBytes(runtimeDType(type)); }
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+SmallVector<llvm::Value *> FunctionEmitter::extents(RankedTensorType type,
+                                                    ArrayRef<llvm::Value *> slots) {
+  SmallVector<llvm::Value *> out;
+  size_t next = 1;
+  for (int64_t extent : type.getShape())
+    out.push_back(ShapedType::isDynamic(extent) ? slots[next++] : i64(extent));
+  return out;
+}
+
+llvm::Value *FunctionEmitter::multiply(llvm::Value *a, llvm::Value *b) {
+  // Constants came from static types, whose sizes have been looked at.
+  if (isa<llvm::Constant>(a) && isa<llvm::Constant>(b))
+    return b_.CreateMul(a, b);
+  llvm::Value *pair = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umul_with_overflow, a, b);
+  return b_.CreateSelect(b_.CreateExtractValue(pair, 1), i64(kTooMany),
+                         b_.CreateExtractValue(pair, 0));
+}
+
+/// As rt::tensorGranules.
+llvm::Value *FunctionEmitter::granules(ArrayRef<llvm::Value *> shape, int64_t elementBytes) {
+  if (shape.empty())
+    return i64(1);
+  llvm::Value *bytes = b_.CreateMul(shape.back(), i64(elementBytes));
+  llvm::Value *row = b_.CreateLShr(b_.CreateAdd(bytes, i64(rt::kGranuleBytes - 1)),
+                                   i64(llvm::Log2_64(rt::kGranuleBytes)));
+  llvm::Value *total = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, row, i64(1));
+  for (llvm::Value *extent : llvm::reverse(shape.drop_back()))
+    total = multiply(total, extent);
+  return total;
+}
+
+/// Horner's scheme over one symbol after the other.
+llvm::Value *FunctionEmitter::evaluate(const Dim &dim,
+                                       const std::map<std::string, llvm::Value *> &symbols,
+                                       Location where) {
+  if (dim.isConstant())
+    return i64(dim.constant());
+  std::string symbol = dim.symbols().front();
+  auto it = symbols.find(symbol);
+  if (it == symbols.end())
+    throw InternalError(passes::placeOf(where) + ": the extent " + dim.str() +
+                        " is not made of a record's words");
+  Dim rest = dim.substitute([&](const std::string &name) {
+    return name == symbol ? std::optional(Dim(0)) : std::nullopt;
+  });
+  Dim factor = *(dim - rest).dividedBy(Dim::symbol(symbol));
+  llvm::Value *product = it->second;
+  if (factor != Dim(1))
+    product = b_.CreateMul(product, evaluate(factor, symbols, where));
+  return rest == Dim(0) ? product : b_.CreateAdd(product, evaluate(rest, symbols, where));
+}
+
+//===----------------------------------------------------------------------===//
+// Records
+//===----------------------------------------------------------------------===//
+
+llvm::Value *FunctionEmitter::makeHandle(llvm::Value *id, llvm::Value *depth) {
+  return b_.CreateOr(b_.CreateShl(depth, 32), id);
+}
+
+llvm::Value *FunctionEmitter::maxDepth(ArrayRef<Argument> args) {
+  llvm::Value *depth = nullptr;
+  for (const Argument &arg : args) {
+    if (!isa<RankedTensorType>(arg.type))
+      continue;
+    llvm::Value *own = depthOf(arg.slots.front());
+    depth = depth ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, depth, own) : own;
+  }
+  return depth ? depth : i64(0);
+}
+
+/// A row and its extents take a word each, host scalars two.
+int64_t FunctionEmitter::countWords(ArrayRef<Argument> args) {
+  int64_t words = 0;
+  for (const Argument &arg : args)
+    words += isa<RankedTensorType>(arg.type) ? arg.slots.size() : 2;
+  return words;
+}
+
+int64_t FunctionEmitter::writeWords(llvm::Value *words, ArrayRef<Argument> args) {
+  int64_t next = 0;
+  auto put = [&](llvm::Value *value) {
+    llvm::Value *address = b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), words, next);
+    b_.CreateAlignedStore(value, address, llvm::Align(4));
+    next += value->getType()->getIntegerBitWidth() / 32;
+  };
+  for (const Argument &arg : args) {
+    if (isa<RankedTensorType>(arg.type))
+      for (llvm::Value *slot : arg.slots)
+        put(b_.CreateTrunc(slot, b_.getInt32Ty()));
+    else
+      put(toSlot(b_, arg.slots.front()));
+  }
+  return next;
+}
+
+SmallVector<Slots> FunctionEmitter::record(unsigned instance, ArrayRef<Argument> args,
+                                           Location where) {
+  const kernels::Kernel &kernel = m_.kernel(instance);
+  ir::BlockOp block = kernel.block;
+
+  // What the extents of results and temporaries are made of.
+  std::map<std::string, llvm::Value *> symbols;
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    std::string name = std::to_string(i);
+    if (auto tensor = dyn_cast<RankedTensorType>(arg.type)) {
+      for (auto [axis, extent] : llvm::enumerate(extents(tensor, arg.slots)))
+        symbols[name + "." + std::to_string(axis)] = extent;
+    } else if (arg.type.isInteger(64)) {
+      symbols[name] = arg.slots.front();
+    }
+  }
+  for (unsigned number : m_.extentArguments(block)) {
+    llvm::Value *extent = args[number].slots.front();
+    require(b_.CreateICmpULE(extent, i64(kMostExtent)), where,
+            "a tensor cannot have the extent {0}", extent);
+  }
+
+  SmallVector<SmallVector<llvm::Value *>> shapes;
+  SmallVector<llvm::Value *> sizes;
+  llvm::Value *total = i64(0);
+  for (const kernels::RecordBuffer &buffer : kernel.buffers) {
+    SmallVector<llvm::Value *> shape;
+    for (const Dim &dim : buffer.shape)
+      shape.push_back(evaluate(dim, symbols, where));
+    sizes.push_back(granules(shape, rt::dtypeBytes(static_cast<rt::DType>(buffer.dtype))));
+    total = b_.CreateAdd(total, sizes.back());
+    shapes.push_back(std::move(shape));
+  }
+
+  llvm::Value *depth = maxDepth(args);
+  llvm::Value *words = callRuntime("sheaf_record", b_.getPtrTy(),
+                                   static_cast<llvm::Value *>(i32(instance)),
+                                   b_.CreateTrunc(depth, b_.getInt32Ty()), total);
+  int64_t outWord = writeWords(words, args);
+  llvm::Value *out = b_.CreateLoad(
+      b_.getInt32Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), words, outWord));
+  llvm::Value *id = b_.CreateZExt(out, b_.getInt64Ty());
+  llvm::Value *resultDepth = b_.CreateAdd(depth, i64(1));
+
+  SmallVector<Slots> results;
+  for (auto [i, type] :
+       llvm::enumerate(block.getBody().front().getTerminator()->getOperandTypes())) {
+    Slots slots{makeHandle(id, resultDepth)};
+    for (auto [axis, extent] : llvm::enumerate(shapes[i]))
+      if (cast<RankedTensorType>(type).isDynamicDim(axis))
+        slots.push_back(extent);
+    results.push_back(std::move(slots));
+    id = b_.CreateAdd(id, sizes[i]);
+  }
+  return results;
+}
+
+void FunctionEmitter::emitRecord(ir::RecordOp record) {
+  unsigned instance = m_.input.instances.of(record);
+  ir::BlockOp block = m_.input.instances.all()[instance].block;
+  Block &body = block.getBody().front();
+  SmallVector<Argument> args;
+  for (auto [value, arg] : llvm::zip(record.getArgs(), body.getArguments()))
+    args.push_back({arg.getType(), as(value, arg.getType())});
+  SmallVector<Slots> results = this->record(instance, args, record.getLoc());
+  for (auto [result, slots, type] : llvm::zip(record.getResults(), results,
+                                              body.getTerminator()->getOperandTypes()))
+    set(result, coerce(slots, type, result.getType()));
+}
+
+//===----------------------------------------------------------------------===//
+// Operators that the host does
+//===----------------------------------------------------------------------===//
+
+void FunctionEmitter::emitApply(ir::ApplyOp apply) {
+  auto *address = passes::batchRule<ops::HostAddress>(apply);
+  if (address && address->kind == ops::HostAddress::Row)
+    return emitRow(apply);
+  if (passes::takesList(apply) && apply->hasAttr("sheaf.copy"))
+    return emitStack(apply);
+  throw InternalError(passes::placeOf(apply.getLoc()) + ": host code cannot do the operator " +
+                      apply.getOp().str());
+}
+
+/// table[i]: the address of a row, at the table's own depth.
+void FunctionEmitter::emitRow(ir::ApplyOp apply) {
+  Value tensor = apply.getOperand(0);
+  auto type = cast<RankedTensorType>(tensor.getType());
+  auto resultType = cast<RankedTensorType>(apply.getResult(0).getType());
+  ArrayRef<llvm::Value *> slots = slots_.find(tensor)->second;
+  SmallVector<llvm::Value *> shape = extents(type, slots);
+  llvm::Value *index = one(apply.getOperand(1));
+  require(b_.CreateICmpULT(index, shape.front()), apply.getLoc(),
+          "index {0} is out of range for an extent of {1}", index, shape.front());
+  llvm::Value *step = granules(ArrayRef(shape).drop_front(), bytesOf(type));
+  Slots out{b_.CreateAdd(slots.front(), b_.CreateMul(index, step))};
+  for (auto [axis, extent] : llvm::enumerate(ArrayRef(shape).drop_front()))
+    if (resultType.isDynamicDim(axis))
+      out.push_back(extent);
+  set(apply.getResult(0), out);
+}
+
+/// stack(list): one record an element copies it into its place. The first record reserves the rows
+/// of all; the others reserve nothing and are told where to write.
+void FunctionEmitter::emitStack(ir::ApplyOp apply) {
+  Location where = apply.getLoc();
+  Value list = apply.getOperand(0);
+  auto element =
+      cast<RankedTensorType>(cast<ir::ListType>(list.getType()).getElement());
+  auto rows = cast<RankedTensorType>(apply->getAttrOfType<TypeAttr>("sheaf.rows").getValue());
+  auto copy = apply->getAttrOfType<FlatSymbolRefAttr>("sheaf.copy");
+  unsigned instance = m_.input.instances.of(copy);
+  if (m_.kernel(instance).buffers.size() != 1)
+    throw InternalError("the block " + copy.getValue().str() + " needs more than its result");
+
+  llvm::Value *size = listSize(one(list)), *in = listElements(one(list));
+  int64_t width = slotCount(element);
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *first = newBlock("first"),
+                   *known = newBlock("known");
+  // All elements have the extents of the first; an empty list has none to ask.
+  b_.CreateCondBr(b_.CreateICmpEQ(size, i64(0)), known, first);
+  b_.SetInsertPoint(first);
+  Slots head = load(in, element);
+  b_.CreateBr(known);
+  b_.SetInsertPoint(known);
+  Slots common;
+  for (llvm::Value *value : head) {
+    llvm::PHINode *phi = b_.CreatePHI(b_.getInt64Ty(), 2);
+    phi->addIncoming(value, first);
+    phi->addIncoming(i64(0), before);
+    common.push_back(phi);
+  }
+  llvm::Value *step = granules(extents(element, common), bytesOf(element));
+  llvm::Value *total = multiply(step, size);
+
+  // Carried: the deepest element, and the id of the first one's place.
+  Slots done = loop(size, {i64(0), i64(0)}, [&](llvm::Value *i, ArrayRef<llvm::Value *> carried) {
+    Slots slots = load(slotAt(in, b_.CreateMul(i, i64(width))), element);
+    for (auto [own, all] : llvm::zip(ArrayRef(slots).drop_front(), ArrayRef(common).drop_front()))
+      require(b_.CreateICmpEQ(own, all), where,
+              "tensors with extents {0} and {1} cannot be stacked", all, own);
+    Argument arg{element, slots};
+    llvm::Value *depth = depthOf(slots.front());
+    llvm::Value *isFirst = b_.CreateICmpEQ(i, i64(0));
+    llvm::Value *words = callRuntime(
+        "sheaf_record", b_.getPtrTy(), static_cast<llvm::Value *>(i32(instance)),
+        b_.CreateTrunc(depth, b_.getInt32Ty()), b_.CreateSelect(isFirst, total, i64(0)));
+    llvm::Value *out = b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), words,
+                                                     writeWords(words, arg));
+    llvm::Value *given = b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), out), b_.getInt64Ty());
+    llvm::Value *base = b_.CreateSelect(isFirst, given, carried[1]);
+    llvm::Value *place = b_.CreateAdd(base, b_.CreateMul(i, step));
+    b_.CreateStore(b_.CreateTrunc(place, b_.getInt32Ty()), out);
+    return Slots{b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, carried[0],
+                                          b_.CreateAdd(depth, i64(1))),
+                 base};
+  });
+
+  Slots result{makeHandle(done[1], done[0]), size};
+  result.append(common.begin() + 1, common.end());
+  Type type = rows;
+  if (auto arrange = apply->getAttrOfType<FlatSymbolRefAttr>("sheaf.arrange")) {
+    unsigned number = m_.input.instances.of(arrange);
+    ir::BlockOp block = m_.input.instances.all()[number].block;
+    result = record(number, Argument{rows, result}, where).front();
+    type = block.getBody().front().getTerminator()->getOperand(0).getType();
+  }
+  set(apply.getResult(0), coerce(result, type, apply.getResult(0).getType()));
+}
+
+} // namespace sheaf::host

@@ -1,0 +1,228 @@
+//===- Emitter.h - The parts of the host code generator ---------*- C++ -*-===//
+//
+// Private to compiler/host. `ModuleEmitter` holds what functions share; `FunctionEmitter` turns
+// one function into LLVM IR. Its methods are spread over EmitControl (functions, branches, calls),
+// EmitScalars, EmitLists and EmitRecords.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_HOST_EMITTER_H
+#define SHEAF_HOST_EMITTER_H
+
+#include "compiler/host/Host.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/IR/IRBuilder.h"
+
+#include <map>
+#include <set>
+
+namespace sheaf::host {
+
+/// The values of one Program value, one for each slot of its type: i64 for ints, tokens, tensor
+/// handles and extents, double for floats, i1 for bools, ptr for lists and data.
+using Slots = llvm::SmallVector<llvm::Value *, 2>;
+
+/// The LLVM types of a value's slots.
+llvm::SmallVector<llvm::Type *, 2> slotTypes(mlir::Type type, llvm::LLVMContext &context);
+llvm::SmallVector<llvm::Type *> slotTypes(mlir::TypeRange types, llvm::LLVMContext &context);
+int64_t slotCount(mlir::Type type);
+
+/// A Program function as LLVM sees it.
+struct Function {
+  llvm::Function *code = nullptr;
+  mlir::func::FuncOp source;
+  bool recursive = false;
+  /// More result slots than registers carry: they are written through a pointer that comes before
+  /// the other arguments. Else the function returns nothing, an i64, or a pair of them.
+  bool resultsInMemory = false;
+};
+
+class ModuleEmitter {
+public:
+  ModuleEmitter(const HostInput &input, llvm::Module &module);
+  HostCode run();
+
+  const HostInput &input;
+  llvm::Module &module;
+  llvm::LLVMContext &context;
+
+  const Function &function(llvm::StringRef name) const { return functions_.find(name)->second; }
+  /// A function of the runtime (runtime/abi.h).
+  llvm::FunctionCallee runtime(llvm::StringRef name, llvm::Type *result,
+                               llvm::ArrayRef<llvm::Type *> args);
+  /// The number of a message; `text` may hold {0} and {1}.
+  unsigned message(mlir::Location where, const llvm::Twine &text);
+  const kernels::Kernel &kernel(unsigned instance) const;
+  /// Which arguments of a block are ints that its operators take as extents.
+  const std::set<unsigned> &extentArguments(ir::BlockOp block);
+  uint32_t paramId(llvm::StringRef name) const { return paramIds_.lookup(name); }
+  /// A constant data value: a constructor without fields.
+  llvm::Constant *emptyConstructor(int64_t ctor);
+
+private:
+  void declareFunctions();
+  void emitEntry();
+
+  llvm::StringMap<Function> functions_;
+  llvm::StringMap<uint32_t> paramIds_;
+  llvm::StringMap<const kernels::Kernel *> kernels_;
+  llvm::DenseMap<mlir::Operation *, std::set<unsigned>> extentArguments_;
+  llvm::StringMap<unsigned> messageNumbers_;
+  std::vector<std::string> messages_;
+  llvm::DenseMap<int64_t, llvm::Constant *> emptyConstructors_;
+};
+
+/// Converts between a slot in memory (i64) and its register.
+llvm::Value *toSlot(llvm::IRBuilderBase &builder, llvm::Value *value);
+llvm::Value *fromSlot(llvm::IRBuilderBase &builder, llvm::Value *slot, llvm::Type *type);
+
+class FunctionEmitter {
+public:
+  FunctionEmitter(ModuleEmitter &module, const Function &function);
+  void run();
+
+private:
+  //===--- Values ----------------------------------------------------------===//
+
+  llvm::Value *one(mlir::Value value) { return slots_.find(value)->second.front(); }
+  /// The value's slots as a value of type `type`, which may have `?` where the other type has
+  /// numbers.
+  Slots as(mlir::Value value, mlir::Type type);
+  Slots coerce(llvm::ArrayRef<llvm::Value *> slots, mlir::Type from, mlir::Type to);
+  void set(mlir::Value value, Slots slots) { slots_[value] = std::move(slots); }
+  /// Gives values the slots that stand one after the other in `slots`.
+  void setAll(mlir::ValueRange values, llvm::ArrayRef<llvm::Value *> slots);
+  /// Loads a value from, or stores its slots to, consecutive slots in memory.
+  Slots load(llvm::Value *address, mlir::Type type);
+  void store(llvm::Value *address, llvm::ArrayRef<llvm::Value *> slots);
+  llvm::Value *slotAt(llvm::Value *base, llvm::Value *index);
+  llvm::Value *slotAt(llvm::Value *base, int64_t index) { return slotAt(base, i64(index)); }
+  /// Memory in the frame, the same at every call: for what is read back before the next.
+  llvm::Value *temporary(int64_t slots);
+
+  llvm::ConstantInt *i64(int64_t value) { return b_.getInt64(value); }
+  llvm::ConstantInt *i32(uint32_t value) { return b_.getInt32(value); }
+  llvm::BasicBlock *newBlock(const char *name);
+  /// Goes on only if `good`; else ends the instance with the message.
+  void require(llvm::Value *good, mlir::Location where, const llvm::Twine &text,
+               llvm::Value *a = nullptr, llvm::Value *b = nullptr);
+  void failHere(mlir::Location where, const llvm::Twine &text, llvm::Value *a, llvm::Value *b);
+  template <typename... Args>
+  llvm::CallInst *callRuntime(llvm::StringRef name, llvm::Type *result, Args... args);
+
+  //===--- Control (EmitControl.cpp) -----------------------------------------===//
+
+  void checkStack();
+  void emit(mlir::Operation *op);
+  /// Emits a region whose terminator's operands are the function's results.
+  void emitTail(mlir::Block &block);
+  /// The operation whose results are exactly what the block returns, if it can return them itself.
+  mlir::Operation *tailOf(mlir::Block &block);
+  void emitTailOp(mlir::Operation *op);
+  /// Emits a region; gives its terminator's operands as values of these types.
+  Slots emitRegion(mlir::Block &block, mlir::TypeRange types);
+  void emitReturn(mlir::OperandRange values);
+  void emitCall(mlir::func::CallOp call, bool tail);
+  void emitIf(mlir::scf::IfOp op);
+  void emitMatch(ir::MatchOp match);
+  struct Arm {
+    mlir::Block *block; ///< null: nothing to do (an `if` without `else`)
+    llvm::BasicBlock *entry;
+  };
+  llvm::SmallVector<Arm> openIf(mlir::scf::IfOp op);
+  llvm::SmallVector<Arm> openMatch(ir::MatchOp match);
+  void bindFields(ir::MatchOp match, mlir::Block &arm);
+  /// Emits arms that meet again behind the operation.
+  void joinArms(llvm::ArrayRef<Arm> arms, mlir::Operation *op);
+
+  //===--- Scalars, tuples and data (EmitScalars.cpp) -------------------------===//
+
+  bool emitArith(mlir::Operation *op);
+  bool emitMath(mlir::Operation *op);
+  void emitConvert(ir::ConvertOp op);
+  void emitDivision(mlir::Operation *op);
+  void emitTuple(ir::TupleOp op);
+  void emitGet(ir::GetOp op);
+  void emitConstruct(ir::ConstructOp op);
+  void emitDim(ir::DimOp op);
+
+  //===--- Lists (EmitLists.cpp) ----------------------------------------------===//
+
+  bool emitList(mlir::Operation *op);
+  llvm::Value *listSize(llvm::Value *list);
+  llvm::Value *listElements(llvm::Value *list);
+  llvm::Value *newList(mlir::Type element, llvm::Value *size);
+  /// A loop from 0 to `count` that carries values; `body` gets the index and the carried values
+  /// and gives the next ones. Returns what the last round gave.
+  Slots loop(llvm::Value *count, Slots carried,
+             llvm::function_ref<Slots(llvm::Value *, llvm::ArrayRef<llvm::Value *>)> body);
+  /// Gives a body's argument a value of type `type`.
+  void bindElement(mlir::BlockArgument argument, llvm::ArrayRef<llvm::Value *> slots,
+                   mlir::Type type);
+  void emitMake(ir::ListMakeOp op);
+  void emitGrow(mlir::Operation *op);
+  void emitListGet(ir::ListGetOp op);
+  void emitListSlice(ir::ListSliceOp op);
+  void emitZip(ir::ZipOp op);
+  void emitRange(ir::RangeOp op);
+  void emitRows(ir::RowsOp op);
+  void emitMap(ir::MapOp op);
+  void emitFilter(ir::FilterOp op);
+  void emitFold(ir::FoldOp op);
+  void emitScan(ir::ScanOp op);
+
+  //===--- Records (EmitRecords.cpp) ------------------------------------------===//
+
+  /// An argument of a record.
+  struct Argument {
+    mlir::Type type;
+    Slots slots;
+  };
+  void emitRecord(ir::RecordOp record);
+  void emitApply(ir::ApplyOp apply);
+  void emitRow(ir::ApplyOp apply);
+  void emitStack(ir::ApplyOp apply);
+  /// Records kernel `instance`; gives the slots of each of its results, of the block's types.
+  llvm::SmallVector<Slots> record(unsigned instance, llvm::ArrayRef<Argument> args,
+                                  mlir::Location where);
+  /// Writes the words of arguments; returns how many.
+  int64_t writeWords(llvm::Value *words, llvm::ArrayRef<Argument> args);
+  static int64_t countWords(llvm::ArrayRef<Argument> args);
+  llvm::Value *maxDepth(llvm::ArrayRef<Argument> args);
+  llvm::Value *depthOf(llvm::Value *handle) { return b_.CreateLShr(handle, 32); }
+  llvm::Value *makeHandle(llvm::Value *id, llvm::Value *depth);
+  llvm::Value *evaluate(const Dim &dim, const std::map<std::string, llvm::Value *> &symbols,
+                        mlir::Location where);
+  llvm::Value *granules(llvm::ArrayRef<llvm::Value *> shape, int64_t elementBytes);
+  /// Extents of a tensor value as registers.
+  llvm::SmallVector<llvm::Value *> extents(mlir::RankedTensorType type,
+                                           llvm::ArrayRef<llvm::Value *> slots);
+  /// a * b, or a number that no row space has when that overflows.
+  llvm::Value *multiply(llvm::Value *a, llvm::Value *b);
+
+  ModuleEmitter &m_;
+  const Function &function_;
+  llvm::IRBuilder<> b_;
+  llvm::Value *ctx_ = nullptr;
+  llvm::Value *resultMemory_ = nullptr;
+  llvm::AllocaInst *temporary_ = nullptr;
+  llvm::DenseMap<mlir::Value, Slots> slots_;
+};
+
+template <typename... Args>
+llvm::CallInst *FunctionEmitter::callRuntime(llvm::StringRef name, llvm::Type *result,
+                                             Args... args) {
+  llvm::SmallVector<llvm::Value *> values{ctx_, args...};
+  llvm::SmallVector<llvm::Type *> types;
+  for (llvm::Value *value : values)
+    types.push_back(value->getType());
+  return b_.CreateCall(m_.runtime(name, result, types), values);
+}
+
+} // namespace sheaf::host
+
+#endif // SHEAF_HOST_EMITTER_H

@@ -1,0 +1,235 @@
+//===- Host.cpp - What the functions of a module share --------------------===//
+
+#include "compiler/host/Emitter.h"
+
+#include "compiler/ops/Verify.h"
+#include "compiler/passes/CallGraph.h"
+#include "compiler/passes/OpQueries.h"
+#include "compiler/passes/Pass.h"
+#include "runtime/error.h"
+
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace sheaf::host {
+namespace {
+
+/// What comes back in registers on every target; a tail call could not hand on memory for more.
+constexpr size_t kResultRegisters = 2;
+
+constexpr const char *kEntrySymbol = "sheaf_entry";
+
+void appendSlotTypes(Type type, llvm::LLVMContext &context,
+                     llvm::SmallVectorImpl<llvm::Type *> &types) {
+  llvm::Type *i64 = llvm::Type::getInt64Ty(context);
+  if (auto tuple = dyn_cast<TupleType>(type)) {
+    for (Type field : tuple.getTypes())
+      appendSlotTypes(field, context, types);
+  } else if (auto tensor = dyn_cast<RankedTensorType>(type)) {
+    types.append(1 + tensor.getNumDynamicDims(), i64);
+  } else if (type.isF64()) {
+    types.push_back(llvm::Type::getDoubleTy(context));
+  } else if (type.isInteger(1)) {
+    types.push_back(llvm::Type::getInt1Ty(context));
+  } else if (isa<ir::ListType, ir::DataType>(type)) {
+    types.push_back(llvm::PointerType::get(context, 0));
+  } else if (type.isInteger(64) || isa<ir::TokenType>(type)) {
+    types.push_back(i64);
+  } else {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    throw InternalError("host code has no values of type " + text);
+  }
+}
+
+} // namespace
+
+llvm::SmallVector<llvm::Type *, 2> slotTypes(Type type, llvm::LLVMContext &context) {
+  llvm::SmallVector<llvm::Type *, 2> types;
+  appendSlotTypes(type, context, types);
+  return types;
+}
+
+llvm::SmallVector<llvm::Type *> slotTypes(TypeRange types, llvm::LLVMContext &context) {
+  llvm::SmallVector<llvm::Type *> all;
+  for (Type type : types)
+    appendSlotTypes(type, context, all);
+  return all;
+}
+
+int64_t slotCount(Type type) {
+  if (auto tuple = dyn_cast<TupleType>(type)) {
+    int64_t count = 0;
+    for (Type field : tuple.getTypes())
+      count += slotCount(field);
+    return count;
+  }
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? 1 + tensor.getNumDynamicDims() : 1;
+}
+
+llvm::Value *toSlot(llvm::IRBuilderBase &builder, llvm::Value *value) {
+  llvm::Type *type = value->getType(), *i64 = builder.getInt64Ty();
+  if (type->isDoubleTy())
+    return builder.CreateBitCast(value, i64);
+  if (type->isPointerTy())
+    return builder.CreatePtrToInt(value, i64);
+  return builder.CreateZExt(value, i64);
+}
+
+llvm::Value *fromSlot(llvm::IRBuilderBase &builder, llvm::Value *slot, llvm::Type *type) {
+  if (type->isDoubleTy())
+    return builder.CreateBitCast(slot, type);
+  if (type->isPointerTy())
+    return builder.CreateIntToPtr(slot, type);
+  return builder.CreateTrunc(slot, type);
+}
+
+ModuleEmitter::ModuleEmitter(const HostInput &input, llvm::Module &module)
+    : input(input), module(module), context(module.getContext()) {
+  for (const rt::ParamDesc &param : input.params)
+    paramIds_[param.name] = param.id;
+  for (const kernels::Kernel &kernel : input.kernels) {
+    ir::BlockOp block = kernel.block;
+    kernels_[block.getSymName()] = &kernel;
+  }
+}
+
+HostCode ModuleEmitter::run() {
+  declareFunctions();
+  ModuleOp program = input.program;
+  for (auto func : program.getOps<func::FuncOp>())
+    FunctionEmitter(*this, functions_[func.getName()]).run();
+  emitEntry();
+  std::string error;
+  llvm::raw_string_ostream stream(error);
+  if (llvm::verifyModule(module, &stream))
+    throw InternalError("host code is not valid: " + error);
+  return {kEntrySymbol, std::move(messages_)};
+}
+
+void ModuleEmitter::declareFunctions() {
+  ModuleOp program = input.program;
+  passes::CallGraph graph(program);
+  llvm::Type *ptr = llvm::PointerType::get(context, 0), *i64 = llvm::Type::getInt64Ty(context);
+  for (auto func : program.getOps<func::FuncOp>()) {
+    Function function;
+    function.source = func;
+    function.recursive = graph.isRecursive(func);
+    size_t results = slotTypes(func.getResultTypes(), context).size();
+    function.resultsInMemory = results > kResultRegisters;
+    llvm::SmallVector<llvm::Type *> args{ptr};
+    if (function.resultsInMemory)
+      args.push_back(ptr);
+    args.append(slotTypes(func.getArgumentTypes(), context));
+    llvm::Type *result = llvm::Type::getVoidTy(context);
+    if (results == 1)
+      result = i64;
+    else if (results == 2)
+      result = llvm::StructType::get(context, {i64, i64});
+    function.code = llvm::Function::Create(llvm::FunctionType::get(result, args, false),
+                                           llvm::Function::InternalLinkage,
+                                           "host." + func.getName(), module);
+    function.code->setCallingConv(llvm::CallingConv::Tail);
+    function.code->setDoesNotThrow();
+    functions_[func.getName()] = function;
+  }
+}
+
+/// The entry has C linkage and finds its arguments and leaves its results in memory.
+void ModuleEmitter::emitEntry() {
+  auto it = functions_.find(input.entry);
+  if (it == functions_.end())
+    throw InternalError("no function " + input.entry);
+  const Function &function = it->second;
+  func::FuncOp source = function.source;
+  llvm::Type *ptr = llvm::PointerType::get(context, 0), *i64 = llvm::Type::getInt64Ty(context);
+  auto *entry = llvm::Function::Create(
+      llvm::FunctionType::get(llvm::Type::getVoidTy(context), {ptr, ptr, ptr}, false),
+      llvm::Function::ExternalLinkage, kEntrySymbol, module);
+  entry->setDoesNotThrow();
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", entry));
+  llvm::Value *results = entry->getArg(2);
+  llvm::SmallVector<llvm::Value *> args{entry->getArg(0)};
+  if (function.resultsInMemory)
+    args.push_back(results);
+  for (auto [i, type] : llvm::enumerate(slotTypes(source.getArgumentTypes(), context))) {
+    llvm::Value *address = builder.CreateConstInBoundsGEP1_64(i64, entry->getArg(1), i);
+    args.push_back(fromSlot(builder, builder.CreateLoad(i64, address), type));
+  }
+  llvm::CallInst *call = builder.CreateCall(function.code, args);
+  call->setCallingConv(llvm::CallingConv::Tail);
+  auto store = [&](llvm::Value *value, int64_t slot) {
+    builder.CreateStore(value, builder.CreateConstInBoundsGEP1_64(i64, results, slot));
+  };
+  if (call->getType()->isIntegerTy())
+    store(call, 0);
+  else if (call->getType()->isStructTy())
+    for (unsigned i = 0; i < kResultRegisters; ++i)
+      store(builder.CreateExtractValue(call, i), i);
+  builder.CreateRetVoid();
+}
+
+llvm::FunctionCallee ModuleEmitter::runtime(llvm::StringRef name, llvm::Type *result,
+                                            llvm::ArrayRef<llvm::Type *> args) {
+  llvm::FunctionCallee callee =
+      module.getOrInsertFunction(name, llvm::FunctionType::get(result, args, false));
+  cast<llvm::Function>(callee.getCallee())->setDoesNotThrow();
+  return callee;
+}
+
+unsigned ModuleEmitter::message(Location where, const llvm::Twine &text) {
+  std::string whole = passes::placeOf(where) + ": " + text.str();
+  auto [it, isNew] = messageNumbers_.try_emplace(whole, messages_.size());
+  if (isNew)
+    messages_.push_back(whole);
+  return it->second;
+}
+
+const kernels::Kernel &ModuleEmitter::kernel(unsigned instance) const {
+  ir::BlockOp block = input.instances.all()[instance].block;
+  auto it = kernels_.find(block.getSymName());
+  if (it == kernels_.end())
+    throw InternalError("block " + block.getSymName().str() + " was not planned");
+  return *it->second;
+}
+
+const std::set<unsigned> &ModuleEmitter::extentArguments(ir::BlockOp block) {
+  auto [it, isNew] = extentArguments_.try_emplace(block);
+  if (!isNew)
+    return it->second;
+  for (Operation &op : block.getBody().front().without_terminator()) {
+    auto apply = dyn_cast<ir::ApplyOp>(op);
+    const ops::Op *record = apply ? passes::operatorOf(apply) : nullptr;
+    if (!record)
+      continue;
+    auto taken = ops::takeApart(*record, apply.getOperandTypes(), apply.getAttrs(),
+                                apply.getResultTypes());
+    auto *parts = std::get_if<ops::ApplyParts>(&taken);
+    if (!parts)
+      throw InternalError(std::get<std::string>(taken));
+    for (const auto &extent : parts->extents)
+      if (auto argument = dyn_cast<BlockArgument>(apply.getOperand(extent.operand)))
+        it->second.insert(argument.getArgNumber());
+  }
+  return it->second;
+}
+
+llvm::Constant *ModuleEmitter::emptyConstructor(int64_t ctor) {
+  llvm::Constant *&value = emptyConstructors_[ctor];
+  if (!value) {
+    auto *number = llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), ctor);
+    value = new llvm::GlobalVariable(module, number->getType(), true,
+                                     llvm::GlobalValue::PrivateLinkage, number, "ctor");
+  }
+  return value;
+}
+
+HostCode emitHost(const HostInput &input, llvm::Module &module) {
+  return ModuleEmitter(input, module).run();
+}
+
+} // namespace sheaf::host

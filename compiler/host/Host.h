@@ -1,0 +1,47 @@
+//===- Host.h - Programs with blocks to native host code --------*- C++ -*-===//
+//
+// Everything of a Program that is not tensor code becomes LLVM IR: code that walks one instance,
+// branches on its data, loops over its lists, and appends a record for each run of a block.
+//
+// Values are kept in registers, one for each slot of their type (runtime/layout.h). Functions use
+// the `tailcc` convention; calls in tail position take no stack. Functions that may call
+// themselves compare their frame with Context::stackLimit.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_HOST_HOST_H
+#define SHEAF_HOST_HOST_H
+
+#include "compiler/host/KernelInstances.h"
+#include "compiler/kernels/Kernels.h"
+#include "runtime/model.h"
+
+#include <string>
+#include <vector>
+
+namespace llvm {
+class Module;
+}
+
+namespace sheaf::host {
+
+struct HostInput {
+  mlir::ModuleOp program;                  ///< with blocks (passes::Level::Blocks)
+  std::string entry;                       ///< name of the function that an instance calls
+  const KernelInstances &instances;
+  /// The planned blocks: `buffers` says what a record reserves. Every block of `instances`.
+  llvm::ArrayRef<kernels::Kernel> kernels;
+  llvm::ArrayRef<rt::ParamDesc> params;    ///< with their ids
+};
+
+struct HostCode {
+  std::string entrySymbol;                 ///< an rt::EntryFn
+  std::vector<std::string> messages;       ///< rt::Model::messages
+};
+
+/// Adds the host code to a module, which needs no target yet. The IR is valid but plain: it wants
+/// the O1 passes. Throws InternalError when the program holds what no pass should have left.
+HostCode emitHost(const HostInput &input, llvm::Module &module);
+
+} // namespace sheaf::host
+
+#endif // SHEAF_HOST_HOST_H

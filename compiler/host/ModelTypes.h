@@ -1,0 +1,35 @@
+//===- ModelTypes.h - Types and parameters as the runtime sees them -*- C++ -*-===//
+#ifndef SHEAF_HOST_MODELTYPES_H
+#define SHEAF_HOST_MODELTYPES_H
+
+#include "compiler/ir/Program.h"
+#include "runtime/model.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace sheaf::host {
+
+/// The types that the entry function's arguments and result are made of, and the entry itself
+/// (without code). Argument names come from the argument attribute `sheaf.name`; names of extents
+/// from `sheaf.dims`, an array with one string for each extent of each tensor in the type, in
+/// order of appearance (data types excluded). A function of several results gives a tuple.
+struct ModelTypes {
+  rt::TypeTable types;
+  rt::EntryDesc entry;
+};
+ModelTypes describeEntry(mlir::ModuleOp program, llvm::StringRef entry);
+
+/// Every `sheaf.param`, in order, with its place in the row space. Throws UserError when they need
+/// more rows than ids can name.
+struct ParamLayout {
+  std::vector<rt::ParamDesc> params;
+  uint32_t granules = 0;
+};
+ParamLayout layoutParams(mlir::ModuleOp program);
+
+/// The runtime's element type of a tensor.
+rt::DType runtimeDType(mlir::RankedTensorType type);
+
+} // namespace sheaf::host
+
+#endif // SHEAF_HOST_MODELTYPES_H

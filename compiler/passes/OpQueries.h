@@ -1,0 +1,41 @@
+//===- OpQueries.h - What passes ask about operations -----------*- C++ -*-===//
+#ifndef SHEAF_PASSES_OPQUERIES_H
+#define SHEAF_PASSES_OPQUERIES_H
+
+#include "compiler/ir/Program.h"
+#include "compiler/ops/Op.h"
+
+namespace sheaf::passes {
+
+/// The operator's record of a `sheaf.apply` (its verifier has found it), else null.
+inline const ops::Op *operatorOf(mlir::Operation *op) {
+  auto apply = mlir::dyn_cast_or_null<ir::ApplyOp>(op);
+  return apply ? ops::OpTable::get().find(apply.getOp()) : nullptr;
+}
+
+/// The operator's batch rule when it is a `Rule`, else null.
+template <typename Rule>
+const Rule *batchRule(mlir::Operation *op) {
+  const ops::Op *record = operatorOf(op);
+  return record ? std::get_if<Rule>(&record->batch) : nullptr;
+}
+
+/// A constant tensor: cheaper to make where it is used than to read.
+inline bool isFill(mlir::Operation *op) { return batchRule<ops::Fill>(op) != nullptr; }
+
+/// An operator over a host list (`stack`): as many records as the list has elements, made by the
+/// host code.
+inline bool takesList(mlir::Operation *op) {
+  return mlir::isa_and_nonnull<ir::ApplyOp>(op) &&
+         llvm::any_of(op->getOperandTypes(), llvm::IsaPred<ir::ListType>);
+}
+
+/// Tensor code that belongs into a block.
+inline bool isTensorCode(mlir::Operation *op) {
+  return mlir::isa_and_nonnull<ir::ApplyOp>(op) && !batchRule<ops::HostAddress>(op) &&
+         !takesList(op);
+}
+
+} // namespace sheaf::passes
+
+#endif // SHEAF_PASSES_OPQUERIES_H

@@ -1,0 +1,22 @@
+//===- Passes.h - The pass records ------------------------------*- C++ -*-===//
+//
+// One function a pass; each is defined in the file named after it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_PASSES_PASSES_H
+#define SHEAF_PASSES_PASSES_H
+
+#include "compiler/passes/Pass.h"
+
+namespace sheaf::passes {
+
+PassRecord inlinePass();
+PassRecord specialisePass();
+PassRecord simplifyPass();
+PassRecord expandOperatorsPass();
+PassRecord foldConstantsPass();
+PassRecord formBlocksPass();
+
+} // namespace sheaf::passes
+
+#endif // SHEAF_PASSES_PASSES_H

@@ -1,0 +1,70 @@
+//===- Pipeline.cpp - The order of the passes -----------------------------===//
+
+#include "compiler/passes/Pipeline.h"
+
+#include "compiler/passes/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <array>
+
+using namespace mlir;
+
+namespace sheaf::passes {
+namespace {
+
+std::vector<PassRecord> pipeline() {
+  return {
+      // First, so that all later passes see across what were function boundaries, and specialise
+      // has fewer functions to clone.
+      inlinePass(),
+      // Before anything asks whether an operand is a weight: only now is that known everywhere.
+      specialisePass(),
+      // Inlining leaves tuples and matches on values made on the spot, specialising leaves
+      // parameters passed for nothing: fewer operators come to the expansions.
+      simplifyPass(),
+      // Behind the first simplification, which may drop whole operators, and before the second,
+      // which joins what two expansions have in common.
+      expandOperatorsPass(),
+      simplifyPass(),
+      // Behind the last pass that makes constant tensors; before blocks, which would record them.
+      foldConstantsPass(),
+      // Last: its blocks are what the kernel generator takes, its records what the host code makes.
+      formBlocksPass(),
+  };
+}
+
+} // namespace
+
+std::span<const PassRecord> allPasses() {
+  static const std::array<PassRecord, 6> passes = {inlinePass(),          specialisePass(),
+                                                   simplifyPass(),        expandOperatorsPass(),
+                                                   foldConstantsPass(),   formBlocksPass()};
+  return passes;
+}
+
+std::vector<Switch> allSwitches() {
+  std::vector<Switch> switches;
+  for (const PassRecord &pass : allPasses()) {
+    if (!pass.required)
+      switches.push_back({pass.name, pass.description});
+    switches.insert(switches.end(), pass.switches.begin(), pass.switches.end());
+  }
+  return switches;
+}
+
+LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options,
+                          std::vector<PassReport> &reports) {
+  if (!options.entry.empty())
+    for (auto func : module.getOps<func::FuncOp>())
+      func.setVisibility(func.getName() == options.entry ? SymbolTable::Visibility::Public
+                                                         : SymbolTable::Visibility::Private);
+  for (const PassRecord &pass : pipeline()) {
+    reports.emplace_back();
+    if (failed(runPass(pass, module, options.without, reports.back())))
+      return failure();
+  }
+  return success();
+}
+
+} // namespace sheaf::passes

@@ -1,0 +1,34 @@
+//===- Pipeline.h - From a Program to a Program with blocks -----*- C++ -*-===//
+#ifndef SHEAF_PASSES_PIPELINE_H
+#define SHEAF_PASSES_PIPELINE_H
+
+#include "compiler/passes/Pass.h"
+
+#include <span>
+
+namespace sheaf::passes {
+
+/// Every pass, each once, in the order of its first run.
+std::span<const PassRecord> allPasses();
+
+/// Names that `without` may hold: the passes that can be switched off, and the switches.
+std::vector<Switch> allSwitches();
+
+struct PipelineOptions {
+  /// The function that is called from outside: all others become private and may be dropped or
+  /// changed. Empty: the public functions stay as they are.
+  std::string entry;
+  std::set<std::string> without;
+};
+
+/// Runs the pipeline. On failure diagnostics have been emitted through the context; `reports` has
+/// an entry for each pass that was begun.
+mlir::LogicalResult runPipeline(mlir::ModuleOp module, const PipelineOptions &options,
+                                std::vector<PassReport> &reports);
+
+/// Registers every pass, and the pipeline as `sheaf-pipeline`, for sheaf-opt.
+void registerMlirPasses();
+
+} // namespace sheaf::passes
+
+#endif // SHEAF_PASSES_PIPELINE_H
