@@ -14,6 +14,7 @@ constexpr uint64_t kReserveBytes = uint64_t(256) << 10;
 /// Kept between mini-batches; deeper pages are given back.
 constexpr uint64_t kKeepBytes = uint64_t(16) << 20;
 constexpr uint64_t kLeastBytes = uint64_t(1) << 20;
+uint64_t overheadBytes() { return pageBytes() + kReserveBytes; }
 
 /// The one place where the machine stack is switched. `to` runs on [bottom, bottom + size).
 /// `leaving`: the current stack is not returned to.
@@ -48,8 +49,12 @@ struct HostStack::Entry {
 };
 
 HostStack::HostStack(uint64_t bytes, MemoryKind &count)
-    : stack_(std::max(bytes, kLeastBytes), kLeastBytes, "the host stack"), count_(count),
-      limit_(stack_.data() + pageBytes() + kReserveBytes) {
+    : stack_(bytes + overheadBytes(), std::min(bytes, kLeastBytes) + overheadBytes(),
+             "the host stack"),
+      count_(count),
+      // The machine gives whole pages, or less than was asked for.
+      limit_(stack_.data() +
+             std::max(overheadBytes(), stack_.size() - std::min(bytes, stack_.size()))) {
   stack_.guardFirstPage();
 }
 

@@ -1,0 +1,276 @@
+//===- Bench.cpp - How fast a compiled model is ---------------------------===//
+#include "compiler/driver/Bench.h"
+
+#include "compiler/driver/FlatValue.h"
+#include "compiler/oracle/Convert.h"
+#include "compiler/oracle/Oracle.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sched.h>
+
+namespace sheaf::driver {
+
+namespace {
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/// Resident memory of this process.
+double residentMb() {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line))
+    if (line.starts_with("VmRSS:"))
+      return std::stod(line.substr(6)) / 1024;
+  return 0;
+}
+
+/// Keeps the calling thread on the core it runs on, as long as it lives.
+class Pin {
+public:
+  Pin() {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    pinned_ = sched_getaffinity(0, sizeof before_, &before_) == 0 &&
+              sched_setaffinity(0, sizeof one, &one) == 0;
+  }
+  ~Pin() {
+    if (pinned_)
+      sched_setaffinity(0, sizeof before_, &before_);
+  }
+
+private:
+  cpu_set_t before_;
+  bool pinned_;
+};
+
+/// What one repetition cost.
+struct Cost {
+  std::vector<double> ms, recordMs, kernelMs;
+};
+
+} // namespace
+
+std::string_view engineName(Engine engine) {
+  switch (engine) {
+  case Engine::Oracle:
+    return "oracle";
+  case Engine::Unbatched:
+    return "unbatched";
+  case Engine::Batched:
+    break;
+  }
+  return "batched";
+}
+
+std::optional<Engine> engineByName(std::string_view name) {
+  for (Engine engine : {Engine::Oracle, Engine::Unbatched, Engine::Batched})
+    if (engineName(engine) == name)
+      return engine;
+  return std::nullopt;
+}
+
+uint64_t BenchRow::otherBytes() const {
+  return memory.heap.peak + memory.records.peak + memory.scratch.peak + memory.stack.peak;
+}
+
+Benchmark::Benchmark(const CompiledModel &model, std::span<const rt::Instance> instances,
+                     std::function<void(rt::Session &)> initialise, BenchOptions options)
+    : model_(model), instances_(instances), initialise_(std::move(initialise)), options_(options),
+      probe_(model.target().processor, model.target().lanes, model.target().registers,
+             model.target().fma) {}
+
+rt::Session &Benchmark::session(unsigned threads) {
+  if (!session_ || session_->options().threads != threads) {
+    session_.reset(); // its memory must be free before the next one takes as much
+    rt::SessionOptions options = options_.session;
+    options.threads = threads;
+    session_ = std::make_unique<rt::Session>(model_.model(), options);
+    initialise_(*session_);
+    session_->packWeights();
+  }
+  return *session_;
+}
+
+BenchRow Benchmark::run(const BenchCase &what) {
+  BenchRow row;
+  row.what = what;
+  row.what.batch = std::min<int64_t>(what.batch, static_cast<int64_t>(instances_.size()));
+  std::span<const rt::Instance> instances = instances_.first(row.what.batch);
+  compiled(row, instances);
+  if (what.engine == Engine::Oracle)
+    oracle(row, instances);
+  row.gflops = row.gflop / (row.ms * 1e-3);
+  if (row.peakGflops > 0)
+    row.shareOfPeak = row.gflop / (row.msMin * 1e-3 * row.peakGflops);
+  row.recordNs = row.records ? row.recordMs * 1e6 / static_cast<double>(row.records) : 0;
+  row.rssMb = residentMb();
+  return row;
+}
+
+void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances) {
+  rt::Session &session = this->session(row.what.threads);
+  // Workers have cores of their own: only a lone thread can be kept on one.
+  std::optional<Pin> pin;
+  if (row.what.threads == 1)
+    pin.emplace();
+  size_t step = row.what.engine == Engine::Unbatched ? 1 : instances.size();
+  uint32_t type = model_.model().entry.resultType;
+  Flattener flattener;
+  FlatValue result;
+  auto once = [&] {
+    for (size_t i = 0; i < instances.size(); i += step)
+      for (const rt::Outcome &outcome : session.run(instances.subspan(i, step))) {
+        if (!outcome.ok())
+          throw *outcome.error;
+        flattener.flatten(session, type, outcome.slots, result);
+      }
+  };
+
+  once();
+  once();
+  double probe = probe_.measure();
+  Cost cost;
+  // The oracle's row needs the counts of the compiled program only.
+  bool timed = row.what.engine != Engine::Oracle;
+  double begin = seconds();
+  do {
+    session.resetCounters();
+    double start = seconds();
+    once();
+    cost.ms.push_back((seconds() - start) * 1e3);
+    const rt::Counters &counters = session.counters();
+    cost.recordMs.push_back(static_cast<double>(counters.recordNanoseconds) * 1e-6);
+    cost.kernelMs.push_back(static_cast<double>(counters.flushNanoseconds) * 1e-6);
+    row.records = counters.records;
+    row.launches = counters.launches;
+    row.gflop = counters.flop * 1e-9;
+    probe = std::max(probe, probe_.measure());
+  } while (timed && (static_cast<int64_t>(cost.ms.size()) < options_.minRepetitions ||
+                     seconds() - begin < options_.minSeconds));
+
+  row.repetitions = static_cast<int64_t>(cost.ms.size());
+  row.ms = median(cost.ms);
+  row.msMin = *std::min_element(cost.ms.begin(), cost.ms.end());
+  row.recordMs = median(cost.recordMs);
+  row.kernelMs = median(cost.kernelMs);
+  row.peakGflops = probe * row.what.threads;
+  row.memory = session.memory();
+  row.rowsBytes = row.memory.rows.now;
+  row.codeBytes = model_.codeBytes();
+}
+
+void Benchmark::oracle(BenchRow &row, std::span<const rt::Instance> instances) {
+  const rt::Model &model = model_.model();
+  oracle::Oracle oracle(model_.program(), oracle::weightsOf(session(row.what.threads)),
+                        oracle::Precision::F32);
+  double start = seconds();
+  for (const rt::Instance &instance : instances)
+    oracle.run(model.entry.name,
+               oracle::fromInstance(model.types, model.entry.argTypes, instance.args),
+               instance.index);
+  row.repetitions = 1;
+  row.ms = row.msMin = (seconds() - start) * 1e3;
+  row.recordMs = row.kernelMs = 0;
+  row.records = row.launches = 0;
+  row.rowsBytes = 0;
+}
+
+namespace {
+
+nlohmann::ordered_json memoryJson(const BenchRow &row) {
+  const rt::MemoryUse &m = row.memory;
+  return {{"weights", m.weights.peak}, {"packed", m.packed.peak}, {"rows", m.rows.peak},
+          {"code", row.codeBytes},     {"heap", m.heap.peak},     {"records", m.records.peak},
+          {"scratch", m.scratch.peak}, {"stack", m.stack.peak},   {"other", row.otherBytes()}};
+}
+
+std::string bytesText(uint64_t bytes) {
+  if (bytes >= uint64_t{10} << 20)
+    return fmt::format("{:.0f} MB", static_cast<double>(bytes) / (1 << 20));
+  if (bytes >= uint64_t{1} << 20)
+    return fmt::format("{:.1f} MB", static_cast<double>(bytes) / (1 << 20));
+  return fmt::format("{:.0f} KB", static_cast<double>(bytes) / (1 << 10));
+}
+
+} // namespace
+
+std::string benchJson(const std::string &model, const std::map<std::string, int64_t> &dims,
+                      std::span<const BenchRow> rows) {
+  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  for (const BenchRow &row : rows)
+    array.push_back({{"model", model},
+                     {"engine", engineName(row.what.engine)},
+                     {"batch", row.what.batch},
+                     {"threads", row.what.threads},
+                     {"dims", dims},
+                     {"repetitions", row.repetitions},
+                     {"ms", row.ms},
+                     {"ms_min", row.msMin},
+                     {"record_ms", row.recordMs},
+                     {"kernel_ms", row.kernelMs},
+                     {"gflop", row.gflop},
+                     {"gflops", row.gflops},
+                     {"peak_gflops", row.peakGflops},
+                     {"share_of_peak", row.shareOfPeak},
+                     {"records", row.records},
+                     {"launches", row.launches},
+                     {"record_ns", row.recordNs},
+                     {"rows_bytes", row.rowsBytes},
+                     {"rss_mb", row.rssMb},
+                     {"memory", memoryJson(row)}});
+  return array.dump(2) + "\n";
+}
+
+std::string benchTable(std::span<const BenchRow> rows) {
+  std::string out =
+      fmt::format("{:<10} {:>6} {:>7} {:>10} {:>10} {:>9} {:>9} {:>8} {:>6} {:>8} "
+                  "{:>9} {:>9} {:>9}\n",
+                  "engine", "batch", "threads", "ms", "ms min", "record ms", "kernel ms", "GFLOP/s",
+                  "peak", "speed-up", "records", "launches", "ns/record");
+  for (const BenchRow &row : rows) {
+    std::string speedup;
+    for (const BenchRow &other : rows)
+      if (other.what.engine == Engine::Unbatched && row.what.engine == Engine::Batched &&
+          other.what.batch == row.what.batch && other.what.threads == row.what.threads)
+        speedup = fmt::format("{:.1f}x", other.ms / row.ms);
+    out +=
+        fmt::format("{:<10} {:>6} {:>7} {:>10.3f} {:>10.3f} {:>9.3f} {:>9.3f} {:>8.1f} {:>5.1f}% "
+                    "{:>8} {:>9} {:>9} {:>9.1f}\n",
+                    engineName(row.what.engine), row.what.batch, row.what.threads, row.ms,
+                    row.msMin, row.recordMs, row.kernelMs, row.gflops, row.shareOfPeak * 100,
+                    speedup, row.records, row.launches, row.recordNs);
+  }
+  if (rows.empty())
+    return out;
+  const BenchRow &last = rows.back();
+  double peak = 0;
+  for (const BenchRow &row : rows)
+    peak = std::max(peak, row.peakGflops / row.what.threads);
+  const rt::MemoryUse &m = last.memory;
+  out += fmt::format("peak of one core: {:.1f} GFLOP/s; a share counts the products' FLOP only, at "
+                     "the shortest time\n",
+                     peak);
+  out += fmt::format(
+      "memory of the last row: weights {}, packed {}, rows {}, code {}; beyond these "
+      "{} (values {}, records {}, scratch {}, stack {}); process {:.0f} MB\n",
+      bytesText(m.weights.peak), bytesText(m.packed.peak), bytesText(m.rows.peak),
+      bytesText(last.codeBytes), bytesText(last.otherBytes()), bytesText(m.heap.peak),
+      bytesText(m.records.peak), bytesText(m.scratch.peak), bytesText(m.stack.peak), last.rssMb);
+  return out;
+}
+
+} // namespace sheaf::driver

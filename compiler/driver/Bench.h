@@ -1,0 +1,99 @@
+//===- Bench.h - How fast a compiled model is -------------------*- C++ -*-===//
+//
+// Times mini-batches the way a user pays for them once data are parsed and code is compiled:
+// recording, scheduling, running, reading outputs, freeing. Repetitions alternate with probes of
+// the core's peak (Peak.h), so that a slow state of the machine slows both.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_COMPILER_DRIVER_BENCH_H
+#define SHEAF_COMPILER_DRIVER_BENCH_H
+
+#include "compiler/driver/Compiler.h"
+#include "compiler/driver/Peak.h"
+#include "runtime/session.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sheaf::driver {
+
+enum class Engine {
+  Oracle,    ///< the interpreter, one instance after the other
+  Unbatched, ///< compiled, one instance a run; the times of all runs summed
+  Batched    ///< compiled, all instances in one run
+};
+std::string_view engineName(Engine engine);
+std::optional<Engine> engineByName(std::string_view name);
+
+struct BenchCase {
+  Engine engine = Engine::Batched;
+  int64_t batch = 64;
+  unsigned threads = 1;
+};
+
+struct BenchRow {
+  BenchCase what;
+  int64_t repetitions = 0;
+  double ms = 0; ///< median
+  double msMin = 0;
+  double recordMs = 0;    ///< median, of walking the instances and recording blocks
+  double kernelMs = 0;    ///< median, of ordering and running what was recorded
+  double gflop = 0;       ///< of products, as executed
+  double gflops = 0;      ///< at the median
+  double peakGflops = 0;  ///< the highest probe, times the threads
+  double shareOfPeak = 0; ///< at the shortest time
+  uint64_t records = 0;
+  uint64_t launches = 0;
+  double recordNs = 0; ///< recording, per record
+  uint64_t rowsBytes = 0;
+  double rssMb = 0;
+  rt::MemoryUse memory;
+  uint64_t codeBytes = 0;
+
+  /// Peak bytes beyond weights, rows and code.
+  uint64_t otherBytes() const;
+};
+
+struct BenchOptions {
+  int64_t minRepetitions = 20;
+  double minSeconds = 1;
+  rt::SessionOptions session; ///< `threads` is the case's
+};
+
+class Benchmark {
+public:
+  /// `initialise` gives a session its weights. Everything must outlive this.
+  Benchmark(const CompiledModel &model, std::span<const rt::Instance> instances,
+            std::function<void(rt::Session &)> initialise, BenchOptions options);
+
+  /// Takes the first `batch` instances, or all when there are fewer (the row says how many).
+  /// Throws RunError when one of them fails.
+  BenchRow run(const BenchCase &what);
+
+private:
+  rt::Session &session(unsigned threads);
+  void compiled(BenchRow &row, std::span<const rt::Instance> instances);
+  void oracle(BenchRow &row, std::span<const rt::Instance> instances);
+
+  const CompiledModel &model_;
+  std::span<const rt::Instance> instances_;
+  std::function<void(rt::Session &)> initialise_;
+  BenchOptions options_;
+  PeakProbe probe_;
+  std::unique_ptr<rt::Session> session_;
+};
+
+/// The rows as a JSON array; `dims` are the model's.
+std::string benchJson(const std::string &model, const std::map<std::string, int64_t> &dims,
+                      std::span<const BenchRow> rows);
+
+/// The rows for people: a table, then the memory of the last row by kind.
+std::string benchTable(std::span<const BenchRow> rows);
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_DRIVER_BENCH_H

@@ -1,0 +1,166 @@
+//===- Compiler.cpp - From source text to code in memory ------------------===//
+#include "compiler/driver/Compiler.h"
+
+#include "compiler/driver/Pipeline.h"
+#include "compiler/frontend/AstPrinter.h"
+#include "compiler/frontend/Checker.h"
+#include "compiler/frontend/Parser.h"
+#include "compiler/host/ModelTypes.h"
+#include "compiler/passes/Pipeline.h"
+
+#include "llvm/IR/Module.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace sheaf::driver {
+
+std::vector<Optimisation> optimisations() {
+  std::vector<Optimisation> all;
+  for (const passes::Switch &entry : passes::allSwitches())
+    all.push_back({std::string(entry.name), std::string(entry.meaning)});
+  all.push_back({"fuse", "computes operators of a block in registers, one after the other"});
+  all.push_back({"merge", "computes products over the same input as one"});
+  all.push_back({"panels", "packs weights into panels for the register tile"});
+  return all;
+}
+
+std::optional<std::string> vocabularyOfDim(const std::string &dim) {
+  constexpr std::string_view suffix = "_vocab";
+  if (dim == "vocab")
+    return "";
+  if (dim.size() > suffix.size() && dim.ends_with(suffix))
+    return dim.substr(0, dim.size() - suffix.size());
+  return std::nullopt;
+}
+
+TargetInfo targetInfo(const std::string &cpu) {
+  kernels::Target target = kernels::detectTarget(cpu);
+  return {processorOf(target), target.lanes, target.registers, target.fma};
+}
+
+struct CompiledModel::Impl {
+  // The compilation refers to what it was made from only while it runs.
+  std::unique_ptr<Compilation> compilation;
+};
+
+CompiledModel::CompiledModel() : impl_(std::make_unique<Impl>()) {}
+CompiledModel::~CompiledModel() = default;
+
+const rt::Model &CompiledModel::model() const { return impl_->compilation->model; }
+mlir::ModuleOp CompiledModel::program() const { return *impl_->compilation->program; }
+const std::vector<Remark> &CompiledModel::remarks() const { return impl_->compilation->remarks; }
+const std::vector<BlockInfo> &CompiledModel::blocks() const {
+  return impl_->compilation->blockInfos;
+}
+const std::vector<PhaseTime> &CompiledModel::times() const { return impl_->compilation->times; }
+TargetInfo CompiledModel::target() const {
+  const kernels::Target &target = impl_->compilation->target;
+  return {processorOf(target), target.lanes, target.registers, target.fma};
+}
+uint64_t CompiledModel::codeBytes() const { return impl_->compilation->jit->codeBytes(); }
+// The host code is the first module.
+uint64_t CompiledModel::frameBytes() const { return impl_->compilation->jit->largestFrame(0); }
+
+bool check(const SourceFile &source, const CompileOptions &options, Diagnostics &diags) {
+  Compilation compilation(source, options, diags);
+  return compilation.run(Until::Checked);
+}
+
+std::unique_ptr<EntryTypes> inspect(const SourceFile &source, const CompileOptions &options,
+                                    Diagnostics &diags) {
+  auto entry = std::make_unique<EntryTypes>();
+  CompileOptions known = options;
+  if (!source.name().ends_with(".mlir")) {
+    Diagnostics quiet(source);
+    Module ast = parseModule(source, quiet);
+    CheckOptions given;
+    given.dims = options.dims;
+    for (const std::string &dim : dimsWithoutValue(ast, given))
+      if (std::optional<std::string> vocabulary = vocabularyOfDim(dim)) {
+        // Any size will do for the entry's types.
+        known.vocabularySizes.emplace(*vocabulary, 2);
+        entry->openVocabularies.insert(*vocabulary);
+      }
+  }
+  Compilation compilation(source, known, diags);
+  if (!compilation.run(Until::Program))
+    return nullptr;
+  host::ModelTypes types = host::describeEntry(*compilation.program, options.entry);
+  entry->types = std::move(types.types);
+  entry->entry = std::move(types.entry);
+  for (const auto &[dim, value] : compilation.model.dims)
+    if (std::optional<std::string> vocabulary = vocabularyOfDim(dim);
+        vocabulary && !entry->openVocabularies.contains(*vocabulary))
+      entry->vocabularyDims[*vocabulary] = {dim, value};
+  return entry;
+}
+
+std::unique_ptr<CompiledModel> compile(const SourceFile &source, const CompileOptions &options,
+                                       Diagnostics &diags) {
+  auto compilation = std::make_unique<Compilation>(source, options, diags);
+  if (!compilation->run(Until::Linked))
+    return nullptr;
+  std::unique_ptr<CompiledModel> model(new CompiledModel());
+  model->impl_->compilation = std::move(compilation);
+  return model;
+}
+
+namespace {
+
+std::string print(mlir::ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream);
+  stream << '\n';
+  return text;
+}
+
+std::string print(const llvm::Module &module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
+} // namespace
+
+std::string emit(const SourceFile &source, const CompileOptions &options, Phase phase,
+                 Diagnostics &diags) {
+  CompileOptions single = options;
+  single.threads = 1; // all kernels in one module
+  Compilation compilation(source, single, diags);
+  compilation.keepKernels = phase == Phase::Kernels;
+  Until until = phase == Phase::Ast       ? Until::Parsed
+                : phase == Phase::Program ? Until::Program
+                : phase == Phase::Blocks  ? Until::Blocks
+                                          : Until::Code;
+  if (!compilation.run(until))
+    return "";
+  std::string text;
+  switch (phase) {
+  case Phase::Ast:
+    return printModule(compilation.ast);
+  case Phase::Program:
+    return print(*compilation.program);
+  case Phase::Blocks:
+    return print(*compilation.blocks);
+  case Phase::Host:
+    return print(*compilation.code.front().module);
+  case Phase::Kernels:
+    for (auto &module : compilation.kernelModules)
+      text += print(*module);
+    return text;
+  case Phase::Llvm:
+    for (CodeModule &code : compilation.code) {
+      prepareModule(*code.module, processorOf(compilation.target));
+      text += print(*code.module);
+    }
+    return text;
+  case Phase::Asm:
+    for (CodeModule &code : compilation.code)
+      text += emitAssembly(code, processorOf(compilation.target));
+    return text;
+  }
+  return text;
+}
+
+} // namespace sheaf::driver

@@ -1,0 +1,147 @@
+//===- Compiler.h - From source text to code in memory ----------*- C++ -*-===//
+//
+// The whole compiler behind one header, free of MLIR and LLVM.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_COMPILER_DRIVER_COMPILER_H
+#define SHEAF_COMPILER_DRIVER_COMPILER_H
+
+#include "compiler/driver/Jit.h"
+#include "compiler/driver/Phases.h"
+#include "compiler/frontend/Diagnostics.h"
+#include "runtime/model.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mlir {
+class ModuleOp;
+} // namespace mlir
+
+namespace sheaf::driver {
+
+struct CompileOptions {
+  /// Values of dims, instead of those in the source.
+  std::map<std::string, int64_t> dims;
+  /// Sizes of the vocabularies that are known, by name. A dim that stands for one (vocabularyOfDim)
+  /// takes its size unless `dims` or the source give it a value.
+  std::map<std::string, int64_t> vocabularySizes;
+  /// The function that an instance is an argument list of.
+  std::string entry = "main";
+  /// Optimisations to leave out, by name (optimisationNames).
+  std::set<std::string> without;
+  /// `host`, or LLVM's name of a CPU.
+  std::string targetCpu = "host";
+  /// Threads that generate code.
+  unsigned threads = 2;
+};
+
+/// An optimisation that can be left out.
+struct Optimisation {
+  std::string name;
+  std::string meaning;
+};
+
+/// Every name that CompileOptions::without may hold.
+std::vector<Optimisation> optimisations();
+
+/// What a pass did, or did not do and why.
+struct Remark {
+  std::string pass;
+  std::string place; ///< file:line
+  std::string text;
+};
+
+struct PhaseTime {
+  std::string name;
+  double ms = 0;
+};
+
+/// What must be known of a model before its data can be read: the types of the entry's arguments.
+/// Extents that depend on a vocabulary's size are not known yet.
+struct EntryTypes {
+  rt::TypeTable types;
+  rt::EntryDesc entry;
+  /// Vocabularies whose size a dim without a value takes.
+  std::set<std::string> openVocabularies;
+  /// Vocabularies whose size is given by a dim: its name and value.
+  std::map<std::string, std::pair<std::string, int64_t>> vocabularyDims;
+};
+
+/// The vocabulary whose size a dim of this name stands for: `vocab` that of `token`, `tag_vocab`
+/// that of `token<tag>`.
+std::optional<std::string> vocabularyOfDim(const std::string &dim);
+
+/// What code is made for.
+struct TargetInfo {
+  Processor processor;
+  int64_t lanes = 0;     ///< f32 lanes of a vector
+  int64_t registers = 0; ///< vector registers
+  bool fma = false;
+};
+
+/// What `CompileOptions::targetCpu` means here. Throws UserError.
+TargetInfo targetInfo(const std::string &cpu);
+
+/// A kernel of the model as people want to know it; number i speaks of Model::kernels[i].
+struct BlockInfo {
+  std::string name;
+  std::string place;                  ///< file:line of its first operator
+  std::vector<std::string> operators; ///< in order, by name
+  std::vector<std::string> weights;   ///< parameters that it shares with the whole batch
+  std::vector<std::string> remarks;   ///< what was fused, tiled, packed; slow paths and why
+};
+
+/// A compiled model with everything that explains it. Immutable; may be shared by sessions.
+class CompiledModel {
+public:
+  ~CompiledModel();
+
+  /// What a session runs. Its code lives as long as this object.
+  const rt::Model &model() const;
+
+  /// The program as the front end made it: what the oracle interprets.
+  mlir::ModuleOp program() const;
+
+  const std::vector<Remark> &remarks() const;
+  const std::vector<BlockInfo> &blocks() const;
+  const std::vector<PhaseTime> &times() const;
+  TargetInfo target() const;
+  /// Bytes of generated code and its constants.
+  uint64_t codeBytes() const;
+  /// Bytes of the host stack that one call of a function of the program takes at most.
+  uint64_t frameBytes() const;
+
+private:
+  friend std::unique_ptr<CompiledModel> compile(const SourceFile &, const CompileOptions &,
+                                                Diagnostics &);
+  CompiledModel();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Types and shapes only. False when `diags` has errors.
+bool check(const SourceFile &source, const CompileOptions &options, Diagnostics &diags);
+
+/// The entry's types. Null when `diags` has errors.
+std::unique_ptr<EntryTypes> inspect(const SourceFile &source, const CompileOptions &options,
+                                    Diagnostics &diags);
+
+/// Null when `diags` has errors. Throws UserError for options that do not fit the model, and
+/// InternalError when a pass breaks its promise.
+std::unique_ptr<CompiledModel> compile(const SourceFile &source, const CompileOptions &options,
+                                       Diagnostics &diags);
+
+/// The text of one phase. Empty when `diags` has errors.
+std::string emit(const SourceFile &source, const CompileOptions &options, Phase phase,
+                 Diagnostics &diags);
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_DRIVER_COMPILER_H

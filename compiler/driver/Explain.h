@@ -1,0 +1,20 @@
+//===- Explain.h - What the compiler made of a model ------------*- C++ -*-===//
+#ifndef SHEAF_COMPILER_DRIVER_EXPLAIN_H
+#define SHEAF_COMPILER_DRIVER_EXPLAIN_H
+
+#include "compiler/driver/Compiler.h"
+
+#include <string>
+
+namespace sheaf::driver {
+
+/// What is shared by the whole batch, what was fused into which block, how weights are packed, how
+/// depths come about, which form each kernel has, and what every pass did or did not do and why.
+std::string explainText(const CompiledModel &model);
+
+/// The same as a JSON object.
+std::string explainJson(const CompiledModel &model);
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_DRIVER_EXPLAIN_H

@@ -1,0 +1,313 @@
+//===- Jit.cpp - From LLVM IR to code in memory ---------------------------===//
+#include "compiler/driver/Jit.h"
+
+#include "runtime/abi.h"
+#include "runtime/error.h"
+
+#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
+#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/DataExtractor.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+namespace sheaf::driver {
+
+namespace {
+
+void initialiseTargets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+}
+
+std::string text(llvm::Error error) { return llvm::toString(std::move(error)); }
+
+std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Processor &processor) {
+  initialiseTargets();
+  std::string error;
+  llvm::Triple triple(processor.triple);
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    throw InternalError("LLVM has no code generator for this machine: " + error);
+  llvm::TargetOptions options;
+  // A product is the FMA chain that the kernel generator wrote: nothing may be contracted on top.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  options.EmitStackSizeSection = true;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, processor.cpu, processor.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+}
+
+void runPasses(llvm::Module &module, llvm::TargetMachine &machine, IrPasses passes) {
+  if (passes == IrPasses::None)
+    return;
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(module, modules);
+}
+
+/// Bytes of the sections that end up in memory.
+uint64_t loadedBytes(const llvm::MemoryBuffer &object) {
+  auto file = llvm::object::ObjectFile::createObjectFile(object.getMemBufferRef());
+  if (!file) {
+    llvm::consumeError(file.takeError());
+    return 0;
+  }
+  uint64_t bytes = 0;
+  for (const llvm::object::SectionRef &section : (*file)->sections())
+    if (section.isText() || section.isData() || section.isBSS())
+      bytes += section.getSize();
+  return bytes;
+}
+
+/// The largest stack frame of an object's functions, its return address included.
+uint64_t frameOf(const llvm::MemoryBuffer &object) {
+  auto file = llvm::object::ObjectFile::createObjectFile(object.getMemBufferRef());
+  if (!file) {
+    llvm::consumeError(file.takeError());
+    return 0;
+  }
+  uint64_t largest = 0;
+  for (const llvm::object::SectionRef &section : (*file)->sections()) {
+    llvm::Expected<llvm::StringRef> name = section.getName();
+    llvm::Expected<llvm::StringRef> contents = section.getContents();
+    if (!name || !contents) {
+      llvm::consumeError(name.takeError());
+      llvm::consumeError(contents.takeError());
+      continue;
+    }
+    if (*name != ".stack_sizes")
+      continue;
+    // Of each function its address, then the bytes of its frame.
+    llvm::DataExtractor data(*contents, /*IsLittleEndian=*/true, sizeof(void *));
+    llvm::DataExtractor::Cursor cursor(0);
+    while (cursor && !data.eof(cursor)) {
+      data.skip(cursor, sizeof(uint64_t));
+      largest = std::max(largest, data.getULEB128(cursor) + sizeof(void *));
+    }
+    llvm::consumeError(cursor.takeError());
+  }
+  return largest;
+}
+
+/// What generated code may call. LLVM's code generator turns intrinsics and large copies into
+/// calls of the C library, so those stand here too.
+llvm::orc::SymbolMap symbols(llvm::orc::LLJIT &jit) {
+  llvm::orc::SymbolMap map;
+  auto add = [&](llvm::StringRef name, auto *function) {
+    map[jit.mangleAndIntern(name)] = llvm::orc::ExecutorSymbolDef(
+        llvm::orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Exported);
+  };
+  add("sheaf_record", &sheaf_record);
+  add("sheaf_alloc", &sheaf_alloc);
+  add("sheaf_list_new", &sheaf_list_new);
+  add("sheaf_list_cons", &sheaf_list_cons);
+  add("sheaf_list_append", &sheaf_list_append);
+  add("sheaf_list_concat", &sheaf_list_concat);
+  add("sheaf_list_slice", &sheaf_list_slice);
+  add("sheaf_list_reverse", &sheaf_list_reverse);
+  add("sheaf_list_flat", &sheaf_list_flat);
+  add("sheaf_fail", &sheaf_fail);
+  add("sheaf_stack_overflow", &sheaf_stack_overflow);
+
+  add("memcpy", static_cast<void *(*)(void *, const void *, size_t)>(&std::memcpy));
+  add("memmove", static_cast<void *(*)(void *, const void *, size_t)>(&std::memmove));
+  add("memset", static_cast<void *(*)(void *, int, size_t)>(&std::memset));
+#define SHEAF_MATH(NAME)                                                                           \
+  add(#NAME, static_cast<double (*)(double)>(&std::NAME));                                         \
+  add(#NAME "f", static_cast<float (*)(float)>(&std::NAME));
+  SHEAF_MATH(exp)
+  SHEAF_MATH(exp2)
+  SHEAF_MATH(log)
+  SHEAF_MATH(log2)
+  SHEAF_MATH(log10)
+  SHEAF_MATH(sin)
+  SHEAF_MATH(cos)
+  SHEAF_MATH(tan)
+  SHEAF_MATH(tanh)
+  SHEAF_MATH(sqrt)
+  SHEAF_MATH(erf)
+  SHEAF_MATH(floor)
+  SHEAF_MATH(ceil)
+  SHEAF_MATH(trunc)
+  SHEAF_MATH(round)
+  SHEAF_MATH(rint)
+  SHEAF_MATH(nearbyint)
+#undef SHEAF_MATH
+  add("pow", static_cast<double (*)(double, double)>(&std::pow));
+  add("powf", static_cast<float (*)(float, float)>(&std::pow));
+  add("fmod", static_cast<double (*)(double, double)>(&std::fmod));
+  add("fmodf", static_cast<float (*)(float, float)>(&std::fmod));
+  add("fma", static_cast<double (*)(double, double, double)>(&std::fma));
+  add("fmaf", static_cast<float (*)(float, float, float)>(&std::fma));
+  return map;
+}
+
+} // namespace
+
+CodeModule::CodeModule() = default;
+CodeModule::CodeModule(CodeModule &&) noexcept = default;
+CodeModule &CodeModule::operator=(CodeModule &&other) noexcept {
+  // The module must go before the context that owns its types.
+  module = std::move(other.module);
+  context = std::move(other.context);
+  passes = other.passes;
+  return *this;
+}
+CodeModule::~CodeModule() { module.reset(); }
+
+std::string hostTriple() { return llvm::sys::getProcessTriple(); }
+
+/// Whether the code generator uses a feature by itself; others (protection keys, crypto, ...) only
+/// stand in the name of a CPU.
+static bool isUsedByCode(llvm::StringRef feature) {
+  for (llvm::StringRef family :
+       {"adx", "avx", "bmi", "cmov", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse", "ssse"})
+    if (feature.starts_with(family))
+      return true;
+  return false;
+}
+
+void checkRunsHere(const Processor &processor) {
+  initialiseTargets();
+  std::string error;
+  llvm::Triple triple(processor.triple);
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    throw InternalError("LLVM has no code generator for this machine: " + error);
+  std::unique_ptr<llvm::MCSubtargetInfo> wanted(
+      target->createMCSubtargetInfo(triple, processor.cpu, processor.features));
+  llvm::StringMap<bool> has = llvm::sys::getHostCPUFeatures();
+  for (const llvm::SubtargetFeatureKV &feature : wanted->getEnabledProcessorFeatures()) {
+    auto found = has.find(feature.Key);
+    if (found != has.end() && !found->second && isUsedByCode(feature.Key))
+      throw UserError("code for CPU '" + processor.cpu +
+                      "' cannot run on this machine, which has no " + feature.Key);
+  }
+}
+
+void prepareModule(llvm::Module &module, const Processor &processor) {
+  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(processor);
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    // Some AVX-512 machines are tuned to prefer 256 bits; vectors here are as wide as was meant.
+    function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("min-legal-vector-width", "512");
+  }
+}
+
+std::string emitAssembly(CodeModule &code, const Processor &processor) {
+  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(processor);
+  prepareModule(*code.module, processor);
+  runPasses(*code.module, *machine, code.passes);
+  llvm::SmallString<0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    throw InternalError("LLVM cannot print assembly for this machine");
+  passes.run(*code.module);
+  return std::string(buffer);
+}
+
+struct Jit::Impl {
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  uint64_t codeBytes = 0;
+  std::vector<uint64_t> largestFrames; ///< by module
+};
+
+Jit::Jit() : impl_(std::make_unique<Impl>()) {}
+Jit::~Jit() = default;
+
+std::unique_ptr<Jit> Jit::compile(std::vector<CodeModule> modules, const Processor &processor,
+                                  unsigned threads) {
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects(modules.size());
+  std::vector<std::string> errors(modules.size());
+  std::atomic<size_t> next{0};
+  auto work = [&](std::unique_ptr<llvm::TargetMachine> machine) {
+    for (size_t i = next++; i < modules.size(); i = next++) {
+      llvm::Module &module = *modules[i].module;
+      prepareModule(module, processor);
+      runPasses(module, *machine, modules[i].passes);
+      auto object = llvm::orc::SimpleCompiler(*machine)(module);
+      if (object)
+        objects[i] = std::move(*object);
+      else
+        errors[i] = text(object.takeError());
+      modules[i] = CodeModule();
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (size_t i = 1; i < std::min<size_t>(threads, modules.size()); ++i)
+      helpers.emplace_back(work, makeTargetMachine(processor));
+    work(makeTargetMachine(processor));
+  }
+  for (const std::string &error : errors)
+    if (!error.empty())
+      throw InternalError("code generation failed: " + error);
+
+  std::unique_ptr<Jit> result(new Jit());
+  llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(processor.triple)};
+  builder.setCPU(processor.cpu);
+  auto jit = llvm::orc::LLJITBuilder()
+                 .setJITTargetMachineBuilder(std::move(builder))
+                 .setLinkProcessSymbolsByDefault(false)
+                 .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+                 .create();
+  if (!jit)
+    throw InternalError("cannot start the just-in-time linker: " + text(jit.takeError()));
+  result->impl_->jit = std::move(*jit);
+  llvm::orc::JITDylib &library = result->impl_->jit->getMainJITDylib();
+  if (llvm::Error error = library.define(llvm::orc::absoluteSymbols(symbols(*result->impl_->jit))))
+    throw InternalError("cannot define the runtime's symbols: " + text(std::move(error)));
+  for (std::unique_ptr<llvm::MemoryBuffer> &object : objects) {
+    result->impl_->codeBytes += loadedBytes(*object);
+    result->impl_->largestFrames.push_back(frameOf(*object));
+    if (llvm::Error error = result->impl_->jit->addObjectFile(std::move(object)))
+      throw InternalError("cannot link generated code: " + text(std::move(error)));
+  }
+  return result;
+}
+
+void *Jit::address(std::string_view symbol) const {
+  auto found = impl_->jit->lookup(llvm::StringRef(symbol));
+  if (!found)
+    throw InternalError("cannot link generated code: " + text(found.takeError()));
+  return found->toPtr<void *>();
+}
+
+uint64_t Jit::codeBytes() const { return impl_->codeBytes; }
+
+uint64_t Jit::largestFrame(size_t module) const { return impl_->largestFrames.at(module); }
+
+} // namespace sheaf::driver

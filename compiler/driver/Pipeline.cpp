@@ -1,0 +1,295 @@
+//===- Pipeline.cpp - The compiler's stages in order ----------------------===//
+#include "compiler/driver/Pipeline.h"
+
+#include "compiler/frontend/Checker.h"
+#include "compiler/frontend/Parser.h"
+#include "compiler/frontend/ProgramGen.h"
+#include "compiler/host/Host.h"
+#include "compiler/host/KernelInstances.h"
+#include "compiler/host/ModelTypes.h"
+#include "compiler/ir/Program.h"
+#include "compiler/passes/Pipeline.h"
+#include "runtime/error.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Parser/Parser.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+namespace sheaf::driver {
+
+namespace {
+
+/// Collects what MLIR reports: a broken promise of a pass, never something for the user.
+class MlirErrors {
+public:
+  explicit MlirErrors(mlir::MLIRContext &context)
+      : handler_(&context, [this](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
+            return mlir::success();
+          text_ += "\n  " + passes::placeOf(diagnostic.getLocation()) + ": " + diagnostic.str();
+          return mlir::success();
+        }) {}
+
+  [[noreturn]] void raise(const std::string &what) const { throw InternalError(what + text_); }
+
+private:
+  std::string text_;
+  mlir::ScopedDiagnosticHandler handler_;
+};
+
+int64_t wordsOf(rt::RecordWord::Kind kind) {
+  return kind == rt::RecordWord::Int || kind == rt::RecordWord::Float ? 2 : 1;
+}
+
+} // namespace
+
+Processor processorOf(const kernels::Target &target) {
+  return {hostTriple(), target.cpu, target.features};
+}
+
+Compilation::Compilation(const SourceFile &source, const CompileOptions &options,
+                         Diagnostics &diags)
+    : source_(source), options_(options), diags_(diags) {}
+
+// Kernel plans hold values of `blocks`, and both hold attributes of the context.
+Compilation::~Compilation() {
+  kernelModules.clear();
+  kernels.clear();
+}
+
+template <typename Stage> auto Compilation::timed(const char *name, Stage stage) {
+  struct Clock {
+    std::vector<PhaseTime> &times;
+    size_t index;
+    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+    ~Clock() {
+      times[index].ms =
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+              .count();
+    }
+  };
+  // Before the stage runs, so that its own parts stand behind it.
+  times.push_back({name, 0});
+  Clock clock{times, times.size() - 1};
+  return stage();
+}
+
+bool Compilation::run(Until until) {
+  if (source_.name().ends_with(".mlir"))
+    return runFromProgram(until);
+  timed("parse", [&] { ast = parseModule(source_, diags_); });
+  if (until == Until::Parsed)
+    return !diags_.hasErrors();
+  checkDimNames();
+  if (!check(until != Until::Checked) || until <= Until::Program)
+    return !diags_.hasErrors();
+  runFrom(until);
+  return true;
+}
+
+void Compilation::makeContext() {
+  mlir::DialectRegistry registry;
+  ir::registerDialects(registry);
+  // Modules here are small: threads would cost more than they save.
+  context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+}
+
+bool Compilation::runFromProgram(Until until) {
+  makeContext();
+  std::string error;
+  {
+    mlir::ScopedDiagnosticHandler handler(context.get(), [&](mlir::Diagnostic &diagnostic) {
+      error += passes::placeOf(diagnostic.getLocation()) + ": " + diagnostic.str() + "\n";
+      return mlir::success();
+    });
+    program = mlir::parseSourceString<mlir::ModuleOp>(
+        llvm::StringRef(source_.text()), mlir::ParserConfig(context.get()), source_.name());
+  }
+  if (!program)
+    throw UserError("no Program: " + error);
+  if (auto dims = (*program)->getAttrOfType<mlir::DictionaryAttr>("sheaf.dims"))
+    for (mlir::NamedAttribute dim : dims)
+      if (auto value = mlir::dyn_cast<mlir::IntegerAttr>(dim.getValue()))
+        model.dims[dim.getName().str()] = value.getInt();
+  if (until > Until::Program)
+    runFrom(until);
+  return true;
+}
+
+void Compilation::runFrom(Until until) {
+  timed("passes", [&] { runPasses(); });
+  if (until == Until::Blocks)
+    return;
+  timed("plan kernels", [&] { planKernels(); });
+  timed("emit host code", [&] { emitHost(); });
+  timed("emit kernels", [&] { emitKernels(); });
+  if (until == Until::Linked)
+    timed("generate code", [&] { link(); });
+}
+
+void Compilation::checkDimNames() const {
+  std::string declared;
+  std::set<std::string> names;
+  for (const Decl *decl : ast.decls)
+    if (const auto *dim = decl->as<DimDecl>()) {
+      names.insert(dim->name.name);
+      declared += (declared.empty() ? "" : ", ") + dim->name.name;
+    }
+  for (const auto &[name, value] : options_.dims)
+    if (!names.contains(name))
+      throw UserError(source_.name() + ": the model declares no dim '" + name + "'" +
+                      (declared.empty() ? "" : "; its dims are " + declared));
+}
+
+bool Compilation::check(bool generate) {
+  CheckOptions options;
+  options.dims = options_.dims;
+  options.entry = options_.entry;
+  options.requireDimValues = generate;
+  options.requireEntry = generate;
+  for (const std::string &dim : dimsWithoutValue(ast, options))
+    if (std::optional<std::string> vocabulary = vocabularyOfDim(dim))
+      if (auto size = options_.vocabularySizes.find(*vocabulary);
+          size != options_.vocabularySizes.end())
+        options.dims[dim] = size->second;
+  CheckedModule checked = timed("check", [&] { return sheaf::check(ast, options, diags_); });
+  for (const DeclaredDim &dim : checked.dims)
+    if (dim.value)
+      model.dims[dim.name] = *dim.value;
+  if (!checked.ok || !generate)
+    return checked.ok;
+
+  timed("generate program", [&] {
+    makeContext();
+    MlirErrors errors(*context);
+    program = generateProgram(checked, *context, options_.entry, diags_);
+    if (!program && !diags_.hasErrors())
+      errors.raise("the program could not be generated");
+  });
+  return static_cast<bool>(program);
+}
+
+void Compilation::runPasses() {
+  MlirErrors errors(*context);
+  blocks = program->clone();
+  std::vector<passes::PassReport> reports;
+  mlir::LogicalResult result =
+      passes::runPipeline(*blocks, {options_.entry, options_.without}, reports);
+  for (passes::PassReport &report : reports) {
+    times.push_back({"  " + report.name, report.ms});
+    for (passes::Remark &remark : report.remarks)
+      remarks.push_back({report.name, passes::placeOf(remark.where), std::move(remark.text)});
+  }
+  if (mlir::failed(result))
+    errors.raise("the pass " + (reports.empty() ? "?" : reports.back().name) + " failed");
+}
+
+void Compilation::planKernels() {
+  MlirErrors errors(*context);
+  target = kernels::detectTarget(options_.targetCpu);
+  kernels = kernels::planKernels(*blocks, target, options_.without);
+}
+
+void Compilation::emitHost() {
+  MlirErrors errors(*context);
+  host::KernelInstances instances(*blocks);
+  host::ModelTypes types = host::describeEntry(*blocks, options_.entry);
+  host::ParamLayout params = host::layoutParams(*blocks);
+  model.name = std::filesystem::path(source_.name()).stem().string();
+  model.types = std::move(types.types);
+  model.entry = std::move(types.entry);
+  model.params = std::move(params.params);
+  model.paramGranules = params.granules;
+
+  std::map<std::string, uint32_t> paramNumbers;
+  for (uint32_t i = 0; i < model.params.size(); ++i)
+    paramNumbers[model.params[i].name] = i;
+  llvm::DenseMap<mlir::Operation *, const kernels::Kernel *> kernelOf;
+  for (kernels::Kernel &kernel : kernels)
+    kernelOf[kernel.block.getOperation()] = &kernel;
+
+  for (const host::KernelInstance &instance : instances.all()) {
+    ir::BlockOp block = instance.block;
+    const kernels::Kernel &kernel = *kernelOf.at(block.getOperation());
+    rt::KernelDesc desc;
+    BlockInfo info;
+    desc.name = info.name = block.getSymName().str();
+    desc.source = info.place = passes::placeOf(block.getLoc());
+    desc.layout = kernel.layout;
+    desc.words = 0;
+    for (const rt::RecordWord &word : desc.layout)
+      desc.words += wordsOf(word.kind);
+    desc.scratchBytes = kernel.scratchBytes;
+    desc.panels = kernel.panels;
+    desc.flop = kernel.flop;
+    auto number = [&](uint32_t argument) {
+      return paramNumbers.at(instance.weights.at(argument).getValue().str());
+    };
+    desc.weights = kernel.weights;
+    for (rt::WeightUse &use : desc.weights) {
+      if (use.kind == rt::WeightUse::Raw)
+        use.param = number(use.param);
+      for (rt::PackView &view : use.views)
+        for (rt::PackSegment &segment : view.segments)
+          segment.param = number(segment.param);
+    }
+    for (mlir::FlatSymbolRefAttr weight : instance.weights)
+      info.weights.push_back(weight.getValue().str());
+    block.getBody().walk([&](ir::ApplyOp apply) { info.operators.push_back(apply.getOp().str()); });
+    info.remarks = kernel.remarks;
+    model.kernels.push_back(std::move(desc));
+    blockInfos.push_back(std::move(info));
+    kernelSymbols_.push_back(kernel.symbol);
+  }
+
+  code.emplace_back();
+  code.back().passes = IrPasses::O1;
+  code.back().context = std::make_unique<llvm::LLVMContext>();
+  code.back().module = std::make_unique<llvm::Module>("host", *code.back().context);
+  host::HostCode host = host::emitHost({*blocks, options_.entry, instances, kernels, model.params},
+                                       *code.back().module);
+  entrySymbol_ = std::move(host.entrySymbol);
+  model.messages = std::move(host.messages);
+}
+
+void Compilation::emitKernels() {
+  MlirErrors errors(*context);
+  // Each thread gets kernels of its own to compile. Large ones come first in a program's leaves
+  // and nodes alike, so dealing them out in turn is fair enough.
+  size_t parts = std::min<size_t>(std::max(options_.threads, 1u), kernels.size());
+  std::vector<std::vector<kernels::Kernel>> dealt(parts);
+  for (size_t i = 0; i < kernels.size(); ++i)
+    dealt[i % parts].push_back(kernels[i]);
+  for (const std::vector<kernels::Kernel> &part : dealt) {
+    kernelModules.push_back(kernels::emitKernels(part, target, *context));
+    if (!kernelModules.back())
+      errors.raise("the kernels could not be emitted");
+    if (keepKernels)
+      continue;
+    code.emplace_back();
+    code.back().context = std::make_unique<llvm::LLVMContext>();
+    code.back().module = kernels::lowerKernels(*kernelModules.back(), target, *code.back().context);
+    if (!code.back().module)
+      errors.raise("the kernels could not be lowered");
+  }
+}
+
+void Compilation::link() {
+  Processor processor = processorOf(target);
+  checkRunsHere(processor);
+  jit = Jit::compile(std::move(code), processor, options_.threads);
+  code.clear();
+  model.entry.fn = reinterpret_cast<rt::EntryFn>(jit->address(entrySymbol_));
+  for (size_t i = 0; i < model.kernels.size(); ++i)
+    model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(jit->address(kernelSymbols_[i]));
+}
+
+} // namespace sheaf::driver

@@ -1,0 +1,89 @@
+//===- Pipeline.h - The compiler's stages in order --------------*- C++ -*-===//
+//
+// Internal to compiler/driver: what Compiler.h hides.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_COMPILER_DRIVER_PIPELINE_H
+#define SHEAF_COMPILER_DRIVER_PIPELINE_H
+
+#include "compiler/driver/Compiler.h"
+#include "compiler/frontend/AST.h"
+#include "compiler/kernels/Kernels.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sheaf::driver {
+
+/// How far a compilation goes.
+enum class Until {
+  Parsed,  ///< the syntax tree
+  Checked, ///< types and shapes
+  Program, ///< the program for one instance
+  Blocks,  ///< all passes have run
+  Code,    ///< LLVM IR, not yet compiled
+  Linked   ///< code in memory
+};
+
+/// A compilation in progress: everything that the stages made so far.
+struct Compilation {
+  Compilation(const SourceFile &source, const CompileOptions &options, Diagnostics &diags);
+  ~Compilation();
+
+  /// Runs the stages up to `until`. False when `diags` has errors.
+  bool run(Until until);
+
+  // In the order of being made.
+  Module ast;
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> program; ///< for one instance, as the front end made it
+  mlir::OwningOpRef<mlir::ModuleOp> blocks;  ///< after the passes
+  kernels::Target target;
+  std::vector<kernels::Kernel> kernels;                         ///< one a block
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> kernelModules; ///< empty when lowered
+  std::vector<CodeModule> code; ///< the host code first, then the kernels
+  std::unique_ptr<Jit> jit;
+  rt::Model model;
+
+  std::vector<Remark> remarks;
+  std::vector<BlockInfo> blockInfos;
+  std::vector<PhaseTime> times;
+
+  /// Kernels stay as MLIR in `kernelModules`: they are to be shown, not compiled.
+  bool keepKernels = false;
+
+private:
+  /// Dims that the options give but the file does not declare are the user's mistake.
+  void checkDimNames() const;
+  bool check(bool generate);
+  void makeContext();
+  /// A file `*.mlir` holds a Program as text, such as `--emit=program` prints.
+  bool runFromProgram(Until until);
+  /// The stages after the front end.
+  void runFrom(Until until);
+  void runPasses();
+  void planKernels();
+  void emitHost();
+  void emitKernels();
+  void link();
+
+  template <typename Stage> auto timed(const char *name, Stage stage);
+
+  const SourceFile &source_;
+  const CompileOptions &options_;
+  Diagnostics &diags_;
+  std::string entrySymbol_;
+  std::vector<std::string> kernelSymbols_; ///< by index in the model's kernels
+};
+
+Processor processorOf(const kernels::Target &target);
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_DRIVER_PIPELINE_H

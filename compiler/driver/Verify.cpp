@@ -1,0 +1,268 @@
+//===- Verify.cpp - Compiled code against the oracle ----------------------===//
+#include "compiler/driver/Verify.h"
+
+#include "compiler/driver/FlatValue.h"
+#include "compiler/oracle/Compare.h"
+#include "compiler/oracle/Convert.h"
+#include "compiler/oracle/Oracle.h"
+#include "runtime/error.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace sheaf::driver {
+
+namespace {
+
+/// What became of an instance, kept beyond the session's next run.
+struct Kept {
+  bool ok = false;
+  std::string error;
+  FlatValue value;
+};
+
+/// Whether the program computes with 16-bit floats, whose rounding the tolerance must allow for.
+bool hasNarrowFloats(mlir::ModuleOp program) {
+  auto narrow = [](mlir::Type type) {
+    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+    return tensor && (tensor.getElementType().isBF16() || tensor.getElementType().isF16());
+  };
+  return program
+      .walk([&](mlir::Operation *op) {
+        return llvm::any_of(op->getResultTypes(), narrow) ? mlir::WalkResult::interrupt()
+                                                          : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+class Verifier {
+public:
+  Verifier(const CompiledModel &model, std::span<const rt::Instance> instances,
+           const std::function<void(rt::Session &)> &initialise, const VerifyOptions &options)
+      : model_(model), instances_(instances), initialise_(initialise), options_(options) {}
+
+  VerifyReport run() {
+    VerifyReport report;
+    report.ok = againstOracle() && acrossBatches();
+    report.text = std::move(text_);
+    report.text += report.ok ? "verified\n" : "NOT verified\n";
+    return report;
+  }
+
+private:
+  std::unique_ptr<rt::Session> makeSession(unsigned threads) {
+    rt::SessionOptions options = options_.session;
+    options.threads = threads;
+    auto session = std::make_unique<rt::Session>(model_.model(), options);
+    initialise_(*session);
+    return session;
+  }
+
+  void progress(const char *what, int64_t done) {
+    if (options_.progress)
+      options_.progress(what, done, static_cast<int64_t>(instances_.size()));
+  }
+
+  bool fail(std::string message) {
+    text_ += message + "\n";
+    return false;
+  }
+
+  std::vector<oracle::Value> interpret(oracle::Oracle &oracle, const rt::Instance &instance) {
+    const rt::Model &model = model_.model();
+    return oracle.run(model.entry.name,
+                      oracle::fromInstance(model.types, model.entry.argTypes, instance.args),
+                      instance.index);
+  }
+
+  static oracle::Value single(std::vector<oracle::Value> values) {
+    return values.size() == 1 ? std::move(values[0]) : oracle::makeTuple(std::move(values));
+  }
+
+  bool againstOracle();
+  bool agrees(const oracle::Value &expected, const oracle::Value &actual,
+              const rt::Instance &instance);
+  bool acrossBatches();
+  bool sameBits(rt::Session &session, const std::string &how, std::span<const size_t> order,
+                size_t batch);
+
+  const CompiledModel &model_;
+  std::span<const rt::Instance> instances_;
+  const std::function<void(rt::Session &)> &initialise_;
+  const VerifyOptions &options_;
+
+  std::unique_ptr<oracle::Oracle> narrow_; ///< made when the f64 oracle disagrees
+  oracle::Weights weights_;
+  double tolerance_ = 1e-5;
+  double worst_ = 0;
+  int64_t relaxed_ = 0;
+  int64_t nearTies_ = 0;
+  std::vector<Kept> kept_;
+  std::string text_;
+};
+
+bool Verifier::againstOracle() {
+  std::unique_ptr<rt::Session> session = makeSession(1);
+  session->packWeights();
+  weights_ = oracle::weightsOf(*session);
+  bool narrowFloats = hasNarrowFloats(model_.program());
+  if (narrowFloats)
+    tolerance_ = 2e-2;
+  oracle::Oracle wide(model_.program(), weights_, oracle::Precision::F64);
+  uint32_t type = model_.model().entry.resultType;
+  Flattener flattener;
+  int64_t failed = 0;
+  kept_.resize(instances_.size());
+  size_t batch = static_cast<size_t>(options_.batch);
+  for (size_t begin = 0; begin < instances_.size(); begin += batch) {
+    std::span<const rt::Instance> some =
+        instances_.subspan(begin, std::min(batch, instances_.size() - begin));
+    std::span<const rt::Outcome> outcomes = session->run(some);
+    for (size_t i = 0; i < some.size(); ++i) {
+      progress("oracle", static_cast<int64_t>(begin + i));
+      Kept &kept = kept_[begin + i];
+      kept.ok = outcomes[i].ok();
+      if (kept.ok)
+        flattener.flatten(*session, type, outcomes[i].slots, kept.value);
+      else
+        kept.error = outcomes[i].error->message();
+
+      oracle::Value expected;
+      try {
+        expected = single(interpret(wide, some[i]));
+      } catch (const RunError &error) {
+        if (kept.ok)
+          return fail(
+              fmt::format("instance {}: the oracle fails ({}), the compiled program does not",
+                          some[i].index, error.message()));
+        ++failed;
+        continue;
+      }
+      if (!kept.ok)
+        return fail(fmt::format("instance {}: the compiled program fails ({}), the oracle does not",
+                                some[i].index, kept.error));
+      if (!agrees(expected, oracle::fromOutcome(*session, type, outcomes[i].slots), some[i]))
+        return false;
+    }
+  }
+  text_ +=
+      fmt::format("oracle (f64): {} instances agree; largest error {:.2g} of max(1, max|b|), "
+                  "allowed {:.0g}{}\n",
+                  instances_.size(), worst_, tolerance_, narrowFloats ? " (16-bit floats)" : "");
+  if (relaxed_)
+    text_ += fmt::format("  {} of them by 4x the f32 oracle's own error: their conditioning makes "
+                         "{:.0g} impossible\n",
+                         relaxed_, tolerance_);
+  if (nearTies_)
+    text_ += fmt::format("  {} of them decide a near-tie as the f32 oracle does\n", nearTies_);
+  if (failed)
+    text_ += fmt::format("  {} of them fail, in both\n", failed);
+  return true;
+}
+
+bool Verifier::agrees(const oracle::Value &expected, const oracle::Value &actual,
+                      const rt::Instance &instance) {
+  oracle::Comparison comparison = oracle::compare(expected, actual, tolerance_);
+  if (comparison.ok) {
+    worst_ = std::max(worst_, comparison.worst());
+    return true;
+  }
+  // Is it the program that loses so much, in any f32 arithmetic?
+  if (!narrow_)
+    narrow_ = std::make_unique<oracle::Oracle>(model_.program(), weights_, oracle::Precision::F32);
+  oracle::Value inF32;
+  try {
+    inF32 = single(interpret(*narrow_, instance));
+  } catch (const RunError &) {
+    return fail(fmt::format("instance {}: {}", instance.index, comparison.message));
+  }
+  oracle::Comparison own = oracle::compare(expected, inF32, tolerance_);
+  std::vector<double> allowed;
+  for (const oracle::TensorError &error : own.tensors)
+    allowed.push_back(4 * error.maxError);
+  if (oracle::compare(expected, actual, tolerance_, allowed).ok) {
+    ++relaxed_;
+    return true;
+  }
+  if (!own.ok && oracle::compare(inF32, actual, tolerance_).ok) {
+    ++nearTies_;
+    return true;
+  }
+  return fail(fmt::format("instance {}: oracle (f64) and compiled program disagree: {}",
+                          instance.index, comparison.message));
+}
+
+bool Verifier::sameBits(rt::Session &session, const std::string &how, std::span<const size_t> order,
+                        size_t batch) {
+  uint32_t type = model_.model().entry.resultType;
+  Flattener flattener;
+  FlatValue value;
+  std::vector<rt::Instance> some;
+  for (size_t begin = 0; begin < order.size(); begin += batch) {
+    some.clear();
+    for (size_t i = begin; i < std::min(begin + batch, order.size()); ++i)
+      some.push_back(instances_[order[i]]);
+    std::span<const rt::Outcome> outcomes = session.run(some);
+    for (size_t i = 0; i < some.size(); ++i) {
+      progress(how.c_str(), static_cast<int64_t>(begin + i));
+      const Kept &kept = kept_[order[begin + i]];
+      if (outcomes[i].ok() != kept.ok)
+        return fail(fmt::format("instance {}: {} with {}, {} in batches of {}", some[i].index,
+                                outcomes[i].ok() ? "runs" : "fails", how,
+                                kept.ok ? "runs" : "fails", options_.batch));
+      if (!kept.ok) {
+        if (outcomes[i].error->message() != kept.error)
+          return fail(fmt::format(
+              "instance {}: fails with '{}' with {}, with '{}' in batches of {}", some[i].index,
+              outcomes[i].error->message(), how, kept.error, options_.batch));
+        continue;
+      }
+      flattener.flatten(session, type, outcomes[i].slots, value);
+      std::string difference = firstDifference(kept.value, value);
+      if (!difference.empty())
+        return fail(fmt::format("instance {}: results in batches of {} and with {} differ: {}",
+                                some[i].index, options_.batch, how, difference));
+    }
+  }
+  return true;
+}
+
+bool Verifier::acrossBatches() {
+  std::vector<size_t> order(instances_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<size_t> shuffled = order;
+  std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64(1));
+  size_t given = static_cast<size_t>(options_.batch);
+  for (unsigned threads : {1u, 2u}) {
+    std::unique_ptr<rt::Session> session = makeSession(threads);
+    std::string suffix = threads == 1 ? ", 1 thread" : ", 2 threads";
+    if (!sameBits(*session, "batch 1" + suffix, order, 1) ||
+        !sameBits(*session, "batch 3" + suffix, order, 3) ||
+        !sameBits(*session, fmt::format("batch {}", given) + suffix, order, given) ||
+        !sameBits(*session, "one batch" + suffix, order, order.size()) ||
+        !sameBits(*session, "batch 3, shuffled" + suffix, shuffled, 3) ||
+        !sameBits(*session, "one batch, shuffled" + suffix, shuffled, order.size()))
+      return false;
+  }
+  text_ +=
+      fmt::format("bit-identical in batches of 1, 3, {} and {}, in order and shuffled, on 1 and "
+                  "2 threads\n",
+                  given, order.size());
+  return true;
+}
+
+} // namespace
+
+VerifyReport verify(const CompiledModel &model, std::span<const rt::Instance> instances,
+                    const std::function<void(rt::Session &)> &initialise,
+                    const VerifyOptions &options) {
+  return Verifier(model, instances, initialise, options).run();
+}
+
+} // namespace sheaf::driver

@@ -1,0 +1,39 @@
+//===- Verify.h - Compiled code against the oracle --------------*- C++ -*-===//
+#ifndef SHEAF_COMPILER_DRIVER_VERIFY_H
+#define SHEAF_COMPILER_DRIVER_VERIFY_H
+
+#include "compiler/driver/Compiler.h"
+#include "runtime/session.h"
+
+#include <functional>
+#include <span>
+#include <string>
+
+namespace sheaf::driver {
+
+struct VerifyOptions {
+  int64_t batch = 64; ///< compared with batches 1, 3 and all instances
+  rt::SessionOptions session;
+  /// Told what is being compared and how many of how many instances are done. May be empty.
+  std::function<void(const char *what, int64_t done, int64_t total)> progress;
+};
+
+struct VerifyReport {
+  bool ok = false;
+  /// What was compared and how closely it agreed; on failure the instance and the numbers.
+  std::string text;
+};
+
+/// Runs every instance
+/// - in the oracle, in f64: |a - b| <= 1e-5 * max(1, max|b| of the tensor), and where a program's
+///   conditioning makes that impossible, 4 times the f32 oracle's own error, which the text says;
+///   integers, constructors, lengths and the instances that fail must be the same;
+/// - in batches of 1, 3, `batch` and all, shuffled, and on 1 and 2 threads: bit by bit the same.
+/// `initialise` gives a session its weights.
+VerifyReport verify(const CompiledModel &model, std::span<const rt::Instance> instances,
+                    const std::function<void(rt::Session &)> &initialise,
+                    const VerifyOptions &options);
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_DRIVER_VERIFY_H

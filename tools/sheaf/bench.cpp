@@ -1,0 +1,121 @@
+//===- bench.cpp - sheaf bench --------------------------------------------===//
+#include "tools/sheaf/command.h"
+#include "tools/sheaf/load.h"
+#include "tools/sheaf/options.h"
+
+#include "compiler/driver/Bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <unistd.h>
+
+namespace sheaf::tool {
+
+namespace {
+
+struct BenchArguments {
+  ModelOptions model;
+  DataOptions data;
+  WeightOptions weights;
+  LimitOptions limits;
+  std::string batch = "1,8,64,256";
+  std::string threads = "1";
+  std::string engines = "unbatched,batched";
+  std::string format = "table";
+  std::string repetitions = "20";
+  double seconds = 1;
+};
+
+std::vector<driver::Engine> parseEngines(const std::string &text) {
+  std::vector<driver::Engine> engines;
+  size_t begin = 0;
+  for (;;) {
+    size_t comma = text.find(',', begin);
+    std::string name = text.substr(begin, comma - begin);
+    std::optional<driver::Engine> engine = driver::engineByName(name);
+    if (!engine)
+      throw UsageError(fmt::format("--engine takes oracle, unbatched and batched, not '{}'", name));
+    engines.push_back(*engine);
+    if (comma == std::string::npos)
+      return engines;
+    begin = comma + 1;
+  }
+}
+
+int runBench(BenchArguments &arguments) {
+  std::vector<int64_t> batches = parseNumbers("--batch", arguments.batch);
+  std::vector<int64_t> threads = parseNumbers("--threads", arguments.threads);
+  std::vector<driver::Engine> engines = parseEngines(arguments.engines);
+  if (arguments.format != "table" && arguments.format != "json")
+    throw UsageError(fmt::format("--format takes table or json, not '{}'", arguments.format));
+  driver::BenchOptions options;
+  options.minRepetitions = parseNumber("--repetitions", arguments.repetitions);
+  options.minSeconds = arguments.seconds;
+
+  arguments.weights.check();
+  arguments.limits.check();
+  int64_t largest = *std::max_element(batches.begin(), batches.end());
+  LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights, largest);
+  options.session = sessionOptions(arguments.limits, 1, *run.compiled);
+  int64_t available = static_cast<int64_t>(run.instances.size());
+  if (available < largest)
+    note(fmt::format("the data hold {} instances; larger batches are cut to that", available));
+
+  bool first = true;
+  driver::Benchmark benchmark(
+      *run.compiled, run.instances,
+      [&](rt::Session &session) {
+        setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/!first);
+        first = false;
+      },
+      options);
+  std::vector<driver::BenchRow> rows;
+  bool progress = isatty(STDERR_FILENO);
+  for (int64_t count : threads)
+    for (int64_t batch : batches)
+      for (driver::Engine engine : engines) {
+        if (progress)
+          fmt::print(stderr, "\r\033[K{}, batch {}, {} threads", driver::engineName(engine), batch,
+                     count);
+        rows.push_back(benchmark.run({engine, batch, static_cast<unsigned>(count)}));
+      }
+  if (progress)
+    fmt::print(stderr, "\r\033[K");
+
+  std::string name = std::filesystem::path(arguments.model.model).stem().string();
+  if (arguments.format == "json")
+    fmt::print("{}", driver::benchJson(name, run.model().dims, rows));
+  else
+    fmt::print("{}", driver::benchTable(rows));
+  return kOk;
+}
+
+} // namespace
+
+void addBench(CLI::App &app, Action &action) {
+  CLI::App *sub = app.add_subcommand("bench", "times mini-batches against the machine's peak");
+  auto arguments = std::make_shared<BenchArguments>();
+  arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->data.add(*sub);
+  arguments->weights.add(*sub);
+  arguments->limits.add(*sub);
+  sub->add_option("--batch", arguments->batch, "instances a mini-batch (default: 1,8,64,256)")
+      ->type_name("N,...");
+  sub->add_option("--threads", arguments->threads, "threads that run kernels (default: 1)")
+      ->type_name("N,...");
+  sub->add_option("--engine", arguments->engines,
+                  "oracle, unbatched, batched (default: unbatched,batched)")
+      ->type_name("NAME,...");
+  sub->add_option("--format", arguments->format, "table or json")->type_name("FORMAT");
+  sub->add_option("--repetitions", arguments->repetitions, "at least so many (default: 20)")
+      ->type_name("N");
+  sub->add_option("--seconds", arguments->seconds, "for at least so long (default: 1)")
+      ->type_name("S");
+  sub->callback([arguments, &action] { action = [arguments] { return runBench(*arguments); }; });
+}
+
+} // namespace sheaf::tool

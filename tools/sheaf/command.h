@@ -1,0 +1,42 @@
+//===- command.h - The subcommands of `sheaf` -------------------*- C++ -*-===//
+#ifndef SHEAF_TOOLS_SHEAF_COMMAND_H
+#define SHEAF_TOOLS_SHEAF_COMMAND_H
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <stdexcept>
+
+namespace sheaf::tool {
+
+/// Exit codes of the command.
+enum Exit : int {
+  kOk = 0,
+  kFailed = 1,  ///< the program, the data or a file is wrong, or an instance failed
+  kUsage = 2,   ///< the command line is wrong
+  kInternal = 3 ///< a bug of ours
+};
+
+/// A wrong command line that CLI11 cannot know to be wrong.
+class UsageError : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What the command line asked for; runs after all of it was read. Returns the exit code.
+using Action = std::function<int()>;
+
+/// Each adds one subcommand to the application and sets `action` when that was chosen.
+void addCheck(CLI::App &app, Action &action);
+void addRun(CLI::App &app, Action &action);
+void addBench(CLI::App &app, Action &action);
+void addCompile(CLI::App &app, Action &action);
+void addExplain(CLI::App &app, Action &action);
+void addInit(CLI::App &app, Action &action);
+void addVocab(CLI::App &app, Action &action);
+void addMake(CLI::App &app, Action &action);
+void addVersion(CLI::App &app, Action &action);
+
+} // namespace sheaf::tool
+
+#endif // SHEAF_TOOLS_SHEAF_COMMAND_H

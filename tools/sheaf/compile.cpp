@@ -1,0 +1,64 @@
+//===- compile.cpp - sheaf compile ----------------------------------------===//
+#include "tools/sheaf/command.h"
+#include "tools/sheaf/load.h"
+#include "tools/sheaf/options.h"
+
+#include "runtime/io/output.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace sheaf::tool {
+
+namespace {
+
+struct CompileArguments {
+  ModelOptions model;
+  std::string phase;
+  std::string output;
+};
+
+std::string phaseNames() {
+  std::string names;
+  for (const driver::PhaseInfo &info : driver::kPhases)
+    names += (names.empty() ? "" : ", ") + std::string(info.name);
+  return names;
+}
+
+int runCompile(const CompileArguments &arguments) {
+  std::optional<driver::Phase> phase = driver::phaseByName(arguments.phase);
+  if (!phase)
+    throw UsageError(
+        fmt::format("there is no phase '{}'; --emit takes {}", arguments.phase, phaseNames()));
+  InterruptGuard guard(arguments.output);
+  driver::CompileOptions options = compileOptions(arguments.model);
+  SourceFile source = readModel(arguments.model.model);
+  Diagnostics diags(source);
+  bindVocabularyFiles(arguments.model, options);
+  std::string text = driver::emit(source, options, *phase, diags);
+  printDiagnostics(diags);
+  if (diags.hasErrors())
+    return kFailed;
+  io::OutputFile file(arguments.output);
+  file.write(text);
+  file.finish();
+  return kOk;
+}
+
+} // namespace
+
+void addCompile(CLI::App &app, Action &action) {
+  CLI::App *sub = app.add_subcommand("compile", "shows what the compiler makes of a model");
+  auto arguments = std::make_shared<CompileArguments>();
+  arguments->model.add(*sub, /*vocabulary=*/true);
+  std::string phases = "the phase to show:";
+  for (const driver::PhaseInfo &info : driver::kPhases)
+    phases += fmt::format("\n{:28}{:8} {}", "", info.name, info.meaning);
+  sub->add_option("--emit", arguments->phase, phases)->required()->type_name("PHASE");
+  sub->add_option("-o", arguments->output, "the file to write instead of standard output")
+      ->type_name("FILE");
+  sub->callback([arguments, &action] { action = [arguments] { return runCompile(*arguments); }; });
+}
+
+} // namespace sheaf::tool

@@ -1,0 +1,242 @@
+//===- load.cpp - From the command line to a model with its data ----------===//
+#include "tools/sheaf/load.h"
+
+#include "tools/sheaf/command.h"
+
+#include "runtime/error.h"
+#include "runtime/init.h"
+#include "runtime/io/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unistd.h>
+
+namespace sheaf::tool {
+
+SourceFile readModel(const std::string &path) {
+  io::SourceText source = io::readSource(path);
+  return SourceFile(std::move(source.name), std::move(source.text));
+}
+
+void note(const std::string &text) { fmt::print(stderr, "note: {}\n", text); }
+
+void printDiagnostics(const Diagnostics &diags) {
+  fmt::print(stderr, "{}", diags.render(isatty(STDERR_FILENO)));
+}
+
+std::string vocabularyBeside(const std::string &weights, const std::string &name) {
+  constexpr std::string_view extension = ".safetensors";
+  std::string stem = weights;
+  if (stem.ends_with(extension))
+    stem.resize(stem.size() - extension.size());
+  return stem + (name.empty() ? "" : "." + name) + ".vocab.txt";
+}
+
+driver::CompileOptions compileOptions(const ModelOptions &options) {
+  driver::CompileOptions compile;
+  compile.dims = parseDims(options.dims);
+  compile.entry = options.entry;
+  compile.without.insert(options.without.begin(), options.without.end());
+  std::vector<driver::Optimisation> known = driver::optimisations();
+  for (const std::string &name : compile.without) {
+    if (std::any_of(known.begin(), known.end(), [&](auto &o) { return o.name == name; }))
+      continue;
+    std::string names;
+    for (const driver::Optimisation &optimisation : known)
+      names += (names.empty() ? "" : ", ") + optimisation.name;
+    throw UsageError(fmt::format("there is no optimisation '{}'; --without takes {}", name, names));
+  }
+  compile.targetCpu = options.targetCpu;
+  return compile;
+}
+
+namespace {
+
+io::Vocabularies vocabularyFiles(const ModelOptions &options) {
+  io::Vocabularies vocabularies;
+  for (const std::string &option : options.vocabs)
+    vocabularies.addOption(option);
+  return vocabularies;
+}
+
+void bindSizes(const io::Vocabularies &vocabularies, driver::CompileOptions &compile) {
+  for (const auto &[name, vocabulary] : vocabularies.all())
+    compile.vocabularySizes[name] = vocabulary.size();
+}
+
+/// Names of the vocabularies that the entry's arguments are read with.
+std::set<std::string> vocabulariesOf(const driver::EntryTypes &entry) {
+  std::set<std::string> names;
+  std::vector<uint32_t> pending = entry.entry.argTypes;
+  std::set<uint32_t> seen(pending.begin(), pending.end());
+  auto visit = [&](uint32_t type) {
+    if (seen.insert(type).second)
+      pending.push_back(type);
+  };
+  while (!pending.empty()) {
+    const rt::TypeDesc &type = entry.types.types[pending.back()];
+    pending.pop_back();
+    if (type.kind == rt::TypeKind::Token || (type.kind == rt::TypeKind::Tensor && type.isToken))
+      names.insert(type.vocab);
+    for (uint32_t child : type.children)
+      visit(child);
+    if (type.kind == rt::TypeKind::Data)
+      for (const rt::CtorDesc &ctor : entry.types.data[type.data].ctors)
+        for (uint32_t field : ctor.fieldTypes)
+          visit(field);
+  }
+  return names;
+}
+
+void compileLoaded(LoadedModel &loaded, const driver::CompileOptions &compile) {
+  Diagnostics diags(*loaded.source);
+  loaded.compiled = driver::compile(*loaded.source, compile, diags);
+  printDiagnostics(diags);
+  if (diags.hasErrors())
+    throw DiagnosticsPrinted();
+}
+
+bool exists(const std::string &path) { return access(path.c_str(), F_OK) == 0; }
+
+} // namespace
+
+void bindVocabularyFiles(const ModelOptions &options, driver::CompileOptions &compile) {
+  bindSizes(vocabularyFiles(options), compile);
+}
+
+LoadedModel loadModel(const ModelOptions &options) {
+  LoadedModel loaded;
+  driver::CompileOptions compile = compileOptions(options);
+  loaded.source = std::make_unique<SourceFile>(readModel(options.model));
+  loaded.vocabularies = vocabularyFiles(options);
+  bindSizes(loaded.vocabularies, compile);
+  compileLoaded(loaded, compile);
+  return loaded;
+}
+
+LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
+                  const WeightOptions &weights, int64_t limit) {
+  LoadedRun loaded;
+  driver::CompileOptions compile = compileOptions(options);
+  loaded.source = std::make_unique<SourceFile>(readModel(options.model));
+  loaded.vocabularies = vocabularyFiles(options);
+
+  std::unique_ptr<driver::EntryTypes> entry;
+  {
+    Diagnostics diags(*loaded.source);
+    entry = driver::inspect(*loaded.source, compile, diags);
+    if (diags.hasErrors()) {
+      printDiagnostics(diags);
+      throw DiagnosticsPrinted();
+    }
+  }
+  io::SourceText text = io::readSource(data.data);
+  io::ReadOptions reading;
+  reading.format = io::parseDataFormat(data.format);
+  reading.limit = limit;
+
+  std::set<std::string> missing;
+  for (const std::string &name : vocabulariesOf(*entry)) {
+    std::string beside = vocabularyBeside(weights.weights, name);
+    if (!loaded.vocabularies.find(name) && !weights.weights.empty() && exists(beside))
+      loaded.vocabularies.set(name, io::Vocabulary::load(beside));
+    const io::Vocabulary *vocabulary = loaded.vocabularies.find(name);
+    if (!vocabulary) {
+      missing.insert(name);
+      continue;
+    }
+    auto dim = entry->vocabularyDims.find(name);
+    if (dim != entry->vocabularyDims.end() && dim->second.second != vocabulary->size())
+      throw UserError(fmt::format(
+          "dim {0} is {1}, but the vocabulary of {2} has {3} entries; give --dim {0}={3}, or no "
+          "value in the source",
+          dim->second.first, dim->second.second, io::tokenTypeName(name), vocabulary->size()));
+  }
+  if (!missing.empty()) {
+    // All of the data, so that a vocabulary does not depend on how many instances are wanted.
+    io::ReadOptions counting = reading;
+    counting.limit = INT64_MAX;
+    std::map<std::string, io::Vocabulary> built =
+        io::buildVocabularies(text, entry->types, entry->entry, counting);
+    for (const std::string &name : missing) {
+      io::Vocabulary vocabulary = built.contains(name) ? built.at(name) : io::Vocabulary();
+      // A dim with a value leaves room for so many words and no more.
+      auto dim = entry->vocabularyDims.find(name);
+      if (dim != entry->vocabularyDims.end() && vocabulary.size() > dim->second.second) {
+        io::WordCounter::Options most;
+        most.maxSize = dim->second.second;
+        vocabulary =
+            io::buildVocabularies(text, entry->types, entry->entry, counting, most).at(name);
+      }
+      note(fmt::format("no vocabulary for {}: made one of the {} in {} ('sheaf vocab' writes such "
+                       "a file, --vocab reads it)",
+                       io::tokenTypeName(name), io::plural(vocabulary.size() - 1, "word"),
+                       text.name));
+      loaded.vocabularies.set(name, std::move(vocabulary));
+    }
+  }
+  bindSizes(loaded.vocabularies, compile);
+  compileLoaded(loaded, compile);
+
+  const rt::Model &model = loaded.model();
+  io::VocabularyReader tokens(loaded.vocabularies, data.strictVocab);
+  reading.dims = &model.dims;
+  loaded.data = io::readDataset(text, model.types, model.entry, tokens, reading);
+  for (const io::VocabularyReader::Unknown &unknown : tokens.unknown())
+    if (unknown.unknown) {
+      std::string examples;
+      for (const std::string &word : unknown.examples)
+        examples += (examples.empty() ? "" : ", ") + io::quoted(word);
+      note(fmt::format(
+          "{} of {} are not in the vocabulary of {} and became <unk>: {}{}", unknown.unknown,
+          io::plural(unknown.words, "word"), io::tokenTypeName(unknown.vocab), examples,
+          static_cast<int64_t>(unknown.examples.size()) < unknown.unknown ? ", ..." : ""));
+    }
+  loaded.instances.reserve(loaded.data.size());
+  for (int64_t i = 0; i < loaded.data.size(); ++i)
+    loaded.instances.push_back({loaded.data.args(i), i});
+  return loaded;
+}
+
+void setWeights(rt::Session &session, const WeightOptions &weights,
+                const io::Vocabularies &vocabularies, bool quiet) {
+  if (weights.weights.empty()) {
+    if (!quiet && weights.seedGiven->count() == 0)
+      note("no weights given: initialised with seed 0 (--weights reads a file, --seed chooses "
+           "another seed)");
+    session.initParams(weights.seed);
+    return;
+  }
+  // What the compiler made itself is not in the file.
+  const std::vector<rt::ParamDesc> &params = session.model().params;
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].synthetic)
+      session.setParam(i, rt::initialise(params[i], 0));
+  io::LoadedWeights loaded = io::loadWeights(
+      weights.weights, session.model(),
+      [&](size_t index, std::span<const uint8_t> rowMajor) { session.setParam(index, rowMajor); },
+      weights.checkNan);
+  io::checkVocabulary(weights.weights, loaded.metadata, vocabularies);
+  if (!loaded.nonFinite.empty()) {
+    std::string message = weights.weights + ": weights that are not finite:";
+    for (const io::NonFinite &found : loaded.nonFinite)
+      message += "\n  " + found.message();
+    throw UserError(message);
+  }
+}
+
+rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
+                                  const driver::CompiledModel &model) {
+  rt::SessionOptions options;
+  options.threads = threads;
+  options.memoryLimit = limits.memoryLimit;
+  // Frames of one function have one size, but functions differ: room for so many of the largest.
+  constexpr uint64_t entry = 4096;
+  if (limits.maxDepth)
+    options.hostStackBytes = static_cast<uint64_t>(limits.maxDepth) * model.frameBytes() + entry;
+  return options;
+}
+
+} // namespace sheaf::tool

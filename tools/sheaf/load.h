@@ -1,0 +1,74 @@
+//===- load.h - From the command line to a model with its data --*- C++ -*-===//
+#ifndef SHEAF_TOOLS_SHEAF_LOAD_H
+#define SHEAF_TOOLS_SHEAF_LOAD_H
+
+#include "compiler/driver/Compiler.h"
+#include "runtime/io/read.h"
+#include "runtime/session.h"
+#include "tools/sheaf/interrupt.h"
+#include "tools/sheaf/options.h"
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace sheaf::tool {
+
+/// The model's source text. Throws UserError.
+SourceFile readModel(const std::string &path);
+
+/// Everything reported, to standard error; coloured on a terminal.
+void printDiagnostics(const Diagnostics &diags);
+
+/// Ends the command after diagnostics were printed.
+struct DiagnosticsPrinted {};
+
+/// Where the vocabulary of weights stands: beside `w.safetensors` it is `w.vocab.txt`, that of
+/// `token<tag>` `w.tag.vocab.txt`.
+std::string vocabularyBeside(const std::string &weights, const std::string &name);
+
+/// What the options say, without vocabularies. Throws UsageError.
+driver::CompileOptions compileOptions(const ModelOptions &options);
+
+/// Adds the sizes of the vocabularies of `--vocab`, for commands without data. Throws UserError.
+void bindVocabularyFiles(const ModelOptions &options, driver::CompileOptions &compile);
+
+/// A compiled model and the vocabularies that it was compiled for.
+struct LoadedModel {
+  std::unique_ptr<SourceFile> source;
+  std::unique_ptr<driver::CompiledModel> compiled;
+  io::Vocabularies vocabularies;
+
+  const rt::Model &model() const { return compiled->model(); }
+};
+
+/// Compiles without data. Throws UserError, UsageError, DiagnosticsPrinted.
+LoadedModel loadModel(const ModelOptions &options);
+
+/// A compiled model, its instances, and the vocabularies that both share.
+struct LoadedRun : LoadedModel {
+  io::Dataset data;
+  std::vector<rt::Instance> instances;
+};
+
+/// Compiles and reads data, at most `limit` instances. Vocabularies come from `--vocab`, else from
+/// the files beside the weights, else from the data. Throws like loadModel.
+LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
+                  const WeightOptions &weights, int64_t limit = INT64_MAX);
+
+/// Gives a session its weights: those of the file, or the initialisers'. The notes that are due
+/// (no weights given, words unknown) are printed once, when `quiet` is false.
+void setWeights(rt::Session &session, const WeightOptions &weights,
+                const io::Vocabularies &vocabularies, bool quiet);
+
+/// `limits.check()` has passed.
+rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
+                                  const driver::CompiledModel &model);
+
+/// A line `note: ...` on standard error.
+void note(const std::string &text);
+
+} // namespace sheaf::tool
+
+#endif // SHEAF_TOOLS_SHEAF_LOAD_H

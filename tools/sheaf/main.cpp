@@ -1,0 +1,170 @@
+//===- main.cpp - The command `sheaf` -------------------------------------===//
+#include "tools/sheaf/command.h"
+#include "tools/sheaf/load.h"
+
+#include "runtime/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+#include <numeric>
+#include <string>
+#include <vector>
+
+using namespace sheaf;
+using namespace sheaf::tool;
+
+namespace {
+
+/// Levenshtein distance.
+size_t distance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      size_t next = std::min({row[j] + 1, row[j + 1] + 1, diagonal + (a[i] != b[j])});
+      diagonal = row[j + 1];
+      row[j + 1] = next;
+    }
+  }
+  return row.back();
+}
+
+/// The candidate nearest to a misspelt word, if one is near.
+std::string nearest(const std::string &word, const std::vector<std::string> &candidates) {
+  std::string best;
+  size_t least = std::max<size_t>(word.size() / 3, 2) + 1;
+  for (const std::string &candidate : candidates) {
+    size_t d = distance(word, candidate);
+    if (d < least) {
+      least = d;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+int usageError(const std::string &message, const std::string &command) {
+  fmt::print(stderr, "error: {}\nsee '{} --help'\n", message, command);
+  return kUsage;
+}
+
+/// Words that no option took: the first of them as an error.
+int unexpectedWord(const CLI::App &app, const CLI::App *sub) {
+  if (!sub) {
+    std::string word = app.remaining().front();
+    std::vector<std::string> names;
+    for (const CLI::App *command : app.get_subcommands({}))
+      names.push_back(command->get_name());
+    std::string hint = nearest(word, names);
+    bool option = word.size() > 1 && word[0] == '-';
+    return usageError(fmt::format("unknown {} '{}'{}", option ? "option" : "command", word,
+                                  hint.empty() ? "" : "; did you mean '" + hint + "'?"),
+                      "sheaf");
+  }
+  std::string command = "sheaf " + sub->get_name();
+  std::vector<std::string> rest = sub->remaining();
+  for (const CLI::App *inner : sub->get_subcommands()) {
+    command += " " + inner->get_name();
+    rest = inner->remaining();
+    sub = inner;
+  }
+  std::string word = rest.front();
+  if (word.size() < 2 || word[0] != '-')
+    return usageError(fmt::format("unexpected argument '{}'", word), command);
+  word = word.substr(0, word.find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option *option : sub->get_options())
+    for (const std::string &name : option->get_lnames())
+      names.push_back("--" + name);
+  std::string hint = nearest(word, names);
+  return usageError(fmt::format("unknown option '{}'{}", word,
+                                hint.empty() ? "" : "; did you mean '" + hint + "'?"),
+                    command);
+}
+
+int runCommand(int argc, char **argv) {
+  CLI::App app("Compiles deep-learning programs written for one input and runs them for many.",
+               "sheaf");
+  app.allow_extras();
+  app.require_subcommand(0, 1);
+  Action action;
+  addCheck(app, action);
+  addRun(app, action);
+  addBench(app, action);
+  addCompile(app, action);
+  addExplain(app, action);
+  addInit(app, action);
+  addVocab(app, action);
+  addMake(app, action);
+  addVersion(app, action);
+  std::vector<CLI::App *> pending = app.get_subcommands([](CLI::App *) { return true; });
+  while (!pending.empty()) {
+    CLI::App *sub = pending.back();
+    pending.pop_back();
+    sub->allow_extras();
+    sub->fallthrough(false);
+    std::vector<CLI::App *> inner = sub->get_subcommands([](CLI::App *) { return true; });
+    pending.insert(pending.end(), inner.begin(), inner.end());
+  }
+
+  auto chosen = [&]() -> const CLI::App * {
+    std::vector<CLI::App *> subs = app.get_subcommands();
+    return subs.empty() ? nullptr : subs.front();
+  };
+  auto commandName = [&] {
+    return chosen() ? "sheaf " + chosen()->get_name() : std::string("sheaf");
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &success) {
+    return app.exit(success); // --help
+  } catch (const UsageError &error) {
+    return usageError(error.what(), commandName());
+  } catch (const CLI::ParseError &error) {
+    // An unknown option often swallows what another option needs: name the cause.
+    if (chosen() && !chosen()->remaining().empty() && chosen()->remaining().front()[0] == '-')
+      return unexpectedWord(app, chosen());
+    return usageError(error.what(), commandName());
+  }
+  if (app.remaining_size(true) > 0)
+    return unexpectedWord(app, chosen());
+  if (!action) {
+    fmt::print("{}", app.help());
+    return argc > 1 ? kUsage : kOk;
+  }
+  try {
+    return action();
+  } catch (const UsageError &error) {
+    return usageError(error.what(), commandName());
+  } catch (const DiagnosticsPrinted &) {
+    return kFailed;
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  try {
+    return runCommand(argc, argv);
+  } catch (const UserError &error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return kFailed;
+  } catch (const RunError &error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return kFailed;
+  } catch (const std::bad_alloc &) {
+    fmt::print(stderr, "error: the machine has no more memory\n");
+    return kFailed;
+  } catch (const InternalError &error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return kInternal;
+  } catch (const std::exception &error) {
+    fmt::print(stderr, "internal error: {}\n", error.what());
+    return kInternal;
+  }
+}

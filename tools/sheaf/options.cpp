@@ -1,0 +1,154 @@
+//===- options.cpp - Options that several subcommands share ---------------===//
+#include "tools/sheaf/options.h"
+
+#include "tools/sheaf/command.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace sheaf::tool {
+
+void ModelOptions::add(CLI::App &app, bool vocabulary) {
+  app.add_option("model", model, "the model's source file")->required()->type_name("MODEL");
+  app.add_option("--dim", dims, "bind a dim, instead of the value in the source; repeatable")
+      ->type_name("NAME=NUMBER")
+      ->expected(1)
+      ->take_all()
+      ->delimiter(',');
+  app.add_option("--entry", entry, "the function to run (default: main)")->type_name("NAME");
+  app.add_option("--without", without,
+                 "leave an optimisation out; repeatable ('sheaf explain' names them)")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all()
+      ->delimiter(',');
+  app.add_option("--target-cpu", targetCpu,
+                 "make code for this CPU: host, or LLVM's name of one, such as x86-64-v3")
+      ->type_name("CPU");
+  if (vocabulary)
+    app.add_option("--vocab", vocabs,
+                   "a vocabulary, one word a line, line 0 <unk>; for token<NAME> write NAME=FILE; "
+                   "repeatable")
+        ->type_name("FILE")
+        ->expected(1)
+        ->take_all();
+}
+
+void DataOptions::add(CLI::App &app) {
+  app.add_option("--data", data,
+                 "the instances: bracket trees, JSON lines or text; - is standard input")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--data-format", format,
+                 "auto, trees, jsonl, tagged (word|tag) or text (default: auto)")
+      ->type_name("FORMAT");
+  app.add_flag("--strict-vocab", strictVocab, "words that the vocabulary lacks are errors");
+}
+
+void WeightOptions::add(CLI::App &app) {
+  app.add_option("--weights", weights, "the weights, a safetensors file")->type_name("FILE");
+  seedGiven = app.add_option("--seed", seed, "without weights, initialise them with this seed")
+                  ->type_name("NUMBER");
+  app.add_flag("--check-nan", checkNan, "report weights that hold NaN or infinity");
+}
+
+void WeightOptions::check() const {
+  if (!weights.empty() && seedGiven->count() > 0)
+    throw UsageError("--weights and --seed exclude each other");
+}
+
+void LimitOptions::add(CLI::App &app) {
+  app.add_option("--memory-limit", memoryLimitText,
+                 "most bytes of weights, rows and host values; K, M and G are understood")
+      ->type_name("BYTES");
+  app.add_option("--max-depth", maxDepthText,
+                 "room for so many nested calls of one instance (default: millions)")
+      ->type_name("NUMBER");
+}
+
+void LimitOptions::check() {
+  if (!memoryLimitText.empty())
+    memoryLimit = parseBytes("--memory-limit", memoryLimitText);
+  if (!maxDepthText.empty())
+    maxDepth = parseNumber("--max-depth", maxDepthText);
+  constexpr int64_t most = int64_t{1} << 32;
+  if (maxDepth > most)
+    throw UsageError(fmt::format("--max-depth takes at most {}", most));
+}
+
+std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts) {
+  std::map<std::string, int64_t> dims;
+  for (const std::string &text : texts) {
+    size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError(fmt::format("--dim takes NAME=NUMBER, not '{}'", text));
+    std::string name = text.substr(0, equals);
+    const char *begin = text.data() + equals + 1;
+    const char *end = text.data() + text.size();
+    int64_t value = 0;
+    auto [rest, error] = std::from_chars(begin, end, value);
+    if (error != std::errc() || rest != end || value <= 0)
+      throw UsageError(
+          fmt::format("--dim {}: '{}' is not a positive number", name, std::string(begin, end)));
+    if (!dims.emplace(name, value).second)
+      throw UsageError(fmt::format("--dim {} is given twice", name));
+  }
+  return dims;
+}
+
+uint64_t parseBytes(const std::string &option, const std::string &text) {
+  uint64_t value = 0;
+  const char *end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, value);
+  int shift = 0;
+  bool ok = error == std::errc() && value > 0;
+  if (ok && rest != end) {
+    switch (*rest++) {
+    case 'K':
+    case 'k':
+      shift = 10;
+      break;
+    case 'M':
+    case 'm':
+      shift = 20;
+      break;
+    case 'G':
+    case 'g':
+      shift = 30;
+      break;
+    default:
+      ok = false;
+    }
+    if (rest != end && (*rest == 'B' || *rest == 'b'))
+      ++rest;
+    ok = ok && rest == end && value <= (UINT64_MAX >> shift);
+  }
+  if (!ok)
+    throw UsageError(
+        fmt::format("{} takes a number of bytes such as 500M or 2G, not '{}'", option, text));
+  return value << shift;
+}
+
+int64_t parseNumber(const std::string &option, const std::string &text) {
+  int64_t value = 0;
+  const char *end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end || value <= 0)
+    throw UsageError(fmt::format("{} takes a positive number, not '{}'", option, text));
+  return value;
+}
+
+std::vector<int64_t> parseNumbers(const std::string &option, const std::string &text) {
+  std::vector<int64_t> numbers;
+  size_t begin = 0;
+  for (;;) {
+    size_t comma = text.find(',', begin);
+    numbers.push_back(parseNumber(option, text.substr(begin, comma - begin)));
+    if (comma == std::string::npos)
+      return numbers;
+    begin = comma + 1;
+  }
+}
+
+} // namespace sheaf::tool

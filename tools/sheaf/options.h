@@ -1,0 +1,73 @@
+//===- options.h - Options that several subcommands share -------*- C++ -*-===//
+#ifndef SHEAF_TOOLS_SHEAF_OPTIONS_H
+#define SHEAF_TOOLS_SHEAF_OPTIONS_H
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sheaf::tool {
+
+/// Which model, and how it is compiled.
+struct ModelOptions {
+  std::string model;
+  std::vector<std::string> dims; ///< NAME=VALUE
+  std::string entry = "main";
+  std::vector<std::string> without;
+  std::string targetCpu = "host";
+  std::vector<std::string> vocabs; ///< FILE or NAME=FILE
+
+  void add(CLI::App &app, bool vocabulary);
+};
+
+/// Which instances.
+struct DataOptions {
+  std::string data;
+  std::string format = "auto";
+  bool strictVocab = false;
+
+  void add(CLI::App &app);
+};
+
+/// Which weights.
+struct WeightOptions {
+  std::string weights;
+  uint64_t seed = 0;
+  CLI::Option *seedGiven = nullptr;
+  bool checkNan = false;
+
+  void add(CLI::App &app);
+  /// Throws UsageError for options that exclude each other.
+  void check() const;
+};
+
+/// What the runtime may use.
+struct LimitOptions {
+  std::string memoryLimitText;
+  std::string maxDepthText;
+  uint64_t memoryLimit = 0; ///< bytes; 0: the default
+  int64_t maxDepth = 0;     ///< calls; 0: the default
+
+  void add(CLI::App &app);
+  /// Reads the texts. Throws UsageError.
+  void check();
+};
+
+/// The dims of `--dim`. Throws UsageError for what is not NAME=NUMBER, or a name given twice.
+std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts);
+
+/// `4096`, `64K`, `10M`, `2G` (powers of 1024) in bytes. Throws UsageError naming the option.
+uint64_t parseBytes(const std::string &option, const std::string &text);
+
+/// Positive numbers of an option such as `--batch 1,8,64`. Throws UsageError naming the option.
+std::vector<int64_t> parseNumbers(const std::string &option, const std::string &text);
+
+/// One positive number of an option. Throws UsageError naming the option.
+int64_t parseNumber(const std::string &option, const std::string &text);
+
+} // namespace sheaf::tool
+
+#endif // SHEAF_TOOLS_SHEAF_OPTIONS_H

@@ -1,0 +1,131 @@
+//===- run.cpp - sheaf run ------------------------------------------------===//
+#include "tools/sheaf/command.h"
+#include "tools/sheaf/load.h"
+#include "tools/sheaf/options.h"
+
+#include "compiler/driver/Verify.h"
+#include "runtime/io/output.h"
+#include "runtime/io/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace sheaf::tool {
+
+namespace {
+
+struct RunArguments {
+  ModelOptions model;
+  DataOptions data;
+  WeightOptions weights;
+  LimitOptions limits;
+  std::string batch = "64";
+  std::string threads = "1";
+  std::string format = "jsonl";
+  std::string output;
+  bool verify = false;
+};
+
+int runModel(RunArguments &arguments) {
+  int64_t batch = parseNumber("--batch", arguments.batch);
+  int64_t threads = parseNumber("--threads", arguments.threads);
+  if (arguments.format != "jsonl" && arguments.format != "none")
+    throw UsageError(fmt::format("--format takes jsonl or none, not '{}'", arguments.format));
+
+  arguments.weights.check();
+  arguments.limits.check();
+  InterruptGuard guard(arguments.output);
+  LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights);
+  rt::SessionOptions options =
+      sessionOptions(arguments.limits, static_cast<unsigned>(threads), *run.compiled);
+  if (arguments.verify) {
+    driver::VerifyOptions verify;
+    verify.batch = batch;
+    verify.session = options;
+    std::unique_ptr<io::Progress> bar;
+    std::string shown;
+    verify.progress = [&](const char *what, int64_t, int64_t total) {
+      if (shown != what) {
+        shown = what;
+        bar.reset();
+        bar = std::make_unique<io::Progress>(what, total);
+      }
+      bar->step();
+    };
+    bool first = true;
+    driver::VerifyReport report = driver::verify(
+        *run.compiled, run.instances,
+        [&](rt::Session &session) {
+          setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/!first);
+          first = false;
+        },
+        verify);
+    bar.reset();
+    fmt::print("{}", report.text);
+    return report.ok ? kOk : kFailed;
+  }
+
+  rt::Session session(run.model(), options);
+  setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
+  io::OutputFile output(arguments.output);
+  io::JsonValueWriter writer(
+      run.model().types,
+      [&](uint32_t type, const rt::Slot *slots) { return session.tensor(type, slots); },
+      &run.vocabularies);
+  uint32_t type = run.model().entry.resultType;
+  std::span<const rt::Instance> rest = run.instances;
+  int64_t failed = 0;
+  std::string lines;
+  while (!rest.empty()) {
+    std::span<const rt::Instance> some = rest.first(std::min<size_t>(rest.size(), batch));
+    rest = rest.subspan(some.size());
+    std::span<const rt::Outcome> outcomes = session.run(some);
+    lines.clear();
+    for (size_t i = 0; i < some.size(); ++i) {
+      if (outcomes[i].ok()) {
+        if (arguments.format != "none")
+          writer.append(lines, type, outcomes[i].slots);
+      } else {
+        ++failed;
+        fmt::print(stderr, "{}: error: instance {}: {}\n", run.data.name(some[i].index),
+                   some[i].index, outcomes[i].error->message());
+        // Line n of the output speaks of instance n, whatever became of the others.
+        if (arguments.format != "none")
+          lines += "null";
+      }
+      if (arguments.format != "none")
+        lines += '\n';
+    }
+    output.write(lines);
+  }
+  output.finish();
+  if (failed)
+    fmt::print(stderr, "error: {} of {} instances failed\n", failed, run.instances.size());
+  return failed ? kFailed : kOk;
+}
+
+} // namespace
+
+void addRun(CLI::App &app, Action &action) {
+  CLI::App *sub = app.add_subcommand("run", "runs a model over data; one JSON line an instance");
+  auto arguments = std::make_shared<RunArguments>();
+  arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->data.add(*sub);
+  arguments->weights.add(*sub);
+  arguments->limits.add(*sub);
+  sub->add_option("--batch", arguments->batch, "instances a mini-batch (default: 64)")
+      ->type_name("N");
+  sub->add_option("--threads", arguments->threads, "threads that run kernels (default: 1)")
+      ->type_name("N");
+  sub->add_option("-o", arguments->output, "the file to write instead of standard output")
+      ->type_name("FILE");
+  sub->add_option("--format", arguments->format, "jsonl, or none to run only")->type_name("FORMAT");
+  sub->add_flag("--verify", arguments->verify,
+                "instead of printing results, compare them with the oracle, and bit by bit across "
+                "batch sizes, orders and threads");
+  sub->callback([arguments, &action] { action = [arguments] { return runModel(*arguments); }; });
+}
+
+} // namespace sheaf::tool

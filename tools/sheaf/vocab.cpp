@@ -1,0 +1,69 @@
+//===- vocab.cpp - sheaf vocab --------------------------------------------===//
+#include "tools/sheaf/command.h"
+#include "tools/sheaf/load.h"
+#include "tools/sheaf/options.h"
+
+#include "runtime/io/read.h"
+#include "runtime/io/vocab.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace sheaf::tool {
+
+namespace {
+
+struct VocabArguments {
+  std::string data;
+  std::string output;
+  std::string name;
+  std::string dataFormat = "auto";
+  std::string minCount;
+  std::string maxSize;
+};
+
+int runVocab(const VocabArguments &arguments) {
+  io::ReadOptions options;
+  options.format = io::parseDataFormat(arguments.dataFormat);
+  io::WordCounter::Options counting;
+  if (!arguments.minCount.empty())
+    counting.minCount = parseNumber("--min-count", arguments.minCount);
+  if (!arguments.maxSize.empty())
+    counting.maxSize = parseNumber("--max-size", arguments.maxSize);
+  InterruptGuard guard(arguments.output);
+  io::SourceText source = io::readSource(arguments.data);
+  std::map<std::string, io::Vocabulary> built = io::buildVocabularies(source, options, counting);
+  auto found = built.find(arguments.name);
+  if (found == built.end()) {
+    if (arguments.name.empty())
+      throw UserError(fmt::format("{}: no words", source.name));
+    throw UserError(fmt::format("{}: no words of a vocabulary '{}'", source.name, arguments.name));
+  }
+  found->second.save(arguments.output);
+  note(fmt::format("{}: {} entries", arguments.output, found->second.size()));
+  return kOk;
+}
+
+} // namespace
+
+void addVocab(CLI::App &app, Action &action) {
+  CLI::App *sub = app.add_subcommand("vocab", "makes a vocabulary of the words in a data file");
+  auto arguments = std::make_shared<VocabArguments>();
+  sub->add_option("data", arguments->data, "the data file; - is standard input")
+      ->required()
+      ->type_name("FILE");
+  sub->add_option("-o", arguments->output, "the vocabulary's file")->required()->type_name("FILE");
+  sub->add_option("--name", arguments->name,
+                  "which vocabulary: 'tag' is that of the tags of tagged sentences")
+      ->type_name("NAME");
+  sub->add_option("--data-format", arguments->dataFormat, "auto, trees, jsonl, tagged or text")
+      ->type_name("FORMAT");
+  sub->add_option("--min-count", arguments->minCount, "leave out words that are rarer")
+      ->type_name("N");
+  sub->add_option("--max-size", arguments->maxSize, "at most so many entries, <unk> included")
+      ->type_name("N");
+  sub->callback([arguments, &action] { action = [arguments] { return runVocab(*arguments); }; });
+}
+
+} // namespace sheaf::tool
