@@ -342,18 +342,9 @@ Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
   }
   if (context->fn)
     edges.push_back({context->fn, callee, call->args, range});
+  if (bad)
+    return error(range);
   call->type = instantiate(fn.result);
-  if (bad) {
-    // The result's type is still known if the arguments have no part in it.
-    TypeRef result = types.resolve(call->type);
-    bool open = types.hasVariables(result);
-    types.mapDims(result, [&](const Dim &dim) {
-      open |= dims.hasFreeVariables(dim);
-      return dim;
-    });
-    if (open)
-      return error(range);
-  }
   return call;
 }
 

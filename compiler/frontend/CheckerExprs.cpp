@@ -20,7 +20,8 @@ Checker::E Checker::fail(SourceRange range, std::string message, std::string hel
 
 std::string Checker::compareInNumbers(TypeRef expected, TypeRef actual) const {
   std::string a = types.printValues(expected), b = types.printValues(actual);
-  if (a.empty() && b.empty())
+  if ((a.empty() && b.empty()) || !types.hasOnlyKnownDims(expected) ||
+      !types.hasOnlyKnownDims(actual))
     return {};
   if (a.empty())
     a = types.print(expected);
@@ -45,6 +46,8 @@ void Checker::reportMismatch(SourceRange range, const Expectation &expected, Typ
       help = "a decision cannot depend on a tensor; where(c, a, b) chooses between tensors";
     else if ((want->is(TypeKind::Int) || want->is(TypeKind::Float)) && have->is(TypeKind::Tensor))
       help = "the elements of a tensor are not known when a host value is needed";
+    else if (types.containsUnknown(have) && !types.containsUnknown(want))
+      help = "an extent '?' may differ from element to element";
   }
   diags.error(range,
               fmt::format("{} must be '{}', but this is '{}'{}", expected.what, types.print(want),
@@ -53,7 +56,9 @@ void Checker::reportMismatch(SourceRange range, const Expectation &expected, Typ
 }
 
 Checker::E Checker::require(E value, const Expectation &expected) {
-  if (isError(value->type) || !types.isSound(expected.type))
+  if (!types.isSound(value->type))
+    return isError(value->type) ? value : error(value->range);
+  if (!types.isSound(expected.type))
     return value;
   TypeRef before = types.zonk(expected.type);
   if (types.subsume(value->type, expected.type, expected.postponed))
@@ -436,6 +441,14 @@ Checker::E Checker::inferFunctionName(const Expr &expr) {
       if (auto *global = std::get_if<FnInfo *>(&named->what))
         fn = *global;
   std::string text = name ? name->name : expr.to<FieldExpr>().field.name;
+  if (const Named *named = name && !fn ? findGlobal(text) : nullptr)
+    if (const auto *ctor = std::get_if<ConstructorRef>(&named->what)) {
+      std::string fields;
+      for (const DataInfo::Field &field : ctor->data->constructors[ctor->index].fields)
+        fields += (fields.empty() ? "" : ", ") + field.name;
+      return fail(expr.range, fmt::format("constructor '{}' needs its fields", text),
+                  fmt::format("write {}({})", text, fields));
+    }
   if (!fn || !fn->typeParams.empty() || !fn->dims.empty())
     return fail(expr.range, fmt::format("'{}' is a function; it can be called or passed as an "
                                         "argument",

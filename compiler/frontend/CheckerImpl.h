@@ -153,7 +153,7 @@ private:
   TypeRef convertType(const TypeExpr &expr, TypeScope &scope);
   TypeRef convertInner(const TypeExpr &expr, TypeScope &scope);
   TypeRef convertNamed(const NamedTypeExpr &expr, TypeScope &scope);
-  Dim convertDim(const DimExpr &expr, TypeScope &scope);
+  std::optional<Dim> convertDim(const DimExpr &expr, TypeScope &scope);
   std::optional<Dim> evaluateDim(const Expr &expr, TypeScope &scope);
   std::optional<Dim> combineDims(BinaryOp op, const Dim &a, const Dim &b, SourceRange range);
   bool withinLimits(TypeRef type, SourceRange range);

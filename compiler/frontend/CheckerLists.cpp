@@ -60,6 +60,9 @@ bool Checker::wantArgs(const std::vector<Arg> &args, size_t least, size_t most,
 
 Checker::E Checker::listArg(const Arg &arg, const std::string &what, bool allowLayers,
                             TypeRef hint) {
+  if (arg.syntax && arg.syntax->is<LambdaExpr>())
+    return fail(arg.range, fmt::format("{} must be a list, but this is a function", what),
+                "the function comes first");
   E list = inferArg(arg, hint);
   TypeRef type = types.resolve(list->type);
   if (type->is(TypeKind::Error))

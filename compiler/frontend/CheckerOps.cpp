@@ -284,6 +284,9 @@ Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::Operan
   if (!shape.error.empty()) {
     bool pointsAtOperand =
         shape.operand >= 0 && static_cast<size_t>(shape.operand) < apply->operands.size();
+    if (shape.help.empty() && shape.error.find('?') != std::string::npos)
+      shape.help = "each '?' is an extent of its own; name them, as in let a: f32[n, h] = ..., and "
+                   "compare the names: check n == m";
     return fail(pointsAtOperand ? apply->operands[static_cast<size_t>(shape.operand)]->range : range,
                 dims.plainNames(shape.error), dims.plainNames(shape.help));
   }

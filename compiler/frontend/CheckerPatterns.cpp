@@ -67,8 +67,8 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
   case sheaf::PatternKind::Binding: {
     const std::string &name = pattern.to<BindingPattern>().name;
     if (!names.insert(name).second)
-      diags.error(pattern.range, fmt::format("'{}' stands twice in this pattern", name),
-                  "give the two different names and compare them in a guard");
+      diags.error(pattern.range, fmt::format("'{}' is already the name of another part here", name),
+                  "give the two different names");
     typed::Pattern *result = makePattern(PatternKind::Bind, pattern.range, type);
     result->variable = bindVariable(name, type, pattern.range);
     return result;
@@ -255,9 +255,11 @@ void Checker::checkArms(const MatchExpr &syntax, const typed::MatchExpr &match) 
                 "match in two steps");
     return;
   }
-  if (example)
+  if (example) {
+    bool isNumber = example->find_first_not_of("-0123456789") == std::string::npos;
     diags.error(syntax.headRange, fmt::format("this match does not cover {}", *example),
-                fmt::format("add an arm: {} => ...", *example));
+                fmt::format("add an arm: {} => ...", isNumber ? "_" : *example));
+  }
   for (size_t i : useless)
     diags.error(syntax.arms[i].pattern->range,
                 "this arm is never reached: the arms before it cover all it matches");

@@ -26,19 +26,24 @@ TypeRef Checker::convertType(const TypeExpr &expr, TypeScope &scope) {
 TypeRef Checker::convertInner(const TypeExpr &expr, TypeScope &scope) {
   bool allowFunction = std::exchange(scope.allowFunction, false);
   bool allowLayer = std::exchange(scope.allowLayer, false);
-  auto convertDims = [&](const std::vector<DimExpr> &syntax) {
-    std::vector<Dim> result;
-    for (const DimExpr &dim : syntax)
-      result.push_back(convertDim(dim, scope));
-    return result;
+  // A wrong extent makes the whole type unknown.
+  auto tensor = [&](ops::DType dtype, const std::vector<DimExpr> &syntax,
+                    std::optional<std::string> vocab) {
+    ops::TensorType result{dtype, {}, std::move(vocab)};
+    bool bad = false;
+    for (const DimExpr &dim : syntax) {
+      std::optional<Dim> converted = convertDim(dim, scope);
+      bad |= !converted;
+      result.dims.push_back(converted.value_or(Dim(1)));
+    }
+    return bad ? types.error() : types.tensor(std::move(result));
   };
   switch (expr.kind) {
   case TypeExprKind::Tensor: {
     const auto &syntax = expr.to<TensorTypeExpr>();
     static constexpr ops::DType dtypes[] = {ops::DType::F32, ops::DType::BF16, ops::DType::F16,
                                             ops::DType::I32, ops::DType::I64,  ops::DType::Bool};
-    return types.tensor(
-        {dtypes[static_cast<int>(syntax.element)], convertDims(syntax.dims), std::nullopt});
+    return tensor(dtypes[static_cast<int>(syntax.element)], syntax.dims, std::nullopt);
   }
   case TypeExprKind::Token: {
     const auto &syntax = expr.to<TokenTypeExpr>();
@@ -46,7 +51,7 @@ TypeRef Checker::convertInner(const TypeExpr &expr, TypeScope &scope) {
     storage.vocabularies.insert(vocab);
     if (!syntax.dims)
       return types.token(vocab);
-    return types.tensor({ops::DType::I32, convertDims(*syntax.dims), vocab});
+    return tensor(ops::DType::I32, *syntax.dims, vocab);
   }
   case TypeExprKind::Host:
     switch (expr.to<HostTypeExpr>().host) {
@@ -152,20 +157,20 @@ TypeRef Checker::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
   return types.error();
 }
 
-Dim Checker::convertDim(const DimExpr &expr, TypeScope &scope) {
+std::optional<Dim> Checker::convertDim(const DimExpr &expr, TypeScope &scope) {
   if (expr.isUnknown()) {
-    if (!scope.allowUnknown)
-      diags.error(expr.range, "the extents of a param must be known: '?' cannot stand here");
-    return unknownDim();
+    if (scope.allowUnknown)
+      return unknownDim();
+    diags.error(expr.range, "the extents of a param must be known: '?' cannot stand here");
+    return std::nullopt;
   }
   std::optional<Dim> dim = evaluateDim(*expr.expr, scope);
-  if (!dim)
-    return Dim::fresh();
-  if (std::optional<int64_t> value = dims.value(*dim); value && *value < 1) {
-    diags.error(expr.range, fmt::format("an extent is at least 1, but this is {}", *value));
-    return Dim::fresh();
-  }
-  return *dim;
+  if (dim)
+    if (std::optional<int64_t> value = dims.value(*dim); value && *value < 1) {
+      diags.error(expr.range, fmt::format("an extent is at least 1, but this is {}", *value));
+      return std::nullopt;
+    }
+  return dim;
 }
 
 std::optional<Dim> Checker::evaluateDim(const Expr &expr, TypeScope &scope) {

@@ -392,6 +392,17 @@ bool TypeContext::containsUnknown(TypeRef type) const {
                      [&](TypeRef arg) { return containsUnknown(arg); });
 }
 
+bool TypeContext::hasOnlyKnownDims(TypeRef type) const {
+  type = resolve(type);
+  auto known = [&](const Dim &dim) {
+    return isUnknown(dim) || dims.value(dims.resolve(dim)).has_value();
+  };
+  return std::all_of(type->tensor.dims.begin(), type->tensor.dims.end(), known) &&
+         std::all_of(type->dims.begin(), type->dims.end(), known) &&
+         std::all_of(type->args.begin(), type->args.end(),
+                     [&](TypeRef arg) { return hasOnlyKnownDims(arg); });
+}
+
 TypeRef TypeContext::mapDims(TypeRef type, const std::function<Dim(const Dim &)> &map) {
   return rebuild(type, [&](TypeRef t) -> TypeRef {
     if (t->is(TypeKind::Layer)) {

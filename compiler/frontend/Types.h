@@ -167,6 +167,8 @@ public:
   bool isFirstClass(TypeRef type) const;
   bool contains(TypeRef type, TypeKind kind) const;
   bool containsUnknown(TypeRef type) const;
+  /// Every extent in it, `?` excepted, has a value.
+  bool hasOnlyKnownDims(TypeRef type) const;
 
   /// Replaces type parameters and dim symbols.
   TypeRef substitute(TypeRef type, const std::map<TypeRef, TypeRef> &params,

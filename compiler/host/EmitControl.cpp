@@ -102,9 +102,9 @@ llvm::BasicBlock *FunctionEmitter::newBlock(const char *name) {
 
 void FunctionEmitter::failHere(Location where, const llvm::Twine &text, llvm::Value *a,
                                llvm::Value *b) {
-  llvm::CallInst *call =
-      callRuntime("sheaf_fail", b_.getVoidTy(), static_cast<llvm::Value *>(i32(m_.message(where, text))),
-                  a ? a : i64(0), b ? b : i64(0));
+  llvm::CallInst *call = callRuntime("sheaf_fail", b_.getVoidTy(),
+                                     static_cast<llvm::Value *>(i32(m_.message(where, text))),
+                                     a ? a : i64(0), b ? b : i64(0));
   call->setDoesNotReturn();
   b_.CreateUnreachable();
 }
@@ -127,8 +127,8 @@ void FunctionEmitter::require(llvm::Value *good, Location where, const llvm::Twi
 void FunctionEmitter::checkStack() {
   llvm::Type *ptr = b_.getPtrTy();
   llvm::Value *frame = b_.CreateIntrinsic(llvm::Intrinsic::frameaddress, {ptr}, {i32(0)});
-  llvm::Value *limit = b_.CreateLoad(ptr, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), ctx_,
-                                                                       offsetof(rt::Context, stackLimit)));
+  llvm::Value *limit = b_.CreateLoad(
+      ptr, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), ctx_, offsetof(rt::Context, stackLimit)));
   llvm::BasicBlock *goOn = newBlock("ok"), *overflow = newBlock("overflow");
   b_.CreateCondBr(b_.CreateICmpUGT(frame, limit), goOn, overflow,
                   llvm::MDBuilder(m_.context).createLikelyBranchWeights());
@@ -143,7 +143,8 @@ Operation *FunctionEmitter::tailOf(Block &block) {
   if (terminator->getNumOperands() == 0)
     return nullptr;
   Operation *op = terminator->getOperand(0).getDefiningOp();
-  if (!op || op->getBlock() != &block || ValueRange(op->getResults()) != terminator->getOperands() ||
+  if (!op || op->getBlock() != &block ||
+      ValueRange(op->getResults()) != terminator->getOperands() ||
       !llvm::all_of(op->getResults(), [](Value v) { return v.hasOneUse(); }))
     return nullptr;
   func::FuncOp source = function_.source;
@@ -233,9 +234,9 @@ void FunctionEmitter::emitCall(func::CallOp call, bool tail) {
   }
   Slots slots;
   for (auto [i, type] : llvm::enumerate(types)) {
-    llvm::Value *slot = memory               ? b_.CreateLoad(b_.getInt64Ty(), slotAt(memory, i))
+    llvm::Value *slot = memory              ? b_.CreateLoad(b_.getInt64Ty(), slotAt(memory, i))
                         : types.size() == 1 ? result
-                                             : b_.CreateExtractValue(result, i);
+                                            : b_.CreateExtractValue(result, i);
     slots.push_back(fromSlot(b_, slot, type));
   }
   setAll(call.getResults(), slots);

@@ -21,8 +21,8 @@ bool FunctionEmitter::emitList(Operation *op) {
       .Case([&](ir::ListMakeOp op) { emitMake(op); })
       .Case<ir::ConsOp, ir::AppendOp>([&](Operation *op) { emitGrow(op); })
       .Case([&](ir::ListConcatOp op) {
-        set(op, {callRuntime("sheaf_list_concat", b_.getPtrTy(), one(op.getLhs()),
-                             one(op.getRhs()))});
+        set(op,
+            {callRuntime("sheaf_list_concat", b_.getPtrTy(), one(op.getLhs()), one(op.getRhs()))});
       })
       .Case([&](ir::ReverseOp op) {
         set(op, {callRuntime("sheaf_list_reverse", b_.getPtrTy(), one(op.getList()))});
@@ -42,15 +42,14 @@ bool FunctionEmitter::emitList(Operation *op) {
 }
 
 llvm::Value *FunctionEmitter::listSize(llvm::Value *list) {
-  return b_.CreateLoad(b_.getInt64Ty(),
-                       b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), list,
-                                                     offsetof(rt::ListObject, size)));
+  return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(
+                                            b_.getInt8Ty(), list, offsetof(rt::ListObject, size)));
 }
 
 llvm::Value *FunctionEmitter::listElements(llvm::Value *list) {
-  return b_.CreateLoad(b_.getPtrTy(),
-                       b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), list,
-                                                     offsetof(rt::ListObject, elements)));
+  return b_.CreateLoad(
+      b_.getPtrTy(),
+      b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), list, offsetof(rt::ListObject, elements)));
 }
 
 llvm::Value *FunctionEmitter::newList(Type element, llvm::Value *size) {
@@ -119,8 +118,8 @@ void FunctionEmitter::emitGrow(Operation *op) {
 void FunctionEmitter::emitListGet(ir::ListGetOp op) {
   llvm::Value *list = one(op.getList()), *index = one(op.getIndex()), *size = listSize(list);
   // As unsigned numbers, negative indices are too large as well.
-  require(b_.CreateICmpULT(index, size), op.getLoc(),
-          "index {0} is out of range for a list of {1}", index, size);
+  require(b_.CreateICmpULT(index, size), op.getLoc(), "index {0} is out of range for a list of {1}",
+          index, size);
   Type element = elementOf(op.getList());
   llvm::Value *slot = b_.CreateMul(index, i64(slotCount(element)));
   set(op, load(slotAt(listElements(list), slot), element));
@@ -130,8 +129,7 @@ void FunctionEmitter::emitListSlice(ir::ListSliceOp op) {
   llvm::Value *list = one(op.getList()), *lo = one(op.getLo()), *hi = one(op.getHi());
   require(b_.CreateICmpULE(hi, listSize(list)), op.getLoc(),
           "the end {0} of a slice is out of range for a list of {1}", hi, listSize(list));
-  require(b_.CreateICmpULE(lo, hi), op.getLoc(),
-          "a slice from {0} to {1} is out of range", lo, hi);
+  require(b_.CreateICmpULE(lo, hi), op.getLoc(), "a slice from {0} to {1} is out of range", lo, hi);
   set(op, {callRuntime("sheaf_list_slice", b_.getPtrTy(), list, lo, hi)});
 }
 
@@ -163,8 +161,7 @@ void FunctionEmitter::emitZip(ir::ZipOp op) {
 
 void FunctionEmitter::emitRange(ir::RangeOp op) {
   llvm::Value *lo = one(op.getLo()), *hi = one(op.getHi());
-  llvm::Value *size =
-      b_.CreateSelect(b_.CreateICmpSGT(hi, lo), b_.CreateSub(hi, lo), i64(0));
+  llvm::Value *size = b_.CreateSelect(b_.CreateICmpSGT(hi, lo), b_.CreateSub(hi, lo), i64(0));
   // As unsigned numbers, differences that do not fit are too large as well.
   require(b_.CreateICmpULE(size, i64(kLongestRange)), op.getLoc(),
           "the range from {0} to {1} is too long", lo, hi);

@@ -155,12 +155,12 @@ SmallVector<Slots> FunctionEmitter::record(unsigned instance, ArrayRef<Argument>
   }
 
   llvm::Value *depth = maxDepth(args);
-  llvm::Value *words = callRuntime("sheaf_record", b_.getPtrTy(),
-                                   static_cast<llvm::Value *>(i32(instance)),
-                                   b_.CreateTrunc(depth, b_.getInt32Ty()), total);
+  llvm::Value *words =
+      callRuntime("sheaf_record", b_.getPtrTy(), static_cast<llvm::Value *>(i32(instance)),
+                  b_.CreateTrunc(depth, b_.getInt32Ty()), total);
   int64_t outWord = writeWords(words, args);
-  llvm::Value *out = b_.CreateLoad(
-      b_.getInt32Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), words, outWord));
+  llvm::Value *out = b_.CreateLoad(b_.getInt32Ty(),
+                                   b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), words, outWord));
   llvm::Value *id = b_.CreateZExt(out, b_.getInt64Ty());
   llvm::Value *resultDepth = b_.CreateAdd(depth, i64(1));
 
@@ -185,8 +185,8 @@ void FunctionEmitter::emitRecord(ir::RecordOp record) {
   for (auto [value, arg] : llvm::zip(record.getArgs(), body.getArguments()))
     args.push_back({arg.getType(), as(value, arg.getType())});
   SmallVector<Slots> results = this->record(instance, args, record.getLoc());
-  for (auto [result, slots, type] : llvm::zip(record.getResults(), results,
-                                              body.getTerminator()->getOperandTypes()))
+  for (auto [result, slots, type] :
+       llvm::zip(record.getResults(), results, body.getTerminator()->getOperandTypes()))
     set(result, coerce(slots, type, result.getType()));
 }
 
@@ -227,8 +227,7 @@ void FunctionEmitter::emitRow(ir::ApplyOp apply) {
 void FunctionEmitter::emitStack(ir::ApplyOp apply) {
   Location where = apply.getLoc();
   Value list = apply.getOperand(0);
-  auto element =
-      cast<RankedTensorType>(cast<ir::ListType>(list.getType()).getElement());
+  auto element = cast<RankedTensorType>(cast<ir::ListType>(list.getType()).getElement());
   auto rows = cast<RankedTensorType>(apply->getAttrOfType<TypeAttr>("sheaf.rows").getValue());
   auto copy = apply->getAttrOfType<FlatSymbolRefAttr>("sheaf.copy");
   unsigned instance = m_.input.instances.of(copy);
@@ -267,15 +266,15 @@ void FunctionEmitter::emitStack(ir::ApplyOp apply) {
     llvm::Value *words = callRuntime(
         "sheaf_record", b_.getPtrTy(), static_cast<llvm::Value *>(i32(instance)),
         b_.CreateTrunc(depth, b_.getInt32Ty()), b_.CreateSelect(isFirst, total, i64(0)));
-    llvm::Value *out = b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), words,
-                                                     writeWords(words, arg));
+    llvm::Value *out =
+        b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), words, writeWords(words, arg));
     llvm::Value *given = b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), out), b_.getInt64Ty());
     llvm::Value *base = b_.CreateSelect(isFirst, given, carried[1]);
     llvm::Value *place = b_.CreateAdd(base, b_.CreateMul(i, step));
     b_.CreateStore(b_.CreateTrunc(place, b_.getInt32Ty()), out);
-    return Slots{b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, carried[0],
-                                          b_.CreateAdd(depth, i64(1))),
-                 base};
+    return Slots{
+        b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, carried[0], b_.CreateAdd(depth, i64(1))),
+        base};
   });
 
   Slots result{makeHandle(done[1], done[0]), size};

@@ -124,7 +124,8 @@ bool FunctionEmitter::emitArith(Operation *op) {
               return b_.CreateAShr(in[0], by);
             llvm::Value *shifted =
                 isa<arith::ShLIOp>(op) ? b_.CreateShl(in[0], by) : b_.CreateLShr(in[0], by);
-            return b_.CreateSelect(inRange, shifted, llvm::Constant::getNullValue(in[0]->getType()));
+            return b_.CreateSelect(inRange, shifted,
+                                   llvm::Constant::getNullValue(in[0]->getType()));
           })
           .Case([&](arith::MaxSIOp) -> V { return binary(llvm::Intrinsic::smax); })
           .Case([&](arith::MinSIOp) -> V { return binary(llvm::Intrinsic::smin); })
@@ -209,9 +210,9 @@ void FunctionEmitter::emitDivision(Operation *op) {
   // The least int divided by -1 has no quotient that fits: it wraps around instead of trapping.
   llvm::Value *minusOne = b_.CreateICmpEQ(rhs, i64(-1));
   llvm::Value *divisor = b_.CreateSelect(minusOne, i64(1), rhs);
-  llvm::Value *result = isDiv ? b_.CreateSelect(minusOne, b_.CreateNeg(lhs),
-                                                b_.CreateSDiv(lhs, divisor))
-                              : b_.CreateSRem(lhs, divisor);
+  llvm::Value *result =
+      isDiv ? b_.CreateSelect(minusOne, b_.CreateNeg(lhs), b_.CreateSDiv(lhs, divisor))
+            : b_.CreateSRem(lhs, divisor);
   set(op->getResult(0), {result});
 }
 

@@ -130,9 +130,9 @@ void ModuleEmitter::declareFunctions() {
       result = i64;
     else if (results == 2)
       result = llvm::StructType::get(context, {i64, i64});
-    function.code = llvm::Function::Create(llvm::FunctionType::get(result, args, false),
-                                           llvm::Function::InternalLinkage,
-                                           "host." + func.getName(), module);
+    function.code =
+        llvm::Function::Create(llvm::FunctionType::get(result, args, false),
+                               llvm::Function::InternalLinkage, "host." + func.getName(), module);
     function.code->setCallingConv(llvm::CallingConv::Tail);
     function.code->setDoesNotThrow();
     functions_[func.getName()] = function;
@@ -206,8 +206,8 @@ const std::set<unsigned> &ModuleEmitter::extentArguments(ir::BlockOp block) {
     const ops::Op *record = apply ? passes::operatorOf(apply) : nullptr;
     if (!record)
       continue;
-    auto taken = ops::takeApart(*record, apply.getOperandTypes(), apply.getAttrs(),
-                                apply.getResultTypes());
+    auto taken =
+        ops::takeApart(*record, apply.getOperandTypes(), apply.getAttrs(), apply.getResultTypes());
     auto *parts = std::get_if<ops::ApplyParts>(&taken);
     if (!parts)
       throw InternalError(std::get<std::string>(taken));

@@ -25,17 +25,17 @@ class Module;
 namespace sheaf::host {
 
 struct HostInput {
-  mlir::ModuleOp program;                  ///< with blocks (passes::Level::Blocks)
-  std::string entry;                       ///< name of the function that an instance calls
+  mlir::ModuleOp program; ///< with blocks (passes::Level::Blocks)
+  std::string entry;      ///< name of the function that an instance calls
   const KernelInstances &instances;
   /// The planned blocks: `buffers` says what a record reserves. Every block of `instances`.
   llvm::ArrayRef<kernels::Kernel> kernels;
-  llvm::ArrayRef<rt::ParamDesc> params;    ///< with their ids
+  llvm::ArrayRef<rt::ParamDesc> params; ///< with their ids
 };
 
 struct HostCode {
-  std::string entrySymbol;                 ///< an rt::EntryFn
-  std::vector<std::string> messages;       ///< rt::Model::messages
+  std::string entrySymbol;           ///< an rt::EntryFn
+  std::vector<std::string> messages; ///< rt::Model::messages
 };
 
 /// Adds the host code to a module, which needs no target yet. The IR is valid but plain: it wants

@@ -27,8 +27,8 @@ void KernelInstances::add(Key key) {
   if (!numbers_.try_emplace(key, instances_.size()).second)
     return;
   KernelInstance instance;
-  instance.block = cast<ir::BlockOp>(
-      SymbolTable::lookupSymbolIn(module_, cast<FlatSymbolRefAttr>(key.first)));
+  instance.block =
+      cast<ir::BlockOp>(SymbolTable::lookupSymbolIn(module_, cast<FlatSymbolRefAttr>(key.first)));
   for (auto weight : cast<ArrayAttr>(key.second).getAsRange<FlatSymbolRefAttr>())
     instance.weights.push_back(weight);
   instances_.push_back(std::move(instance));

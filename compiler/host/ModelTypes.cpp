@@ -184,8 +184,8 @@ ParamLayout layoutParams(ModuleOp program) {
     int64_t granules = rt::tensorGranules(desc.shape, desc.dtype);
     if (granules > UINT32_MAX - next)
       throw UserError("the parameters take more than " +
-                      std::to_string((uint64_t(UINT32_MAX) * rt::kGranuleBytes) >> 30) +
-                      " GB; '" + desc.name + "' does not fit");
+                      std::to_string((uint64_t(UINT32_MAX) * rt::kGranuleBytes) >> 30) + " GB; '" +
+                      desc.name + "' does not fit");
     next += granules;
     layout.params.push_back(std::move(desc));
   }

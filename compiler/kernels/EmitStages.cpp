@@ -376,11 +376,13 @@ void Emitter::reduceOuter(const Root &root, const std::vector<Dim> &space, int64
       Value result = along.getResult(arg ? 1 : 0);
       if (arg)
         result = arith::TruncIOp::create(b, VectorType::get({kLoopLanes}, b.getI32Type()), result);
-      std::vector<Value> to = index;
+      Place place;
+      place.index = index;
       if (keepDims)
-        to.insert(to.begin() + axis, constant(0));
-      to.push_back(column);
-      LLVM::StoreOp::create(b, toStorage(result, root.buffer->dtype), address(*root.buffer, to), 4);
+        place.index.insert(place.index.begin() + axis, constant(0));
+      place.lanesAxis = static_cast<int>(place.index.size());
+      place.index.push_back(column);
+      store(root, result, place);
     });
   });
 }

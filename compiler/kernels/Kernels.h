@@ -42,7 +42,7 @@ struct Target {
 /// "host", or an LLVM CPU name such as x86-64-v3. Throws UserError for a name that is none.
 Target detectTarget(const std::string &cpu);
 
-/// Extents of every tensor in a block, as polynomials over its arguments: `?` number d of block
+/// Extents of every tensor in a block, as polynomials over its arguments: `?` on axis d of block
 /// argument a is the symbol "a.d", an i64 argument a that gives an extent is the symbol "a".
 class BlockShapes {
 public:

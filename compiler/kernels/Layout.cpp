@@ -35,6 +35,23 @@ ops::DType dtypeOf(Value value) { return ops::operandType(value.getType()).tenso
 
 rt::DType runtimeType(ops::DType t) { return static_cast<rt::DType>(t); }
 
+/// Whether whole vectors would write where another tensor, or another piece of this one, lies.
+/// Rows are padded to granules, which a vector of 16 lanes of 8 bytes exceeds.
+bool needsMask(const std::vector<Dim> &part, const std::vector<Dim> &whole, const View &view,
+               ops::DType dtype) {
+  if (part.empty() || view.empty() || view.back().axis + 1 != static_cast<int>(part.size()))
+    return false; // a single element
+  const Dim &offset = view.back().offset, &extent = part.back(), &total = whole.back();
+  int64_t bytes = rt::dtypeBytes(runtimeType(dtype));
+  if (!offset.isConstant() || !extent.isConstant() || !total.isConstant())
+    return bytes > 4 || !(offset == Dim(0) && extent == total);
+  int64_t begin = offset.constant(), end = begin + extent.constant();
+  int64_t written = begin + static_cast<int64_t>(llvm::alignTo(extent.constant(), kLoopLanes));
+  int64_t padded =
+      rt::rowGranules(total.constant(), runtimeType(dtype)) * rt::kGranuleBytes / bytes;
+  return written > padded || (end < total.constant() && written > end);
+}
+
 std::string describeShape(const std::vector<Dim> &dims) {
   std::string out;
   for (const Dim &d : dims)
@@ -108,7 +125,7 @@ void Planner::findAccumulators(Stage &stage) {
     bool piece = root.buffer->value != root.value;
     if (piece && isKept(root.value) && levelOf(root.value) != stage.level)
       continue;
-    RootSpec spec{root.value, root.buffer->value, root.view, false, false, false};
+    RootSpec spec{root.value, root.buffer->value, root.view, false, false};
     while (!work.empty()) {
       Value value = work.pop_back_val();
       if (!seen.insert(value).second)
@@ -270,10 +287,9 @@ void Planner::makeStages(Kernel &kernel) {
     stage.shape = key.shape;
     stage.rowsAreRecords = key.mode == Mode::Records;
     for (const RootSpec &root : roots)
-      stage.roots.push_back(
-          {root.value, plan_->bufferOf.lookup(root.target), root.view,
-           root.masked && !(root.piece && shape(root.value).back().isConstant() &&
-                            shape(root.value).back().constant() % kLoopLanes == 0)});
+      stage.roots.push_back({root.value, plan_->bufferOf.lookup(root.target), root.view,
+                             needsMask(shape(root.value), shape(root.target), root.view,
+                                       dtypeOf(root.target))});
     if (stage.kind == Stage::Products) {
       findAccumulators(stage);
       packWeights(kernel, stage);

@@ -27,7 +27,7 @@ std::vector<Planner::RootSpec> Planner::rootsOf(Value kept) const {
   switch (roleOf(kept)) {
   case Role::Dot:
   case Role::Reduction:
-    return {{kept, kept, identityView(rank), true, false, false}};
+    return {{kept, kept, identityView(rank), true, false}};
   case Role::Assemble: {
     auto apply = kept.getDefiningOp<ir::ApplyOp>();
     const auto &rule = std::get<ops::Movement>(ops::OpTable::get().find(apply.getOp())->batch);
@@ -35,7 +35,7 @@ std::vector<Planner::RootSpec> Planner::rootsOf(Value kept) const {
     size_t axis = axisOf(apply, "axis", 0, rank);
     std::vector<RootSpec> roots;
     Dim begin = 0;
-    for (auto [i, piece] : llvm::enumerate(apply.getOperands())) {
+    for (Value piece : apply.getOperands()) {
       View view = identityView(shape(piece).size());
       if (stack) {
         view.insert(view.begin() + axis, AxisMap{-1, begin, {}, {}, {}});
@@ -46,15 +46,12 @@ std::vector<Planner::RootSpec> Planner::rootsOf(Value kept) const {
         view[axis].offset = begin;
         begin = begin + shape(piece)[axis];
       }
-      // Whole vectors may run over the end of a row's last piece only, into padding.
-      bool last = i + 1 == apply.getNumOperands();
-      bool innermost = !stack && axis + 1 == rank;
-      roots.push_back({piece, kept, view, false, true, innermost && !last});
+      roots.push_back({piece, kept, view, false, true});
     }
     return roots;
   }
   default:
-    return {{kept, kept, identityView(rank), false, false, false}};
+    return {{kept, kept, identityView(rank), false, false}};
   }
 }
 

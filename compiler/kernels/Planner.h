@@ -29,8 +29,7 @@ private:
     mlir::Value target; ///< kept tensor whose buffer it goes to
     View view;          ///< into the target
     bool reduce = false;
-    bool piece = false;
-    bool masked = false;
+    bool piece = false; ///< of a concatenation or a stack
   };
   struct StageKey {
     int level;

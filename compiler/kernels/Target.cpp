@@ -25,9 +25,12 @@ Target detectTarget(const std::string &cpu) {
   const llvm::Target *llvmTarget = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!llvmTarget)
     throw InternalError("no code generator for " + triple.str() + ": " + error);
-  std::unique_ptr<llvm::MCSubtargetInfo> info(
-      llvmTarget->createMCSubtargetInfo(triple, target.cpu, target.features));
-  if (!info || !info->isCPUStringValid(target.cpu))
+  // Asked without a CPU first: for an unknown one LLVM prints warnings.
+  std::unique_ptr<llvm::MCSubtargetInfo> any(llvmTarget->createMCSubtargetInfo(triple, "", ""));
+  std::unique_ptr<llvm::MCSubtargetInfo> info;
+  if (any && any->isCPUStringValid(target.cpu))
+    info.reset(llvmTarget->createMCSubtargetInfo(triple, target.cpu, target.features));
+  if (!info)
     throw UserError("unknown CPU '" + cpu + "' for --target-cpu (try host, x86-64-v4, x86-64-v3 or "
                     "x86-64-v2)");
 

@@ -166,10 +166,18 @@ std::string elementwiseReference(const Spec &spec, const RefTensors &operands,
   std::vector<double> values(operands.size());
   std::vector<uint64_t> ints(operands.size());
   bool exact = spec.evalInt && !isFloat(operands[0].dtype);
+  // Most operands have the result's shape or are single numbers, and need no index.
+  std::vector<bool> aligned, single;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    aligned.push_back(operands[i].shape == result.shape);
+    single.push_back(operands[i].data.size() == 1);
+  }
   int64_t n = 0;
   forEachIndex(result.shape, [&](const std::vector<int64_t> &index) {
     for (size_t i = 0; i < operands.size(); ++i)
-      values[i] = broadcastAt(operands[i], index);
+      values[i] = aligned[i]  ? operands[i].data[n]
+                  : single[i] ? operands[i].data[0]
+                              : broadcastAt(operands[i], index);
     double value;
     if (exact) {
       for (size_t i = 0; i < values.size(); ++i)
@@ -519,7 +527,7 @@ void addLogic(std::vector<Op> &ops) {
               return mlir::arith::OrIOp::create(b, x[0], x[1]);
             }});
   add(ops, {"not",
-            "whether a bool does not hold; also written `not x`",
+            "whether a bool does not hold; also written `!x`",
             {"x"},
             Elements::Bools,
             "",

@@ -5,6 +5,8 @@
 // start, size: each an attribute when constant, else an operand, start first), gather (x, indices
 // along axis 0). A host index out of range ends the instance; the public operators check it, so
 // row, pick and window are always in range. An index out of a tensor is held between the ends.
+// rows gives a list: its shape rule tells the type of an element, its reference fills one result
+// for each row, and the Program says it with sheaf.rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -291,8 +293,8 @@ void addIndexing(std::vector<Op> &ops) {
       {x, index, axis}, elementShape, elementRule(), expand(expandElement), false);
   add("slice", "`size` positions of x from `start` along an axis, the first by default", window,
       sliceShape, slice, expand(expandSlice), false);
-  add("rows", "the rows of a tensor as a list (one result stands for each element)", {x}, rowsShape,
-      rows, HostAddress{HostAddress::Rows}, false);
+  add("rows", "the rows of a tensor as a list", {x}, rowsShape, rows,
+      HostAddress{HostAddress::Rows}, false);
   add("row", "a part along the first axis, by address", {x, index}, rowShape, elementRule(),
       HostAddress{HostAddress::Row}, true);
   add("pick", "the part of x at a position that is in range", {x, index, axis}, elementShape,

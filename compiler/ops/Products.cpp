@@ -122,9 +122,13 @@ std::string matmulReference(const RefTensor &a, const RefTensor &b, const Arithm
     // this rounds as an FMA does.
     for (int64_t m = 0; m < rows; ++m, out += columns) {
       std::fill(out, out + columns, 0.0);
-      for (int64_t i = 0; i < k; ++i)
+      for (int64_t i = 0; i < k; ++i) {
+        double scale = left[m * k + i];
+        const double *row = right + i * columns;
         for (int64_t n = 0; n < columns; ++n)
-          out[n] = arithmetic.round(out[n] + left[m * k + i] * right[i * columns + n]);
+          out[n] += scale * row[n];
+        arithmetic.roundAll({out, static_cast<size_t>(columns)});
+      }
     }
   });
   return {};

@@ -13,9 +13,14 @@ namespace {
 
 struct ToF32 : ops::Arithmetic {
   double round(double x) const override { return static_cast<float>(x); }
+  void roundAll(std::span<double> values) const override {
+    for (double &value : values)
+      value = static_cast<float>(value);
+  }
 };
 struct ToF64 : ops::Arithmetic {
   double round(double x) const override { return x; }
+  void roundAll(std::span<double>) const override {}
 };
 
 /// The state of a map, filter, fold or scan.

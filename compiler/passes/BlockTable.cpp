@@ -61,9 +61,9 @@ void BlockTable::recordFill(Operation *fill, StringRef function) {
   ir::YieldOp::create(builder, loc, builder.clone(*fill, map)->getResults());
 
   builder.setInsertionPoint(fill);
-  auto record = ir::RecordOp::create(builder, loc, fill->getResultTypes(),
-                                     intern(block, function).getSymName(), args,
-                                     builder.getArrayAttr({}));
+  auto record =
+      ir::RecordOp::create(builder, loc, fill->getResultTypes(),
+                           intern(block, function).getSymName(), args, builder.getArrayAttr({}));
   for (OpOperand *use : uses)
     use->set(record->getResult(0));
 }
@@ -102,16 +102,15 @@ void BlockTable::attachCopy(ir::ApplyOp apply, StringRef function) {
   apply->setAttr("sheaf.rows", TypeAttr::get(rows));
   if (axis == 0 && element.getRank() > 0)
     return;
-  apply->setAttr("sheaf.arrange",
-                 unaryBlock(loc, rows, function, [&](ImplicitLocOpBuilder &b, Value x) {
-                   if (element.getRank() == 0)
-                     return ops::applyOne(
-                         b, "reshape", x,
-                         {{"dims", std::vector<ops::Extent>{ops::extentOf(b, x, 0)}}});
-                   for (int64_t i = 0; i < axis; ++i)
-                     x = ops::applyOne(b, "transpose", x, {{"axis1", i}, {"axis2", i + 1}});
-                   return x;
-                 }));
+  apply->setAttr(
+      "sheaf.arrange", unaryBlock(loc, rows, function, [&](ImplicitLocOpBuilder &b, Value x) {
+        if (element.getRank() == 0)
+          return ops::applyOne(b, "reshape", x,
+                               {{"dims", std::vector<ops::Extent>{ops::extentOf(b, x, 0)}}});
+        for (int64_t i = 0; i < axis; ++i)
+          x = ops::applyOne(b, "transpose", x, {{"axis1", i}, {"axis2", i + 1}});
+        return x;
+      }));
 }
 
 } // namespace sheaf::passes

@@ -27,8 +27,8 @@ inline mlir::Value makeCast(mlir::OpBuilder &builder, mlir::Location loc, mlir::
                             mlir::Type type) {
   if (tensor.getType() == type)
     return tensor;
-  mlir::Value tuple = ir::TupleOp::create(
-      builder, loc, mlir::TupleType::get(builder.getContext(), {type}), tensor);
+  mlir::Value tuple =
+      ir::TupleOp::create(builder, loc, mlir::TupleType::get(builder.getContext(), {type}), tensor);
   return ir::GetOp::create(builder, loc, type, tuple, builder.getI64IntegerAttr(0));
 }
 

@@ -313,8 +313,8 @@ private:
     return block;
   }
 
-  void explain(const Group &group, const Inputs &inputs, ArrayRef<Value> results,
-               ir::BlockOp block, Location loc) {
+  void explain(const Group &group, const Inputs &inputs, ArrayRef<Value> results, ir::BlockOp block,
+               Location loc) {
     std::string names;
     for (Operation *op : group)
       names += (names.empty() ? "" : ", ") + cast<ir::ApplyOp>(op).getOp().str();
@@ -393,8 +393,8 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, Recorders &recorders,
       if (takesList(&op))
         table.attachCopy(cast<ir::ApplyOp>(op), func.getName());
     if (grouping.sunk())
-      context.remark(func.getLoc(), Twine(grouping.sunk()) +
-                                        " light groups run inside the block that uses them");
+      context.remark(func.getLoc(),
+                     Twine(grouping.sunk()) + " light groups run inside the block that uses them");
     if (!sortTopologically(block))
       return func.emitOpError("has cyclic blocks");
   }
@@ -416,17 +416,18 @@ LogicalResult run(ModuleOp module, PassContext &context) {
 } // namespace
 
 PassRecord formBlocksPass() {
-  return {.name = "form-blocks",
-          .description =
-              "Groups tensor code that can run together into blocks: in every straight-line region, "
-              "the operators with the same number of recording calls, branches and loops before "
-              "them that share a per-instance value or feed each other. Each block becomes one "
-              "record at run time and one kernel; weights become its parameters, so that equal "
-              "blocks over different weights are one kernel.",
-          .run = run,
-          .required = true,
-          .after = Level::Blocks,
-          .switches = {{"blocks", "several operators in one block"}}};
+  return {
+      .name = "form-blocks",
+      .description =
+          "Groups tensor code that can run together into blocks: in every straight-line region, "
+          "the operators with the same number of recording calls, branches and loops before "
+          "them that share a per-instance value or feed each other. Each block becomes one "
+          "record at run time and one kernel; weights become its parameters, so that equal "
+          "blocks over different weights are one kernel.",
+      .run = run,
+      .required = true,
+      .after = Level::Blocks,
+      .switches = {{"blocks", "several operators in one block"}}};
 }
 
 } // namespace sheaf::passes

@@ -14,8 +14,7 @@ inline const ops::Op *operatorOf(mlir::Operation *op) {
 }
 
 /// The operator's batch rule when it is a `Rule`, else null.
-template <typename Rule>
-const Rule *batchRule(mlir::Operation *op) {
+template <typename Rule> const Rule *batchRule(mlir::Operation *op) {
   const ops::Op *record = operatorOf(op);
   return record ? std::get_if<Rule>(&record->batch) : nullptr;
 }

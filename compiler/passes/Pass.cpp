@@ -10,8 +10,8 @@ using namespace mlir;
 
 namespace sheaf::passes {
 
-LogicalResult runPass(const PassRecord &pass, ModuleOp module,
-                      const std::set<std::string> &without, PassReport &report) {
+LogicalResult runPass(const PassRecord &pass, ModuleOp module, const std::set<std::string> &without,
+                      PassReport &report) {
   report.name = pass.name;
   if (!pass.required && without.contains(report.name)) {
     report.skipped = true;

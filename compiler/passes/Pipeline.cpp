@@ -37,9 +37,9 @@ std::vector<PassRecord> pipeline() {
 } // namespace
 
 std::span<const PassRecord> allPasses() {
-  static const std::array<PassRecord, 6> passes = {inlinePass(),          specialisePass(),
-                                                   simplifyPass(),        expandOperatorsPass(),
-                                                   foldConstantsPass(),   formBlocksPass()};
+  static const std::array<PassRecord, 6> passes = {inlinePass(),        specialisePass(),
+                                                   simplifyPass(),      expandOperatorsPass(),
+                                                   foldConstantsPass(), formBlocksPass()};
   return passes;
 }
 

@@ -88,9 +88,8 @@ public:
 
 void registerMlirPasses() {
   for (const PassRecord &record : allPasses())
-    registerPass([&record]() -> std::unique_ptr<Pass> {
-      return std::make_unique<ProgramPass>(record);
-    });
+    registerPass(
+        [&record]() -> std::unique_ptr<Pass> { return std::make_unique<ProgramPass>(record); });
   PassRegistration<PipelinePass>();
 }
 

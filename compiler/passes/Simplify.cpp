@@ -54,9 +54,8 @@ struct FoldDim : OpRewritePattern<ir::DimOp> {
     auto apply = dim.getTensor().getDefiningOp<ir::ApplyOp>();
     if (!apply)
       return failure();
-    Value extent = materialiseExtent(rewriter, apply,
-                                     cast<OpResult>(dim.getTensor()).getResultNumber(),
-                                     dim.getAxis());
+    Value extent = materialiseExtent(
+        rewriter, apply, cast<OpResult>(dim.getTensor()).getResultNumber(), dim.getAxis());
     if (!extent)
       return failure();
     rewriter.replaceOp(dim, extent);
@@ -121,8 +120,8 @@ struct RefineResults : OpRewritePattern<ir::ApplyOp> {
     const ops::Op *record = operatorOf(apply);
     if (!record || takesList(apply))
       return failure();
-    auto taken = ops::takeApart(*record, apply.getOperandTypes(), apply.getAttrs(),
-                                apply.getResultTypes());
+    auto taken =
+        ops::takeApart(*record, apply.getOperandTypes(), apply.getAttrs(), apply.getResultTypes());
     auto *parts = std::get_if<ops::ApplyParts>(&taken);
     if (!parts)
       return failure();
@@ -154,15 +153,14 @@ struct RefineResults : OpRewritePattern<ir::ApplyOp> {
       for (auto [extent, dim] : llvm::zip(extents, inferred.dims))
         if (ShapedType::isDynamic(extent) && dim.isConstant())
           extent = dim.constant();
-      types.push_back(
-          RankedTensorType::get(extents, type.getElementType(), type.getEncoding()));
+      types.push_back(RankedTensorType::get(extents, type.getElementType(), type.getEncoding()));
     }
     if (drop.none() && TypeRange(types) == apply.getResultTypes())
       return failure();
     // Each `?` of a result with listed extents goes with one operand.
     for (const auto &given : parts->extents)
-      if (given.position && cast<RankedTensorType>(types[0]).isDynamicDim(*given.position) ==
-                                drop[given.operand])
+      if (given.position &&
+          cast<RankedTensorType>(types[0]).isDynamicDim(*given.position) == drop[given.operand])
         return failure();
 
     SmallVector<Value> operands;
@@ -220,8 +218,7 @@ struct FoldConvert : OpRewritePattern<ir::ConvertOp> {
   }
 };
 
-template <typename OpTy>
-struct FoldDivision : OpRewritePattern<OpTy> {
+template <typename OpTy> struct FoldDivision : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
   LogicalResult matchAndRewrite(OpTy op, PatternRewriter &rewriter) const override {
     constexpr bool isDiv = std::is_same_v<OpTy, ir::DivOp>;
@@ -233,8 +230,7 @@ struct FoldDivision : OpRewritePattern<OpTy> {
     // A zero divisor must fail at run time; -1 overflows for one dividend and is left alone.
     if (!lhs || !rhs || *rhs == 0 || *rhs == -1)
       return failure();
-    rewriter.replaceOp(op,
-                       makeInt(rewriter, op.getLoc(), isDiv ? *lhs / *rhs : *lhs % *rhs));
+    rewriter.replaceOp(op, makeInt(rewriter, op.getLoc(), isDiv ? *lhs / *rhs : *lhs % *rhs));
     return success();
   }
 };
@@ -270,8 +266,7 @@ struct FoldListGet : OpRewritePattern<ir::ListGetOp> {
   LogicalResult matchAndRewrite(ir::ListGetOp get, PatternRewriter &rewriter) const override {
     auto made = get.getList().getDefiningOp<ir::ListMakeOp>();
     std::optional<int64_t> index = intConstant(get.getIndex());
-    if (!made || !index || *index < 0 ||
-        *index >= static_cast<int64_t>(made.getElements().size()))
+    if (!made || !index || *index < 0 || *index >= static_cast<int64_t>(made.getElements().size()))
       return failure();
     Value element = made.getElements()[*index];
     if (element.getType() != get.getType())
@@ -293,8 +288,7 @@ struct FoldStackOfList : OpRewritePattern<ir::ApplyOp> {
       return failure();
     auto made = apply.getOperand(0).getDefiningOp<ir::ListMakeOp>();
     auto axis = apply.getAttrs().getAs<IntegerAttr>("axis");
-    if (!made || !axis || made.getElements().empty() ||
-        made.getElements().size() > kMostElements ||
+    if (!made || !axis || made.getElements().empty() || made.getElements().size() > kMostElements ||
         llvm::any_of(made.getElements().getTypes(),
                      [&](Type type) { return type != made.getType().getElement(); }))
       return failure();
@@ -307,8 +301,25 @@ struct FoldStackOfList : OpRewritePattern<ir::ApplyOp> {
     }
     Value joined = ops::applyOne(builder, "concat", pieces, {{"axis", axis.getInt()}});
     // The result's type does not tell the number of elements.
-    rewriter.replaceOp(
-        apply, makeCast(rewriter, apply.getLoc(), joined, apply.getResult(0).getType()));
+    rewriter.replaceOp(apply,
+                       makeCast(rewriter, apply.getLoc(), joined, apply.getResult(0).getType()));
+    return success();
+  }
+};
+
+/// A stack along another axis is one along the first, transposed by whoever reads it.
+struct FoldStackAxis : OpRewritePattern<ir::ApplyOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ir::ApplyOp apply, PatternRewriter &rewriter) const override {
+    auto axis = apply.getAttrs().getAs<IntegerAttr>("axis");
+    if (apply.getOp() != "stack" || !takesList(apply) || !axis || axis.getInt() == 0)
+      return failure();
+    ImplicitLocOpBuilder builder(apply.getLoc(), rewriter);
+    Value stacked = ops::applyOne(builder, "stack", apply.getOperand(0), {{"axis", int64_t(0)}});
+    for (int64_t i = 0; i < axis.getInt(); ++i)
+      stacked = ops::applyOne(builder, "transpose", stacked, {{"axis1", i}, {"axis2", i + 1}});
+    rewriter.replaceOp(apply,
+                       makeCast(rewriter, apply.getLoc(), stacked, apply.getResult(0).getType()));
     return success();
   }
 };
@@ -433,8 +444,7 @@ struct NewResults {
 
 /// Unused results go; a tuple that is only taken apart is yielded field by field. (One that is
 /// handed on whole stays whole: calls in tail position stay there.)
-template <typename BranchOp>
-struct NarrowResults : OpRewritePattern<BranchOp> {
+template <typename BranchOp> struct NarrowResults : OpRewritePattern<BranchOp> {
   using OpRewritePattern<BranchOp>::OpRewritePattern;
 
   static BranchOp create(ir::MatchOp op, TypeRange types, PatternRewriter &rewriter) {
@@ -471,8 +481,9 @@ FrozenRewritePatternSet makePatterns(MLIRContext *context) {
     if (dialect == "arith" || dialect == "scf" || dialect == "func" || dialect == "sheaf")
       name.getCanonicalizationPatterns(patterns, context);
   }
-  patterns.add<FoldDim, FoldCast, RefineResults, FoldReshape, FoldConvert, FoldDivision<ir::DivOp>, FoldDivision<ir::RemOp>, FoldLen,
-               FoldListGet, FoldStackOfList, FoldTupleOfFields, FoldDoubleReverse, FoldKnownMatch, NarrowResults<ir::MatchOp>,
+  patterns.add<FoldDim, FoldCast, RefineResults, FoldReshape, FoldConvert, FoldDivision<ir::DivOp>,
+               FoldDivision<ir::RemOp>, FoldLen, FoldListGet, FoldStackOfList, FoldStackAxis,
+               FoldTupleOfFields, FoldDoubleReverse, FoldKnownMatch, NarrowResults<ir::MatchOp>,
                NarrowResults<scf::IfOp>>(context);
   return patterns;
 }
@@ -501,8 +512,8 @@ LogicalResult run(ModuleOp module, PassContext &context) {
         break;
     }
   }
-  context.remark(module.getLoc(), "from " + Twine(before) + " to " + Twine(countOps(module)) +
-                                      " operations");
+  context.remark(module.getLoc(),
+                 "from " + Twine(before) + " to " + Twine(countOps(module)) + " operations");
   return success();
 }
 

@@ -70,8 +70,8 @@ private:
       if (ArrayRef(key) == params)
         return clone;
     if (clones.size() == kMaxClones) {
-      context_.remark(call.getLoc(), "call of " + callee.getName() +
-                                         " not specialised: it has " + Twine(kMaxClones) +
+      context_.remark(call.getLoc(), "call of " + callee.getName() + " not specialised: it has " +
+                                         Twine(kMaxClones) +
                                          " clones already; its weights are treated as different "
                                          "from instance to instance");
       return {};
@@ -109,8 +109,7 @@ private:
   PassContext &context_;
   SmallVector<func::FuncOp> work_;
   llvm::DenseSet<Operation *> reached_;
-  llvm::DenseMap<Operation *, SmallVector<std::pair<SmallVector<Attribute>, func::FuncOp>>>
-      clones_;
+  llvm::DenseMap<Operation *, SmallVector<std::pair<SmallVector<Attribute>, func::FuncOp>>> clones_;
 };
 
 LogicalResult run(ModuleOp module, PassContext &context) {

@@ -124,9 +124,13 @@ def main():
                 with open(target, "w", encoding="utf-8") as stream:
                     stream.write("".join(trim(list(lines))))
             for run in runs:
-                result = subprocess.run(
-                    ["bash", "-c", run.command], cwd=directory, env=environment, text=True,
-                    errors="replace", capture_output=True, stdin=subprocess.DEVNULL, timeout=240)
+                try:
+                    result = subprocess.run(
+                        ["bash", "-c", run.command], cwd=directory, env=environment, text=True,
+                        errors="replace", capture_output=True, stdin=subprocess.DEVNULL, timeout=120)
+                except subprocess.TimeoutExpired:
+                    problems += f"{path}:{run.line}: {run.command}\ndoes not end\n"
+                    break
                 found = ""
                 if result.returncode != run.exit:
                     found += f"exit code {result.returncode}, expected {run.exit}\n"

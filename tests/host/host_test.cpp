@@ -154,9 +154,8 @@ protected:
     return std::make_unique<Program>(text, entry, GetParam());
   }
 };
-INSTANTIATE_TEST_SUITE_P(Levels, Host, testing::Values(false, true), [](const auto &info) {
-  return info.param ? "Optimised" : "Plain";
-});
+INSTANTIATE_TEST_SUITE_P(Levels, Host, testing::Values(false, true),
+                         [](const auto &info) { return info.param ? "Optimised" : "Plain"; });
 
 Slot handle(uint32_t id, uint32_t depth = 0) { return TensorHandle{id, depth}.pack(); }
 Slot bits(double value) { return std::bit_cast<Slot>(value); }
@@ -508,8 +507,7 @@ TEST_P(Host, TreesRecordByDepth) {
   ASSERT_EQ(p->mock.records.size(), 2u);
   EXPECT_EQ(p->mock.records[0].depth, 0u);
   EXPECT_EQ(p->mock.records[0].granules, 2);
-  EXPECT_EQ(p->mock.records[0].words,
-            (std::vector<int32_t>{table + 2 * 4, table + 2 * 49, 1000}));
+  EXPECT_EQ(p->mock.records[0].words, (std::vector<int32_t>{table + 2 * 4, table + 2 * 49, 1000}));
   EXPECT_EQ(p->mock.records[1].depth, 1u);
   EXPECT_EQ(p->mock.records[1].words, (std::vector<int32_t>{table + 2 * 3, 1000, 1002}));
   EXPECT_EQ(out[0], handle(1002, 2));
@@ -538,15 +536,14 @@ TEST_P(Host, ExtentsAndScalarsAreWords) {
   EXPECT_EQ(scale.depth, 3u);
   EXPECT_EQ(scale.granules, 5 * 2);
   Slot factor = bits(1.5);
-  EXPECT_EQ(scale.words,
-            (std::vector<int32_t>{500, 5, static_cast<int32_t>(factor),
-                                  static_cast<int32_t>(factor >> 32), 1000}));
+  EXPECT_EQ(scale.words, (std::vector<int32_t>{500, 5, static_cast<int32_t>(factor),
+                                               static_cast<int32_t>(factor >> 32), 1000}));
   const Record &made = p->mock.records[1];
   EXPECT_EQ(made.depth, 0u);
   EXPECT_EQ(made.granules, 3);
   EXPECT_EQ(made.words, (std::vector<int32_t>{33, 0, 1010}));
-  EXPECT_EQ(out, (std::vector<Slot>{handle(1000, 4), 5, handle(500 + 2 * 2, 3), handle(1010, 1),
-                                    33}));
+  EXPECT_EQ(out,
+            (std::vector<Slot>{handle(1000, 4), 5, handle(500 + 2 * 2, 3), handle(1010, 1), 33}));
   p->run({handle(500, 3), 5, 2, bits(1.5), -1}, 5);
   EXPECT_EQ(p->message(), "test.mlir:8: a tensor cannot have the extent -1");
 }
@@ -621,8 +618,7 @@ TEST_P(Host, RowsOfATensor) {
       return %r : !sheaf.list<tensor<3x20xf32>>
     })");
   auto out = p->run({handle(100, 7), 3}, 1);
-  EXPECT_EQ(elements(out[0]),
-            (std::vector<Slot>{handle(100, 7), handle(106, 7), handle(112, 7)}));
+  EXPECT_EQ(elements(out[0]), (std::vector<Slot>{handle(100, 7), handle(106, 7), handle(112, 7)}));
 }
 
 TEST_P(Host, ParametersAsValues) {

@@ -24,7 +24,7 @@ struct Record {
 };
 
 struct Mock {
-  rt::Context context{}; ///< first: generated code reads it
+  rt::Context context{};         ///< first: generated code reads it
   std::vector<uint32_t> wordsOf; ///< words of each kernel's records
   std::deque<Record> records;
   uint32_t nextGranule = 1000;

@@ -35,7 +35,8 @@ TEST_F(ModelTypes, EntryWithDataListsAndTensors) {
       %b = arith.constant true
       %f = arith.constant 0.0 : f64
       return %b, %f : i1, f64
-    })"), "main");
+    })"),
+                                               "main");
   const rt::TypeTable &table = model.types;
   EXPECT_EQ(model.entry.argNames, (std::vector<std::string>{"tree", "words", "arg2"}));
   ASSERT_EQ(model.entry.argTypes.size(), 3u);

@@ -4,111 +4,198 @@
 
 #include "compiler/driver/Jit.h"
 #include "compiler/ops/Verify.h"
+#include "runtime/convert.h"
+#include "runtime/weights.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 
 #include <cmath>
 #include <cstring>
+#include <random>
 
 using namespace mlir;
 
 namespace sheaf::test {
 namespace {
 
-struct Arith64 : ops::Arithmetic {
-  double round(double x) const override { return x; }
+/// Granules between tensors that nothing may write.
+constexpr int64_t kGuardGranules = 4;
+/// Whole vectors may be read beyond the last row.
+constexpr int64_t kReadSlack = 4096;
+constexpr int64_t kScratchGuard = 256;
+
+enum class Precision { F64, F32 };
+
+struct Rounding : ops::Arithmetic {
+  Precision precision;
+  Rounding(Precision precision) : precision(precision) {}
+  double round(double x) const override {
+    return precision == Precision::F64 ? x : static_cast<float>(x);
+  }
 };
 
-int64_t innerRows(const std::vector<int64_t> &shape) {
-  int64_t rows = 1;
-  for (size_t i = 0; i + 1 < shape.size(); ++i)
-    rows *= shape[i];
-  return rows;
+double roundTo(ops::DType dtype, double x) {
+  switch (dtype) {
+  case ops::DType::F32:
+    return static_cast<float>(x);
+  case ops::DType::BF16:
+    return rt::bf16ToFloat(rt::floatToBF16(static_cast<float>(x)));
+  case ops::DType::F16:
+    return rt::f16ToFloat(rt::floatToF16(static_cast<float>(x)));
+  default:
+    return x;
+  }
+}
+
+template <typename T> void put(uint8_t *at, T value) { std::memcpy(at, &value, sizeof value); }
+template <typename T> T get(const uint8_t *at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
 }
 
 void writeElement(uint8_t *at, ops::DType dtype, double v) {
-  if (dtype == ops::DType::F32) {
-    float f = static_cast<float>(v);
-    std::memcpy(at, &f, 4);
-  } else if (dtype == ops::DType::I64) {
-    int64_t i = static_cast<int64_t>(v);
-    std::memcpy(at, &i, 8);
-  } else {
-    int32_t i = static_cast<int32_t>(v);
-    std::memcpy(at, &i, 4);
+  switch (dtype) {
+  case ops::DType::F32:
+    return put(at, static_cast<float>(v));
+  case ops::DType::BF16:
+    return put(at, rt::floatToBF16(static_cast<float>(v)));
+  case ops::DType::F16:
+    return put(at, rt::floatToF16(static_cast<float>(v)));
+  case ops::DType::I64:
+    return put(at, static_cast<int64_t>(v));
+  default:
+    return put(at, static_cast<int32_t>(v));
   }
 }
 
 double readElement(const uint8_t *at, ops::DType dtype) {
-  if (dtype == ops::DType::F32) {
-    float f;
-    std::memcpy(&f, at, 4);
-    return f;
+  switch (dtype) {
+  case ops::DType::F32:
+    return get<float>(at);
+  case ops::DType::BF16:
+    return rt::bf16ToFloat(get<uint16_t>(at));
+  case ops::DType::F16:
+    return rt::f16ToFloat(get<uint16_t>(at));
+  case ops::DType::I64:
+    return static_cast<double>(get<int64_t>(at));
+  default:
+    return get<int32_t>(at);
   }
-  if (dtype == ops::DType::I64) {
-    int64_t i;
-    std::memcpy(&i, at, 8);
-    return static_cast<double>(i);
-  }
-  int32_t i;
-  std::memcpy(&i, at, 4);
-  return i;
+}
+
+rt::DType runtimeType(ops::DType dtype) { return static_cast<rt::DType>(dtype); }
+ops::DType dtypeOf(Value value) { return ops::operandType(value.getType()).tensor()->dtype; }
+
+/// Calls visit(byte offset, element number) for every element of a tensor in row layout.
+template <typename Visit>
+void forEachElement(ops::DType dtype, const std::vector<int64_t> &shape, Visit visit) {
+  int64_t last = shape.empty() ? 1 : shape.back(), rows = 1, number = 0;
+  for (size_t i = 0; i + 1 < shape.size(); ++i)
+    rows *= shape[i];
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < last; ++column)
+      visit(row * rt::rowGranules(last, runtimeType(dtype)) * rt::kGranuleBytes +
+                column * rt::dtypeBytes(runtimeType(dtype)),
+            number++);
+}
+
+bool equal(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+ops::RefTensor hostNumber(double value, bool isFloat) {
+  ops::RefTensor t;
+  t.host = true;
+  t.dtype = isFloat ? ops::DType::F32 : ops::DType::I64;
+  t.data = {value};
+  return t;
 }
 
 } // namespace
 
 struct KernelRun::Impl {
+  struct Record {
+    std::vector<ops::RefTensor> arguments;
+    std::map<std::string, int64_t> symbols;
+    std::vector<std::vector<int64_t>> shapes; ///< of reserved buffers
+    std::vector<uint32_t> ids;
+  };
+
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   kernels::Target target;
   std::vector<kernels::Kernel> kernels;
   std::unique_ptr<driver::Jit> jit;
   rt::KernelFn fn = nullptr;
-  std::vector<uint8_t> storage;
-  uint8_t *rows = nullptr;
-  std::vector<int32_t> records;
-  int64_t words = 0, count = 0;
-  std::vector<ops::RefTensor> weights;
-  std::vector<std::vector<ops::RefTensor>> arguments;
-  std::vector<std::vector<std::vector<int64_t>>> shapes; ///< of reserved buffers
-  std::vector<std::vector<uint32_t>> ids;
-  std::vector<std::vector<float>> packed;
-  std::vector<const void *> weightPointers;
-  std::mt19937 random;
 
-  ir::BlockOp block() { return kernels[0].block; }
-  ops::RefTensor randomTensor(ops::DType dtype, std::vector<int64_t> shape, int64_t limit) {
+  std::mt19937 random;
+  std::vector<uint8_t> contents; ///< of the row space before a run
+  std::vector<bool> writable;    ///< its granules
+  rt::AlignedBytes rows;
+  rt::Model model;
+  rt::MemoryMeter meter{UINT64_MAX};
+  rt::MemoryKind packedBytes;
+  std::unique_ptr<rt::PackedWeights> packed;
+  std::vector<ops::RefTensor> weights;
+  std::vector<Record> records;
+  std::vector<int32_t> words;
+  int64_t recordWords = 0;
+
+  const kernels::Kernel &kernel() const { return kernels[0]; }
+  Block &body() const {
+    ir::BlockOp block = kernels[0].block;
+    return block.getBody().front();
+  }
+  unsigned numArgs() const {
+    ir::BlockOp block = kernels[0].block;
+    return static_cast<unsigned>(block.getNumArgs());
+  }
+
+  uint32_t reserve(int64_t granules, bool isResult) {
+    uint32_t id = static_cast<uint32_t>(writable.size());
+    writable.resize(writable.size() + static_cast<size_t>(granules), isResult);
+    return id;
+  }
+  void guard() {
+    writable.resize(writable.size() + kGuardGranules, false);
+    contents.resize(writable.size() * rt::kGranuleBytes, 0xff);
+  }
+  uint32_t place(const ops::RefTensor &t) {
+    uint32_t id = reserve(rt::tensorGranules(t.shape, runtimeType(t.dtype)), false);
+    guard();
+    forEachElement(t.dtype, t.shape, [&](int64_t offset, int64_t i) {
+      writeElement(&contents[id * rt::kGranuleBytes + static_cast<size_t>(offset)], t.dtype,
+                   t.data[static_cast<size_t>(i)]);
+    });
+    return id;
+  }
+  ops::RefTensor randomTensor(ops::DType dtype, std::vector<int64_t> shape, const Inputs &inputs) {
     ops::RefTensor t;
     t.dtype = dtype;
     t.shape = std::move(shape);
-    int64_t n = 1;
-    for (int64_t extent : t.shape)
-      n *= extent;
+    t.data.resize(static_cast<size_t>(t.size()));
     std::normal_distribution<double> normal(0, 0.5);
-    for (int64_t i = 0; i < n; ++i)
-      t.data.push_back(dtype == ops::DType::F32 ? static_cast<float>(normal(random))
-                       : dtype == ops::DType::Bool
-                           ? random() % 2
-                           : random() % static_cast<uint64_t>(limit));
+    std::uniform_int_distribution<int64_t> integer(inputs.least, inputs.most);
+    for (double &x : t.data)
+      x = ops::isFloat(dtype)          ? roundTo(dtype, normal(random))
+          : dtype == ops::DType::Bool ? static_cast<double>(random() % 2)
+                                       : static_cast<double>(integer(random));
     return t;
   }
-  uint32_t place(const ops::RefTensor &t, uint32_t &next) {
-    uint32_t id = next;
-    auto dtype = static_cast<rt::DType>(t.dtype);
-    int64_t last = t.shape.empty() ? 1 : t.shape.back();
-    int64_t rowCount = t.shape.empty() ? 1 : innerRows(t.shape);
-    for (int64_t row = 0; row < rowCount; ++row) {
-      uint8_t *at = rows + static_cast<int64_t>(next) * 64;
-      for (int64_t i = 0; i < last; ++i)
-        writeElement(at + i * rt::dtypeBytes(dtype), t.dtype, t.data[row * last + i]);
-      next += static_cast<uint32_t>(rt::rowGranules(last, dtype));
-    }
-    return id;
+
+  void makeWeights(const Inputs &inputs);
+  void makeRecord(int64_t number, const Inputs &inputs);
+  int64_t value(const Dim &dim, const Record &record) const {
+    return dim
+        .substitute([&](const std::string &symbol) -> std::optional<Dim> {
+          auto it = record.symbols.find(symbol);
+          return it == record.symbols.end() ? std::nullopt : std::optional<Dim>(it->second);
+        })
+        .constant();
   }
+  llvm::DenseMap<Value, ops::RefTensor> reference(const Record &record, Precision precision) const;
 };
 
 KernelRun::KernelRun(const std::string &text, const std::string &cpu,
@@ -117,6 +204,7 @@ KernelRun::KernelRun(const std::string &text, const std::string &cpu,
   Impl &m = *impl_;
   DialectRegistry registry;
   ir::registerDialects(registry);
+  m.context.disableMultithreading();
   m.context.appendDialectRegistry(registry);
   m.context.loadAllAvailableDialects();
   m.module = parseSourceString<ModuleOp>(text, &m.context);
@@ -125,223 +213,165 @@ KernelRun::KernelRun(const std::string &text, const std::string &cpu,
   m.target = kernels::detectTarget(cpu);
   m.kernels = kernels::planKernels(*m.module, m.target, without);
   auto emitted = kernels::emitKernels(m.kernels, m.target, m.context);
-  if (getenv("SHEAF_DUMP"))
+  bool dump = std::getenv("SHEAF_DUMP");
+  if (dump)
     emitted->dump();
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
   auto lowered = kernels::lowerKernels(*emitted, m.target, *llvmContext);
-  if (getenv("SHEAF_DUMP"))
+  if (dump)
     lowered->print(llvm::errs(), nullptr);
   std::vector<driver::CodeModule> modules(1);
   modules[0].context = std::move(llvmContext);
   modules[0].module = std::move(lowered);
-  m.jit = driver::Jit::compile(
-      std::move(modules), {driver::hostTriple(), m.target.cpu, m.target.features}, 1);
-  m.fn = reinterpret_cast<rt::KernelFn>(m.jit->address(m.kernels[0].symbol));
+  m.jit = driver::Jit::compile(std::move(modules),
+                               {driver::hostTriple(), m.target.cpu, m.target.features}, 1);
+  m.fn = reinterpret_cast<rt::KernelFn>(m.jit->address(m.kernel().symbol));
 }
 KernelRun::~KernelRun() = default;
 
-const kernels::Kernel &KernelRun::kernel() const { return impl_->kernels[0]; }
+const kernels::Kernel &KernelRun::kernel() const { return impl_->kernel(); }
 
-void KernelRun::fill(int64_t count, const Extents &extents, int64_t limit, unsigned seed) {
-  Impl &m = *impl_;
-  const kernels::Kernel &kernel = m.kernels[0];
-  m.random.seed(seed);
-  m.storage.assign(512 << 20, 0);
-  m.rows = m.storage.data() + (64 - reinterpret_cast<uintptr_t>(m.storage.data()) % 64) % 64;
-  // Padding and fresh rows hold NaN: nothing may depend on them.
-  std::memset(m.rows, 0xff, m.storage.size() - 64);
-  uint32_t next = 0;
-  m.count = count;
-  m.words = 0;
-  for (auto &word : kernel.layout)
-    m.words += word.kind == rt::RecordWord::Int || word.kind == rt::RecordWord::Float ? 2 : 1;
-  Block &body = m.block().getBody().front();
-  unsigned numArgs = static_cast<unsigned>(m.block().getNumArgs());
-
-  std::vector<uint32_t> weightIds;
-  for (BlockArgument arg : body.getArguments().drop_front(numArgs)) {
+void KernelRun::Impl::makeWeights(const Inputs &inputs) {
+  for (BlockArgument arg : body().getArguments().drop_front(numArgs())) {
     auto type = cast<RankedTensorType>(arg.getType());
-    m.weights.push_back(
-        m.randomTensor(ops::operandType(type).tensor()->dtype, type.getShape().vec(), limit));
-    weightIds.push_back(m.place(m.weights.back(), next));
+    weights.push_back(randomTensor(dtypeOf(arg), type.getShape().vec(), inputs));
+    rt::ParamDesc param;
+    param.dtype = runtimeType(weights.back().dtype);
+    param.shape = weights.back().shape;
+    param.id = place(weights.back());
+    model.params.push_back(std::move(param));
   }
-  for (const rt::WeightUse &use : kernel.weights) {
-    if (use.kind == rt::WeightUse::Raw) {
-      m.packed.emplace_back();
-      m.weightPointers.push_back(m.rows + static_cast<int64_t>(weightIds[use.param]) * 64);
-      continue;
-    }
-    std::vector<float> out;
-    int64_t step = use.lanes * use.vectors;
-    for (int64_t panel = 0; panel * step < use.width; ++panel) {
-      int64_t depth = 0;
-      for (auto &segment : use.views[0].segments)
-        depth += segment.kEnd - segment.kBegin;
-      for (int64_t k = 0; k < depth; ++k)
-        for (auto &view : use.views)
-          for (int64_t c = 0; c < step; ++c) {
-            int64_t column = panel * step + c, rest = k;
-            float v = 0;
-            for (auto &segment : view.segments) {
-              int64_t n = segment.kEnd - segment.kBegin;
-              if (rest < n && column < use.width) {
-                const ops::RefTensor &w = m.weights[segment.param];
-                int64_t row = segment.kBegin + rest, col = view.column + column;
-                if (segment.transposed)
-                  std::swap(row, col);
-                int64_t width = w.shape.back();
-                v = static_cast<float>(w.shape.size() == 1 ? w.data[col]
-                                                           : w.data[row * width + col]);
-              }
-              rest -= n;
-              if (rest < 0)
-                break;
-            }
-            out.push_back(v);
-          }
-    }
-    out.resize(out.size() + 256);
-    m.packed.push_back(std::move(out));
-    m.weightPointers.push_back(m.packed.back().data());
-  }
-  for (size_t i = 0; i < m.packed.size(); ++i)
-    if (!m.packed[i].empty())
-      m.weightPointers[i] = m.packed[i].data();
-
-  m.records.resize(count * m.words);
-  for (int64_t r = 0; r < count; ++r) {
-    int32_t *words = &m.records[r * m.words];
-    std::vector<ops::RefTensor> arguments;
-    std::map<std::string, int64_t> symbols;
-    for (BlockArgument arg : body.getArguments().take_front(numArgs)) {
-      std::string name = std::to_string(arg.getArgNumber());
-      if (auto type = dyn_cast<RankedTensorType>(arg.getType())) {
-        std::vector<int64_t> shape = type.getShape().vec();
-        for (unsigned axis = 0; axis < shape.size(); ++axis)
-          if (ShapedType::isDynamic(shape[axis]))
-            symbols[name + "." + std::to_string(axis)] = shape[axis] =
-                extents(r, arg.getArgNumber(), axis);
-        arguments.push_back(
-            m.randomTensor(ops::operandType(type).tensor()->dtype, shape, limit));
-        *words++ = static_cast<int32_t>(m.place(arguments.back(), next));
-        for (unsigned axis = 0; axis < shape.size(); ++axis)
-          if (type.isDynamicDim(axis))
-            *words++ = static_cast<int32_t>(shape[axis]);
-      } else {
-        ops::RefTensor t;
-        t.host = true;
-        bool isFloat = arg.getType().isF64();
-        double v = isFloat ? 0.25 * static_cast<double>(m.random() % 8)
-                           : static_cast<double>(m.random() % static_cast<uint64_t>(limit));
-        t.dtype = isFloat ? ops::DType::F32 : ops::DType::I64;
-        t.data = {v};
-        arguments.push_back(t);
-        int64_t bits = static_cast<int64_t>(v);
-        if (isFloat)
-          std::memcpy(&bits, &v, 8);
-        std::memcpy(words, &bits, 8);
-        words += 2;
-        symbols[name] = static_cast<int64_t>(v);
-      }
-    }
-    *words = static_cast<int32_t>(next);
-    std::vector<std::vector<int64_t>> shapes;
-    std::vector<uint32_t> ids;
-    for (auto &buffer : kernel.buffers) {
-      std::vector<int64_t> shape;
-      for (const Dim &dim : buffer.shape)
-        shape.push_back(dim.substitute([&](const std::string &s) -> std::optional<Dim> {
-                             auto it = symbols.find(s);
-                             return it == symbols.end() ? std::nullopt
-                                                        : std::optional<Dim>(it->second);
-                           }).constant());
-      ids.push_back(next);
-      next += static_cast<uint32_t>(
-          rt::tensorGranules(shape, static_cast<rt::DType>(buffer.dtype)));
-      shapes.push_back(shape);
-    }
-    m.arguments.push_back(std::move(arguments));
-    m.shapes.push_back(std::move(shapes));
-    m.ids.push_back(std::move(ids));
-  }
+  rt::KernelDesc desc;
+  desc.name = kernel().symbol;
+  desc.weights = kernel().weights;
+  model.kernels.push_back(std::move(desc));
 }
 
-void KernelRun::run(int64_t batch, int64_t parts) {
+void KernelRun::Impl::makeRecord(int64_t number, const Inputs &inputs) {
+  Record record;
+  auto putNumber = [&](int64_t bits) {
+    words.push_back(static_cast<int32_t>(bits));
+    words.push_back(static_cast<int32_t>(bits >> 32));
+  };
+  for (BlockArgument arg : body().getArguments().take_front(numArgs())) {
+    std::string name = std::to_string(arg.getArgNumber());
+    if (auto type = dyn_cast<RankedTensorType>(arg.getType())) {
+      std::vector<int64_t> shape = type.getShape().vec();
+      for (unsigned axis = 0; axis < shape.size(); ++axis)
+        if (ShapedType::isDynamic(shape[axis]))
+          record.symbols[name + "." + std::to_string(axis)] = shape[axis] =
+              inputs.extent(number, arg.getArgNumber(), axis);
+      record.arguments.push_back(randomTensor(dtypeOf(arg), shape, inputs));
+      words.push_back(static_cast<int32_t>(place(record.arguments.back())));
+      for (unsigned axis = 0; axis < shape.size(); ++axis)
+        if (type.isDynamicDim(axis))
+          words.push_back(static_cast<int32_t>(shape[axis]));
+    } else if (arg.getType().isF64()) {
+      double value = 0.25 * static_cast<double>(random() % 8);
+      record.arguments.push_back(hostNumber(value, true));
+      putNumber(std::bit_cast<int64_t>(value));
+    } else {
+      int64_t value = inputs.number(number, arg.getArgNumber());
+      record.arguments.push_back(hostNumber(static_cast<double>(value), false));
+      record.symbols[name] = value;
+      putNumber(value);
+    }
+  }
+  uint32_t out = 0;
+  for (auto [i, buffer] : llvm::enumerate(kernel().buffers)) {
+    std::vector<int64_t> shape;
+    for (const Dim &dim : buffer.shape)
+      shape.push_back(value(dim, record));
+    uint32_t id = reserve(rt::tensorGranules(shape, runtimeType(buffer.dtype)), true);
+    out = i ? out : id;
+    record.ids.push_back(id);
+    record.shapes.push_back(std::move(shape));
+  }
+  guard();
+  words.push_back(static_cast<int32_t>(out));
+  recordWords = static_cast<int64_t>(words.size()) / (number + 1);
+  records.push_back(std::move(record));
+}
+
+void KernelRun::fill(int64_t count, const Inputs &inputs, unsigned seed) {
   Impl &m = *impl_;
-  const kernels::Kernel &kernel = m.kernels[0];
-  std::vector<uint8_t> scratch(kernel.scratchBytes + 64, 0xff);
-  uint8_t *aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-  int64_t panels = kernel.panels;
+  m.random.seed(seed);
+  m.guard();
+  m.makeWeights(inputs);
+  for (int64_t r = 0; r < count; ++r)
+    m.makeRecord(r, inputs);
+  m.rows = rt::allocateAligned(m.contents.size() + kReadSlack);
+  std::memcpy(m.rows.get(), m.contents.data(), m.contents.size());
+  std::memset(m.rows.get() + m.contents.size(), 0xff, kReadSlack);
+  m.packed = std::make_unique<rt::PackedWeights>(m.model, m.rows.get(), m.meter, m.packedBytes);
+  m.packed->pack();
+}
+
+testing::AssertionResult KernelRun::run(int64_t batch, int64_t parts) {
+  Impl &m = *impl_;
+  std::memcpy(m.rows.get(), m.contents.data(), m.contents.size());
+  uint64_t scratchBytes = m.kernel().scratchBytes;
+  rt::AlignedBytes scratch = rt::allocateAligned(scratchBytes + kScratchGuard);
+  std::memset(scratch.get(), 0xff, scratchBytes + kScratchGuard);
+  int64_t panels = m.kernel().panels, count = static_cast<int64_t>(m.records.size());
   if (panels == 0)
     parts = 1;
-  for (int64_t begin = 0; begin < m.count; begin += batch)
-    for (int64_t part = 0; part < parts; ++part)
-      m.fn(m.records.data(), begin, std::min(m.count, begin + batch), panels * part / parts,
-           panels * (part + 1) / parts, m.rows, m.weightPointers.data(), aligned);
+  // Parts may run in any order.
+  for (int64_t begin = 0; begin < count; begin += batch)
+    for (int64_t part = parts; part-- > 0;)
+      m.fn(m.words.data(), begin, std::min(count, begin + batch), panels * part / parts,
+           panels * (part + 1) / parts, m.rows.get(), m.packed->of(0).data(), scratch.get());
+  for (int64_t i = 0; i < kScratchGuard; ++i)
+    if (scratch[scratchBytes + static_cast<uint64_t>(i)] != 0xff)
+      return testing::AssertionFailure() << "written " << i << " bytes beyond the scratch memory";
+  for (size_t granule = 0; granule < m.writable.size(); ++granule)
+    if (!m.writable[granule] &&
+        std::memcmp(m.rows.get() + granule * rt::kGranuleBytes,
+                    m.contents.data() + granule * rt::kGranuleBytes, rt::kGranuleBytes) != 0)
+      return testing::AssertionFailure()
+             << "written to granule " << granule << ", which is no result";
+  return testing::AssertionSuccess();
 }
 
-std::vector<std::vector<double>> KernelRun::results(int64_t record) const {
+Results KernelRun::results(int64_t number) const {
   Impl &m = *impl_;
-  std::vector<std::vector<double>> out;
-  size_t results = m.block().getBody().front().getTerminator()->getNumOperands();
-  for (size_t i = 0; i < results; ++i) {
-    const auto &shape = m.shapes[record][i];
-    ops::DType dtype = m.kernels[0].buffers[i].dtype;
-    auto runtime = static_cast<rt::DType>(dtype);
-    int64_t last = shape.empty() ? 1 : shape.back();
-    int64_t rows = shape.empty() ? 1 : innerRows(shape);
-    std::vector<double> values;
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t c = 0; c < last; ++c)
-        values.push_back(readElement(
-            m.rows + (m.ids[record][i] + row * rt::rowGranules(last, runtime)) * 64 +
-                c * rt::dtypeBytes(runtime),
-            dtype));
-    out.push_back(std::move(values));
+  const Impl::Record &record = m.records[static_cast<size_t>(number)];
+  Results out(m.body().getTerminator()->getNumOperands());
+  for (size_t i = 0; i < out.size(); ++i) {
+    ops::DType dtype = m.kernel().buffers[i].dtype;
+    forEachElement(dtype, record.shapes[i], [&](int64_t offset, int64_t) {
+      out[i].push_back(
+          readElement(m.rows.get() + record.ids[i] * rt::kGranuleBytes + offset, dtype));
+    });
   }
   return out;
 }
 
-std::vector<std::vector<double>> KernelRun::expected(int64_t record) const {
-  Impl &m = *impl_;
+llvm::DenseMap<Value, ops::RefTensor> KernelRun::Impl::reference(const Record &record,
+                                                                 Precision precision) const {
   llvm::DenseMap<Value, ops::RefTensor> values;
-  Block &body = m.block().getBody().front();
-  unsigned numArgs = static_cast<unsigned>(m.block().getNumArgs());
-  for (BlockArgument arg : body.getArguments())
-    values[arg] = arg.getArgNumber() < numArgs ? m.arguments[record][arg.getArgNumber()]
-                                               : m.weights[arg.getArgNumber() - numArgs];
-  kernels::BlockShapes shapes(m.block());
-  std::map<std::string, int64_t> symbols;
-  for (unsigned a = 0; a < numArgs; ++a) {
-    const ops::RefTensor &t = m.arguments[record][a];
-    if (t.host)
-      symbols[std::to_string(a)] = static_cast<int64_t>(t.data[0]);
-    for (size_t axis = 0; axis < t.shape.size(); ++axis)
-      symbols[std::to_string(a) + "." + std::to_string(axis)] = t.shape[axis];
-  }
-  auto number = [&](const Dim &dim) {
-    return dim.substitute([&](const std::string &s) -> std::optional<Dim> {
-                auto it = symbols.find(s);
-                return it == symbols.end() ? std::nullopt : std::optional<Dim>(it->second);
-              }).constant();
-  };
-  for (Operation &op : body.without_terminator()) {
+  for (BlockArgument arg : body().getArguments())
+    values[arg] = arg.getArgNumber() < numArgs() ? record.arguments[arg.getArgNumber()]
+                                                 : weights[arg.getArgNumber() - numArgs()];
+  kernels::BlockShapes shapes(kernel().block);
+  for (Operation &op : body().without_terminator()) {
+    auto number = [&](unsigned operand) { return values.lookup(op.getOperand(operand)).data[0]; };
     if (auto dim = dyn_cast<ir::DimOp>(op)) {
-      ops::RefTensor t;
-      t.host = true;
-      t.dtype = ops::DType::I64;
-      t.data = {static_cast<double>(number(shapes.of(dim.getTensor())[dim.getAxis()]))};
-      values[dim.getResult()] = t;
+      values[dim.getResult()] = hostNumber(
+          static_cast<double>(value(shapes.of(dim.getTensor())[dim.getAxis()], record)), false);
       continue;
     }
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-      ops::RefTensor t;
-      t.host = true;
-      bool isFloat = isa<FloatAttr>(constant.getValue());
-      t.dtype = isFloat ? ops::DType::F32 : ops::DType::I64;
-      t.data = {isFloat ? cast<FloatAttr>(constant.getValue()).getValueAsDouble()
-                        : static_cast<double>(cast<IntegerAttr>(constant.getValue()).getInt())};
-      values[constant.getResult()] = t;
+      auto real = dyn_cast<FloatAttr>(constant.getValue());
+      values[constant.getResult()] =
+          real ? hostNumber(real.getValueAsDouble(), true)
+               : hostNumber(static_cast<double>(cast<IntegerAttr>(constant.getValue()).getInt()),
+                            false);
+      continue;
+    }
+    if (isa<arith::MulIOp, arith::AddIOp>(op)) {
+      values[op.getResult(0)] = hostNumber(
+          isa<arith::MulIOp>(op) ? number(0) * number(1) : number(0) + number(1), false);
       continue;
     }
     auto apply = cast<ir::ApplyOp>(op);
@@ -349,11 +379,10 @@ std::vector<std::vector<double>> KernelRun::expected(int64_t record) const {
     auto parts = std::get<ops::ApplyParts>(ops::takeApart(
         *recordOf, apply->getOperandTypes(), apply.getAttrs(), apply->getResultTypes()));
     std::vector<ops::RefTensor> operands;
-    for (size_t i = 0; i < parts.operands.size(); ++i)
-      operands.push_back(values[apply.getOperand(static_cast<unsigned>(i))]);
+    for (unsigned i = 0; i < parts.operands.size(); ++i)
+      operands.push_back(values[apply.getOperand(i)]);
     for (auto &extent : parts.extents) {
-      Dim v(static_cast<int64_t>(
-          values[apply.getOperand(static_cast<unsigned>(extent.operand))].data[0]));
+      Dim v(static_cast<int64_t>(number(static_cast<unsigned>(extent.operand))));
       if (extent.position)
         std::get<std::vector<Dim>>(parts.attrs[extent.param])[*extent.position] = v;
       else
@@ -362,34 +391,120 @@ std::vector<std::vector<double>> KernelRun::expected(int64_t record) const {
     std::vector<ops::RefTensor> results;
     for (Value result : apply->getResults()) {
       ops::RefTensor t;
-      t.dtype = ops::operandType(result.getType()).tensor()->dtype;
+      t.dtype = dtypeOf(result);
       for (const Dim &dim : shapes.of(result))
-        t.shape.push_back(number(dim));
-      t.data.resize(t.size());
+        t.shape.push_back(value(dim, record));
+      t.data.resize(static_cast<size_t>(t.size()));
       results.push_back(std::move(t));
     }
-    std::string error = recordOf->reference(operands, parts.attrs, Arith64(), results);
+    std::string error =
+        recordOf->reference(operands, parts.attrs, Rounding(precision), results);
     if (!error.empty())
-      throw std::runtime_error(error);
-    for (auto [value, t] : llvm::zip(apply->getResults(), results))
+      throw std::runtime_error(apply.getOp().str() + ": " + error);
+    for (auto [value, t] : llvm::zip(apply->getResults(), results)) {
+      if (precision == Precision::F32)
+        for (double &x : t.data)
+          x = roundTo(t.dtype, x);
       values[value] = std::move(t);
+    }
   }
-  std::vector<std::vector<double>> out;
-  for (Value value : body.getTerminator()->getOperands())
-    out.push_back(values[value].data);
-  return out;
+  return values;
 }
 
-double KernelRun::flop(int64_t record) const {
+testing::AssertionResult KernelRun::agree(const Results &results, int64_t number) const {
   Impl &m = *impl_;
-  double total = 0;
-  for (const rt::FlopTerm &term : m.kernels[0].flop) {
+  const Impl::Record &record = m.records[static_cast<size_t>(number)];
+  auto exact = m.reference(record, Precision::F64), rounded = m.reference(record, Precision::F32);
+  bool narrow = llvm::any_of(exact, [](auto &entry) {
+    return ops::isFloat(entry.second.dtype) && entry.second.dtype != ops::DType::F32;
+  });
+  for (auto [i, value] : llvm::enumerate(m.body().getTerminator()->getOperands())) {
+    const std::vector<double> &expected = exact[value].data, &inF32 = rounded[value].data;
+    if (results[i].size() != expected.size())
+      return testing::AssertionFailure() << "result " << i << " has " << results[i].size()
+                                         << " elements, not " << expected.size();
+    double scale = 1, error = 0;
+    for (size_t j = 0; j < expected.size(); ++j)
+      if (std::isfinite(expected[j])) {
+        scale = std::max(scale, std::abs(expected[j]));
+        error = std::max(error, std::abs(expected[j] - inF32[j]));
+      }
+    double tolerance = 0;
+    if (ops::isFloat(exact[value].dtype))
+      tolerance = std::max((narrow ? 2e-2 : 1e-5) * scale, 4 * error);
+    for (size_t j = 0; j < expected.size(); ++j)
+      if (!equal(results[i][j], expected[j]) &&
+          !(std::abs(results[i][j] - expected[j]) <= tolerance))
+        return testing::AssertionFailure()
+               << "record " << number << ", result " << i << ", element " << j << ": "
+               << results[i][j] << " instead of " << expected[j] << " (tolerance " << tolerance
+               << ")";
+  }
+  return testing::AssertionSuccess();
+}
+
+testing::AssertionResult KernelRun::flopAgrees(int64_t number) const {
+  Impl &m = *impl_;
+  double counted = 0, expected = 0;
+  for (const rt::FlopTerm &term : m.kernel().flop) {
     double n = term.coefficient;
     for (uint32_t word : term.extentWords)
-      n *= m.records[record * m.words + word];
-    total += n;
+      n *= m.words[static_cast<size_t>(number * m.recordWords + word)];
+    counted += n;
   }
-  return total;
+  const Impl::Record &record = m.records[static_cast<size_t>(number)];
+  auto values = m.reference(record, Precision::F64);
+  m.body().walk([&](ir::ApplyOp apply) {
+    const ops::Op *op = ops::OpTable::get().find(apply.getOp());
+    if (!op->productFlop)
+      return;
+    std::vector<std::vector<int64_t>> shapes;
+    for (Value operand : apply.getOperands())
+      shapes.push_back(values[operand].shape);
+    expected += op->productFlop(shapes);
+  });
+  if (counted != expected)
+    return testing::AssertionFailure() << "counts " << counted << " FLOP instead of " << expected;
+  return testing::AssertionSuccess();
+}
+
+testing::AssertionResult same(const Results &a, const Results &b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t j = 0; j < a[i].size(); ++j)
+      if (!equal(a[i][j], b[i][j]) || std::signbit(a[i][j]) != std::signbit(b[i][j]))
+        if (!std::isnan(a[i][j]))
+          return testing::AssertionFailure() << "result " << i << ", element " << j << ": "
+                                             << a[i][j] << " and " << b[i][j] << " differ";
+  return testing::AssertionSuccess();
+}
+
+testing::AssertionResult check(const std::string &module, const std::string &cpu,
+                               const std::set<std::string> &without, int64_t records,
+                               const Inputs &inputs, std::vector<Results> &results) {
+  auto failure = [&](const testing::AssertionResult &why) {
+    return testing::AssertionFailure()
+           << cpu << (without.empty() ? "" : ", without " + *without.begin()) << ": "
+           << why.message();
+  };
+  KernelRun run(module, cpu, without);
+  run.fill(records, inputs, 1);
+  if (auto ok = run.run(records, 1); !ok)
+    return failure(ok);
+  for (int64_t r = 0; r < records; ++r) {
+    results.push_back(run.results(r));
+    if (auto ok = run.agree(results.back(), r); !ok)
+      return failure(ok);
+    if (auto ok = run.flopAgrees(r); !ok)
+      return failure(ok);
+  }
+  for (auto [batch, parts] : {std::pair<int64_t, int64_t>{1, 1}, {3, 2}, {records, 3}}) {
+    if (auto ok = run.run(batch, parts); !ok)
+      return failure(ok);
+    for (int64_t r = 0; r < records; ++r)
+      if (auto ok = same(run.results(r), results[static_cast<size_t>(r)]); !ok)
+        return failure(ok) << " in batches of " << batch << " and in one of " << records;
+  }
+  return testing::AssertionSuccess();
 }
 
 } // namespace sheaf::test

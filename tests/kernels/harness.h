@@ -4,36 +4,56 @@
 
 #include "compiler/kernels/Kernels.h"
 
-#include <random>
+#include <gtest/gtest.h>
 
 namespace sheaf::test {
 
-/// One block of a textual module, compiled, with rows for its arguments and weights.
+/// What the records of a run are made of; other contents are random.
+struct Inputs {
+  /// `?` extent of an argument.
+  std::function<int64_t(int64_t record, unsigned arg, unsigned axis)> extent;
+  /// An i64 or i1 argument; f64 ones are random.
+  std::function<int64_t(int64_t record, unsigned arg)> number;
+  int64_t least = 0, most = 9; ///< of elements of integer tensors
+};
+
+/// The elements of each result, padding left out.
+using Results = std::vector<std::vector<double>>;
+
+/// One block of a textual module, compiled, with rows for its arguments and weights. Fresh rows,
+/// padding and the space between tensors hold NaN.
 class KernelRun {
 public:
-  /// `extents` gives `?` number d of argument a in record r as extents(r, a, d); host scalars of a
-  /// record are ints in [0, scalarLimit).
-  KernelRun(const std::string &module, const std::string &cpu = "host",
-            std::set<std::string> without = {});
+  KernelRun(const std::string &module, const std::string &cpu, std::set<std::string> without);
   ~KernelRun();
 
-  using Extents = std::function<int64_t(int64_t record, unsigned arg, unsigned axis)>;
-  /// Makes `records` records with random contents.
-  void fill(int64_t records, const Extents &extents, int64_t scalarLimit, unsigned seed);
-  /// Runs records [0, n) in calls of `batch` records, panels in `parts` calls when they can be split.
-  void run(int64_t batch, int64_t parts = 1);
-  /// All result rows as bits, padding left out.
-  std::vector<std::vector<double>> results(int64_t record) const;
-  /// The same by the operators' references in f64.
-  std::vector<std::vector<double>> expected(int64_t record) const;
+  /// Makes `records` records.
+  void fill(int64_t records, const Inputs &inputs, unsigned seed);
+  /// Runs all records in calls of `batch` records, panels in `parts` calls when they can be split.
+  /// Fails when something was written that is not a result.
+  testing::AssertionResult run(int64_t batch, int64_t parts);
+
+  Results results(int64_t record) const;
+  /// Whether results agree with the operators' references, to the tolerance of docs/numerics.md.
+  testing::AssertionResult agree(const Results &results, int64_t record) const;
+  /// Whether the kernel's count of FLOP is that of its products.
+  testing::AssertionResult flopAgrees(int64_t record) const;
 
   const kernels::Kernel &kernel() const;
-  double flop(int64_t record) const;
 
 private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Whether results are equal to the bit; any NaN equals any NaN.
+testing::AssertionResult same(const Results &a, const Results &b);
+
+/// Compiles a block and compares it with the references in batches and parts of several sizes.
+/// Gives the results of every record.
+testing::AssertionResult check(const std::string &module, const std::string &cpu,
+                               const std::set<std::string> &without, int64_t records,
+                               const Inputs &inputs, std::vector<Results> &results);
 
 } // namespace sheaf::test
 

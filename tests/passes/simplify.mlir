@@ -117,6 +117,16 @@ func.func @stackOfList(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<?x4xf32> 
   return %t : tensor<?x4xf32>
 }
 
+// CHECK-LABEL: func.func @stackAxis
+// CHECK: %[[S:.*]] = sheaf.apply "stack"(%{{.*}}) {axis = 0 : i64}
+// CHECK: sheaf.apply "transpose"(%[[S]]) {axis1 = 0 : i64, axis2 = 1 : i64}
+// CHECK-NOT: "stack"
+func.func @stackAxis(%l: !sheaf.list<tensor<4xf32>>) -> (tensor<4x?xf32>, tensor<?x4xf32>) {
+  %s = sheaf.apply "stack"(%l) {axis = 1 : i64} : (!sheaf.list<tensor<4xf32>>) -> tensor<4x?xf32>
+  %t = sheaf.apply "stack"(%l) {axis = 0 : i64} : (!sheaf.list<tensor<4xf32>>) -> tensor<?x4xf32>
+  return %s, %t : tensor<4x?xf32>, tensor<?x4xf32>
+}
+
 // CHECK-LABEL: func.func @lists
 // CHECK-SAME: (%[[XS:.*]]: !sheaf.list<i64>, %[[A:.*]]: i64)
 // CHECK: %[[N:.*]] = sheaf.len %[[XS]]

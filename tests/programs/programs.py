@@ -179,7 +179,9 @@ class Runner:
         if len(lines) != len(program.lines):
             return self.failed(command, result,
                                f"{len(program.lines)} instances, {len(lines)} results")
-        errors = dict(re.findall(r"error: instance (\d+): (.*)", result.stderr))
+        # What comes before the message tells the place in the program.
+        errors = dict(re.findall(r"error: instance (\d+): (?:\S+\.sheaf:[0-9:]+ )?(.*)",
+                                 result.stderr))
         problems, wanted = "", 0
         for i in range(len(program.results)):
             kind, what = program.expected(i)

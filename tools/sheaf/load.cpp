@@ -202,15 +202,16 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
 
 void setWeights(rt::Session &session, const WeightOptions &weights,
                 const io::Vocabularies &vocabularies, bool quiet) {
+  const std::vector<rt::ParamDesc> &params = session.model().params;
   if (weights.weights.empty()) {
-    if (!quiet && weights.seedGiven->count() == 0)
+    bool any = std::any_of(params.begin(), params.end(), [](auto &p) { return !p.synthetic; });
+    if (any && !quiet && weights.seedGiven->count() == 0)
       note("no weights given: initialised with seed 0 (--weights reads a file, --seed chooses "
            "another seed)");
     session.initParams(weights.seed);
     return;
   }
   // What the compiler made itself is not in the file.
-  const std::vector<rt::ParamDesc> &params = session.model().params;
   for (size_t i = 0; i < params.size(); ++i)
     if (params[i].synthetic)
       session.setParam(i, rt::initialise(params[i], 0));

@@ -1,0 +1,65 @@
+//===- random_blocks_test.cpp - Kernels of blocks made at random ----------===//
+//
+// SHEAF_RANDOM_BLOCKS=n tries n blocks, SHEAF_RANDOM_FIRST=s begins with seed s.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/kernels/random_block.h"
+
+namespace sheaf::test {
+namespace {
+
+unsigned fromEnvironment(const char *name, unsigned otherwise) {
+  const char *text = std::getenv(name);
+  return text ? static_cast<unsigned>(std::stoul(text)) : otherwise;
+}
+
+/// Compares one block on two targets, on one of them also without a rewrite, and the targets with
+/// each other: with FMA they compute the same bits.
+testing::AssertionResult tryBlock(const RandomBlock &block, unsigned seed) {
+  constexpr int64_t kRecords = 13;
+  std::vector<Results> host, avx2, plain;
+  try {
+    if (auto ok = check(block.module, "host", {}, kRecords, block.inputs, host); !ok)
+      return ok;
+    if (auto ok = check(block.module, "x86-64-v3", {}, kRecords, block.inputs, avx2); !ok)
+      return ok;
+    static constexpr const char *rewrites[] = {"fuse", "merge", "panels"};
+    std::set<std::string> without{rewrites[seed % 3]};
+    if (auto ok = check(block.module, "x86-64-v3", without, kRecords, block.inputs, plain); !ok)
+      return ok;
+  } catch (const std::exception &error) {
+    return testing::AssertionFailure() << error.what();
+  }
+  for (size_t r = 0; r < host.size(); ++r)
+    if (auto ok = same(host[r], avx2[r]); !ok)
+      return testing::AssertionFailure() << "record " << r << ", the targets: " << ok.message();
+  return testing::AssertionSuccess();
+}
+
+TEST(RandomBlocks, AgreeWithReferencesAndAreBatchInvariant) {
+  unsigned first = fromEnvironment("SHEAF_RANDOM_FIRST", 1);
+  unsigned count = fromEnvironment("SHEAF_RANDOM_BLOCKS", 200);
+  int failures = 0;
+  for (unsigned seed = first; seed < first + count && failures < 3; ++seed) {
+    RandomBlock block = randomBlock(seed);
+    auto ok = tryBlock(block, seed);
+    if (ok)
+      continue;
+    ++failures;
+    // Smaller blocks say more.
+    for (size_t only = 0; only < 5; ++only) {
+      RandomBlock smaller = randomBlock(seed, only);
+      if (smaller.module.size() >= block.module.size())
+        continue;
+      if (auto small = tryBlock(smaller, seed); !small) {
+        block = std::move(smaller);
+        ok = std::move(small);
+      }
+    }
+    ADD_FAILURE() << "seed " << seed << ": " << ok.message() << "\n" << block.module;
+  }
+}
+
+} // namespace
+} // namespace sheaf::test
