@@ -225,8 +225,8 @@ std::vector<std::string> Checker::visibleDims() const {
 }
 
 std::vector<std::string> Checker::visibleTypes() const {
-  std::vector<std::string> names = {"int", "float", "bool", "token", "list", "f32",
-                                    "bf16", "f16", "i32", "i64"};
+  std::vector<std::string> names = {"int", "float", "bool", "token", "list",
+                                    "f32", "bf16",  "f16",  "i32",   "i64"};
   for (const auto &[name, type] : context->typeParams)
     names.push_back(name);
   for (const auto &[name, data] : dataTypes)

@@ -52,7 +52,7 @@ public:
   /// False if an error was reported.
   bool ok = false;
   std::unique_ptr<TypeContext> types;
-  std::vector<DeclaredDim> dims;       ///< in source order, like all below
+  std::vector<DeclaredDim> dims; ///< in source order, like all below
   std::vector<const DataInfo *> data;
   std::vector<const ParamInfo *> params; ///< of the file, not of layers
   std::vector<const LetInfo *> lets;

@@ -39,8 +39,8 @@ Checker::E Checker::inferCall(const CallExpr &call, TypeRef hint) {
       arg.typed = inferArg(arg);
       params.push_back(arg.typed->type);
     }
-    callee = checkLambda(*lambda, {types.function(std::move(params), types.variable()),
-                                   "this function"});
+    callee = checkLambda(*lambda,
+                         {types.function(std::move(params), types.variable()), "this function"});
   } else {
     callee = infer(*call.callee);
   }
@@ -55,8 +55,8 @@ Checker::E Checker::callValue(E callee, const std::vector<Arg> &args, const std:
       inferArg(arg);
     if (isError(type))
       return error(range);
-    return fail(callee->range, fmt::format("'{}' is '{}', which cannot be called", name,
-                                           types.print(type)));
+    return fail(callee->range,
+                fmt::format("'{}' is '{}', which cannot be called", name, types.print(type)));
   }
   if (args.size() != type->paramCount()) {
     for (const Arg &arg : args)
@@ -70,10 +70,9 @@ Checker::E Checker::callValue(E callee, const std::vector<Arg> &args, const std:
   call->siteId = siteId;
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i].name)
-      diags.error(args[i].name->range,
-                  fmt::format("the arguments of '{}' have no names", name));
-    call->args.push_back(checkArg(
-        args[i], {type->args[i], fmt::format("argument {} of '{}'", i + 1, name)}));
+      diags.error(args[i].name->range, fmt::format("the arguments of '{}' have no names", name));
+    call->args.push_back(
+        checkArg(args[i], {type->args[i], fmt::format("argument {} of '{}'", i + 1, name)}));
   }
   return call;
 }
@@ -107,12 +106,12 @@ Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceR
       members.push_back(fn->name);
     for (const ParamInfo *param : type->layer->params)
       if (param->name == field->field.name)
-        return refuse(field->field.range, fmt::format("'{}' is a param, which cannot be called",
-                                                      param->name));
-    return refuse(field->field.range,
-                  fmt::format("layer '{}' has no function '{}'", type->layer->name,
-                              field->field.name),
-                  suggest(field->field.name, members));
+        return refuse(field->field.range,
+                      fmt::format("'{}' is a param, which cannot be called", param->name));
+    return refuse(
+        field->field.range,
+        fmt::format("layer '{}' has no function '{}'", type->layer->name, field->field.name),
+        suggest(field->field.name, members));
   }
 
   const std::string &name = callee.to<NameExpr>().name;
@@ -177,8 +176,8 @@ Checker::E Checker::makeLayer(const LayerInfo &layer, const std::vector<Arg> &ar
   auto *value = make<typed::LayerNewExpr>(range, nullptr);
   value->info = &layer;
   for (size_t i = 0; i < ordered.size(); ++i) {
-    E arg = checkArg(ordered[i], {types.intType(), fmt::format("dim '{}' of layer '{}'", names[i],
-                                                               layer.name)});
+    E arg = checkArg(
+        ordered[i], {types.intType(), fmt::format("dim '{}' of layer '{}'", names[i], layer.name)});
     if (isError(arg->type))
       return error(range);
     std::optional<Dim> dim = toDim(*arg);
@@ -216,8 +215,8 @@ bool Checker::arrange(std::vector<Arg> &args, const std::vector<std::string> &na
       ++positional;
     }
     if (index < names.size() && given[index]) {
-      diags.error(arg.range, fmt::format("argument '{}' of '{}' is given twice", names[index],
-                                         callee));
+      diags.error(arg.range,
+                  fmt::format("argument '{}' of '{}' is given twice", names[index], callee));
       good = false;
       continue;
     }
@@ -237,8 +236,8 @@ bool Checker::arrange(std::vector<Arg> &args, const std::vector<std::string> &na
   size_t count = 0;
   for (size_t i = 0; i < names.size(); ++i)
     if (!given[i]) {
-      missing += (count++ ? ", " : "") +
-                 (names[i].empty() ? std::to_string(i + 1) : "'" + names[i] + "'");
+      missing +=
+          (count++ ? ", " : "") + (names[i].empty() ? std::to_string(i + 1) : "'" + names[i] + "'");
     }
   if (count) {
     diags.error(range, fmt::format("'{}' takes {} argument{}, but {} {} given (missing: {})",
@@ -374,10 +373,9 @@ Checker::E Checker::construct(const ConstructorRef &ctor, std::vector<Arg> args,
   for (size_t i = 0; i < args.size(); ++i) {
     TypeRef type = types.substitute(info.fields[i].type, params,
                                     [](const std::string &) { return std::nullopt; });
-    E value = checkArg(args[i], {type, names[i].empty()
-                                           ? fmt::format("field {} of '{}'", i + 1, info.name)
-                                           : fmt::format("field '{}' of '{}'", names[i],
-                                                         info.name)});
+    E value = checkArg(
+        args[i], {type, names[i].empty() ? fmt::format("field {} of '{}'", i + 1, info.name)
+                                         : fmt::format("field '{}' of '{}'", names[i], info.name)});
     bad |= isError(value->type);
     result->args.push_back(value);
   }

@@ -2,7 +2,6 @@
 
 #include "compiler/frontend/CheckerGraph.h"
 #include "compiler/frontend/CheckerImpl.h"
-#include "compiler/frontend/CheckerWalk.h"
 
 #include <fmt/format.h>
 
@@ -83,8 +82,9 @@ void Checker::collectLayer(LayerInfo &layer) {
   auto declareMember = [&](const Identifier &name) {
     auto [it, inserted] = names.try_emplace(name.name, name.range);
     if (!inserted)
-      diags.error(name.range,
-                  fmt::format("'{}' is already declared in layer '{}'", name.name, layer.name))
+      diags
+          .error(name.range,
+                 fmt::format("'{}' is already declared in layer '{}'", name.name, layer.name))
           .withNote(it->second, "the first declaration is here");
   };
   for (const Identifier &dim : layer.decl->dimParams) {
@@ -125,8 +125,8 @@ void Checker::checkDims() {
   auto inRange = [&](const std::string &name, int64_t value, SourceRange range) {
     if (value >= 1 && value <= greatest)
       return true;
-    diags.error(range, fmt::format("dim '{}' is {}, but a dim is from 1 to {}", name, value,
-                                   greatest));
+    diags.error(range,
+                fmt::format("dim '{}' is {}, but a dim is from 1 to {}", name, value, greatest));
     return false;
   };
   size_t next = 0;
@@ -160,9 +160,9 @@ void Checker::checkDims() {
         declared.value = 1;
       }
     } else if (options.requireDimValues) {
-      diags.error(declared.range, fmt::format("dim '{}' has no value", declared.name),
-                  fmt::format("give it one here ('dim {0} = 256') or with --dim {0}=256",
-                              declared.name));
+      diags.error(
+          declared.range, fmt::format("dim '{}' has no value", declared.name),
+          fmt::format("give it one here ('dim {0} = 256') or with --dim {0}=256", declared.name));
       declared.value = 1;
     }
     // A wrong value was replaced by 1 so that this mistake makes no further ones.
@@ -174,9 +174,9 @@ void Checker::checkDims() {
     names.push_back(dim.name);
   for (const auto &[name, value] : options.dims)
     if (!declaredDims.contains(name))
-      diags.error({}, fmt::format("a value is given for dim '{}', which the file does not declare",
-                                  name),
-                  suggest(name, names));
+      diags.error(
+          {}, fmt::format("a value is given for dim '{}', which the file does not declare", name),
+          suggest(name, names));
 }
 
 //===----------------------------------------------------------------------===//
@@ -199,8 +199,7 @@ void Checker::checkData() {
           diags.error(field.name.range, fmt::format("field '{}' is already declared in '{}'",
                                                     field.name.name, data.constructors[i].name));
         TypeScope scope;
-        data.constructors[i].fields.push_back(
-            {field.name.name, convertType(*field.type, scope)});
+        data.constructors[i].fields.push_back({field.name.name, convertType(*field.type, scope)});
       }
     }
     context = outer;
@@ -229,9 +228,8 @@ void Checker::checkDataIsRegular() {
         visit(visit, field.type, each);
   };
   for (const DataInfo &data : storage.data)
-    forEachReference(data, [&](TypeRef type) {
-      next[numbers.at(&data)].push_back(numbers.at(type->data));
-    });
+    forEachReference(
+        data, [&](TypeRef type) { next[numbers.at(&data)].push_back(numbers.at(type->data)); });
   Components components = findComponents(next);
   for (const DataInfo &data : storage.data) {
     bool reported = false;
@@ -307,8 +305,8 @@ void Checker::checkParam(ParamInfo &param) {
     param.type = types.error();
   } else if (param.type->is(TypeKind::Tensor) && !ops::isFloat(param.type->tensor.dtype)) {
     diags.error(param.decl->type->range,
-                fmt::format("param '{}' must have float elements, but its type is '{}'",
-                            param.name, types.print(param.type)));
+                fmt::format("param '{}' must have float elements, but its type is '{}'", param.name,
+                            types.print(param.type)));
   }
 
   struct Kind {
@@ -551,8 +549,9 @@ void Checker::checkBody(FnInfo &fn) {
       bool layer = types.contains(result, TypeKind::Layer);
       diags.error(fn.decl->body->range,
                   fmt::format("'{}' cannot return a {}", fn.name, layer ? "layer" : "function"),
-                  layer ? "pass the layer on as an argument" : "functions can be passed as "
-                                                               "arguments, but not returned");
+                  layer ? "pass the layer on as an argument"
+                        : "functions can be passed as "
+                          "arguments, but not returned");
       fn.result = types.error();
     }
   }
@@ -564,122 +563,15 @@ bool Checker::needResult(FnInfo &fn, SourceRange use) {
   if (fn.result)
     return true;
   if (bodies[&fn] == BodyState::Active) {
-    diags.error(use, fmt::format("'{}' is recursive, so its result type must be written", fn.name),
-                fmt::format("fn {}(...) -> TYPE = ...", fn.name))
+    diags
+        .error(use, fmt::format("'{}' is recursive, so its result type must be written", fn.name),
+               fmt::format("fn {}(...) -> TYPE = ...", fn.name))
         .withNote(fn.decl->name.range, fmt::format("'{}' is declared here", fn.name));
     fn.result = types.error();
     return false;
   }
   checkBody(fn);
   return fn.result != nullptr;
-}
-
-//===----------------------------------------------------------------------===//
-// What needs the whole file
-//===----------------------------------------------------------------------===//
-
-void Checker::checkEntry() {
-  const FnInfo *entry = out.findFunction(options.entry);
-  if (!entry) {
-    if (options.requireEntry) {
-      std::vector<std::string> names;
-      for (const FnInfo *fn : out.functions)
-        names.push_back(fn->name);
-      std::string help = suggest(options.entry, names);
-      diags.error({}, fmt::format("there is no function '{}' to begin with", options.entry),
-                  help.empty() ? fmt::format("declare fn {}(...) -> ... = ..., or name another "
-                                             "function with --entry",
-                                             options.entry)
-                               : help);
-    }
-    return;
-  }
-  const Identifier &name = entry->decl->name;
-  if (!entry->typeParams.empty())
-    diags.error(name.range,
-                fmt::format("'{}' is where a run begins, so it cannot be generic", entry->name),
-                fmt::format("say what type '{}' is", entry->typeParams.front()->name));
-  for (size_t i = 0; i < entry->paramTypes.size(); ++i)
-    if (!types.isFirstClass(entry->paramTypes[i]))
-      diags.error(entry->decl->params[i].type->range,
-                  fmt::format("'{}' is where a run begins, so it cannot take a {}", entry->name,
-                              types.contains(entry->paramTypes[i], TypeKind::Layer)
-                                  ? "layer"
-                                  : "function"));
-}
-
-void Checker::checkCallGraph() {
-  std::map<const FnInfo *, unsigned> numbers;
-  for (const FnInfo &fn : storage.fns)
-    numbers.emplace(&fn, numbers.size());
-  std::vector<std::vector<unsigned>> next(storage.fns.size());
-  for (const CallEdge &edge : edges)
-    next[numbers.at(edge.caller)].push_back(numbers.at(edge.callee->fn));
-  Components components = findComponents(next);
-  for (FnInfo &fn : storage.fns) {
-    fn.component = components.of[numbers.at(&fn)];
-    fn.recursive = components.cyclic[numbers.at(&fn)];
-  }
-  std::set<const FnInfo *> reported;
-  for (const CallEdge &edge : edges) {
-    const FnInfo &callee = *edge.callee->fn;
-    if (edge.caller->component != callee.component || reported.contains(edge.caller))
-      continue;
-    for (size_t i = 0; i < callee.typeParams.size(); ++i) {
-      TypeRef arg = types.resolve(edge.callee->typeArgs[i]);
-      if (arg->is(TypeKind::Parameter) || !types.contains(arg, TypeKind::Parameter))
-        continue;
-      reported.insert(edge.caller);
-      diags.error(edge.range,
-                  fmt::format("this recursive call of '{}' is at '{}' for '{}', a larger type at "
-                              "each call",
-                              callee.name, types.print(arg), callee.typeParams[i]->name),
-                  "a generic function must call itself with its own type parameters");
-      break;
-    }
-    for (const typed::Expr *arg : edge.args) {
-      if (reported.contains(edge.caller) || !wrapsParameter(arg))
-        continue;
-      reported.insert(edge.caller);
-      diags.error(arg->range,
-                  fmt::format("this recursive call of '{}' passes a function that uses a function "
-                              "parameter of '{}', a larger function at each call",
-                              callee.name, edge.caller->name),
-                  "pass the parameter on as it is");
-    }
-  }
-}
-
-/// Whether a function argument is a lambda that uses a function parameter of its surroundings,
-/// itself or through a `let`. Passing the parameter itself on is not wrapping it.
-bool Checker::wrapsParameter(const typed::Expr *function) const {
-  std::vector<const typed::Expr *> waiting = {function};
-  std::set<const typed::Expr *> seen;
-  bool wraps = false;
-  while (!waiting.empty() && !wraps) {
-    const typed::Expr *expr = waiting.back();
-    waiting.pop_back();
-    if (!seen.insert(expr).second)
-      continue;
-    if (const auto *local = expr->as<typed::LocalExpr>()) {
-      if (local->variable->staticValue)
-        waiting.push_back(local->variable->staticValue);
-      continue;
-    }
-    const auto *lambda = expr->as<typed::LambdaExpr>();
-    if (!lambda)
-      continue;
-    typed::walk(lambda->body, [&](const typed::Expr &inner) {
-      const auto *local = inner.as<typed::LocalExpr>();
-      if (!local || !types.resolve(local->type)->is(TypeKind::Function))
-        return;
-      if (local->variable->staticValue)
-        waiting.push_back(local->variable->staticValue);
-      else
-        wraps = true;
-    });
-  }
-  return wraps;
 }
 
 } // namespace sheaf

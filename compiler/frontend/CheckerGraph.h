@@ -7,8 +7,8 @@
 namespace sheaf {
 
 struct Components {
-  std::vector<unsigned> of;  ///< the number of each node's component
-  std::vector<bool> cyclic;  ///< of each node: it can reach itself
+  std::vector<unsigned> of; ///< the number of each node's component
+  std::vector<bool> cyclic; ///< of each node: it can reach itself
 };
 
 /// Of the graph with edges from each node to `next[node]`.

@@ -8,10 +8,10 @@
 // Errors: what went wrong has type Error, which agrees with everything, so one mistake gives one
 // message.
 //
-// Dims: every dim has a symbol of its own in the whole file (`n`, `n'2`), so no two dims of one name
-// are mistaken for each other. A callee's dims become variables at each call. A `?` extent gets a
-// fresh symbol when its value comes to hand (`open`); where that symbol would leave the arm or
-// lambda it was made in, the extent becomes `?` again (`close`).
+// Dims: every dim has a symbol of its own in the whole file (`n`, `n'2`), so no two dims of one
+// name are mistaken for each other. A callee's dims become variables at each call. A `?` extent
+// gets a fresh symbol when its value comes to hand (`open`); where that symbol would leave the arm
+// or lambda it was made in, the extent becomes `?` again (`close`).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_COMPILER_FRONTEND_CHECKERIMPL_H
@@ -40,8 +40,7 @@ struct CheckedModule::Storage {
 
 class Checker {
 public:
-  Checker(const Module &module, const CheckOptions &options, Diagnostics &diags,
-          CheckedModule &out)
+  Checker(const Module &module, const CheckOptions &options, Diagnostics &diags, CheckedModule &out)
       : module(module), options(options), diags(diags), out(out), types(*out.types),
         dims(out.types->dims), storage(*out.storage) {}
 
@@ -61,7 +60,8 @@ private:
     const DataInfo *data;
     unsigned index;
   };
-  using Global = std::variant<DimRef, ParamInfo *, LetInfo *, FnInfo *, LayerInfo *, ConstructorRef>;
+  using Global =
+      std::variant<DimRef, ParamInfo *, LetInfo *, FnInfo *, LayerInfo *, ConstructorRef>;
   struct Named {
     Global what;
     SourceRange range;
@@ -80,6 +80,15 @@ private:
     std::vector<Local> locals;
     /// Symbols that stand for values of this function, in the order they came up.
     std::vector<std::string> opened;
+    /// Fields with `?` extents that were taken from variables: taken again, they have the same
+    /// extents.
+    struct OpenedField {
+      const typed::Variable *variable;
+      std::string field;
+      TypeRef type;
+      std::vector<typed::OpenedDim> opened;
+    };
+    std::vector<OpenedField> fields;
   };
 
   /// Names and assumptions made in it end with it.
@@ -87,16 +96,17 @@ private:
   public:
     explicit Scope(Checker &checker)
         : checker(checker), locals(checker.context->locals.size()),
-          assumptions(checker.dims.assumptionCount()) {}
+          fields(checker.context->fields.size()), assumptions(checker.dims.assumptionCount()) {}
     ~Scope() {
       checker.context->locals.resize(locals);
+      checker.context->fields.resize(fields);
       checker.dims.dropAssumptions(assumptions);
     }
     Scope(const Scope &) = delete;
 
   private:
     Checker &checker;
-    size_t locals, assumptions;
+    size_t locals, fields, assumptions;
   };
 
   const Local *findLocal(const std::string &name) const;
@@ -137,7 +147,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   enum class NewDims {
-    Refuse,  ///< a dim must be known
+    Refuse,   ///< a dim must be known
     Quantify, ///< it becomes a dim of the function being declared
     Bind      ///< it becomes a variable, to be bound to what a value brings
   };
@@ -159,7 +169,7 @@ private:
   bool withinLimits(TypeRef type, SourceRange range);
 
   //===--------------------------------------------------------------------===//
-  // Expressions (CheckerExprs.cpp)
+  // Expressions (CheckerExprs.cpp, Parts, Branches, Lambdas, Extents)
   //===--------------------------------------------------------------------===//
 
   /// What a value must be. `what` is the subject of the message: "the condition of 'if'".
@@ -218,8 +228,8 @@ private:
   void checkCheckStmt(const Stmt &stmt, typed::BlockExpr &block);
   /// Takes what an `a == b` between extents says. `certain`: it has been checked.
   void assumeEqualities(const typed::Expr &condition, bool certain);
-  TypeRef joinBranches(const std::vector<TypeRef> &branches,
-                       const std::vector<SourceRange> &ranges, const std::string &what);
+  TypeRef joinBranches(const std::vector<TypeRef> &branches, const std::vector<SourceRange> &ranges,
+                       const std::string &what);
   void finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body, TypeRef result,
                     const Expectation &expected, size_t mark);
   E inferIf(const IfExpr &expr, const Expectation *expected, TypeRef hint);
@@ -238,7 +248,8 @@ private:
   E opened(E value);
   /// Makes extents `?` that mention symbols opened since `mark`.
   TypeRef close(TypeRef type, size_t mark);
-  /// What a value of type `actual` is under the annotation: its `?` keep what is known of the value.
+  /// What a value of type `actual` is under the annotation: its `?` keep what is known of the
+  /// value.
   TypeRef mergeAnnotation(TypeRef annotation, TypeRef actual);
   /// Makes the names that an annotation introduces visible.
   void bindAnnotationDims(const TypeScope &scope);
@@ -311,8 +322,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   typed::Pattern *checkPattern(const Pattern &pattern, TypeRef type);
-  typed::Pattern *patternInner(const Pattern &pattern, TypeRef type,
-                               std::set<std::string> &names);
+  typed::Pattern *patternInner(const Pattern &pattern, TypeRef type, std::set<std::string> &names);
   typed::Pattern *makePattern(typed::PatternKind kind, SourceRange range, TypeRef type);
   typed::Variable *bindVariable(const std::string &name, TypeRef type, SourceRange range);
   void requireIrrefutable(const typed::Pattern &pattern, const std::string &where);

@@ -49,12 +49,12 @@ bool Checker::wantArgs(const std::vector<Arg> &args, size_t least, size_t most,
     }
   if (args.size() >= least && args.size() <= most)
     return true;
-  std::string count = least == most       ? std::to_string(least)
+  std::string count = least == most      ? std::to_string(least)
                       : most == SIZE_MAX ? fmt::format("{} or more", least)
                                          : fmt::format("{} or {}", least, most);
-  diags.error(range, fmt::format("'{}' takes {} argument{}, but {} {} given", name, count,
-                                 most == 1 ? "" : "s", args.size(),
-                                 args.size() == 1 ? "is" : "are"));
+  diags.error(range,
+              fmt::format("'{}' takes {} argument{}, but {} {} given", name, count,
+                          most == 1 ? "" : "s", args.size(), args.size() == 1 ? "is" : "are"));
   return false;
 }
 
@@ -116,8 +116,7 @@ Checker::E Checker::builtinFilter(std::vector<Arg> args, SourceRange range, Type
     return error(range);
   E list = listArg(args[1], "the second argument of 'filter'", false, hint);
   TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
-  E function =
-      functionArg(args[0], {element}, types.boolType(), "the function of 'filter'");
+  E function = functionArg(args[0], {element}, types.boolType(), "the function of 'filter'");
   bool bad = isError(list->type) || isError(function->type);
   return makeBuiltin(typed::Builtin::Filter, {function, list}, range,
                      bad ? types.error() : list->type);
@@ -165,8 +164,8 @@ Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef
     accumulator = init->type;
   }
   if (!isError(init->type) && !types.isFirstClass(init->type))
-    init = fail(init->range, fmt::format("the start value of '{}' cannot be a function or layer",
-                                         name));
+    init = fail(init->range,
+                fmt::format("the start value of '{}' cannot be a function or layer", name));
   if (isError(init->type))
     accumulator = types.error();
   std::string help;
@@ -328,7 +327,8 @@ Checker::E Checker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRe
                             types.print(type)));
   ops::TensorType row = type->tensor;
   row.dims.erase(row.dims.begin());
-  return makeBuiltin(typed::Builtin::Rows, {value}, range, types.list(types.tensor(std::move(row))));
+  return makeBuiltin(typed::Builtin::Rows, {value}, range,
+                     types.list(types.tensor(std::move(row))));
 }
 
 //===----------------------------------------------------------------------===//
@@ -356,10 +356,11 @@ Checker::E Checker::hostOrOp(const char *name, typed::ScalarOp scalarOp, size_t 
     for (const Arg &arg : args)
       scalar->operands.push_back(arg.typed);
     if (count == 2 && !types.subsume(args[0].typed->type, args[1].typed->type))
-      return fail(range, fmt::format("'{}' needs two values of one type, but these are '{}' and "
-                                     "'{}'",
-                                     name, types.print(args[0].typed->type),
-                                     types.print(args[1].typed->type)),
+      return fail(range,
+                  fmt::format("'{}' needs two values of one type, but these are '{}' and "
+                              "'{}'",
+                              name, types.print(args[0].typed->type),
+                              types.print(args[1].typed->type)),
                   "write float(...) around the int");
     return scalar;
   }

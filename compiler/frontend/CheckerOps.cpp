@@ -121,23 +121,22 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
       positional.push_back(&arg);
       continue;
     }
-    auto it = std::find_if(op.params.begin(), op.params.end(), [&](const ops::Param &param) {
-      return param.name == arg.name->name;
-    });
+    auto it = std::find_if(op.params.begin(), op.params.end(),
+                           [&](const ops::Param &param) { return param.name == arg.name->name; });
     if (it == op.params.end()) {
       std::vector<std::string> names;
       for (const ops::Param &param : op.params)
         names.push_back(param.name);
-      diags.error(arg.name->range, fmt::format("'{}' has no argument '{}'", op.name,
-                                               arg.name->name),
+      diags.error(arg.name->range,
+                  fmt::format("'{}' has no argument '{}'", op.name, arg.name->name),
                   suggest(arg.name->name, names));
       bad = true;
       continue;
     }
     auto &place = given[static_cast<size_t>(it - op.params.begin())];
     if (!place.empty()) {
-      diags.error(arg.name->range, fmt::format("argument '{}' of '{}' is given twice",
-                                               arg.name->name, op.name));
+      diags.error(arg.name->range,
+                  fmt::format("argument '{}' of '{}' is given twice", arg.name->name, op.name));
       bad = true;
     }
     place.push_back(&arg);
@@ -225,13 +224,13 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
       case ParamKind::Number: {
         std::optional<double> value;
         if (arg->syntax)
-          value = evaluateNumber(*arg->syntax,
-                                 [&](const std::string &name) -> std::optional<double> {
-                                   if (std::optional<Dim> dim = findDim(name))
-                                     if (std::optional<int64_t> known = dims.value(*dim))
-                                       return static_cast<double>(*known);
-                                   return std::nullopt;
-                                 });
+          value =
+              evaluateNumber(*arg->syntax, [&](const std::string &name) -> std::optional<double> {
+                if (std::optional<Dim> dim = findDim(name))
+                  if (std::optional<int64_t> known = dims.value(*dim))
+                    return static_cast<double>(*known);
+                return std::nullopt;
+              });
         if (!value) {
           diags.error(arg->range, fmt::format("{} must be a constant number", what));
           bad = true;
@@ -259,8 +258,8 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
       continue;
     TypeRef type = types.resolve(operand->type);
     if (type->is(TypeKind::List) && !list) {
-      diags.error(operand->range, fmt::format("{} must be a tensor, but this is '{}'", what,
-                                              types.print(type)),
+      diags.error(operand->range,
+                  fmt::format("{} must be a tensor, but this is '{}'", what, types.print(type)),
                   types.resolve(type->element())->is(TypeKind::Tensor)
                       ? "stack(list) makes one tensor of a list of tensors"
                       : "");
@@ -287,7 +286,8 @@ Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::Operan
     if (shape.help.empty() && shape.error.find('?') != std::string::npos)
       shape.help = "each '?' is an extent of its own; name them, as in let a: f32[n, h] = ..., and "
                    "compare the names: check n == m";
-    return fail(pointsAtOperand ? apply->operands[static_cast<size_t>(shape.operand)]->range : range,
+    return fail(pointsAtOperand ? apply->operands[static_cast<size_t>(shape.operand)]->range
+                                : range,
                 dims.plainNames(shape.error), dims.plainNames(shape.help));
   }
   apply->attrs = ops::canonicalAttrs(*apply->op, operands, std::move(apply->attrs));
@@ -391,8 +391,8 @@ Checker::E Checker::indexTensor(const IndexExpr &expr, E base) {
           begin = extentArg({item.begin, nullptr, item.begin->range, nullptr}, node,
                             "the start of a slice");
         if (item.end)
-          end = extentArg({item.end, nullptr, item.end->range, nullptr}, node,
-                          "the end of a slice");
+          end =
+              extentArg({item.end, nullptr, item.end->range, nullptr}, node, "the end of a slice");
         if (!begin || !end)
           return false;
         node.attrs["start"] = *begin;

@@ -38,9 +38,7 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
                                       std::set<std::string> &names) {
   using typed::PatternKind;
   type = types.resolve(type);
-  auto wild = [&] {
-    return makePattern(PatternKind::Wildcard, pattern.range, types.error());
-  };
+  auto wild = [&] { return makePattern(PatternKind::Wildcard, pattern.range, types.error()); };
   // An unknown type becomes what the pattern needs; any other must be that already.
   auto needs = [&](TypeRef wanted, const char *what) {
     if (isError(type))
@@ -186,8 +184,7 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
       heads.push_back(cons->head);
     else
       heads = pattern.to<ListPattern>().elements;
-    if (!needs(types.list(types.variable()), "a list") ||
-        types.contains(type, TypeKind::Layer)) {
+    if (!needs(types.list(types.variable()), "a list") || types.contains(type, TypeKind::Layer)) {
       if (!isError(type) && types.contains(type, TypeKind::Layer))
         diags.error(pattern.range, "a list of layers cannot be matched",
                     "use map, fold or an index on it");
@@ -202,8 +199,7 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
       std::vector<typed::OpenedDim> openedDims;
       TypeRef element = open(types.resolve(type->element()), openedDims);
       inner.push_back(patternInner(*head, element, names));
-      inner.back()->opened.insert(inner.back()->opened.end(), openedDims.begin(),
-                                  openedDims.end());
+      inner.back()->opened.insert(inner.back()->opened.end(), openedDims.begin(), openedDims.end());
     }
     typed::Pattern *result = cons ? patternInner(*cons->tail, type, names)
                                   : makePattern(PatternKind::Nil, pattern.range, type);
@@ -222,10 +218,10 @@ void Checker::requireIrrefutable(const typed::Pattern &pattern, const std::strin
   Coverage coverage({&pattern});
   std::optional<std::string> example = coverage.missing();
   if (example)
-    diags.error(pattern.range,
-                fmt::format("the pattern of {} must match every value, but not {}", where,
-                            *example),
-                "use match");
+    diags.error(
+        pattern.range,
+        fmt::format("the pattern of {} must match every value, but not {}", where, *example),
+        "use match");
 }
 
 void Checker::checkArms(const MatchExpr &syntax, const typed::MatchExpr &match) {

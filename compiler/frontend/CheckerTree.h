@@ -3,8 +3,8 @@
 // What the checker makes of a syntax tree: names are resolved, operators are chosen, types are
 // known, generic calls carry their arguments. `Program` generation reads nothing else.
 //
-// Types and dims in the tree may still hold variables; `TypeContext::zonk` and `DimContext::resolve`
-// replace them.
+// Types and dims in the tree may still hold variables; `TypeContext::zonk` and
+// `DimContext::resolve` replace them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_COMPILER_FRONTEND_CHECKERTREE_H
@@ -218,7 +218,27 @@ struct ApplyExpr : ExprOf<ExprKind::Apply> {
   std::vector<std::pair<std::string, const Expr *>> extents;
 };
 
-enum class ScalarOp { Neg, Not, Add, Sub, Mul, Div, Mod, Eq, Ne, Lt, Le, Gt, Ge, And, Or, Min, Max, Abs, Convert };
+enum class ScalarOp {
+  Neg,
+  Not,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Mod,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  And,
+  Or,
+  Min,
+  Max,
+  Abs,
+  Convert
+};
 
 /// Arithmetic of host scalars. Operands have one type; Convert goes from the operand's to its own.
 struct ScalarExpr : ExprOf<ExprKind::Scalar> {
@@ -227,19 +247,19 @@ struct ScalarExpr : ExprOf<ExprKind::Scalar> {
 };
 
 enum class Builtin {
-  Map,      ///< f, list
-  Fold,     ///< f, init, list
-  Scan,     ///< f, init, list
-  Filter,   ///< f, list
-  Zip,      ///< lists
-  Range,    ///< lo, hi
+  Map,    ///< f, list
+  Fold,   ///< f, init, list
+  Scan,   ///< f, init, list
+  Filter, ///< f, list
+  Zip,    ///< lists
+  Range,  ///< lo, hi
   Enumerate,
   Reverse,
-  Len,      ///< of a list (also of layers)
-  Append,   ///< list, element
-  Concat,   ///< lists
-  Cons,     ///< head, tail
-  ListGet,  ///< list, index
+  Len,       ///< of a list (also of layers)
+  Append,    ///< list, element
+  Concat,    ///< lists
+  Cons,      ///< head, tail
+  ListGet,   ///< list, index
   ListSlice, ///< list, begin or null, end or null
   Rows
 };
@@ -356,7 +376,7 @@ struct FnInfo {
   std::vector<DimParam> dims;
   std::vector<TypeRef> paramTypes; ///< as callers see them
   std::vector<typed::Pattern *> params;
-  TypeRef result = nullptr;        ///< as callers see it
+  TypeRef result = nullptr; ///< as callers see it
   const typed::Expr *body = nullptr;
   /// Functions that call each other have the same number; `recursive` if this one can reach itself.
   unsigned component = 0;

@@ -177,8 +177,7 @@ bool Coverage::missing(std::vector<Row> matrix, size_t width, Witness &witness) 
   int64_t absent = 0;
   while (heads.contains(absent))
     ++absent;
-  witness.push_back(
-      spell(*sample, absent, std::vector<std::string>(arity(*sample, absent), "_")));
+  witness.push_back(spell(*sample, absent, std::vector<std::string>(arity(*sample, absent), "_")));
   return true;
 }
 
@@ -218,6 +217,17 @@ std::optional<std::string> Coverage::missing() {
 }
 
 bool Coverage::isUseful(const typed::Pattern &pattern, size_t count) {
+  // Long matches of ints are common enough to spare them a look at all rows before each.
+  if (pattern.kind == typed::PatternKind::Int) {
+    for (; indexed < count; ++indexed) {
+      if (isWild(rows[indexed]))
+        firstWild = std::min(firstWild, indexed);
+      else
+        ints.try_emplace(rows[indexed]->value, indexed);
+    }
+    auto same = ints.find(pattern.value);
+    return firstWild >= count && (same == ints.end() || same->second >= count);
+  }
   std::vector<Row> matrix;
   for (size_t i = 0; i < count; ++i)
     matrix.push_back({rows[i]});

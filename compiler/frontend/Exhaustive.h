@@ -4,6 +4,8 @@
 
 #include "compiler/frontend/CheckerTree.h"
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,9 +32,13 @@ private:
   bool missing(std::vector<Row> matrix, size_t width, Witness &witness);
   bool useful(std::vector<Row> matrix, Row row);
 
-  static constexpr size_t mostSteps = 2'000'000;
+  static constexpr size_t mostSteps = 5'000'000;
   std::vector<const typed::Pattern *> rows;
   size_t steps = 0;
+  // Of the first `indexed` rows, if they match ints: which row has a value, or any, first.
+  size_t indexed = 0;
+  size_t firstWild = SIZE_MAX;
+  std::map<int64_t, size_t> ints;
 };
 
 } // namespace sheaf

@@ -18,8 +18,7 @@ using namespace mlir;
 OwningOpRef<ModuleOp> generateProgram(const CheckedModule &checked, MLIRContext &context,
                                       const std::string &entry, Diagnostics &diags) {
   OwningOpRef<ModuleOp> result;
-  runOnLargeStack(
-      [&] { result = ProgramGenerator(checked, context, diags).run(entry); });
+  runOnLargeStack([&] { result = ProgramGenerator(checked, context, diags).run(entry); });
   return result;
 }
 
@@ -76,9 +75,9 @@ OwningOpRef<ModuleOp> ProgramGenerator::run(const std::string &entry) {
   }
   for (size_t i = 0; i < fn->paramTypes.size(); ++i)
     if (!fn->typeParams.empty() || !types.isFirstClass(fn->paramTypes[i])) {
-      diags.error(fn->decl->name.range,
-                  fmt::format("a run cannot begin with '{}': it is generic or takes functions",
-                              entry));
+      diags.error(
+          fn->decl->name.range,
+          fmt::format("a run cannot begin with '{}': it is generic or takes functions", entry));
       return {};
     }
 
@@ -88,9 +87,9 @@ OwningOpRef<ModuleOp> ProgramGenerator::run(const std::string &entry) {
   bool plain = entryIsPlain(*fn);
   if (!plain)
     symbols.insert(entry);
-  FnInstance *instance = instanceOf(*fn, {}, std::vector<std::optional<int64_t>>(fn->dims.size()),
-                                    nullptr, std::vector<const StaticCode *>(fn->params.size()),
-                                    nullptr);
+  FnInstance *instance =
+      instanceOf(*fn, {}, std::vector<std::optional<int64_t>>(fn->dims.size()), nullptr,
+                 std::vector<const StaticCode *>(fn->params.size()), nullptr);
   while (!pending.empty() && !stopped) {
     std::function<void()> work = std::move(pending.front());
     pending.pop_front();
@@ -177,9 +176,9 @@ void ProgramGenerator::instantiateLets() {
       work();
 }
 
-const ProgramGenerator::LayerInstance *
-ProgramGenerator::makeInstance(const LayerInfo &info, std::vector<int64_t> dims,
-                               const std::string &path) {
+const ProgramGenerator::LayerInstance *ProgramGenerator::makeInstance(const LayerInfo &info,
+                                                                      std::vector<int64_t> dims,
+                                                                      const std::string &path) {
   LayerInstance &instance = layers.emplace_back();
   instance.info = &info;
   instance.dims = std::move(dims);
@@ -205,9 +204,9 @@ ProgramGenerator::makeInstance(const LayerInfo &info, std::vector<int64_t> dims,
 }
 
 /// The layer or list of layers that a `let` outside functions makes or names.
-const ProgramGenerator::StaticCode *
-ProgramGenerator::layerCode(const typed::Expr &expr, const LayerInstance *self,
-                            const std::string &path) {
+const ProgramGenerator::StaticCode *ProgramGenerator::layerCode(const typed::Expr &expr,
+                                                                const LayerInstance *self,
+                                                                const std::string &path) {
   At at(*this, expr.range);
   Subst subst;
   subst.self = self;
@@ -223,9 +222,9 @@ ProgramGenerator::layerCode(const typed::Expr &expr, const LayerInstance *self,
   if (const auto *made = expr.as<typed::LayerNewExpr>()) {
     std::vector<int64_t> dims;
     for (size_t i = 0; i < made->dims.size(); ++i)
-      dims.push_back(number(made->dims[i], fmt::format("dim '{}' of layer '{}'",
-                                                       made->info->dims[i].name,
-                                                       made->info->name)));
+      dims.push_back(
+          number(made->dims[i], fmt::format("dim '{}' of layer '{}'", made->info->dims[i].name,
+                                            made->info->name)));
     if (stopped)
       return nullptr;
     StaticCode code;
@@ -245,12 +244,10 @@ ProgramGenerator::layerCode(const typed::Expr &expr, const LayerInstance *self,
           return nullptr;
         }
         for (const typed::Expr *element : inner->elements)
-          options.push_back(
-              layerCode(*element, self, fmt::format("{}.{}", path, options.size())));
+          options.push_back(layerCode(*element, self, fmt::format("{}.{}", path, options.size())));
       } else {
         for (const typed::Expr *element : list->elements)
-          options.push_back(
-              layerCode(*element, self, fmt::format("{}.{}", path, options.size())));
+          options.push_back(layerCode(*element, self, fmt::format("{}.{}", path, options.size())));
       }
     }
     if (stopped)
@@ -314,8 +311,7 @@ void ProgramGenerator::bindExtents(Value value, TypeRef type, std::map<std::stri
     RegionScope scope(*this);
     Block &body = fold.getBody().emplaceBlock();
     bound[symbol] = body.addArgument(b.getI64Type(), b.getLoc());
-    Value element =
-        body.addArgument(cast<ir::ListType>(value.getType()).getElement(), b.getLoc());
+    Value element = body.addArgument(cast<ir::ListType>(value.getType()).getElement(), b.getLoc());
     b.setInsertionPointToStart(&body);
     bindExtents(element, type->element(), bound, symbol);
     ir::YieldOp::create(b, bound[symbol]);
@@ -359,8 +355,7 @@ void ProgramGenerator::checkExtents(Value value, TypeRef type, const std::string
     RegionScope scope(*this);
     Block &body = fold.getBody().emplaceBlock();
     Value all = body.addArgument(b.getI1Type(), b.getLoc());
-    Value element =
-        body.addArgument(cast<ir::ListType>(value.getType()).getElement(), b.getLoc());
+    Value element = body.addArgument(cast<ir::ListType>(value.getType()).getElement(), b.getLoc());
     b.setInsertionPointToStart(&body);
     checkExtents(element, type->element(), what);
     ir::YieldOp::create(b, all);
@@ -395,9 +390,10 @@ func::FuncOp ProgramGenerator::makeEntry(FnInstance &instance, const std::string
   At at(*this, fn.decl->name.range);
   for (TypeRef type : fn.paramTypes)
     if (mentionsQuantified(type, fn, false)) {
-      refuse({}, fmt::format("the entry's argument of type '{}' has a per-instance dim inside a "
-                             "data type",
-                             types.print(type)),
+      refuse({},
+             fmt::format("the entry's argument of type '{}' has a per-instance dim inside a "
+                         "data type",
+                         types.print(type)),
              "write '?' for it");
       return {};
     }

@@ -13,8 +13,8 @@
 namespace sheaf {
 
 /// Makes the Program of a checked file: all that `entry` reaches, monomorphic, without closures and
-/// layers, in the dialects sheaf, func, arith and scf. `checked.ok` must hold and every declared dim
-/// have a value. Every op carries the place in the source it came from.
+/// layers, in the dialects sheaf, func, arith and scf. `checked.ok` must hold and every declared
+/// dim have a value. Every op carries the place in the source it came from.
 ///
 /// - `sheaf.param`: every param of the file and of every layer instance, in source order, named
 ///   `w` or `forward.w` or `encoder.3.w`, whether used or not.
@@ -22,8 +22,8 @@ namespace sheaf {
 /// - `func.func`: the entry is public and has the entry's name; all others are private. Its
 ///   arguments carry `sheaf.name` (the parameter's name, unless it is a pattern) and, like the
 ///   result, `sheaf.source_type` (the type as written) and, where an extent is per-instance,
-///   `sheaf.dims` (one string for each extent of each tensor of the type that is not inside data, in
-///   order). The entry checks first that data have the extents that its types say have one name.
+///   `sheaf.dims` (one string for each extent of each tensor of the type that is not inside data,
+///   in order). The entry checks first that data have the extents that its types say have one name.
 /// - The module has the attribute `sheaf.dims`: a dictionary from declared dims to values.
 ///
 /// Null if an error was reported.

@@ -6,8 +6,8 @@
 // constants, layer instance and function arguments (`FnInstance`). Bodies wait in a queue, so calls
 // need no recursion here. Calls among functions that call each other never make an instance for a
 // new constant: what differs from the instance that the caller came from becomes per-instance
-// (`?`), so there are finitely many. The checker has refused what would make endlessly many types or
-// function arguments.
+// (`?`), so there are finitely many. The checker has refused what would make endlessly many types
+// or function arguments.
 //
 // Functions as values. A `StaticValue` is a layer or closure: a part known here (`StaticCode`) and
 // the values it needs at run time (captured variables, the index of a picked layer). Passed to a
@@ -72,8 +72,8 @@ private:
   struct StaticCode {
     enum Kind { Layer, LayerList, LayerChoice, Closure } kind = Layer;
     unsigned id = 0;
-    const LayerInstance *layer = nullptr;       ///< Layer
-    std::vector<const StaticCode *> options;    ///< LayerList, LayerChoice (one value: the index)
+    const LayerInstance *layer = nullptr;    ///< Layer
+    std::vector<const StaticCode *> options; ///< LayerList, LayerChoice (one value: the index)
     // Closure: its values are those of `dims`, then `variables`, then `statics`, in order.
     const typed::LambdaExpr *lambda = nullptr;
     const Subst *subst = nullptr;

@@ -42,9 +42,8 @@ void ProgramGenerator::bindPattern(const typed::Pattern &pattern, Value value) {
     auto decl = SymbolTable::lookupNearestSymbolFrom<ir::DataOp>(*module, data.getName());
     auto ctor = cast<ir::CtorAttr>(decl.getCtors()[pattern.constructor]);
     SmallVector<Type> fields(ctor.getFieldTypes().getAsValueRange<TypeAttr>());
-    auto match = ir::MatchOp::create(b, fields, value,
-                                     ArrayRef<int64_t>{static_cast<int64_t>(pattern.constructor)},
-                                     1u);
+    auto match = ir::MatchOp::create(
+        b, fields, value, ArrayRef<int64_t>{static_cast<int64_t>(pattern.constructor)}, 1u);
     Block &block = match.getArms()[0].emplaceBlock();
     for (Type field : fields)
       block.addArgument(field, b.getLoc());
@@ -172,8 +171,8 @@ struct ProgramGenerator::MatchBuilder {
     }
     auto [sample, part] = first.tests.front();
     markUsed(part);
-    decision->test = sample->kind == typed::PatternKind::Nil ? typed::PatternKind::Cons
-                                                             : sample->kind;
+    decision->test =
+        sample->kind == typed::PatternKind::Nil ? typed::PatternKind::Cons : sample->kind;
     decision->part = part;
     // Heads in the order they are first written; the sample's column decides which rows stay.
     auto testOf = [&, part = part](const Row &row) -> const typed::Pattern * {
@@ -221,10 +220,9 @@ struct ProgramGenerator::MatchBuilder {
                      : decision->test == typed::PatternKind::Cons && head == 1 ? 2
                                                                                : 0;
       for (unsigned k = 0; k < arity; ++k)
-        one.fields.push_back(newPart(decision->test == typed::PatternKind::Constructor
-                                         ? Part::Whole
-                                     : k == 0 ? Part::Head
-                                              : Part::Tail,
+        one.fields.push_back(newPart(decision->test == typed::PatternKind::Constructor ? Part::Whole
+                                     : k == 0                                          ? Part::Head
+                                                                                       : Part::Tail,
                                      part, k));
       std::vector<Row> kept;
       for (const Row &row : rows) {
@@ -318,8 +316,7 @@ Value ProgramGenerator::emitDecision(MatchState &state, const Decision &decision
 Value ProgramGenerator::emitLeaf(MatchState &state, const Decision &decision) {
   auto partValue = [&](auto &&self, unsigned index) -> Value {
     if (!state.values[index] && state.builder.parts[index].kind == Part::Field)
-      return get(self(self, state.builder.parts[index].parent),
-                 state.builder.parts[index].index);
+      return get(self(self, state.builder.parts[index].parent), state.builder.parts[index].index);
     return state.values[index];
   };
   for (const auto &[pattern, part] : decision.bindings) {
@@ -343,8 +340,7 @@ Value ProgramGenerator::emitLeaf(MatchState &state, const Decision &decision) {
 Value ProgramGenerator::emitSwitch(MatchState &state, const Decision &decision) {
   auto partValue = [&](auto &&self, unsigned index) -> Value {
     if (!state.values[index] && state.builder.parts[index].kind == Part::Field)
-      return get(self(self, state.builder.parts[index].parent),
-                 state.builder.parts[index].index);
+      return get(self(self, state.builder.parts[index].parent), state.builder.parts[index].index);
     return state.values[index];
   };
   Value value = partValue(partValue, decision.part);
@@ -360,8 +356,7 @@ Value ProgramGenerator::emitSwitch(MatchState &state, const Decision &decision) 
   };
   switch (decision.test) {
   case typed::PatternKind::Bool:
-    return genBranches(value, state.type, [&] { return emitCase(1); },
-                       [&] { return emitCase(0); });
+    return genBranches(value, state.type, [&] { return emitCase(1); }, [&] { return emitCase(0); });
   case typed::PatternKind::Cons: {
     Value length = ir::LenOp::create(b, value);
     Value empty = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, length, constInt(0));
@@ -384,8 +379,9 @@ Value ProgramGenerator::emitSwitch(MatchState &state, const Decision &decision) 
     if (count == 1) {
       Value same = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, value,
                                          constInt(decision.cases[0].head));
-      return genBranches(same, state.type, [&] { return emitCase(decision.cases[0].head); },
-                         [&] { return emitDecision(state, *decision.rest); });
+      return genBranches(
+          same, state.type, [&] { return emitCase(decision.cases[0].head); },
+          [&] { return emitDecision(state, *decision.rest); });
     }
     Value index = constInt(static_cast<int64_t>(count));
     for (size_t i = 0; i < count; ++i) {

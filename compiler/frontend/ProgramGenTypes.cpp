@@ -218,9 +218,10 @@ Value ProgramGenerator::symbolValue(const std::string &symbol) {
                                     types.dims.plainNames(symbol)));
     return ir::DivOp::create(b, a, d);
   }
-  return refuse(b.getI64Type(), fmt::format("the value of the extent '{}' is not known here",
-                                            types.dims.plainNames(symbol)),
-                "pass it as an int");
+  return refuse(
+      b.getI64Type(),
+      fmt::format("the value of the extent '{}' is not known here", types.dims.plainNames(symbol)),
+      "pass it as an int");
 }
 
 Value ProgramGenerator::follow(Value value, const std::vector<unsigned> &path) {
@@ -248,8 +249,7 @@ Value ProgramGenerator::tuple(std::vector<Value> fields) {
 Value ProgramGenerator::get(Value tuple, unsigned index) {
   // What a tuple was just made of needs no operation.
   if (auto made = tuple.getDefiningOp<ir::TupleOp>();
-      made && made.getFields()[index].getType() ==
-                  cast<TupleType>(tuple.getType()).getType(index))
+      made && made.getFields()[index].getType() == cast<TupleType>(tuple.getType()).getType(index))
     return made.getFields()[index];
   return ir::GetOp::create(b, cast<TupleType>(tuple.getType()).getType(index), tuple,
                            static_cast<uint64_t>(index));

@@ -5,7 +5,6 @@
 #include "compiler/frontend/CheckerTree.h"
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 
 namespace sheaf {
@@ -16,225 +15,6 @@ const Dim &unknownDim() {
 }
 
 bool isUnknown(const Dim &dim) { return dim == unknownDim(); }
-
-//===----------------------------------------------------------------------===//
-// Dims
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-std::string parenthesised(const Dim &dim, const std::string &text) {
-  return dim.isConstant() || dim.asSymbol() ? text : "(" + text + ")";
-}
-
-} // namespace
-
-std::optional<int64_t> DimContext::valueOf(const std::string &symbol) const {
-  if (auto it = values.find(symbol); it != values.end())
-    return it->second;
-  if (auto it = bindings.find(symbol); it != bindings.end())
-    return value(it->second);
-  if (auto it = quotientTable.find(symbol); it != quotientTable.end()) {
-    const Quotient &q = it->second;
-    std::optional<int64_t> a = value(q.numerator), b = value(q.denominator);
-    if (!a || !b || *b == 0 || *b == -1 || (!q.remainder && *a % *b != 0))
-      return std::nullopt;
-    return q.remainder ? *a % *b : *a / *b;
-  }
-  return std::nullopt;
-}
-
-std::optional<int64_t> DimContext::value(const Dim &dim) const {
-  if (dim.isConstant())
-    return dim.constant();
-  Dim result = dim.substitute([&](const std::string &symbol) -> std::optional<Dim> {
-    if (std::optional<int64_t> v = valueOf(symbol))
-      return Dim(*v);
-    return std::nullopt;
-  });
-  if (!result.isConstant())
-    return std::nullopt;
-  return result.constant();
-}
-
-std::optional<Dim> DimContext::divide(const Dim &a, const Dim &b) const {
-  if (b == Dim(0))
-    return std::nullopt;
-  if (std::optional<Dim> exact = a.dividedBy(b))
-    return exact;
-  std::optional<int64_t> x = value(a), y = value(b);
-  if (x && y && (*y == 0 || *y == -1 || *x % *y != 0))
-    return std::nullopt;
-  if (a.isConstant() && b.isConstant())
-    return Dim(*x / *y);
-  std::string name = parenthesised(a, a.str()) + "/" + parenthesised(b, b.str());
-  quotientTable[name] = {a, b, false};
-  return Dim::symbol(name);
-}
-
-std::optional<Dim> DimContext::remainder(const Dim &a, const Dim &b) const {
-  if (b == Dim(0))
-    return std::nullopt;
-  if (a.dividedBy(b))
-    return Dim(0);
-  if (a.isConstant() && b.isConstant())
-    return Dim(b.constant() == -1 ? 0 : a.constant() % b.constant());
-  std::string name = parenthesised(a, a.str()) + "%" + parenthesised(b, b.str());
-  quotientTable[name] = {a, b, true};
-  return Dim::symbol(name);
-}
-
-std::optional<Dim> DimContext::exactQuotient(const Dim &a, const Dim &b) const {
-  if (std::optional<Dim> exact = a.dividedBy(b))
-    return exact;
-  std::optional<int64_t> x = value(a), y = value(b);
-  if (!x || !y)
-    return std::nullopt;
-  return divide(a, b);
-}
-
-Dim DimContext::makeVariable(const std::string &name) {
-  std::string symbol = "'" + std::to_string(nextVariable++);
-  varNames[symbol] = name;
-  return Dim::symbol(symbol);
-}
-
-bool DimContext::isVariable(const std::string &symbol) { return symbol.starts_with('\''); }
-
-bool DimContext::hasFreeVariables(const Dim &dim) const {
-  for (const std::string &symbol : resolve(dim).symbols()) {
-    if (isVariable(symbol))
-      return true;
-    if (auto it = quotientTable.find(symbol); it != quotientTable.end())
-      if (hasFreeVariables(it->second.numerator) || hasFreeVariables(it->second.denominator))
-        return true;
-  }
-  return false;
-}
-
-Dim DimContext::makeRigid(const std::string &name) {
-  int count = ++rigidNames[name];
-  if (count == 1)
-    return Dim::symbol(name);
-  return Dim::symbol(name + "'" + std::to_string(count));
-}
-
-Dim DimContext::resolve(const Dim &dim) const {
-  if (dim.isConstant())
-    return dim;
-  return substitute(dim, [&](const std::string &symbol) -> std::optional<Dim> {
-    if (auto it = bindings.find(symbol); it != bindings.end())
-      return resolve(it->second);
-    return std::nullopt;
-  });
-}
-
-Dim DimContext::substitute(const Dim &dim, const Lookup &lookup) const {
-  if (dim.isConstant())
-    return dim;
-  return dim.substitute([&](const std::string &symbol) -> std::optional<Dim> {
-    if (std::optional<Dim> found = lookup(symbol))
-      return found;
-    auto it = quotientTable.find(symbol);
-    if (it == quotientTable.end())
-      return std::nullopt;
-    Quotient q = it->second;
-    Dim a = substitute(q.numerator, lookup), b = substitute(q.denominator, lookup);
-    if (a == q.numerator && b == q.denominator)
-      return std::nullopt;
-    std::optional<Dim> result = q.remainder ? remainder(a, b) : divide(a, b);
-    return result ? *result : Dim::fresh();
-  });
-}
-
-Dim DimContext::canonical(const Dim &dim) const {
-  Dim result = resolve(dim);
-  for (const auto &[symbol, replacement] : equalities)
-    result = substitute(result, [&](const std::string &name) -> std::optional<Dim> {
-      if (name == symbol)
-        return replacement;
-      return std::nullopt;
-    });
-  if (result.isConstant())
-    return result;
-  return result.substitute([&](const std::string &symbol) -> std::optional<Dim> {
-    if (std::optional<int64_t> v = valueOf(symbol))
-      return Dim(*v);
-    return std::nullopt;
-  });
-}
-
-bool DimContext::same(const Dim &a, const Dim &b) const {
-  if (isUnknown(a) || isUnknown(b))
-    return a == b;
-  return a == b || canonical(a) == canonical(b);
-}
-
-DimRelation DimContext::unify(const Dim &a, const Dim &b) {
-  if (same(a, b))
-    return DimRelation::Equal;
-  Dim x = resolve(a), y = resolve(b);
-  auto tryBind = [&](const Dim &variable, const Dim &to) {
-    std::optional<std::string> symbol = variable.asSymbol();
-    if (!symbol || !isVariable(*symbol) || isUnknown(to))
-      return false;
-    std::vector<std::string> used = to.symbols();
-    if (std::find(used.begin(), used.end(), *symbol) != used.end())
-      return false;
-    bindings[*symbol] = to;
-    return true;
-  };
-  if (tryBind(x, y) || tryBind(y, x))
-    return DimRelation::Equal;
-  if (hasFreeVariables(x) || hasFreeVariables(y))
-    return DimRelation::Undecided;
-  return DimRelation::Different;
-}
-
-void DimContext::assume(const Dim &a, const Dim &b) {
-  Dim difference = canonical(a) - canonical(b);
-  for (const std::string &symbol : difference.symbols()) {
-    if (valueOf(symbol))
-      continue;
-    Dim rest = difference.substitute([&](const std::string &name) -> std::optional<Dim> {
-      if (name == symbol)
-        return Dim(0);
-      return std::nullopt;
-    });
-    Dim part = difference - rest;
-    Dim self = Dim::symbol(symbol);
-    if (part == self)
-      equalities.emplace_back(symbol, rest * Dim(-1));
-    else if (part == self * Dim(-1))
-      equalities.emplace_back(symbol, rest);
-    else
-      continue;
-    return;
-  }
-}
-
-std::string DimContext::print(const Dim &dim) const { return plainNames(resolve(dim).str()); }
-
-std::string DimContext::plainNames(const std::string &text) const {
-  auto isWord = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    size_t end = i + 1;
-    while (text[i] == '\'' && end < text.size() &&
-           std::isdigit(static_cast<unsigned char>(text[end])))
-      ++end;
-    bool number = text[i] == '\'' && end > i + 1;
-    if (number && (i == 0 || !isWord(text[i - 1]))) {
-      auto it = varNames.find(text.substr(i, end - i));
-      out += it == varNames.end() ? text.substr(i, end - i) : it->second;
-    } else if (!number) {
-      out += text[i];
-      end = i + 1;
-    }
-    i = end;
-  }
-  return out;
-}
 
 //===----------------------------------------------------------------------===//
 // Making types
@@ -334,8 +114,7 @@ TypeRef TypeContext::resolve(TypeRef type) const {
 
 /// Rebuilds a type bottom-up. `leaf(type)` gives the replacement of a resolved type, or null to go
 /// on into its arguments; types without changes keep their identity.
-template <typename Leaf>
-TypeRef TypeContext::rebuild(TypeRef type, Leaf &&leaf) {
+template <typename Leaf> TypeRef TypeContext::rebuild(TypeRef type, Leaf &&leaf) {
   std::map<TypeRef, TypeRef> done;
   auto visit = [&](auto &&self, TypeRef t) -> TypeRef {
     t = resolve(t);
@@ -483,8 +262,7 @@ bool TypeContext::subsume(TypeRef actual, TypeRef expected, Postponed *postponed
   return subsume(actual, expected, /*insideData=*/false, postponed);
 }
 
-bool TypeContext::subsume(TypeRef actual, TypeRef expected, bool insideData,
-                          Postponed *postponed) {
+bool TypeContext::subsume(TypeRef actual, TypeRef expected, bool insideData, Postponed *postponed) {
   actual = resolve(actual);
   expected = resolve(expected);
   if (actual == expected || actual->is(TypeKind::Error) || expected->is(TypeKind::Error))

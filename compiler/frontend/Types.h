@@ -44,16 +44,17 @@ enum class TypeKind {
 /// One type. Made by a TypeContext, which owns it; never changed.
 struct Type {
   TypeKind kind = TypeKind::Error;
-  std::string name;           ///< Token: the vocabulary; Parameter: its name
-  ops::TensorType tensor;     ///< Tensor. The extent `?` is `unknownDim()`
-  std::vector<TypeRef> args;  ///< Tuple: fields; List: element; Data: arguments; Function: parameters, then result
+  std::string name;       ///< Token: the vocabulary; Parameter: its name
+  ops::TensorType tensor; ///< Tensor. The extent `?` is `unknownDim()`
+  std::vector<TypeRef>
+      args; ///< Tuple: fields; List: element; Data: arguments; Function: parameters, then result
   const DataInfo *data = nullptr;
   const LayerInfo *layer = nullptr;
-  std::vector<Dim> dims;      ///< Layer: the values of its dim parameters
-  uint32_t id = 0;            ///< Variable: its number
-  bool numeric = false;       ///< Variable: an integer literal's type, int or float
-  uint32_t weight = 1;        ///< nodes in it, shared ones counted each time; saturates
-  uint32_t depth = 1;         ///< how deeply it is nested
+  std::vector<Dim> dims; ///< Layer: the values of its dim parameters
+  uint32_t id = 0;       ///< Variable: its number
+  bool numeric = false;  ///< Variable: an integer literal's type, int or float
+  uint32_t weight = 1;   ///< nodes in it, shared ones counted each time; saturates
+  uint32_t depth = 1;    ///< how deeply it is nested
 
   bool is(TypeKind k) const { return kind == k; }
   TypeRef element() const { return args.front(); }
@@ -125,7 +126,7 @@ private:
   std::map<std::string, int64_t> values;
   /// Written by const members too: it only names what is computed.
   mutable std::map<std::string, Quotient> quotientTable;
-  std::map<std::string, Dim> bindings;           ///< of variables
+  std::map<std::string, Dim> bindings; ///< of variables
   std::map<std::string, std::string> varNames;
   std::vector<std::pair<std::string, Dim>> equalities; ///< symbol := dim, applied in order
   std::map<std::string, int> rigidNames;

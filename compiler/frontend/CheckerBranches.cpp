@@ -1,0 +1,229 @@
+//===- CheckerBranches.cpp - Checking blocks, branches, matches -----------===//
+
+#include "compiler/frontend/CheckerImpl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sheaf {
+
+Checker::E Checker::inferBlock(const BlockExpr &expr, const Expectation *expected, TypeRef hint) {
+  Scope scope(*this);
+  auto *block = make<typed::BlockExpr>(expr.range, nullptr);
+  for (const Stmt &stmt : expr.stmts) {
+    if (stmt.kind == Stmt::Kind::Let)
+      checkLetStmt(stmt, *block);
+    else
+      checkCheckStmt(stmt, *block);
+  }
+  E result = expected ? check(*expr.result, *expected) : infer(*expr.result, hint);
+  block->result = result;
+  block->type = result->type;
+  return block;
+}
+
+void Checker::checkLetStmt(const Stmt &stmt, typed::BlockExpr &block) {
+  typed::Stmt result;
+  result.range = stmt.range;
+  std::vector<typed::OpenedDim> openedDims;
+  TypeScope scope;
+  scope.newDims = NewDims::Bind;
+  scope.allowLayer = true;
+  E value;
+  TypeRef type;
+  if (stmt.type) {
+    TypeRef annotation = convertType(*stmt.type, scope);
+    const auto *binding = stmt.pattern->as<BindingPattern>();
+    value = check(*stmt.value,
+                  {annotation, binding ? fmt::format("'{}'", binding->name) : "the value"});
+    if (isError(value->type) || isError(annotation)) {
+      type = types.isSound(annotation) ? close(annotation, context->opened.size()) : types.error();
+      for (const auto &[name, dim] : scope.made)
+        context->locals.push_back(
+            {name, dims.hasFreeVariables(dim) ? Dim::fresh() : dims.resolve(dim)});
+      if (!scope.made.empty())
+        type = types.error();
+    } else {
+      type = mergeAnnotation(annotation, value->type);
+      bindAnnotationDims(scope);
+    }
+    type = open(type, openedDims);
+  } else {
+    value = infer(*stmt.value);
+    type = types.resolve(value->type);
+  }
+  bool isStatic = types.contains(type, TypeKind::Function) || types.contains(type, TypeKind::Layer);
+  if (isStatic && !stmt.pattern->is<BindingPattern>() && !stmt.pattern->is<WildcardPattern>()) {
+    diags.error(stmt.pattern->range, "a function or layer can only be given one name");
+    type = types.error();
+    isStatic = false;
+  }
+  typed::Pattern *pattern = checkPattern(*stmt.pattern, type);
+  pattern->opened.insert(pattern->opened.end(), openedDims.begin(), openedDims.end());
+  requireIrrefutable(*pattern, "a 'let'");
+  if (pattern->variable) {
+    if (isStatic) {
+      pattern->variable->staticValue = value;
+    } else if (std::optional<Dim> dim = toDim(*value);
+               dim && types.resolve(type)->is(TypeKind::Int)) {
+      // A quotient of ints is rounded, one of extents must be exact: not the same thing.
+      std::vector<std::string> symbols = dim->symbols();
+      if (std::none_of(symbols.begin(), symbols.end(), [&](const std::string &symbol) {
+            return dims.quotients().contains(symbol);
+          }))
+        pattern->variable->dim = *dim;
+    }
+  }
+  result.pattern = pattern;
+  result.value = value;
+  result.type = type;
+  block.stmts.push_back(std::move(result));
+}
+
+void Checker::checkCheckStmt(const Stmt &stmt, typed::BlockExpr &block) {
+  typed::Stmt result;
+  result.range = stmt.range;
+  E condition = check(*stmt.value, {types.boolType(), "the condition of 'check'"});
+  result.value = condition;
+  if (stmt.message) {
+    result.message = *stmt.message;
+  } else {
+    std::string text(diags.file().slice(stmt.value->range));
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    result.message = "check failed: " + text;
+  }
+  block.stmts.push_back(std::move(result));
+  if (!isError(condition->type))
+    assumeEqualities(*condition, /*certain=*/true);
+}
+
+void Checker::assumeEqualities(const typed::Expr &condition, bool certain) {
+  const auto *scalar = condition.as<typed::ScalarExpr>();
+  if (!scalar)
+    return;
+  if (scalar->op == typed::ScalarOp::And) {
+    for (const typed::Expr *operand : scalar->operands)
+      assumeEqualities(*operand, certain);
+    return;
+  }
+  if (scalar->op != typed::ScalarOp::Eq)
+    return;
+  std::optional<Dim> a = toDim(*scalar->operands[0]), b = toDim(*scalar->operands[1]);
+  if (!a || !b)
+    return;
+  std::optional<int64_t> x = dims.value(*a), y = dims.value(*b);
+  if (x && y) {
+    if (*x != *y && certain)
+      diags.error(condition.range, fmt::format("this check never holds: {} is not {}", *x, *y));
+    return;
+  }
+  dims.assume(*a, *b);
+}
+
+Checker::E Checker::inferIf(const IfExpr &expr, const Expectation *expected, TypeRef hint) {
+  auto *result = make<typed::IfExpr>(expr.range, nullptr);
+  E condition = check(*expr.condition, {types.boolType(), "the condition of 'if'"});
+  result->condition = condition;
+  TypeRef branchType = nullptr;
+  auto branch = [&](const Expr &syntax, bool holds) -> E {
+    size_t mark = context->opened.size();
+    Scope scope(*this);
+    if (holds && !isError(condition->type))
+      assumeEqualities(*condition, /*certain=*/false);
+    if (expected)
+      return check(syntax, *expected);
+    E value = infer(syntax, hint);
+    branchType = close(value->type, mark);
+    return value;
+  };
+  E thenExpr = branch(*expr.thenExpr, true);
+  TypeRef thenType = branchType;
+  E elseExpr = branch(*expr.elseExpr, false);
+  TypeRef elseType = branchType;
+  result->thenExpr = thenExpr;
+  result->elseExpr = elseExpr;
+  if (expected) {
+    bool bad = isError(thenExpr->type) || isError(elseExpr->type) || isError(condition->type);
+    result->type = bad ? types.error() : expected->type;
+    return result;
+  }
+  result->type = joinBranches({thenType, elseType}, {thenExpr->range, elseExpr->range},
+                              "the branches of 'if'");
+  return result;
+}
+
+/// The type of a value that comes from one of several branches.
+TypeRef Checker::joinBranches(const std::vector<TypeRef> &branches,
+                              const std::vector<SourceRange> &ranges, const std::string &what) {
+  TypeRef joined = nullptr;
+  for (size_t i = 0; i < branches.size(); ++i) {
+    if (isError(branches[i]))
+      return types.error();
+    if (!types.isFirstClass(branches[i])) {
+      diags.error(ranges[i],
+                  fmt::format("{} cannot give a {}", what,
+                              types.contains(branches[i], TypeKind::Layer) ? "layer" : "function"),
+                  "call it inside instead");
+      return types.error();
+    }
+    TypeRef next = joined ? types.join(joined, branches[i]) : branches[i];
+    if (!next) {
+      diags.error(ranges[i],
+                  fmt::format("{} must have one type, but this is '{}' and before it stands '{}'",
+                              what, types.print(branches[i]), types.print(joined)) +
+                      compareInNumbers(branches[i], joined));
+      return types.error();
+    }
+    joined = next;
+  }
+  return joined ? joined : types.error();
+}
+
+Checker::E Checker::inferMatch(const MatchExpr &expr, const Expectation *expected, TypeRef hint) {
+  auto *match = make<typed::MatchExpr>(expr.range, nullptr);
+  E scrutinee = infer(*expr.scrutinee);
+  match->scrutinee = scrutinee;
+  TypeRef type = types.resolve(scrutinee->type);
+  if (!types.isFirstClass(type)) {
+    diags.error(expr.scrutinee->range,
+                fmt::format("a value of type '{}' cannot be matched", types.print(type)));
+    type = types.error();
+  }
+  if (type->is(TypeKind::Variable) && type->numeric)
+    types.subsume(type, types.intType());
+  size_t patternErrors = 0;
+  bool bad = false;
+  std::vector<TypeRef> branches;
+  std::vector<SourceRange> ranges;
+  for (const MatchArm &arm : expr.arms) {
+    size_t mark = context->opened.size();
+    Scope scope(*this);
+    typed::MatchArm result;
+    size_t before = diags.errorCount();
+    result.pattern = checkPattern(*arm.pattern, type);
+    patternErrors += diags.errorCount() - before;
+    if (arm.guard)
+      result.guard = check(*arm.guard, {types.boolType(), "a guard"});
+    if (expected) {
+      E body = check(*arm.body, *expected);
+      bad |= isError(body->type);
+      result.body = body;
+    } else {
+      E body = infer(*arm.body, hint);
+      branches.push_back(close(body->type, mark));
+      ranges.push_back(body->range);
+      result.body = body;
+    }
+    match->arms.push_back(result);
+  }
+  if (patternErrors == 0 && !isError(type) && !expr.arms.empty())
+    checkArms(expr, *match);
+  if (expected)
+    match->type = bad || isError(type) || expr.arms.empty() ? types.error() : expected->type;
+  else
+    match->type = joinBranches(branches, ranges, "the arms of 'match'");
+  return match;
+}
+
+} // namespace sheaf

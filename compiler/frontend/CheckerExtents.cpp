@@ -1,0 +1,160 @@
+//===- CheckerExtents.cpp - Extents of values -----------------------------===//
+
+#include "compiler/frontend/CheckerImpl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sheaf {
+
+TypeRef Checker::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims,
+                      std::vector<unsigned> path) {
+  type = types.resolve(type);
+  if (type->is(TypeKind::Tensor)) {
+    ops::TensorType tensor = type->tensor;
+    bool changed = false;
+    for (size_t axis = 0; axis < tensor.dims.size(); ++axis) {
+      if (!isUnknown(tensor.dims[axis]))
+        continue;
+      tensor.dims[axis] = Dim::fresh();
+      std::string symbol = *tensor.dims[axis].asSymbol();
+      context->opened.push_back(symbol);
+      openedDims.push_back({symbol, path, static_cast<unsigned>(axis)});
+      changed = true;
+    }
+    return changed ? types.tensor(std::move(tensor)) : type;
+  }
+  if (type->is(TypeKind::Tuple) && types.containsUnknown(type)) {
+    std::vector<TypeRef> fields;
+    for (size_t i = 0; i < type->args.size(); ++i) {
+      path.push_back(static_cast<unsigned>(i));
+      fields.push_back(open(type->args[i], openedDims, path));
+      path.pop_back();
+    }
+    return types.tuple(std::move(fields));
+  }
+  return type;
+}
+
+Checker::E Checker::opened(E value) {
+  std::vector<typed::OpenedDim> openedDims;
+  TypeRef type = open(value->type, openedDims);
+  if (openedDims.empty())
+    return value;
+  auto *result = make<typed::OpenExpr>(value->range, type);
+  result->inner = value;
+  result->opened = std::move(openedDims);
+  return result;
+}
+
+TypeRef Checker::close(TypeRef type, size_t mark) {
+  if (mark >= context->opened.size())
+    return type;
+  std::set<std::string> local(context->opened.begin() + static_cast<ptrdiff_t>(mark),
+                              context->opened.end());
+  auto mentions = [&](auto &&self, const Dim &dim) -> bool {
+    for (const std::string &symbol : dims.resolve(dim).symbols()) {
+      if (local.contains(symbol))
+        return true;
+      if (auto it = dims.quotients().find(symbol); it != dims.quotients().end()) {
+        DimContext::Quotient quotient = it->second;
+        if (self(self, quotient.numerator) || self(self, quotient.denominator))
+          return true;
+      }
+    }
+    return false;
+  };
+  return types.mapDims(
+      type, [&](const Dim &dim) { return mentions(mentions, dim) ? unknownDim() : dim; });
+}
+
+TypeRef Checker::mergeAnnotation(TypeRef annotation, TypeRef actual) {
+  annotation = types.resolve(annotation);
+  actual = types.resolve(actual);
+  if (annotation->is(TypeKind::Tensor) && actual->is(TypeKind::Tensor) &&
+      annotation->tensor.dims.size() == actual->tensor.dims.size()) {
+    ops::TensorType merged = annotation->tensor;
+    for (size_t i = 0; i < merged.dims.size(); ++i)
+      merged.dims[i] =
+          isUnknown(merged.dims[i]) ? actual->tensor.dims[i] : dims.resolve(merged.dims[i]);
+    return types.tensor(std::move(merged));
+  }
+  if (annotation->is(TypeKind::Tuple) && actual->is(TypeKind::Tuple) &&
+      annotation->args.size() == actual->args.size()) {
+    std::vector<TypeRef> fields;
+    for (size_t i = 0; i < annotation->args.size(); ++i)
+      fields.push_back(mergeAnnotation(annotation->args[i], actual->args[i]));
+    return types.tuple(std::move(fields));
+  }
+  return annotation;
+}
+
+void Checker::bindAnnotationDims(const TypeScope &scope) {
+  for (const auto &[name, dim] : scope.made) {
+    Dim bound = dims.resolve(dim);
+    if (dims.hasFreeVariables(bound)) {
+      diags.error(scope.madeAt.at(name), fmt::format("nothing tells what dim '{}' is here", name),
+                  "a new dim can only name an extent of the value");
+      bound = Dim::fresh();
+    }
+    context->locals.push_back({name, bound});
+  }
+}
+
+std::optional<Dim> Checker::toDim(const typed::Expr &expr) {
+  if (const auto *number = expr.as<typed::NumberExpr>()) {
+    TypeRef type = types.resolve(number->type);
+    if (type->is(TypeKind::Int) || type->is(TypeKind::Variable))
+      return Dim(number->integer);
+    return std::nullopt;
+  }
+  if (const auto *dim = expr.as<typed::DimValueExpr>())
+    return dim->dim;
+  if (const auto *local = expr.as<typed::LocalExpr>()) {
+    if (local->variable->dim)
+      return *local->variable->dim;
+    TypeRef type = types.resolve(local->type);
+    if (!local->variable->dimSymbol.empty() && type->is(TypeKind::Int))
+      return Dim::symbol(local->variable->dimSymbol);
+    return std::nullopt;
+  }
+  const auto *scalar = expr.as<typed::ScalarExpr>();
+  if (!scalar || scalar->operands.size() > 2)
+    return std::nullopt;
+  std::vector<Dim> operands;
+  for (const typed::Expr *operand : scalar->operands) {
+    std::optional<Dim> dim = toDim(*operand);
+    if (!dim)
+      return std::nullopt;
+    operands.push_back(std::move(*dim));
+  }
+  std::optional<Dim> result;
+  switch (scalar->op) {
+  case typed::ScalarOp::Neg:
+    result = Dim(0) - operands[0];
+    break;
+  case typed::ScalarOp::Add:
+    result = operands[0] + operands[1];
+    break;
+  case typed::ScalarOp::Sub:
+    result = operands[0] - operands[1];
+    break;
+  case typed::ScalarOp::Mul:
+    result = operands[0] * operands[1];
+    break;
+  case typed::ScalarOp::Div:
+    result = dims.divide(operands[0], operands[1]);
+    break;
+  case typed::ScalarOp::Mod:
+    result = dims.remainder(operands[0], operands[1]);
+    break;
+  default:
+    return std::nullopt;
+  }
+  if (result && result->str().size() > 2000)
+    return std::nullopt;
+  return result;
+}
+
+} // namespace sheaf

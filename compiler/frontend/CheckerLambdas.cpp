@@ -1,0 +1,171 @@
+//===- CheckerLambdas.cpp - Checking functions as values ------------------===//
+
+#include "compiler/frontend/CheckerImpl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sheaf {
+
+Checker::E Checker::checkLambda(const LambdaExpr &expr, const Expectation &expected) {
+  TypeRef want = types.resolve(expected.type);
+  bool known = want->is(TypeKind::Function);
+  if (known && want->paramCount() != expr.params.size()) {
+    diags.error(expr.range,
+                fmt::format("{} takes {} argument{}, but this one has {} parameter{}",
+                            expected.what, want->paramCount(), want->paramCount() == 1 ? "" : "s",
+                            expr.params.size(), expr.params.size() == 1 ? "" : "s"));
+    known = false;
+  }
+  auto *lambda = make<typed::LambdaExpr>(expr.range, nullptr);
+  lambda->enclosing = context->fn;
+  size_t mark = context->opened.size();
+  Scope scope(*this);
+  std::set<std::string> names;
+  for (size_t i = 0; i < expr.params.size(); ++i) {
+    const FnParam &param = expr.params[i];
+    TypeRef given = known ? types.resolve(want->args[i]) : types.error();
+    std::vector<typed::OpenedDim> openedDims;
+    TypeRef type = open(given, openedDims);
+    if (param.type) {
+      TypeScope typeScope;
+      typeScope.newDims = NewDims::Bind;
+      typeScope.allowLayer = true;
+      TypeRef annotation = convertType(*param.type, typeScope);
+      if (given->is(TypeKind::Variable)) {
+        given = types.mapDims(annotation, [&](const Dim &dim) {
+          return dims.hasFreeVariables(dim) ? unknownDim() : dim;
+        });
+        types.subsume(want->args[i], given);
+        type = open(given, openedDims);
+      }
+      if (!isError(type) && !types.subsume(type, annotation)) {
+        diags.error(param.type->range,
+                    fmt::format("this parameter is given '{}', but its type is written '{}'",
+                                types.print(given), types.print(annotation)) +
+                        compareInNumbers(given, annotation));
+        type = types.error();
+      }
+      if (isError(type)) {
+        for (const auto &[name, dim] : typeScope.made)
+          context->locals.push_back({name, Dim::fresh()});
+        if (typeScope.made.empty())
+          type = annotation;
+      } else {
+        type = mergeAnnotation(annotation, type);
+        bindAnnotationDims(typeScope);
+      }
+    }
+    typed::Pattern *pattern = patternInner(*param.pattern, type, names);
+    pattern->opened.insert(pattern->opened.end(), openedDims.begin(), openedDims.end());
+    requireIrrefutable(*pattern, "a parameter");
+    lambda->params.push_back(pattern);
+    lambda->paramTypes.push_back(given);
+  }
+  finishLambda(*lambda, *expr.body, nullptr, known ? want->result() : nullptr, expected, mark);
+  return lambda;
+}
+
+/// Checks the body (as written, or already typed) against the result type wanted.
+void Checker::finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body, TypeRef result,
+                           const Expectation &expected, size_t mark) {
+  Expectation want = expected;
+  want.what = "the result of " + expected.what;
+  TypeRef resolved = result ? types.resolve(result) : nullptr;
+  if (!body && resolved && !resolved->is(TypeKind::Variable)) {
+    want.type = resolved;
+    body = check(syntax, want);
+    lambda.resultType = resolved;
+  } else {
+    if (!body)
+      body = infer(syntax, resolved);
+    TypeRef closed = close(body->type, mark);
+    if (!isError(closed) && !types.isFirstClass(closed)) {
+      diags.error(body->range,
+                  fmt::format("{} cannot return a {}", expected.what,
+                              types.contains(closed, TypeKind::Layer) ? "layer" : "function"));
+      closed = types.error();
+    }
+    if (resolved && !isError(closed)) {
+      want.type = resolved;
+      TypeRef before = types.zonk(resolved);
+      if (!types.subsume(closed, resolved, expected.postponed)) {
+        want.type = resolved->is(TypeKind::Variable) ? resolved : before;
+        reportMismatch(body->range, want, closed);
+        closed = types.error();
+      }
+    }
+    lambda.resultType = isError(closed) ? closed : resolved ? types.resolve(resolved) : closed;
+  }
+  lambda.body = body;
+  bool bad = isError(body->type) || isError(lambda.resultType);
+  lambda.type = bad ? types.error() : types.function(lambda.paramTypes, lambda.resultType);
+}
+
+Checker::E Checker::inferStandaloneLambda(const LambdaExpr &expr) {
+  std::vector<TypeRef> params;
+  bool bad = false;
+  for (const FnParam &param : expr.params) {
+    if (!param.type) {
+      diags.error(param.pattern->range, "the type of this parameter is not known here",
+                  "write it: |x: TYPE| ...");
+      bad = true;
+      continue;
+    }
+    params.push_back(types.variable());
+  }
+  if (bad)
+    return error(expr.range);
+  return checkLambda(expr, {types.function(std::move(params), types.variable()), "this function"});
+}
+
+bool Checker::namesFunction(const Expr &expr) const {
+  // Whether a field's base is a layer shows when it is called.
+  if (expr.is<FieldExpr>())
+    return true;
+  const auto *name = expr.as<NameExpr>();
+  if (!name || findLocal(name->name))
+    return false;
+  if (context->layer)
+    for (const FnInfo *fn : context->layer->fns)
+      if (fn->name == name->name)
+        return true;
+  if (const Named *named = findGlobal(name->name)) {
+    if (const auto *ctor = std::get_if<ConstructorRef>(&named->what))
+      return !ctor->data->constructors[ctor->index].fields.empty();
+    return std::holds_alternative<FnInfo *>(named->what);
+  }
+  const ops::Op *op = ops::OpTable::get().find(name->name);
+  return builtins().contains(name->name) || (op && !op->internal);
+}
+
+Checker::E Checker::expandFunctionName(const Expr &expr, const Expectation &expected) {
+  TypeRef want = types.resolve(expected.type);
+  auto *lambda = make<typed::LambdaExpr>(expr.range, nullptr);
+  lambda->enclosing = context->fn;
+  size_t mark = context->opened.size();
+  std::vector<Arg> args;
+  for (size_t i = 0; i < want->paramCount(); ++i) {
+    TypeRef given = types.resolve(want->args[i]);
+    typed::Pattern *pattern = makePattern(typed::PatternKind::Bind, expr.range, nullptr);
+    pattern->type = open(given, pattern->opened);
+    typed::Variable &variable = storage.variables.emplace_back();
+    variable.name = fmt::format("x{}", i);
+    variable.type = pattern->type;
+    variable.range = expr.range;
+    pattern->variable = &variable;
+    lambda->params.push_back(pattern);
+    lambda->paramTypes.push_back(given);
+    auto *value = make<typed::LocalExpr>(expr.range, pattern->type);
+    value->variable = &variable;
+    args.push_back({nullptr, value, expr.range, nullptr});
+  }
+  E body = opened(callNamed(expr, std::move(args), expr.range, ~0u, nullptr));
+  if (isError(body->type))
+    return error(expr.range);
+  finishLambda(*lambda, expr, body, want->result(), expected, mark);
+  return lambda;
+}
+
+} // namespace sheaf

@@ -1,0 +1,165 @@
+//===- ProgramGenLists.cpp - Lists and loops of Programs ------------------===//
+
+#include "compiler/frontend/ProgramGenImpl.h"
+
+namespace sheaf {
+
+using namespace mlir;
+
+Value ProgramGenerator::genBuiltin(const typed::BuiltinExpr &expr) {
+  using typed::Builtin;
+  auto type = [&] { return mlirType(expr.type); };
+  auto listType = [&] { return cast<ir::ListType>(type()); };
+  switch (expr.builtin) {
+  case Builtin::Map:
+  case Builtin::Fold:
+  case Builtin::Scan:
+  case Builtin::Filter:
+    if (isStatic(expr.args.back()->type))
+      return genLayerLoop(expr, genStatic(*expr.args.back()));
+    return genLoop(expr);
+  case Builtin::Zip: {
+    SmallVector<Value> lists;
+    SmallVector<Type> elements;
+    for (const typed::Expr *arg : expr.args) {
+      lists.push_back(gen(*arg));
+      elements.push_back(cast<ir::ListType>(lists.back().getType()).getElement());
+    }
+    return ir::ZipOp::create(b, ir::ListType::get(&context, TupleType::get(&context, elements)),
+                             lists);
+  }
+  case Builtin::Range: {
+    Value low = gen(*expr.args[0]);
+    return ir::RangeOp::create(b, type(), low, gen(*expr.args[1]));
+  }
+  case Builtin::Enumerate: {
+    Value list = gen(*expr.args[0]);
+    Value indices = ir::RangeOp::create(b, ir::ListType::get(&context, b.getI64Type()), constInt(0),
+                                        ir::LenOp::create(b, list));
+    Type element =
+        TupleType::get(&context, {b.getI64Type(), cast<ir::ListType>(list.getType()).getElement()});
+    return ir::ZipOp::create(b, ir::ListType::get(&context, element), ValueRange{indices, list});
+  }
+  case Builtin::Reverse:
+    return ir::ReverseOp::create(b, gen(*expr.args[0]));
+  case Builtin::Len: {
+    if (!isStatic(expr.args[0]->type))
+      return ir::LenOp::create(b, gen(*expr.args[0]));
+    StaticValue layers = genStatic(*expr.args[0]);
+    if (stopped)
+      return placeholder(type());
+    return withLayer(layers, type(), [&](const StaticCode &code) {
+      return constInt(static_cast<int64_t>(code.options.size()));
+    });
+  }
+  case Builtin::Append: {
+    Value list = genAs(*expr.args[0], type());
+    return ir::AppendOp::create(b, list, genAs(*expr.args[1], listType().getElement()));
+  }
+  case Builtin::Concat: {
+    Value list = genAs(*expr.args[0], type());
+    for (size_t i = 1; i < expr.args.size(); ++i)
+      list = ir::ListConcatOp::create(b, list, genAs(*expr.args[i], type()));
+    return list;
+  }
+  case Builtin::Cons: {
+    Value head = genAs(*expr.args[0], listType().getElement());
+    return ir::ConsOp::create(b, head, genAs(*expr.args[1], type()));
+  }
+  case Builtin::ListGet: {
+    Value list = gen(*expr.args[0]);
+    return ir::ListGetOp::create(b, cast<ir::ListType>(list.getType()).getElement(), list,
+                                 gen(*expr.args[1]));
+  }
+  case Builtin::ListSlice: {
+    Value list = gen(*expr.args[0]);
+    Value low = expr.args[1] ? gen(*expr.args[1]) : constInt(0);
+    Value high = expr.args[2] ? gen(*expr.args[2]) : ir::LenOp::create(b, list).getResult();
+    return ir::ListSliceOp::create(b, list, low, high);
+  }
+  case Builtin::Rows: {
+    Value tensor = gen(*expr.args[0]);
+    auto from = cast<RankedTensorType>(tensor.getType());
+    Type row = RankedTensorType::get(from.getShape().drop_front(), from.getElementType(),
+                                     from.getEncoding());
+    return ir::RowsOp::create(b, ir::ListType::get(&context, row), tensor);
+  }
+  }
+  return placeholder(type());
+}
+
+Value ProgramGenerator::genLoop(const typed::BuiltinExpr &expr) {
+  using typed::Builtin;
+  const typed::Expr &function = *expr.args[0];
+  bool hasInit = expr.builtin == Builtin::Fold || expr.builtin == Builtin::Scan;
+  Type type = mlirType(expr.type);
+  Type accumulator = expr.builtin == Builtin::Fold   ? type
+                     : expr.builtin == Builtin::Scan ? cast<ir::ListType>(type).getElement()
+                                                     : Type();
+  Value init = hasInit ? genAs(*expr.args[1], accumulator) : Value();
+  Value list = gen(*expr.args.back());
+  if (stopped)
+    return placeholder(type);
+  Type element = cast<ir::ListType>(list.getType()).getElement();
+  if (expr.builtin == Builtin::Filter)
+    type = list.getType();
+  Operation *loop;
+  switch (expr.builtin) {
+  case Builtin::Map:
+    loop = ir::MapOp::create(b, type, list);
+    break;
+  case Builtin::Filter:
+    loop = ir::FilterOp::create(b, type, list);
+    break;
+  case Builtin::Fold:
+    loop = ir::FoldOp::create(b, type, init, list);
+    break;
+  default:
+    loop = ir::ScanOp::create(b, type, init, list);
+    break;
+  }
+  RegionScope scope(*this);
+  Block &body = loop->getRegion(0).emplaceBlock();
+  std::vector<Value> args;
+  if (hasInit)
+    args.push_back(body.addArgument(accumulator, b.getLoc()));
+  args.push_back(body.addArgument(element, b.getLoc()));
+  b.setInsertionPointToStart(&body);
+  Value result = applyFunction(function, args, {});
+  Type wanted = hasInit                           ? accumulator
+                : expr.builtin == Builtin::Filter ? Type(b.getI1Type())
+                                                  : cast<ir::ListType>(type).getElement();
+  ir::YieldOp::create(b, coerce(result, wanted));
+  return loop->getResult(0);
+}
+
+/// Layers are known here, so a loop over them is written out.
+Value ProgramGenerator::genLayerLoop(const typed::BuiltinExpr &expr, const StaticValue &layers) {
+  using typed::Builtin;
+  Type type = mlirType(expr.type);
+  if (stopped)
+    return placeholder(type);
+  const typed::Expr &function = *expr.args[0];
+  return withLayer(layers, type, [&](const StaticCode &code) -> Value {
+    if (expr.builtin == Builtin::Map) {
+      SmallVector<Value> elements;
+      for (const StaticCode *layer : code.options)
+        elements.push_back(coerce(applyFunction(function, {}, {StaticValue{layer, {}}}),
+                                  cast<ir::ListType>(type).getElement()));
+      return ir::ListMakeOp::create(b, type, elements);
+    }
+    bool scan = expr.builtin == Builtin::Scan;
+    Type accumulator = scan ? cast<ir::ListType>(type).getElement() : type;
+    Value value = genAs(*expr.args[1], accumulator);
+    SmallVector<Value> values;
+    for (const StaticCode *layer : code.options) {
+      value = coerce(applyFunction(function, {value}, {StaticValue{layer, {}}}), accumulator);
+      values.push_back(value);
+    }
+    if (!scan)
+      return value;
+    return ir::ListMakeOp::create(b, type, values);
+  });
+}
+
+} // namespace sheaf
