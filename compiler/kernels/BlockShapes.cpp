@@ -66,7 +66,9 @@ BlockShapes::BlockShapes(ir::BlockOp block) {
         scalars[constant.getResult()] = Dim(number.getInt());
     } else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
       Dim a = scalarOf(op.getOperand(0)), b = scalarOf(op.getOperand(1));
-      scalars[op.getResult(0)] = isa<arith::AddIOp>(op) ? a + b : isa<arith::SubIOp>(op) ? a - b : a * b;
+      scalars[op.getResult(0)] = isa<arith::AddIOp>(op)   ? a + b
+                                 : isa<arith::SubIOp>(op) ? a - b
+                                                          : a * b;
     }
     auto apply = dyn_cast<ir::ApplyOp>(op);
     if (!apply)
@@ -83,13 +85,12 @@ BlockShapes::BlockShapes(ir::BlockOp block) {
     for (auto [i, result] : llvm::enumerate(apply->getResults())) {
       std::vector<Dim> dims;
       for (auto [axis, extent] : llvm::enumerate(cast<RankedTensorType>(result.getType()).getShape())) {
-        if (!ShapedType::isDynamic(extent))
-          dims.push_back(Dim(extent));
-        else if (i < inferred.size())
-          dims.push_back(inferred[i].dims[axis]);
-        else
+        dims.push_back(ShapedType::isDynamic(extent) ? inferred.at(i).dims.at(axis) : Dim(extent));
+        if (llvm::any_of(dims.back().symbols(), [](const std::string &symbol) {
+              return Dim::symbol(symbol).isFresh();
+            }))
           throw InternalError("extent " + std::to_string(axis) + " of \"" + apply.getOp().str() +
-                              "\" is not determined");
+                              "\" does not follow from the arguments of its block");
       }
       shapes_[result] = std::move(dims);
     }

@@ -31,6 +31,8 @@ Value Emitter::bytes(Value pointer, Value offset) {
 Value Emitter::bytes(Value pointer, int64_t offset) {
   if (offset == 0)
     return pointer;
+  if (!llvm::isInt<32>(offset))
+    return bytes(pointer, constant(offset));
   return LLVM::GEPOp::create(b, pointer_, b.getI8Type(), pointer,
                              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
 }
@@ -39,14 +41,15 @@ Value Emitter::splat(Value element, int64_t lanes) {
   return vector::BroadcastOp::create(b, VectorType::get({lanes}, element.getType()), element);
 }
 
-Value Emitter::loadAs(Type type, Value pointer, unsigned alignment) {
-  return LLVM::LoadOp::create(b, type, pointer, alignment);
+Value Emitter::loadAs(Type type, Value pointer, int64_t alignment) {
+  return LLVM::LoadOp::create(b, type, pointer, static_cast<unsigned>(alignment));
+}
+Value Emitter::loadElement(const Buffer &buffer, Value pointer) {
+  return loadAs(storageType(buffer.dtype), pointer, bytesOf(buffer.dtype));
 }
 
 /// Every element of a product is one chain of these (docs/numerics.md).
 Value Emitter::multiplyAdd(Value a, Value c, Value sum) {
-  if (!isa<FloatType>(getElementTypeOrSelf(a.getType())))
-    return arith::AddIOp::create(b, arith::MulIOp::create(b, a, c), sum);
   if (target_.fma)
     return math::FmaOp::create(b, a, c, sum);
   return arith::AddFOp::create(b, arith::MulFOp::create(b, a, c), sum);
@@ -63,22 +66,9 @@ void Emitter::loop(Value lo, Value hi, int64_t step, llvm::function_ref<void(Val
 // Records
 //===----------------------------------------------------------------------===//
 
-unsigned Emitter::wordOf(unsigned argument) const {
-  unsigned word = 0;
-  Block &body = plan_.block->getRegion(0).front();
-  for (unsigned i = 0; i < argument; ++i) {
-    auto type = dyn_cast<RankedTensorType>(body.getArgument(i).getType());
-    word += type ? 1 + static_cast<unsigned>(type.getNumDynamicDims()) : 2;
-  }
-  return word;
-}
-
 void Emitter::enterRecord(Value record, Value chunkBegin) {
   record_ = Record();
-  unsigned words = 0;
-  for (const rt::RecordWord &word : kernel_.layout)
-    words += word.kind == rt::RecordWord::Int || word.kind == rt::RecordWord::Float ? 2 : 1;
-  record_.words = bytes(records_, mul(record, constant(4 * words)));
+  record_.words = bytes(records_, mul(record, constant(4 * kernel_.words)));
   record_.inChunk = arith::SubIOp::create(b, record, chunkBegin);
   // Values that turn out to be needed deeper in the nest are inserted here; canonicalisation
   // removes the marker.
@@ -115,16 +105,16 @@ Value Emitter::symbol(const std::string &name) {
     return known;
   size_t dot = name.find('.');
   unsigned argument = static_cast<unsigned>(std::stoul(name.substr(0, dot)));
+  unsigned first = plan_.argumentWords[argument];
   return known = atRecord([&]() -> Value {
            if (dot == std::string::npos)
-             return word(wordOf(argument), true);
+             return word(first, true);
            unsigned axis = static_cast<unsigned>(std::stoul(name.substr(dot + 1)));
            auto type = cast<RankedTensorType>(
                plan_.block->getRegion(0).front().getArgument(argument).getType());
-           unsigned ordinal = 0;
-           for (unsigned i = 0; i < axis; ++i)
-             ordinal += type.isDynamicDim(i);
-           return arith::ExtSIOp::create(b, i64_, word(wordOf(argument) + 1 + ordinal, false));
+           unsigned ordinal =
+               static_cast<unsigned>(llvm::count_if(type.getShape().take_front(axis), ShapedType::isDynamic));
+           return arith::ExtSIOp::create(b, i64_, word(first + 1 + ordinal, false));
          });
 }
 
@@ -150,7 +140,7 @@ Value Emitter::scalar(Value value) {
   Value result;
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     result = atRecord([&]() -> Value {
-      Value raw = word(wordOf(arg.getArgNumber()), true);
+      Value raw = word(plan_.argumentWords[arg.getArgNumber()], true);
       if (arg.getType().isF64())
         return arith::BitcastOp::create(b, b.getF64Type(), raw);
       if (arg.getType().isInteger(1))
@@ -159,24 +149,11 @@ Value Emitter::scalar(Value value) {
     });
   } else if (auto dim = value.getDefiningOp<ir::DimOp>()) {
     result = extent(plan_.shapes->of(dim.getTensor())[dim.getAxis()]);
-  } else if (auto convert = value.getDefiningOp<ir::ConvertOp>()) {
-    Value from = scalar(convert.getValue());
-    result = atRecord([&]() -> Value {
-      bool fromFloat = isa<FloatType>(from.getType()), toFloat = convert.getType().isF64();
-      if (fromFloat == toFloat && (toFloat || !convert.getType().isInteger(1)))
-        return from.getType().isInteger(1)
-                   ? Value(arith::ExtUIOp::create(b, i64_, from))
-                   : from;
-      if (toFloat)
-        return from.getType().isInteger(1)
-                   ? Value(arith::UIToFPOp::create(b, b.getF64Type(), from))
-                   : Value(arith::SIToFPOp::create(b, b.getF64Type(), from));
-      if (fromFloat)
-        return arith::FPToSIOp::create(b, i64_, from);
-      return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, from, constant(0));
-    });
   } else {
     Operation *op = value.getDefiningOp();
+    if (op->getDialect()->getNamespace() != arith::ArithDialect::getDialectNamespace())
+      throw InternalError("block " + kernel_.symbol + ": " + op->getName().getStringRef().str() +
+                          " cannot stand in a kernel");
     IRMapping map;
     for (Value operand : op->getOperands())
       map.map(operand, scalar(operand));
@@ -215,32 +192,19 @@ Value Emitter::base(const Buffer &buffer) {
     });
     break;
   case Buffer::Result: {
-    // Results lie one after the other from the record's last word.
+    // Results lie one after the other from the granule that the record's last word names.
     Value offset = constant(0);
-    for (unsigned i = 0; i < buffer.index; ++i) {
-      const RecordBuffer &before = kernel_.buffers[i];
+    for (const RecordBuffer &before : llvm::ArrayRef(kernel_.buffers).take_front(buffer.index)) {
       Value size = constant(rt::kGranuleBytes);
-      if (!before.shape.empty()) {
-        Value last = extent(before.shape.back());
-        size = atRecord([&] {
-          Value row = arith::DivSIOp::create(
-              b, add(mul(last, constant(rt::dtypeBytes(static_cast<rt::DType>(before.dtype)))),
-                     constant(rt::kGranuleBytes - 1)),
-              constant(rt::kGranuleBytes));
-          row = b.createOrFold<arith::MaxSIOp>(row, constant(1));
-          return mul(row, constant(rt::kGranuleBytes));
-        });
-        for (const Dim &outer : llvm::ArrayRef(before.shape).drop_back()) {
-          Value count = extent(outer);
-          size = atRecord([&] { return mul(size, count); });
-        }
+      if (!before.shape.empty())
+        size = rowBytes(before.shape.back(), before.dtype);
+      for (const Dim &outer : llvm::ArrayRef(before.shape).drop_back(!before.shape.empty())) {
+        Value count = extent(outer);
+        size = atRecord([&] { return mul(size, count); });
       }
       offset = atRecord([&] { return add(offset, size); });
     }
-    unsigned last = 0;
-    for (const rt::RecordWord &w : kernel_.layout)
-      last += w.kind == rt::RecordWord::Int || w.kind == rt::RecordWord::Float ? 2 : 1;
-    result = atRecord([&] { return bytes(granule(word(last - 1, false)), offset); });
+    result = atRecord([&] { return bytes(granule(word(kernel_.words - 1, false)), offset); });
     break;
   }
   case Buffer::Weight:
@@ -250,39 +214,35 @@ Value Emitter::base(const Buffer &buffer) {
   return result;
 }
 
-/// Bytes from one index to the next, for every axis: the innermost axis is padded to granules.
+/// Bytes from one innermost row to the next: whole granules.
+Value Emitter::rowBytes(const Dim &innermost, ops::DType dtype) {
+  if (innermost.isConstant())
+    return constant(rt::rowGranules(innermost.constant(), runtimeType(dtype)) * rt::kGranuleBytes);
+  Value count = extent(innermost);
+  return atRecord([&] {
+    Value end = add(mul(count, constant(bytesOf(dtype))), constant(rt::kGranuleBytes - 1));
+    Value whole = b.createOrFold<arith::AndIOp>(end, constant(-rt::kGranuleBytes));
+    return b.createOrFold<arith::MaxSIOp>(whole, constant(rt::kGranuleBytes));
+  });
+}
+
+/// Bytes from one index to the next, for every axis.
 const std::vector<Value> &Emitter::strides(const Buffer &buffer) {
   auto known = record_.strides.find(&buffer);
   if (known != record_.strides.end())
     return known->second;
-  std::vector<Value> out(buffer.shape.size());
-  if (!out.empty()) {
-    rt::DType dtype = static_cast<rt::DType>(buffer.dtype);
-    out.back() = constant(rt::dtypeBytes(dtype));
-    Value stride;
-    for (size_t axis = out.size() - 1; axis-- > 0;) {
-      if (!stride) {
-        const Dim &last = buffer.shape.back();
-        if (last.isConstant()) {
-          stride = constant(rt::rowGranules(last.constant(), dtype) * rt::kGranuleBytes);
-        } else {
-          Value count = extent(last);
-          stride = atRecord([&] {
-            Value row = arith::DivSIOp::create(
-                b, add(mul(count, out.back()), constant(rt::kGranuleBytes - 1)),
-                constant(rt::kGranuleBytes));
-            row = b.createOrFold<arith::MaxSIOp>(row, constant(1));
-            return mul(row, constant(rt::kGranuleBytes));
-          });
-        }
-      } else {
-        Value count = extent(buffer.shape[axis + 1]), inner = stride;
-        stride = buffer.shape[axis + 1].isConstant() && inner.getDefiningOp<arith::ConstantOp>()
-                     ? atEntry([&] { return mul(inner, count); })
-                     : atRecord([&] { return mul(inner, count); });
-      }
-      out[axis] = stride;
-    }
+  size_t rank = buffer.shape.size();
+  std::vector<Value> out(rank);
+  if (rank >= 1)
+    out[rank - 1] = constant(bytesOf(buffer.dtype));
+  if (rank >= 2)
+    out[rank - 2] = rowBytes(buffer.shape.back(), buffer.dtype);
+  for (size_t axis = rank; axis-- > 2;) {
+    const Dim &dim = buffer.shape[axis - 1];
+    Value count = extent(dim), inner = out[axis - 1];
+    auto make = [&] { return mul(inner, count); };
+    bool fixed = dim.isConstant() && inner.getDefiningOp<arith::ConstantOp>();
+    out[axis - 2] = fixed ? atEntry(make) : atRecord(make);
   }
   return record_.strides[&buffer] = std::move(out);
 }
@@ -298,7 +258,8 @@ Value Emitter::address(const Buffer &buffer, ArrayRef<Value> index) {
   return offset ? bytes(pointer, offset) : pointer;
 }
 
-Value Emitter::indexOf(const AxisMap &map, const Place &place, const Buffer &buffer, size_t axis) {
+/// `size` is the extent of the tensor along the axis that is mapped.
+Value Emitter::indexOf(const AxisMap &map, const Place &place, const Dim &size) {
   Value index = extent(map.offset);
   if (map.axis >= 0)
     index = add(index, place.index[map.axis]);
@@ -308,13 +269,11 @@ Value Emitter::indexOf(const AxisMap &map, const Place &place, const Buffer &buf
     const Buffer &from = *plan_.bufferOf.lookup(map.index);
     Place single = place;
     single.lanesAxis = -1;
-    Value number = loadAs(storageType(from.dtype),
-                          address(from, indices(from, *map.indexView, single)),
-                          static_cast<unsigned>(rt::dtypeBytes(static_cast<rt::DType>(from.dtype))));
+    Value number = loadElement(from, address(from, indices(from, *map.indexView, single)));
     if (number.getType() != i64_)
       number = arith::ExtSIOp::create(b, i64_, number);
     // Indices come from data that the readers have checked; a wrong one must not read elsewhere.
-    Value last = add(extent(buffer.shape[axis]), constant(-1));
+    Value last = add(extent(size), constant(-1));
     number = arith::MaxSIOp::create(b, constant(0), arith::MinSIOp::create(b, number, last));
     index = add(index, number);
   }
@@ -324,7 +283,7 @@ Value Emitter::indexOf(const AxisMap &map, const Place &place, const Buffer &buf
 std::vector<Value> Emitter::indices(const Buffer &buffer, const View &view, const Place &place) {
   std::vector<Value> out;
   for (auto [axis, map] : llvm::enumerate(view))
-    out.push_back(indexOf(map, place, buffer, axis));
+    out.push_back(indexOf(map, place, buffer.shape[axis]));
   return out;
 }
 

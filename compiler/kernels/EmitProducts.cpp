@@ -69,9 +69,9 @@ std::vector<Value> Emitter::startValues(const Stage &stage, int64_t rows, Value 
 }
 
 /// Computes one tile and leaves its accumulators in scratch, row by row. `enterRow` makes row i's
-/// record current; `index` gives the outer indices and, for rows inside a record, row 0's index.
+/// record current and gives its index, without the column.
 void Emitter::emitTile(const Stage &stage, int64_t rows, Value panel,
-                       llvm::function_ref<void(int64_t)> enterRow, std::vector<Value> index) {
+                       llvm::function_ref<std::vector<Value>(int64_t)> enterRow) {
   size_t across = stage.accumulators.size() * stage.tileVectors;
   auto type = VectorType::get({stage.lanes}, f32_);
   int k = static_cast<int>(stage.shape.size()), n = k - 1;
@@ -101,15 +101,10 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, Value panel,
         return std::pair(pointer, stride);
       };
       const Buffer &left = *plan_.bufferOf.lookup(segment.lhs);
-      unsigned leftBytes =
-          static_cast<unsigned>(rt::dtypeBytes(static_cast<rt::DType>(left.dtype)));
       SmallVector<Value> leftRows, leftStrides;
       for (int64_t row = 0; row < rows; ++row) {
-        enterRow(row);
         Place place;
-        place.index = index;
-        if (!stage.rowsAreRecords && stage.shape.size() >= 2)
-          place.index.push_back(add(index_, constant(row)));
+        place.index = enterRow(row);
         place.index.push_back(column);
         place.index.push_back(constant(0));
         auto [pointer, stride] = operandAt(segment.lhs, segment.lhsView, place);
@@ -126,9 +121,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, Value panel,
         for (unsigned a : group.accumulators) {
           const ProductSegment &own = stage.accumulators[a].product->segments[s];
           Place place;
-          place.index = index;
-          if (stage.shape.size() >= 2)
-            place.index.push_back(constant(0));
+          place.index = enterRow(0);
           place.index.push_back(add(column, constant(stage.accumulators[a].column)));
           place.index.push_back(constant(0));
           place.lanesAxis = n;
@@ -154,18 +147,16 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, Value panel,
         } else {
           for (const Right &right : rights) {
             Value at = bytes(right.pointer, mul(step, right.stride));
-            int64_t size = rt::dtypeBytes(static_cast<rt::DType>(right.buffer->dtype));
+            int64_t size = bytesOf(right.buffer->dtype);
             auto stored = VectorType::get({stage.lanes}, storageType(right.buffer->dtype));
             for (int64_t v = 0; v < stage.tileVectors; ++v)
-              vectors.push_back(toLanes(loadAs(stored, bytes(at, v * stage.lanes * size),
-                                               static_cast<unsigned>(size)),
+              vectors.push_back(toLanes(loadAs(stored, bytes(at, v * stage.lanes * size), size),
                                         right.buffer->dtype));
           }
         }
         SmallVector<Value> out;
         for (int64_t row = 0; row < rows; ++row) {
-          Value element = loadAs(storageType(left.dtype),
-                                 bytes(leftRows[row], mul(step, leftStrides[row])), leftBytes);
+          Value element = loadElement(left, bytes(leftRows[row], mul(step, leftStrides[row])));
           Value spread = splat(toLanes(element, left.dtype), stage.lanes);
           for (int64_t v = 0; v < groupVectors; ++v)
             out.push_back(multiplyAdd(spread, vectors[v],
@@ -276,8 +267,9 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
             entered[current] = std::move(record_);
           record_ = std::move(entered[i]);
           current = i;
+          return std::vector<Value>();
         };
-        emitTile(stage, many, panel, enterRow, {});
+        emitTile(stage, many, panel, enterRow);
       });
       loop(constant(0), rows, 1, [&](Value row) {
         enterRecord(add(record, row), begin);
@@ -289,23 +281,23 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
     return;
   }
 
+  bool several = stage.rowAxis >= 0;
   forEachRecord(begin, end, [&] {
     std::vector<Value> outer;
-    size_t rank = stage.shape.size();
-    ArrayRef<Dim> batch = ArrayRef(stage.shape).take_front(rank >= 2 ? rank - 2 : 0);
-    nest(batch, outer, [&] {
-      Value count = rank >= 2 ? extent(stage.shape[rank - 2]) : constant(1);
+    nest(ArrayRef(stage.shape).drop_back(several ? 2 : 1), outer, [&] {
+      Value count = several ? extent(stage.shape[stage.rowAxis]) : constant(1);
       auto tile = [&](Value first, Value rows, Value panel) {
-        forRows(rows, [&](int64_t many) {
-          index_ = first;
-          emitTile(stage, many, panel, [](int64_t) {}, outer);
-        });
-        loop(constant(0), rows, 1, [&](Value row) {
+        auto indexOfRow = [&](Value row) {
           std::vector<Value> index = outer;
-          if (rank >= 2)
+          if (several)
             index.push_back(add(first, row));
-          emitEpilogue(stage, panel, row, index);
+          return index;
+        };
+        forRows(rows, [&](int64_t many) {
+          emitTile(stage, many, panel, [&](int64_t row) { return indexOfRow(constant(row)); });
         });
+        loop(constant(0), rows, 1,
+             [&](Value row) { emitEpilogue(stage, panel, row, indexOfRow(row)); });
       };
       emitTiles(stage, count, tile, constant(0), panelCount(stage));
     });

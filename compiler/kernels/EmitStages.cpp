@@ -1,7 +1,6 @@
 //===- EmitStages.cpp - Kernel functions, elementwise and reduction stages -===//
 
 #include "compiler/kernels/Emitter.h"
-#include "compiler/ops/Verify.h"
 
 using namespace mlir;
 
@@ -76,12 +75,9 @@ void Emitter::nest(ArrayRef<Dim> extents, std::vector<Value> &index,
 }
 
 void Emitter::writeRoots(const Stage &stage, Scope &scope) {
-  for (const Root &root : stage.roots) {
-    View identity = identityView(stage.shape.size());
-    // A piece of a concatenation may be a tensor of its own; anything else is computed here.
-    bool own = root.buffer->value == root.value;
-    store(root, evaluate(root.value, identity, scope, own), *scope.place);
-  }
+  View identity = identityView(stage.shape.size());
+  for (const Root &root : stage.roots)
+    store(root, evaluate(root.value, identity, scope, root.computed), *scope.place);
 }
 
 void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
@@ -188,33 +184,30 @@ std::pair<Value, Value> halves(ImplicitLocOpBuilder &b, Value vector) {
 } // namespace
 
 void Emitter::emitReduce(const Stage &stage, Value begin, Value end) {
-  const Root &root = stage.roots.front();
-  auto apply = root.value.getDefiningOp<ir::ApplyOp>();
+  Value result = stage.roots.front().value;
+  auto apply = result.getDefiningOp<ir::ApplyOp>();
   const std::vector<Dim> &space = plan_.shapes->of(apply.getOperand(0));
+  size_t last = space.size() - 1;
+  size_t axis = roleOf(result) == Role::Dot ? last : axisOf(apply, "axis", -1, space.size());
+  laneExtent_ = space.back();
   forEachRecord(begin, end, [&] {
-    size_t last = space.size() - 1;
-    size_t axis = roleOf(root.value) == Role::Dot ? last : axisOf(apply, "axis", -1, space.size());
-    laneExtent_ = space.back();
     if (axis == last)
-      reduceLast(root, space);
+      reduceLast(stage, space);
     else
-      reduceOuter(root, space, static_cast<int64_t>(axis));
+      reduceOuter(stage, space, static_cast<int64_t>(axis));
   });
 }
 
 /// Along the innermost axis: 16 partial results, element k in lane k mod 16 with k ascending, then
 /// halves combined until one is left. The order depends on the extent alone.
-void Emitter::reduceLast(const Root &root, const std::vector<Dim> &space) {
+void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
+  const Root &root = stage.roots.front();
   auto apply = root.value.getDefiningOp<ir::ApplyOp>();
   bool dot = roleOf(root.value) == Role::Dot;
-  const auto *rule = std::get_if<ops::Reduction>(&ops::OpTable::get().find(apply.getOp())->batch);
+  const auto *rule = std::get_if<ops::Reduction>(&batchRuleOf(root.value));
   Combiner combine{b, rule ? rule->kind : ops::Reduction::Sum};
   bool arg = rule && rule->kind == ops::Reduction::ArgMax;
   int last = static_cast<int>(space.size()) - 1;
-  Stage stage;
-  stage.kind = Stage::Reduce;
-  stage.level = INT32_MAX; // operands are read from buffers or computed here
-
   Place place;
   nest(ArrayRef(space).drop_back(), place.index, [&] {
     place.lanesAxis = last;
@@ -222,8 +215,7 @@ void Emitter::reduceLast(const Root &root, const std::vector<Dim> &space) {
     scope.stage = &stage;
     scope.place = &place;
     Value operand = apply.getOperand(0);
-    ops::DType dtype = ops::operandType(operand.getType()).tensor()->dtype;
-    auto vectorType = VectorType::get({kLoopLanes}, laneType(dtype));
+    auto vectorType = VectorType::get({kLoopLanes}, laneType(dtypeOf(operand)));
     auto numberType = VectorType::get({kLoopLanes}, i64_);
     Value count = extent(space.back());
     Value whole = arith::MulIOp::create(
@@ -249,12 +241,8 @@ void Emitter::reduceLast(const Root &root, const std::vector<Dim> &space) {
         }
         out.push_back(multiplyAdd(x, y, partial[0]));
       } else if (arg) {
-        SmallVector<int64_t> numbers;
-        for (int64_t lane = 0; lane < kLoopLanes; ++lane)
-          numbers.push_back(lane);
-        Value lane = arith::ConstantOp::create(
-            b, DenseElementsAttr::get(numberType, ArrayRef<int64_t>(numbers)));
-        Value number = arith::AddIOp::create(b, splat(column, kLoopLanes), lane);
+        Value number = arith::AddIOp::create(b, splat(column, kLoopLanes),
+                                             laneNumbers(i64_, kLoopLanes));
         Value better = combine.better(partial[0], partial[1], x, number);
         if (tail)
           better = arith::AndIOp::create(b, better, mask);
@@ -312,28 +300,21 @@ void Emitter::reduceLast(const Root &root, const std::vector<Dim> &space) {
     std::vector<Value> to(place.index.begin(), place.index.end());
     if (to.size() < root.buffer->shape.size())
       to.push_back(constant(0)); // keepdims
-    LLVM::StoreOp::create(b, toStorage(result, root.buffer->dtype),
-                          address(*root.buffer, to),
-                          static_cast<unsigned>(rt::dtypeBytes(
-                              static_cast<rt::DType>(root.buffer->dtype))));
+    LLVM::StoreOp::create(b, toStorage(result, root.buffer->dtype), address(*root.buffer, to),
+                          static_cast<unsigned>(bytesOf(root.buffer->dtype)));
     place.lanesAxis = -1;
   });
 }
 
 /// Along an outer axis: lanes are neighbours on the innermost axis, the axis runs in order.
-void Emitter::reduceOuter(const Root &root, const std::vector<Dim> &space, int64_t axis) {
-  auto apply = root.value.getDefiningOp<ir::ApplyOp>();
-  const auto &rule = std::get<ops::Reduction>(ops::OpTable::get().find(apply.getOp())->batch);
-  Combiner combine{b, rule.kind};
-  bool arg = rule.kind == ops::Reduction::ArgMax;
+void Emitter::reduceOuter(const Stage &stage, const std::vector<Dim> &space, int64_t axis) {
+  const Root &root = stage.roots.front();
+  Combiner combine{b, std::get<ops::Reduction>(batchRuleOf(root.value)).kind};
+  bool arg = combine.kind == ops::Reduction::ArgMax;
   int last = static_cast<int>(space.size()) - 1;
   bool keepDims = root.buffer->shape.size() == space.size();
-  Stage stage;
-  stage.kind = Stage::Reduce;
-  stage.level = INT32_MAX;
-  Value operand = apply.getOperand(0);
-  ops::DType dtype = ops::operandType(operand.getType()).tensor()->dtype;
-  auto vectorType = VectorType::get({kLoopLanes}, laneType(dtype));
+  Value operand = root.value.getDefiningOp()->getOperand(0);
+  auto vectorType = VectorType::get({kLoopLanes}, laneType(dtypeOf(operand)));
   auto numberType = VectorType::get({kLoopLanes}, i64_);
 
   std::vector<Dim> outer(space.begin(), space.end() - 1);

@@ -1,21 +1,21 @@
 //===- EmitValues.cpp - Expressions on vectors of lanes -------------------===//
 
 #include "compiler/kernels/Emitter.h"
-#include "compiler/ops/Verify.h"
+#include "compiler/ops/Build.h"
 #include "runtime/error.h"
 
 using namespace mlir;
 
 namespace sheaf::kernels {
 
+/// 16-bit floats are moved as integers: LLVM would convert them where it takes vectors apart.
 Type Emitter::storageType(ops::DType dtype) {
   switch (dtype) {
   case ops::DType::F32:
     return b.getF32Type();
   case ops::DType::BF16:
-    return b.getBF16Type();
   case ops::DType::F16:
-    return b.getF16Type();
+    return b.getI16Type();
   case ops::DType::I64:
     return b.getI64Type();
   default:
@@ -40,8 +40,10 @@ Value Emitter::toLanes(Value stored, ops::DType dtype) {
   Type type = likeShape(stored, laneType(dtype));
   if (type == stored.getType())
     return stored;
-  if (ops::isFloat(dtype))
-    return arith::ExtFOp::create(b, type, stored);
+  if (ops::isFloat(dtype)) {
+    Type narrow = likeShape(stored, ops::elementType(b.getContext(), dtype));
+    return arith::ExtFOp::create(b, type, Value(arith::BitcastOp::create(b, narrow, stored)));
+  }
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(stored.getType()));
   return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, stored, zero);
 }
@@ -50,13 +52,24 @@ Value Emitter::toStorage(Value lanes, ops::DType dtype) {
   Type type = likeShape(lanes, storageType(dtype));
   if (type == lanes.getType())
     return lanes;
-  if (ops::isFloat(dtype))
-    return arith::TruncFOp::create(b, type, lanes);
+  if (ops::isFloat(dtype)) {
+    Type narrow = likeShape(lanes, ops::elementType(b.getContext(), dtype));
+    return arith::BitcastOp::create(b, type, Value(arith::TruncFOp::create(b, narrow, lanes)));
+  }
   return arith::ExtUIOp::create(b, type, lanes);
 }
 
+Value Emitter::Scope::find(Value value, const View &view) const {
+  auto views = known.find(value);
+  if (views != known.end())
+    for (auto &[knownView, lanes] : views->second)
+      if (knownView == view)
+        return lanes;
+  return {};
+}
+
 /// Whether a kept tensor's value at this place is computed by this very stage.
-bool Emitter::isInline(Value value, const View &view, const Scope &scope) {
+bool Emitter::isComputedAlong(Value value, const View &view, const Scope &scope) {
   const Stage &stage = *scope.stage;
   Role role = roleOf(value);
   return stage.kind != Stage::Reduce && role != Role::Argument && role != Role::Weight &&
@@ -65,72 +78,90 @@ bool Emitter::isInline(Value value, const View &view, const Scope &scope) {
          view == identityView(stage.shape.size());
 }
 
-Value Emitter::evaluate(Value value, const View &view, Scope &scope, bool top) {
-  for (auto &[known, knownView, lanes] : scope.known)
-    if (known == value && knownView == view)
+/// The lanes of an expression at a place. `computed`: the value itself is not read from memory.
+Value Emitter::evaluate(Value root, const View &rootView, Scope &scope, bool computed) {
+  // What an expression needs goes on top of it: programs make deep ones.
+  llvm::SmallVector<std::pair<Value, View>> work{{root, rootView}};
+  while (!work.empty()) {
+    auto [value, view] = work.back();
+    if (scope.find(value, view)) {
+      work.pop_back();
+      continue;
+    }
+    size_t before = work.size();
+    auto need = [&](Value operand, View through) {
+      Value lanes = scope.find(operand, through);
+      if (!lanes)
+        work.push_back({operand, std::move(through)});
       return lanes;
-  auto remember = [&](Value lanes) {
-    scope.known.push_back({value, view, lanes});
-    return lanes;
-  };
-  const Place &place = *scope.place;
-  if (const Buffer *buffer = plan_.bufferOf.lookup(value))
-    if (!top && !isInline(value, view, scope))
-      return remember(load(*buffer, view, place));
-  if (const Product *product = plan_.productOf.lookup(value))
-    for (auto [i, a] : llvm::enumerate(scope.stage->accumulators))
-      if (a.product == product && a.column == view.back().offset.constant())
-        return remember(scope.accumulators[i]);
-
-  switch (roleOf(value)) {
-  case Role::Elementwise:
-    return remember(elementwise(value, view, scope));
-  case Role::View: {
-    auto apply = value.getDefiningOp<ir::ApplyOp>();
-    const auto &rule = std::get<ops::Movement>(ops::OpTable::get().find(apply.getOp())->batch);
-    if (rule.kind == ops::Movement::Reshape && !isPlainReshape(value, *plan_.shapes))
-      return remember(loadReshaped(value, view, place));
-    auto [source, through] = throughView(value, view, *plan_.shapes);
-    return remember(evaluate(source, through, scope));
+    };
+    Value lanes;
+    const Buffer *buffer = plan_.bufferOf.lookup(value);
+    if (buffer && !(computed && work.size() == 1) && !isComputedAlong(value, view, scope)) {
+      lanes = load(*buffer, view, *scope.place);
+    } else if (const Product *product = plan_.productOf.lookup(value)) {
+      for (auto [i, a] : llvm::enumerate(scope.stage->accumulators))
+        if (a.product == product && a.column == view.back().offset.constant())
+          lanes = scope.accumulators[i];
+    } else if (roleOf(value) == Role::Elementwise) {
+      for (Value operand : llvm::reverse(value.getDefiningOp()->getOperands()))
+        if (isa<RankedTensorType>(operand.getType()))
+          need(operand, throughBroadcast(value, operand, view, *plan_.shapes));
+      if (work.size() == before)
+        lanes = emitElementwise(value, view, scope);
+    } else if (roleOf(value) == Role::Fill) {
+      lanes = fill(value, view, *scope.place);
+    } else if (roleOf(value) == Role::View) {
+      if (movementOf(value) == ops::Movement::Reshape && !isPlainReshape(value, *plan_.shapes)) {
+        lanes = loadReshaped(value, view, *scope.place);
+      } else {
+        auto [source, through] = throughView(value, view, *plan_.shapes);
+        lanes = need(source, std::move(through));
+      }
+    }
+    if (lanes)
+      scope.known[value].push_back({view, lanes});
+    else if (work.size() == before)
+      throw InternalError("block " + kernel_.symbol + ": a tensor of role " +
+                          std::to_string(static_cast<int>(roleOf(value))) +
+                          " is neither kept nor computed in place");
   }
-  case Role::Fill:
-    return remember(fill(value, view, place));
-  default:
-    throw InternalError("block " + kernel_.symbol + ": a tensor of role " +
-                        std::to_string(static_cast<int>(roleOf(value))) +
-                        " is neither kept nor computed in place");
-  }
+  return scope.find(root, rootView);
 }
 
-Value Emitter::elementwise(Value value, const View &view, Scope &scope) {
+/// All tensor operands are known.
+Value Emitter::emitElementwise(Value value, const View &view, Scope &scope) {
   auto apply = value.getDefiningOp<ir::ApplyOp>();
-  const auto &rule =
-      std::get<ops::Elementwise>(ops::OpTable::get().find(apply.getOp())->batch);
-  bool allHost = true;
-  for (Value operand : apply.getOperands())
-    allHost &= !isa<RankedTensorType>(operand.getType());
-  if (allHost) {
-    SmallVector<Value> scalars;
-    for (Value operand : apply.getOperands())
-      scalars.push_back(scalar(operand));
-    return splat(rule.emit(b, scalars), scope.place->lanes);
-  }
+  const auto &rule = std::get<ops::Elementwise>(batchRuleOf(value));
   SmallVector<Value> operands;
+  bool anyLanes = false;
   for (Value operand : apply.getOperands()) {
-    if (isa<RankedTensorType>(operand.getType()))
-      operands.push_back(
-          evaluate(operand, throughBroadcast(value, operand, view, *plan_.shapes), scope));
-    else
-      operands.push_back(splat(scalar(operand), scope.place->lanes));
+    bool isTensor = isa<RankedTensorType>(operand.getType());
+    anyLanes |= isTensor;
+    operands.push_back(
+        isTensor ? scope.find(operand, throughBroadcast(value, operand, view, *plan_.shapes))
+                 : scalar(operand));
   }
+  if (!anyLanes)
+    return splat(rule.emit(b, operands), scope.place->lanes);
+  for (Value &operand : operands)
+    if (!isa<VectorType>(operand.getType()))
+      operand = splat(operand, scope.place->lanes);
   return rule.emit(b, operands);
+}
+
+Value Emitter::laneNumbers(Type element, int64_t lanes) {
+  SmallVector<Attribute> numbers;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    numbers.push_back(b.getIntegerAttr(element, lane));
+  return arith::ConstantOp::create(
+      b, DenseElementsAttr::get(VectorType::get({lanes}, element), numbers));
 }
 
 Value Emitter::fill(Value value, const View &view, const Place &place) {
   auto apply = value.getDefiningOp<ir::ApplyOp>();
-  const auto &rule = std::get<ops::Fill>(ops::OpTable::get().find(apply.getOp())->batch);
-  Type element = laneType(ops::operandType(value.getType()).tensor()->dtype);
-  if (rule.kind == ops::Fill::Constant) {
+  Type element = laneType(dtypeOf(value));
+  if (std::get<ops::Fill>(batchRuleOf(value)).kind == ops::Fill::Constant) {
     double number = cast<FloatAttr>(apply.getAttrs().get("value")).getValueAsDouble();
     TypedAttr attr = isa<FloatType>(element)
                          ? TypedAttr(b.getFloatAttr(element, number))
@@ -138,84 +169,67 @@ Value Emitter::fill(Value value, const View &view, const Place &place) {
     return splat(arith::ConstantOp::create(b, attr), place.lanes);
   }
   // Iota: the index along its only axis.
-  AxisMap first = view[0];
-  Value number = extent(first.offset);
-  if (first.axis >= 0)
-    number = add(number, place.index[first.axis]);
-  for (Value host : first.host)
-    number = add(number, scalar(host));
+  const AxisMap &first = view.front();
+  Value number = indexOf(first, place, {});
   Value lanes = splat(arith::TruncIOp::create(b, element, number), place.lanes);
-  if (first.axis != place.lanesAxis || place.lanesAxis < 0)
+  if (place.lanesAxis < 0 || first.axis != place.lanesAxis)
     return lanes;
-  SmallVector<int32_t> steps;
-  for (int64_t lane = 0; lane < place.lanes; ++lane)
-    steps.push_back(static_cast<int32_t>(lane));
-  Value step = arith::ConstantOp::create(
-      b, DenseElementsAttr::get(cast<VectorType>(lanes.getType()), ArrayRef<int32_t>(steps)));
-  return arith::AddIOp::create(b, lanes, step);
+  return arith::AddIOp::create(b, lanes, laneNumbers(element, place.lanes));
 }
 
 /// Whether a view's vectors are not consecutive elements: the lanes axis moves an outer axis.
 static bool isScattered(const View &view, int lanesAxis) {
   if (lanesAxis < 0)
     return false;
-  for (auto [axis, map] : llvm::enumerate(view)) {
-    if (map.axis == lanesAxis && axis + 1 < view.size())
+  for (const AxisMap &map : view) {
+    if (map.axis == lanesAxis && &map != &view.back())
       return true;
-    if (map.index && llvm::any_of(*map.indexView,
-                                  [&](const AxisMap &m) { return m.axis == lanesAxis; }))
+    if (map.index &&
+        llvm::any_of(*map.indexView, [&](const AxisMap &m) { return m.axis == lanesAxis; }))
       return true;
   }
   return false;
 }
 
-Value Emitter::loadLaneByLane(const Buffer &buffer, int64_t lanes,
-                              llvm::function_ref<Value(int64_t)> addressOf) {
-  Type type = storageType(buffer.dtype);
-  unsigned alignment = static_cast<unsigned>(rt::dtypeBytes(static_cast<rt::DType>(buffer.dtype)));
+/// Lanes beyond the extent repeat its last element: they are not stored.
+Value Emitter::loadLaneByLane(const Buffer &buffer, const Place &place,
+                              llvm::function_ref<Value(const Place &)> addressOf) {
   SmallVector<Value> elements;
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    elements.push_back(loadAs(type, addressOf(lane), alignment));
-  Value vector =
-      vector::FromElementsOp::create(b, VectorType::get({lanes}, type), elements);
-  return toLanes(vector, buffer.dtype);
+  Value last = add(extent(laneExtent_), constant(-1));
+  for (int64_t lane = 0; lane < place.lanes; ++lane) {
+    Place at = place;
+    if (place.lanesAxis >= 0) {
+      Value &index = at.index[static_cast<size_t>(place.lanesAxis)];
+      index = minimum(add(index, constant(lane)), last);
+    }
+    elements.push_back(loadElement(buffer, addressOf(at)));
+    if (place.lanesAxis < 0)
+      return splat(toLanes(elements.front(), buffer.dtype), place.lanes);
+  }
+  auto type = VectorType::get({place.lanes}, storageType(buffer.dtype));
+  return toLanes(vector::FromElementsOp::create(b, type, elements), buffer.dtype);
 }
 
 Value Emitter::load(const Buffer &buffer, const View &view, const Place &place) {
-  unsigned alignment = static_cast<unsigned>(rt::dtypeBytes(static_cast<rt::DType>(buffer.dtype)));
-  Type type = storageType(buffer.dtype);
-  if (isScattered(view, place.lanesAxis)) {
-    // Lanes beyond the extent repeat its last element: they are not stored.
-    Value last = add(extent(laneExtent_), constant(-1));
-    return loadLaneByLane(buffer, place.lanes, [&](int64_t lane) {
-      Place at = place;
-      at.index[place.lanesAxis] =
-          minimum(add(place.index[place.lanesAxis], constant(lane)), last);
-      return address(buffer, indices(buffer, view, at));
+  if (isScattered(view, place.lanesAxis))
+    return loadLaneByLane(buffer, place, [&](const Place &lane) {
+      return address(buffer, indices(buffer, view, lane));
     });
-  }
   Value pointer = address(buffer, indices(buffer, view, place));
-  bool contiguous = place.lanesAxis >= 0 && !view.empty() && view.back().axis == place.lanesAxis;
-  if (!contiguous)
-    return splat(toLanes(loadAs(type, pointer, alignment), buffer.dtype), place.lanes);
-  return toLanes(loadAs(VectorType::get({place.lanes}, type), pointer, alignment), buffer.dtype);
+  if (place.lanesAxis < 0 || view.empty() || view.back().axis != place.lanesAxis)
+    return splat(toLanes(loadElement(buffer, pointer), buffer.dtype), place.lanes);
+  auto type = VectorType::get({place.lanes}, storageType(buffer.dtype));
+  return toLanes(loadAs(type, pointer, bytesOf(buffer.dtype)), buffer.dtype);
 }
 
 /// A reshape that regroups extents: elements are found by their row-major number.
 Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
-  auto apply = value.getDefiningOp<ir::ApplyOp>();
-  const Buffer &buffer = *plan_.bufferOf.lookup(apply.getOperand(0));
+  const Buffer &buffer = *plan_.bufferOf.lookup(value.getDefiningOp()->getOperand(0));
   const std::vector<Dim> &to = plan_.shapes->of(value), &from = buffer.shape;
-  auto addressOf = [&](int64_t lane) {
-    Place at = place;
-    if (place.lanesAxis >= 0) {
-      Value last = add(extent(laneExtent_), constant(-1));
-      at.index[place.lanesAxis] =
-          minimum(add(place.index[place.lanesAxis], constant(lane)), last);
-    }
+  return loadLaneByLane(buffer, place, [&](const Place &lane) {
     Value number = constant(0);
     for (auto [axis, map] : llvm::enumerate(view))
-      number = add(mul(number, extent(to[axis])), indexOf(map, at, buffer, 0));
+      number = add(mul(number, extent(to[axis])), indexOf(map, lane, to[axis]));
     std::vector<Value> index(from.size());
     for (size_t axis = from.size(); axis-- > 0;) {
       Value size = extent(from[axis]);
@@ -224,37 +238,28 @@ Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
         number = arith::DivSIOp::create(b, number, size);
     }
     return address(buffer, index);
-  };
-  return loadLaneByLane(buffer, place.lanes, addressOf);
+  });
 }
 
 void Emitter::store(const Root &root, Value lanes, const Place &place) {
   const Buffer &buffer = *root.buffer;
-  unsigned alignment = static_cast<unsigned>(rt::dtypeBytes(static_cast<rt::DType>(buffer.dtype)));
+  unsigned alignment = static_cast<unsigned>(bytesOf(buffer.dtype));
   Value pointer = address(buffer, indices(buffer, root.view, place));
   Value stored = toStorage(lanes, buffer.dtype);
-  if (place.lanesAxis < 0 || root.view.back().axis != place.lanesAxis) {
+  if (place.lanesAxis < 0)
     stored = vector::ExtractOp::create(b, stored, ArrayRef<int64_t>{0});
+  if (root.masked)
+    LLVM::MaskedStoreOp::create(b, stored, pointer, inRange(place), alignment);
+  else
     LLVM::StoreOp::create(b, stored, pointer, alignment);
-    return;
-  }
-  if (!root.masked) {
-    LLVM::StoreOp::create(b, stored, pointer, alignment);
-    return;
-  }
-  LLVM::MaskedStoreOp::create(b, stored, pointer, inRange(place), alignment);
 }
 
 /// Which lanes lie before the end of the lanes axis.
 Value Emitter::inRange(const Place &place) {
-  auto type = VectorType::get({place.lanes}, i64_);
-  SmallVector<int64_t> numbers;
-  for (int64_t lane = 0; lane < place.lanes; ++lane)
-    numbers.push_back(lane);
-  Value lane = arith::ConstantOp::create(
-      b, DenseElementsAttr::get(type, ArrayRef<int64_t>(numbers)));
-  Value left = arith::SubIOp::create(b, extent(laneExtent_), place.index[place.lanesAxis]);
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lane, splat(left, place.lanes));
+  Value index = place.index[static_cast<size_t>(place.lanesAxis)];
+  Value left = arith::SubIOp::create(b, extent(laneExtent_), index);
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, laneNumbers(i64_, place.lanes),
+                               splat(left, place.lanes));
 }
 
 } // namespace sheaf::kernels

@@ -40,15 +40,17 @@ private:
     const Stage *stage = nullptr;
     const Place *place = nullptr;
     std::vector<Value> accumulators;
-    std::vector<std::tuple<Value, View, Value>> known;
+    llvm::DenseMap<Value, llvm::SmallVector<std::pair<View, Value>, 1>> known;
+    /// The lanes of a value at a view, or null.
+    Value find(Value value, const View &view) const;
   };
 
   // EmitStages.cpp
   void emitStage(const Stage &stage, Value begin, Value end);
   void emitLoop(const Stage &stage, Value begin, Value end);
   void emitReduce(const Stage &stage, Value begin, Value end);
-  void reduceLast(const Root &root, const std::vector<Dim> &space);
-  void reduceOuter(const Root &root, const std::vector<Dim> &space, int64_t axis);
+  void reduceLast(const Stage &stage, const std::vector<Dim> &space);
+  void reduceOuter(const Stage &stage, const std::vector<Dim> &space, int64_t axis);
   void writeRoots(const Stage &stage, Scope &scope);
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
   void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index, llvm::function_ref<void()> body);
@@ -59,22 +61,23 @@ private:
                  llvm::function_ref<void(Value first, Value rows, Value panel)> tile,
                  Value panelBegin, Value panelEnd);
   void emitTile(const Stage &stage, int64_t rows, Value panel,
-                llvm::function_ref<void(int64_t row)> enterRow, std::vector<Value> index);
+                llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
   void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
   void prefetch(const Stage &stage, Value panel);
   std::vector<Value> startValues(const Stage &stage, int64_t rows, Value panel);
   Value panelCount(const Stage &stage);
 
   // EmitValues.cpp
-  Value evaluate(Value value, const View &view, Scope &scope, bool top = false);
-  Value elementwise(mlir::Value value, const View &view, Scope &scope);
+  Value evaluate(Value value, const View &view, Scope &scope, bool computed = false);
+  Value emitElementwise(Value value, const View &view, Scope &scope);
   Value load(const Buffer &buffer, const View &view, const Place &place);
   Value loadReshaped(Value value, const View &view, const Place &place);
-  Value loadLaneByLane(const Buffer &buffer, int64_t lanes,
-                       llvm::function_ref<Value(int64_t lane)> address);
+  Value loadLaneByLane(const Buffer &buffer, const Place &place,
+                       llvm::function_ref<Value(const Place &lane)> address);
   void store(const Root &root, Value lanes, const Place &place);
   Value inRange(const Place &place);
-  bool isInline(Value value, const View &view, const Scope &scope);
+  Value laneNumbers(mlir::Type element, int64_t lanes);
+  bool isComputedAlong(Value value, const View &view, const Scope &scope);
   Value fill(Value value, const View &view, const Place &place);
 
   // EmitAddresses.cpp
@@ -83,14 +86,14 @@ private:
   Value atEntry(llvm::function_ref<Value()> make);
   Value base(const Buffer &buffer);
   const std::vector<Value> &strides(const Buffer &buffer);
+  Value rowBytes(const Dim &innermost, ops::DType dtype);
   Value address(const Buffer &buffer, llvm::ArrayRef<Value> index);
-  Value indexOf(const AxisMap &map, const Place &place, const Buffer &buffer, size_t axis);
+  Value indexOf(const AxisMap &map, const Place &place, const Dim &size);
   std::vector<Value> indices(const Buffer &buffer, const View &view, const Place &place);
   Value extent(const Dim &dim);
   Value symbol(const std::string &name);
   Value scalar(Value value);
   Value word(unsigned index, bool wide);
-  unsigned wordOf(unsigned argument) const;
 
   // Small builders.
   Value constant(int64_t v);
@@ -100,7 +103,8 @@ private:
   Value bytes(Value pointer, Value offset);
   Value bytes(Value pointer, int64_t offset);
   Value splat(Value element, int64_t lanes);
-  Value loadAs(mlir::Type type, Value pointer, unsigned alignment);
+  Value loadAs(mlir::Type type, Value pointer, int64_t alignment);
+  Value loadElement(const Buffer &buffer, Value pointer);
   Value multiplyAdd(Value a, Value c, Value sum);
   Value toLanes(Value stored, ops::DType dtype);
   Value toStorage(Value lanes, ops::DType dtype);
@@ -120,7 +124,6 @@ private:
   llvm::DenseMap<int64_t, Value> constants_;
   llvm::DenseMap<unsigned, Value> weightAddresses_;
   Record record_;
-  Value index_; ///< first row of the tile being emitted, for rows inside a record
   Dim laneExtent_ = 1; ///< extent of the lanes axis of the space being emitted
 };
 

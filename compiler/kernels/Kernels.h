@@ -37,6 +37,7 @@ struct Target {
   int64_t lanes = 16;      ///< f32 lanes of a product tile's vectors: 16, 8 or 4
   int64_t registers = 32;  ///< vector registers
   bool fma = true;         ///< without it products are multiply, then add: another numeric class
+  bool f16 = true;         ///< converts between f16 and f32
 };
 
 /// "host", or an LLVM CPU name such as x86-64-v3. Throws UserError for a name that is none.
@@ -66,7 +67,8 @@ struct Plan; // the stages of a kernel (Plan.h)
 struct Kernel {
   ir::BlockOp block;
   std::string symbol;                            ///< name of the function
-  std::vector<rt::RecordWord> layout;            ///< words of a record
+  std::vector<rt::RecordWord> layout;            ///< what a record holds
+  uint32_t words = 0;                            ///< 32-bit words of a record
   std::vector<RecordBuffer> buffers;             ///< reserved by each record, one after the other
   uint64_t scratchBytes = 0;
   uint32_t panels = 0;                           ///< see KernelDesc

@@ -1,7 +1,6 @@
 //===- Layout.cpp - Buffers, tiles and packed weights of a plan -----------===//
 
 #include "compiler/kernels/Planner.h"
-#include "compiler/ops/Verify.h"
 #include "runtime/error.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -31,27 +30,6 @@ std::vector<int64_t> constants(const std::vector<Dim> &dims) {
   return out;
 }
 
-ops::DType dtypeOf(Value value) { return ops::operandType(value.getType()).tensor()->dtype; }
-
-rt::DType runtimeType(ops::DType t) { return static_cast<rt::DType>(t); }
-
-/// Whether whole vectors would write where another tensor, or another piece of this one, lies.
-/// Rows are padded to granules, which a vector of 16 lanes of 8 bytes exceeds.
-bool needsMask(const std::vector<Dim> &part, const std::vector<Dim> &whole, const View &view,
-               ops::DType dtype) {
-  if (part.empty() || view.empty() || view.back().axis + 1 != static_cast<int>(part.size()))
-    return false; // a single element
-  const Dim &offset = view.back().offset, &extent = part.back(), &total = whole.back();
-  int64_t bytes = rt::dtypeBytes(runtimeType(dtype));
-  if (!offset.isConstant() || !extent.isConstant() || !total.isConstant())
-    return bytes > 4 || !(offset == Dim(0) && extent == total);
-  int64_t begin = offset.constant(), end = begin + extent.constant();
-  int64_t written = begin + static_cast<int64_t>(llvm::alignTo(extent.constant(), kLoopLanes));
-  int64_t padded =
-      rt::rowGranules(total.constant(), runtimeType(dtype)) * rt::kGranuleBytes / bytes;
-  return written > padded || (end < total.constant() && written > end);
-}
-
 std::string describeShape(const std::vector<Dim> &dims) {
   std::string out;
   for (const Dim &d : dims)
@@ -59,79 +37,98 @@ std::string describeShape(const std::vector<Dim> &dims) {
   return "[" + out + "]";
 }
 
+/// Whether the last whole vector of a row would be written over something else: the next piece of a
+/// concatenation, or the next row. Padding may be written.
+bool overruns(const Stage &stage, const Root &root) {
+  if (stage.shape.empty())
+    return false;
+  const Dim &begin = root.view.back().offset, &extent = stage.shape.back(),
+            &row = root.buffer->shape.back();
+  bool isLast = begin + extent == row;
+  int64_t granule = rt::kGranuleBytes / bytesOf(root.buffer->dtype);
+  if (!begin.isConstant() || !extent.isConstant())
+    return !isLast || !begin.isConstant() || begin.constant() % stage.lanes != 0 ||
+           granule % stage.lanes != 0;
+  int64_t end = begin.constant() + llvm::alignTo(extent.constant(), stage.lanes);
+  return end > (isLast ? static_cast<int64_t>(llvm::alignTo(row.constant(), granule))
+                       : begin.constant() + extent.constant());
+}
+
 } // namespace
 
 void Planner::recordLayout(Kernel &kernel) {
-  Block &body = block_.getBody().front();
-  for (BlockArgument arg : body.getArguments().take_front(block_.getNumArgs())) {
+  for (BlockArgument arg :
+       block_.getBody().front().getArguments().take_front(block_.getNumArgs())) {
     std::string name = "arg" + std::to_string(arg.getArgNumber());
+    plan_->argumentWords.push_back(kernel.words);
     if (auto type = dyn_cast<RankedTensorType>(arg.getType())) {
       kernel.layout.push_back({rt::RecordWord::Row, name});
       for (unsigned i = 0; i < type.getNumDynamicDims(); ++i)
         kernel.layout.push_back({rt::RecordWord::Extent, name + "." + std::to_string(i)});
+      kernel.words += 1 + static_cast<uint32_t>(type.getNumDynamicDims());
     } else {
       kernel.layout.push_back(
           {arg.getType().isF64() ? rt::RecordWord::Float : rt::RecordWord::Int, name});
+      kernel.words += 2;
     }
   }
   kernel.layout.push_back({rt::RecordWord::Out, "out"});
+  ++kernel.words;
 }
 
 void Planner::makeBuffers(Kernel &kernel) {
   Block &body = block_.getBody().front();
-  auto add = [&](Buffer buffer) {
-    buffer.dtype = dtypeOf(buffer.value);
-    buffer.shape = shape(buffer.value);
+  auto add = [&](Buffer::Kind kind, Value value, size_t index) {
+    Buffer buffer{kind, value, dtypeOf(value), shape(value), static_cast<unsigned>(index), 0, 0};
     plan_->buffers.push_back(std::move(buffer));
-    if (!plan_->bufferOf.try_emplace(plan_->buffers.back().value, &plan_->buffers.back()).second)
-      throw InternalError("block " + kernel.symbol + " yields a value twice");
+    return &plan_->buffers.back();
   };
   auto reserve = [&](Value value) {
-    add({Buffer::Result, value, {}, {}, static_cast<unsigned>(kernel.buffers.size()), 0, 0});
     kernel.buffers.push_back({dtypeOf(value), shape(value)});
+    return add(Buffer::Result, value, kernel.buffers.size() - 1);
   };
 
-  unsigned word = 0;
-  for (BlockArgument arg : body.getArguments().take_front(block_.getNumArgs())) {
-    if (auto type = dyn_cast<RankedTensorType>(arg.getType())) {
-      add({Buffer::Argument, arg, {}, {}, word, 0, 0});
-      word += 1 + static_cast<unsigned>(type.getNumDynamicDims());
-    } else {
-      word += 2;
+  for (BlockArgument arg : body.getArguments())
+    if (isa<RankedTensorType>(arg.getType())) {
+      bool isWeight = roleOf(arg) == Role::Weight;
+      // The number of a weight's use is known when all packed ones are.
+      plan_->bufferOf[arg] =
+          add(isWeight ? Buffer::Weight : Buffer::Argument, arg,
+              isWeight ? arg.getArgNumber() : plan_->argumentWords[arg.getArgNumber()]);
     }
+  for (Value result : body.getTerminator()->getOperands()) {
+    resultBuffers_.push_back(reserve(result));
+    // A copy does not stand for its value.
+    plan_->bufferOf.try_emplace(result, resultBuffers_.back());
   }
-  for (BlockArgument arg : body.getArguments().drop_front(block_.getNumArgs()))
-    add({Buffer::Weight, arg, {}, {}, arg.getArgNumber(), 0, 0}); // index set when it is used
-  for (Value result : body.getTerminator()->getOperands())
-    reserve(result);
   for (Value value : kept_) {
     if (plan_->bufferOf.contains(value))
       continue;
-    if (isStatic(shape(value)))
-      add({Buffer::Scratch, value, {}, {}, 0, 0,
-           rt::tensorGranules(constants(shape(value)), runtimeType(dtypeOf(value))) *
-               rt::kGranuleBytes});
-    else
-      reserve(value);
+    if (isStatic(shape(value))) {
+      Buffer *buffer = add(Buffer::Scratch, value, 0);
+      buffer->scratchStride =
+          rt::tensorGranules(constants(buffer->shape), runtimeType(buffer->dtype)) *
+          rt::kGranuleBytes;
+      plan_->bufferOf[value] = buffer;
+    } else {
+      plan_->bufferOf[value] = reserve(value);
+    }
   }
 }
 
 /// The accumulators of a stage: products and columns that its roots read, through what the stage
 /// itself computes on the way.
-void Planner::findAccumulators(Stage &stage) {
-  for (const Root &root : stage.roots) {
+void Planner::findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots) {
+  for (const RootSpec &root : roots) {
+    if (!root.computed() && isKept(root.value) && levelOf(root.value) != stage.level)
+      continue;
     llvm::SmallVector<Value> work{root.value};
     llvm::SmallPtrSet<Value, 8> seen;
-    bool piece = root.buffer->value != root.value;
-    if (piece && isKept(root.value) && levelOf(root.value) != stage.level)
-      continue;
-    RootSpec spec{root.value, root.buffer->value, root.view, false, false};
     while (!work.empty()) {
       Value value = work.pop_back_val();
       if (!seen.insert(value).second)
         continue;
-      Reads reads;
-      read(value, identityView(shape(value).size()), true, reads);
+      Reads reads = read(value, true);
       for (auto &[product, view] : reads.products) {
         int64_t column = view.back().offset.constant();
         if (llvm::none_of(stage.accumulators, [&](const Accumulator &a) {
@@ -144,11 +141,20 @@ void Planner::findAccumulators(Stage &stage) {
         if (buffer->kind == Buffer::Argument && view.size() == 1 && view[0].axis == 0 &&
             !llvm::is_contained(stage.prefetch, buffer))
           stage.prefetch.push_back(buffer);
-        if (isKept(kept) && isSoft(spec, kept, view) && levelOf(kept) == stage.level)
+        if (isKept(kept) && isSoft(root, kept, view) && levelOf(kept) == stage.level)
           work.push_back(kept);
       }
     }
   }
+  // The rows of a tile share the right operand.
+  int axis = static_cast<int>(stage.shape.size()) - 2;
+  bool shared = llvm::all_of(stage.accumulators, [&](const Accumulator &a) {
+    return llvm::all_of(a.product->segments, [&](const ProductSegment &segment) {
+      return llvm::none_of(segment.rhsView, [&](const AxisMap &m) { return m.axis == axis; });
+    });
+  });
+  if (!stage.rowsAreRecords && axis >= 0 && shared)
+    stage.rowAxis = axis;
 }
 
 /// Register tile: rows x vectors, so that accumulators, one row of weights and the broadcast
@@ -176,7 +182,8 @@ void Planner::chooseTile(Stage &stage) {
   }
   int64_t width = across * stage.tileVectors;
   stage.tileRows = 1;
-  while (stage.tileRows < kMostTileRows &&
+  bool severalRows = stage.rowsAreRecords || stage.rowAxis >= 0;
+  while (severalRows && stage.tileRows < kMostTileRows &&
          (stage.tileRows + 1) * width + std::min(stage.tileRows + 1, width) + 1 <= most)
     ++stage.tileRows;
 }
@@ -286,16 +293,20 @@ void Planner::makeStages(Kernel &kernel) {
     stage.level = key.level;
     stage.shape = key.shape;
     stage.rowsAreRecords = key.mode == Mode::Records;
-    for (const RootSpec &root : roots)
-      stage.roots.push_back({root.value, plan_->bufferOf.lookup(root.target), root.view,
-                             needsMask(shape(root.value), shape(root.target), root.view,
-                                       dtypeOf(root.target))});
     if (stage.kind == Stage::Products) {
-      findAccumulators(stage);
+      findAccumulators(stage, roots);
       packWeights(kernel, stage);
-      plan_->accumulatorBytes = std::max(
-          plan_->accumulatorBytes, stage.tileRows * stage.tileVectors * 4 * stage.lanes *
-                                       static_cast<int64_t>(stage.accumulators.size()));
+      int64_t floats = stage.tileRows * stage.tileVectors * stage.lanes *
+                       static_cast<int64_t>(stage.accumulators.size());
+      plan_->accumulatorBytes =
+          std::max<int64_t>(plan_->accumulatorBytes, llvm::alignTo(4 * floats, rt::kGranuleBytes));
+    }
+    for (const RootSpec &root : roots) {
+      const Buffer *buffer = root.kind == RootSpec::Copy
+                                 ? resultBuffers_[root.result]
+                                 : plan_->bufferOf.lookup(root.target ? root.target : root.value);
+      stage.roots.push_back({root.value, buffer, root.view, root.computed(), false});
+      stage.roots.back().masked = overruns(stage, stage.roots.back());
     }
     plan_->stages.push_back(std::move(stage));
   }
@@ -318,33 +329,24 @@ void Planner::makeStages(Kernel &kernel) {
 }
 
 void Planner::countFlop(Kernel &kernel) {
-  // Words of extent symbols "argument.axis" and of int arguments.
+  // Words of the symbols that BlockShapes makes; an extent fits the low word of an int.
   std::map<std::string, uint32_t> wordOf;
-  uint32_t word = 0;
-  for (BlockArgument arg : block_.getBody().front().getArguments().take_front(block_.getNumArgs())) {
+  for (BlockArgument arg :
+       block_.getBody().front().getArguments().take_front(block_.getNumArgs())) {
     std::string name = std::to_string(arg.getArgNumber());
-    if (auto type = dyn_cast<RankedTensorType>(arg.getType())) {
-      ++word;
-      for (auto [axis, extent] : llvm::enumerate(type.getShape()))
-        if (ShapedType::isDynamic(extent))
-          wordOf[name + "." + std::to_string(axis)] = word++;
-    } else {
-      wordOf[name] = word; // an extent fits its low word
-      word += 2;
-    }
+    uint32_t word = plan_->argumentWords[arg.getArgNumber()];
+    wordOf[name] = word;
+    if (auto type = dyn_cast<RankedTensorType>(arg.getType()))
+      for (unsigned axis = 0; axis < type.getRank(); ++axis)
+        if (type.isDynamicDim(axis))
+          wordOf[name + "." + std::to_string(axis)] = ++word;
   }
   auto add = [&](const Dim &flop) {
     for (auto &[symbols, coefficient] : flop.terms()) {
       rt::FlopTerm term{static_cast<double>(coefficient), {}};
-      bool known = true;
-      for (const std::string &symbol : symbols) {
-        auto it = wordOf.find(symbol);
-        known &= it != wordOf.end();
-        if (known)
-          term.extentWords.push_back(it->second);
-      }
-      if (known)
-        kernel.flop.push_back(std::move(term));
+      for (const std::string &symbol : symbols)
+        term.extentWords.push_back(wordOf.at(symbol));
+      kernel.flop.push_back(std::move(term));
     }
   };
   for (Operation &op : block_.getBody().front().without_terminator()) {

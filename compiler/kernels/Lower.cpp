@@ -1,6 +1,7 @@
 //===- Lower.cpp - Emitted kernels to LLVM IR -----------------------------===//
 
 #include "compiler/kernels/Emitter.h"
+#include "compiler/kernels/NarrowFloats.h"
 #include "runtime/error.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -19,6 +20,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "llvm/IR/Module.h"
 
 using namespace mlir;
@@ -27,8 +29,8 @@ namespace sheaf::kernels {
 namespace {
 
 /// Transcendental functions become vector polynomials; docs/numerics.md states their accuracy.
-struct ApproximateMath : PassWrapper<ApproximateMath, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApproximateMath)
+struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<math::MathDialect, vector::VectorDialect, arith::ArithDialect>();
   }
@@ -36,9 +38,8 @@ struct ApproximateMath : PassWrapper<ApproximateMath, OperationPass<ModuleOp>> {
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
       return name == math::TanhOp::getOperationName() || name == math::ExpOp::getOperationName() ||
-             name == math::LogOp::getOperationName() || name == math::Log1pOp::getOperationName() ||
-             name == math::ErfOp::getOperationName() || name == math::SinOp::getOperationName() ||
-             name == math::CosOp::getOperationName() || name == math::ExpM1Op::getOperationName();
+             name == math::LogOp::getOperationName() || name == math::ErfOp::getOperationName() ||
+             name == math::SinOp::getOperationName() || name == math::CosOp::getOperationName();
     });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
@@ -57,6 +58,10 @@ OwningOpRef<ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const Target &
     Emitter(kernel, target, *module).run();
   if (failed(verify(*module)))
     throw InternalError("the emitted kernels do not verify");
+  // Before anything merges these conversions with others.
+  RewritePatternSet patterns(&context);
+  populateNarrowFloatPatterns(patterns, target);
+  walkAndApplyPatterns(*module, std::move(patterns));
   PassManager manager(&context);
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createLoopInvariantCodeMotionPass());
@@ -75,7 +80,7 @@ std::unique_ptr<llvm::Module> lowerKernels(ModuleOp kernels, const Target &,
 
   PassManager manager(kernels.getContext());
   manager.enableVerifier(false);
-  manager.addPass(std::make_unique<ApproximateMath>());
+  manager.addPass(std::make_unique<ExpandMath>());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(createSCFToControlFlowPass());

@@ -18,6 +18,10 @@ namespace sheaf::kernels {
 /// reduction is part of its value (docs/numerics.md), so it must not follow the machine.
 constexpr int64_t kLoopLanes = 16;
 
+inline rt::DType runtimeType(ops::DType dtype) { return static_cast<rt::DType>(dtype); }
+inline int64_t bytesOf(ops::DType dtype) { return rt::dtypeBytes(runtimeType(dtype)); }
+ops::DType dtypeOf(mlir::Value tensor);
+
 /// Where a whole tensor is kept.
 struct Buffer {
   enum Kind {
@@ -53,9 +57,14 @@ View identityView(size_t rank);
 /// An axis attribute of an operator on a tensor of this rank; negative ones count from the end.
 size_t axisOf(ir::ApplyOp apply, llvm::StringRef name, int64_t otherwise, size_t rank);
 
-/// What an operator does in an expression.
+/// What an operator does in an expression. Assemble is a concatenation.
 enum class Role { Argument, Weight, Elementwise, View, Assemble, Product, Dot, Reduction, Fill };
 Role roleOf(mlir::Value value);
+
+/// How the kernel generator treats an operator that is not an argument or weight.
+const ops::BatchRule &batchRuleOf(mlir::Value value);
+/// Of a tensor of role View or Assemble.
+ops::Movement::Kind movementOf(mlir::Value value);
 
 /// The operand and view that a View-role operator's result stands for.
 std::pair<mlir::Value, View> throughView(mlir::Value value, const View &view,
@@ -102,8 +111,9 @@ struct ProductGroup {
 struct Root {
   mlir::Value value;
   const Buffer *buffer;
-  View view;          ///< over the stage's iteration space
-  bool masked = false; ///< the last vector must not write beyond the extent
+  View view;             ///< over the stage's iteration space
+  bool computed = false; ///< the buffer is where the value is kept: it cannot be read from there
+  bool masked = false;   ///< the last vector must not be written whole
 };
 
 struct Stage {
@@ -114,6 +124,7 @@ struct Stage {
 
   // Products
   bool rowsAreRecords = false;
+  int rowAxis = -1; ///< else: the axis whose places are the rows of a tile; -1: one row
   std::vector<Accumulator> accumulators;
   std::vector<ProductGroup> groups;
   std::vector<const Buffer *> prefetch; ///< argument rows that the epilogue reads
@@ -132,7 +143,8 @@ struct Plan {
   std::deque<Product> products;
   llvm::DenseMap<mlir::Value, const Product *> productOf;
   std::vector<Stage> stages;
-  llvm::DenseMap<mlir::Value, int> levels; ///< of every kept tensor
+  llvm::DenseMap<mlir::Value, int> levels;    ///< of every kept tensor
+  std::vector<uint32_t> argumentWords;        ///< first record word of each argument
   int64_t chunkRecords = 0;  ///< records whose stages run together
   int64_t accumulatorBytes = 0; ///< scratch for the accumulators of a tile, at offset 0
 };

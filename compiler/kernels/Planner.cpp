@@ -24,92 +24,100 @@ bool Planner::keep(Value value) {
 
 std::vector<Planner::RootSpec> Planner::rootsOf(Value kept) const {
   size_t rank = shape(kept).size();
-  switch (roleOf(kept)) {
-  case Role::Dot:
-  case Role::Reduction:
-    return {{kept, kept, identityView(rank), true, false}};
-  case Role::Assemble: {
-    auto apply = kept.getDefiningOp<ir::ApplyOp>();
-    const auto &rule = std::get<ops::Movement>(ops::OpTable::get().find(apply.getOp())->batch);
-    bool stack = rule.kind == ops::Movement::Stack;
-    size_t axis = axisOf(apply, "axis", 0, rank);
-    std::vector<RootSpec> roots;
-    Dim begin = 0;
-    for (Value piece : apply.getOperands()) {
-      View view = identityView(shape(piece).size());
-      if (stack) {
-        view.insert(view.begin() + axis, AxisMap{-1, begin, {}, {}, {}});
-        for (size_t a = axis + 1; a < view.size(); ++a)
-          view[a].axis = static_cast<int>(a) - 1;
-        begin = begin + Dim(1);
+  Role role = roleOf(kept);
+  if (role == Role::Dot || role == Role::Reduction)
+    return {{RootSpec::Reduction, kept, {}, identityView(rank)}};
+  if (role != Role::Assemble)
+    return {{RootSpec::Whole, kept, {}, identityView(rank)}};
+  auto concat = kept.getDefiningOp<ir::ApplyOp>();
+  size_t axis = axisOf(concat, "axis", 0, rank);
+  std::vector<RootSpec> roots;
+  Dim begin = 0;
+  for (Value piece : concat.getOperands()) {
+    View view = identityView(rank);
+    view[axis].offset = begin;
+    begin = begin + shape(piece)[axis];
+    roots.push_back({RootSpec::Piece, piece, kept, std::move(view)});
+  }
+  return roots;
+}
+
+Planner::Reads Planner::read(Value root, bool computed) {
+  Reads reads;
+  llvm::SmallVector<std::pair<Value, View>> work;
+  llvm::DenseMap<Value, llvm::SmallVector<View, 1>> seen;
+  auto visit = [&](Value value, View view) {
+    auto &views = seen[value];
+    if (llvm::is_contained(views, view))
+      return;
+    views.push_back(view);
+    work.push_back({value, std::move(view)});
+  };
+  auto readWhole = [&](Value value) {
+    keep(value);
+    reads.whole.push_back(value);
+  };
+  visit(root, identityView(shape(root).size()));
+  for (bool isRoot = true; !work.empty(); isRoot = false) {
+    auto [value, view] = work.pop_back_val();
+    bool compute = isRoot && computed;
+    Role role = roleOf(value);
+    if (role == Role::Argument || role == Role::Weight || (!compute && isKept(value))) {
+      reads.kept.push_back({value, std::move(view)});
+      continue;
+    }
+    if (const Product *product = plan_->productOf.lookup(value)) {
+      reads.products.push_back({product, std::move(view)});
+      continue;
+    }
+    auto apply = value.getDefiningOp<ir::ApplyOp>();
+    switch (role) {
+    case Role::Elementwise:
+      if (!llvm::is_contained(reads.elementwise, value))
+        reads.elementwise.push_back(value);
+      // The last one pushed is visited first.
+      for (Value operand : llvm::reverse(apply.getOperands()))
+        if (isa<RankedTensorType>(operand.getType()))
+          visit(operand, throughBroadcast(value, operand, view, *plan_->shapes));
+      break;
+    case Role::View: {
+      ops::Movement::Kind kind = movementOf(value);
+      if (kind == ops::Movement::Reshape && !isPlainReshape(value, *plan_->shapes)) {
+        readWhole(apply.getOperand(0));
+      } else if (kind == ops::Movement::Gather) {
+        readWhole(apply.getOperand(0));
+        readWhole(apply.getOperand(1));
       } else {
-        view[axis].offset = begin;
-        begin = begin + shape(piece)[axis];
+        auto [source, through] = throughView(value, view, *plan_->shapes);
+        visit(source, std::move(through));
       }
-      roots.push_back({piece, kept, view, false, true});
+      break;
     }
-    return roots;
-  }
-  default:
-    return {{kept, kept, identityView(rank), false, false}};
-  }
-}
-
-void Planner::read(Value value, const View &view, bool top, Reads &reads) {
-  Role role = roleOf(value);
-  if (role == Role::Argument || role == Role::Weight || (!top && isKept(value))) {
-    reads.kept.push_back({value, view});
-    return;
-  }
-  if (const Product *product = plan_->productOf.lookup(value)) {
-    reads.products.push_back({product, view});
-    return;
-  }
-  auto apply = value.getDefiningOp<ir::ApplyOp>();
-  switch (role) {
-  case Role::Elementwise:
-    if (!llvm::is_contained(reads.elementwise, value))
-      reads.elementwise.push_back(value);
-    for (Value operand : apply.getOperands())
-      if (isa<RankedTensorType>(operand.getType()))
-        read(operand, throughBroadcast(value, operand, view, *plan_->shapes), false, reads);
-    return;
-  case Role::View: {
-    const auto &rule = std::get<ops::Movement>(ops::OpTable::get().find(apply.getOp())->batch);
-    if (rule.kind == ops::Movement::Reshape && !isPlainReshape(value, *plan_->shapes)) {
-      keep(apply.getOperand(0));
-      reads.kept.push_back({apply.getOperand(0), view}); // addressed by row-major number
-      return;
-    }
-    if (rule.kind == ops::Movement::Gather) {
-      keep(apply.getOperand(0));
-      keep(apply.getOperand(1));
-      reads.kept.push_back({apply.getOperand(1), {}});
-    }
-    auto [source, through] = throughView(value, view, *plan_->shapes);
-    read(source, through, false, reads);
-    return;
-  }
-  case Role::Dot:
-  case Role::Reduction:
-  case Role::Assemble:
-    if (!top) {
+    case Role::Dot:
+    case Role::Reduction:
+      if (compute) {
+        for (Value operand : llvm::reverse(apply.getOperands()))
+          visit(operand, identityView(shape(operand).size()));
+        break;
+      }
+      [[fallthrough]];
+    case Role::Assemble:
       keep(value);
-      reads.kept.push_back({value, view});
-      return;
+      reads.kept.push_back({value, std::move(view)});
+      break;
+    default:
+      break;
     }
-    for (Value operand : apply.getOperands())
-      if (isa<RankedTensorType>(operand.getType()))
-        read(operand, identityView(shape(operand).size()), false, reads);
-    return;
-  default:
-    return;
   }
+  return reads;
 }
 
+/// Whether a stage may compute a kept tensor along with a root that reads it.
 bool Planner::isSoft(const RootSpec &root, Value kept, const View &view) const {
-  if (!fuse_ || root.reduce || roleOf(kept) == Role::Assemble || roleOf(kept) == Role::Reduction ||
-      roleOf(kept) == Role::Dot || roleOf(kept) == Role::Argument || roleOf(kept) == Role::Weight)
+  Role role = roleOf(kept);
+  if (!fuse_ || root.kind == RootSpec::Reduction || role == Role::Assemble ||
+      role == Role::Reduction || role == Role::Dot || role == Role::Argument ||
+      role == Role::Weight)
     return false;
   return view == identityView(shape(root.value).size()) && shape(kept) == shape(root.value);
 }
@@ -123,14 +131,15 @@ int Planner::productLevel(const Product &product) const {
   return level;
 }
 
-/// The first level at which an expression's buffers and products are all there.
-int Planner::inlineLevel(Value value) {
-  Reads reads;
-  read(value, identityView(shape(value).size()), true, reads);
+/// The first level at which everything that is read is in memory.
+int Planner::levelOf(const Reads &reads) const {
   int level = 0;
   for (auto &[kept, view] : reads.kept)
     if (isKept(kept))
       level = std::max(level, levelOf(kept) + 1);
+  for (Value whole : reads.whole)
+    if (isKept(whole))
+      level = std::max(level, levelOf(whole) + 1);
   for (auto &[product, view] : reads.products)
     level = std::max(level, productLevel(*product));
   return level;
@@ -139,17 +148,16 @@ int Planner::inlineLevel(Value value) {
 Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **only,
                               bool &conflict) {
   Mode mode = Mode::None;
+  // A piece that is kept itself is computed along only by a stage of its own level.
+  if (!root.computed() && isKept(root.value) && levelOf(root.value) != level)
+    return mode;
   llvm::SmallVector<Value> work{root.value};
   llvm::SmallPtrSet<Value, 8> seen;
-  // A piece that is kept itself is computed along only by a stage of its own level.
-  if (root.piece && isKept(root.value) && levelOf(root.value) != level)
-    return mode;
   while (!work.empty()) {
     Value value = work.pop_back_val();
     if (!seen.insert(value).second)
       continue;
-    Reads reads;
-    read(value, identityView(shape(value).size()), true, reads);
+    Reads reads = read(value, true);
     for (auto &[product, view] : reads.products) {
       Mode m = product->rowsAreRecords ? Mode::Records : Mode::Inner;
       if ((mode != Mode::None && mode != m) || (!merge_ && *only && *only != product))
@@ -165,6 +173,53 @@ Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **o
   return mode;
 }
 
+/// Finds the stage of a root, makes it if there is none, and gives its level.
+int Planner::place(const RootSpec &root) {
+  Reads reads = read(root.value, root.computed());
+  Reads hard = reads;
+  llvm::erase_if(hard.kept, [&](auto &r) { return isSoft(root, r.first, r.second); });
+  int level = levelOf(hard);
+  for (auto &[kept, view] : reads.kept)
+    if (isKept(kept))
+      level = std::max(level, levelOf(kept));
+  for (auto &[product, view] : reads.products) {
+    for (const ProductSegment &segment : product->segments) {
+      keep(segment.lhs);
+      keep(segment.rhs);
+    }
+    // A tile's accumulators are whole vectors of consecutive columns of its own rows.
+    View plain = identityView(shape(root.value).size()), unshifted = view;
+    if (!unshifted.empty() && unshifted.back().offset.isConstant())
+      unshifted.back().offset = 0;
+    if (root.kind == RootSpec::Reduction || unshifted != plain)
+      keep(product->value);
+  }
+  const Product *only = nullptr;
+  bool conflict = false;
+  Mode mode = modeOf(root, level, &only, conflict);
+  if (conflict) {
+    // What is not compatible is read back from memory, one level later.
+    for (auto &[product, view] : reads.products)
+      if (!merge_ || !product->rowsAreRecords)
+        keep(product->value);
+    ++level;
+    only = nullptr;
+    mode = modeOf(root, level, &only, conflict);
+  }
+  StageKey key{level, shape(root.value), mode, only, {}};
+  if (root.kind == RootSpec::Reduction) {
+    key.shape = shape(root.value);
+    key.reduction = root.value;
+  }
+  auto it = llvm::find_if(stageRoots_, [&](auto &entry) { return entry.first == key; });
+  if (it == stageRoots_.end()) {
+    stageRoots_.push_back({key, {}});
+    it = std::prev(stageRoots_.end());
+  }
+  it->second.push_back(root);
+  return level;
+}
+
 /// Levels of all kept tensors and the stages of their roots. True when something was newly kept.
 bool Planner::settle() {
   size_t before = kept_.size();
@@ -172,114 +227,74 @@ bool Planner::settle() {
   levels_.clear();
   // Program order is a topological order.
   for (Operation &op : block_.getBody().front().without_terminator())
-    for (Value value : op.getResults()) {
-      if (!isKept(value))
-        continue;
-      for (const RootSpec &root : rootsOf(value)) {
-        Reads reads;
-        read(root.value, identityView(shape(root.value).size()), !root.piece, reads);
-        int level = 0;
-        for (auto &[kept, view] : reads.kept)
-          if (isKept(kept))
-            level = std::max(level, levelOf(kept) + !isSoft(root, kept, view));
-        for (auto &[product, view] : reads.products) {
-          level = std::max(level, productLevel(*product));
-          for (const ProductSegment &segment : product->segments) {
-            keep(segment.lhs);
-            keep(segment.rhs);
-          }
-          // A tile's accumulators are whole vectors of consecutive columns of its own rows.
-          View plain = identityView(shape(root.value).size());
-          bool simple = !root.reduce && view.size() == plain.size();
-          if (simple) {
-            View unshifted = view;
-            simple = unshifted.back().offset.isConstant();
-            unshifted.back().offset = 0;
-            simple &= unshifted == plain;
-          }
-          if (!simple)
-            keep(product->value);
+    for (Value value : op.getResults())
+      if (isKept(value))
+        for (const RootSpec &root : rootsOf(value)) {
+          int level = place(root);
+          levels_[value] = std::max(levels_.lookup(value), level);
         }
-        const Product *only = nullptr;
-        bool conflict = false;
-        Mode mode = modeOf(root, level, &only, conflict);
-        if (conflict) {
-          // What is not compatible is read back from memory, one level later.
-          for (auto &[product, view] : reads.products)
-            if (!merge_ || !product->rowsAreRecords)
-              keep(product->value);
-          ++level;
-          conflict = false;
-          only = nullptr;
-          mode = modeOf(root, level, &only, conflict);
-        }
-        levels_[value] = std::max(levels_.lookup(value), level);
-        StageKey key{level, shape(root.value), mode, only, root.reduce ? value : Value()};
-        if (root.reduce)
-          key.shape = shape(value);
-        auto it = llvm::find_if(stageRoots_, [&](auto &entry) { return entry.first == key; });
-        if (it == stageRoots_.end()) {
-          stageRoots_.push_back({key, {}});
-          it = std::prev(stageRoots_.end());
-        }
-        it->second.push_back(root);
-      }
-    }
+  for (const RootSpec &copy : copies_)
+    place(copy);
   return kept_.size() != before;
 }
 
 /// Keeps the largest parts of an expression that could have been computed at an earlier level
 /// and need this product.
-void Planner::keepBelow(Value value, const View &view, const Product *product, int level,
-                        bool &changed) {
-  if (plan_->productOf.lookup(value) == product) {
-    changed |= keep(value);
-    return;
-  }
-  if (roleOf(value) == Role::Argument || roleOf(value) == Role::Weight || isKept(value) ||
-      plan_->productOf.lookup(value))
-    return;
-  auto apply = value.getDefiningOp<ir::ApplyOp>();
-  if (roleOf(value) == Role::Elementwise) {
-    Reads reads;
-    read(value, view, true, reads);
-    bool needs = llvm::any_of(reads.products, [&](auto &r) { return r.first == product; });
-    if (needs && inlineLevel(value) < level) {
-      changed |= keep(value);
-      return;
+bool Planner::keepBelow(Value root, const Product *product, int level) {
+  bool changed = false;
+  llvm::SmallVector<Value> work{root};
+  llvm::SmallPtrSet<Value, 8> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    if (const Product *own = plan_->productOf.lookup(value)) {
+      if (own == product)
+        changed |= keep(value);
+      continue;
     }
+    Role role = roleOf(value);
+    if (role == Role::Argument || role == Role::Weight || (value != root && isKept(value)))
+      continue;
+    if (role == Role::Elementwise && value != root) {
+      Reads reads = read(value, true);
+      bool needs = llvm::any_of(reads.products, [&](auto &r) { return r.first == product; });
+      if (needs && levelOf(reads) < level) {
+        changed |= keep(value);
+        continue;
+      }
+    }
+    for (Value operand : value.getDefiningOp()->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        work.push_back(operand);
   }
-  for (Value operand : apply.getOperands())
-    if (isa<RankedTensorType>(operand.getType()))
-      keepBelow(operand, identityView(shape(operand).size()), product, level, changed);
+  return changed;
 }
 
 /// A product is computed by one stage.
 bool Planner::settleProducts() {
+  struct Use {
+    const StageKey *stage;
+    Value root;
+  };
+  llvm::MapVector<const Product *, llvm::SmallVector<Use>> uses;
+  for (auto &[key, roots] : stageRoots_)
+    for (const RootSpec &root : roots)
+      for (auto &[product, view] : read(root.value, root.computed()).products)
+        uses[product].push_back({&key, root.value});
   bool changed = false;
-  for (const Product &product : plan_->products) {
-    if (!product.value)
-      continue;
-    llvm::SmallVector<std::pair<const StageKey *, const RootSpec *>> users;
-    for (auto &[key, roots] : stageRoots_)
-      for (const RootSpec &root : roots) {
-        Reads reads;
-        read(root.value, identityView(shape(root.value).size()), !root.piece, reads);
-        if (llvm::any_of(reads.products, [&](auto &r) { return r.first == &product; }))
-          users.push_back({&key, &root});
-      }
+  for (auto &[product, users] : uses) {
     int first = INT32_MAX;
-    for (auto &[key, root] : users)
-      first = std::min(first, key->level);
+    for (const Use &use : users)
+      first = std::min(first, use.stage->level);
     const StageKey *home = nullptr;
-    for (auto &[key, root] : users) {
-      if (key->level > first)
-        keepBelow(root->value, identityView(shape(root->value).size()), &product, key->level,
-                  changed);
+    for (const Use &use : users) {
+      if (use.stage->level > first)
+        changed |= keepBelow(use.root, product, use.stage->level);
       else if (!home)
-        home = key;
-      else if (home != key)
-        changed |= keep(product.value);
+        home = use.stage;
+      else if (home != use.stage)
+        changed |= keep(product->value);
     }
   }
   return changed;
@@ -289,28 +304,26 @@ bool Planner::settleProducts() {
 bool Planner::settleShared() {
   llvm::MapVector<Value, llvm::SmallPtrSet<const void *, 4>> stagesOf;
   for (auto &[key, roots] : stageRoots_)
-    for (const RootSpec &root : roots) {
-      Reads reads;
-      read(root.value, identityView(shape(root.value).size()), !root.piece, reads);
-      for (Value value : reads.elementwise)
-        if (value != root.value || root.piece)
+    for (const RootSpec &root : roots)
+      for (Value value : read(root.value, root.computed()).elementwise)
+        if (value != root.value || !root.computed())
           stagesOf[value].insert(&key);
-    }
   bool changed = false;
-  for (auto &[value, stages] : stagesOf) {
-    if (stages.size() < 2 && !(stages.size() == 1 && isKept(value)))
-      continue;
-    Reads reads;
-    read(value, identityView(shape(value).size()), true, reads);
-    if (reads.elementwise.size() >= 2)
+  for (auto &[value, stages] : stagesOf)
+    if (stages.size() >= 2 && read(value, true).elementwise.size() >= 2)
       changed |= keep(value);
-  }
   return changed;
 }
 
 Kernel Planner::run() {
-  for (Value result : block_.getBody().front().getTerminator()->getOperands())
+  llvm::SmallPtrSet<Value, 4> results;
+  for (auto [i, result] : llvm::enumerate(block_.getBody().front().getTerminator()->getOperands())) {
+    bool isFirst = results.insert(result).second;
     keep(result);
+    if (!isFirst || !isKept(result))
+      copies_.push_back({RootSpec::Copy, result, {}, identityView(shape(result).size()),
+                         static_cast<unsigned>(i)});
+  }
   if (!fuse_)
     for (Operation &op : block_.getBody().front().without_terminator())
       if (auto apply = dyn_cast<ir::ApplyOp>(op))

@@ -23,13 +23,21 @@ private:
   /// How the rows of a stage's products are found; stages without products have None.
   enum class Mode { None, Records, Inner };
 
-  /// One tensor, or one piece of a concatenation, that a stage computes.
+  /// What a stage writes.
   struct RootSpec {
-    mlir::Value value;  ///< expression to evaluate
-    mlir::Value target; ///< kept tensor whose buffer it goes to
-    View view;          ///< into the target
-    bool reduce = false;
-    bool piece = false; ///< of a concatenation or a stack
+    enum Kind {
+      Whole,     ///< a kept tensor
+      Reduction, ///< a kept tensor that is a row reduction
+      Piece,     ///< one piece of a kept concatenation
+      Copy       ///< a result that is an argument, a weight or another result as well
+    } kind;
+    mlir::Value value;   ///< expression to evaluate
+    mlir::Value target;  ///< Piece: the kept tensor it goes to
+    View view;           ///< into the buffer
+    unsigned result = 0; ///< Copy: number of the result
+
+    /// Whether the value is made here, and not read if it is kept.
+    bool computed() const { return kind == Whole || kind == Reduction; }
   };
   struct StageKey {
     int level;
@@ -39,17 +47,20 @@ private:
     mlir::Value reduction;
     bool operator==(const StageKey &) const = default;
   };
-  /// What evaluating an expression reads.
+  /// What evaluating an expression reads and computes.
   struct Reads {
+    /// Arguments, weights and kept tensors, at the place where the expression is evaluated.
     llvm::SmallVector<std::pair<mlir::Value, View>> kept;
+    /// Tensors that are read elsewhere: by indices, or by row-major number.
+    llvm::SmallVector<mlir::Value> whole;
     llvm::SmallVector<std::pair<const Product *, View>> products;
-    llvm::SmallVector<mlir::Value> elementwise; ///< operators evaluated on the way
+    llvm::SmallVector<mlir::Value> elementwise;
   };
 
   // Products.cpp
   void findProducts();
   Product makeProduct(ir::ApplyOp apply);
-  void addSegments(Product &product, mlir::Value lhs, mlir::Value rhs, bool keepTransposed);
+  void addSegments(Product &product, mlir::Value lhs, mlir::Value rhs, bool rhsInVectors);
   bool pack(Product &product);
   bool joinSum(ir::ApplyOp add);
 
@@ -57,16 +68,17 @@ private:
   bool keep(mlir::Value value); ///< true when it was not kept before
   bool isKept(mlir::Value value) const { return kept_.contains(value); }
   std::vector<RootSpec> rootsOf(mlir::Value kept) const;
-  void read(mlir::Value value, const View &view, bool top, Reads &reads);
+  /// Keeps what has to be read from memory. `computed`: the value itself is not read.
+  Reads read(mlir::Value value, bool computed);
   bool isSoft(const RootSpec &root, mlir::Value kept, const View &view) const;
   int productLevel(const Product &product) const;
   int levelOf(mlir::Value kept) const { return levels_.lookup(kept); }
+  int levelOf(const Reads &reads) const;
+  int place(const RootSpec &root);
   bool settle();
   bool settleProducts();
   bool settleShared();
-  void keepBelow(mlir::Value value, const View &view, const Product *product, int level,
-                 bool &changed);
-  int inlineLevel(mlir::Value value);
+  bool keepBelow(mlir::Value root, const Product *product, int level);
   Mode modeOf(const RootSpec &root, int level, const Product **only, bool &conflict);
   const std::vector<Dim> &shape(mlir::Value v) const { return plan_->shapes->of(v); }
 
@@ -74,7 +86,7 @@ private:
   void makeBuffers(Kernel &kernel);
   void makeStages(Kernel &kernel);
   void chooseTile(Stage &stage);
-  void findAccumulators(Stage &stage);
+  void findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots);
   void packWeights(Kernel &kernel, Stage &stage);
   void chooseChunk(Kernel &kernel);
   int64_t rowBytes(const Stage &stage) const;
@@ -86,6 +98,8 @@ private:
   const Target &target_;
   bool fuse_, merge_, panels_;
   std::shared_ptr<Plan> plan_;
+  std::vector<RootSpec> copies_;
+  std::vector<const Buffer *> resultBuffers_;
   llvm::SetVector<mlir::Value> kept_;
   llvm::DenseMap<mlir::Value, int> levels_;
   std::vector<std::pair<StageKey, std::vector<RootSpec>>> stageRoots_;

@@ -7,36 +7,45 @@ using namespace mlir;
 namespace sheaf::kernels {
 namespace {
 
-/// The source and view behind plain views, for a view over a product's index space.
+/// The source and view behind views that can be read by address alone, as far as `accepts` goes.
 std::pair<Value, View> strip(Value value, View view, const BlockShapes &shapes,
-                             bool keepTransposed, llvm::function_ref<bool(Value)> isKept) {
+                             llvm::function_ref<bool(Value)> isKept,
+                             llvm::function_ref<bool(const View &)> accepts) {
   while (!isKept(value) && roleOf(value) == Role::View) {
-    auto apply = value.getDefiningOp<ir::ApplyOp>();
-    const auto &rule = std::get<ops::Movement>(ops::OpTable::get().find(apply.getOp())->batch);
-    if (rule.kind == ops::Movement::Gather ||
-        (keepTransposed && rule.kind == ops::Movement::Transpose) ||
-        (rule.kind == ops::Movement::Reshape && !isPlainReshape(value, shapes)))
+    ops::Movement::Kind kind = movementOf(value);
+    if (kind == ops::Movement::Gather ||
+        (kind == ops::Movement::Reshape && !isPlainReshape(value, shapes)))
       break;
-    std::tie(value, view) = throughView(value, view, shapes);
+    auto [source, through] = throughView(value, view, shapes);
+    if (!accepts(through))
+      break;
+    value = source;
+    view = std::move(through);
   }
   return {value, view};
 }
 
+/// Whether neighbours along an index axis are neighbours in memory.
+bool isContiguous(const View &view, int axis) {
+  for (const AxisMap &map : view)
+    if ((map.axis == axis) != (&map == &view.back()))
+      return false;
+  return !view.empty();
+}
+
 /// A concatenation whose pieces can stand for runs of the contracted axis.
 ir::ApplyOp concatAlong(Value value, size_t axis, llvm::function_ref<bool(Value)> isKept) {
+  if (isKept(value) || roleOf(value) != Role::Assemble)
+    return {};
   auto apply = value.getDefiningOp<ir::ApplyOp>();
-  if (!apply || isKept(value) || roleOf(value) != Role::Assemble)
-    return {};
-  const auto &rule = std::get<ops::Movement>(ops::OpTable::get().find(apply.getOp())->batch);
   size_t rank = cast<RankedTensorType>(value.getType()).getRank();
-  if (rule.kind != ops::Movement::Concat || axisOf(apply, "axis", 0, rank) != axis)
-    return {};
-  return apply;
+  return axisOf(apply, "axis", 0, rank) == axis ? apply : ir::ApplyOp();
 }
 
 } // namespace
 
-void Planner::addSegments(Product &product, Value lhs, Value rhs, bool keepTransposed) {
+/// `rhsInVectors`: the right operand is loaded in vectors along the columns.
+void Planner::addSegments(Product &product, Value lhs, Value rhs, bool rhsInVectors) {
   const BlockShapes &shapes = *plan_->shapes;
   int64_t rank = static_cast<int64_t>(shape(product.value).size()), k = rank;
   int64_t lhsRank = shape(lhs).size(), rhsRank = shape(rhs).size();
@@ -65,8 +74,11 @@ void Planner::addSegments(Product &product, Value lhs, Value rhs, bool keepTrans
 
   auto add = [&](Value a, const View &aView, Value b, const View &bView, const Dim &extent) {
     ProductSegment segment;
-    std::tie(segment.lhs, segment.lhsView) = strip(a, aView, shapes, false, kept);
-    std::tie(segment.rhs, segment.rhsView) = strip(b, bView, shapes, keepTransposed, kept);
+    std::tie(segment.lhs, segment.lhsView) =
+        strip(a, aView, shapes, kept, [](const View &) { return true; });
+    std::tie(segment.rhs, segment.rhsView) = strip(b, bView, shapes, kept, [&](const View &view) {
+      return !rhsInVectors || isContiguous(view, static_cast<int>(rank - 1));
+    });
     segment.extent = extent;
     product.segments.push_back(std::move(segment));
   };
@@ -103,9 +115,8 @@ bool Planner::pack(Product &product) {
     return false;
   for (const ProductSegment &segment : product.segments) {
     const View &view = segment.rhsView;
-    auto type = cast<RankedTensorType>(segment.rhs.getType());
     if (roleOf(segment.rhs) != Role::Weight || view.size() != 2 || !segment.extent.isConstant() ||
-        !type.getElementType().isF32())
+        dtypeOf(segment.rhs) != ops::DType::F32)
       return false;
     for (const AxisMap &map : view)
       if (!map.host.empty() || map.index || !map.offset.isConstant())
@@ -135,8 +146,9 @@ Product Planner::makeProduct(ir::ApplyOp apply) {
     product.packed = true;
     product.rowsAreRecords = shape(product.value).size() == 1;
   } else {
-    // Vectors are loaded along the columns: a transposed operand is turned first.
-    product = Product{apply->getResult(0), {}, {}, false, false, {}, {}};
+    // A right operand with its columns elsewhere, such as a transposed one, is rearranged first.
+    product = Product();
+    product.value = apply->getResult(0);
     addSegments(product, apply.getOperand(0), apply.getOperand(1), true);
   }
   return product;
@@ -145,11 +157,10 @@ Product Planner::makeProduct(ir::ApplyOp apply) {
 /// x @ w + h @ u is one accumulator that runs over both, and x @ w + b is one that starts at b:
 /// a change of the order of sums that depends on the program alone.
 bool Planner::joinSum(ir::ApplyOp add) {
-  const auto *rule =
-      std::get_if<ops::Elementwise>(&ops::OpTable::get().find(add.getOp())->batch);
+  Value result = add->getResult(0);
+  const auto *rule = std::get_if<ops::Elementwise>(&batchRuleOf(result));
   if (!rule || !rule->addition || add.getNumOperands() != 2)
     return false;
-  Value result = add->getResult(0);
   auto productOf = [&](Value v) -> Product * {
     auto *p = const_cast<Product *>(plan_->productOf.lookup(v));
     return p && v.hasOneUse() && shape(v) == shape(result) && !isKept(v) ? p : nullptr;
@@ -157,18 +168,21 @@ bool Planner::joinSum(ir::ApplyOp add) {
   for (int side = 0; side < 2; ++side) {
     Value left = add.getOperand(side), right = add.getOperand(1 - side);
     Product *p = productOf(left);
-    if (!p || p->start)
+    if (!p)
       continue;
     if (Product *q = side == 0 ? productOf(right) : nullptr;
-        q && !q->start && p->packed && q->packed && p->rowsAreRecords == q->rowsAreRecords &&
+        q && !(p->start && q->start) && p->packed && q->packed &&
+        p->rowsAreRecords == q->rowsAreRecords &&
         p->packColumns.front() == q->packColumns.front()) {
+      if (q->start)
+        p->start = q->start;
       p->segments.insert(p->segments.end(), q->segments.begin(), q->segments.end());
       p->pack.insert(p->pack.end(), q->pack.begin(), q->pack.end());
       p->packColumns.insert(p->packColumns.end(), q->packColumns.begin(), q->packColumns.end());
       q->value = {};
-    } else if (isa<RankedTensorType>(right.getType()) && roleOf(right) == Role::Weight &&
-               p->packed && shape(right).size() == 1 && shape(right)[0] == shape(result).back() &&
-               cast<RankedTensorType>(right.getType()).getElementType().isF32()) {
+    } else if (!p->start && p->packed && roleOf(right) == Role::Weight &&
+               dtypeOf(right) == ops::DType::F32 && shape(right).size() == 1 &&
+               shape(right)[0] == shape(result).back()) {
       p->start = right;
     } else {
       continue;

@@ -35,6 +35,7 @@ Target detectTarget(const std::string &cpu) {
                     "x86-64-v2)");
 
   target.fma = info->checkFeatures("+fma");
+  target.f16 = info->checkFeatures("+f16c");
   if (info->checkFeatures("+avx512f")) {
     target.lanes = 16;
     target.registers = 32;

@@ -1,46 +1,44 @@
 //===- Views.cpp - Data movement as addressing ----------------------------===//
 
 #include "compiler/kernels/Plan.h"
+#include "compiler/ops/Verify.h"
+#include "runtime/error.h"
 
 using namespace mlir;
 
 namespace sheaf::kernels {
 namespace {
 
-const ops::Op &record(ir::ApplyOp apply) { return *ops::OpTable::get().find(apply.getOp()); }
-
 int64_t intAttr(ir::ApplyOp apply, StringRef name, int64_t otherwise = 0) {
   auto attr = apply.getAttrs().getAs<IntegerAttr>(name);
   return attr ? attr.getInt() : otherwise;
 }
 
-std::optional<ops::Movement::Kind> movementOf(ir::ApplyOp apply) {
-  if (auto *movement = std::get_if<ops::Movement>(&record(apply).batch))
-    return movement->kind;
-  return std::nullopt;
-}
-
 bool isUnit(const Dim &d) { return d.isConstant() && d.constant() == 1; }
 
-/// Axes of the two shapes that correspond when extents of 1 are left out; empty when the rest of
-/// the extents differ.
+/// Axes of the two shapes that correspond when extents of 1 are left out, for shapes with equally
+/// many elements; nullopt when others have been regrouped.
 std::optional<std::vector<std::pair<size_t, size_t>>> matchUnits(const std::vector<Dim> &from,
                                                                  const std::vector<Dim> &to) {
-  std::vector<size_t> a, b;
-  for (size_t i = 0; i < from.size(); ++i)
-    if (!isUnit(from[i]))
-      a.push_back(i);
-  for (size_t i = 0; i < to.size(); ++i)
-    if (!isUnit(to[i]))
-      b.push_back(i);
+  auto others = [](const std::vector<Dim> &dims) {
+    std::vector<size_t> axes;
+    for (size_t i = 0; i < dims.size(); ++i)
+      if (!isUnit(dims[i]))
+        axes.push_back(i);
+    return axes;
+  };
+  std::vector<size_t> a = others(from), b = others(to);
   if (a.size() != b.size())
     return std::nullopt;
   std::vector<std::pair<size_t, size_t>> pairs;
+  size_t different = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    if (from[a[i]] != to[b[i]])
-      return std::nullopt;
+    different += from[a[i]] != to[b[i]];
     pairs.push_back({a[i], b[i]});
   }
+  // One pair that looks different is equal, because all the others are.
+  if (different > 1)
+    return std::nullopt;
   return pairs;
 }
 
@@ -78,6 +76,19 @@ bool isPlainReshape(Value value, const BlockShapes &shapes) {
   return matchUnits(shapes.of(apply.getOperand(0)), shapes.of(value)).has_value();
 }
 
+ops::DType dtypeOf(Value tensor) { return ops::operandType(tensor.getType()).tensor()->dtype; }
+
+const ops::BatchRule &batchRuleOf(Value value) {
+  return ops::OpTable::get().find(value.getDefiningOp<ir::ApplyOp>().getOp())->batch;
+}
+
+ops::Movement::Kind movementOf(Value value) {
+  if (auto *movement = std::get_if<ops::Movement>(&batchRuleOf(value)))
+    return movement->kind;
+  throw InternalError("operator " + value.getDefiningOp<ir::ApplyOp>().getOp().str() +
+                      " cannot stand in a block");
+}
+
 Role roleOf(Value value) {
   auto apply = value.getDefiningOp<ir::ApplyOp>();
   if (!apply) {
@@ -85,24 +96,18 @@ Role roleOf(Value value) {
     auto block = cast<ir::BlockOp>(arg.getOwner()->getParentOp());
     return arg.getArgNumber() < block.getNumArgs() ? Role::Argument : Role::Weight;
   }
-  const ops::BatchRule &rule = record(apply).batch;
+  const ops::BatchRule &rule = batchRuleOf(value);
   if (std::holds_alternative<ops::Elementwise>(rule))
     return Role::Elementwise;
   if (std::holds_alternative<ops::Reduction>(rule))
     return Role::Reduction;
   if (std::holds_alternative<ops::Fill>(rule))
     return Role::Fill;
-  if (std::holds_alternative<ops::Product>(rule)) {
-    auto rank = [&](unsigned i) {
-      return cast<RankedTensorType>(apply.getOperand(i).getType()).getRank();
-    };
+  if (std::holds_alternative<ops::Product>(rule))
     // A vector on the right is contracted along its only axis: a row reduction.
-    return rank(1) == 1 ? Role::Dot : Role::Product;
-  }
-  auto movement = movementOf(apply);
-  if (movement == ops::Movement::Concat || movement == ops::Movement::Stack)
-    return Role::Assemble;
-  return Role::View;
+    return cast<RankedTensorType>(apply.getOperand(1).getType()).getRank() == 1 ? Role::Dot
+                                                                                : Role::Product;
+  return movementOf(value) == ops::Movement::Concat ? Role::Assemble : Role::View;
 }
 
 View throughBroadcast(Value result, Value operand, const View &view, const BlockShapes &shapes) {
@@ -122,7 +127,7 @@ std::pair<Value, View> throughView(Value value, const View &view, const BlockSha
   Value source = apply.getOperand(0);
   const std::vector<Dim> &from = shapes.of(source);
   int64_t rank = static_cast<int64_t>(from.size());
-  switch (*movementOf(apply)) {
+  switch (movementOf(value)) {
   case ops::Movement::Split: {
     View out = view;
     size_t axis = axisOf(apply, "axis", 0, view.size());

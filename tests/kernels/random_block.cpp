@@ -30,8 +30,7 @@ class Generator {
 public:
   Generator(MLIRContext &context, unsigned seed) : random_(seed), b_(UnknownLoc::get(&context), &context) {}
 
-  std::string run(std::optional<size_t> onlyResult);
-  Inputs inputs() const;
+  RandomBlock run(std::optional<size_t> onlyResult);
 
 private:
   // Choices.
@@ -93,8 +92,7 @@ private:
   std::vector<Tensor> pool_;
   llvm::DenseMap<Value, std::vector<Dim>> argDims_;
   llvm::DenseMap<Value, int64_t> numberLimits_;
-  std::vector<std::map<unsigned, std::string>> symbolsOf_; ///< [argument]: symbol of an axis
-  std::vector<int64_t> limitOf_;                           ///< [argument]: exclusive
+  std::map<std::string, Value> numberOf_; ///< the argument that a symbol of extents stands for
 };
 
 bool isNumber(const Dim &d) { return d.isConstant(); }
@@ -564,8 +562,9 @@ void Generator::window() {
   if (chance(15)) {
     Value number = numberArgument(count + 1);
     args["size"] = ops::Extent(number);
-    // The symbol of a number is its argument, whose place is not known yet.
-    dims[axis] = Dim::fresh();
+    std::string symbol = "i" + std::to_string(numberOf_.size());
+    numberOf_[symbol] = number;
+    dims[axis] = Dim::symbol(symbol);
   }
   make("window", {*x}, dims, x->dtype, x->bound, x->exact, args);
 }
@@ -721,7 +720,7 @@ void Generator::step() {
       return (this->*step)();
 }
 
-std::string Generator::run(std::optional<size_t> onlyResult) {
+RandomBlock Generator::run(std::optional<size_t> onlyResult) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(b_.getLoc());
   b_.setInsertionPointToEnd(module->getBody());
   auto block = ir::BlockOp::create(b_, "block", 0);
@@ -764,38 +763,45 @@ std::string Generator::run(std::optional<size_t> onlyResult) {
     BlockArgument arg = body_->getArgument(static_cast<unsigned>(i));
     if (!arg.use_empty())
       continue;
+    argDims_.erase(arg);
+    numberLimits_.erase(arg);
+    for (auto &[symbol, number] : numberOf_)
+      number = number == arg ? Value() : number;
     numArgs_ -= i < static_cast<size_t>(numArgs_);
     body_->eraseArgument(static_cast<unsigned>(i));
   }
   block.setNumArgs(static_cast<uint64_t>(numArgs_));
 
-  for (BlockArgument arg : body_->getArguments()) {
-    symbolsOf_.emplace_back();
-    limitOf_.push_back(numberLimits_.lookup(arg));
-    auto dims = argDims_.find(arg);
-    if (dims == argDims_.end())
-      continue;
-    for (auto [axis, dim] : llvm::enumerate(dims->second))
-      if (!dim.isConstant())
-        symbolsOf_.back()[static_cast<unsigned>(axis)] = *dim.asSymbol();
-  }
+  RandomBlock out;
   if (failed(verify(*module)))
     throw std::runtime_error("the generator made an invalid block");
-  std::string text;
-  llvm::raw_string_ostream(text) << *module;
-  return text;
-}
+  llvm::raw_string_ostream(out.module) << *module;
 
-Inputs Generator::inputs() const {
-  Inputs inputs;
-  inputs.extent = [symbols = symbolsOf_](int64_t record, unsigned arg, unsigned axis) -> int64_t {
-    return symbols[arg].at(axis) == "n" ? record * 7 % 12 : 1 + record * 5 % 18;
-  };
-  inputs.number = [limits = limitOf_](int64_t record, unsigned arg) {
+  std::vector<std::vector<Dim>> dims;
+  std::vector<int64_t> limits;
+  std::map<std::string, unsigned> numbers;
+  for (BlockArgument arg : body_->getArguments()) {
+    dims.push_back(argDims_.lookup(arg));
+    limits.push_back(numberLimits_.lookup(arg));
+    for (auto &[symbol, number] : numberOf_)
+      if (number == arg)
+        numbers[symbol] = arg.getArgNumber();
+  }
+  out.inputs.number = [limits](int64_t record, unsigned arg) {
     return limits[arg] ? (record * 3 + arg) % limits[arg] : 0;
   };
-  inputs.least = -3;
-  return inputs;
+  out.inputs.extent = [dims, numbers, number = out.inputs.number](int64_t record, unsigned arg,
+                                                                  unsigned axis) {
+    return dims[arg][axis]
+        .substitute([&](const std::string &symbol) -> std::optional<Dim> {
+          if (auto it = numbers.find(symbol); it != numbers.end())
+            return number(record, it->second);
+          return symbol == "n" ? record * 7 % 12 : symbol == "m" ? 1 + record * 5 % 18 : 3;
+        })
+        .constant();
+  };
+  out.inputs.least = -3;
+  return out;
 }
 
 } // namespace
@@ -806,10 +812,7 @@ RandomBlock randomBlock(unsigned seed, std::optional<size_t> onlyResult) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   Generator generator(context, seed);
-  RandomBlock block;
-  block.module = generator.run(onlyResult);
-  block.inputs = generator.inputs();
-  return block;
+  return generator.run(onlyResult);
 }
 
 } // namespace sheaf::test
