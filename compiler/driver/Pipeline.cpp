@@ -258,6 +258,7 @@ void Compilation::emitHost() {
                                        *code.back().module);
   entrySymbol_ = std::move(host.entrySymbol);
   model.messages = std::move(host.messages);
+  model.chainedLists = host.chainedLists;
 }
 
 void Compilation::emitKernels() {

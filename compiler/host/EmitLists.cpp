@@ -1,6 +1,8 @@
 //===- EmitLists.cpp - Lists and loops over them --------------------------===//
 
 #include "compiler/host/Emitter.h"
+
+#include "mlir/IR/Matchers.h"
 #include "compiler/host/ModelTypes.h"
 
 using namespace mlir;
@@ -50,6 +52,13 @@ llvm::Value *FunctionEmitter::listElements(llvm::Value *list) {
   return b_.CreateLoad(
       b_.getPtrTy(),
       b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), list, offsetof(rt::ListObject, elements)));
+}
+
+llvm::Value *FunctionEmitter::readElements(Value list) {
+  llvm::Value *object = one(list);
+  if (m_.chainedLists)
+    object = callRuntime("sheaf_list_flat", b_.getPtrTy(), object);
+  return listElements(object);
 }
 
 llvm::Value *FunctionEmitter::newList(Type element, llvm::Value *size) {
@@ -122,7 +131,10 @@ void FunctionEmitter::emitListGet(ir::ListGetOp op) {
           index, size);
   Type element = elementOf(op.getList());
   llvm::Value *slot = b_.CreateMul(index, i64(slotCount(element)));
-  set(op, load(slotAt(listElements(list), slot), element));
+  // The first element is in place in every list: taking a list apart costs no flattening.
+  bool first = matchPattern(op.getIndex(), m_Zero());
+  llvm::Value *elements = first ? listElements(list) : readElements(op.getList());
+  set(op, load(slotAt(elements, slot), element));
 }
 
 void FunctionEmitter::emitListSlice(ir::ListSliceOp op) {
@@ -143,7 +155,7 @@ void FunctionEmitter::emitZip(ir::ZipOp op) {
     llvm::Value *other = listSize(one(list));
     require(b_.CreateICmpEQ(size, other), op.getLoc(),
             "lists of {0} and {1} elements cannot be zipped", size, other);
-    elements.push_back(listElements(one(list)));
+    elements.push_back(readElements(list));
   }
   llvm::Value *result = newList(tuple, size), *out = listElements(result);
   loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
@@ -197,7 +209,7 @@ void FunctionEmitter::emitRows(ir::RowsOp op) {
 }
 
 void FunctionEmitter::emitMap(ir::MapOp op) {
-  llvm::Value *list = one(op.getList()), *size = listSize(list), *in = listElements(list);
+  llvm::Value *size = listSize(one(op.getList())), *in = readElements(op.getList());
   Type from = elementOf(op.getList()), to = elementOf(op.getResult());
   llvm::Value *result = newList(to, size), *out = listElements(result);
   Block &body = op.getBody().front();
@@ -212,7 +224,7 @@ void FunctionEmitter::emitMap(ir::MapOp op) {
 }
 
 void FunctionEmitter::emitFilter(ir::FilterOp op) {
-  llvm::Value *list = one(op.getList()), *size = listSize(list), *in = listElements(list);
+  llvm::Value *size = listSize(one(op.getList())), *in = readElements(op.getList());
   Type element = elementOf(op.getList());
   int64_t width = slotCount(element);
   llvm::Value *all = newList(element, size), *out = listElements(all);
@@ -230,11 +242,11 @@ void FunctionEmitter::emitFilter(ir::FilterOp op) {
 }
 
 void FunctionEmitter::emitFold(ir::FoldOp op) {
-  llvm::Value *list = one(op.getList()), *in = listElements(list);
+  llvm::Value *in = readElements(op.getList());
   Type element = elementOf(op.getList()), acc = op.getResult().getType();
   Block &body = op.getBody().front();
   set(op.getResult(),
-      loop(listSize(list), as(op.getInit(), acc),
+      loop(listSize(one(op.getList())), as(op.getInit(), acc),
            [&](llvm::Value *i, ArrayRef<llvm::Value *> carried) {
              bindElement(body.getArgument(0), carried, acc);
              bindElement(body.getArgument(1),
@@ -245,7 +257,7 @@ void FunctionEmitter::emitFold(ir::FoldOp op) {
 }
 
 void FunctionEmitter::emitScan(ir::ScanOp op) {
-  llvm::Value *list = one(op.getList()), *size = listSize(list), *in = listElements(list);
+  llvm::Value *size = listSize(one(op.getList())), *in = readElements(op.getList());
   Type element = elementOf(op.getList()), acc = elementOf(op.getResult());
   llvm::Value *result = newList(acc, size), *out = listElements(result);
   Block &body = op.getBody().front();

@@ -234,7 +234,7 @@ void FunctionEmitter::emitStack(ir::ApplyOp apply) {
   if (m_.kernel(instance).buffers.size() != 1)
     throw InternalError("the block " + copy.getValue().str() + " needs more than its result");
 
-  llvm::Value *size = listSize(one(list)), *in = listElements(one(list));
+  llvm::Value *size = listSize(one(list)), *in = readElements(list);
   int64_t width = slotCount(element);
   llvm::BasicBlock *before = b_.GetInsertBlock(), *first = newBlock("first"),
                    *known = newBlock("known");

@@ -49,6 +49,8 @@ public:
   const HostInput &input;
   llvm::Module &module;
   llvm::LLVMContext &context;
+  /// Whether the program grows lists, so that one may be in several pieces (sheaf_list_flat).
+  bool chainedLists = false;
 
   const Function &function(llvm::StringRef name) const { return functions_.find(name)->second; }
   /// A function of the runtime (runtime/abi.h).
@@ -155,6 +157,8 @@ private:
   bool emitList(mlir::Operation *op);
   llvm::Value *listSize(llvm::Value *list);
   llvm::Value *listElements(llvm::Value *list);
+  /// The elements of a list that may be in pieces, one after the other.
+  llvm::Value *readElements(mlir::Value list);
   llvm::Value *newList(mlir::Type element, llvm::Value *size);
   /// A loop from 0 to `count` that carries values; `body` gets the index and the carried values
   /// and gives the next ones. Returns what the last round gave.

@@ -99,8 +99,14 @@ ModuleEmitter::ModuleEmitter(const HostInput &input, llvm::Module &module)
 }
 
 HostCode ModuleEmitter::run() {
-  declareFunctions();
   ModuleOp program = input.program;
+  chainedLists = program
+                     ->walk([](Operation *op) {
+                       return isa<ir::ConsOp, ir::AppendOp>(op) ? WalkResult::interrupt()
+                                                                : WalkResult::advance();
+                     })
+                     .wasInterrupted();
+  declareFunctions();
   for (auto func : program.getOps<func::FuncOp>())
     FunctionEmitter(*this, functions_[func.getName()]).run();
   emitEntry();
@@ -108,7 +114,7 @@ HostCode ModuleEmitter::run() {
   llvm::raw_string_ostream stream(error);
   if (llvm::verifyModule(module, &stream))
     throw InternalError("host code is not valid: " + error);
-  return {kEntrySymbol, std::move(messages_)};
+  return {kEntrySymbol, std::move(messages_), chainedLists};
 }
 
 void ModuleEmitter::declareFunctions() {

@@ -126,7 +126,11 @@ def Sheaf_ConvertOp : Sheaf_Op<"convert", [Pure]> {
   let hasVerifier = 1;
 }
 
-class Sheaf_IntOp<string mnem, string what> : Sheaf_Op<mnem, [Pure]> {
+/// Operations that may end the instance with an error: the error is an effect, so they stay even
+/// when nothing uses their result.
+defvar Sheaf_MayFail = MemoryEffects<[MemWrite]>;
+
+class Sheaf_IntOp<string mnem, string what> : Sheaf_Op<mnem, [Sheaf_MayFail]> {
   let summary = what;
   let arguments = (ins I64:$lhs, I64:$rhs);
   let results = (outs I64:$result);
@@ -135,7 +139,7 @@ class Sheaf_IntOp<string mnem, string what> : Sheaf_Op<mnem, [Pure]> {
 def Sheaf_DivOp : Sheaf_IntOp<"div", "int quotient, rounded towards zero; a zero divisor is the instance's error">;
 def Sheaf_RemOp : Sheaf_IntOp<"rem", "int remainder with the dividend's sign; a zero divisor is the instance's error">;
 
-def Sheaf_CheckOp : Sheaf_Op<"check", []> {
+def Sheaf_CheckOp : Sheaf_Op<"check", [Sheaf_MayFail]> {
   let summary = "ends the instance with an error unless the condition holds";
   let arguments = (ins I1:$condition, StrAttr:$message);
   let assemblyFormat = "$condition `,` $message attr-dict";
@@ -220,14 +224,14 @@ def Sheaf_LenOp : Sheaf_Op<"len", [Pure]> {
   let results = (outs I64:$result);
   let assemblyFormat = "$list attr-dict `:` type($list)";
 }
-def Sheaf_ListGetOp : Sheaf_Op<"list_get", [Pure]> {
+def Sheaf_ListGetOp : Sheaf_Op<"list_get", [Sheaf_MayFail]> {
   let summary = "the element at an index; out of range is the instance's error";
   let arguments = (ins Sheaf_ListType:$list, I64:$index);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$list `[` $index `]` attr-dict `:` functional-type($list, $result)";
   let hasVerifier = 1;
 }
-def Sheaf_ListSliceOp : Sheaf_Op<"list_slice", [Pure, AllTypesMatch<["list", "result"]>]> {
+def Sheaf_ListSliceOp : Sheaf_Op<"list_slice", [Sheaf_MayFail, AllTypesMatch<["list", "result"]>]> {
   let summary = "elements lo to hi, hi excluded; out of range is the instance's error";
   let arguments = (ins Sheaf_ListType:$list, I64:$lo, I64:$hi);
   let results = (outs Sheaf_ListType:$result);
@@ -239,7 +243,7 @@ def Sheaf_ReverseOp : Sheaf_Op<"reverse", [Pure, SameOperandsAndResultType]> {
   let results = (outs Sheaf_ListType:$result);
   let assemblyFormat = "$list attr-dict `:` type($list)";
 }
-def Sheaf_ZipOp : Sheaf_Op<"zip", [Pure]> {
+def Sheaf_ZipOp : Sheaf_Op<"zip", [Sheaf_MayFail]> {
   let summary = "the list of tuples of elements at equal indices; unequal lengths are the instance's error";
   let arguments = (ins Variadic<Sheaf_ListType>:$lists);
   let results = (outs Sheaf_ListType:$result);

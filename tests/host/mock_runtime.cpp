@@ -55,6 +55,9 @@ ListObject *slice(Context *context, ListObject *list, int64_t lo, int64_t hi) {
               list->elementSlots);
 }
 
+/// The mock's lists are never in pieces.
+ListObject *flat(Context *, ListObject *list) { return list; }
+
 ListObject *reverse(Context *context, ListObject *list) {
   ListObject *out = mock(context).makeList(list->elementSlots, list->size);
   for (int64_t i = 0; i < list->size; ++i)
@@ -94,6 +97,7 @@ void *sheaf::tests::abiFunction(const std::string &name) {
       {"sheaf_list_append", reinterpret_cast<void *>(append)},
       {"sheaf_list_concat", reinterpret_cast<void *>(concat)},
       {"sheaf_list_slice", reinterpret_cast<void *>(slice)},
+      {"sheaf_list_flat", reinterpret_cast<void *>(flat)},
       {"sheaf_list_reverse", reinterpret_cast<void *>(reverse)},
       {"sheaf_fail", reinterpret_cast<void *>(fail)},
       {"sheaf_stack_overflow", reinterpret_cast<void *>(overflow)},
