@@ -89,7 +89,7 @@ ops::RefTensor emptyResult(const ops::TensorType &type, std::optional<int64_t> l
       throw Failure{"an extent of " + type.str() + " is negative"};
     elements *= static_cast<double>(result.shape.back());
   }
-  if (elements > 1e10)
+  if (elements > 1e9)
     throw Failure{type.str() + " is too large"};
   result.data.assign(static_cast<size_t>(result.size()), 0);
   return result;

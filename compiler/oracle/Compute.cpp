@@ -77,6 +77,10 @@ Value zip(Operands lists) {
 }
 
 Value range(int64_t lo, int64_t hi) {
+  constexpr uint64_t kMostElements = 1'000'000'000;
+  if (lo<hi &&static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo)> kMostElements)
+    throw Failure{"a range from " + std::to_string(lo) + " to " + std::to_string(hi) +
+                  " is too long"};
   std::vector<Value> all;
   for (int64_t i = lo; i < hi; ++i)
     all.push_back(i);

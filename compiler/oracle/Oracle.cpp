@@ -7,6 +7,7 @@
 #include "compiler/oracle/Compute.h"
 
 #include <deque>
+#include <new>
 
 namespace sheaf::oracle {
 namespace {
@@ -297,6 +298,8 @@ std::vector<Value> Oracle::run(llvm::StringRef name, std::vector<Value> args, in
     return interpreter.run(function, std::move(args));
   } catch (const Failure &failure) {
     throw RunError(instance, interpreter.here() + failure.message);
+  } catch (const std::bad_alloc &) {
+    throw RunError(instance, interpreter.here() + "memory is used up");
   }
 }
 

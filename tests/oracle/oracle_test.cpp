@@ -416,6 +416,25 @@ TEST_F(OracleTest, TuplesAndMatchDefault) {
   EXPECT_NE(errorOf({makeData(0, {int64_t(3)})}, {.maxDepth = 1000}), "no error");
 }
 
+TEST_F(OracleTest, TooMuchIsAnError) {
+  parse(R"(
+    func.func @main(%n: i64) -> tensor<?xf32> {
+      %0 = arith.constant 0 : i64
+      %neg = arith.cmpi slt, %n, %0 : i64
+      scf.if %neg {
+        %l = sheaf.range %n, %0 : !sheaf.list<i64>
+      }
+      %z = sheaf.apply "zeros"(%n) {} : (i64) -> tensor<?xf32>
+      return %z : tensor<?xf32>
+    })");
+  EXPECT_EQ(errorOf({int64_t(1) << 60}),
+            "instance 7: test.sheaf:8:12: f32[1152921504606846976] is too large");
+  EXPECT_EQ(errorOf({-(int64_t(1) << 60)}),
+            "instance 7: test.sheaf:6:14: a range from -1152921504606846976 to 0 is too long");
+  EXPECT_EQ(errorOf({int64_t(-1)}),
+            "instance 7: test.sheaf:8:12: cannot make f32[-1] with 'zeros': an extent is -1");
+}
+
 /// Values that stay alive across loops and calls keep their slots.
 TEST_F(OracleTest, ValuesLiveAsLongAsTheyAreUsed) {
   parse(R"(

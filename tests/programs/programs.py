@@ -129,7 +129,8 @@ class Runner:
                    "data.jsonl" if program.format == "jsonl" else "data.txt"]
         if program.format != "jsonl":
             command += ["--data-format", program.format]
-        command += program.options + extra
+        command += [word for i, word in enumerate(program.options)
+                    if not self.replaced(program.options, i, extra)] + extra
         try:
             result = subprocess.run(command, cwd=directory, capture_output=True, text=True,
                                     errors="replace", timeout=self.timeout,
@@ -137,6 +138,12 @@ class Runner:
         except subprocess.TimeoutExpired:
             return command, None
         return command, result
+
+    @staticmethod
+    def replaced(options, i, extra):
+        """Whether a word belongs to an option that stands in `extra` and can be given only once."""
+        name = options[i] if options[i].startswith("--") else options[i - 1]
+        return name in ("--batch", "--threads", "--seed", "--target-cpu") and name in extra
 
     def run(self, program, extra=(), verify=None, results=True):
         """Runs a program with further options; returns what is wrong with it, or nothing."""

@@ -40,6 +40,8 @@ def settings(seed, names):
         if r.random() < r.choice([0.2, 0.5]):
             second += ["--without", name]
     second += ["--target-cpu", r.choice(TARGETS)]
+    if r.random() < 0.5:
+        second.append("--hostile")
     return [first, second]
 
 
@@ -122,13 +124,14 @@ class Shrinker:
         """Leaves options out."""
         changed, at = False, 0
         options = self.failure.options
-        while at + 1 < len(options):
-            shorter = options[:at] + options[at + 2:]
+        while at < len(options):
+            size = 1 if options[at] == "--hostile" else 2
+            shorter = options[:at] + options[at + size:]
             self.failure.options = shorter
             if options[at] != "--seed" and self.fails():
                 changed, options = True, shorter
             else:
-                at += 2
+                at += size
             self.failure.options = options
         return changed
 

@@ -65,6 +65,8 @@ void LimitOptions::add(CLI::App &app) {
   app.add_option("--max-depth", maxDepthText,
                  "room for so many nested calls of one instance (default: millions)")
       ->type_name("NUMBER");
+  app.add_flag("--hostile", hostile,
+               "to find mistakes in generated code: guarded rows, poisoned memory, tiny buckets");
 }
 
 void LimitOptions::check() {

@@ -50,6 +50,7 @@ struct LimitOptions {
   std::string maxDepthText;
   uint64_t memoryLimit = 0; ///< bytes; 0: the default
   int64_t maxDepth = 0;     ///< calls; 0: the default
+  bool hostile = false;     ///< rt::SessionOptions::hostile
 
   void add(CLI::App &app);
   /// Reads the texts. Throws UsageError.
