@@ -25,9 +25,7 @@ public:
   /// Frames must not reach below; what is left under it is for the runtime's own functions.
   uint8_t *limit() const { return limit_; }
   /// What frames may take together.
-  uint64_t bytes() const {
-    return static_cast<uint64_t>(stack_.data() + stack_.size() - limit_);
-  }
+  uint64_t bytes() const { return static_cast<uint64_t>(stack_.data() + stack_.size() - limit_); }
 
   /// Gives pages back that only a deep recursion used. Called between mini-batches.
   void trim();

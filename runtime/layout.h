@@ -89,13 +89,13 @@ enum class TypeKind : uint8_t { Int, Float, Bool, Token, Tensor, List, Tuple, Da
 
 struct TypeDesc {
   TypeKind kind = TypeKind::Int;
-  DType dtype = DType::F32;              ///< tensors
-  std::vector<int64_t> shape;            ///< tensors; -1 where per-instance
-  std::vector<std::string> dimNames;     ///< tensors: the source's name of each extent (may be "?")
-  bool isToken = false;                  ///< tensors of tokens
-  std::string vocab;                     ///< tokens and token tensors: the vocabulary's name
-  std::vector<uint32_t> children;        ///< list: element; tuple: fields (indices into TypeTable)
-  uint32_t data = 0;                     ///< data: index into TypeTable::data
+  DType dtype = DType::F32;          ///< tensors
+  std::vector<int64_t> shape;        ///< tensors; -1 where per-instance
+  std::vector<std::string> dimNames; ///< tensors: the source's name of each extent (may be "?")
+  bool isToken = false;              ///< tensors of tokens
+  std::string vocab;                 ///< tokens and token tensors: the vocabulary's name
+  std::vector<uint32_t> children;    ///< list: element; tuple: fields (indices into TypeTable)
+  uint32_t data = 0;                 ///< data: index into TypeTable::data
 };
 
 struct CtorDesc {

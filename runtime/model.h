@@ -17,13 +17,13 @@ namespace sheaf::rt {
 
 /// A weight. All parameters live in the row space before any instance's rows, in row layout.
 struct ParamDesc {
-  std::string name;           ///< `node_w`, or `forward.w` inside a layer instance
+  std::string name; ///< `node_w`, or `forward.w` inside a layer instance
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
-  std::string init;           ///< zeros, ones, normal, uniform, glorot, he, constant, orthogonal, identity
+  std::string init; ///< zeros, ones, normal, uniform, glorot, he, constant, orthogonal, identity
   std::vector<double> initArgs;
-  uint32_t id = 0;            ///< first granule, fixed by the compiler (generated code contains it)
-  bool synthetic = false;     ///< a constant made by the compiler: not in weight files
+  uint32_t id = 0;        ///< first granule, fixed by the compiler (generated code contains it)
+  bool synthetic = false; ///< a constant made by the compiler: not in weight files
 };
 
 /// One run of rows of a parameter that a packed panel contracts over.
@@ -76,13 +76,13 @@ struct FlopTerm {
 struct KernelDesc {
   std::string name;
   KernelFn fn = nullptr;
-  uint32_t words = 1;               ///< 32-bit words a record
+  uint32_t words = 1; ///< 32-bit words a record
   std::vector<RecordWord> layout;
   std::vector<WeightUse> weights;
-  uint64_t scratchBytes = 0;        ///< per running thread
-  uint32_t panels = 0;              ///< > 0: may be split by columns into so many panels
+  uint64_t scratchBytes = 0; ///< per running thread
+  uint32_t panels = 0;       ///< > 0: may be split by columns into so many panels
   std::vector<FlopTerm> flop;
-  std::string source;               ///< file:line of the block's first operator
+  std::string source; ///< file:line of the block's first operator
 };
 
 struct EntryDesc {
@@ -102,7 +102,8 @@ struct Model {
   EntryDesc entry;
   std::vector<std::string> messages;
   /// Generated code calls sheaf_list_flat where abi.h asks for it, so that a cons onto a tail whose
-  /// neighbouring slot is taken (a stack popped and pushed, a list with several heads) need not copy.
+  /// neighbouring slot is taken (a stack popped and pushed, a list with several heads) need not
+  /// copy.
   bool chainedLists = false;
   std::map<std::string, int64_t> dims;
 };

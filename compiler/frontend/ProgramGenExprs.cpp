@@ -384,6 +384,16 @@ Value ProgramGenerator::genApply(const typed::ApplyExpr &expr) {
   }
   if (stopped)
     return placeholder(mlirType(expr.type));
+  // The elements of a list tell the extents that are not static: without elements nothing does.
+  for (Value operand : operands)
+    if (auto list = dyn_cast<ir::ListType>(operand.getType()))
+      if (!cast<RankedTensorType>(list.getElement()).hasStaticShape())
+        ir::CheckOp::create(b,
+                            arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
+                                                  ir::LenOp::create(b, operand), constInt(0)),
+                            fmt::format("'{}' of an empty list: nothing tells the extents of its "
+                                        "elements",
+                                        op.name));
   SmallVector<Value> results = ops::apply(b, op.name, operands, args);
   // New extents are known from here on.
   for (size_t i = 0; i < results.size(); ++i)

@@ -2,8 +2,8 @@
 
 #include "compiler/host/Emitter.h"
 
-#include "mlir/IR/Matchers.h"
 #include "compiler/host/ModelTypes.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 

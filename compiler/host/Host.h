@@ -36,7 +36,7 @@ struct HostInput {
 struct HostCode {
   std::string entrySymbol;           ///< an rt::EntryFn
   std::vector<std::string> messages; ///< rt::Model::messages
-  bool chainedLists = false;                ///< rt::Model::chainedLists
+  bool chainedLists = false;         ///< rt::Model::chainedLists
 };
 
 /// Adds the host code to a module, which needs no target yet. The IR is valid but plain: it wants

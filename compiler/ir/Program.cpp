@@ -186,8 +186,7 @@ LogicalResult ConstructOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult MatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto data =
-      symbols.lookupNearestSymbolFrom<DataOp>(*this, getScrutinee().getType().getName());
+  auto data = symbols.lookupNearestSymbolFrom<DataOp>(*this, getScrutinee().getType().getName());
   if (!data)
     return emitOpError() << "no data type named " << getScrutinee().getType().getName();
   size_t cases = getCases().size(), ctors = data.getCtors().size();
@@ -250,8 +249,7 @@ LogicalResult MapOp::verify() {
 LogicalResult FilterOp::verify() {
   if (getType() != getList().getType())
     return emitOpError("gives a list of the same type");
-  return verifyLoop(*this, getList().getType().getElement(),
-                    IntegerType::get(getContext(), 1));
+  return verifyLoop(*this, getList().getType().getElement(), IntegerType::get(getContext(), 1));
 }
 
 LogicalResult FoldOp::verify() {
@@ -305,6 +303,5 @@ LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (param.getType() != arg.getType())
       return emitOpError() << "parameter " << weight << " is " << param.getType();
   }
-  return verifyFields(*this, getResultTypes(),
-                      body.getTerminator()->getOperandTypes(), getBlock());
+  return verifyFields(*this, getResultTypes(), body.getTerminator()->getOperandTypes(), getBlock());
 }

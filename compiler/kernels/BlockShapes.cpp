@@ -13,8 +13,8 @@ namespace {
 std::vector<ops::TensorType> infer(ir::ApplyOp apply, const ops::Op &record,
                                    llvm::function_ref<std::vector<Dim>(Value)> shapeOf,
                                    llvm::function_ref<Dim(Value)> scalarOf) {
-  auto taken = ops::takeApart(record, apply->getOperandTypes(), apply.getAttrs(),
-                              apply->getResultTypes());
+  auto taken =
+      ops::takeApart(record, apply->getOperandTypes(), apply.getAttrs(), apply->getResultTypes());
   if (auto *error = std::get_if<std::string>(&taken))
     throw InternalError("\"" + apply.getOp().str() + "\": " + *error);
   auto &parts = std::get<ops::ApplyParts>(taken);
@@ -76,19 +76,18 @@ BlockShapes::BlockShapes(ir::BlockOp block) {
     const ops::Op *record = ops::OpTable::get().find(apply.getOp());
     if (!record)
       throw InternalError("no operator " + apply.getOp().str());
-    bool allStatic = llvm::all_of(apply->getResultTypes(), [](Type t) {
-      return cast<RankedTensorType>(t).hasStaticShape();
-    });
+    bool allStatic = llvm::all_of(
+        apply->getResultTypes(), [](Type t) { return cast<RankedTensorType>(t).hasStaticShape(); });
     std::vector<ops::TensorType> inferred;
     if (!allStatic)
       inferred = infer(apply, *record, shapeOf, scalarOf);
     for (auto [i, result] : llvm::enumerate(apply->getResults())) {
       std::vector<Dim> dims;
-      for (auto [axis, extent] : llvm::enumerate(cast<RankedTensorType>(result.getType()).getShape())) {
+      for (auto [axis, extent] :
+           llvm::enumerate(cast<RankedTensorType>(result.getType()).getShape())) {
         dims.push_back(ShapedType::isDynamic(extent) ? inferred.at(i).dims.at(axis) : Dim(extent));
-        if (llvm::any_of(dims.back().symbols(), [](const std::string &symbol) {
-              return Dim::symbol(symbol).isFresh();
-            }))
+        if (llvm::any_of(dims.back().symbols(),
+                         [](const std::string &symbol) { return Dim::symbol(symbol).isFresh(); }))
           throw InternalError("extent " + std::to_string(axis) + " of \"" + apply.getOp().str() +
                               "\" does not follow from the arguments of its block");
       }

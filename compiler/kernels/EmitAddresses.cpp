@@ -112,8 +112,8 @@ Value Emitter::symbol(const std::string &name) {
            unsigned axis = static_cast<unsigned>(std::stoul(name.substr(dot + 1)));
            auto type = cast<RankedTensorType>(
                plan_.block->getRegion(0).front().getArgument(argument).getType());
-           unsigned ordinal =
-               static_cast<unsigned>(llvm::count_if(type.getShape().take_front(axis), ShapedType::isDynamic));
+           unsigned ordinal = static_cast<unsigned>(
+               llvm::count_if(type.getShape().take_front(axis), ShapedType::isDynamic));
            return arith::ExtSIOp::create(b, i64_, word(first + 1 + ordinal, false));
          });
 }

@@ -59,9 +59,9 @@ std::vector<Value> Emitter::startValues(const Stage &stage, int64_t rows, Value 
     for (int64_t v = 0; v < stage.tileVectors; ++v) {
       Value start = zero;
       if (stage.startViews[a] >= 0)
-        start = loadAs(type,
-                       bytes(starts, (stage.startViews[a] * stage.tileVectors + v) * stage.lanes * 4),
-                       4);
+        start = loadAs(
+            type, bytes(starts, (stage.startViews[a] * stage.tileVectors + v) * stage.lanes * 4),
+            4);
       for (int64_t row = 0; row < rows; ++row)
         sums[row * across + a * stage.tileVectors + v] = start;
     }
@@ -159,8 +159,8 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, Value panel,
           Value element = loadElement(left, bytes(leftRows[row], mul(step, leftStrides[row])));
           Value spread = splat(toLanes(element, left.dtype), stage.lanes);
           for (int64_t v = 0; v < groupVectors; ++v)
-            out.push_back(multiplyAdd(spread, vectors[v],
-                                      along.getRegionIterArg(row * groupVectors + v)));
+            out.push_back(
+                multiplyAdd(spread, vectors[v], along.getRegionIterArg(row * groupVectors + v)));
         }
         scf::YieldOp::create(b, out);
       }
@@ -194,8 +194,7 @@ void Emitter::emitEpilogue(const Stage &stage, Value panel, Value row, std::vect
     scope.place = &place;
     for (size_t a = 0; a < stage.accumulators.size(); ++a) {
       Value from = bytes(sums, a * stage.tileVectors * stage.lanes * 4);
-      scope.accumulators.push_back(
-          loadAs(type, bytes(from, mul(v, constant(stage.lanes * 4))), 4));
+      scope.accumulators.push_back(loadAs(type, bytes(from, mul(v, constant(stage.lanes * 4))), 4));
     }
     writeRoots(stage, scope);
   };
@@ -204,11 +203,10 @@ void Emitter::emitEpilogue(const Stage &stage, Value panel, Value row, std::vect
     return;
   }
   Value left = arith::SubIOp::create(b, extent(stage.shape.back()), column);
-  Value vectors = arith::DivSIOp::create(b, add(left, constant(stage.lanes - 1)),
-                                         constant(stage.lanes));
-  loop(constant(0), minimum(vectors, constant(stage.tileVectors)), 1, [&](Value v) {
-    vectorAt(v, add(column, mul(v, constant(stage.lanes))));
-  });
+  Value vectors =
+      arith::DivSIOp::create(b, add(left, constant(stage.lanes - 1)), constant(stage.lanes));
+  loop(constant(0), minimum(vectors, constant(stage.tileVectors)), 1,
+       [&](Value v) { vectorAt(v, add(column, mul(v, constant(stage.lanes)))); });
 }
 
 /// The epilogue's operands and results lie scattered: ask for their lines while the tile computes.

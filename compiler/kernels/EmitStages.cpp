@@ -13,8 +13,8 @@ Emitter::Emitter(const Kernel &kernel, const Target &target, ModuleOp module)
 
 void Emitter::run() {
   b.setInsertionPointToEnd(module_.getBody());
-  auto type = b.getFunctionType(
-      {pointer_, i64_, i64_, i64_, i64_, pointer_, pointer_, pointer_}, {});
+  auto type =
+      b.getFunctionType({pointer_, i64_, i64_, i64_, i64_, pointer_, pointer_, pointer_}, {});
   auto function = func::FuncOp::create(b, kernel_.symbol, type);
   Block *body = function.addEntryBlock();
   records_ = body->getArgument(0);
@@ -157,10 +157,9 @@ struct Combiner {
                                                            kind != ops::Reduction::Min));
     else {
       unsigned width = element.getIntOrFloatBitWidth();
-      llvm::APInt least = kind == ops::Reduction::Sum ? llvm::APInt(width, 0)
-                          : kind == ops::Reduction::Min
-                              ? llvm::APInt::getSignedMaxValue(width)
-                              : llvm::APInt::getSignedMinValue(width);
+      llvm::APInt least = kind == ops::Reduction::Sum   ? llvm::APInt(width, 0)
+                          : kind == ops::Reduction::Min ? llvm::APInt::getSignedMaxValue(width)
+                                                        : llvm::APInt::getSignedMinValue(width);
       attr = b.getIntegerAttr(element, least);
     }
     if (auto shaped = dyn_cast<VectorType>(type))
@@ -218,8 +217,8 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     auto vectorType = VectorType::get({kLoopLanes}, laneType(dtypeOf(operand)));
     auto numberType = VectorType::get({kLoopLanes}, i64_);
     Value count = extent(space.back());
-    Value whole = arith::MulIOp::create(
-        b, arith::DivSIOp::create(b, count, constant(kLoopLanes)), constant(kLoopLanes));
+    Value whole = arith::MulIOp::create(b, arith::DivSIOp::create(b, count, constant(kLoopLanes)),
+                                        constant(kLoopLanes));
 
     /// One step: the partial results with the vector at `column`.
     auto step = [&](Value column, ValueRange partial, bool tail) -> SmallVector<Value> {
@@ -241,8 +240,8 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
         }
         out.push_back(multiplyAdd(x, y, partial[0]));
       } else if (arg) {
-        Value number = arith::AddIOp::create(b, splat(column, kLoopLanes),
-                                             laneNumbers(i64_, kLoopLanes));
+        Value number =
+            arith::AddIOp::create(b, splat(column, kLoopLanes), laneNumbers(i64_, kLoopLanes));
         Value better = combine.better(partial[0], partial[1], x, number);
         if (tail)
           better = arith::AndIOp::create(b, better, mask);
@@ -342,11 +341,11 @@ void Emitter::reduceOuter(const Stage &stage, const std::vector<Dim> &space, int
         SmallVector<Value> out;
         if (arg) {
           Value number = splat(along.getInductionVar(), kLoopLanes);
-          Value first = arith::CmpIOp::create(
-              b, arith::CmpIPredicate::eq, number,
-              arith::ConstantOp::create(b, b.getZeroAttr(numberType)));
-          Value better = arith::OrIOp::create(
-              b, first, combine.better(partial[0], partial[1], x, number));
+          Value first =
+              arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number,
+                                    arith::ConstantOp::create(b, b.getZeroAttr(numberType)));
+          Value better =
+              arith::OrIOp::create(b, first, combine.better(partial[0], partial[1], x, number));
           out.push_back(arith::SelectOp::create(b, better, x, partial[0]));
           out.push_back(arith::SelectOp::create(b, better, number, partial[1]));
         } else {

@@ -20,8 +20,8 @@ private:
 
   /// Values of one record, emitted once where the record is entered.
   struct Record {
-    Value words;   ///< address of its words
-    Value inChunk; ///< its number in the chunk, for scratch
+    Value words;                     ///< address of its words
+    Value inChunk;                   ///< its number in the chunk, for scratch
     mlir::Operation *here = nullptr; ///< values of the record are inserted before this
     llvm::DenseMap<const Buffer *, Value> bases;
     llvm::DenseMap<const Buffer *, std::vector<Value>> strides;
@@ -53,7 +53,8 @@ private:
   void reduceOuter(const Stage &stage, const std::vector<Dim> &space, int64_t axis);
   void writeRoots(const Stage &stage, Scope &scope);
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
-  void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index, llvm::function_ref<void()> body);
+  void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
+            llvm::function_ref<void()> body);
 
   // EmitProducts.cpp
   void emitProducts(const Stage &stage, Value begin, Value end);

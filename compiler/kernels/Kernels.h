@@ -32,12 +32,12 @@ namespace sheaf::kernels {
 
 /// What the generator must know of the machine that code is made for.
 struct Target {
-  std::string cpu;         ///< LLVM's name
-  std::string features;    ///< LLVM's feature string, empty for what the CPU has
-  int64_t lanes = 16;      ///< f32 lanes of a product tile's vectors: 16, 8 or 4
-  int64_t registers = 32;  ///< vector registers
-  bool fma = true;         ///< without it products are multiply, then add: another numeric class
-  bool f16 = true;         ///< converts between f16 and f32
+  std::string cpu;        ///< LLVM's name
+  std::string features;   ///< LLVM's feature string, empty for what the CPU has
+  int64_t lanes = 16;     ///< f32 lanes of a product tile's vectors: 16, 8 or 4
+  int64_t registers = 32; ///< vector registers
+  bool fma = true;        ///< without it products are multiply, then add: another numeric class
+  bool f16 = true;        ///< converts between f16 and f32
 };
 
 /// "host", or an LLVM CPU name such as x86-64-v3. Throws UserError for a name that is none.
@@ -66,17 +66,17 @@ struct Plan; // the stages of a kernel (Plan.h)
 /// A planned block: what the host code and the runtime need to know of its kernel.
 struct Kernel {
   ir::BlockOp block;
-  std::string symbol;                            ///< name of the function
-  std::vector<rt::RecordWord> layout;            ///< what a record holds
-  uint32_t words = 0;                            ///< 32-bit words of a record
-  std::vector<RecordBuffer> buffers;             ///< reserved by each record, one after the other
+  std::string symbol;                 ///< name of the function
+  std::vector<rt::RecordWord> layout; ///< what a record holds
+  uint32_t words = 0;                 ///< 32-bit words of a record
+  std::vector<RecordBuffer> buffers;  ///< reserved by each record, one after the other
   uint64_t scratchBytes = 0;
-  uint32_t panels = 0;                           ///< see KernelDesc
+  uint32_t panels = 0; ///< see KernelDesc
   std::vector<rt::FlopTerm> flop;
   /// Weight uses with `param` (and every segment's param) counting the block's weight arguments;
   /// a record's weight list turns them into parameters.
   std::vector<rt::WeightUse> weights;
-  std::vector<std::string> remarks;              ///< what was fused, tiled, packed; slow paths and why
+  std::vector<std::string> remarks; ///< what was fused, tiled, packed; slow paths and why
   std::shared_ptr<Plan> plan;
 };
 

@@ -168,8 +168,8 @@ void Planner::chooseTile(Stage &stage) {
   int64_t most = target_.registers / registersEach;
   int64_t wanted = target_.registers == 32 ? 6 : 4;
   if (stage.shape.back().isConstant()) {
-    int64_t vectors = std::max<int64_t>(
-        1, llvm::divideCeil(stage.shape.back().constant(), stage.lanes));
+    int64_t vectors =
+        std::max<int64_t>(1, llvm::divideCeil(stage.shape.back().constant(), stage.lanes));
     int64_t limit = std::max<int64_t>(1, std::min(vectors, wanted / across));
     // The widest tile that wastes the least.
     int64_t best = 1, bestWaste = INT64_MAX;
@@ -287,7 +287,7 @@ void Planner::makeStages(Kernel &kernel) {
   for (size_t number : order) {
     auto &[key, roots] = stageRoots_[number];
     Stage stage;
-    stage.kind = key.reduction           ? Stage::Reduce
+    stage.kind = key.reduction            ? Stage::Reduce
                  : key.mode == Mode::None ? Stage::Loop
                                           : Stage::Products;
     stage.level = key.level;
@@ -323,8 +323,8 @@ void Planner::makeStages(Kernel &kernel) {
   chooseChunk(kernel);
   if (plan_->stages.size() == 1 && plan_->stages[0].rowsAreRecords) {
     const Stage &stage = plan_->stages[0];
-    kernel.panels = static_cast<uint32_t>(llvm::divideCeil(
-        stage.shape.back().constant(), stage.lanes * stage.tileVectors));
+    kernel.panels = static_cast<uint32_t>(
+        llvm::divideCeil(stage.shape.back().constant(), stage.lanes * stage.tileVectors));
   }
 }
 

@@ -58,8 +58,7 @@ struct TruncateToF16 : OpRewritePattern<arith::TruncFOp> {
     Value shifted = arith::AddFOp::create(i.b, i.as(f32, bits), i.number(0.5f));
     Value subnormal = i.add(i.as(i32, shifted), 0u - 0x3F000000u);
     Value odd = i.mask(i.right(bits, 13), 1);
-    Value normal = i.right(
-        arith::AddIOp::create(i.b, i.add(bits, 0xFFFu - 0x38000000u), odd), 13);
+    Value normal = i.right(arith::AddIOp::create(i.b, i.add(bits, 0xFFFu - 0x38000000u), odd), 13);
     Value finite = i.ifBelow(bits, 0x38800000, subnormal, normal);
     Value ordered = i.ifBelow(bits, 0x477FF000, finite, i.number(0x7C00u));
     Value half = i.both(sign, i.ifBelow(bits, 0x7F800001, ordered, i.number(0x7E00u)));

@@ -33,17 +33,17 @@ struct Buffer {
   mlir::Value value;
   ops::DType dtype;
   std::vector<Dim> shape;
-  unsigned index = 0;         ///< Argument: record word; Weight: weight use; Result: reserved buffer
-  int64_t scratchOffset = 0;  ///< Scratch: bytes, 64-byte aligned
-  int64_t scratchStride = 0;  ///< Scratch: bytes from record to record
+  unsigned index = 0;        ///< Argument: record word; Weight: weight use; Result: reserved buffer
+  int64_t scratchOffset = 0; ///< Scratch: bytes, 64-byte aligned
+  int64_t scratchStride = 0; ///< Scratch: bytes from record to record
 };
 
 /// How one axis of a tensor is addressed from an iteration space.
 struct AxisMap {
-  int axis = -1;                            ///< iteration axis added, or -1
-  Dim offset = 0;                           ///< added
-  llvm::SmallVector<mlir::Value, 1> host;   ///< host scalars of the block added
-  mlir::Value index;                        ///< a tensor of indices: its element (at `indexView`) is added
+  int axis = -1;                          ///< iteration axis added, or -1
+  Dim offset = 0;                         ///< added
+  llvm::SmallVector<mlir::Value, 1> host; ///< host scalars of the block added
+  mlir::Value index; ///< a tensor of indices: its element (at `indexView`) is added
   std::shared_ptr<std::vector<AxisMap>> indexView;
   bool operator==(const AxisMap &) const;
 };
@@ -128,10 +128,10 @@ struct Stage {
   std::vector<Accumulator> accumulators;
   std::vector<ProductGroup> groups;
   std::vector<const Buffer *> prefetch; ///< argument rows that the epilogue reads
-  int startUse = -1;             ///< packed start values, one view an accumulator that has one
-  std::vector<int> startViews;   ///< for each accumulator its view in startUse, or -1
-  int64_t tileRows = 1;          ///< most rows of a tile
-  int64_t tileVectors = 1;       ///< vectors of each accumulator in a tile
+  int startUse = -1;           ///< packed start values, one view an accumulator that has one
+  std::vector<int> startViews; ///< for each accumulator its view in startUse, or -1
+  int64_t tileRows = 1;        ///< most rows of a tile
+  int64_t tileVectors = 1;     ///< vectors of each accumulator in a tile
   int64_t lanes = kLoopLanes;
 };
 
@@ -143,10 +143,10 @@ struct Plan {
   std::deque<Product> products;
   llvm::DenseMap<mlir::Value, const Product *> productOf;
   std::vector<Stage> stages;
-  llvm::DenseMap<mlir::Value, int> levels;    ///< of every kept tensor
-  std::vector<uint32_t> argumentWords;        ///< first record word of each argument
-  int64_t chunkRecords = 0;  ///< records whose stages run together
-  int64_t accumulatorBytes = 0; ///< scratch for the accumulators of a tile, at offset 0
+  llvm::DenseMap<mlir::Value, int> levels; ///< of every kept tensor
+  std::vector<uint32_t> argumentWords;     ///< first record word of each argument
+  int64_t chunkRecords = 0;                ///< records whose stages run together
+  int64_t accumulatorBytes = 0;            ///< scratch for the accumulators of a tile, at offset 0
 };
 
 } // namespace sheaf::kernels

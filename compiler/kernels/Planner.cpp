@@ -317,11 +317,15 @@ bool Planner::settleShared() {
 
 Kernel Planner::run() {
   llvm::SmallPtrSet<Value, 4> results;
-  for (auto [i, result] : llvm::enumerate(block_.getBody().front().getTerminator()->getOperands())) {
+  for (auto [i, result] :
+       llvm::enumerate(block_.getBody().front().getTerminator()->getOperands())) {
     bool isFirst = results.insert(result).second;
     keep(result);
     if (!isFirst || !isKept(result))
-      copies_.push_back({RootSpec::Copy, result, {}, identityView(shape(result).size()),
+      copies_.push_back({RootSpec::Copy,
+                         result,
+                         {},
+                         identityView(shape(result).size()),
                          static_cast<unsigned>(i)});
   }
   if (!fuse_)

@@ -31,7 +31,8 @@ Target detectTarget(const std::string &cpu) {
   if (any && any->isCPUStringValid(target.cpu))
     info.reset(llvmTarget->createMCSubtargetInfo(triple, target.cpu, target.features));
   if (!info)
-    throw UserError("unknown CPU '" + cpu + "' for --target-cpu (try host, x86-64-v4, x86-64-v3 or "
+    throw UserError("unknown CPU '" + cpu +
+                    "' for --target-cpu (try host, x86-64-v4, x86-64-v3 or "
                     "x86-64-v2)");
 
   target.fma = info->checkFeatures("+fma");

@@ -179,9 +179,9 @@ struct KernelRun::Impl {
     std::normal_distribution<double> normal(0, 0.5);
     std::uniform_int_distribution<int64_t> integer(inputs.least, inputs.most);
     for (double &x : t.data)
-      x = ops::isFloat(dtype)          ? roundTo(dtype, normal(random))
+      x = ops::isFloat(dtype)         ? roundTo(dtype, normal(random))
           : dtype == ops::DType::Bool ? static_cast<double>(random() % 2)
-                                       : static_cast<double>(integer(random));
+                                      : static_cast<double>(integer(random));
     return t;
   }
 
@@ -198,8 +198,7 @@ struct KernelRun::Impl {
   llvm::DenseMap<Value, ops::RefTensor> reference(const Record &record, Precision precision) const;
 };
 
-KernelRun::KernelRun(const std::string &text, const std::string &cpu,
-                     std::set<std::string> without)
+KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<std::string> without)
     : impl_(std::make_unique<Impl>()) {
   Impl &m = *impl_;
   DialectRegistry registry;
@@ -370,8 +369,8 @@ llvm::DenseMap<Value, ops::RefTensor> KernelRun::Impl::reference(const Record &r
       continue;
     }
     if (isa<arith::MulIOp, arith::AddIOp>(op)) {
-      values[op.getResult(0)] = hostNumber(
-          isa<arith::MulIOp>(op) ? number(0) * number(1) : number(0) + number(1), false);
+      values[op.getResult(0)] =
+          hostNumber(isa<arith::MulIOp>(op) ? number(0) * number(1) : number(0) + number(1), false);
       continue;
     }
     auto apply = cast<ir::ApplyOp>(op);
@@ -397,8 +396,7 @@ llvm::DenseMap<Value, ops::RefTensor> KernelRun::Impl::reference(const Record &r
       t.data.resize(static_cast<size_t>(t.size()));
       results.push_back(std::move(t));
     }
-    std::string error =
-        recordOf->reference(operands, parts.attrs, Rounding(precision), results);
+    std::string error = recordOf->reference(operands, parts.attrs, Rounding(precision), results);
     if (!error.empty())
       throw std::runtime_error(apply.getOp().str() + ": " + error);
     for (auto [value, t] : llvm::zip(apply->getResults(), results)) {

@@ -111,7 +111,8 @@ sheaf.block @r args(2) {
   %xt = sheaf.apply "transpose"(%x) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<?x21xf32>) -> tensor<21x?xf32>
   %g = sheaf.apply "matmul"(%x, %xt) {} : (tensor<?x21xf32>, tensor<21x?xf32>) -> tensor<?x?xf32>
   sheaf.yield %t, %s, %scores, %m, %g, %xt : tensor<?x37xf32>, tensor<37xf32>, tensor<?xf32>, tensor<f32>, tensor<?x?xf32>, tensor<21x?xf32>
-})", 40},
+})",
+     40},
     {"movement", R"(
 sheaf.block @v args(3) {
 ^bb0(%a: tensor<20xf32>, %b: tensor<7xf32>, %x: tensor<6x10xf32>):
@@ -136,7 +137,8 @@ sheaf.block @i args(4) {
   %z = sheaf.apply "full"(%d) {value = 0.5 : f64} : (i64) -> tensor<?x12xf32>
   %yz = sheaf.apply "add"(%y, %z) {} : (tensor<?x12xf32>, tensor<?x12xf32>) -> tensor<?x12xf32>
   sheaf.yield %yz, %n, %one : tensor<?x12xf32>, tensor<f32>, tensor<?xf32>
-})", 30},
+})",
+     30},
     {"layer_norm_then_product", R"(
 sheaf.block @ln args(1) {
 ^bb0(%x: tensor<50xf32>, %w: tensor<50x64xf32>):
@@ -157,7 +159,8 @@ sheaf.block @c args(3) {
   %y = sheaf.apply "concat"(%b, %c) {axis = 1 : i64} : (tensor<3x7xf32>, tensor<3x?xf32>) -> tensor<3x?xf32>
   %z = sheaf.apply "concat"(%c, %b) {axis = 1 : i64} : (tensor<3x?xf32>, tensor<3x7xf32>) -> tensor<3x?xf32>
   sheaf.yield %z, %y, %x : tensor<3x?xf32>, tensor<3x?xf32>, tensor<3x27xf32>
-})", 40},
+})",
+     40},
     {"ints_of_8_bytes", R"(
 sheaf.block @i args(3) {
 ^bb0(%a: tensor<4x5xi64>, %b: tensor<4x?xi64>, %c: tensor<5xi32>):
@@ -168,7 +171,8 @@ sheaf.block @i args(3) {
   %w = sheaf.apply "i64"(%c) {} : (tensor<5xi32>) -> tensor<5xi64>
   %d = sheaf.apply "add"(%n, %w) {} : (tensor<4x5xi64>, tensor<5xi64>) -> tensor<4x5xi64>
   sheaf.yield %d, %m, %s, %x : tensor<4x5xi64>, tensor<4x?xi64>, tensor<?xi64>, tensor<4xi64>
-})", 19},
+})",
+     19},
     {"floats_of_2_bytes", R"(
 sheaf.block @h args(3) {
 ^bb0(%a: tensor<21xbf16>, %b: tensor<?x21xbf16>, %c: tensor<9xf16>, %w: tensor<21x6xbf16>, %v: tensor<6xbf16>):
@@ -182,14 +186,16 @@ sheaf.block @h args(3) {
   %f = sheaf.apply "f32"(%c) {} : (tensor<9xf16>) -> tensor<9xf32>
   %g = sheaf.apply "bf16"(%f) {} : (tensor<9xf32>) -> tensor<9xbf16>
   sheaf.yield %t, %d, %s, %j, %g : tensor<6xbf16>, tensor<?xbf16>, tensor<f16>, tensor<18xf16>, tensor<9xbf16>
-})", 9},
+})",
+     9},
     {"vector_by_matrices", R"(
 sheaf.block @vm args(2) {
 ^bb0(%x: tensor<11xf32>, %y: tensor<?x11x19xf32>, %w: tensor<3x11x7xf32>):
   %p = sheaf.apply "matmul"(%x, %y) {} : (tensor<11xf32>, tensor<?x11x19xf32>) -> tensor<?x19xf32>
   %q = sheaf.apply "matmul"(%x, %w) {} : (tensor<11xf32>, tensor<3x11x7xf32>) -> tensor<3x7xf32>
   sheaf.yield %p, %q : tensor<?x19xf32>, tensor<3x7xf32>
-})", 9},
+})",
+     9},
     {"right_operands_by_address", R"(
 sheaf.block @ra args(4) {
 ^bb0(%x: tensor<4x11xf32>, %y: tensor<11x19x3xf32>, %c: tensor<11x1xf32>, %i: i64):
@@ -234,14 +240,16 @@ sheaf.block @no args(4) {
   %c = sheaf.apply "concat"(%z, %y, %z) {axis = 0 : i64} : (tensor<?xf32>, tensor<0xf32>, tensor<?xf32>) -> tensor<?xf32>
   %e = sheaf.apply "exp"(%y) {} : (tensor<0xf32>) -> tensor<0xf32>
   sheaf.yield %p, %r, %o, %s, %t, %m, %g, %d, %c, %e : tensor<?x18xf32>, tensor<18xf32>, tensor<?x0xf32>, tensor<1x18xf32>, tensor<f32>, tensor<f32>, tensor<?xf32>, tensor<f32>, tensor<?xf32>, tensor<0xf32>
-})", 2, 0},
+})",
+     2, 0},
     {"batched_product", R"(
 sheaf.block @bp args(2) {
 ^bb0(%x: tensor<3x?x8xf32>, %y: tensor<3x8x19xf32>):
   %p = sheaf.apply "matmul"(%x, %y) {} : (tensor<3x?x8xf32>, tensor<3x8x19xf32>) -> tensor<3x?x19xf32>
   %r = sheaf.apply "relu"(%p) {} : (tensor<3x?x19xf32>) -> tensor<3x?x19xf32>
   sheaf.yield %r : tensor<3x?x19xf32>
-})", 13},
+})",
+     13},
 };
 
 void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }

@@ -28,7 +28,8 @@ struct Tensor {
 
 class Generator {
 public:
-  Generator(MLIRContext &context, unsigned seed) : random_(seed), b_(UnknownLoc::get(&context), &context) {}
+  Generator(MLIRContext &context, unsigned seed)
+      : random_(seed), b_(UnknownLoc::get(&context), &context) {}
 
   RandomBlock run(std::optional<size_t> onlyResult);
 
@@ -37,7 +38,8 @@ private:
   int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
   bool chance(int64_t percent) { return below(100) < percent; }
   int64_t size() {
-    static constexpr int64_t sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 17, 20, 24, 31, 32, 33, 40, 48, 70};
+    static constexpr int64_t sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  12, 15,
+                                        16, 17, 20, 24, 31, 32, 33, 40, 48, 70};
     return sizes[below(chance(70) ? 13 : 20)];
   }
   Dim extent() {
@@ -118,7 +120,9 @@ std::optional<std::vector<Dim>> broadcastDims(const std::vector<Dim> &a,
   return out;
 }
 
-bool Generator::fits(const std::vector<Dim> &dims) { return dims.size() <= 3 && most(dims) <= 4000; }
+bool Generator::fits(const std::vector<Dim> &dims) {
+  return dims.size() <= 3 && most(dims) <= 4000;
+}
 
 //===----------------------------------------------------------------------===//
 // Values
@@ -158,7 +162,8 @@ Tensor Generator::argument(std::vector<Dim> dims, DType dtype) {
 }
 
 Value Generator::numberArgument(int64_t limit) {
-  Value value = body_->insertArgument(static_cast<unsigned>(numArgs_++), b_.getI64Type(), b_.getLoc());
+  Value value =
+      body_->insertArgument(static_cast<unsigned>(numArgs_++), b_.getI64Type(), b_.getLoc());
   numberLimits_[value] = limit;
   return value;
 }
@@ -226,25 +231,40 @@ void Generator::unary() {
     make(op, {*t}, t->dims, t->dtype, bound, keepsExact && t->exact);
   };
   switch (below(18)) {
-  case 0: return plain("neg", t->bound, true);
-  case 1: return plain("abs", t->bound, true);
-  case 2: return plain("relu", t->bound, true);
-  case 3: return plain("tanh", 1);
-  case 4: return plain("sigmoid", 1);
-  case 5: return plain("sin", 1);
-  case 6: return plain("cos", 1);
-  case 7: return plain("silu", t->bound);
-  case 8: return plain("gelu", t->bound);
-  case 9: return plain("softplus", t->bound + 1);
-  case 10: return t->bound <= 6 ? plain("square", t->bound * t->bound) : plain("tanh", 1);
-  case 11: return t->bound <= 4 ? plain("exp", std::exp(t->bound)) : plain("sigmoid", 1);
-  case 12: return t->exact ? plain("sign", 1, true) : plain("tanh", 1);
-  case 13: return t->exact ? plain("floor", t->bound + 1, true) : plain("abs", t->bound);
-  case 14: return t->exact ? plain("ceil", t->bound + 1, true) : plain("neg", t->bound);
+  case 0:
+    return plain("neg", t->bound, true);
+  case 1:
+    return plain("abs", t->bound, true);
+  case 2:
+    return plain("relu", t->bound, true);
+  case 3:
+    return plain("tanh", 1);
+  case 4:
+    return plain("sigmoid", 1);
+  case 5:
+    return plain("sin", 1);
+  case 6:
+    return plain("cos", 1);
+  case 7:
+    return plain("silu", t->bound);
+  case 8:
+    return plain("gelu", t->bound);
+  case 9:
+    return plain("softplus", t->bound + 1);
+  case 10:
+    return t->bound <= 6 ? plain("square", t->bound * t->bound) : plain("tanh", 1);
+  case 11:
+    return t->bound <= 4 ? plain("exp", std::exp(t->bound)) : plain("sigmoid", 1);
+  case 12:
+    return t->exact ? plain("sign", 1, true) : plain("tanh", 1);
+  case 13:
+    return t->exact ? plain("floor", t->bound + 1, true) : plain("abs", t->bound);
+  case 14:
+    return t->exact ? plain("ceil", t->bound + 1, true) : plain("neg", t->bound);
   default: {
     // Functions of numbers that are not near zero.
-    Tensor positive = make("exp", {make("tanh", {*t}, t->dims, t->dtype, 1, false)}, t->dims,
-                           t->dtype, 3, false);
+    Tensor positive =
+        make("exp", {make("tanh", {*t}, t->dims, t->dtype, 1, false)}, t->dims, t->dtype, 3, false);
     const char *names[] = {"log", "sqrt", "rsqrt"};
     make(names[below(3)], {positive}, t->dims, t->dtype, 2, false);
   }
@@ -281,15 +301,20 @@ void Generator::binary() {
   };
   switch (below(9)) {
   case 0:
-  case 1: return plain("add", sum);
-  case 2: return plain("sub", sum);
+  case 1:
+    return plain("add", sum);
+  case 2:
+    return plain("sub", sum);
   case 3:
-  case 4: return plain("mul", x->bound * y->bound);
-  case 5: return plain("maximum", sum, true);
-  case 6: return plain("minimum", sum, true);
+  case 4:
+    return plain("mul", x->bound * y->bound);
+  case 5:
+    return plain("maximum", sum, true);
+  case 6:
+    return plain("minimum", sum, true);
   case 7: {
-    Tensor divisor = make("exp", {make("tanh", {*y}, y->dims, y->dtype, 1, false)}, y->dims,
-                          y->dtype, 3, false);
+    Tensor divisor =
+        make("exp", {make("tanh", {*y}, y->dims, y->dtype, 1, false)}, y->dims, y->dtype, 3, false);
     make("div", {*x, divisor}, dims, x->dtype, 3 * x->bound, false);
     return;
   }
@@ -318,10 +343,17 @@ void Generator::integer() {
   double both = (x->bound + 8) * (y->bound + 8);
   const char *names[] = {"add", "sub", "mul", "maximum", "minimum"};
   switch (below(8)) {
-  case 5: make("neg", {*x}, x->dims, x->dtype, x->bound, true); return;
-  case 6: make("abs", {*x}, x->dims, x->dtype, x->bound, true); return;
-  case 7: make("lt", {*x, *y}, dims, DType::Bool, 1, true); return;
-  default: make(names[below(5)], {*x, *y}, dims, x->dtype, both, true);
+  case 5:
+    make("neg", {*x}, x->dims, x->dtype, x->bound, true);
+    return;
+  case 6:
+    make("abs", {*x}, x->dims, x->dtype, x->bound, true);
+    return;
+  case 7:
+    make("lt", {*x, *y}, dims, DType::Bool, 1, true);
+    return;
+  default:
+    make(names[below(5)], {*x, *y}, dims, x->dtype, both, true);
   }
 }
 
@@ -337,8 +369,7 @@ void Generator::logic() {
     auto dims = broadcastDims(x->dims, t.dims);
     return t.dtype == DType::Bool && dims && fits(*dims);
   });
-  make(chance(50) ? "and" : "or", {*x, *y}, *broadcastDims(x->dims, y->dims), DType::Bool, 1,
-       true);
+  make(chance(50) ? "and" : "or", {*x, *y}, *broadcastDims(x->dims, y->dims), DType::Bool, 1, true);
 }
 
 void Generator::cast() {
@@ -398,10 +429,11 @@ void Generator::product() {
   }
   if (!fits(dims) || most(dims) * most({k}) > 60000)
     return;
-  Tensor p = make("matmul", {*x, y}, dims, x->dtype, 1 + std::sqrt(terms) * x->bound * y.bound, false);
+  Tensor p =
+      make("matmul", {*x, y}, dims, x->dtype, 1 + std::sqrt(terms) * x->bound * y.bound, false);
   if (chance(40) && !dims.empty()) {
     Tensor bias = chance(70) && isNumber(dims.back()) ? weight({dims.back()}, x->dtype)
-                                                       : operand({dims.back()}, x->dtype);
+                                                      : operand({dims.back()}, x->dtype);
     p = chance(50) ? make("add", {p, bias}, dims, p.dtype, p.bound + bias.bound, false)
                    : make("add", {bias, p}, dims, p.dtype, p.bound + bias.bound, false);
   }
@@ -416,7 +448,8 @@ void Generator::product() {
 
 void Generator::gates() {
   auto x = chooseFloat([](const Tensor &t) {
-    return t.dtype == DType::F32 && !t.dims.empty() && t.dims.size() <= 2 && isNumber(t.dims.back());
+    return t.dtype == DType::F32 && !t.dims.empty() && t.dims.size() <= 2 &&
+           isNumber(t.dims.back());
   });
   if (!x)
     return;
@@ -461,7 +494,8 @@ void Generator::softmax() {
 }
 
 void Generator::reduction() {
-  auto x = choose([](const Tensor &t) { return !t.dims.empty() && t.dtype != DType::Bool && t.bound < 1000; });
+  auto x = choose(
+      [](const Tensor &t) { return !t.dims.empty() && t.dtype != DType::Bool && t.bound < 1000; });
   if (!x)
     return;
   int64_t axis = below(static_cast<int64_t>(x->dims.size()));
@@ -538,8 +572,8 @@ void Generator::split() {
   auto [t, axis, parts] = ways[static_cast<size_t>(below(static_cast<int64_t>(ways.size())))];
   std::vector<Dim> dims = t.dims;
   dims[axis] = dims[axis].constant() / parts;
-  for (Value piece : ops::apply(b_, "split", t.value,
-                                {{"parts", parts}, {"axis", static_cast<int64_t>(axis)}}))
+  for (Value piece :
+       ops::apply(b_, "split", t.value, {{"parts", parts}, {"axis", static_cast<int64_t>(axis)}}))
     pool_.push_back({piece, dims, t.dtype, t.bound, t.exact});
 }
 
@@ -553,7 +587,8 @@ void Generator::window() {
   do
     axis = static_cast<size_t>(below(static_cast<int64_t>(x->dims.size())));
   while (!isNumber(x->dims[axis]) || x->dims[axis].constant() < 3);
-  int64_t whole = x->dims[axis].constant(), count = 1 + below(whole), start = below(whole - count + 1);
+  int64_t whole = x->dims[axis].constant(), count = 1 + below(whole),
+          start = below(whole - count + 1);
   std::vector<Dim> dims = x->dims;
   dims[axis] = count;
   ops::CallArgs args{{"axis", static_cast<int64_t>(axis)}, {"size", count}, {"start", start}};
@@ -616,7 +651,8 @@ void Generator::transpose() {
   int64_t first = below(rank), second = below(rank);
   std::vector<Dim> dims = x->dims;
   std::swap(dims[static_cast<size_t>(first)], dims[static_cast<size_t>(second)]);
-  make("transpose", {*x}, dims, x->dtype, x->bound, x->exact, {{"axis1", first}, {"axis2", second}});
+  make("transpose", {*x}, dims, x->dtype, x->bound, x->exact,
+       {{"axis1", first}, {"axis2", second}});
 }
 
 void Generator::reshape() {
@@ -705,12 +741,12 @@ void Generator::fill() {
 void Generator::step() {
   using Step = void (Generator::*)();
   static constexpr std::pair<int, Step> steps[] = {
-      {22, &Generator::unary},     {26, &Generator::binary},   {5, &Generator::integer},
-      {3, &Generator::logic},      {4, &Generator::cast},      {18, &Generator::product},
-      {4, &Generator::gates},      {3, &Generator::softmax},   {9, &Generator::reduction},
-      {9, &Generator::concat},     {6, &Generator::split},     {6, &Generator::window},
-      {4, &Generator::pick},       {5, &Generator::gather},    {6, &Generator::transpose},
-      {7, &Generator::reshape},    {4, &Generator::broadcast}, {4, &Generator::fill}};
+      {22, &Generator::unary},  {26, &Generator::binary},   {5, &Generator::integer},
+      {3, &Generator::logic},   {4, &Generator::cast},      {18, &Generator::product},
+      {4, &Generator::gates},   {3, &Generator::softmax},   {9, &Generator::reduction},
+      {9, &Generator::concat},  {6, &Generator::split},     {6, &Generator::window},
+      {4, &Generator::pick},    {5, &Generator::gather},    {6, &Generator::transpose},
+      {7, &Generator::reshape}, {4, &Generator::broadcast}, {4, &Generator::fill}};
   int total = 0;
   for (auto &[weight, step] : steps)
     total += weight;

@@ -86,10 +86,10 @@ TEST_F(ApplyTest, Refuses) {
           "", "tensor<4xf32>");
   refuses("cannot add f32[4] and f32[5]: the extents of axis 0 differ (4, 5)", "add",
           "tensor<4xf32>, tensor<5xf32>", "", "tensor<4xf32>");
-  refuses("result 0 is tensor<5xf32>, not tensor<4xf32>", "add", "tensor<4xf32>, tensor<4xf32>",
-          "", "tensor<5xf32>");
-  refuses("result 0 is tensor<4xbf16>, not tensor<4xf32>", "add",
-          "tensor<4xf32>, tensor<4xf32>", "", "tensor<4xbf16>");
+  refuses("result 0 is tensor<5xf32>, not tensor<4xf32>", "add", "tensor<4xf32>, tensor<4xf32>", "",
+          "tensor<5xf32>");
+  refuses("result 0 is tensor<4xbf16>, not tensor<4xf32>", "add", "tensor<4xf32>, tensor<4xf32>",
+          "", "tensor<4xbf16>");
   refuses("has 2 results, not 1", "add", "tensor<4xf32>, tensor<4xf32>", "",
           "tensor<4xf32>, tensor<4xf32>");
   refuses("attribute 'axis' is not an int", "softmax", "tensor<4xf32>", "", "tensor<4xf32>");

@@ -518,11 +518,12 @@ class Generator:
             return None
         if which == 10:  # over the elements of a list
             source = self.gen(list_of(ty), env, depth - 1)
-            form = self.r.randrange(3)
+            # No elements tell no extents: an empty list can be stacked only where they are static.
+            form = self.r.randrange(3) if self.is_static([d]) else 2
             if form == 0:
                 return Expr(ty, "sum(stack(", source, "), axis=0)")
             name, m = self.fresh("m"), self.fresh("m")
-            if form == 1 and self.is_static([d]):
+            if form == 1:
                 w = self.param(d, d)
                 return Expr(ty, f"{{ let {name} = stack(", source, f"); let {m} = softmax(({name} @ "
                             f"{w}) @ transpose({name})); tanh(sum({m} @ {name}, axis=0)) }}")
