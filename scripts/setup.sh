@@ -112,6 +112,23 @@ build() {
   fi
 }
 
+# run_tests DIRECTORY [CTEST ARGUMENT ...]: of the tests that pass every tenth part is told, the
+# others with all they print.
+run_tests() {
+  local directory=$1
+  shift
+  ctest --test-dir "$directory" --output-on-failure -j "$(nproc)" "$@" 2>&1 | awk '
+    /^ *Start +[0-9]+: |^ *$|^Test project|^Internal ctest/ { next }
+    /^ *[0-9]+\/[0-9]+ Test .* Passed / {
+      split($1, part, "/")
+      if (int(part[1] * 10 / part[2]) != shown) {
+        shown = int(part[1] * 10 / part[2]); print "[" $1 "]"; fflush()
+      }
+      next
+    }
+    { print; fflush() }'
+}
+
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   install_packages
   configure "${1:-release}"

@@ -16,6 +16,7 @@ import programs
 OFF = ["inline", "specialise", "simplify", "fold-constants", "blocks", "fuse", "merge", "panels"]
 
 CONFIGS = {f"without-{name}": ["--without", name] for name in OFF}
+CONFIGS["plain"] = []
 CONFIGS["without-all"] = [word for name in OFF for word in ("--without", name)]
 CONFIGS["batch-1-threads-2"] = ["--batch", "1", "--threads", "2"]
 CONFIGS["hostile"] = ["--hostile"]

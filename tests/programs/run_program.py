@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs text programs (programs.py tells their form): run_program.py SHEAF PROGRAM ... [-- OPTION ...]
+"""Runs text programs: run_program.py SHEAF PROGRAM ... [-- OPTION ...]
 
-Each is verified against the oracle and across batch sizes, orders and threads, and its results are
-compared with those that it states.
+programs.py tells their form. Each is verified against the oracle and across batch sizes, orders
+and threads, and its results are compared with those that it states.
 """
 import sys
 

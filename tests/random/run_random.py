@@ -17,6 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import generate
+from program import Expr
 
 TARGETS = ["host", "host", "host", "x86-64-v3", "x86-64-v2"]
 
@@ -26,7 +27,8 @@ def optimisations(sheaf, directory):
     path = os.path.join(directory, "empty.sheaf")
     with open(path, "w", encoding="utf-8") as stream:
         stream.write("fn main(x: int) -> int = x\n")
-    result = subprocess.run([sheaf, "check", path, "--without", "?"], capture_output=True, text=True)
+    result = subprocess.run([sheaf, "check", path, "--without", "?"], capture_output=True,
+                            text=True)
     names = re.search(r"--without takes (.*)", result.stderr)
     return names.group(1).split(", ") if names else []
 
@@ -145,7 +147,7 @@ class Shrinker:
                     changed = True
                     todo.append(expr)
                 else:
-                    todo += [p for p in expr.parts if isinstance(p, generate.Expr)]
+                    todo += [p for p in expr.parts if isinstance(p, Expr)]
         return changed
 
     def shrink(self, expr):
@@ -217,7 +219,8 @@ def main():
                 os.makedirs(keep, exist_ok=True)
                 name = f"seed{seed}"
                 attempt(sheaf, program, failure.options, keep, name)
-                print(f"FAILED: seed {seed}: {failure.kind}\n{failure.text}\nto repeat: cd {keep} && "
+                print(f"FAILED: seed {seed}: {failure.kind}\n{failure.text}\n"
+                      f"to repeat: cd {keep} && "
                       + " ".join(command(sheaf, name, failure.options)), flush=True)
                 if arguments.shrink > 0 and failure.kind != "timeout":
                     Shrinker(sheaf, program, failure, keep, arguments.shrink).run()
