@@ -209,19 +209,22 @@ void Emitter::emitEpilogue(const Stage &stage, Value panel, Value row, std::vect
        [&](Value v) { vectorAt(v, add(column, mul(v, constant(stage.lanes)))); });
 }
 
-/// The epilogue's operands and results lie scattered: ask for their lines while the tile computes.
-void Emitter::prefetch(const Stage &stage, Value panel) {
-  if (!stage.rowsAreRecords || stage.shape.back().constant() < kPrefetchWidth)
+/// The epilogue's operands and results lie scattered: asks for their lines while the tile computes.
+void Emitter::prefetch(const Stage &stage, Value first, Value rows, Value begin, Value panel) {
+  if (stage.shape.back().constant() < kPrefetchWidth)
     return;
-  Value offset = mul(panel, constant(stage.lanes * stage.tileVectors * 4));
-  auto line = [&](const Buffer &buffer, bool write) {
-    LLVM::Prefetch::create(b, bytes(base(buffer), offset), write, 3, 1);
-  };
-  for (const Buffer *buffer : stage.prefetch)
-    line(*buffer, false);
-  for (const Root &root : stage.roots)
-    if (root.buffer->kind == Buffer::Result && root.view == identityView(1))
-      line(*root.buffer, true);
+  loop(constant(0), rows, 1, [&](Value row) {
+    enterRecord(add(first, row), begin);
+    auto line = [&](const Buffer &buffer, bool write) {
+      int64_t panelBytes = stage.lanes * stage.tileVectors * bytesOf(buffer.dtype);
+      LLVM::Prefetch::create(b, bytes(base(buffer), mul(panel, constant(panelBytes))), write, 3, 1);
+    };
+    for (const Buffer *buffer : stage.prefetch)
+      line(*buffer, false);
+    for (const Root &root : stage.roots)
+      if (root.buffer->kind == Buffer::Result && root.view == identityView(1))
+        line(*root.buffer, true);
+  });
 }
 
 void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
@@ -252,11 +255,11 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
     Value count = arith::SubIOp::create(b, end, begin);
     auto tile = [&](Value first, Value rows, Value panel) {
       Value record = add(begin, first);
+      prefetch(stage, record, rows, begin, panel);
       forRows(rows, [&](int64_t many) {
         std::vector<Record> entered(many);
         for (int64_t i = 0; i < many; ++i) {
           enterRecord(add(record, constant(i)), begin);
-          prefetch(stage, panel);
           entered[i] = std::move(record_);
         }
         int64_t current = -1;

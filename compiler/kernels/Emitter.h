@@ -64,7 +64,7 @@ private:
   void emitTile(const Stage &stage, int64_t rows, Value panel,
                 llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
   void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
-  void prefetch(const Stage &stage, Value panel);
+  void prefetch(const Stage &stage, Value first, Value rows, Value begin, Value panel);
   std::vector<Value> startValues(const Stage &stage, int64_t rows, Value panel);
   Value panelCount(const Stage &stage);
 

