@@ -83,8 +83,8 @@ private:
       return decline("the program has grown to its limit of " + Twine(limit_) + " operations");
     if (nestingOf(call) + height_[callee] > kMaxNesting)
       return decline("regions would nest too deep");
-    inlineCall(call, callee);
     context_.remark(call.getLoc(), callee.getName() + " inlined into " + caller.getName());
+    inlineCall(call, callee);
     size_[caller] += size_[callee];
     total_ += size_[callee];
     --sites_[callee];
