@@ -23,17 +23,20 @@ public:
 /// recursion, too little memory. what() begins with the instance; message() does not.
 class RunError : public std::runtime_error {
 public:
-  RunError(int64_t instance, const std::string &message)
+  /// `outOfMemory`: the mini-batch left the instance too little memory; alone it may do.
+  RunError(int64_t instance, const std::string &message, bool outOfMemory = false)
       : std::runtime_error("instance " + std::to_string(instance) + ": " + message),
-        instance_(instance), message_(message) {}
+        instance_(instance), message_(message), outOfMemory_(outOfMemory) {}
 
   /// Instance::index of the instance that failed.
   int64_t instance() const { return instance_; }
   const std::string &message() const { return message_; }
+  bool outOfMemory() const { return outOfMemory_; }
 
 private:
   int64_t instance_;
   std::string message_;
+  bool outOfMemory_;
 };
 
 /// A promise inside Sheaf is broken: a bug of ours, never of the user.

@@ -175,7 +175,9 @@ void Session::Impl::record(const Instance &instance, Outcome &outcome) {
     return;
   }
   outcome.slots = nullptr;
-  outcome.error.emplace(instance.index, recorder.describe(recorder.failure, model, meter));
+  Failure::Kind kind = recorder.failure.kind;
+  outcome.error.emplace(instance.index, recorder.describe(recorder.failure, model, meter),
+                        kind == Failure::Rows || kind == Failure::Heap || kind == Failure::Records);
   ++counters.failed;
 }
 

@@ -68,113 +68,154 @@ std::vector<Value> Emitter::startValues(const Stage &stage, int64_t rows, Value 
   return sums;
 }
 
+/// An operand of a tile's product where k is 0.
+Emitter::Operand Emitter::operandAt(Value value, const View &view, const Place &place, int k) {
+  const Buffer &buffer = *plan_.bufferOf.lookup(value);
+  Operand operand{address(buffer, indices(buffer, view, place)), constant(0), &buffer};
+  for (auto [axis, map] : llvm::enumerate(view))
+    if (map.axis == k)
+      operand.stride = add(operand.stride, strides(buffer)[axis]);
+  return operand;
+}
+
+/// Adds one run over k to the accumulators `sums` (row by row, vectors of the group's products):
+/// the inner loop of all products. `vectorsAt` gives the right-hand vectors of a step.
+SmallVector<Value> Emitter::emitRun(ArrayRef<Operand> rows, Value extent, ArrayRef<Value> sums,
+                                    int64_t lanes,
+                                    llvm::function_ref<SmallVector<Value>(Value step)> vectorsAt) {
+  auto along = scf::ForOp::create(b, constant(0), extent, constant(1), sums);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(along.getBody());
+  Value step = along.getInductionVar();
+  SmallVector<Value> vectors = vectorsAt(step), out;
+  for (const Operand &row : rows) {
+    Value element = loadElement(*row.buffer, bytes(row.pointer, mul(step, row.stride)));
+    Value spread = splat(toLanes(element, row.buffer->dtype), lanes);
+    for (Value vector : vectors)
+      out.push_back(multiplyAdd(spread, vector, along.getRegionIterArg(out.size())));
+  }
+  scf::YieldOp::create(b, out);
+  return along.getResults();
+}
+
 /// Computes one tile and leaves its accumulators in scratch, row by row. `enterRow` makes row i's
 /// record current and gives its index, without the column.
 void Emitter::emitTile(const Stage &stage, int64_t rows, Value panel,
                        llvm::function_ref<std::vector<Value>(int64_t)> enterRow) {
-  size_t across = stage.accumulators.size() * stage.tileVectors;
-  auto type = VectorType::get({stage.lanes}, f32_);
-  int k = static_cast<int>(stage.shape.size()), n = k - 1;
+  int64_t across = static_cast<int64_t>(stage.accumulators.size()) * stage.tileVectors;
+  int k = static_cast<int>(stage.shape.size());
   Value column = mul(panel, constant(stage.lanes * stage.tileVectors));
   std::vector<Value> sums = startValues(stage, rows, panel);
 
   for (const ProductGroup &group : stage.groups) {
-    int64_t groupVectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
-    Value packed;
-    if (group.weightUse >= 0) {
-      int64_t depth = 0;
-      for (const ProductSegment &segment : group.lead->segments)
-        depth += segment.extent.constant();
-      packed = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * group.weightUse), 8); });
-      packed = bytes(packed, mul(panel, constant(depth * groupVectors * stage.lanes * 4)));
-    }
-    for (size_t s = 0; s < group.lead->segments.size(); ++s) {
-      const ProductSegment &segment = group.lead->segments[s];
-      /// Address and k stride of an operand at k = 0.
-      auto operandAt = [&](Value operand, const View &view, const Place &place) {
-        const Buffer &buffer = *plan_.bufferOf.lookup(operand);
-        Value pointer = address(buffer, indices(buffer, view, place));
-        Value stride = constant(0);
-        for (auto [axis, map] : llvm::enumerate(view))
-          if (map.axis == k)
-            stride = add(stride, strides(buffer)[axis]);
-        return std::pair(pointer, stride);
-      };
-      const Buffer &left = *plan_.bufferOf.lookup(segment.lhs);
-      SmallVector<Value> leftRows, leftStrides;
+    int64_t step =
+        static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors * stage.lanes * 4;
+    /// Where the group's accumulators are among all.
+    SmallVector<size_t> places;
+    for (int64_t row = 0; row < rows; ++row)
+      for (unsigned a : group.accumulators)
+        for (int64_t v = 0; v < stage.tileVectors; ++v)
+          places.push_back(static_cast<size_t>(row * across + a * stage.tileVectors + v));
+    SmallVector<Value> own;
+    for (size_t place : places)
+      own.push_back(sums[place]);
+
+    ArrayRef<ProductSegment> segments = group.lead->segments;
+    std::vector<SmallVector<Operand>> lefts(segments.size());
+    for (auto [segment, left] : llvm::zip(segments, lefts))
       for (int64_t row = 0; row < rows; ++row) {
         Place place;
         place.index = enterRow(row);
-        place.index.push_back(column);
-        place.index.push_back(constant(0));
-        auto [pointer, stride] = operandAt(segment.lhs, segment.lhsView, place);
-        leftRows.push_back(pointer);
-        leftStrides.push_back(stride);
+        place.index.insert(place.index.end(), {column, constant(0)});
+        left.push_back(operandAt(segment.lhs, segment.lhsView, place, k));
       }
-      /// Right-hand vectors that are not packed, one product at a time.
-      struct Right {
-        Value pointer, stride;
-        const Buffer *buffer;
-      };
-      SmallVector<Right> rights;
-      if (!packed)
+    if (group.weightUse >= 0)
+      own = emitPacked(stage, group, panel, step, lefts, own);
+    else
+      for (size_t s = 0; s < segments.size(); ++s) {
+        SmallVector<Operand> rights;
         for (unsigned a : group.accumulators) {
-          const ProductSegment &own = stage.accumulators[a].product->segments[s];
+          const ProductSegment &segment = stage.accumulators[a].product->segments[s];
           Place place;
           place.index = enterRow(0);
-          place.index.push_back(add(column, constant(stage.accumulators[a].column)));
-          place.index.push_back(constant(0));
-          place.lanesAxis = n;
-          auto [pointer, stride] = operandAt(own.rhs, own.rhsView, place);
-          rights.push_back({pointer, stride, plan_.bufferOf.lookup(own.rhs)});
+          place.index.insert(place.index.end(),
+                             {add(column, constant(stage.accumulators[a].column)), constant(0)});
+          place.lanesAxis = k - 1;
+          rights.push_back(operandAt(segment.rhs, segment.rhsView, place, k));
         }
-
-      SmallVector<Value> start;
-      for (int64_t row = 0; row < rows; ++row)
-        for (unsigned a : group.accumulators)
-          for (int64_t v = 0; v < stage.tileVectors; ++v)
-            start.push_back(sums[row * across + a * stage.tileVectors + v]);
-      auto along = scf::ForOp::create(b, constant(0), extent(segment.extent), constant(1), start);
-      {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToEnd(along.getBody());
-        Value step = along.getInductionVar();
-        SmallVector<Value> vectors;
-        if (packed) {
-          Value at = bytes(packed, mul(step, constant(groupVectors * stage.lanes * 4)));
-          for (int64_t v = 0; v < groupVectors; ++v)
-            vectors.push_back(loadAs(type, bytes(at, v * stage.lanes * 4), 4));
-        } else {
-          for (const Right &right : rights) {
-            Value at = bytes(right.pointer, mul(step, right.stride));
+        own = emitRun(lefts[s], extent(segments[s].extent), own, stage.lanes, [&](Value number) {
+          SmallVector<Value> vectors;
+          for (const Operand &right : rights) {
+            Value at = bytes(right.pointer, mul(number, right.stride));
             int64_t size = bytesOf(right.buffer->dtype);
             auto stored = VectorType::get({stage.lanes}, storageType(right.buffer->dtype));
             for (int64_t v = 0; v < stage.tileVectors; ++v)
               vectors.push_back(toLanes(loadAs(stored, bytes(at, v * stage.lanes * size), size),
                                         right.buffer->dtype));
           }
-        }
-        SmallVector<Value> out;
-        for (int64_t row = 0; row < rows; ++row) {
-          Value element = loadElement(left, bytes(leftRows[row], mul(step, leftStrides[row])));
-          Value spread = splat(toLanes(element, left.dtype), stage.lanes);
-          for (int64_t v = 0; v < groupVectors; ++v)
-            out.push_back(
-                multiplyAdd(spread, vectors[v], along.getRegionIterArg(row * groupVectors + v)));
-        }
-        scf::YieldOp::create(b, out);
+          return vectors;
+        });
       }
-      size_t next = 0;
-      for (int64_t row = 0; row < rows; ++row)
-        for (unsigned a : group.accumulators)
-          for (int64_t v = 0; v < stage.tileVectors; ++v)
-            sums[row * across + a * stage.tileVectors + v] = along.getResult(next++);
-      if (packed)
-        packed = bytes(packed, segment.extent.constant() * groupVectors * stage.lanes * 4);
-    }
+    for (auto [place, sum] : llvm::zip(places, own))
+      sums[place] = sum;
   }
   for (size_t i = 0; i < sums.size(); ++i)
     LLVM::StoreOp::create(b, sums[i], bytes(scratch_, i * stage.lanes * 4), 4);
+}
+
+/// The runs of a group whose weights are packed, one behind the other: `step` bytes for each k.
+/// Several runs are one loop in the code, with its operands chosen by the number of the run.
+SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &group, Value panel,
+                                       int64_t step, ArrayRef<SmallVector<Operand>> lefts,
+                                       ArrayRef<Value> sums) {
+  auto type = VectorType::get({stage.lanes}, f32_);
+  int64_t depth = 0;
+  SmallVector<Value> extents;
+  for (const ProductSegment &segment : group.lead->segments) {
+    depth += segment.extent.constant();
+    extents.push_back(constant(segment.extent.constant()));
+  }
+  Value packed = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * group.weightUse), 8); });
+  packed = bytes(packed, mul(panel, constant(depth * step)));
+  auto run = [&](ArrayRef<Operand> rows, Value extent, ArrayRef<Value> from, Value weights) {
+    return emitRun(rows, extent, from, stage.lanes, [&](Value number) {
+      SmallVector<Value> vectors;
+      Value at = bytes(weights, mul(number, constant(step)));
+      for (int64_t offset = 0; offset < step; offset += stage.lanes * 4)
+        vectors.push_back(loadAs(type, bytes(at, offset), 4));
+      return vectors;
+    });
+  };
+  if (lefts.size() == 1)
+    return run(lefts[0], extents[0], sums, packed);
+
+  SmallVector<Value> start(sums);
+  start.push_back(packed);
+  auto runs = scf::ForOp::create(b, constant(0), constant(static_cast<int64_t>(lefts.size())),
+                                 constant(1), start);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(runs.getBody());
+  auto choose = [&](llvm::function_ref<Value(size_t)> of) {
+    Value chosen = of(0);
+    for (size_t s = 1; s < lefts.size(); ++s)
+      if (of(s) != chosen) {
+        Value isThis = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, runs.getInductionVar(),
+                                             constant(static_cast<int64_t>(s)));
+        chosen = arith::SelectOp::create(b, isThis, of(s), chosen);
+      }
+    return chosen;
+  };
+  SmallVector<Operand> rows;
+  for (size_t row = 0; row < lefts[0].size(); ++row)
+    rows.push_back({choose([&](size_t s) { return lefts[s][row].pointer; }),
+                    choose([&](size_t s) { return lefts[s][row].stride; }), lefts[0][row].buffer});
+  Value extent = choose([&](size_t s) { return extents[s]; });
+  ValueRange carried = runs.getRegionIterArgs();
+  Value weights = carried.back();
+  SmallVector<Value> out = run(rows, extent, SmallVector<Value>(carried.drop_back()), weights);
+  out.push_back(bytes(weights, mul(extent, constant(step))));
+  scf::YieldOp::create(b, out);
+  return SmallVector<Value>(runs.getResults().drop_back());
 }
 
 /// What follows the products, for one row of a tile: `row` counts inside the tile.

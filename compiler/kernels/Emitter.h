@@ -45,6 +45,12 @@ private:
     Value find(Value value, const View &view) const;
   };
 
+  /// Where an operand of a product is, and the bytes from one k to the next.
+  struct Operand {
+    Value pointer, stride;
+    const Buffer *buffer;
+  };
+
   // EmitStages.cpp
   void emitStage(const Stage &stage, Value begin, Value end);
   void emitLoop(const Stage &stage, Value begin, Value end);
@@ -63,6 +69,14 @@ private:
                  Value panelBegin, Value panelEnd);
   void emitTile(const Stage &stage, int64_t rows, Value panel,
                 llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
+  Operand operandAt(Value value, const View &view, const Place &place, int k);
+  llvm::SmallVector<Value>
+  emitRun(llvm::ArrayRef<Operand> rows, Value extent, llvm::ArrayRef<Value> sums, int64_t lanes,
+          llvm::function_ref<llvm::SmallVector<Value>(Value step)> vectorsAt);
+  llvm::SmallVector<Value> emitPacked(const Stage &stage, const ProductGroup &group, Value panel,
+                                      int64_t step,
+                                      llvm::ArrayRef<llvm::SmallVector<Operand>> lefts,
+                                      llvm::ArrayRef<Value> sums);
   void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
   void prefetch(const Stage &stage, Value first, Value rows, Value begin, Value panel);
   std::vector<Value> startValues(const Stage &stage, int64_t rows, Value panel);

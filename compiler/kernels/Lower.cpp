@@ -18,7 +18,6 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "llvm/IR/Module.h"
@@ -28,18 +27,24 @@ using namespace mlir;
 namespace sheaf::kernels {
 namespace {
 
-/// Transcendental functions become vector polynomials; docs/numerics.md states their accuracy.
+/// Functions that become vector polynomials; docs/numerics.md states their accuracy.
+bool isApproximated(StringRef name) {
+  return name == math::TanhOp::getOperationName() || name == math::ExpOp::getOperationName() ||
+         name == math::LogOp::getOperationName() || name == math::ErfOp::getOperationName() ||
+         name == math::SinOp::getOperationName() || name == math::CosOp::getOperationName();
+}
+
 struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
-      return name == math::TanhOp::getOperationName() || name == math::ExpOp::getOperationName() ||
-             name == math::LogOp::getOperationName() || name == math::ErfOp::getOperationName() ||
-             name == math::SinOp::getOperationName() || name == math::CosOp::getOperationName();
+    populateMathPolynomialApproximationPatterns(patterns, isApproximated);
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
+    // What is left would become calls of the C library, one lane at a time.
+    getOperation().walk([&](Operation *op) {
+      if (isApproximated(op->getName().getStringRef()))
+        signalPassFailure();
     });
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
   }
 };
 

@@ -394,14 +394,14 @@ void addFunctions(std::vector<Op> &ops) {
             Elements::Floats,
             "",
             [](auto x) { return std::sin(x[0]); },
-            unary<mlir::math::SinOp>});
+            [](Builder &b, ValueRange x) { return lanes::sin(b, x[0]); }});
   add(ops, {"cos",
             "the cosine",
             {"x"},
             Elements::Floats,
             "",
             [](auto x) { return std::cos(x[0]); },
-            unary<mlir::math::CosOp>});
+            [](Builder &b, ValueRange x) { return lanes::cos(b, x[0]); }});
   add(ops, {"tanh",
             "the hyperbolic tangent",
             {"x"},

@@ -87,6 +87,10 @@ inline mlir::Value sigmoid(Builder &b, mlir::Value x) {
   return div(b, one, add(b, one, exp(b, mlir::arith::NegFOp::create(b, x))));
 }
 
+/// To 2 ulp for arguments up to 10^7 (Trigonometry.cpp).
+mlir::Value sin(Builder &b, mlir::Value x);
+mlir::Value cos(Builder &b, mlir::Value x);
+
 } // namespace sheaf::ops::lanes
 
 #endif // SHEAF_OPS_LANES_H

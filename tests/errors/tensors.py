@@ -1,4 +1,4 @@
-"""Writes safetensors files, honest ones and others, for a model with `w : f32[2, 3]` and `b : f32[3]`."""
+"""Safetensors files, honest and not, for a model with `w : f32[2, 3]` and `b : f32[3]`."""
 import json
 import struct
 

@@ -8,6 +8,7 @@
 #include "runtime/weights.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -212,6 +213,8 @@ KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<s
   m.target = kernels::detectTarget(cpu);
   m.kernels = kernels::planKernels(*m.module, m.target, without);
   auto emitted = kernels::emitKernels(m.kernels, m.target, m.context);
+  if (failed(verify(*emitted)))
+    throw std::runtime_error("the emitted kernel does not verify");
   bool dump = std::getenv("SHEAF_DUMP");
   if (dump)
     emitted->dump();

@@ -196,6 +196,16 @@ sheaf.block @vm args(2) {
   sheaf.yield %p, %q : tensor<?x19xf32>, tensor<3x7xf32>
 })",
      9},
+    {"weights_and_matrices_of_the_record", R"(
+sheaf.block @wm args(2) {
+^bb0(%x: tensor<12xf32>, %M: tensor<12x40xf32>, %w: tensor<12x40xf32>, %b: tensor<40xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<12xf32>, tensor<12x40xf32>) -> tensor<40xf32>
+  %q = sheaf.apply "matmul"(%x, %M) {} : (tensor<12xf32>, tensor<12x40xf32>) -> tensor<40xf32>
+  %s = sheaf.apply "mul"(%q, %p) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %t = sheaf.apply "mul"(%p, %q) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %u = sheaf.apply "add"(%t, %b) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  sheaf.yield %s, %u : tensor<40xf32>, tensor<40xf32>
+})"},
     {"right_operands_by_address", R"(
 sheaf.block @ra args(4) {
 ^bb0(%x: tensor<4x11xf32>, %y: tensor<11x19x3xf32>, %c: tensor<11x1xf32>, %i: i64):
@@ -224,6 +234,25 @@ sheaf.block @rc args(2) {
   %o = sheaf.apply "full"() {value = 2.5 : f64} : () -> tensor<6xf32>
   %c = sheaf.apply "concat"(%e, %x) {axis = 0 : i64} : (tensor<?x5xf32>, tensor<?x5xf32>) -> tensor<?x5xf32>
   sheaf.yield %x, %e, %w, %e, %x, %i, %t, %o, %c, %c : tensor<?x5xf32>, tensor<?x5xf32>, tensor<3x4xf32>, tensor<?x5xf32>, tensor<?x5xf32>, tensor<i64>, tensor<4x3xf32>, tensor<6xf32>, tensor<?x5xf32>, tensor<?x5xf32>
+})"},
+    {"more_records_than_a_chunk_of_scratch", R"(
+sheaf.block @ck args(1) {
+^bb0(%x: tensor<64x70xf32>, %w: tensor<70x9xf32>):
+  %m = sheaf.apply "reduce_max"(%x) {axis = 1 : i64, keepdims = 1 : i64} : (tensor<64x70xf32>) -> tensor<64x1xf32>
+  %d = sheaf.apply "sub"(%x, %m) {} : (tensor<64x70xf32>, tensor<64x1xf32>) -> tensor<64x70xf32>
+  %e = sheaf.apply "exp"(%d) {} : (tensor<64x70xf32>) -> tensor<64x70xf32>
+  %s = sheaf.apply "reduce_sum"(%e) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<64x70xf32>) -> tensor<70xf32>
+  %p = sheaf.apply "matmul"(%s, %w) {} : (tensor<70xf32>, tensor<70x9xf32>) -> tensor<9xf32>
+  %q = sheaf.apply "matmul"(%e, %w) {} : (tensor<64x70xf32>, tensor<70x9xf32>) -> tensor<64x9xf32>
+  %r = sheaf.apply "add"(%q, %p) {} : (tensor<64x9xf32>, tensor<9xf32>) -> tensor<64x9xf32>
+  sheaf.yield %r : tensor<64x9xf32>
+})"},
+    {"more_records_than_a_chunk_of_rows", R"(
+sheaf.block @cr args(2) {
+^bb0(%x: tensor<4100xf32>, %y: tensor<40xf32>, %w: tensor<4100x40xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<4100xf32>, tensor<4100x40xf32>) -> tensor<40xf32>
+  %r = sheaf.apply "add"(%p, %y) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  sheaf.yield %r : tensor<40xf32>
 })"},
     {"nothing", R"(
 sheaf.block @no args(4) {

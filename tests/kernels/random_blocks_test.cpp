@@ -39,7 +39,7 @@ testing::AssertionResult tryBlock(const RandomBlock &block, unsigned seed) {
 
 TEST(RandomBlocks, AgreeWithReferencesAndAreBatchInvariant) {
   unsigned first = fromEnvironment("SHEAF_RANDOM_FIRST", 1);
-  unsigned count = fromEnvironment("SHEAF_RANDOM_BLOCKS", 200);
+  unsigned count = fromEnvironment("SHEAF_RANDOM_BLOCKS", 600);
   int failures = 0;
   for (unsigned seed = first; seed < first + count && failures < 3; ++seed) {
     RandomBlock block = randomBlock(seed);

@@ -235,8 +235,9 @@ class Expressions:
     def bounded(self, ty, env, depth):
         """An expression whose values do not grow, however often it is applied to itself."""
         if ty[0] == "f32":
-            return Expr(ty, self.r.choice(["tanh(", "sigmoid(", "tanh(", "sin("]),
-                        self.gen(ty, env, depth - 1), ")")
+            before, after = self.r.choice([("tanh(", ")"), ("sigmoid(", ")"), ("tanh(", ")"),
+                                           ("sin(clamp(", ", -9, 9))")])
+            return Expr(ty, before, self.gen(ty, env, depth - 1), after)
         if ty == INT:
             return Expr(ty, "((", self.gen(ty, env, depth - 1), ") % 7)")
         if ty == FLOAT:

@@ -23,7 +23,8 @@ class Tensors:
     def unary(self, ty, env, depth):
         x = self.gen(ty, env, depth - 1)
         form = self.r.choice([
-            "tanh({})", "sigmoid({})", "relu({})", "sin({})", "cos({})", "abs({})", "(-{})",
+            "tanh({})", "sigmoid({})", "relu({})", "sin(clamp({}, -9, 9))",
+            "cos(clamp({}, -9, 9))", "abs({})", "(-{})",
             "gelu({})", "silu({})", "softplus({})", "exp(tanh({}))", "sqrt(1 + square({}))",
             "log(1 + square({}))", "rsqrt(1 + square({}))", "clamp({}, -1, 1)", "tanh({})",
             "sigmoid({})", "square(tanh({}))", "pow(1 + abs({}), 0.5)", "maximum({}, 0.1)"])
@@ -191,7 +192,7 @@ class Tensors:
             return Expr(ty, self.r.choice(["sum(", "mean(", "max("]),
                         self.gen(tensor(*dims), env, depth - 1), f", axis={axis})")
         if which == 10:
-            if not self.is_static([d]):
+            if not self.is_static([d, e]):
                 return None
             table = self.param("3", d, e)
             return Expr(ty, f"element({table}, abs(", self.gen(INT, env, depth - 2), ") % 3)")

@@ -75,30 +75,49 @@ int runModel(RunArguments &arguments) {
       [&](uint32_t type, const rt::Slot *slots) { return session.tensor(type, slots); },
       &run.vocabularies);
   uint32_t type = run.model().entry.resultType;
-  std::span<const rt::Instance> rest = run.instances;
   int64_t failed = 0;
-  std::string lines;
+  struct Answer {
+    std::string line, error;
+  };
+  // Line n of the output speaks of instance n, whatever became of the others.
+  auto answer = [&](const rt::Instance &instance, const rt::Outcome &outcome) {
+    Answer result;
+    if (!outcome.ok()) {
+      ++failed;
+      result.error = fmt::format("{}: error: instance {}: {}\n", run.data.name(instance.index),
+                                 instance.index, outcome.error->message());
+    }
+    if (arguments.format == "none")
+      return result;
+    if (outcome.ok())
+      writer.append(result.line, type, outcome.slots);
+    else
+      result.line = "null";
+    result.line += '\n';
+    return result;
+  };
+  // Kept while the instances of a mini-batch that had too little memory run alone.
+  std::vector<Answer> answers;
+  std::vector<size_t> alone;
+  std::span<const rt::Instance> rest = run.instances;
   while (!rest.empty()) {
     std::span<const rt::Instance> some = rest.first(std::min<size_t>(rest.size(), batch));
     rest = rest.subspan(some.size());
     std::span<const rt::Outcome> outcomes = session.run(some);
-    lines.clear();
+    answers.assign(some.size(), {});
+    alone.clear();
     for (size_t i = 0; i < some.size(); ++i) {
-      if (outcomes[i].ok()) {
-        if (arguments.format != "none")
-          writer.append(lines, type, outcomes[i].slots);
-      } else {
-        ++failed;
-        fmt::print(stderr, "{}: error: instance {}: {}\n", run.data.name(some[i].index),
-                   some[i].index, outcomes[i].error->message());
-        // Line n of the output speaks of instance n, whatever became of the others.
-        if (arguments.format != "none")
-          lines += "null";
-      }
-      if (arguments.format != "none")
-        lines += '\n';
+      if (!outcomes[i].ok() && outcomes[i].error->outOfMemory() && some.size() > 1)
+        alone.push_back(i);
+      else
+        answers[i] = answer(some[i], outcomes[i]);
     }
-    output.write(lines);
+    for (size_t i : alone)
+      answers[i] = answer(some[i], session.run(some.subspan(i, 1)).front());
+    for (const Answer &each : answers) {
+      output.write(each.line);
+      fmt::print(stderr, "{}", each.error);
+    }
   }
   output.finish();
   if (failed)
