@@ -26,18 +26,18 @@ Value polynomial(Builder &b, Value z, std::initializer_list<double> coefficients
 
 /// The sine of x + quarters * pi/2.
 Value sineOf(Builder &b, Value x, int64_t quarters) {
-  mlir::Type floats = x.getType();
-  mlir::Type doubles = withElement(floats, b.getF64Type());
-  mlir::Type longs = withElement(floats, b.getI64Type());
+  mlir::Type floats = x.getType(), doubles = withElement(floats, b.getF64Type());
+  auto number = [&](double v) { return constant(b, doubles, v); };
+  // Added to a double of less than 2^51 and taken away again, this leaves the nearest integer.
+  auto nearest = [&](Value v) { return sub(b, add(b, v, number(0x1.8p52)), number(0x1.8p52)); };
 
-  // Added to a double of less than 2^51, this leaves the nearest integer in the lowest bits. Larger
-  // doubles and those that are not finite leave anything there, but no undefined value.
-  Value magic = constant(b, doubles, 0x1.8p52);
   Value wide = mlir::arith::ExtFOp::create(b, doubles, x);
-  Value shifted = add(b, mul(b, wide, constant(b, doubles, M_2_PI)), magic);
-  Value rest = sub(b, wide, mul(b, sub(b, shifted, magic), constant(b, doubles, M_PI_2)));
-  Value quadrant =
-      add(b, mlir::arith::BitcastOp::create(b, longs, shifted), intConstant(b, longs, quarters));
+  Value turns = nearest(mul(b, wide, number(M_2_PI)));
+  Value rest = sub(b, wide, mul(b, turns, number(M_PI_2)));
+  Value all = add(b, turns, number(static_cast<double>(quarters)));
+  // 0, 1, 2 or 3: the nearest integer of k - 3/8, k - 1/8, k + 1/8 and k + 3/8 is k.
+  Value whole = nearest(sub(b, mul(b, all, number(0.25)), number(0.375)));
+  Value quadrant = sub(b, all, mul(b, whole, number(4)));
 
   // What an argument beyond all digits leaves must not make the polynomials infinite.
   Value r = mlir::arith::TruncFOp::create(b, floats, rest);
@@ -50,13 +50,12 @@ Value sineOf(Builder &b, Value x, int64_t quarters) {
       b, sub(b, constant(b, floats, 1), mul(b, z, constant(b, floats, 0.5))),
       mul(b, mul(b, z, z),
           polynomial(b, z, {4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5})));
-  auto hasBit = [&](int64_t bit) {
-    Value masked = mlir::arith::AndIOp::create(b, quadrant, intConstant(b, longs, bit));
-    return mlir::arith::CmpIOp::create(b, mlir::arith::CmpIPredicate::ne, masked,
-                                       intConstant(b, longs, 0));
+  auto is = [&](double which) {
+    return mlir::arith::CmpFOp::create(b, mlir::arith::CmpFPredicate::OEQ, quadrant, number(which));
   };
-  Value result = select(b, hasBit(1), cosine, sine);
-  return select(b, hasBit(2), mlir::arith::NegFOp::create(b, result), result);
+  Value turned = mlir::arith::NegFOp::create(b, select(b, is(2), sine, cosine));
+  Value straight = select(b, is(1), cosine, sine);
+  return select(b, mlir::arith::OrIOp::create(b, is(2), is(3)), turned, straight);
 }
 
 } // namespace
