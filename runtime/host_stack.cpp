@@ -77,9 +77,10 @@ bool HostStack::call(void (*f)(void *), void *argument) {
   __tsan_destroy_fiber(fiber);
 #endif
 #ifdef SHEAF_ASAN
-  // Dropped frames leave their red zones behind.
-  if (!completed_)
-    unpoison(stack_.data() + stack_.size() - residentBytes(), residentBytes());
+  // Dropped frames leave their red zones behind; a completed call drops those of leave().
+  constexpr uint64_t kLeaving = uint64_t(64) << 10;
+  uint64_t dropped = completed_ ? std::min(kLeaving, stack_.size()) : residentBytes();
+  unpoison(stack_.data() + stack_.size() - dropped, dropped);
 #endif
   return completed_;
 }

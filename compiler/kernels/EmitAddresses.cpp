@@ -70,8 +70,8 @@ void Emitter::enterRecord(Value record, Value chunkBegin) {
   record_ = Record();
   record_.words = bytes(records_, mul(record, constant(4 * kernel_.words)));
   record_.inChunk = arith::SubIOp::create(b, record, chunkBegin);
-  // Values that turn out to be needed deeper in the nest are inserted here; canonicalisation
-  // removes the marker.
+  // Values that turn out to be needed deeper in the nest are inserted here; the marker itself is
+  // unused and goes.
   record_.here = arith::ConstantIntOp::create(b, i64_, 0);
 }
 

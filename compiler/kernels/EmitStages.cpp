@@ -28,7 +28,7 @@ void Emitter::run() {
   b.setInsertionPointToStart(body);
   func::ReturnOp::create(b);
   b.setInsertionPointToStart(body);
-  // Constants and weight addresses are inserted before this; canonicalisation removes it.
+  // Constants and weight addresses are inserted before this, which itself is unused and goes.
   entry_ = arith::ConstantIntOp::create(b, i64_, 0);
 
   auto stages = [&](Value begin, Value end) {

@@ -187,11 +187,13 @@ int Planner::place(const RootSpec &root) {
       keep(segment.lhs);
       keep(segment.rhs);
     }
-    // A tile's accumulators are whole vectors of consecutive columns of its own rows.
+    // A tile's accumulators are whole vectors of consecutive columns of its own rows; panels are
+    // packed for as many columns as the program says.
     View plain = identityView(shape(root.value).size()), unshifted = view;
     if (!unshifted.empty() && unshifted.back().offset.isConstant())
       unshifted.back().offset = 0;
-    if (root.kind == RootSpec::Reduction || unshifted != plain)
+    if (root.kind == RootSpec::Reduction || unshifted != plain ||
+        (product->packed && !shape(root.value).back().isConstant()))
       keep(product->value);
   }
   const Product *only = nullptr;

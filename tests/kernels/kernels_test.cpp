@@ -206,6 +206,16 @@ sheaf.block @wm args(2) {
   %u = sheaf.apply "add"(%t, %b) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
   sheaf.yield %s, %u : tensor<40xf32>, tensor<40xf32>
 })"},
+    {"some_columns_of_a_product", R"(
+sheaf.block @sc args(2) {
+^bb0(%x: tensor<11xf32>, %n: i64, %w: tensor<11x40xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<11xf32>, tensor<11x40xf32>) -> tensor<40xf32>
+  %a = sheaf.apply "window"(%p, %n) {axis = 0 : i64, start = 1 : i64} : (tensor<40xf32>, i64) -> tensor<?xf32>
+  %b = sheaf.apply "window"(%p, %n) {axis = 0 : i64, size = 20 : i64} : (tensor<40xf32>, i64) -> tensor<20xf32>
+  %c = sheaf.apply "window"(%p) {axis = 0 : i64, start = 3 : i64, size = 20 : i64} : (tensor<40xf32>) -> tensor<20xf32>
+  %d = sheaf.apply "mul"(%b, %c) {} : (tensor<20xf32>, tensor<20xf32>) -> tensor<20xf32>
+  sheaf.yield %a, %d, %c : tensor<?xf32>, tensor<20xf32>, tensor<20xf32>
+})"},
     {"right_operands_by_address", R"(
 sheaf.block @ra args(4) {
 ^bb0(%x: tensor<4x11xf32>, %y: tensor<11x19x3xf32>, %c: tensor<11x1xf32>, %i: i64):
