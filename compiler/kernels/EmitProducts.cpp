@@ -16,6 +16,7 @@ namespace {
 
 /// Rows narrower than this are in the first-level cache anyway.
 constexpr int64_t kPrefetchWidth = 128;
+constexpr int64_t kLineBytes = 64;
 
 } // namespace
 
@@ -27,7 +28,7 @@ Value Emitter::panelCount(const Stage &stage) {
 
 /// Splits `count` rows into tiles whose sizes differ by one at most (6 is 3 + 3, not 5 + 1).
 void Emitter::emitTiles(const Stage &stage, Value count,
-                        llvm::function_ref<void(Value, Value, Value)> tile, Value panelBegin,
+                        llvm::function_ref<void(const Tile &)> tile, Value panelBegin,
                         Value panelEnd) {
   Value most = constant(stage.tileRows);
   Value tiles = arith::DivSIOp::create(b, add(count, constant(stage.tileRows - 1)), most);
@@ -35,11 +36,14 @@ void Emitter::emitTiles(const Stage &stage, Value count,
   Value small = arith::DivSIOp::create(b, count, some);
   Value larger = arith::RemSIOp::create(b, count, some);
   loop(panelBegin, panelEnd, 1, [&](Value panel) {
+    Value following = add(panel, constant(1));
+    Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, following, panelEnd);
+    following = arith::SelectOp::create(b, isLast, panelBegin, following);
     loop(constant(0), tiles, 1, [&](Value number) {
       Value isLarger = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, number, larger);
       Value rows = add(small, arith::ExtUIOp::create(b, i64_, isLarger));
       Value first = add(mul(number, small), minimum(number, larger));
-      tile(first, rows, panel);
+      tile({first, rows, number, panel, following});
     });
   });
 }
@@ -100,12 +104,12 @@ SmallVector<Value> Emitter::emitRun(ArrayRef<Operand> rows, Value extent, ArrayR
 
 /// Computes one tile and leaves its accumulators in scratch, row by row. `enterRow` makes row i's
 /// record current and gives its index, without the column.
-void Emitter::emitTile(const Stage &stage, int64_t rows, Value panel,
+void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
                        llvm::function_ref<std::vector<Value>(int64_t)> enterRow) {
   int64_t across = static_cast<int64_t>(stage.accumulators.size()) * stage.tileVectors;
   int k = static_cast<int>(stage.shape.size());
-  Value column = mul(panel, constant(stage.lanes * stage.tileVectors));
-  std::vector<Value> sums = startValues(stage, rows, panel);
+  Value column = mul(tile.panel, constant(stage.lanes * stage.tileVectors));
+  std::vector<Value> sums = startValues(stage, rows, tile.panel);
 
   for (const ProductGroup &group : stage.groups) {
     int64_t step =
@@ -130,7 +134,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, Value panel,
         left.push_back(operandAt(segment.lhs, segment.lhsView, place, k));
       }
     if (group.weightUse >= 0)
-      own = emitPacked(stage, group, panel, step, lefts, own);
+      own = emitPacked(stage, group, tile, step, lefts, own);
     else
       for (size_t s = 0; s < segments.size(); ++s) {
         SmallVector<Operand> rights;
@@ -165,9 +169,12 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, Value panel,
 
 /// The runs of a group whose weights are packed, one behind the other: `step` bytes for each k.
 /// Several runs are one loop in the code, with its operands chosen by the number of the run.
-SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &group, Value panel,
-                                       int64_t step, ArrayRef<SmallVector<Operand>> lefts,
-                                       ArrayRef<Value> sums) {
+///
+/// A panel is read once a tile, and its first reading would wait for a cache further out than the
+/// second level: so each tile asks for its share of the next panel, a line for every k.
+SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &group,
+                                       const Tile &tile, int64_t step,
+                                       ArrayRef<SmallVector<Operand>> lefts, ArrayRef<Value> sums) {
   auto type = VectorType::get({stage.lanes}, f32_);
   int64_t depth = 0;
   SmallVector<Value> extents;
@@ -175,11 +182,20 @@ SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &g
     depth += segment.extent.constant();
     extents.push_back(constant(segment.extent.constant()));
   }
-  Value packed = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * group.weightUse), 8); });
-  packed = bytes(packed, mul(panel, constant(depth * step)));
-  auto run = [&](ArrayRef<Operand> rows, Value extent, ArrayRef<Value> from, Value weights) {
+  Value panels = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * group.weightUse), 8); });
+  Value packed = bytes(panels, mul(tile.panel, constant(depth * step)));
+  Value share = bytes(bytes(panels, mul(tile.following, constant(depth * step))),
+                      mul(tile.number, constant(depth * kLineBytes)));
+  Value isNeeded =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile.number,
+                            constant(static_cast<int64_t>(llvm::divideCeil(step, kLineBytes))));
+  Value asked = arith::SelectOp::create(b, isNeeded, share, packed);
+  auto run = [&](ArrayRef<Operand> rows, Value extent, ArrayRef<Value> from, Value weights,
+                 Value lines) {
     return emitRun(rows, extent, from, stage.lanes, [&](Value number) {
       SmallVector<Value> vectors;
+      if (rows.size() > 2)
+        LLVM::Prefetch::create(b, bytes(lines, mul(number, constant(kLineBytes))), 0, 2, 1);
       Value at = bytes(weights, mul(number, constant(step)));
       for (int64_t offset = 0; offset < step; offset += stage.lanes * 4)
         vectors.push_back(loadAs(type, bytes(at, offset), 4));
@@ -187,10 +203,10 @@ SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &g
     });
   };
   if (lefts.size() == 1)
-    return run(lefts[0], extents[0], sums, packed);
+    return run(lefts[0], extents[0], sums, packed, asked);
 
   SmallVector<Value> start(sums);
-  start.push_back(packed);
+  start.append({packed, asked});
   auto runs = scf::ForOp::create(b, constant(0), constant(static_cast<int64_t>(lefts.size())),
                                  constant(1), start);
   OpBuilder::InsertionGuard guard(b);
@@ -211,11 +227,13 @@ SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &g
                     choose([&](size_t s) { return lefts[s][row].stride; }), lefts[0][row].buffer});
   Value extent = choose([&](size_t s) { return extents[s]; });
   ValueRange carried = runs.getRegionIterArgs();
-  Value weights = carried.back();
-  SmallVector<Value> out = run(rows, extent, SmallVector<Value>(carried.drop_back()), weights);
+  Value weights = carried.drop_back().back(), lines = carried.back();
+  SmallVector<Value> out =
+      run(rows, extent, SmallVector<Value>(carried.drop_back(2)), weights, lines);
   out.push_back(bytes(weights, mul(extent, constant(step))));
+  out.push_back(bytes(lines, mul(extent, constant(kLineBytes))));
   scf::YieldOp::create(b, out);
-  return SmallVector<Value>(runs.getResults().drop_back());
+  return SmallVector<Value>(runs.getResults().drop_back(2));
 }
 
 /// What follows the products, for one row of a tile: `row` counts inside the tile.
@@ -294,10 +312,10 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
     // Panels outermost: a panel of weights stays in cache while all rows of the chunk pass.
     bool split = kernel_.panels > 0;
     Value count = arith::SubIOp::create(b, end, begin);
-    auto tile = [&](Value first, Value rows, Value panel) {
-      Value record = add(begin, first);
-      prefetch(stage, record, rows, begin, panel);
-      forRows(rows, [&](int64_t many) {
+    auto compute = [&](const Tile &tile) {
+      Value record = add(begin, tile.first);
+      prefetch(stage, record, tile.rows, begin, tile.panel);
+      forRows(tile.rows, [&](int64_t many) {
         std::vector<Record> entered(many);
         for (int64_t i = 0; i < many; ++i) {
           enterRecord(add(record, constant(i)), begin);
@@ -311,14 +329,14 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
           current = i;
           return std::vector<Value>();
         };
-        emitTile(stage, many, panel, enterRow);
+        emitTile(stage, many, tile, enterRow);
       });
-      loop(constant(0), rows, 1, [&](Value row) {
+      loop(constant(0), tile.rows, 1, [&](Value row) {
         enterRecord(add(record, row), begin);
-        emitEpilogue(stage, panel, row, {});
+        emitEpilogue(stage, tile.panel, row, {});
       });
     };
-    emitTiles(stage, count, tile, split ? panelBegin_ : constant(0),
+    emitTiles(stage, count, compute, split ? panelBegin_ : constant(0),
               split ? panelEnd_ : panelCount(stage));
     return;
   }
@@ -328,20 +346,20 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
     std::vector<Value> outer;
     nest(ArrayRef(stage.shape).drop_back(several ? 2 : 1), outer, [&] {
       Value count = several ? extent(stage.shape[stage.rowAxis]) : constant(1);
-      auto tile = [&](Value first, Value rows, Value panel) {
+      auto compute = [&](const Tile &tile) {
         auto indexOfRow = [&](Value row) {
           std::vector<Value> index = outer;
           if (several)
-            index.push_back(add(first, row));
+            index.push_back(add(tile.first, row));
           return index;
         };
-        forRows(rows, [&](int64_t many) {
-          emitTile(stage, many, panel, [&](int64_t row) { return indexOfRow(constant(row)); });
+        forRows(tile.rows, [&](int64_t many) {
+          emitTile(stage, many, tile, [&](int64_t row) { return indexOfRow(constant(row)); });
         });
-        loop(constant(0), rows, 1,
-             [&](Value row) { emitEpilogue(stage, panel, row, indexOfRow(row)); });
+        loop(constant(0), tile.rows, 1,
+             [&](Value row) { emitEpilogue(stage, tile.panel, row, indexOfRow(row)); });
       };
-      emitTiles(stage, count, tile, constant(0), panelCount(stage));
+      emitTiles(stage, count, compute, constant(0), panelCount(stage));
     });
   });
 }

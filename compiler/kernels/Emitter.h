@@ -63,18 +63,22 @@ private:
             llvm::function_ref<void()> body);
 
   // EmitProducts.cpp
+  struct Tile {
+    Value first, rows;      ///< its rows among those that the panels pass over
+    Value number;           ///< its number among the tiles of those rows
+    Value panel, following; ///< its columns, and the panel that comes next
+  };
   void emitProducts(const Stage &stage, Value begin, Value end);
-  void emitTiles(const Stage &stage, Value count,
-                 llvm::function_ref<void(Value first, Value rows, Value panel)> tile,
+  void emitTiles(const Stage &stage, Value count, llvm::function_ref<void(const Tile &tile)> tile,
                  Value panelBegin, Value panelEnd);
-  void emitTile(const Stage &stage, int64_t rows, Value panel,
+  void emitTile(const Stage &stage, int64_t rows, const Tile &tile,
                 llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
   Operand operandAt(Value value, const View &view, const Place &place, int k);
   llvm::SmallVector<Value>
   emitRun(llvm::ArrayRef<Operand> rows, Value extent, llvm::ArrayRef<Value> sums, int64_t lanes,
           llvm::function_ref<llvm::SmallVector<Value>(Value step)> vectorsAt);
-  llvm::SmallVector<Value> emitPacked(const Stage &stage, const ProductGroup &group, Value panel,
-                                      int64_t step,
+  llvm::SmallVector<Value> emitPacked(const Stage &stage, const ProductGroup &group,
+                                      const Tile &tile, int64_t step,
                                       llvm::ArrayRef<llvm::SmallVector<Operand>> lefts,
                                       llvm::ArrayRef<Value> sums);
   void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
