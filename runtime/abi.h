@@ -17,7 +17,14 @@ struct Context {
   uint8_t *rows;       ///< offset 0: address of granule 0
   uint8_t *stackLimit; ///< offset 8: frames below this address are an overflow
   int64_t instance;    ///< offset 16: which instance is being walked (for errors)
+  /// offset 24: what stands at this depth or above has been computed, unless no read may depend on
+  /// it. What is recorded next stands deeper.
+  int64_t computed;
+  int64_t stepsLeft; ///< offset 32: calls of recursive functions before the instance is given up
 };
+
+/// A call that runs beside the one that made it (runtime/tasks.h).
+struct Task;
 
 /// One instance: reads the slots of its arguments, writes the slots of its result.
 using EntryFn = void (*)(Context *, const Slot *args, Slot *results);
@@ -59,11 +66,25 @@ sheaf::rt::ListObject *sheaf_list_reverse(sheaf::rt::Context *, sheaf::rt::ListO
 /// once for each list: the object itself is changed.
 sheaf::rt::ListObject *sheaf_list_flat(sheaf::rt::Context *, sheaf::rt::ListObject *);
 
+/// Waits until every tensor that a read may depend on and that this instance has recorded is
+/// computed.
+void sheaf_wait(sheaf::rt::Context *);
+
+/// Starts `fn` on copies of these arguments beside the caller: a call that does not depend on what
+/// the caller does next. The memory of both lives as long as the mini-batch. Returns what
+/// sheaf_join() takes; null when it has run already.
+sheaf::rt::Task *sheaf_fork(sheaf::rt::Context *, sheaf::rt::EntryFn fn,
+                            const sheaf::rt::Slot *args, sheaf::rt::Slot *results);
+/// Waits until a forked call has left its results.
+void sheaf_join(sheaf::rt::Context *, sheaf::rt::Task *);
+
 /// End the instance with an error and never return. `message` indexes Model::messages, which
 /// holds the text with its source place; `{0}` and `{1}` in it stand for a and b.
 [[noreturn]] void sheaf_fail(sheaf::rt::Context *, uint32_t message, int64_t a, int64_t b);
 /// The host stack of an instance is used up.
 [[noreturn]] void sheaf_stack_overflow(sheaf::rt::Context *);
+/// Context::stepsLeft has come to an end.
+[[noreturn]] void sheaf_too_many_steps(sheaf::rt::Context *);
 }
 
 #endif // SHEAF_RUNTIME_ABI_H

@@ -11,16 +11,21 @@ namespace bc = boost::context::detail;
 namespace {
 /// For the runtime's functions (and their system calls) under the deepest frame of an instance.
 constexpr uint64_t kReserveBytes = uint64_t(256) << 10;
-/// Kept between mini-batches; deeper pages are given back.
+/// Kept between mini-batches by all stacks together; deeper pages are given back.
 constexpr uint64_t kKeepBytes = uint64_t(16) << 20;
+constexpr uint64_t kKeepBytesEach = uint64_t(64) << 10;
 constexpr uint64_t kLeastBytes = uint64_t(1) << 20;
-uint64_t overheadBytes() { return pageBytes() + kReserveBytes; }
+
+uint64_t wholePages(uint64_t bytes) { return (bytes + pageBytes() - 1) / pageBytes() * pageBytes(); }
 
 /// The one place where the machine stack is switched. `to` runs on [bottom, bottom + size).
-/// `leaving`: the current stack is not returned to.
+/// `leaving`: the current stack is not returned to. `left`, if given, is told the bounds of the
+/// stack from which the control comes back.
 bc::transfer_t switchStack(bc::fcontext_t to, void *data, [[maybe_unused]] const void *bottom,
                            [[maybe_unused]] size_t size, [[maybe_unused]] void *fiber,
-                           [[maybe_unused]] bool leaving) {
+                           [[maybe_unused]] bool leaving,
+                           [[maybe_unused]] const void **leftBottom = nullptr,
+                           [[maybe_unused]] size_t *leftSize = nullptr) {
 #ifdef SHEAF_ASAN
   void *fakeStack = nullptr;
   __sanitizer_start_switch_fiber(leaving ? nullptr : &fakeStack, bottom, size);
@@ -30,7 +35,7 @@ bc::transfer_t switchStack(bc::fcontext_t to, void *data, [[maybe_unused]] const
 #endif
   bc::transfer_t back = bc::jump_fcontext(to, data);
 #ifdef SHEAF_ASAN
-  __sanitizer_finish_switch_fiber(fakeStack, nullptr, nullptr);
+  __sanitizer_finish_switch_fiber(fakeStack, leftBottom, leftSize);
 #endif
   return back;
 }
@@ -44,79 +49,128 @@ struct HostStack::Entry {
 #endif
     self->caller_ = from.fctx;
     self->function_(self->argument_);
-    self->leave(true);
+    self->leave(Left::Completed);
+    __builtin_unreachable();
   }
 };
 
-HostStack::HostStack(uint64_t bytes, MemoryKind &count)
-    : stack_(bytes + overheadBytes(), std::min(bytes, kLeastBytes) + overheadBytes(),
-             "the host stack"),
-      count_(count),
-      // The machine gives whole pages, or less than was asked for.
-      limit_(stack_.data() +
-             std::max(overheadBytes(), stack_.size() - std::min(bytes, stack_.size()))) {
-  stack_.guardFirstPage();
-}
+uint64_t HostStack::overheadBytes() { return pageBytes() + kReserveBytes; }
 
-HostStack::~HostStack() = default;
+HostStack::HostStack(uint8_t *data, uint64_t size)
+    : data_(data), size_(size), limit_(data + overheadBytes()) {}
 
-bool HostStack::call(void (*f)(void *), void *argument) {
-  function_ = f;
-  argument_ = argument;
-  completed_ = false;
-  bc::fcontext_t context =
-      bc::make_fcontext(stack_.data() + stack_.size(), stack_.size(), Entry::start);
-  void *fiber = nullptr;
+HostStack::Left HostStack::enter(void *context, void *data) {
+#ifdef SHEAF_TSAN
+  callerFiber_ = __tsan_get_current_fiber();
+#endif
+  bc::transfer_t back = switchStack(context, data, data_, size_, fiber_, /*leaving=*/false);
+  if (left_ == Left::Waiting) {
+    self_ = back.fctx;
+    return left_;
+  }
 #ifdef SHEAF_TSAN
   // A new one each time: an abandoned call leaves its frames in the sanitizer's own stack.
-  callerFiber_ = __tsan_get_current_fiber();
-  fiber = __tsan_create_fiber(0);
-#endif
-  switchStack(context, this, stack_.data(), stack_.size(), fiber, /*leaving=*/false);
-#ifdef SHEAF_TSAN
-  __tsan_destroy_fiber(fiber);
+  __tsan_destroy_fiber(fiber_);
 #endif
 #ifdef SHEAF_ASAN
   // Dropped frames leave their red zones behind; a completed call drops those of leave().
   constexpr uint64_t kLeaving = uint64_t(64) << 10;
-  uint64_t dropped = completed_ ? std::min(kLeaving, stack_.size()) : residentBytes();
-  unpoison(stack_.data() + stack_.size() - dropped, dropped);
+  uint64_t dropped = std::min(frames_ + kLeaving, size_ - pageBytes());
+  frames_ = 0;
+  unpoison(data_ + size_ - dropped, dropped);
 #endif
-  return completed_;
+  return left_;
 }
 
-void HostStack::leave(bool completed) {
-  completed_ = completed;
-  switchStack(caller_, nullptr, callerBottom_, callerSize_, callerFiber_, /*leaving=*/true);
+HostStack::Left HostStack::call(void (*f)(void *), void *argument) {
+  function_ = f;
+  argument_ = argument;
+#ifdef SHEAF_TSAN
+  fiber_ = __tsan_create_fiber(0);
+#endif
+  return enter(bc::make_fcontext(data_ + size_, size_, Entry::start), this);
+}
+
+HostStack::Left HostStack::resume() { return enter(self_, nullptr); }
+
+void HostStack::leave(Left how) {
+  left_ = how;
+  bc::transfer_t back =
+      switchStack(caller_, nullptr, callerBottom_, callerSize_, callerFiber_,
+                  /*leaving=*/how != Left::Waiting, &callerBottom_, &callerSize_);
+  caller_ = back.fctx;
+}
+
+void HostStack::wait() { leave(Left::Waiting); }
+
+void HostStack::abandon() {
+  frames_ = static_cast<uint64_t>(data_ + size_ -
+                                  static_cast<uint8_t *>(__builtin_frame_address(0)));
+  leave(Left::Abandoned);
   __builtin_unreachable();
 }
 
-void HostStack::abandon() { leave(false); }
+//===----------------------------------------------------------------------===//
+// HostStacks
+//===----------------------------------------------------------------------===//
 
-uint64_t HostStack::residentBytes() const {
+HostStacks::HostStacks(uint64_t bytes, unsigned count, MemoryKind &memory)
+    : space_((wholePages(bytes) + HostStack::overheadBytes()) * count,
+             (wholePages(std::min(bytes, kLeastBytes)) + HostStack::overheadBytes()) * count,
+             "the host stack"),
+      each_(space_.size() / count / pageBytes() * pageBytes()), count_(count), memory_(memory) {}
+
+HostStack *HostStacks::take() {
+  if (!free_.empty()) {
+    HostStack *stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  if (made_.size() == count_)
+    return nullptr;
+  uint64_t begin = made_.size() * each_;
+  space_.guardPage(begin);
+  made_.push_back(std::make_unique<HostStack>(space_.data() + begin, each_));
+  return made_.back().get();
+}
+
+uint64_t HostStacks::residentBytes(size_t stack) const {
   // Frames are laid down from the top, so the first block without a page ends what was used.
-  constexpr uint64_t kBlock = uint64_t(1) << 20;
-  uint64_t total = 0;
-  for (uint64_t end = stack_.size(); end > pageBytes();) {
-    uint64_t begin = end > kBlock + pageBytes() ? end - kBlock : pageBytes();
-    uint64_t bytes = stack_.residentBytes(begin, end);
-    if (bytes == 0)
+  uint64_t bottom = stack * each_ + pageBytes(), top = (stack + 1) * each_;
+  uint64_t block = uint64_t(64) << 10, total = 0;
+  for (uint64_t end = top; end > bottom; block = std::min(2 * block, uint64_t(1) << 20)) {
+    uint64_t begin = end > block + bottom ? end - block : bottom;
+    if (space_.residentBytes(begin, end) == 0)
       break;
-    total = stack_.size() - begin;
+    total = top - begin;
     end = begin;
   }
   return total;
 }
 
-void HostStack::trim() {
-  uint64_t size = stack_.size();
-  count_.now = std::min(size, kKeepBytes);
-  if (size > kKeepBytes + pageBytes() &&
-      stack_.residentBytes(size - kKeepBytes - pageBytes(), size - kKeepBytes) != 0) {
-    uint64_t used = residentBytes();
-    count_.peak = std::max(count_.peak, used);
-    stack_.release(size - used, size - kKeepBytes);
+uint64_t HostStacks::residentBytes() const {
+  uint64_t total = 0;
+  for (size_t i = 0; i < made_.size(); ++i)
+    total += residentBytes(i);
+  return total;
+}
+
+void HostStacks::trim() {
+  if (made_.empty())
+    return;
+  uint64_t keep = std::min(std::max(kKeepBytes / made_.size(), kKeepBytesEach), each_);
+  memory_.now = keep * made_.size();
+  uint64_t used = 0;
+  for (size_t i = 0; i < made_.size(); ++i) {
+    uint64_t top = (i + 1) * each_;
+    if (keep + pageBytes() >= each_ ||
+        space_.residentBytes(top - keep - pageBytes(), top - keep) == 0)
+      continue;
+    uint64_t bytes = residentBytes(i);
+    used += bytes;
+    space_.release(top - bytes, top - keep);
   }
+  memory_.peak = std::max(memory_.peak, used);
 }
 
 } // namespace sheaf::rt

@@ -1,51 +1,91 @@
-//===- host_stack.h - The stack that instances recurse on -------*- C++ -*-===//
+//===- host_stack.h - The stacks that instances run on ----------*- C++ -*-===//
 #ifndef SHEAF_RUNTIME_HOST_STACK_H
 #define SHEAF_RUNTIME_HOST_STACK_H
 
 #include "runtime/memory.h"
 
+#include <memory>
+#include <vector>
+
 namespace sheaf::rt {
 
 /// A large, lazily committed stack for generated host code. One call runs on it at a time; it
-/// returns, or is given up from within: then its frames are dropped without unwinding, so code that
-/// runs here must own nothing that needs a destructor at a point where it can fail.
+/// returns, waits, or is given up from within: then its frames are dropped without unwinding, so
+/// code that runs here must own nothing that needs a destructor at a point where it can fail.
 class HostStack {
 public:
-  HostStack(uint64_t bytes, MemoryKind &count);
-  ~HostStack();
+  /// On [data, data + size), which the caller owns.
+  HostStack(uint8_t *data, uint64_t size);
   HostStack(const HostStack &) = delete;
   HostStack &operator=(const HostStack &) = delete;
 
-  /// Runs f(argument) on this stack. False when it was given up.
-  bool call(void (*f)(void *), void *argument);
+  enum class Left : uint8_t { Completed, Abandoned, Waiting };
 
-  /// Called on this stack: leaves it for good; call() returns false.
+  /// Runs f(argument) on this stack until it returns, waits or is given up.
+  Left call(void (*f)(void *), void *argument);
+  /// Goes on behind the wait() by which the stack was left.
+  Left resume();
+
+  /// Called on this stack: leaves it; returns when resume() is called.
+  void wait();
+  /// Called on this stack: leaves it for good.
   [[noreturn]] void abandon();
 
   /// Frames must not reach below; what is left under it is for the runtime's own functions.
   uint8_t *limit() const { return limit_; }
   /// What frames may take together.
-  uint64_t bytes() const { return static_cast<uint64_t>(stack_.data() + stack_.size() - limit_); }
+  uint64_t bytes() const { return static_cast<uint64_t>(data_ + size_ - limit_); }
+
+  /// Address space that a stack needs beside its frames.
+  static uint64_t overheadBytes();
+
+private:
+  struct Entry;
+  Left enter(void *context, void *data);
+  void leave(Left how);
+
+  uint8_t *data_;
+  uint64_t size_;
+  uint8_t *limit_;
+  void (*function_)(void *) = nullptr;
+  void *argument_ = nullptr;
+  void *caller_ = nullptr; ///< the context that entered the stack
+  void *self_ = nullptr;   ///< waiting: where it goes on
+  Left left_ = Left::Completed;
+  uint64_t frames_ = 0; ///< bytes of the frames that were given up
+  // What the sanitizers call the stack that entered this one, and this one.
+  const void *callerBottom_ = nullptr;
+  size_t callerSize_ = 0;
+  void *callerFiber_ = nullptr;
+  void *fiber_ = nullptr;
+};
+
+/// A number of equal stacks in one range of addresses.
+class HostStacks {
+public:
+  /// `bytes` for the frames of each. Fewer bytes each when the machine refuses the address space.
+  HostStacks(uint64_t bytes, unsigned count, MemoryKind &memory);
+
+  /// A stack that no one uses, or null. The one given back last comes first: its pages are warm.
+  HostStack *take();
+  void giveBack(HostStack *stack) { free_.push_back(stack); }
+
+  /// What frames may take together on one stack.
+  uint64_t bytes() const { return each_ - HostStack::overheadBytes(); }
 
   /// Gives pages back that only a deep recursion used. Called between mini-batches.
   void trim();
   uint64_t residentBytes() const;
 
 private:
-  struct Entry;
-  [[noreturn]] void leave(bool completed);
+  uint64_t residentBytes(size_t stack) const;
 
-  Reservation stack_;
-  MemoryKind &count_;
-  uint8_t *limit_;
-  void (*function_)(void *) = nullptr;
-  void *argument_ = nullptr;
-  void *caller_ = nullptr; ///< the context that entered the stack
-  bool completed_ = false;
-  // What the sanitizers call the stack that entered this one.
-  const void *callerBottom_ = nullptr;
-  size_t callerSize_ = 0;
-  void *callerFiber_ = nullptr;
+  Reservation space_;
+  uint64_t each_;
+  unsigned count_;
+  MemoryKind &memory_;
+  std::vector<std::unique_ptr<HostStack>> made_;
+  std::vector<HostStack *> free_;
 };
 
 } // namespace sheaf::rt

@@ -66,7 +66,7 @@ void Reservation::release(uint64_t begin, uint64_t end) {
     madvise(data_ + begin, end - begin, MADV_DONTNEED);
 }
 
-void Reservation::guardFirstPage() { mprotect(data_, pageBytes(), PROT_NONE); }
+void Reservation::guardPage(uint64_t begin) { mprotect(data_ + begin, pageBytes(), PROT_NONE); }
 
 bool Reservation::resident(uint64_t begin, uint64_t end) const {
   return residentBytes(begin, std::min(begin + pageBytes(), end)) != 0 ||

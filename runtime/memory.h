@@ -30,8 +30,8 @@ public:
 
   /// Gives the whole pages inside [begin, end) back; they read as zero afterwards.
   void release(uint64_t begin, uint64_t end);
-  /// Makes the first page fault.
-  void guardFirstPage();
+  /// Makes the page at this offset fault.
+  void guardPage(uint64_t begin);
   /// Whether any page of [begin, end) is in memory; looks at the bounds' pages only.
   bool resident(uint64_t begin, uint64_t end) const;
   /// Bytes of [begin, end) in memory.

@@ -83,6 +83,7 @@ struct KernelDesc {
   uint32_t panels = 0;       ///< > 0: may be split by columns into so many panels
   std::vector<FlopTerm> flop;
   std::string source; ///< file:line of the block's first operator
+  bool deferred = false; ///< no read depends on its results
 };
 
 struct EntryDesc {
@@ -105,6 +106,7 @@ struct Model {
   /// neighbouring slot is taken (a stack popped and pushed, a list with several heads) need not
   /// copy.
   bool chainedLists = false;
+  bool reads = false; ///< host code waits for tensors (sheaf_wait)
   std::map<std::string, int64_t> dims;
 };
 

@@ -18,8 +18,10 @@ BucketTable::BucketTable(const std::vector<KernelDesc> &kernels, MemoryMeter &me
     : kernels_(kernels.size()), meter_(meter), count_(count),
       arena_(meter, count, alignof(int32_t), size_t(64) << 10, hostile), hostile_(hostile),
       empty_(std::make_unique<Page>()) {
-  for (size_t i = 0; i < kernels.size(); ++i)
+  for (size_t i = 0; i < kernels.size(); ++i) {
     kernels_[i].words = kernels[i].words;
+    kernels_[i].deferred = kernels[i].deferred;
+  }
 }
 
 BucketTable::~BucketTable() {
@@ -155,10 +157,14 @@ void BucketTable::sortTouched() {
   pass(deepest + 1, [](const Touched &t) { return t.depth; });
 }
 
-void BucketTable::drain(Schedule &schedule) {
+void BucketTable::drain(Schedule &schedule, What what) {
   sortTouched();
-  schedule.reserve(schedule.size() + touched_.size());
+  size_t kept = 0;
   for (const Touched &t : touched_) {
+    if (what == What::Demanded && kernels_[t.kernel].deferred) {
+      touched_[kept++] = t;
+      continue;
+    }
     Bucket &bucket = *t.bucket;
     int64_t count = (bucket.cursor - bucket.begin) / kernels_[t.kernel].words;
     if (count > 0)
@@ -166,7 +172,7 @@ void BucketTable::drain(Schedule &schedule) {
     bucket.expected = static_cast<uint32_t>(std::min<int64_t>(count, UINT32_MAX));
     bucket.begin = bucket.cursor = bucket.end = nullptr;
   }
-  touched_.clear();
+  touched_.resize(kept);
 }
 
 void BucketTable::discard() {

@@ -53,8 +53,10 @@ public:
   /// Makes room for one more record; false when the budget or the machine does not allow it.
   bool grow(uint32_t kernel, uint32_t depth);
 
-  /// Appends what is pending to `schedule` in order, and forgets it here. Costs O(buckets).
-  void drain(Schedule &schedule);
+  /// Appends what is pending to `schedule` in order, and forgets it here; all of it, or only what
+  /// a read may depend on. Costs O(buckets).
+  enum class What : uint8_t { All, Demanded };
+  void drain(Schedule &schedule, What what = What::All);
 
   /// Takes the memory of all records back, those that `schedule` shows and those still pending.
   void reset(Schedule &schedule);
@@ -72,6 +74,7 @@ private:
     uint32_t pageCount = 0;
     uint32_t words = 1;
     uint32_t ownPages = 0;
+    bool deferred = false;
   };
   struct Touched {
     uint32_t depth;

@@ -5,23 +5,25 @@
 namespace sheaf::rt {
 
 static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8 &&
-                  offsetof(Context, instance) == 16,
+                  offsetof(Context, instance) == 16 && offsetof(Context, computed) == 24 &&
+                  offsetof(Context, stepsLeft) == 32,
               "generated code reads these offsets");
 
-Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory,
-                   uint64_t rowSpaceBytes, uint64_t stackBytes, bool hostile)
-    : rowSpace(model.paramGranules, rowSpaceBytes, meter, memory.rows, hostile),
+Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
+                   bool hostile)
+    : rowSpace(model.paramGranules, limits.rowSpaceBytes, meter, memory.rows, hostile),
       buckets(model.kernels, meter, memory.records, hostile),
       heap(meter, memory.heap, alignof(Slot), hostile ? 256 : size_t(64) << 10, hostile),
-      lists(heap, model.chainedLists), stack(stackBytes, memory.stack) {
+      lists(heap, model.chainedLists), stacks(limits.stackBytes, limits.stacks, memory.stack),
+      tasks(*this, stacks, failure, limits.steps) {
   rows = rowSpace.address(0);
-  stackLimit = stack.limit();
-  instance = 0;
+  stackLimit = nullptr;
+  instance = computed = stepsLeft = 0;
 }
 
 void Recorder::fail(const Failure &why) {
   failure = why;
-  stack.abandon();
+  tasks.abandon();
 }
 
 namespace {
@@ -57,7 +59,7 @@ std::string Recorder::describe(const Failure &why, const Model &model,
     return why.message < model.messages.size() ? fillIn(model.messages[why.message], why.a, why.b)
                                                : "error " + std::to_string(why.message);
   case Failure::StackOverflow:
-    return "the recursion is too deep: the host stack of " + megabytes(stack.bytes()) +
+    return "the recursion is too deep: the host stack of " + megabytes(stacks.bytes()) +
            " is used up";
   case Failure::Rows: {
     // More granules than any machine has, or a negative extent, has no sensible byte count.
@@ -79,6 +81,8 @@ std::string Recorder::describe(const Failure &why, const Model &model,
   case Failure::Depth:
     return "too many steps that wait for each other: depth " + std::to_string(why.wanted) +
            " of at most " + std::to_string(BucketTable::kMaxDepth);
+  case Failure::Steps:
+    return "no end in sight: " + std::to_string(why.wanted) + " calls of recursive functions were made";
   }
   return "failed";
 }
@@ -176,4 +180,29 @@ void sheaf_fail(Context *context, uint32_t message, int64_t a, int64_t b) {
 
 void sheaf_stack_overflow(Context *context) {
   recorder(context).fail({Failure::StackOverflow, 0, 0, 0, 0});
+}
+
+void sheaf_too_many_steps(Context *context) {
+  Recorder &r = recorder(context);
+  r.fail({Failure::Steps, 0, 0, 0, static_cast<uint64_t>(r.tasks.maxSteps())});
+}
+
+void sheaf_wait(Context *context) { recorder(context).tasks.wait(); }
+
+Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {
+  Recorder &r = recorder(context);
+  void *memory = r.heap.allocate(sizeof(Task));
+  if (!memory) [[unlikely]]
+    failHeap(r, sizeof(Task) / sizeof(Slot));
+  auto *task = new (memory) Task;
+  if (r.tasks.fork(*task, fn, args, results))
+    return task;
+  fn(context, args, results);
+  r.tasks.ranInline();
+  return nullptr;
+}
+
+void sheaf_join(Context *context, Task *task) {
+  if (task)
+    recorder(context).tasks.join(*task);
 }

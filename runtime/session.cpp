@@ -18,11 +18,12 @@ uint64_t nanosecondsSince(std::chrono::steady_clock::time_point start) {
           .count());
 }
 
-SessionOptions withDefaults(SessionOptions options) {
+SessionOptions withDefaults(const Model &model, SessionOptions options) {
   options.threads = std::max(options.threads, 1u);
   uint64_t memory = availableMemory();
   if (options.hostStackBytes == 0)
-    options.hostStackBytes = std::min(uint64_t(16) << 30, memory / 4);
+    options.hostStackBytes = std::min(uint64_t(model.reads ? 1 : 16) << 30, memory / 4);
+  options.fibers = model.reads ? std::max(options.fibers, 1u) : 1;
   if (options.memoryLimit == 0)
     options.memoryLimit = memory / 10 * 9;
   if (options.rowSpaceBytes == 0)
@@ -59,11 +60,14 @@ struct Session::Impl {
   Schedule schedule;
   Counters counters;
   std::vector<Outcome> outcomes;
+  std::vector<Walk> walks; ///< one an instance, in their order
   bool weightsChanged = true;
 
   Impl(const Model &model, const SessionOptions &given)
-      : model(model), options(withDefaults(given)), meter(options.memoryLimit),
-        recorder(model, meter, memory, rowSpaceBytes(), options.hostStackBytes, options.hostile),
+      : model(model), options(withDefaults(model, given)), meter(options.memoryLimit),
+        recorder(model, meter, memory,
+                 {rowSpaceBytes(), options.hostStackBytes, options.fibers, options.maxSteps},
+                 options.hostile),
         values(model.types, recorder),
         weights(model, recorder.rowSpace.address(0), meter, memory.packed),
         flusher(model, options.threads, meter, memory.scratch, options.hostile) {
@@ -81,7 +85,11 @@ struct Session::Impl {
     return std::max(options.rowSpaceBytes, (uint64_t(model.paramGranules) + 64) * kGranuleBytes);
   }
 
-  void record(const Instance &instance, Outcome &outcome);
+  void walk(std::span<const Instance> instances);
+  bool begin(const Instance &instance, HostStack *stack);
+  void end(const Walk &walk, Outcome &outcome);
+  void giveUp(const Walk &walk, Outcome &outcome);
+  void flush(BucketTable::What what);
   void checkGuards();
   std::span<const Outcome> run(std::span<const Instance> instances);
 };
@@ -143,42 +151,79 @@ std::span<const void *const> Session::kernelWeights(size_t kernel) const {
 // Running
 //===----------------------------------------------------------------------===//
 
-void Session::Impl::record(const Instance &instance, Outcome &outcome) {
-  recorder.instance = instance.index;
+/// Makes the next walk. False when there is no memory for its arguments.
+bool Session::Impl::begin(const Instance &instance, HostStack *stack) {
+  Walk &walk = walks.emplace_back();
+  walk.instance = instance.index;
   recorder.failure = {};
-  struct Call {
-    Recorder &recorder;
-    EntryFn fn;
-    const Slot *args;
-    Slot *results;
-  } call{recorder, model.entry.fn, nullptr, nullptr};
-
-  int64_t slots = values.facts().slots(model.entry.resultType);
-  call.results =
-      static_cast<Slot *>(recorder.heap.allocate(static_cast<size_t>(slots) * sizeof(Slot)));
-  if (!call.results)
-    recorder.failure = {Failure::Heap, 0, 0, 0, static_cast<uint64_t>(slots) * sizeof(Slot)};
-  else
-    call.args = values.bringIn(model.entry.argTypes, instance.args);
-
-  bool ok =
-      recorder.failure.kind == Failure::None && recorder.stack.call(
-                                                    [](void *p) {
-                                                      auto *c = static_cast<Call *>(p);
-                                                      c->fn(&c->recorder, c->args, c->results);
-                                                    },
-                                                    &call);
-  if (ok && recorder.lists.anyChained())
-    ok = values.flatten(model.entry.resultType, call.results);
-  if (ok) {
-    outcome.slots = call.results;
-    return;
+  size_t bytes = static_cast<size_t>(values.facts().slots(model.entry.resultType)) * sizeof(Slot);
+  void *memory = recorder.heap.allocate(sizeof(Task) + bytes);
+  auto *task = memory ? new (memory) Task : nullptr;
+  if (!task) {
+    recorder.failure = {Failure::Heap, 0, 0, 0, sizeof(Task) + bytes};
+  } else {
+    task->fn = model.entry.fn;
+    task->walk = &walk;
+    task->results = walk.results = reinterpret_cast<Slot *>(task + 1);
+    task->args = values.bringIn(model.entry.argTypes, instance.args);
   }
-  outcome.slots = nullptr;
+  if (recorder.failure.kind != Failure::None)
+    return false;
+  recorder.tasks.start(*task, stack);
+  return true;
+}
+
+void Session::Impl::end(const Walk &walk, Outcome &outcome) {
+  bool ok = !walk.failed;
+  recorder.failure = ok ? Failure() : walk.failed->failure;
+  if (ok && recorder.lists.anyChained())
+    ok = values.flatten(model.entry.resultType, walk.results);
+  outcome.slots = ok ? walk.results : nullptr;
+  if (!ok)
+    giveUp(walk, outcome);
+}
+
+void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
   Failure::Kind kind = recorder.failure.kind;
-  outcome.error.emplace(instance.index, recorder.describe(recorder.failure, model, meter),
+  outcome.error.emplace(walk.instance, recorder.describe(recorder.failure, model, meter),
                         kind == Failure::Rows || kind == Failure::Heap || kind == Failure::Records);
   ++counters.failed;
+}
+
+/// Walks all instances. Those that wait for tensors wait together, so that what they wait for runs
+/// in large buckets; those that end make room for others.
+void Session::Impl::walk(std::span<const Instance> instances) {
+  // Constants that host code computes must not depend on the caller's rounding either.
+  FloatEnvironment environment;
+  walks.clear();
+  walks.reserve(instances.size());
+  auto ended = [&](const Walk &walk) { end(walk, outcomes[&walk - walks.data()]); };
+  for (;;) {
+    recorder.tasks.run(ended);
+    HostStack *stack = walks.size() < instances.size() ? recorder.stacks.take() : nullptr;
+    if (stack) {
+      if (!begin(instances[walks.size()], stack)) {
+        recorder.stacks.giveBack(stack);
+        giveUp(walks.back(), outcomes[walks.size() - 1]);
+      }
+    } else if (recorder.tasks.anyWaits()) {
+      flush(BucketTable::What::Demanded);
+      recorder.tasks.wake();
+    } else {
+      return;
+    }
+  }
+}
+
+void Session::Impl::flush(BucketTable::What what) {
+  auto start = std::chrono::steady_clock::now();
+  size_t begin = schedule.size();
+  recorder.buckets.drain(schedule, what);
+  if (schedule.size() > begin) {
+    recorder.computed = std::max<int64_t>(recorder.computed, int64_t(schedule.back().depth) + 1);
+    flusher.run(schedule, begin, recorder.rowSpace.address(0), weights, counters);
+  }
+  counters.flushNanoseconds += nanosecondsSince(start);
 }
 
 void Session::Impl::checkGuards() {
@@ -211,22 +256,15 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances)
     weightsChanged = false;
   }
 
+  recorder.computed = 0;
+  uint64_t flushed = counters.flushNanoseconds;
   auto start = std::chrono::steady_clock::now();
-  {
-    // Constants that host code computes must not depend on the caller's rounding either.
-    FloatEnvironment environment;
-    for (size_t i = 0; i < instances.size(); ++i)
-      record(instances[i], outcomes[i]);
-  }
-  counters.recordNanoseconds += nanosecondsSince(start);
-
-  start = std::chrono::steady_clock::now();
-  recorder.buckets.drain(schedule);
-  flusher.run(schedule, 0, recorder.rowSpace.address(0), weights, counters);
-  counters.flushNanoseconds += nanosecondsSince(start);
+  walk(instances);
+  counters.recordNanoseconds += nanosecondsSince(start) - (counters.flushNanoseconds - flushed);
+  flush(BucketTable::What::All);
 
   recorder.rowSpace.account();
-  recorder.stack.trim();
+  recorder.stacks.trim();
   if (options.hostile)
     checkGuards();
   counters.runs += 1;
@@ -266,7 +304,7 @@ void Session::resetCounters() {
 
 MemoryUse Session::memory() const {
   MemoryUse use = impl_->memory;
-  use.stack.now = impl_->recorder.stack.residentBytes();
+  use.stack.now = impl_->recorder.stacks.residentBytes();
   use.stack.peak = std::max(use.stack.peak, use.stack.now);
   return use;
 }

@@ -17,8 +17,14 @@ struct SessionOptions {
   /// Threads that run kernels, the caller included. At least 1.
   unsigned threads = 1;
   /// Address space for the recursion of one instance; pages are committed as they are used.
-  /// 0: 16 GB, or a quarter of the machine's memory if that is less.
+  /// 0: 16 GB, or a quarter of the machine's memory if that is less; at most 1 GB when a model
+  /// reads tensors.
   uint64_t hostStackBytes = 0;
+  /// Instances, and calls inside them, of a model that reads tensors which wait at one time; each
+  /// has a stack. More instances wait for their turn, more calls run one after the other.
+  unsigned fibers = 4096;
+  /// Calls of recursive functions that an instance may make before it is given up as endless.
+  int64_t maxSteps = int64_t(1) << 40;
   /// Most bytes of weights, packed weights, rows, host values and records together.
   /// 0: nine tenths of the machine's (or the container's) memory.
   uint64_t memoryLimit = 0;

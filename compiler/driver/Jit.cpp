@@ -136,6 +136,10 @@ llvm::orc::SymbolMap symbols(llvm::orc::LLJIT &jit) {
   add("sheaf_list_flat", &sheaf_list_flat);
   add("sheaf_fail", &sheaf_fail);
   add("sheaf_stack_overflow", &sheaf_stack_overflow);
+  add("sheaf_too_many_steps", &sheaf_too_many_steps);
+  add("sheaf_wait", &sheaf_wait);
+  add("sheaf_fork", &sheaf_fork);
+  add("sheaf_join", &sheaf_join);
 
   add("memcpy", static_cast<void *(*)(void *, const void *, size_t)>(&std::memcpy));
   add("memmove", static_cast<void *(*)(void *, const void *, size_t)>(&std::memmove));

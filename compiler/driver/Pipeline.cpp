@@ -4,6 +4,7 @@
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
 #include "compiler/frontend/ProgramGen.h"
+#include "compiler/host/Demand.h"
 #include "compiler/host/Host.h"
 #include "compiler/host/KernelInstances.h"
 #include "compiler/host/ModelTypes.h"
@@ -259,6 +260,16 @@ void Compilation::emitHost() {
   entrySymbol_ = std::move(host.entrySymbol);
   model.messages = std::move(host.messages);
   model.chainedLists = host.chainedLists;
+  model.reads = host.reads;
+  if (model.reads) {
+    std::vector<bool> demanded = host::demandedKernels(*blocks, instances);
+    for (size_t i = 0; i < model.kernels.size(); ++i) {
+      model.kernels[i].deferred = !demanded[i];
+      blockInfos[i].remarks.push_back(demanded[i]
+                                          ? "runs when instances wait for a read"
+                                          : "no read depends on it: runs when all are walked");
+    }
+  }
 }
 
 void Compilation::emitKernels() {

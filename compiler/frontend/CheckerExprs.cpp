@@ -45,7 +45,7 @@ void Checker::reportMismatch(SourceRange range, const Expectation &expected, Typ
     else if (want->is(TypeKind::Bool) && have->is(TypeKind::Tensor))
       help = "a decision cannot depend on a tensor; where(c, a, b) chooses between tensors";
     else if ((want->is(TypeKind::Int) || want->is(TypeKind::Float)) && have->is(TypeKind::Tensor))
-      help = "the elements of a tensor are not known when a host value is needed";
+      help = "'read' waits for the element of a tensor and gives it as a host value";
     else if (types.containsUnknown(have) && !types.containsUnknown(want))
       help = "an extent '?' may differ from element to element";
   }

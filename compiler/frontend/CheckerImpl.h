@@ -299,6 +299,7 @@ private:
   E builtinAppend(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinConcat(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinRows(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinRead(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinMin(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinMax(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef hint);

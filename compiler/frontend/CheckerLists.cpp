@@ -26,6 +26,7 @@ const std::map<std::string_view, Checker::BuiltinRule> &Checker::builtins() {
       {"append", &Checker::builtinAppend},
       {"concat", &Checker::builtinConcat},
       {"rows", &Checker::builtinRows},
+      {"read", &Checker::builtinRead},
       {"min", &Checker::builtinMin},
       {"max", &Checker::builtinMax},
       {"abs", &Checker::builtinAbs},
@@ -331,6 +332,32 @@ Checker::E Checker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRe
                      types.list(types.tensor(std::move(row))));
 }
 
+Checker::E Checker::builtinRead(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (!wantArgs(args, 1, 1, "read", range))
+    return error(range);
+  E value = inferArg(args[0]);
+  TypeRef type = types.resolve(value->type);
+  if (type->is(TypeKind::Error))
+    return value;
+  if (!type->is(TypeKind::Tensor))
+    return fail(value->range,
+                fmt::format("'read' takes a tensor of one element, but this is '{}'",
+                            types.print(type)),
+                "host values need no reading");
+  for (const Dim &dim : type->tensor.dims)
+    if (types.dims.value(dim) != 1)
+      return fail(value->range,
+                  fmt::format("'read' takes a tensor of one element, but this is '{}'",
+                              types.print(type)),
+                  "pick one first: read(x[0]), read(argmax(x)), read(sum(x))");
+  const ops::TensorType &tensor = type->tensor;
+  TypeRef result = ops::isFloat(tensor.dtype)         ? types.floatType()
+                   : tensor.dtype == ops::DType::Bool ? types.boolType()
+                   : tensor.vocab                     ? types.token(*tensor.vocab)
+                                                      : types.intType();
+  return makeBuiltin(typed::Builtin::Read, {value}, range, result);
+}
+
 //===----------------------------------------------------------------------===//
 // Host scalars
 //===----------------------------------------------------------------------===//
@@ -402,7 +429,7 @@ Checker::E Checker::convertScalar(std::vector<Arg> args, SourceRange range, Type
                 fmt::format("'{}' converts ints, floats, bools and tokens, but this is '{}'", name,
                             types.print(type)),
                 type->is(TypeKind::Tensor)
-                    ? "the elements of a tensor are not known when a host value is needed"
+                    ? "'read' waits for the element of a tensor and gives it as a host value"
                     : "");
   }
   settleLiterals({value});

@@ -261,7 +261,8 @@ enum class Builtin {
   Cons,      ///< head, tail
   ListGet,   ///< list, index
   ListSlice, ///< list, begin or null, end or null
-  Rows
+  Rows,
+  Read ///< tensor
 };
 
 struct BuiltinExpr : ExprOf<ExprKind::Builtin> {

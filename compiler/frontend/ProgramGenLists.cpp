@@ -84,6 +84,8 @@ Value ProgramGenerator::genBuiltin(const typed::BuiltinExpr &expr) {
                                      from.getEncoding());
     return ir::RowsOp::create(b, ir::ListType::get(&context, row), tensor);
   }
+  case Builtin::Read:
+    return ir::ReadOp::create(b, type(), gen(*expr.args[0]));
   }
   return placeholder(type());
 }

@@ -26,8 +26,10 @@ void FunctionEmitter::run() {
     args.push_back(code->getArg(next++));
   Block &body = source.getBody().front();
   setAll(body.getArguments(), args);
-  if (function_.recursive)
+  if (function_.recursive) {
     checkStack();
+    countStep();
+  }
   emitTail(body);
 }
 
@@ -127,13 +129,25 @@ void FunctionEmitter::require(llvm::Value *good, Location where, const llvm::Twi
 void FunctionEmitter::checkStack() {
   llvm::Type *ptr = b_.getPtrTy();
   llvm::Value *frame = b_.CreateIntrinsic(llvm::Intrinsic::frameaddress, {ptr}, {i32(0)});
-  llvm::Value *limit = b_.CreateLoad(
-      ptr, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), ctx_, offsetof(rt::Context, stackLimit)));
+  llvm::Value *limit = b_.CreateLoad(ptr, contextField(offsetof(rt::Context, stackLimit)));
   llvm::BasicBlock *goOn = newBlock("ok"), *overflow = newBlock("overflow");
   b_.CreateCondBr(b_.CreateICmpUGT(frame, limit), goOn, overflow,
                   llvm::MDBuilder(m_.context).createLikelyBranchWeights());
   b_.SetInsertPoint(overflow);
   callRuntime("sheaf_stack_overflow", b_.getVoidTy())->setDoesNotReturn();
+  b_.CreateUnreachable();
+  b_.SetInsertPoint(goOn);
+}
+
+void FunctionEmitter::countStep() {
+  llvm::Value *field = contextField(offsetof(rt::Context, stepsLeft));
+  llvm::Value *left = b_.CreateSub(b_.CreateLoad(b_.getInt64Ty(), field), i64(1));
+  b_.CreateStore(left, field);
+  llvm::BasicBlock *goOn = newBlock("ok"), *endless = newBlock("endless");
+  b_.CreateCondBr(b_.CreateICmpSGT(left, i64(0)), goOn, endless,
+                  llvm::MDBuilder(m_.context).createLikelyBranchWeights());
+  b_.SetInsertPoint(endless);
+  callRuntime("sheaf_too_many_steps", b_.getVoidTy())->setDoesNotReturn();
   b_.CreateUnreachable();
   b_.SetInsertPoint(goOn);
 }
@@ -318,6 +332,7 @@ void FunctionEmitter::emit(Operation *op) {
       .Case([&](ir::ApplyOp op) { emitApply(op); })
       .Case([&](ir::ParamRefOp op) { set(op, {i64(m_.paramId(op.getParam()))}); })
       .Case([&](ir::DimOp op) { emitDim(op); })
+      .Case([&](ir::ReadOp op) { emitRead(op); })
       .Case([&](ir::ConvertOp op) { emitConvert(op); })
       .Case<ir::DivOp, ir::RemOp>([&](Operation *op) { emitDivision(op); })
       .Case([&](ir::CheckOp op) { require(one(op.getCondition()), op.getLoc(), op.getMessage()); })

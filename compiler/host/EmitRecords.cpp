@@ -92,6 +92,13 @@ llvm::Value *FunctionEmitter::maxDepth(ArrayRef<Argument> args) {
     llvm::Value *own = depthOf(arg.slots.front());
     depth = depth ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, depth, own) : own;
   }
+  // What is computed stands no deeper than anything else that is: so that instances which reached a
+  // read by ways of unequal length go on in step.
+  if (m_.reads) {
+    llvm::Value *computed =
+        b_.CreateLoad(b_.getInt64Ty(), contextField(offsetof(rt::Context, computed)));
+    depth = depth ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, depth, computed) : computed;
+  }
   return depth ? depth : i64(0);
 }
 
@@ -191,6 +198,58 @@ void FunctionEmitter::emitRecord(ir::RecordOp record) {
 }
 
 //===----------------------------------------------------------------------===//
+// Reads
+//===----------------------------------------------------------------------===//
+
+void FunctionEmitter::emitRead(ir::ReadOp op) {
+  auto type = cast<RankedTensorType>(op.getTensor().getType());
+  llvm::Value *handle = one(op.getTensor()), *depth = depthOf(handle);
+  llvm::Value *computed =
+      b_.CreateLoad(b_.getInt64Ty(), contextField(offsetof(rt::Context, computed)));
+  llvm::BasicBlock *wait = newBlock("wait"), *there = newBlock("there");
+  b_.CreateCondBr(b_.CreateICmpULE(depth, computed), there, wait);
+  b_.SetInsertPoint(wait);
+  callRuntime("sheaf_wait", b_.getVoidTy());
+  b_.CreateBr(there);
+  b_.SetInsertPoint(there);
+
+  llvm::Value *rows = b_.CreateLoad(b_.getPtrTy(), contextField(offsetof(rt::Context, rows)));
+  llvm::Value *id = b_.CreateAnd(handle, i64(0xFFFFFFFF));
+  llvm::Value *address = b_.CreateInBoundsGEP(b_.getInt8Ty(), rows,
+                                              b_.CreateMul(id, i64(rt::kGranuleBytes)));
+  llvm::Type *stored = nullptr;
+  rt::DType dtype = runtimeDType(type);
+  switch (dtype) {
+  case rt::DType::F32:
+    stored = b_.getFloatTy();
+    break;
+  case rt::DType::BF16:
+    stored = b_.getBFloatTy();
+    break;
+  case rt::DType::F16:
+    stored = b_.getHalfTy();
+    break;
+  case rt::DType::I32:
+    stored = b_.getInt32Ty();
+    break;
+  case rt::DType::I64:
+    stored = b_.getInt64Ty();
+    break;
+  case rt::DType::Bool:
+    stored = b_.getInt8Ty();
+    break;
+  }
+  llvm::Value *element = b_.CreateLoad(stored, address);
+  if (stored->isFloatingPointTy())
+    element = b_.CreateFPExt(element, b_.getDoubleTy());
+  else if (dtype == rt::DType::Bool)
+    element = b_.CreateICmpNE(element, b_.getInt8(0));
+  else
+    element = b_.CreateSExtOrTrunc(element, b_.getInt64Ty());
+  set(op, {element});
+}
+
+//===----------------------------------------------------------------------===//
 // Operators that the host does
 //===----------------------------------------------------------------------===//
 
@@ -261,7 +320,7 @@ void FunctionEmitter::emitStack(ir::ApplyOp apply) {
       require(b_.CreateICmpEQ(own, all), where,
               "tensors with extents {0} and {1} cannot be stacked", all, own);
     Argument arg{element, slots};
-    llvm::Value *depth = depthOf(slots.front());
+    llvm::Value *depth = maxDepth(arg);
     llvm::Value *isFirst = b_.CreateICmpEQ(i, i64(0));
     llvm::Value *words = callRuntime(
         "sheaf_record", b_.getPtrTy(), static_cast<llvm::Value *>(i32(instance)),

@@ -51,6 +51,8 @@ public:
   llvm::LLVMContext &context;
   /// Whether the program grows lists, so that one may be in several pieces (sheaf_list_flat).
   bool chainedLists = false;
+  /// Whether the program reads tensors.
+  bool reads = false;
 
   const Function &function(llvm::StringRef name) const { return functions_.find(name)->second; }
   /// A function of the runtime (runtime/abi.h).
@@ -109,6 +111,10 @@ private:
   llvm::ConstantInt *i64(int64_t value) { return b_.getInt64(value); }
   llvm::ConstantInt *i32(uint32_t value) { return b_.getInt32(value); }
   llvm::BasicBlock *newBlock(const char *name);
+  /// A member of rt::Context.
+  llvm::Value *contextField(size_t offset) {
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), ctx_, offset);
+  }
   /// Goes on only if `good`; else ends the instance with the message.
   void require(llvm::Value *good, mlir::Location where, const llvm::Twine &text,
                llvm::Value *a = nullptr, llvm::Value *b = nullptr);
@@ -119,6 +125,8 @@ private:
   //===--- Control (EmitControl.cpp) -----------------------------------------===//
 
   void checkStack();
+  /// Counts a call of a recursive function.
+  void countStep();
   void emit(mlir::Operation *op);
   /// Emits a region whose terminator's operands are the function's results.
   void emitTail(mlir::Block &block);
@@ -151,6 +159,7 @@ private:
   void emitGet(ir::GetOp op);
   void emitConstruct(ir::ConstructOp op);
   void emitDim(ir::DimOp op);
+  void emitRead(ir::ReadOp op);
 
   //===--- Lists (EmitLists.cpp) ----------------------------------------------===//
 

@@ -106,6 +106,9 @@ HostCode ModuleEmitter::run() {
                                                                 : WalkResult::advance();
                      })
                      .wasInterrupted();
+  reads = program
+              ->walk([](ir::ReadOp) { return WalkResult::interrupt(); })
+              .wasInterrupted();
   declareFunctions();
   for (auto func : program.getOps<func::FuncOp>())
     FunctionEmitter(*this, functions_[func.getName()]).run();
@@ -114,7 +117,7 @@ HostCode ModuleEmitter::run() {
   llvm::raw_string_ostream stream(error);
   if (llvm::verifyModule(module, &stream))
     throw InternalError("host code is not valid: " + error);
-  return {kEntrySymbol, std::move(messages_), chainedLists};
+  return {kEntrySymbol, std::move(messages_), chainedLists, reads};
 }
 
 void ModuleEmitter::declareFunctions() {

@@ -37,6 +37,7 @@ struct HostCode {
   std::string entrySymbol;           ///< an rt::EntryFn
   std::vector<std::string> messages; ///< rt::Model::messages
   bool chainedLists = false;         ///< rt::Model::chainedLists
+  bool reads = false;                ///< rt::Model::reads
 };
 
 /// Adds the host code to a module, which needs no target yet. The IR is valid but plain: it wants

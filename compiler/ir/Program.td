@@ -113,6 +113,17 @@ def Sheaf_DimOp : Sheaf_Op<"dim", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Sheaf_ReadOp : Sheaf_Op<"read", [Pure]> {
+  let summary = "the element of a one-element tensor as a host value: the instance waits for it";
+  let description = [{
+    A float tensor gives f64, an integer one i64, a bool one i1, a token one a token.
+  }];
+  let arguments = (ins AnyRankedTensor:$tensor);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$tensor attr-dict `:` functional-type($tensor, $result)";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Host values
 //===----------------------------------------------------------------------===//

@@ -249,7 +249,7 @@ const BadProgram badPrograms[] = {
      {"1:22: '+' cannot be applied to 'T' ['T' may be any type]"}},
     {"fn main(x: int) -> int = { let a: f32[3] = x; let b = a + 1; b }",
      {"1:44: 'a' must be 'f32[3]', but this is 'int'",
-      "1:62: the result of 'main' must be 'int', but this is 'f32[3]' [the elements of a tensor are not known when a host value is needed]"}},
+      "1:62: the result of 'main' must be 'int', but this is 'f32[3]' ['read' waits for the element of a tensor and gives it as a host value]"}},
     {"dim a = 4, b = 8\nfn main(x: f32[a]) -> f32[a] = { check a == b; x }",
      {"2:40: this check never holds: 4 is not 8"}},
     {"fn main(x: f32[n]) -> f32[2] = { check n == 3; x }",

@@ -1,0 +1,135 @@
+#include "runtime/tasks.h"
+
+#include <vector>
+
+namespace sheaf::rt {
+
+namespace {
+
+/// Where a task stood when it failed: the forks on the way to it, and how many it had forked
+/// itself. In the order of the program a fork comes before what its parent does next.
+std::vector<uint32_t> placeOf(const Task &task) {
+  std::vector<uint32_t> place{task.forks};
+  for (const Task *t = &task; t->parent; t = t->parent)
+    place.push_back(t->number);
+  return {place.rbegin(), place.rend()};
+}
+
+} // namespace
+
+void Tasks::Queue::push(Task *task) {
+  task->next = nullptr;
+  (first ? last->next : first) = task;
+  last = task;
+}
+
+Task *Tasks::Queue::pop() {
+  Task *task = first;
+  if (task)
+    first = task->next;
+  return task;
+}
+
+void Tasks::start(Task &task, HostStack *stack) {
+  task.stack = stack;
+  task.stepsLeft = maxSteps_;
+  ++task.walk->open;
+  ready_.push(&task);
+}
+
+Walk *Tasks::runUntilEnd() {
+  while (Task *task = ready_.pop()) {
+    bool fresh = task->state == Task::Ready && task->fn;
+    task->state = Task::Running;
+    current_ = task;
+    failure_ = {};
+    context_.stackLimit = task->stack->limit();
+    context_.instance = task->walk->instance;
+    context_.stepsLeft = task->stepsLeft;
+    struct Call {
+      Task *task;
+      Context *context;
+    } call{task, &context_};
+    auto body = [](void *p) {
+      auto *c = static_cast<Call *>(p);
+      Task *task = c->task;
+      EntryFn fn = task->fn;
+      task->fn = nullptr;
+      fn(c->context, task->args, task->results);
+    };
+    HostStack::Left left = fresh ? task->stack->call(body, &call) : task->stack->resume();
+    current_ = nullptr;
+    if (left == HostStack::Left::Waiting)
+      continue;
+    task->state = left == HostStack::Left::Completed ? Task::Done : Task::Failed;
+    task->failure = failure_;
+    if (Walk *walk = ended(*task))
+      return walk;
+  }
+  return nullptr;
+}
+
+Walk *Tasks::ended(Task &task) {
+  stacks_.giveBack(task.stack);
+  if (Task *joiner = task.joiner) {
+    joiner->state = Task::Ready;
+    ready_.push(joiner);
+  }
+  Walk &walk = *task.walk;
+  if (task.failure.kind != Failure::None &&
+      (!walk.failed || placeOf(task) < placeOf(*walk.failed)))
+    walk.failed = &task;
+  return --walk.open == 0 ? &walk : nullptr;
+}
+
+void Tasks::wake() {
+  while (Task *task = waiting_.pop()) {
+    task->state = Task::Ready;
+    ready_.push(task);
+  }
+}
+
+void Tasks::leave(Task::State state) {
+  Task *task = current_;
+  task->state = state;
+  task->stepsLeft = context_.stepsLeft;
+  task->stack->wait();
+}
+
+void Tasks::wait() {
+  ++counts.waits;
+  waiting_.push(current_);
+  leave(Task::Waiting);
+}
+
+bool Tasks::fork(Task &task, EntryFn fn, const Slot *args, Slot *results) {
+  HostStack *stack = stacks_.take();
+  if (!stack) {
+    ++counts.inlined;
+    return false;
+  }
+  ++counts.forked;
+  task.fn = fn;
+  task.args = args;
+  task.results = results;
+  task.walk = current_->walk;
+  task.parent = current_;
+  task.number = current_->forks++;
+  start(task, stack);
+  return true;
+}
+
+void Tasks::join(Task &task) {
+  if (task.state != Task::Done && task.state != Task::Failed) {
+    task.joiner = current_;
+    leave(Task::Joining);
+  }
+  if (task.state == Task::Failed) {
+    failure_ = {};
+    abandon();
+  }
+}
+
+void Tasks::abandon() { current_->stack->abandon(); }
+
+} // namespace sheaf::rt

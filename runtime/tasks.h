@@ -1,0 +1,106 @@
+//===- tasks.h - Instances that wait, and calls beside them -----*- C++ -*-===//
+//
+// A task is one thread of control of generated host code: an instance, or a call that an instance
+// forked because nothing that follows it depends on it. Each has a stack of its own. A task runs
+// until it ends or waits: for tensors (sheaf_wait) or for another task (sheaf_join). All tasks of a
+// session run on one machine thread, one at a time; no result depends on their order.
+//
+// A fork that finds no free stack is run by the one who forked, as a plain call: it never waits for
+// a stack, so whoever has one can always go on.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_TASKS_H
+#define SHEAF_RUNTIME_TASKS_H
+
+#include "runtime/abi.h"
+#include "runtime/host_stack.h"
+
+namespace sheaf::rt {
+
+/// Why an instance was given up.
+struct Failure {
+  enum Kind { None, Message, StackOverflow, Rows, Heap, Records, Depth, Steps } kind = None;
+  uint32_t message = 0; ///< Message: index into Model::messages
+  int64_t a = 0, b = 0; ///< Message: {0} and {1}
+  uint64_t wanted = 0;  ///< Rows: granules; Heap: bytes; Depth: the depth; Steps: the limit
+};
+
+/// One instance of a mini-batch on its way.
+struct Walk {
+  int64_t instance = 0; ///< Instance::index
+  Slot *results = nullptr;
+  unsigned open = 0;            ///< tasks that have not ended
+  const Task *failed = nullptr; ///< the first that failed, in the order of the program
+};
+
+struct Task {
+  EntryFn fn = nullptr;
+  const Slot *args = nullptr;
+  Slot *results = nullptr;
+  Walk *walk = nullptr;
+  Task *parent = nullptr;
+  uint32_t number = 0; ///< among the forks of its parent
+  uint32_t forks = 0;  ///< calls that it has forked
+  int64_t stepsLeft = 0;
+  HostStack *stack = nullptr;
+  enum State : uint8_t { Ready, Running, Waiting, Joining, Done, Failed } state = Ready;
+  Task *joiner = nullptr; ///< waits for this one
+  Task *next = nullptr;   ///< in a queue
+  Failure failure;        ///< None: it failed because one that it joined did
+};
+
+class Tasks {
+public:
+  /// `failure`: where code on a stack says why it gives up.
+  Tasks(Context &context, HostStacks &stacks, Failure &failure, int64_t maxSteps)
+      : context_(context), stacks_(stacks), failure_(failure), maxSteps_(maxSteps) {}
+
+  /// Makes an instance ready to run on `stack`. `task` is the caller's memory.
+  void start(Task &task, HostStack *stack);
+  /// Runs tasks until none is ready. Calls `ended` for each instance whose last task has ended.
+  template <typename Ended> void run(Ended ended) {
+    while (Walk *walk = runUntilEnd())
+      ended(*walk);
+  }
+  bool anyWaits() const { return waiting_.first != nullptr; }
+  /// What all that wait have waited for is there.
+  void wake();
+
+  // From generated code.
+  void wait();
+  /// `task` is fresh memory for the fork; false when no stack is free.
+  bool fork(Task &task, EntryFn fn, const Slot *args, Slot *results);
+  /// A fork that the caller runs itself begins and has ended.
+  void ranInline() { ++current_->forks; }
+  void join(Task &task);
+  [[noreturn]] void abandon();
+  int64_t maxSteps() const { return maxSteps_; }
+
+  /// Counts of the mini-batches so far.
+  struct Counts {
+    uint64_t forked = 0, inlined = 0, waits = 0;
+  };
+  Counts counts;
+
+private:
+  struct Queue {
+    Task *first = nullptr, *last = nullptr;
+    void push(Task *task);
+    Task *pop();
+  };
+
+  Walk *runUntilEnd();
+  Walk *ended(Task &task);
+  void leave(Task::State state);
+
+  Context &context_;
+  HostStacks &stacks_;
+  Failure &failure_;
+  int64_t maxSteps_;
+  Queue ready_, waiting_;
+  Task *current_ = nullptr;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_TASKS_H
