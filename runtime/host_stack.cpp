@@ -14,9 +14,13 @@ constexpr uint64_t kReserveBytes = uint64_t(256) << 10;
 /// Kept between mini-batches by all stacks together; deeper pages are given back.
 constexpr uint64_t kKeepBytes = uint64_t(16) << 20;
 constexpr uint64_t kKeepBytesEach = uint64_t(64) << 10;
+/// Asking for the pages of a stack is a system call.
+constexpr size_t kTrimmedAtOnce = 8;
 constexpr uint64_t kLeastBytes = uint64_t(1) << 20;
 
-uint64_t wholePages(uint64_t bytes) { return (bytes + pageBytes() - 1) / pageBytes() * pageBytes(); }
+uint64_t wholePages(uint64_t bytes) {
+  return (bytes + pageBytes() - 1) / pageBytes() * pageBytes();
+}
 
 /// The one place where the machine stack is switched. `to` runs on [bottom, bottom + size).
 /// `leaving`: the current stack is not returned to. `left`, if given, is told the bounds of the
@@ -95,17 +99,16 @@ HostStack::Left HostStack::resume() { return enter(self_, nullptr); }
 
 void HostStack::leave(Left how) {
   left_ = how;
-  bc::transfer_t back =
-      switchStack(caller_, nullptr, callerBottom_, callerSize_, callerFiber_,
-                  /*leaving=*/how != Left::Waiting, &callerBottom_, &callerSize_);
+  bc::transfer_t back = switchStack(caller_, nullptr, callerBottom_, callerSize_, callerFiber_,
+                                    /*leaving=*/how != Left::Waiting, &callerBottom_, &callerSize_);
   caller_ = back.fctx;
 }
 
 void HostStack::wait() { leave(Left::Waiting); }
 
 void HostStack::abandon() {
-  frames_ = static_cast<uint64_t>(data_ + size_ -
-                                  static_cast<uint8_t *>(__builtin_frame_address(0)));
+  frames_ =
+      static_cast<uint64_t>(data_ + size_ - static_cast<uint8_t *>(__builtin_frame_address(0)));
   leave(Left::Abandoned);
   __builtin_unreachable();
 }
@@ -161,7 +164,8 @@ void HostStacks::trim() {
   uint64_t keep = std::min(std::max(kKeepBytes / made_.size(), kKeepBytesEach), each_);
   memory_.now = keep * made_.size();
   uint64_t used = 0;
-  for (size_t i = 0; i < made_.size(); ++i) {
+  for (size_t n = std::min(made_.size(), kTrimmedAtOnce); n > 0; --n) {
+    size_t i = trimmed_++ % made_.size();
     uint64_t top = (i + 1) * each_;
     if (keep + pageBytes() >= each_ ||
         space_.residentBytes(top - keep - pageBytes(), top - keep) == 0)

@@ -73,7 +73,8 @@ public:
   /// What frames may take together on one stack.
   uint64_t bytes() const { return each_ - HostStack::overheadBytes(); }
 
-  /// Gives pages back that only a deep recursion used. Called between mini-batches.
+  /// Gives pages back that only a deep recursion used, on a few stacks in turn. Called between
+  /// mini-batches.
   void trim();
   uint64_t residentBytes() const;
 
@@ -86,6 +87,7 @@ private:
   MemoryKind &memory_;
   std::vector<std::unique_ptr<HostStack>> made_;
   std::vector<HostStack *> free_;
+  size_t trimmed_ = 0; ///< stacks looked at by trim() so far
 };
 
 } // namespace sheaf::rt

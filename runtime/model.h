@@ -82,7 +82,7 @@ struct KernelDesc {
   uint64_t scratchBytes = 0; ///< per running thread
   uint32_t panels = 0;       ///< > 0: may be split by columns into so many panels
   std::vector<FlopTerm> flop;
-  std::string source; ///< file:line of the block's first operator
+  std::string source;    ///< file:line of the block's first operator
   bool deferred = false; ///< no read depends on its results
 };
 

@@ -82,7 +82,8 @@ std::string Recorder::describe(const Failure &why, const Model &model,
     return "too many steps that wait for each other: depth " + std::to_string(why.wanted) +
            " of at most " + std::to_string(BucketTable::kMaxDepth);
   case Failure::Steps:
-    return "no end in sight: " + std::to_string(why.wanted) + " calls of recursive functions were made";
+    return "no end in sight: " + std::to_string(why.wanted) +
+           " calls of recursive functions were made";
   }
   return "failed";
 }

@@ -24,7 +24,7 @@ struct SessionOptions {
   /// has a stack. More instances wait for their turn, more calls run one after the other.
   unsigned fibers = 4096;
   /// Calls of recursive functions that an instance may make before it is given up as endless.
-  int64_t maxSteps = int64_t(1) << 40;
+  int64_t maxSteps = 1000000000;
   /// Most bytes of weights, packed weights, rows, host values and records together.
   /// 0: nine tenths of the machine's (or the container's) memory.
   uint64_t memoryLimit = 0;

@@ -76,8 +76,7 @@ Walk *Tasks::ended(Task &task) {
     ready_.push(joiner);
   }
   Walk &walk = *task.walk;
-  if (task.failure.kind != Failure::None &&
-      (!walk.failed || placeOf(task) < placeOf(*walk.failed)))
+  if (task.failure.kind != Failure::None && (!walk.failed || placeOf(task) < placeOf(*walk.failed)))
     walk.failed = &task;
   return --walk.open == 0 ? &walk : nullptr;
 }

@@ -340,16 +340,16 @@ Checker::E Checker::builtinRead(std::vector<Arg> args, SourceRange range, TypeRe
   if (type->is(TypeKind::Error))
     return value;
   if (!type->is(TypeKind::Tensor))
-    return fail(value->range,
-                fmt::format("'read' takes a tensor of one element, but this is '{}'",
-                            types.print(type)),
-                "host values need no reading");
+    return fail(
+        value->range,
+        fmt::format("'read' takes a tensor of one element, but this is '{}'", types.print(type)),
+        "host values need no reading");
   for (const Dim &dim : type->tensor.dims)
     if (types.dims.value(dim) != 1)
-      return fail(value->range,
-                  fmt::format("'read' takes a tensor of one element, but this is '{}'",
-                              types.print(type)),
-                  "pick one first: read(x[0]), read(argmax(x)), read(sum(x))");
+      return fail(
+          value->range,
+          fmt::format("'read' takes a tensor of one element, but this is '{}'", types.print(type)),
+          "pick one first: read(x[0]), read(argmax(x)), read(sum(x))");
   const ops::TensorType &tensor = type->tensor;
   TypeRef result = ops::isFloat(tensor.dtype)         ? types.floatType()
                    : tensor.dtype == ops::DType::Bool ? types.boolType()

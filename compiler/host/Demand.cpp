@@ -42,7 +42,9 @@ private:
     if (mayHoldTensors(value.getType()) && seen_.insert(value).second)
       work_.push_back(value);
   }
-  void demandAll(ValueRange values) { llvm::for_each(values, [&](Value v) { demand(v); }); }
+  void demandAll(ValueRange values) {
+    llvm::for_each(values, [&](Value v) { demand(v); });
+  }
 
   /// The tensors inside of values of this type, wherever one was made.
   void demandInside(Type type) {
@@ -84,8 +86,7 @@ private:
         .Case([&](func::CallOp call) {
           auto callee = symbols_.lookup<func::FuncOp>(call.getCallee());
           unsigned number = cast<OpResult>(value).getResultNumber();
-          callee.walk(
-              [&](func::ReturnOp result) { demand(result.getOperand(number)); });
+          callee.walk([&](func::ReturnOp result) { demand(result.getOperand(number)); });
         })
         .Default([&](Operation *op) {
           for (StringRef name : {"sheaf.copy", "sheaf.arrange"})

@@ -173,6 +173,7 @@ void FunctionEmitter::emitTail(Block &block) {
   for (Operation &op : block.without_terminator())
     if (&op != tail)
       emit(&op);
+  joinForks(block.getTerminator());
   if (tail)
     emitTailOp(tail);
   else
@@ -194,6 +195,7 @@ void FunctionEmitter::emitTailOp(Operation *op) {
 Slots FunctionEmitter::emitRegion(Block &block, TypeRange types) {
   for (Operation &op : block.without_terminator())
     emit(&op);
+  joinForks(block.getTerminator());
   Slots out;
   for (auto [value, type] : llvm::zip(block.getTerminator()->getOperands(), types))
     out.append(as(value, type));
@@ -323,9 +325,10 @@ void FunctionEmitter::emitMatch(ir::MatchOp match) { joinArms(openMatch(match), 
 //===----------------------------------------------------------------------===//
 
 void FunctionEmitter::emit(Operation *op) {
+  joinForks(op);
   bool known = true;
   llvm::TypeSwitch<Operation *>(op)
-      .Case([&](func::CallOp op) { emitCall(op, false); })
+      .Case([&](func::CallOp op) { isForked(op) ? emitFork(op) : emitCall(op, false); })
       .Case([&](scf::IfOp op) { emitIf(op); })
       .Case([&](ir::MatchOp op) { emitMatch(op); })
       .Case([&](ir::RecordOp op) { emitRecord(op); })

@@ -209,6 +209,8 @@ void FunctionEmitter::emitRows(ir::RowsOp op) {
 }
 
 void FunctionEmitter::emitMap(ir::MapOp op) {
+  if (auto call = dyn_cast<func::CallOp>(op.getBody().front().front()); call && isForked(call))
+    return emitForkedMap(op, call);
   llvm::Value *size = listSize(one(op.getList())), *in = readElements(op.getList());
   Type from = elementOf(op.getList()), to = elementOf(op.getResult());
   llvm::Value *result = newList(to, size), *out = listElements(result);

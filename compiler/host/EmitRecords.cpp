@@ -215,8 +215,8 @@ void FunctionEmitter::emitRead(ir::ReadOp op) {
 
   llvm::Value *rows = b_.CreateLoad(b_.getPtrTy(), contextField(offsetof(rt::Context, rows)));
   llvm::Value *id = b_.CreateAnd(handle, i64(0xFFFFFFFF));
-  llvm::Value *address = b_.CreateInBoundsGEP(b_.getInt8Ty(), rows,
-                                              b_.CreateMul(id, i64(rt::kGranuleBytes)));
+  llvm::Value *address =
+      b_.CreateInBoundsGEP(b_.getInt8Ty(), rows, b_.CreateMul(id, i64(rt::kGranuleBytes)));
   llvm::Type *stored = nullptr;
   rt::DType dtype = runtimeDType(type);
   switch (dtype) {

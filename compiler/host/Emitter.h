@@ -14,6 +14,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/SymbolTable.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -39,6 +40,8 @@ struct Function {
   /// More result slots than registers carry: they are written through a pointer that comes before
   /// the other arguments. Else the function returns nothing, an i64, or a pair of them.
   bool resultsInMemory = false;
+  /// The function with C linkage, arguments and results in memory (rt::EntryFn); made when needed.
+  llvm::Function *thunk = nullptr;
 };
 
 class ModuleEmitter {
@@ -55,6 +58,8 @@ public:
   bool reads = false;
 
   const Function &function(llvm::StringRef name) const { return functions_.find(name)->second; }
+  /// The rt::EntryFn that calls a function.
+  llvm::Function *thunk(llvm::StringRef name);
   /// A function of the runtime (runtime/abi.h).
   llvm::FunctionCallee runtime(llvm::StringRef name, llvm::Type *result,
                                llvm::ArrayRef<llvm::Type *> args);
@@ -69,7 +74,6 @@ public:
 
 private:
   void declareFunctions();
-  void emitEntry();
 
   llvm::StringMap<Function> functions_;
   llvm::StringMap<uint32_t> paramIds_;
@@ -79,6 +83,9 @@ private:
   std::vector<std::string> messages_;
   llvm::DenseMap<int64_t, llvm::Constant *> emptyConstructors_;
 };
+
+/// Whether passes::forkCallsPass lets a call run beside what follows.
+inline bool isForked(mlir::func::CallOp call) { return call->hasAttr("sheaf.fork"); }
 
 /// Converts between a slot in memory (i64) and its register.
 llvm::Value *toSlot(llvm::IRBuilderBase &builder, llvm::Value *value);
@@ -137,6 +144,21 @@ private:
   Slots emitRegion(mlir::Block &block, mlir::TypeRange types);
   void emitReturn(mlir::OperandRange values);
   void emitCall(mlir::func::CallOp call, bool tail);
+  //===--- Forks (EmitForks.cpp) ----------------------------------------------===//
+
+  /// A forked call: what sheaf_join takes, and where its results will be.
+  struct Fork {
+    llvm::Value *task;
+    llvm::Value *results;
+  };
+  /// Starts a call on the operands' values, in fresh memory.
+  Fork startFork(mlir::func::CallOp call);
+  void emitFork(mlir::func::CallOp call);
+  /// Joins the forks of this block whose results `op` uses; before a terminator all of them.
+  void joinForks(mlir::Operation *op);
+  void join(mlir::func::CallOp call, const Fork &fork);
+  void emitForkedMap(ir::MapOp op, mlir::func::CallOp call);
+
   void emitIf(mlir::scf::IfOp op);
   void emitMatch(ir::MatchOp match);
   struct Arm {
@@ -224,6 +246,8 @@ private:
   llvm::Value *resultMemory_ = nullptr;
   llvm::AllocaInst *temporary_ = nullptr;
   llvm::DenseMap<mlir::Value, Slots> slots_;
+  /// Started and not joined, in order of their start.
+  llvm::MapVector<mlir::Operation *, Fork> forks_;
 };
 
 template <typename... Args>

@@ -106,13 +106,13 @@ HostCode ModuleEmitter::run() {
                                                                 : WalkResult::advance();
                      })
                      .wasInterrupted();
-  reads = program
-              ->walk([](ir::ReadOp) { return WalkResult::interrupt(); })
-              .wasInterrupted();
+  reads = program->walk([](ir::ReadOp) { return WalkResult::interrupt(); }).wasInterrupted();
   declareFunctions();
   for (auto func : program.getOps<func::FuncOp>())
     FunctionEmitter(*this, functions_[func.getName()]).run();
-  emitEntry();
+  llvm::Function *entry = thunk(input.entry);
+  entry->setName(kEntrySymbol);
+  entry->setLinkage(llvm::Function::ExternalLinkage);
   std::string error;
   llvm::raw_string_ostream stream(error);
   if (llvm::verifyModule(module, &stream))
@@ -148,25 +148,27 @@ void ModuleEmitter::declareFunctions() {
   }
 }
 
-/// The entry has C linkage and finds its arguments and leaves its results in memory.
-void ModuleEmitter::emitEntry() {
-  auto it = functions_.find(input.entry);
+llvm::Function *ModuleEmitter::thunk(llvm::StringRef name) {
+  auto it = functions_.find(name);
   if (it == functions_.end())
-    throw InternalError("no function " + input.entry);
-  const Function &function = it->second;
+    throw InternalError("no function " + name.str());
+  Function &function = it->second;
+  if (function.thunk)
+    return function.thunk;
   func::FuncOp source = function.source;
   llvm::Type *ptr = llvm::PointerType::get(context, 0), *i64 = llvm::Type::getInt64Ty(context);
-  auto *entry = llvm::Function::Create(
+  auto *thunk = llvm::Function::Create(
       llvm::FunctionType::get(llvm::Type::getVoidTy(context), {ptr, ptr, ptr}, false),
-      llvm::Function::ExternalLinkage, kEntrySymbol, module);
-  entry->setDoesNotThrow();
-  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", entry));
-  llvm::Value *results = entry->getArg(2);
-  llvm::SmallVector<llvm::Value *> args{entry->getArg(0)};
+      llvm::Function::InternalLinkage, "call." + name, module);
+  function.thunk = thunk;
+  thunk->setDoesNotThrow();
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", thunk));
+  llvm::Value *results = thunk->getArg(2);
+  llvm::SmallVector<llvm::Value *> args{thunk->getArg(0)};
   if (function.resultsInMemory)
     args.push_back(results);
   for (auto [i, type] : llvm::enumerate(slotTypes(source.getArgumentTypes(), context))) {
-    llvm::Value *address = builder.CreateConstInBoundsGEP1_64(i64, entry->getArg(1), i);
+    llvm::Value *address = builder.CreateConstInBoundsGEP1_64(i64, thunk->getArg(1), i);
     args.push_back(fromSlot(builder, builder.CreateLoad(i64, address), type));
   }
   llvm::CallInst *call = builder.CreateCall(function.code, args);
@@ -180,6 +182,7 @@ void ModuleEmitter::emitEntry() {
     for (unsigned i = 0; i < kResultRegisters; ++i)
       store(builder.CreateExtractValue(call, i), i);
   builder.CreateRetVoid();
+  return thunk;
 }
 
 llvm::FunctionCallee ModuleEmitter::runtime(llvm::StringRef name, llvm::Type *result,

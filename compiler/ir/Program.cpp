@@ -146,10 +146,10 @@ LogicalResult ReadOp::verify() {
   if (!llvm::all_of(type.getShape(), [](int64_t extent) { return extent == 1; }))
     return emitOpError() << "reads a tensor of one element, not " << type;
   Type element = type.getElementType(), result = getType();
-  bool ok = isa<FloatType>(element)   ? result.isF64()
-            : element.isInteger(1)    ? result.isInteger(1)
-            : tokenVocab(type)        ? isa<TokenType>(result)
-                                      : result.isInteger(64);
+  bool ok = isa<FloatType>(element) ? result.isF64()
+            : element.isInteger(1)  ? result.isInteger(1)
+            : tokenVocab(type)      ? isa<TokenType>(result)
+                                    : result.isInteger(64);
   return ok ? success() : emitOpError() << "gives no " << result;
 }
 

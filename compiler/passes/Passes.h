@@ -15,6 +15,7 @@ PassRecord specialisePass();
 PassRecord simplifyPass();
 PassRecord expandOperatorsPass();
 PassRecord foldConstantsPass();
+PassRecord forkCallsPass();
 PassRecord formBlocksPass();
 
 } // namespace sheaf::passes

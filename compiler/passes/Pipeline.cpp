@@ -29,17 +29,19 @@ std::vector<PassRecord> pipeline() {
       simplifyPass(),
       // Behind the last pass that makes constant tensors; before blocks, which would record them.
       foldConstantsPass(),
-      // Last: its blocks are what the kernel generator takes, its records what the host code makes.
+      // Its blocks are what the kernel generator takes, its records what the host code makes.
       formBlocksPass(),
+      // Last: forks are host code's business, and calls are where they stay.
+      forkCallsPass(),
   };
 }
 
 } // namespace
 
 std::span<const PassRecord> allPasses() {
-  static const std::array<PassRecord, 6> passes = {inlinePass(),        specialisePass(),
-                                                   simplifyPass(),      expandOperatorsPass(),
-                                                   foldConstantsPass(), formBlocksPass()};
+  static const std::array<PassRecord, 7> passes = {
+      inlinePass(),        specialisePass(), simplifyPass(), expandOperatorsPass(),
+      foldConstantsPass(), formBlocksPass(), forkCallsPass()};
   return passes;
 }
 

@@ -236,6 +236,10 @@ rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
   options.hostile = limits.hostile;
   // Frames of one function have one size, but functions differ: room for so many of the largest.
   constexpr uint64_t entry = 4096;
+  if (limits.maxSteps)
+    options.maxSteps = limits.maxSteps;
+  if (limits.fibers)
+    options.fibers = static_cast<unsigned>(limits.fibers);
   if (limits.maxDepth)
     options.hostStackBytes = static_cast<uint64_t>(limits.maxDepth) * model.frameBytes() + entry;
   return options;

@@ -65,6 +65,13 @@ void LimitOptions::add(CLI::App &app) {
   app.add_option("--max-depth", maxDepthText,
                  "room for so many nested calls of one instance (default: millions)")
       ->type_name("NUMBER");
+  app.add_option("--max-steps", maxStepsText,
+                 "calls of recursive functions after which an instance is given up as endless "
+                 "(default: 1000000000)")
+      ->type_name("NUMBER");
+  app.add_option("--fibers", fibersText,
+                 "instances and calls that may wait for a read at one time (default: 4096)")
+      ->type_name("NUMBER");
   app.add_flag("--hostile", hostile,
                "to find mistakes in generated code: guarded rows, poisoned memory, tiny buckets");
 }
@@ -74,6 +81,13 @@ void LimitOptions::check() {
     memoryLimit = parseBytes("--memory-limit", memoryLimitText);
   if (!maxDepthText.empty())
     maxDepth = parseNumber("--max-depth", maxDepthText);
+  if (!maxStepsText.empty())
+    maxSteps = parseNumber("--max-steps", maxStepsText);
+  if (!fibersText.empty())
+    fibers = parseNumber("--fibers", fibersText);
+  constexpr int64_t mostFibers = 16384;
+  if (fibers > mostFibers)
+    throw UsageError(fmt::format("--fibers takes at most {}", mostFibers));
   constexpr int64_t most = int64_t{1} << 32;
   if (maxDepth > most)
     throw UsageError(fmt::format("--max-depth takes at most {}", most));

@@ -48,8 +48,12 @@ struct WeightOptions {
 struct LimitOptions {
   std::string memoryLimitText;
   std::string maxDepthText;
+  std::string maxStepsText;
+  std::string fibersText;
   uint64_t memoryLimit = 0; ///< bytes; 0: the default
   int64_t maxDepth = 0;     ///< calls; 0: the default
+  int64_t maxSteps = 0;     ///< calls; 0: the default
+  int64_t fibers = 0;       ///< stacks; 0: the default
   bool hostile = false;     ///< rt::SessionOptions::hostile
 
   void add(CLI::App &app);

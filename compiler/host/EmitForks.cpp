@@ -1,0 +1,83 @@
+//===- EmitForks.cpp - Calls beside the one that makes them ---------------===//
+
+#include "compiler/host/Emitter.h"
+
+using namespace mlir;
+
+namespace sheaf::host {
+
+FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call) {
+  func::FuncOp callee = m_.function(call.getCallee()).source;
+  Slots args;
+  for (auto [operand, type] : llvm::zip(call.getOperands(), callee.getArgumentTypes()))
+    args.append(as(operand, type));
+  size_t results = slotTypes(callee.getResultTypes(), m_.context).size();
+  llvm::Value *memory =
+      callRuntime("sheaf_alloc", b_.getPtrTy(),
+                  static_cast<llvm::Value *>(i64(static_cast<int64_t>(args.size() + results))));
+  store(memory, args);
+  llvm::Value *out = slotAt(memory, static_cast<int64_t>(args.size()));
+  llvm::Value *task =
+      callRuntime("sheaf_fork", b_.getPtrTy(),
+                  static_cast<llvm::Value *>(m_.thunk(call.getCallee())), memory, out);
+  return {task, out};
+}
+
+void FunctionEmitter::emitFork(func::CallOp call) { forks_[call] = startFork(call); }
+
+void FunctionEmitter::join(func::CallOp call, const Fork &fork) {
+  callRuntime("sheaf_join", b_.getVoidTy(), fork.task);
+  func::FuncOp callee = m_.function(call.getCallee()).source;
+  int64_t next = 0;
+  for (auto [result, type] : llvm::zip(call.getResults(), callee.getResultTypes())) {
+    set(result, coerce(load(slotAt(fork.results, next), type), type, result.getType()));
+    next += slotCount(type);
+  }
+}
+
+void FunctionEmitter::joinForks(Operation *op) {
+  if (forks_.empty())
+    return;
+  bool all = op->hasTrait<OpTrait::IsTerminator>();
+  SmallVector<Operation *> joined;
+  for (auto &[call, fork] : forks_) {
+    if (call->getBlock() != op->getBlock())
+      continue;
+    bool used =
+        llvm::any_of(call->getUsers(), [&](Operation *user) { return op->isAncestor(user); });
+    if (all || used)
+      joined.push_back(call);
+  }
+  for (Operation *call : joined) {
+    join(cast<func::CallOp>(call), forks_.lookup(call));
+    forks_.erase(call);
+  }
+}
+
+/// All calls of a map whose body is one call: all are started before the first is joined.
+void FunctionEmitter::emitForkedMap(ir::MapOp op, func::CallOp call) {
+  llvm::Value *size = listSize(one(op.getList())), *in = readElements(op.getList());
+  Block &body = op.getBody().front();
+  Type from = cast<ir::ListType>(op.getList().getType()).getElement();
+  Type to = cast<ir::ListType>(op.getResult().getType()).getElement();
+  llvm::Value *result = newList(to, size), *out = listElements(result);
+  // Two slots an element: the task, and where its results will be.
+  llvm::Value *started = callRuntime("sheaf_alloc", b_.getPtrTy(), b_.CreateMul(size, i64(2)));
+  loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
+    bindElement(body.getArgument(0), load(slotAt(in, b_.CreateMul(i, i64(slotCount(from)))), from),
+                from);
+    Fork fork = startFork(call);
+    store(slotAt(started, b_.CreateMul(i, i64(2))), {fork.task, fork.results});
+    return Slots();
+  });
+  loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
+    llvm::Value *place = slotAt(started, b_.CreateMul(i, i64(2)));
+    join(call,
+         {b_.CreateLoad(b_.getPtrTy(), place), b_.CreateLoad(b_.getPtrTy(), slotAt(place, 1))});
+    store(slotAt(out, b_.CreateMul(i, i64(slotCount(to)))), as(call.getResult(0), to));
+    return Slots();
+  });
+  set(op.getResult(), {result});
+}
+
+} // namespace sheaf::host
