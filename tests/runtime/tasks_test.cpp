@@ -1,0 +1,187 @@
+//===- tasks_test.cpp - Waiting, forking, joining, giving up --------------===//
+
+#include "runtime/tasks.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace sheaf::rt {
+namespace {
+
+/// What the code of these tests is given as its first argument.
+struct Bench {
+  Context context{};
+  MemoryKind memory;
+  HostStacks stacks;
+  Failure failure;
+  Tasks tasks;
+  std::deque<Task> made;
+  std::vector<std::unique_ptr<Slot[]>> kept;
+
+  explicit Bench(unsigned count)
+      : stacks(uint64_t(1) << 16, count, memory), tasks(context, stacks, failure, 1000) {}
+
+  Task *fork(EntryFn fn, const Slot *args, Slot *results) {
+    Task &task = made.emplace_back();
+    if (tasks.fork(task, fn, args, results))
+      return &task;
+    fn(&context, args, results);
+    tasks.ranInline();
+    return nullptr;
+  }
+  void join(Task *task) {
+    if (task)
+      tasks.join(*task);
+  }
+  [[noreturn]] void fail(uint32_t message) {
+    failure = {Failure::Message, message, 0, 0, 0};
+    tasks.abandon();
+  }
+
+  /// Runs instances as a session does; gives the messages of those that failed, -1 for the others.
+  std::vector<int> run(EntryFn fn, std::vector<Slot> arguments, int *flushes = nullptr) {
+    std::deque<Walk> walks(arguments.size());
+    std::deque<Task> roots(arguments.size());
+    std::vector<std::array<Slot, 2>> args(arguments.size());
+    results.assign(arguments.size(), 0);
+    std::vector<int> outcome(arguments.size(), -2);
+    size_t next = 0;
+    auto ended = [&](const Walk &walk) {
+      outcome[static_cast<size_t>(walk.instance)] =
+          walk.failed ? static_cast<int>(walk.failed->failure.message) : -1;
+    };
+    for (;;) {
+      tasks.run(ended);
+      HostStack *stack = next < arguments.size() ? stacks.take() : nullptr;
+      if (stack) {
+        args[next] = {reinterpret_cast<Slot>(this), arguments[next]};
+        walks[next].instance = static_cast<int64_t>(next);
+        roots[next].fn = fn;
+        roots[next].walk = &walks[next];
+        roots[next].args = args[next].data();
+        roots[next].results = &results[next];
+        tasks.start(roots[next], stack);
+        ++next;
+      } else if (tasks.anyWaits()) {
+        if (flushes)
+          ++*flushes;
+        tasks.wake();
+      } else {
+        return outcome;
+      }
+    }
+  }
+  std::vector<Slot> results;
+};
+
+Bench &bench(const Slot *args) { return *reinterpret_cast<Bench *>(args[0]); }
+
+/// Waits args[1] times.
+void waits(Context *, const Slot *args, Slot *results) {
+  for (Slot i = 0; i < args[1]; ++i)
+    bench(args).tasks.wait();
+  results[0] = args[1];
+}
+
+TEST(Tasks, InstancesWaitTogether) {
+  Bench b(8);
+  int flushes = 0;
+  EXPECT_EQ(b.run(waits, {3, 0, 5, 1}, &flushes), (std::vector<int>{-1, -1, -1, -1}));
+  EXPECT_EQ(flushes, 5);
+  EXPECT_EQ(b.results, (std::vector<Slot>{3, 0, 5, 1}));
+}
+
+TEST(Tasks, ThoseThatEndMakeRoom) {
+  Bench b(2);
+  int flushes = 0;
+  b.run(waits, {1, 3, 1, 1}, &flushes);
+  // Two at a time: 1 and 3, then the others one after the other beside the 3.
+  EXPECT_EQ(flushes, 3);
+}
+
+/// A tree of forks, as deep as args[1]; every leaf waits once. Gives the number of leaves.
+void tree(Context *, const Slot *args, Slot *results) {
+  Bench &b = bench(args);
+  if (args[1] == 0) {
+    b.tasks.wait();
+    results[0] = 1;
+    return;
+  }
+  // On the stack of the parent, which is there until it has joined.
+  Slot inner[2] = {args[0], args[1] - 1}, left[1], right[1];
+  Task *task = b.fork(tree, inner, left);
+  tree(&b.context, inner, right);
+  b.join(task);
+  results[0] = left[0] + right[0];
+}
+
+TEST(Tasks, ForksWaitSideBySide) {
+  Bench b(64);
+  int flushes = 0;
+  EXPECT_EQ(b.run(tree, {5}, &flushes), std::vector<int>{-1});
+  EXPECT_EQ(b.results[0], 32u);
+  EXPECT_EQ(flushes, 1);
+  EXPECT_EQ(b.tasks.counts.forked, 31u);
+}
+
+TEST(Tasks, FewStacksChangeNothingButSpeed) {
+  for (unsigned stacks : {1, 2, 3, 5}) {
+    Bench b(stacks);
+    EXPECT_EQ(b.run(tree, {5, 3}), (std::vector<int>{-1, -1})) << stacks;
+    EXPECT_EQ(b.results, (std::vector<Slot>{32, 8})) << stacks;
+    EXPECT_GT(b.tasks.counts.inlined, 0u);
+  }
+}
+
+/// Fails with message args[1] % 100 after args[1] / 100 waits; 0 does not fail.
+void failing(Context *, const Slot *args, Slot *results) {
+  Bench &b = bench(args);
+  for (Slot i = 0; i < args[1] / 100; ++i)
+    b.tasks.wait();
+  if (args[1] % 100)
+    b.fail(static_cast<uint32_t>(args[1] % 100));
+  results[0] = 0;
+}
+
+/// Forks two calls and makes a third itself, with the six digits of args[1] in pairs: each waits
+/// for the first and fails with the second.
+void three(Context *, const Slot *args, Slot *results) {
+  Bench &b = bench(args);
+  auto part = [&](Slot digits) { return digits / 10 * 100 + digits % 10; };
+  // In memory that outlives this call: a fork goes on when its parent has failed.
+  auto *memory =
+      new Slot[9]{args[0], part(args[1] / 10000), 0, args[0], part(args[1] / 100 % 100), 0,
+                  args[0], part(args[1] % 100),   0};
+  b.kept.emplace_back(memory);
+  Task *first = b.fork(failing, memory, memory + 2);
+  Task *second = b.fork(failing, memory + 3, memory + 5);
+  failing(&b.context, memory + 6, memory + 8);
+  b.join(first);
+  b.join(second);
+  results[0] = 7;
+}
+
+TEST(Tasks, TheFirstFailureInTheProgramCounts) {
+  // Waits and message of the first, the second, and the caller's own part.
+  const std::vector<std::pair<Slot, int>> cases = {
+      {0, -1},     {1, 1},      {100, 1},    {10000, 1},  {510203, 1},
+      {310203, 1}, {205203, 2}, {900003, 3}, {905204, 2}, {110000, 1},
+  };
+  for (unsigned stacks : {1, 2, 16}) {
+    Bench b(stacks);
+    std::vector<Slot> arguments;
+    std::vector<int> expected;
+    for (auto [argument, message] : cases) {
+      arguments.push_back(argument);
+      expected.push_back(message);
+    }
+    EXPECT_EQ(b.run(three, arguments), expected) << stacks;
+  }
+}
+
+} // namespace
+} // namespace sheaf::rt
