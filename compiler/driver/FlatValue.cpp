@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -144,7 +145,8 @@ std::string firstDifference(const FlatValue &a, const FlatValue &b) {
     if (x.dtype != y.dtype || x.shape != y.shape)
       return fmt::format("tensor {}: shapes {} and {}", i, shapeText(x), shapeText(y));
     int64_t size = rt::dtypeBytes(x.dtype);
-    if (std::memcmp(a.bytes.data() + x.offset, b.bytes.data() + y.offset, x.elements * size) == 0)
+    const uint8_t *first = a.bytes.data() + x.offset;
+    if (std::equal(first, first + x.elements * size, b.bytes.data() + y.offset))
       continue;
     for (int64_t e = 0; e < x.elements; ++e) {
       const uint8_t *p = a.bytes.data() + x.offset + e * size;
