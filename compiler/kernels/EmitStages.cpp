@@ -184,6 +184,8 @@ std::pair<Value, Value> halves(ImplicitLocOpBuilder &b, Value vector) {
 
 void Emitter::emitReduce(const Stage &stage, Value begin, Value end) {
   Value result = stage.roots.front().value;
+  if (isSelection(result))
+    return forEachRecord(begin, end, [&] { selectTop(stage); });
   auto apply = result.getDefiningOp<ir::ApplyOp>();
   const std::vector<Dim> &space = plan_.shapes->of(apply.getOperand(0));
   size_t last = space.size() - 1;

@@ -57,6 +57,7 @@ private:
   void emitReduce(const Stage &stage, Value begin, Value end);
   void reduceLast(const Stage &stage, const std::vector<Dim> &space);
   void reduceOuter(const Stage &stage, const std::vector<Dim> &space, int64_t axis);
+  void selectTop(const Stage &stage); ///< EmitSelection.cpp
   void writeRoots(const Stage &stage, Scope &scope);
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
   void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,

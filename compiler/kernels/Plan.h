@@ -65,6 +65,11 @@ Role roleOf(mlir::Value value);
 const ops::BatchRule &batchRuleOf(mlir::Value value);
 /// Of a tensor of role View or Assemble.
 ops::Movement::Kind movementOf(mlir::Value value);
+/// Whether a tensor of role View is found by a tensor of indices.
+bool isByIndices(mlir::Value value);
+/// Whether a reduction finds the places of the greatest elements: it reads its operand in any
+/// order.
+bool isSelection(mlir::Value value);
 
 /// The operand and view that a View-role operator's result stands for.
 std::pair<mlir::Value, View> throughView(mlir::Value value, const View &view,

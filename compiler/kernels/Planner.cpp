@@ -84,7 +84,7 @@ Planner::Reads Planner::read(Value root, bool computed) {
       ops::Movement::Kind kind = movementOf(value);
       if (kind == ops::Movement::Reshape && !isPlainReshape(value, *plan_->shapes)) {
         readWhole(apply.getOperand(0));
-      } else if (kind == ops::Movement::Gather) {
+      } else if (isByIndices(value)) {
         readWhole(apply.getOperand(0));
         readWhole(apply.getOperand(1));
       } else {
@@ -95,6 +95,10 @@ Planner::Reads Planner::read(Value root, bool computed) {
     }
     case Role::Dot:
     case Role::Reduction:
+      if (compute && isSelection(value)) {
+        readWhole(apply.getOperand(0));
+        break;
+      }
       if (compute) {
         for (Value operand : llvm::reverse(apply.getOperands()))
           visit(operand, identityView(shape(operand).size()));

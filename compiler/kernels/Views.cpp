@@ -89,6 +89,16 @@ ops::Movement::Kind movementOf(Value value) {
                       " cannot stand in a block");
 }
 
+bool isByIndices(Value value) {
+  ops::Movement::Kind kind = movementOf(value);
+  return kind == ops::Movement::Gather || kind == ops::Movement::TakeAlong;
+}
+
+bool isSelection(Value value) {
+  const auto *rule = std::get_if<ops::Reduction>(&batchRuleOf(value));
+  return rule && rule->kind == ops::Reduction::Top;
+}
+
 Role roleOf(Value value) {
   auto apply = value.getDefiningOp<ir::ApplyOp>();
   if (!apply) {
@@ -167,6 +177,14 @@ std::pair<Value, View> throughView(Value value, const View &view, const BlockSha
     out[0].indexView = std::make_shared<View>(view.begin(), view.begin() + indexRank);
     for (int64_t axis = 1; axis < rank; ++axis)
       out[axis] = view[indexRank + axis - 1];
+    return {source, out};
+  }
+  case ops::Movement::TakeAlong: {
+    // The place along the axis is the index's element at this very place.
+    View out = view;
+    AxisMap &map = out[axisOf(apply, "axis", -1, rank)] = AxisMap();
+    map.index = apply.getOperand(1);
+    map.indexView = std::make_shared<View>(view);
     return {source, out};
   }
   case ops::Movement::Reshape: {

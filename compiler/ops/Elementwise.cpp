@@ -402,6 +402,13 @@ void addFunctions(std::vector<Op> &ops) {
             "",
             [](auto x) { return std::cos(x[0]); },
             [](Builder &b, ValueRange x) { return lanes::cos(b, x[0]); }});
+  add(ops, {"erf",
+            "the error function",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) { return std::erf(x[0]); },
+            unary<mlir::math::ErfOp>});
   add(ops, {"tanh",
             "the hyperbolic tangent",
             {"x"},
@@ -426,6 +433,7 @@ void addFunctions(std::vector<Op> &ops) {
 }
 
 void addNonlinearities(std::vector<Op> &ops) {
+  constexpr double kGeluSlope = 0.79788456080286536, kGeluCubic = 0.044715;
   add(ops, {"sigmoid",
             "1 / (1 + exp(-x))",
             {"x"},
@@ -461,6 +469,25 @@ void addNonlinearities(std::vector<Op> &ops) {
               auto number = [&](double v) { return lanes::constant(b, x[0].getType(), v); };
               Value erf = mlir::math::ErfOp::create(b, lanes::mul(b, x[0], number(M_SQRT1_2)));
               return lanes::mul(b, lanes::mul(b, number(0.5), x[0]), lanes::add(b, number(1), erf));
+            }});
+  add(ops, {"gelu_tanh",
+            "the approximation of gelu by tanh: "
+            "x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))",
+            {"x"},
+            Elements::Floats,
+            "",
+            [](auto x) {
+              double inner = kGeluSlope * (x[0] + kGeluCubic * x[0] * x[0] * x[0]);
+              return 0.5 * x[0] * (1 + std::tanh(inner));
+            },
+            [](Builder &b, ValueRange x) {
+              auto number = [&](double v) { return lanes::constant(b, x[0].getType(), v); };
+              Value square = lanes::mul(b, x[0], x[0]);
+              Value factor = lanes::add(b, number(1), lanes::mul(b, number(kGeluCubic), square));
+              Value inner = lanes::mul(b, number(kGeluSlope), lanes::mul(b, x[0], factor));
+              Value tanh = mlir::math::TanhOp::create(b, inner);
+              return lanes::mul(b, lanes::mul(b, number(0.5), x[0]),
+                                lanes::add(b, number(1), tanh));
             }});
   add(ops, {"softplus",
             "log(1 + exp(x)), without overflow",
@@ -544,12 +571,30 @@ void addLogic(std::vector<Op> &ops) {
             [](Builder &b, ValueRange x) { return lanes::select(b, x[0], x[1], x[2]); }});
 }
 
+/// The sine and cosine of place * exp(-pair * (high + low)): an angle in f32 would lose the digits
+/// that a far place needs.
+void addRotary(std::vector<Op> &ops) {
+  auto angle = [](auto x) { return x[0] * std::exp(-x[1] * (x[2] + x[3])); };
+  std::vector<std::string> params = {"place", "pair", "high", "low"};
+  for (int64_t quarters : {0, 1}) {
+    add(ops, {quarters ? "rope_cos" : "rope_sin",
+              quarters ? "the cosine of a rotary angle" : "the sine of a rotary angle", params,
+              Elements::Floats, "",
+              [=](auto x) { return quarters ? std::cos(angle(x)) : std::sin(angle(x)); },
+              [quarters](Builder &b, ValueRange x) {
+                return lanes::sineOfAngle(b, lanes::rotaryAngle(b, x), quarters);
+              }});
+    ops.back().internal = true;
+  }
+}
+
 } // namespace
 
 void addElementwise(std::vector<Op> &ops) {
   addArithmetic(ops);
   addFunctions(ops);
   addNonlinearities(ops);
+  addRotary(ops);
   addLogic(ops);
 }
 

@@ -90,6 +90,10 @@ inline mlir::Value sigmoid(Builder &b, mlir::Value x) {
 /// To 2 ulp for arguments up to 10^7 (Trigonometry.cpp).
 mlir::Value sin(Builder &b, mlir::Value x);
 mlir::Value cos(Builder &b, mlir::Value x);
+/// The sine of an angle in doubles, up to 10^7, plus `quarters` right angles, as f32.
+mlir::Value sineOfAngle(Builder &b, mlir::Value angle, int64_t quarters);
+/// place * exp(-pair * (high + low)) in doubles; the power is from exp(-32) to 1.
+mlir::Value rotaryAngle(Builder &b, mlir::ValueRange placePairHighLow);
 
 } // namespace sheaf::ops::lanes
 

@@ -185,12 +185,24 @@ struct Elementwise {
 
 /// A reduction along attribute `axis`, in the lane order that docs/numerics.md fixes.
 struct Reduction {
-  enum Kind { Sum, Max, Min, ArgMax } kind;
+  /// Top: the places of the `k` greatest along the last axis, which becomes k long.
+  enum Kind { Sum, Max, Min, ArgMax, Top } kind;
 };
 
 /// Pure data movement, done by addressing wherever the reader allows it.
 struct Movement {
-  enum Kind { Concat, Split, Slice, Transpose, Reshape, Broadcast, Stack, Gather, Element } kind;
+  enum Kind {
+    Concat,
+    Split,
+    Slice,
+    Transpose,
+    Reshape,
+    Broadcast,
+    Stack,
+    Gather,
+    TakeAlong,
+    Element
+  } kind;
 };
 
 /// A product: contracts the last axis of the first operand with the last but one (or only) axis

@@ -8,11 +8,13 @@ namespace sheaf::ops {
 
 OpTable::OpTable() {
   addActivations(ops_);
+  addAttention(ops_);
   addElementwise(ops_);
   addCasts(ops_);
   addReductions(ops_);
   addMovement(ops_);
   addIndexing(ops_);
+  addSelection(ops_);
   addProducts(ops_);
   addNormalise(ops_);
   addConstants(ops_);

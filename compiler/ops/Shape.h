@@ -63,11 +63,13 @@ Dim product(std::span<const Dim> dims);
 
 /// The families; each adds its records.
 void addActivations(std::vector<Op> &ops);
+void addAttention(std::vector<Op> &ops);
 void addElementwise(std::vector<Op> &ops);
 void addCasts(std::vector<Op> &ops);
 void addReductions(std::vector<Op> &ops);
 void addMovement(std::vector<Op> &ops);
 void addIndexing(std::vector<Op> &ops);
+void addSelection(std::vector<Op> &ops);
 void addProducts(std::vector<Op> &ops);
 void addNormalise(std::vector<Op> &ops);
 void addConstants(std::vector<Op> &ops);

@@ -1,4 +1,4 @@
-//===- Trigonometry.cpp - Sine and cosine of lanes ------------------------===//
+//===- Trigonometry.cpp - Sine and cosine of lanes, rotary angles ---------===//
 //
 // The argument's remainder by pi/2 is taken in double precision, where it keeps all the digits that
 // an f32 result can show for arguments up to 10^7; two polynomials (Cephes') give the rest.
@@ -24,14 +24,18 @@ Value polynomial(Builder &b, Value z, std::initializer_list<double> coefficients
   return sum;
 }
 
-/// The sine of x + quarters * pi/2.
-Value sineOf(Builder &b, Value x, int64_t quarters) {
-  mlir::Type floats = x.getType(), doubles = withElement(floats, b.getF64Type());
+Value widened(Builder &b, Value x) {
+  return mlir::arith::ExtFOp::create(b, withElement(x.getType(), b.getF64Type()), x);
+}
+
+} // namespace
+
+Value sineOfAngle(Builder &b, Value wide, int64_t quarters) {
+  mlir::Type doubles = wide.getType(), floats = withElement(doubles, b.getF32Type());
   auto number = [&](double v) { return constant(b, doubles, v); };
   // Added to a double of less than 2^51 and taken away again, this leaves the nearest integer.
   auto nearest = [&](Value v) { return sub(b, add(b, v, number(0x1.8p52)), number(0x1.8p52)); };
 
-  Value wide = mlir::arith::ExtFOp::create(b, doubles, x);
   Value turns = nearest(mul(b, wide, number(M_2_PI)));
   Value rest = sub(b, wide, mul(b, turns, number(M_PI_2)));
   Value all = add(b, turns, number(static_cast<double>(quarters)));
@@ -58,9 +62,23 @@ Value sineOf(Builder &b, Value x, int64_t quarters) {
   return select(b, mlir::arith::OrIOp::create(b, is(2), is(3)), turned, straight);
 }
 
-} // namespace
+Value rotaryAngle(Builder &b, mlir::ValueRange x) {
+  Value place = widened(b, x[0]), pair = widened(b, x[1]);
+  Value ratio = add(b, widened(b, x[2]), widened(b, x[3]));
+  mlir::Type doubles = place.getType();
+  // exp(y) is exp(y/32), for which the series is short, squared five times.
+  Value exponent = mul(b, mul(b, pair, ratio), constant(b, doubles, -1.0 / 32));
+  exponent = minimum(b, maximum(b, exponent, constant(b, doubles, -1)), constant(b, doubles, 0));
+  Value power = polynomial(b, exponent,
+                           {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040,
+                            1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800,
+                            1.0 / 479001600, 1.0 / 6227020800});
+  for (int i = 0; i < 5; ++i)
+    power = mul(b, power, power);
+  return mul(b, place, power);
+}
 
-Value sin(Builder &b, Value x) { return sineOf(b, x, 0); }
-Value cos(Builder &b, Value x) { return sineOf(b, x, 1); }
+Value sin(Builder &b, Value x) { return sineOfAngle(b, widened(b, x), 0); }
+Value cos(Builder &b, Value x) { return sineOfAngle(b, widened(b, x), 1); }
 
 } // namespace sheaf::ops::lanes

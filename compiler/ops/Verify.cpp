@@ -93,7 +93,7 @@ private:
     case ParamKind::Number:
       if (auto value = mlir::dyn_cast_or_null<mlir::FloatAttr>(attr))
         parts_.attrs[param.name] = value.getValueAsDouble();
-      else
+      else if (attr || !param.optional)
         return "attribute '" + param.name + "' is not a float";
       return {};
     case ParamKind::Extent:
