@@ -222,11 +222,23 @@ Value Emitter::load(const Buffer &buffer, const View &view, const Place &place) 
   return toLanes(loadAs(type, pointer, bytesOf(buffer.dtype)), buffer.dtype);
 }
 
+/// Whether the lanes of a regrouped tensor lie in one row of its source: both have rows of whole
+/// vectors, and so each vector of one is a vector of the other.
+static bool isWholeVectors(const View &view, int lanesAxis, int64_t lanes, const Dim &to,
+                           const Dim &from) {
+  auto isMultiple = [&](const Dim &dim) { return dim.isConstant() && dim.constant() % lanes == 0; };
+  if (lanesAxis < 0 || isScattered(view, lanesAxis))
+    return false;
+  const AxisMap &last = view.back();
+  return last.axis == lanesAxis && last.host.empty() && !last.index && isMultiple(last.offset) &&
+         isMultiple(to) && isMultiple(from);
+}
+
 /// A reshape that regroups extents: elements are found by their row-major number.
 Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
   const Buffer &buffer = *plan_.bufferOf.lookup(value.getDefiningOp()->getOperand(0));
   const std::vector<Dim> &to = plan_.shapes->of(value), &from = buffer.shape;
-  return loadLaneByLane(buffer, place, [&](const Place &lane) {
+  auto addressAt = [&](const Place &lane) {
     Value number = constant(0);
     for (auto [axis, map] : llvm::enumerate(view))
       number = add(mul(number, extent(to[axis])), indexOf(map, lane, to[axis]));
@@ -238,7 +250,13 @@ Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
         number = arith::DivSIOp::create(b, number, size);
     }
     return address(buffer, index);
-  });
+  };
+  if (!to.empty() && !from.empty() &&
+      isWholeVectors(view, place.lanesAxis, place.lanes, to.back(), from.back())) {
+    auto type = VectorType::get({place.lanes}, storageType(buffer.dtype));
+    return toLanes(loadAs(type, addressAt(place), bytesOf(buffer.dtype)), buffer.dtype);
+  }
+  return loadLaneByLane(buffer, place, addressAt);
 }
 
 void Emitter::store(const Root &root, Value lanes, const Place &place) {
