@@ -281,6 +281,38 @@ sheaf.block @no args(4) {
   sheaf.yield %p, %r, %o, %s, %t, %m, %g, %d, %c, %e : tensor<?x18xf32>, tensor<18xf32>, tensor<?x0xf32>, tensor<1x18xf32>, tensor<f32>, tensor<f32>, tensor<?xf32>, tensor<f32>, tensor<?xf32>, tensor<0xf32>
 })",
      2, 0},
+    {"greatest", R"(
+sheaf.block @gr args(4) {
+^bb0(%x: tensor<3x?xf32>, %i: tensor<?xi64>, %h: tensor<40xbf16>, %t: tensor<?x2xf32>, %w: tensor<100xf32>):
+  %e = sheaf.apply "square"(%x) {} : (tensor<3x?xf32>) -> tensor<3x?xf32>
+  %p = sheaf.apply "top_places"(%e) {k = 2 : i64} : (tensor<3x?xf32>) -> tensor<3x2xi32>
+  %v = sheaf.apply "take_along"(%e, %p) {axis = 1 : i64} : (tensor<3x?xf32>, tensor<3x2xi32>) -> tensor<3x2xf32>
+  %q = sheaf.apply "top_places"(%i) {k = 1 : i64} : (tensor<?xi64>) -> tensor<1xi32>
+  %r = sheaf.apply "top_places"(%h) {k = 40 : i64} : (tensor<40xbf16>) -> tensor<40xi32>
+  %s = sheaf.apply "take_along"(%h, %r) {axis = 0 : i64} : (tensor<40xbf16>, tensor<40xi32>) -> tensor<40xbf16>
+  %tt = sheaf.apply "transpose"(%t) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<?x2xf32>) -> tensor<2x?xf32>
+  %u = sheaf.apply "top_places"(%tt) {k = 2 : i64} : (tensor<2x?xf32>) -> tensor<2x2xi32>
+  %z = sheaf.apply "log"(%w) {} : (tensor<100xf32>) -> tensor<100xf32>
+  %n = sheaf.apply "top_places"(%z) {k = 17 : i64} : (tensor<100xf32>) -> tensor<17xi32>
+  sheaf.yield %p, %v, %q, %r, %s, %u, %n : tensor<3x2xi32>, tensor<3x2xf32>, tensor<1xi32>, tensor<40xi32>, tensor<40xbf16>, tensor<2x2xi32>, tensor<17xi32>
+})",
+     37, 2},
+    {"reshape_of_whole_vectors", R"(
+sheaf.block @rw args(2) {
+^bb0(%x: tensor<?x96xf32>, %y: tensor<4x24xf32>):
+  %n = sheaf.dim %x, 0 : tensor<?x96xf32>
+  %s = sheaf.apply "reshape"(%x, %n) {} : (tensor<?x96xf32>, i64) -> tensor<?x3x32xf32>
+  %t = sheaf.apply "transpose"(%s) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<?x3x32xf32>) -> tensor<3x?x32xf32>
+  %e = sheaf.apply "exp"(%t) {} : (tensor<3x?x32xf32>) -> tensor<3x?x32xf32>
+  %a = sheaf.apply "window"(%t) {start = 5 : i64, size = 20 : i64, axis = 2 : i64} : (tensor<3x?x32xf32>) -> tensor<3x?x20xf32>
+  %f = sheaf.apply "exp"(%a) {} : (tensor<3x?x20xf32>) -> tensor<3x?x20xf32>
+  %c = sheaf.apply "window"(%t) {start = 16 : i64, size = 16 : i64, axis = 2 : i64} : (tensor<3x?x32xf32>) -> tensor<3x?x16xf32>
+  %g = sheaf.apply "exp"(%c) {} : (tensor<3x?x16xf32>) -> tensor<3x?x16xf32>
+  %r = sheaf.apply "reshape"(%y) {} : (tensor<4x24xf32>) -> tensor<6x16xf32>
+  %q = sheaf.apply "exp"(%r) {} : (tensor<6x16xf32>) -> tensor<6x16xf32>
+  sheaf.yield %e, %f, %g, %q : tensor<3x?x32xf32>, tensor<3x?x20xf32>, tensor<3x?x16xf32>, tensor<6x16xf32>
+})",
+     13},
     {"batched_product", R"(
 sheaf.block @bp args(2) {
 ^bb0(%x: tensor<3x?x8xf32>, %y: tensor<3x8x19xf32>):

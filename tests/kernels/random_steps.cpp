@@ -28,6 +28,8 @@ void Generator::unary() {
                                            {"cos", 0, 1},
                                            {"silu", 1, 0},
                                            {"gelu", 1, 0},
+                                           {"gelu_tanh", 1, 0},
+                                           {"erf", 0, 2},
                                            {"softplus", 1, 1},
                                            {"square", 6, 0},
                                            {"exp", 0, 60},

@@ -110,8 +110,8 @@ protected:
 
   /// Checks one call; ints are drawn below `limit`.
   void check(llvm::StringRef op, const std::vector<std::string> &operands, CallArgs args = {},
-             int64_t limit = 3) {
-    for (bool dynamic : {false, true}) {
+             int64_t limit = 3, const std::vector<bool> &dynamics = {false, true}) {
+    for (bool dynamic : dynamics) {
       SCOPED_TRACE(op.str() + (dynamic ? " dynamic" : " static"));
       std::vector<Value> values;
       for (const std::string &operand : operands)
@@ -166,6 +166,24 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("cross_entropy", {"bf16[2, 2, 3]", "i32[2, 2]"});
   check("leaky_relu", {"f32[6]"});
   check("leaky_relu", {"f16[6]"}, {{"slope", 0.25}});
+  check("attention", {"f32[3, 4]", "f32[5, 4]", "f32[5, 2]"});
+  check("attention", {"f32[4]", "f32[5, 4]", "f32[5, 2]"}, {{"scale", 2.0}});
+  check("attention", {"bf16[2, 3, 4]", "bf16[2, 3, 4]", "bf16[2, 3, 4]"}, {{"causal", I(1)}});
+  check("attention", {"f32[2, 3, 4]", "f32[1, 6, 4]", "f32[6, 4]"}, {{"causal", I(1)}});
+  check("attention", {"f32[4, 3]", "f32[2, 3]", "f32[2, 3]"}, {{"causal", I(1)}});
+  check("attention", {"f32[2, 3]", "f32[0, 3]", "f32[0, 5]"});
+  check("masked_attention", {"f32[3, 4]", "f32[5, 4]", "f32[5, 2]", "f32[5]"});
+  check("masked_attention", {"f32[3, 4]", "f32[5, 4]", "f32[5, 2]", "bool[3, 5]"}, {}, 2);
+  check("masked_attention", {"f32[3, 4]", "f32[5, 4]", "f32[5, 2]", "bool[3, 1]"}, {}, 2);
+  check("masked_attention", {"f16[2, 3, 4]", "f16[2, 3, 4]", "f16[2, 3, 4]", "f16[2, 1, 3]"});
+  check("masked_attention", {"f32[4]", "f32[5, 4]", "f32[5, 2]", "bool[5]"}, {}, 2);
+  // The last extent of rope's operand is known when the model is compiled.
+  check("rope", {"f32[6]"}, {{"start", I(3)}}, 3, {false});
+  check("rope", {"f32[2, 3, 4]"}, {{"base", 500.0}}, 3, {false});
+  check("rope", {"f16[5, 2]"}, {{"start", extent(-2)}}, 3, {false});
+  check("top_k", {"f32[7]"}, {{"k", I(3)}});
+  check("top_k", {"i32[4, 5]"}, {{"k", I(5)}});
+  check("top_k", {"bf16[4, 5, 2]"}, {{"k", I(2)}, {"axis", I(1)}});
   check("dot", {"f32[4]", "f32[4]"});
   check("outer", {"f32[4]", "f32[3]"});
   check("expand_dims", {"f32[4, 3]"}, {{"axis", I(1)}});

@@ -170,6 +170,10 @@ TEST(References, Functions) {
   check("leaky_relu", [](double v) { return v < 0 ? 0.01 * v : v; });
   check("silu", [&](double v) { return v * sigmoid(v); });
   check("gelu", [](double v) { return v * 0.5 * std::erfc(-v / std::sqrt(2)); });
+  check("erf", [](double v) { return std::erf(v); });
+  check("gelu_tanh", [](double v) {
+    return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * std::pow(v, 3))));
+  });
   check("softplus", [](double v) { return std::log(1 + std::exp(v)); });
   expectNear(value("sigmoid", {f32({-1000, 1000, -kInf, kInf})}), {0, 1, 0, 1});
   expectNear(value("softplus", {f32({-1000, 1000})}), {0, 1000});
@@ -224,6 +228,46 @@ TEST(References, Reductions) {
   EXPECT_EQ(value("sum", {f32({2, 0}, {})}, "axis=1"), (V{0, 0}));
   EXPECT_EQ(value("max", {f32({2, 0}, {})}, "axis=1"), (V{-kInf, -kInf}));
   EXPECT_EQ(value("sum", {f32({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}, "axis=1"), (V{4, 6, 12, 14}));
+}
+
+TEST(References, TopK) {
+  Outcome top = evaluate("top_k", {f32({3, 9, kNan, 9, -kInf})}, "k=4");
+  expectNear(top.results[0].data, {kNan, 9, 9, 3});
+  EXPECT_EQ(top.results[1].data, (V{2, 1, 3, 0}));
+  top = evaluate("top_k", {i32({-1, -1, -2})}, "k=3");
+  EXPECT_EQ(top.results[0].data, (V{-1, -1, -2}));
+  EXPECT_EQ(top.results[1].data, (V{0, 1, 2}));
+  top = evaluate("top_k", {f32({2, 3}, {1, 5, 2, 4, 5, 3})}, "k=1, axis=0");
+  EXPECT_EQ(top.results[0].data, (V{4, 5, 3}));
+  EXPECT_EQ(top.results[1].data, (V{1, 0, 1}));
+  RefTensor places = of(DType::I32, {2, 2}, {2, -1, 1, 9});
+  EXPECT_EQ(value("take_along", {f32({2, 3}, {1, 2, 3, 4, 5, 6}), places}), (V{3, 1, 5, 6}));
+  places = of(DType::I32, {1, 3}, {1, 0, 1});
+  EXPECT_EQ(value("take_along", {f32({2, 3}, {1, 2, 3, 4, 5, 6}), places}, "axis=0"), (V{4, 2, 6}));
+}
+
+TEST(References, Attention) {
+  // Scores of log 1 and log 3 weigh a quarter and three quarters.
+  RefTensor q = f32({1, 1}, {1}), k = f32({2, 1}, {0, std::log(3)}), v = f32({2, 1}, {4, 8});
+  expectNear(value("attention", {q, k, v}), {7});
+  expectNear(value("attention", {f32({1}), k, v}), {7});
+  expectNear(value("attention", {q, k, v}, "scale=2.0"), {7.6});
+  RefTensor both = f32({2, 1}, {1, 1});
+  expectNear(value("attention", {both, k, v}, "causal=1"), {4, 7});
+  expectNear(value("attention", {q, k, v}, "causal=1"), {7});
+  expectNear(value("attention", {both, f32({1, 1}, {1}), f32({1, 1}, {5})}, "causal=1"), {0, 5});
+  RefTensor see = of(DType::Bool, {2, 2}, {0, 1, 0, 0});
+  expectNear(value("masked_attention", {both, k, v, see}), {8, 0});
+  expectNear(value("masked_attention", {q, k, v, f32({std::log(3), 0})}), {6});
+}
+
+TEST(References, Rope) {
+  RefTensor x = f32({2, 4}, {1, 2, 3, 4, 1, 0, 0, 1});
+  double c = std::cos(1), s = std::sin(1), c2 = std::cos(0.01), s2 = std::sin(0.01);
+  expectNear(value("rope", {x}), {1, 2, 3, 4, c, -s2, s, c2});
+  expectNear(value("rope", {f32({1, 0})}, "start=-1"), {c, -s});
+  expectNear(value("rope", {f32({0, 1, 0, 0})}, "start=100, base=100.0"),
+             {0, std::cos(10), 0, std::sin(10)});
 }
 
 TEST(References, Movement) {

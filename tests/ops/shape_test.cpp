@@ -637,5 +637,115 @@ TEST(Shapes, Constants) {
   });
 }
 
+TEST(Shapes, Attention) {
+  check({
+      {"attention", {"f32[n, h]", "f32[m, h]", "f32[m, 7]"}, "causal=1", "f32[n, 7]"},
+      {"attention", {"f32[h]", "f32[m, h]", "f32[m, 7]"}, "", "f32[7]"},
+      {"attention", {"bf16[8, n, h]", "bf16[1, m, h]", "bf16[m, h]"}, "", "bf16[8, n, h]"},
+      {"attention",
+       {"f32[n, h]", "f32[m, hidden]", "f32[m, h]"},
+       "",
+       "error: cannot attend with f32[n, h] to f32[m, hidden] and f32[m, h]: the last extents of "
+       "queries and keys differ (h = 4, hidden = 256) [1]"},
+      {"attention",
+       {"f32[n, h]", "f32[m, h]", "f32[n, h]"},
+       "",
+       "error: cannot attend with f32[n, h] to f32[m, h] and f32[n, h]: there must be one value "
+       "for each key (m, n) [2]"},
+      {"attention",
+       {"f32[n, h]", "f32[h]", "f32[n, h]"},
+       "",
+       "error: cannot attend with f32[n, h] to f32[h] and f32[n, h]: the keys have 1 axis, and at "
+       "least 2 are needed [1]"},
+      {"attention",
+       {"f32[n, h]", "f16[n, h]", "f32[n, h]"},
+       "",
+       "error: cannot attend with f32[n, h] to f16[n, h] and f32[n, h]: the element types differ "
+       "[1]"},
+      {"attention",
+       {"f32[2, n, h]", "f32[3, n, h]", "f32[n, h]"},
+       "",
+       "error: cannot attend with f32[2, n, h] to f32[3, n, h] and f32[n, h]: the batch extents "
+       "differ (2, 3) [1]"},
+      {"attention",
+       {"int", "f32[n, h]", "f32[n, h]"},
+       "",
+       "error: cannot attend with an int: it is not a tensor [0]"},
+      {"attention",
+       {"f32[h]", "f32[n, h]", "f32[n, h]"},
+       "causal=1",
+       "error: cannot attend causally with f32[h]: a single query has no place among the keys [0]"},
+      {"attention",
+       {"f32[n, h]", "f32[n, h]", "f32[n, h]"},
+       "causal=2",
+       "error: causal is 0 or 1, not 2"},
+      {"masked_attention", {"f32[n, h]", "f32[m, h]", "f32[m, h]", "bool[n, m]"}, "", "f32[n, h]"},
+      {"masked_attention", {"f32[n, h]", "f32[m, h]", "f32[m, h]", "f32[m]"}, "", "f32[n, h]"},
+      {"masked_attention",
+       {"f32[n, h]", "f32[m, h]", "f32[m, h]", "i32[m]"},
+       "",
+       "error: cannot mask scores f32[n, m] with i32[m]: a mask is of bools (whether a query sees "
+       "a key) or of f32 (added to the scores) [3]"},
+      {"masked_attention",
+       {"f32[n, h]", "f32[m, h]", "f32[m, h]", "bool[m, n]"},
+       "",
+       "error: cannot mask scores f32[n, m] with bool[m, n]: the extents of axis 1 differ (m, n) "
+       "[3]"},
+      {"masked_attention",
+       {"f32[n, h]", "f32[m, h]", "f32[m, h]", "bool[2, n, m]"},
+       "",
+       "error: cannot mask scores f32[n, m] with bool[2, n, m]: the mask has more elements than "
+       "there are scores [3]"},
+      {"rope", {"f32[2, n, hidden]"}, "start=n, base=100.0", "f32[2, n, hidden]"},
+      {"rope", {"f32[3]"}, "", "error: cannot rotate f32[3]: the last extent 3 is not even [0]"},
+      {"rope",
+       {"f32[4, n]"},
+       "",
+       "error: cannot rotate f32[4, n]: the last extent must be known when the model is compiled "
+       "[0]"},
+      {"rope", {"f32"}, "", "error: cannot rotate f32: it has no axes [0]"},
+      {"rope", {"f32[4]"}, "base=0.5", "error: the base of 'rope' is from 1 to 2^32"},
+  });
+}
+
+TEST(Shapes, Selection) {
+  check({
+      {"top_k", {"f32[n, hidden]"}, "k=5", "f32[n, 5]; i32[n, 5]"},
+      {"top_k", {"i64[n, hidden]"}, "k=5, axis=0", "i64[5, hidden]; i32[5, hidden]"},
+      {"top_k",
+       {"f32[n, h]"},
+       "k=5",
+       "error: cannot take the 5 greatest of f32[n, h]: axis 1 has h = 4 [0]"},
+      {"top_k",
+       {"f32[h]"},
+       "k=0",
+       "error: cannot take the 0 greatest of f32[h]: at least 1 must be taken"},
+      {"top_k",
+       {"token[n]"},
+       "k=1",
+       "error: cannot take the 1 greatest of token[n]: its elements are not numbers [0]"},
+      {"top_k",
+       {"bool[n]"},
+       "k=1",
+       "error: cannot take the 1 greatest of bool[n]: its elements are not numbers [0] (help: "
+       "convert it with f32(...))"},
+      {"take_along", {"f32[n, h]", "i32[n, 2]"}, "", "f32[n, 2]"},
+      {"take_along", {"bf16[n, h]", "i64[m, h]"}, "axis=0", "bf16[m, h]"},
+      {"take_along",
+       {"f32[n, h]", "i32[h]"},
+       "",
+       "error: cannot take elements of f32[n, h] at i32[h]: the numbers of axes differ [1]"},
+      {"take_along",
+       {"f32[n, h]", "i32[m, 2]"},
+       "",
+       "error: cannot take elements of f32[n, h] at i32[m, 2]: the extents of axis 0 differ (n, m) "
+       "[1]"},
+      {"take_along",
+       {"f32[n]", "f32[n]"},
+       "",
+       "error: cannot take elements of f32[n] at f32[n]: the places are a tensor of ints [1]"},
+  });
+}
+
 } // namespace
 } // namespace sheaf::ops::test

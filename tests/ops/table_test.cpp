@@ -21,26 +21,33 @@ TEST(OpTable, IsSortedAndFindsEverything) {
 }
 
 TEST(OpTable, HasTheOperatorsOfTheLanguage) {
-  for (const char *name :
-       {"abs",          "add",        "and",     "argmax",     "bf16",     "bool",
-        "broadcast_to", "ceil",       "clamp",   "concat",     "cos",      "cross_entropy",
-        "div",          "dot",        "element", "embedding",  "eq",       "exp",
-        "expand_dims",  "f16",        "f32",     "floor",      "full",     "gather",
-        "ge",           "gelu",       "gt",      "i32",        "i64",      "index",
-        "iota",         "layer_norm", "le",      "leaky_relu", "log",      "log_softmax",
-        "logsumexp",    "lt",         "matmul",  "max",        "maximum",  "mean",
-        "min",          "minimum",    "mul",     "ne",         "neg",      "not",
-        "one_hot",      "ones",       "or",      "outer",      "pow",      "relu",
-        "reshape",      "rms_norm",   "rows",    "rsqrt",      "sigmoid",  "sign",
-        "silu",         "sin",        "slice",   "softmax",    "softplus", "split",
-        "sqrt",         "square",     "squeeze", "stack",      "sub",      "sum",
-        "tanh",         "transpose",  "where",   "zeros"}) {
+  for (const char *name : {"abs",       "add",        "and",          "argmax",
+                           "bf16",      "bool",       "broadcast_to", "ceil",
+                           "clamp",     "concat",     "cos",          "cross_entropy",
+                           "div",       "dot",        "element",      "embedding",
+                           "eq",        "exp",        "expand_dims",  "f16",
+                           "f32",       "floor",      "full",         "gather",
+                           "ge",        "gelu",       "gt",           "i32",
+                           "i64",       "index",      "iota",         "layer_norm",
+                           "le",        "leaky_relu", "log",          "log_softmax",
+                           "logsumexp", "lt",         "matmul",       "max",
+                           "maximum",   "mean",       "min",          "minimum",
+                           "mul",       "ne",         "neg",          "not",
+                           "one_hot",   "ones",       "or",           "outer",
+                           "pow",       "relu",       "reshape",      "rms_norm",
+                           "rows",      "rsqrt",      "sigmoid",      "sign",
+                           "silu",      "sin",        "slice",        "softmax",
+                           "softplus",  "split",      "sqrt",         "square",
+                           "squeeze",   "stack",      "sub",          "sum",
+                           "tanh",      "transpose",  "where",        "zeros",
+                           "attention", "erf",        "gelu_tanh",    "masked_attention",
+                           "rope",      "take_along", "top_k"}) {
     const Op *op = OpTable::get().find(name);
     ASSERT_TRUE(op) << name;
     EXPECT_FALSE(op->internal) << name;
   }
-  for (const char *name :
-       {"pick", "reduce_max", "reduce_min", "reduce_sum", "row", "scalar", "window"}) {
+  for (const char *name : {"pick", "reduce_max", "reduce_min", "reduce_sum", "rope_cos", "rope_sin",
+                           "row", "scalar", "top_places", "window"}) {
     const Op *op = OpTable::get().find(name);
     ASSERT_TRUE(op) << name;
     EXPECT_TRUE(op->internal) << name;

@@ -25,7 +25,7 @@ class Tensors:
         form = self.r.choice([
             "tanh({})", "sigmoid({})", "relu({})", "sin(clamp({}, -9, 9))",
             "cos(clamp({}, -9, 9))", "abs({})", "(-{})",
-            "gelu({})", "silu({})", "softplus({})", "exp(tanh({}))", "sqrt(1 + square({}))",
+            "gelu({})", "gelu_tanh({})", "erf({})", "silu({})", "softplus({})", "exp(tanh({}))", "sqrt(1 + square({}))",
             "log(1 + square({}))", "rsqrt(1 + square({}))", "clamp({}, -1, 1)", "tanh({})",
             "sigmoid({})", "square(tanh({}))", "pow(1 + abs({}), 0.5)", "maximum({}, 0.1)"])
         before, _, after = form.partition("{}")
@@ -151,7 +151,7 @@ class Tensors:
         if which == 10:  # over the elements of a list
             source = self.gen(list_of(ty), env, depth - 1)
             # No elements tell no extents: an empty list can be stacked only where they are static.
-            form = self.r.randrange(3) if self.is_static([d]) else 2
+            form = self.r.randrange(4) if self.is_static([d]) else 2
             if form == 0:
                 return Expr(ty, "sum(stack(", source, "), axis=0)")
             name, m = self.fresh("m"), self.fresh("m")
@@ -160,6 +160,10 @@ class Tensors:
                 return Expr(ty, f"{{ let {name} = stack(", source,
                             f"); let {m} = softmax(({name} @ {w}) @ transpose({name})); "
                             f"tanh(sum({m} @ {name}, axis=0)) }}")
+            if form == 3:
+                return Expr(ty, f"{{ let {name} = stack(", source,
+                            f"); tanh(sum(attention({name} @ {self.param(d, d)}, {name}, {name}, "
+                            f"causal={self.r.randrange(2)}), axis=0)) }}")
             return Expr(ty, f"tanh(fold(|{name}, {m}| {name} + {m}, ", self.leaf(ty, env), ", ",
                         source, "))")
         if which == 11:
