@@ -62,6 +62,23 @@ void row(Context *context, const Slot *args, Slot *results) {
     results[0] = leaf(context, 1).id;
 }
 
+/// A record of every `Period` stands a second time right behind itself.
+template <Slot Period> void looked(Context *context, const Slot *args, Slot *results) {
+  for (Slot i = 0; i < args[0]; ++i) {
+    auto left = static_cast<int32_t>(i - (i % Period == Period - 1));
+    int32_t words[] = {left, left};
+    results[0] = sheaf_record_once(context, kNode, 1, 2, words);
+  }
+}
+
+/// 100 different ones.
+void known(Context *context, const Slot *args, Slot *results) {
+  for (Slot i = 0; i < args[0]; ++i) {
+    int32_t words[] = {static_cast<int32_t>(i % 100), 0};
+    results[0] = sheaf_record_once(context, kNode, 1, 2, words);
+  }
+}
+
 void conses(Context *context, const Slot *args, Slot *results) {
   ListObject *list = sheaf_list_new(context, 1, 0);
   for (Slot i = 0; i < args[0]; ++i)
@@ -126,5 +143,11 @@ int main(int argc, char **argv) {
   measure("64 chains of 100", chain, 100, 64, repetitions, 0);
   measure("1 chain of 1000000", chain, 1000000, 1, repetitions, 0);
   measure("100000 instances of 1 record", row, 1, 100000, repetitions, 0);
+  measure("1 row of 2000", row, 2000, 1, repetitions * 20, 0);
+  measure("the same, looked up, none known", looked<int64_t(1) << 40>, 2000, 1, repetitions * 20,
+          2000);
+  measure("the same, a 32nd known", looked<32>, 2000, 1, repetitions * 20, 2000);
+  measure("the same, all but 100 known", known, 2000, 1, repetitions * 20, 2000);
+  measure("1000000 looked up, a 32nd known", looked<32>, 1000000, 1, repetitions, 1000000);
   measure("1000000 conses", conses, 1000000, 1, repetitions, 1000000);
 }

@@ -45,6 +45,11 @@ extern "C" {
 /// the caller writes the others at once. Results have depth + 1.
 int32_t *sheaf_record(sheaf::rt::Context *, uint32_t kernel, uint32_t depth, int64_t granules);
 
+/// Records kernel `kernel` with these words, all but the last, unless its results are known from a
+/// record with the same words (runtime/known.h). Returns the handle of the results, new or not.
+sheaf::rt::Slot sheaf_record_once(sheaf::rt::Context *, uint32_t kernel, uint32_t depth,
+                                  int64_t granules, const int32_t *words);
+
 /// Slots for a data value or a tuple on the heap; they live as long as the mini-batch.
 sheaf::rt::Slot *sheaf_alloc(sheaf::rt::Context *, int64_t slots);
 

@@ -10,6 +10,7 @@ namespace sheaf::rt {
 
 struct KernelCounters {
   uint64_t records = 0;
+  uint64_t saved = 0;       ///< records that were not made: the results were known (known.h)
   uint64_t launches = 0;    ///< buckets run; one that several threads share counts once
   uint64_t maxRecords = 0;  ///< in one launch
   uint64_t nanoseconds = 0; ///< inside the kernel, summed over threads
@@ -23,6 +24,7 @@ struct Counters {
   uint64_t instances = 0;
   uint64_t failed = 0; ///< instances that ended with an error
   uint64_t records = 0;
+  uint64_t saved = 0; ///< records that were not made
   uint64_t launches = 0;
   uint64_t parallelLaunches = 0; ///< launches that more than one thread shared
   uint64_t barriers = 0;
@@ -48,6 +50,7 @@ struct MemoryUse {
   MemoryKind weights; ///< parameters in the row space
   MemoryKind packed;  ///< parameters as kernels read them
   MemoryKind rows;    ///< tensors of the last mini-batch, inputs included
+  MemoryKind tables;  ///< results kept from one mini-batch to the next, and where they are found
   MemoryKind heap;    ///< data values and lists
   MemoryKind records; ///< records, buckets and their directory
   MemoryKind scratch; ///< of all threads

@@ -13,6 +13,7 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
                    bool hostile)
     : rowSpace(model.paramGranules, limits.rowSpaceBytes, meter, memory.rows, hostile),
       buckets(model.kernels, meter, memory.records, hostile),
+      known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
       heap(meter, memory.heap, alignof(Slot), hostile ? 256 : size_t(64) << 10, hostile),
       lists(heap, model.chainedLists), stacks(limits.stackBytes, limits.stacks, memory.stack),
       tasks(*this, stacks, failure, limits.steps) {
@@ -115,21 +116,58 @@ inline int64_t listSlots(const ListObject *list) { return list->size * list->ele
     r.fail({Failure::Records, 0, 0, 0, 0});
   return r.buckets.find(kernel, depth);
 }
+
+inline BucketTable::Bucket *bucketFor(Recorder &r, uint32_t kernel, uint32_t depth) {
+  BucketTable::Bucket *bucket = r.buckets.find(kernel, depth);
+  if (!bucket) [[unlikely]]
+    bucket = growBucket(r, kernel, depth);
+  return bucket;
+}
+
+inline uint64_t rowsFor(Recorder &r, int64_t granules) {
+  uint64_t id = r.rowSpace.allocate(granules);
+  if (id == RowSpace::kFull) [[unlikely]]
+    r.fail({Failure::Rows, 0, 0, 0, static_cast<uint64_t>(granules)});
+  return id;
+}
 } // namespace
 
 int32_t *sheaf_record(Context *context, uint32_t kernel, uint32_t depth, int64_t granules) {
   Recorder &r = recorder(context);
-  BucketTable::Bucket *bucket = r.buckets.find(kernel, depth);
-  if (!bucket) [[unlikely]]
-    bucket = growBucket(r, kernel, depth);
-  uint64_t id = r.rowSpace.allocate(granules);
-  if (id == RowSpace::kFull) [[unlikely]]
-    r.fail({Failure::Rows, 0, 0, 0, static_cast<uint64_t>(granules)});
+  BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
+  uint64_t id = rowsFor(r, granules);
   int32_t *words = bucket->cursor;
   uint32_t n = r.buckets.words(kernel);
   bucket->cursor = words + n;
   words[n - 1] = static_cast<int32_t>(id);
   return words;
+}
+
+Slot sheaf_record_once(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
+                       const int32_t *key) {
+  Recorder &r = recorder(context);
+  KnownRecords::Place place = r.known.look(kernel, key);
+  if (place.in.known)
+    return r.known.result(place).pack();
+  BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
+  uint64_t id = RowSpace::kFull;
+  if (place.keep) {
+    id = r.known.keepRows(granules);
+    // Not kept, it would have to be noted elsewhere: the next one like it will be.
+    if (id == RowSpace::kFull)
+      place = {};
+  }
+  if (id == RowSpace::kFull)
+    id = rowsFor(r, granules);
+  int32_t *words = bucket->cursor;
+  uint32_t n = r.buckets.words(kernel);
+  bucket->cursor = words + n;
+  for (uint32_t i = 0; i + 1 < n; ++i) // few: a call of memcpy takes longer
+    words[i] = key[i];
+  words[n - 1] = static_cast<int32_t>(id);
+  TensorHandle result{static_cast<uint32_t>(id), depth + 1};
+  r.known.note(place, key, result);
+  return result.pack();
 }
 
 Slot *sheaf_alloc(Context *context, int64_t slots) {

@@ -2,6 +2,7 @@
 #ifndef SHEAF_RUNTIME_RECORDER_H
 #define SHEAF_RUNTIME_RECORDER_H
 
+#include "runtime/known.h"
 #include "runtime/list.h"
 #include "runtime/record.h"
 #include "runtime/tasks.h"
@@ -12,6 +13,7 @@ namespace sheaf::rt {
 struct Recorder : Context {
   RowSpace rowSpace;
   BucketTable buckets;
+  KnownRecords known;
   BumpArena heap;
   Lists lists;
   HostStacks stacks;
@@ -23,6 +25,7 @@ struct Recorder : Context {
     uint64_t stackBytes; ///< of each stack
     unsigned stacks;
     int64_t steps;
+    uint64_t keepBytes; ///< KnownRecords
   };
   Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
            bool hostile);

@@ -18,7 +18,7 @@ RowSpace::RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &m
              (uint64_t(paramGranules) + 1) * kGranuleBytes, "rows"),
       meter_(meter), count_(count), first_(paramGranules), next_(first_), touched_(first_),
       poisonEnd_(first_), guards_(guards), checked_(guards || kPoisoning) {
-  capacity_ = space_.size() / kGranuleBytes;
+  capacity_ = keptBegin_ = keptTouched_ = space_.size() / kGranuleBytes;
   // The guard of the parameters.
   if (guards_) {
     first_ = next_ = touched_ = std::min<uint64_t>(first_ + 1, capacity_);
@@ -31,7 +31,7 @@ RowSpace::RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &m
 void RowSpace::updateLimit() {
   uint64_t others = meter_.usedBesideRows();
   uint64_t bytes = meter_.limit() > others ? meter_.limit() - others : 0;
-  limit_ = std::max(next_, std::min(capacity_, first_ + bytes / kGranuleBytes));
+  limit_ = std::max(next_, std::min(keptBegin_, first_ + bytes / kGranuleBytes));
 }
 
 void RowSpace::account() {
@@ -47,15 +47,14 @@ void RowSpace::writeGuard(uint64_t granule) {
 
 uint64_t RowSpace::allocateSlow(int64_t granulesArg) {
   uint64_t granules = static_cast<uint64_t>(granulesArg);
-  uint64_t guard = guards_ ? 1 : 0;
   uint64_t left = limit_ - next_;
-  if (left < guard || granules > left - guard)
+  if (left < guard() || granules > left - guard())
     return kFull;
   uint64_t id = next_;
-  next_ += granules + guard;
+  next_ += granules + guard();
   if (kPoisoning) {
     // Shadow memory is written block by block ahead of `next_`, never for the whole reservation.
-    uint64_t want = std::min(next_ + kPoisonBlock, capacity_);
+    uint64_t want = std::min(next_ + kPoisonBlock, keptBegin_);
     if (poisonEnd_ < want) {
       poison(address(poisonEnd_), (want - poisonEnd_) * kGranuleBytes);
       poisonEnd_ = want;
@@ -68,6 +67,36 @@ uint64_t RowSpace::allocateSlow(int64_t granulesArg) {
     guarded_.push_back({id, granules});
   }
   return id;
+}
+
+uint64_t RowSpace::keep(int64_t granulesArg) {
+  uint64_t granules = static_cast<uint64_t>(granulesArg);
+  uint64_t left = keptBegin_ - next_;
+  if (left < guard() || granules > left - guard())
+    return kFull;
+  keptBegin_ -= granules + guard();
+  keptTouched_ = std::min(keptTouched_, keptBegin_);
+  limit_ = std::min(limit_, keptBegin_);
+  unpoison(address(keptBegin_), granules * kGranuleBytes);
+  if (guards_) {
+    memset(address(keptBegin_), 0xFF, granules * kGranuleBytes);
+    writeGuard(keptBegin_ + granules);
+    guardedKept_.push_back({keptBegin_, granules});
+  }
+  return keptBegin_;
+}
+
+void RowSpace::forgetKept() {
+  poison(address(keptBegin_), (capacity_ - keptBegin_) * kGranuleBytes);
+  keptBegin_ = capacity_;
+  guardedKept_.clear();
+  updateLimit();
+}
+
+void RowSpace::releaseKept() {
+  forgetKept();
+  space_.release(keptTouched_ * kGranuleBytes, capacity_ * kGranuleBytes);
+  keptTouched_ = capacity_;
 }
 
 std::vector<RowSpace::Damage> RowSpace::damagedGuards() const {
@@ -83,8 +112,9 @@ std::vector<RowSpace::Damage> RowSpace::damagedGuards() const {
   };
   if (guards_)
     check(0, first_ - 1);
-  for (const Damage &allocation : guarded_)
-    check(allocation.id, allocation.granules);
+  for (const std::vector<Damage> *some : {&guarded_, &guardedKept_})
+    for (const Damage &allocation : *some)
+      check(allocation.id, allocation.granules);
   return result;
 }
 

@@ -8,7 +8,8 @@
 namespace sheaf::rt {
 
 /// Granules [0, paramGranules) hold the parameters for the life of the session; what follows is
-/// handed out by moving `next` and taken back at the end of the mini-batch. Rows are not cleared.
+/// handed out by moving `next` and taken back at the end of the mini-batch. Rows that outlive the
+/// mini-batch are handed out from the other end of the range. Rows are not cleared.
 ///
 /// In address sanitizer builds granules that are not handed out are poisoned. With `guards` (the
 /// hostile setting) allocations are filled with NaN patterns and followed by a guard granule.
@@ -35,6 +36,16 @@ public:
     return allocateSlow(granules);
   }
 
+  /// `granules` that reset() does not take back, or kFull. The caller has charged them.
+  uint64_t keep(int64_t granules);
+  /// Bytes that are kept when so many more are.
+  uint64_t keptBytesWith(int64_t granules) const {
+    return (capacity_ - keptBegin_ + static_cast<uint64_t>(granules) + guard()) * kGranuleBytes;
+  }
+  /// Takes all that is kept back; releaseKept() lets its pages go, too.
+  void forgetKept();
+  void releaseKept();
+
   /// Looks at the byte budget again: other memory of the session grew or shrank.
   void updateLimit();
 
@@ -59,6 +70,7 @@ public:
 private:
   uint64_t allocateSlow(int64_t granules);
   void writeGuard(uint64_t granule);
+  uint64_t guard() const { return guards_ ? 1 : 0; }
 
   Reservation space_;
   MemoryMeter &meter_;
@@ -66,13 +78,15 @@ private:
   uint64_t first_;
   uint64_t next_;
   uint64_t limit_;
-  uint64_t capacity_; ///< of the reservation, in granules
-  uint64_t touched_;  ///< granules from here on have never been handed out, or were released
+  uint64_t capacity_;    ///< of the reservation, in granules
+  uint64_t keptBegin_;   ///< kept granules are those from here to capacity_
+  uint64_t keptTouched_; ///< the least that keptBegin_ was since their pages were released
+  uint64_t touched_;     ///< granules from here on have never been handed out, or were released
   uint64_t recentPeak_ = 0;
   uint64_t poisonEnd_; ///< poisoning has reached this granule
   bool guards_;
   bool checked_; ///< guards_ or poisoning: every allocation goes the slow way
-  std::vector<Damage> guarded_;
+  std::vector<Damage> guarded_, guardedKept_;
 };
 
 } // namespace sheaf::rt

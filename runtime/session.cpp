@@ -28,6 +28,8 @@ SessionOptions withDefaults(const Model &model, SessionOptions options) {
     options.memoryLimit = memory / 10 * 9;
   if (options.rowSpaceBytes == 0)
     options.rowSpaceBytes = uint64_t(64) << 30;
+  if (!options.keepBytes)
+    options.keepBytes = options.memoryLimit / 4;
   return options;
 }
 
@@ -62,11 +64,13 @@ struct Session::Impl {
   std::vector<Outcome> outcomes;
   std::vector<Walk> walks; ///< one an instance, in their order
   bool weightsChanged = true;
+  bool keptIsStale = false; ///< results of older weights are kept
 
   Impl(const Model &model, const SessionOptions &given)
       : model(model), options(withDefaults(model, given)), meter(options.memoryLimit),
         recorder(model, meter, memory,
-                 {rowSpaceBytes(), options.hostStackBytes, options.fibers, options.maxSteps},
+                 {rowSpaceBytes(), options.hostStackBytes, options.fibers, options.maxSteps,
+                  *options.keepBytes},
                  options.hostile),
         values(model.types, recorder),
         weights(model, recorder.rowSpace.address(0), meter, memory.packed),
@@ -91,6 +95,9 @@ struct Session::Impl {
   void giveUp(const Walk &walk, Outcome &outcome);
   void flush(BucketTable::What what);
   void checkGuards();
+  void packWeights();
+  void forgetMiniBatch();
+  bool walkAll(std::span<const Instance> instances);
   std::span<const Outcome> run(std::span<const Instance> instances);
 };
 
@@ -138,9 +145,12 @@ int64_t Session::findParam(std::string_view name) const {
   return -1;
 }
 
-void Session::packWeights() {
-  impl_->weights.pack();
-  impl_->weightsChanged = false;
+void Session::packWeights() { impl_->packWeights(); }
+
+void Session::Impl::packWeights() {
+  weights.pack();
+  weightsChanged = false;
+  keptIsStale = true;
 }
 
 std::span<const void *const> Session::kernelWeights(size_t kernel) const {
@@ -187,7 +197,6 @@ void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
   Failure::Kind kind = recorder.failure.kind;
   outcome.error.emplace(walk.instance, recorder.describe(recorder.failure, model, meter),
                         kind == Failure::Rows || kind == Failure::Heap || kind == Failure::Records);
-  ++counters.failed;
 }
 
 /// Walks all instances. Those that wait for tensors wait together, so that what they wait for runs
@@ -244,25 +253,46 @@ void Session::Impl::checkGuards() {
                       std::to_string(damages[0].id));
 }
 
-std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances) {
+void Session::Impl::forgetMiniBatch() {
   recorder.buckets.reset(schedule);
   recorder.heap.reset();
   recorder.rowSpace.reset();
   recorder.lists.forget();
+}
+
+/// True when memory was too short for an instance.
+bool Session::Impl::walkAll(std::span<const Instance> instances) {
+  recorder.known.beginRun();
+  recorder.computed = 0;
   outcomes.clear();
   outcomes.resize(instances.size());
-  if (weightsChanged) {
-    weights.pack();
-    weightsChanged = false;
-  }
+  walk(instances);
+  return std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {
+    return !outcome.ok() && outcome.error->outOfMemory();
+  });
+}
 
-  recorder.computed = 0;
+std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances) {
+  forgetMiniBatch();
+  if (weightsChanged)
+    packWeights();
+  if (keptIsStale)
+    recorder.known.forgetKept();
+  keptIsStale = false;
+
   uint64_t flushed = counters.flushNanoseconds;
   auto start = std::chrono::steady_clock::now();
-  walk(instances);
+  // No instance fails for want of what is only kept to save time.
+  if (walkAll(instances) && recorder.known.giveBack()) {
+    forgetMiniBatch();
+    walkAll(instances);
+  }
+  for (const Outcome &outcome : outcomes)
+    counters.failed += !outcome.ok();
   counters.recordNanoseconds += nanosecondsSince(start) - (counters.flushNanoseconds - flushed);
   flush(BucketTable::What::All);
 
+  recorder.known.endRun(counters);
   recorder.rowSpace.account();
   recorder.stacks.trim();
   if (options.hostile)

@@ -8,6 +8,7 @@
 #include "runtime/value.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,10 @@ struct SessionOptions {
   uint64_t memoryLimit = 0;
   /// Address space for rows; 0: 64 GB. Taken smaller when the machine refuses it.
   uint64_t rowSpaceBytes = 0;
+  /// Most bytes of results to keep from one mini-batch to the next (known.h); 0: none, as for a
+  /// schedule that is to be walked backwards, where every result must have its record. Not given: a
+  /// quarter of the memory limit.
+  std::optional<uint64_t> keepBytes;
   /// To find mistakes in generated code: buckets start with room for one record, fresh rows and
   /// scratch hold NaN patterns, a guard granule follows every record's rows and is checked after
   /// each flush (InternalError naming the kernel), every bucket that can be split is split.

@@ -116,7 +116,8 @@ BenchRow Benchmark::run(const BenchCase &what) {
   row.gflops = row.gflop / (row.ms * 1e-3);
   if (row.peakGflops > 0)
     row.shareOfPeak = row.gflop / (row.msMin * 1e-3 * row.peakGflops);
-  row.recordNs = row.records ? row.recordMs * 1e6 / static_cast<double>(row.records) : 0;
+  uint64_t asked = row.records + row.saved;
+  row.recordNs = asked ? row.recordMs * 1e6 / static_cast<double>(asked) : 0;
   row.rssMb = residentMb();
   return row;
 }
@@ -156,6 +157,7 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
     cost.recordMs.push_back(static_cast<double>(counters.recordNanoseconds) * 1e-6);
     cost.kernelMs.push_back(static_cast<double>(counters.flushNanoseconds) * 1e-6);
     row.records = counters.records;
+    row.saved = counters.saved;
     row.launches = counters.launches;
     row.gflop = counters.flop * 1e-9;
     probe = std::max(probe, probe_.measure());
@@ -185,7 +187,7 @@ void Benchmark::oracle(BenchRow &row, std::span<const rt::Instance> instances) {
   row.repetitions = 1;
   row.ms = row.msMin = (seconds() - start) * 1e3;
   row.recordMs = row.kernelMs = 0;
-  row.records = row.launches = 0;
+  row.records = row.saved = row.launches = 0;
   row.rowsBytes = 0;
 }
 
@@ -193,9 +195,10 @@ namespace {
 
 nlohmann::ordered_json memoryJson(const BenchRow &row) {
   const rt::MemoryUse &m = row.memory;
-  return {{"weights", m.weights.peak}, {"packed", m.packed.peak}, {"rows", m.rows.peak},
-          {"code", row.codeBytes},     {"heap", m.heap.peak},     {"records", m.records.peak},
-          {"scratch", m.scratch.peak}, {"stack", m.stack.peak},   {"other", row.otherBytes()}};
+  return {{"weights", m.weights.peak}, {"packed", m.packed.peak},   {"rows", m.rows.peak},
+          {"tables", m.tables.peak},   {"code", row.codeBytes},     {"heap", m.heap.peak},
+          {"records", m.records.peak}, {"scratch", m.scratch.peak}, {"stack", m.stack.peak},
+          {"other", row.otherBytes()}};
 }
 
 std::string bytesText(uint64_t bytes) {
@@ -227,6 +230,7 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
                      {"peak_gflops", row.peakGflops},
                      {"share_of_peak", row.shareOfPeak},
                      {"records", row.records},
+                     {"saved_records", row.saved},
                      {"launches", row.launches},
                      {"record_ns", row.recordNs},
                      {"rows_bytes", row.rowsBytes},
@@ -238,9 +242,9 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
 std::string benchTable(std::span<const BenchRow> rows) {
   std::string out =
       fmt::format("{:<10} {:>6} {:>7} {:>10} {:>10} {:>9} {:>9} {:>8} {:>6} {:>8} "
-                  "{:>9} {:>9} {:>9}\n",
+                  "{:>9} {:>9} {:>9} {:>9}\n",
                   "engine", "batch", "threads", "ms", "ms min", "record ms", "kernel ms", "GFLOP/s",
-                  "peak", "speed-up", "records", "launches", "ns/record");
+                  "peak", "speed-up", "records", "saved", "launches", "ns/record");
   for (const BenchRow &row : rows) {
     std::string speedup;
     for (const BenchRow &other : rows)
@@ -249,10 +253,10 @@ std::string benchTable(std::span<const BenchRow> rows) {
         speedup = fmt::format("{:.1f}x", other.ms / row.ms);
     out +=
         fmt::format("{:<10} {:>6} {:>7} {:>10.3f} {:>10.3f} {:>9.3f} {:>9.3f} {:>8.1f} {:>5.1f}% "
-                    "{:>8} {:>9} {:>9} {:>9.1f}\n",
+                    "{:>8} {:>9} {:>9} {:>9} {:>9.1f}\n",
                     engineName(row.what.engine), row.what.batch, row.what.threads, row.ms,
                     row.msMin, row.recordMs, row.kernelMs, row.gflops, row.shareOfPeak * 100,
-                    speedup, row.records, row.launches, row.recordNs);
+                    speedup, row.records, row.saved, row.launches, row.recordNs);
   }
   if (rows.empty())
     return out;
@@ -265,11 +269,12 @@ std::string benchTable(std::span<const BenchRow> rows) {
                      "the shortest time\n",
                      peak);
   out += fmt::format(
-      "memory of the last row: weights {}, packed {}, rows {}, code {}; beyond these "
+      "memory of the last row: weights {}, packed {}, rows {}, tables {}, code {}; beyond these "
       "{} (values {}, records {}, scratch {}, stack {}); process {:.0f} MB\n",
       bytesText(m.weights.peak), bytesText(m.packed.peak), bytesText(m.rows.peak),
-      bytesText(last.codeBytes), bytesText(last.otherBytes()), bytesText(m.heap.peak),
-      bytesText(m.records.peak), bytesText(m.scratch.peak), bytesText(m.stack.peak), last.rssMb);
+      bytesText(m.tables.peak), bytesText(last.codeBytes), bytesText(last.otherBytes()),
+      bytesText(m.heap.peak), bytesText(m.records.peak), bytesText(m.scratch.peak),
+      bytesText(m.stack.peak), last.rssMb);
   return out;
 }
 

@@ -47,8 +47,9 @@ struct BenchRow {
   double peakGflops = 0;  ///< the highest probe, times the threads
   double shareOfPeak = 0; ///< at the shortest time
   uint64_t records = 0;
+  uint64_t saved = 0; ///< records that were not made: the same ones had been (known.h)
   uint64_t launches = 0;
-  double recordNs = 0; ///< recording, per record
+  double recordNs = 0; ///< recording, per record, made or saved
   uint64_t rowsBytes = 0;
   double rssMb = 0;
   rt::MemoryUse memory;

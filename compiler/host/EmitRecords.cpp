@@ -128,7 +128,7 @@ int64_t FunctionEmitter::writeWords(llvm::Value *words, ArrayRef<Argument> args)
 }
 
 SmallVector<Slots> FunctionEmitter::record(unsigned instance, ArrayRef<Argument> args,
-                                           Location where) {
+                                           Location where, bool once) {
   const kernels::Kernel &kernel = m_.kernel(instance);
   ir::BlockOp block = kernel.block;
 
@@ -161,15 +161,22 @@ SmallVector<Slots> FunctionEmitter::record(unsigned instance, ArrayRef<Argument>
     shapes.push_back(std::move(shape));
   }
 
-  llvm::Value *depth = maxDepth(args);
-  llvm::Value *words =
-      callRuntime("sheaf_record", b_.getPtrTy(), static_cast<llvm::Value *>(i32(instance)),
-                  b_.CreateTrunc(depth, b_.getInt32Ty()), total);
-  int64_t outWord = writeWords(words, args);
-  llvm::Value *out = b_.CreateLoad(b_.getInt32Ty(),
-                                   b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), words, outWord));
-  llvm::Value *id = b_.CreateZExt(out, b_.getInt64Ty());
-  llvm::Value *resultDepth = b_.CreateAdd(depth, i64(1));
+  llvm::Value *depth = maxDepth(args), *depthWord = b_.CreateTrunc(depth, b_.getInt32Ty());
+  llvm::Value *number = i32(instance), *id, *resultDepth;
+  if (once) {
+    llvm::Value *words = temporary((countWords(args) + 1) / 2);
+    writeWords(words, args);
+    llvm::Value *handle =
+        callRuntime("sheaf_record_once", b_.getInt64Ty(), number, depthWord, total, words);
+    id = b_.CreateAnd(handle, i64(UINT32_MAX));
+    resultDepth = depthOf(handle);
+  } else {
+    llvm::Value *words = callRuntime("sheaf_record", b_.getPtrTy(), number, depthWord, total);
+    int64_t outWord = writeWords(words, args);
+    llvm::Value *out = b_.CreateConstInBoundsGEP1_64(b_.getInt32Ty(), words, outWord);
+    id = b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), out), b_.getInt64Ty());
+    resultDepth = b_.CreateAdd(depth, i64(1));
+  }
 
   SmallVector<Slots> results;
   for (auto [i, type] :
@@ -191,7 +198,8 @@ void FunctionEmitter::emitRecord(ir::RecordOp record) {
   SmallVector<Argument> args;
   for (auto [value, arg] : llvm::zip(record.getArgs(), body.getArguments()))
     args.push_back({arg.getType(), as(value, arg.getType())});
-  SmallVector<Slots> results = this->record(instance, args, record.getLoc());
+  SmallVector<Slots> results =
+      this->record(instance, args, record.getLoc(), record->hasAttr("sheaf.once"));
   for (auto [result, slots, type] :
        llvm::zip(record.getResults(), results, body.getTerminator()->getOperandTypes()))
     set(result, coerce(slots, type, result.getType()));

@@ -221,9 +221,10 @@ private:
   void emitApply(ir::ApplyOp apply);
   void emitRow(ir::ApplyOp apply);
   void emitStack(ir::ApplyOp apply);
-  /// Records kernel `instance`; gives the slots of each of its results, of the block's types.
+  /// Records kernel `instance`, with `once` unless its results are known; gives the slots of each
+  /// of its results, of the block's types.
   llvm::SmallVector<Slots> record(unsigned instance, llvm::ArrayRef<Argument> args,
-                                  mlir::Location where);
+                                  mlir::Location where, bool once = false);
   /// Writes the words of arguments; returns how many.
   int64_t writeWords(llvm::Value *words, llvm::ArrayRef<Argument> args);
   static int64_t countWords(llvm::ArrayRef<Argument> args);

@@ -17,6 +17,7 @@ PassRecord expandOperatorsPass();
 PassRecord foldConstantsPass();
 PassRecord forkCallsPass();
 PassRecord formBlocksPass();
+PassRecord identicalRecordsPass();
 
 } // namespace sheaf::passes
 

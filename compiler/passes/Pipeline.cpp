@@ -31,6 +31,8 @@ std::vector<PassRecord> pipeline() {
       foldConstantsPass(),
       // Its blocks are what the kernel generator takes, its records what the host code makes.
       formBlocksPass(),
+      // Marks records, so it comes when there are some.
+      identicalRecordsPass(),
       // Last: forks are host code's business, and calls are where they stay.
       forkCallsPass(),
   };
@@ -39,9 +41,9 @@ std::vector<PassRecord> pipeline() {
 } // namespace
 
 std::span<const PassRecord> allPasses() {
-  static const std::array<PassRecord, 7> passes = {
-      inlinePass(),        specialisePass(), simplifyPass(), expandOperatorsPass(),
-      foldConstantsPass(), formBlocksPass(), forkCallsPass()};
+  static const std::array<PassRecord, 8> passes = {
+      inlinePass(),        specialisePass(), simplifyPass(),         expandOperatorsPass(),
+      foldConstantsPass(), formBlocksPass(), identicalRecordsPass(), forkCallsPass()};
   return passes;
 }
 

@@ -13,8 +13,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
-OFF = ["inline", "specialise", "simplify", "fold-constants", "fork-calls", "blocks", "fuse", "merge",
-       "panels"]
+OFF = ["inline", "specialise", "simplify", "fold-constants", "fork-calls", "blocks",
+       "identical-records", "fuse", "merge", "panels"]
 
 CONFIGS = {f"without-{name}": ["--without", name] for name in OFF}
 CONFIGS["plain"] = []

@@ -22,6 +22,15 @@ int32_t *record(Context *context, uint32_t kernel, uint32_t depth, int64_t granu
   return words.data();
 }
 
+/// Known records are the runtime's business: here each is made.
+Slot recordOnce(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
+                const int32_t *key) {
+  int32_t *words = record(context, kernel, depth, granules);
+  uint32_t last = mock(context).wordsOf.at(kernel) - 1;
+  std::copy_n(key, last, words);
+  return rt::TensorHandle{static_cast<uint32_t>(words[last]), depth + 1}.pack();
+}
+
 Slot *alloc(Context *context, int64_t slots) {
   return mock(context).memory.emplace_back(static_cast<size_t>(slots)).data();
 }
@@ -91,6 +100,7 @@ ListObject *Mock::makeList(int64_t elementSlots, int64_t size) {
 void *sheaf::tests::abiFunction(const std::string &name) {
   static const std::map<std::string, void *> functions = {
       {"sheaf_record", reinterpret_cast<void *>(record)},
+      {"sheaf_record_once", reinterpret_cast<void *>(recordOnce)},
       {"sheaf_alloc", reinterpret_cast<void *>(alloc)},
       {"sheaf_list_new", reinterpret_cast<void *>(listNew)},
       {"sheaf_list_cons", reinterpret_cast<void *>(cons)},

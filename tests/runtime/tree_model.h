@@ -35,6 +35,8 @@ enum : uint32_t { kLeafKernel, kNodeKernel };
 
 /// `hidden` 4, 20 or 64 (host functions know their granules by template).
 Model makeTreeModel(int64_t hidden);
+/// The same, looking every record up before it is made.
+void useOnceEntry(Model &model, int64_t hidden);
 /// The same, walked by a loop: for chains whose right children are leaves.
 void useTailEntry(Model &model, int64_t hidden);
 

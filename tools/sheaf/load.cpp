@@ -233,6 +233,7 @@ rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
   rt::SessionOptions options;
   options.threads = threads;
   options.memoryLimit = limits.memoryLimit;
+  options.keepBytes = limits.foldMemory;
   options.hostile = limits.hostile;
   // Frames of one function have one size, but functions differ: room for so many of the largest.
   constexpr uint64_t entry = 4096;

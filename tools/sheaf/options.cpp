@@ -62,6 +62,10 @@ void LimitOptions::add(CLI::App &app) {
   app.add_option("--memory-limit", memoryLimitText,
                  "most bytes of weights, rows and host values; K, M and G are understood")
       ->type_name("BYTES");
+  app.add_option("--fold-memory", foldMemoryText,
+                 "most bytes of results that depend on parameters alone, kept from one mini-batch "
+                 "to the next; 0: none (default: a quarter of the limit)")
+      ->type_name("BYTES");
   app.add_option("--max-depth", maxDepthText,
                  "room for so many nested calls of one instance (default: millions)")
       ->type_name("NUMBER");
@@ -79,6 +83,8 @@ void LimitOptions::add(CLI::App &app) {
 void LimitOptions::check() {
   if (!memoryLimitText.empty())
     memoryLimit = parseBytes("--memory-limit", memoryLimitText);
+  if (!foldMemoryText.empty())
+    foldMemory = foldMemoryText == "0" ? 0 : parseBytes("--fold-memory", foldMemoryText);
   if (!maxDepthText.empty())
     maxDepth = parseNumber("--max-depth", maxDepthText);
   if (!maxStepsText.empty())

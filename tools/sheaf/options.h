@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,14 +48,16 @@ struct WeightOptions {
 /// What the runtime may use.
 struct LimitOptions {
   std::string memoryLimitText;
+  std::string foldMemoryText;
   std::string maxDepthText;
   std::string maxStepsText;
   std::string fibersText;
-  uint64_t memoryLimit = 0; ///< bytes; 0: the default
-  int64_t maxDepth = 0;     ///< calls; 0: the default
-  int64_t maxSteps = 0;     ///< calls; 0: the default
-  int64_t fibers = 0;       ///< stacks; 0: the default
-  bool hostile = false;     ///< rt::SessionOptions::hostile
+  uint64_t memoryLimit = 0;           ///< bytes; 0: the default
+  std::optional<uint64_t> foldMemory; ///< rt::SessionOptions::keepBytes
+  int64_t maxDepth = 0;               ///< calls; 0: the default
+  int64_t maxSteps = 0;               ///< calls; 0: the default
+  int64_t fibers = 0;                 ///< stacks; 0: the default
+  bool hostile = false;               ///< rt::SessionOptions::hostile
 
   void add(CLI::App &app);
   /// Reads the texts. Throws UsageError.

@@ -1,0 +1,248 @@
+#include "runtime/known.h"
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace sheaf::rt {
+
+namespace {
+
+/// A look-up costs some nanoseconds and a record of a small kernel some tens: with fewer repeats
+/// than one in 64 there is nothing to gain. The pause makes trying again cost a thirtieth of that.
+constexpr uint32_t kWindow = 1024;
+constexpr uint32_t kFewHits = kWindow / 64;
+/// A table that the caches do not hold costs many times as much.
+constexpr uint64_t kLargeTable = uint64_t(1) << 20;
+constexpr uint32_t kFewHitsInLarge = kWindow / 8;
+constexpr uint32_t kPause = 32 * kWindow;
+
+/// Kept rows are charged in steps.
+constexpr uint64_t kStepBytes = uint64_t(1) << 20;
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// RecordTable
+//===----------------------------------------------------------------------===//
+
+RecordTable::RecordTable(uint32_t keyWords, MemoryMeter &meter, MemoryKind &count,
+                         uint64_t firstEntries)
+    : meter_(&meter), count_(&count), firstEntries_(firstEntries), keyWords_(keyWords),
+      stride_(keyWords + static_cast<uint32_t>(sizeof(Entry) / sizeof(uint32_t))) {}
+
+RecordTable::RecordTable(RecordTable &&other) noexcept
+    : meter_(other.meter_), count_(other.count_), words_(std::exchange(other.words_, nullptr)),
+      capacity_(std::exchange(other.capacity_, 0)), used_(std::exchange(other.used_, 0)),
+      firstEntries_(other.firstEntries_), stamp_(other.stamp_), keyWords_(other.keyWords_),
+      stride_(other.stride_), shift_(other.shift_) {}
+
+void RecordTable::free() {
+  std::free(words_);
+  meter_->uncharge(*count_, bytes());
+  words_ = nullptr;
+  capacity_ = used_ = 0;
+}
+
+uint64_t RecordTable::start(const int32_t *key) const {
+  constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
+  uint64_t hash = 0;
+  // The words were written one by one a moment ago: reading two at once would wait for them.
+  for (uint32_t i = 0; i < keyWords_; ++i)
+    hash = std::rotl((hash ^ static_cast<uint32_t>(key[i])) * kFactor, 32);
+  return (hash * kFactor) >> shift_;
+}
+
+bool RecordTable::resize(uint64_t capacity) {
+  uint64_t size = capacity * stride_ * sizeof(uint32_t);
+  if (!meter_->charge(*count_, size))
+    return false;
+  auto *fresh = static_cast<uint32_t *>(std::calloc(capacity, stride_ * sizeof(uint32_t)));
+  if (!fresh) {
+    meter_->uncharge(*count_, size);
+    return false;
+  }
+  uint32_t *old = std::exchange(words_, fresh);
+  uint64_t count = std::exchange(capacity_, capacity);
+  shift_ = 64 - std::countr_zero(capacity);
+  for (uint64_t i = 0; i < count; ++i) {
+    auto *entry = reinterpret_cast<Entry *>(old + i * stride_);
+    if (entry->stamp == stamp_)
+      std::memcpy(find(entry->key(), stamp_).entry, entry, stride_ * sizeof(uint32_t));
+  }
+  std::free(old);
+  meter_->uncharge(*count_, count * stride_ * sizeof(uint32_t));
+  return true;
+}
+
+/// The first look-up under a new stamp.
+bool RecordTable::begin(uint32_t stamp) {
+  // A number that comes round must not meet the entries of the first time; and one large
+  // mini-batch is no reason to hold its table for ever.
+  if (stamp < stamp_ || (capacity_ > 64 * firstEntries_ && used_ < capacity_ / 64))
+    free();
+  stamp_ = stamp;
+  used_ = 0;
+  return capacity_ > 0 || resize(firstEntries_);
+}
+
+RecordTable::Place RecordTable::find(const int32_t *key, uint32_t stamp) {
+  if (stamp != stamp_ || capacity_ == 0) [[unlikely]]
+    if (!begin(stamp))
+      return {};
+  // Some empty places must remain, or a search would not end, or not soon.
+  bool room = true;
+  if (used_ * 2 >= capacity_) [[unlikely]]
+    room = resize(capacity_ * 2) || used_ + 1 + capacity_ / 8 < capacity_;
+  for (uint64_t i = start(key);; ++i) {
+    Entry *entry = at(i & (capacity_ - 1));
+    if (entry->stamp != stamp)
+      return {room ? entry : nullptr, false};
+    uint32_t equal = 0;
+    while (equal < keyWords_ && entry->key()[equal] == key[equal])
+      ++equal;
+    if (equal == keyWords_)
+      return {entry, true};
+  }
+}
+
+void RecordTable::put(Place place, const int32_t *key, TensorHandle result, uint32_t run) {
+  place.entry->stamp = stamp_;
+  place.entry->id = result.id;
+  place.entry->depth = result.depth;
+  place.entry->run = run;
+  for (uint32_t i = 0; i < keyWords_; ++i)
+    place.entry->key()[i] = key[i];
+  ++used_;
+}
+
+//===----------------------------------------------------------------------===//
+// KnownRecords
+//===----------------------------------------------------------------------===//
+
+KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &meter,
+                           MemoryUse &memory, uint64_t keepBytes, bool hostile)
+    : rows_(rows), meter_(meter), count_(memory.tables), paramGranules_(model.paramGranules),
+      keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)) {
+  uint64_t first = hostile ? 2 : 64;
+  kernels_.reserve(model.kernels.size());
+  for (const KernelDesc &desc : model.kernels) {
+    uint32_t words = desc.words - 1;
+    Kernel kernel{RecordTable(words, meter, memory.records, first),
+                  RecordTable(words, meter, memory.tables, first),
+                  {},
+                  true};
+    uint32_t word = 0;
+    for (const RecordWord &entry : desc.layout) {
+      bool scalar = entry.kind == RecordWord::Int || entry.kind == RecordWord::Float;
+      if (entry.kind == RecordWord::Row)
+        kernel.rowWords.push_back(word);
+      // There is no end of numbers: a table of them would only fill up.
+      kernel.mayKeep &= !scalar;
+      word += scalar ? 2 : 1;
+    }
+    // Without a description there is no telling which words are rows.
+    kernel.mayKeep &= word == desc.words;
+    kernels_.push_back(std::move(kernel));
+  }
+}
+
+KnownRecords::~KnownRecords() { meter_.uncharge(count_, charged_); }
+
+bool KnownRecords::isOfParameters(const Kernel &kernel, const int32_t *key) const {
+  for (uint32_t word : kernel.rowWords)
+    if (static_cast<uint32_t>(key[word]) >= paramGranules_)
+      return false;
+  return true;
+}
+
+KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
+  bool keep = kernel.mayKeep && keepBytes_ > 0 && isOfParameters(kernel, key);
+  if (keep) {
+    Place place{&kernel.kept, kernel.kept.find(key, version_), true};
+    if (place.in.known)
+      hit(kernel);
+    else if (!place.in.entry)
+      full_ = true;
+    // A table that still fills says nothing about how often its entries will be used.
+    if (!full_ && !place.in.known)
+      return place;
+    if (place.in.known) {
+      ++kernel.looked;
+      return place;
+    }
+  }
+  if (++kernel.looked >= kWindow) {
+    bool isLarge = kernel.seen.bytes() > kLargeTable;
+    kernel.pause = kernel.hits < (isLarge ? kFewHitsInLarge : kFewHits) ? kPause : 0;
+    kernel.looked = kernel.hits = 0;
+  }
+  Place place{&kernel.seen, kernel.seen.find(key, run_), false};
+  if (place.in.known)
+    hit(kernel);
+  else if (!place.in.entry)
+    place.table = nullptr;
+  return place;
+}
+
+uint64_t KnownRecords::keepRows(int64_t granules) {
+  uint64_t most = keepBytes_ - std::min(keepBytes_, charged_);
+  uint64_t id = RowSpace::kFull;
+  uint64_t need = rows_.keptBytesWith(granules);
+  if (need <= charged_) {
+    id = rows_.keep(granules);
+  } else if (need - charged_ <= most) {
+    uint64_t step = std::min(std::max(need - charged_, kStepBytes), most);
+    if (!meter_.charge(count_, step)) {
+      step = need - charged_;
+      if (!meter_.charge(count_, step))
+        step = 0;
+    }
+    charged_ += step;
+    if (need <= charged_)
+      id = rows_.keep(granules);
+  }
+  if (id == RowSpace::kFull)
+    full_ = true;
+  return id;
+}
+
+void KnownRecords::beginRun() {
+  if (running_)
+    forgetKept();
+  running_ = true;
+  if (++run_ == 0)
+    ++run_;
+  for (Kernel &kernel : kernels_)
+    kernel.saved = 0;
+}
+
+void KnownRecords::endRun(Counters &counters) {
+  running_ = false;
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    counters.kernels[i].saved += kernels_[i].saved;
+    counters.saved += kernels_[i].saved;
+  }
+}
+
+void KnownRecords::forgetKept() {
+  if (++version_ == 0)
+    ++version_;
+  rows_.forgetKept();
+  full_ = false;
+}
+
+bool KnownRecords::giveBack() {
+  if (count_.now == 0)
+    return false;
+  forgetKept();
+  rows_.releaseKept();
+  meter_.uncharge(count_, std::exchange(charged_, 0));
+  for (Kernel &kernel : kernels_)
+    kernel.kept.free();
+  keepBytes_ = keepBytes_ < kStepBytes ? 0 : keepBytes_ / 2;
+  return true;
+}
+
+} // namespace sheaf::rt

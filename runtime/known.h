@@ -1,0 +1,151 @@
+//===- known.h - Records whose results are known ----------------*- C++ -*-===//
+//
+// A block that is recorded twice with the same words (row ids, extents, ints, floats by their bits)
+// computes the same bits twice. Where the compiler asks for it (sheaf_record_once), the second
+// record is not made: it is given the results of the first.
+//
+// What was seen in a mini-batch is known until its end. Records whose arguments are all rows of
+// parameters, a word's embedding for instance, are known until the weights change: their results
+// are placed in the kept part of the row space and are ready before the next mini-batch begins. So
+// a table of everything that depends on a token alone fills itself, token by token, within a bound.
+//
+// Looking costs some nanoseconds. A kernel whose records hardly ever repeat is not looked for any
+// more, for a while.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_KNOWN_H
+#define SHEAF_RUNTIME_KNOWN_H
+
+#include "runtime/model.h"
+#include "runtime/rows.h"
+
+#include <vector>
+
+namespace sheaf::rt {
+
+/// Words of one length with what belongs to them: open addressing, linear probes. Entries of an
+/// earlier stamp are as good as empty, so forgetting everything costs nothing.
+class RecordTable {
+public:
+  RecordTable(uint32_t keyWords, MemoryMeter &meter, MemoryKind &count, uint64_t firstEntries);
+  ~RecordTable() { free(); }
+  RecordTable(RecordTable &&other) noexcept;
+  RecordTable(const RecordTable &) = delete;
+
+  struct Entry {
+    uint32_t stamp;
+    uint32_t id;
+    uint32_t depth; ///< of the results, in the mini-batch `run` and, when they are not kept, now
+    uint32_t run;
+    int32_t *key() { return reinterpret_cast<int32_t *>(this + 1); } ///< keyWords words
+  };
+
+  struct Place {
+    Entry *entry = nullptr; ///< null: the budget has no room for another
+    bool known = false;
+  };
+  /// Where `key` is, or may be put at once.
+  Place find(const int32_t *key, uint32_t stamp);
+  /// Fills the place that find() gave for an unknown key.
+  void put(Place place, const int32_t *key, TensorHandle result, uint32_t run);
+
+  void free();
+  uint64_t bytes() const { return capacity_ * stride_ * sizeof(uint32_t); }
+
+private:
+  Entry *at(uint64_t i) const { return reinterpret_cast<Entry *>(words_ + i * stride_); }
+  uint64_t start(const int32_t *key) const;
+  bool begin(uint32_t stamp);
+  bool resize(uint64_t capacity);
+
+  MemoryMeter *meter_;
+  MemoryKind *count_;
+  uint32_t *words_ = nullptr;
+  uint64_t capacity_ = 0; ///< entries, a power of two or none
+  uint64_t used_ = 0;     ///< of the current stamp; at most half
+  uint64_t firstEntries_;
+  uint32_t stamp_ = 0;
+  uint32_t keyWords_, stride_;
+  int shift_ = 64;
+};
+
+class KnownRecords {
+public:
+  /// Keeps at most `keepBytes` from one mini-batch to the next.
+  KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &meter, MemoryUse &memory,
+               uint64_t keepBytes, bool hostile);
+  ~KnownRecords();
+  KnownRecords(const KnownRecords &) = delete;
+
+  struct Place {
+    RecordTable *table = nullptr; ///< null: nothing is to be noted
+    RecordTable::Place in;
+    bool keep = false; ///< the results belong to the kept part of the row space
+  };
+
+  /// Looks a record up. Its words are the key: those of its arguments. When `in.known`, nothing is
+  /// left to do but to take result(); else the record is made, in keepRows() if `keep`, and noted.
+  Place look(uint32_t kernel, const int32_t *key) {
+    Kernel &k = kernels_[kernel];
+    if (k.pause) [[unlikely]] {
+      --k.pause;
+      return {};
+    }
+    return find(k, key);
+  }
+  TensorHandle result(const Place &place) const {
+    const RecordTable::Entry &entry = *place.in.entry;
+    // What an earlier mini-batch computed is ready before anything runs.
+    return {entry.id, entry.run == run_ ? entry.depth : 0};
+  }
+  /// Kept granules for the results, or RowSpace::kFull.
+  uint64_t keepRows(int64_t granules);
+  void note(const Place &place, const int32_t *key, TensorHandle result) {
+    if (place.table)
+      place.table->put(place.in, key, result, run_);
+  }
+
+  /// A mini-batch begins: what the last one saw is forgotten; what it kept too, unless it ended.
+  void beginRun();
+  /// All records have run. Adds up what was saved.
+  void endRun(Counters &counters);
+
+  /// The weights changed: nothing that was kept is true any more.
+  void forgetKept();
+  /// Memory is short: frees all that is kept, and will keep half as much in future. False when
+  /// there was nothing to free.
+  bool giveBack();
+
+private:
+  struct Kernel {
+    RecordTable seen, kept;
+    std::vector<uint32_t> rowWords; ///< which words are rows
+    bool mayKeep;
+    uint32_t looked = 0, hits = 0; ///< in this window
+    uint32_t pause = 0;            ///< records until it is looked for again
+    uint64_t saved = 0;            ///< in this mini-batch
+  };
+
+  Place find(Kernel &kernel, const int32_t *key);
+  bool isOfParameters(const Kernel &kernel, const int32_t *key) const;
+  void hit(Kernel &kernel) {
+    ++kernel.hits;
+    ++kernel.saved;
+  }
+
+  RowSpace &rows_;
+  MemoryMeter &meter_;
+  MemoryKind &count_;
+  std::vector<Kernel> kernels_;
+  uint64_t paramGranules_;
+  uint64_t keepBytes_;   ///< at most so many
+  uint64_t charged_ = 0; ///< bytes of kept rows, in steps
+  uint32_t run_ = 0;     ///< the stamp of this mini-batch
+  uint32_t version_ = 1; ///< the stamp of these weights
+  bool full_ = false;    ///< nothing more can be kept
+  bool running_ = false;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_KNOWN_H
