@@ -35,7 +35,7 @@ public:
   struct Entry {
     uint32_t stamp;
     uint32_t id;
-    uint32_t depth; ///< of the results, in the mini-batch `run` and, when they are not kept, now
+    uint32_t depth; ///< of the results in the mini-batch `run`; 0 in later ones
     uint32_t run;
     int32_t *key() { return reinterpret_cast<int32_t *>(this + 1); } ///< keyWords words
   };
