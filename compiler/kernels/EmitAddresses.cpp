@@ -272,7 +272,8 @@ Value Emitter::indexOf(const AxisMap &map, const Place &place, const Dim &size) 
     Value number = loadElement(from, address(from, indices(from, *map.indexView, single)));
     if (number.getType() != i64_)
       number = arith::ExtSIOp::create(b, i64_, number);
-    // Indices come from data that the readers have checked; a wrong one must not read elsewhere.
+    // A wrong index must not read elsewhere; what it reads is not used. Of a tensor that turns out
+    // to be empty it reads where position 0 would be, in the one range that is reserved for rows.
     Value last = add(extent(size), constant(-1));
     number = arith::MaxSIOp::create(b, constant(0), arith::MinSIOp::create(b, number, last));
     index = add(index, number);

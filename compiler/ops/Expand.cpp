@@ -4,6 +4,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <limits>
+
 namespace sheaf::ops {
 
 using mlir::Value;
@@ -45,6 +47,27 @@ Value indexValue(ExpandBuilder &b, Value index) {
   if (mlir::isa<ir::TokenType>(index.getType()))
     return ir::ConvertOp::create(b, b.getI64Type(), index);
   return index;
+}
+
+double outside(DType dtype) {
+  switch (dtype) {
+  case DType::I32:
+    return std::numeric_limits<int32_t>::min();
+  case DType::I64:
+    return static_cast<double>(std::numeric_limits<int64_t>::min());
+  case DType::Bool:
+    return 0;
+  default:
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+Value isInside(ExpandBuilder &b, Value index, Extent extent) {
+  // An i64 holds every extent; an i32 need not.
+  Value wide = applyOne(b, "i64", index);
+  Value end = promote(b, extentValue(b, extent), DType::I64);
+  Value begin = number(b, 0, DType::I64);
+  return applyOne(b, "and", {applyOne(b, "ge", {wide, begin}), applyOne(b, "lt", {wide, end})});
 }
 
 namespace {

@@ -51,6 +51,11 @@ mlir::Value widen(ExpandBuilder &b, mlir::Value x);
 /// Back to the element type `dtype`.
 mlir::Value narrow(ExpandBuilder &b, mlir::Value x, DType dtype);
 
+/// A number that cannot pass for a result: NaN, the least int of the type, or false.
+double outside(DType dtype);
+/// Where 0 <= index < extent, for a tensor of ints.
+mlir::Value isInside(ExpandBuilder &b, mlir::Value index, Extent extent);
+
 /// Ends the instance unless 0 <= index < extent; nothing when that is known. `index` is an i64.
 void checkIndex(ExpandBuilder &b, mlir::Value index, mlir::Value tensor, int64_t axis);
 /// Ends the instance unless start and size are not negative and start + size <= extent.

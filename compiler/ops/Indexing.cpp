@@ -2,9 +2,11 @@
 //
 // In source: index(x, i), which `x[i]` and embedding(x, i) are; element, slice, gather, rows.
 // For kernels and the host: row (x, index: by address), pick (x, index, axis), window (x, axis,
-// start, size: each an attribute when constant, else an operand, start first), gather (x, indices
+// start, size: each an attribute when constant, else an operand, start first), take (x, indices
 // along axis 0). A host index out of range ends the instance; the public operators check it, so
-// row, pick and window are always in range. An index out of a tensor is held between the ends.
+// row, pick and window are always in range. An index out of a tensor is known only when a kernel
+// runs: the public operators give what Expand.h's outside() says where it is out of range. take
+// holds it between the ends, so that nothing foreign is read.
 // rows gives a list: its shape rule tells the type of an element, its reference fills one result
 // for each row, and the Program says it with sheaf.rows.
 //
@@ -13,6 +15,7 @@
 #include "compiler/ops/Expand.h"
 #include "compiler/ops/Reference.h"
 #include "compiler/ops/Shape.h"
+#include "compiler/ops/Verify.h"
 
 namespace sheaf::ops {
 namespace {
@@ -41,11 +44,25 @@ Expected<TensorType> indexed(std::span<const OperandType> operands) {
   return operand;
 }
 
-ShapeResult indexShape(std::span<const OperandType> operands, const Attrs &, const DimOracle &) {
+/// Why a known index does not go with an axis; empty if it does or is not known.
+std::string indexMistake(const TensorType &x, const OperandType &index, size_t axis,
+                         const DimOracle &oracle) {
+  auto extent = oracle.value(x.dims[axis]);
+  if (!index.number || (*index.number >= 0 && (!extent || *index.number < *extent)))
+    return {};
+  return "index " + std::to_string(*index.number) + " is out of range for axis " +
+         std::to_string(axis) + " of " + x.str() +
+         (extent && !x.dims[axis].isConstant() ? " (" + withValue(x.dims[axis], oracle) + ")" : "");
+}
+
+ShapeResult indexShape(std::span<const OperandType> operands, const Attrs &,
+                       const DimOracle &oracle) {
   auto operand = indexed(operands);
   if (auto *error = std::get_if<ShapeError>(&operand))
     return *error;
   TensorType type = std::get<TensorType>(operand);
+  if (std::string mistake = indexMistake(type, operands[1], 0, oracle); !mistake.empty())
+    return ShapeResult::fail(mistake, 1);
   type.dims.erase(type.dims.begin());
   if (isHostIndex(operands[1]))
     return ShapeResult::ok(std::move(type));
@@ -66,7 +83,7 @@ ShapeResult gatherShape(std::span<const OperandType> operands, const Attrs &attr
 }
 
 ShapeResult elementShape(std::span<const OperandType> operands, const Attrs &attrs,
-                         const DimOracle &) {
+                         const DimOracle &oracle) {
   auto operand = indexed(operands);
   if (auto *error = std::get_if<ShapeError>(&operand))
     return *error;
@@ -76,6 +93,9 @@ ShapeResult elementShape(std::span<const OperandType> operands, const Attrs &att
   auto at = axisAttr(intAttr(attrs, "axis", 0), type, type.dims.size());
   if (auto *error = std::get_if<ShapeError>(&at))
     return *error;
+  if (std::string mistake = indexMistake(type, operands[1], std::get<size_t>(at), oracle);
+      !mistake.empty())
+    return ShapeResult::fail(mistake, 1);
   type.dims.erase(type.dims.begin() + static_cast<int64_t>(std::get<size_t>(at)));
   return ShapeResult::ok(std::move(type));
 }
@@ -138,17 +158,20 @@ std::string outOfRange(double index, int64_t extent) {
          " is out of range for an extent of " + std::to_string(extent);
 }
 
-std::string gatherReference(const RefTensor &x, const RefTensor &indices, RefTensor &result) {
+/// `held`: an index out of range is that of the nearest end, as in take.
+std::string gatherReference(const RefTensor &x, const RefTensor &indices, bool held,
+                            RefTensor &result) {
   int64_t extent = x.shape[0], inner = 1;
   for (size_t i = 1; i < x.shape.size(); ++i)
     inner *= x.shape[i];
-  if (extent == 0 && !result.data.empty())
-    return "cannot index a tensor without elements";
   int64_t n = 0;
   for (double index : indices.data) {
-    int64_t row = static_cast<int64_t>(std::clamp(index, 0.0, static_cast<double>(extent - 1)));
+    if (held)
+      index = std::max(0.0, std::min(index, static_cast<double>(extent - 1)));
+    bool inside = index >= 0 && index < static_cast<double>(extent);
+    int64_t row = inside ? static_cast<int64_t>(index) : 0;
     for (int64_t i = 0; i < inner; ++i)
-      result.data[n++] = x.data[row * inner + i];
+      result.data[n++] = inside ? x.data[row * inner + i] : outside(result.dtype);
   }
   return {};
 }
@@ -178,10 +201,10 @@ Reference elementRule() {
   };
 }
 
-Reference gatherRule() {
-  return [](const RefTensors &operands, const Attrs &, const Arithmetic &,
-            std::span<RefTensor> results) {
-    return gatherReference(operands[0], operands[1], results[0]);
+Reference gatherRule(bool held) {
+  return [held](const RefTensors &operands, const Attrs &, const Arithmetic &,
+                std::span<RefTensor> results) {
+    return gatherReference(operands[0], operands[1], held, results[0]);
   };
 }
 
@@ -190,7 +213,7 @@ Reference indexRule() {
             std::span<RefTensor> results) {
     if (operands[1].host)
       return elementReference(operands[0], operands[1], 0, results[0]);
-    return gatherReference(operands[0], operands[1], results[0]);
+    return gatherReference(operands[0], operands[1], false, results[0]);
   };
 }
 
@@ -216,10 +239,34 @@ std::string sliceReference(const RefTensor &x, const Attrs &attrs, RefTensor &re
 // Expansions
 //===----------------------------------------------------------------------===//
 
+std::vector<Value> expandGather(ExpandBuilder &b, ir::ApplyOp op) {
+  Value x = op.getOperands()[0], index = op.getOperands()[1];
+  DType dtype = dtypeOf(x);
+  Value nothing = number(b, outside(dtype), dtype);
+  std::vector<Extent> dims = extentsOf(b, index), rest = extentsOf(b, x);
+  size_t outer = dims.size();
+  dims.insert(dims.end(), rest.begin() + 1, rest.end());
+  bool tokens = operandType(x.getType()).tensor()->vocab.has_value();
+  if (mlir::getConstantIntValue(rest[0]) == 0 && !tokens)
+    return {applyOne(b, "broadcast_to", nothing, {{"dims", dims}})};
+  Value taken = applyOne(b, "take", {x, index});
+  Value inside = isInside(b, index, rest[0]);
+  if (rankOf(x) > 1) {
+    std::fill(dims.begin() + static_cast<ptrdiff_t>(outer), dims.end(),
+              Extent(b.getI64IntegerAttr(1)));
+    inside = applyOne(b, "reshape", inside, {{"dims", dims}});
+  }
+  if (!tokens)
+    return {applyOne(b, "where", {inside, taken, nothing})};
+  // Where chooses among tokens or among numbers, and what stands for nothing is no token.
+  Value numbers = applyOne(b, "where", {inside, applyOne(b, "i32", taken), nothing});
+  return {applyOne(b, "tokens", {numbers, taken})};
+}
+
 std::vector<Value> expandIndex(ExpandBuilder &b, ir::ApplyOp op) {
   Value x = op.getOperands()[0], index = op.getOperands()[1];
   if (mlir::isa<mlir::RankedTensorType>(index.getType()))
-    return {applyOne(b, "gather", {x, index})};
+    return expandGather(b, op);
   Value position = indexValue(b, index);
   checkIndex(b, position, x, 0);
   if (rankOf(x) >= 2)
@@ -287,7 +334,7 @@ void addIndexing(std::vector<Op> &ops) {
   add("embedding", "the rows of a table that an int, a token or a tensor of them names",
       {{"table", ParamKind::Tensor}, index}, indexShape, indexRule(), expand(expandIndex), false);
   add("gather", "the parts of x at the positions that a tensor of ints or tokens names",
-      {x, {"indices", ParamKind::Index}}, gatherShape, gatherRule(), Movement{Movement::Gather},
+      {x, {"indices", ParamKind::Index}}, gatherShape, gatherRule(false), expand(expandGather),
       false);
   add("element", "the part of x at a position along an axis, the first by default",
       {x, index, axis}, elementShape, elementRule(), expand(expandElement), false);
@@ -297,6 +344,23 @@ void addIndexing(std::vector<Op> &ops) {
       HostAddress{HostAddress::Rows}, false);
   add("row", "a part along the first axis, by address", {x, index}, rowShape, elementRule(),
       HostAddress{HostAddress::Row}, true);
+  add("take", "gather with indices held between the first and the last position",
+      {x, {"indices", ParamKind::Index}}, gatherShape, gatherRule(true), Movement{Movement::Gather},
+      true);
+  add(
+      "tokens", "the ints of x as tokens of the vocabulary of a tensor of the same shape",
+      {x, {"like", ParamKind::Tensor}},
+      [](std::span<const OperandType> operands, const Attrs &, const DimOracle &) {
+        TensorType type = *operands[0].tensor();
+        type.vocab = operands[1].tensor()->vocab;
+        return ShapeResult::ok(std::move(type));
+      },
+      [](const RefTensors &operands, const Attrs &, const Arithmetic &,
+         std::span<RefTensor> results) -> std::string {
+        results[0].data = operands[0].data;
+        return {};
+      },
+      Elementwise{[](ExpandBuilder &, mlir::ValueRange x) { return x[0]; }}, true);
   add("pick", "the part of x at a position that is in range", {x, index, axis}, elementShape,
       elementRule(), Movement{Movement::Element}, true);
   add("window", "a slice that is in range", window, sliceShape, slice, Movement{Movement::Slice},

@@ -212,6 +212,12 @@ ShapeResult crossEntropyShape(std::span<const OperandType> operands, const Attrs
   if (host && (*host == HostKind::Int || *host == HostKind::Token)) {
     if (!result.dims.empty())
       return ShapeResult::fail(what + "one label goes with one row of logits", 1);
+    auto classes = oracle.value(logits.dims.back());
+    if (auto known = operands[1].number; known && (*known < 0 || (classes && *known >= *classes)))
+      return ShapeResult::fail("label " + std::to_string(*known) + " is out of range for " +
+                                   (classes ? std::to_string(*classes) : logits.dims.back().str()) +
+                                   " classes",
+                               1);
     return ShapeResult::ok(std::move(result));
   }
   if (!label || (label->dtype != DType::I32 && label->dtype != DType::I64))
@@ -232,12 +238,12 @@ std::string crossEntropyReference(const RefTensor &logits, const RefTensor &labe
   int64_t classes = logits.shape.back();
   for (size_t n = 0; n < result.data.size(); ++n) {
     double label = labels.data[n];
-    // A host label is checked; one out of a tensor is held between the ends.
     if (label < 0 || label >= static_cast<double>(classes)) {
       if (labels.host)
         return "label " + std::to_string(static_cast<int64_t>(label)) + " is out of range for " +
                std::to_string(classes) + " classes";
-      label = std::clamp(label, 0.0, static_cast<double>(classes - 1));
+      result.data[n] = outside(result.dtype);
+      continue;
     }
     auto begin = logits.data.begin() + static_cast<int64_t>(n) * classes;
     std::vector<double> row(begin, begin + classes);
@@ -258,17 +264,13 @@ std::vector<Value> expandCrossEntropy(ExpandBuilder &b, ir::ApplyOp op) {
   Value wanted;
   if (auto type = mlir::dyn_cast<mlir::RankedTensorType>(label.getType())) {
     Extent classes = extentOf(b, logits, axis);
-    Value last = mlir::arith::SubIOp::create(b, extentValue(b, classes),
-                                             extentValue(b, Extent(b.getI64IntegerAttr(1))));
     Value places = applyOne(b, "i64", applyOne(b, "iota", {}, {{"size", classes}}));
-    Value inRange = applyOne(b, "clamp",
-                             {applyOne(b, "i64", label),
-                              promote(b, extentValue(b, b.getI64IntegerAttr(0)), DType::I64),
-                              promote(b, last, DType::I64)});
-    Value isLabel = applyOne(b, "eq", {places, insertAxis(b, inRange, axis)});
+    Value isLabel = applyOne(b, "eq", {places, insertAxis(b, applyOne(b, "i64", label), axis)});
     // Not a product with 0 and 1: a logit of -inf elsewhere must not make NaN.
     Value only = applyOne(b, "where", {isLabel, logits, number(b, 0, DType::F32)});
-    wanted = reduceAxis(b, "reduce_sum", only, axis, false);
+    wanted = applyOne(b, "where",
+                      {isInside(b, label, classes), reduceAxis(b, "reduce_sum", only, axis, false),
+                       number(b, outside(DType::F32), DType::F32)});
   } else {
     wanted = applyOne(b, "element", {logits, label}, {{"axis", int64_t(0)}});
   }

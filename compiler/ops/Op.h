@@ -57,6 +57,7 @@ enum class HostKind { Int, Float, Bool, Token };
 struct OperandType {
   std::variant<TensorType, HostKind> type;
   bool isList = false;
+  std::optional<int64_t> number = {}; ///< of a host int that is known when the model is checked
   const TensorType *tensor() const { return std::get_if<TensorType>(&type); }
   const HostKind *host() const { return std::get_if<HostKind>(&type); }
   std::string str() const;
@@ -115,6 +116,8 @@ struct ShapeResult {
   std::string error; ///< empty on success
   std::string help;
   int operand = -1;
+  /// Extents that are not proven to be equal, when that is all that is wrong.
+  std::optional<std::pair<Dim, Dim>> unproven = {};
   static ShapeResult ok(TensorType t) { return {{std::move(t)}, {}, {}, -1}; }
   static ShapeResult fail(std::string message, int operand = -1, std::string help = {}) {
     return {{}, std::move(message), std::move(help), operand};

@@ -26,7 +26,7 @@ struct Spec {
 };
 
 ShapeResult reduceShape(const Spec &spec, std::span<const OperandType> operands, const Attrs &attrs,
-                        std::optional<int64_t> axis, const DimOracle &oracle) {
+                        std::optional<int64_t> axis) {
   std::string action = "take the " + spec.name + " of";
   auto operand =
       spec.floatsOnly ? floatTensor(operands, 0, action) : tensorOperand(operands, 0, action);
@@ -51,10 +51,6 @@ ShapeResult reduceShape(const Spec &spec, std::span<const OperandType> operands,
     if (auto *error = std::get_if<ShapeError>(&at))
       return *error;
     size_t which = std::get<size_t>(at);
-    if (spec.toIndex && oracle.value(type.dims[which]) == 0)
-      return ShapeResult::fail("cannot " + action + " " + type.str() + ": axis " +
-                                   std::to_string(which) + " is empty",
-                               0);
     reduce(which);
   } else {
     for (size_t i = type.dims.size(); i-- > 0;)
@@ -155,9 +151,8 @@ void addKernelReduction(std::vector<Op> &ops, Spec spec, Reduction::Kind kind, R
                {"axis", ParamKind::Static, Attr(int64_t(-1))},
                {"keepdims", ParamKind::Static, Attr(int64_t(0))}};
   op.batch = Reduction{kind};
-  op.shape = [spec](std::span<const OperandType> operands, const Attrs &attrs,
-                    const DimOracle &oracle) {
-    return reduceShape(spec, operands, attrs, intAttr(attrs, "axis", -1), oracle);
+  op.shape = [spec](std::span<const OperandType> operands, const Attrs &attrs, const DimOracle &) {
+    return reduceShape(spec, operands, attrs, intAttr(attrs, "axis", -1));
   };
   op.reference = [rule](const RefTensors &operands, const Attrs &attrs,
                         const Arithmetic &arithmetic, std::span<RefTensor> results) {
@@ -193,9 +188,8 @@ void addReduction(std::vector<Op> &ops, Spec spec, RowReference reference, AxisR
                {"keepdims", ParamKind::Static, Attr(int64_t(0))}};
   op.batch = expand(
       [rule](ExpandBuilder &b, ir::ApplyOp apply) { return expandReduction(b, apply, rule); });
-  op.shape = [spec](std::span<const OperandType> operands, const Attrs &attrs,
-                    const DimOracle &oracle) {
-    return reduceShape(spec, operands, attrs, optionalInt(attrs, "axis"), oracle);
+  op.shape = [spec](std::span<const OperandType> operands, const Attrs &attrs, const DimOracle &) {
+    return reduceShape(spec, operands, attrs, optionalInt(attrs, "axis"));
   };
   op.reference = [reference](const RefTensors &operands, const Attrs &attrs,
                              const Arithmetic &arithmetic, std::span<RefTensor> results) {
@@ -237,7 +231,7 @@ void addReductions(std::vector<Op> &ops) {
   addKernelReduction(ops,
                      {"argmax",
                       "the place of the greatest element along an axis, the last by "
-                      "default, as i32; the first of equals",
+                      "default, as i32; the first of equals, 0 if there is none",
                       false, true},
                      Reduction::ArgMax, argmaxOf);
   addReduction(ops, {"sum", "the sum along an axis, or of all elements"}, sumOf,

@@ -127,12 +127,12 @@ sheaf.block @v args(3) {
     {"scalars_and_gather", R"(
 sheaf.block @i args(4) {
 ^bb0(%i: i64, %f: f64, %ids: tensor<?xi32>, %x: tensor<9xf32>, %table: tensor<9x12xf32>):
-  %e = sheaf.apply "gather"(%table, %ids) {} : (tensor<9x12xf32>, tensor<?xi32>) -> tensor<?x12xf32>
+  %e = sheaf.apply "take"(%table, %ids) {} : (tensor<9x12xf32>, tensor<?xi32>) -> tensor<?x12xf32>
   %s = sheaf.apply "scalar"(%f) {} : (f64) -> tensor<f32>
   %y = sheaf.apply "mul"(%e, %s) {} : (tensor<?x12xf32>, tensor<f32>) -> tensor<?x12xf32>
   %p = sheaf.apply "pick"(%x, %i) {axis = 0 : i64} : (tensor<9xf32>, i64) -> tensor<f32>
   %n = sheaf.apply "neg"(%p) {} : (tensor<f32>) -> tensor<f32>
-  %one = sheaf.apply "gather"(%x, %ids) {} : (tensor<9xf32>, tensor<?xi32>) -> tensor<?xf32>
+  %one = sheaf.apply "take"(%x, %ids) {} : (tensor<9xf32>, tensor<?xi32>) -> tensor<?xf32>
   %d = sheaf.dim %ids, 0 : tensor<?xi32>
   %z = sheaf.apply "full"(%d) {value = 0.5 : f64} : (i64) -> tensor<?x12xf32>
   %yz = sheaf.apply "add"(%y, %z) {} : (tensor<?x12xf32>, tensor<?x12xf32>) -> tensor<?x12xf32>
@@ -232,7 +232,7 @@ sheaf.block @gi args(2) {
 ^bb0(%x: tensor<9xf32>, %i: tensor<i32>):
   %j = sheaf.apply "neg"(%i) {} : (tensor<i32>) -> tensor<i32>
   %k = sheaf.apply "abs"(%j) {} : (tensor<i32>) -> tensor<i32>
-  %g = sheaf.apply "gather"(%x, %k) {} : (tensor<9xf32>, tensor<i32>) -> tensor<f32>
+  %g = sheaf.apply "take"(%x, %k) {} : (tensor<9xf32>, tensor<i32>) -> tensor<f32>
   %n = sheaf.apply "neg"(%g) {} : (tensor<f32>) -> tensor<f32>
   sheaf.yield %n : tensor<f32>
 })"},
@@ -274,7 +274,7 @@ sheaf.block @no args(4) {
   %s = sheaf.apply "reduce_sum"(%p) {axis = 0 : i64, keepdims = 1 : i64} : (tensor<?x18xf32>) -> tensor<1x18xf32>
   %t = sheaf.apply "reduce_sum"(%z) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<?xf32>) -> tensor<f32>
   %m = sheaf.apply "reduce_max"(%z) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<?xf32>) -> tensor<f32>
-  %g = sheaf.apply "gather"(%b, %i) {} : (tensor<18xf32>, tensor<?xi32>) -> tensor<?xf32>
+  %g = sheaf.apply "take"(%b, %i) {} : (tensor<18xf32>, tensor<?xi32>) -> tensor<?xf32>
   %d = sheaf.apply "matmul"(%z, %z) {} : (tensor<?xf32>, tensor<?xf32>) -> tensor<f32>
   %c = sheaf.apply "concat"(%z, %y, %z) {axis = 0 : i64} : (tensor<?xf32>, tensor<0xf32>, tensor<?xf32>) -> tensor<?xf32>
   %e = sheaf.apply "exp"(%y) {} : (tensor<0xf32>) -> tensor<0xf32>

@@ -131,7 +131,7 @@ void Generator::gather() {
   std::vector<Dim> dims = index->dims;
   dims.insert(dims.end(), x->dims.begin() + 1, x->dims.end());
   if (fits(dims))
-    make("gather", {*x, *index}, dims, x->dtype, x->bound, x->exact);
+    make("take", {*x, *index}, dims, x->dtype, x->bound, x->exact);
 }
 
 void Generator::transpose() {

@@ -194,6 +194,9 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("index", {"f32[4]", "int"});
   check("index", {"f32[4, 3]", "i32[2, 2]"});
   check("index", {"f32[4]", "token[3]"});
+  check("gather", {"bf16[4, 3]", "i64[2]"});
+  check("gather", {"f32[0, 3]", "i32[2]"});
+  check("gather", {"token[4]", "i32[2]"});
   check("embedding", {"f32[4, 3]", "token"});
   check("embedding", {"f32[4, 3]", "token[5]"});
   check("element", {"f32[4, 3]", "int"}, {{"axis", I(1)}});

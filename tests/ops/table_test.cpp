@@ -47,7 +47,7 @@ TEST(OpTable, HasTheOperatorsOfTheLanguage) {
     EXPECT_FALSE(op->internal) << name;
   }
   for (const char *name : {"pick", "reduce_max", "reduce_min", "reduce_sum", "rope_cos", "rope_sin",
-                           "row", "scalar", "top_places", "window"}) {
+                           "row", "scalar", "take", "tokens", "top_places", "window"}) {
     const Op *op = OpTable::get().find(name);
     ASSERT_TRUE(op) << name;
     EXPECT_TRUE(op->internal) << name;
