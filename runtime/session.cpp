@@ -26,6 +26,8 @@ SessionOptions withDefaults(const Model &model, SessionOptions options) {
   options.fibers = model.reads ? std::max(options.fibers, 1u) : 1;
   if (options.memoryLimit == 0)
     options.memoryLimit = memory / 10 * 9;
+  // The stack is not metered frame by frame, but it does not outgrow the limit by itself.
+  options.hostStackBytes = std::min(options.hostStackBytes, options.memoryLimit);
   if (options.rowSpaceBytes == 0)
     options.rowSpaceBytes = uint64_t(64) << 30;
   if (!options.keepBytes)

@@ -217,12 +217,16 @@ void Compilation::emitHost() {
   for (kernels::Kernel &kernel : kernels)
     kernelOf[kernel.block.getOperation()] = &kernel;
 
+  llvm::DenseMap<mlir::Operation *, int> instancesOf;
   for (const host::KernelInstance &instance : instances.all()) {
     ir::BlockOp block = instance.block;
     const kernels::Kernel &kernel = *kernelOf.at(block.getOperation());
     rt::KernelDesc desc;
     BlockInfo info;
-    desc.name = info.name = block.getSymName().str();
+    // A block that is called with other weights is a kernel of its own.
+    int instanceNumber = ++instancesOf[block.getOperation()];
+    desc.name = info.name =
+        block.getSymName().str() + (instanceNumber > 1 ? "#" + std::to_string(instanceNumber) : "");
     desc.source = info.place = passes::placeOf(block.getLoc());
     desc.layout = kernel.layout;
     desc.words = 0;

@@ -46,6 +46,8 @@ int64_t JsonInstanceReader::tokenNumber(uint32_t t, JsonEvent event) {
   if (event != JsonEvent::Number)
     expected(fmt::format("{} as a word or its number", name), event);
   int64_t id = integer(event), size = tokens_.size(vocabs_[t]);
+  if (id < 0 && size == INT64_MAX) // a vocabulary that is still to be made of the data
+    fail(fmt::format("the {} {} is below 0", name, id));
   if (id < 0 || id >= size)
     fail(fmt::format("the {} {} is not one of the numbers 0 to {} of its vocabulary", name, id,
                      size - 1));

@@ -67,7 +67,7 @@ void LimitOptions::add(CLI::App &app) {
                  "to the next; 0: none (default: a quarter of the limit)")
       ->type_name("BYTES");
   app.add_option("--max-depth", maxDepthText,
-                 "room for so many nested calls of one instance (default: millions)")
+                 "room for so many frames of one instance's recursion (default: millions)")
       ->type_name("NUMBER");
   app.add_option("--max-steps", maxStepsText,
                  "calls of recursive functions after which an instance is given up as endless "

@@ -3,6 +3,7 @@
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
 
+#include "compiler/driver/Compiler.h"
 #include "runtime/io/read.h"
 #include "runtime/io/vocab.h"
 
@@ -18,10 +19,28 @@ struct VocabArguments {
   std::string data;
   std::string output;
   std::string name;
+  std::string model;
+  std::string entry = "main";
   std::string dataFormat = "auto";
   std::string minCount;
   std::string maxSize;
 };
+
+/// The words that the model's entry reads as tokens.
+std::map<std::string, io::Vocabulary> wordsOfModel(const VocabArguments &arguments,
+                                                   const io::SourceText &source,
+                                                   const io::ReadOptions &options,
+                                                   const io::WordCounter::Options &counting) {
+  SourceFile file = readModel(arguments.model);
+  driver::CompileOptions compile;
+  compile.entry = arguments.entry;
+  Diagnostics diags(file);
+  std::unique_ptr<driver::EntryTypes> entry = driver::inspect(file, compile, diags);
+  printDiagnostics(diags);
+  if (diags.hasErrors())
+    throw DiagnosticsPrinted();
+  return io::buildVocabularies(source, entry->types, entry->entry, options, counting);
+}
 
 int runVocab(const VocabArguments &arguments) {
   io::ReadOptions options;
@@ -33,7 +52,9 @@ int runVocab(const VocabArguments &arguments) {
     counting.maxSize = parseNumber("--max-size", arguments.maxSize);
   InterruptGuard guard(arguments.output);
   io::SourceText source = io::readSource(arguments.data);
-  std::map<std::string, io::Vocabulary> built = io::buildVocabularies(source, options, counting);
+  std::map<std::string, io::Vocabulary> built =
+      arguments.model.empty() ? io::buildVocabularies(source, options, counting)
+                              : wordsOfModel(arguments, source, options, counting);
   auto found = built.find(arguments.name);
   if (found == built.end()) {
     if (arguments.name.empty())
@@ -55,7 +76,12 @@ void addVocab(CLI::App &app, Action &action) {
       ->type_name("FILE");
   sub->add_option("-o", arguments->output, "the vocabulary's file")->required()->type_name("FILE");
   sub->add_option("--name", arguments->name,
-                  "which vocabulary: 'tag' is that of the tags of tagged sentences")
+                  "which vocabulary: that of token<NAME>, or 'tag' for the tags of tagged "
+                  "sentences")
+      ->type_name("NAME");
+  sub->add_option("--model", arguments->model, "count only what this model reads as tokens")
+      ->type_name("MODEL");
+  sub->add_option("--entry", arguments->entry, "the model's function to read for (default: main)")
       ->type_name("NAME");
   sub->add_option("--data-format", arguments->dataFormat, "auto, trees, jsonl, tagged or text")
       ->type_name("FORMAT");
