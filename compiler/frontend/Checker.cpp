@@ -210,6 +210,11 @@ std::string Checker::suggest(const std::string &name,
   return found ? fmt::format("did you mean '{}'?", *found) : std::string();
 }
 
+std::string Checker::suggestValue(const std::string &name) const {
+  std::string_view help = foreignWordHelp(name);
+  return help.empty() ? suggest(name, visibleValues()) : std::string(help);
+}
+
 std::vector<std::string> Checker::visibleDims() const {
   std::vector<std::string> names;
   for (const Local &local : context->locals)

@@ -162,7 +162,15 @@ void Checker::checkDims() {
     } else if (options.requireDimValues) {
       diags.error(
           declared.range, fmt::format("dim '{}' has no value", declared.name),
-          fmt::format("give it one here ('dim {0} = 256') or with --dim {0}=256", declared.name));
+          declared.name == "vocab" || declared.name.ends_with("_vocab")
+              ? fmt::format("with data it is the size of the vocabulary; else give --dim {}=20000, "
+                            "or the vocabulary's file: --vocab {}words.txt",
+                            declared.name,
+                            declared.name == "vocab"
+                                ? ""
+                                : declared.name.substr(0, declared.name.size() - 6) + "=")
+              : fmt::format("give it one here ('dim {0} = 256') or with --dim {0}=256",
+                            declared.name));
       declared.value = 1;
     }
     // A wrong value was replaced by 1 so that this mistake makes no further ones.

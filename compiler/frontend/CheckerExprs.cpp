@@ -46,6 +46,8 @@ void Checker::reportMismatch(SourceRange range, const Expectation &expected, Typ
       help = "a decision cannot depend on a tensor; where(c, a, b) chooses between tensors";
     else if ((want->is(TypeKind::Int) || want->is(TypeKind::Float)) && have->is(TypeKind::Tensor))
       help = "'read' waits for the element of a tensor and gives it as a host value";
+    else if (want->is(TypeKind::Tensor) && have->is(TypeKind::List))
+      help = tensorOfListHelp(have);
     else if (types.containsUnknown(have) && !types.containsUnknown(want))
       help = "an extent '?' may differ from element to element";
   }
@@ -65,6 +67,12 @@ Checker::E Checker::require(E value, const Expectation &expected) {
     return value;
   Expectation shown = expected;
   shown.type = before;
+  // max(x, 0) is the greatest along axis 0, where others compare with 0.
+  const auto *apply = value->as<typed::ApplyExpr>();
+  if (shown.help.empty() && apply && (apply->op->name == "max" || apply->op->name == "min") &&
+      types.print(apply->operands[0]->type) == types.print(before))
+    shown.help = fmt::format("{0} reduces x along an axis; element by element it is {0}imum(a, b)",
+                             apply->op->name);
   reportMismatch(value->range, shown, value->type);
   return error(value->range);
 }
@@ -268,8 +276,7 @@ Checker::E Checker::inferName(const NameExpr &expr) {
   }
   if (namesFunction(expr))
     return inferFunctionName(expr);
-  return fail(expr.range, fmt::format("there is no '{}' here", name),
-              suggest(name, visibleValues()));
+  return fail(expr.range, fmt::format("there is no '{}' here", name), suggestValue(name));
 }
 
 /// A function's name where a value is wanted and no function type is known: only `let f = name`

@@ -102,6 +102,23 @@ void Checker::bindAnnotationDims(const TypeScope &scope) {
   }
 }
 
+const typed::ScalarExpr *Checker::inexactQuotient(const typed::Expr &expr) {
+  const auto *scalar = expr.as<typed::ScalarExpr>();
+  if (!scalar)
+    return nullptr;
+  if (scalar->op == typed::ScalarOp::Div) {
+    std::optional<Dim> a = toDim(*scalar->operands[0]), b = toDim(*scalar->operands[1]);
+    std::optional<int64_t> x = a ? dims.value(*a) : std::nullopt;
+    std::optional<int64_t> y = b ? dims.value(*b) : std::nullopt;
+    if (x && y && *y != 0 && *y != -1 && *x % *y != 0)
+      return scalar;
+  }
+  for (const typed::Expr *operand : scalar->operands)
+    if (const typed::ScalarExpr *found = inexactQuotient(*operand))
+      return found;
+  return nullptr;
+}
+
 std::optional<Dim> Checker::toDim(const typed::Expr &expr) {
   if (const auto *number = expr.as<typed::NumberExpr>()) {
     TypeRef type = types.resolve(number->type);

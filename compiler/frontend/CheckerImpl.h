@@ -115,6 +115,8 @@ private:
   bool declare(const Identifier &name, Global what);
   /// `did you mean 'x'?` for a name that is close to one that could stand there; else empty.
   std::string suggest(const std::string &name, const std::vector<std::string> &candidates) const;
+  /// For a name that is no value: what another language's word is here, or one that is like it.
+  std::string suggestValue(const std::string &name) const;
   std::vector<std::string> visibleValues() const;
   std::vector<std::string> visibleDims() const;
   std::vector<std::string> visibleTypes() const;
@@ -256,6 +258,8 @@ private:
 
   /// The extent that an int expression is, if it is made of extents and literals.
   std::optional<Dim> toDim(const typed::Expr &expr);
+  /// The first quotient of known numbers in an int that leaves a remainder, or null.
+  const typed::ScalarExpr *inexactQuotient(const typed::Expr &expr);
 
   //===--------------------------------------------------------------------===//
   // Calls (CheckerCalls.cpp, CheckerOps.cpp, CheckerLists.cpp)
@@ -280,6 +284,8 @@ private:
   E applyInfix(const char *op, std::vector<E> operands, SourceRange range, const std::string &sign);
   std::optional<ops::OperandType> operandType(E value, SourceRange range, const std::string &what);
   std::optional<Dim> extentArg(const Arg &arg, typed::ApplyExpr &apply, const std::string &what);
+  /// How a tensor is made of such a list, or nothing.
+  std::string tensorOfListHelp(TypeRef list);
   E finishApply(typed::ApplyExpr *apply, std::vector<ops::OperandType> operands, SourceRange range);
   std::optional<int64_t> staticInt(const Arg &arg, const std::string &what);
   void settleLiterals(const std::vector<const typed::Expr *> &operands);

@@ -65,6 +65,8 @@ std::optional<ops::OperandType> Checker::operandType(E value, SourceRange range,
   }
   case TypeKind::Int:
     result.type = ops::HostKind::Int;
+    if (std::optional<Dim> dim = result.isList ? std::nullopt : toDim(*value))
+      result.number = dims.value(*dim);
     break;
   case TypeKind::Float:
     result.type = ops::HostKind::Float;
@@ -127,9 +129,11 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
       std::vector<std::string> names;
       for (const ops::Param &param : op.params)
         names.push_back(param.name);
+      std::string help = suggest(arg.name->name, names);
+      if (arg.name->name == "dim" && std::find(names.begin(), names.end(), "axis") != names.end())
+        help = "did you mean 'axis'?";
       diags.error(arg.name->range,
-                  fmt::format("'{}' has no argument '{}'", op.name, arg.name->name),
-                  suggest(arg.name->name, names));
+                  fmt::format("'{}' has no argument '{}'", op.name, arg.name->name), help);
       bad = true;
       continue;
     }
@@ -260,9 +264,7 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
     if (type->is(TypeKind::List) && !list) {
       diags.error(operand->range,
                   fmt::format("{} must be a tensor, but this is '{}'", what, types.print(type)),
-                  types.resolve(type->element())->is(TypeKind::Tensor)
-                      ? "stack(list) makes one tensor of a list of tensors"
-                      : "");
+                  tensorOfListHelp(type));
       bad = true;
       continue;
     }
@@ -276,6 +278,15 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
   return finishApply(apply, std::move(operandTypes), range);
 }
 
+std::string Checker::tensorOfListHelp(TypeRef list) {
+  TypeRef element = types.resolve(types.resolve(list)->element());
+  bool isFloat =
+      element->is(TypeKind::Float) || (element->is(TypeKind::Variable) && element->numeric);
+  return element->is(TypeKind::Tensor) ? "stack(list) makes one tensor of a list of tensors"
+         : isFloat                     ? "stack([f32(a), f32(b)]) makes a tensor of numbers"
+                                       : "";
+}
+
 Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::OperandType> operands,
                                 SourceRange range) {
   StrictOracle oracle(dims);
@@ -283,6 +294,12 @@ Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::Operan
   if (!shape.error.empty()) {
     bool pointsAtOperand =
         shape.operand >= 0 && static_cast<size_t>(shape.operand) < apply->operands.size();
+    if (shape.help.empty() && shape.unproven) {
+      auto &[a, b] = *shape.unproven;
+      std::string check = "check " + a.str() + " == " + b.str();
+      if (!(dims.value(a) && dims.value(b)) && check.find('?') == std::string::npos)
+        shape.help = "if they are always equal, say so before: " + check;
+    }
     if (shape.help.empty() && shape.error.find('?') != std::string::npos)
       shape.help = "each '?' is an extent of its own; name them, as in let a: f32[n, h] = ..., and "
                    "compare the names: check n == m";
@@ -314,6 +331,16 @@ std::optional<Dim> Checker::extentArg(const Arg &arg, typed::ApplyExpr &apply,
     return std::nullopt;
   if (std::optional<Dim> dim = toDim(*value))
     return dim;
+  if (const typed::ScalarExpr *quotient = inexactQuotient(*value)) {
+    diags.error(
+        value->range,
+        fmt::format("{} leaves a remainder ({} / {}), but an extent must be divided exactly",
+                    diags.file().slice(quotient->range),
+                    *dims.value(*toDim(*quotient->operands[0])),
+                    *dims.value(*toDim(*quotient->operands[1]))),
+        "let k: int = ... rounds the quotient, and k can be an extent");
+    return std::nullopt;
+  }
   Dim dim = Dim::fresh();
   context->opened.push_back(*dim.asSymbol());
   apply.extents.emplace_back(*dim.asSymbol(), value);

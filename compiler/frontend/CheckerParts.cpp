@@ -198,11 +198,18 @@ Checker::E Checker::inferField(const FieldExpr &expr) {
       context->fields.push_back({local->variable, name, open->type, open->opened});
     return value;
   }
+  std::string help;
+  if (type->is(TypeKind::Data))
+    help = "take it apart with match";
+  else if (type->is(TypeKind::Tuple))
+    help = "take the tuple apart: let (a, b) = ...";
+  else if (type->is(TypeKind::Tensor) && expr.field.name == "T")
+    help = "transpose(x) exchanges the last two axes";
+  else if (std::vector<std::string> values = visibleValues();
+           std::find(values.begin(), values.end(), expr.field.name) != values.end())
+    help = fmt::format("it is called as a function: {}(x)", expr.field.name);
   return fail(expr.field.range,
-              fmt::format("a value of type '{}' has no fields", types.print(type)),
-              type->is(TypeKind::Data)    ? "take it apart with match"
-              : type->is(TypeKind::Tuple) ? "take the tuple apart: let (a, b) = ..."
-                                          : "");
+              fmt::format("a value of type '{}' has no fields", types.print(type)), help);
 }
 
 } // namespace sheaf

@@ -11,6 +11,34 @@
 namespace sheaf {
 
 namespace {
+/// Words of other languages, and what to write here.
+constexpr std::pair<std::string_view, std::string_view> foreignWords[] = {
+    {"and", "write '&&' for 'and'"},
+    {"or", "write '||' for 'or'"},
+    {"not", "write '!' for 'not'"},
+    {"then", "write 'if c { a } else { b }'"},
+    {"elif", "write 'else if'"},
+    {"return", "there is no 'return': the last line of a block is its value"},
+    {"for", "there are no loops: use map, fold, scan or recursion"},
+    {"while", "there are no loops: use map, fold, scan or recursion"},
+    {"lambda", "a lambda is written |x| body"},
+    {"in", "the value follows on the next line, without 'in'"},
+    {"def", "functions are declared with 'fn', outside other functions"},
+    {"var", "a name is introduced with 'let name = value'"},
+    {"val", "a name is introduced with 'let name = value'"},
+    {"print", "there is no 'print': what the entry gives is written out"},
+    {"const", "a name is introduced with 'let name = value'"},
+};
+} // namespace
+
+std::string_view foreignWordHelp(std::string_view word) {
+  for (auto [foreign, help] : foreignWords)
+    if (word == foreign)
+      return help;
+  return {};
+}
+
+namespace {
 
 constexpr size_t tabWidth = 4;
 /// A longer line is shown as a window of about this many columns around the caret.

@@ -84,6 +84,9 @@ private:
   Diagnostic dropped;
 };
 
+/// What to write instead of a word of other languages (`for`, `return`); empty for other words.
+std::string_view foreignWordHelp(std::string_view word);
+
 } // namespace sheaf
 
 #endif // SHEAF_COMPILER_FRONTEND_DIAGNOSTICS_H

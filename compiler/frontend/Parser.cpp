@@ -14,24 +14,6 @@ namespace {
 /// A name longer than this is cut in messages.
 constexpr size_t longestShown = 40;
 
-/// Words of other languages, and what to write here.
-constexpr std::pair<std::string_view, std::string_view> foreignWords[] = {
-    {"and", "write '&&' for 'and'"},
-    {"or", "write '||' for 'or'"},
-    {"not", "write '!' for 'not'"},
-    {"then", "write 'if c { a } else { b }'"},
-    {"elif", "write 'else if'"},
-    {"return", "there is no 'return': the last line of a block is its value"},
-    {"for", "there are no loops: use map, fold, scan or recursion"},
-    {"while", "there are no loops: use map, fold, scan or recursion"},
-    {"lambda", "a lambda is written |x| body"},
-    {"in", "the value follows on the next line, without 'in'"},
-    {"def", "functions are declared with 'fn', outside other functions"},
-    {"var", "a name is introduced with 'let name = value'"},
-    {"val", "a name is introduced with 'let name = value'"},
-    {"const", "a name is introduced with 'let name = value'"},
-};
-
 bool isOpening(TokenKind kind) {
   return kind == TokenKind::LeftParen || kind == TokenKind::LeftBracket ||
          kind == TokenKind::LeftBrace;
@@ -123,10 +105,8 @@ std::string Parser::hintFor(const Token &token) const {
   if (token.kind == TokenKind::Star && position > 0 &&
       tokens[position - 1].kind == TokenKind::Star && lastEnd == token.range.begin)
     return "there is no operator '**'";
-  for (auto [word, hint] : foreignWords)
-    if (isName(token, word))
-      return std::string(hint);
-  return {};
+  return token.kind == TokenKind::Identifier ? std::string(foreignWordHelp(spelling(token)))
+                                             : std::string();
 }
 
 Diagnostic &Parser::report(SourceRange range, std::string message, std::string help) {
@@ -194,7 +174,9 @@ void Parser::expectEndOf(std::string_view what, std::string_view end) {
   if (panicking || atNewline() || at(TokenKind::Semicolon) || at(TokenKind::RightBrace) ||
       at(TokenKind::End))
     return;
-  std::string help = at(TokenKind::Equal) ? "'==' compares" : hintFor(peek());
+  std::string help = at(TokenKind::Equal)  ? "'==' compares"
+                     : at(TokenKind::KwIf) ? "a choice is written if c { a } else { b }"
+                                           : hintFor(peek());
   // `return x` and the like are two names to us, and the first one is the mistake.
   if (help.empty())
     help = hintFor(tokens[position - 1]);

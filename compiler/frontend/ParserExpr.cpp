@@ -216,6 +216,8 @@ const Expr *Parser::failOperand() {
                        spelling(peek()));
   else if (at(TokenKind::KwFn))
     help = "functions are declared outside functions; a lambda is written |x| body";
+  else if (at(TokenKind::Equal) && position > 0 && lastEnd == peek().range.begin)
+    help = "values never change; a new one has a name of its own: let y = x + 1";
   else if (at(TokenKind::Plus))
     help = "there is no unary '+'";
   fail("an expression", help);

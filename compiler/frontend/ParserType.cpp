@@ -90,6 +90,8 @@ const TypeExpr *Parser::parseNamedType() {
     tensor->element = element;
     if (hasDims)
       tensor->dims = parseTypeDims();
+    else if (at(TokenKind::LeftParen) && !atNewline())
+      fail("'[' before the dims of a tensor", fmt::format("it is written {}[n, h]", word));
     tensor->range = rangeFrom(tensor->range);
     return tensor;
   }

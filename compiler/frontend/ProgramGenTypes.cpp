@@ -209,6 +209,12 @@ Value ProgramGenerator::symbolValue(const std::string &symbol) {
   if (auto it = quotients.find(symbol); it != quotients.end()) {
     DimContext::Quotient quotient = it->second;
     Value a = dimValue(quotient.numerator), d = dimValue(quotient.denominator);
+    std::optional<int64_t> x = staticDim(quotient.numerator), y = staticDim(quotient.denominator);
+    if (!quotient.remainder && x && y && *y != 0 && *y != -1 && *x % *y != 0)
+      return refuse(b.getI64Type(),
+                    fmt::format("{} leaves a remainder ({} / {}), but an extent must be divided "
+                                "exactly",
+                                types.dims.plainNames(symbol), *x, *y));
     Value rest = ir::RemOp::create(b, a, d);
     if (quotient.remainder)
       return rest;

@@ -122,6 +122,7 @@ public:
 
 private:
   Dim canonical(const Dim &dim) const;
+  Dim cancelQuotients(Dim dim) const;
 
   std::map<std::string, int64_t> values;
   /// Written by const members too: it only names what is computed.

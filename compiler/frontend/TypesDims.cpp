@@ -143,11 +143,43 @@ Dim DimContext::canonical(const Dim &dim) const {
     });
   if (result.isConstant())
     return result;
-  return result.substitute([&](const std::string &symbol) -> std::optional<Dim> {
+  return cancelQuotients(result.substitute([&](const std::string &symbol) -> std::optional<Dim> {
     if (std::optional<int64_t> v = valueOf(symbol))
       return Dim(*v);
     return std::nullopt;
-  });
+  }));
+}
+
+/// Quotients are exact: (a / b) * b is a.
+Dim DimContext::cancelQuotients(Dim dim) const {
+  // Every step takes a quotient away and brings those inside it, which are smaller.
+  for (const std::string &symbol : dim.symbols()) {
+    auto it = quotientTable.find(symbol);
+    if (it == quotientTable.end() || it->second.remainder)
+      continue;
+    const Dim numerator = it->second.numerator, denominator = canonical(it->second.denominator);
+    // dim = symbol * factor + rest, and as much of the factor as the denominator divides.
+    Dim factor, divided;
+    for (const auto &[monomial, coefficient] : dim.terms()) {
+      auto at = std::find(monomial.begin(), monomial.end(), symbol);
+      if (at == monomial.end())
+        continue;
+      Dim term(coefficient);
+      for (auto other = monomial.begin(); other != monomial.end(); ++other)
+        if (other != at)
+          term = term * Dim::symbol(*other);
+      factor = factor + term;
+      if (term.dividedBy(denominator))
+        divided = divided + term;
+    }
+    if (factor.dividedBy(denominator))
+      divided = factor;
+    if (divided == Dim(0))
+      continue;
+    Dim rest = dim - Dim::symbol(symbol) * divided;
+    return canonical(rest + numerator * *divided.dividedBy(denominator));
+  }
+  return dim;
 }
 
 bool DimContext::same(const Dim &a, const Dim &b) const {

@@ -146,11 +146,14 @@ ShapeResult elementwiseShape(const Op &op, const Spec &spec, std::span<const Ope
   for (size_t i = 1; i < tensors.size(); ++i) {
     BroadcastMismatch mismatch;
     auto merged = broadcastDims(dims, tensors[i].dims, oracle, mismatch);
-    if (!merged)
-      return ShapeResult::fail(
+    if (!merged) {
+      auto refused = ShapeResult::fail(
           fill(spec.phrase, operands) + ": " +
               describeMismatch(mismatch, dims.size(), tensors[i].dims.size(), oracle),
           static_cast<int>(i));
+      refused.unproven = {mismatch.a, mismatch.b};
+      return refused;
+    }
     dims = std::move(*merged);
   }
   result.dims = std::move(dims);

@@ -116,11 +116,16 @@ ShapeResult splitShape(std::span<const OperandType> operands, const Attrs &attrs
   if (!part) {
     bool lastDivides =
         axis + 1 < type.dims.size() && axis == 0 && oracle.quotient(type.dims.back(), Dim(parts));
-    return ShapeResult::fail("cannot split axis " + std::to_string(axis) + " of " + type.str() +
-                                 " into " + std::to_string(parts) +
-                                 " equal parts: " + withValue(type.dims[axis], oracle) +
-                                 " is not a multiple of " + std::to_string(parts),
-                             0, lastDivides ? "for the last axis write axis=-1" : "");
+    bool known = oracle.value(type.dims[axis]).has_value();
+    return ShapeResult::fail(
+        "cannot split axis " + std::to_string(axis) + " of " + type.str() + " into " +
+            std::to_string(parts) + " equal parts: " + withValue(type.dims[axis], oracle) +
+            (known ? " is not a multiple of " : " is not known to be a multiple of ") +
+            std::to_string(parts),
+        0,
+        lastDivides ? "for the last axis write axis=-1"
+        : known     ? ""
+                    : "slice(x, start, size) takes parts whose extents are checked at run time");
   }
   type.dims[axis] = *part;
   ShapeResult result;

@@ -54,13 +54,20 @@ ShapeResult matmulShape(std::span<const OperandType> operands, const Attrs &,
   if (!oracle.same(innerA, innerB)) {
     // The likely slip is a matrix the other way round.
     std::string help;
-    if (!columnVector && oracle.same(innerA, b.dims.back()))
+    if (auto parts = innerB.dividedBy(innerA);
+        !innerA.isConstant() && parts && parts->isConstant() && parts->constant() > 1)
+      help = "concat(x, y, axis=-1) of tensors with " + innerA.str() + " each has " +
+             std::to_string(parts->constant()) + " times as many";
+    else if (!columnVector && oracle.same(innerA, b.dims.back()))
       help = "transpose the right side: a @ transpose(b)";
     else if (!rowVector && oracle.same(a.dims[a.dims.size() - 2], innerB))
       help = "transpose the left side: transpose(a) @ b";
-    return ShapeResult::fail(what + "the inner extents differ (" + withValue(innerA, oracle) +
-                                 ", " + withValue(innerB, oracle) + ")",
-                             1, help);
+    auto refused =
+        ShapeResult::fail(what + "the inner extents differ (" + withValue(innerA, oracle) + ", " +
+                              withValue(innerB, oracle) + ")",
+                          1, help);
+    refused.unproven = {innerA, innerB};
+    return refused;
   }
   std::vector<Dim> batchA(a.dims.begin(), a.dims.end() - (rowVector ? 1 : 2));
   std::vector<Dim> batchB(b.dims.begin(), b.dims.end() - (columnVector ? 1 : 2));

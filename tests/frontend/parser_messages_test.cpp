@@ -285,6 +285,14 @@ const BadProgram badPrograms[] = {
       "body]"}},
     {"fn f() = _",
      {"1:10: expected an expression but found '_' ['_' is a pattern and has no value]"}},
+    {"fn f() = { x += 1 }",
+     {"1:15: expected an expression but found '=' [values never change; a new one has a name of "
+      "its own: let y = x + 1]"}},
+    {"fn f() = a if b else c",
+     {"1:12: expected end of line after a declaration but found 'if' [a choice is written if c { "
+      "a } else { b }]"}},
+    {"fn f(x: f32(n)) = x",
+     {"1:12: expected '[' before the dims of a tensor but found '(' [it is written f32[n, h]]"}},
     {"fn f() = +a", {"1:10: expected an expression but found '+' [there is no unary '+']"}},
     {"fn f() = a < b < c", {"1:16: comparisons cannot be chained [compare twice: a < b && b < c]"}},
     {"fn f() = g(a b)",
