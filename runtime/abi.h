@@ -21,6 +21,7 @@ struct Context {
   /// it. What is recorded next stands deeper.
   int64_t computed;
   int64_t stepsLeft; ///< offset 32: calls of recursive functions before the instance is given up
+  uint64_t key;      ///< offset 40: what the instance's draws follow from (keys.h)
 };
 
 /// A call that runs beside the one that made it (runtime/tasks.h).

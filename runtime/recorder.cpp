@@ -6,7 +6,7 @@ namespace sheaf::rt {
 
 static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8 &&
                   offsetof(Context, instance) == 16 && offsetof(Context, computed) == 24 &&
-                  offsetof(Context, stepsLeft) == 32,
+                  offsetof(Context, stepsLeft) == 32 && offsetof(Context, key) == 40,
               "generated code reads these offsets");
 
 Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
@@ -20,6 +20,7 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
   rows = rowSpace.address(0);
   stackLimit = nullptr;
   instance = computed = stepsLeft = 0;
+  key = 0;
 }
 
 void Recorder::fail(const Failure &why) {

@@ -3,6 +3,7 @@
 #include "runtime/flush.h"
 #include "runtime/init.h"
 #include "runtime/inputs.h"
+#include "runtime/keys.h"
 #include "runtime/recorder.h"
 #include "runtime/weights.h"
 
@@ -67,6 +68,7 @@ struct Session::Impl {
   std::vector<Walk> walks; ///< one an instance, in their order
   bool weightsChanged = true;
   bool keptIsStale = false; ///< results of older weights are kept
+  uint64_t step = 0;
 
   Impl(const Model &model, const SessionOptions &given)
       : model(model), options(withDefaults(model, given)), meter(options.memoryLimit),
@@ -167,6 +169,7 @@ std::span<const void *const> Session::kernelWeights(size_t kernel) const {
 bool Session::Impl::begin(const Instance &instance, HostStack *stack) {
   Walk &walk = walks.emplace_back();
   walk.instance = instance.index;
+  walk.key = instanceKey(options.sampleSeed, step, instance.index);
   recorder.failure = {};
   size_t bytes = static_cast<size_t>(values.facts().slots(model.entry.resultType)) * sizeof(Slot);
   void *memory = recorder.heap.allocate(sizeof(Task) + bytes);
@@ -307,6 +310,8 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances)
 std::span<const Outcome> Session::run(std::span<const Instance> instances) {
   return impl_->run(instances);
 }
+
+void Session::setStep(uint64_t step) { impl_->step = step; }
 
 TensorView Session::tensor(uint32_t type, const Slot *slots) const {
   const TypeDesc &desc = impl_->model.types.types.at(type);

@@ -35,6 +35,8 @@ struct SessionOptions {
   /// schedule that is to be walked backwards, where every result must have its record. Not given: a
   /// quarter of the memory limit.
   std::optional<uint64_t> keepBytes;
+  /// What the draws of all instances follow from.
+  uint64_t sampleSeed = 0;
   /// To find mistakes in generated code: buckets start with room for one record, fresh rows and
   /// scratch hold NaN patterns, a guard granule follows every record's rows and is checked after
   /// each flush (InternalError naming the kernel), every bucket that can be split is split.
@@ -75,6 +77,10 @@ public:
   /// Returns one outcome an instance, valid until the next run. An instance that fails does so
   /// alone. Throws InternalError only.
   std::span<const Outcome> run(std::span<const Instance> instances);
+
+  /// The training step that the next runs draw for: 0 until it is set. An instance draws the same
+  /// in every run of one step.
+  void setStep(uint64_t step);
 
   /// The tensor of type `type` (index into Model::types) that stands in these slots of an outcome.
   TensorView tensor(uint32_t type, const Slot *slots) const;

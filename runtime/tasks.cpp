@@ -45,6 +45,7 @@ Walk *Tasks::runUntilEnd() {
     failure_ = {};
     context_.stackLimit = task->stack->limit();
     context_.instance = task->walk->instance;
+    context_.key = task->walk->key;
     context_.stepsLeft = task->stepsLeft;
     struct Call {
       Task *task;

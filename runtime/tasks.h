@@ -28,6 +28,7 @@ struct Failure {
 /// One instance of a mini-batch on its way.
 struct Walk {
   int64_t instance = 0; ///< Instance::index
+  uint64_t key = 0;     ///< what its draws follow from
   Slot *results = nullptr;
   unsigned open = 0;            ///< tasks that have not ended
   const Task *failed = nullptr; ///< the first that failed, in the order of the program

@@ -177,8 +177,10 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
 
 void Benchmark::oracle(BenchRow &row, std::span<const rt::Instance> instances) {
   const rt::Model &model = model_.model();
+  oracle::OracleOptions options;
+  options.sampleSeed = options_.session.sampleSeed;
   oracle::Oracle oracle(model_.program(), oracle::weightsOf(session(row.what.threads)),
-                        oracle::Precision::F32);
+                        oracle::Precision::F32, options);
   double start = seconds();
   for (const rt::Instance &instance : instances)
     oracle.run(model.entry.name,

@@ -34,6 +34,8 @@ struct CompileOptions {
   std::map<std::string, int64_t> vocabularySizes;
   /// The function that an instance is an argument list of.
   std::string entry = "main";
+  /// Whether dropout drops, as in training.
+  bool dropout = false;
   /// Optimisations to leave out, by name (optimisationNames).
   std::set<std::string> without;
   /// `host`, or LLVM's name of a CPU.

@@ -171,7 +171,7 @@ bool Compilation::check(bool generate) {
   timed("generate program", [&] {
     makeContext();
     MlirErrors errors(*context);
-    program = generateProgram(checked, *context, options_.entry, diags_);
+    program = generateProgram(checked, *context, options_.entry, diags_, options_.dropout);
     if (!program && !diags_.hasErrors())
       errors.raise("the program could not be generated");
   });

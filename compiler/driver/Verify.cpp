@@ -82,6 +82,12 @@ private:
                       instance.index);
   }
 
+  oracle::OracleOptions oracleOptions() const {
+    oracle::OracleOptions options;
+    options.sampleSeed = options_.session.sampleSeed;
+    return options;
+  }
+
   static oracle::Value single(std::vector<oracle::Value> values) {
     return values.size() == 1 ? std::move(values[0]) : oracle::makeTuple(std::move(values));
   }
@@ -115,7 +121,7 @@ bool Verifier::againstOracle() {
   bool narrowFloats = hasNarrowFloats(model_.program());
   if (narrowFloats)
     tolerance_ = 2e-2;
-  oracle::Oracle wide(model_.program(), weights_, oracle::Precision::F64);
+  oracle::Oracle wide(model_.program(), weights_, oracle::Precision::F64, oracleOptions());
   uint32_t type = model_.model().entry.resultType;
   Flattener flattener;
   size_t failed = 0;
@@ -180,7 +186,8 @@ bool Verifier::agrees(const oracle::Value &expected, const oracle::Value &actual
   }
   // Is it the program that loses so much, in any f32 arithmetic?
   if (!narrow_)
-    narrow_ = std::make_unique<oracle::Oracle>(model_.program(), weights_, oracle::Precision::F32);
+    narrow_ = std::make_unique<oracle::Oracle>(model_.program(), weights_, oracle::Precision::F32,
+                                               oracleOptions());
   oracle::Value inF32;
   try {
     inF32 = single(interpret(*narrow_, instance));

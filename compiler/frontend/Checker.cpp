@@ -129,6 +129,7 @@ void Checker::run() {
     return;
   checkEntry();
   checkCallGraph();
+  checkConstants();
 }
 
 //===----------------------------------------------------------------------===//

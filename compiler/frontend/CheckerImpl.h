@@ -142,6 +142,8 @@ private:
   bool needResult(FnInfo &fn, SourceRange use);
   void checkEntry();
   void checkCallGraph();
+  /// Constants must not draw.
+  void checkConstants();
   bool wrapsParameter(const typed::Expr *function) const;
 
   //===--------------------------------------------------------------------===//

@@ -123,12 +123,14 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
       positional.push_back(&arg);
       continue;
     }
-    auto it = std::find_if(op.params.begin(), op.params.end(),
-                           [&](const ops::Param &param) { return param.name == arg.name->name; });
+    auto it = std::find_if(op.params.begin(), op.params.end(), [&](const ops::Param &param) {
+      return param.name == arg.name->name && param.kind != ParamKind::Key;
+    });
     if (it == op.params.end()) {
       std::vector<std::string> names;
       for (const ops::Param &param : op.params)
-        names.push_back(param.name);
+        if (param.kind != ParamKind::Key)
+          names.push_back(param.name);
       std::string help = suggest(arg.name->name, names);
       if (arg.name->name == "dim" && std::find(names.begin(), names.end(), "axis") != names.end())
         help = "did you mean 'axis'?";
@@ -149,7 +151,7 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
   for (size_t i = 0; i < op.params.size() && next < positional.size(); ++i) {
     bool takesAll =
         op.params[i].kind == ParamKind::Tensors || op.params[i].kind == ParamKind::Extents;
-    if (!given[i].empty())
+    if (!given[i].empty() || op.params[i].kind == ParamKind::Key)
       continue;
     do
       given[i].push_back(positional[next++]);
@@ -158,6 +160,8 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
   std::string usage = op.name + "(";
   for (size_t i = 0; i < op.params.size(); ++i) {
     const ops::Param &param = op.params[i];
+    if (param.kind == ParamKind::Key)
+      continue;
     bool many = param.kind == ParamKind::Tensors || param.kind == ParamKind::Extents;
     usage += (i ? ", " : "") + param.name + (many ? "..." : "") +
              (param.defaultValue || param.optional ? "=..." : "");
@@ -176,7 +180,7 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
     const ops::Param &param = op.params[i];
     std::string what = fmt::format("argument '{}' of '{}'", param.name, op.name);
     bool mayBeEmpty = param.defaultValue || param.optional || param.kind == ParamKind::Tensors ||
-                      param.kind == ParamKind::Extents;
+                      param.kind == ParamKind::Extents || param.kind == ParamKind::Key;
     if (given[i].empty() && !mayBeEmpty) {
       if (!bad)
         diags.error(range, fmt::format("'{}' is missing its argument '{}'", op.name, param.name),
@@ -242,6 +246,8 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
         apply->attrs[param.name] = value.value_or(0);
         break;
       }
+      case ParamKind::Key:
+        break;
       }
     }
     if (param.kind == ParamKind::Extents)
@@ -275,6 +281,8 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
   }
   if (bad)
     return error(range);
+  if (op.draws())
+    operandTypes.push_back({ops::HostKind::Int, false});
   return finishApply(apply, std::move(operandTypes), range);
 }
 

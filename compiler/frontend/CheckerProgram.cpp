@@ -3,6 +3,7 @@
 #include "compiler/frontend/CheckerGraph.h"
 #include "compiler/frontend/CheckerImpl.h"
 #include "compiler/frontend/CheckerWalk.h"
+#include "compiler/frontend/Draws.h"
 
 #include <fmt/format.h>
 
@@ -79,6 +80,15 @@ void Checker::checkCallGraph() {
                   "pass the parameter on as it is");
     }
   }
+}
+
+void Checker::checkConstants() {
+  Draws draws(out, /*training=*/true);
+  for (const LetInfo &let : storage.lets)
+    if (!let.isLayer && draws.mayDraw(*let.value))
+      diags.error(let.value->range,
+                  fmt::format("'{}' is a constant, so it cannot be random", let.name),
+                  "draw inside a function");
 }
 
 /// Whether a function argument is a lambda that uses a function parameter of its surroundings,

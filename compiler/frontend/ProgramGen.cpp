@@ -16,16 +16,16 @@ namespace sheaf {
 using namespace mlir;
 
 OwningOpRef<ModuleOp> generateProgram(const CheckedModule &checked, MLIRContext &context,
-                                      const std::string &entry, Diagnostics &diags) {
+                                      const std::string &entry, Diagnostics &diags, bool training) {
   OwningOpRef<ModuleOp> result;
-  runOnLargeStack([&] { result = ProgramGenerator(checked, context, diags).run(entry); });
+  runOnLargeStack([&] { result = ProgramGenerator(checked, context, diags, training).run(entry); });
   return result;
 }
 
 ProgramGenerator::ProgramGenerator(const CheckedModule &checked, MLIRContext &context,
-                                   Diagnostics &diags)
-    : checked(checked), types(*checked.types), context(context), diags(diags),
-      b(UnknownLoc::get(&context), &context) {
+                                   Diagnostics &diags, bool training)
+    : checked(checked), draws(checked, training), types(*checked.types), context(context),
+      diags(diags), b(UnknownLoc::get(&context), &context) {
   context.loadDialect<ir::SheafDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect>();
 }
 
@@ -101,7 +101,7 @@ OwningOpRef<ModuleOp> ProgramGenerator::run(const std::string &entry) {
   if (stopped)
     return {};
   SymbolTable::setSymbolVisibility(func, SymbolTable::Visibility::Public);
-  annotateEntry(*fn, func);
+  annotateEntry(*instance, func);
   // Tuples that were taken apart at once, and extents that nobody asked for.
   eraseUnused();
   return std::move(module);
@@ -401,6 +401,8 @@ func::FuncOp ProgramGenerator::makeEntry(FnInstance &instance, const std::string
   entryFrame.subst = &fileSubst;
   Frame *outer = std::exchange(frame, &entryFrame);
   SmallVector<Type> inputs;
+  if (instance.hasKey)
+    inputs.push_back(b.getI64Type());
   for (TypeRef type : fn.paramTypes)
     inputs.push_back(mlirType(type));
   OpBuilder::InsertionGuard guard(b);
@@ -409,33 +411,36 @@ func::FuncOp ProgramGenerator::makeEntry(FnInstance &instance, const std::string
       b, name, FunctionType::get(&context, inputs, instance.func.getResultTypes()));
   Block *body = func.addEntryBlock();
   b.setInsertionPointToStart(body);
+  auto arguments = body->getArguments().drop_front(instance.hasKey);
   // A tensor argument tells better than a list, which may be empty.
   std::map<std::string, Value> bound;
   for (const DimParam &dim : fn.dims) {
     for (bool lists : {true, false})
       for (size_t i = 0; i < fn.paramTypes.size(); ++i)
         if (types.contains(fn.paramTypes[i], TypeKind::List) == lists)
-          bindExtents(body->getArgument(static_cast<unsigned>(i)), fn.paramTypes[i], bound,
-                      dim.symbol);
+          bindExtents(arguments[i], fn.paramTypes[i], bound, dim.symbol);
     frame->dims[dim.symbol] = {bound.contains(dim.symbol) ? bound[dim.symbol] : constInt(0), {}, 0};
   }
   for (size_t i = 0; i < fn.paramTypes.size(); ++i) {
     const auto *binding = fn.decl->params[i].pattern->as<BindingPattern>();
-    checkExtents(body->getArgument(static_cast<unsigned>(i)), fn.paramTypes[i],
+    checkExtents(arguments[i], fn.paramTypes[i],
                  binding ? fmt::format("argument '{}'", binding->name)
                          : fmt::format("argument {}", i + 1));
   }
   SmallVector<Value> operands;
+  if (instance.hasKey)
+    operands.push_back(body->getArgument(0));
   for (size_t dim : instance.hidden)
     operands.push_back(symbolValue(fn.dims[dim].symbol));
-  operands.append(body->args_begin(), body->args_end());
+  operands.append(arguments.begin(), arguments.end());
   auto call = func::CallOp::create(b, instance.func, operands);
   func::ReturnOp::create(b, call.getResults());
   frame = outer;
   return func;
 }
 
-void ProgramGenerator::annotateEntry(const FnInfo &fn, func::FuncOp func) {
+void ProgramGenerator::annotateEntry(const FnInstance &instance, func::FuncOp func) {
+  const FnInfo &fn = *instance.fn;
   // One name for each extent of each tensor that is not inside data, in the order they are written.
   auto dimNames = [&](TypeRef type) -> ArrayAttr {
     SmallVector<Attribute> names;
@@ -453,12 +458,14 @@ void ProgramGenerator::annotateEntry(const FnInfo &fn, func::FuncOp func) {
     collect(type);
     return open ? ArrayAttr::get(&context, names) : ArrayAttr();
   };
-  for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+  if (instance.hasKey)
+    func.setArgAttr(0, ir::kKeyAttr, b.getUnitAttr());
+  for (unsigned i = 0, arg = instance.hasKey; arg < func.getNumArguments(); ++i, ++arg) {
     if (const auto *binding = fn.decl->params[i].pattern->as<BindingPattern>())
-      func.setArgAttr(i, "sheaf.name", str(binding->name));
-    func.setArgAttr(i, "sheaf.source_type", str(types.print(fn.paramTypes[i])));
+      func.setArgAttr(arg, "sheaf.name", str(binding->name));
+    func.setArgAttr(arg, "sheaf.source_type", str(types.print(fn.paramTypes[i])));
     if (ArrayAttr names = dimNames(fn.paramTypes[i]))
-      func.setArgAttr(i, "sheaf.dims", names);
+      func.setArgAttr(arg, "sheaf.dims", names);
   }
   func.setResultAttr(0, "sheaf.source_type", str(types.print(fn.result)));
   if (ArrayAttr names = dimNames(fn.result))

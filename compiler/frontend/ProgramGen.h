@@ -24,12 +24,16 @@ namespace sheaf {
 ///   result, `sheaf.source_type` (the type as written) and, where an extent is per-instance,
 ///   `sheaf.dims` (one string for each extent of each tensor of the type that is not inside data,
 ///   in order). The entry checks first that data have the extents that its types say have one name.
+///   Functions that may draw have a key as their first argument; the entry's carries `sheaf.key`.
 /// - The module has the attribute `sheaf.dims`: a dictionary from declared dims to values.
+///
+/// Operators that are for training only (dropout) are left out unless `training`.
 ///
 /// Null if an error was reported.
 mlir::OwningOpRef<mlir::ModuleOp> generateProgram(const CheckedModule &checked,
                                                   mlir::MLIRContext &context,
-                                                  const std::string &entry, Diagnostics &diags);
+                                                  const std::string &entry, Diagnostics &diags,
+                                                  bool training = false);
 
 } // namespace sheaf
 

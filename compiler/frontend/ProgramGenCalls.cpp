@@ -135,8 +135,13 @@ ProgramGenerator::instanceOf(const FnInfo &fn, std::vector<Type> typeArgs,
       subst.dims.emplace(fn.dims[i].symbol, *dims[i]);
   instance.subst = internSubst(std::move(subst));
 
+  instance.hasKey = draws.mayDraw(fn);
+  for (const StaticCode *code : instance.statics)
+    instance.hasKey |= code && code->draws;
   std::set<std::string> used = dimsUsed(*fn.body);
   SmallVector<Type> inputs;
+  if (instance.hasKey)
+    inputs.push_back(b.getI64Type());
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] || !used.contains(fn.dims[i].symbol) || directExtent(fn, fn.dims[i].symbol))
       continue;
@@ -208,6 +213,8 @@ void ProgramGenerator::generateBody(FnInstance &instance) {
   Block *block = instance.func.addEntryBlock();
   b.setInsertionPointToStart(block);
   unsigned next = 0;
+  if (instance.hasKey)
+    frame->key = block->getArgument(next++);
   for (size_t dim : instance.hidden)
     frame->dims[fn.dims[dim].symbol] = {block->getArgument(next++), {}, 0};
   std::vector<Value> args(fn.paramTypes.size());
@@ -262,19 +269,26 @@ Value ProgramGenerator::genCall(const typed::CallExpr &expr) {
       else
         values.push_back(args.values[i]);
     }
-    return coerce(applyFunction(*expr.callee, values, statics), type);
+    return coerce(applyFunction(*expr.callee, values, statics, splitKey(expr)), type);
   }
   if (!callee->layer)
-    return coerce(callFunction(*callee, args, nullptr), type);
+    return coerce(callFunction(expr, args, nullptr), type);
   StaticValue layer = genStatic(*callee->layer);
   if (stopped)
     return placeholder(type);
   return withLayer(layer, type,
-                   [&](const StaticCode &code) { return callFunction(*callee, args, code.layer); });
+                   [&](const StaticCode &code) { return callFunction(expr, args, code.layer); });
 }
 
-Value ProgramGenerator::callFunction(const typed::FunctionExpr &callee, const CallArgs &args,
+Value ProgramGenerator::splitKey(const typed::Expr &site, Value index) {
+  if (!frame->key)
+    return {};
+  return ir::SplitKeyOp::create(b, frame->key, uint64_t{draws.siteOf(site)}, index);
+}
+
+Value ProgramGenerator::callFunction(const typed::CallExpr &call, const CallArgs &args,
                                      const LayerInstance *self) {
+  const auto &callee = call.callee->to<typed::FunctionExpr>();
   std::vector<Type> typeArgs;
   for (TypeRef arg : callee.typeArgs)
     typeArgs.push_back(mlirType(arg));
@@ -288,6 +302,8 @@ Value ProgramGenerator::callFunction(const typed::FunctionExpr &callee, const Ca
                                     std::move(statics), frame->origin);
   ArrayRef<Type> inputs = instance->func.getArgumentTypes();
   SmallVector<Value> operands;
+  if (instance->hasKey)
+    operands.push_back(splitKey(call));
   for (size_t dim : instance->hidden)
     operands.push_back(dimValue(callee.dimArgs[dim]));
   for (size_t i = 0; i < args.isStatic.size(); ++i) {
@@ -300,7 +316,8 @@ Value ProgramGenerator::callFunction(const typed::FunctionExpr &callee, const Ca
 }
 
 Value ProgramGenerator::applyFunction(const typed::Expr &function, const std::vector<Value> &args,
-                                      const std::vector<StaticValue> &statics) {
+                                      const std::vector<StaticValue> &statics, Value key) {
+  KeyScope scope(*this, key);
   if (const auto *lambda = function.as<typed::LambdaExpr>()) {
     size_t nextValue = 0, nextStatic = 0;
     for (const typed::Pattern *param : lambda->params) {
@@ -318,7 +335,7 @@ Value ProgramGenerator::applyFunction(const typed::Expr &function, const std::ve
   StaticValue closure = genStatic(function);
   if (stopped)
     return placeholder(b.getI64Type());
-  return callClosure(closure, args, statics, {});
+  return callClosure(closure, args, statics, {}, key);
 }
 
 //===----------------------------------------------------------------------===//
@@ -401,6 +418,9 @@ ProgramGenerator::StaticValue ProgramGenerator::makeClosure(const typed::LambdaE
     result.values.insert(result.values.end(), it->second.values.begin(), it->second.values.end());
     key += fmt::format(" {}#{}", fmt::ptr(variable), it->second.code->id);
   }
+  code.draws = draws.mayDraw(*lambda.body);
+  for (const auto &[variable, inner] : code.statics)
+    code.draws |= inner->draws;
   for (Value value : result.values) {
     code.valueTypes.push_back(value.getType());
     key += fmt::format(" {}", value.getType().getAsOpaquePointer());
@@ -424,7 +444,8 @@ void ProgramGenerator::bindStatics(const StaticCode &code, const std::vector<Val
 }
 
 Value ProgramGenerator::callClosure(const StaticValue &closure, const std::vector<Value> &args,
-                                    const std::vector<StaticValue> &statics, Type result) {
+                                    const std::vector<StaticValue> &statics, Type result,
+                                    Value drawnFrom) {
   const StaticCode &code = *closure.code;
   std::string key = std::to_string(code.id);
   for (const StaticValue &value : statics)
@@ -436,7 +457,13 @@ Value ProgramGenerator::callClosure(const StaticValue &closure, const std::vecto
     if (lambdas.size() > 20000)
       refuse({}, "the program needs more than 20000 instances of its functions");
     instance.code = &code;
-    SmallVector<Type> inputs(code.valueTypes.begin(), code.valueTypes.end());
+    instance.hasKey = code.draws;
+    for (const StaticValue &value : statics)
+      instance.hasKey |= value.code->draws;
+    SmallVector<Type> inputs;
+    if (instance.hasKey)
+      inputs.push_back(b.getI64Type());
+    inputs.append(code.valueTypes.begin(), code.valueTypes.end());
     size_t nextStatic = 0;
     for (TypeRef param : code.lambda->paramTypes) {
       if (!isStatic(param)) {
@@ -461,7 +488,10 @@ Value ProgramGenerator::callClosure(const StaticValue &closure, const std::vecto
     pending.push_back([this, &instance] { generateLambda(instance); });
   }
   func::FuncOp func = it->second->func;
-  SmallVector<Value> operands(closure.values.begin(), closure.values.end());
+  SmallVector<Value> operands;
+  if (it->second->hasKey)
+    operands.push_back(drawnFrom);
+  operands.append(closure.values.begin(), closure.values.end());
   size_t nextValue = 0, nextStatic = 0;
   for (TypeRef param : code.lambda->paramTypes) {
     if (isStatic(param)) {
@@ -485,6 +515,8 @@ void ProgramGenerator::generateLambda(LambdaInstance &instance) {
   Block *block = instance.func.addEntryBlock();
   b.setInsertionPointToStart(block);
   unsigned next = 0;
+  if (instance.hasKey)
+    frame->key = block->getArgument(next++);
   std::vector<Value> captured;
   for (size_t i = 0; i < valueCount(code); ++i)
     captured.push_back(block->getArgument(next++));

@@ -338,6 +338,20 @@ bool ProgramGenerator::breaksEquality(const typed::Expr &condition) const {
 Value ProgramGenerator::genApply(const typed::ApplyExpr &expr) {
   using ops::ParamKind;
   const ops::Op &op = *expr.op;
+  // New extents are known once the results are there.
+  auto nameExtents = [&](ArrayRef<Value> results) {
+    for (size_t i = 0; i < results.size(); ++i)
+      for (size_t axis = 0; axis < expr.results[i].dims.size(); ++axis) {
+        const Dim &dim = expr.results[i].dims[axis];
+        if (std::optional<std::string> symbol = dim.asSymbol(); symbol && dim.isFresh())
+          frame->dims.try_emplace(*symbol, DimSource{{}, results[i], static_cast<unsigned>(axis)});
+      }
+  };
+  if (op.trainingOnly && !draws.draws(op)) {
+    Value unchanged = gen(*expr.operands[0]);
+    nameExtents(unchanged);
+    return unchanged;
+  }
   for (const auto &[symbol, value] : expr.extents)
     frame->dims[symbol] = {gen(*value), {}, 0};
   SmallVector<Value> operands;
@@ -367,6 +381,9 @@ Value ProgramGenerator::genApply(const typed::ApplyExpr &expr) {
         operands[next] = ops::promote(b, operands[next], op.promoted(operandTypes, next));
   }
 
+  if (op.draws())
+    operands.push_back(splitKey(expr));
+
   ops::CallArgs args;
   for (const auto &[name, attr] : expr.attrs) {
     if (const auto *integer = std::get_if<int64_t>(&attr))
@@ -395,13 +412,7 @@ Value ProgramGenerator::genApply(const typed::ApplyExpr &expr) {
                                         "elements",
                                         op.name));
   SmallVector<Value> results = ops::apply(b, op.name, operands, args);
-  // New extents are known from here on.
-  for (size_t i = 0; i < results.size(); ++i)
-    for (size_t axis = 0; axis < expr.results[i].dims.size(); ++axis) {
-      const Dim &dim = expr.results[i].dims[axis];
-      if (std::optional<std::string> symbol = dim.asSymbol(); symbol && dim.isFresh())
-        frame->dims.try_emplace(*symbol, DimSource{{}, results[i], static_cast<unsigned>(axis)});
-    }
+  nameExtents(results);
   if (results.size() == 1)
     return results.front();
   return tuple({results.begin(), results.end()});

@@ -14,10 +14,15 @@
 // function, the code is part of the instance and the values are extra arguments. A lambda given
 // straight to `map` and the like is generated in place; any other becomes a function of its own.
 //
+// Keys. What may draw has a key, the first argument of its function. Each application of a function
+// that draws gets one split from it by the number of the site in the source and, in loops, of the
+// element; so does each draw. A lambda's key is that of its application, wherever it stands.
+//
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_COMPILER_FRONTEND_PROGRAMGENIMPL_H
 #define SHEAF_COMPILER_FRONTEND_PROGRAMGENIMPL_H
 
+#include "compiler/frontend/Draws.h"
 #include "compiler/frontend/ProgramGen.h"
 #include "compiler/ir/Program.h"
 
@@ -34,7 +39,8 @@ namespace sheaf {
 
 class ProgramGenerator {
 public:
-  ProgramGenerator(const CheckedModule &checked, mlir::MLIRContext &context, Diagnostics &diags);
+  ProgramGenerator(const CheckedModule &checked, mlir::MLIRContext &context, Diagnostics &diags,
+                   bool training);
 
   mlir::OwningOpRef<mlir::ModuleOp> run(const std::string &entry);
 
@@ -82,6 +88,7 @@ private:
     std::vector<std::pair<const typed::Variable *, const StaticCode *>> statics;
     std::vector<Type> valueTypes; ///< of all values, those of statics included
     FnInstance *origin = nullptr;
+    bool draws = false; ///< Closure: whether it may, or one that it captured
   };
 
   struct FnInstance {
@@ -92,13 +99,15 @@ private:
     std::vector<const StaticCode *> statics; ///< of parameters that have one, else null
     std::vector<size_t> hidden;              ///< dims passed as leading int arguments
     FnInstance *parent = nullptr;            ///< that called it, in the same component
+    bool hasKey = false;
     mlir::func::FuncOp func;
   };
 
-  /// A lambda as a function of its own: values of its code, then its parameters.
+  /// A lambda as a function of its own: a key if it draws, values of its code, its parameters.
   struct LambdaInstance {
     const StaticCode *code = nullptr;
     std::vector<const StaticCode *> statics; ///< of its parameters
+    bool hasKey = false;
     mlir::func::FuncOp func;
   };
 
@@ -113,6 +122,7 @@ private:
   struct Frame {
     const Subst *subst = nullptr;
     FnInstance *origin = nullptr;
+    Value key; ///< null where nothing may draw
     std::map<const typed::Variable *, Value> values;
     std::map<const typed::Variable *, StaticValue> statics;
     std::map<std::string, DimSource> dims;
@@ -133,6 +143,24 @@ private:
     ProgramGenerator &gen;
     std::map<std::string, DimSource> saved;
     mlir::OpBuilder::InsertPoint point;
+  };
+
+  /// What is generated is applied with this key. Goes with the arguments of the application: if
+  /// nothing draws, neither the key nor the number of the element is left.
+  class KeyScope {
+  public:
+    KeyScope(ProgramGenerator &gen, Value key)
+        : gen(gen), key(key), saved(std::exchange(gen.frame->key, key)) {}
+    ~KeyScope() {
+      gen.frame->key = saved;
+      if (key && key.use_empty())
+        key.getDefiningOp()->erase();
+    }
+    KeyScope(const KeyScope &) = delete;
+
+  private:
+    ProgramGenerator &gen;
+    Value key, saved;
   };
 
   /// New operations come from this place in the source.
@@ -173,7 +201,7 @@ private:
   const LayerInstance *makeInstance(const LayerInfo &info, std::vector<int64_t> dims,
                                     const std::string &path);
   void emitParam(const ParamInfo &param, const LayerInstance *layer);
-  void annotateEntry(const FnInfo &fn, mlir::func::FuncOp func);
+  void annotateEntry(const FnInstance &instance, mlir::func::FuncOp func);
   mlir::func::FuncOp makeEntry(FnInstance &instance, const std::string &name);
   void bindExtents(Value value, TypeRef type, std::map<std::string, Value> &bound,
                    const std::string &symbol);
@@ -230,9 +258,12 @@ private:
   Value genBuiltin(const typed::BuiltinExpr &expr);
   Value genLoop(const typed::BuiltinExpr &expr);
   Value genLayerLoop(const typed::BuiltinExpr &expr, const StaticValue &layers);
-  /// Applies a function value to arguments, in place if it is a lambda of this frame.
+  /// Applies a function value to arguments, in place if it is a lambda of this frame. `key`: as
+  /// `splitKey` gives it.
   Value applyFunction(const typed::Expr &function, const std::vector<Value> &args,
-                      const std::vector<StaticValue> &statics);
+                      const std::vector<StaticValue> &statics, Value key);
+  /// The key of a site of this frame, of element `index` if that is given; null without a key.
+  Value splitKey(const typed::Expr &site, Value index = {});
 
   //===--------------------------------------------------------------------===//
   // Calls, functions as values, layers (ProgramGenCalls.cpp)
@@ -244,8 +275,7 @@ private:
     std::vector<Value> values;        ///< null for static ones
     std::vector<StaticValue> statics; ///< empty for the others
   };
-  Value callFunction(const typed::FunctionExpr &callee, const CallArgs &args,
-                     const LayerInstance *self);
+  Value callFunction(const typed::CallExpr &call, const CallArgs &args, const LayerInstance *self);
   const Subst *internSubst(Subst subst);
   struct ExtentPlace {
     unsigned param = 0;
@@ -259,7 +289,7 @@ private:
   Type widen(Type known, Type now) const;
   void generateBody(FnInstance &instance);
   Value callClosure(const StaticValue &closure, const std::vector<Value> &args,
-                    const std::vector<StaticValue> &statics, Type result);
+                    const std::vector<StaticValue> &statics, Type result, Value drawnFrom);
   void generateLambda(LambdaInstance &instance);
   StaticValue genStatic(const typed::Expr &expr);
   StaticValue makeClosure(const typed::LambdaExpr &lambda);
@@ -297,6 +327,7 @@ private:
   Value emitSwitch(MatchState &state, const Decision &decision);
 
   const CheckedModule &checked;
+  const Draws draws;
   TypeContext &types;
   mlir::MLIRContext &context;
   Diagnostics &diags;

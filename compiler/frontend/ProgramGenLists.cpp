@@ -127,7 +127,10 @@ Value ProgramGenerator::genLoop(const typed::BuiltinExpr &expr) {
     args.push_back(body.addArgument(accumulator, b.getLoc()));
   args.push_back(body.addArgument(element, b.getLoc()));
   b.setInsertionPointToStart(&body);
-  Value result = applyFunction(function, args, {});
+  Value number = frame->key ? body.addArgument(b.getI64Type(), b.getLoc()) : Value();
+  Value result = applyFunction(function, args, {}, splitKey(expr, number));
+  if (number && number.use_empty())
+    body.eraseArgument(body.getNumArguments() - 1);
   Type wanted = hasInit                           ? accumulator
                 : expr.builtin == Builtin::Filter ? Type(b.getI1Type())
                                                   : cast<ir::ListType>(type).getElement();
@@ -142,12 +145,16 @@ Value ProgramGenerator::genLayerLoop(const typed::BuiltinExpr &expr, const Stati
   if (stopped)
     return placeholder(type);
   const typed::Expr &function = *expr.args[0];
+  auto keyOfLayer = [&](size_t number) {
+    return frame->key ? splitKey(expr, constInt(static_cast<int64_t>(number))) : Value();
+  };
   return withLayer(layers, type, [&](const StaticCode &code) -> Value {
     if (expr.builtin == Builtin::Map) {
       SmallVector<Value> elements;
       for (const StaticCode *layer : code.options)
-        elements.push_back(coerce(applyFunction(function, {}, {StaticValue{layer, {}}}),
-                                  cast<ir::ListType>(type).getElement()));
+        elements.push_back(coerce(
+            applyFunction(function, {}, {StaticValue{layer, {}}}, keyOfLayer(elements.size())),
+            cast<ir::ListType>(type).getElement()));
       return ir::ListMakeOp::create(b, type, elements);
     }
     bool scan = expr.builtin == Builtin::Scan;
@@ -155,7 +162,9 @@ Value ProgramGenerator::genLayerLoop(const typed::BuiltinExpr &expr, const Stati
     Value value = genAs(*expr.args[1], accumulator);
     SmallVector<Value> values;
     for (const StaticCode *layer : code.options) {
-      value = coerce(applyFunction(function, {value}, {StaticValue{layer, {}}}), accumulator);
+      value = coerce(
+          applyFunction(function, {value}, {StaticValue{layer, {}}}, keyOfLayer(values.size())),
+          accumulator);
       values.push_back(value);
     }
     if (!scan)

@@ -327,7 +327,8 @@ Value ProgramGenerator::emitLeaf(MatchState &state, const Decision &decision) {
   }
   auto body = [&]() -> Value {
     if (auto it = state.shared.find(decision.armIndex); it != state.shared.end())
-      return callClosure(makeClosure(*it->second), {}, {}, state.type);
+      // An arm is no call of the source: it goes on with the key around it.
+      return callClosure(makeClosure(*it->second), {}, {}, state.type, frame->key);
     return genAs(*decision.arm->body, state.type);
   };
   if (!decision.arm->guard)

@@ -338,6 +338,7 @@ void FunctionEmitter::emit(Operation *op) {
       .Case([&](ir::ReadOp op) { emitRead(op); })
       .Case([&](ir::ConvertOp op) { emitConvert(op); })
       .Case<ir::DivOp, ir::RemOp>([&](Operation *op) { emitDivision(op); })
+      .Case([&](ir::SplitKeyOp op) { emitSplitKey(op); })
       .Case([&](ir::CheckOp op) { require(one(op.getCondition()), op.getLoc(), op.getMessage()); })
       .Case([&](ir::TupleOp op) { emitTuple(op); })
       .Case([&](ir::GetOp op) { emitGet(op); })

@@ -66,6 +66,7 @@ void FunctionEmitter::emitForkedMap(ir::MapOp op, func::CallOp call) {
   loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
     bindElement(body.getArgument(0), load(slotAt(in, b_.CreateMul(i, i64(slotCount(from)))), from),
                 from);
+    bindNumber(body, 1, i);
     Fork fork = startFork(call);
     store(slotAt(started, b_.CreateMul(i, i64(2))), {fork.task, fork.results});
     return Slots();

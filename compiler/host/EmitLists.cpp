@@ -98,6 +98,11 @@ void FunctionEmitter::bindElement(BlockArgument argument, ArrayRef<llvm::Value *
   set(argument, coerce(slots, type, argument.getType()));
 }
 
+void FunctionEmitter::bindNumber(Block &body, unsigned argument, llvm::Value *number) {
+  if (argument < body.getNumArguments())
+    set(body.getArgument(argument), {number});
+}
+
 void FunctionEmitter::emitMake(ir::ListMakeOp op) {
   Type element = op.getType().getElement();
   llvm::Value *list = newList(element, i64(op.getElements().size()));
@@ -218,6 +223,7 @@ void FunctionEmitter::emitMap(ir::MapOp op) {
   loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
     bindElement(body.getArgument(0), load(slotAt(in, b_.CreateMul(i, i64(slotCount(from)))), from),
                 from);
+    bindNumber(body, 1, i);
     Slots value = emitRegion(body, to);
     store(slotAt(out, b_.CreateMul(i, i64(slotCount(to)))), value);
     return Slots();
@@ -234,6 +240,7 @@ void FunctionEmitter::emitFilter(ir::FilterOp op) {
   Slots kept = loop(size, {i64(0)}, [&](llvm::Value *i, ArrayRef<llvm::Value *> count) {
     Slots value = load(slotAt(in, b_.CreateMul(i, i64(width))), element);
     bindElement(body.getArgument(0), value, element);
+    bindNumber(body, 1, i);
     llvm::Value *keep = emitRegion(body, IntegerType::get(op.getContext(), 1)).front();
     // There is always room for one more: what is not kept is written over.
     store(slotAt(out, b_.CreateMul(count[0], i64(width))), value);
@@ -254,6 +261,7 @@ void FunctionEmitter::emitFold(ir::FoldOp op) {
              bindElement(body.getArgument(1),
                          load(slotAt(in, b_.CreateMul(i, i64(slotCount(element)))), element),
                          element);
+             bindNumber(body, 2, i);
              return emitRegion(body, acc);
            }));
 }
@@ -267,6 +275,7 @@ void FunctionEmitter::emitScan(ir::ScanOp op) {
     bindElement(body.getArgument(0), carried, acc);
     bindElement(body.getArgument(1),
                 load(slotAt(in, b_.CreateMul(i, i64(slotCount(element)))), element), element);
+    bindNumber(body, 2, i);
     Slots next = emitRegion(body, acc);
     store(slotAt(out, b_.CreateMul(i, i64(slotCount(acc)))), next);
     return next;

@@ -3,6 +3,7 @@
 #include "compiler/host/Emitter.h"
 
 #include "runtime/error.h"
+#include "runtime/keys.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -214,6 +215,23 @@ void FunctionEmitter::emitDivision(Operation *op) {
       isDiv ? b_.CreateSelect(minusOne, b_.CreateNeg(lhs), b_.CreateSDiv(lhs, divisor))
             : b_.CreateSRem(lhs, divisor);
   set(op->getResult(0), {result});
+}
+
+/// rt::splitKey
+void FunctionEmitter::emitSplitKey(ir::SplitKeyOp op) {
+  auto number = [&](uint64_t value) { return b_.getInt64(value); };
+  auto split = [&](llvm::Value *key, llvm::Value *by) {
+    llvm::Value *next = b_.CreateMul(b_.CreateAdd(by, number(1)), number(rt::kKeyIncrement));
+    llvm::Value *z = b_.CreateAdd(key, next);
+    for (unsigned i = 0; i < 2; ++i)
+      z = b_.CreateMul(b_.CreateXor(z, b_.CreateLShr(z, rt::kKeyShifts[i])),
+                       number(rt::kKeyFactors[i]));
+    return b_.CreateXor(z, b_.CreateLShr(z, rt::kKeyShifts[2]));
+  };
+  llvm::Value *key = split(one(op.getKey()), number(op.getSite()));
+  if (op.getIndex())
+    key = split(key, one(op.getIndex()));
+  set(op, {key});
 }
 
 void FunctionEmitter::emitTuple(ir::TupleOp op) {

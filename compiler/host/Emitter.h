@@ -58,8 +58,9 @@ public:
   bool reads = false;
 
   const Function &function(llvm::StringRef name) const { return functions_.find(name)->second; }
-  /// The rt::EntryFn that calls a function.
-  llvm::Function *thunk(llvm::StringRef name);
+  /// The rt::EntryFn that calls a function. That of the entry takes its key from the context, where
+  /// a fork of the same function is given one.
+  llvm::Function *thunk(llvm::StringRef name, bool isEntry = false);
   /// A function of the runtime (runtime/abi.h).
   llvm::FunctionCallee runtime(llvm::StringRef name, llvm::Type *result,
                                llvm::ArrayRef<llvm::Type *> args);
@@ -177,6 +178,7 @@ private:
   bool emitMath(mlir::Operation *op);
   void emitConvert(ir::ConvertOp op);
   void emitDivision(mlir::Operation *op);
+  void emitSplitKey(ir::SplitKeyOp op);
   void emitTuple(ir::TupleOp op);
   void emitGet(ir::GetOp op);
   void emitConstruct(ir::ConstructOp op);
@@ -198,6 +200,8 @@ private:
   /// Gives a body's argument a value of type `type`.
   void bindElement(mlir::BlockArgument argument, llvm::ArrayRef<llvm::Value *> slots,
                    mlir::Type type);
+  /// Gives a body that asks for it, by an argument more than others have, the element's number.
+  void bindNumber(mlir::Block &body, unsigned argument, llvm::Value *number);
   void emitMake(ir::ListMakeOp op);
   void emitGrow(mlir::Operation *op);
   void emitListGet(ir::ListGetOp op);

@@ -110,7 +110,7 @@ HostCode ModuleEmitter::run() {
   declareFunctions();
   for (auto func : program.getOps<func::FuncOp>())
     FunctionEmitter(*this, functions_[func.getName()]).run();
-  llvm::Function *entry = thunk(input.entry);
+  llvm::Function *entry = thunk(input.entry, /*isEntry=*/true);
   entry->setName(kEntrySymbol);
   entry->setLinkage(llvm::Function::ExternalLinkage);
   std::string error;
@@ -148,26 +148,34 @@ void ModuleEmitter::declareFunctions() {
   }
 }
 
-llvm::Function *ModuleEmitter::thunk(llvm::StringRef name) {
+llvm::Function *ModuleEmitter::thunk(llvm::StringRef name, bool isEntry) {
   auto it = functions_.find(name);
   if (it == functions_.end())
     throw InternalError("no function " + name.str());
   Function &function = it->second;
-  if (function.thunk)
+  if (function.thunk && !isEntry)
     return function.thunk;
   func::FuncOp source = function.source;
   llvm::Type *ptr = llvm::PointerType::get(context, 0), *i64 = llvm::Type::getInt64Ty(context);
   auto *thunk = llvm::Function::Create(
       llvm::FunctionType::get(llvm::Type::getVoidTy(context), {ptr, ptr, ptr}, false),
       llvm::Function::InternalLinkage, "call." + name, module);
-  function.thunk = thunk;
+  if (!isEntry)
+    function.thunk = thunk;
   thunk->setDoesNotThrow();
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", thunk));
   llvm::Value *results = thunk->getArg(2);
   llvm::SmallVector<llvm::Value *> args{thunk->getArg(0)};
   if (function.resultsInMemory)
     args.push_back(results);
-  for (auto [i, type] : llvm::enumerate(slotTypes(source.getArgumentTypes(), context))) {
+  llvm::ArrayRef<Type> given = source.getArgumentTypes();
+  if (isEntry && ir::takesKey(source)) {
+    given = given.drop_front();
+    args.push_back(builder.CreateLoad(
+        i64, builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), thunk->getArg(0),
+                                                offsetof(rt::Context, key))));
+  }
+  for (auto [i, type] : llvm::enumerate(slotTypes(given, context))) {
     llvm::Value *address = builder.CreateConstInBoundsGEP1_64(i64, thunk->getArg(1), i);
     args.push_back(fromSlot(builder, builder.CreateLoad(i64, address), type));
   }

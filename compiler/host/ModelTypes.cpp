@@ -144,6 +144,8 @@ ModelTypes describeEntry(ModuleOp program, StringRef entry) {
   ModelTypes model;
   model.entry.name = entry.str();
   for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
+    if (i == 0 && ir::takesKey(func))
+      continue;
     auto name = func.getArgAttrOfType<StringAttr>(i, "sheaf.name");
     model.entry.argNames.push_back(name ? name.str() : "arg" + std::to_string(i));
     ArrayRef<Attribute> names = dimNames(func.getArgAttrOfType<ArrayAttr>(i, "sheaf.dims"));

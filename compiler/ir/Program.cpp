@@ -49,6 +49,11 @@ void sheaf::ir::registerDialects(DialectRegistry &registry) {
                   math::MathDialect, vector::VectorDialect, LLVM::LLVMDialect>();
 }
 
+bool sheaf::ir::takesKey(Operation *function) {
+  auto entry = cast<FunctionOpInterface>(function);
+  return entry.getNumArguments() && entry.getArgAttr(0, kKeyAttr);
+}
+
 std::optional<StringRef> sheaf::ir::tokenVocab(RankedTensorType type) {
   if (auto vocab = dyn_cast_or_null<StringAttr>(type.getEncoding()))
     return vocab.getValue();
@@ -243,10 +248,13 @@ LogicalResult ListGetOp::verify() {
   return success();
 }
 
-/// A loop's body takes `arguments` and yields a `result`.
+/// A loop's body takes `arguments`, perhaps the element's number, and yields a `result`.
 static LogicalResult verifyLoop(Operation *op, TypeRange arguments, Type result) {
   Region &body = op->getRegion(0);
-  if (body.getArgumentTypes() != arguments)
+  TypeRange given = body.getArgumentTypes();
+  if (given.size() == arguments.size() + 1 && given.back().isInteger(64))
+    given = given.drop_back();
+  if (given != arguments)
     return op->emitOpError("the arguments of its body are not what it runs over");
   return verifyYield(op, body, result);
 }

@@ -38,6 +38,11 @@ void registerDialects(mlir::DialectRegistry &registry);
 /// A tensor type's vocabulary, for token tensors: kept as the tensor's encoding, a StringAttr.
 std::optional<llvm::StringRef> tokenVocab(mlir::RankedTensorType type);
 
+/// Marks the first argument of an entry that draws: the key of the instance, which comes from the
+/// session and not from the data.
+inline constexpr llvm::StringLiteral kKeyAttr = "sheaf.key";
+bool takesKey(mlir::Operation *function);
+
 } // namespace sheaf::ir
 
 #endif // SHEAF_IR_PROGRAM_H

@@ -150,6 +150,18 @@ class Sheaf_IntOp<string mnem, string what> : Sheaf_Op<mnem, [Sheaf_MayFail]> {
 def Sheaf_DivOp : Sheaf_IntOp<"div", "int quotient, rounded towards zero; a zero divisor is the instance's error">;
 def Sheaf_RemOp : Sheaf_IntOp<"rem", "int remainder with the dividend's sign; a zero divisor is the instance's error">;
 
+def Sheaf_SplitKeyOp : Sheaf_Op<"split_key", [Pure]> {
+  let summary = "the key of a call or draw: the caller's key mixed with the number of the site";
+  let description = [{
+    Keys are ints; runtime/keys.h says how they are mixed. `site` is the number of the call in the
+    source of its function, whatever becomes of that code. `index` is the number of the element
+    where the call is made once for each element of a list.
+  }];
+  let arguments = (ins I64:$key, I64Attr:$site, Optional<I64>:$index);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$key `,` $site (`,` $index^)? attr-dict";
+}
+
 def Sheaf_CheckOp : Sheaf_Op<"check", [Sheaf_MayFail]> {
   let summary = "ends the instance with an error unless the condition holds";
   let arguments = (ins I1:$condition, StrAttr:$message);
@@ -276,6 +288,7 @@ def Sheaf_RowsOp : Sheaf_Op<"rows", [Pure]> {
 class Sheaf_LoopOp<string mnem, string what> : Sheaf_Op<mnem,
     [RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlock]> {
   let summary = what;
+  let description = "The body may have one more argument, an i64: the element's number, from 0.";
   let results = (outs AnyType:$result);
   let regions = (region SizedRegion<1>:$body);
   let hasVerifier = 1;

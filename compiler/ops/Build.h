@@ -3,7 +3,7 @@
 // How a call of an operator looks in the Program:
 //   - operands of kinds Tensor, Index, Tensors and List come first, in the record's order; host
 //     scalars for Tensor parameters have been promoted (`promote`), those for Index stay i64 or
-//     !sheaf.token;
+//     !sheaf.token; the key of a draw, an i64, is the last of them;
 //   - Static and Number parameters are I64Attr and F64Attr by name, defaults filled in, axes
 //     counted from the front; an optional one that was left out is absent;
 //   - an Extent parameter is an I64Attr by name when it is a constant, else an i64 operand after

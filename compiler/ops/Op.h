@@ -83,6 +83,8 @@ enum class ParamKind {
   Extents, ///< all remaining positional arguments as extents (zeros, reshape)
   Static,  ///< a compile-time int (axis, count): becomes an attribute
   Number,  ///< a compile-time float (epsilon): becomes an attribute
+  Key,     ///< the key of a draw, a host int and the last operand: calls do not write it, the front
+           ///< end makes it from the place of the call
 };
 
 struct Param {
@@ -148,6 +150,7 @@ struct RefTensor {
   std::vector<int64_t> shape;
   std::vector<double> data;
   bool host = false; ///< a host scalar as a rank-0 tensor
+  int64_t key = 0;   ///< of a host int: all its 64 bits
   int64_t size() const;
 };
 
@@ -178,8 +181,8 @@ using Reference = std::function<std::string(const RefTensors &operands, const At
 
 /// Elementwise with broadcasting: emits the result of one vector of lanes. Operands and result
 /// are `vector<VLx...>` of the compute type (f32 for all floats, i32/i64, or i1 for bool). The
-/// lanes of a host operand (operator `scalar` only) have its own type: f64, i64 or i1. The lanes of
-/// a bf16 or f16 result are not rounded yet: whoever calls rounds them when it stores them.
+/// lanes of a host operand (internal operators only) have its own type: f64, i64 or i1. The lanes
+/// of a bf16 or f16 result are not rounded yet: whoever calls rounds them when it stores them.
 using EmitLanes = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &, mlir::ValueRange)>;
 struct Elementwise {
   EmitLanes emit;
@@ -246,6 +249,8 @@ struct Op {
   /// Product FLOP of one application for the given operand and result shapes (0: not a product).
   std::function<double(std::span<const std::vector<int64_t>> operands)> productFlop;
   bool internal = false; ///< made by passes only; not callable from source
+  /// Stands for its first operand unless the program is made for training.
+  bool trainingOnly = false;
   /// Static parameters whose names begin with `axis` count the axes of the result, which has one
   /// more than the first operand (stack, expand_dims), instead of those of the first operand.
   bool axisOfResult = false;
@@ -253,6 +258,8 @@ struct Op {
   /// operand, or f32, i64, bool for float, int, bool when all operands are host scalars.
   std::function<DType(std::span<const OperandType>, size_t operand)> promotion = {};
 
+  /// Whether it draws random numbers: it has a parameter of kind Key.
+  bool draws() const;
   /// The element type that host scalar `operand` is promoted to.
   DType promoted(std::span<const OperandType> operands, size_t operand) const;
 };

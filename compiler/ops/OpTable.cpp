@@ -18,7 +18,13 @@ OpTable::OpTable() {
   addProducts(ops_);
   addNormalise(ops_);
   addConstants(ops_);
+  addRandom(ops_);
   std::sort(ops_.begin(), ops_.end(), [](const Op &a, const Op &b) { return a.name < b.name; });
+}
+
+bool Op::draws() const {
+  return std::any_of(params.begin(), params.end(),
+                     [](const Param &param) { return param.kind == ParamKind::Key; });
 }
 
 const OpTable &OpTable::get() {

@@ -73,6 +73,7 @@ void addSelection(std::vector<Op> &ops);
 void addProducts(std::vector<Op> &ops);
 void addNormalise(std::vector<Op> &ops);
 void addConstants(std::vector<Op> &ops);
+void addRandom(std::vector<Op> &ops);
 
 } // namespace sheaf::ops
 

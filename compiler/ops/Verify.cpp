@@ -66,6 +66,10 @@ private:
       if (next_ >= operands_.size())
         return "operand '" + param.name + "' is missing";
       return take();
+    case ParamKind::Key:
+      if (next_ >= operands_.size() || !operands_[next_].isInteger(64))
+        return "operand '" + param.name + "' is not an i64";
+      return take();
     default:
       return {};
     }

@@ -59,6 +59,7 @@ struct Operands {
                                                  : ops::DType::I64;
     const double *number = std::get_if<double>(&value);
     scalar.data = {number ? *number : static_cast<double>(toInt(value))};
+    scalar.key = number ? 0 : toInt(value);
     types.push_back({kind, false});
     owned.push_back(std::make_shared<const ops::RefTensor>(std::move(scalar)));
     tensors.push_back(owned.back().get());

@@ -4,6 +4,7 @@
 
 #include "compiler/ir/Program.h"
 #include "compiler/ops/Reference.h"
+#include "runtime/keys.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -128,6 +129,12 @@ Values compute(const Step &step, Operands x, const Context &context) {
         if (b == -1) // the quotient of the least int wraps
           return {isDiv ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : int64_t(0)};
         return {isDiv ? a / b : a % b};
+      })
+      .Case<ir::SplitKeyOp>([&](auto op) -> Values {
+        uint64_t key = rt::splitKey(static_cast<uint64_t>(toInt(x[0])), op.getSite());
+        if (x.size() > 1)
+          key = rt::splitKey(key, static_cast<uint64_t>(toInt(x[1])));
+        return {static_cast<int64_t>(key)};
       })
       .Case<ir::CheckOp>([&](auto op) -> Values {
         if (toInt(x[0]) == 0)

@@ -5,6 +5,7 @@
 #include "compiler/ir/Program.h"
 #include "compiler/oracle/Code.h"
 #include "compiler/oracle/Compute.h"
+#include "runtime/keys.h"
 
 #include <deque>
 #include <new>
@@ -214,7 +215,10 @@ private:
     body.at = 0;
     if (accumulates)
       slot(body, body.code->args[0]) = loop.accumulator;
-    slot(body, body.code->args[accumulates ? 1 : 0]) = loop.items[loop.next++];
+    slot(body, body.code->args[accumulates ? 1 : 0]) = loop.items[loop.next];
+    if (size_t index = accumulates ? 2 : 1; index < body.code->args.size())
+      slot(body, body.code->args[index]) = static_cast<int64_t>(loop.next);
+    ++loop.next;
   }
 
   void yield(Frame &frame, const Step &step) {
@@ -290,6 +294,9 @@ std::vector<Value> Oracle::run(llvm::StringRef name, std::vector<Value> args, in
                                           ? static_cast<const ops::Arithmetic &>(impl_->toF64)
                                           : impl_->toF32;
   Context context{arithmetic, impl_->precision, impl_->weights};
+  if (ir::takesKey(function.op))
+    args.insert(args.begin(),
+                static_cast<int64_t>(rt::instanceKey(impl_->options.sampleSeed, 0, instance)));
   if (args.size() != function.body.args.size())
     throw InternalError(name.str() + " takes " + std::to_string(function.body.args.size()) +
                         " arguments, not " + std::to_string(args.size()));

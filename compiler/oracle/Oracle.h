@@ -32,6 +32,8 @@ using Weights = std::map<std::string, TensorPtr>;
 struct OracleOptions {
   /// Calls that may be open at one time; tail calls do not count.
   int64_t maxDepth = 10'000'000;
+  /// What draws follow from, as in rt::SessionOptions.
+  uint64_t sampleSeed = 0;
 };
 
 class Oracle {
@@ -43,9 +45,10 @@ public:
   Oracle(const Oracle &) = delete;
   Oracle &operator=(const Oracle &) = delete;
 
-  /// Calls a function of the program and returns its results. Throws RunError, naming `instance`,
-  /// when a check fails, an index is out of range, shapes do not fit or the recursion is too deep;
-  /// InternalError for operations that are no part of a Program.
+  /// Calls a function of the program and returns its results. The key of an entry that draws is no
+  /// part of `args`: it follows from the seed and `instance`, at training step 0. Throws RunError,
+  /// naming `instance`, when a check fails, an index is out of range, shapes do not fit or the
+  /// recursion is too deep; InternalError for operations that are no part of a Program.
   std::vector<Value> run(llvm::StringRef function, std::vector<Value> args, int64_t instance = 0);
 
 private:

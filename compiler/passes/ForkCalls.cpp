@@ -73,7 +73,7 @@ func::CallOp outlineBody(ir::MapOp map, SymbolTable &symbols) {
     (isa_and_nonnull<arith::ConstantOp, ir::ParamRefOp>(value.getDefiningOp()) ? made : captured)
         .push_back(value);
 
-  SmallVector<Type> inputs{body.getArgument(0).getType()};
+  SmallVector<Type> inputs(body.getArgumentTypes());
   llvm::append_range(inputs, ValueRange(captured).getTypes());
   OpBuilder builder(parent);
   auto function = func::FuncOp::create(builder, map.getLoc(), (parent.getName() + ".map").str(),
@@ -85,9 +85,9 @@ func::CallOp outlineBody(ir::MapOp map, SymbolTable &symbols) {
   IRMapping mapping;
   for (Value value : made)
     mapping.map(value, builder.clone(*value.getDefiningOp())->getResult(0));
-  mapping.map(body.getArgument(0), entry->getArgument(0));
-  for (auto [value, argument] : llvm::zip(captured, entry->getArguments().drop_front()))
-    mapping.map(value, argument);
+  SmallVector<Value> arguments(body.getArguments());
+  arguments.append(captured);
+  mapping.map(arguments, entry->getArguments());
   for (Operation &op : body.without_terminator())
     builder.clone(op, mapping);
   SmallVector<Value> results;
@@ -95,8 +95,6 @@ func::CallOp outlineBody(ir::MapOp map, SymbolTable &symbols) {
     results.push_back(mapping.lookupOrDefault(value));
   func::ReturnOp::create(builder, yield->getLoc(), results);
 
-  SmallVector<Value> arguments{body.getArgument(0)};
-  arguments.append(captured);
   yield->setOperands({});
   while (Operation *last = yield->getPrevNode())
     last->erase();

@@ -17,13 +17,13 @@ namespace {
 
 class Generated : public Parsed {
 public:
-  explicit Generated(std::string text, const std::string &entry = "main")
+  explicit Generated(std::string text, const std::string &entry = "main", bool training = false)
       : Parsed(std::move(text)), context(registry()) {
     CheckOptions options;
     options.entry = entry;
     CheckedModule checked = check(module, options, diags);
     if (checked.ok)
-      program = generateProgram(checked, context, entry, diags);
+      program = generateProgram(checked, context, entry, diags, training);
   }
 
   bool verifies() {
@@ -395,6 +395,72 @@ TEST(ProgramGen, InitialiserArguments) {
     EXPECT_EQ(mlir::cast<mlir::FloatAttr>(op.getInitArgs()[0]).getValueAsDouble(), -0.125);
     EXPECT_EQ(mlir::cast<mlir::FloatAttr>(op.getInitArgs()[1]).getValueAsDouble(), 0.5);
   });
+}
+
+/// Which functions have a key, and the sites that keys are split by, in order.
+TEST(ProgramGen, KeysGoWhereDrawsAre) {
+  const char *text = R"(
+    fn plain(x: f32[3]) -> f32[3] = tanh(x)
+    fn deep(x: f32[3]) -> f32[3] = plain(x) + random(3)
+    fn twice(f: (f32[3]) -> f32[3], x: f32[3]) -> f32[3] = f(f(x))
+    fn main(x: f32[3], n: int) -> list<f32[3]> = {
+      let a = twice(plain, x)
+      let b = twice(|y| deep(y), a)
+      map(|i| if i == 0 { plain(b) } else { deep(b) }, map(|i| i + 1, range(n)))
+    }
+  )";
+  Generated program(text);
+  ASSERT_PROGRAM(program);
+  mlir::func::FuncOp main = program.function("main");
+  ASSERT_EQ(main.getNumArguments(), 3u);
+  EXPECT_TRUE(ir::takesKey(main));
+  EXPECT_EQ(main.getArgAttrOfType<mlir::StringAttr>(1, "sheaf.name"), "x");
+  EXPECT_EQ(program.function("plain").getNumArguments(), 1u);
+  EXPECT_EQ(program.function("deep").getNumArguments(), 2u);
+  EXPECT_EQ(program.function("twice").getNumArguments(), 1u);
+  EXPECT_EQ(program.function("twice.1").getNumArguments(), 2u);
+  std::vector<uint64_t> sites, arguments;
+  int numbered = 0;
+  main.walk([&](mlir::Operation *op) {
+    if (auto split = mlir::dyn_cast<ir::SplitKeyOp>(op)) {
+      sites.push_back(split.getSite());
+      numbered += split.getIndex() != nullptr;
+    }
+    if (auto map = mlir::dyn_cast<ir::MapOp>(op))
+      arguments.push_back(map.getBody().getNumArguments());
+  });
+  // twice 0, plain as a function 1, twice 2, deep 3, map 4, plain 5, deep 6, map 7.
+  EXPECT_EQ(sites, (std::vector<uint64_t>{2, 4, 6}));
+  EXPECT_EQ(numbered, 1);
+  // The inner map does not draw and does not ask for the number of the element.
+  EXPECT_EQ(arguments, (std::vector<uint64_t>{1, 2}));
+}
+
+TEST(ProgramGen, DropoutIsForTraining) {
+  const char *text = "fn f(x: f32[3]) -> f32[3] = dropout(tanh(x), 0.5)\n"
+                     "fn main(x: f32[3]) -> f32[3] = f(x)";
+  Generated program(text);
+  ASSERT_PROGRAM(program);
+  EXPECT_EQ(program.applies("dropout"), 0);
+  EXPECT_EQ(program.applies("tanh"), 1);
+  EXPECT_EQ(program.count<ir::SplitKeyOp>(), 0);
+  EXPECT_FALSE(ir::takesKey(program.function("main")));
+
+  Generated training(text, "main", /*training=*/true);
+  ASSERT_PROGRAM(training);
+  EXPECT_EQ(training.applies("dropout"), 1);
+  EXPECT_EQ(training.count<ir::SplitKeyOp>(), 2);
+  EXPECT_TRUE(ir::takesKey(training.function("main")));
+}
+
+/// An entry that checks its data first hands the key on.
+TEST(ProgramGen, KeysPassTheEntry) {
+  Generated program("fn main(xs: list<f32[n]>, k: f32[n]) -> f32[n] = k + random(n)");
+  ASSERT_PROGRAM(program);
+  mlir::func::FuncOp main = program.function("main");
+  EXPECT_TRUE(ir::takesKey(main));
+  EXPECT_EQ(main.getNumArguments(), 3u);
+  EXPECT_EQ(main.getArgAttrOfType<mlir::StringAttr>(2, "sheaf.name"), "k");
 }
 
 } // namespace

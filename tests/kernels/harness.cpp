@@ -275,6 +275,7 @@ void KernelRun::Impl::makeRecord(int64_t number, const Inputs &inputs) {
     } else {
       int64_t value = inputs.number(number, arg.getArgNumber());
       record.arguments.push_back(hostNumber(static_cast<double>(value), false));
+      record.arguments.back().key = value;
       record.symbols[name] = value;
       putNumber(value);
     }

@@ -347,6 +347,38 @@ TEST_P(Kernels, OnSse) { run(GetParam(), "x86-64-v2", {}); }
 INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(cases),
                          [](const auto &info) { return info.param.name; });
 
+/// Keys use all 64 bits.
+TEST(Draws, AgreeWithReferences) {
+  const char *text = R"(
+sheaf.block @d args(2) {
+^bb0(%x: tensor<?xf32>, %key: i64):
+  %zero = arith.constant 0 : i64
+  %n = sheaf.dim %x, 0 : tensor<?xf32>
+  %i = sheaf.apply "iota"(%n) {} : (i64) -> tensor<?xi32>
+  %c = sheaf.apply "iota"() {size = 3 : i64} : () -> tensor<3xi32>
+  %r = sheaf.apply "reshape"(%i, %n) {} : (tensor<?xi32>, i64) -> tensor<?x1xi32>
+  %m = sheaf.apply "add"(%r, %c) {} : (tensor<?x1xi32>, tensor<3xi32>) -> tensor<?x3xi32>
+  %s = sheaf.apply "scalar"(%zero) {} : (i64) -> tensor<i64>
+  %t = sheaf.apply "i32"(%s) {} : (tensor<i64>) -> tensor<i32>
+  %u = sheaf.apply "uniform_first"(%i, %key) {} : (tensor<?xi32>, i64) -> tensor<?xf32>
+  %v = sheaf.apply "uniform_second"(%m, %key) {} : (tensor<?x3xi32>, i64) -> tensor<?x3xf32>
+  %w = sheaf.apply "uniform_first"(%t, %key) {} : (tensor<i32>, i64) -> tensor<f32>
+  %y = sheaf.apply "mul"(%x, %u) {} : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  sheaf.yield %u, %v, %w, %y : tensor<?xf32>, tensor<?x3xf32>, tensor<f32>, tensor<?xf32>
+})";
+  Inputs inputs;
+  inputs.extent = [](int64_t record, unsigned, unsigned) { return 1 + record * 7 % 40; };
+  inputs.number = [](int64_t record, unsigned) {
+    return static_cast<int64_t>(0x9e3779b97f4a7c15 * static_cast<uint64_t>(record + 1));
+  };
+  for (const char *cpu : {"host", "x86-64-v3", "x86-64-v2"}) {
+    std::vector<Results> results;
+    EXPECT_TRUE(check(text, cpu, {}, 23, inputs, results)) << cpu;
+    ASSERT_EQ(results.size(), 23u);
+    EXPECT_NE(results[0][0][0], results[1][0][0]);
+  }
+}
+
 /// The stages that a block is planned into, as `explain` shows them.
 std::vector<std::string> stagesOf(const std::string &module) {
   return KernelRun(module, "x86-64-v3", {}).kernel().remarks;

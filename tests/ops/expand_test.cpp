@@ -208,6 +208,17 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("one_hot", {"int"}, {{"size", I(4)}});
   check("one_hot", {"i32[3]"}, {{"size", I(4)}}, 6);
   check("one_hot", {"token[2, 2]"}, {{"size", extent(3)}});
+  constexpr I anyKey = I(1) << 32;
+  for (const char *op : {"random", "random_normal"}) {
+    check(op, {"int"}, {{"dims", std::vector<Extent>{}}}, anyKey);
+    check(op, {"int"}, {{"dims", std::vector<Extent>{extent(5)}}}, anyKey);
+    check(op, {"int"}, {{"dims", std::vector<Extent>{extent(2), extent(3), extent(4)}}}, anyKey);
+  }
+  check("dropout", {"f32[3, 5]", "int"}, {{"p", 0.3}}, anyKey);
+  check("dropout", {"bf16[4]", "int"}, {{"p", 0.9}}, anyKey);
+  check("dropout", {"f32", "int"}, {{"p", 0.0}}, anyKey);
+  check("sample", {"f32[5]", "int"}, {}, anyKey);
+  check("sample", {"f16[2, 3, 5]", "int"}, {}, anyKey);
 
   for (const Op &op : OpTable::get().all())
     if (std::holds_alternative<Expand>(op.batch))
@@ -249,6 +260,10 @@ TEST_F(ExpandTest, ExtentOperands) {
     return applyOne(b, "slice", x, {{"start", Extent(n)}, {"size", Extent(n)}});
   });
   check(5, 2, {2});
+  buildWith([](auto &b, mlir::Value key, mlir::Value n) {
+    return applyOne(b, "random", key, {{"dims", std::vector<Extent>{b.getI64IntegerAttr(3), n}}});
+  });
+  check(-77, 4, {3, 4});
 }
 
 TEST_F(ExpandTest, ChecksOfDynamicPositions) {

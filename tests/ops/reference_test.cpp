@@ -1,9 +1,11 @@
 // References: values worked out by hand or by the C library.
 
+#include "compiler/ops/Philox.h"
 #include "tests/ops/types.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -42,9 +44,10 @@ RefTensor i64(std::vector<double> data) {
 RefTensor bools(std::vector<double> data) {
   return of(DType::Bool, {static_cast<int64_t>(data.size())}, std::move(data));
 }
-RefTensor hostInt(double x) {
-  RefTensor t = of(DType::I64, {}, {x});
+RefTensor hostInt(int64_t x) {
+  RefTensor t = of(DType::I64, {}, {static_cast<double>(x)});
   t.host = true;
+  t.key = x;
   return t;
 }
 
@@ -359,6 +362,57 @@ TEST(References, Constants) {
   EXPECT_EQ(value("scalar", {hostInt(7)}), V{7});
   EXPECT_EQ(value("one_hot", {hostInt(1)}, "size=3"), (V{0, 1, 0}));
   EXPECT_EQ(value("one_hot", {i32({2, 5})}, "size=3"), (V{0, 0, 1, 0, 0, 0}));
+}
+
+/// The known answers that the authors of Philox give (Random123, kat_vectors).
+TEST(References, Philox) {
+  constexpr uint32_t ones = 0xffffffff;
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}),
+            (PhiloxWords{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({ones, ones, ones, ones}, {ones, ones}),
+            (PhiloxWords{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (PhiloxWords{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(References, Random) {
+  // Upper and lower half of the key matter, and the row-major number of the element.
+  int64_t key = 0x299f31d0a4093822;
+  auto unit = [&](uint32_t index, size_t word) {
+    return (philox({index, 0, 0, 0}, {0xa4093822, 0x299f31d0})[word] >> 8) * 0x1p-24;
+  };
+  RefTensor k = hostInt(key);
+  EXPECT_EQ(value("uniform_first", {i32({0, 7}), k}), (V{unit(0, 0), unit(7, 0)}));
+  EXPECT_EQ(value("uniform_second", {i32({-1}), k}), V{unit(0xffffffff, 1)});
+  EXPECT_EQ(value("random", {k}, "dims=[2, 2]"),
+            (V{unit(0, 0), unit(1, 0), unit(2, 0), unit(3, 0)}));
+  expectNear(value("random_normal", {k}, "dims=[]"),
+             {std::sqrt(-2 * std::log(1 - unit(0, 0))) * std::cos(2 * M_PI * unit(0, 1))});
+
+  size_t n = 20000;
+  V drawn = value("random_normal", {k}, "dims=[20000]");
+  double sum = 0, squares = 0;
+  for (double x : drawn)
+    sum += x, squares += x * x;
+  EXPECT_NEAR(sum / n, 0, 0.03);
+  EXPECT_NEAR(squares / n, 1, 0.04);
+
+  RefTensor ones = f32(V(n, 1));
+  V dropped = value("dropout", {ones, k}, "p=0.2");
+  EXPECT_NEAR(std::count(dropped.begin(), dropped.end(), 0) / double(n), 0.2, 0.02);
+  EXPECT_EQ(std::count(dropped.begin(), dropped.end(), 1.25),
+            std::count_if(dropped.begin(), dropped.end(), [](double x) { return x != 0; }));
+  EXPECT_EQ(value("dropout", {ones, k}, "p=0.0"), ones.data);
+
+  // Rows of logits for the probabilities 1/7, 2/7 and 4/7.
+  V logits;
+  for (size_t i = 0; i < n; ++i)
+    for (double p : {1, 2, 4})
+      logits.push_back(std::log(p) + 3);
+  V sampled = value("sample", {f32({static_cast<int64_t>(n), 3}, logits), k});
+  for (int i = 0; i < 3; ++i)
+    EXPECT_NEAR(std::count(sampled.begin(), sampled.end(), i) / double(n), (1 << i) / 7.0, 0.02);
+  EXPECT_EQ(value("sample", {f32({1, kNan, 3}), k}), V{1});
 }
 
 } // namespace

@@ -748,5 +748,35 @@ TEST(Shapes, Selection) {
   });
 }
 
+TEST(Shapes, Random) {
+  check({
+      {"random", {"int"}, "dims=[n, 4]", "f32[n, 4]"},
+      {"random_normal", {"int"}, "dims=[]", "f32"},
+      {"random", {"int"}, "dims=[-1]", "error: cannot make f32[-1] with 'random': an extent is -1"},
+      {"dropout", {"bf16[n, h]", "int"}, "p=0.5", "bf16[n, h]"},
+      {"dropout",
+       {"i32[n]", "int"},
+       "p=0.5",
+       "error: cannot apply 'dropout' to i32[n]: its elements are not floats [0] (help: convert it "
+       "with f32(...))"},
+      {"dropout",
+       {"f32[n]", "int"},
+       "p=1.0",
+       "error: the probability 'p' of 'dropout' must be at least 0 and below 1"},
+      {"sample", {"f32[n, 4]", "int"}, "", "i32[n]"},
+      {"sample", {"f32[h]", "int"}, "", "i32"},
+      {"sample", {"f32", "int"}, "", "error: cannot sample from f32: it has no axes [0]"},
+      {"sample",
+       {"f32[n, 0]", "int"},
+       "",
+       "error: cannot sample from f32[n, 0]: it has no elements [0]"},
+      {"sample",
+       {"i32[n]", "int"},
+       "",
+       "error: cannot sample from i32[n]: its elements are not floats [0] (help: convert it with "
+       "f32(...))"},
+  });
+}
+
 } // namespace
 } // namespace sheaf::ops::test

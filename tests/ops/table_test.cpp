@@ -21,33 +21,100 @@ TEST(OpTable, IsSortedAndFindsEverything) {
 }
 
 TEST(OpTable, HasTheOperatorsOfTheLanguage) {
-  for (const char *name : {"abs",       "add",        "and",          "argmax",
-                           "bf16",      "bool",       "broadcast_to", "ceil",
-                           "clamp",     "concat",     "cos",          "cross_entropy",
-                           "div",       "dot",        "element",      "embedding",
-                           "eq",        "exp",        "expand_dims",  "f16",
-                           "f32",       "floor",      "full",         "gather",
-                           "ge",        "gelu",       "gt",           "i32",
-                           "i64",       "index",      "iota",         "layer_norm",
-                           "le",        "leaky_relu", "log",          "log_softmax",
-                           "logsumexp", "lt",         "matmul",       "max",
-                           "maximum",   "mean",       "min",          "minimum",
-                           "mul",       "ne",         "neg",          "not",
-                           "one_hot",   "ones",       "or",           "outer",
-                           "pow",       "relu",       "reshape",      "rms_norm",
-                           "rows",      "rsqrt",      "sigmoid",      "sign",
-                           "silu",      "sin",        "slice",        "softmax",
-                           "softplus",  "split",      "sqrt",         "square",
-                           "squeeze",   "stack",      "sub",          "sum",
-                           "tanh",      "transpose",  "where",        "zeros",
-                           "attention", "erf",        "gelu_tanh",    "masked_attention",
-                           "rope",      "take_along", "top_k"}) {
+  for (const char *name : {"abs",
+                           "add",
+                           "and",
+                           "argmax",
+                           "attention",
+                           "bf16",
+                           "bool",
+                           "broadcast_to",
+                           "ceil",
+                           "clamp",
+                           "concat",
+                           "cos",
+                           "cross_entropy",
+                           "div",
+                           "dot",
+                           "dropout",
+                           "element",
+                           "embedding",
+                           "eq",
+                           "erf",
+                           "exp",
+                           "expand_dims",
+                           "f16",
+                           "f32",
+                           "floor",
+                           "full",
+                           "gather",
+                           "ge",
+                           "gelu",
+                           "gelu_tanh",
+                           "gt",
+                           "i32",
+                           "i64",
+                           "index",
+                           "iota",
+                           "layer_norm",
+                           "le",
+                           "leaky_relu",
+                           "log",
+                           "log_softmax",
+                           "logsumexp",
+                           "lt",
+                           "masked_attention",
+                           "matmul",
+                           "max",
+                           "maximum",
+                           "mean",
+                           "min",
+                           "minimum",
+                           "mul",
+                           "ne",
+                           "neg",
+                           "not",
+                           "one_hot",
+                           "ones",
+                           "or",
+                           "outer",
+                           "pow",
+                           "random",
+                           "random_normal",
+                           "relu",
+                           "reshape",
+                           "rms_norm",
+                           "rope",
+                           "rows",
+                           "rsqrt",
+                           "sample",
+                           "sigmoid",
+                           "sign",
+                           "silu",
+                           "sin",
+                           "slice",
+                           "softmax",
+                           "softplus",
+                           "split",
+                           "sqrt",
+                           "square",
+                           "squeeze",
+                           "stack",
+                           "sub",
+                           "sum",
+                           "take_along",
+                           "tanh",
+                           "top_k",
+                           "transpose",
+                           "where",
+                           "zeros"}) {
     const Op *op = OpTable::get().find(name);
     ASSERT_TRUE(op) << name;
     EXPECT_FALSE(op->internal) << name;
   }
-  for (const char *name : {"pick", "reduce_max", "reduce_min", "reduce_sum", "rope_cos", "rope_sin",
-                           "row", "scalar", "take", "tokens", "top_places", "window"}) {
+  for (const char *name :
+       {"pick", "reduce_max", "reduce_min", "reduce_sum", "rope_cos", "rope_sin", "row", "scalar",
+        "take", "tokens", "top_places", "uniform_first", "uniform_second", "window"}) {
     const Op *op = OpTable::get().find(name);
     ASSERT_TRUE(op) << name;
     EXPECT_TRUE(op->internal) << name;
@@ -69,13 +136,15 @@ TEST(OpTable, RecordsAreComplete) {
     std::set<std::string> names;
     bool rest = false;
     for (const Param &param : op.params) {
+      EXPECT_TRUE(param.kind != ParamKind::Key || &param == &op.params.back());
       EXPECT_TRUE(names.insert(param.name).second) << param.name;
       bool isArgument = param.kind == ParamKind::Static || param.kind == ParamKind::Number ||
                         param.kind == ParamKind::Extent;
       EXPECT_TRUE(isArgument || (!param.defaultValue && !param.optional)) << param.name;
       EXPECT_FALSE(param.defaultValue && param.optional) << param.name;
       // What takes all remaining positional arguments is followed by named ones only.
-      EXPECT_TRUE(!rest || param.defaultValue || param.optional) << param.name;
+      EXPECT_TRUE(!rest || param.defaultValue || param.optional || param.kind == ParamKind::Key)
+          << param.name;
       rest = rest || param.kind == ParamKind::Tensors || param.kind == ParamKind::Extents;
     }
   }

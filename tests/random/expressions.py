@@ -82,7 +82,7 @@ class Expressions:
             if self.is_static(ty[1]) and self.chance(0.6):
                 return Expr(ty, self.param(*ty[1]))
             dims = ", ".join(ty[1])
-            made = self.r.choice(["zeros(", "ones(", "full(0.5, "])
+            made = self.r.choice(["zeros(", "ones(", "full(0.5, ", "random(", "random_normal("])
             return Expr(ty, f"{made}{dims})")
         if kind == "list":
             if self.chance(0.3):

@@ -36,8 +36,9 @@ def optimisations(sheaf, directory):
 def settings(seed, names):
     """The options of a seed's two runs."""
     r = random.Random(seed * 7919 + 1)
-    first = ["--seed", str(seed), "--batch", str(r.choice([1, 2, 3, 4, 64]))]
-    second = ["--seed", str(seed), "--batch", str(r.choice([1, 2, 5, 64]))]
+    seeds = ["--seed", str(seed), "--sample-seed", str(seed), "--dropout"]
+    first = [*seeds, "--batch", str(r.choice([1, 2, 3, 4, 64]))]
+    second = [*seeds, "--batch", str(r.choice([1, 2, 5, 64]))]
     for name in names:
         if r.random() < r.choice([0.2, 0.5]):
             second += ["--without", name]

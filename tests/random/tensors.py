@@ -27,7 +27,7 @@ class Tensors:
             "cos(clamp({}, -9, 9))", "abs({})", "(-{})",
             "gelu({})", "gelu_tanh({})", "erf({})", "silu({})", "softplus({})", "exp(tanh({}))", "sqrt(1 + square({}))",
             "log(1 + square({}))", "rsqrt(1 + square({}))", "clamp({}, -1, 1)", "tanh({})",
-            "sigmoid({})", "square(tanh({}))", "pow(1 + abs({}), 0.5)", "maximum({}, 0.1)"])
+            "sigmoid({})", "dropout({}, 0.25)", "square(tanh({}))", "pow(1 + abs({}), 0.5)", "maximum({}, 0.1)"])
         before, _, after = form.partition("{}")
         return Expr(ty, before, x, after)
 

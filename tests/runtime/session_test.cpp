@@ -1,4 +1,5 @@
 #include "runtime/error.h"
+#include "runtime/keys.h"
 #include "runtime/sanitizer.h"
 #include "runtime/session.h"
 #include "tests/runtime/tree_model.h"
@@ -7,6 +8,7 @@
 
 #include <bit>
 #include <cstring>
+#include <set>
 #include <thread>
 
 using namespace sheaf;
@@ -467,6 +469,51 @@ TEST(Session, InconsistentModels) {
   model = makeTreeModel(4);
   model.kernels[kNodeKernel].weights[0].views[0].segments[1].kEnd = 9;
   EXPECT_THROW(Session(model, small()), InternalError);
+}
+
+UNINSTRUMENTED void keyEntry(Context *context, const Slot *, Slot *results) {
+  results[0] = static_cast<Slot>(context->key);
+}
+
+// What an instance draws from: the seed, the step and its number in the data, nothing else.
+TEST(Session, KeysFollowFromSeedStepAndInstance) {
+  Model model;
+  model.types.types.resize(1);
+  model.types.types[0].kind = TypeKind::Int;
+  model.entry.fn = keyEntry;
+  auto keys = [&](Session &session, std::vector<int64_t> numbers) {
+    std::vector<Instance> batch;
+    for (int64_t number : numbers)
+      batch.push_back({nullptr, number});
+    std::vector<uint64_t> all;
+    for (const Outcome &outcome : session.run(batch))
+      all.push_back(static_cast<uint64_t>(outcome.slots[0]));
+    return all;
+  };
+  using Keys = std::vector<uint64_t>;
+  SessionOptions options = small();
+  Session first(model, options);
+  options.sampleSeed = 9;
+  Session second(model, options);
+  EXPECT_EQ(keys(first, {0, 1, 2}),
+            (Keys{instanceKey(0, 0, 0), instanceKey(0, 0, 1), instanceKey(0, 0, 2)}));
+  EXPECT_EQ(keys(first, {2, 0}), (Keys{instanceKey(0, 0, 2), instanceKey(0, 0, 0)}));
+  EXPECT_EQ(keys(second, {1}), Keys{instanceKey(9, 0, 1)});
+  second.setStep(4);
+  EXPECT_EQ(keys(second, {1, 1}), (Keys{instanceKey(9, 4, 1), instanceKey(9, 4, 1)}));
+  std::set<uint64_t> different;
+  for (uint64_t seed : {0, 1, 2})
+    for (uint64_t step : {0, 1, 2})
+      for (int64_t instance : {0, 1, 2})
+        different.insert(instanceKey(seed, step, instance));
+  EXPECT_EQ(different.size(), 27u);
+}
+
+// The first outputs of SplitMix64 with the state 0, as published with its source.
+TEST(Keys, AreSplitMix64) {
+  EXPECT_EQ(splitKey(0, 0), 0xe220a8397b1dcdafu);
+  EXPECT_EQ(splitKey(0, 1), 0x6e789e6aa1b965f4u);
+  EXPECT_EQ(splitKey(0, 2), 0x06c45d188009454fu);
 }
 
 } // namespace

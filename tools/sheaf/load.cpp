@@ -49,6 +49,7 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
     throw UsageError(fmt::format("there is no optimisation '{}'; --without takes {}", name, names));
   }
   compile.targetCpu = options.targetCpu;
+  compile.dropout = options.dropout;
   return compile;
 }
 
@@ -235,6 +236,7 @@ rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
   options.memoryLimit = limits.memoryLimit;
   options.keepBytes = limits.foldMemory;
   options.hostile = limits.hostile;
+  options.sampleSeed = limits.sampleSeed;
   // Frames of one function have one size, but functions differ: room for so many of the largest.
   constexpr uint64_t entry = 4096;
   if (limits.maxSteps)

@@ -26,6 +26,7 @@ void ModelOptions::add(CLI::App &app, bool vocabulary) {
   app.add_option("--target-cpu", targetCpu,
                  "make code for this CPU: host, or LLVM's name of one, such as x86-64-v3")
       ->type_name("CPU");
+  app.add_flag("--dropout", dropout, "dropout drops, as in training; else it changes nothing");
   if (vocabulary)
     app.add_option("--vocab", vocabs,
                    "a vocabulary, one word a line, line 0 <unk>; for token<NAME> write NAME=FILE; "
@@ -75,6 +76,8 @@ void LimitOptions::add(CLI::App &app) {
       ->type_name("NUMBER");
   app.add_option("--fibers", fibersText,
                  "instances and calls that may wait for a read at one time (default: 4096)")
+      ->type_name("NUMBER");
+  app.add_option("--sample-seed", sampleSeed, "what random draws follow from (default: 0)")
       ->type_name("NUMBER");
   app.add_flag("--hostile", hostile,
                "to find mistakes in generated code: guarded rows, poisoned memory, tiny buckets");

@@ -19,6 +19,7 @@ struct ModelOptions {
   std::string entry = "main";
   std::vector<std::string> without;
   std::string targetCpu = "host";
+  bool dropout = false;
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
 
   void add(CLI::App &app, bool vocabulary);
@@ -45,7 +46,7 @@ struct WeightOptions {
   void check() const;
 };
 
-/// What the runtime may use.
+/// What the runtime may use, and what it draws from.
 struct LimitOptions {
   std::string memoryLimitText;
   std::string foldMemoryText;
@@ -58,6 +59,7 @@ struct LimitOptions {
   int64_t maxSteps = 0;               ///< calls; 0: the default
   int64_t fibers = 0;                 ///< stacks; 0: the default
   bool hostile = false;               ///< rt::SessionOptions::hostile
+  uint64_t sampleSeed = 0;            ///< rt::SessionOptions::sampleSeed
 
   void add(CLI::App &app);
   /// Reads the texts. Throws UsageError.
