@@ -2,9 +2,9 @@
 //
 // Host code looks a marked record up before it makes it (runtime/known.h). Which ones are worth it:
 // a record can only repeat when its arguments can, and a float that came with the instance does
-// not. So floats and tensors of the instance are followed through the program; what does not depend
-// on them is made of parameters, tokens, ints and constants, of which the same are met again.
-// Nothing but time hangs on the answer.
+// not, nor does the key of a draw. So floats, tensors and the key of the instance are followed
+// through the program; what does not depend on them is made of parameters, tokens, ints and
+// constants, of which the same are met again. Nothing but time hangs on the answer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@ public:
     for (auto func : module_.getOps<func::FuncOp>())
       if (func.isPublic() && !func.isExternal())
         for (BlockArgument argument : func.getArguments())
-          if (carriesFloats(argument.getType()))
+          if (carriesFloats(argument.getType()) ||
+              (argument.getArgNumber() == 0 && ir::takesKey(func)))
             mark(argument);
     do {
       changed_ = false;
@@ -106,7 +107,7 @@ private:
     Block &body = op->getRegion(0).front();
     Value list = op->getOperands().back(), result = op->getResult(0);
     Value yielded = body.getTerminator()->getOperand(0);
-    takeOut(list, body.getArguments().back());
+    takeOut(list, body.getArgument(isa<ir::FoldOp, ir::ScanOp>(op) ? 1 : 0));
     if (isa<ir::FilterOp>(op))
       return markIf(isFresh(list), result);
     if (isa<ir::FoldOp, ir::ScanOp>(op)) {

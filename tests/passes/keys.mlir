@@ -1,5 +1,10 @@
 // RUN: sheaf-opt --inline --specialise --simplify %s | FileCheck %s
 // RUN: sheaf-opt --inline --specialise --simplify --expand-operators --form-blocks %s | FileCheck %s --check-prefix=BLOCKS
+// RUN: sheaf-opt --inline --specialise --simplify --expand-operators --form-blocks --identical-records %s | FileCheck %s --check-prefix=ONCE
+
+// What draws is never made twice, so its records are not looked up.
+// ONCE: sheaf.record
+// ONCE-NOT: sheaf.once
 
 sheaf.param @a : tensor<3x3xf32> init("glorot", [])
 sheaf.param @b : tensor<3x3xf32> init("glorot", [])
