@@ -33,7 +33,7 @@ SHARE = 6  # one program of so many under each setting
 
 MODELS = {"treelstm": "trees.txt", "treelstm_childsum": "nary_trees.txt", "treegru": "trees.txt",
           "treernn": "trees.txt", "mvrnn": "trees.txt", "lstm": "sentences.txt",
-          "bilstm": "tagged.txt", "dagrnn": "dags.jsonl"}
+          "bilstm": "tagged.txt", "transformer": "sentences.txt", "dagrnn": "dags.jsonl"}
 
 
 def model(path):

@@ -383,7 +383,7 @@ const BadProgram badPrograms[] = {
     {"fn main(x: f32[3]) -> f32[3] = random(x)",
      {"1:39: argument 'dims' of 'random' must be 'int', but this is 'f32[3]' ['read' waits for the element of a tensor and gives it as a host value]"}},
     {"fn main(x: f32[n]) -> f32[n] = x + random(3)",
-     {"1:36: cannot add f32[n] and f32[3]: the extents of axis 0 differ (n, 3)"}},
+     {"1:36: cannot add f32[n] and f32[3]: the extents of axis 0 differ (n, 3) [if they are always equal, say so before: check n == 3]"}},
     {"fn main(x: f32[3]) -> f32[3] = dropout(x)",
      {"1:32: 'dropout' is missing its argument 'p' [it is written dropout(x, p)]"}},
     {"fn main(x: f32[3]) -> f32[3] = dropout(x, 0.5, 7)",

@@ -43,10 +43,13 @@ public:
     compile(entry, optimise);
   }
 
+  int64_t steps = int64_t(1) << 40; ///< calls of recursive functions that a run may make
+
   std::vector<Slot> run(std::vector<Slot> args, size_t results) {
     std::vector<Slot> out(results + 1, -77);
     mock.records.clear();
-    mock.failed = mock.overflowed = false;
+    mock.failed = mock.overflowed = mock.endless = false;
+    mock.context.stepsLeft = steps;
     mock.nextGranule = 1000;
     mock.wordsOf.clear();
     for (const auto &instance : instances_->all())
@@ -275,6 +278,12 @@ TEST_P(Host, TailCallsTakeNoStack) {
     })");
   EXPECT_EQ(p->run({20000001}, 1)[0], 0);
   EXPECT_EQ(p->run({20000000}, 1)[0], 1);
+  // Every call counts, also those that take no stack.
+  p->steps = 1001;
+  EXPECT_EQ(p->run({999}, 1)[0], 0);
+  EXPECT_FALSE(p->mock.endless);
+  p->run({1001}, 1);
+  EXPECT_TRUE(p->mock.endless);
 }
 
 TEST_P(Host, TailCallsWithManyResults) {

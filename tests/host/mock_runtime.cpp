@@ -89,6 +89,11 @@ void overflow(Context *context) {
   std::longjmp(mock(context).out, 1);
 }
 
+void tooManySteps(Context *context) {
+  mock(context).endless = true;
+  std::longjmp(mock(context).out, 1);
+}
+
 } // namespace
 
 ListObject *Mock::makeList(int64_t elementSlots, int64_t size) {
@@ -111,6 +116,7 @@ void *sheaf::tests::abiFunction(const std::string &name) {
       {"sheaf_list_reverse", reinterpret_cast<void *>(reverse)},
       {"sheaf_fail", reinterpret_cast<void *>(fail)},
       {"sheaf_stack_overflow", reinterpret_cast<void *>(overflow)},
+      {"sheaf_too_many_steps", reinterpret_cast<void *>(tooManySteps)},
   };
   auto it = functions.find(name);
   return it == functions.end() ? nullptr : it->second;
