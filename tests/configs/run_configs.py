@@ -33,7 +33,8 @@ SHARE = 6  # one program of so many under each setting
 
 MODELS = {"treelstm": "trees.txt", "treelstm_childsum": "nary_trees.txt", "treegru": "trees.txt",
           "treernn": "trees.txt", "mvrnn": "trees.txt", "lstm": "sentences.txt",
-          "bilstm": "tagged.txt", "transformer": "sentences.txt", "dagrnn": "dags.jsonl"}
+          "bilstm": "tagged.txt", "transformer": "sentences.txt", "dagrnn": "dags.jsonl",
+          "ponder": "sentences.txt", "drnn": "sentences.txt", "generate": "sentences.txt"}
 
 
 def model(path):
@@ -61,7 +62,10 @@ def main():
             continue
         if not everything and not config.startswith("fibers") and zlib.crc32(f"{name} {config}".encode()) % SHARE:
             continue
-        program = model(path) if name in MODELS else programs.Program(path)
+        is_model = os.path.basename(os.path.dirname(os.path.abspath(path))) == "models"
+        if is_model and name not in MODELS:
+            sys.exit(f"{path}: MODELS does not name its data")
+        program = model(path) if is_model else programs.Program(path)
         # --verify runs batches of 1 and 2 threads itself: there the plain run is what is new.
         problems = runner.run(program, CONFIGS[config], verify=config != "batch-1-threads-2",
                               results=config == "batch-1-threads-2")
