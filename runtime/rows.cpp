@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include <sys/mman.h>
+
 namespace sheaf::rt {
 
 namespace {
@@ -19,6 +21,8 @@ RowSpace::RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &m
       meter_(meter), count_(count), first_(paramGranules), next_(first_), touched_(first_),
       poisonEnd_(first_), guards_(guards), checked_(guards || kPoisoning) {
   capacity_ = keptBegin_ = keptTouched_ = space_.size() / kGranuleBytes;
+  // Kernels gather rows from everywhere: on small pages many of their reads miss the TLB.
+  madvise(space_.data(), space_.size(), MADV_HUGEPAGE);
   // The guard of the parameters.
   if (guards_) {
     first_ = next_ = touched_ = std::min<uint64_t>(first_ + 1, capacity_);

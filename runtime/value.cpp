@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include <sys/mman.h>
+
 namespace sheaf::rt {
 
 void FreeBytes::operator()(uint8_t *p) const { std::free(p); }
@@ -12,9 +14,16 @@ AlignedBytes allocateAligned(size_t bytes) {
   size_t size = (bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
   if (size == 0)
     size = kGranuleBytes;
-  auto *p = static_cast<uint8_t *>(std::aligned_alloc(kGranuleBytes, size));
+  // Large blocks, packed weights above all, on huge pages where there are any.
+  constexpr size_t kHugePage = size_t(2) << 20;
+  bool huge = size >= 2 * kHugePage;
+  if (huge)
+    size = (size + kHugePage - 1) / kHugePage * kHugePage;
+  auto *p = static_cast<uint8_t *>(std::aligned_alloc(huge ? kHugePage : kGranuleBytes, size));
   if (!p)
     throw std::bad_alloc();
+  if (huge)
+    madvise(p, size, MADV_HUGEPAGE);
   std::memset(p, 0, size);
   return AlignedBytes(p);
 }
