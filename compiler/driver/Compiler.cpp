@@ -20,6 +20,9 @@ std::vector<Optimisation> optimisations() {
   all.push_back({"fuse", "computes operators of a block in registers, one after the other"});
   all.push_back({"merge", "computes products over the same input as one"});
   all.push_back({"panels", "packs weights into panels for the register tile"});
+  all.push_back({"flat-rows", "products run over the rows of all records, not record by record"});
+  all.push_back(
+      {"share-temporaries", "temporaries of a kernel that never live at once share memory"});
   return all;
 }
 

@@ -269,14 +269,15 @@ void Emitter::emitEpilogue(const Stage &stage, Value panel, Value row, std::vect
 }
 
 /// The epilogue's operands and results lie scattered: asks for their lines while the tile computes.
-void Emitter::prefetch(const Stage &stage, Value first, Value rows, Value begin, Value panel) {
+void Emitter::prefetch(const Stage &stage, const Tile &tile, EnterRow enter) {
   if (stage.shape.back().constant() < kPrefetchWidth)
     return;
-  loop(constant(0), rows, 1, [&](Value row) {
-    enterRecord(add(first, row), begin);
+  loop(constant(0), tile.rows, 1, [&](Value row) {
+    enter(add(tile.first, row));
     auto line = [&](const Buffer &buffer, bool write) {
       int64_t panelBytes = stage.lanes * stage.tileVectors * bytesOf(buffer.dtype);
-      LLVM::Prefetch::create(b, bytes(base(buffer), mul(panel, constant(panelBytes))), write, 3, 1);
+      LLVM::Prefetch::create(b, bytes(base(buffer), mul(tile.panel, constant(panelBytes))), write,
+                             3, 1);
     };
     for (const Buffer *buffer : stage.prefetch)
       line(*buffer, false);
@@ -286,58 +287,145 @@ void Emitter::prefetch(const Stage &stage, Value first, Value rows, Value begin,
   });
 }
 
-void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
-  /// One branch for each number of rows a tile may have.
-  auto forRows = [&](Value rows, llvm::function_ref<void(int64_t)> body) {
-    if (stage.tileRows == 1)
-      return body(1);
-    SmallVector<int64_t> cases;
-    for (int64_t i = 1; i < stage.tileRows; ++i)
-      cases.push_back(i);
-    Value index = arith::IndexCastOp::create(b, b.getIndexType(), rows);
-    auto choose = scf::IndexSwitchOp::create(b, TypeRange{}, index, cases,
-                                             static_cast<unsigned>(cases.size()));
-    auto fill = [&](Region &region, int64_t count) {
-      OpBuilder::InsertionGuard guard(b);
-      b.createBlock(&region);
-      body(count);
-      scf::YieldOp::create(b);
-    };
-    for (auto [i, region] : llvm::enumerate(choose.getCaseRegions()))
-      fill(region, cases[i]);
-    fill(choose.getDefaultRegion(), stage.tileRows);
+/// One branch for each number of rows a tile may have.
+void Emitter::forRows(const Stage &stage, Value rows, llvm::function_ref<void(int64_t)> body) {
+  if (stage.tileRows == 1)
+    return body(1);
+  SmallVector<int64_t> cases;
+  for (int64_t i = 1; i < stage.tileRows; ++i)
+    cases.push_back(i);
+  Value index = arith::IndexCastOp::create(b, b.getIndexType(), rows);
+  auto choose =
+      scf::IndexSwitchOp::create(b, TypeRange{}, index, cases, static_cast<unsigned>(cases.size()));
+  auto fill = [&](Region &region, int64_t count) {
+    OpBuilder::InsertionGuard guard(b);
+    b.createBlock(&region);
+    body(count);
+    scf::YieldOp::create(b);
   };
+  for (auto [i, region] : llvm::enumerate(choose.getCaseRegions()))
+    fill(region, cases[i]);
+  fill(choose.getDefaultRegion(), stage.tileRows);
+}
 
+/// A tile whose rows may belong to different records.
+void Emitter::emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow enter) {
+  if (stage.rowsAreRecords)
+    prefetch(stage, tile, enter);
+  forRows(stage, tile.rows, [&](int64_t many) {
+    std::vector<Record> entered(many);
+    std::vector<std::vector<Value>> indices(many);
+    for (int64_t i = 0; i < many; ++i) {
+      indices[i] = enter(add(tile.first, constant(i)));
+      entered[i] = std::move(record_);
+    }
+    int64_t current = -1;
+    emitTile(stage, many, tile, [&](int64_t i) {
+      if (current >= 0)
+        entered[current] = std::move(record_);
+      record_ = std::move(entered[i]);
+      current = i;
+      return indices[i];
+    });
+  });
+  loop(constant(0), tile.rows, 1, [&](Value row) {
+    std::vector<Value> index = enter(add(tile.first, row));
+    emitEpilogue(stage, tile.panel, row, std::move(index));
+  });
+}
+
+/// How many rows the current record has in a stage: all places of its space but the columns.
+Value Emitter::rowsOfRecord(const Stage &stage) {
+  Value rows = constant(1);
+  for (const Dim &dim : ArrayRef(stage.shape).drop_back()) {
+    Value size = extent(dim);
+    rows = atRecord([&] { return mul(rows, size); });
+  }
+  return rows;
+}
+
+/// Lists the rows of all records in scratch, as many at a time as one pass takes: for each the
+/// number of its record and its place among the record's rows.
+void Emitter::emitPasses(const Stage &stage, Value begin, Value end,
+                         llvm::function_ref<void(Value rows, EnterRow enter)> pass) {
+  Value table = atEntry([&] { return bytes(scratch_, plan_.accumulatorBytes); });
+  auto isLess = [&](Value a, Value c) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, a, c);
+  };
+  auto enter = [&](Value row) {
+    Value entry = bytes(table, mul(row, constant(kRowEntryBytes)));
+    enterRecord(loadAs(i64_, entry, 8), begin);
+    Value place = loadAs(i64_, bytes(entry, 8), 8);
+    // Innermost axis first.
+    std::vector<Value> index(stage.shape.size() - 1);
+    for (size_t axis = index.size(); axis-- > 1;) {
+      Value size = extent(stage.shape[axis]);
+      index[axis] = arith::RemSIOp::create(b, place, size);
+      place = arith::DivSIOp::create(b, place, size);
+    }
+    index[0] = place;
+    return index;
+  };
+  OpBuilder::InsertionGuard guard(b);
+  scf::WhileOp::create(
+      b, TypeRange{i64_, i64_}, ValueRange{begin, constant(0)},
+      [&](OpBuilder &at, Location, ValueRange state) {
+        b.restoreInsertionPoint(at.saveInsertionPoint());
+        scf::ConditionOp::create(b, isLess(state[0], end), state);
+      },
+      [&](OpBuilder &at, Location, ValueRange state) {
+        b.restoreInsertionPoint(at.saveInsertionPoint());
+        // State: the record, its first row that is not listed, rows listed.
+        auto listing = scf::WhileOp::create(
+            b, TypeRange{i64_, i64_, i64_}, ValueRange{state[0], state[1], constant(0)},
+            [&](OpBuilder &inner, Location, ValueRange now) {
+              b.restoreInsertionPoint(inner.saveInsertionPoint());
+              Value more = arith::AndIOp::create(b, isLess(now[0], end),
+                                                 isLess(now[2], constant(stage.passRows)));
+              scf::ConditionOp::create(b, more, now);
+            },
+            [&](OpBuilder &inner, Location, ValueRange now) {
+              b.restoreInsertionPoint(inner.saveInsertionPoint());
+              enterRecord(now[0], begin);
+              Value left = arith::SubIOp::create(b, rowsOfRecord(stage), now[1]);
+              Value room = arith::SubIOp::create(b, constant(stage.passRows), now[2]);
+              Value run = minimum(left, room);
+              loop(constant(0), run, 1, [&](Value i) {
+                Value entry = bytes(table, mul(add(now[2], i), constant(kRowEntryBytes)));
+                LLVM::StoreOp::create(b, now[0], entry, 8);
+                LLVM::StoreOp::create(b, add(now[1], i), bytes(entry, 8), 8);
+              });
+              Value isDone = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, run, left);
+              Value record = add(now[0], arith::ExtUIOp::create(b, i64_, isDone));
+              Value row = arith::SelectOp::create(b, isDone, constant(0), add(now[1], run));
+              scf::YieldOp::create(b, ValueRange{record, row, add(now[2], run)});
+            });
+        b.setInsertionPointAfter(listing);
+        pass(listing.getResult(2), enter);
+        scf::YieldOp::create(b, ValueRange{listing.getResult(0), listing.getResult(1)});
+      });
+}
+
+void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
   if (stage.rowsAreRecords) {
     // Panels outermost: a panel of weights stays in cache while all rows of the chunk pass.
     bool split = kernel_.panels > 0;
     Value count = arith::SubIOp::create(b, end, begin);
-    auto compute = [&](const Tile &tile) {
-      Value record = add(begin, tile.first);
-      prefetch(stage, record, tile.rows, begin, tile.panel);
-      forRows(tile.rows, [&](int64_t many) {
-        std::vector<Record> entered(many);
-        for (int64_t i = 0; i < many; ++i) {
-          enterRecord(add(record, constant(i)), begin);
-          entered[i] = std::move(record_);
-        }
-        int64_t current = -1;
-        auto enterRow = [&](int64_t i) {
-          if (current >= 0)
-            entered[current] = std::move(record_);
-          record_ = std::move(entered[i]);
-          current = i;
-          return std::vector<Value>();
-        };
-        emitTile(stage, many, tile, enterRow);
-      });
-      loop(constant(0), tile.rows, 1, [&](Value row) {
-        enterRecord(add(record, row), begin);
-        emitEpilogue(stage, tile.panel, row, {});
-      });
+    auto enter = [&](Value row) {
+      enterRecord(add(begin, row), begin);
+      return std::vector<Value>();
     };
-    emitTiles(stage, count, compute, split ? panelBegin_ : constant(0),
-              split ? panelEnd_ : panelCount(stage));
+    emitTiles(
+        stage, count, [&](const Tile &tile) { emitTileOfRecords(stage, tile, enter); },
+        split ? panelBegin_ : constant(0), split ? panelEnd_ : panelCount(stage));
+    return;
+  }
+  if (stage.rowsOfAllRecords) {
+    emitPasses(stage, begin, end, [&](Value rows, EnterRow enter) {
+      emitTiles(
+          stage, rows, [&](const Tile &tile) { emitTileOfRecords(stage, tile, enter); },
+          constant(0), panelCount(stage));
+    });
     return;
   }
 
@@ -353,7 +441,7 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
             index.push_back(add(tile.first, row));
           return index;
         };
-        forRows(tile.rows, [&](int64_t many) {
+        forRows(stage, tile.rows, [&](int64_t many) {
           emitTile(stage, many, tile, [&](int64_t row) { return indexOfRow(constant(row)); });
         });
         loop(constant(0), tile.rows, 1,

@@ -35,13 +35,52 @@ void Emitter::run() {
     for (const Stage &stage : plan_.stages)
       emitStage(stage, begin, end);
   };
-  if (plan_.chunkRecords == INT64_MAX) {
-    stages(begin_, end_);
-    return;
+  emitChunks(stages);
+}
+
+void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages) {
+  bool limited = plan_.chunkRecords != INT64_MAX;
+  auto most = [&](Value begin) {
+    return limited ? minimum(add(begin, constant(plan_.chunkRecords)), end_) : end_;
+  };
+  if (plan_.chunkStage < 0) {
+    if (!limited)
+      return stages(begin_, end_);
+    return loop(begin_, end_, plan_.chunkRecords, [&](Value begin) { stages(begin, most(begin)); });
   }
-  loop(begin_, end_, plan_.chunkRecords, [&](Value begin) {
-    stages(begin, minimum(add(begin, constant(plan_.chunkRecords)), end_));
-  });
+  // Records have as many rows as their extents say.
+  const Stage &counted = plan_.stages[plan_.chunkStage];
+  auto isLess = [&](Value a, Value c) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, a, c);
+  };
+  OpBuilder::InsertionGuard guard(b);
+  scf::WhileOp::create(
+      b, TypeRange{i64_}, ValueRange{begin_},
+      [&](OpBuilder &at, Location, ValueRange begin) {
+        b.restoreInsertionPoint(at.saveInsertionPoint());
+        scf::ConditionOp::create(b, isLess(begin[0], end_), begin);
+      },
+      [&](OpBuilder &at, Location, ValueRange begin) {
+        b.restoreInsertionPoint(at.saveInsertionPoint());
+        Value last = most(begin[0]);
+        auto chunk = scf::WhileOp::create(
+            b, TypeRange{i64_, i64_}, ValueRange{begin[0], constant(0)},
+            [&](OpBuilder &inner, Location, ValueRange state) {
+              b.restoreInsertionPoint(inner.saveInsertionPoint());
+              Value more = arith::AndIOp::create(b, isLess(state[0], last),
+                                                 isLess(state[1], constant(counted.passRows)));
+              scf::ConditionOp::create(b, more, state);
+            },
+            [&](OpBuilder &inner, Location, ValueRange state) {
+              b.restoreInsertionPoint(inner.saveInsertionPoint());
+              enterRecord(state[0], begin[0]);
+              Value rows = add(state[1], rowsOfRecord(counted));
+              scf::YieldOp::create(b, ValueRange{add(state[0], constant(1)), rows});
+            });
+        b.setInsertionPointAfter(chunk);
+        stages(begin[0], chunk.getResult(0));
+        scf::YieldOp::create(b, ValueRange{chunk.getResult(0)});
+      });
 }
 
 void Emitter::emitStage(const Stage &stage, Value begin, Value end) {

@@ -52,6 +52,7 @@ private:
   };
 
   // EmitStages.cpp
+  void emitChunks(llvm::function_ref<void(Value begin, Value end)> stages);
   void emitStage(const Stage &stage, Value begin, Value end);
   void emitLoop(const Stage &stage, Value begin, Value end);
   void emitReduce(const Stage &stage, Value begin, Value end);
@@ -70,6 +71,14 @@ private:
     Value panel, following; ///< its columns, and the panel that comes next
   };
   void emitProducts(const Stage &stage, Value begin, Value end);
+  /// Makes a row of the tiles current, counted from the first of the pass, and gives its index
+  /// without the column.
+  using EnterRow = llvm::function_ref<std::vector<Value>(Value row)>;
+  void emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow enter);
+  void forRows(const Stage &stage, Value rows, llvm::function_ref<void(int64_t)> body);
+  Value rowsOfRecord(const Stage &stage);
+  void emitPasses(const Stage &stage, Value begin, Value end,
+                  llvm::function_ref<void(Value rows, EnterRow enter)> pass);
   void emitTiles(const Stage &stage, Value count, llvm::function_ref<void(const Tile &tile)> tile,
                  Value panelBegin, Value panelEnd);
   void emitTile(const Stage &stage, int64_t rows, const Tile &tile,
@@ -83,7 +92,7 @@ private:
                                       llvm::ArrayRef<llvm::SmallVector<Operand>> lefts,
                                       llvm::ArrayRef<Value> sums);
   void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
-  void prefetch(const Stage &stage, Value first, Value rows, Value begin, Value panel);
+  void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
   std::vector<Value> startValues(const Stage &stage, int64_t rows, Value panel);
   Value panelCount(const Stage &stage);
 

@@ -81,7 +81,8 @@ struct Kernel {
 };
 
 /// Plans every block of the module. `without` may name: fuse (every operator materialised), merge
-/// (products over one input are not merged), panels (weights unpacked).
+/// (products over one input are not merged), panels (weights unpacked), flat-rows (a tile's rows
+/// come from one record), share-temporaries (each temporary has a place of its own).
 std::vector<Kernel> planKernels(mlir::ModuleOp module, const Target &target,
                                 const std::set<std::string> &without);
 

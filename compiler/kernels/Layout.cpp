@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kChunkRowBytes = 192 << 10;
 /// Scratch of a chunk stays in the second-level cache.
 constexpr int64_t kChunkScratchBytes = 192 << 10;
+/// So many rows hide the reading of a panel of weights.
+constexpr int64_t kMostPassRows = 256;
 /// More rows a tile cost code, not speed.
 constexpr int64_t kMostTileRows = 8;
 
@@ -257,23 +259,24 @@ int64_t Planner::rowBytes(const Stage &stage) const {
 }
 
 void Planner::chooseChunk(Kernel &kernel) {
-  int64_t scratch = 0, chunk = INT64_MAX;
-  for (Buffer &buffer : plan_->buffers)
-    if (buffer.kind == Buffer::Scratch)
-      scratch += buffer.scratchStride;
-  for (const Stage &stage : plan_->stages)
+  int64_t scratch = plan_->scratchBytes, chunk = INT64_MAX;
+  for (auto [i, stage] : llvm::enumerate(plan_->stages)) {
     if (stage.kind == Stage::Products && stage.rowsAreRecords)
       chunk = std::min(chunk, std::max(kChunkRowBytes / rowBytes(stage), 4 * stage.tileRows));
+    // What a stage leaves in a record's rows is read by the next ones while it is near.
+    if (stage.rowsOfAllRecords && plan_->chunkStage < 0 && plan_->stages.size() > 1)
+      plan_->chunkStage = static_cast<int>(i);
+  }
   if (scratch)
     chunk = std::min(chunk, std::max<int64_t>(kChunkScratchBytes / scratch, 1));
   plan_->chunkRecords = chunk;
 
-  int64_t offset = plan_->accumulatorBytes;
+  int64_t offset = plan_->accumulatorBytes + plan_->rowTableBytes;
   for (Buffer &buffer : plan_->buffers)
-    if (buffer.kind == Buffer::Scratch) {
-      buffer.scratchOffset = offset;
-      offset += buffer.scratchStride * chunk;
-    }
+    if (buffer.kind == Buffer::Scratch)
+      buffer.scratchOffset = offset + buffer.scratchOffset * chunk;
+  if (scratch)
+    offset += scratch * chunk;
   // Whole vectors may be read beyond the end of the last slice.
   kernel.scratchBytes = static_cast<uint64_t>(offset) + 1024;
 }
@@ -300,6 +303,13 @@ void Planner::makeStages(Kernel &kernel) {
                        static_cast<int64_t>(stage.accumulators.size());
       plan_->accumulatorBytes =
           std::max<int64_t>(plan_->accumulatorBytes, llvm::alignTo(4 * floats, rt::kGranuleBytes));
+      if (stage.rowAxis >= 0 &&
+          llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; })) {
+        stage.rowsOfAllRecords = true;
+        stage.passRows = std::clamp<int64_t>(kChunkRowBytes / rowBytes(stage), 4 * stage.tileRows,
+                                             kMostPassRows);
+        plan_->rowTableBytes = std::max(plan_->rowTableBytes, stage.passRows * kRowEntryBytes);
+      }
     }
     for (const RootSpec &root : roots) {
       const Buffer *buffer = root.kind == RootSpec::Copy
@@ -320,6 +330,7 @@ void Planner::makeStages(Kernel &kernel) {
       kernel.weights.push_back(use);
     }
   plan_->levels = levels_;
+  shareTemporaries(kernel);
   chooseChunk(kernel);
   if (plan_->stages.size() == 1 && plan_->stages[0].rowsAreRecords) {
     const Stage &stage = plan_->stages[0];
@@ -376,8 +387,9 @@ void Planner::describe(Kernel &kernel) {
       os << "row reduction into " << describeShape(stage.shape);
       break;
     case Stage::Products:
-      os << (stage.rowsAreRecords ? "products over the rows of all records, "
-                                  : "products inside each record, ")
+      os << (stage.rowsAreRecords || stage.rowsOfAllRecords
+                 ? "products over the rows of all records, "
+                 : "products inside each record, ")
          << stage.accumulators.size() << " accumulator(s) over " << describeShape(stage.shape)
          << ", tile " << stage.tileRows << " rows x "
          << stage.accumulators.size() * stage.tileVectors << " vectors of " << stage.lanes

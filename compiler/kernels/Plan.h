@@ -18,6 +18,9 @@ namespace sheaf::kernels {
 /// reduction is part of its value (docs/numerics.md), so it must not follow the machine.
 constexpr int64_t kLoopLanes = 16;
 
+/// A row of a pass in scratch: the number of its record, its place among the record's rows.
+constexpr int64_t kRowEntryBytes = 16;
+
 inline rt::DType runtimeType(ops::DType dtype) { return static_cast<rt::DType>(dtype); }
 inline int64_t bytesOf(ops::DType dtype) { return rt::dtypeBytes(runtimeType(dtype)); }
 ops::DType dtypeOf(mlir::Value tensor);
@@ -130,6 +133,9 @@ struct Stage {
   // Products
   bool rowsAreRecords = false;
   int rowAxis = -1; ///< else: the axis whose places are the rows of a tile; -1: one row
+  /// A tile's rows may come from several records: a pass over the panels takes `passRows` of them.
+  bool rowsOfAllRecords = false;
+  int64_t passRows = 0;
   std::vector<Accumulator> accumulators;
   std::vector<ProductGroup> groups;
   std::vector<const Buffer *> prefetch; ///< argument rows that the epilogue reads
@@ -150,8 +156,11 @@ struct Plan {
   std::vector<Stage> stages;
   llvm::DenseMap<mlir::Value, int> levels; ///< of every kept tensor
   std::vector<uint32_t> argumentWords;     ///< first record word of each argument
-  int64_t chunkRecords = 0;                ///< records whose stages run together
+  int64_t chunkRecords = 0;                ///< most records whose stages run together
+  int chunkStage = -1;                     ///< a chunk ends when this stage has enough rows
+  int64_t scratchBytes = 0;                ///< of one record's temporaries
   int64_t accumulatorBytes = 0;            ///< scratch for the accumulators of a tile, at offset 0
+  int64_t rowTableBytes = 0;               ///< behind it: the rows of a pass
 };
 
 } // namespace sheaf::kernels

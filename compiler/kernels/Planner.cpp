@@ -10,7 +10,8 @@ namespace sheaf::kernels {
 Planner::Planner(ir::BlockOp block, const Target &target, const std::set<std::string> &without)
     : block_(block), target_(target), fuse_(!without.contains("fuse")),
       merge_(!without.contains("merge")), panels_(!without.contains("panels")),
-      plan_(std::make_shared<Plan>()) {
+      flatRows_(!without.contains("flat-rows")),
+      shareTemporaries_(!without.contains("share-temporaries")), plan_(std::make_shared<Plan>()) {
   plan_->block = block;
   plan_->shapes = std::make_unique<BlockShapes>(block);
 }

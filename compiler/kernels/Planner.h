@@ -89,6 +89,13 @@ private:
   void findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots);
   void packWeights(Kernel &kernel, Stage &stage);
   void chooseChunk(Kernel &kernel);
+
+  // Lifetimes.cpp
+  /// Temporaries that are never needed at the same time share their place.
+  void shareTemporaries(Kernel &kernel);
+  void forEachRead(const Stage &stage, llvm::function_ref<void(mlir::Value)> visit) const;
+
+  // Layout.cpp
   int64_t rowBytes(const Stage &stage) const;
   void describe(Kernel &kernel);
   void countFlop(Kernel &kernel);
@@ -96,7 +103,7 @@ private:
 
   ir::BlockOp block_;
   const Target &target_;
-  bool fuse_, merge_, panels_;
+  bool fuse_, merge_, panels_, flatRows_, shareTemporaries_;
   std::shared_ptr<Plan> plan_;
   std::vector<RootSpec> copies_;
   std::vector<const Buffer *> resultBuffers_;

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
 OFF = ["inline", "specialise", "simplify", "fold-constants", "fork-calls", "blocks",
-       "identical-records", "fuse", "merge", "panels"]
+       "identical-records", "fuse", "merge", "panels", "flat-rows", "share-temporaries"]
 
 CONFIGS = {f"without-{name}": ["--without", name] for name in OFF}
 CONFIGS["plain"] = []
