@@ -51,6 +51,10 @@ int32_t *sheaf_record(sheaf::rt::Context *, uint32_t kernel, uint32_t depth, int
 sheaf::rt::Slot sheaf_record_once(sheaf::rt::Context *, uint32_t kernel, uint32_t depth,
                                   int64_t granules, const int32_t *words);
 
+/// The next record's kernel needs so many granules in the scratch of the thread that runs it,
+/// beside KernelDesc::scratchBytes.
+void sheaf_temporaries(sheaf::rt::Context *, int64_t granules);
+
 /// Slots for a data value or a tuple on the heap; they live as long as the mini-batch.
 sheaf::rt::Slot *sheaf_alloc(sheaf::rt::Context *, int64_t slots);
 

@@ -82,22 +82,11 @@ Division divide(const DivisionCase &bucket) {
   return {};
 }
 
-Flusher::Flusher(const Model &model, unsigned threads, MemoryMeter &meter, MemoryKind &scratch,
-                 bool hostile)
-    : model_(model), workers_(threads), meter_(meter), scratchCount_(scratch), hostile_(hostile),
-      threads_(threads) {
-  uint64_t most = 0;
-  for (const KernelDesc &kernel : model.kernels) {
+Flusher::Flusher(const Model &model, unsigned threads, Scratch &scratch, bool hostile)
+    : model_(model), workers_(threads), scratch_(scratch), hostile_(hostile), threads_(threads) {
+  for (const KernelDesc &kernel : model.kernels)
     kernels_.push_back({kernel.fn, nullptr, kernel.panels, kernel.scratchBytes, kFirstNsPerWork});
-    most = std::max(most, kernel.scratchBytes);
-  }
-  uint64_t bytes = (most + 127) / 64 * 64;
-  if (!meter.charge(scratch, bytes * threads))
-    throw UserError("the memory limit of " + std::to_string(meter.limit() >> 20) +
-                    " MB does not hold the kernels' scratch memory");
-  scratchTotal_ = bytes * threads;
   for (ThreadState &state : threads_) {
-    state.scratch = allocateAligned(bytes);
     // A cache line of padding keeps the threads' vectors apart.
     state.nanoseconds.resize(kernels_.size() + 8);
     state.load.reserve(threads + 8);
@@ -105,8 +94,6 @@ Flusher::Flusher(const Model &model, unsigned threads, MemoryMeter &meter, Memor
   }
   work_.resize(kernels_.size());
 }
-
-Flusher::~Flusher() { meter_.uncharge(scratchCount_, scratchTotal_); }
 
 void Flusher::measure(Counters &counters) {
   expected_.resize(count_);
@@ -138,8 +125,13 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
   buckets_ = schedule.data() + begin;
   count_ = schedule.size() - begin;
   rows_ = rows;
-  for (size_t k = 0; k < kernels_.size(); ++k)
+  scratch_.provide();
+  for (size_t k = 0; k < kernels_.size(); ++k) {
+    const KernelDesc &desc = model_.kernels[k];
     kernels_[k].weights = weights.of(k).data();
+    kernels_[k].scratchBytes =
+        desc.scratchBytes + (desc.temporaries ? scratch_.temporaryBytes() : 0);
+  }
   for (ThreadState &state : threads_) {
     std::fill(state.nanoseconds.begin(), state.nanoseconds.end(), 0);
     state.clock = state.barriers = state.parallelLaunches = 0;
@@ -260,7 +252,7 @@ void Flusher::runGroup(size_t begin, size_t end, bool parallel, unsigned thread)
 
 void Flusher::call(const Piece &piece, ThreadState &state) {
   const KernelState &kernel = kernels_[piece.bucket->kernel];
-  uint8_t *scratch = state.scratch.get();
+  uint8_t *scratch = scratch_.of(static_cast<unsigned>(&state - threads_.data()));
   if (hostile_) {
     memset(scratch, 0xFF, kernel.scratchBytes);
     memset(scratch + kernel.scratchBytes, kScratchGuard, 64);

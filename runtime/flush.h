@@ -13,6 +13,7 @@
 #include "runtime/memory.h"
 #include "runtime/model.h"
 #include "runtime/schedule.h"
+#include "runtime/scratch.h"
 #include "runtime/value.h"
 #include "runtime/weights.h"
 #include "runtime/workers.h"
@@ -42,9 +43,7 @@ Division divide(const DivisionCase &bucket);
 
 class Flusher {
 public:
-  Flusher(const Model &model, unsigned threads, MemoryMeter &meter, MemoryKind &scratch,
-          bool hostile);
-  ~Flusher();
+  Flusher(const Model &model, unsigned threads, Scratch &scratch, bool hostile);
 
   /// Runs schedule[begin...]; adds to the counters, whose `kernels` has one element a kernel.
   /// Throws InternalError when a kernel wrote beyond its scratch (hostile setting).
@@ -60,7 +59,6 @@ private:
     double nanosecondsPerWork; ///< measured; see workOf
   };
   struct alignas(64) ThreadState {
-    AlignedBytes scratch;
     std::vector<uint64_t> nanoseconds; ///< by kernel, of the running flush
     std::vector<double> load;          ///< by thread: what this depth has given it so far
     uint64_t clock = 0;                ///< when the piece before ended; 0 when it did not just end
@@ -82,9 +80,7 @@ private:
 
   const Model &model_;
   Workers workers_;
-  MemoryMeter &meter_;
-  MemoryKind &scratchCount_;
-  uint64_t scratchTotal_ = 0;
+  Scratch &scratch_;
   bool hostile_;
   std::vector<KernelState> kernels_;
   std::vector<ThreadState> threads_;

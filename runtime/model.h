@@ -80,6 +80,7 @@ struct KernelDesc {
   std::vector<RecordWord> layout;
   std::vector<WeightUse> weights;
   uint64_t scratchBytes = 0; ///< per running thread
+  bool temporaries = false;  ///< needs beside it what was asked for by sheaf_temporaries()
   uint32_t panels = 0;       ///< > 0: may be split by columns into so many panels
   std::vector<FlopTerm> flop;
   std::string source;    ///< file:line of the block's first operator

@@ -12,6 +12,7 @@ static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8
 Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
                    bool hostile)
     : rowSpace(model.paramGranules, limits.rowSpaceBytes, meter, memory.rows, hostile),
+      scratch(model, limits.threads, meter, memory.scratch),
       buckets(model.kernels, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
       heap(meter, memory.heap, alignof(Slot), hostile ? 256 : size_t(64) << 10, hostile),
@@ -169,6 +170,12 @@ Slot sheaf_record_once(Context *context, uint32_t kernel, uint32_t depth, int64_
   TensorHandle result{static_cast<uint32_t>(id), depth + 1};
   r.known.note(place, key, result);
   return result.pack();
+}
+
+void sheaf_temporaries(Context *context, int64_t granules) {
+  Recorder &r = recorder(context);
+  if (!r.scratch.want(granules)) [[unlikely]]
+    r.fail({Failure::Rows, 0, 0, 0, static_cast<uint64_t>(granules)});
 }
 
 Slot *sheaf_alloc(Context *context, int64_t slots) {

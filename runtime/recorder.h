@@ -5,6 +5,7 @@
 #include "runtime/known.h"
 #include "runtime/list.h"
 #include "runtime/record.h"
+#include "runtime/scratch.h"
 #include "runtime/tasks.h"
 
 namespace sheaf::rt {
@@ -12,6 +13,7 @@ namespace sheaf::rt {
 /// What generated code is given: a Context and, behind it, what the functions of abi.h need.
 struct Recorder : Context {
   RowSpace rowSpace;
+  Scratch scratch; ///< of the threads that run kernels
   BucketTable buckets;
   KnownRecords known;
   BumpArena heap;
@@ -26,6 +28,7 @@ struct Recorder : Context {
     unsigned stacks;
     int64_t steps;
     uint64_t keepBytes; ///< KnownRecords
+    unsigned threads;   ///< that run kernels
   };
   Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
            bool hostile);

@@ -74,11 +74,11 @@ struct Session::Impl {
       : model(model), options(withDefaults(model, given)), meter(options.memoryLimit),
         recorder(model, meter, memory,
                  {rowSpaceBytes(), options.hostStackBytes, options.fibers, options.maxSteps,
-                  *options.keepBytes},
+                  *options.keepBytes, options.threads},
                  options.hostile),
         values(model.types, recorder),
         weights(model, recorder.rowSpace.address(0), meter, memory.packed),
-        flusher(model, options.threads, meter, memory.scratch, options.hostile) {
+        flusher(model, options.threads, recorder.scratch, options.hostile) {
     checkModel(model);
     uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
     if (!meter.charge(memory.weights, bytes))

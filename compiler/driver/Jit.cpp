@@ -127,6 +127,7 @@ llvm::orc::SymbolMap symbols(llvm::orc::LLJIT &jit) {
   };
   add("sheaf_record", &sheaf_record);
   add("sheaf_record_once", &sheaf_record_once);
+  add("sheaf_temporaries", &sheaf_temporaries);
   add("sheaf_alloc", &sheaf_alloc);
   add("sheaf_list_new", &sheaf_list_new);
   add("sheaf_list_cons", &sheaf_list_cons);

@@ -233,6 +233,7 @@ void Compilation::emitHost() {
     for (const rt::RecordWord &word : desc.layout)
       desc.words += wordsOf(word.kind);
     desc.scratchBytes = kernel.scratchBytes;
+    desc.temporaries = !kernel.temporaries.empty();
     desc.panels = kernel.panels;
     desc.flop = kernel.flop;
     auto number = [&](uint32_t argument) {

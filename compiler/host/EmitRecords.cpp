@@ -152,13 +152,22 @@ SmallVector<Slots> FunctionEmitter::record(unsigned instance, ArrayRef<Argument>
   SmallVector<SmallVector<llvm::Value *>> shapes;
   SmallVector<llvm::Value *> sizes;
   llvm::Value *total = i64(0);
-  for (const kernels::RecordBuffer &buffer : kernel.buffers) {
-    SmallVector<llvm::Value *> shape;
+  auto sizeOf = [&](const kernels::RecordBuffer &buffer, SmallVector<llvm::Value *> &shape) {
     for (const Dim &dim : buffer.shape)
       shape.push_back(evaluate(dim, symbols, where));
-    sizes.push_back(granules(shape, rt::dtypeBytes(static_cast<rt::DType>(buffer.dtype))));
+    return granules(shape, rt::dtypeBytes(static_cast<rt::DType>(buffer.dtype)));
+  };
+  for (const kernels::RecordBuffer &result : kernel.results) {
+    sizes.push_back(sizeOf(result, shapes.emplace_back()));
     total = b_.CreateAdd(total, sizes.back());
-    shapes.push_back(std::move(shape));
+  }
+  if (!kernel.temporaries.empty()) {
+    llvm::Value *needed = i64(0);
+    for (const kernels::RecordBuffer &temporary : kernel.temporaries) {
+      SmallVector<llvm::Value *> shape;
+      needed = b_.CreateAdd(needed, sizeOf(temporary, shape));
+    }
+    callRuntime("sheaf_temporaries", b_.getVoidTy(), needed);
   }
 
   llvm::Value *depth = maxDepth(args), *depthWord = b_.CreateTrunc(depth, b_.getInt32Ty());
@@ -298,7 +307,7 @@ void FunctionEmitter::emitStack(ir::ApplyOp apply) {
   auto rows = cast<RankedTensorType>(apply->getAttrOfType<TypeAttr>("sheaf.rows").getValue());
   auto copy = apply->getAttrOfType<FlatSymbolRefAttr>("sheaf.copy");
   unsigned instance = m_.input.instances.of(copy);
-  if (m_.kernel(instance).buffers.size() != 1)
+  if (m_.kernel(instance).results.size() != 1 || !m_.kernel(instance).temporaries.empty())
     throw InternalError("the block " + copy.getValue().str() + " needs more than its result");
 
   llvm::Value *size = listSize(one(list)), *in = readElements(list);

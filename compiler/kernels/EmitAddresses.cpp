@@ -193,18 +193,16 @@ Value Emitter::base(const Buffer &buffer) {
     break;
   case Buffer::Result: {
     // Results lie one after the other from the granule that the record's last word names.
-    Value offset = constant(0);
-    for (const RecordBuffer &before : llvm::ArrayRef(kernel_.buffers).take_front(buffer.index)) {
-      Value size = constant(rt::kGranuleBytes);
-      if (!before.shape.empty())
-        size = rowBytes(before.shape.back(), before.dtype);
-      for (const Dim &outer : llvm::ArrayRef(before.shape).drop_back(!before.shape.empty())) {
-        Value count = extent(outer);
-        size = atRecord([&] { return mul(size, count); });
-      }
-      offset = atRecord([&] { return add(offset, size); });
-    }
+    Value offset = sizeOf(ArrayRef(kernel_.results).take_front(buffer.index));
     result = atRecord([&] { return bytes(granule(word(kernel_.words - 1, false)), offset); });
+    break;
+  }
+  case Buffer::Temporary: {
+    Value offset = sizeOf(ArrayRef(kernel_.temporaries).take_front(buffer.index));
+    result = atRecord([&] {
+      Value first = loadAs(i64_, temporaryEntry(), 8);
+      return bytes(bytes(bytes(scratch_, plan_.temporaryOffset), first), offset);
+    });
     break;
   }
   case Buffer::Weight:
@@ -212,6 +210,27 @@ Value Emitter::base(const Buffer &buffer) {
   }
   record_.bases[&buffer] = result;
   return result;
+}
+
+/// Bytes of tensors of the record that lie one after the other.
+Value Emitter::sizeOf(ArrayRef<RecordBuffer> buffers) {
+  Value total = constant(0);
+  for (const RecordBuffer &buffer : buffers) {
+    Value size = constant(rt::kGranuleBytes);
+    if (!buffer.shape.empty())
+      size = rowBytes(buffer.shape.back(), buffer.dtype);
+    for (const Dim &outer : ArrayRef(buffer.shape).drop_back(!buffer.shape.empty())) {
+      Value count = extent(outer);
+      size = atRecord([&] { return mul(size, count); });
+    }
+    total = atRecord([&] { return add(total, size); });
+  }
+  return total;
+}
+
+/// Where it is noted how far into the chunk's temporaries those of the record begin.
+Value Emitter::temporaryEntry() {
+  return bytes(scratch_, add(constant(plan_.temporaryTable), mul(record_.inChunk, constant(8))));
 }
 
 /// Bytes from one innermost row to the next: whole granules.

@@ -43,15 +43,33 @@ void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages
   auto most = [&](Value begin) {
     return limited ? minimum(add(begin, constant(plan_.chunkRecords)), end_) : end_;
   };
-  if (plan_.chunkStage < 0) {
+  bool byTemporaries = plan_.temporaryTable >= 0;
+  if (plan_.chunkStage < 0 && !byTemporaries) {
     if (!limited)
       return stages(begin_, end_);
     return loop(begin_, end_, plan_.chunkRecords, [&](Value begin) { stages(begin, most(begin)); });
   }
-  // Records have as many rows as their extents say.
-  const Stage &counted = plan_.stages[plan_.chunkStage];
+  // How many records make a chunk depends on their extents: one is added, then it is seen whether
+  // there is room for more.
   auto isLess = [&](Value a, Value c) {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, a, c);
+  };
+  auto addRecord = [&](Value begin, Value last, ValueRange state) {
+    Value record = state[0], rows = state[1], size = state[2];
+    enterRecord(record, begin);
+    Value next = add(record, constant(1));
+    Value more = isLess(next, last);
+    if (plan_.chunkStage >= 0) {
+      const Stage &counted = plan_.stages[plan_.chunkStage];
+      rows = add(rows, rowsOfRecord(counted));
+      more = arith::AndIOp::create(b, more, isLess(rows, constant(counted.passRows)));
+    }
+    if (byTemporaries) {
+      LLVM::StoreOp::create(b, size, temporaryEntry(), 8);
+      size = add(size, sizeOf(kernel_.temporaries));
+      more = arith::AndIOp::create(b, more, isLess(size, constant(kChunkTemporaryBytes)));
+    }
+    scf::ConditionOp::create(b, more, ValueRange{next, rows, size});
   };
   OpBuilder::InsertionGuard guard(b);
   scf::WhileOp::create(
@@ -64,18 +82,14 @@ void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages
         b.restoreInsertionPoint(at.saveInsertionPoint());
         Value last = most(begin[0]);
         auto chunk = scf::WhileOp::create(
-            b, TypeRange{i64_, i64_}, ValueRange{begin[0], constant(0)},
+            b, TypeRange{i64_, i64_, i64_}, ValueRange{begin[0], constant(0), constant(0)},
             [&](OpBuilder &inner, Location, ValueRange state) {
               b.restoreInsertionPoint(inner.saveInsertionPoint());
-              Value more = arith::AndIOp::create(b, isLess(state[0], last),
-                                                 isLess(state[1], constant(counted.passRows)));
-              scf::ConditionOp::create(b, more, state);
+              addRecord(begin[0], last, state);
             },
             [&](OpBuilder &inner, Location, ValueRange state) {
               b.restoreInsertionPoint(inner.saveInsertionPoint());
-              enterRecord(state[0], begin[0]);
-              Value rows = add(state[1], rowsOfRecord(counted));
-              scf::YieldOp::create(b, ValueRange{add(state[0], constant(1)), rows});
+              scf::YieldOp::create(b, state);
             });
         b.setInsertionPointAfter(chunk);
         stages(begin[0], chunk.getResult(0));

@@ -115,6 +115,8 @@ private:
   Value atEntry(llvm::function_ref<Value()> make);
   Value base(const Buffer &buffer);
   const std::vector<Value> &strides(const Buffer &buffer);
+  Value sizeOf(llvm::ArrayRef<RecordBuffer> buffers);
+  Value temporaryEntry();
   Value rowBytes(const Dim &innermost, ops::DType dtype);
   Value address(const Buffer &buffer, llvm::ArrayRef<Value> index);
   Value indexOf(const AxisMap &map, const Place &place, const Dim &size);

@@ -54,8 +54,8 @@ private:
   llvm::DenseMap<mlir::Value, std::vector<Dim>> shapes_;
 };
 
-/// A tensor that a record reserves granules for: its results in order, then temporaries of blocks
-/// with per-instance extents.
+/// A tensor that is made for a record: a result, which lies in rows that the record reserves, or a
+/// temporary with per-instance extents.
 struct RecordBuffer {
   ops::DType dtype;
   std::vector<Dim> shape;
@@ -66,10 +66,11 @@ struct Plan; // the stages of a kernel (Plan.h)
 /// A planned block: what the host code and the runtime need to know of its kernel.
 struct Kernel {
   ir::BlockOp block;
-  std::string symbol;                 ///< name of the function
-  std::vector<rt::RecordWord> layout; ///< what a record holds
-  uint32_t words = 0;                 ///< 32-bit words of a record
-  std::vector<RecordBuffer> buffers;  ///< reserved by each record, one after the other
+  std::string symbol;                    ///< name of the function
+  std::vector<rt::RecordWord> layout;    ///< what a record holds
+  uint32_t words = 0;                    ///< 32-bit words of a record
+  std::vector<RecordBuffer> results;     ///< reserved by each record, one after the other
+  std::vector<RecordBuffer> temporaries; ///< needed in scratch beside scratchBytes
   uint64_t scratchBytes = 0;
   uint32_t panels = 0; ///< see KernelDesc
   std::vector<rt::FlopTerm> flop;

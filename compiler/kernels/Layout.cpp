@@ -86,8 +86,8 @@ void Planner::makeBuffers(Kernel &kernel) {
     return &plan_->buffers.back();
   };
   auto reserve = [&](Value value) {
-    kernel.buffers.push_back({dtypeOf(value), shape(value)});
-    return add(Buffer::Result, value, kernel.buffers.size() - 1);
+    kernel.results.push_back({dtypeOf(value), shape(value)});
+    return add(Buffer::Result, value, kernel.results.size() - 1);
   };
 
   for (BlockArgument arg : body.getArguments())
@@ -113,7 +113,8 @@ void Planner::makeBuffers(Kernel &kernel) {
           rt::kGranuleBytes;
       plan_->bufferOf[value] = buffer;
     } else {
-      plan_->bufferOf[value] = reserve(value);
+      kernel.temporaries.push_back({dtypeOf(value), shape(value)});
+      plan_->bufferOf[value] = add(Buffer::Temporary, value, kernel.temporaries.size() - 1);
     }
   }
 }
@@ -269,6 +270,8 @@ void Planner::chooseChunk(Kernel &kernel) {
   }
   if (scratch)
     chunk = std::min(chunk, std::max<int64_t>(kChunkScratchBytes / scratch, 1));
+  if (!kernel.temporaries.empty())
+    chunk = std::min(chunk, kMostPassRows);
   plan_->chunkRecords = chunk;
 
   int64_t offset = plan_->accumulatorBytes + plan_->rowTableBytes;
@@ -277,6 +280,13 @@ void Planner::chooseChunk(Kernel &kernel) {
       buffer.scratchOffset = offset + buffer.scratchOffset * chunk;
   if (scratch)
     offset += scratch * chunk;
+  if (!kernel.temporaries.empty()) {
+    plan_->temporaryTable = offset;
+    offset += llvm::alignTo(8 * chunk, rt::kGranuleBytes);
+    plan_->temporaryOffset = offset;
+    // A chunk ends behind the record that brings it here; the room for that one is the runtime's.
+    offset += kChunkTemporaryBytes;
+  }
   // Whole vectors may be read beyond the end of the last slice.
   kernel.scratchBytes = static_cast<uint64_t>(offset) + 1024;
 }

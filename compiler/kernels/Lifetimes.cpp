@@ -72,10 +72,8 @@ void Planner::forEachRead(const Stage &stage, llvm::function_ref<void(Value)> vi
 
 void Planner::shareTemporaries(Kernel &kernel) {
   llvm::DenseMap<const Buffer *, Lifetime> lives;
-  size_t results = block_.getBody().front().getTerminator()->getNumOperands();
   for (Buffer &buffer : plan_->buffers)
-    if (buffer.kind == Buffer::Scratch ||
-        (buffer.kind == Buffer::Result && buffer.index >= results))
+    if (buffer.kind == Buffer::Scratch || buffer.kind == Buffer::Temporary)
       lives[&buffer].buffer = &buffer;
   auto use = [&](const Buffer *buffer, int stage) {
     if (auto life = lives.find(buffer); life != lives.end())
@@ -88,18 +86,19 @@ void Planner::shareTemporaries(Kernel &kernel) {
                 [&](Value value) { use(plan_->bufferOf.lookup(value), static_cast<int>(number)); });
   }
 
-  std::vector<Lifetime> reserved, scratch;
+  std::vector<Lifetime> temporaries, scratch;
   for (Buffer &buffer : plan_->buffers)
     if (auto life = lives.find(&buffer); life != lives.end())
-      (buffer.kind == Buffer::Scratch ? scratch : reserved).push_back(life->second);
+      (buffer.kind == Buffer::Scratch ? scratch : temporaries).push_back(life->second);
 
-  kernel.buffers.resize(results);
-  for (auto &place : sharePlaces(reserved, shareTemporaries_, [](const Buffer &a, const Buffer &b) {
+  kernel.temporaries.clear();
+  for (auto &place :
+       sharePlaces(temporaries, shareTemporaries_, [](const Buffer &a, const Buffer &b) {
          return a.dtype == b.dtype && a.shape == b.shape;
        })) {
     for (const Lifetime &life : place)
-      life.buffer->index = static_cast<unsigned>(kernel.buffers.size());
-    kernel.buffers.push_back({place.front().buffer->dtype, place.front().buffer->shape});
+      life.buffer->index = static_cast<unsigned>(kernel.temporaries.size());
+    kernel.temporaries.push_back({place.front().buffer->dtype, place.front().buffer->shape});
   }
   plan_->scratchBytes = 0;
   for (auto &place : sharePlaces(scratch, shareTemporaries_, [](const Buffer &a, const Buffer &b) {

@@ -18,6 +18,8 @@ namespace sheaf::kernels {
 /// reduction is part of its value (docs/numerics.md), so it must not follow the machine.
 constexpr int64_t kLoopLanes = 16;
 
+/// Bytes of temporaries after which a chunk ends: they stay in the second-level cache.
+constexpr int64_t kChunkTemporaryBytes = 1024 << 10;
 /// A row of a pass in scratch: the number of its record, its place among the record's rows.
 constexpr int64_t kRowEntryBytes = 16;
 
@@ -30,13 +32,14 @@ struct Buffer {
   enum Kind {
     Argument, ///< rows of the record's argument
     Weight,   ///< a parameter in the row space
-    Result,   ///< reserved by the record (also temporaries with per-instance extents)
-    Scratch   ///< private to the running thread, one slice for each record of a chunk
+    Result,   ///< reserved by the record
+    Scratch,  ///< private to the running thread, one slice for each record of a chunk
+    Temporary ///< the same with per-instance extents
   } kind;
   mlir::Value value;
   ops::DType dtype;
   std::vector<Dim> shape;
-  unsigned index = 0;        ///< Argument: record word; Weight: weight use; Result: reserved buffer
+  unsigned index = 0; ///< Argument: record word; Weight: weight use; Result, Temporary: number
   int64_t scratchOffset = 0; ///< Scratch: bytes, 64-byte aligned
   int64_t scratchStride = 0; ///< Scratch: bytes from record to record
 };
@@ -158,9 +161,11 @@ struct Plan {
   std::vector<uint32_t> argumentWords;     ///< first record word of each argument
   int64_t chunkRecords = 0;                ///< most records whose stages run together
   int chunkStage = -1;                     ///< a chunk ends when this stage has enough rows
-  int64_t scratchBytes = 0;                ///< of one record's temporaries
-  int64_t accumulatorBytes = 0;            ///< scratch for the accumulators of a tile, at offset 0
-  int64_t rowTableBytes = 0;               ///< behind it: the rows of a pass
+  int64_t scratchBytes = 0;                ///< of one record's Scratch buffers
+  int64_t temporaryTable = -1;  ///< offset in scratch: where each record's temporaries are
+  int64_t temporaryOffset = 0;  ///< offset in scratch of the temporaries
+  int64_t accumulatorBytes = 0; ///< scratch for the accumulators of a tile, at offset 0
+  int64_t rowTableBytes = 0;    ///< behind it: the rows of a pass
 };
 
 } // namespace sheaf::kernels

@@ -67,6 +67,16 @@ public:
     });
   }
 
+  /// What an extent is, if it is no more than one operand's.
+  std::optional<ExtentSource> source(const Dim &dim) const {
+    std::vector<std::string> symbols = dim.symbols();
+    if (symbols.size() != 1 || !(dim == Dim::symbol(symbols.front())))
+      return std::nullopt;
+    auto it = sources_.find(symbols.front());
+    return it == sources_.end() ? std::nullopt
+                                : std::optional(ExtentSource{it->second.first, it->second.second});
+  }
+
   /// Horner's scheme over one symbol after the other.
   Value emit(const Dim &dim) {
     if (dim.isConstant())
@@ -130,6 +140,16 @@ Value materialiseExtent(OpBuilder &builder, ir::ApplyOp apply, unsigned result, 
   Materialiser materialiser(builder, apply);
   std::optional<Dim> extent = materialiser.extent(*record, result, axis);
   return extent && materialiser.known(*extent) ? materialiser.emit(*extent) : Value();
+}
+
+std::optional<ExtentSource> extentSource(ir::ApplyOp apply, unsigned result, unsigned axis) {
+  const ops::Op *record = operatorOf(apply);
+  if (!record || takesList(apply))
+    return std::nullopt;
+  OpBuilder builder(apply);
+  Materialiser materialiser(builder, apply);
+  std::optional<Dim> extent = materialiser.extent(*record, result, axis);
+  return extent ? materialiser.source(*extent) : std::nullopt;
 }
 
 } // namespace sheaf::passes

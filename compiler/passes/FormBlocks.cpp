@@ -2,6 +2,7 @@
 
 #include "compiler/passes/BlockTable.h"
 #include "compiler/passes/CallGraph.h"
+#include "compiler/passes/Extents.h"
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 
@@ -80,7 +81,7 @@ using Group = SmallVector<Operation *>;
 /// The tensor code of one region block, split into groups; each becomes one block.
 class Grouping {
 public:
-  Grouping(Block &block, Recorders &recorders, bool oneByOne) {
+  Grouping(Block &block, Recorders &recorders, bool oneByOne, bool split) {
     for (Operation &op : block)
       place(&op, recorders);
     if (oneByOne) {
@@ -91,10 +92,13 @@ public:
     connect();
     collect();
     sinkLightGroups();
+    if (split)
+      splitLongGroups();
   }
 
   ArrayRef<Group> groups() const { return groups_; }
   unsigned sunk() const { return sunk_; }
+  unsigned cuts() const { return cuts_; }
 
 private:
   struct Place {
@@ -189,12 +193,122 @@ private:
       llvm::sort(group, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   }
 
+  /// A long group is a stack of layers. It is cut where a single tensor goes on, so that layers of
+  /// one form become equal blocks: one kernel, compiled once, whatever the number of layers.
+  void splitLongGroups() {
+    SmallVector<Group> pieces;
+    for (Group &group : groups_)
+      if (group.size() > kLongGroup)
+        llvm::append_range(pieces, split(group));
+      else
+        pieces.push_back(std::move(group));
+    groups_ = std::move(pieces);
+  }
+
+  /// What follows from constants and host scalars alone may go on beside the one tensor. Scalars
+  /// are made again in every piece.
+  SmallVector<Group> split(const Group &group) {
+    llvm::DenseMap<Operation *, unsigned> number;
+    llvm::DenseSet<Operation *> given;
+    for (auto [i, op] : llvm::enumerate(group)) {
+      number[op] = static_cast<unsigned>(i);
+      if (llvm::all_of(op->getOperands(), [&](Value operand) {
+            Operation *def = operand.getDefiningOp();
+            return !isa<RankedTensorType>(operand.getType()) || isFill(def) || given.contains(def);
+          }))
+        given.insert(op);
+    }
+    auto isScalar = [&](Operation *op) {
+      return given.contains(op) &&
+             cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 0;
+    };
+    auto lastReader = [&](Value value) {
+      unsigned last = 0;
+      for (Operation *user : value.getUsers())
+        if (auto it = number.find(user); it != number.end())
+          last = std::max(last, it->second);
+      return last;
+    };
+
+    SmallVector<Group> pieces(1);
+    std::vector<unsigned> ends(group.size()); // by operator: how many values it is the last to read
+    unsigned live = 0;                        // values that a later operator reads
+    bool hasProduct = false;
+    Scalars scalars;
+    for (auto [i, op] : llvm::enumerate(group)) {
+      if (isScalar(op)) {
+        scalars.unplaced.insert(op);
+        scalars.all.insert(op);
+        continue;
+      }
+      Group &piece = pieces.back();
+      placeScalars(op, piece, scalars);
+      piece.push_back(op);
+      hasProduct |= !isLight(op);
+      live -= ends[i];
+      if (!given.contains(op))
+        for (Value result : op->getResults())
+          if (unsigned last = lastReader(result); last > i) {
+            ++ends[last];
+            ++live;
+          }
+      if (live == 1 && hasProduct && piece.size() >= kShortestPiece &&
+          group.size() - i - 1 >= kShortestPiece) {
+        pieces.emplace_back();
+        scalars.here.clear();
+        hasProduct = false;
+        ++cuts_;
+      }
+    }
+    // Those that only others than the group read.
+    llvm::append_range(pieces.back(), scalars.unplaced);
+    return pieces;
+  }
+
+  /// Scalars stand before their first reader in each piece, so that equal pieces look alike.
+  struct Scalars {
+    llvm::SetVector<Operation *> unplaced;
+    llvm::DenseSet<Operation *> all;
+    llvm::DenseMap<Operation *, Operation *> here; ///< those of the piece
+  };
+
+  static void placeScalars(Operation *op, Group &piece, Scalars &scalars) {
+    SmallVector<Operation *> work{op};
+    while (!work.empty()) {
+      Operation *reader = work.back(), *missing = nullptr;
+      for (OpOperand &operand : reader->getOpOperands()) {
+        Operation *def = operand.get().getDefiningOp();
+        if (!scalars.all.contains(def))
+          continue;
+        if (Operation *here = scalars.here.lookup(def))
+          operand.set(here->getResult(cast<OpResult>(operand.get()).getResultNumber()));
+        else
+          missing = def;
+      }
+      if (missing) {
+        Operation *made = missing;
+        if (scalars.unplaced.remove(missing))
+          made->moveBefore(op);
+        else
+          made = OpBuilder(op).clone(*missing);
+        scalars.here[missing] = made;
+        work.push_back(made);
+        continue;
+      }
+      if (reader != op)
+        piece.push_back(reader);
+      work.pop_back();
+    }
+  }
+
+  static constexpr unsigned kLongGroup = 72, kShortestPiece = 24;
+
   llvm::DenseMap<Value, Place> places_;
   SmallVector<Operation *> operators_;
   llvm::DenseMap<Operation *, unsigned> level_;
   llvm::EquivalenceClasses<Operation *> components_;
   SmallVector<Group> groups_;
-  unsigned sunk_ = 0;
+  unsigned sunk_ = 0, cuts_ = 0;
 };
 
 //===----------------------------------------------------------------------===//
@@ -218,6 +332,7 @@ public:
     if (results.empty())
       return erase(group);
 
+    noteExtents(group);
     Inputs inputs = inputsOf(group, inside);
     ir::BlockOp block = build(group, inputs, results);
     ir::BlockOp shared = table_.intern(block, func_.getName());
@@ -232,8 +347,14 @@ public:
           def && def->getBlock() == record->getBlock() && record->isBeforeInBlock(def))
         record->moveAfter(def);
     explain(group, inputs, results, shared, loc);
-    for (auto [result, recorded] : llvm::zip(results, record.getResults()))
+    for (auto [result, recorded] : llvm::zip(results, record.getResults())) {
+      for (unsigned axis = 0; axis < cast<RankedTensorType>(result.getType()).getRank(); ++axis)
+        if (auto same = sameExtents_.find({result, axis}); same != sameExtents_.end()) {
+          Extent extent = same->second;
+          sameExtents_[{recorded, axis}] = extent;
+        }
       result.replaceAllUsesWith(recorded);
+    }
     erase(group);
   }
 
@@ -243,15 +364,58 @@ private:
     llvm::SetVector<Attribute> weights;
   };
 
-  /// Whether the block makes the host scalar itself.
-  static bool isMadeInside(Value value, const Inputs &inputs) {
-    if (value.getDefiningOp<arith::ConstantOp>())
-      return true;
-    auto dim = value.getDefiningOp<ir::DimOp>();
-    return dim && inputs.args.contains(dim.getTensor());
+  /// An axis of a tensor, or a host int with no axis.
+  using Extent = std::pair<Value, unsigned>;
+  static constexpr unsigned kNoAxis = ~0u;
+
+  Extent extentOf(Value tensor, unsigned axis) const {
+    auto same = sameExtents_.find({tensor, axis});
+    return same == sameExtents_.end() ? Extent(tensor, axis) : same->second;
+  }
+  Extent extentOf(Value number) const {
+    auto dim = number.getDefiningOp<ir::DimOp>();
+    return dim ? extentOf(dim.getTensor(), dim.getAxis()) : Extent(number, kNoAxis);
   }
 
-  static Inputs inputsOf(const Group &group, const llvm::SmallDenseSet<Operation *> &inside) {
+  /// Extents of results that are extents of operands: what a block computes can then stand for
+  /// what it was computed from.
+  void noteExtents(const Group &group) {
+    for (Operation *op : group)
+      for (OpResult result : op->getResults()) {
+        auto type = cast<RankedTensorType>(result.getType());
+        for (unsigned axis = 0; axis < type.getRank(); ++axis) {
+          if (!type.isDynamicDim(axis))
+            continue;
+          auto source = extentSource(cast<ir::ApplyOp>(op), result.getResultNumber(), axis);
+          if (!source)
+            continue;
+          Value operand = op->getOperand(source->operand);
+          Extent same = source->axis ? extentOf(operand, *source->axis) : extentOf(operand);
+          sameExtents_[{result, axis}] = same;
+        }
+      }
+  }
+
+  /// The tensor argument, and its axis, that has this extent.
+  std::optional<Extent> argumentWithExtent(Value number, const Inputs &inputs) const {
+    if (auto dim = number.getDefiningOp<ir::DimOp>())
+      if (inputs.args.contains(dim.getTensor()))
+        return Extent(dim.getTensor(), dim.getAxis());
+    Extent wanted = extentOf(number);
+    for (Value arg : inputs.args)
+      if (auto type = dyn_cast<RankedTensorType>(arg.getType()))
+        for (unsigned axis = 0; axis < type.getRank(); ++axis)
+          if (type.isDynamicDim(axis) && extentOf(arg, axis) == wanted)
+            return Extent(arg, axis);
+    return std::nullopt;
+  }
+
+  /// Whether the block makes the host scalar itself.
+  bool isMadeInside(Value value, const Inputs &inputs) const {
+    return value.getDefiningOp<arith::ConstantOp>() || argumentWithExtent(value, inputs);
+  }
+
+  Inputs inputsOf(const Group &group, const llvm::SmallDenseSet<Operation *> &inside) const {
     Inputs inputs;
     auto forEachInput = [&](auto &&visit) {
       for (Operation *op : group)
@@ -297,6 +461,9 @@ private:
       Operation *def = value.getDefiningOp();
       if (auto ref = dyn_cast<ir::ParamRefOp>(def))
         return map.map(value, weights.lookup(ref.getParamAttr()));
+      if (auto extent = argumentWithExtent(value, inputs))
+        return map.map(value, ir::DimOp::create(builder, loc, map.lookup(extent->first),
+                                                builder.getI64IntegerAttr(extent->second)));
       for (Value operand : def->getOperands())
         bring(operand, bring);
       builder.clone(*def, map);
@@ -345,6 +512,7 @@ private:
   BlockTable &table_;
   func::FuncOp func_;
   PassContext &context_;
+  llvm::DenseMap<Extent, Extent> sameExtents_;
 };
 
 //===----------------------------------------------------------------------===//
@@ -385,7 +553,7 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, Recorders &recorders,
     for (Operation &op : llvm::make_early_inc_range(*block))
       if (isFill(&op))
         table.recordFill(&op, func.getName());
-    Grouping grouping(*block, recorders, context.isOff("blocks"));
+    Grouping grouping(*block, recorders, context.isOff("blocks"), !context.isOff("split-blocks"));
     BlockMaker maker(table, func, context);
     for (const Group &group : grouping.groups())
       maker.make(group);
@@ -395,6 +563,9 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, Recorders &recorders,
     if (grouping.sunk())
       context.remark(func.getLoc(),
                      Twine(grouping.sunk()) + " light groups run inside the block that uses them");
+    if (grouping.cuts())
+      context.remark(func.getLoc(), "long blocks are cut in " + Twine(grouping.cuts()) +
+                                        " places where one tensor goes on");
     if (!sortTopologically(block))
       return func.emitOpError("has cyclic blocks");
   }
@@ -427,7 +598,8 @@ PassRecord formBlocksPass() {
       .run = run,
       .required = true,
       .after = Level::Blocks,
-      .switches = {{"blocks", "several operators in one block"}}};
+      .switches = {{"blocks", "several operators in one block"},
+                   {"split-blocks", "long blocks are cut where one tensor goes on"}}};
 }
 
 } // namespace sheaf::passes

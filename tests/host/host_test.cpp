@@ -90,7 +90,7 @@ private:
       kernels::BlockShapes shapes(block);
       for (mlir::Value result : block.getBody().front().getTerminator()->getOperands()) {
         auto type = mlir::cast<mlir::RankedTensorType>(result.getType());
-        kernel.buffers.push_back(
+        kernel.results.push_back(
             {static_cast<ops::DType>(host::runtimeDType(type)), shapes.of(result)});
       }
       kernels_.push_back(std::move(kernel));

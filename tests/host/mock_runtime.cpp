@@ -31,6 +31,9 @@ Slot recordOnce(Context *context, uint32_t kernel, uint32_t depth, int64_t granu
   return rt::TensorHandle{static_cast<uint32_t>(words[last]), depth + 1}.pack();
 }
 
+/// No kernel runs here.
+void temporaries(Context *, int64_t) {}
+
 Slot *alloc(Context *context, int64_t slots) {
   return mock(context).memory.emplace_back(static_cast<size_t>(slots)).data();
 }
@@ -105,6 +108,7 @@ ListObject *Mock::makeList(int64_t elementSlots, int64_t size) {
 void *sheaf::tests::abiFunction(const std::string &name) {
   static const std::map<std::string, void *> functions = {
       {"sheaf_record", reinterpret_cast<void *>(record)},
+      {"sheaf_temporaries", reinterpret_cast<void *>(temporaries)},
       {"sheaf_record_once", reinterpret_cast<void *>(recordOnce)},
       {"sheaf_alloc", reinterpret_cast<void *>(alloc)},
       {"sheaf_list_new", reinterpret_cast<void *>(listNew)},

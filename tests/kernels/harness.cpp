@@ -143,6 +143,7 @@ struct KernelRun::Impl {
   std::vector<Record> records;
   std::vector<int32_t> words;
   int64_t recordWords = 0;
+  uint64_t temporaryBytes = 0; ///< of the largest record
 
   const kernels::Kernel &kernel() const { return kernels[0]; }
   Block &body() const {
@@ -281,7 +282,7 @@ void KernelRun::Impl::makeRecord(int64_t number, const Inputs &inputs) {
     }
   }
   uint32_t out = 0;
-  for (auto [i, buffer] : llvm::enumerate(kernel().buffers)) {
+  for (auto [i, buffer] : llvm::enumerate(kernel().results)) {
     std::vector<int64_t> shape;
     for (const Dim &dim : buffer.shape)
       shape.push_back(value(dim, record));
@@ -291,6 +292,14 @@ void KernelRun::Impl::makeRecord(int64_t number, const Inputs &inputs) {
     record.shapes.push_back(std::move(shape));
   }
   guard();
+  uint64_t temporaries = 0;
+  for (const kernels::RecordBuffer &buffer : kernel().temporaries) {
+    std::vector<int64_t> shape;
+    for (const Dim &dim : buffer.shape)
+      shape.push_back(value(dim, record));
+    temporaries += rt::tensorGranules(shape, runtimeType(buffer.dtype)) * rt::kGranuleBytes;
+  }
+  temporaryBytes = std::max(temporaryBytes, temporaries);
   words.push_back(static_cast<int32_t>(out));
   recordWords = static_cast<int64_t>(words.size()) / (number + 1);
   records.push_back(std::move(record));
@@ -313,7 +322,7 @@ void KernelRun::fill(int64_t count, const Inputs &inputs, unsigned seed) {
 testing::AssertionResult KernelRun::run(int64_t batch, int64_t parts) {
   Impl &m = *impl_;
   std::memcpy(m.rows.get(), m.contents.data(), m.contents.size());
-  uint64_t scratchBytes = m.kernel().scratchBytes;
+  uint64_t scratchBytes = m.kernel().scratchBytes + m.temporaryBytes;
   rt::AlignedBytes scratch = rt::allocateAligned(scratchBytes + kScratchGuard);
   std::memset(scratch.get(), 0xff, scratchBytes + kScratchGuard);
   int64_t panels = m.kernel().panels, count = static_cast<int64_t>(m.records.size());
@@ -341,7 +350,7 @@ Results KernelRun::results(int64_t number) const {
   const Impl::Record &record = m.records[static_cast<size_t>(number)];
   Results out(m.body().getTerminator()->getNumOperands());
   for (size_t i = 0; i < out.size(); ++i) {
-    ops::DType dtype = m.kernel().buffers[i].dtype;
+    ops::DType dtype = m.kernel().results[i].dtype;
     forEachElement(dtype, record.shapes[i], [&](int64_t offset, int64_t) {
       out[i].push_back(
           readElement(m.rows.get() + record.ids[i] * rt::kGranuleBytes + offset, dtype));

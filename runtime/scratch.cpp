@@ -1,0 +1,44 @@
+#include "runtime/scratch.h"
+
+#include "runtime/error.h"
+#include "runtime/rows.h"
+
+#include <string>
+
+namespace sheaf::rt {
+
+Scratch::Scratch(const Model &model, unsigned threads, MemoryMeter &meter, MemoryKind &count)
+    : meter_(meter), count_(count), blocks_(threads) {
+  uint64_t most = 0;
+  for (const KernelDesc &kernel : model.kernels)
+    most = std::max(most, kernel.scratchBytes);
+  // A granule or more for the guard of the hostile setting.
+  fixedBytes_ = (most + 127) / 64 * 64;
+  if (!meter.charge(count, fixedBytes_ * threads))
+    throw UserError("the memory limit of " + std::to_string(meter.limit() >> 20) +
+                    " MB does not hold the kernels' scratch memory");
+  provide();
+}
+
+Scratch::~Scratch() { meter_.uncharge(count_, blockBytes() * blocks_.size()); }
+
+bool Scratch::wantMore(int64_t granules) {
+  uint64_t wanted = static_cast<uint64_t>(granules);
+  if (wanted > RowSpace::kMaxGranules ||
+      !meter_.charge(count_, (wanted - granules_) * kGranuleBytes * blocks_.size()))
+    return false;
+  granules_ = wanted;
+  return true;
+}
+
+void Scratch::provide() {
+  if (provided_ == blockBytes())
+    return;
+  provided_ = blockBytes();
+  for (AlignedBytes &block : blocks_) {
+    block.reset();
+    block = allocateAligned(provided_);
+  }
+}
+
+} // namespace sheaf::rt

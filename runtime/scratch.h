@@ -1,0 +1,45 @@
+//===- scratch.h - Memory that kernels use while they run -------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_SCRATCH_H
+#define SHEAF_RUNTIME_SCRATCH_H
+
+#include "runtime/memory.h"
+#include "runtime/model.h"
+#include "runtime/value.h"
+
+namespace sheaf::rt {
+
+/// One block for each thread that runs kernels: KernelDesc::scratchBytes of the neediest kernel
+/// and, behind it, room for the temporaries of the largest record yet.
+class Scratch {
+public:
+  /// Throws UserError when the budget does not hold what every run needs.
+  Scratch(const Model &model, unsigned threads, MemoryMeter &meter, MemoryKind &count);
+  ~Scratch();
+  Scratch(const Scratch &) = delete;
+  Scratch &operator=(const Scratch &) = delete;
+
+  /// A record's temporaries take so many granules. False when the budget does not have them.
+  bool want(int64_t granules) {
+    return static_cast<uint64_t>(granules) <= granules_ || wantMore(granules);
+  }
+  uint64_t temporaryBytes() const { return granules_ * kGranuleBytes; }
+
+  /// Before kernels run: memory for all that was wanted.
+  void provide();
+  uint8_t *of(unsigned thread) const { return blocks_[thread].get(); }
+
+private:
+  bool wantMore(int64_t granules);
+  uint64_t blockBytes() const { return fixedBytes_ + granules_ * kGranuleBytes; }
+
+  MemoryMeter &meter_;
+  MemoryKind &count_;
+  std::vector<AlignedBytes> blocks_;
+  uint64_t fixedBytes_ = 0;
+  uint64_t granules_ = 0; ///< wanted and charged for
+  uint64_t provided_ = 0; ///< bytes of each block
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_SCRATCH_H
