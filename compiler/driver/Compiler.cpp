@@ -71,28 +71,14 @@ bool check(const SourceFile &source, const CompileOptions &options, Diagnostics 
 std::unique_ptr<EntryTypes> inspect(const SourceFile &source, const CompileOptions &options,
                                     Diagnostics &diags) {
   auto entry = std::make_unique<EntryTypes>();
-  CompileOptions known = options;
-  if (!source.name().ends_with(".mlir")) {
-    Diagnostics quiet(source);
-    Module ast = parseModule(source, quiet);
-    CheckOptions given;
-    given.dims = options.dims;
-    for (const std::string &dim : dimsWithoutValue(ast, given))
-      if (std::optional<std::string> vocabulary = vocabularyOfDim(dim)) {
-        // Any size will do for the entry's types.
-        known.vocabularySizes.emplace(*vocabulary, 2);
-        entry->openVocabularies.insert(*vocabulary);
-      }
-  }
-  Compilation compilation(source, known, diags);
-  if (!compilation.run(Until::Program))
+  Compilation compilation(source, options, diags);
+  if (!compilation.run(Until::Entry))
     return nullptr;
   host::ModelTypes types = host::describeEntry(*compilation.program, options.entry);
   entry->types = std::move(types.types);
   entry->entry = std::move(types.entry);
   for (const auto &[dim, value] : compilation.model.dims)
-    if (std::optional<std::string> vocabulary = vocabularyOfDim(dim);
-        vocabulary && !entry->openVocabularies.contains(*vocabulary))
+    if (std::optional<std::string> vocabulary = vocabularyOfDim(dim))
       entry->vocabularyDims[*vocabulary] = {dim, value};
   return entry;
 }

@@ -70,8 +70,6 @@ struct PhaseTime {
 struct EntryTypes {
   rt::TypeTable types;
   rt::EntryDesc entry;
-  /// Vocabularies whose size a dim without a value takes.
-  std::set<std::string> openVocabularies;
   /// Vocabularies whose size is given by a dim: its name and value.
   std::map<std::string, std::pair<std::string, int64_t>> vocabularyDims;
 };

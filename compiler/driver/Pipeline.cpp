@@ -89,7 +89,7 @@ bool Compilation::run(Until until) {
   if (until == Until::Parsed)
     return !diags_.hasErrors();
   checkDimNames();
-  if (!check(until != Until::Checked) || until <= Until::Program)
+  if (!check(until) || until <= Until::Program)
     return !diags_.hasErrors();
   runFrom(until);
   return true;
@@ -150,28 +150,40 @@ void Compilation::checkDimNames() const {
                       (declared.empty() ? "" : "; its dims are " + declared));
 }
 
-bool Compilation::check(bool generate) {
+bool Compilation::check(Until until) {
+  bool generate = until > Until::Checked;
   CheckOptions options;
   options.dims = options_.dims;
   options.entry = options_.entry;
-  options.requireDimValues = generate;
+  options.requireDimValues = until > Until::Entry;
   options.requireEntry = generate;
-  for (const std::string &dim : dimsWithoutValue(ast, options))
-    if (std::optional<std::string> vocabulary = vocabularyOfDim(dim))
-      if (auto size = options_.vocabularySizes.find(*vocabulary);
-          size != options_.vocabularySizes.end())
-        options.dims[dim] = size->second;
+  std::set<std::string> unknown;
+  for (const std::string &dim : dimsWithoutValue(ast, options)) {
+    std::optional<std::string> vocabulary = vocabularyOfDim(dim);
+    if (!vocabulary)
+      unknown.insert(dim);
+    else if (auto size = options_.vocabularySizes.find(*vocabulary);
+             size != options_.vocabularySizes.end())
+      options.dims[dim] = size->second;
+  }
   CheckedModule checked = timed("check", [&] { return sheaf::check(ast, options, diags_); });
   for (const DeclaredDim &dim : checked.dims)
     if (dim.value)
       model.dims[dim.name] = *dim.value;
+  // Data that make the vocabulary are not read yet. Any size will do for the entry's types.
+  if (until == Until::Entry)
+    for (DeclaredDim &dim : checked.dims)
+      if (!dim.value && !unknown.contains(dim.name))
+        dim.value = 1;
   if (!checked.ok || !generate)
     return checked.ok;
 
   timed("generate program", [&] {
     makeContext();
     MlirErrors errors(*context);
-    program = generateProgram(checked, *context, options_.entry, diags_, options_.dropout);
+    program = until == Until::Entry
+                  ? generateSignature(checked, *context, options_.entry, diags_)
+                  : generateProgram(checked, *context, options_.entry, diags_, options_.dropout);
     if (!program && !diags_.hasErrors())
       errors.raise("the program could not be generated");
   });

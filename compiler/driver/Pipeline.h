@@ -25,6 +25,7 @@ namespace sheaf::driver {
 enum class Until {
   Parsed,  ///< the syntax tree
   Checked, ///< types and shapes
+  Entry,   ///< a program that has the entry's type and no bodies
   Program, ///< the program for one instance
   Blocks,  ///< all passes have run
   Code,    ///< LLVM IR, not yet compiled
@@ -61,7 +62,7 @@ struct Compilation {
 private:
   /// Dims that the options give but the file does not declare are the user's mistake.
   void checkDimNames() const;
-  bool check(bool generate);
+  bool check(Until until);
   void makeContext();
   /// A file `*.mlir` holds a Program as text, such as `--emit=program` prints.
   bool runFromProgram(Until until);

@@ -18,7 +18,18 @@ using namespace mlir;
 OwningOpRef<ModuleOp> generateProgram(const CheckedModule &checked, MLIRContext &context,
                                       const std::string &entry, Diagnostics &diags, bool training) {
   OwningOpRef<ModuleOp> result;
-  runOnLargeStack([&] { result = ProgramGenerator(checked, context, diags, training).run(entry); });
+  runOnLargeStack([&] {
+    result = ProgramGenerator(checked, context, diags, training).run(entry, /*bodies=*/true);
+  });
+  return result;
+}
+
+OwningOpRef<ModuleOp> generateSignature(const CheckedModule &checked, MLIRContext &context,
+                                        const std::string &entry, Diagnostics &diags) {
+  OwningOpRef<ModuleOp> result;
+  runOnLargeStack([&] {
+    result = ProgramGenerator(checked, context, diags, false).run(entry, /*bodies=*/false);
+  });
   return result;
 }
 
@@ -51,7 +62,7 @@ Value ProgramGenerator::refuse(Type type, const std::string &message, const std:
   return type ? placeholder(type) : Value();
 }
 
-OwningOpRef<ModuleOp> ProgramGenerator::run(const std::string &entry) {
+OwningOpRef<ModuleOp> ProgramGenerator::run(const std::string &entry, bool bodies) {
   size_t errorsBefore = diags.errorCount();
   module = ModuleOp::create(locOf({}));
   Frame fileFrame;
@@ -81,7 +92,8 @@ OwningOpRef<ModuleOp> ProgramGenerator::run(const std::string &entry) {
       return {};
     }
 
-  instantiateLets();
+  if (bodies)
+    instantiateLets();
   if (stopped)
     return {};
   bool plain = entryIsPlain(*fn);
@@ -90,7 +102,7 @@ OwningOpRef<ModuleOp> ProgramGenerator::run(const std::string &entry) {
   FnInstance *instance =
       instanceOf(*fn, {}, std::vector<std::optional<int64_t>>(fn->dims.size()), nullptr,
                  std::vector<const StaticCode *>(fn->params.size()), nullptr);
-  while (!pending.empty() && !stopped) {
+  while (bodies && !pending.empty() && !stopped) {
     std::function<void()> work = std::move(pending.front());
     pending.pop_front();
     work();

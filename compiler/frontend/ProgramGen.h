@@ -35,6 +35,12 @@ mlir::OwningOpRef<mlir::ModuleOp> generateProgram(const CheckedModule &checked,
                                                   const std::string &entry, Diagnostics &diags,
                                                   bool training = false);
 
+/// The same without bodies, for what the entry's type says: functions are not generated, and the
+/// values of dims matter only where they stand in that type.
+mlir::OwningOpRef<mlir::ModuleOp> generateSignature(const CheckedModule &checked,
+                                                    mlir::MLIRContext &context,
+                                                    const std::string &entry, Diagnostics &diags);
+
 } // namespace sheaf
 
 #endif // SHEAF_COMPILER_FRONTEND_PROGRAMGEN_H

@@ -411,6 +411,9 @@ Value ProgramGenerator::genApply(const typed::ApplyExpr &expr) {
                             fmt::format("'{}' of an empty list: nothing tells the extents of its "
                                         "elements",
                                         op.name));
+  // The checker knew less of the extents than is known of this call's.
+  if (std::string error = ops::misfit(op.name, operands, args); !error.empty())
+    return refuse(mlirType(expr.type), error + ", in one of the calls of this function");
   SmallVector<Value> results = ops::apply(b, op.name, operands, args);
   nameExtents(results);
   if (results.size() == 1)

@@ -42,7 +42,8 @@ public:
   ProgramGenerator(const CheckedModule &checked, mlir::MLIRContext &context, Diagnostics &diags,
                    bool training);
 
-  mlir::OwningOpRef<mlir::ModuleOp> run(const std::string &entry);
+  /// Without bodies the functions are only declared, and params left out.
+  mlir::OwningOpRef<mlir::ModuleOp> run(const std::string &entry, bool bodies);
 
 private:
   using Value = mlir::Value;

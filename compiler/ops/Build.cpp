@@ -22,10 +22,15 @@ Dim useExtent(Extent extent, mlir::SmallVectorImpl<Value> &operands) {
   return Dim::fresh();
 }
 
-} // namespace
+/// A call as the shape rule sees it.
+struct Call {
+  const Op &op;
+  mlir::SmallVector<Value> operands; ///< the extents that are host values last
+  Attrs attrs;
+  ShapeResult shape;
+};
 
-mlir::SmallVector<Value> apply(mlir::ImplicitLocOpBuilder &b, llvm::StringRef name,
-                               mlir::ValueRange operands, const CallArgs &args) {
+Call resolve(llvm::StringRef name, mlir::ValueRange operands, const CallArgs &args) {
   const Op *op = OpTable::get().find(name);
   if (!op)
     llvm::reportFatalInternalError(llvm::Twine("no operator named ") + name);
@@ -33,46 +38,57 @@ mlir::SmallVector<Value> apply(mlir::ImplicitLocOpBuilder &b, llvm::StringRef na
   std::vector<OperandType> types;
   for (Value operand : operands)
     types.push_back(operandType(operand.getType()));
-  mlir::SmallVector<Value> all(operands);
-  Attrs attrs;
+  Call call{*op, mlir::SmallVector<Value>(operands), {}, {}};
   for (const Param &param : op->params) {
     auto it = args.find(param.name);
     if (it == args.end())
       continue;
     if (auto *value = std::get_if<int64_t>(&it->second))
-      attrs[param.name] = *value;
+      call.attrs[param.name] = *value;
     else if (auto *value = std::get_if<double>(&it->second))
-      attrs[param.name] = *value;
+      call.attrs[param.name] = *value;
     else if (auto *extent = std::get_if<Extent>(&it->second)) {
-      Dim dim = useExtent(*extent, all);
+      Dim dim = useExtent(*extent, call.operands);
       if (dim.isConstant())
-        attrs[param.name] = dim.constant();
+        call.attrs[param.name] = dim.constant();
       else
-        attrs[param.name] = dim;
+        call.attrs[param.name] = dim;
     } else {
       std::vector<Dim> dims;
       for (Extent extent : std::get<std::vector<Extent>>(it->second))
-        dims.push_back(useExtent(extent, all));
-      attrs[param.name] = dims;
+        dims.push_back(useExtent(extent, call.operands));
+      call.attrs[param.name] = dims;
     }
   }
-  attrs = canonicalAttrs(*op, types, std::move(attrs));
-  ShapeResult shape = op->shape(types, attrs, LenientOracle());
-  if (!shape.error.empty())
-    llvm::reportFatalInternalError(llvm::Twine("operator ") + name + ": " + shape.error);
+  call.attrs = canonicalAttrs(*op, types, std::move(call.attrs));
+  call.shape = op->shape(types, call.attrs, LenientOracle());
+  return call;
+}
+
+} // namespace
+
+std::string misfit(llvm::StringRef op, mlir::ValueRange operands, const CallArgs &args) {
+  return resolve(op, operands, args).shape.error;
+}
+
+mlir::SmallVector<Value> apply(mlir::ImplicitLocOpBuilder &b, llvm::StringRef name,
+                               mlir::ValueRange operands, const CallArgs &args) {
+  Call call = resolve(name, operands, args);
+  if (!call.shape.error.empty())
+    llvm::reportFatalInternalError(llvm::Twine("operator ") + name + ": " + call.shape.error);
 
   mlir::SmallVector<mlir::NamedAttribute> kept;
-  for (const auto &[key, value] : attrs) {
+  for (const auto &[key, value] : call.attrs) {
     if (auto *number = std::get_if<int64_t>(&value))
       kept.push_back(b.getNamedAttr(key, b.getI64IntegerAttr(*number)));
     else if (auto *number = std::get_if<double>(&value))
       kept.push_back(b.getNamedAttr(key, b.getF64FloatAttr(*number)));
   }
   mlir::SmallVector<mlir::Type> results;
-  for (const TensorType &type : shape.types)
+  for (const TensorType &type : call.shape.types)
     results.push_back(tensorType(b.getContext(), type));
-  auto apply =
-      ir::ApplyOp::create(b, results, b.getStringAttr(name), all, b.getDictionaryAttr(kept));
+  auto apply = ir::ApplyOp::create(b, results, b.getStringAttr(name), call.operands,
+                                   b.getDictionaryAttr(kept));
   return mlir::SmallVector<Value>(apply.getResults());
 }
 

@@ -30,6 +30,9 @@ using Extent = mlir::OpFoldResult;
 /// given as an int or as an Extent.
 using CallArgs = std::map<std::string, std::variant<int64_t, double, Extent, std::vector<Extent>>>;
 
+/// What is wrong with such a call, by the operator's shape rule; empty when nothing is.
+std::string misfit(llvm::StringRef op, mlir::ValueRange operands, const CallArgs &args);
+
 /// Makes a `sheaf.apply` whose result types follow from the shape rule; defaults are filled in. The
 /// call must be right: a failing shape rule is an internal error.
 mlir::SmallVector<mlir::Value> apply(mlir::ImplicitLocOpBuilder &b, llvm::StringRef op,

@@ -346,6 +346,44 @@ TEST(ProgramGen, ChecksThatCannotHold) {
             "this check never holds in one of the calls of this function: unequal");
 }
 
+TEST(ProgramGen, OperatorsThatOneCallDoesNotFit) {
+  const char *best = "fn best(x: f32[n]) -> f32[2] = { let (v, _) = top_k(x, 2); v }\n";
+  Generated program(std::string(best) + "fn main(x: f32[3]) -> f32[2] = best(x) + best(zeros(1))");
+  EXPECT_FALSE(program.program);
+  ASSERT_EQ(program.diags.all().size(), 1u);
+  EXPECT_EQ(program.diags.all().front().message,
+            "cannot take the 2 greatest of f32[1]: axis 0 has 1, in one of the calls of this "
+            "function");
+  Generated guarded(std::string(best) + R"(
+    fn some(x: f32[n]) -> f32[2] = if n > 1 { best(x) } else { zeros(2) }
+    fn main(x: f32[3]) -> f32[2] = some(x) + some(zeros(1))
+  )");
+  ASSERT_PROGRAM(guarded);
+}
+
+TEST(ProgramGen, ASignatureNeedsNoSizes) {
+  Parsed file(R"(
+    dim vocab, half = vocab / 2
+    data Node = Node(word: token, x: f32[half])
+    param w : f32[vocab / 4, vocab % 8] = zeros
+    fn main(nodes: list<Node>, x: f32[n]) -> f32[2] = { let (v, _) = top_k(w[0], 2); v }
+  )");
+  CheckOptions options;
+  options.requireDimValues = false;
+  CheckedModule checked = check(file.module, options, file.diags);
+  ASSERT_TRUE(checked.ok);
+  for (DeclaredDim &dim : checked.dims)
+    dim.value = 1;
+  mlir::MLIRContext context;
+  auto program = generateSignature(checked, context, "main", file.diags);
+  ASSERT_TRUE(program);
+  auto main = program->lookupSymbol<mlir::func::FuncOp>("main");
+  ASSERT_TRUE(main);
+  EXPECT_EQ(main.getNumArguments(), 2u);
+  EXPECT_TRUE(program->lookupSymbol<ir::DataOp>("Node"));
+  EXPECT_TRUE(program->getOps<ir::ParamOp>().empty());
+}
+
 TEST(ProgramGen, DimsOfListElementsAreFoundAndChecked) {
   Generated program(R"(
     dim h = 4
