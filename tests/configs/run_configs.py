@@ -34,7 +34,10 @@ SHARE = 6  # one program of so many under each setting
 MODELS = {"treelstm": "trees.txt", "treelstm_childsum": "nary_trees.txt", "treegru": "trees.txt",
           "treernn": "trees.txt", "mvrnn": "trees.txt", "lstm": "sentences.txt",
           "bilstm": "tagged.txt", "transformer": "sentences.txt", "dagrnn": "dags.jsonl",
-          "ponder": "sentences.txt", "drnn": "sentences.txt", "generate": "sentences.txt"}
+          "ponder": "sentences.txt", "drnn": "sentences.txt", "generate": "sentences.txt",
+          "beam": "sentences.txt", "berxit": "sentences.txt", "birnn": "sentences.txt",
+          "earlyexit": "sentences.txt", "nestedrnn": "sentences.txt",
+          "stackrnn": "sentences.txt", "lattice": "lattices.jsonl"}
 
 
 def model(path):
