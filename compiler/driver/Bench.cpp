@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <numeric>
 #include <sched.h>
 
 namespace sheaf::driver {
@@ -141,6 +142,14 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
       }
   };
 
+  // The time of each kernel is that of all repetitions, which the probes are no part of.
+  std::vector<uint64_t> kernelNs(model_.model().kernels.size());
+  auto addKernelTimes = [&] {
+    const std::vector<rt::KernelCounters> &kernels = session.counters().kernels;
+    for (size_t i = 0; i < kernelNs.size(); ++i)
+      kernelNs[i] += kernels[i].nanoseconds;
+  };
+
   once();
   once();
   double probe = probe_.measure();
@@ -160,11 +169,25 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
     row.saved = counters.saved;
     row.launches = counters.launches;
     row.gflop = counters.flop * 1e-9;
+    addKernelTimes();
     probe = std::max(probe, probe_.measure());
   } while (timed && (static_cast<int64_t>(cost.ms.size()) < options_.minRepetitions ||
                      seconds() - begin < options_.minSeconds));
 
   row.repetitions = static_cast<int64_t>(cost.ms.size());
+  double repetitions = static_cast<double>(row.repetitions), inside = 0;
+  for (size_t i = 0; i < kernelNs.size(); ++i) {
+    const rt::KernelCounters &kernel = session.counters().kernels[i];
+    double ms = static_cast<double>(kernelNs[i]) * 1e-6 / repetitions;
+    inside += ms;
+    if (kernel.launches)
+      row.kernels.push_back({model_.model().kernels[i].name, model_.model().kernels[i].source,
+                             kernel.records, kernel.launches, ms, kernel.flop * 1e-9});
+  }
+  std::sort(row.kernels.begin(), row.kernels.end(),
+            [](const KernelRow &a, const KernelRow &b) { return a.ms > b.ms; });
+  double all = std::accumulate(cost.ms.begin(), cost.ms.end(), 0.0) / repetitions;
+  row.inKernels = inside / (all * row.what.threads);
   row.ms = median(cost.ms);
   row.msMin = *std::min_element(cost.ms.begin(), cost.ms.end());
   row.recordMs = median(cost.recordMs);
@@ -188,7 +211,8 @@ void Benchmark::oracle(BenchRow &row, std::span<const rt::Instance> instances) {
                instance.index);
   row.repetitions = 1;
   row.ms = row.msMin = (seconds() - start) * 1e3;
-  row.recordMs = row.kernelMs = 0;
+  row.recordMs = row.kernelMs = row.inKernels = 0;
+  row.kernels.clear();
   row.records = row.saved = row.launches = 0;
   row.rowsBytes = 0;
 }
@@ -201,6 +225,18 @@ nlohmann::ordered_json memoryJson(const BenchRow &row) {
           {"tables", m.tables.peak},   {"code", row.codeBytes},     {"heap", m.heap.peak},
           {"records", m.records.peak}, {"scratch", m.scratch.peak}, {"stack", m.stack.peak},
           {"other", row.otherBytes()}};
+}
+
+nlohmann::ordered_json kernelsJson(const BenchRow &row) {
+  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  for (const KernelRow &kernel : row.kernels)
+    array.push_back({{"name", kernel.name},
+                     {"place", kernel.place},
+                     {"records", kernel.records},
+                     {"launches", kernel.launches},
+                     {"ms", kernel.ms},
+                     {"gflop", kernel.gflop}});
+  return array;
 }
 
 std::string bytesText(uint64_t bytes) {
@@ -227,6 +263,7 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
                      {"ms_min", row.msMin},
                      {"record_ms", row.recordMs},
                      {"kernel_ms", row.kernelMs},
+                     {"in_kernels", row.inKernels},
                      {"gflop", row.gflop},
                      {"gflops", row.gflops},
                      {"peak_gflops", row.peakGflops},
@@ -237,28 +274,29 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
                      {"record_ns", row.recordNs},
                      {"rows_bytes", row.rowsBytes},
                      {"rss_mb", row.rssMb},
-                     {"memory", memoryJson(row)}});
+                     {"memory", memoryJson(row)},
+                     {"kernels", kernelsJson(row)}});
   return array.dump(2) + "\n";
 }
 
 std::string benchTable(std::span<const BenchRow> rows) {
   std::string out =
-      fmt::format("{:<10} {:>6} {:>7} {:>10} {:>10} {:>9} {:>9} {:>8} {:>6} {:>8} "
+      fmt::format("{:<10} {:>6} {:>7} {:>10} {:>10} {:>9} {:>9} {:>6} {:>8} {:>6} {:>8} "
                   "{:>9} {:>9} {:>9} {:>9}\n",
-                  "engine", "batch", "threads", "ms", "ms min", "record ms", "kernel ms", "GFLOP/s",
-                  "peak", "speed-up", "records", "saved", "launches", "ns/record");
+                  "engine", "batch", "threads", "ms", "ms min", "record ms", "kernel ms", "inside",
+                  "GFLOP/s", "peak", "speed-up", "records", "saved", "launches", "ns/record");
   for (const BenchRow &row : rows) {
     std::string speedup;
     for (const BenchRow &other : rows)
       if (other.what.engine == Engine::Unbatched && row.what.engine == Engine::Batched &&
           other.what.batch == row.what.batch && other.what.threads == row.what.threads)
         speedup = fmt::format("{:.1f}x", other.ms / row.ms);
-    out +=
-        fmt::format("{:<10} {:>6} {:>7} {:>10.3f} {:>10.3f} {:>9.3f} {:>9.3f} {:>8.1f} {:>5.1f}% "
-                    "{:>8} {:>9} {:>9} {:>9} {:>9.1f}\n",
-                    engineName(row.what.engine), row.what.batch, row.what.threads, row.ms,
-                    row.msMin, row.recordMs, row.kernelMs, row.gflops, row.shareOfPeak * 100,
-                    speedup, row.records, row.saved, row.launches, row.recordNs);
+    out += fmt::format(
+        "{:<10} {:>6} {:>7} {:>10.3f} {:>10.3f} {:>9.3f} {:>9.3f} {:>5.1f}% {:>8.1f} "
+        "{:>5.1f}% {:>8} {:>9} {:>9} {:>9} {:>9.1f}\n",
+        engineName(row.what.engine), row.what.batch, row.what.threads, row.ms, row.msMin,
+        row.recordMs, row.kernelMs, row.inKernels * 100, row.gflops, row.shareOfPeak * 100, speedup,
+        row.records, row.saved, row.launches, row.recordNs);
   }
   if (rows.empty())
     return out;
@@ -268,7 +306,7 @@ std::string benchTable(std::span<const BenchRow> rows) {
     peak = std::max(peak, row.peakGflops / row.what.threads);
   const rt::MemoryUse &m = last.memory;
   out += fmt::format("peak of one core: {:.1f} GFLOP/s; a share counts the products' FLOP only, at "
-                     "the shortest time\n",
+                     "the shortest time; inside: of all time, that inside kernels\n",
                      peak);
   out += fmt::format(
       "memory of the last row: weights {}, packed {}, rows {}, tables {}, code {}; beyond these "
@@ -277,6 +315,17 @@ std::string benchTable(std::span<const BenchRow> rows) {
       bytesText(m.tables.peak), bytesText(last.codeBytes), bytesText(last.otherBytes()),
       bytesText(m.heap.peak), bytesText(m.records.peak), bytesText(m.scratch.peak),
       bytesText(m.stack.peak), last.rssMb);
+  return out;
+}
+
+std::string kernelTable(const BenchRow &row) {
+  std::string out = fmt::format("{:<20} {:>9} {:>9} {:>9} {:>10} {:>8}  {}\n", "kernel", "records",
+                                "launches", "a launch", "ms", "GFLOP/s", "place");
+  for (const KernelRow &kernel : row.kernels)
+    out += fmt::format("{:<20} {:>9} {:>9} {:>9.1f} {:>10.3f} {:>8.1f}  {}\n", kernel.name,
+                       kernel.records, kernel.launches,
+                       static_cast<double>(kernel.records) / static_cast<double>(kernel.launches),
+                       kernel.ms, kernel.gflop / (kernel.ms * 1e-3), kernel.place);
   return out;
 }
 

@@ -35,6 +35,16 @@ struct BenchCase {
   unsigned threads = 1;
 };
 
+/// What one kernel did in a repetition.
+struct KernelRow {
+  std::string name;
+  std::string place; ///< file:line
+  uint64_t records = 0;
+  uint64_t launches = 0;
+  double ms = 0;    ///< inside the kernel, summed over threads: the mean of the repetitions
+  double gflop = 0; ///< of products
+};
+
 struct BenchRow {
   BenchCase what;
   int64_t repetitions = 0;
@@ -42,6 +52,7 @@ struct BenchRow {
   double msMin = 0;
   double recordMs = 0;    ///< median, of walking the instances and recording blocks
   double kernelMs = 0;    ///< median, of ordering and running what was recorded
+  double inKernels = 0;   ///< share of all threads' time that was spent inside kernels
   double gflop = 0;       ///< of products, as executed
   double gflops = 0;      ///< at the median
   double peakGflops = 0;  ///< the highest probe, times the threads
@@ -54,6 +65,7 @@ struct BenchRow {
   double rssMb = 0;
   rt::MemoryUse memory;
   uint64_t codeBytes = 0;
+  std::vector<KernelRow> kernels; ///< those that ran, the longest first
 
   /// Peak bytes beyond weights, rows and code.
   uint64_t otherBytes() const;
@@ -94,6 +106,9 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
 
 /// The rows for people: a table, then the memory of the last row by kind.
 std::string benchTable(std::span<const BenchRow> rows);
+
+/// The kernels of a row for people.
+std::string kernelTable(const BenchRow &row);
 
 } // namespace sheaf::driver
 

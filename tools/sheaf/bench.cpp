@@ -28,6 +28,7 @@ struct BenchArguments {
   std::string format = "table";
   std::string repetitions = "20";
   double seconds = 1;
+  bool kernels = false;
 };
 
 std::vector<driver::Engine> parseEngines(const std::string &text) {
@@ -91,6 +92,8 @@ int runBench(BenchArguments &arguments) {
     fmt::print("{}", driver::benchJson(name, run.model().dims, rows));
   else
     fmt::print("{}", driver::benchTable(rows));
+  if (arguments.kernels && arguments.format == "table")
+    fmt::print("{}", driver::kernelTable(rows.back()));
   return kOk;
 }
 
@@ -110,6 +113,7 @@ void addBench(CLI::App &app, Action &action) {
   sub->add_option("--engine", arguments->engines,
                   "oracle, unbatched, batched (default: unbatched,batched)")
       ->type_name("NAME,...");
+  sub->add_flag("--kernels", arguments->kernels, "the kernels of the last row, too");
   sub->add_option("--format", arguments->format, "table or json")->type_name("FORMAT");
   sub->add_option("--repetitions", arguments->repetitions, "at least so many (default: 20)")
       ->type_name("N");
