@@ -317,8 +317,12 @@ void FunctionEmitter::joinArms(ArrayRef<Arm> arms, Operation *op) {
   setAll(op->getResults(), merged);
 }
 
-void FunctionEmitter::emitIf(scf::IfOp op) { joinArms(openIf(op), op); }
-void FunctionEmitter::emitMatch(ir::MatchOp match) { joinArms(openMatch(match), match); }
+void FunctionEmitter::emitIf(scf::IfOp op) {
+  isForked(op) ? emitForkedArms(openIf(op), op) : joinArms(openIf(op), op);
+}
+void FunctionEmitter::emitMatch(ir::MatchOp match) {
+  isForked(match) ? emitForkedArms(openMatch(match), match) : joinArms(openMatch(match), match);
+}
 
 //===----------------------------------------------------------------------===//
 // Dispatch

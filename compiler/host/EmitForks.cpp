@@ -25,11 +25,45 @@ FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call) {
 
 void FunctionEmitter::emitFork(func::CallOp call) { forks_[call] = startFork(call); }
 
-void FunctionEmitter::join(func::CallOp call, const Fork &fork) {
+void FunctionEmitter::emitForkedArms(ArrayRef<Arm> arms, Operation *op) {
+  llvm::BasicBlock *meet = newBlock("forked");
+  SmallVector<std::pair<Fork, llvm::BasicBlock *>> incoming;
+  for (const Arm &arm : arms) {
+    b_.SetInsertPoint(arm.entry);
+    if (auto match = dyn_cast<ir::MatchOp>(op))
+      bindFields(match, *arm.block);
+    Fork fork;
+    if (auto call = dyn_cast<func::CallOp>(arm.block->front()); call && isForked(call)) {
+      fork = startFork(call);
+    } else {
+      Slots slots = emitRegion(*arm.block, op->getResultTypes());
+      fork = {llvm::ConstantPointerNull::get(b_.getPtrTy()),
+              callRuntime("sheaf_alloc", b_.getPtrTy(),
+                          static_cast<llvm::Value *>(i64(static_cast<int64_t>(slots.size()))))};
+      store(fork.results, slots);
+    }
+    incoming.push_back({fork, b_.GetInsertBlock()});
+    b_.CreateBr(meet);
+  }
+  b_.SetInsertPoint(meet);
+  llvm::PHINode *task = b_.CreatePHI(b_.getPtrTy(), incoming.size());
+  llvm::PHINode *results = b_.CreatePHI(b_.getPtrTy(), incoming.size());
+  for (auto &[fork, from] : incoming) {
+    task->addIncoming(fork.task, from);
+    results->addIncoming(fork.results, from);
+  }
+  forks_[op] = {task, results};
+}
+
+void FunctionEmitter::join(Operation *op, const Fork &fork) {
   callRuntime("sheaf_join", b_.getVoidTy(), fork.task);
-  func::FuncOp callee = m_.function(call.getCallee()).source;
+  TypeRange types = op->getResultTypes();
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    func::FuncOp callee = m_.function(call.getCallee()).source;
+    types = callee.getResultTypes();
+  }
   int64_t next = 0;
-  for (auto [result, type] : llvm::zip(call.getResults(), callee.getResultTypes())) {
+  for (auto [result, type] : llvm::zip(op->getResults(), types)) {
     set(result, coerce(load(slotAt(fork.results, next), type), type, result.getType()));
     next += slotCount(type);
   }
@@ -40,17 +74,17 @@ void FunctionEmitter::joinForks(Operation *op) {
     return;
   bool all = op->hasTrait<OpTrait::IsTerminator>();
   SmallVector<Operation *> joined;
-  for (auto &[call, fork] : forks_) {
-    if (call->getBlock() != op->getBlock())
+  for (auto &[forked, fork] : forks_) {
+    if (forked->getBlock() != op->getBlock())
       continue;
     bool used =
-        llvm::any_of(call->getUsers(), [&](Operation *user) { return op->isAncestor(user); });
+        llvm::any_of(forked->getUsers(), [&](Operation *user) { return op->isAncestor(user); });
     if (all || used)
-      joined.push_back(call);
+      joined.push_back(forked);
   }
-  for (Operation *call : joined) {
-    join(cast<func::CallOp>(call), forks_.lookup(call));
-    forks_.erase(call);
+  for (Operation *forked : joined) {
+    join(forked, forks_.lookup(forked));
+    forks_.erase(forked);
   }
 }
 

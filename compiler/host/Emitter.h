@@ -85,8 +85,8 @@ private:
   llvm::DenseMap<int64_t, llvm::Constant *> emptyConstructors_;
 };
 
-/// Whether passes::forkCallsPass lets a call run beside what follows.
-inline bool isForked(mlir::func::CallOp call) { return call->hasAttr("sheaf.fork"); }
+/// Whether a call, or the branch of an `if` or `match` that is taken, may run beside what follows.
+inline bool isForked(mlir::Operation *op) { return op->hasAttr(ir::kForkAttr); }
 
 /// Converts between a slot in memory (i64) and its register.
 llvm::Value *toSlot(llvm::IRBuilderBase &builder, llvm::Value *value);
@@ -145,9 +145,21 @@ private:
   Slots emitRegion(mlir::Block &block, mlir::TypeRange types);
   void emitReturn(mlir::OperandRange values);
   void emitCall(mlir::func::CallOp call, bool tail);
+  struct Arm {
+    mlir::Block *block; ///< null: nothing to do (an `if` without `else`)
+    llvm::BasicBlock *entry;
+  };
+  void emitIf(mlir::scf::IfOp op);
+  void emitMatch(ir::MatchOp match);
+  llvm::SmallVector<Arm> openIf(mlir::scf::IfOp op);
+  llvm::SmallVector<Arm> openMatch(ir::MatchOp match);
+  void bindFields(ir::MatchOp match, mlir::Block &arm);
+  /// Emits arms that meet again behind the operation.
+  void joinArms(llvm::ArrayRef<Arm> arms, mlir::Operation *op);
+
   //===--- Forks (EmitForks.cpp) ----------------------------------------------===//
 
-  /// A forked call: what sheaf_join takes, and where its results will be.
+  /// What was forked: what sheaf_join takes, and where the results will be.
   struct Fork {
     llvm::Value *task;
     llvm::Value *results;
@@ -155,22 +167,12 @@ private:
   /// Starts a call on the operands' values, in fresh memory.
   Fork startFork(mlir::func::CallOp call);
   void emitFork(mlir::func::CallOp call);
+  /// The same for branches: what is no call of its own is done at once.
+  void emitForkedArms(llvm::ArrayRef<Arm> arms, mlir::Operation *op);
   /// Joins the forks of this block whose results `op` uses; before a terminator all of them.
   void joinForks(mlir::Operation *op);
-  void join(mlir::func::CallOp call, const Fork &fork);
+  void join(mlir::Operation *op, const Fork &fork);
   void emitForkedMap(ir::MapOp op, mlir::func::CallOp call);
-
-  void emitIf(mlir::scf::IfOp op);
-  void emitMatch(ir::MatchOp match);
-  struct Arm {
-    mlir::Block *block; ///< null: nothing to do (an `if` without `else`)
-    llvm::BasicBlock *entry;
-  };
-  llvm::SmallVector<Arm> openIf(mlir::scf::IfOp op);
-  llvm::SmallVector<Arm> openMatch(ir::MatchOp match);
-  void bindFields(ir::MatchOp match, mlir::Block &arm);
-  /// Emits arms that meet again behind the operation.
-  void joinArms(llvm::ArrayRef<Arm> arms, mlir::Operation *op);
 
   //===--- Scalars, tuples and data (EmitScalars.cpp) -------------------------===//
 

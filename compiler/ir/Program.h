@@ -41,6 +41,10 @@ std::optional<llvm::StringRef> tokenVocab(mlir::RankedTensorType type);
 /// Marks the first argument of an entry that draws: the key of the instance, which comes from the
 /// session and not from the data.
 inline constexpr llvm::StringLiteral kKeyAttr = "sheaf.key";
+
+/// Marks a call that may run beside what follows it, and an `if` or `match` with such calls as
+/// branches (passes::forkCallsPass).
+inline constexpr llvm::StringLiteral kForkAttr = "sheaf.fork";
 bool takesKey(mlir::Operation *function);
 
 } // namespace sheaf::ir

@@ -16,8 +16,6 @@ using namespace mlir;
 namespace sheaf::passes {
 namespace {
 
-constexpr const char *kForkAttr = "sheaf.fork";
-
 /// Which operations may wait for a tensor when they run.
 class Readers {
 public:
@@ -36,24 +34,37 @@ public:
   bool any() const { return !reading_.empty(); }
 
   bool reads(Operation *root) const {
+    return has(root, [&](Operation *op) { return isa<ir::ReadOp>(op) || isReadingCall(op); });
+  }
+
+  /// Whether it may call a function that reads.
+  bool callsReader(Operation *root) const {
+    return has(root, [&](Operation *op) { return isReadingCall(op); });
+  }
+  bool callsReader(Block &block) const {
+    return llvm::any_of(block, [&](Operation &op) { return callsReader(&op); });
+  }
+
+private:
+  bool isReadingCall(Operation *op) const {
+    auto call = dyn_cast<func::CallOp>(op);
+    return call && reading_.contains(symbols_.lookup(call.getCallee()));
+  }
+
+  static bool has(Operation *root, llvm::function_ref<bool(Operation *)> wanted) {
     return root
         ->walk([&](Operation *op) {
-          auto call = dyn_cast<func::CallOp>(op);
-          bool found =
-              isa<ir::ReadOp>(op) || (call && reading_.contains(symbols_.lookup(call.getCallee())));
-          return found ? WalkResult::interrupt() : WalkResult::advance();
+          return wanted(op) ? WalkResult::interrupt() : WalkResult::advance();
         })
         .wasInterrupted();
   }
 
-private:
   SymbolTable symbols_;
   llvm::DenseSet<Operation *> reading_;
 };
 
-/// The call that the body of a `map` is, and nothing else; or null.
-func::CallOp onlyCall(ir::MapOp map) {
-  Block &body = map.getBody().front();
+/// The call that a body is, and nothing else; or null.
+func::CallOp onlyCall(Block &body) {
   auto call = dyn_cast<func::CallOp>(body.front());
   return call && call->getNextNode() == body.getTerminator() &&
                  call.getResults() == body.getTerminator()->getOperands()
@@ -61,13 +72,16 @@ func::CallOp onlyCall(ir::MapOp map) {
              : func::CallOp();
 }
 
-/// Makes the body of a `map` a function: its elements can then run side by side.
-func::CallOp outlineBody(ir::MapOp map, SymbolTable &symbols) {
-  auto parent = map->getParentOfType<func::FuncOp>();
-  Block &body = map.getBody().front();
+/// Makes a body, if it is more than a call, a function of its arguments and of what it uses. Gives
+/// the call that is left.
+func::CallOp outlineBody(Block &body, StringRef suffix, SymbolTable &symbols) {
+  if (func::CallOp call = onlyCall(body))
+    return call;
+  Location where = body.getParentOp()->getLoc();
+  auto parent = body.getParentOp()->getParentOfType<func::FuncOp>();
   Operation *yield = body.getTerminator();
   llvm::SetVector<Value> used;
-  getUsedValuesDefinedAbove(map.getBody(), used);
+  getUsedValuesDefinedAbove(*body.getParent(), used);
   SmallVector<Value> captured, made;
   for (Value value : used)
     (isa_and_nonnull<arith::ConstantOp, ir::ParamRefOp>(value.getDefiningOp()) ? made : captured)
@@ -76,7 +90,7 @@ func::CallOp outlineBody(ir::MapOp map, SymbolTable &symbols) {
   SmallVector<Type> inputs(body.getArgumentTypes());
   llvm::append_range(inputs, ValueRange(captured).getTypes());
   OpBuilder builder(parent);
-  auto function = func::FuncOp::create(builder, map.getLoc(), (parent.getName() + ".map").str(),
+  auto function = func::FuncOp::create(builder, where, (parent.getName() + suffix).str(),
                                        builder.getFunctionType(inputs, yield->getOperandTypes()));
   function.setPrivate();
   symbols.insert(function);
@@ -99,7 +113,7 @@ func::CallOp outlineBody(ir::MapOp map, SymbolTable &symbols) {
   while (Operation *last = yield->getPrevNode())
     last->erase();
   builder.setInsertionPoint(yield);
-  auto call = func::CallOp::create(builder, map.getLoc(), function, arguments);
+  auto call = func::CallOp::create(builder, where, function, arguments);
   yield->setOperands(call.getResults());
   return call;
 }
@@ -115,39 +129,70 @@ Operation *firstUser(Operation *op) {
   return first;
 }
 
-LogicalResult run(ModuleOp module, PassContext &context) {
-  Readers readers(module);
-  if (!readers.any())
-    return success();
-  SymbolTable symbols(module);
-  Builder builder(module.getContext());
+/// Whether an operation reads between `op` and the first use of its results.
+bool readsBeforeUse(Operation *op, llvm::function_ref<bool(Operation *)> reads) {
+  Operation *end = firstUser(op);
+  for (Operation *next = op->getNextNode(); next && next != end; next = next->getNextNode())
+    if (reads(next))
+      return true;
+  return false;
+}
 
+void fork(func::CallOp call) { call->setAttr(ir::kForkAttr, UnitAttr::get(call.getContext())); }
+
+void forkMaps(ModuleOp module, SymbolTable &symbols, PassContext &context) {
+  Readers readers(module);
   SmallVector<ir::MapOp> maps;
   module.walk([&](ir::MapOp map) {
     if (readers.reads(map))
       maps.push_back(map);
   });
   for (ir::MapOp map : maps) {
-    func::CallOp call = onlyCall(map);
-    if (!call)
-      call = outlineBody(map, symbols);
-    call->setAttr(kForkAttr, builder.getUnitAttr());
+    fork(outlineBody(map.getBody().front(), ".map", symbols));
     context.remark(map.getLoc(), "the calls of this map may read and run side by side");
   }
+}
 
-  Readers all(module);
-  module.walk([&](func::CallOp call) {
-    if (call->hasAttr(kForkAttr) || !all.reads(call))
-      return;
-    Operation *end = firstUser(call);
-    for (Operation *op = call->getNextNode(); op && op != end; op = op->getNextNode())
-      if (all.reads(op)) {
-        call->setAttr(kForkAttr, builder.getUnitAttr());
-        context.remark(call.getLoc(), "the call of " + call.getCallee() +
-                                          " may read and runs beside what follows");
-        return;
-      }
+/// An `if` or a `match` cannot run beside what follows, but its branches that call can: which one
+/// is taken is decided first. A branch that reads without a call has recorded what it reads when
+/// it waits, and what follows is seldom worth a task.
+void forkBranches(ModuleOp module, SymbolTable &symbols, PassContext &context) {
+  Readers readers(module);
+  SmallVector<Operation *> branches;
+  module.walk([&](Operation *op) {
+    if (isa<scf::IfOp, ir::MatchOp>(op) && op->getNumResults() && readers.callsReader(op) &&
+        readsBeforeUse(op, [&](Operation *next) { return readers.callsReader(next); }))
+      branches.push_back(op);
   });
+  // Inner ones come first, so that none is outlined away before its turn.
+  for (Operation *op : branches) {
+    for (Region &region : op->getRegions())
+      if (!region.empty() && readers.callsReader(region.front()))
+        fork(outlineBody(region.front(), ".branch", symbols));
+    op->setAttr(ir::kForkAttr, UnitAttr::get(op->getContext()));
+    context.remark(op->getLoc(), "the calls of this branch may read and run beside what follows");
+  }
+}
+
+void forkCalls(ModuleOp module, PassContext &context) {
+  Readers readers(module);
+  module.walk([&](func::CallOp call) {
+    if (call->hasAttr(ir::kForkAttr) || !readers.reads(call) ||
+        !readsBeforeUse(call, [&](Operation *next) { return readers.reads(next); }))
+      return;
+    fork(call);
+    context.remark(call.getLoc(),
+                   "the call of " + call.getCallee() + " may read and runs beside what follows");
+  });
+}
+
+LogicalResult run(ModuleOp module, PassContext &context) {
+  if (!Readers(module).any())
+    return success();
+  SymbolTable symbols(module);
+  forkMaps(module, symbols, context);
+  forkBranches(module, symbols, context);
+  forkCalls(module, context);
   return success();
 }
 
@@ -156,8 +201,8 @@ LogicalResult run(ModuleOp module, PassContext &context) {
 PassRecord forkCallsPass() {
   return {.name = "fork-calls",
           .description = "Calls that may read and do not need each other (the children of a node, "
-                         "the elements of a map) run side by side, so that their reads wait "
-                         "together.",
+                         "the elements of a map, calls in branches) run side by side, so that "
+                         "their reads wait together.",
           .run = run,
           .after = Level::Blocks};
 }

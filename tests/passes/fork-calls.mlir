@@ -60,3 +60,67 @@ func.func @items(%xs: !sheaf.list<i64>, %x: tensor<f32>) -> !sheaf.list<i64> {
   }
   return %r : !sheaf.list<i64>
 }
+
+// What reads in a branch is a call; other branches stay as they are. What follows calls as well.
+// CHECK: func.func private @branches.branch(%[[T:.*]]: tensor<f32>) -> f64
+// CHECK: call @node(%[[T]])
+// CHECK: call @node(%[[T]])
+// CHECK-LABEL: func.func @branches
+// CHECK: scf.if
+// CHECK-NEXT: %[[ONE:.*]] = func.call @branches.branch(%{{.*}}) {sheaf.fork}
+// CHECK-NEXT: scf.yield %[[ONE]]
+// CHECK: arith.constant 0.0
+// CHECK: } {sheaf.fork}
+// CHECK: sheaf.match
+// CHECK: ^bb0(%[[F:.*]]: tensor<f32>):
+// CHECK-NEXT: %[[TWO:.*]] = func.call @node(%[[F]]) {sheaf.fork}
+// CHECK: } {sheaf.fork}
+// CHECK: call @node(%{{.*}}) :
+func.func @branches(%c: i1, %x: tensor<f32>, %d: !sheaf.data<@Maybe>) -> f64 {
+  %a = scf.if %c -> f64 {
+    %p = func.call @node(%x) : (tensor<f32>) -> f64
+    %q = func.call @node(%x) : (tensor<f32>) -> f64
+    %s = arith.addf %p, %q : f64
+    scf.yield %s : f64
+  } else {
+    %zero = arith.constant 0.0 : f64
+    scf.yield %zero : f64
+  }
+  %m = sheaf.match %d [0, 1] : (!sheaf.data<@Maybe>) -> f64 {
+    %zero = arith.constant 0.0 : f64
+    sheaf.yield %zero : f64
+  }, {
+  ^bb0(%f: tensor<f32>):
+    %n = func.call @node(%f) : (tensor<f32>) -> f64
+    sheaf.yield %n : f64
+  }
+  %b = func.call @node(%x) : (tensor<f32>) -> f64
+  %r = arith.addf %a, %b : f64
+  %t = arith.addf %r, %m : f64
+  return %t : f64
+}
+sheaf.data @Maybe [#sheaf.ctor<"No", [], []>, #sheaf.ctor<"Yes", ["x"], [tensor<f32>]>]
+
+// Only a read is in the branch, or only a read follows it: nothing worth a task.
+// CHECK-LABEL: func.func @plain
+// CHECK-NOT: sheaf.fork
+func.func @plain(%c: i1, %x: tensor<f32>) -> f64 {
+  %a = scf.if %c -> f64 {
+    %p = sheaf.read %x : (tensor<f32>) -> f64
+    scf.yield %p : f64
+  } else {
+    %zero = arith.constant 0.0 : f64
+    scf.yield %zero : f64
+  }
+  %b = scf.if %c -> f64 {
+    %p = func.call @node(%x) : (tensor<f32>) -> f64
+    scf.yield %p : f64
+  } else {
+    %zero = arith.constant 0.0 : f64
+    scf.yield %zero : f64
+  }
+  %d = sheaf.read %x : (tensor<f32>) -> f64
+  %r = arith.addf %a, %b : f64
+  %t = arith.addf %r, %d : f64
+  return %t : f64
+}
