@@ -9,6 +9,9 @@
 
 #include "compiler/kernels/Emitter.h"
 
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
+
 using namespace mlir;
 
 namespace sheaf::kernels {
@@ -328,10 +331,53 @@ void Emitter::emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow e
       return indices[i];
     });
   });
-  loop(constant(0), tile.rows, 1, [&](Value row) {
-    std::vector<Value> index = enter(add(tile.first, row));
-    emitEpilogue(stage, tile.panel, row, std::move(index));
+  emitApart([&] {
+    loop(constant(0), tile.rows, 1, [&](Value row) {
+      std::vector<Value> index = enter(add(tile.first, row));
+      emitEpilogue(stage, tile.panel, row, std::move(index));
+    });
   });
+}
+
+/// Emits code that becomes a function of its own. Epilogues are full of constants, for which the
+/// register allocator would push accumulators out of the loops over k that stand in the same
+/// function.
+void Emitter::emitApart(llvm::function_ref<void()> body) {
+  auto region = scf::ExecuteRegionOp::create(b, TypeRange());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&region.getRegion().emplaceBlock());
+  body();
+  scf::YieldOp::create(b);
+  apart_.push_back(region);
+}
+
+void Emitter::moveApart(scf::ExecuteRegionOp region) {
+  llvm::SetVector<Value> used;
+  getUsedValuesDefinedAbove(region.getRegion(), used);
+  SmallVector<Value> given;
+  for (Value value : used)
+    if (!value.getDefiningOp<arith::ConstantOp>())
+      given.push_back(value);
+
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(module_.getBody());
+  auto function = func::FuncOp::create(b, kernel_.symbol + ".epilogue" + std::to_string(moved_++),
+                                       b.getFunctionType(TypeRange(ValueRange(given)), {}));
+  function.setPrivate();
+  function->setAttr("passthrough", b.getStrArrayAttr({"noinline"}));
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  IRMapping map;
+  map.map(given, entry->getArguments());
+  for (Value value : used)
+    if (Operation *constant = value.getDefiningOp<arith::ConstantOp>())
+      b.clone(*constant, map);
+  for (Operation &op : region.getRegion().front().without_terminator())
+    b.clone(op, map);
+  func::ReturnOp::create(b);
+  b.setInsertionPoint(region);
+  func::CallOp::create(b, function, given);
+  region.erase();
 }
 
 /// How many rows the current record has in a stage: all places of its space but the columns.
@@ -444,8 +490,10 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
         forRows(stage, tile.rows, [&](int64_t many) {
           emitTile(stage, many, tile, [&](int64_t row) { return indexOfRow(constant(row)); });
         });
-        loop(constant(0), tile.rows, 1,
-             [&](Value row) { emitEpilogue(stage, tile.panel, row, indexOfRow(row)); });
+        emitApart([&] {
+          loop(constant(0), tile.rows, 1,
+               [&](Value row) { emitEpilogue(stage, tile.panel, row, indexOfRow(row)); });
+        });
       };
       emitTiles(stage, count, compute, constant(0), panelCount(stage));
     });

@@ -36,6 +36,8 @@ void Emitter::run() {
       emitStage(stage, begin, end);
   };
   emitChunks(stages);
+  for (scf::ExecuteRegionOp region : apart_)
+    moveApart(region);
 }
 
 void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages) {

@@ -92,6 +92,8 @@ private:
                                       llvm::ArrayRef<llvm::SmallVector<Operand>> lefts,
                                       llvm::ArrayRef<Value> sums);
   void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
+  void emitApart(llvm::function_ref<void()> body);
+  void moveApart(mlir::scf::ExecuteRegionOp region);
   void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
   std::vector<Value> startValues(const Stage &stage, int64_t rows, Value panel);
   Value panelCount(const Stage &stage);
@@ -155,6 +157,8 @@ private:
   llvm::DenseMap<int64_t, Value> constants_;
   llvm::DenseMap<unsigned, Value> weightAddresses_;
   Record record_;
+  std::vector<mlir::scf::ExecuteRegionOp> apart_; ///< to be moved into functions
+  int moved_ = 0;
   Dim laneExtent_ = 1; ///< extent of the lanes axis of the space being emitted
 };
 
