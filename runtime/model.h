@@ -23,7 +23,7 @@ struct ParamDesc {
   std::string init; ///< zeros, ones, normal, uniform, glorot, he, constant, orthogonal, identity
   std::vector<double> initArgs;
   uint32_t id = 0;        ///< first granule, fixed by the compiler (generated code contains it)
-  bool synthetic = false; ///< a constant made by the compiler: not in weight files
+  bool synthetic = false; ///< made by the compiler: not in weight files
 };
 
 /// One run of rows of a parameter that a packed panel contracts over.
@@ -107,7 +107,11 @@ struct Model {
   /// neighbouring slot is taken (a stack popped and pushed, a list with several heads) need not
   /// copy.
   bool chainedLists = false;
-  bool reads = false; ///< host code waits for tensors (sheaf_wait)
+  /// Computes `folded`, parameters that follow from others: writes one handle for each. May be
+  /// null.
+  EntryFn foldWeights = nullptr;
+  std::vector<uint32_t> folded; ///< indices into params
+  bool reads = false;           ///< host code waits for tensors (sheaf_wait)
   std::map<std::string, int64_t> dims;
 };
 

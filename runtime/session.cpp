@@ -8,6 +8,7 @@
 #include "runtime/weights.h"
 
 #include <chrono>
+#include <cstring>
 
 namespace sheaf::rt {
 
@@ -100,6 +101,7 @@ struct Session::Impl {
   void flush(BucketTable::What what);
   void checkGuards();
   void packWeights();
+  void foldWeights();
   void forgetMiniBatch();
   bool walkAll(std::span<const Instance> instances);
   std::span<const Outcome> run(std::span<const Instance> instances);
@@ -151,8 +153,43 @@ int64_t Session::findParam(std::string_view name) const {
 
 void Session::packWeights() { impl_->packWeights(); }
 
+/// What follows from weights alone is recorded and run like an instance, with nothing else beside
+/// it, and becomes a weight itself.
+void Session::Impl::foldWeights() {
+  FloatEnvironment environment;
+  Counters before = counters;
+  forgetMiniBatch();
+  recorder.computed = 0;
+  recorder.failure = {};
+  std::vector<Slot> handles(model.folded.size());
+  Walk walk;
+  Task task;
+  task.fn = model.foldWeights;
+  task.results = handles.data();
+  task.walk = &walk;
+  recorder.tasks.start(task, recorder.stacks.take());
+  recorder.tasks.run([](const Walk &) {});
+  if (walk.failed)
+    throw UserError("computing what follows from the weights alone failed: " +
+                    recorder.describe(walk.failed->failure, model, meter));
+  flush(BucketTable::What::All);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    const ParamDesc &desc = model.params[model.folded[i]];
+    uint32_t from = TensorHandle::unpack(handles[i]).id;
+    // A parameter itself, or one that was folded before, may stand for a result.
+    memmove(recorder.rowSpace.address(desc.id), recorder.rowSpace.address(from),
+            static_cast<size_t>(tensorGranules(desc.shape, desc.dtype)) * kGranuleBytes);
+  }
+  forgetMiniBatch();
+  counters = std::move(before);
+}
+
 void Session::Impl::packWeights() {
   weights.pack();
+  if (model.foldWeights) {
+    foldWeights();
+    weights.pack();
+  }
   weightsChanged = false;
   keptIsStale = true;
 }

@@ -34,6 +34,11 @@ std::string dtypeText(rt::DType dtype) {
   return "?";
 }
 
+bool isFolded(const rt::Model &model, const rt::ParamDesc *param) {
+  return std::find(model.folded.begin(), model.folded.end(),
+                   static_cast<uint32_t>(param - model.params.data())) != model.folded.end();
+}
+
 std::string paramType(const rt::ParamDesc &param) {
   return fmt::format("{}[{}]", dtypeText(param.dtype), fmt::join(param.shape, ", "));
 }
@@ -144,7 +149,9 @@ std::string explainText(const CompiledModel &compiled) {
   for (const rt::ParamDesc &param : model.params) {
     std::vector<std::string> users = usersOf(compiled, param.name);
     out += fmt::format("  {} : {}{}; {}\n", param.name, paramType(param),
-                       param.synthetic ? ", a constant" : "",
+                       !param.synthetic          ? ""
+                       : isFolded(model, &param) ? ", computed from weights when they are loaded"
+                                                 : ", a constant",
                        users.empty() ? "read by address" : "weight of " + join(users));
   }
 

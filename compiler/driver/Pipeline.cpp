@@ -275,6 +275,11 @@ void Compilation::emitHost() {
   host::HostCode host = host::emitHost({*blocks, options_.entry, instances, kernels, model.params},
                                        *code.back().module);
   entrySymbol_ = std::move(host.entrySymbol);
+  foldSymbol_ = std::move(host.foldSymbol);
+  for (auto func : blocks->getOps<mlir::func::FuncOp>())
+    if (auto folded = func->getAttrOfType<mlir::ArrayAttr>(sheaf::ir::kFoldedAttr))
+      for (auto param : folded.getAsRange<mlir::FlatSymbolRefAttr>())
+        model.folded.push_back(paramNumbers.at(param.getValue().str()));
   model.messages = std::move(host.messages);
   model.chainedLists = host.chainedLists;
   model.reads = host.reads;
@@ -317,6 +322,8 @@ void Compilation::link() {
   jit = Jit::compile(std::move(code), processor, options_.threads);
   code.clear();
   model.entry.fn = reinterpret_cast<rt::EntryFn>(jit->address(entrySymbol_));
+  if (!foldSymbol_.empty())
+    model.foldWeights = reinterpret_cast<rt::EntryFn>(jit->address(foldSymbol_));
   for (size_t i = 0; i < model.kernels.size(); ++i)
     model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(jit->address(kernelSymbols_[i]));
 }

@@ -79,7 +79,7 @@ private:
   const SourceFile &source_;
   const CompileOptions &options_;
   Diagnostics &diags_;
-  std::string entrySymbol_;
+  std::string entrySymbol_, foldSymbol_;
   std::vector<std::string> kernelSymbols_; ///< by index in the model's kernels
 };
 

@@ -20,7 +20,7 @@ namespace {
 /// What comes back in registers on every target; a tail call could not hand on memory for more.
 constexpr size_t kResultRegisters = 2;
 
-constexpr const char *kEntrySymbol = "sheaf_entry";
+constexpr const char *kEntrySymbol = "sheaf_entry", *kFoldSymbol = "sheaf_fold_weights";
 
 void appendSlotTypes(Type type, llvm::LLVMContext &context,
                      llvm::SmallVectorImpl<llvm::Type *> &types) {
@@ -113,11 +113,18 @@ HostCode ModuleEmitter::run() {
   llvm::Function *entry = thunk(input.entry, /*isEntry=*/true);
   entry->setName(kEntrySymbol);
   entry->setLinkage(llvm::Function::ExternalLinkage);
+  std::string fold;
+  for (auto func : program.getOps<func::FuncOp>())
+    if (func->hasAttr(ir::kFoldedAttr)) {
+      llvm::Function *code = thunk(func.getName(), /*isEntry=*/true);
+      code->setName(fold = kFoldSymbol);
+      code->setLinkage(llvm::Function::ExternalLinkage);
+    }
   std::string error;
   llvm::raw_string_ostream stream(error);
   if (llvm::verifyModule(module, &stream))
     throw InternalError("host code is not valid: " + error);
-  return {kEntrySymbol, std::move(messages_), chainedLists, reads};
+  return {kEntrySymbol, std::move(fold), std::move(messages_), chainedLists, reads};
 }
 
 void ModuleEmitter::declareFunctions() {

@@ -35,6 +35,7 @@ struct HostInput {
 
 struct HostCode {
   std::string entrySymbol;           ///< an rt::EntryFn
+  std::string foldSymbol;            ///< rt::Model::foldWeights, empty without
   std::vector<std::string> messages; ///< rt::Model::messages
   bool chainedLists = false;         ///< rt::Model::chainedLists
   bool reads = false;                ///< rt::Model::reads

@@ -45,6 +45,10 @@ inline constexpr llvm::StringLiteral kKeyAttr = "sheaf.key";
 /// Marks a call that may run beside what follows it, and an `if` or `match` with such calls as
 /// branches (passes::forkCallsPass).
 inline constexpr llvm::StringLiteral kForkAttr = "sheaf.fork";
+
+/// On the function that computes what depends on weights alone: the parameters that its results are
+/// the values of (passes::foldWeightsPass).
+inline constexpr llvm::StringLiteral kFoldedAttr = "sheaf.folded";
 bool takesKey(mlir::Operation *function);
 
 } // namespace sheaf::ir

@@ -152,7 +152,9 @@ private:
   void markRecords() {
     std::map<std::string, std::pair<unsigned, unsigned>> counts; // by block: marked, all
     auto *attribute = module_.getContext();
-    for (auto func : module_.getOps<func::FuncOp>())
+    for (auto func : module_.getOps<func::FuncOp>()) {
+      if (func->hasAttr(ir::kFoldedAttr))
+        continue; // what it makes is made once
       func.walk([&](ir::RecordOp record) {
         auto &[marked, all] = counts[record.getBlock().str()];
         ++all;
@@ -161,6 +163,7 @@ private:
         ++marked;
         record->setAttr("sheaf.once", UnitAttr::get(attribute));
       });
+    }
     for (auto block : module_.getOps<ir::BlockOp>()) {
       auto [marked, all] = counts[block.getSymName().str()];
       if (marked > 0 && marked < all)

@@ -15,6 +15,7 @@ PassRecord specialisePass();
 PassRecord simplifyPass();
 PassRecord expandOperatorsPass();
 PassRecord foldConstantsPass();
+PassRecord foldWeightsPass();
 PassRecord forkCallsPass();
 PassRecord formBlocksPass();
 PassRecord identicalRecordsPass();

@@ -27,6 +27,8 @@ std::vector<PassRecord> pipeline() {
       // which joins what two expansions have in common.
       expandOperatorsPass(),
       simplifyPass(),
+      // Behind the expansions, whose parts may depend on weights alone; before blocks.
+      foldWeightsPass(),
       // Behind the last pass that makes constant tensors; before blocks, which would record them.
       foldConstantsPass(),
       // Its blocks are what the kernel generator takes, its records what the host code makes.
@@ -41,9 +43,10 @@ std::vector<PassRecord> pipeline() {
 } // namespace
 
 std::span<const PassRecord> allPasses() {
-  static const std::array<PassRecord, 8> passes = {
-      inlinePass(),        specialisePass(), simplifyPass(),         expandOperatorsPass(),
-      foldConstantsPass(), formBlocksPass(), identicalRecordsPass(), forkCallsPass()};
+  static const std::array<PassRecord, 9> passes = {
+      inlinePass(),          specialisePass(),       simplifyPass(),
+      expandOperatorsPass(), foldWeightsPass(),      foldConstantsPass(),
+      formBlocksPass(),      identicalRecordsPass(), forkCallsPass()};
   return passes;
 }
 

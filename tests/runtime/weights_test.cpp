@@ -215,4 +215,43 @@ TEST(Convert, SixteenBitFloats) {
   EXPECT_EQ(floatToF16(0x1.8p-24f), 2);
 }
 
+/// Rows of twice the raw weight.
+void twice(const int32_t *records, int64_t begin, int64_t end, int64_t, int64_t, uint8_t *rows,
+           const void *const *weights, uint8_t *) {
+  for (int64_t r = begin; r < end; ++r) {
+    auto *out = reinterpret_cast<float *>(rows + uint32_t(records[r]) * uint64_t(kGranuleBytes));
+    for (int i = 0; i < 16; ++i)
+      out[i] = 2 * static_cast<const float *>(weights[0])[i];
+  }
+}
+void recordTwice(Context *context, const Slot *, Slot *results) {
+  int32_t *words = sheaf_record(context, 0, 0, 1);
+  results[0] = TensorHandle{static_cast<uint32_t>(words[0]), 1}.pack();
+}
+
+TEST(Weights, WhatFollowsFromWeightsIsComputedWheneverTheyChange) {
+  WeightModel m;
+  uint32_t w = m.param({16}), folded = m.param({16});
+  WeightUse raw;
+  raw.param = w;
+  m.kernel({raw});
+  m.kernel({panels({{{{folded, 0, 1}}, 0}}, 16, 16, 1)});
+  m.model.kernels[0].fn = twice;
+  m.model.kernels[0].words = 1;
+  m.model.kernels[0].layout = {{RecordWord::Out, "out"}};
+  m.model.foldWeights = recordTwice;
+  m.model.folded = {folded};
+  Session session = m.session();
+  for (float value : {3.0f, -5.0f}) {
+    std::vector<float> values(16, value);
+    session.setParam(w, {reinterpret_cast<const uint8_t *>(values.data()), 64});
+    session.run({});
+    auto *row = reinterpret_cast<const float *>(session.param(folded).data);
+    EXPECT_EQ(row[0], 2 * value);
+    EXPECT_EQ(row[15], 2 * value);
+    EXPECT_EQ(static_cast<const float *>(session.kernelWeights(1)[0])[7], 2 * value);
+    EXPECT_EQ(session.counters().launches, 0u) << "it belongs to no mini-batch";
+  }
+}
+
 } // namespace

@@ -1,0 +1,212 @@
+//===- FoldWeights.cpp - What depends on weights alone is computed once ---===//
+
+#include "compiler/passes/OpQueries.h"
+#include "compiler/passes/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace sheaf::passes {
+namespace {
+
+/// Larger results stay where they are.
+constexpr int64_t kMostElements = int64_t(64) << 20;
+
+class WeightFolder {
+public:
+  WeightFolder(ModuleOp module, PassContext &context)
+      : module_(module), symbols_(module), context_(context) {}
+
+  void run() {
+    SmallVector<ir::ApplyOp> roots;
+    // In program order, so that operands are known before their users.
+    module_.walk<WalkOrder::PreOrder>([&](ir::ApplyOp apply) {
+      if (dependsOnWeightsAlone(apply))
+        known_.insert({apply, infoOf(apply)});
+    });
+    for (auto &[op, info] : known_)
+      if (info.usesParam && isRoot(op) && pays(op))
+        roots.push_back(cast<ir::ApplyOp>(op));
+    for (ir::ApplyOp root : roots)
+      fold(root);
+    finish();
+  }
+
+private:
+  struct Info {
+    bool usesParam = false;
+    bool computes = false; ///< not addressing alone
+    bool reshapes = false; ///< addressing that packing weights cannot follow
+    unsigned number = 0;   ///< equal for equal expressions
+  };
+
+  bool dependsOnWeightsAlone(ir::ApplyOp apply) const {
+    if (!isTensorCode(apply))
+      return false;
+    for (Type type : apply->getResultTypes()) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor || !tensor.hasStaticShape() || tensor.getNumElements() > kMostElements)
+        return false;
+    }
+    return llvm::all_of(apply->getOperands(), [&](Value operand) {
+      Operation *def = operand.getDefiningOp();
+      return isa_and_nonnull<ir::ParamRefOp, arith::ConstantOp>(def) || known_.contains(def);
+    });
+  }
+
+  Info infoOf(ir::ApplyOp apply) {
+    Info info;
+    std::string key;
+    llvm::raw_string_ostream stream(key);
+    stream << apply.getOp() << apply.getAttrs() << apply->getResultTypes();
+    for (Value operand : apply->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      stream << ' ';
+      if (auto it = known_.find(def); it != known_.end()) {
+        info.usesParam |= it->second.usesParam;
+        info.computes |= it->second.computes;
+        info.reshapes |= it->second.reshapes;
+        stream << '%' << it->second.number << '.' << cast<OpResult>(operand).getResultNumber();
+      } else if (auto ref = dyn_cast<ir::ParamRefOp>(def)) {
+        info.usesParam = true;
+        stream << ref.getParamAttr();
+      } else {
+        stream << cast<arith::ConstantOp>(def).getValue();
+      }
+    }
+    auto *movement = batchRule<ops::Movement>(apply);
+    info.computes |= !movement && !isFill(apply);
+    info.reshapes |= movement && movement->kind != ops::Movement::Slice &&
+                     movement->kind != ops::Movement::Split &&
+                     movement->kind != ops::Movement::Transpose;
+    info.number = numbers_.try_emplace(key, static_cast<unsigned>(numbers_.size())).first->second;
+    return info;
+  }
+
+  /// Whether something else than a larger expression of weights reads it.
+  bool isRoot(Operation *op) const {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) { return !known_.contains(user); });
+  }
+
+  /// Addressing costs nothing where a product packs its right operand anyway.
+  bool pays(Operation *op) const {
+    const Info &info = known_.find(op)->second;
+    if (info.computes || info.reshapes)
+      return true;
+    return llvm::any_of(op->getUses(), [&](OpOperand &use) {
+      return batchRule<ops::Product>(use.getOwner()) && use.getOperandNumber() == 0;
+    });
+  }
+
+  void fold(ir::ApplyOp root) {
+    for (OpResult result : root->getResults()) {
+      SmallVector<OpOperand *> uses;
+      for (OpOperand &use : result.getUses())
+        if (!known_.contains(use.getOwner()))
+          uses.push_back(&use);
+      if (uses.empty())
+        continue;
+      FlatSymbolRefAttr param = paramFor(root, result);
+      OpBuilder builder(root);
+      Value ref = ir::ParamRefOp::create(builder, root.getLoc(), result.getType(), param);
+      for (OpOperand *use : uses)
+        use->set(ref);
+    }
+  }
+
+  FlatSymbolRefAttr paramFor(ir::ApplyOp root, OpResult result) {
+    auto [it, isNew] = params_.try_emplace(
+        {known_.find(root)->second.number, result.getResultNumber()}, FlatSymbolRefAttr());
+    if (!isNew)
+      return it->second;
+    Location loc = root.getLoc();
+    OpBuilder builder = OpBuilder::atBlockBegin(module_.getBody());
+    auto param = ir::ParamOp::create(builder, loc, "folded_" + std::to_string(values_.size()),
+                                     cast<RankedTensorType>(result.getType()), "zeros",
+                                     builder.getF64ArrayAttr({}));
+    param->setAttr("sheaf.synthetic", builder.getUnitAttr());
+    symbols_.insert(param);
+    it->second = FlatSymbolRefAttr::get(param.getSymNameAttr());
+
+    if (!function_) {
+      function_ =
+          func::FuncOp::create(builder, loc, "folded_weights", builder.getFunctionType({}, {}));
+      function_.setPrivate();
+      symbols_.insert(function_);
+      function_.addEntryBlock();
+    }
+    values_.push_back(copy(result));
+    names_.push_back(it->second);
+    context_.remark(loc, root.getOp() + " depends on weights alone: " + param.getSymName() +
+                             " is computed when they are loaded");
+    return it->second;
+  }
+
+  /// The expression of a value, in the function.
+  Value copy(Value value) {
+    SmallVector<Operation *> work{value.getDefiningOp()};
+    OpBuilder builder = OpBuilder::atBlockEnd(&function_.getBody().front());
+    while (!work.empty()) {
+      Operation *op = work.back();
+      size_t before = work.size();
+      for (Value operand : op->getOperands())
+        if (!map_.contains(operand))
+          work.push_back(operand.getDefiningOp());
+      if (work.size() > before)
+        continue;
+      work.pop_back();
+      if (op->getNumResults() && !map_.contains(op->getResult(0)))
+        builder.clone(*op, map_);
+    }
+    return map_.lookup(value);
+  }
+
+  void finish() {
+    if (!function_)
+      return;
+    OpBuilder builder = OpBuilder::atBlockEnd(&function_.getBody().front());
+    func::ReturnOp::create(builder, function_.getLoc(), values_);
+    function_.setFunctionType(builder.getFunctionType({}, TypeRange(ValueRange(values_))));
+    function_->setAttr(ir::kFoldedAttr,
+                       builder.getArrayAttr(SmallVector<Attribute>(names_.begin(), names_.end())));
+    // Users come before what they use.
+    for (auto &[op, info] : llvm::reverse(known_))
+      if (op->use_empty())
+        op->erase();
+  }
+
+  ModuleOp module_;
+  SymbolTable symbols_;
+  PassContext &context_;
+  llvm::MapVector<Operation *, Info> known_;
+  std::map<std::string, unsigned> numbers_;
+  std::map<std::pair<unsigned, unsigned>, FlatSymbolRefAttr> params_;
+  func::FuncOp function_;
+  IRMapping map_;
+  SmallVector<Value> values_;
+  SmallVector<FlatSymbolRefAttr> names_;
+};
+
+LogicalResult run(ModuleOp module, PassContext &context) {
+  WeightFolder(module, context).run();
+  return success();
+}
+
+} // namespace
+
+PassRecord foldWeightsPass() {
+  return {.name = "fold-weights",
+          .description =
+              "Tensor code that depends on weights and constants alone becomes a synthetic "
+              "parameter, computed by the function folded_weights whenever weights are loaded. "
+              "Views that packing a weight follows anyway stay.",
+          .run = run};
+}
+
+} // namespace sheaf::passes
