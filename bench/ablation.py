@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""The models of ACRoBat, and what every optimisation is worth: the tables of docs/acrobat.md.
+
+    bench/ablation.py TREES [--sizes] [--models a,b] [--batches 8,64] [--seconds S]
+
+TREES: binary bracket trees, such as those of the Stanford Sentiment Treebank, of which the first
+are taken; models of sentences read their words. Needs build/bin/sheaf (./demo makes it) and an otherwise idle machine. One thread.
+
+A table a model: for each batch the launches of a mini-batch, its shortest time, the products'
+GFLOP/s at that time, and the time over that with everything on. With --sizes one table of all
+models at both sizes with everything on, and the share of the time that is spent inside kernels.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+SHEAF = os.path.join(ROOT, "build", "bin", "sheaf")
+
+# What the models read, and their smaller and larger sizes.
+MODELS = {"treelstm": ("trees", ["hidden=256"], ["hidden=512"]),
+          "birnn": ("trees", ["hidden=256"], ["hidden=512"]),
+          "mvrnn": ("trees", ["hidden=64"], ["hidden=128"]),
+          "nestedrnn": ("trees", ["hidden=256"], ["hidden=512"]),
+          "drnn": ("trees", ["hidden=256"], ["hidden=512"]),
+          "stackrnn": ("trees", ["hidden=256"], ["hidden=512"]),
+          "berxit": ("long", ["hidden=768"], ["hidden=1024", "heads=16"])}
+LONG = 128  # words of berxit's inputs
+
+
+def sheaf(*words):
+    run = subprocess.run([SHEAF, *words], capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(f"sheaf {' '.join(words)}\n{run.stderr}")
+    return run.stdout
+
+
+def optimisations():
+    """The names that --without takes, in the order of the pipeline."""
+    text = sheaf("explain", os.path.join(ROOT, "models", "treelstm.sheaf"), "--dim", "vocab=10")
+    names = text.split("leave one out with --without NAME\n", 1)[1].split("\n\n", 1)[0]
+    return [line.split()[0] for line in names.splitlines()]
+
+
+def write_data(trees, instances, short, long):
+    """The first trees, and so many sentences of one length, of the words of all."""
+    with open(trees, encoding="utf-8") as stream:
+        lines = stream.read().splitlines()
+    with open(short, "w", encoding="utf-8") as stream:
+        stream.write("\n".join(lines[:instances]) + "\n")
+    words = re.findall(r"[^\s()]+(?=\))", "\n".join(lines))
+    with open(long, "w", encoding="utf-8") as stream:
+        for begin in range(0, min(len(words), (instances + 1) * LONG) - LONG, LONG):
+            stream.write(" ".join(words[begin:begin + LONG]) + "\n")
+
+
+def measure(model, data, dims, batch, without, seconds):
+    # A mini-batch of berxit takes seconds, and there is little in it to be unlucky with.
+    repetitions = 1 if model == "berxit" else 10
+    words = ["bench", os.path.join(ROOT, "models", model + ".sheaf"), "--data", data, "--seed", "1",
+             "--batch", str(batch), "--engine", "batched", "--format", "json",
+             "--repetitions", str(repetitions), "--seconds", str(seconds)]
+    for dim in dims:
+        words += ["--dim", dim]
+    if without:
+        words += ["--without", without]
+    return json.loads(sheaf(*words))[0]
+
+
+def table(model, data, dims, batches, seconds):
+    print(f"\n{model}, {', '.join(dims)}\n")
+    print("| left out |" + "".join(f" batch {b}: launches | ms | GFLOP/s | time |" for b in batches))
+    print("|---|" + "---:|---:|---:|---:|" * len(batches))
+    # One batch after the other, so that what is compared is measured close together.
+    rows = {}
+    for batch in batches:
+        everything = None
+        for name in [None, *optimisations()]:
+            row = measure(model, data, dims, batch, name, seconds)
+            everything = everything or row
+            rows.setdefault(name, []).append(
+                f" {row['launches']} | {row['ms_min']:.2f} | "
+                f"{row['gflop'] / row['ms_min'] * 1e3:.0f} | "
+                f"{row['ms_min'] / everything['ms_min']:.2f} |")
+    for name, cells in rows.items():
+        print(f"| {name or '(nothing)'} |" + "".join(cells), flush=True)
+
+
+def sizes(models, data, batches, seconds):
+    print("| model | dims |" +
+          "".join(f" batch {b}: launches | ms | GFLOP/s | in kernels |" for b in batches))
+    print("|---|---|" + "---:|---:|---:|---:|" * len(batches))
+    for model in models:
+        kind, *both = MODELS[model]
+        for dims in both:
+            cells = ""
+            for batch in batches:
+                row = measure(model, data[kind], dims, batch, None, seconds)
+                cells += (f" {row['launches']} | {row['ms_min']:.2f} | "
+                          f"{row['gflop'] / row['ms_min'] * 1e3:.0f} | {row['in_kernels']:.0%} |")
+            print(f"| {model} | {', '.join(dims)} |{cells}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("trees")
+    parser.add_argument("--sizes", action="store_true")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--batches", default="8,64")
+    parser.add_argument("--seconds", type=float, default=0.3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        batches = [int(b) for b in arguments.batches.split(",")]
+        data = {kind: os.path.join(work, kind + ".txt") for kind in ("trees", "long")}
+        write_data(arguments.trees, max(batches), data["trees"], data["long"])
+        models = arguments.models.split(",")
+        if arguments.sizes:
+            sizes(models, data, batches, arguments.seconds)
+            return
+        for model in models:
+            kind, small, _ = MODELS[model]
+            table(model, data[kind], small, batches, arguments.seconds)
+
+
+main()
