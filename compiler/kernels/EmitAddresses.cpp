@@ -169,6 +169,8 @@ Value Emitter::scalar(Value value) {
 
 Value Emitter::base(const Buffer &buffer) {
   if (buffer.kind == Buffer::Weight) {
+    if (buffer.index == Buffer::kNoUse)
+      throw InternalError("kernel " + kernel_.symbol + " reads a weight that is only packed");
     Value &known = weightAddresses_[buffer.index];
     if (!known)
       known = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * buffer.index), 8); });

@@ -291,6 +291,30 @@ void Planner::chooseChunk(Kernel &kernel) {
   kernel.scratchBytes = static_cast<uint64_t>(offset) + 1024;
 }
 
+/// Those that something else than a packed product reads.
+llvm::SmallPtrSet<Value, 8> Planner::weightsReadRaw() {
+  llvm::SmallPtrSet<Value, 8> weights;
+  llvm::SmallPtrSet<Value, 32> seen;
+  llvm::SmallVector<Value> work(block_.getBody().front().getTerminator()->getOperands());
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    if (roleOf(value) == Role::Weight)
+      weights.insert(value);
+    const Product *product = plan_->productOf.lookup(value);
+    if (product && product->packed) {
+      for (const ProductSegment &segment : product->segments)
+        work.push_back(segment.lhs);
+    } else if (Operation *op = value.getDefiningOp()) {
+      for (Value operand : op->getOperands())
+        if (isa<RankedTensorType>(operand.getType()))
+          work.push_back(operand);
+    }
+  }
+  return weights;
+}
+
 void Planner::makeStages(Kernel &kernel) {
   std::vector<size_t> order(stageRoots_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -331,8 +355,13 @@ void Planner::makeStages(Kernel &kernel) {
     plan_->stages.push_back(std::move(stage));
   }
   // Weights that are read as they lie in the row space.
+  llvm::SmallPtrSet<Value, 8> raw = weightsReadRaw();
   for (Buffer &buffer : plan_->buffers)
     if (buffer.kind == Buffer::Weight) {
+      if (!raw.contains(buffer.value)) {
+        buffer.index = Buffer::kNoUse;
+        continue;
+      }
       rt::WeightUse use;
       use.kind = rt::WeightUse::Raw;
       use.param = buffer.index - static_cast<unsigned>(block_.getNumArgs());

@@ -39,6 +39,7 @@ struct Buffer {
   mlir::Value value;
   ops::DType dtype;
   std::vector<Dim> shape;
+  static constexpr unsigned kNoUse = ~0u; ///< Weight: packed only
   unsigned index = 0; ///< Argument: record word; Weight: weight use; Result, Temporary: number
   int64_t scratchOffset = 0; ///< Scratch: bytes, 64-byte aligned
   int64_t scratchStride = 0; ///< Scratch: bytes from record to record

@@ -88,6 +88,7 @@ private:
   void chooseTile(Stage &stage);
   void findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots);
   void packWeights(Kernel &kernel, Stage &stage);
+  llvm::SmallPtrSet<mlir::Value, 8> weightsReadRaw();
   void chooseChunk(Kernel &kernel);
 
   // Lifetimes.cpp
