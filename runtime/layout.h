@@ -42,6 +42,18 @@ struct TensorHandle {
   }
 };
 
+/// Records may be given a phase, a number below kMaxPhases: all of one phase run before those of
+/// the next. In 32 bits, a phase comes first and the depth inside of it last, so that phases and
+/// depths compare as one number; the fewer phases a model has, the deeper they may be.
+constexpr uint32_t kMaxPhases = 255;
+constexpr uint32_t depthBits(uint32_t phases) {
+  // One phase's worth is left over, so that one more than the deepest is a number, too.
+  uint32_t bits = 28;
+  while (uint64_t(phases) + 1 > uint64_t(1) << (32 - bits))
+    --bits;
+  return bits;
+}
+
 enum class DType : uint8_t { F32, BF16, F16, I32, I64, Bool };
 constexpr int64_t dtypeBytes(DType t) {
   switch (t) {

@@ -85,6 +85,11 @@ struct KernelDesc {
   std::vector<FlopTerm> flop;
   std::string source;    ///< file:line of the block's first operator
   bool deferred = false; ///< no read depends on its results
+  uint32_t phase = 0;    ///< its depths begin at phase << Model::depthBits; 0 unless deferred when
+                         ///< the model reads
+  /// The first kernel with the same code and weights, itself or another: their records may run in
+  /// one launch. Not given: itself.
+  std::optional<uint32_t> family;
 };
 
 struct EntryDesc {
@@ -111,7 +116,8 @@ struct Model {
   /// null.
   EntryFn foldWeights = nullptr;
   std::vector<uint32_t> folded; ///< indices into params
-  bool reads = false;           ///< host code waits for tensors (sheaf_wait)
+  bool reads = false;                    ///< host code waits for tensors (sheaf_wait)
+  uint32_t depthBits = rt::depthBits(1); ///< layout.h
   std::map<std::string, int64_t> dims;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <numeric>
 
 namespace sheaf::rt {
 
@@ -13,22 +14,25 @@ constexpr uint32_t kFirstRecords = 8;
 constexpr uint64_t kSparePages = 1024;
 } // namespace
 
-BucketTable::BucketTable(const std::vector<KernelDesc> &kernels, MemoryMeter &meter,
-                         MemoryKind &count, bool hostile)
-    : kernels_(kernels.size()), meter_(meter), count_(count),
+BucketTable::BucketTable(const Model &model, MemoryMeter &meter, MemoryKind &count, bool hostile)
+    : kernels_(model.kernels.size()), meter_(meter), count_(count),
       arena_(meter, count, alignof(int32_t), size_t(64) << 10, hostile), hostile_(hostile),
-      empty_(std::make_unique<Page>()) {
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    kernels_[i].words = kernels[i].words;
-    kernels_[i].deferred = kernels[i].deferred;
+      depthLimit_(uint32_t(1) << model.depthBits), empty_(std::make_unique<Page>()) {
+  uint32_t phases = 1;
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    kernels_[i].words = model.kernels[i].words;
+    kernels_[i].base = model.kernels[i].phase << model.depthBits;
+    kernels_[i].deferred = model.kernels[i].deferred;
+    phases = std::max(phases, model.kernels[i].phase + 1);
   }
+  phaseBegins_.resize(phases + 1);
 }
 
 BucketTable::~BucketTable() {
   freePages(/*all=*/true);
   meter_.uncharge(count_, tableBytes_);
   for (Kernel &kernel : kernels_)
-    ::operator delete(kernel.pages);
+    ::operator delete(kernel.directory);
 }
 
 bool BucketTable::growDirectory(Kernel &kernel, uint32_t pages) {
@@ -41,12 +45,14 @@ bool BucketTable::growDirectory(Kernel &kernel, uint32_t pages) {
     meter_.uncharge(count_, bytes);
     return false;
   }
-  std::copy_n(kernel.pages, kernel.pageCount, fresh);
+  std::copy_n(kernel.directory, kernel.pageCount, fresh);
   std::fill(fresh + kernel.pageCount, fresh + pages, empty_.get());
-  ::operator delete(kernel.pages);
+  ::operator delete(kernel.directory);
   meter_.uncharge(count_, uint64_t(kernel.pageCount) * sizeof(Page *));
-  kernel.pages = fresh;
+  kernel.directory = fresh;
   kernel.pageCount = pages;
+  kernel.pages = fresh - (kernel.base >> kPageBits);
+  kernel.pageEnd = (kernel.base >> kPageBits) + pages;
   return true;
 }
 
@@ -73,10 +79,11 @@ bool BucketTable::noteTouched(const Touched &touched) {
 
 bool BucketTable::grow(uint32_t kernelIndex, uint32_t depth) {
   Kernel &kernel = kernels_[kernelIndex];
-  uint32_t pageIndex = depth >> kPageBits;
+  uint32_t ownDepth = depth - kernel.base;
+  uint32_t pageIndex = ownDepth >> kPageBits;
   if (pageIndex >= kernel.pageCount && !growDirectory(kernel, pageIndex + 1))
     return false;
-  Page *&page = kernel.pages[pageIndex];
+  Page *&page = kernel.directory[pageIndex];
   if (page == empty_.get()) {
     if (!meter_.charge(count_, sizeof(Page)))
       return false;
@@ -89,14 +96,14 @@ bool BucketTable::grow(uint32_t kernelIndex, uint32_t depth) {
     ++pages_;
     ++kernel.ownPages;
   }
-  Bucket &bucket = page->buckets[depth & kPageMask];
+  Bucket &bucket = page->buckets[ownDepth & kPageMask];
   uint64_t recordBytes = uint64_t(kernel.words) * sizeof(int32_t);
   uint64_t have = static_cast<uint64_t>(bucket.end - bucket.begin) * sizeof(int32_t);
   if (have == 0) {
-    uint32_t room = hostile_              ? 1
-                    : bucket.expected     ? bucket.expected
-                    : depth < kWideDepths ? kFirstRecords
-                                          : 1;
+    uint32_t room = hostile_                 ? 1
+                    : bucket.expected        ? bucket.expected
+                    : ownDepth < kWideDepths ? kFirstRecords
+                                             : 1;
     auto *memory = static_cast<int32_t *>(arena_.allocate(room * recordBytes));
     // A past mini-batch's need is no reason to fail this one.
     for (; !memory && room > 1;
@@ -134,15 +141,20 @@ void BucketTable::sortTouched() {
   };
   if (std::is_sorted(touched_.begin(), touched_.end(), before))
     return;
-  uint32_t deepest = 0;
-  for (const Touched &t : touched_)
-    deepest = std::max(deepest, t.depth);
-  if (touched_.size() < 256 || deepest / 4 > touched_.size()) {
+  // Phases one after the other, each as deep as its deepest bucket.
+  auto phaseOf = [this](const Touched &t) { return t.depth / depthLimit_; };
+  std::fill(phaseBegins_.begin(), phaseBegins_.end(), 0);
+  for (const Touched &t : touched_) {
+    uint64_t &end = phaseBegins_[phaseOf(t) + 1];
+    end = std::max<uint64_t>(end, t.depth % depthLimit_ + 1);
+  }
+  std::partial_sum(phaseBegins_.begin(), phaseBegins_.end(), phaseBegins_.begin());
+  if (touched_.size() < 256 || phaseBegins_.back() / 4 > touched_.size()) {
     std::sort(touched_.begin(), touched_.end(), before);
     return;
   }
   // Two stable counting sorts: a million depths in no order must not cost n log n.
-  auto pass = [&](uint32_t range, auto key) {
+  auto pass = [&](uint64_t range, auto key) {
     histogram_.assign(size_t(range) + 1, 0);
     for (const Touched &t : touched_)
       ++histogram_[key(t) + 1];
@@ -153,8 +165,9 @@ void BucketTable::sortTouched() {
       sorted_[histogram_[key(t)]++] = t;
     touched_.swap(sorted_);
   };
-  pass(static_cast<uint32_t>(kernels_.size()), [](const Touched &t) { return t.kernel; });
-  pass(deepest + 1, [](const Touched &t) { return t.depth; });
+  pass(kernels_.size(), [](const Touched &t) { return t.kernel; });
+  pass(phaseBegins_.back(),
+       [&](const Touched &t) { return phaseBegins_[phaseOf(t)] + t.depth % depthLimit_; });
 }
 
 void BucketTable::drain(Schedule &schedule, What what) {
@@ -186,7 +199,7 @@ void BucketTable::freePages(bool all) {
     if (kernel.ownPages == 0)
       continue;
     for (uint32_t i = 0; i < kernel.pageCount; ++i) {
-      Page *&page = kernel.pages[i];
+      Page *&page = kernel.directory[i];
       if (page == empty_.get() || (!all && page->touched == generation_))
         continue;
       delete page;

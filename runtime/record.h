@@ -2,7 +2,8 @@
 //
 // A bucket holds the records of one kernel at one depth, one after the other. It is found through a
 // two-level directory: kernel -> page of 64 depths -> bucket; pages exist where there are buckets,
-// so a chain of a million depths costs memory in proportion to its records.
+// so a chain of a million depths costs memory in proportion to its records. The directory of a
+// kernel begins at the first depth of its phase.
 //
 // Records live in an arena until the next mini-batch. A bucket starts with room for as many records
 // as it had the last time (so a repeated shape never grows one) and doubles from there.
@@ -22,11 +23,7 @@ namespace sheaf::rt {
 
 class BucketTable {
 public:
-  /// Depths are limited so that a directory stays allocatable; every depth takes at least a row.
-  static constexpr uint32_t kMaxDepth = uint32_t(1) << 28;
-
-  BucketTable(const std::vector<KernelDesc> &kernels, MemoryMeter &meter, MemoryKind &count,
-              bool hostile);
+  BucketTable(const Model &model, MemoryMeter &meter, MemoryKind &count, bool hostile);
   ~BucketTable();
   BucketTable(const BucketTable &) = delete;
   BucketTable &operator=(const BucketTable &) = delete;
@@ -43,12 +40,17 @@ public:
   Bucket *find(uint32_t kernel, uint32_t depth) const {
     const Kernel &k = kernels_[kernel];
     uint32_t page = depth >> kPageBits;
-    if (page >= k.pageCount) [[unlikely]]
+    if (page >= k.pageEnd) [[unlikely]]
       return nullptr;
     Bucket &bucket = k.pages[page]->buckets[depth & kPageMask];
     return bucket.cursor != bucket.end ? &bucket : nullptr;
   }
   uint32_t words(uint32_t kernel) const { return kernels_[kernel].words; }
+  /// Depths of a phase, each of which takes at least a row, are limited.
+  uint32_t depthLimit() const { return depthLimit_; }
+  uint32_t depthInPhase(uint32_t kernel, uint32_t depth) const {
+    return depth - kernels_[kernel].base;
+  }
 
   /// Makes room for one more record; false when the budget or the machine does not allow it.
   bool grow(uint32_t kernel, uint32_t depth);
@@ -70,9 +72,14 @@ private:
     uint32_t touched = 0; ///< the generation in which a bucket of it was last used
   };
   struct Kernel {
-    Page **pages = nullptr; ///< never null inside: kernels share one empty page
-    uint32_t pageCount = 0;
+    /// The page of depths d << kPageBits ... is pages[d]. It counts from depth 0, where a later
+    /// phase has no pages: before `directory`.
+    Page **pages = nullptr;
+    uint32_t pageEnd = 0; ///< pages[i] exist up to here
     uint32_t words = 1;
+    uint32_t base = 0;          ///< the first depth of its phase
+    Page **directory = nullptr; ///< never null inside: kernels share one empty page
+    uint32_t pageCount = 0;
     uint32_t ownPages = 0;
     bool deferred = false;
   };
@@ -93,9 +100,11 @@ private:
   MemoryKind &count_;
   BumpArena arena_;
   bool hostile_;
+  uint32_t depthLimit_;
   std::unique_ptr<Page> empty_;
   std::vector<Touched> touched_, sorted_;
   std::vector<uint32_t> histogram_;
+  std::vector<uint64_t> phaseBegins_; ///< when sorted: what stands before each phase
   uint32_t generation_ = 1;
   uint64_t pages_ = 0, pagesTouched_ = 0;
   uint64_t tableBytes_ = 0; ///< of the vectors, the schedule's included

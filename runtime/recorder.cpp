@@ -13,7 +13,7 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
                    bool hostile)
     : rowSpace(model.paramGranules, limits.rowSpaceBytes, meter, memory.rows, hostile),
       scratch(model, limits.threads, meter, memory.scratch),
-      buckets(model.kernels, meter, memory.records, hostile),
+      buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
       heap(meter, memory.heap, alignof(Slot), hostile ? 256 : size_t(64) << 10, hostile),
       lists(heap, model.chainedLists), stacks(limits.stackBytes, limits.stacks, memory.stack),
@@ -83,7 +83,7 @@ std::string Recorder::describe(const Failure &why, const Model &model,
     return "out of memory for records: " + limit;
   case Failure::Depth:
     return "too many steps that wait for each other: depth " + std::to_string(why.wanted) +
-           " of at most " + std::to_string(BucketTable::kMaxDepth);
+           " of at most " + std::to_string(buckets.depthLimit());
   case Failure::Steps:
     return "no end in sight: " + std::to_string(why.wanted) +
            " calls of recursive functions were made";
@@ -112,8 +112,8 @@ inline int64_t listSlots(const ListObject *list) { return list->size * list->ele
 
 [[gnu::cold, gnu::noinline]] BucketTable::Bucket *growBucket(Recorder &r, uint32_t kernel,
                                                              uint32_t depth) {
-  if (depth >= BucketTable::kMaxDepth)
-    r.fail({Failure::Depth, 0, 0, 0, depth});
+  if (uint32_t own = r.buckets.depthInPhase(kernel, depth); own >= r.buckets.depthLimit())
+    r.fail({Failure::Depth, 0, 0, 0, own});
   if (!r.buckets.grow(kernel, depth))
     r.fail({Failure::Records, 0, 0, 0, 0});
   return r.buckets.find(kernel, depth);

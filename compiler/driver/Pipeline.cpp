@@ -221,6 +221,7 @@ void Compilation::emitHost() {
   model.entry = std::move(types.entry);
   model.params = std::move(params.params);
   model.paramGranules = params.granules;
+  model.depthBits = rt::depthBits(instances.phases());
 
   std::map<std::string, uint32_t> paramNumbers;
   for (uint32_t i = 0; i < model.params.size(); ++i)
@@ -241,6 +242,8 @@ void Compilation::emitHost() {
         block.getSymName().str() + (instanceNumber > 1 ? "#" + std::to_string(instanceNumber) : "");
     desc.source = info.place = passes::placeOf(block.getLoc());
     desc.layout = kernel.layout;
+    desc.phase = instance.phase;
+    desc.family = instance.family;
     desc.words = 0;
     for (const rt::RecordWord &word : desc.layout)
       desc.words += wordsOf(word.kind);

@@ -8,10 +8,8 @@ namespace sheaf::host {
 
 /// For each kernel instance: whether a `sheaf.read` may depend on what it computes. Such kernels
 /// run when instances wait for a read; the others wait until the end, to run in larger buckets.
-///
-/// Flow-insensitive and conservative: a data type is one place for the tensors of all of its
-/// values, a list for those of all elements. What a demanded kernel takes is demanded too, so a
-/// demanded record never depends on a deferred one.
+/// What a demanded kernel takes is demanded too, so a demanded record never depends on a deferred
+/// one.
 std::vector<bool> demandedKernels(mlir::ModuleOp program, const KernelInstances &instances);
 
 } // namespace sheaf::host

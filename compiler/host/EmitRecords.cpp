@@ -84,8 +84,11 @@ llvm::Value *FunctionEmitter::makeHandle(llvm::Value *id, llvm::Value *depth) {
   return b_.CreateOr(b_.CreateShl(depth, 32), id);
 }
 
-llvm::Value *FunctionEmitter::maxDepth(ArrayRef<Argument> args) {
+llvm::Value *FunctionEmitter::maxDepth(unsigned instance, ArrayRef<Argument> args) {
+  uint32_t phase = m_.input.instances.all()[instance].phase;
   llvm::Value *depth = nullptr;
+  if (phase > 0)
+    depth = i64(int64_t(phase) << rt::depthBits(m_.input.instances.phases()));
   for (const Argument &arg : args) {
     if (!isa<RankedTensorType>(arg.type))
       continue;
@@ -93,8 +96,8 @@ llvm::Value *FunctionEmitter::maxDepth(ArrayRef<Argument> args) {
     depth = depth ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, depth, own) : own;
   }
   // What is computed stands no deeper than anything else that is: so that instances which reached a
-  // read by ways of unequal length go on in step.
-  if (m_.reads) {
+  // read by ways of unequal length go on in step. Later phases stand deeper in any case.
+  if (m_.reads && phase == 0) {
     llvm::Value *computed =
         b_.CreateLoad(b_.getInt64Ty(), contextField(offsetof(rt::Context, computed)));
     depth = depth ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, depth, computed) : computed;
@@ -170,7 +173,8 @@ SmallVector<Slots> FunctionEmitter::record(unsigned instance, ArrayRef<Argument>
     callRuntime("sheaf_temporaries", b_.getVoidTy(), needed);
   }
 
-  llvm::Value *depth = maxDepth(args), *depthWord = b_.CreateTrunc(depth, b_.getInt32Ty());
+  llvm::Value *depth = maxDepth(instance, args),
+              *depthWord = b_.CreateTrunc(depth, b_.getInt32Ty());
   llvm::Value *number = i32(instance), *id, *resultDepth;
   if (once) {
     llvm::Value *words = temporary((countWords(args) + 1) / 2);
@@ -305,10 +309,9 @@ void FunctionEmitter::emitStack(ir::ApplyOp apply) {
   Value list = apply.getOperand(0);
   auto element = cast<RankedTensorType>(cast<ir::ListType>(list.getType()).getElement());
   auto rows = cast<RankedTensorType>(apply->getAttrOfType<TypeAttr>("sheaf.rows").getValue());
-  auto copy = apply->getAttrOfType<FlatSymbolRefAttr>("sheaf.copy");
-  unsigned instance = m_.input.instances.of(copy);
+  unsigned instance = m_.input.instances.of(apply, "sheaf.copy");
   if (m_.kernel(instance).results.size() != 1 || !m_.kernel(instance).temporaries.empty())
-    throw InternalError("the block " + copy.getValue().str() + " needs more than its result");
+    throw InternalError("the block that copies for a list needs more than its result");
 
   llvm::Value *size = listSize(one(list)), *in = readElements(list);
   int64_t width = slotCount(element);
@@ -337,7 +340,7 @@ void FunctionEmitter::emitStack(ir::ApplyOp apply) {
       require(b_.CreateICmpEQ(own, all), where,
               "tensors with extents {0} and {1} cannot be stacked", all, own);
     Argument arg{element, slots};
-    llvm::Value *depth = maxDepth(arg);
+    llvm::Value *depth = maxDepth(instance, arg);
     llvm::Value *isFirst = b_.CreateICmpEQ(i, i64(0));
     llvm::Value *words = callRuntime(
         "sheaf_record", b_.getPtrTy(), static_cast<llvm::Value *>(i32(instance)),
@@ -356,8 +359,8 @@ void FunctionEmitter::emitStack(ir::ApplyOp apply) {
   Slots result{makeHandle(done[1], done[0]), size};
   result.append(common.begin() + 1, common.end());
   Type type = rows;
-  if (auto arrange = apply->getAttrOfType<FlatSymbolRefAttr>("sheaf.arrange")) {
-    unsigned number = m_.input.instances.of(arrange);
+  if (apply->hasAttr("sheaf.arrange")) {
+    unsigned number = m_.input.instances.of(apply, "sheaf.arrange");
     ir::BlockOp block = m_.input.instances.all()[number].block;
     result = record(number, Argument{rows, result}, where).front();
     type = block.getBody().front().getTerminator()->getOperand(0).getType();

@@ -234,7 +234,8 @@ private:
   /// Writes the words of arguments; returns how many.
   int64_t writeWords(llvm::Value *words, llvm::ArrayRef<Argument> args);
   static int64_t countWords(llvm::ArrayRef<Argument> args);
-  llvm::Value *maxDepth(llvm::ArrayRef<Argument> args);
+  /// The depth of a record of `instance`.
+  llvm::Value *maxDepth(unsigned instance, llvm::ArrayRef<Argument> args);
   llvm::Value *depthOf(llvm::Value *handle) { return b_.CreateLShr(handle, 32); }
   llvm::Value *makeHandle(llvm::Value *id, llvm::Value *depth);
   llvm::Value *evaluate(const Dim &dim, const std::map<std::string, llvm::Value *> &symbols,

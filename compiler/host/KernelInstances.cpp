@@ -8,38 +8,57 @@
 using namespace mlir;
 
 namespace sheaf::host {
+namespace {
+
+unsigned phaseOf(Operation *op, const Twine &attribute) {
+  auto phase = op->getAttrOfType<IntegerAttr>(attribute.str());
+  return phase ? static_cast<unsigned>(phase.getInt()) : 0;
+}
+
+} // namespace
 
 KernelInstances::KernelInstances(ModuleOp module) : module_(module) {
-  ArrayAttr none = ArrayAttr::get(module.getContext(), {});
   for (auto func : module.getOps<func::FuncOp>())
     func.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (auto record = dyn_cast<ir::RecordOp>(op))
-        add({record.getBlockAttr(), record.getWeights()});
+        add(keyOf(record));
       if (!isa<ir::ApplyOp>(op))
         return;
-      for (StringRef name : {"sheaf.copy", "sheaf.arrange"})
-        if (auto block = op->getAttrOfType<FlatSymbolRefAttr>(name))
-          add({block, none});
+      for (StringRef role : {"sheaf.copy", "sheaf.arrange"})
+        if (op->hasAttr(role))
+          add(keyOf(op, role));
     });
 }
 
 void KernelInstances::add(Key key) {
-  if (!numbers_.try_emplace(key, instances_.size()).second)
+  unsigned number = instances_.size();
+  if (!numbers_.try_emplace(key, number).second)
     return;
+  auto [block, weights] = key.first;
   KernelInstance instance;
   instance.block =
-      cast<ir::BlockOp>(SymbolTable::lookupSymbolIn(module_, cast<FlatSymbolRefAttr>(key.first)));
-  for (auto weight : cast<ArrayAttr>(key.second).getAsRange<FlatSymbolRefAttr>())
+      cast<ir::BlockOp>(SymbolTable::lookupSymbolIn(module_, cast<FlatSymbolRefAttr>(block)));
+  for (auto weight : cast<ArrayAttr>(weights).getAsRange<FlatSymbolRefAttr>())
     instance.weights.push_back(weight);
+  instance.phase = key.second;
+  instance.family = families_.try_emplace(key.first, number).first->second;
+  phases_ = std::max(phases_, instance.phase + 1);
   instances_.push_back(std::move(instance));
 }
 
-unsigned KernelInstances::of(ir::RecordOp record) const {
-  return numbers_.lookup({record.getBlockAttr(), record.getWeights()});
+KernelInstances::Key KernelInstances::keyOf(ir::RecordOp record) {
+  return {{record.getBlockAttr(), record.getWeights()}, phaseOf(record, "sheaf.phase")};
 }
 
-unsigned KernelInstances::of(FlatSymbolRefAttr block) const {
-  return numbers_.lookup({block, ArrayAttr::get(block.getContext(), {})});
+KernelInstances::Key KernelInstances::keyOf(Operation *op, StringRef role) {
+  return {{op->getAttrOfType<FlatSymbolRefAttr>(role), ArrayAttr::get(op->getContext(), {})},
+          phaseOf(op, role + ".phase")};
+}
+
+unsigned KernelInstances::of(ir::RecordOp record) const { return numbers_.lookup(keyOf(record)); }
+
+unsigned KernelInstances::of(Operation *op, StringRef role) const {
+  return numbers_.lookup(keyOf(op, role));
 }
 
 } // namespace sheaf::host

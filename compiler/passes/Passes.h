@@ -10,6 +10,7 @@
 
 namespace sheaf::passes {
 
+PassRecord assignPhasesPass();
 PassRecord inlinePass();
 PassRecord specialisePass();
 PassRecord simplifyPass();

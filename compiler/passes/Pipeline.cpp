@@ -35,6 +35,8 @@ std::vector<PassRecord> pipeline() {
       formBlocksPass(),
       // Marks records, so it comes when there are some.
       identicalRecordsPass(),
+      // Behind the last pass that makes or drops a record.
+      assignPhasesPass(),
       // Last: forks are host code's business, and calls are where they stay.
       forkCallsPass(),
   };
@@ -43,10 +45,11 @@ std::vector<PassRecord> pipeline() {
 } // namespace
 
 std::span<const PassRecord> allPasses() {
-  static const std::array<PassRecord, 9> passes = {
+  static const std::array passes = {
       inlinePass(),          specialisePass(),       simplifyPass(),
       expandOperatorsPass(), foldWeightsPass(),      foldConstantsPass(),
-      formBlocksPass(),      identicalRecordsPass(), forkCallsPass()};
+      formBlocksPass(),      identicalRecordsPass(), assignPhasesPass(),
+      forkCallsPass()};
   return passes;
 }
 

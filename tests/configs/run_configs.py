@@ -13,8 +13,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
-OFF = ["inline", "specialise", "simplify", "fold-weights", "fold-constants", "fork-calls", "blocks", "split-blocks",
-       "identical-records", "fuse", "merge", "panels", "flat-rows", "share-temporaries"]
+OFF = ["inline", "specialise", "simplify", "fold-weights", "fold-constants", "fork-calls", "blocks",
+       "split-blocks", "identical-records", "phases", "fuse", "merge", "panels", "flat-rows",
+       "share-temporaries"]
 
 CONFIGS = {f"without-{name}": ["--without", name] for name in OFF}
 CONFIGS["plain"] = []

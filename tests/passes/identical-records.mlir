@@ -14,8 +14,8 @@ sheaf.data @Vectors [#sheaf.ctor<"Leaf", ["v"], [tensor<4xf32>]>, #sheaf.ctor<"N
 // CHECK-DAG: remark: vectors.{{[0-9]+}} depends on floats of the instance: its records are not compared
 
 // CHECK-LABEL: func.func private @words
-// CHECK: sheaf.record @{{.*}} weights [@w] {sheaf.once}
-// CHECK: sheaf.record @{{.*}} {sheaf.once}
+// CHECK: sheaf.record @{{.*}} weights [@w] {sheaf.once{{.*}}}
+// CHECK: sheaf.record @{{.*}} {sheaf.once{{.*}}}
 func.func @words(%t: !sheaf.data<@Words>) -> tensor<4xf32> {
   %r = sheaf.match %t [0, 1] : (!sheaf.data<@Words>) -> tensor<4xf32> {
   ^bb0(%word: !sheaf.token<"">):
@@ -55,7 +55,7 @@ func.func @vectors(%t: !sheaf.data<@Vectors>) -> tensor<4xf32> {
 
 // The loop over words stays apart from what the instance brings: the product of both is fresh.
 // CHECK: sheaf.fold
-// CHECK: sheaf.record @{{.*}} {sheaf.once}
+// CHECK: sheaf.record @{{.*}} {sheaf.once{{.*}}}
 // CHECK: sheaf.map
 // CHECK: sheaf.record
 // CHECK-NOT: sheaf.once

@@ -11,6 +11,8 @@ A program is a .sheaf file whose first lines may hold directives:
     //: expect JSON           what the next instance gives, to 1e-5 of its largest number
     //: python EXPRESSION     the same, computed from the instance's JSON value X
     //: error MESSAGE         the next instance fails with this message; {{regex}} matches a part
+    //: launches N OPTION ... kernels are called N times for all instances together, with these
+                              options beside those of every run
 
 Instances and results are paired in order. A program without results is verified only.
 """
@@ -29,6 +31,7 @@ class Program:
         self.path = path
         self.name = os.path.splitext(os.path.basename(path))[0]
         self.options, self.files, self.lines, self.results = [], {}, [], []
+        self.launches = []
         self.verify, self.format = True, None
         with open(path, encoding="utf-8") as stream:
             for number, line in enumerate(stream, 1):
@@ -51,6 +54,9 @@ class Program:
         elif kind in FORMATS:
             self.format = FORMATS[kind]
             self.lines.append(rest)
+        elif kind == "launches":
+            count, *options = rest.split()
+            self.launches.append((int(count), options))
         elif kind == "expect":
             self.results.append(("value", json.loads(rest)))
         elif kind == "error":
@@ -124,8 +130,8 @@ class Runner:
     def __init__(self, sheaf, timeout=300):
         self.sheaf, self.timeout = os.path.abspath(sheaf), timeout
 
-    def execute(self, program, directory, extra):
-        command = [self.sheaf, "run", os.path.abspath(program.path), "--data",
+    def execute(self, program, directory, extra, subcommand="run"):
+        command = [self.sheaf, subcommand, os.path.abspath(program.path), "--data",
                    "data.jsonl" if program.format == "jsonl" else "data.txt"]
         if program.format != "jsonl":
             command += ["--data-format", program.format]
@@ -161,7 +167,21 @@ class Runner:
                 problems += self.verify(program, directory, extra)
             if results and program.results or not verify:
                 problems += self.compare(program, directory, extra)
+            if not extra:
+                problems += "".join(self.count_launches(program, directory, *launches)
+                                    for launches in program.launches)
             return problems
+
+    def count_launches(self, program, directory, expected, options):
+        command, result = self.execute(program, directory, options + [
+            "--batch", str(len(program.lines)), "--engine", "batched", "--repetitions", "1",
+            "--seconds", "0", "--format", "json"], "bench")
+        if result is None or result.returncode != 0:
+            return self.failed(command, result, f"exit code {result and result.returncode}")
+        launches = json.loads(result.stdout)[0]["launches"]
+        if launches == expected:
+            return ""
+        return self.failed(command, result, f"{launches} launches, expected {expected}")
 
     @staticmethod
     def failed(command, result, why):
