@@ -31,6 +31,7 @@ struct Counters {
   double flop = 0;
   uint64_t recordNanoseconds = 0; ///< wall: inputs copied, instances walked, blocks recorded
   uint64_t flushNanoseconds = 0;  ///< wall: buckets ordered and run
+  uint64_t orderNanoseconds = 0;  ///< wall: of these, buckets ordered
   /// Launches by size: [i] counts those of 2^i to 2^(i+1) - 1 records.
   std::array<uint64_t, 32> launchSizes{};
   std::vector<KernelCounters> kernels; ///< by index in Model::kernels

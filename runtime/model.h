@@ -65,6 +65,9 @@ struct RecordWord {
     Out     ///< one word, the last: the first granule of the results, one after the other
   } kind;
   std::string name;
+  /// Row: the tensor; -1 stands for the Extent words that follow, in order.
+  std::vector<int64_t> shape = {};
+  DType dtype = DType::F32;
 };
 
 /// FLOP of a record's products: coefficient times the product of these Extent words.

@@ -42,6 +42,8 @@ public:
   uint64_t keptBytesWith(int64_t granules) const {
     return (capacity_ - keptBegin_ + static_cast<uint64_t>(granules) + guard()) * kGranuleBytes;
   }
+  /// Kept granules are those from here on.
+  uint64_t keptBegin() const { return keptBegin_; }
   /// Takes all that is kept back; releaseKept() lets its pages go, too.
   void forgetKept();
   void releaseKept();
@@ -53,6 +55,7 @@ public:
   void account();
 
   /// Granules of this mini-batch, and what the limit still allows.
+  uint64_t first() const { return first_; }
   uint64_t used() const { return next_ - first_; }
   uint64_t left() const { return limit_ - next_; }
   uint64_t capacity() const { return capacity_; }

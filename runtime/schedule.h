@@ -15,9 +15,10 @@ struct ScheduledBucket {
   int64_t count = 0;
 };
 
-/// The launches of a run in the order in which they ran: depths ascending, kernels ascending inside
-/// a depth (buckets of one depth do not depend on each other). Read backwards it is a valid order
-/// for everything that walks from results to arguments.
+/// The launches of a run in the order in which they ran. Those of one flush have ascending depths;
+/// neighbours of one depth do not depend on each other. Under another policy than that of depth
+/// (policy.h) the numbers are made for that. Read backwards it is a valid order for everything that
+/// walks from results to arguments.
 using Schedule = std::vector<ScheduledBucket>;
 
 } // namespace sheaf::rt

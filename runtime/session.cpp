@@ -63,6 +63,9 @@ struct Session::Impl {
   ValueMover values;
   PackedWeights weights;
   Flusher flusher;
+  Scheduler scheduler;
+  PolicyTrial trial;
+  Policy policy = Policy::Depth; ///< of this mini-batch
   Schedule schedule;
   Counters counters;
   std::vector<Outcome> outcomes;
@@ -79,7 +82,8 @@ struct Session::Impl {
                  options.hostile),
         values(model.types, recorder),
         weights(model, recorder.rowSpace.address(0), meter, memory.packed),
-        flusher(model, options.threads, recorder.scratch, options.hostile) {
+        flusher(model, options.threads, recorder.scratch, options.hostile),
+        scheduler(model, meter, memory.records) {
     checkModel(model);
     uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
     if (!meter.charge(memory.weights, bytes))
@@ -217,7 +221,10 @@ bool Session::Impl::begin(const Instance &instance, HostStack *stack) {
     task->fn = model.entry.fn;
     task->walk = &walk;
     task->results = walk.results = reinterpret_cast<Slot *>(task + 1);
+    uint64_t rows = recorder.rowSpace.used();
     task->args = values.bringIn(model.entry.argTypes, instance.args);
+    if (recorder.rowSpace.used() > rows)
+      scheduler.addInputs(recorder.rowSpace.first() + rows);
   }
   if (recorder.failure.kind != Failure::None)
     return false;
@@ -272,6 +279,8 @@ void Session::Impl::flush(BucketTable::What what) {
   recorder.buckets.drain(schedule, what);
   if (schedule.size() > begin) {
     recorder.computed = std::max<int64_t>(recorder.computed, int64_t(schedule.back().depth) + 1);
+    scheduler.arrange(policy, schedule, begin, recorder.rowSpace);
+    counters.orderNanoseconds += nanosecondsSince(start);
     flusher.run(schedule, begin, recorder.rowSpace.address(0), weights, counters);
   }
   counters.flushNanoseconds += nanosecondsSince(start);
@@ -306,6 +315,7 @@ void Session::Impl::forgetMiniBatch() {
 bool Session::Impl::walkAll(std::span<const Instance> instances) {
   recorder.known.beginRun();
   recorder.computed = 0;
+  scheduler.beginRun(recorder.rowSpace);
   outcomes.clear();
   outcomes.resize(instances.size());
   walk(instances);
@@ -322,7 +332,8 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances)
     recorder.known.forgetKept();
   keptIsStale = false;
 
-  uint64_t flushed = counters.flushNanoseconds;
+  policy = options.policy == Policy::Auto ? trial.next() : options.policy;
+  uint64_t flushed = counters.flushNanoseconds, recorded = counters.records;
   auto start = std::chrono::steady_clock::now();
   // No instance fails for want of what is only kept to save time.
   if (walkAll(instances) && recorder.known.giveBack()) {
@@ -333,6 +344,8 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances)
     counters.failed += !outcome.ok();
   counters.recordNanoseconds += nanosecondsSince(start) - (counters.flushNanoseconds - flushed);
   flush(BucketTable::What::All);
+  if (options.policy == Policy::Auto)
+    trial.took(counters.flushNanoseconds - flushed, counters.records - recorded);
 
   recorder.known.endRun(counters);
   recorder.rowSpace.account();
@@ -367,6 +380,15 @@ const uint8_t *Session::rows() const { return impl_->recorder.rowSpace.address(0
 //===----------------------------------------------------------------------===//
 // Counting
 //===----------------------------------------------------------------------===//
+
+std::optional<uint64_t> Session::leastLaunches() {
+  return impl_->scheduler.leastLaunches(impl_->schedule, impl_->recorder.rowSpace);
+}
+
+Policy Session::policy() const {
+  return impl_->options.policy == Policy::Auto ? impl_->trial.chosen().value_or(Policy::Auto)
+                                               : impl_->options.policy;
+}
 
 const Counters &Session::counters() const { return impl_->counters; }
 

@@ -4,6 +4,7 @@
 
 #include "runtime/counters.h"
 #include "runtime/model.h"
+#include "runtime/policy.h"
 #include "runtime/schedule.h"
 #include "runtime/value.h"
 
@@ -35,6 +36,8 @@ struct SessionOptions {
   /// schedule that is to be walked backwards, where every result must have its record. Not given: a
   /// quarter of the memory limit.
   std::optional<uint64_t> keepBytes;
+  /// In which order the records of a flush run; changes no result.
+  Policy policy = Policy::Depth;
   /// What the draws of all instances follow from.
   uint64_t sampleSeed = 0;
   /// To find mistakes in generated code: buckets start with room for one record, fresh rows and
@@ -93,6 +96,12 @@ public:
   std::span<const void *const> kernelWeights(size_t kernel) const;
 
   //===--- Counting --------------------------------------------------------===//
+
+  /// The least launches that the records of the last run need in any order: for each kernel the
+  /// longest chain of it. Takes about as long as the run. Nothing when memory is short.
+  std::optional<uint64_t> leastLaunches();
+  /// The policy in use; of Policy::Auto the one that was chosen, if it was.
+  Policy policy() const;
 
   const Counters &counters() const;
   void resetCounters();

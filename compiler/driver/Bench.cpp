@@ -60,7 +60,7 @@ private:
 
 /// What one repetition cost.
 struct Cost {
-  std::vector<double> ms, recordMs, kernelMs;
+  std::vector<double> ms, recordMs, kernelMs, orderMs;
 };
 
 } // namespace
@@ -94,11 +94,13 @@ Benchmark::Benchmark(const CompiledModel &model, std::span<const rt::Instance> i
       probe_(model.target().processor, model.target().lanes, model.target().registers,
              model.target().fma) {}
 
-rt::Session &Benchmark::session(unsigned threads) {
-  if (!session_ || session_->options().threads != threads) {
+rt::Session &Benchmark::session(const BenchCase &what) {
+  if (!session_ || session_->options().threads != what.threads ||
+      session_->options().policy != what.policy) {
     session_.reset(); // its memory must be free before the next one takes as much
     rt::SessionOptions options = options_.session;
-    options.threads = threads;
+    options.threads = what.threads;
+    options.policy = what.policy;
     session_ = std::make_unique<rt::Session>(model_.model(), options);
     initialise_(*session_);
     session_->packWeights();
@@ -124,7 +126,7 @@ BenchRow Benchmark::run(const BenchCase &what) {
 }
 
 void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances) {
-  rt::Session &session = this->session(row.what.threads);
+  rt::Session &session = this->session(row.what);
   // Workers have cores of their own: only a lone thread can be kept on one.
   std::optional<Pin> pin;
   if (row.what.threads == 1)
@@ -133,13 +135,20 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
   uint32_t type = model_.model().entry.resultType;
   Flattener flattener;
   FlatValue result;
+  bool counting = false;
   auto once = [&] {
-    for (size_t i = 0; i < instances.size(); i += step)
+    for (size_t i = 0; i < instances.size(); i += step) {
       for (const rt::Outcome &outcome : session.run(instances.subspan(i, step))) {
         if (!outcome.ok())
           throw *outcome.error;
         flattener.flatten(session, type, outcome.slots, result);
       }
+      if (counting) {
+        std::optional<uint64_t> least = session.leastLaunches();
+        row.leastLaunches =
+            least && row.leastLaunches ? std::optional(*least + *row.leastLaunches) : std::nullopt;
+      }
+    }
   };
 
   // The time of each kernel is that of all repetitions, which the probes are no part of.
@@ -165,6 +174,7 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
     const rt::Counters &counters = session.counters();
     cost.recordMs.push_back(static_cast<double>(counters.recordNanoseconds) * 1e-6);
     cost.kernelMs.push_back(static_cast<double>(counters.flushNanoseconds) * 1e-6);
+    cost.orderMs.push_back(static_cast<double>(counters.orderNanoseconds) * 1e-6);
     row.records = counters.records;
     row.saved = counters.saved;
     row.launches = counters.launches;
@@ -192,8 +202,12 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
   row.msMin = *std::min_element(cost.ms.begin(), cost.ms.end());
   row.recordMs = median(cost.recordMs);
   row.kernelMs = median(cost.kernelMs);
+  row.orderMs = median(cost.orderMs);
   row.peakGflops = probe * row.what.threads;
   row.memory = session.memory();
+  counting = true;
+  row.leastLaunches = 0;
+  once();
   row.rowsBytes = row.memory.rows.now;
   row.codeBytes = model_.codeBytes();
 }
@@ -202,7 +216,7 @@ void Benchmark::oracle(BenchRow &row, std::span<const rt::Instance> instances) {
   const rt::Model &model = model_.model();
   oracle::OracleOptions options;
   options.sampleSeed = options_.session.sampleSeed;
-  oracle::Oracle oracle(model_.program(), oracle::weightsOf(session(row.what.threads)),
+  oracle::Oracle oracle(model_.program(), oracle::weightsOf(session(row.what)),
                         oracle::Precision::F32, options);
   double start = seconds();
   for (const rt::Instance &instance : instances)
@@ -211,9 +225,10 @@ void Benchmark::oracle(BenchRow &row, std::span<const rt::Instance> instances) {
                instance.index);
   row.repetitions = 1;
   row.ms = row.msMin = (seconds() - start) * 1e3;
-  row.recordMs = row.kernelMs = row.inKernels = 0;
+  row.recordMs = row.kernelMs = row.orderMs = row.inKernels = 0;
   row.kernels.clear();
   row.records = row.saved = row.launches = 0;
+  row.leastLaunches.reset();
   row.rowsBytes = 0;
 }
 
@@ -252,7 +267,7 @@ std::string bytesText(uint64_t bytes) {
 std::string benchJson(const std::string &model, const std::map<std::string, int64_t> &dims,
                       std::span<const BenchRow> rows) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
-  for (const BenchRow &row : rows)
+  for (const BenchRow &row : rows) {
     array.push_back({{"model", model},
                      {"engine", engineName(row.what.engine)},
                      {"batch", row.what.batch},
@@ -275,7 +290,12 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
                      {"rows_bytes", row.rowsBytes},
                      {"rss_mb", row.rssMb},
                      {"memory", memoryJson(row)},
-                     {"kernels", kernelsJson(row)}});
+                     {"kernels", kernelsJson(row)},
+                     {"policy", rt::policyName(row.what.policy)},
+                     {"order_ms", row.orderMs}});
+    if (row.leastLaunches)
+      array.back()["least_launches"] = *row.leastLaunches;
+  }
   return array.dump(2) + "\n";
 }
 
@@ -327,6 +347,25 @@ std::string kernelTable(const BenchRow &row) {
                        static_cast<double>(kernel.records) / static_cast<double>(kernel.launches),
                        kernel.ms, kernel.gflop / (kernel.ms * 1e-3), kernel.place);
   return out;
+}
+
+std::string policyTable(std::span<const BenchRow> rows) {
+  std::string out =
+      fmt::format("{:<10} {:>6} {:>7} {:>9} {:>9} {:>9} {:>12} {:>10} {:>10}\n", "policy", "batch",
+                  "threads", "launches", "least", "ratio", "ordering ms", "ms", "ms min");
+  for (const BenchRow &row : rows) {
+    std::string least = "?", ratio = "?";
+    if (row.leastLaunches) {
+      least = std::to_string(*row.leastLaunches);
+      ratio = fmt::format("{:.2f}", static_cast<double>(row.launches) /
+                                        std::max(1.0, static_cast<double>(*row.leastLaunches)));
+    }
+    out += fmt::format("{:<10} {:>6} {:>7} {:>9} {:>9} {:>9} {:>12.3f} {:>10.3f} {:>10.3f}\n",
+                       rt::policyName(row.what.policy), row.what.batch, row.what.threads,
+                       row.launches, least, ratio, row.orderMs, row.ms, row.msMin);
+  }
+  return out + "least: for each kernel the longest chain of its records, summed; no order needs "
+               "fewer launches\n";
 }
 
 } // namespace sheaf::driver

@@ -33,6 +33,7 @@ struct BenchCase {
   Engine engine = Engine::Batched;
   int64_t batch = 64;
   unsigned threads = 1;
+  rt::Policy policy = rt::Policy::Depth;
 };
 
 /// What one kernel did in a repetition.
@@ -53,6 +54,7 @@ struct BenchRow {
   double recordMs = 0;    ///< median, of walking the instances and recording blocks
   double kernelMs = 0;    ///< median, of ordering and running what was recorded
   double inKernels = 0;   ///< share of all threads' time that was spent inside kernels
+  double orderMs = 0;     ///< median, of ordering alone
   double gflop = 0;       ///< of products, as executed
   double gflops = 0;      ///< at the median
   double peakGflops = 0;  ///< the highest probe, times the threads
@@ -60,6 +62,8 @@ struct BenchRow {
   uint64_t records = 0;
   uint64_t saved = 0; ///< records that were not made: the same ones had been (known.h)
   uint64_t launches = 0;
+  /// The least of any order (Session::leastLaunches), for the runs of the row together.
+  std::optional<uint64_t> leastLaunches;
   double recordNs = 0; ///< recording, per record, made or saved
   uint64_t rowsBytes = 0;
   double rssMb = 0;
@@ -74,7 +78,7 @@ struct BenchRow {
 struct BenchOptions {
   int64_t minRepetitions = 20;
   double minSeconds = 1;
-  rt::SessionOptions session; ///< `threads` is the case's
+  rt::SessionOptions session; ///< `threads` and `policy` are the case's
 };
 
 class Benchmark {
@@ -88,7 +92,7 @@ public:
   BenchRow run(const BenchCase &what);
 
 private:
-  rt::Session &session(unsigned threads);
+  rt::Session &session(const BenchCase &what);
   void compiled(BenchRow &row, std::span<const rt::Instance> instances);
   void oracle(BenchRow &row, std::span<const rt::Instance> instances);
 
@@ -109,6 +113,9 @@ std::string benchTable(std::span<const BenchRow> rows);
 
 /// The kernels of a row for people.
 std::string kernelTable(const BenchRow &row);
+
+/// The rows for people who compare policies: launches against the least of any order.
+std::string policyTable(std::span<const BenchRow> rows);
 
 } // namespace sheaf::driver
 

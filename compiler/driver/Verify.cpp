@@ -57,9 +57,11 @@ public:
   }
 
 private:
-  std::unique_ptr<rt::Session> makeSession(unsigned threads) {
+  std::unique_ptr<rt::Session> makeSession(unsigned threads,
+                                           std::optional<rt::Policy> policy = std::nullopt) {
     rt::SessionOptions options = options_.session;
     options.threads = threads;
+    options.policy = policy.value_or(options.policy);
     auto session = std::make_unique<rt::Session>(model_.model(), options);
     initialise_(*session);
     return session;
@@ -263,11 +265,17 @@ bool Verifier::acrossBatches() {
       if (!sameBits(*session, fmt::format("batch {}, shuffled", size) + suffix, shuffled, size))
         return false;
   }
+  for (rt::Policy policy : {rt::Policy::Agenda, rt::Policy::LookAhead}) {
+    std::unique_ptr<rt::Session> session = makeSession(1, policy);
+    if (!sameBits(*session, fmt::format("policy {}", rt::policyName(policy)), order, order.size()))
+      return false;
+  }
   std::string list;
   for (size_t size : sizes)
     list += (list.empty() ? "" : size == *sizes.rbegin() ? " and " : ", ") + std::to_string(size);
-  text_ += fmt::format(
-      "bit-identical in batches of {}, in order and shuffled, on 1 and 2 threads\n", list);
+  text_ += fmt::format("bit-identical in batches of {}, in order and shuffled, on 1 and 2 threads, "
+                       "under every policy\n",
+                       list);
   return true;
 }
 

@@ -28,7 +28,9 @@ struct VerifyReport {
 /// - in the oracle, in f64: |a - b| <= 1e-5 * max(1, max|b| of the tensor), and where a program's
 ///   conditioning makes that impossible, 4 times the f32 oracle's own error, which the text says;
 ///   integers, constructors, lengths and the instances that fail must be the same;
-/// - in batches of 1, 3, `batch` and all, shuffled, and on 1 and 2 threads: bit by bit the same.
+/// - in batches of 1, 3, `batch` and all, shuffled, on 1 and 2 threads, and under the other
+/// policies: bit by bit
+///   the same.
 /// `initialise` gives a session its weights.
 VerifyReport verify(const CompiledModel &model, std::span<const rt::Instance> instances,
                     const std::function<void(rt::Session &)> &initialise,

@@ -64,7 +64,11 @@ void Planner::recordLayout(Kernel &kernel) {
     std::string name = "arg" + std::to_string(arg.getArgNumber());
     plan_->argumentWords.push_back(kernel.words);
     if (auto type = dyn_cast<RankedTensorType>(arg.getType())) {
-      kernel.layout.push_back({rt::RecordWord::Row, name});
+      std::vector<int64_t> shape;
+      for (int64_t extent : type.getShape())
+        shape.push_back(ShapedType::isDynamic(extent) ? -1 : extent);
+      auto dtype = static_cast<rt::DType>(dtypeOf(arg));
+      kernel.layout.push_back({rt::RecordWord::Row, name, std::move(shape), dtype});
       for (unsigned i = 0; i < type.getNumDynamicDims(); ++i)
         kernel.layout.push_back({rt::RecordWord::Extent, name + "." + std::to_string(i)});
       kernel.words += 1 + static_cast<uint32_t>(type.getNumDynamicDims());

@@ -160,13 +160,15 @@ Model makeTreeModel(int64_t hidden) {
   KernelDesc &leaf = model.kernels[kLeafKernel];
   leaf.name = "leaf";
   leaf.words = 2;
-  leaf.layout = {{RecordWord::Row, "word"}, {RecordWord::Out, "out"}};
+  leaf.layout = {{RecordWord::Row, "word", {hidden}}, {RecordWord::Out, "out"}};
   leaf.weights.resize(1);
   leaf.weights[0].param = kB;
   KernelDesc &node = model.kernels[kNodeKernel];
   node.name = "node";
   node.words = 3;
-  node.layout = {{RecordWord::Row, "left"}, {RecordWord::Row, "right"}, {RecordWord::Out, "out"}};
+  node.layout = {{RecordWord::Row, "left", {hidden}},
+                 {RecordWord::Row, "right", {hidden}},
+                 {RecordWord::Out, "out"}};
   WeightUse use;
   use.kind = WeightUse::Panels;
   use.width = hidden;

@@ -29,6 +29,7 @@ struct BenchArguments {
   std::string repetitions = "20";
   double seconds = 1;
   bool kernels = false;
+  bool policies = false;
 };
 
 std::vector<driver::Engine> parseEngines(const std::string &text) {
@@ -47,10 +48,21 @@ std::vector<driver::Engine> parseEngines(const std::string &text) {
   }
 }
 
+/// What is timed for each number of threads and instances.
+std::vector<driver::BenchCase> casesOf(const BenchArguments &arguments) {
+  std::vector<driver::BenchCase> cases;
+  if (arguments.policies)
+    for (rt::Policy policy : {rt::Policy::Depth, rt::Policy::Agenda, rt::Policy::LookAhead})
+      cases.push_back({.policy = policy});
+  else
+    for (driver::Engine engine : parseEngines(arguments.engines))
+      cases.push_back({.engine = engine, .policy = arguments.limits.policy});
+  return cases;
+}
+
 int runBench(BenchArguments &arguments) {
   std::vector<int64_t> batches = parseNumbers("--batch", arguments.batch);
   std::vector<int64_t> threads = parseNumbers("--threads", arguments.threads);
-  std::vector<driver::Engine> engines = parseEngines(arguments.engines);
   if (arguments.format != "table" && arguments.format != "json")
     throw UsageError(fmt::format("--format takes table or json, not '{}'", arguments.format));
   driver::BenchOptions options;
@@ -59,6 +71,7 @@ int runBench(BenchArguments &arguments) {
 
   arguments.weights.check();
   arguments.limits.check();
+  std::vector<driver::BenchCase> cases = casesOf(arguments);
   int64_t largest = *std::max_element(batches.begin(), batches.end());
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights, largest);
   options.session = sessionOptions(arguments.limits, 1, *run.compiled);
@@ -78,11 +91,13 @@ int runBench(BenchArguments &arguments) {
   bool progress = isatty(STDERR_FILENO);
   for (int64_t count : threads)
     for (int64_t batch : batches)
-      for (driver::Engine engine : engines) {
+      for (driver::BenchCase what : cases) {
+        what.batch = batch;
+        what.threads = static_cast<unsigned>(count);
         if (progress)
-          fmt::print(stderr, "\r\033[K{}, batch {}, {} threads", driver::engineName(engine), batch,
-                     count);
-        rows.push_back(benchmark.run({engine, batch, static_cast<unsigned>(count)}));
+          fmt::print(stderr, "\r\033[K{}, batch {}, {} threads", driver::engineName(what.engine),
+                     batch, count);
+        rows.push_back(benchmark.run(what));
       }
   if (progress)
     fmt::print(stderr, "\r\033[K");
@@ -90,6 +105,8 @@ int runBench(BenchArguments &arguments) {
   std::string name = std::filesystem::path(arguments.model.model).stem().string();
   if (arguments.format == "json")
     fmt::print("{}", driver::benchJson(name, run.model().dims, rows));
+  else if (arguments.policies)
+    fmt::print("{}", driver::policyTable(rows));
   else
     fmt::print("{}", driver::benchTable(rows));
   if (arguments.kernels && arguments.format == "table")
@@ -114,6 +131,11 @@ void addBench(CLI::App &app, Action &action) {
                   "oracle, unbatched, batched (default: unbatched,batched)")
       ->type_name("NAME,...");
   sub->add_flag("--kernels", arguments->kernels, "the kernels of the last row, too");
+  sub->add_flag("--policies", arguments->policies,
+                "compare the policies (--policy), all with the engine batched: launches, the least "
+                "launches of any order, the time of ordering")
+      ->excludes("--engine")
+      ->excludes("--policy");
   sub->add_option("--format", arguments->format, "table or json")->type_name("FORMAT");
   sub->add_option("--repetitions", arguments->repetitions, "at least so many (default: 20)")
       ->type_name("N");

@@ -237,6 +237,7 @@ rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
   options.keepBytes = limits.foldMemory;
   options.hostile = limits.hostile;
   options.sampleSeed = limits.sampleSeed;
+  options.policy = limits.policy;
   // Frames of one function have one size, but functions differ: room for so many of the largest.
   constexpr uint64_t entry = 4096;
   if (limits.maxSteps)

@@ -77,6 +77,10 @@ void LimitOptions::add(CLI::App &app) {
   app.add_option("--fibers", fibersText,
                  "instances and calls that may wait for a read at one time (default: 4096)")
       ->type_name("NUMBER");
+  app.add_option("--policy", policyText,
+                 "in which order records run: depth, agenda, lookahead, or auto, which times each "
+                 "of them on the first mini-batches; no result depends on it (default: depth)")
+      ->type_name("NAME");
   app.add_option("--sample-seed", sampleSeed, "what random draws follow from (default: 0)")
       ->type_name("NUMBER");
   app.add_flag("--hostile", hostile,
@@ -94,6 +98,11 @@ void LimitOptions::check() {
     maxSteps = parseNumber("--max-steps", maxStepsText);
   if (!fibersText.empty())
     fibers = parseNumber("--fibers", fibersText);
+  std::optional<rt::Policy> named = rt::policyByName(policyText);
+  if (!named)
+    throw UsageError(
+        fmt::format("--policy takes depth, agenda, lookahead and auto, not '{}'", policyText));
+  policy = *named;
   constexpr int64_t mostFibers = 16384;
   if (fibers > mostFibers)
     throw UsageError(fmt::format("--fibers takes at most {}", mostFibers));

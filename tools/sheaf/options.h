@@ -2,6 +2,8 @@
 #ifndef SHEAF_TOOLS_SHEAF_OPTIONS_H
 #define SHEAF_TOOLS_SHEAF_OPTIONS_H
 
+#include "runtime/policy.h"
+
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
@@ -53,13 +55,15 @@ struct LimitOptions {
   std::string maxDepthText;
   std::string maxStepsText;
   std::string fibersText;
-  uint64_t memoryLimit = 0;           ///< bytes; 0: the default
-  std::optional<uint64_t> foldMemory; ///< rt::SessionOptions::keepBytes
-  int64_t maxDepth = 0;               ///< calls; 0: the default
-  int64_t maxSteps = 0;               ///< calls; 0: the default
-  int64_t fibers = 0;                 ///< stacks; 0: the default
-  bool hostile = false;               ///< rt::SessionOptions::hostile
-  uint64_t sampleSeed = 0;            ///< rt::SessionOptions::sampleSeed
+  std::string policyText = "depth";
+  uint64_t memoryLimit = 0;              ///< bytes; 0: the default
+  std::optional<uint64_t> foldMemory;    ///< rt::SessionOptions::keepBytes
+  int64_t maxDepth = 0;                  ///< calls; 0: the default
+  int64_t maxSteps = 0;                  ///< calls; 0: the default
+  int64_t fibers = 0;                    ///< stacks; 0: the default
+  rt::Policy policy = rt::Policy::Depth; ///< rt::SessionOptions::policy
+  bool hostile = false;                  ///< rt::SessionOptions::hostile
+  uint64_t sampleSeed = 0;               ///< rt::SessionOptions::sampleSeed
 
   void add(CLI::App &app);
   /// Reads the texts. Throws UsageError.

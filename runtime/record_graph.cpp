@@ -1,0 +1,186 @@
+#include "runtime/record_graph.h"
+
+#include <new>
+
+namespace sheaf::rt {
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+void RowMakers::begin(const RowSpace &rows, uint64_t keptEnd) {
+  first_ = rows.first();
+  keptBegin_ = keptEnd_ = keptEnd;
+  std::fill(starts_.begin(), starts_.end(), 0);
+  others_.clear();
+  kept_.clear();
+}
+
+bool RowMakers::grow(const RowSpace &rows) {
+  keptBegin_ = rows.keptBegin();
+  uint64_t granules = rows.used() + 1; // a record of no size may begin behind the last
+  if (granules <= makers_.size())
+    return true;
+  granules = std::max<uint64_t>(granules, 2 * makers_.size());
+  granules = (granules + 63) / 64 * 64;
+  uint64_t bytes = granules * sizeof(uint32_t) + granules / 8;
+  if (!meter_.charge(count_, bytes - charged_))
+    return false;
+  charged_ = bytes;
+  try {
+    makers_.resize(granules);
+    starts_.resize(granules / 64);
+  } catch (const std::bad_alloc &) {
+    return false;
+  }
+  return true;
+}
+
+void RowMakers::addInputs(uint64_t id) {
+  starts_[(id - first_) / 64] |= uint64_t(1) << (id - first_) % 64;
+  makers_[id - first_] = kNone;
+}
+
+void RowMakers::add(uint64_t id, uint32_t record) {
+  if (id >= keptBegin_) {
+    kept_[id] = record;
+    return;
+  }
+  uint64_t at = id - first_, bit = uint64_t(1) << at % 64;
+  // Of two at one place, one has no size; which one cannot be told here.
+  if ((starts_[at / 64] & bit) && makers_[at] != kNone)
+    others_.emplace(at, makers_[at]);
+  starts_[at / 64] |= bit;
+  makers_[at] = record;
+}
+
+//===----------------------------------------------------------------------===//
+// Records
+//===----------------------------------------------------------------------===//
+
+RecordGraph::RecordGraph(const Model &model, MemoryMeter &meter, MemoryKind &count)
+    : model_(model), meter_(meter), count_(count), rows_(model.kernels.size()),
+      familyOf_(model.kernels.size()) {
+  for (size_t k = 0; k < model.kernels.size(); ++k) {
+    uint32_t word = 0;
+    for (const RecordWord &entry : model.kernels[k].layout) {
+      if (entry.kind == RecordWord::Row) {
+        bool isStatic = std::find(entry.shape.begin(), entry.shape.end(), -1) == entry.shape.end();
+        rows_[k].push_back({word, isStatic ? tensorGranules(entry.shape, entry.dtype) : -1,
+                            entry.shape, entry.dtype});
+      }
+      word += entry.kind == RecordWord::Int || entry.kind == RecordWord::Float ? 2 : 1;
+    }
+  }
+}
+
+uint64_t RecordGraph::granulesOf(const Row &row, const int32_t *words) {
+  if (row.granules >= 0)
+    return static_cast<uint64_t>(row.granules);
+  int64_t rows = 1, innermost = 1;
+  uint32_t next = row.word + 1; // its extents follow it
+  for (size_t i = 0; i < row.shape.size(); ++i) {
+    int64_t extent = row.shape[i] < 0 ? words[next++] : row.shape[i];
+    (i + 1 < row.shape.size() ? rows : innermost) *= extent;
+  }
+  return static_cast<uint64_t>(rows * rowGranules(innermost, row.dtype));
+}
+
+bool RecordGraph::reserve(const Schedule &schedule, size_t begin) {
+  uint64_t records = 0, rows = 0;
+  for (size_t i = begin; i < schedule.size(); ++i) {
+    uint64_t count = static_cast<uint64_t>(schedule[i].count);
+    records += count;
+    rows += count * rows_[schedule[i].kernel].size();
+  }
+  uint64_t bytes = records * (sizeof(const int32_t *) + 5 * sizeof(uint32_t)) +
+                   rows * (sizeof(Edge) + sizeof(uint32_t));
+  if (records > UINT32_MAX || rows > UINT32_MAX ||
+      (bytes > charged_ && !meter_.charge(count_, bytes - charged_)))
+    return false;
+  charged_ = std::max(charged_, bytes);
+  records_.clear();
+  families_.clear();
+  edges_.clear();
+  try {
+    records_.reserve(records);
+    families_.reserve(records);
+    depths_.assign(records, 0);
+    waits_.assign(records, 0);
+    usersBegin_.assign(records + 2, 0);
+    edges_.reserve(rows);
+  } catch (const std::bad_alloc &) {
+    return false;
+  }
+  return true;
+}
+
+bool RecordGraph::build(const Schedule &schedule, size_t begin, RowMakers &makers,
+                        uint32_t firstNumber) {
+  if (!reserve(schedule, begin))
+    return false;
+  constexpr uint32_t none = UINT32_MAX;
+  std::fill(familyOf_.begin(), familyOf_.end(), none);
+  kernels_.clear();
+  for (size_t i = begin; i < schedule.size(); ++i) {
+    const ScheduledBucket &launch = schedule[i];
+    const KernelDesc &desc = model_.kernels[launch.kernel];
+    uint32_t first = desc.family.value_or(launch.kernel);
+    if (familyOf_[first] == none) {
+      familyOf_[first] = families();
+      kernels_.push_back(first);
+    }
+    for (int64_t r = 0; r < launch.count; ++r) {
+      const int32_t *words = launch.records + r * desc.words;
+      makers.add(static_cast<uint32_t>(words[desc.words - 1]), firstNumber + size());
+      records_.push_back(words);
+      families_.push_back(familyOf_[first]);
+    }
+  }
+
+  uint32_t to = 0;
+  for (size_t i = begin; i < schedule.size(); ++i) {
+    const std::vector<Row> &rows = rows_[schedule[i].kernel];
+    for (int64_t r = 0; r < schedule[i].count; ++r, ++to) {
+      uint32_t last = none;
+      for (const Row &row : rows)
+        makers.of(static_cast<uint32_t>(records_[to][row.word]), granulesOf(row, records_[to]),
+                  [&](uint32_t number) {
+                    uint32_t from = number - firstNumber;
+                    // Earlier launches have run. What is no earlier than the record itself only
+                    // stands at the same place, and has no size.
+                    if (number < firstNumber || from >= to || from == last)
+                      return;
+                    last = from;
+                    edges_.push_back({from, to});
+                    ++usersBegin_[from + 2];
+                    ++waits_[to];
+                    depths_[to] = std::max(depths_[to], depths_[from] + 1);
+                  });
+    }
+  }
+
+  for (size_t i = 2; i < usersBegin_.size(); ++i)
+    usersBegin_[i] += usersBegin_[i - 1];
+  users_.resize(edges_.size());
+  for (const Edge &edge : edges_)
+    users_[usersBegin_[edge.from + 1]++] = edge.to;
+  return true;
+}
+
+std::vector<uint32_t> RecordGraph::longestChains() const {
+  std::vector<uint32_t> longest(families());
+  std::vector<uint32_t> before(size());
+  for (uint32_t family = 0; family < families(); ++family) {
+    std::fill(before.begin(), before.end(), 0);
+    for (uint32_t record = 0; record < size(); ++record) {
+      uint32_t here = before[record] + (families_[record] == family);
+      longest[family] = std::max(longest[family], here);
+      for (uint32_t user : users(record))
+        before[user] = std::max(before[user], here);
+    }
+  }
+  return longest;
+}
+
+} // namespace sheaf::rt

@@ -1,0 +1,321 @@
+//===- policy_test.cpp - Other orders than that of depth ------------------===//
+
+#include "runtime/policy.h"
+#include "tests/runtime/tree_model.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <set>
+
+namespace sheaf::rt {
+namespace {
+
+/// Kernels: A and B read one row of 4 floats and make one; Pair reads two; Copy makes a row at a
+/// place that it is given; All reads a stack of n rows.
+enum : uint32_t { kA, kB, kPair, kCopy, kAll, kA2 };
+
+Model model() {
+  Model model;
+  model.paramGranules = 2;
+  auto kernel = [&](std::vector<RecordWord> layout) {
+    KernelDesc &desc = model.kernels.emplace_back();
+    desc.layout = std::move(layout);
+    desc.words = static_cast<uint32_t>(desc.layout.size());
+  };
+  RecordWord row{RecordWord::Row, "x", {4}}, out{RecordWord::Out, "out"};
+  kernel({row, out});
+  kernel({row, out});
+  kernel({row, row, out});
+  kernel({row, out});
+  kernel({{RecordWord::Row, "xs", {-1, 4}}, {RecordWord::Extent, "xs.0"}, out});
+  kernel({row, out});
+  model.kernels[kA2].family = kA;
+  return model;
+}
+
+/// Records as host code would make them.
+struct Book {
+  Model described = model();
+  MemoryMeter meter, rowMeter{uint64_t(1) << 30};
+  MemoryKind kind, rowKind;
+  RowSpace rows;
+  Scheduler scheduler;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<int32_t>> buckets; ///< (depth, kernel)
+  std::deque<std::vector<int32_t>> drained;
+  std::map<int32_t, std::set<int32_t>> needs; ///< by the rows that a record makes
+  Schedule schedule;
+
+  explicit Book(uint64_t limit = uint64_t(1) << 30)
+      : meter(limit), rows(described.paramGranules, uint64_t(1) << 24, rowMeter, rowKind, false),
+        scheduler(described, meter, kind) {
+    scheduler.beginRun(rows);
+  }
+
+  /// Makes a record of these words, with its own rows; returns where they begin.
+  int32_t record(uint32_t kernel, uint32_t depth, std::vector<int32_t> words,
+                 std::set<int32_t> needed, int64_t granules = 1) {
+    auto id = static_cast<int32_t>(rows.allocate(granules));
+    place(kernel, depth, std::move(words), std::move(needed), id);
+    return id;
+  }
+  void place(uint32_t kernel, uint32_t depth, std::vector<int32_t> words, std::set<int32_t> needed,
+             int32_t id) {
+    words.push_back(id);
+    std::vector<int32_t> &bucket = buckets[{depth, kernel}];
+    bucket.insert(bucket.end(), words.begin(), words.end());
+    needs[id] = std::move(needed);
+  }
+  int32_t one(uint32_t kernel, uint32_t depth, int32_t of) {
+    return record(kernel, depth, {of}, {of});
+  }
+  /// A chain of `kernel` from depth `depth` on.
+  int32_t chain(uint32_t kernel, uint32_t depth, int length, int32_t from) {
+    for (int i = 0; i < length; ++i)
+      from = one(kernel, depth++, from);
+    return from;
+  }
+
+  /// Runs what was recorded; checks that all is there once and behind what it needs.
+  void flush(Policy policy) {
+    size_t begin = schedule.size();
+    std::set<int32_t> open;
+    for (auto &[key, words] : buckets) {
+      drained.push_back(std::move(words));
+      uint32_t n = described.kernels[key.second].words;
+      auto count = static_cast<int64_t>(drained.back().size() / n);
+      schedule.push_back({key.first, key.second, drained.back().data(), count});
+      for (int64_t i = 0; i < count; ++i)
+        open.insert(drained.back()[static_cast<size_t>((i + 1) * n - 1)]);
+    }
+    buckets.clear();
+    scheduler.arrange(policy, schedule, begin, rows);
+    for (size_t i = begin; i < schedule.size();) {
+      // Launches of one depth may run at the same time.
+      std::set<int32_t> made;
+      uint32_t depth = schedule[i].depth;
+      EXPECT_TRUE(i == begin || schedule[i - 1].depth < depth);
+      for (; i < schedule.size() && schedule[i].depth == depth; ++i) {
+        uint32_t n = described.kernels[schedule[i].kernel].words;
+        for (int64_t r = 0; r < schedule[i].count; ++r) {
+          int32_t id = schedule[i].records[(r + 1) * n - 1];
+          EXPECT_TRUE(open.contains(id) && made.insert(id).second) << id;
+          for (int32_t other : needs[id])
+            EXPECT_FALSE(open.contains(other)) << id << " before " << other;
+        }
+      }
+      for (int32_t id : made)
+        open.erase(id);
+    }
+    EXPECT_TRUE(open.empty());
+  }
+  std::vector<uint32_t> kernels() const {
+    std::vector<uint32_t> result;
+    for (const ScheduledBucket &launch : schedule)
+      result.push_back(launch.kernel);
+    return result;
+  }
+};
+
+/// Three instances of A then B, one of six A and then B.
+void unequal(Book &book) {
+  for (int i = 0; i < 3; ++i)
+    book.one(kB, 1, book.one(kA, 0, 0));
+  book.one(kB, 6, book.chain(kA, 0, 6, 0));
+}
+
+TEST(Policy, LookAheadWaitsForTheLongestChain) {
+  Book depth, agenda, ahead;
+  for (Book *book : {&depth, &agenda, &ahead})
+    unequal(*book);
+  depth.flush(Policy::Depth);
+  agenda.flush(Policy::Agenda);
+  ahead.flush(Policy::LookAhead);
+  EXPECT_EQ(depth.schedule.size(), 8u);
+  // The records of B stand, on average, lower than what is left of A.
+  EXPECT_EQ(agenda.kernels(), (std::vector<uint32_t>{kA, kB, kA, kA, kA, kA, kA, kB}));
+  EXPECT_EQ(ahead.kernels(), (std::vector<uint32_t>{kA, kA, kA, kA, kA, kA, kB}));
+  EXPECT_EQ(ahead.schedule.back().count, 4);
+  for (Book *book : {&depth, &agenda, &ahead})
+    EXPECT_EQ(book->scheduler.leastLaunches(book->schedule, book->rows), 7u);
+}
+
+TEST(Policy, AgendaTakesTheLowestOnAverage) {
+  Book book;
+  // Depth runs B at 1 and 2, the agenda once.
+  book.one(kB, 2, book.chain(kA, 0, 2, 0));
+  book.one(kB, 1, book.one(kA, 0, 0));
+  book.flush(Policy::Agenda);
+  EXPECT_EQ(book.kernels(), (std::vector<uint32_t>{kA, kA, kB}));
+}
+
+TEST(Policy, LaunchesThatDoNotNeedEachOtherShareADepth) {
+  for (Policy policy : {Policy::Agenda, Policy::LookAhead}) {
+    Book book;
+    int32_t a = book.one(kA, 0, 0), b = book.one(kB, 0, 0);
+    book.record(kPair, 1, {a, b}, {a, b});
+    book.flush(policy);
+    ASSERT_EQ(book.schedule.size(), 3u);
+    EXPECT_EQ(book.schedule[0].depth, book.schedule[1].depth);
+    EXPECT_LT(book.schedule[1].depth, book.schedule[2].depth);
+  }
+}
+
+TEST(Policy, OneFamilyRunsInOneLaunch) {
+  Book book;
+  book.one(kA, 0, 0);
+  book.one(kA2, 3, book.chain(kB, 0, 3, 0));
+  book.one(kA2, 0, 0);
+  book.flush(Policy::LookAhead);
+  EXPECT_EQ(book.kernels(), (std::vector<uint32_t>{kB, kB, kB, kA}));
+  EXPECT_EQ(book.schedule.back().count, 3);
+}
+
+TEST(Policy, AStackNeedsAllItsRows) {
+  for (Policy policy : {Policy::Agenda, Policy::LookAhead}) {
+    Book book;
+    // Two stacks one behind the other; rows of the first are ready at depths 1 to 4.
+    int32_t rows[4];
+    for (int i = 0; i < 4; ++i)
+      rows[i] = book.chain(kA, 0, i + 1, 0);
+    auto first = static_cast<int32_t>(book.rows.allocate(4));
+    for (int i = 0; i < 4; ++i)
+      book.place(kCopy, static_cast<uint32_t>(i) + 1, {rows[i]}, {rows[i]}, first + i);
+    auto second = static_cast<int32_t>(book.rows.allocate(1));
+    book.place(kCopy, 0, {1}, {}, second);
+    int32_t of = book.record(kAll, 5, {first, 4}, {first, first + 1, first + 2, first + 3});
+    book.record(kAll, 1, {second, 1}, {second});
+    // One row of it needs that alone.
+    book.record(kB, 3, {first + 1}, {first + 1});
+    book.one(kB, 6, of);
+    book.flush(policy);
+    EXPECT_EQ(book.scheduler.leastLaunches(book.schedule, book.rows), 4u + 1 + 1 + 1);
+  }
+}
+
+TEST(Policy, RecordsWithoutRowsMayStandAnywhere) {
+  for (Policy policy : {Policy::Agenda, Policy::LookAhead}) {
+    Book book;
+    int32_t a = book.one(kA, 0, 0);
+    // An empty stack's results have no rows: they begin where the next record's do.
+    int32_t empty = book.record(kAll, 1, {a, 0}, {}, 0);
+    int32_t b = book.record(kB, 1, {a}, {a});
+    ASSERT_EQ(empty, b);
+    book.needs[b] = {a};
+    book.one(kA, 2, b);
+    size_t begin = book.schedule.size();
+    for (auto &[key, words] : book.buckets) {
+      book.drained.push_back(words);
+      book.schedule.push_back({key.first, key.second, book.drained.back().data(), 1});
+    }
+    book.scheduler.arrange(policy, book.schedule, begin, book.rows);
+    std::vector<uint32_t> order = book.kernels();
+    std::erase(order, kAll); // needs nothing, and nothing needs it
+    EXPECT_EQ(order, (std::vector<uint32_t>{kA, kB, kA}));
+    book.buckets.clear();
+  }
+}
+
+TEST(Policy, WhatInstancesBringIsReady) {
+  Book book;
+  book.chain(kA, 0, 3, 0);
+  auto input = static_cast<int32_t>(book.rows.allocate(2));
+  book.scheduler.addInputs(static_cast<uint64_t>(input));
+  // Its row stands behind those of the chain, which it does not need.
+  book.one(kB, 0, input + 1);
+  book.flush(Policy::LookAhead);
+  EXPECT_EQ(book.scheduler.leastLaunches(book.schedule, book.rows), 4u);
+  EXPECT_EQ(book.schedule[0].depth, book.schedule[1].depth);
+}
+
+TEST(Policy, EarlierFlushesAreReady) {
+  for (Policy policy : {Policy::Agenda, Policy::LookAhead}) {
+    Book book;
+    int32_t a = book.chain(kA, 0, 2, 0);
+    book.flush(policy);
+    size_t begin = book.schedule.size();
+    book.one(kB, 2, a);
+    book.one(kA, 2, a);
+    book.flush(policy);
+    ASSERT_EQ(book.schedule.size(), begin + 2);
+    EXPECT_EQ(book.schedule[begin].depth, book.schedule[begin + 1].depth);
+    EXPECT_EQ(book.scheduler.leastLaunches(book.schedule, book.rows), 4u);
+  }
+}
+
+TEST(Policy, KeptRowsOfTheMiniBatchAreFollowed) {
+  Book book;
+  auto kept = static_cast<int32_t>(book.rows.keep(1));
+  book.place(kB, 0, {1}, {}, kept);
+  book.one(kA, 1, kept);
+  book.flush(Policy::LookAhead);
+  EXPECT_EQ(book.kernels(), (std::vector<uint32_t>{kB, kA}));
+}
+
+TEST(Policy, ShortMemoryLeavesTheOrderOfDepth) {
+  for (uint64_t limit = 1 << 10; limit <= 1 << 22; limit *= 2) {
+    Book book(limit);
+    for (int i = 0; i < 200; ++i)
+      unequal(book);
+    book.flush(Policy::LookAhead);
+    EXPECT_TRUE(book.schedule.size() == 7 || book.schedule.size() == 8) << limit;
+    book.scheduler.beginRun(book.rows);
+  }
+}
+
+TEST(Policy, TrialTakesTheFastest) {
+  PolicyTrial trial;
+  for (int i = 0; !trial.chosen(); ++i) {
+    ASSERT_LT(i, 100);
+    uint64_t time = trial.next() == Policy::Agenda ? 90 : 100;
+    // The first is slow: nothing is warm yet.
+    trial.took(i < 3 ? 1000 : time, 10);
+  }
+  EXPECT_EQ(trial.next(), Policy::Agenda);
+}
+
+TEST(Policy, NamesAreRead) {
+  for (Policy policy : {Policy::Depth, Policy::Agenda, Policy::LookAhead, Policy::Auto})
+    EXPECT_EQ(policyByName(policyName(policy)), policy);
+  EXPECT_FALSE(policyByName("breadth"));
+}
+
+//===----------------------------------------------------------------------===//
+// Sessions
+//===----------------------------------------------------------------------===//
+
+TEST(Policy, SessionsGiveTheSameBits) {
+  for (bool once : {false, true}) {
+    Model model = test::makeTreeModel(20);
+    if (once)
+      test::useOnceEntry(model, 20);
+    test::Trees trees;
+    std::vector<Instance> batch = trees.randomBatch(40);
+    std::vector<std::vector<float>> expected;
+    for (Policy policy : {Policy::Depth, Policy::Agenda, Policy::LookAhead, Policy::Auto})
+      for (bool hostile : {false, true}) {
+        SessionOptions options;
+        options.policy = policy;
+        options.hostile = hostile;
+        options.threads = hostile ? 2 : 1;
+        Session session(model, options);
+        session.initParams(1);
+        for (int run = 0; run < 12; ++run) {
+          std::span<const Outcome> outcomes = session.run(batch);
+          for (size_t i = 0; i < outcomes.size(); ++i) {
+            std::vector<float> value = test::valueOf(session, outcomes[i]);
+            if (expected.size() <= i)
+              expected.push_back(value);
+            ASSERT_EQ(value, expected[i]);
+          }
+        }
+        if (policy == Policy::Auto)
+          EXPECT_NE(session.policy(), Policy::Auto);
+        // Two kernels, leaves and nodes: no order is better than that of depth.
+        EXPECT_EQ(session.leastLaunches(), session.schedule().size());
+      }
+  }
+}
+
+} // namespace
+} // namespace sheaf::rt
