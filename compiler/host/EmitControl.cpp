@@ -339,6 +339,7 @@ void FunctionEmitter::emit(Operation *op) {
       .Case([&](ir::ApplyOp op) { emitApply(op); })
       .Case([&](ir::ParamRefOp op) { set(op, {i64(m_.paramId(op.getParam()))}); })
       .Case([&](ir::DimOp op) { emitDim(op); })
+      .Case([&](ir::GhostOp op) { emitGhost(op); })
       .Case([&](ir::ReadOp op) { emitRead(op); })
       .Case([&](ir::ConvertOp op) { emitConvert(op); })
       .Case<ir::DivOp, ir::RemOp>([&](Operation *op) { emitDivision(op); })

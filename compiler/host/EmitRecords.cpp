@@ -218,6 +218,12 @@ void FunctionEmitter::emitRecord(ir::RecordOp record) {
     set(result, coerce(slots, type, result.getType()));
 }
 
+void FunctionEmitter::emitGhost(ir::GhostOp op) {
+  Slots slots = slots_.find(op.getTensor())->second;
+  slots.front() = b_.CreateAdd(slots.front(), b_.CreateShl(i64(op.getDepths()), 32));
+  set(op, std::move(slots));
+}
+
 //===----------------------------------------------------------------------===//
 // Reads
 //===----------------------------------------------------------------------===//

@@ -224,6 +224,7 @@ private:
     Slots slots;
   };
   void emitRecord(ir::RecordOp record);
+  void emitGhost(ir::GhostOp op);
   void emitApply(ir::ApplyOp apply);
   void emitRow(ir::ApplyOp apply);
   void emitStack(ir::ApplyOp apply);

@@ -146,6 +146,12 @@ LogicalResult DimOp::verify() {
   return success();
 }
 
+LogicalResult GhostOp::verify() {
+  if (static_cast<int64_t>(getDepths()) < 1 || static_cast<int64_t>(getDepths()) > INT32_MAX)
+    return emitOpError("is not later by a positive number of depths");
+  return success();
+}
+
 LogicalResult ReadOp::verify() {
   auto type = cast<RankedTensorType>(getTensor().getType());
   if (!llvm::all_of(type.getShape(), [](int64_t extent) { return extent == 1; }))

@@ -113,6 +113,14 @@ def Sheaf_DimOp : Sheaf_Op<"dim", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Sheaf_GhostOp : Sheaf_Op<"ghost", [Pure, SameOperandsAndResultType]> {
+  let summary = "the same tensor, ready `depths` later: so that what takes it keeps in step";
+  let arguments = (ins AnyRankedTensor:$tensor, I64Attr:$depths);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$tensor `,` $depths attr-dict `:` type($tensor)";
+  let hasVerifier = 1;
+}
+
 def Sheaf_ReadOp : Sheaf_Op<"read", [Pure]> {
   let summary = "the element of a one-element tensor as a host value: the instance waits for it";
   let description = [{

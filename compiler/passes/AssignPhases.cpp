@@ -63,32 +63,8 @@ private:
   }
   bool isDemanded(const Part &part) const { return demanded_[part.sites.front()]; }
 
-  /// For each site all that it depends on.
-  std::vector<Sites> closure() const {
-    unsigned count = flow_.sites().size();
-    std::vector<Sites> needs(count, Sites(count));
-    for (unsigned i = 0; i < count; ++i)
-      for (Sites argument : flow_.arguments(i)) {
-        argument.resize(count); // without the bit of what is ready
-        needs[i] |= argument;
-      }
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (Sites &own : needs) {
-        Sites more = own;
-        for (unsigned other : own.set_bits())
-          more |= needs[other];
-        if (more != own) {
-          own = std::move(more);
-          changed = true;
-        }
-      }
-    }
-    return needs;
-  }
-
   void findParts() {
-    std::vector<Sites> needs = closure();
+    std::vector<Sites> needs = flow_.closure();
     unsigned count = needs.size();
     constexpr unsigned none = ~0u;
     partOf_.assign(count, none);

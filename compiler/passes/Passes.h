@@ -10,6 +10,7 @@
 
 namespace sheaf::passes {
 
+PassRecord alignBranchesPass();
 PassRecord assignPhasesPass();
 PassRecord inlinePass();
 PassRecord specialisePass();

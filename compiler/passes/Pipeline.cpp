@@ -35,6 +35,8 @@ std::vector<PassRecord> pipeline() {
       formBlocksPass(),
       // Marks records, so it comes when there are some.
       identicalRecordsPass(),
+      // Only now is it known how many records stand in a branch.
+      alignBranchesPass(),
       // Behind the last pass that makes or drops a record.
       assignPhasesPass(),
       // Last: forks are host code's business, and calls are where they stay.
@@ -48,8 +50,8 @@ std::span<const PassRecord> allPasses() {
   static const std::array passes = {
       inlinePass(),          specialisePass(),       simplifyPass(),
       expandOperatorsPass(), foldWeightsPass(),      foldConstantsPass(),
-      formBlocksPass(),      identicalRecordsPass(), assignPhasesPass(),
-      forkCallsPass()};
+      formBlocksPass(),      identicalRecordsPass(), alignBranchesPass(),
+      assignPhasesPass(),    forkCallsPass()};
   return passes;
 }
 

@@ -136,6 +136,29 @@ void RecordFlow::takeArguments() {
   }
 }
 
+std::vector<llvm::BitVector> RecordFlow::closure() const {
+  unsigned count = sites_.size();
+  std::vector<llvm::BitVector> needs(count, llvm::BitVector(count));
+  for (unsigned i = 0; i < count; ++i)
+    for (llvm::BitVector argument : arguments_[i]) {
+      argument.resize(count); // without the bit of what is ready
+      needs[i] |= argument;
+    }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (llvm::BitVector &own : needs) {
+      llvm::BitVector more = own;
+      for (unsigned other : own.set_bits())
+        more |= needs[other];
+      if (more != own) {
+        own = std::move(more);
+        changed = true;
+      }
+    }
+  }
+  return needs;
+}
+
 llvm::BitVector RecordFlow::demanded() const {
   llvm::MapVector<std::pair<Attribute, Attribute>, SmallVector<unsigned>> kernels;
   for (auto [number, site] : llvm::enumerate(sites_))

@@ -39,6 +39,10 @@ public:
   /// The makers of each tensor that a record of the site takes.
   const std::vector<llvm::BitVector> &arguments(unsigned site) const { return arguments_[site]; }
 
+  /// For each site the sites whose records one of its own may depend on, directly or not; itself
+  /// when it is part of a recursion.
+  std::vector<llvm::BitVector> closure() const;
+
   /// For each site whether a `sheaf.read` may depend on what its kernel, the block with these
   /// weights, computes there or elsewhere.
   llvm::BitVector demanded() const;

@@ -14,8 +14,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
 OFF = ["inline", "specialise", "simplify", "fold-weights", "fold-constants", "fork-calls", "blocks",
-       "split-blocks", "identical-records", "phases", "fuse", "merge", "panels", "flat-rows",
-       "share-temporaries"]
+       "split-blocks", "identical-records", "ghosts", "phases", "fuse", "merge", "panels",
+       "flat-rows", "share-temporaries"]
 
 CONFIGS = {f"without-{name}": ["--without", name] for name in OFF}
 CONFIGS["plain"] = []

@@ -527,6 +527,30 @@ TEST_P(Host, TreesRecordByDepth) {
   EXPECT_NE(p->message().find("out of range"), std::string::npos);
 }
 
+TEST_P(Host, PhasesAndGhostsMakeDepths) {
+  auto p = compile(R"(
+    func.func @main(%x: tensor<20xf32>, %n: i64) -> (tensor<20xf32>, tensor<20xf32>) {
+      %zero = arith.constant 0 : i64
+      %l = sheaf.range %zero, %n : !sheaf.list<i64>
+      %f = sheaf.fold %x, %l : (tensor<20xf32>, !sheaf.list<i64>) -> tensor<20xf32> {
+      ^bb0(%h: tensor<20xf32>, %i: i64):
+        %t = sheaf.apply "tanh"(%h) {} : (tensor<20xf32>) -> tensor<20xf32>
+        sheaf.yield %t : tensor<20xf32>
+      }
+      %e = sheaf.apply "exp"(%f) {} : (tensor<20xf32>) -> tensor<20xf32>
+      %g = sheaf.ghost %x, 7 : tensor<20xf32>
+      return %e, %g : tensor<20xf32>, tensor<20xf32>
+    })");
+  auto out = p->run({handle(500, 3), 2}, 2);
+  ASSERT_EQ(p->mock.records.size(), 3u);
+  EXPECT_EQ(p->mock.records[0].depth, 3u);
+  EXPECT_EQ(p->mock.records[1].depth, 4u);
+  // The loop is of any length: what follows begins a phase of its own.
+  uint32_t second = 1u << rt::depthBits(2);
+  EXPECT_EQ(p->mock.records[2].depth, second);
+  EXPECT_EQ(out, (std::vector<Slot>{handle(1004, second + 1), handle(500, 10)}));
+}
+
 TEST_P(Host, ExtentsAndScalarsAreWords) {
   auto p = compile(R"(
     func.func @main(%x: tensor<?x20xf32>, %i: i64, %f: f64, %n: i64)

@@ -1,0 +1,289 @@
+//===- AlignBranches.cpp - Branches of unequal length keep in step --------===//
+//
+// Inside of a recursion, an instance that takes a branch with more records than another falls
+// behind by as many depths, and what follows the branch runs for both apart, from then on. A ghost
+// makes up for the difference: the tensors that leave a shorter branch count as ready as late as
+// those of the longest one. Nothing runs for it.
+//
+// It pays when something follows that the branches have not: that part of the recursion keeps in
+// step. Where only the branches record, as in a step that is skipped for some words, the instances
+// may as well pass each other: their records meet at whatever depth they come to. So the weights
+// that a launch of what follows reads stand against those of what stands in branches and behind
+// them, and against the room that depths take where nobody records.
+//
+// Outside of recursions there is nothing to do: phases wait for the longest branch there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/CallGraph.h"
+#include "compiler/passes/OpQueries.h"
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/RecordFlow.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace sheaf::passes {
+namespace {
+
+using Kernel = std::pair<Attribute, Attribute>; ///< block and weights
+using Kernels = llvm::SetVector<Kernel>;
+
+/// Of a launch beside its weights: about what the start of a kernel costs in bytes read.
+constexpr int64_t kLaunchBytes = 4096;
+/// Of a depth at which a kernel might record (rt::BucketTable).
+constexpr int64_t kBucketBytes = 32;
+
+constexpr unsigned kUnbounded = ~0u;
+
+/// How many records, at most, stand one behind the other between what comes into an operation and
+/// the values inside of it.
+class Levels {
+public:
+  Levels(const SymbolTable &symbols, const llvm::DenseSet<Operation *> &recording)
+      : symbols_(symbols), recording_(recording) {}
+
+  unsigned of(Value value) const {
+    auto it = levels_.find(value);
+    return it == levels_.end() ? 0 : it->second;
+  }
+
+  void enter(Block &block) {
+    for (Operation &op : block.without_terminator())
+      visit(op);
+  }
+
+private:
+  static unsigned more(unsigned level, unsigned by) {
+    return level == kUnbounded ? kUnbounded : level + by;
+  }
+  unsigned most(ValueRange values) const {
+    unsigned level = 0;
+    for (Value value : values)
+      level = std::max(level, of(value));
+    return level;
+  }
+  void setAll(ValueRange values, unsigned level) {
+    for (Value value : values)
+      levels_[value] = level;
+  }
+
+  bool records(Operation &root) const {
+    return root
+        .walk([&](Operation *op) {
+          auto call = dyn_cast<func::CallOp>(op);
+          bool found = isa<ir::RecordOp>(op) || takesList(op) ||
+                       (call && recording_.contains(symbols_.lookup(call.getCallee())));
+          return found ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
+  void visit(Operation &op) {
+    unsigned level = most(op.getOperands());
+    if (isa<ir::RecordOp>(op)) {
+      level = more(level, 1);
+    } else if (takesList(&op)) {
+      level = more(level, 1 + op.hasAttr("sheaf.arrange"));
+    } else if (auto ghost = dyn_cast<ir::GhostOp>(op)) {
+      level = more(level, ghost.getDepths());
+    } else if (isa<scf::IfOp, ir::MatchOp, ir::MapOp>(op)) {
+      for (Region &region : op.getRegions()) {
+        if (region.empty())
+          continue;
+        setAll(region.getArguments(), most(op.getOperands()));
+        enter(region.front());
+        level = std::max(level, most(region.front().getTerminator()->getOperands()));
+      }
+    } else if (op.getNumRegions() > 0 || isa<func::CallOp>(op)) {
+      if (records(op))
+        level = kUnbounded;
+      // What a body takes from outside of it comes in, too.
+      op.walk([&](Operation *inner) { level = std::max(level, most(inner->getOperands())); });
+    }
+    setAll(op.getResults(), level);
+  }
+
+  const SymbolTable &symbols_;
+  const llvm::DenseSet<Operation *> &recording_;
+  llvm::DenseMap<Value, unsigned> levels_;
+};
+
+class BranchAligner {
+public:
+  BranchAligner(ModuleOp module, PassContext &context)
+      : module_(module), symbols_(module), context_(context), flow_(module),
+        needs_(flow_.closure()) {
+    for (const RecordSite &site : flow_.sites())
+      recording_.insert(site.op->getParentOfType<func::FuncOp>());
+    CallGraph graph(module);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (func::FuncOp func : graph.bottomUp())
+        for (func::FuncOp callee : graph.callees(func))
+          if (recording_.contains(callee))
+            changed |= recording_.insert(func).second;
+    }
+  }
+
+  void run() {
+    for (auto func : module_.getOps<func::FuncOp>())
+      func.walk([&](Operation *op) { // inner ones first
+        if (isa<scf::IfOp, ir::MatchOp>(op) && op->getNumRegions() > 1)
+          visit(op);
+      });
+  }
+
+private:
+  /// A use in a branch, and how many records stand before it there.
+  struct Use {
+    OpOperand *operand;
+    unsigned level;
+  };
+
+  Kernel kernel(unsigned site) const {
+    return {flow_.sites()[site].block, flow_.sites()[site].weights};
+  }
+
+  /// The kernels of the recursion that the branches are part of: those recorded in them, and those
+  /// recorded elsewhere. False when they are part of none.
+  bool findKernels(Operation *op, Kernels &inside, Kernels &outside) const {
+    unsigned count = flow_.sites().size();
+    llvm::BitVector part(count), within(count);
+    for (unsigned i = 0; i < count; ++i)
+      if (op->isAncestor(flow_.sites()[i].op)) {
+        within.set(i);
+        inside.insert(kernel(i));
+        if (needs_[i][i])
+          for (unsigned j : needs_[i].set_bits())
+            if (needs_[j][i])
+              part.set(j);
+      }
+    for (unsigned i : part.set_bits())
+      if (!within[i])
+        outside.insert(kernel(i));
+    return part.any();
+  }
+
+  int64_t cost(const Kernel &kernel) const {
+    int64_t bytes = kLaunchBytes;
+    for (auto weight : cast<ArrayAttr>(kernel.second).getAsRange<FlatSymbolRefAttr>()) {
+      auto type = cast<RankedTensorType>(symbols_.lookup<ir::ParamOp>(weight.getValue()).getType());
+      bytes += type.getNumElements() * 4;
+    }
+    return bytes;
+  }
+
+  /// The call that gives all that a branch yields, if that is what it ends with.
+  static func::CallOp lastCall(Block &arm) {
+    Operation *terminator = arm.getTerminator();
+    auto call = terminator->getNumOperands() == 0
+                    ? func::CallOp()
+                    : terminator->getOperand(0).getDefiningOp<func::CallOp>();
+    return call && call->getBlock() == &arm && call.getResults() == terminator->getOperands()
+               ? call
+               : func::CallOp();
+  }
+
+  void visit(Operation *op) {
+    Kernels inside, outside;
+    if (!findKernels(op, inside, outside))
+      return;
+    Levels levels(symbols_, recording_);
+    SmallVector<Operation *> ends;
+    llvm::MapVector<StringRef, SmallVector<Operation *>> calls;
+    for (Region &region : op->getRegions()) {
+      if (region.empty())
+        return;
+      levels.enter(region.front());
+      ends.push_back(region.front().getTerminator());
+      // Branches that go on in one function meet at its begin.
+      if (func::CallOp call = lastCall(region.front()))
+        calls[call.getCallee()].push_back(call);
+    }
+    unsigned raised = align(ends, levels, op, inside, outside);
+    for (auto &[callee, users] : calls)
+      raised = std::max(raised, align(users, levels, op, inside, outside));
+    if (raised > 0)
+      context_.remark(op->getLoc(), "what leaves the shorter branch counts as ready " +
+                                        Twine(raised) + (raised == 1 ? " depth" : " depths") +
+                                        " later, so that " + names(outside) + " keeps in step");
+  }
+
+  /// Raises what these operations take where it is ready earlier than in the others. Returns by how
+  /// much at most.
+  unsigned align(ArrayRef<Operation *> users, const Levels &levels, Operation *op,
+                 const Kernels &inside, const Kernels &outside) {
+    unsigned raised = 0;
+    if (users.size() < 2)
+      return raised;
+    for (unsigned i = 0; i < users.front()->getNumOperands(); ++i) {
+      if (!isa<RankedTensorType>(users.front()->getOperand(i).getType()))
+        continue;
+      unsigned least = kUnbounded, most = 0;
+      for (Operation *user : users) {
+        least = std::min(least, levels.of(user->getOperand(i)));
+        most = std::max(most, levels.of(user->getOperand(i)));
+      }
+      if (most == kUnbounded || least == most)
+        continue;
+      if (!pays(most - least, inside, outside)) {
+        context_.remark(op->getLoc(), "branches of " + Twine(least) + " and " + Twine(most) +
+                                          " records are not brought into step: what follows them "
+                                          "in the recursion gains less than it costs");
+        continue;
+      }
+      for (Operation *user : users)
+        if (unsigned missing = most - levels.of(user->getOperand(i))) {
+          OpBuilder builder(user);
+          user->setOperand(i, ir::GhostOp::create(builder, user->getLoc(), user->getOperand(i),
+                                                  builder.getI64IntegerAttr(missing)));
+        }
+      raised = std::max(raised, most - least);
+    }
+    return raised;
+  }
+
+  bool pays(unsigned depths, const Kernels &inside, const Kernels &outside) const {
+    int64_t gain = 0, loss = 0;
+    for (const Kernel &kernel : outside)
+      (inside.contains(kernel) ? loss : gain) += cost(kernel);
+    loss += int64_t(depths) * kBucketBytes * int64_t(inside.size() + outside.size());
+    return gain > loss;
+  }
+
+  static std::string names(const Kernels &kernels) {
+    llvm::SetVector<StringRef> blocks;
+    for (const Kernel &kernel : kernels)
+      blocks.insert(cast<FlatSymbolRefAttr>(kernel.first).getValue());
+    return llvm::join(blocks, ", ");
+  }
+
+  ModuleOp module_;
+  SymbolTable symbols_;
+  PassContext &context_;
+  RecordFlow flow_;
+  std::vector<llvm::BitVector> needs_;
+  llvm::DenseSet<Operation *> recording_;
+};
+
+LogicalResult run(ModuleOp module, PassContext &context) {
+  BranchAligner(module, context).run();
+  return success();
+}
+
+} // namespace
+
+PassRecord alignBranchesPass() {
+  return {.name = "ghosts",
+          .description = "What leaves the shorter branch of an if or match inside of a recursion "
+                         "counts as ready as late as what leaves the longest, where what follows "
+                         "gains from it.",
+          .run = run,
+          .after = Level::Blocks};
+}
+
+} // namespace sheaf::passes
