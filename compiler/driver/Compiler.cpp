@@ -2,6 +2,7 @@
 #include "compiler/driver/Compiler.h"
 
 #include "compiler/driver/Pipeline.h"
+#include "compiler/driver/Sites.h"
 #include "compiler/frontend/AstPrinter.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
@@ -53,6 +54,9 @@ mlir::ModuleOp CompiledModel::program() const { return *impl_->compilation->prog
 const std::vector<Remark> &CompiledModel::remarks() const { return impl_->compilation->remarks; }
 const std::vector<BlockInfo> &CompiledModel::blocks() const {
   return impl_->compilation->blockInfos;
+}
+std::vector<FunctionInfo> CompiledModel::functions() const {
+  return describeSites(*impl_->compilation->blocks, impl_->compilation->blockInfos);
 }
 const std::vector<PhaseTime> &CompiledModel::times() const { return impl_->compilation->times; }
 TargetInfo CompiledModel::target() const {

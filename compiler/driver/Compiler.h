@@ -98,6 +98,21 @@ struct BlockInfo {
   std::vector<std::string> remarks;   ///< what was fused, tiled, packed; slow paths and why
 };
 
+/// What host code does at a place of the source: records, reads, calls.
+struct SiteInfo {
+  std::string place;              ///< file:line
+  std::string what;               ///< and which block or function
+  std::vector<std::string> notes; ///< what is shared, phase and depth, what is batched with what
+};
+
+/// A function as host code runs it, after inlining and specialising.
+struct FunctionInfo {
+  std::string name;
+  std::string place;
+  std::vector<std::string> notes;
+  std::vector<SiteInfo> sites;
+};
+
 /// A compiled model with everything that explains it. Immutable; may be shared by sessions.
 class CompiledModel {
 public:
@@ -111,6 +126,8 @@ public:
 
   const std::vector<Remark> &remarks() const;
   const std::vector<BlockInfo> &blocks() const;
+  /// Function by function what is done where. Made when it is asked for.
+  std::vector<FunctionInfo> functions() const;
   const std::vector<PhaseTime> &times() const;
   TargetInfo target() const;
   /// Bytes of generated code and its constants.

@@ -87,15 +87,21 @@ std::string wordText(const rt::RecordWord &word) {
 
 /// When a record of the kernel may run.
 std::string depthText(const rt::KernelDesc &kernel) {
+  std::string phase =
+      kernel.phase ? fmt::format("of phase {}, or if that is deeper, ", kernel.phase) : "";
   std::vector<std::string> rows;
   for (const rt::RecordWord &word : kernel.layout)
     if (word.kind == rt::RecordWord::Row)
       rows.push_back(word.name.empty() ? "its row" : word.name);
   if (rows.empty())
-    return "0: nothing that it reads is made by another record";
+    return fmt::format("0{}: nothing that it reads is made by another record",
+                       kernel.phase ? fmt::format(" of phase {}", kernel.phase) : "");
+  if (kernel.phase)
+    phase = "the first " + phase;
   if (rows.size() == 1)
-    return fmt::format("that of {}, which is one more than its record's", rows[0]);
-  return fmt::format("that of the deepest of {}, which is one more than its record's", join(rows));
+    return fmt::format("{}that of {}, which is one more than its record's", phase, rows[0]);
+  return fmt::format("{}that of the deepest of {}, which is one more than its record's", phase,
+                     join(rows));
 }
 
 std::string flopText(const rt::KernelDesc &kernel) {
@@ -179,6 +185,17 @@ std::string explainText(const CompiledModel &compiled) {
       out += fmt::format("    kernel: {}\n", remark);
   }
 
+  out += "\nplaces: what is recorded where, with what it is batched and why\n";
+  for (const FunctionInfo &function : compiled.functions()) {
+    out +=
+        fmt::format("  {} ({}): {}\n", function.name, function.place, join(function.notes, "; "));
+    for (const SiteInfo &site : function.sites) {
+      out += fmt::format("    {}: {}\n", site.place, site.what);
+      for (const std::string &note : site.notes)
+        out += fmt::format("      {}\n", note);
+    }
+  }
+
   out += "\npasses\n";
   std::string pass;
   for (const Remark &remark : compiled.remarks()) {
@@ -223,6 +240,7 @@ std::string explainJson(const CompiledModel &compiled) {
                       {"place", block.place},
                       {"operators", block.operators},
                       {"words", words},
+                      {"phase", kernel.phase},
                       {"depth", depthText(kernel)},
                       {"products", flopText(kernel)},
                       {"weights", block.weights},
@@ -230,6 +248,16 @@ std::string explainJson(const CompiledModel &compiled) {
                       {"panels", kernel.panels},
                       {"scratch_bytes", kernel.scratchBytes},
                       {"remarks", block.remarks}});
+  }
+  Json functions = Json::array();
+  for (const FunctionInfo &function : compiled.functions()) {
+    Json sites = Json::array();
+    for (const SiteInfo &site : function.sites)
+      sites.push_back({{"place", site.place}, {"what", site.what}, {"notes", site.notes}});
+    functions.push_back({{"name", function.name},
+                         {"place", function.place},
+                         {"notes", function.notes},
+                         {"sites", sites}});
   }
   Json remarks = Json::array();
   for (const Remark &remark : compiled.remarks())
@@ -247,6 +275,7 @@ std::string explainJson(const CompiledModel &compiled) {
                {"code_bytes", compiled.codeBytes()},
                {"params", params},
                {"blocks", blocks},
+               {"functions", functions},
                {"remarks", remarks},
                {"times", times}};
   return root.dump(2) + "\n";

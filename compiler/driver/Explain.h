@@ -9,7 +9,8 @@
 namespace sheaf::driver {
 
 /// What is shared by the whole batch, what was fused into which block, how weights are packed, how
-/// depths come about, which form each kernel has, and what every pass did or did not do and why.
+/// depths come about, which form each kernel has; place by place what is recorded, read and called,
+/// in which phase, batched with what; and what every pass did or did not do and why.
 std::string explainText(const CompiledModel &model);
 
 /// The same as a JSON object.

@@ -1,0 +1,312 @@
+//===- Sites.cpp - What happens at each place of a program ----------------===//
+#include "compiler/driver/Sites.h"
+
+#include "compiler/host/KernelInstances.h"
+#include "compiler/passes/CallGraph.h"
+#include "compiler/passes/OpQueries.h"
+#include "compiler/passes/Pass.h"
+#include "compiler/passes/RecordFlow.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <fmt/format.h>
+
+using namespace mlir;
+
+namespace sheaf::driver {
+namespace {
+
+using passes::RecordFlow;
+using passes::RecordSite;
+
+std::string join(llvm::ArrayRef<std::string> words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// The same words once.
+std::vector<std::string> distinct(std::vector<std::string> words) {
+  std::vector<std::string> out;
+  for (std::string &word : words)
+    if (std::find(out.begin(), out.end(), word) == out.end())
+      out.push_back(std::move(word));
+  return out;
+}
+
+std::string lineOf(Operation *op) {
+  std::string place = passes::placeOf(op->getLoc());
+  return "line " + place.substr(place.rfind(':') + 1);
+}
+
+/// The depths of its phase at which a site records.
+struct Depths {
+  bool bounded = true;
+  unsigned least = 0, most = 0;
+};
+
+class Describer {
+public:
+  Describer(ModuleOp program, const std::vector<BlockInfo> &blocks)
+      : program_(program), symbols_(program), blocks_(blocks), instances_(program), graph_(program),
+        flow_(program), needs_(flow_.closure()), demanded_(flow_.demanded()) {
+    for (auto [number, site] : llvm::enumerate(flow_.sites())) {
+      sitesOf_[site.op].push_back(number);
+      looksUp_ |= site.op->hasAttr("sheaf.once");
+    }
+    findDepths();
+    findReaders();
+  }
+
+  std::vector<FunctionInfo> run() {
+    std::vector<FunctionInfo> functions;
+    for (auto func : program_.getOps<func::FuncOp>()) {
+      FunctionInfo info;
+      info.name = func.getName().str();
+      info.place = passes::placeOf(func.getLoc());
+      if (graph_.isRecursive(func))
+        info.notes.push_back("calls itself");
+      info.notes.push_back(readers_.contains(func)
+                               ? "may read: runs on a stack of its own, so that others go on "
+                                 "while it waits"
+                           : readers_.empty() ? "never reads: a plain call"
+                                              : "never reads: a plain call, on its caller's stack");
+      func.walk<WalkOrder::PreOrder>([&](Operation *op) { describe(op, info); });
+      functions.push_back(std::move(info));
+    }
+    return functions;
+  }
+
+private:
+  unsigned kernel(unsigned number) const {
+    const RecordSite &site = flow_.sites()[number];
+    return site.role.empty() ? instances_.of(cast<ir::RecordOp>(site.op))
+                             : instances_.of(site.op, site.role);
+  }
+  unsigned phase(unsigned number) const { return instances_.all()[kernel(number)].phase; }
+  const std::string &name(unsigned number) const { return blocks_[kernel(number)].name; }
+
+  /// Whoever needs a site needs all that the site needs, and the site itself, which a recursive one
+  /// counts already.
+  void findDepths() {
+    unsigned count = flow_.sites().size();
+    std::vector<unsigned> order(count);
+    for (unsigned i = 0; i < count; ++i)
+      order[i] = i;
+    llvm::sort(order, [&](unsigned a, unsigned b) {
+      return std::tuple(needs_[a].count(), !needs_[a][a], a) <
+             std::tuple(needs_[b].count(), !needs_[b][b], b);
+    });
+    depths_.resize(count);
+    for (unsigned i : order) {
+      Depths &own = depths_[i];
+      own.bounded = !needs_[i][i];
+      for (const llvm::BitVector &argument : flow_.arguments(i)) {
+        Depths ready{true, ~0u, 0};
+        for (unsigned maker : argument.set_bits()) {
+          Depths at;
+          if (maker != flow_.readyBit() && phase(maker) == phase(i))
+            at = {depths_[maker].bounded, depths_[maker].least + 1, depths_[maker].most + 1};
+          ready = {ready.bounded && at.bounded, std::min(ready.least, at.least),
+                   std::max(ready.most, at.most)};
+        }
+        if (argument.none())
+          continue;
+        own = {own.bounded && ready.bounded, std::max(own.least, ready.least),
+               std::max(own.most, ready.most)};
+      }
+    }
+  }
+
+  void findReaders() {
+    program_.walk([&](ir::ReadOp read) { readers_.insert(read->getParentOfType<func::FuncOp>()); });
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (func::FuncOp func : graph_.bottomUp())
+        for (func::FuncOp callee : graph_.callees(func))
+          if (readers_.contains(callee))
+            changed |= readers_.insert(func).second;
+    }
+  }
+
+  //===--- Values ------------------------------------------------------------===//
+
+  std::string argumentText(BlockArgument argument) {
+    Operation *parent = argument.getOwner()->getParentOp();
+    unsigned number = argument.getArgNumber();
+    if (auto func = dyn_cast<func::FuncOp>(parent)) {
+      if (auto name = func.getArgAttrOfType<StringAttr>(number, "sheaf.name"))
+        return name.getValue().str();
+      return fmt::format("argument {} of {}", number + 1, func.getName().str());
+    }
+    if (isa<ir::MatchOp>(parent))
+      return fmt::format("a field of what {} matches", lineOf(parent));
+    if (isa<ir::FoldOp, ir::ScanOp>(parent) && number == 0)
+      return fmt::format("what the loop of {} carries", lineOf(parent));
+    return fmt::format("an element of the list of {}", lineOf(parent));
+  }
+
+  /// What a per-instance argument is.
+  std::string valueText(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return argumentText(argument);
+    Operation *op = value.getDefiningOp();
+    if (auto ghost = dyn_cast<ir::GhostOp>(op))
+      return fmt::format("{}, held back by {}", valueText(ghost.getTensor()),
+                         static_cast<int64_t>(ghost.getDepths()));
+    if (auto it = sitesOf_.find(op); it != sitesOf_.end())
+      return fmt::format("what {} made in {}", name(it->second.back()), lineOf(op));
+    if (auto call = dyn_cast<func::CallOp>(op))
+      return fmt::format("what {} gives in {}", call.getCallee().str(), lineOf(op));
+    if (isa<scf::IfOp, ir::MatchOp>(op)) {
+      int64_t held = 0;
+      for (Region &region : op->getRegions())
+        if (auto ghost = region.front()
+                             .getTerminator()
+                             ->getOperand(cast<OpResult>(value).getResultNumber())
+                             .getDefiningOp<ir::GhostOp>())
+          held = std::max(held, static_cast<int64_t>(ghost.getDepths()));
+      return fmt::format("what the branches of {} give{}", lineOf(op),
+                         held ? fmt::format(", the shorter held back by {}", held) : "");
+    }
+    if (auto get = dyn_cast<ir::GetOp>(op))
+      return valueText(get.getTuple());
+    if (auto ref = dyn_cast<ir::ParamRefOp>(op))
+      return fmt::format("{}, where others are given something else", ref.getParam().str());
+    if (isa<ir::ApplyOp>(op)) {
+      auto ref = op->getOperand(0).getDefiningOp<ir::ParamRefOp>();
+      return ref ? fmt::format("a row of {}, chosen by the instance", ref.getParam().str())
+                 : "a row of " + valueText(op->getOperand(0));
+    }
+    if (isa<ir::ListGetOp>(op))
+      return fmt::format("an element of the list of {}", lineOf(op));
+    if (!passes::mayHoldTensors(value.getType()))
+      return "a number of the instance";
+    return fmt::format("a value made in {}", lineOf(op));
+  }
+
+  //===--- Sites -------------------------------------------------------------===//
+
+  std::string depthText(unsigned number) const {
+    const Depths &depths = depths_[number];
+    std::string phase =
+        this->phase(number) > 0
+            ? fmt::format("phase {}, behind all of earlier phases", this->phase(number))
+            : "phase 0";
+    if (demanded_[number])
+      phase += ", counted from where the last wait ended";
+    if (depths.bounded && depths.least == depths.most)
+      return fmt::format("{}; depth {}, known beforehand{}", phase, depths.least,
+                         demanded_[number] ? "" : ": all instances at once");
+    if (depths.bounded)
+      return fmt::format("{}; depth {} to {}, by the way that an instance takes", phase,
+                         depths.least, depths.most);
+    std::vector<std::string> makers;
+    for (const llvm::BitVector &argument : flow_.arguments(number))
+      for (unsigned maker : argument.set_bits())
+        if (maker != flow_.readyBit() && this->phase(maker) == this->phase(number))
+          makers.push_back(name(maker));
+    return fmt::format("{}; one deeper than what it takes of {}", phase, join(distinct(makers)));
+  }
+
+  /// Why not all of its records run together.
+  std::string apartText(unsigned number) const {
+    if (!needs_[number][number])
+      return depths_[number].bounded
+                 ? ""
+                 : "not batched where depths differ: behind a recursion of the same phase";
+    std::vector<std::string> others;
+    for (unsigned other : needs_[number].set_bits())
+      if (needs_[other][number])
+        others.push_back(name(other));
+    return "not batched with what it is made of: a recursion of " + join(distinct(others));
+  }
+
+  void describeSite(unsigned number, SiteInfo &info) {
+    const RecordSite &site = flow_.sites()[number];
+    const BlockInfo &block = blocks_[kernel(number)];
+    info.notes.push_back(block.weights.empty()
+                             ? "shared by the batch: nothing"
+                             : fmt::format("shared by the batch: {}; no other parameter comes here",
+                                           join(block.weights)));
+    std::vector<std::string> own;
+    if (site.role == "sheaf.arrange")
+      own.push_back("the rows that were copied");
+    else
+      for (Value operand : site.op->getOperands())
+        own.push_back(valueText(operand));
+    if (!own.empty())
+      info.notes.push_back("per instance: " + join(distinct(own)));
+    info.notes.push_back(depthText(number));
+    if (std::string apart = apartText(number); !apart.empty())
+      info.notes.push_back(apart);
+    if (!readers_.empty())
+      info.notes.push_back(demanded_[number] ? "a read may depend on it: runs when instances wait"
+                                             : "no read depends on it: waits until all are walked");
+    if (site.role.empty() && looksUp_)
+      info.notes.push_back(site.op->hasAttr("sheaf.once")
+                               ? "looked up: records with equal arguments run once"
+                               : "not looked up: floats or draws of the instance's own go into it");
+  }
+
+  void describe(Operation *op, FunctionInfo &function) {
+    auto add = [&](std::string what) -> SiteInfo & {
+      SiteInfo &info = function.sites.emplace_back();
+      info.place = passes::placeOf(op->getLoc());
+      info.what = std::move(what);
+      return info;
+    };
+    if (auto it = sitesOf_.find(op); it != sitesOf_.end()) {
+      for (unsigned number : it->second) {
+        const BlockInfo &block = blocks_[kernel(number)];
+        llvm::StringRef role = flow_.sites()[number].role;
+        describeSite(number, add(fmt::format("{} {} ({})",
+                                             role.empty()           ? "records"
+                                             : role == "sheaf.copy" ? "records for each element"
+                                                                    : "then records",
+                                             block.name, join(block.operators))));
+      }
+      return;
+    }
+    if (isa<ir::ReadOp>(op)) {
+      std::vector<std::string> makers;
+      for (unsigned maker : flow_.makers(op->getOperand(0)).set_bits())
+        if (maker != flow_.readyBit())
+          makers.push_back(name(maker));
+      add("reads").notes.push_back(makers.empty() ? "a tensor that is there: does not wait"
+                                                  : "waits, unless it is there, for what " +
+                                                        join(distinct(makers)) + " makes");
+    } else if (auto call = dyn_cast<func::CallOp>(op)) {
+      auto callee = symbols_.lookup<func::FuncOp>(call.getCallee());
+      SiteInfo &info = add("calls " + call.getCallee().str());
+      if (!readers_.contains(callee))
+        info.notes.push_back("a plain call: what it records meets what others do by depth");
+      else if (call->hasAttr("sheaf.fork"))
+        info.notes.push_back("forked: it may read, and what follows and may read does not need it");
+      else
+        info.notes.push_back(
+            "not forked: it may read, and what follows needs it, or does not read");
+    }
+  }
+
+  ModuleOp program_;
+  SymbolTable symbols_;
+  const std::vector<BlockInfo> &blocks_;
+  host::KernelInstances instances_;
+  passes::CallGraph graph_;
+  RecordFlow flow_;
+  std::vector<llvm::BitVector> needs_;
+  llvm::BitVector demanded_;
+  std::vector<Depths> depths_; ///< by site
+  llvm::DenseMap<Operation *, SmallVector<unsigned>> sitesOf_;
+  llvm::DenseSet<Operation *> readers_;
+  bool looksUp_ = false; ///< any record is looked up
+};
+
+} // namespace
+
+std::vector<FunctionInfo> describeSites(ModuleOp program, const std::vector<BlockInfo> &blocks) {
+  return Describer(program, blocks).run();
+}
+
+} // namespace sheaf::driver
