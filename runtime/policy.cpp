@@ -73,6 +73,7 @@ bool Scheduler::prepare(Policy policy, const Schedule &schedule, size_t begin) {
       kind.pending = kind.column = 0;
       kind.depthSum = 0;
       kind.longest = 0;
+      kind.farthest = 0;
       kind.pendingChains.assign(2, 0);
       kind.readyChains.assign(2, 0);
     }
@@ -84,7 +85,7 @@ bool Scheduler::prepare(Policy policy, const Schedule &schedule, size_t begin) {
       kind.pending += static_cast<uint32_t>(schedule[i].count);
       record += static_cast<uint32_t>(schedule[i].count);
     }
-    uint64_t bytes = records * (3 + (looksAhead_ ? columns : 0)) * sizeof(uint32_t);
+    uint64_t bytes = records * (4 + (looksAhead_ ? columns : 0)) * sizeof(uint32_t);
     if (bytes > charged_ && !meter_.charge(count_, bytes - charged_))
       return false;
     charged_ = std::max(charged_, bytes);
@@ -102,6 +103,7 @@ bool Scheduler::prepare(Policy policy, const Schedule &schedule, size_t begin) {
 }
 
 void Scheduler::findChains(uint32_t columns) {
+  toGo_.assign(graph_.size(), 0);
   chain_.assign(graph_.size(), 1);
   ahead_.assign(size_t(graph_.size()) * columns, 0);
   for (uint32_t record = graph_.size(); record-- > 0;) {
@@ -112,6 +114,7 @@ void Scheduler::findChains(uint32_t columns) {
         ahead[c] = std::max(ahead[c], behind[c]);
       if (uint32_t column = kinds_[graph_.family(user)].column)
         ahead[column - 1] = std::max(ahead[column - 1], chain_[user]);
+      toGo_[record] = std::max(toGo_[record], toGo_[user] + 1);
     }
     Kind &kind = kinds_[graph_.family(record)];
     if (kind.column)
@@ -130,8 +133,10 @@ void Scheduler::makeReady(uint32_t record, size_t since) {
   Kind &kind = kinds_[graph_.family(record)];
   kind.ready.push_back(record);
   kind.since = since;
-  if (looksAhead_)
-    ++kind.readyChains[chain_[record]];
+  if (!looksAhead_)
+    return;
+  ++kind.readyChains[chain_[record]];
+  kind.farthest = std::max(kind.farthest, toGo_[record]);
 }
 
 void Scheduler::arrange(Policy policy, Schedule &schedule, size_t begin, const RowSpace &rows) {
@@ -175,6 +180,7 @@ void Scheduler::arrange(Policy policy, Schedule &schedule, size_t begin, const R
 ScheduledBucket Scheduler::launch(Kind &kind, uint32_t depth, int32_t *memory, size_t since) {
   std::vector<uint32_t> records;
   records.swap(kind.ready);
+  kind.farthest = 0;
   uint32_t kernel = graph_.kernel(graph_.family(records.front()));
   uint32_t words = model_.kernels[kernel].words;
   ScheduledBucket result{depth, kernel, memory, static_cast<int64_t>(records.size())};
@@ -222,18 +228,18 @@ Scheduler::Kind *Scheduler::chooseAgenda() {
 
 Scheduler::Kind *Scheduler::chooseLookAhead() {
   Kind *best = nullptr;
-  double bestHeads = 0, bestShare = 0;
+  bool bestShortens = false;
+  double bestValue = 0;
   for (Kind &kind : kinds_) {
     if (kind.ready.empty())
       continue;
-    // How many of those that begin a longest chain are ready: if all are, the launch shortens it.
-    double heads = static_cast<double>(kind.readyChains[kind.longest]) /
-                   static_cast<double>(kind.pendingChains[kind.longest]);
-    double share = static_cast<double>(kind.ready.size()) / kind.pending;
-    if (!best || heads > bestHeads || (heads == bestHeads && share > bestShare)) {
+    bool shortens = kind.readyChains[kind.longest] == kind.pendingChains[kind.longest];
+    // Of those that do, the one that leaves least behind.
+    double value = shortens ? static_cast<double>(kind.ready.size()) / kind.pending : kind.farthest;
+    if (!best || shortens > bestShortens || (shortens == bestShortens && value > bestValue)) {
       best = &kind;
-      bestHeads = heads;
-      bestShare = share;
+      bestShortens = shortens;
+      bestValue = value;
     }
   }
   return best;

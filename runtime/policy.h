@@ -9,7 +9,8 @@
 // - Look-ahead: a kernel for which a launch now shortens the longest chain of its records: all that
 //   begin one are ready. Such a launch has to be made at some time whatever the order (a lower
 //   bound is the sum of the kernels' longest chains), and now is as good as later; the idea is that
-//   of ED-Batch's sufficient condition. When there is none, the one that comes closest.
+//   of ED-Batch's sufficient condition. When there is none, one that leads on: the kernel of the
+//   ready record with the longest way still to go.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_POLICY_H
@@ -60,7 +61,8 @@ private:
     size_t since = 0;      ///< `ready` is so behind this many launches
     /// Look-ahead: pending and ready records by the length of the chain that they begin.
     std::vector<uint32_t> pendingChains, readyChains;
-    size_t longest = 0; ///< of the pending
+    size_t longest = 0;    ///< of the pending
+    uint32_t farthest = 0; ///< the longest way that a record of `ready` has to go
     uint32_t column = 0;
   };
 
@@ -87,6 +89,7 @@ private:
   std::vector<Kind> kinds_; ///< by family of the graph
   std::vector<uint32_t> waits_;
   bool looksAhead_ = false;
+  std::vector<uint32_t> toGo_;  ///< by record: the records on the longest way behind it
   std::vector<uint32_t> chain_; ///< by record: the longest chain of its own family from it on
   std::vector<uint32_t> ahead_; ///< by record, a column a family: the longest chain behind it
 };
