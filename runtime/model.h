@@ -7,6 +7,7 @@
 #define SHEAF_RUNTIME_MODEL_H
 
 #include "runtime/abi.h"
+#include "runtime/gradient.h"
 
 #include <map>
 #include <optional>
@@ -109,6 +110,9 @@ struct Model {
   std::vector<ParamDesc> params;
   uint32_t paramGranules = 0; ///< granules [0, paramGranules) hold the parameters
   std::vector<KernelDesc> kernels;
+  /// Of a model made for training, for each kernel that host code records; the kernels that go back
+  /// stand behind those in `kernels`, and the native ones of runtime/train behind these.
+  std::vector<KernelGradient> gradients;
   EntryDesc entry;
   std::vector<std::string> messages;
   /// Generated code calls sheaf_list_flat where abi.h asks for it, so that a cons onto a tail whose
@@ -118,7 +122,7 @@ struct Model {
   /// Computes `folded`, parameters that follow from others: writes one handle for each. May be
   /// null.
   EntryFn foldWeights = nullptr;
-  std::vector<uint32_t> folded; ///< indices into params
+  std::vector<uint32_t> folded;          ///< indices into params
   bool reads = false;                    ///< host code waits for tensors (sheaf_wait)
   uint32_t depthBits = rt::depthBits(1); ///< layout.h
   std::map<std::string, int64_t> dims;

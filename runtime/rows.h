@@ -57,6 +57,8 @@ public:
   /// Granules of this mini-batch, and what the limit still allows.
   uint64_t first() const { return first_; }
   uint64_t used() const { return next_ - first_; }
+  /// The granule behind the last one of this mini-batch.
+  uint64_t next() const { return next_; }
   uint64_t left() const { return limit_ - next_; }
   uint64_t capacity() const { return capacity_; }
 

@@ -5,6 +5,7 @@
 #include "runtime/inputs.h"
 #include "runtime/keys.h"
 #include "runtime/recorder.h"
+#include "runtime/train/backward.h"
 #include "runtime/weights.h"
 
 #include <chrono>
@@ -67,6 +68,7 @@ struct Session::Impl {
   PolicyTrial trial;
   Policy policy = Policy::Depth; ///< of this mini-batch
   Schedule schedule;
+  std::unique_ptr<Backward> backward; ///< of models made for training
   Counters counters;
   std::vector<Outcome> outcomes;
   std::vector<Walk> walks; ///< one an instance, in their order
@@ -91,6 +93,8 @@ struct Session::Impl {
                       " MB does not hold the weights: " + std::to_string(bytes >> 20) +
                       " MB are needed");
     counters.kernels.resize(model.kernels.size());
+    if (!model.gradients.empty())
+      backward = std::make_unique<Backward>(model, recorder.rowSpace, meter, memory.records);
   }
 
   uint64_t rowSpaceBytes() const {
@@ -376,6 +380,31 @@ TensorView Session::tensor(uint32_t type, const Slot *slots) const {
 
 const Schedule &Session::schedule() const { return impl_->schedule; }
 const uint8_t *Session::rows() const { return impl_->recorder.rowSpace.address(0); }
+
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+std::span<const ParamGradient> Session::backward(std::span<const float> weights) {
+  const TypeDesc &type = impl_->model.types.types.at(impl_->model.entry.resultType);
+  if (!impl_->backward || type.kind != TypeKind::Tensor || type.dtype != DType::F32 ||
+      !type.shape.empty() || weights.size() != impl_->outcomes.size() ||
+      impl_->options.keepBytes != 0)
+    throw InternalError("backward() on a session that cannot go back");
+  std::vector<GradientSeed> seeds;
+  for (size_t i = 0; i < weights.size(); ++i)
+    if (impl_->outcomes[i].ok())
+      seeds.push_back({TensorHandle::unpack(*impl_->outcomes[i].slots).id, weights[i]});
+  impl_->backward->run(impl_->schedule, seeds, impl_->flusher, impl_->weights, impl_->counters);
+  impl_->recorder.rowSpace.account();
+  return impl_->backward->gradients();
+}
+
+void Session::freeze(size_t param) {
+  if (!impl_->backward)
+    throw InternalError("freeze() on a session that cannot go back");
+  impl_->backward->freeze(param);
+}
 
 //===----------------------------------------------------------------------===//
 // Counting

@@ -6,6 +6,7 @@
 #include "runtime/model.h"
 #include "runtime/policy.h"
 #include "runtime/schedule.h"
+#include "runtime/train/param_gradient.h"
 #include "runtime/value.h"
 
 #include <memory>
@@ -94,6 +95,15 @@ public:
 
   /// What kernel `kernel` is given as its weights.
   std::span<const void *const> kernelWeights(size_t kernel) const;
+
+  //===--- Training --------------------------------------------------------===//
+
+  /// The gradients of sum(weights[i] * loss of instance i) of the last run, of a model made for
+  /// training whose result is a float tensor without axes, in a session with keepBytes 0. An
+  /// instance that failed has no part in it. Once a run. Throws UserError when memory is short.
+  std::span<const ParamGradient> backward(std::span<const float> weights);
+  /// Leaves a parameter out: it keeps the gradient None, and what only it needs is not computed.
+  void freeze(size_t param);
 
   //===--- Counting --------------------------------------------------------===//
 

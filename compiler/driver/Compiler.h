@@ -36,6 +36,8 @@ struct CompileOptions {
   std::string entry = "main";
   /// Whether dropout drops, as in training.
   bool dropout = false;
+  /// Whether the model is made for training: its kernels have others that go back.
+  bool training = false;
   /// Optimisations to leave out, by name (optimisationNames).
   std::set<std::string> without;
   /// `host`, or LLVM's name of a CPU.

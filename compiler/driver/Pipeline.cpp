@@ -1,6 +1,7 @@
 //===- Pipeline.cpp - The compiler's stages in order ----------------------===//
 #include "compiler/driver/Pipeline.h"
 
+#include "compiler/driver/Gradients.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
 #include "compiler/frontend/ProgramGen.h"
@@ -11,6 +12,7 @@
 #include "compiler/ir/Program.h"
 #include "compiler/passes/Pipeline.h"
 #include "runtime/error.h"
+#include "runtime/train/native.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -195,7 +197,7 @@ void Compilation::runPasses() {
   blocks = program->clone();
   std::vector<passes::PassReport> reports;
   mlir::LogicalResult result =
-      passes::runPipeline(*blocks, {options_.entry, options_.without}, reports);
+      passes::runPipeline(*blocks, {options_.entry, options_.without, options_.training}, reports);
   for (passes::PassReport &report : reports) {
     times.push_back({"  " + report.name, report.ms});
     for (passes::Remark &remark : report.remarks)
@@ -271,6 +273,22 @@ void Compilation::emitHost() {
     kernelSymbols_.push_back(kernel.symbol);
   }
 
+  if (options_.training) {
+    model.gradients.resize(instances.recorded());
+    for (unsigned i = 0; i < instances.recorded(); ++i) {
+      std::optional<unsigned> back = instances.backwardOf(i);
+      if (!back)
+        continue;
+      ir::BlockOp block = instances.all()[i].block, backward = instances.all()[*back].block;
+      std::vector<uint32_t> weights;
+      for (mlir::FlatSymbolRefAttr weight : instances.all()[i].weights)
+        weights.push_back(paramNumbers.at(weight.getValue().str()));
+      model.gradients[i] = describeGradient(*kernelOf.at(block.getOperation()),
+                                            *kernelOf.at(backward.getOperation()), weights);
+      model.gradients[i].kernel = *back;
+    }
+  }
+
   code.emplace_back();
   code.back().passes = IrPasses::O1;
   code.back().context = std::make_unique<llvm::LLVMContext>();
@@ -329,6 +347,11 @@ void Compilation::link() {
     model.foldWeights = reinterpret_cast<rt::EntryFn>(jit->address(foldSymbol_));
   for (size_t i = 0; i < model.kernels.size(); ++i)
     model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(jit->address(kernelSymbols_[i]));
+  if (!model.gradients.empty()) {
+    rt::addNativeKernels(model, target.fma);
+    for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i)
+      blockInfos.push_back({model.kernels[i].name, model.kernels[i].source, {}, {}, {}});
+  }
 }
 
 } // namespace sheaf::driver

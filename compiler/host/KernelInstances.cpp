@@ -28,6 +28,10 @@ KernelInstances::KernelInstances(ModuleOp module) : module_(module) {
         if (op->hasAttr(role))
           add(keyOf(op, role));
     });
+  recorded_ = instances_.size();
+  for (size_t i = 0; i < recorded_; ++i)
+    if (std::optional<Key> key = keyOfBackward(instances_[i]))
+      add(*key);
 }
 
 void KernelInstances::add(Key key) {
@@ -48,6 +52,20 @@ void KernelInstances::add(Key key) {
 
 KernelInstances::Key KernelInstances::keyOf(ir::RecordOp record) {
   return {{record.getBlockAttr(), record.getWeights()}, phaseOf(record, "sheaf.phase")};
+}
+
+std::optional<KernelInstances::Key> KernelInstances::keyOfBackward(const KernelInstance &forward) {
+  ir::BlockOp block = forward.block;
+  auto back = block->getAttrOfType<FlatSymbolRefAttr>("sheaf.gradient");
+  if (!back)
+    return std::nullopt;
+  SmallVector<Attribute> weights(forward.weights.begin(), forward.weights.end());
+  return Key{{back, ArrayAttr::get(back.getContext(), weights)}, 0};
+}
+
+std::optional<unsigned> KernelInstances::backwardOf(unsigned instance) const {
+  std::optional<Key> key = keyOfBackward(instances_[instance]);
+  return key ? std::optional(numbers_.lookup(*key)) : std::nullopt;
 }
 
 KernelInstances::Key KernelInstances::keyOf(Operation *op, StringRef role) {

@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,12 +28,18 @@ struct KernelInstance {
   unsigned family = 0; ///< the first instance with this block and these weights, itself or another
 };
 
-/// Every distinct instance of a module with blocks, in order of first appearance in the functions.
+/// Every distinct instance of a module with blocks, in order of first appearance in the functions;
+/// behind them those that go back (passes::deriveGradientsPass).
 class KernelInstances {
 public:
   explicit KernelInstances(mlir::ModuleOp module);
 
   const std::vector<KernelInstance> &all() const { return instances_; }
+
+  /// How many of them host code records.
+  size_t recorded() const { return recorded_; }
+  /// The number of the instance through which the gradients of a recorded one go back.
+  std::optional<unsigned> backwardOf(unsigned instance) const;
 
   /// The number of what a `sheaf.record` records.
   unsigned of(ir::RecordOp record) const;
@@ -48,6 +55,7 @@ private:
   using Key = std::pair<Family, unsigned>;
   static Key keyOf(ir::RecordOp record);
   static Key keyOf(mlir::Operation *op, llvm::StringRef role);
+  static std::optional<Key> keyOfBackward(const KernelInstance &forward);
   void add(Key key);
 
   mlir::ModuleOp module_;
@@ -55,6 +63,7 @@ private:
   llvm::DenseMap<Key, unsigned> numbers_;
   llvm::DenseMap<Family, unsigned> families_;
   uint32_t phases_ = 1;
+  size_t recorded_ = 0;
 };
 
 } // namespace sheaf::host

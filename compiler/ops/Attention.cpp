@@ -222,7 +222,8 @@ std::vector<Value> expandAttention(ExpandBuilder &b, ir::ApplyOp op, bool masked
     scores = applyOne(b, "where", {causalMask(b, q, k), scores, constant(-kInfinity)});
 
   int64_t axis = rankOf(scores) - 1;
-  Value greatest = reduceAxis(b, "reduce_max", scores, axis, true);
+  // The result does not depend on what is subtracted.
+  Value greatest = applyOne(b, "stop_gradient", reduceAxis(b, "reduce_max", scores, axis, true));
   Value none = applyOne(b, "eq", {greatest, constant(-kInfinity)});
   Value shift = applyOne(b, "where", {none, constant(0), greatest});
   Value powers = applyOne(b, "exp", applyOne(b, "sub", {scores, shift}));

@@ -13,6 +13,9 @@ namespace sheaf::ops {
 
 using ExpandBuilder = mlir::ImplicitLocOpBuilder;
 
+/// An attribute of modules that are compiled for training.
+constexpr llvm::StringLiteral kTrainingAttr = "sheaf.training";
+
 /// Gives replacements the types of the results that they replace: inference may know more or fewer
 /// extents than the apply that is expanded.
 void matchTypes(ExpandBuilder &b, mlir::ResultRange results, std::vector<mlir::Value> &values);

@@ -66,7 +66,9 @@ std::vector<Value> expandSoftmax(ExpandBuilder &b, ir::ApplyOp op, bool log) {
   DType dtype = dtypeOf(op.getOperands()[0]);
   Value x = widen(b, op.getOperands()[0]);
   int64_t axis = intAttr(op, "axis");
-  Value shifted = applyOne(b, "sub", {x, reduceAxis(b, "reduce_max", x, axis, true)});
+  // The result does not depend on what is subtracted.
+  Value greatest = applyOne(b, "stop_gradient", reduceAxis(b, "reduce_max", x, axis, true));
+  Value shifted = applyOne(b, "sub", {x, greatest});
   Value powers = applyOne(b, "exp", shifted);
   Value sum = reduceAxis(b, "reduce_sum", powers, axis, true);
   Value result = log ? applyOne(b, "sub", {shifted, applyOne(b, "log", sum)})

@@ -1,9 +1,9 @@
 //===- Op.h - The operator record -------------------------------*- C++ -*-===//
 //
 // One record per tensor operator is the only place that knows it: how it is
-// called, its shape rule, its reference, how it is batched, and (when training
-// is built) its gradient and cost. The type checker, the verifier of the Program
-// dialect, the oracle and the kernel generator all read this record; none of
+// called, its shape rule, its reference, how it is batched, its gradient and
+// cost. The type checker, the verifier of the Program dialect, the oracle, the
+// kernel generator and the derivation of gradients all read this record; none of
 // them names an operator.
 //
 //===----------------------------------------------------------------------===//
@@ -236,6 +236,30 @@ using BatchRule =
     std::variant<Elementwise, Reduction, Movement, Product, Fill, Expand, HostAddress>;
 
 //===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+/// One application in a block that is differentiated, and the gradients of its results.
+struct GradientCall;
+
+/// Makes the gradients of the operands, each of its operand's shape and element type, of operators
+/// that blocks may hold. Null where no gradient goes: host scalars, ints, operands not wanted.
+using GradientRule =
+    std::function<std::vector<mlir::Value>(mlir::ImplicitLocOpBuilder &, const GradientCall &)>;
+
+/// How an operator is differentiated.
+struct Gradient {
+  enum Kind {
+    Unstated,  ///< nobody has said; the operators' tests do not let it pass
+    Rule,      ///< by `rule`
+    Expansion, ///< as what its Expand rule makes of it
+    Rows,      ///< it moves whole rows: the walk backwards finds them by their ids
+    None       ///< nothing goes through: ints, bools, steps, draws
+  } kind = Unstated;
+  GradientRule rule = {};
+};
+
+//===----------------------------------------------------------------------===//
 // The record and its table
 //===----------------------------------------------------------------------===//
 
@@ -248,7 +272,8 @@ struct Op {
   BatchRule batch;
   /// Product FLOP of one application for the given operand and result shapes (0: not a product).
   std::function<double(std::span<const std::vector<int64_t>> operands)> productFlop;
-  bool internal = false; ///< made by passes only; not callable from source
+  Gradient gradient = {}; ///< of training (Gradient.h)
+  bool internal = false;  ///< made by passes only; not callable from source
   /// Stands for its first operand unless the program is made for training.
   bool trainingOnly = false;
   /// Static parameters whose names begin with `axis` count the axes of the result, which has one

@@ -19,6 +19,8 @@ OpTable::OpTable() {
   addNormalise(ops_);
   addConstants(ops_);
   addRandom(ops_);
+  addTraining(ops_);
+  addGradients(ops_);
   std::sort(ops_.begin(), ops_.end(), [](const Op &a, const Op &b) { return a.name < b.name; });
 }
 

@@ -212,7 +212,8 @@ Value meanAxis(ExpandBuilder &b, Value x, int64_t axis, bool keepdims) {
 
 Value logSumExpAxis(ExpandBuilder &b, Value x, int64_t axis, bool keepdims) {
   DType dtype = dtypeOf(x);
-  Value greatest = reduceAxis(b, "reduce_max", x, axis, true);
+  // The result does not depend on what is subtracted.
+  Value greatest = applyOne(b, "stop_gradient", reduceAxis(b, "reduce_max", x, axis, true));
   Value infinity = number(b, std::numeric_limits<double>::infinity(), dtype);
   Value isInfinite = applyOne(b, "eq", {applyOne(b, "abs", greatest), infinity});
   Value shift = applyOne(b, "where", {isInfinite, number(b, 0, dtype), greatest});

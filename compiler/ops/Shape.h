@@ -74,6 +74,10 @@ void addProducts(std::vector<Op> &ops);
 void addNormalise(std::vector<Op> &ops);
 void addConstants(std::vector<Op> &ops);
 void addRandom(std::vector<Op> &ops);
+void addTraining(std::vector<Op> &ops);
+
+/// Says of every operator how it is differentiated. After all families.
+void addGradients(std::vector<Op> &ops);
 
 } // namespace sheaf::ops
 

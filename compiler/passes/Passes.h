@@ -12,6 +12,7 @@ namespace sheaf::passes {
 
 PassRecord alignBranchesPass();
 PassRecord assignPhasesPass();
+PassRecord deriveGradientsPass();
 PassRecord inlinePass();
 PassRecord specialisePass();
 PassRecord simplifyPass();

@@ -2,6 +2,7 @@
 
 #include "compiler/passes/Pipeline.h"
 
+#include "compiler/ops/Expand.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,6 +42,8 @@ std::vector<PassRecord> pipeline() {
       assignPhasesPass(),
       // Last: forks are host code's business, and calls are where they stay.
       forkCallsPass(),
+      // Behind everything that looks at blocks: those that go back are not recorded by host code.
+      deriveGradientsPass(),
   };
 }
 
@@ -48,10 +51,9 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      inlinePass(),          specialisePass(),       simplifyPass(),
-      expandOperatorsPass(), foldWeightsPass(),      foldConstantsPass(),
-      formBlocksPass(),      identicalRecordsPass(), alignBranchesPass(),
-      assignPhasesPass(),    forkCallsPass()};
+      inlinePass(),        specialisePass(),    simplifyPass(),   expandOperatorsPass(),
+      foldWeightsPass(),   foldConstantsPass(), formBlocksPass(), identicalRecordsPass(),
+      alignBranchesPass(), assignPhasesPass(),  forkCallsPass(),  deriveGradientsPass()};
   return passes;
 }
 
@@ -71,6 +73,8 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options,
     for (auto func : module.getOps<func::FuncOp>())
       func.setVisibility(func.getName() == options.entry ? SymbolTable::Visibility::Public
                                                          : SymbolTable::Visibility::Private);
+  if (options.training)
+    module->setAttr(ops::kTrainingAttr, UnitAttr::get(module.getContext()));
   for (const PassRecord &pass : pipeline()) {
     reports.emplace_back();
     if (failed(runPass(pass, module, options.without, reports.back())))

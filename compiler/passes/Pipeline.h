@@ -19,6 +19,9 @@ struct PipelineOptions {
   /// changed. Empty: the public functions stay as they are.
   std::string entry;
   std::set<std::string> without;
+  /// Blocks get others that go back (derive-gradients). A module that has the attribute
+  /// `sheaf.training` is made for training anyway.
+  bool training = false;
 };
 
 /// Runs the pipeline. On failure diagnostics have been emitted through the context; `reports` has

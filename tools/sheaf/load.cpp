@@ -50,6 +50,7 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
   }
   compile.targetCpu = options.targetCpu;
   compile.dropout = options.dropout;
+  compile.training = options.training;
   return compile;
 }
 

@@ -98,6 +98,7 @@ int runCommand(int argc, char **argv) {
   addBench(app, action);
   addCompile(app, action);
   addExplain(app, action);
+  addGradCheck(app, action);
   addInit(app, action);
   addVocab(app, action);
   addMake(app, action);

@@ -9,14 +9,21 @@
 
 namespace sheaf::tool {
 
-void ModelOptions::add(CLI::App &app, bool vocabulary) {
+void ModelOptions::add(CLI::App &app, bool vocabulary, bool loss) {
   app.add_option("model", model, "the model's source file")->required()->type_name("MODEL");
   app.add_option("--dim", dims, "bind a dim, instead of the value in the source; repeatable")
       ->type_name("NAME=NUMBER")
       ->expected(1)
       ->take_all()
       ->delimiter(',');
-  app.add_option("--entry", entry, "the function to run (default: main)")->type_name("NAME");
+  training = loss;
+  if (loss) {
+    entry = "loss";
+    app.add_option("--loss", entry, "the function whose result is the loss (default: loss)")
+        ->type_name("NAME");
+  } else {
+    app.add_option("--entry", entry, "the function to run (default: main)")->type_name("NAME");
+  }
   app.add_option("--without", without,
                  "leave an optimisation out; repeatable ('sheaf explain' names them)")
       ->type_name("NAME")

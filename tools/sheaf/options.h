@@ -22,9 +22,11 @@ struct ModelOptions {
   std::vector<std::string> without;
   std::string targetCpu = "host";
   bool dropout = false;
+  bool training = false;           ///< driver::CompileOptions::training
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
 
-  void add(CLI::App &app, bool vocabulary);
+  /// With `loss` the entry is a loss, and the model is made for training.
+  void add(CLI::App &app, bool vocabulary, bool loss = false);
 };
 
 /// Which instances.

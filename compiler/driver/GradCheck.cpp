@@ -1,0 +1,190 @@
+//===- GradCheck.cpp - Gradients against finite differences ---------------===//
+#include "compiler/driver/GradCheck.h"
+
+#include "compiler/oracle/Convert.h"
+#include "compiler/oracle/Oracle.h"
+#include "runtime/error.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+namespace sheaf::driver {
+
+namespace {
+
+/// The gradient of a parameter without padding, row-major.
+std::vector<float> gradientOf(const rt::ParamDesc &param, const rt::ParamGradient &gradient) {
+  rt::TensorView shape{param.dtype, param.shape, nullptr};
+  std::vector<float> all(static_cast<size_t>(shape.elements()), 0.0F);
+  if (gradient.kind == rt::ParamGradient::None)
+    return all;
+  int64_t stride = shape.rowStride() / static_cast<int64_t>(sizeof(float));
+  int64_t width = param.shape.empty() ? 1 : param.shape.back();
+  auto take = [&](int64_t row) {
+    std::copy_n(gradient.data + row * stride, width, all.begin() + row * width);
+  };
+  if (gradient.kind == rt::ParamGradient::Rows)
+    std::for_each(gradient.rows.begin(), gradient.rows.end(), take);
+  else
+    for (int64_t row = 0; row < shape.rows(); ++row)
+      take(row);
+  return all;
+}
+
+class GradChecker {
+public:
+  GradChecker(const CompiledModel &model, std::span<const rt::Instance> instances,
+              const std::function<void(rt::Session &)> &initialise, const GradCheckOptions &options)
+      : model_(model), instances_(instances), initialise_(initialise), options_(options) {}
+
+  GradCheckReport run() {
+    GradCheckReport report;
+    report.ok = compute() && compare();
+    report.text = std::move(text_);
+    report.text += report.ok ? "gradients verified\n" : "gradients NOT verified\n";
+    return report;
+  }
+
+private:
+  const rt::Model &model() const { return model_.model(); }
+
+  bool fail(const std::string &message) {
+    text_ += message + "\n";
+    return false;
+  }
+
+  /// The compiled gradients, on several numbers of threads.
+  bool compute() {
+    for (unsigned threads : {1u, 2u, 3u}) {
+      rt::SessionOptions options = options_.session;
+      options.threads = threads;
+      options.keepBytes = 0;
+      rt::Session session(model(), options);
+      initialise_(session);
+      std::span<const rt::Outcome> outcomes = session.run(instances_);
+      for (const rt::Outcome &outcome : outcomes)
+        if (!outcome.ok())
+          return fail(outcome.error->what());
+      std::vector<float> weights(instances_.size(), 1.0F / static_cast<float>(instances_.size()));
+      std::span<const rt::ParamGradient> gradients = session.backward(weights);
+      if (threads == 1)
+        weights_ = oracle::weightsOf(session);
+      for (size_t i = 0; i < model().params.size(); ++i) {
+        std::vector<float> gradient = gradientOf(model().params[i], gradients[i]);
+        if (threads == 1)
+          gradients_.push_back(std::move(gradient));
+        else if (!gradient.empty() && std::memcmp(gradient.data(), gradients_[i].data(),
+                                                  gradient.size() * sizeof(float)) != 0)
+          return fail(fmt::format("the gradient of {} is not the same on {} threads as on one",
+                                  model().params[i].name, threads));
+      }
+    }
+    return true;
+  }
+
+  double lossWith(const oracle::Weights &weights) {
+    oracle::OracleOptions options;
+    options.sampleSeed = options_.session.sampleSeed;
+    oracle::Oracle oracle(model_.program(), weights, oracle::Precision::F64, options);
+    double sum = 0;
+    for (const rt::Instance &instance : instances_) {
+      std::vector<oracle::Value> result =
+          oracle.run(model().entry.name,
+                     oracle::fromInstance(model().types, model().entry.argTypes, instance.args),
+                     instance.index);
+      sum += oracle::tensor(result.at(0)).data[0];
+    }
+    return sum / static_cast<double>(instances_.size());
+  }
+
+  double difference(const std::string &param, size_t element) {
+    const ops::RefTensor &tensor = *weights_.at(param);
+    double step = 1e-5 * std::max(1.0, std::fabs(tensor.data[element]));
+    auto shifted = [&](double by) {
+      oracle::Weights weights = weights_;
+      auto changed = std::make_shared<ops::RefTensor>(tensor);
+      changed->data[element] += by;
+      weights[param] = changed;
+      return lossWith(weights);
+    };
+    return (shifted(step) - shifted(-step)) / (2 * step);
+  }
+
+  /// Elements to look at: half of them, if possible, among those with a gradient.
+  std::vector<size_t> sample(const std::vector<float> &gradient) {
+    std::vector<size_t> all(gradient.size()), chosen;
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] = i;
+    std::shuffle(all.begin(), all.end(), random_);
+    auto wanted = static_cast<size_t>(options_.samples);
+    for (bool zero : {false, true})
+      for (size_t i : all)
+        if ((gradient[i] == 0) == zero && chosen.size() < (zero ? wanted : (wanted + 1) / 2 * 2))
+          chosen.push_back(i);
+    return chosen;
+  }
+
+  bool compare() {
+    std::vector<std::pair<size_t, std::vector<size_t>>> work;
+    int64_t total = 0, done = 0;
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      if (model().params[i].synthetic)
+        continue;
+      work.emplace_back(i, sample(gradients_[i]));
+      total += static_cast<int64_t>(work.back().second.size());
+    }
+    bool ok = true;
+    for (auto &[which, elements] : work) {
+      const rt::ParamDesc &param = model().params[which];
+      double scale = 1e-4, worst = 0;
+      for (float g : gradients_[which])
+        scale = std::max(scale, std::fabs(static_cast<double>(g)));
+      for (size_t element : elements) {
+        double expected = difference(param.name, element), actual = gradients_[which][element];
+        double error = std::fabs(expected - actual) / std::max(scale, std::fabs(expected));
+        worst = std::max(worst, error);
+        if (!(error <= options_.tolerance)) {
+          ok = fail(fmt::format("{}[{}]: the gradient is {:.8g}, the difference {:.8g}", param.name,
+                                element, actual, expected));
+        }
+        if (options_.progress)
+          options_.progress(++done, total);
+      }
+      text_ += fmt::format("{}: {} of {} elements, greatest gradient {:.3g}, largest error {:.2g} "
+                           "of it\n",
+                           param.name, elements.size(), gradients_[which].size(), scale, worst);
+    }
+    return ok;
+  }
+
+  const CompiledModel &model_;
+  std::span<const rt::Instance> instances_;
+  const std::function<void(rt::Session &)> &initialise_;
+  const GradCheckOptions &options_;
+  oracle::Weights weights_;
+  std::vector<std::vector<float>> gradients_; ///< by parameter
+  std::mt19937_64 random_{1};
+  std::string text_;
+};
+
+} // namespace
+
+void requireLoss(const rt::Model &model) {
+  const rt::TypeDesc &type = model.types.types.at(model.entry.resultType);
+  if (type.kind != rt::TypeKind::Tensor || type.dtype != rt::DType::F32 || !type.shape.empty())
+    throw UserError("'" + model.entry.name + "' is no loss: its result must be f32 without axes");
+}
+
+GradCheckReport checkGradients(const CompiledModel &model, std::span<const rt::Instance> instances,
+                               const std::function<void(rt::Session &)> &initialise,
+                               const GradCheckOptions &options) {
+  return GradChecker(model, instances, initialise, options).run();
+}
+
+} // namespace sheaf::driver

@@ -1,0 +1,16 @@
+//===- Gradients.h - Backward blocks as the runtime sees them ---*- C++ -*-===//
+#ifndef SHEAF_COMPILER_DRIVER_GRADIENTS_H
+#define SHEAF_COMPILER_DRIVER_GRADIENTS_H
+
+#include "compiler/kernels/Kernels.h"
+
+namespace sheaf::driver {
+
+/// How gradients go back through a kernel, but for `KernelGradient::kernel`; `backward` is the
+/// planned block that `forward`'s names. `params`: the parameters that are the block's weights.
+rt::KernelGradient describeGradient(const kernels::Kernel &forward, const kernels::Kernel &backward,
+                                    llvm::ArrayRef<uint32_t> params);
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_DRIVER_GRADIENTS_H

@@ -1,0 +1,213 @@
+//===- GradientsMovement.cpp - Gradients of movements and reductions ------===//
+
+#include "compiler/ops/Gradient.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace sheaf::ops {
+namespace {
+
+using mlir::Value;
+using Values = std::vector<Value>;
+
+int64_t axisOf(const GradientCall &call, llvm::StringRef name, int64_t otherwise, int64_t rank) {
+  auto attr = call.apply.getAttrs().getAs<mlir::IntegerAttr>(name);
+  int64_t axis = attr ? attr.getInt() : otherwise;
+  return axis < 0 ? axis + rank : axis;
+}
+
+Extent sum(ExpandBuilder &b, Extent a, Extent c) {
+  auto x = mlir::getConstantIntValue(a), y = mlir::getConstantIntValue(c);
+  if (x && y)
+    return b.getI64IntegerAttr(*x + *y);
+  return Value(mlir::arith::AddIOp::create(b, extentValue(b, a), extentValue(b, c)));
+}
+
+Extent difference(ExpandBuilder &b, Extent a, Extent c) {
+  auto x = mlir::getConstantIntValue(a), y = mlir::getConstantIntValue(c);
+  if (x && y)
+    return b.getI64IntegerAttr(*x - *y);
+  return Value(mlir::arith::SubIOp::create(b, extentValue(b, a), extentValue(b, c)));
+}
+
+Value window(ExpandBuilder &b, Value x, Extent start, Extent size, int64_t axis) {
+  return applyOne(b, "window", x, {{"start", start}, {"size", size}, {"axis", axis}});
+}
+
+/// Zeros like x, but with another extent on one axis.
+Value zeros(ExpandBuilder &b, Value x, int64_t axis, Extent size) {
+  std::vector<Extent> dims = extentsOf(b, x);
+  dims[axis] = size;
+  return narrow(b, applyOne(b, "full", {}, {{"value", 0.0}, {"dims", dims}}), dtypeOf(x));
+}
+
+Values ofConcat(ExpandBuilder &b, const GradientCall &call) {
+  int64_t axis = axisOf(call, "axis", 0, rankOf(call.y()));
+  Extent start = b.getI64IntegerAttr(0);
+  Values gradients;
+  for (auto [i, piece] : llvm::enumerate(call.apply.getOperands())) {
+    Extent size = extentOf(b, piece, axis);
+    gradients.push_back(call.wanted[i] ? window(b, call.dy(), start, size, axis) : Value());
+    start = sum(b, start, size);
+  }
+  return gradients;
+}
+
+Values ofSplit(ExpandBuilder &b, const GradientCall &call) {
+  Values parts;
+  for (auto [i, result] : llvm::enumerate(call.apply.getResults()))
+    parts.push_back(call.dy(i) ? call.dy(i) : zerosLike(b, result));
+  return {applyOne(b, "concat", parts, {{"axis", axisOf(call, "axis", 0, rankOf(call.x(0)))}})};
+}
+
+Values ofWindow(ExpandBuilder &b, const GradientCall &call) {
+  Value x = call.x(0);
+  int64_t axis = axisOf(call, "axis", 0, rankOf(x));
+  size_t next = 1;
+  Extent start = call.apply.getAttrs().contains("start")
+                     ? Extent(call.apply.getAttrs().getAs<mlir::IntegerAttr>("start"))
+                     : Extent(call.x(next++));
+  Extent size = extentOf(b, call.y(), axis);
+  Extent rest = difference(b, difference(b, extentOf(b, x, axis), start), size);
+  Values parts;
+  auto isZero = [](Extent extent) { return mlir::getConstantIntValue(extent) == 0; };
+  if (!isZero(start))
+    parts.push_back(zeros(b, call.dy(), axis, start));
+  parts.push_back(call.dy());
+  if (!isZero(rest))
+    parts.push_back(zeros(b, call.dy(), axis, rest));
+  return {parts.size() == 1 ? parts[0] : applyOne(b, "concat", parts, {{"axis", axis}})};
+}
+
+Values ofTranspose(ExpandBuilder &b, const GradientCall &call) {
+  int64_t rank = rankOf(call.y());
+  return {applyOne(
+      b, "transpose", call.dy(),
+      {{"axis1", axisOf(call, "axis1", -2, rank)}, {"axis2", axisOf(call, "axis2", -1, rank)}})};
+}
+
+Values ofReshape(ExpandBuilder &b, const GradientCall &call) {
+  return {applyOne(b, "reshape", call.dy(), {{"dims", extentsOf(b, call.x(0))}})};
+}
+
+Values ofBroadcast(ExpandBuilder &b, const GradientCall &call) {
+  return {sumToShapeOf(b, call.dy(), call.x(0))};
+}
+
+/// Where the places of an axis are `index`, of rank `rank` with this axis: bools that broadcast.
+Value isPlace(ExpandBuilder &b, Value index, Extent size, int64_t axis, int64_t rank) {
+  std::vector<Extent> dims(rank, Extent(b.getI64IntegerAttr(1)));
+  dims[axis] = size;
+  Value places = applyOne(b, "i64", applyOne(b, "iota", {}, {{"size", size}}));
+  places = applyOne(b, "reshape", places, {{"dims", dims}});
+  return applyOne(b, "eq", {places, index});
+}
+
+Value only(ExpandBuilder &b, Value condition, Value x) {
+  return applyOne(b, "where", {condition, x, number(b, 0, dtypeOf(x))});
+}
+
+Values ofPick(ExpandBuilder &b, const GradientCall &call) {
+  Value x = call.x(0);
+  int64_t rank = rankOf(x), axis = axisOf(call, "axis", 0, rank);
+  Value index = promote(b, indexValue(b, call.x(1)), DType::I64);
+  Value here = isPlace(b, index, extentOf(b, x, axis), axis, rank);
+  return {only(b, here, insertAxis(b, call.dy(), axis))};
+}
+
+/// A place of x gets the sum over all indices that name it: a product with ones and zeros.
+Values ofTake(ExpandBuilder &b, const GradientCall &call) {
+  Value x = call.x(0), index = applyOne(b, "i64", call.x(1)), dy = call.dy();
+  Extent extent = extentOf(b, x, 0);
+  Value last =
+      promote(b, extentValue(b, difference(b, extent, b.getI64IntegerAttr(1))), DType::I64);
+  index = applyOne(b, "clamp", {index, number(b, 0, DType::I64), last});
+  std::vector<Extent> counts = extentsOf(b, index), rest = extentsOf(b, x);
+  rest.erase(rest.begin());
+  auto productOf = [&](const std::vector<Extent> &extents) {
+    Extent all = b.getI64IntegerAttr(1);
+    for (Extent each : extents) {
+      auto a = mlir::getConstantIntValue(all), c = mlir::getConstantIntValue(each);
+      if (a && c)
+        all = b.getI64IntegerAttr(*a * *c);
+      else
+        all = Value(mlir::arith::MulIOp::create(b, extentValue(b, all), extentValue(b, each)));
+    }
+    return all;
+  };
+  Extent count = productOf(counts);
+  if (counts.size() != 1)
+    index = applyOne(b, "reshape", index, {{"dims", std::vector<Extent>{count}}});
+  if (counts.size() != 1 || rest.size() > 1) {
+    std::vector<Extent> dims{count};
+    if (!rest.empty())
+      dims.push_back(productOf(rest));
+    dy = applyOne(b, "reshape", dy, {{"dims", dims}});
+  }
+  Value here = applyOne(b, "f32", isPlace(b, index, extent, 0, 2));
+  Value gradient = applyOne(b, "matmul", {here, widen(b, dy)});
+  if (rest.size() > 1)
+    gradient = applyOne(b, "reshape", gradient, {{"dims", extentsOf(b, x)}});
+  return {narrow(b, gradient, dtypeOf(x))};
+}
+
+Values ofTakeAlong(ExpandBuilder &b, const GradientCall &call) {
+  Value x = call.x(0);
+  int64_t rank = rankOf(x), axis = axisOf(call, "axis", -1, rank);
+  Extent extent = extentOf(b, x, axis);
+  Value last =
+      promote(b, extentValue(b, difference(b, extent, b.getI64IntegerAttr(1))), DType::I64);
+  Value index =
+      applyOne(b, "clamp", {applyOne(b, "i64", call.x(1)), number(b, 0, DType::I64), last});
+  Value here = isPlace(b, insertAxis(b, index, axis), extent, axis, rank + 1);
+  Value all = only(b, here, insertAxis(b, call.dy(), axis));
+  return {reduceAxis(b, "reduce_sum", all, axis + 1, false)};
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+/// The gradient of a reduction's result with the reduced axis, of extent 1.
+Value withAxis(ExpandBuilder &b, const GradientCall &call, int64_t axis) {
+  return rankOf(call.dy()) == rankOf(call.x(0)) ? call.dy() : insertAxis(b, call.dy(), axis);
+}
+
+Values ofSum(ExpandBuilder &b, const GradientCall &call) {
+  int64_t axis = axisOf(call, "axis", -1, rankOf(call.x(0)));
+  return {
+      applyOne(b, "broadcast_to", withAxis(b, call, axis), {{"dims", extentsOf(b, call.x(0))}})};
+}
+
+/// The first of the greatest (or least) elements has made the result.
+Gradient ofExtreme(bool least) {
+  return {Gradient::Rule, [least](ExpandBuilder &b, const GradientCall &call) -> Values {
+            Value x = call.x(0);
+            int64_t rank = rankOf(x), axis = axisOf(call, "axis", -1, rank);
+            Value place = reduceAxis(b, "argmax", least ? applyOne(b, "neg", x) : x, axis, true);
+            Value here = isPlace(b, applyOne(b, "i64", place), extentOf(b, x, axis), axis, rank);
+            return {only(b, here, withAxis(b, call, axis))};
+          }};
+}
+
+} // namespace
+
+void addMovementGradients(GradientRules &rules) {
+  rules["concat"] = {Gradient::Rule, ofConcat};
+  rules["split"] = {Gradient::Rule, ofSplit};
+  rules["window"] = {Gradient::Rule, ofWindow};
+  rules["transpose"] = {Gradient::Rule, ofTranspose};
+  rules["reshape"] = {Gradient::Rule, ofReshape};
+  rules["broadcast_to"] = {Gradient::Rule, ofBroadcast};
+  rules["pick"] = {Gradient::Rule, ofPick};
+  rules["take"] = {Gradient::Rule, ofTake};
+  rules["take_along"] = {Gradient::Rule, ofTakeAlong};
+  rules["stack"] = {Gradient::Rows};
+  rules["reduce_sum"] = {Gradient::Rule, ofSum};
+  rules["reduce_max"] = ofExtreme(false);
+  rules["reduce_min"] = ofExtreme(true);
+  for (llvm::StringRef name : {"argmax", "top_places", "full", "iota"})
+    rules[name] = {Gradient::None};
+}
+
+} // namespace sheaf::ops

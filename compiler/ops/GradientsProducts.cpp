@@ -1,0 +1,61 @@
+//===- GradientsProducts.cpp - Gradients of matrix products ---------------===//
+
+#include "compiler/ops/Gradient.h"
+
+namespace sheaf::ops {
+namespace {
+
+using mlir::Value;
+using Values = std::vector<Value>;
+
+Value matmul(ExpandBuilder &b, Value left, Value right) {
+  return applyOne(b, "matmul", {left, right});
+}
+Value transpose(ExpandBuilder &b, Value x) { return applyOne(b, "transpose", x); }
+
+/// Vectors are matrices of one row (left) or one column (right); of their products the added axis
+/// is dropped.
+Values ofMatmul(ExpandBuilder &b, const GradientCall &call) {
+  Value left = call.x(0), right = call.x(1), dy = call.dy();
+  int64_t leftRank = rankOf(left), rightRank = rankOf(right);
+  Value ofLeft, ofRight;
+  if (leftRank == 1 && rightRank == 1)
+    return {applyOne(b, "mul", {dy, right}), applyOne(b, "mul", {dy, left})};
+  if (leftRank == 1) {
+    if (call.wanted[0]) {
+      if (rightRank == 2)
+        ofLeft = matmul(b, dy, transpose(b, right));
+      else
+        ofLeft = sumToShapeOf(b, matmul(b, insertAxis(b, dy, rankOf(dy) - 1), transpose(b, right)),
+                              left);
+      // Of batches a row of each is left.
+      while (rankOf(ofLeft) > 1)
+        ofLeft = reduceAxis(b, "reduce_sum", ofLeft, 0, false);
+    }
+    if (call.wanted[1])
+      ofRight = applyOne(b, "mul", {insertAxis(b, left, 1), insertAxis(b, dy, rankOf(dy) - 1)});
+    return {ofLeft, ofRight};
+  }
+  if (rightRank == 1) {
+    if (call.wanted[0])
+      ofLeft = applyOne(b, "mul", {insertAxis(b, dy, rankOf(dy)), right});
+    if (call.wanted[1]) {
+      ofRight =
+          leftRank == 2 ? matmul(b, dy, left) : matmul(b, insertAxis(b, dy, rankOf(dy) - 1), left);
+      while (rankOf(ofRight) > 1)
+        ofRight = reduceAxis(b, "reduce_sum", ofRight, 0, false);
+    }
+    return {ofLeft, ofRight};
+  }
+  if (call.wanted[0])
+    ofLeft = sumToShapeOf(b, matmul(b, dy, transpose(b, right)), left);
+  if (call.wanted[1])
+    ofRight = sumToShapeOf(b, matmul(b, transpose(b, left), dy), right);
+  return {ofLeft, ofRight};
+}
+
+} // namespace
+
+void addProductGradients(GradientRules &rules) { rules["matmul"] = {Gradient::Rule, ofMatmul}; }
+
+} // namespace sheaf::ops

@@ -1,0 +1,399 @@
+//===- DeriveGradients.cpp - For every block one that goes back -----------===//
+
+#include "compiler/ops/Gradient.h"
+#include "compiler/passes/GradientBlock.h"
+#include "compiler/passes/KeepOrRecompute.h"
+#include "compiler/passes/OpQueries.h"
+#include "compiler/passes/Passes.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+
+namespace sheaf::passes {
+namespace {
+
+using Source = GradientBlock::Source;
+using OfWeight = GradientBlock::OfWeight;
+
+bool isFloatTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && isa<FloatType>(tensor.getElementType());
+}
+
+/// Makes the backward block of one forward block, which may get more results: values that the
+/// backward block reads.
+class Derivation {
+public:
+  explicit Derivation(ir::BlockOp forward)
+      : forward_(forward), body_(forward.getBody().front()), builder_(forward.getLoc(), forward) {}
+
+  /// Null when no gradient goes through the block.
+  ir::BlockOp run() {
+    copyForward();
+    findActive();
+    if (!sweep()) {
+      backward_.erase();
+      return {};
+    }
+    // Common subexpressions first: the sweep computes what the copy has computed.
+    IRRewriter rewriter(forward_.getContext());
+    DominanceInfo dominance(backward_);
+    eliminateCommonSubExpressions(rewriter, dominance, backward_);
+    dropUnused();
+    keepForward();
+    dropUnused();
+    finish();
+    return backward_;
+  }
+
+  /// Values of the forward block that became results of it, as many as were added.
+  ArrayRef<Value> added() const { return added_; }
+
+private:
+  /// A value that the block must give or name, by its place in the yield while the block is made.
+  using Slot = unsigned;
+  struct Factor {
+    OfWeight description;
+    std::optional<Slot> left;
+    Slot right;
+  };
+
+  //===--- The copy ----------------------------------------------------------===//
+
+  void copyForward() {
+    backward_ = ir::BlockOp::create(builder_, "backward", 0);
+    Block &body = backward_.getBody().emplaceBlock();
+    unsigned numArgs = forward_.getNumArgs();
+    for (BlockArgument arg : body_.getArguments().take_front(numArgs)) {
+      map_.map(arg, body.addArgument(arg.getType(), arg.getLoc()));
+      sources_.push_back({Source::Argument, arg.getArgNumber()});
+    }
+    yielded_ = llvm::to_vector(body_.getTerminator()->getOperands());
+    for (auto [i, result] : llvm::enumerate(yielded_)) {
+      gradients_.push_back({});
+      if (!isFloatTensor(result.getType()))
+        continue;
+      gradients_.back() = body.addArgument(result.getType(), result.getLoc());
+      sources_.push_back({Source::Gradient, static_cast<int64_t>(i)});
+    }
+    for (BlockArgument arg : body_.getArguments().drop_front(numArgs)) {
+      Value weight = body.addArgument(arg.getType(), arg.getLoc());
+      map_.map(arg, weight);
+      weights_.push_back(weight);
+    }
+    backward_.setNumArgs(static_cast<int64_t>(sources_.size()));
+    builder_.setInsertionPointToEnd(&body);
+    for (Operation &op : body_.without_terminator()) {
+      Operation *copy = builder_.clone(op, map_);
+      copied_.push_back(copy);
+      for (auto [original, value] : llvm::zip(op.getResults(), copy->getResults()))
+        original_[value] = original;
+    }
+    yield_ = ir::YieldOp::create(builder_, ValueRange());
+    builder_.setInsertionPoint(yield_);
+  }
+
+  /// What depends on an argument or weight in a way that has a gradient.
+  void findActive() {
+    for (BlockArgument arg : body_.getArguments())
+      if (isFloatTensor(arg.getType()))
+        active_.insert(map_.lookup(arg));
+    for (Operation *op : copied_) {
+      const ops::Op *record = operatorOf(op);
+      if (!record || record->gradient.kind != ops::Gradient::Rule ||
+          llvm::none_of(op->getOperands(), [&](Value v) { return active_.contains(v); }))
+        continue;
+      for (Value result : op->getResults())
+        if (isFloatTensor(result.getType()))
+          active_.insert(result);
+    }
+  }
+
+  //===--- The sweep ---------------------------------------------------------===//
+
+  bool sweep() {
+    for (auto [result, gradient] : llvm::zip(yielded_, gradients_))
+      if (gradient)
+        add(map_.lookup(result), gradient);
+    for (Operation *op : llvm::reverse(copied_)) {
+      auto apply = dyn_cast<ir::ApplyOp>(op);
+      if (!apply)
+        continue;
+      ops::GradientCall call{apply, {}, {}};
+      bool any = false;
+      for (Value result : apply.getResults()) {
+        call.gradients.push_back(active_.contains(result) ? adjoint_.lookup(result) : Value());
+        any |= bool(call.gradients.back());
+      }
+      if (!any)
+        continue;
+      for (Value operand : apply.getOperands())
+        call.wanted.push_back(active_.contains(operand));
+      takeWeightProducts(call);
+      if (llvm::none_of(call.wanted, [](bool wanted) { return wanted; }))
+        continue;
+      builder_.setLoc(apply.getLoc());
+      std::vector<Value> gradients = operatorOf(op)->gradient.rule(builder_, call);
+      for (auto [i, gradient] : llvm::enumerate(gradients))
+        if (gradient && call.wanted[i])
+          add(apply.getOperand(i), gradient);
+    }
+    for (auto [i, weight] : llvm::enumerate(weights_))
+      if (Value gradient = adjoint_.lookup(weight))
+        factors_.push_back(
+            {{OfWeight::Whole, static_cast<int64_t>(i), {}, {}}, {}, slot(gradient)});
+    for (unsigned i = 0; i < forward_.getNumArgs(); ++i)
+      if (Value gradient = adjoint_.lookup(backward_.getBody().getArgument(i)))
+        ofArguments_.push_back({i, slot(gradient)});
+    return !factors_.empty() || !ofArguments_.empty();
+  }
+
+  void add(Value value, Value gradient) {
+    if (!active_.contains(value))
+      return;
+    Value &sum = adjoint_[value];
+    sum = sum ? ops::applyOne(builder_, "add", {sum, gradient}) : gradient;
+  }
+
+  Slot slot(Value value) {
+    yield_->insertOperands(yield_->getNumOperands(), value);
+    return yield_->getNumOperands() - 1;
+  }
+
+  /// A weight that is a matrix, as it is or transposed.
+  struct Matrix {
+    int64_t weight = -1;
+    bool transposed = false;
+  };
+  Matrix matrixOf(Value value) const {
+    Matrix matrix;
+    if (auto apply = value.getDefiningOp<ir::ApplyOp>(); apply && apply.getOp() == "transpose") {
+      matrix.transposed = true;
+      value = apply.getOperand(0);
+    }
+    auto type = cast<RankedTensorType>(value.getType());
+    auto it = llvm::find(weights_, value);
+    if (it != weights_.end() && type.getRank() == 2 && type.getElementType().isF32())
+      matrix.weight = it - weights_.begin();
+    return matrix;
+  }
+
+  /// The gradients of weights in products and gathers leave the recursion: only the rows that they
+  /// are made of are given.
+  void takeWeightProducts(ops::GradientCall &call) {
+    if (batchRule<ops::Product>(call.apply)) {
+      Value left = call.x(0), right = call.x(1);
+      if (Matrix matrix = matrixOf(right); call.wanted[1] && matrix.weight >= 0 && isRow(left)) {
+        addProduct(matrix, left, call.dy());
+        call.wanted[1] = false;
+      } else if (Matrix matrix = matrixOf(left);
+                 call.wanted[0] && matrix.weight >= 0 && isRow(right) && ops::rankOf(right) == 1) {
+        // w @ x is x @ transpose(w).
+        matrix.transposed = !matrix.transposed;
+        addProduct(matrix, right, call.dy());
+        call.wanted[0] = false;
+      }
+      return;
+    }
+    auto *movement = batchRule<ops::Movement>(call.apply);
+    if (!movement || movement->kind != ops::Movement::Gather || !call.wanted[0])
+      return;
+    auto it = llvm::find(weights_, call.x(0));
+    if (it == weights_.end() || ops::rankOf(*it) < 2 || ops::rankOf(call.x(1)) != 1)
+      return;
+    factors_.push_back(
+        {{OfWeight::Scatter, it - weights_.begin(), {}, {}}, slot(call.x(1)), slot(call.dy())});
+    call.wanted[0] = false;
+  }
+
+  /// Whether a value is something that records have rows of.
+  bool isRow(Value value) const {
+    return !llvm::is_contained(weights_, value) &&
+           cast<RankedTensorType>(value.getType()).getElementType().isF32() &&
+           !ShapedType::isDynamic(cast<RankedTensorType>(value.getType()).getShape().back());
+  }
+
+  /// x @ w gives transpose(x) @ dy to w, or transpose(dy) @ x when w is transposed. What x joins
+  /// is taken by itself: it need not be joined in memory.
+  void addProduct(Matrix matrix, Value x, Value dy) {
+    SmallVector<Value> pieces{x};
+    if (auto apply = x.getDefiningOp<ir::ApplyOp>();
+        apply && apply.getOp() == "concat" && ops::intAttr(apply, "axis") == ops::rankOf(x) - 1 &&
+        llvm::all_of(apply.getOperands(), [&](Value piece) { return isRow(piece); }))
+      pieces = llvm::to_vector(apply.getOperands());
+    auto width = [](Value v) { return cast<RankedTensorType>(v.getType()).getShape().back(); };
+    Slot gradient = slot(dy);
+    int64_t begin = 0;
+    for (Value piece : pieces) {
+      OfWeight product{OfWeight::Product, matrix.weight, {}, {}};
+      product.rowBegin = begin, product.rowCount = width(piece);
+      product.columnCount = width(dy);
+      Slot input = slot(piece);
+      if (piece.getDefiningOp())
+        inputs_.insert(piece);
+      if (matrix.transposed) {
+        std::swap(product.rowBegin, product.columnBegin);
+        std::swap(product.rowCount, product.columnCount);
+        factors_.push_back({product, gradient, input});
+      } else {
+        factors_.push_back({product, input, gradient});
+      }
+      begin += width(piece);
+    }
+  }
+
+  //===--- What is kept ------------------------------------------------------===//
+
+  void keepForward() {
+    // Inputs of products have to be in memory for the weights' gradients anyway.
+    auto isThere = [&](Value copy) {
+      return inputs_.contains(copy) || llvm::is_contained(yielded_, original_.lookup(copy));
+    };
+    SmallVector<Operation *> copies;
+    llvm::SmallPtrSet<Operation *, 32> forward(copied_.begin(), copied_.end());
+    for (Operation &op : backward_.getBody().front())
+      if (forward.contains(&op))
+        copies.push_back(&op);
+    for (Value copy : chooseKept(copies, isThere)) {
+      Value original = original_.lookup(copy);
+      auto it = llvm::find(yielded_, original);
+      int64_t number = it - yielded_.begin();
+      if (it == yielded_.end()) {
+        yielded_.push_back(original);
+        added_.push_back(original);
+      }
+      unsigned at = static_cast<unsigned>(sources_.size());
+      Value arg = backward_.getBody().front().insertArgument(at, copy.getType(), copy.getLoc());
+      sources_.push_back({Source::Result, number});
+      copy.replaceAllUsesWith(arg);
+    }
+    backward_.setNumArgs(static_cast<int64_t>(sources_.size()));
+    body_.getTerminator()->setOperands(yielded_);
+  }
+
+  void dropUnused() {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(backward_.getBody().front())))
+      if (&op != yield_.getOperation() && op.use_empty())
+        op.erase();
+  }
+
+  //===--- The result --------------------------------------------------------===//
+
+  void finish() {
+    GradientBlock description;
+    SmallVector<Value> outputs;
+    SmallVector<Value> given = llvm::to_vector(yield_->getOperands());
+    auto sourceOf = [&](Slot slot) -> Source {
+      Value value = given[slot];
+      if (auto arg = dyn_cast<BlockArgument>(value); arg && arg.getArgNumber() < sources_.size())
+        return sources_[arg.getArgNumber()];
+      auto it = llvm::find(outputs, value);
+      int64_t number = it - outputs.begin();
+      if (it == outputs.end())
+        outputs.push_back(value);
+      return {Source::Output, number};
+    };
+    for (Factor &factor : factors_) {
+      if (factor.left)
+        factor.description.left = sourceOf(*factor.left);
+      factor.description.right = sourceOf(factor.right);
+      description.ofWeights.push_back(factor.description);
+    }
+    for (auto [argument, slot] : ofArguments_)
+      description.ofArguments.push_back({argument, sourceOf(slot)});
+    yield_->setOperands(outputs);
+    Block &body = backward_.getBody().front();
+    for (unsigned i = static_cast<unsigned>(sources_.size()); i-- > 0;)
+      if (body.getArgument(i).use_empty()) {
+        body.eraseArgument(i);
+        sources_.erase(sources_.begin() + i);
+      }
+    backward_.setNumArgs(static_cast<int64_t>(sources_.size()));
+    description.arguments = sources_;
+    backward_->setAttr(kBackwardAttr, description.toAttribute(forward_.getContext()));
+  }
+
+  ir::BlockOp forward_, backward_;
+  Block &body_;
+  ImplicitLocOpBuilder builder_;
+  ir::YieldOp yield_;
+  IRMapping map_;
+  std::vector<Source> sources_;  ///< of the arguments of the backward block
+  SmallVector<Value> gradients_; ///< of the results; null for ints
+  SmallVector<Value> weights_;   ///< of the backward block
+  SmallVector<Value> yielded_;   ///< of the forward block, with what is added
+  SmallVector<Value> added_;
+  SmallVector<Operation *> copied_;
+  llvm::DenseMap<Value, Value> original_; ///< of values of the copy
+  llvm::DenseSet<Value> active_, inputs_;
+  llvm::DenseMap<Value, Value> adjoint_;
+  SmallVector<Factor> factors_;
+  SmallVector<std::pair<int64_t, Slot>> ofArguments_;
+};
+
+/// Records of a block that has more results now.
+void widenRecords(ArrayRef<ir::RecordOp> records, ArrayRef<Value> added) {
+  for (ir::RecordOp record : records) {
+    OpBuilder builder(record);
+    SmallVector<Type> types(record->getResultTypes());
+    for (Value value : added)
+      types.push_back(value.getType());
+    OperationState state(record.getLoc(), record->getName().getStringRef(), record->getOperands(),
+                         types, record->getAttrs());
+    Operation *wider = builder.create(state);
+    for (auto [before, after] : llvm::zip(record->getResults(), wider->getResults()))
+      before.replaceAllUsesWith(after);
+    record.erase();
+  }
+}
+
+LogicalResult run(ModuleOp module, PassContext &context) {
+  if (!module->hasAttr(ops::kTrainingAttr))
+    return success();
+  SymbolTable symbols(module);
+  for (auto block : llvm::to_vector(module.getOps<ir::BlockOp>())) {
+    Derivation derivation(block);
+    ir::BlockOp backward = derivation.run();
+    if (!backward)
+      continue;
+    SmallVector<ir::RecordOp> records;
+    module.walk([&](ir::RecordOp record) {
+      if (record.getBlock() == block.getSymName())
+        records.push_back(record);
+    });
+    widenRecords(records, derivation.added());
+    backward->remove();
+    backward.setSymName((block.getSymName() + ".back").str());
+    symbols.insert(backward, std::next(block->getIterator()));
+    block->setAttr(kGradientAttr, FlatSymbolRefAttr::get(backward.getSymNameAttr()));
+    context.remark(block.getLoc(),
+                   "block " + block.getSymName() + " keeps " + Twine(derivation.added().size()) +
+                       " more tensors for the way back; " + backward.getSymName() + " has " +
+                       Twine(std::distance(backward.getBody().front().begin(),
+                                           backward.getBody().front().end()) -
+                             1) +
+                       " operators");
+  }
+  return success();
+}
+
+} // namespace
+
+PassRecord deriveGradientsPass() {
+  return {.name = "derive-gradients",
+          .description =
+              "In training, makes for every block the block that goes back: it computes the "
+              "gradients of the block's arguments from those of its results, and the rows that the "
+              "gradients of its weights are made of. Decides which values the block keeps for it "
+              "and which are computed again.",
+          .run = run,
+          .required = true,
+          .after = Level::Blocks};
+}
+
+} // namespace sheaf::passes

@@ -1,0 +1,160 @@
+//===- KeepOrRecompute.cpp - What a backward block reads ------------------===//
+
+#include "compiler/passes/KeepOrRecompute.h"
+
+#include "compiler/passes/OpQueries.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace sheaf::passes {
+namespace {
+
+constexpr int64_t kInfinite = std::numeric_limits<int64_t>::max() / 4;
+/// What a per-instance extent is taken for.
+constexpr int64_t kLikelyExtent = 16;
+
+/// The size of a tensor in memory: rows are padded to 64 bytes.
+int64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t bytes = std::max<int64_t>(type.getElementTypeBitWidth() / 8, 4);
+  for (auto [axis, extent] : llvm::enumerate(type.getShape())) {
+    bytes *= ShapedType::isDynamic(extent) ? kLikelyExtent : extent;
+    if (axis + 1 == type.getShape().size())
+      break;
+  }
+  return std::max<int64_t>(bytes, 64);
+}
+
+bool isComputedAgain(Operation *op) {
+  return !batchRule<ops::Product>(op) && !batchRule<ops::Reduction>(op);
+}
+
+/// A flow network with Ford and Fulkerson's algorithm: blocks have tens of values.
+class Network {
+public:
+  int addNode() {
+    edges_.emplace_back();
+    return static_cast<int>(edges_.size()) - 1;
+  }
+  void addEdge(int from, int to, int64_t capacity) {
+    edges_[from].push_back({to, edges_[to].size(), capacity});
+    edges_[to].push_back({from, edges_[from].size() - 1, 0});
+  }
+  void maximise(int source, int sink) {
+    while (augment(source, sink)) {
+    }
+  }
+  /// Which nodes can still send something to the sink.
+  std::vector<bool> reach(int sink) const {
+    std::vector<bool> seen(edges_.size());
+    std::vector<int> work{sink};
+    seen[sink] = true;
+    while (!work.empty()) {
+      int node = work.back();
+      work.pop_back();
+      for (const Edge &back : edges_[node])
+        if (!seen[back.to] && edges_[back.to][back.reverse].capacity > 0) {
+          seen[back.to] = true;
+          work.push_back(back.to);
+        }
+    }
+    return seen;
+  }
+
+private:
+  struct Edge {
+    int to;
+    size_t reverse;
+    int64_t capacity;
+  };
+
+  bool augment(int source, int sink) {
+    std::vector<std::pair<int, size_t>> from(edges_.size(), {-1, 0});
+    std::vector<int> work{source};
+    from[source] = {source, 0};
+    for (size_t next = 0; next < work.size() && from[sink].first < 0; ++next)
+      for (size_t i = 0; i < edges_[work[next]].size(); ++i) {
+        const Edge &edge = edges_[work[next]][i];
+        if (edge.capacity > 0 && from[edge.to].first < 0) {
+          from[edge.to] = {work[next], i};
+          work.push_back(edge.to);
+        }
+      }
+    if (from[sink].first < 0)
+      return false;
+    int64_t least = kInfinite;
+    for (int node = sink; node != source; node = from[node].first)
+      least = std::min(least, edges_[from[node].first][from[node].second].capacity);
+    for (int node = sink; node != source; node = from[node].first) {
+      Edge &edge = edges_[from[node].first][from[node].second];
+      edge.capacity -= least;
+      edges_[node][edge.reverse].capacity += least;
+    }
+    return true;
+  }
+
+  std::vector<std::vector<Edge>> edges_;
+};
+
+} // namespace
+
+llvm::SetVector<Value> chooseKept(ArrayRef<Operation *> copied,
+                                  llvm::function_ref<bool(Value)> isThere) {
+  llvm::SmallPtrSet<Operation *, 32> copies(copied.begin(), copied.end());
+  Network network;
+  int source = network.addNode(), sink = network.addNode();
+  llvm::SetVector<Value> chosen;
+  struct Node {
+    int in, out;
+  };
+  llvm::MapVector<Value, Node> nodes;
+  SmallVector<Value> work;
+  /// The node of a value that has to be computed or kept; none for arguments and what is there.
+  auto nodeOf = [&](Value value) -> std::optional<Node> {
+    Operation *def = value.getDefiningOp();
+    if (!def || !isa<RankedTensorType>(value.getType()))
+      return std::nullopt;
+    if (isThere(value)) {
+      chosen.insert(value);
+      return std::nullopt;
+    }
+    auto [it, isNew] = nodes.try_emplace(value);
+    if (isNew) {
+      it->second = {network.addNode(), network.addNode()};
+      network.addEdge(it->second.in, it->second.out, bytesOf(value));
+      work.push_back(value);
+    }
+    return it->second;
+  };
+
+  for (Operation *op : copied)
+    for (Value value : op->getResults())
+      if (llvm::any_of(value.getUsers(), [&](Operation *user) { return !copies.contains(user); }))
+        if (std::optional<Node> node = nodeOf(value))
+          network.addEdge(node->out, sink, kInfinite);
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    Node node = nodes.find(value)->second;
+    Operation *def = value.getDefiningOp();
+    if (!isComputedAgain(def)) {
+      network.addEdge(source, node.in, kInfinite);
+      continue;
+    }
+    for (Value operand : def->getOperands())
+      if (std::optional<Node> before = nodeOf(operand))
+        network.addEdge(before->out, node.in, kInfinite);
+  }
+  network.maximise(source, sink);
+  std::vector<bool> below = network.reach(sink);
+  for (auto &[value, node] : nodes)
+    if (!below[node.in] && below[node.out])
+      chosen.insert(value);
+  return chosen;
+}
+
+} // namespace sheaf::passes

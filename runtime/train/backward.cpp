@@ -1,0 +1,585 @@
+#include "runtime/train/backward.h"
+
+#include <cstring>
+
+namespace sheaf::rt {
+
+namespace {
+
+/// In Backward::sources_: the rest is the number of a summand, the last of a ring.
+constexpr uint32_t kRing = uint32_t(1) << 31;
+
+/// Parts of a matrix that one record of a product computes.
+constexpr int64_t kTaskRows = 48, kTaskColumns = 256;
+/// Granules that one record sums or clears.
+constexpr int64_t kSumGranules = 4, kClearGranules = 4096;
+
+int64_t evaluate(const WordSum &sum, const int32_t *words) {
+  int64_t total = 0;
+  for (const WordTerm &term : sum) {
+    int64_t product = term.coefficient;
+    for (uint32_t word : term.words)
+      product *= words[word];
+    total += product;
+  }
+  return total;
+}
+
+bool isConstant(const WordSum &sum) {
+  return std::all_of(sum.begin(), sum.end(), [](const WordTerm &t) { return t.words.empty(); });
+}
+
+template <typename Record> void append(std::vector<int32_t> &words, const Record &record) {
+  size_t at = words.size();
+  words.resize(at + kRecordWords<Record>);
+  memcpy(words.data() + at, &record, sizeof record);
+}
+
+/// The innermost rows of a parameter.
+int64_t strideOf(const ParamDesc &param) {
+  return param.shape.empty() ? 1 : rowGranules(param.shape.back(), param.dtype);
+}
+
+} // namespace
+
+Backward::Backward(const Model &model, RowSpace &rows, MemoryMeter &meter, MemoryKind &records)
+    : model_(model), rows_(rows), meter_(meter),
+      arena_(meter, records, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false),
+      trainable_(model.params.size()) {
+  for (size_t i = 0; i < model.params.size(); ++i)
+    trainable_[i] = !model.params[i].synthetic && model.params[i].dtype == DType::F32;
+
+  auto jobFor = [&](const WeightGradient &weight) {
+    for (uint32_t i = 0; i < jobs_.size(); ++i) {
+      const Job &job = jobs_[i];
+      if (job.kind == weight.kind && job.param == weight.param && job.rowBegin == weight.rowBegin &&
+          job.rowCount == weight.rowCount && job.columnBegin == weight.columnBegin &&
+          job.columnCount == weight.columnCount)
+        return i;
+    }
+    jobs_.push_back({weight.kind,
+                     weight.param,
+                     weight.rowBegin,
+                     weight.rowCount,
+                     weight.columnBegin,
+                     weight.columnCount,
+                     {},
+                     {}});
+    return static_cast<uint32_t>(jobs_.size() - 1);
+  };
+  for (const KernelGradient &gradient : model.gradients) {
+    Kernel kernel{&gradient, {}, {}, {}, {}, {}};
+    for (const RecordTensor &tensor : gradient.results)
+      kernel.results.push_back(sizeOf(tensor));
+    for (const RecordTensor &tensor : gradient.outputs)
+      kernel.outputs.push_back(sizeOf(tensor));
+    for (const ArgumentGradient &argument : gradient.arguments)
+      kernel.arguments.push_back(sizeOf(argument.tensor));
+    for (const WeightGradient &weight : gradient.weights) {
+      kernel.jobs.push_back(jobFor(weight));
+      kernel.rows.push_back(isConstant(weight.rows) ? evaluate(weight.rows, nullptr) : -1);
+    }
+    kernels_.push_back(std::move(kernel));
+  }
+}
+
+Backward::~Backward() = default;
+
+Backward::Size Backward::sizeOf(const RecordTensor &tensor) {
+  std::vector<int64_t> shape;
+  for (const WordSum &extent : tensor.extents) {
+    if (!isConstant(extent))
+      return {&tensor, -1};
+    shape.push_back(evaluate(extent, nullptr));
+  }
+  return {&tensor, tensorGranules(shape, tensor.dtype)};
+}
+
+int64_t Backward::granulesOf(const Size &size, const int32_t *words) {
+  if (size.granules >= 0)
+    return size.granules;
+  shape_.clear();
+  for (const WordSum &extent : size.tensor->extents)
+    shape_.push_back(evaluate(extent, words));
+  return tensorGranules(shape_, size.tensor->dtype);
+}
+
+uint32_t Backward::idOf(const RowSource &source, const Ids &ids) const {
+  switch (source.kind) {
+  case RowSource::Argument:
+    return static_cast<uint32_t>(ids.words[source.index]);
+  case RowSource::Result:
+    return ids.results[source.index];
+  case RowSource::Gradient:
+    return ids.gradients[source.index];
+  case RowSource::Output:
+    return ids.outputs[source.index];
+  }
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+void Backward::outOfMemory() const {
+  throw UserError("the memory limit of " + std::to_string(meter_.limit() >> 20) +
+                  " MB does not hold the gradients of this mini-batch: smaller ones need less");
+}
+
+uint32_t Backward::allocateRows(int64_t granules) {
+  uint64_t id = rows_.allocate(granules);
+  if (id == RowSpace::kFull)
+    outOfMemory();
+  return static_cast<uint32_t>(id);
+}
+
+int32_t *Backward::allocateWords(int64_t count) {
+  void *words = arena_.allocate(static_cast<size_t>(count) * sizeof(int32_t));
+  if (!words)
+    outOfMemory();
+  return static_cast<int32_t *>(words);
+}
+
+uint32_t Backward::zeros(int64_t granules) {
+  if (granules > zeroGranules_) {
+    zeroGranules_ = std::max<int64_t>(granules, 16);
+    zeros_ = allocateRows(zeroGranules_);
+    memset(rows_.address(zeros_), 0, static_cast<size_t>(zeroGranules_ * kGranuleBytes));
+  }
+  return zeros_;
+}
+
+//===----------------------------------------------------------------------===//
+// Summands
+//===----------------------------------------------------------------------===//
+
+uint32_t Backward::paramOf(uint32_t granule) const {
+  auto behind = std::upper_bound(model_.params.begin(), model_.params.end(), granule,
+                                 [](uint32_t g, const ParamDesc &param) { return g < param.id; });
+  return static_cast<uint32_t>(behind - model_.params.begin() - 1);
+}
+
+void Backward::contribute(uint32_t to, uint32_t from, int64_t granules) {
+  if (to < model_.paramGranules) {
+    uint32_t param = paramOf(to);
+    if (!trainable_[param])
+      return;
+    paramRows_.push_back({param, to, static_cast<uint32_t>(granules)});
+  } else if (to + static_cast<uint64_t>(granules) > sources_.size()) {
+    throw InternalError("a gradient goes to rows that no record has made");
+  }
+  for (int64_t i = 0; i < granules; ++i) {
+    uint32_t &last = sources_[to + i];
+    uint32_t source = from + static_cast<uint32_t>(i);
+    if (last == 0) {
+      last = source;
+      continue;
+    }
+    auto number = static_cast<uint32_t>(summands_.size());
+    if (last & kRing) {
+      Summand &before = summands_[last & ~kRing];
+      summands_.push_back({source, before.next});
+      summands_[last & ~kRing].next = number;
+      last = number | kRing;
+    } else {
+      summands_.push_back({last, number + 1});
+      summands_.push_back({source, number});
+      last = (number + 1) | kRing;
+    }
+  }
+}
+
+bool Backward::hasGradient(uint32_t begin, int64_t granules) const {
+  for (int64_t i = 0; i < granules; ++i)
+    if (sources_[begin + i])
+      return true;
+  return false;
+}
+
+/// The row of a tensor's gradient, of which some granule has a summand.
+uint32_t Backward::takeGradient(uint32_t begin, int64_t granules, DType dtype) {
+  uint32_t first = sources_[begin];
+  bool single = first && !(first & kRing);
+  for (int64_t i = 1; single && i < granules; ++i)
+    single = sources_[begin + i] == first + i;
+  if (single)
+    return first;
+  uint32_t to = allocateRows(granules);
+  sumTo(to, begin, granules, dtype, /*add=*/false);
+  return to;
+}
+
+/// Makes records that sum runs of granules whose summands stand side by side.
+void Backward::sumTo(uint32_t to, uint32_t begin, int64_t granules, DType dtype, bool add) {
+  // Calls `visit` with the summands of a granule, first to last, until it gives false.
+  auto visitSummands = [&](int64_t granule, auto visit) {
+    uint32_t last = sources_[begin + granule];
+    if (last == 0)
+      return;
+    if (!(last & kRing)) {
+      visit(last);
+      return;
+    }
+    uint32_t end = last & ~kRing, at = end;
+    do {
+      at = summands_[at].next;
+      if (!visit(summands_[at].source))
+        return;
+    } while (at != end);
+  };
+  for (int64_t i = 0; i < granules;) {
+    list_.clear();
+    visitSummands(i, [&](uint32_t source) {
+      list_.push_back(source);
+      return true;
+    });
+    int64_t end = i + 1;
+    for (; end < granules; ++end) {
+      size_t same = 0, seen = 0;
+      visitSummands(end, [&](uint32_t source) {
+        ++seen;
+        if (same < list_.size() && source == list_[same] + static_cast<uint32_t>(end - i))
+          ++same;
+        return same == seen;
+      });
+      if (same != seen || same != list_.size())
+        break;
+    }
+    auto *sources = reinterpret_cast<uint32_t *>(
+        allocateWords(static_cast<int64_t>(std::max<size_t>(list_.size(), 1))));
+    std::copy(list_.begin(), list_.end(), sources);
+    append(sums_,
+           SumRecord{to + static_cast<uint32_t>(i), static_cast<uint32_t>(end - i), 0, add,
+                     static_cast<uint32_t>(list_.size()), static_cast<uint32_t>(dtype), sources});
+    i = end;
+  }
+}
+
+void Backward::flushSums(uint32_t depth) {
+  if (sums_.empty())
+    return;
+  int32_t *words = allocateWords(static_cast<int64_t>(sums_.size()));
+  std::copy(sums_.begin(), sums_.end(), words);
+  schedule_.push_back({depth, nativeKernel(model_, NativeKernel::Sum), words,
+                       static_cast<int64_t>(sums_.size()) / kRecordWords<SumRecord>});
+  sums_.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// The walk
+//===----------------------------------------------------------------------===//
+
+void Backward::begin() {
+  schedule_.clear();
+  arena_.reset();
+  summands_.clear();
+  scattered_.clear();
+  paramRows_.clear();
+  for (Job &job : jobs_) {
+    job.left.clear();
+    job.right.clear();
+  }
+  sources_.assign(rows_.next(), 0);
+  gradientBase_ = allocateRows(model_.paramGranules);
+  gradients_.assign(model_.params.size(), {});
+  zeroGranules_ = 0;
+}
+
+/// Fills in the ids of a record's results and of their gradients. False when it has none.
+bool Backward::enter(const Kernel &kernel, Ids &ids) {
+  const KernelGradient &gradient = *kernel.gradient;
+  uint32_t words = model_.kernels[static_cast<size_t>(&kernel - kernels_.data())].words;
+  auto id = static_cast<uint32_t>(ids.words[words - 1]);
+  ids.results.clear();
+  ids.gradients.clear();
+  bool any = false;
+  for (size_t i = 0; i < kernel.results.size(); ++i) {
+    int64_t granules = granulesOf(kernel.results[i], ids.words);
+    ids.results.push_back(id);
+    ids.gradients.push_back(0);
+    if (gradient.wanted[i] && hasGradient(id, granules)) {
+      ids.gradients.back() = takeGradient(id, granules, gradient.results[i].dtype);
+      any = true;
+    }
+    id += static_cast<uint32_t>(granules);
+  }
+  return any;
+}
+
+void Backward::writeRecord(const Kernel &kernel, Ids &ids, int32_t *words) {
+  const KernelGradient &gradient = *kernel.gradient;
+  ids.outputs.clear();
+  int64_t total = 0;
+  for (const Size &output : kernel.outputs) {
+    ids.outputs.push_back(static_cast<uint32_t>(total));
+    total += granulesOf(output, ids.words);
+  }
+  uint32_t out = allocateRows(total);
+  for (uint32_t &id : ids.outputs)
+    id += out;
+  for (const BackwardWord &word : gradient.words) {
+    switch (word.kind) {
+    case BackwardWord::Copy:
+      *words++ = ids.words[word.source.index];
+      break;
+    case BackwardWord::Row: {
+      uint32_t id = idOf(word.source, ids);
+      if (id == 0 && word.source.kind == RowSource::Gradient)
+        id = zeros(granulesOf(kernel.results[word.source.index], ids.words));
+      *words++ = static_cast<int32_t>(id);
+      break;
+    }
+    case BackwardWord::Extent:
+      *words++ = static_cast<int32_t>(evaluate(word.extent, ids.words));
+      break;
+    }
+  }
+  *words = static_cast<int32_t>(out);
+}
+
+/// A gradient of a result that is not there: no other row has the id 0.
+static bool isAbsent(const RowSource &source, uint32_t id) {
+  return source.kind == RowSource::Gradient && id == 0;
+}
+
+void Backward::addWeights(const Kernel &kernel, const Ids &ids) {
+  const KernelGradient &gradient = *kernel.gradient;
+  for (size_t i = 0; i < gradient.weights.size(); ++i) {
+    const WeightGradient &weight = gradient.weights[i];
+    uint32_t right = idOf(weight.right, ids);
+    if (!trainable_[weight.param] || isAbsent(weight.right, right))
+      continue;
+    Job &job = jobs_[kernel.jobs[i]];
+    if (weight.kind == WeightGradient::Whole) {
+      job.right.push_back(right);
+      continue;
+    }
+    uint32_t left = idOf(weight.left, ids);
+    if (isAbsent(weight.left, left))
+      continue;
+    int64_t rows = kernel.rows[i] >= 0 ? kernel.rows[i] : evaluate(weight.rows, ids.words);
+    if (weight.kind == WeightGradient::Scatter) {
+      scattered_.push_back({&weight, left, right, rows});
+      continue;
+    }
+    auto leftStride = static_cast<uint32_t>(rowGranules(weight.rowCount, DType::F32));
+    auto rightStride = static_cast<uint32_t>(rowGranules(weight.columnCount, DType::F32));
+    for (int64_t row = 0; row < rows; ++row, left += leftStride, right += rightStride) {
+      job.left.push_back(left);
+      job.right.push_back(right);
+    }
+  }
+}
+
+void Backward::goBack(const ScheduledBucket &bucket, uint32_t depth) {
+  const Kernel &kernel = kernels_[bucket.kernel];
+  const KernelGradient &gradient = *kernel.gradient;
+  if (gradient.kernel < 0)
+    return;
+  uint32_t forwardWords = model_.kernels[bucket.kernel].words;
+  uint32_t words = model_.kernels[static_cast<size_t>(gradient.kernel)].words;
+  int32_t *records = nullptr;
+  int64_t count = 0;
+  Ids ids;
+  for (int64_t i = 0; i < bucket.count; ++i) {
+    ids.words = bucket.records + i * forwardWords;
+    if (!enter(kernel, ids))
+      continue;
+    if (!records)
+      records = allocateWords((bucket.count - i) * words);
+    writeRecord(kernel, ids, records + count++ * words);
+    for (size_t a = 0; a < gradient.arguments.size(); ++a) {
+      const ArgumentGradient &argument = gradient.arguments[a];
+      uint32_t from = idOf(argument.gradient, ids);
+      if (!isAbsent(argument.gradient, from))
+        contribute(static_cast<uint32_t>(ids.words[argument.word]), from,
+                   granulesOf(kernel.arguments[a], ids.words));
+    }
+    addWeights(kernel, ids);
+  }
+  // What it passes on is all there is for some kernels.
+  if (count && !kernel.outputs.empty())
+    schedule_.push_back({depth, static_cast<uint32_t>(gradient.kernel), records, count});
+}
+
+/// Buckets of one depth do not depend on each other, nor do those that go back.
+void Backward::walk(const Schedule &forward) {
+  uint32_t depth = 0;
+  for (size_t end = forward.size(); end > 0;) {
+    size_t begin = end - 1;
+    while (begin > 0 && forward[begin - 1].depth == forward[begin].depth)
+      --begin;
+    size_t first = schedule_.size();
+    for (size_t i = end; i-- > begin;)
+      goBack(forward[i], depth + 1);
+    size_t last = schedule_.size();
+    flushSums(depth);
+    if (schedule_.size() > last) // sums run before what reads them
+      std::rotate(schedule_.begin() + static_cast<ptrdiff_t>(first),
+                  schedule_.begin() + static_cast<ptrdiff_t>(last), schedule_.end());
+    depth += 2;
+    end = begin;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+void Backward::addProducts(const Job &job, std::vector<int32_t> &words) const {
+  const ParamDesc &param = model_.params[job.param];
+  for (int64_t row = 0; row < job.rowCount; row += kTaskRows)
+    for (int64_t column = 0; column < job.columnCount; column += kTaskColumns)
+      append(words, ProductRecord{
+                        gradientBase_ + param.id, static_cast<uint32_t>(strideOf(param)),
+                        static_cast<uint32_t>(job.rowBegin + row),
+                        static_cast<uint32_t>(std::min(kTaskRows, job.rowCount - row)),
+                        static_cast<uint32_t>(job.columnBegin + column),
+                        static_cast<uint32_t>(std::min(kTaskColumns, job.columnCount - column)),
+                        static_cast<uint32_t>(row), static_cast<uint32_t>(column), job.left.data(),
+                        job.right.data(), static_cast<int64_t>(job.right.size())});
+}
+
+/// Clears the gradients of parameters with jobs and runs these; those that meet in one part of a
+/// parameter run one after the other.
+void Backward::addJobs(uint32_t &depth) {
+  std::vector<int> level(jobs_.size(), -1);
+  int deepest = -1;
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const Job &job = jobs_[i];
+    if (job.right.empty())
+      continue;
+    level[i] = 0;
+    for (size_t j = 0; j < i; ++j) {
+      const Job &other = jobs_[j];
+      bool apart = other.param != job.param ||
+                   (other.kind == WeightGradient::Product && job.kind == WeightGradient::Product &&
+                    (other.rowBegin + other.rowCount <= job.rowBegin ||
+                     job.rowBegin + job.rowCount <= other.rowBegin ||
+                     other.columnBegin + other.columnCount <= job.columnBegin ||
+                     job.columnBegin + job.columnCount <= other.columnBegin));
+      if (!apart && level[j] >= 0)
+        level[i] = std::max(level[i], level[j] + 1);
+    }
+    deepest = std::max(deepest, level[i]);
+    ParamGradient &gradient = gradients_[job.param];
+    if (gradient.kind == ParamGradient::Dense)
+      continue;
+    gradient.kind = ParamGradient::Dense;
+    const ParamDesc &param = model_.params[job.param];
+    auto granules = static_cast<uint32_t>(tensorGranules(param.shape, param.dtype));
+    for (uint32_t at = 0; at < granules; at += kClearGranules)
+      append(sums_, SumRecord{gradientBase_ + param.id + at,
+                              std::min(static_cast<uint32_t>(kClearGranules), granules - at), 0, 0,
+                              0, static_cast<uint32_t>(DType::F32), nullptr});
+  }
+  flushSums(depth++);
+
+  std::vector<int32_t> products;
+  for (int now = 0; now <= deepest; ++now) {
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      const Job &job = jobs_[i];
+      if (level[i] != now)
+        continue;
+      if (job.kind == WeightGradient::Product) {
+        addProducts(job, products);
+        continue;
+      }
+      const ParamDesc &param = model_.params[job.param];
+      auto granules = static_cast<uint32_t>(tensorGranules(param.shape, param.dtype));
+      for (uint32_t at = 0; at < granules; at += kSumGranules)
+        append(sums_, SumRecord{gradientBase_ + param.id + at,
+                                std::min(static_cast<uint32_t>(kSumGranules), granules - at), at, 1,
+                                static_cast<uint32_t>(job.right.size()),
+                                static_cast<uint32_t>(DType::F32), job.right.data()});
+    }
+    flushSums(depth);
+    if (!products.empty()) {
+      int32_t *words = allocateWords(static_cast<int64_t>(products.size()));
+      std::copy(products.begin(), products.end(), words);
+      schedule_.push_back({depth, nativeKernel(model_, NativeKernel::Product), words,
+                           static_cast<int64_t>(products.size()) / kRecordWords<ProductRecord>});
+      products.clear();
+    }
+    ++depth;
+  }
+}
+
+/// Indices are elements of tensors: they are known when everything before has run.
+void Backward::scatter() {
+  for (const Scattered &each : scattered_) {
+    const ParamDesc &param = model_.params[each.weight->param];
+    int64_t granules = strideOf(param);
+    for (size_t axis = 1; axis + 1 < param.shape.size(); ++axis)
+      granules *= param.shape[axis];
+    const uint8_t *indices = rows_.address(each.left);
+    for (int64_t i = 0; i < each.count; ++i) {
+      int64_t index = 0;
+      if (each.weight->indexType == DType::I64) {
+        memcpy(&index, indices + i * 8, 8);
+      } else {
+        int32_t narrow = 0;
+        memcpy(&narrow, indices + i * 4, 4);
+        index = narrow;
+      }
+      index = std::clamp<int64_t>(index, 0, param.shape[0] - 1);
+      contribute(param.id + static_cast<uint32_t>(index * granules),
+                 each.right + static_cast<uint32_t>(i * granules), granules);
+    }
+  }
+}
+
+/// The rows of parameters that records read as their arguments.
+void Backward::addParamRows(uint32_t depth) {
+  std::sort(paramRows_.begin(), paramRows_.end(),
+            [](const ParamRows &a, const ParamRows &b) { return a.param < b.param; });
+  for (size_t i = 0; i < paramRows_.size();) {
+    uint32_t which = paramRows_[i].param;
+    const ParamDesc &param = model_.params[which];
+    ParamGradient &gradient = gradients_[which];
+    int64_t stride = strideOf(param);
+    std::vector<uint32_t> &rows = gradient.rows;
+    for (; i < paramRows_.size() && paramRows_[i].param == which; ++i)
+      for (int64_t at = 0; at < paramRows_[i].granules; at += stride)
+        rows.push_back(static_cast<uint32_t>((paramRows_[i].begin - param.id + at) / stride));
+    std::sort(rows.begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    bool dense = gradient.kind == ParamGradient::Dense;
+    for (uint32_t row : rows) {
+      uint32_t granule = param.id + static_cast<uint32_t>(row * stride);
+      sumTo(gradientBase_ + granule, granule, stride, param.dtype, dense);
+    }
+    if (dense)
+      rows.clear();
+    else
+      gradient.kind = ParamGradient::Rows;
+  }
+  flushSums(depth);
+}
+
+void Backward::run(const Schedule &forward, std::span<const GradientSeed> seeds, Flusher &flusher,
+                   const PackedWeights &weights, Counters &counters) {
+  begin();
+  for (const GradientSeed &seed : seeds) {
+    uint32_t row = allocateRows(1);
+    memset(rows_.address(row), 0, kGranuleBytes);
+    memcpy(rows_.address(row), &seed.weight, sizeof seed.weight);
+    contribute(seed.row, row, 1);
+  }
+  walk(forward);
+  flusher.run(schedule_, 0, rows_.address(0), weights, counters);
+
+  size_t before = schedule_.size();
+  uint32_t depth = before ? schedule_.back().depth + 1 : 0;
+  addJobs(depth);
+  scatter();
+  addParamRows(depth);
+  flusher.run(schedule_, before, rows_.address(0), weights, counters);
+  for (size_t i = 0; i < gradients_.size(); ++i)
+    if (gradients_[i].kind != ParamGradient::None)
+      gradients_[i].data =
+          reinterpret_cast<float *>(rows_.address(gradientBase_ + model_.params[i].id));
+}
+
+} // namespace sheaf::rt

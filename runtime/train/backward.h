@@ -1,0 +1,137 @@
+//===- backward.h - The walk backwards --------------------------*- C++ -*-===//
+//
+// The schedule of a run, read backwards: every forward record becomes one of the kernel that goes
+// back, in the same order, so nothing is scheduled anew. The walk knows tensors by their granules:
+// a granule has the list of granules that are summands of its gradient, so a row that is part of a
+// larger tensor, or that several records wrote parts of, needs no special care. A tensor with one
+// summand takes it as its gradient; sums of several are made in the order of the walk. Records
+// without any gradient of a result are left out. The walk itself computes nothing: it ends with a
+// schedule, which runs as a forward one does. So no number depends on threads.
+//
+// Weights are the last: for each one product over the rows of all depths.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_TRAIN_BACKWARD_H
+#define SHEAF_RUNTIME_TRAIN_BACKWARD_H
+
+#include "runtime/flush.h"
+#include "runtime/rows.h"
+#include "runtime/train/native.h"
+#include "runtime/train/param_gradient.h"
+
+#include <span>
+
+namespace sheaf::rt {
+
+/// A tensor that the gradient begins with: a rank-0 result and the factor it counts with.
+struct GradientSeed {
+  uint32_t row = 0;
+  float weight = 1;
+};
+
+class Backward {
+public:
+  Backward(const Model &model, RowSpace &rows, MemoryMeter &meter, MemoryKind &records);
+  ~Backward();
+
+  /// Which parameters have gradients: all but those that the compiler made, until this says less.
+  void freeze(size_t param) { trainable_[param] = false; }
+
+  /// Walks `forward` backwards and runs what that makes. Throws UserError when memory is short.
+  void run(const Schedule &forward, std::span<const GradientSeed> seeds, Flusher &flusher,
+           const PackedWeights &weights, Counters &counters);
+
+  std::span<const ParamGradient> gradients() const { return gradients_; }
+
+private:
+  /// All that goes to one part of a parameter by one kind of product.
+  struct Job {
+    WeightGradient::Kind kind;
+    uint32_t param;
+    int64_t rowBegin, rowCount, columnBegin, columnCount;
+    std::vector<uint32_t> left, right;
+  };
+  /// A tensor whose extents do not change, or how many granules it has with these words.
+  struct Size {
+    const RecordTensor *tensor;
+    int64_t granules; ///< -1: follows from the words
+  };
+  struct Kernel {
+    const KernelGradient *gradient;
+    std::vector<Size> results, outputs, arguments;
+    std::vector<uint32_t> jobs; ///< one a weight gradient
+    std::vector<int64_t> rows;  ///< likewise; -1: follows from the words
+  };
+  /// A summand in a ring: a granule's list is found by its last one.
+  struct Summand {
+    uint32_t source, next;
+  };
+  struct Scattered {
+    const WeightGradient *weight;
+    uint32_t left, right;
+    int64_t count;
+  };
+  struct ParamRows {
+    uint32_t param, begin, granules;
+  };
+  /// Ids of a record's tensors.
+  struct Ids {
+    const int32_t *words;
+    std::vector<uint32_t> results, gradients, outputs;
+  };
+
+  static Size sizeOf(const RecordTensor &tensor);
+  int64_t granulesOf(const Size &size, const int32_t *words);
+  uint32_t idOf(const RowSource &source, const Ids &ids) const;
+
+  uint32_t allocateRows(int64_t granules);
+  int32_t *allocateWords(int64_t count);
+  uint32_t zeros(int64_t granules);
+
+  void begin();
+  void walk(const Schedule &forward);
+  void goBack(const ScheduledBucket &bucket, uint32_t depth);
+  bool enter(const Kernel &kernel, Ids &ids);
+  void writeRecord(const Kernel &kernel, Ids &ids, int32_t *words);
+  void addWeights(const Kernel &kernel, const Ids &ids);
+
+  void contribute(uint32_t to, uint32_t from, int64_t granules);
+  bool hasGradient(uint32_t begin, int64_t granules) const;
+  uint32_t takeGradient(uint32_t begin, int64_t granules, DType dtype);
+  void sumTo(uint32_t to, uint32_t begin, int64_t granules, DType dtype, bool add);
+  void flushSums(uint32_t depth);
+
+  void addJobs(uint32_t &depth);
+  void addProducts(const Job &job, std::vector<int32_t> &words) const;
+  void scatter();
+  void addParamRows(uint32_t depth);
+  uint32_t paramOf(uint32_t granule) const;
+
+  [[noreturn]] void outOfMemory() const;
+
+  const Model &model_;
+  RowSpace &rows_;
+  MemoryMeter &meter_;
+  BumpArena arena_;
+  std::vector<Kernel> kernels_; ///< by forward kernel
+  std::vector<Job> jobs_;
+  std::vector<bool> trainable_;
+
+  // One run.
+  Schedule schedule_;
+  std::vector<uint32_t> sources_; ///< by granule: none, a granule, or the last of a ring
+  std::vector<Summand> summands_;
+  std::vector<int32_t> sums_; ///< records of the group that is being made
+  std::vector<uint32_t> list_;
+  std::vector<Scattered> scattered_;
+  std::vector<ParamRows> paramRows_;
+  std::vector<ParamGradient> gradients_;
+  uint32_t gradientBase_ = 0; ///< granule g of the parameters has its gradient at this + g
+  uint32_t zeros_ = 0;
+  int64_t zeroGranules_ = 0;
+  std::vector<int64_t> shape_;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_TRAIN_BACKWARD_H

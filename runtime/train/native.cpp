@@ -1,0 +1,265 @@
+#include "runtime/train/native.h"
+
+#include "runtime/convert.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sheaf::rt {
+
+namespace {
+
+/// Vectors of L floats, and how many of them the registers hold.
+template <int L> struct Lanes;
+template <> struct Lanes<16> {
+  typedef float Vector __attribute__((vector_size(64), aligned(4)));
+  static constexpr int kRows = 6, kVectors = 4;
+};
+template <> struct Lanes<8> {
+  typedef float Vector __attribute__((vector_size(32), aligned(4)));
+  static constexpr int kRows = 6, kVectors = 2;
+};
+template <> struct Lanes<4> {
+  typedef float Vector __attribute__((vector_size(16), aligned(4)));
+  static constexpr int kRows = 4, kVectors = 2;
+};
+
+/// Rows that are read from the first-level cache again and again.
+constexpr int64_t kBlockRows = 96;
+/// Floats of a granule.
+constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
+
+#define SHEAF_INLINE [[gnu::always_inline]] inline
+
+//===----------------------------------------------------------------------===//
+// Product
+//===----------------------------------------------------------------------===//
+
+/// What one tile is computed from.
+struct TileInput {
+  const float *rows; ///< granule 0
+  const uint32_t *left, *right;
+  int64_t count, leftColumn, rightColumn;
+};
+
+/// An R x C tile of vectors: one chain of multiply-adds for each element.
+template <int L, int R, int C, bool Fma>
+SHEAF_INLINE void tile(const TileInput &in, float *to, int64_t stride, int64_t columns) {
+  using Vector = typename Lanes<L>::Vector;
+  Vector sums[R][C];
+  bool whole = columns == C * L;
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) {
+      float lanes[L] = {};
+      const float *from = to + r * stride + c * L;
+      if (whole)
+        __builtin_memcpy(lanes, from, sizeof lanes);
+      else
+        for (int64_t l = 0; l < L && c * L + l < columns; ++l)
+          lanes[l] = from[l];
+      __builtin_memcpy(&sums[r][c], lanes, sizeof lanes);
+    }
+  for (int64_t i = 0; i < in.count; ++i) {
+    const float *left = in.rows + int64_t(in.left[i]) * kGranuleFloats + in.leftColumn;
+    const float *right = in.rows + int64_t(in.right[i]) * kGranuleFloats + in.rightColumn;
+    Vector b[C];
+    for (int c = 0; c < C; ++c)
+      __builtin_memcpy(&b[c], right + c * L, sizeof(Vector));
+    for (int r = 0; r < R; ++r) {
+      Vector a = left[r] - Vector{};
+      for (int c = 0; c < C; ++c) {
+        if constexpr (Fma)
+          sums[r][c] = __builtin_elementwise_fma(a, b[c], sums[r][c]);
+        else
+          sums[r][c] = sums[r][c] + a * b[c];
+      }
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) {
+      float *at = to + r * stride + c * L;
+      if (whole) {
+        __builtin_memcpy(at, &sums[r][c], sizeof(Vector));
+        continue;
+      }
+      float lanes[L];
+      __builtin_memcpy(lanes, &sums[r][c], sizeof lanes);
+      for (int64_t l = 0; l < L && c * L + l < columns; ++l)
+        at[l] = lanes[l];
+    }
+}
+
+template <int L, int R, bool Fma>
+SHEAF_INLINE void rowsOfTile(TileInput in, float *to, int64_t stride, int64_t columns) {
+  constexpr int C = Lanes<L>::kVectors;
+  for (; columns >= C * L; columns -= C * L, to += C * L, in.rightColumn += C * L)
+    tile<L, R, C, Fma>(in, to, stride, C * L);
+  for (; columns > 0; columns -= L, to += L, in.rightColumn += L)
+    tile<L, R, 1, Fma>(in, to, stride, std::min<int64_t>(columns, L));
+}
+
+/// Columns of a panel: with the rows of a block they stay in the first-level cache.
+template <int L> constexpr int64_t kPanel = Lanes<L>::kVectors * L;
+
+template <int L, bool Fma> SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows) {
+  float *base = reinterpret_cast<float *>(rows);
+  int64_t stride = int64_t(record.rowStride) * kGranuleFloats;
+  float *matrix =
+      base + int64_t(record.to) * kGranuleFloats + record.rowBegin * stride + record.columnBegin;
+  for (int64_t begin = 0; begin < record.count; begin += kBlockRows)
+    for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
+      int64_t columns = std::min<int64_t>(kPanel<L>, record.columns - column);
+      for (int64_t row = 0; row < record.rows;) {
+        TileInput in{base,
+                     record.left + begin,
+                     record.right + begin,
+                     std::min(kBlockRows, record.count - begin),
+                     int64_t(record.leftBegin) + row,
+                     int64_t(record.rightBegin) + column};
+        float *to = matrix + row * stride + column;
+        if (record.rows - row >= Lanes<L>::kRows) {
+          rowsOfTile<L, Lanes<L>::kRows, Fma>(in, to, stride, columns);
+          row += Lanes<L>::kRows;
+        } else {
+          rowsOfTile<L, 1, Fma>(in, to, stride, columns);
+          ++row;
+        }
+      }
+    }
+}
+
+template <int L, bool Fma>
+SHEAF_INLINE void products(const int32_t *records, int64_t begin, int64_t end, uint8_t *rows) {
+  for (int64_t i = begin; i < end; ++i) {
+    ProductRecord record;
+    memcpy(&record, records + i * kRecordWords<ProductRecord>, sizeof record);
+    product<L, Fma>(record, rows);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Sum
+//===----------------------------------------------------------------------===//
+
+float toFloat(uint16_t x, DType dtype) {
+  return dtype == DType::BF16 ? bf16ToFloat(x) : f16ToFloat(x);
+}
+
+/// A granule of 16-bit floats: summed in f32, rounded once.
+void sumNarrow(const SumRecord &record, uint8_t *rows, int64_t granule) {
+  constexpr int64_t n = kGranuleBytes / 2;
+  auto dtype = static_cast<DType>(record.dtype);
+  auto *to = reinterpret_cast<uint16_t *>(rows + (record.to + granule) * kGranuleBytes);
+  float sums[n] = {};
+  auto add = [&](const uint16_t *from) {
+    for (int64_t i = 0; i < n; ++i)
+      sums[i] += toFloat(from[i], dtype);
+  };
+  if (record.add)
+    add(to);
+  for (uint32_t s = 0; s < record.count; ++s)
+    add(reinterpret_cast<const uint16_t *>(
+        rows + (uint64_t(record.sources[s]) + record.offset + granule) * kGranuleBytes));
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = dtype == DType::BF16 ? floatToBF16(sums[i]) : floatToF16(sums[i]);
+}
+
+/// G granules at a time in registers.
+template <int L, int G>
+SHEAF_INLINE void sumGranules(const SumRecord &record, uint8_t *rows, int64_t granule) {
+  using Vector = typename Lanes<L>::Vector;
+  constexpr int n = G * static_cast<int>(kGranuleFloats) / L;
+  float *to = reinterpret_cast<float *>(rows + (record.to + granule) * kGranuleBytes);
+  Vector sums[n] = {};
+  uint32_t s = 0;
+  if (record.add)
+    __builtin_memcpy(sums, to, sizeof sums);
+  else if (record.count) // the sum of one keeps its bits, the sign of zero included
+    __builtin_memcpy(
+        sums, rows + (uint64_t(record.sources[s++]) + record.offset + granule) * kGranuleBytes,
+        sizeof sums);
+  for (; s < record.count; ++s) {
+    const uint8_t *from =
+        rows + (uint64_t(record.sources[s]) + record.offset + granule) * kGranuleBytes;
+    for (int i = 0; i < n; ++i) {
+      Vector x;
+      __builtin_memcpy(&x, from + i * sizeof(Vector), sizeof x);
+      sums[i] += x;
+    }
+  }
+  __builtin_memcpy(to, sums, sizeof sums);
+}
+
+template <int L>
+SHEAF_INLINE void sums(const int32_t *records, int64_t begin, int64_t end, uint8_t *rows) {
+  for (int64_t i = begin; i < end; ++i) {
+    SumRecord record;
+    memcpy(&record, records + i * kRecordWords<SumRecord>, sizeof record);
+    int64_t granule = 0;
+    if (static_cast<DType>(record.dtype) != DType::F32) {
+      for (; granule < record.granules; ++granule)
+        sumNarrow(record, rows, granule);
+      continue;
+    }
+    for (; granule + 4 <= record.granules; granule += 4)
+      sumGranules<L, 4>(record, rows, granule);
+    for (; granule < record.granules; ++granule)
+      sumGranules<L, 1>(record, rows, granule);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// For each machine
+//===----------------------------------------------------------------------===//
+
+#define SHEAF_KERNEL(name, target, body)                                                           \
+  target void name(const int32_t *records, int64_t begin, int64_t end, int64_t, int64_t,           \
+                   uint8_t *rows, const void *const *, uint8_t *) {                                \
+    body(records, begin, end, rows);                                                               \
+  }
+
+#if defined(__x86_64__)
+SHEAF_KERNEL(products512, [[gnu::target("avx512f,fma")]], (products<16, true>))
+SHEAF_KERNEL(products256, [[gnu::target("avx2,fma")]], (products<8, true>))
+SHEAF_KERNEL(products128, , (products<4, false>))
+SHEAF_KERNEL(sums512, [[gnu::target("avx512f")]], sums<16>)
+SHEAF_KERNEL(sums256, [[gnu::target("avx2")]], sums<8>)
+SHEAF_KERNEL(sums128, , sums<4>)
+
+KernelFn productsFor(bool fma) {
+  if (!fma)
+    return products128;
+  return __builtin_cpu_supports("avx512f") ? products512 : products256;
+}
+KernelFn sumsFor() {
+  return __builtin_cpu_supports("avx512f") ? sums512
+         : __builtin_cpu_supports("avx2")  ? sums256
+                                           : sums128;
+}
+#else
+SHEAF_KERNEL(productsFused, , (products<4, true>))
+SHEAF_KERNEL(productsPlain, , (products<4, false>))
+SHEAF_KERNEL(sums128, , sums<4>)
+
+KernelFn productsFor(bool fma) { return fma ? productsFused : productsPlain; }
+KernelFn sumsFor() { return sums128; }
+#endif
+
+KernelDesc describe(const char *name, KernelFn fn, uint32_t words) {
+  KernelDesc kernel;
+  kernel.name = name;
+  kernel.fn = fn;
+  kernel.words = words;
+  kernel.source = "gradients";
+  return kernel;
+}
+
+} // namespace
+
+void addNativeKernels(Model &model, bool fma) {
+  model.kernels.push_back(describe("gradient sums", sumsFor(), kRecordWords<SumRecord>));
+  model.kernels.push_back(
+      describe("weight gradients", productsFor(fma), kRecordWords<ProductRecord>));
+}
+
+} // namespace sheaf::rt

@@ -1,0 +1,48 @@
+//===- native.h - Kernels of the way back that are not generated -*- C++ -*-===//
+//
+// They run as buckets like all kernels, behind the compiled ones in Model::kernels: threads share
+// them by records, and every element of a result has one order of summation.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_TRAIN_NATIVE_H
+#define SHEAF_RUNTIME_TRAIN_NATIVE_H
+
+#include "runtime/model.h"
+
+namespace sheaf::rt {
+
+/// Their places behind the other kernels of a model made for training.
+enum class NativeKernel : uint8_t { Sum, Product };
+constexpr size_t kNativeKernels = 2;
+
+/// Adds them to a model. `fma`: whether the model's code has fused multiply-adds.
+void addNativeKernels(Model &model, bool fma);
+inline uint32_t nativeKernel(const Model &model, NativeKernel which) {
+  return static_cast<uint32_t>(model.kernels.size() - kNativeKernels + static_cast<size_t>(which));
+}
+
+/// Sum: to granules [to, to + granules) the sum of the same many granules at each of the
+/// `sources`, in their order, `offset` granules on. With `add` it begins with what is there.
+struct SumRecord {
+  uint32_t to, granules, offset, add;
+  uint32_t count, dtype; ///< of sources; an rt::DType
+  const uint32_t *sources;
+};
+
+/// Product: adds to a part of a matrix the part of transpose(left) @ right that belongs there.
+struct ProductRecord {
+  uint32_t to;                   ///< granule of the matrix' first row
+  uint32_t rowStride;            ///< granules from row to row
+  uint32_t rowBegin, rows;       ///< of the matrix
+  uint32_t columnBegin, columns; ///< of the matrix
+  uint32_t leftBegin;            ///< column of left that goes to rowBegin
+  uint32_t rightBegin;           ///< column of right that goes to columnBegin; of 16
+  const uint32_t *left, *right;
+  int64_t count;
+};
+
+template <typename Record> constexpr uint32_t kRecordWords = sizeof(Record) / sizeof(int32_t);
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_TRAIN_NATIVE_H
