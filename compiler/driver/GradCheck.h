@@ -13,7 +13,7 @@ namespace sheaf::driver {
 
 struct GradCheckOptions {
   int64_t samples = 8;     ///< elements of each parameter
-  double tolerance = 1e-3; ///< of the greatest gradient of the parameter
+  double tolerance = 1e-4; ///< of the greatest gradient of the parameter
   rt::SessionOptions session;
   /// Told how many of how many elements are done. May be empty.
   std::function<void(int64_t done, int64_t total)> progress;

@@ -293,6 +293,26 @@ void addCrossEntropy(std::vector<Op> &ops) {
   ops.push_back(std::move(op));
 }
 
+/// The logarithm of a probability is the negative of its cross entropy.
+void addLogProb(std::vector<Op> &ops) {
+  Op op;
+  op.name = "log_prob";
+  op.summary = "log(softmax(logits)[index]) for each row of logits";
+  op.params = {{"logits", ParamKind::Tensor}, {"index", ParamKind::Index}};
+  op.shape = crossEntropyShape;
+  op.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
+                    std::span<RefTensor> results) {
+    std::string error = crossEntropyReference(operands[0], operands[1], arithmetic, results[0]);
+    for (double &value : results[0].data)
+      value = -value;
+    return error;
+  };
+  op.batch = expand([](ExpandBuilder &b, ir::ApplyOp apply) -> std::vector<Value> {
+    return {applyOne(b, "neg", applyOne(b, "cross_entropy", apply.getOperands()))};
+  });
+  ops.push_back(std::move(op));
+}
+
 } // namespace
 
 void addNormalise(std::vector<Op> &ops) {
@@ -304,6 +324,7 @@ void addNormalise(std::vector<Op> &ops) {
   addNorm(ops, "rms_norm", "x over its root mean square along the last axis, times gain", false,
           1e-6);
   addCrossEntropy(ops);
+  addLogProb(ops);
 }
 
 } // namespace sheaf::ops

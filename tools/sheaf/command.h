@@ -32,10 +32,12 @@ void addRun(CLI::App &app, Action &action);
 void addBench(CLI::App &app, Action &action);
 void addCompile(CLI::App &app, Action &action);
 void addExplain(CLI::App &app, Action &action);
+void addEval(CLI::App &app, Action &action);
 void addGradCheck(CLI::App &app, Action &action);
 void addInit(CLI::App &app, Action &action);
 void addVocab(CLI::App &app, Action &action);
 void addMake(CLI::App &app, Action &action);
+void addTrain(CLI::App &app, Action &action);
 void addVersion(CLI::App &app, Action &action);
 
 } // namespace sheaf::tool

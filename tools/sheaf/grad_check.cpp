@@ -57,7 +57,7 @@ void addGradCheck(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand(
       "grad-check", "compares gradients with finite differences of the oracle in f64");
   auto arguments = std::make_shared<GradCheckArguments>();
-  arguments->model.add(*sub, /*vocabulary=*/true, /*loss=*/true);
+  arguments->model.add(*sub, /*vocabulary=*/true, EntryOption::Loss);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);

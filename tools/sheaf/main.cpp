@@ -98,6 +98,8 @@ int runCommand(int argc, char **argv) {
   addBench(app, action);
   addCompile(app, action);
   addExplain(app, action);
+  addTrain(app, action);
+  addEval(app, action);
   addGradCheck(app, action);
   addInit(app, action);
   addVocab(app, action);

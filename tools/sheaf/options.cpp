@@ -9,20 +9,28 @@
 
 namespace sheaf::tool {
 
-void ModelOptions::add(CLI::App &app, bool vocabulary, bool loss) {
+void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
   app.add_option("model", model, "the model's source file")->required()->type_name("MODEL");
   app.add_option("--dim", dims, "bind a dim, instead of the value in the source; repeatable")
       ->type_name("NAME=NUMBER")
       ->expected(1)
       ->take_all()
       ->delimiter(',');
-  training = loss;
-  if (loss) {
+  switch (which) {
+  case EntryOption::Run:
+    app.add_option("--entry", entry, "the function to run (default: main)")->type_name("NAME");
+    break;
+  case EntryOption::Loss:
+    training = true;
     entry = "loss";
     app.add_option("--loss", entry, "the function whose result is the loss (default: loss)")
         ->type_name("NAME");
-  } else {
-    app.add_option("--entry", entry, "the function to run (default: main)")->type_name("NAME");
+    break;
+  case EntryOption::Metric:
+    app.add_option("--metric", entry, "the function: a loss, or whether an answer is right")
+        ->required()
+        ->type_name("NAME");
+    break;
   }
   app.add_option("--without", without,
                  "leave an optimisation out; repeatable ('sheaf explain' names them)")

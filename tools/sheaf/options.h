@@ -14,6 +14,13 @@
 
 namespace sheaf::tool {
 
+/// What the entry is called on the command line.
+enum class EntryOption {
+  Run,   ///< --entry
+  Loss,  ///< --loss; the model is made for training
+  Metric ///< --metric
+};
+
 /// Which model, and how it is compiled.
 struct ModelOptions {
   std::string model;
@@ -25,8 +32,7 @@ struct ModelOptions {
   bool training = false;           ///< driver::CompileOptions::training
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
 
-  /// With `loss` the entry is a loss, and the model is made for training.
-  void add(CLI::App &app, bool vocabulary, bool loss = false);
+  void add(CLI::App &app, bool vocabulary, EntryOption which = EntryOption::Run);
 };
 
 /// Which instances.

@@ -1,0 +1,218 @@
+#include "runtime/train/optimizer.h"
+
+#include <array>
+#include <cmath>
+
+namespace sheaf::rt {
+
+namespace {
+
+constexpr std::array<const char *, 7> kKinds = {"sgd",     "momentum", "adam", "adamw",
+                                                "adagrad", "rmsprop",  "lamb"};
+constexpr std::array<const char *, 3> kSchedules = {"constant", "linear", "cosine"};
+
+template <size_t N>
+size_t numberOf(const std::string &name, const std::array<const char *, N> &names,
+                const char *what) {
+  std::string all;
+  for (size_t i = 0; i < N; ++i) {
+    if (name == names[i])
+      return i;
+    all += std::string(i ? ", " : "") + names[i];
+  }
+  throw UserError("there is no " + std::string(what) + " '" + name + "'; there are " + all);
+}
+
+/// Sums in f64, eight apart: one order for any machine.
+double squaresOf(const float *x, int64_t size) {
+  std::array<double, 8> sums{};
+  int64_t i = 0;
+  for (; i + 8 <= size; i += 8)
+    for (int64_t j = 0; j < 8; ++j)
+      sums[j] += static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
+  double sum =
+      ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  for (; i < size; ++i)
+    sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return sum;
+}
+
+} // namespace
+
+OptimizerOptions::Kind optimizerKind(const std::string &name) {
+  return static_cast<OptimizerOptions::Kind>(numberOf(name, kKinds, "optimizer"));
+}
+
+LearningRate::Schedule scheduleNamed(const std::string &name) {
+  return static_cast<LearningRate::Schedule>(numberOf(name, kSchedules, "schedule"));
+}
+
+double LearningRate::at(int64_t step) const {
+  if (step < warmup)
+    return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+  if (schedule == Constant || total <= warmup)
+    return peak;
+  double done =
+      std::min(1.0, static_cast<double>(step - warmup) / static_cast<double>(total - warmup));
+  return schedule == Linear ? peak * (1 - done) : peak * 0.5 * (1 + std::cos(M_PI * done));
+}
+
+Optimizer::Optimizer(Session &session, const OptimizerOptions &options)
+    : session_(session), options_(options), decays_(session.model().params.size(), true),
+      states_(session.model().params.size()) {}
+
+bool Optimizer::hasMean() const {
+  switch (options_.kind) {
+  case OptimizerOptions::Momentum:
+  case OptimizerOptions::Adam:
+  case OptimizerOptions::AdamW:
+  case OptimizerOptions::Lamb:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool Optimizer::hasSquares() const {
+  return options_.kind != OptimizerOptions::Sgd && options_.kind != OptimizerOptions::Momentum;
+}
+
+void Optimizer::makeState(size_t param) {
+  const ParamDesc &desc = session_.model().params[param];
+  auto bytes = static_cast<size_t>(tensorGranules(desc.shape, desc.dtype) * kGranuleBytes);
+  State &state = states_[param];
+  if (hasMean() && !state.tensors[0])
+    state.tensors[0] = allocateAligned(bytes);
+  if (hasSquares() && !state.tensors[1])
+    state.tensors[1] = allocateAligned(bytes);
+}
+
+/// Visits the rows that have a gradient, without padding; a tensor without padding is one row.
+template <typename Visit>
+void Optimizer::forEachRow(size_t param, const ParamGradient &gradient, Visit visit) {
+  const ParamDesc &desc = session_.model().params[param];
+  int64_t width = desc.shape.empty() ? 1 : desc.shape.back(), rows = 1;
+  for (size_t i = 0; i + 1 < desc.shape.size(); ++i)
+    rows *= desc.shape[i];
+  int64_t stride = rowGranules(width, desc.dtype) * kGranuleBytes / 4;
+  auto *weight = reinterpret_cast<float *>(session_.paramRow(param));
+  auto *mean = reinterpret_cast<float *>(states_[param].tensors[0].get());
+  auto *squares = reinterpret_cast<float *>(states_[param].tensors[1].get());
+  auto at = [&](int64_t row, int64_t size) {
+    int64_t from = row * stride;
+    visit(Row{weight + from, mean ? mean + from : nullptr, squares ? squares + from : nullptr,
+              gradient.data + from, size});
+  };
+  if (gradient.kind == ParamGradient::Rows)
+    for (uint32_t row : gradient.rows)
+      at(row, width);
+  else if (width == stride)
+    at(0, rows * width);
+  else
+    for (int64_t row = 0; row < rows; ++row)
+      at(row, width);
+}
+
+void Optimizer::update(const Row &row, double rate, double scale, double decay) {
+  auto lr = static_cast<float>(rate), factor = static_cast<float>(scale),
+       wd = static_cast<float>(decay), eps = static_cast<float>(options_.epsilon);
+  float *w = row.weight, *m = row.mean, *v = row.squares;
+  const float *gradient = row.gradient;
+  switch (options_.kind) {
+  case OptimizerOptions::Sgd:
+    for (int64_t i = 0; i < row.size; ++i)
+      w[i] -= lr * (gradient[i] * factor + wd * w[i]);
+    return;
+  case OptimizerOptions::Momentum: {
+    auto mu = static_cast<float>(options_.momentum);
+    for (int64_t i = 0; i < row.size; ++i) {
+      m[i] = mu * m[i] + (gradient[i] * factor + wd * w[i]);
+      w[i] -= lr * m[i];
+    }
+    return;
+  }
+  case OptimizerOptions::Adam:
+  case OptimizerOptions::AdamW:
+  case OptimizerOptions::Lamb: {
+    bool apart = options_.kind != OptimizerOptions::Adam;
+    auto b1 = static_cast<float>(options_.beta1), b2 = static_cast<float>(options_.beta2);
+    auto steps = static_cast<double>(steps_);
+    auto mean = static_cast<float>(1 / (1 - std::pow(options_.beta1, steps)));
+    auto squares = static_cast<float>(1 / (1 - std::pow(options_.beta2, steps)));
+    for (int64_t i = 0; i < row.size; ++i) {
+      float g = gradient[i] * factor + (apart ? 0.0F : wd * w[i]);
+      m[i] = b1 * m[i] + (1 - b1) * g;
+      v[i] = b2 * v[i] + (1 - b2) * g * g;
+      float change = m[i] * mean / (std::sqrt(v[i] * squares) + eps);
+      w[i] -= lr * (change + (apart ? wd * w[i] : 0.0F));
+    }
+    return;
+  }
+  case OptimizerOptions::Adagrad:
+    for (int64_t i = 0; i < row.size; ++i) {
+      float g = gradient[i] * factor + wd * w[i];
+      v[i] += g * g;
+      w[i] -= lr * g / (std::sqrt(v[i]) + eps);
+    }
+    return;
+  case OptimizerOptions::RmsProp: {
+    auto keep = static_cast<float>(options_.decay);
+    for (int64_t i = 0; i < row.size; ++i) {
+      float g = gradient[i] * factor + wd * w[i];
+      v[i] = keep * v[i] + (1 - keep) * g * g;
+      w[i] -= lr * g / (std::sqrt(v[i]) + eps);
+    }
+    return;
+  }
+  }
+}
+
+/// LAMB (You and others 2020): a parameter moves in proportion to its own length. Of what the
+/// update would be nothing is stored: the state is advanced by update(), with this factor.
+double Optimizer::lambRatio(size_t param, const ParamGradient &gradient, double scale,
+                            double decay) {
+  double weights = 0, changes = 0;
+  auto b1 = static_cast<float>(options_.beta1), b2 = static_cast<float>(options_.beta2);
+  auto steps = static_cast<double>(steps_);
+  double mean = 1 / (1 - std::pow(options_.beta1, steps));
+  double squares = 1 / (1 - std::pow(options_.beta2, steps));
+  forEachRow(param, gradient, [&](const Row &row) {
+    weights += squaresOf(row.weight, row.size);
+    for (int64_t i = 0; i < row.size; ++i) {
+      float g = row.gradient[i] * static_cast<float>(scale);
+      double m = b1 * row.mean[i] + (1 - b1) * g, v = b2 * row.squares[i] + (1 - b2) * g * g;
+      double change = m * mean / (std::sqrt(v * squares) + options_.epsilon) +
+                      decay * static_cast<double>(row.weight[i]);
+      changes += change * change;
+    }
+  });
+  return weights > 0 && changes > 0 ? std::sqrt(weights / changes) : 1;
+}
+
+StepReport Optimizer::step(std::span<const ParamGradient> gradients, double learningRate) {
+  StepReport report;
+  double squares = 0;
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].kind != ParamGradient::None)
+      forEachRow(i, gradients[i],
+                 [&](const Row &row) { squares += squaresOf(row.gradient, row.size); });
+  report.norm = std::sqrt(squares);
+  if (!std::isfinite(report.norm)) {
+    report.skipped = true;
+    return report;
+  }
+  double scale = options_.clip > 0 && report.norm > options_.clip ? options_.clip / report.norm : 1;
+  ++steps_;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].kind == ParamGradient::None)
+      continue;
+    makeState(i);
+    double decay = decays_[i] ? options_.weightDecay : 0, rate = learningRate;
+    if (options_.kind == OptimizerOptions::Lamb)
+      rate *= lambRatio(i, gradients[i], scale, decay);
+    forEachRow(i, gradients[i], [&](const Row &row) { update(row, rate, scale, decay); });
+  }
+  return report;
+}
+
+} // namespace sheaf::rt

@@ -1,0 +1,91 @@
+//===- optimizer.h - Updates of parameters ----------------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_TRAIN_OPTIMIZER_H
+#define SHEAF_RUNTIME_TRAIN_OPTIMIZER_H
+
+#include "runtime/session.h"
+
+#include <string>
+
+namespace sheaf::rt {
+
+struct OptimizerOptions {
+  enum Kind : uint8_t { Sgd, Momentum, Adam, AdamW, Adagrad, RmsProp, Lamb } kind = Sgd;
+  double momentum = 0.9; ///< of Momentum
+  double beta1 = 0.9, beta2 = 0.999;
+  double decay = 0.99; ///< of the squares of RmsProp
+  double epsilon = 1e-8;
+  /// Weight decay: added to the gradient, or (AdamW, LAMB) apart from it.
+  double weightDecay = 0;
+  double clip = 0; ///< most length of all gradients together; 0: no limit
+};
+
+/// The name on the command line: sgd, momentum, adam, adamw, adagrad, rmsprop, lamb. Throws
+/// UserError for any other.
+OptimizerOptions::Kind optimizerKind(const std::string &name);
+
+struct StepReport {
+  double norm = 0;      ///< length of all gradients together, before it was cut
+  bool skipped = false; ///< the gradients held NaN or infinity: nothing was changed
+};
+
+/// Changes the parameters of a session by gradients. Of a gradient that is zero but for some rows
+/// only those rows are changed, and only their part of the state: what a word's row has gathered
+/// waits until the word comes again. Every number has one order of computation.
+class Optimizer {
+public:
+  Optimizer(Session &session, const OptimizerOptions &options);
+
+  /// Leaves the weight decay of a parameter out.
+  void exclude(size_t param) { decays_[param] = false; }
+
+  /// The session packs its weights anew before its next run.
+  StepReport step(std::span<const ParamGradient> gradients, double learningRate);
+
+  /// What is remembered from step to step: a number, and for each parameter up to two tensors of
+  /// its shape, in row layout. Empty until a parameter is changed for the first time, and zero
+  /// then.
+  int64_t steps() const { return steps_; }
+  void setSteps(int64_t steps) { steps_ = steps; }
+  struct State {
+    AlignedBytes tensors[2]; ///< momentum or mean; mean of squares
+  };
+  std::span<State> states() { return states_; }
+  /// Which of the two an optimiser of this kind has.
+  bool hasMean() const;
+  bool hasSquares() const;
+  /// Makes the tensors of a parameter, zero.
+  void makeState(size_t param);
+
+private:
+  struct Row {
+    float *weight, *mean, *squares;
+    const float *gradient;
+    int64_t size;
+  };
+  template <typename Visit>
+  void forEachRow(size_t param, const ParamGradient &gradient, Visit visit);
+  void update(const Row &row, double rate, double scale, double decay);
+  double lambRatio(size_t param, const ParamGradient &gradient, double scale, double decay);
+
+  Session &session_;
+  OptimizerOptions options_;
+  std::vector<bool> decays_;
+  std::vector<State> states_;
+  int64_t steps_ = 0;
+};
+
+/// The learning rate over the steps of a training.
+struct LearningRate {
+  enum Schedule : uint8_t { Constant, Linear, Cosine } schedule = Constant;
+  double peak = 1e-3;
+  int64_t warmup = 0; ///< steps over which it grows from 0 to `peak`
+  int64_t total = 0;  ///< steps after which Linear and Cosine have come to 0
+
+  double at(int64_t step) const; ///< of step 0, 1, ...
+};
+/// constant, linear, cosine. Throws UserError for any other.
+LearningRate::Schedule scheduleNamed(const std::string &name);
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_TRAIN_OPTIMIZER_H

@@ -1,0 +1,59 @@
+//===- trainer.h - Steps over shuffled mini-batches -------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_TRAIN_TRAINER_H
+#define SHEAF_RUNTIME_TRAIN_TRAINER_H
+
+#include "runtime/train/optimizer.h"
+
+namespace sheaf::rt {
+
+struct TrainerOptions {
+  int64_t batch = 64;
+  uint64_t seed = 0; ///< of the order of the instances
+  bool sum = false;  ///< the loss of a mini-batch is the sum over its instances, not the mean
+  LearningRate rate;
+  OptimizerOptions optimizer;
+};
+
+/// What became of one step.
+struct TrainingStep {
+  int64_t number = 0, epoch = 0; ///< from 0
+  double loss = 0;               ///< mean over the instances that did not fail
+  double rate = 0, norm = 0;
+  bool skipped = false; ///< gradients that are not finite: no parameter was changed
+  int64_t instances = 0, failed = 0;
+  std::string error; ///< of the first that failed
+};
+
+/// Trains a session's parameters. All that a step depends on follows from its number, the
+/// parameters and the optimiser's state, so that a training that is taken up again goes on with the
+/// same bits.
+class Trainer {
+public:
+  /// `session`: of a model made for training. All instances must outlive this.
+  Trainer(Session &session, std::span<const Instance> instances, const TrainerOptions &options);
+
+  TrainingStep step();
+
+  int64_t stepsDone() const { return next_; }
+  int64_t stepsPerEpoch() const;
+  Optimizer &optimizer() { return optimizer_; }
+  /// Goes on behind this many steps; the caller restores parameters and optimiser.
+  void resume(int64_t steps) { next_ = steps; }
+
+private:
+  void shuffle(int64_t epoch);
+
+  Session &session_;
+  std::span<const Instance> instances_;
+  TrainerOptions options_;
+  Optimizer optimizer_;
+  int64_t next_ = 0;
+  int64_t shuffled_ = -1; ///< the epoch that `order_` is of
+  std::vector<uint32_t> order_;
+  std::vector<Instance> batch_;
+  std::vector<float> weights_;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_TRAIN_TRAINER_H

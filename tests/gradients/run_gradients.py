@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Gradients against finite differences: run_gradients.py SHEAF [operators|models] [PATTERN]
+
+operators: every line of operators.txt, with params as operands and with rows of params, which
+differ from instance to instance. models: those of models/ with a loss each. `sheaf grad-check` does
+the comparison, and compares the bits on several threads.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = os.path.join(HERE, "..", "..", "models")
+
+HELPERS = """
+fn first((a, b): (f32[n, m], i32[n, m])) -> f32[n, m] = a
+fn split_and_join(a: f32[6]) -> f32[4] = { let (x, y, z) = split(a, 3)
+  concat(x * z, y) }
+"""
+DATA = "".join('{"i": %d, "k": [%d, %d, 0], "n": %d}\n' % (i, i, (i + 2) % 3, n)
+               for i, n in [(0, 3), (1, 4), (2, 2), (1, 5)])
+
+
+def cases():
+    for line in open(os.path.join(HERE, "operators.txt"), encoding="utf-8"):
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        operands, expression = line.split("|", 1)
+        positive = operands.startswith("s:")
+        shapes = re.findall(r"\[([^\]]*)\]", operands)
+        yield line, shapes, expression.strip(), positive
+
+
+def program(chosen, rows):
+    """One program for several cases; with `rows` the operands are rows of params."""
+    out, losses = [HELPERS], []
+    for number, (_, shapes, expression, positive) in enumerate(chosen):
+        params, args = [], []
+        for letter, shape in zip("abcd", shapes):
+            name = f"p{number}_{letter}"
+            init = "uniform(0.5, 1.5)" if positive else "uniform(-1, 1)"
+            if rows and shape:
+                out.append(f"param {name} : f32[3, {shape}] = {init}")
+                args.append(f"{name}[i]")
+            else:
+                out.append(f"param {name} : f32[{shape}] = {init}")
+                args.append(name)
+            params.append(f"{letter}: f32[{shape}]")
+        out.append(f"fn f{number}({', '.join(params)}, i: int, k: i32[3], n: int) -> f32 = {{\n"
+                   f"  let y = {expression}\n  sum(sin(y + 0.3)) }}")
+        losses.append(f"f{number}({', '.join(args)}, i, k, n)")
+    out.append("fn loss(i: int, k: i32[3], n: int) -> f32 = " + " + ".join(losses))
+    return "\n".join(out) + "\n"
+
+
+def check(sheaf, directory, name, text, data, options):
+    path = os.path.join(directory, name)
+    with open(path + ".sheaf", "w", encoding="utf-8") as stream:
+        stream.write(text)
+    if data is None:
+        source = path + ".jsonl"
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write(DATA)
+    else:
+        source = os.path.join(MODELS, "data", data)
+    result = subprocess.run([sheaf, "grad-check", path + ".sheaf", "--data", source, *options],
+                            capture_output=True, text=True, timeout=600)
+    return result.returncode == 0, result.stdout + result.stderr
+
+
+def operators(sheaf, directory, pattern):
+    chosen = [c for c in cases() if pattern in c[0]]
+    groups = [(f"{'rows' if rows else 'params'}{i}", chosen[i:i + 12], rows)
+              for rows in (False, True) for i in range(0, len(chosen), 12)]
+    options = ["--samples", "4", "--dropout"]
+
+    def run(group):
+        name, some, rows = group
+        ok, output = check(sheaf, directory, name, program(some, rows), None, options)
+        if ok:
+            return []
+        bad = []
+        for i, case in enumerate(some):  # which of them?
+            ok, output = check(sheaf, directory, f"{name}_{i}", program([case], rows), None, options)
+            if not ok:
+                bad.append(f"{case[0]} ({'rows' if rows else 'params'}):\n{output}")
+        return bad or [f"{name}: only together:\n{output}"]
+
+    with ThreadPoolExecutor(2) as pool:
+        bad = [text for texts in pool.map(run, groups) for text in texts]
+    print(f"{len(chosen)} cases, {len(bad)} failures")
+    for text in bad:
+        print(text)
+    return not bad
+
+
+LOSSES = [
+    ("treelstm", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
+    ("treegru", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
+    ("treernn", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
+    ("mvrnn", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
+    ("treelstm_childsum", "nary_trees.txt",
+     "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
+    ("lstm", "sentences.txt",
+     "fn loss(words: list<token>) -> f32 = cross_entropy(main(words), len(words) % classes)"),
+    ("bilstm", "tagged.txt",
+     "fn loss(words: list<token>) -> f32 =\n"
+     "  fold(|s: f32, (i, x)| s + cross_entropy(x, i % tags), f32(0.0), enumerate(main(words)))"),
+    ("dagrnn", "dags.jsonl",
+     "fn loss(nodes: list<Node>) -> f32 = cross_entropy(main(nodes), len(nodes) % classes)"),
+    ("ponder", "sentences.txt",
+     "fn loss(words: list<token>) -> f32 = { let (n, y) = main(words)\n"
+     "  cross_entropy(y, n % classes) }"),
+    ("transformer", "sentences.txt",
+     "fn loss(words: token[n]) -> f32 = {\n"
+     "  let y = next(words)\n"
+     "  mean(cross_entropy(y, words)) + cross_entropy(main(words), 2) }"),
+]
+
+
+def models(sheaf, directory, pattern):
+    def run(entry):
+        name, data, loss = entry
+        with open(os.path.join(MODELS, name + ".sheaf"), encoding="utf-8") as stream:
+            text = stream.read() + "\n" + loss + "\n"
+        options = ["--dim", "hidden=8", "--limit", "4", "--samples", "4"]
+        if name == "transformer":
+            options += ["--dim", "heads=2"]
+        return name, *check(sheaf, directory, name, text, data, options)
+
+    ok = True
+    with ThreadPoolExecutor(2) as pool:
+        for name, good, output in pool.map(run, [e for e in LOSSES if pattern in e[0]]):
+            print(f"{name}: {'ok' if good else 'FAILED'}")
+            if not good:
+                print(output)
+                ok = False
+    return ok
+
+
+def main():
+    sheaf, what = os.path.abspath(sys.argv[1]), sys.argv[2]
+    pattern = sys.argv[3] if len(sys.argv) > 3 else ""
+    with tempfile.TemporaryDirectory() as directory:
+        run = {"operators": operators, "models": models}[what]
+        sys.exit(0 if run(sheaf, directory, pattern) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+//===- evaluate.cpp - The mean of a function over data, sheaf eval --------===//
+#include "tools/sheaf/evaluate.h"
+
+#include "tools/sheaf/command.h"
+
+#include "runtime/convert.h"
+#include "runtime/error.h"
+#include "runtime/init.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <memory>
+
+namespace sheaf::tool {
+
+namespace {
+
+double elementOf(const rt::TensorView &view) {
+  uint8_t bytes[8] = {};
+  view.copyTo(bytes);
+  auto as = [&](auto value) {
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  };
+  switch (view.dtype) {
+  case rt::DType::F32:
+    return static_cast<double>(as(float()));
+  case rt::DType::BF16:
+    return static_cast<double>(rt::bf16ToFloat(as(uint16_t())));
+  case rt::DType::F16:
+    return static_cast<double>(rt::f16ToFloat(as(uint16_t())));
+  case rt::DType::I32:
+  case rt::DType::Bool:
+    return as(int32_t());
+  case rt::DType::I64:
+    return static_cast<double>(as(int64_t()));
+  }
+  return 0;
+}
+
+} // namespace
+
+void requireNumber(const rt::Model &model) {
+  const rt::TypeDesc &type = model.types.types.at(model.entry.resultType);
+  bool number = type.kind == rt::TypeKind::Int || type.kind == rt::TypeKind::Float ||
+                type.kind == rt::TypeKind::Bool ||
+                (type.kind == rt::TypeKind::Tensor && type.shape.empty() && !type.isToken);
+  if (!number)
+    throw UserError("'" + model.entry.name +
+                    "' is no measure: its result must be a number, a truth value, or a tensor of "
+                    "one without axes");
+}
+
+Mean evaluate(rt::Session &session, std::span<const rt::Instance> instances, int64_t batch) {
+  uint32_t resultType = session.model().entry.resultType;
+  const rt::TypeDesc &type = session.model().types.types.at(resultType);
+  Mean mean;
+  double sum = 0;
+  for (size_t begin = 0; begin < instances.size(); begin += static_cast<size_t>(batch)) {
+    std::span<const rt::Instance> some = instances.subspan(
+        begin, std::min<size_t>(static_cast<size_t>(batch), instances.size() - begin));
+    for (const rt::Outcome &outcome : session.run(some)) {
+      if (!outcome.ok()) {
+        if (mean.failed++ == 0)
+          mean.error = outcome.error->what();
+        continue;
+      }
+      ++mean.instances;
+      if (type.kind == rt::TypeKind::Tensor)
+        sum += elementOf(session.tensor(resultType, outcome.slots));
+      else if (type.kind == rt::TypeKind::Float)
+        sum += std::bit_cast<double>(outcome.slots[0]);
+      else
+        sum += static_cast<double>(outcome.slots[0]);
+    }
+  }
+  mean.value = sum / static_cast<double>(std::max<int64_t>(mean.instances, 1));
+  return mean;
+}
+
+void copyParams(const rt::Session &from, rt::Session &to) {
+  const std::vector<rt::ParamDesc> &params = to.model().params;
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < params.size(); ++i) {
+    int64_t source = params[i].synthetic ? -1 : from.findParam(params[i].name);
+    if (source < 0) {
+      // What the compiler made has its value from the initialiser.
+      to.setParam(i, rt::initialise(params[i], 0));
+      continue;
+    }
+    rt::TensorView view = from.param(static_cast<size_t>(source));
+    bytes.resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
+    view.copyTo(bytes.data());
+    to.setParam(i, bytes);
+  }
+}
+
+namespace {
+
+struct EvalArguments {
+  ModelOptions model;
+  DataOptions data;
+  WeightOptions weights;
+  LimitOptions limits;
+  std::string batch = "64";
+  std::string threads = "1";
+};
+
+int runEval(EvalArguments &arguments) {
+  int64_t batch = parseNumber("--batch", arguments.batch);
+  int64_t threads = parseNumber("--threads", arguments.threads);
+  arguments.weights.check();
+  arguments.limits.check();
+  LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights);
+  requireNumber(run.model());
+  rt::Session session(
+      run.model(), sessionOptions(arguments.limits, static_cast<unsigned>(threads), *run.compiled));
+  setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
+  Mean mean = evaluate(session, run.instances, batch);
+  fmt::print("{} {:.6g} over {} instances\n", arguments.model.entry, mean.value, mean.instances);
+  if (mean.failed)
+    fmt::print(stderr, "error: {} of {} instances failed; the first: {}\n", mean.failed,
+               run.instances.size(), mean.error);
+  return mean.failed ? kFailed : kOk;
+}
+
+} // namespace
+
+void addEval(CLI::App &app, Action &action) {
+  CLI::App *sub = app.add_subcommand("eval", "the mean of a function of the model over data");
+  auto arguments = std::make_shared<EvalArguments>();
+  arguments->model.add(*sub, /*vocabulary=*/true, EntryOption::Metric);
+  arguments->data.add(*sub);
+  arguments->weights.add(*sub);
+  arguments->limits.add(*sub);
+  sub->add_option("--batch", arguments->batch, "instances a mini-batch (default: 64)")
+      ->type_name("N");
+  sub->add_option("--threads", arguments->threads, "threads that run kernels (default: 1)")
+      ->type_name("N");
+  sub->callback([arguments, &action] { action = [arguments] { return runEval(*arguments); }; });
+}
+
+} // namespace sheaf::tool

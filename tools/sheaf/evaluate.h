@@ -1,0 +1,27 @@
+//===- evaluate.h - The mean of a function over data ------------*- C++ -*-===//
+#ifndef SHEAF_TOOLS_SHEAF_EVALUATE_H
+#define SHEAF_TOOLS_SHEAF_EVALUATE_H
+
+#include "tools/sheaf/load.h"
+
+namespace sheaf::tool {
+
+struct Mean {
+  double value = 0; ///< over the instances that did not fail
+  int64_t instances = 0, failed = 0;
+  std::string error; ///< of the first that failed
+};
+
+/// Throws UserError unless the result of the model's entry is a number, a truth value or a tensor
+/// of one without axes.
+void requireNumber(const rt::Model &model);
+
+/// The mean of the entry's results.
+Mean evaluate(rt::Session &session, std::span<const rt::Instance> instances, int64_t batch);
+
+/// Gives a session the parameters of another that have the same name.
+void copyParams(const rt::Session &from, rt::Session &to);
+
+} // namespace sheaf::tool
+
+#endif // SHEAF_TOOLS_SHEAF_EVALUATE_H
