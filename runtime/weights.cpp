@@ -83,6 +83,21 @@ public:
     for (int64_t j = 0; j < n; ++j)
       out[j] = element(p + j * stride_);
   }
+  /// out[i * stride + j] = element (row + j, column + i), i < m, j < n; `out` stays in the cache.
+  void readTransposed(int64_t row, int64_t column, int64_t m, int64_t n, float *out,
+                      int64_t stride) const {
+    if (dtype_ != DType::F32) {
+      for (int64_t i = 0; i < m; ++i)
+        readColumn(row, column + i, n, out + i * stride);
+      return;
+    }
+    for (int64_t j = 0; j < n; ++j) {
+      const uint8_t *p = data_ + (row + j) * stride_ + column * dtypeBytes(dtype_);
+      for (int64_t i = 0; i < m; ++i)
+        std::memcpy(out + i * stride + j, p + i * static_cast<int64_t>(sizeof(float)),
+                    sizeof(float));
+    }
+  }
 
 private:
   float element(const uint8_t *p) const {
@@ -121,15 +136,24 @@ void packPanels(const Model &model, const uint8_t *rows, const WeightUse &use, i
     int64_t k = 0;
     for (const PackSegment &s : view.segments) {
       ParamReader reader(model.params[s.param], rows);
+      if (s.transposed) {
+        // The elements of a row lie side by side: a few of them at a time go to as many places.
+        constexpr int64_t run = 16;
+        for (int64_t p = 0; p < panels; ++p)
+          for (int64_t row = s.kBegin; row < s.kEnd; row += run)
+            reader.readTransposed(view.column + p * block, row, std::min(run, s.kEnd - row),
+                                  std::min(block, use.width - p * block),
+                                  out + ((p * depth + k + row - s.kBegin) * views + g) * block,
+                                  views * block);
+        k += s.kEnd - s.kBegin;
+        continue;
+      }
       for (int64_t row = s.kBegin; row < s.kEnd; ++row, ++k) {
         for (int64_t p = 0; p < panels; ++p) {
           int64_t first = p * block;
           int64_t n = std::min(block, use.width - first);
           float *to = out + ((p * depth + k) * views + g) * block;
-          if (s.transposed)
-            reader.readColumn(view.column + first, row, n, to);
-          else
-            reader.readRow(row, view.column + first, n, to);
+          reader.readRow(row, view.column + first, n, to);
         }
       }
     }

@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kRing = uint32_t(1) << 31;
 
 /// Parts of a matrix that one record of a product computes.
-constexpr int64_t kTaskRows = 48, kTaskColumns = 256;
+constexpr int64_t kTaskRows = kProductRows, kTaskColumns = 512;
 /// Granules that one record sums or clears.
 constexpr int64_t kSumGranules = 4, kClearGranules = 4096;
 

@@ -24,7 +24,8 @@ template <> struct Lanes<4> {
   static constexpr int kRows = 4, kVectors = 2;
 };
 
-/// Rows that are read from the first-level cache again and again.
+/// Rows that are copied side by side, so that they stay in the first-level cache: where they come
+/// from their distances would have them displace each other.
 constexpr int64_t kBlockRows = 96;
 /// Floats of a granule.
 constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
@@ -35,12 +36,15 @@ constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
 // Product
 //===----------------------------------------------------------------------===//
 
-/// What one tile is computed from.
+/// What one tile is computed from: rows of kProductRows and of kPanel floats.
 struct TileInput {
-  const float *rows; ///< granule 0
-  const uint32_t *left, *right;
-  int64_t count, leftColumn, rightColumn;
+  const float *left, *right;
+  int64_t count;
 };
+
+/// Columns of a panel.
+template <int L> constexpr int64_t kPanel = Lanes<L>::kVectors * L;
+constexpr int64_t kWidestPanel = kPanel<16>;
 
 /// An R x C tile of vectors: one chain of multiply-adds for each element.
 template <int L, int R, int C, bool Fma>
@@ -60,8 +64,7 @@ SHEAF_INLINE void tile(const TileInput &in, float *to, int64_t stride, int64_t c
       __builtin_memcpy(&sums[r][c], lanes, sizeof lanes);
     }
   for (int64_t i = 0; i < in.count; ++i) {
-    const float *left = in.rows + int64_t(in.left[i]) * kGranuleFloats + in.leftColumn;
-    const float *right = in.rows + int64_t(in.right[i]) * kGranuleFloats + in.rightColumn;
+    const float *left = in.left + i * kProductRows, *right = in.right + i * kPanel<L>;
     Vector b[C];
     for (int c = 0; c < C; ++c)
       __builtin_memcpy(&b[c], right + c * L, sizeof(Vector));
@@ -91,31 +94,43 @@ SHEAF_INLINE void tile(const TileInput &in, float *to, int64_t stride, int64_t c
 
 template <int L, int R, bool Fma>
 SHEAF_INLINE void rowsOfTile(TileInput in, float *to, int64_t stride, int64_t columns) {
-  constexpr int C = Lanes<L>::kVectors;
-  for (; columns >= C * L; columns -= C * L, to += C * L, in.rightColumn += C * L)
-    tile<L, R, C, Fma>(in, to, stride, C * L);
-  for (; columns > 0; columns -= L, to += L, in.rightColumn += L)
+  if (columns == kPanel<L>) {
+    tile<L, R, Lanes<L>::kVectors, Fma>(in, to, stride, columns);
+    return;
+  }
+  for (; columns > 0; columns -= L, to += L, in.right += L)
     tile<L, R, 1, Fma>(in, to, stride, std::min<int64_t>(columns, L));
 }
 
-/// Columns of a panel: with the rows of a block they stay in the first-level cache.
-template <int L> constexpr int64_t kPanel = Lanes<L>::kVectors * L;
+/// Copies `count` floats at `column` of each row to `to`, `stride` floats apart.
+SHEAF_INLINE void gather(const float *rows, const uint32_t *ids, int64_t begin, int64_t end,
+                         int64_t column, int64_t count, float *to, int64_t stride) {
+  for (int64_t i = begin; i < end; ++i, to += stride) {
+    const float *from = rows + int64_t(ids[i]) * kGranuleFloats + column;
+    int64_t at = 0;
+    for (; at + kGranuleFloats <= count; at += kGranuleFloats)
+      __builtin_memcpy(to + at, from + at, kGranuleBytes);
+    for (; at < count; ++at)
+      to[at] = from[at];
+  }
+}
 
-template <int L, bool Fma> SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows) {
+template <int L, bool Fma>
+SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scratch) {
   float *base = reinterpret_cast<float *>(rows);
+  float *lefts = scratch, *rights = scratch + kBlockRows * kProductRows;
   int64_t stride = int64_t(record.rowStride) * kGranuleFloats;
   float *matrix =
       base + int64_t(record.to) * kGranuleFloats + record.rowBegin * stride + record.columnBegin;
-  for (int64_t begin = 0; begin < record.count; begin += kBlockRows)
+  for (int64_t begin = 0; begin < record.count; begin += kBlockRows) {
+    int64_t end = std::min(begin + kBlockRows, record.count);
+    gather(base, record.left, begin, end, record.leftBegin, record.rows, lefts, kProductRows);
     for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
       int64_t columns = std::min<int64_t>(kPanel<L>, record.columns - column);
+      gather(base, record.right, begin, end, record.rightBegin + column, columns, rights,
+             kPanel<L>);
       for (int64_t row = 0; row < record.rows;) {
-        TileInput in{base,
-                     record.left + begin,
-                     record.right + begin,
-                     std::min(kBlockRows, record.count - begin),
-                     int64_t(record.leftBegin) + row,
-                     int64_t(record.rightBegin) + column};
+        TileInput in{lefts + row, rights, end - begin};
         float *to = matrix + row * stride + column;
         if (record.rows - row >= Lanes<L>::kRows) {
           rowsOfTile<L, Lanes<L>::kRows, Fma>(in, to, stride, columns);
@@ -126,14 +141,16 @@ template <int L, bool Fma> SHEAF_INLINE void product(const ProductRecord &record
         }
       }
     }
+  }
 }
 
 template <int L, bool Fma>
-SHEAF_INLINE void products(const int32_t *records, int64_t begin, int64_t end, uint8_t *rows) {
+SHEAF_INLINE void products(const int32_t *records, int64_t begin, int64_t end, uint8_t *rows,
+                           uint8_t *scratch) {
   for (int64_t i = begin; i < end; ++i) {
     ProductRecord record;
     memcpy(&record, records + i * kRecordWords<ProductRecord>, sizeof record);
-    product<L, Fma>(record, rows);
+    product<L, Fma>(record, rows, reinterpret_cast<float *>(scratch));
   }
 }
 
@@ -191,7 +208,8 @@ SHEAF_INLINE void sumGranules(const SumRecord &record, uint8_t *rows, int64_t gr
 }
 
 template <int L>
-SHEAF_INLINE void sums(const int32_t *records, int64_t begin, int64_t end, uint8_t *rows) {
+SHEAF_INLINE void sums(const int32_t *records, int64_t begin, int64_t end, uint8_t *rows,
+                       uint8_t *) {
   for (int64_t i = begin; i < end; ++i) {
     SumRecord record;
     memcpy(&record, records + i * kRecordWords<SumRecord>, sizeof record);
@@ -214,8 +232,8 @@ SHEAF_INLINE void sums(const int32_t *records, int64_t begin, int64_t end, uint8
 
 #define SHEAF_KERNEL(name, target, body)                                                           \
   target void name(const int32_t *records, int64_t begin, int64_t end, int64_t, int64_t,           \
-                   uint8_t *rows, const void *const *, uint8_t *) {                                \
-    body(records, begin, end, rows);                                                               \
+                   uint8_t *rows, const void *const *, uint8_t *scratch) {                         \
+    body(records, begin, end, rows, scratch);                                                      \
   }
 
 #if defined(__x86_64__)
@@ -260,6 +278,8 @@ void addNativeKernels(Model &model, bool fma) {
   model.kernels.push_back(describe("gradient sums", sumsFor(), kRecordWords<SumRecord>));
   model.kernels.push_back(
       describe("weight gradients", productsFor(fma), kRecordWords<ProductRecord>));
+  model.kernels.back().scratchBytes =
+      kBlockRows * (kProductRows + kWidestPanel) * static_cast<int64_t>(sizeof(float));
 }
 
 } // namespace sheaf::rt

@@ -29,6 +29,9 @@ struct SumRecord {
   const uint32_t *sources;
 };
 
+/// Most rows of the matrix that one record computes.
+constexpr int64_t kProductRows = 48;
+
 /// Product: adds to a part of a matrix the part of transpose(left) @ right that belongs there.
 struct ProductRecord {
   uint32_t to;                   ///< granule of the matrix' first row

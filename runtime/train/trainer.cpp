@@ -2,7 +2,9 @@
 
 #include "runtime/keys.h"
 
+#include <chrono>
 #include <numeric>
+#include <utility>
 
 namespace sheaf::rt {
 
@@ -40,7 +42,13 @@ TrainingStep Trainer::step() {
 
   // Outside of training draws are those of step 0.
   session_.setStep(static_cast<uint64_t>(next_) + 1);
+  auto clock = std::chrono::steady_clock::now();
+  auto lap = [&] {
+    auto before = std::exchange(clock, std::chrono::steady_clock::now());
+    return std::chrono::duration<double>(clock - before).count();
+  };
   std::span<const Outcome> outcomes = session_.run(batch_);
+  result.forwardSeconds = lap();
   double sum = 0;
   uint32_t type = session_.model().entry.resultType;
   for (const Outcome &outcome : outcomes) {
@@ -58,7 +66,11 @@ TrainingStep Trainer::step() {
   result.loss = sum / count;
   result.rate = options_.rate.at(next_);
   weights_.assign(outcomes.size(), options_.sum ? 1.0F : static_cast<float>(1 / count));
-  StepReport report = optimizer_.step(session_.backward(weights_), result.rate);
+  std::span<const ParamGradient> gradients = session_.backward(weights_);
+  result.backwardSeconds = lap();
+  StepReport report = optimizer_.step(gradients, result.rate);
+  session_.packWeights();
+  result.updateSeconds = lap();
   result.norm = report.norm;
   result.skipped = report.skipped;
   ++next_;

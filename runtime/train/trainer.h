@@ -22,6 +22,7 @@ struct TrainingStep {
   bool skipped = false; ///< gradients that are not finite: no parameter was changed
   int64_t instances = 0, failed = 0;
   std::string error; ///< of the first that failed
+  double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
 };
 
 /// Trains a session's parameters. All that a step depends on follows from its number, the

@@ -164,6 +164,9 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("cross_entropy", {"f32[4, 3]", "i64[4]"}, {}, 9);
   check("cross_entropy", {"f32[3]", "token[]"});
   check("cross_entropy", {"bf16[2, 2, 3]", "i32[2, 2]"});
+  check("log_prob", {"f32[5]", "int"});
+  check("log_prob", {"f32[4, 3]", "i32[4]"});
+  check("stop_gradient", {"bf16[2, 3]"});
   check("leaky_relu", {"f32[6]"});
   check("leaky_relu", {"f16[6]"}, {{"slope", 0.25}});
   check("attention", {"f32[3, 4]", "f32[5, 4]", "f32[5, 2]"});

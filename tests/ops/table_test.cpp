@@ -64,14 +64,15 @@ TEST(OpTable, HasTheOperatorsOfTheLanguage) {
                            "rope",         "take_along",
                            "top_k",        "dropout",
                            "random",       "random_normal",
-                           "sample"}) {
+                           "sample",       "stop_gradient",
+                           "log_prob"}) {
     const Op *op = OpTable::get().find(name);
     ASSERT_TRUE(op) << name;
     EXPECT_FALSE(op->internal) << name;
   }
   for (const char *name :
-       {"pick", "reduce_max", "reduce_min", "reduce_sum", "rope_cos", "rope_sin", "row", "scalar",
-        "take", "tokens", "top_places", "uniform_first", "uniform_second", "window"}) {
+       {"detach", "pick", "reduce_max", "reduce_min", "reduce_sum", "rope_cos", "rope_sin", "row",
+        "scalar", "take", "tokens", "top_places", "uniform_first", "uniform_second", "window"}) {
     const Op *op = OpTable::get().find(name);
     ASSERT_TRUE(op) << name;
     EXPECT_TRUE(op->internal) << name;
@@ -104,6 +105,22 @@ TEST(OpTable, RecordsAreComplete) {
           << param.name;
       rest = rest || param.kind == ParamKind::Tensors || param.kind == ParamKind::Extents;
     }
+  }
+}
+
+TEST(OpTable, SaysHowEveryOperatorIsDifferentiated) {
+  for (const Op &op : OpTable::get().all()) {
+    SCOPED_TRACE(op.name);
+    EXPECT_NE(op.gradient.kind, Gradient::Unstated);
+    EXPECT_EQ(op.gradient.kind == Gradient::Rule, static_cast<bool>(op.gradient.rule));
+    EXPECT_EQ(op.gradient.kind == Gradient::Expansion, std::holds_alternative<Expand>(op.batch));
+    // What has no operand that is a tensor, or draws, has nothing to give a gradient to.
+    bool anyTensor = false;
+    for (const Param &param : op.params)
+      anyTensor = anyTensor || param.kind == ParamKind::Tensor ||
+                  param.kind == ParamKind::Tensors || param.kind == ParamKind::List;
+    if (!anyTensor && op.gradient.kind != Gradient::Expansion)
+      EXPECT_EQ(op.gradient.kind, Gradient::None);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -259,6 +260,9 @@ void Training::logStep(const rt::TrainingStep &step) {
   line["loss"] = step.loss;
   line["lr"] = step.rate;
   line["norm"] = step.norm;
+  line["forward_ms"] = 1e3 * step.forwardSeconds;
+  line["backward_ms"] = 1e3 * step.backwardSeconds;
+  line["update_ms"] = 1e3 * step.updateSeconds;
   line["instances_per_second"] = static_cast<double>(instances_) / std::max(seconds, 1e-9);
   if (step.failed)
     line["failed"] = step.failed;
@@ -382,6 +386,23 @@ int Training::run() {
   return kOk;
 }
 
+/// The vocabularies of a training, as --vocab takes them.
+std::vector<std::string> savedVocabularies(const std::string &directory) {
+  constexpr std::string_view prefix = "last", suffix = ".vocab.txt";
+  std::vector<std::string> options;
+  std::error_code error;
+  for (const fs::directory_entry &entry : fs::directory_iterator(directory, error)) {
+    std::string file = entry.path().filename().string();
+    if (file.size() < prefix.size() + suffix.size() || !file.starts_with(prefix) ||
+        !file.ends_with(suffix))
+      continue;
+    std::string name = file.substr(prefix.size(), file.size() - prefix.size() - suffix.size());
+    options.push_back((name.empty() ? "" : name.substr(1) + "=") + entry.path().string());
+  }
+  std::sort(options.begin(), options.end());
+  return options;
+}
+
 /// The options of the training that a directory holds.
 void readConfig(TrainArguments &arguments) {
   std::string path = arguments.resume + "/config.json";
@@ -397,6 +418,8 @@ void readConfig(TrainArguments &arguments) {
     }
   });
   arguments.output = arguments.resume;
+  if (arguments.model.vocabs.empty())
+    arguments.model.vocabs = savedVocabularies(arguments.output);
 }
 
 int runTrain(CLI::App &app, TrainArguments &arguments) {

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""What `sheaf train` leaves behind: run_training.py SHEAF"""
+import json
+import math
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = os.path.join(HERE, "..", "..", "models")
+failures = []
+
+
+def expect(condition, what):
+    if not condition:
+        failures.append(what)
+        print("FAILED:", what)
+
+
+class Runner:
+    def __init__(self, sheaf, directory):
+        self.sheaf, self.directory = sheaf, directory
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as stream:
+            stream.write(text)
+
+    def run(self, *arguments, code=0):
+        result = subprocess.run([self.sheaf, *arguments], cwd=self.directory, capture_output=True,
+                                text=True, timeout=300)
+        expect(result.returncode == code,
+               f"{' '.join(arguments)}: exit {result.returncode}, not {code}: {result.stderr}")
+        return result.stdout + result.stderr
+
+    def tensors(self, name):
+        with open(self.path(name), "rb") as stream:
+            data = stream.read()
+        size, = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8:8 + size])
+        out = {}
+        for key, entry in header.items():
+            if key != "__metadata__":
+                begin, end = entry["data_offsets"]
+                raw = data[8 + size + begin:8 + size + end]
+                out[key] = list(struct.unpack(f"<{len(raw) // 4}f", raw))
+        return out
+
+    def log(self, directory):
+        with open(self.path(directory + "/log.jsonl"), encoding="utf-8") as stream:
+            return [json.loads(line) for line in stream]
+
+
+# ---------------------------------------------------------------- optimisers, by hand
+
+QUADRATIC = """
+param w : f32[3] = uniform(0.5, 1.5)
+param table : f32[4, 3] = uniform(0.5, 1.5)
+fn loss(x: f32[3], i: int) -> f32 = sum(square(w) * x) + sum(square(table[i]) * x)
+"""
+
+
+def update(kind, w, g, state, step, lr, decay):
+    if kind not in ("adamw", "lamb"):
+        g = g + decay * w
+    m, v = state
+    if kind == "sgd":
+        return w - lr * g, state
+    if kind == "momentum":
+        m = 0.9 * m + g
+        return w - lr * m, (m, v)
+    if kind == "adagrad":
+        v = v + g * g
+        return w - lr * g / (math.sqrt(v) + 1e-8), (m, v)
+    if kind == "rmsprop":
+        v = 0.99 * v + 0.01 * g * g
+        return w - lr * g / (math.sqrt(v) + 1e-8), (m, v)
+    m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+    change = m / (1 - 0.9 ** step) / (math.sqrt(v / (1 - 0.999 ** step)) + 1e-8)
+    if kind == "adamw":
+        change += decay * w
+    return w - lr * change, (m, v)
+
+
+def optimisers(runner):
+    runner.write("q.sheaf", QUADRATIC)
+    runner.write("q.jsonl", '{"x": [1.0, 2.0, -0.5], "i": 2}\n')
+    runner.run("init", "q.sheaf", "--entry", "loss", "--seed", "3", "-o", "q.safetensors")
+    x = [1.0, 2.0, -0.5]
+    start = runner.tensors("q.safetensors")
+    steps, lr, warmup, clip = 6, 0.05, 2, 4.0
+    for kind in ("sgd", "momentum", "adam", "adamw", "adagrad", "rmsprop"):
+        shutil.rmtree(runner.path("q"), ignore_errors=True)
+        runner.run("train", "q.sheaf", "--data", "q.jsonl", "--seed", "3", "--optimizer", kind,
+                   "--lr", str(lr), "--schedule", "cosine", "--warmup", str(warmup), "--clip",
+                   str(clip), "--weight-decay", "0.1", "--no-decay", "tab*", "--epochs",
+                   str(steps), "--log-every", "1", "-o", "q")
+        w = {"w": start["w"][:], "table": start["table"][:]}
+        state = {k: [(0.0, 0.0)] * len(v) for k, v in w.items()}
+        for step in range(1, steps + 1):
+            done = (step - 1 - warmup) / (steps - warmup)
+            rate = lr * step / warmup if step <= warmup else lr * 0.5 * (1 + math.cos(math.pi * done))
+            # Of the table one row has a gradient; the others do not move.
+            parts = [("w", i, 2 * w["w"][i] * x[i], 0.1) for i in range(3)]
+            parts += [("table", 6 + i, 2 * w["table"][6 + i] * x[i], 0.0) for i in range(3)]
+            norm = math.sqrt(sum(g * g for _, _, g, _ in parts))
+            scale = min(1.0, clip / norm)
+            for name, i, g, decay in parts:
+                w[name][i], state[name][i] = update(kind, w[name][i], g * scale, state[name][i],
+                                                    step, rate, decay)
+            line = [each for each in runner.log("q") if "norm" in each][step - 1]
+            expect(abs(line["norm"] - norm) < 1e-4 * norm, f"{kind}: norm {line['norm']} {norm}")
+            expect(abs(line["lr"] - rate) < 1e-9, f"{kind}: rate {line['lr']}, not {rate}")
+        actual = runner.tensors("q/last.safetensors")
+        for name, values in w.items():
+            for i, value in enumerate(values):
+                expect(abs(actual[name][i] - value) < 1e-5,
+                       f"{kind}: {name}[{i}] is {actual[name][i]}, not {value}")
+    shutil.rmtree(runner.path("q"), ignore_errors=True)
+    runner.run("train", "q.sheaf", "--data", "q.jsonl", "--seed", "3", "--optimizer", "lamb", "--lr",
+               "0.01", "--epochs", "1", "-o", "q")
+    # The first change of LAMB is as long as the learning rate times the parameter.
+    for name, some in (("w", slice(0, 3)), ("table", slice(6, 9))):
+        before, after = start[name][some], runner.tensors("q/last.safetensors")[name][some]
+        length = math.sqrt(sum(a * a for a in before))
+        moved = math.sqrt(sum((a - b) ** 2 for a, b in zip(before, after)))
+        expect(abs(moved - 0.01 * length) < 1e-5, f"lamb: {name} moved {moved} of {length}")
+
+
+# ---------------------------------------------------------------- courses of trainings
+
+TREES = ["train", "tree.sheaf", "--data", os.path.join(MODELS, "data", "trees.txt"), "--dim",
+         "hidden=12", "--epochs", "5", "--batch", "5", "--optimizer", "adamw", "--lr", "0.01",
+         "--weight-decay", "0.01", "--clip", "1", "--schedule", "linear", "--warmup", "3"]
+
+
+def courses(runner):
+    with open(os.path.join(MODELS, "treelstm.sheaf"), encoding="utf-8") as stream:
+        model = stream.read()
+    # What is dropped follows from the step.
+    runner.write("tree.sheaf", model + """
+fn loss(t: Tree, label: int) -> f32 = {
+  let (h, _) = encode(t)
+  cross_entropy(dropout(h, 0.2) @ out_w + out_b, label)
+}
+fn right(t: Tree, label: int) -> bool = read(argmax(main(t))) == label
+""")
+    runner.run(*TREES, "-o", "one")
+    runner.run(*TREES, "--threads", "2", "-o", "two")
+    same = runner.tensors("one/last.safetensors")
+    expect(same == runner.tensors("two/last.safetensors"), "two threads train as one does")
+    epochs = [line for line in runner.log("one") if "train_loss" in line]
+    expect(len(epochs) == 5, "a line for each epoch")
+    expect(epochs[-1]["train_loss"] < epochs[0]["train_loss"], "the loss falls")
+    expect(len([f for f in os.listdir(runner.path("one")) if f.startswith("checkpoint-")]) == 2,
+           "two checkpoints are kept")
+    # Taken up again from its first checkpoints, in the middle of an epoch or at its end.
+    steps = epochs[0]["step"]
+    shutil.rmtree(runner.path("two"))
+    runner.run(*TREES, "--checkpoint-every", "2", "--keep", "99", "-o", "two")
+    kept = sorted(f for f in os.listdir(runner.path("two")) if f.startswith("checkpoint-"))
+    for stop in (2, steps, steps + 2):
+        shutil.rmtree(runner.path("three"), ignore_errors=True)
+        shutil.copytree(runner.path("two"), runner.path("three"))
+        for name in kept:
+            if int(name.split("-")[1].split(".")[0]) > stop:
+                os.remove(runner.path("three/" + name))
+        runner.run("train", "--resume", "three", "--threads", "2")
+        expect(same == runner.tensors("three/last.safetensors"), f"resumed behind step {stop}")
+        again = [{k: v for k, v in line.items() if k in ("step", "train_loss")}
+                 for line in runner.log("three") if "train_loss" in line]
+        expect(again == [{k: line[k] for k in ("step", "train_loss")} for line in epochs],
+               f"the log of one resumed behind step {stop}")
+    # A half-written checkpoint is none.
+    runner.write("three/checkpoint-9999.safetensors.tmp", "half")
+    runner.run("train", "--resume", "three")
+    text = runner.run("train", "--resume", "three", "--lr", "1", code=2)
+    expect("--lr is given with --resume" in text, "--resume takes no other options")
+    text = runner.run(*TREES, "-o", "one", code=1)
+    expect("one holds a training" in text, "a training is not overwritten")
+
+    # What is frozen, or behind stop_gradient alone, stays.
+    runner.run("init", "tree.sheaf", "--entry", "loss", "--dim", "hidden=12", "--vocab",
+               "one/last.vocab.txt", "-o", "start.safetensors")
+    runner.run(*TREES, "--freeze", "leaf_*", "--freeze", "embedding", "-o", "frozen")
+    start, end = runner.tensors("start.safetensors"), runner.tensors("frozen/last.safetensors")
+    for name in start:
+        stays = name.startswith("leaf_") or name == "embedding"
+        expect((start[name] == end[name]) == stays, f"{name} is {'not ' if stays else ''}frozen")
+    text = runner.run(*TREES, "--freeze", "nothing*", "-o", "frozen2", code=1)
+    expect("no parameter of the model is called 'nothing*'" in text, "a pattern without match")
+
+    # --dev and a measure; `eval` gives the same.
+    runner.run(*TREES, "--dev", os.path.join(MODELS, "data", "trees.txt"), "--metric", "right",
+               "-o", "measured")
+    lines = [line for line in runner.log("measured") if "dev_right" in line]
+    best = max(line["dev_right"] for line in lines)
+    text = runner.run("eval", "tree.sheaf", "--dim", "hidden=12", "--weights",
+                      "measured/best.safetensors", "--data",
+                      os.path.join(MODELS, "data", "trees.txt"), "--metric", "right")
+    expect(abs(float(text.split()[1]) - best) < 1e-5, f"eval gives {text}, the log {best}")
+
+
+def details(runner):
+    runner.write("s.sheaf", """
+param a : f32[3] = ones
+param b : f32[3] = ones
+param c : f32[2, 3] = ones
+fn loss(x: f32[3], ok: bool) -> f32 = {
+  check ok, "not this one"
+  sum(a * x) + sum(stop_gradient(b * 2.0) * x) + 0 * sum(c[1])
+}
+""")
+    runner.write("s.jsonl", '{"x": [1, 2, 3], "ok": true}\n{"x": [1, 2, 3], "ok": false}\n')
+    text = runner.run("train", "s.sheaf", "--data", "s.jsonl", "--optimizer", "sgd", "--lr", "0.1",
+                      "--epochs", "1", "-o", "s")
+    expect("1 instances failed" in text and "not this one" in text, f"a failed instance: {text}")
+    end = runner.tensors("s/last.safetensors")
+    expect(max(abs(p - q) for p, q in zip(end["a"], [0.9, 0.8, 0.7])) < 1e-6,
+           f"an instance that failed has no part in the mean: {end['a']}")
+    expect(end["b"] == [1, 1, 1], "nothing goes through stop_gradient")
+    runner.run("train", "s.sheaf", "--data", "s.jsonl", "--optimizer", "sgd", "--lr", "0.1",
+               "--epochs", "1", "--reduction", "sum", "-o", "s2")
+    expect(end == runner.tensors("s2/last.safetensors"), "the sum over one is its mean")
+
+    # Gradients that are not finite change nothing.
+    runner.write("n.sheaf", "param a : f32[3] = ones\n"
+                 "fn loss(x: f32[3]) -> f32 = sum(log(a * x))\n")
+    runner.write("n.jsonl", '{"x": [0, 1, 1]}\n')
+    text = runner.run("train", "n.sheaf", "--data", "n.jsonl", "--epochs", "2", "-o", "n")
+    expect("2 steps skipped" in text, f"steps are skipped: {text}")
+    expect(runner.tensors("n/last.safetensors")["a"] == [1, 1, 1], "a skipped step changes nothing")
+    runner.write("v.sheaf", "param a : f32[3] = ones\nfn loss(x: f32[3]) -> f32[3] = a * x\n")
+    text = runner.run("train", "v.sheaf", "--data", "n.jsonl", "-o", "m", code=1)
+    expect("'loss' is no loss: its result must be f32 without axes" in text, text)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        runner = Runner(os.path.abspath(sys.argv[1]), directory)
+        optimisers(runner)
+        courses(runner)
+        details(runner)
+    print(f"{len(failures)} failures")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
