@@ -78,10 +78,10 @@ struct KernelGradient {
   int64_t kernel = -1;
   /// What a forward record reserves first: its results, in order.
   std::vector<RecordTensor> results;
-  std::vector<bool> wanted;        ///< which results' gradients `kernel` reads or passes on
-  std::vector<BackwardWord> words; ///< of a backward record, all but the last
-  /// What a backward record reserves, temporaries included.
-  std::vector<RecordTensor> outputs;
+  std::vector<bool> wanted;              ///< which results' gradients `kernel` reads or passes on
+  std::vector<BackwardWord> words;       ///< of a backward record, all but the last
+  std::vector<RecordTensor> outputs;     ///< what a backward record reserves
+  std::vector<RecordTensor> temporaries; ///< what it needs in scratch beside
   std::vector<ArgumentGradient> arguments;
   std::vector<WeightGradient> weights;
 };

@@ -94,7 +94,8 @@ struct Session::Impl {
                       " MB are needed");
     counters.kernels.resize(model.kernels.size());
     if (!model.gradients.empty())
-      backward = std::make_unique<Backward>(model, recorder.rowSpace, meter, memory.records);
+      backward = std::make_unique<Backward>(model, recorder.rowSpace, recorder.scratch, meter,
+                                            memory.records);
   }
 
   uint64_t rowSpaceBytes() const {

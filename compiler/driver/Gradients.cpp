@@ -153,12 +153,16 @@ rt::KernelGradient describeGradient(const kernels::Kernel &forward, const kernel
       if (tensor.isDynamicDim(axis))
         gradient.words.push_back({rt::BackwardWord::Extent, {}, words.sum(extent)});
   }
-  for (const kernels::RecordBuffer &buffer : backward.results) {
+  auto tensorOf = [&](const kernels::RecordBuffer &buffer) {
     std::vector<Dim> shape;
     for (const Dim &extent : buffer.shape)
       shape.push_back(words.fromBackward(extent));
-    gradient.outputs.push_back(words.tensor(buffer.dtype, shape));
-  }
+    return words.tensor(buffer.dtype, shape);
+  };
+  for (const kernels::RecordBuffer &buffer : backward.results)
+    gradient.outputs.push_back(tensorOf(buffer));
+  for (const kernels::RecordBuffer &buffer : backward.temporaries)
+    gradient.temporaries.push_back(tensorOf(buffer));
   for (const GradientBlock::OfArgument &each : description.ofArguments) {
     mlir::Value argument = forwardBody.getArgument(static_cast<unsigned>(each.argument));
     gradient.arguments.push_back(

@@ -459,7 +459,7 @@ private:
       if (map.contains(value))
         return;
       Operation *def = value.getDefiningOp();
-      if (auto ref = dyn_cast<ir::ParamRefOp>(def))
+      if (auto ref = dyn_cast_or_null<ir::ParamRefOp>(def))
         return map.map(value, weights.lookup(ref.getParamAttr()));
       if (auto extent = argumentWithExtent(value, inputs))
         return map.map(value, ir::DimOp::create(builder, loc, map.lookup(extent->first),

@@ -42,8 +42,9 @@ int64_t strideOf(const ParamDesc &param) {
 
 } // namespace
 
-Backward::Backward(const Model &model, RowSpace &rows, MemoryMeter &meter, MemoryKind &records)
-    : model_(model), rows_(rows), meter_(meter),
+Backward::Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
+                   MemoryKind &records)
+    : model_(model), rows_(rows), scratch_(scratch), meter_(meter),
       arena_(meter, records, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false),
       trainable_(model.params.size()) {
   for (size_t i = 0; i < model.params.size(); ++i)
@@ -68,11 +69,13 @@ Backward::Backward(const Model &model, RowSpace &rows, MemoryMeter &meter, Memor
     return static_cast<uint32_t>(jobs_.size() - 1);
   };
   for (const KernelGradient &gradient : model.gradients) {
-    Kernel kernel{&gradient, {}, {}, {}, {}, {}};
+    Kernel kernel{&gradient, {}, {}, {}, {}, {}, {}};
     for (const RecordTensor &tensor : gradient.results)
       kernel.results.push_back(sizeOf(tensor));
     for (const RecordTensor &tensor : gradient.outputs)
       kernel.outputs.push_back(sizeOf(tensor));
+    for (const RecordTensor &tensor : gradient.temporaries)
+      kernel.temporaries.push_back(sizeOf(tensor));
     for (const ArgumentGradient &argument : gradient.arguments)
       kernel.arguments.push_back(sizeOf(argument.tensor));
     for (const WeightGradient &weight : gradient.weights) {
@@ -314,6 +317,13 @@ void Backward::writeRecord(const Kernel &kernel, Ids &ids, int32_t *words) {
   for (const Size &output : kernel.outputs) {
     ids.outputs.push_back(static_cast<uint32_t>(total));
     total += granulesOf(output, ids.words);
+  }
+  if (!kernel.temporaries.empty()) {
+    int64_t needed = 0;
+    for (const Size &temporary : kernel.temporaries)
+      needed += granulesOf(temporary, ids.words);
+    if (!scratch_.want(needed))
+      outOfMemory();
   }
   uint32_t out = allocateRows(total);
   for (uint32_t &id : ids.outputs)

@@ -31,7 +31,8 @@ struct GradientSeed {
 
 class Backward {
 public:
-  Backward(const Model &model, RowSpace &rows, MemoryMeter &meter, MemoryKind &records);
+  Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
+           MemoryKind &records);
   ~Backward();
 
   /// Which parameters have gradients: all but those that the compiler made, until this says less.
@@ -58,7 +59,7 @@ private:
   };
   struct Kernel {
     const KernelGradient *gradient;
-    std::vector<Size> results, outputs, arguments;
+    std::vector<Size> results, outputs, temporaries, arguments;
     std::vector<uint32_t> jobs; ///< one a weight gradient
     std::vector<int64_t> rows;  ///< likewise; -1: follows from the words
   };
@@ -111,6 +112,7 @@ private:
 
   const Model &model_;
   RowSpace &rows_;
+  Scratch &scratch_;
   MemoryMeter &meter_;
   BumpArena arena_;
   std::vector<Kernel> kernels_; ///< by forward kernel
