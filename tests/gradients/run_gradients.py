@@ -99,7 +99,7 @@ def operators(sheaf, directory, pattern):
 
 
 LOSSES = [
-    ("treelstm", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
+    ("treelstm", "trees.txt", ""),  # has one
     ("treegru", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
     ("treernn", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
     ("mvrnn", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),

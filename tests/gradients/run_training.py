@@ -134,7 +134,7 @@ def optimisers(runner):
 
 # ---------------------------------------------------------------- courses of trainings
 
-TREES = ["train", "tree.sheaf", "--data", os.path.join(MODELS, "data", "trees.txt"), "--dim",
+TREES = ["train", "tree.sheaf", "--loss", "dropped", "--data", os.path.join(MODELS, "data", "trees.txt"), "--dim",
          "hidden=12", "--epochs", "5", "--batch", "5", "--optimizer", "adamw", "--lr", "0.01",
          "--weight-decay", "0.01", "--clip", "1", "--schedule", "linear", "--warmup", "3"]
 
@@ -144,11 +144,10 @@ def courses(runner):
         model = stream.read()
     # What is dropped follows from the step.
     runner.write("tree.sheaf", model + """
-fn loss(t: Tree, label: int) -> f32 = {
+fn dropped(t: Tree, label: int) -> f32 = {
   let (h, _) = encode(t)
   cross_entropy(dropout(h, 0.2) @ out_w + out_b, label)
 }
-fn right(t: Tree, label: int) -> bool = read(argmax(main(t))) == label
 """)
     runner.run(*TREES, "-o", "one")
     runner.run(*TREES, "--threads", "2", "-o", "two")
@@ -185,7 +184,7 @@ fn right(t: Tree, label: int) -> bool = read(argmax(main(t))) == label
     expect("one holds a training" in text, "a training is not overwritten")
 
     # What is frozen, or behind stop_gradient alone, stays.
-    runner.run("init", "tree.sheaf", "--entry", "loss", "--dim", "hidden=12", "--vocab",
+    runner.run("init", "tree.sheaf", "--entry", "dropped", "--dim", "hidden=12", "--vocab",
                "one/last.vocab.txt", "-o", "start.safetensors")
     runner.run(*TREES, "--freeze", "leaf_*", "--freeze", "embedding", "-o", "frozen")
     start, end = runner.tensors("start.safetensors"), runner.tensors("frozen/last.safetensors")
@@ -196,13 +195,13 @@ fn right(t: Tree, label: int) -> bool = read(argmax(main(t))) == label
     expect("no parameter of the model is called 'nothing*'" in text, "a pattern without match")
 
     # --dev and a measure; `eval` gives the same.
-    runner.run(*TREES, "--dev", os.path.join(MODELS, "data", "trees.txt"), "--metric", "right",
+    runner.run(*TREES, "--dev", os.path.join(MODELS, "data", "trees.txt"), "--metric", "accuracy",
                "-o", "measured")
-    lines = [line for line in runner.log("measured") if "dev_right" in line]
-    best = max(line["dev_right"] for line in lines)
+    lines = [line for line in runner.log("measured") if "dev_accuracy" in line]
+    best = max(line["dev_accuracy"] for line in lines)
     text = runner.run("eval", "tree.sheaf", "--dim", "hidden=12", "--weights",
                       "measured/best.safetensors", "--data",
-                      os.path.join(MODELS, "data", "trees.txt"), "--metric", "right")
+                      os.path.join(MODELS, "data", "trees.txt"), "--metric", "accuracy")
     expect(abs(float(text.split()[1]) - best) < 1e-5, f"eval gives {text}, the log {best}")
 
 
