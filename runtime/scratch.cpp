@@ -22,8 +22,24 @@ Scratch::Scratch(const Model &model, unsigned threads, MemoryMeter &meter, Memor
 
 Scratch::~Scratch() { meter_.uncharge(count_, blockBytes() * blocks_.size()); }
 
-bool Scratch::wantMore(int64_t granules) {
-  uint64_t wanted = static_cast<uint64_t>(granules);
+void Scratch::beginRun() {
+  shrink(std::max(wanted_, before_));
+  before_ = wanted_;
+  wanted_ = 0;
+}
+
+bool Scratch::shrink(uint64_t granules) {
+  if (granules_ <= granules)
+    return false;
+  meter_.uncharge(count_, (granules_ - granules) * kGranuleBytes * blocks_.size());
+  granules_ = granules;
+  for (AlignedBytes &block : blocks_)
+    block.reset();
+  provided_ = 0;
+  return true;
+}
+
+bool Scratch::wantMore(uint64_t wanted) {
   if (wanted > RowSpace::kMaxGranules ||
       !meter_.charge(count_, (wanted - granules_) * kGranuleBytes * blocks_.size()))
     return false;

@@ -166,8 +166,13 @@ void Session::packWeights() { impl_->packWeights(); }
 /// it, and becomes a weight itself.
 void Session::Impl::foldWeights() {
   FloatEnvironment environment;
-  Counters before = counters;
+  struct Restore {
+    Counters &counters, before;
+    ~Restore() { std::swap(counters, before); }
+  } restore{counters, counters};
   forgetMiniBatch();
+  recorder.known.forgetKept(); // it follows from older weights
+  recorder.scratch.beginRun();
   recorder.computed = 0;
   recorder.failure = {};
   std::vector<Slot> handles(model.folded.size());
@@ -190,7 +195,6 @@ void Session::Impl::foldWeights() {
             static_cast<size_t>(tensorGranules(desc.shape, desc.dtype)) * kGranuleBytes);
   }
   forgetMiniBatch();
-  counters = std::move(before);
 }
 
 void Session::Impl::packWeights() {
@@ -319,6 +323,7 @@ void Session::Impl::forgetMiniBatch() {
 /// True when memory was too short for an instance.
 bool Session::Impl::walkAll(std::span<const Instance> instances) {
   recorder.known.beginRun();
+  recorder.scratch.beginRun();
   recorder.computed = 0;
   scheduler.beginRun(recorder.rowSpace);
   outcomes.clear();
@@ -341,9 +346,13 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances)
   uint64_t flushed = counters.flushNanoseconds, recorded = counters.records;
   auto start = std::chrono::steady_clock::now();
   // No instance fails for want of what is only kept to save time.
-  if (walkAll(instances) && recorder.known.giveBack()) {
-    forgetMiniBatch();
-    walkAll(instances);
+  if (walkAll(instances)) {
+    bool more = recorder.known.giveBack();
+    more |= recorder.scratch.giveBack();
+    if (more) {
+      forgetMiniBatch();
+      walkAll(instances);
+    }
   }
   for (const Outcome &outcome : outcomes)
     counters.failed += !outcome.ok();

@@ -72,14 +72,16 @@ public:
   TensorView param(size_t index) const;
   /// Index of a parameter by name, or -1.
   int64_t findParam(std::string_view name) const;
-  /// Brings weights into the form kernels read. run() does it by itself after setParam/initParams.
+  /// Brings weights into the form kernels read, and computes what follows from them alone. Forgets
+  /// the last mini-batch. run() does it by itself after setParam/initParams. Throws UserError when
+  /// memory is short.
   void packWeights();
 
   //===--- Running ---------------------------------------------------------===//
 
   /// Runs a mini-batch: forgets the one before, walks every instance, runs what they recorded.
   /// Returns one outcome an instance, valid until the next run. An instance that fails does so
-  /// alone. Throws InternalError only.
+  /// alone. Throws as packWeights() does when weights have changed, else InternalError only.
   std::span<const Outcome> run(std::span<const Instance> instances);
 
   /// The training step that the next runs draw for: 0 until it is set. An instance draws the same

@@ -32,7 +32,8 @@ Task *Tasks::Queue::pop() {
 
 void Tasks::start(Task &task, HostStack *stack) {
   task.stack = stack;
-  task.stepsLeft = maxSteps_;
+  if (!task.parent)
+    task.walk->stepsLeft = maxSteps_;
   ++task.walk->open;
   ready_.push(&task);
 }
@@ -46,7 +47,9 @@ Walk *Tasks::runUntilEnd() {
     context_.stackLimit = task->stack->limit();
     context_.instance = task->walk->instance;
     context_.key = task->walk->key;
-    context_.stepsLeft = task->stepsLeft;
+    // No one asks any more what it finds: its next call of a recursive function ends it.
+    inVain_ = task->walk->failed && placeOf(*task->walk->failed) < placeOf(*task);
+    context_.stepsLeft = inVain_ ? 0 : task->walk->stepsLeft;
     struct Call {
       Task *task;
       Context *context;
@@ -59,6 +62,7 @@ Walk *Tasks::runUntilEnd() {
       fn(c->context, task->args, task->results);
     };
     HostStack::Left left = fresh ? task->stack->call(body, &call) : task->stack->resume();
+    noteSteps();
     current_ = nullptr;
     if (left == HostStack::Left::Waiting)
       continue;
@@ -82,6 +86,11 @@ Walk *Tasks::ended(Task &task) {
   return --walk.open == 0 ? &walk : nullptr;
 }
 
+void Tasks::noteSteps() {
+  if (!inVain_)
+    current_->walk->stepsLeft = context_.stepsLeft;
+}
+
 void Tasks::wake() {
   while (Task *task = waiting_.pop()) {
     task->state = Task::Ready;
@@ -92,7 +101,6 @@ void Tasks::wake() {
 void Tasks::leave(Task::State state) {
   Task *task = current_;
   task->state = state;
-  task->stepsLeft = context_.stepsLeft;
   task->stack->wait();
 }
 

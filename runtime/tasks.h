@@ -31,6 +31,7 @@ struct Walk {
   uint64_t key = 0;     ///< what its draws follow from
   Slot *results = nullptr;
   unsigned open = 0;            ///< tasks that have not ended
+  int64_t stepsLeft = 0;        ///< of all its tasks together
   const Task *failed = nullptr; ///< the first that failed, in the order of the program
 };
 
@@ -42,7 +43,6 @@ struct Task {
   Task *parent = nullptr;
   uint32_t number = 0; ///< among the forks of its parent
   uint32_t forks = 0;  ///< calls that it has forked
-  int64_t stepsLeft = 0;
   HostStack *stack = nullptr;
   enum State : uint8_t { Ready, Running, Waiting, Joining, Done, Failed } state = Ready;
   Task *joiner = nullptr; ///< waits for this one
@@ -92,6 +92,7 @@ private:
 
   Walk *runUntilEnd();
   Walk *ended(Task &task);
+  void noteSteps();
   void leave(Task::State state);
 
   Context &context_;
@@ -100,6 +101,7 @@ private:
   int64_t maxSteps_;
   Queue ready_, waiting_;
   Task *current_ = nullptr;
+  bool inVain_ = false; ///< what runs comes behind a failure that counts already
 };
 
 } // namespace sheaf::rt

@@ -33,7 +33,8 @@ void FunctionEmitter::emitForkedArms(ArrayRef<Arm> arms, Operation *op) {
     if (auto match = dyn_cast<ir::MatchOp>(op))
       bindFields(match, *arm.block);
     Fork fork;
-    if (auto call = dyn_cast<func::CallOp>(arm.block->front()); call && isForked(call)) {
+    if (auto call = dyn_cast<func::CallOp>(arm.block->front());
+        call && isForked(call) && call.getResultTypes() == op->getResultTypes()) {
       fork = startFork(call);
     } else {
       Slots slots = emitRegion(*arm.block, op->getResultTypes());

@@ -52,7 +52,8 @@ llvm::Value *FunctionEmitter::granules(ArrayRef<llvm::Value *> shape, int64_t el
   llvm::Value *total = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, row, i64(1));
   for (llvm::Value *extent : llvm::reverse(shape.drop_back()))
     total = multiply(total, extent);
-  return total;
+  // Sums of a few of these must not wrap around.
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, total, i64(kTooMany));
 }
 
 /// Horner's scheme over one symbol after the other.

@@ -17,6 +17,9 @@ namespace {
 
 /// Larger results stay where they are.
 constexpr int64_t kMostElements = int64_t(64) << 20;
+/// So do those that are larger than what they are made from by more than this, and those that
+/// together take more than this times the memory of all weights.
+constexpr int64_t kMostGrowth = 4, kMostTogether = 2;
 
 class WeightFolder {
 public:
@@ -33,8 +36,20 @@ public:
     for (auto &[op, info] : known_)
       if (info.usesParam && isRoot(op) && pays(op))
         roots.push_back(cast<ir::ApplyOp>(op));
-    for (ir::ApplyOp root : roots)
+    int64_t room = 0;
+    for (auto param : module_.getOps<ir::ParamOp>())
+      room += kMostTogether * cast<RankedTensorType>(param.getType()).getNumElements();
+    for (ir::ApplyOp root : roots) {
+      // Equal expressions count each time: that errs on the safe side.
+      for (Type type : root->getResultTypes())
+        room -= cast<RankedTensorType>(type).getNumElements();
+      if (room < 0) {
+        context_.remark(root.getLoc(), root.getOp() + " depends on weights alone, but there is "
+                                                      "more of that than of weights");
+        break;
+      }
       fold(root);
+    }
     finish();
   }
 
@@ -43,6 +58,7 @@ private:
     bool usesParam = false;
     bool computes = false; ///< not addressing alone
     bool reshapes = false; ///< addressing that packing weights cannot follow
+    int64_t elements = 0;  ///< of the parameters it is made from
     unsigned number = 0;   ///< equal for equal expressions
   };
 
@@ -72,9 +88,11 @@ private:
         info.usesParam |= it->second.usesParam;
         info.computes |= it->second.computes;
         info.reshapes |= it->second.reshapes;
+        info.elements += it->second.elements;
         stream << '%' << it->second.number << '.' << cast<OpResult>(operand).getResultNumber();
       } else if (auto ref = dyn_cast<ir::ParamRefOp>(def)) {
         info.usesParam = true;
+        info.elements += cast<RankedTensorType>(ref.getType()).getNumElements();
         stream << ref.getParamAttr();
       } else {
         stream << cast<arith::ConstantOp>(def).getValue();
@@ -82,9 +100,9 @@ private:
     }
     auto *movement = batchRule<ops::Movement>(apply);
     info.computes |= !movement && !isFill(apply);
-    info.reshapes |= movement && movement->kind != ops::Movement::Slice &&
-                     movement->kind != ops::Movement::Split &&
-                     movement->kind != ops::Movement::Transpose;
+    info.reshapes |= movement && (movement->kind == ops::Movement::Reshape ||
+                                  movement->kind == ops::Movement::Concat);
+    info.elements = std::min(info.elements, kMostElements);
     info.number = numbers_.try_emplace(key, static_cast<unsigned>(numbers_.size())).first->second;
     return info;
   }
@@ -97,6 +115,9 @@ private:
   /// Addressing costs nothing where a product packs its right operand anyway.
   bool pays(Operation *op) const {
     const Info &info = known_.find(op)->second;
+    for (Type type : op->getResultTypes())
+      if (cast<RankedTensorType>(type).getNumElements() > kMostGrowth * info.elements)
+        return false;
     if (info.computes || info.reshapes)
       return true;
     return llvm::any_of(op->getUses(), [&](OpOperand &use) {

@@ -174,8 +174,29 @@ void forkBranches(ModuleOp module, SymbolTable &symbols, PassContext &context) {
   }
 }
 
+/// A tuple is taken apart where it comes from; for a call that may run beside what follows, that is
+/// too soon.
+void takeApartLate(ModuleOp module, Readers &readers) {
+  SmallVector<Operation *> gets;
+  module.walk([&](func::CallOp call) {
+    if (readers.reads(call))
+      gets.push_back(call);
+  });
+  // Tuples in tuples, too: those that take apart come behind what they take apart.
+  size_t calls = gets.size();
+  for (size_t i = 0; i < gets.size(); ++i)
+    for (Operation *user : gets[i]->getUsers())
+      if (isa<ir::GetOp>(user) && user->getBlock() == gets[i]->getBlock())
+        gets.push_back(user);
+  while (gets.size() > calls) {
+    Operation *get = gets.pop_back_val();
+    get->moveBefore(firstUser(get));
+  }
+}
+
 void forkCalls(ModuleOp module, PassContext &context) {
   Readers readers(module);
+  takeApartLate(module, readers);
   module.walk([&](func::CallOp call) {
     if (call->hasAttr(ir::kForkAttr) || !readers.reads(call) ||
         !readsBeforeUse(call, [&](Operation *next) { return readers.reads(next); }))

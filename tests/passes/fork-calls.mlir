@@ -18,6 +18,22 @@ func.func @node(%x: tensor<f32>) -> f64 {
   return %r : f64
 }
 
+// A tuple is taken apart behind what runs beside the call that makes it.
+// CHECK-LABEL: func.func @pairs
+// CHECK: %[[A:.*]] = call @pairs(%{{.*}}) {sheaf.fork}
+// CHECK-NEXT: %[[B:.*]] = call @pairs(%{{.*}}) :
+// CHECK-NEXT: sheaf.get
+// CHECK-NEXT: sheaf.get
+func.func @pairs(%x: tensor<f32>) -> tuple<f64, f64> {
+  %s = sheaf.read %x : (tensor<f32>) -> f64
+  %a = func.call @pairs(%x) : (tensor<f32>) -> tuple<f64, f64>
+  %a0 = sheaf.get %a[0] : (tuple<f64, f64>) -> f64
+  %b = func.call @pairs(%x) : (tensor<f32>) -> tuple<f64, f64>
+  %b1 = sheaf.get %b[1] : (tuple<f64, f64>) -> f64
+  %r = sheaf.tuple(%a0, %b1) : (f64, f64) -> tuple<f64, f64>
+  return %r : tuple<f64, f64>
+}
+
 // The second call needs the first.
 // CHECK-LABEL: func.func @chain
 // CHECK-NOT: sheaf.fork
