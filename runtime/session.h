@@ -104,7 +104,7 @@ public:
   /// training whose result is a float tensor without axes, in a session with keepBytes 0. An
   /// instance that failed has no part in it. Once a run. Throws UserError when memory is short.
   std::span<const ParamGradient> backward(std::span<const float> weights);
-  /// Leaves a parameter out: it keeps the gradient None, and what only it needs is not computed.
+  /// Leaves a parameter out: its gradient stays None, and its products are not computed.
   void freeze(size_t param);
 
   //===--- Counting --------------------------------------------------------===//

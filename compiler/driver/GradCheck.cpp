@@ -99,9 +99,23 @@ private:
   double lossWith(const oracle::Weights &weights) {
     oracle::OracleOptions options;
     options.sampleSeed = options_.session.sampleSeed;
+    // What is read is constant to gradients: it stays what it was with the weights as they are.
+    std::vector<double> *reads = nullptr;
+    size_t next = 0;
+    bool first = reads_.empty();
+    options.onRead = [&](double element) {
+      if (first)
+        reads->push_back(element);
+      return next < reads->size() ? (*reads)[next++] : element;
+    };
+    if (first)
+      reads_.resize(instances_.size());
     oracle::Oracle oracle(model_.program(), weights, oracle::Precision::F64, options);
     double sum = 0;
-    for (const rt::Instance &instance : instances_) {
+    for (size_t i = 0; i < instances_.size(); ++i) {
+      const rt::Instance &instance = instances_[i];
+      reads = &reads_[i];
+      next = 0;
       std::vector<oracle::Value> result =
           oracle.run(model().entry.name,
                      oracle::fromInstance(model().types, model().entry.argTypes, instance.args),
@@ -139,6 +153,7 @@ private:
   }
 
   bool compare() {
+    lossWith(weights_); // remembers what is read
     std::vector<std::pair<size_t, std::vector<size_t>>> work;
     int64_t total = 0, done = 0;
     for (size_t i = 0; i < gradients_.size(); ++i) {
@@ -186,6 +201,7 @@ private:
   const GradCheckOptions &options_;
   oracle::Weights weights_;
   std::vector<std::vector<float>> gradients_; ///< by parameter
+  std::vector<std::vector<double>> reads_;    ///< by instance
   std::mt19937_64 random_{1};
   std::string text_;
 };

@@ -19,6 +19,7 @@ struct Context {
   const ops::Arithmetic &arithmetic;
   Precision precision;
   const Weights &weights;
+  const std::function<double(double)> &onRead; ///< OracleOptions::onRead
 };
 
 using Values = llvm::SmallVector<Value, 2>;

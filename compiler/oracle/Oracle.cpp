@@ -293,7 +293,7 @@ std::vector<Value> Oracle::run(llvm::StringRef name, std::vector<Value> args, in
   const ops::Arithmetic &arithmetic = impl_->precision == Precision::F64
                                           ? static_cast<const ops::Arithmetic &>(impl_->toF64)
                                           : impl_->toF32;
-  Context context{arithmetic, impl_->precision, impl_->weights};
+  Context context{arithmetic, impl_->precision, impl_->weights, impl_->options.onRead};
   if (ir::takesKey(function.op))
     args.insert(args.begin(),
                 static_cast<int64_t>(rt::instanceKey(impl_->options.sampleSeed, 0, instance)));

@@ -14,6 +14,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -34,6 +35,9 @@ struct OracleOptions {
   int64_t maxDepth = 10'000'000;
   /// What draws follow from, as in rt::SessionOptions.
   uint64_t sampleSeed = 0;
+  /// Told every number that the program reads, in order; what it returns is read instead. May be
+  /// empty.
+  std::function<double(double)> onRead = {};
 };
 
 class Oracle {

@@ -1,5 +1,6 @@
 //===- FoldWeights.cpp - What depends on weights alone is computed once ---===//
 
+#include "compiler/ops/Expand.h"
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 
@@ -215,6 +216,9 @@ private:
 };
 
 LogicalResult run(ModuleOp module, PassContext &context) {
+  // In training weights change with every step, and gradients go through what is made of them.
+  if (module->hasAttr(ops::kTrainingAttr))
+    return success();
   WeightFolder(module, context).run();
   return success();
 }

@@ -115,6 +115,21 @@ LOSSES = [
     ("ponder", "sentences.txt",
      "fn loss(words: list<token>) -> f32 = { let (n, y) = main(words)\n"
      "  cross_entropy(y, n % classes) }"),
+    ("nestedrnn", "sentences.txt",
+     "fn loss(words: list<token>) -> f32 = { let (y, n) = main(words)\n"
+     "  cross_entropy(y, n % classes) }"),
+    ("stackrnn", "sentences.txt",
+     "fn loss(words: list<token>) -> f32 = { let (_, y) = main(words)\n"
+     "  cross_entropy(y, len(words) % classes) }"),
+    ("earlyexit", "sentences.txt",
+     "fn loss(words: token[n]) -> f32 = { let (taken, y) = main(words)\n"
+     "  cross_entropy(y, taken % classes) }"),
+    ("berxit", "sentences.txt",
+     "fn loss(words: token[n]) -> f32 = { let (y, taken) = main(words)\n"
+     "  cross_entropy(y, taken) }"),
+    ("lattice", "lattices.jsonl",
+     "fn loss(line: list<(token, list<(int, token<word>)>)>) -> f32 =\n"
+     "  fold(|s: f32, (i, x)| s + cross_entropy(x, i % tags), f32(0.0), enumerate(main(line)))"),
     ("transformer", "sentences.txt",
      "fn loss(words: token[n]) -> f32 = {\n"
      "  let y = next(words)\n"
@@ -128,7 +143,7 @@ def models(sheaf, directory, pattern):
         with open(os.path.join(MODELS, name + ".sheaf"), encoding="utf-8") as stream:
             text = stream.read() + "\n" + loss + "\n"
         options = ["--dim", "hidden=8", "--limit", "4", "--samples", "4"]
-        if name == "transformer":
+        if name in ("transformer", "berxit"):
             options += ["--dim", "heads=2"]
         return name, *check(sheaf, directory, name, text, data, options)
 

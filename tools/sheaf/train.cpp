@@ -214,6 +214,9 @@ void Training::makeTrainer() {
   options.rate.total = (count + batch_ - 1) / batch_ * epochs_;
   options.rate.warmup = arguments_.warmup == "0" ? 0 : parseNumber("--warmup", arguments_.warmup);
   trainer_ = std::make_unique<rt::Trainer>(*session_, data_.instances, options);
+  for (const rt::ParamDesc &param : data_.model().params)
+    if (!param.synthetic && param.dtype != rt::DType::F32)
+      note("the elements of '" + param.name + "' are not f32: it stays as it is");
   for (size_t param : paramsOf(data_.model(), arguments_.frozen))
     session_->freeze(param);
   for (size_t param : paramsOf(data_.model(), arguments_.noDecay))
