@@ -175,6 +175,7 @@ void Session::Impl::foldWeights() {
   recorder.scratch.beginRun();
   recorder.computed = 0;
   recorder.failure = {};
+  policy = Policy::Depth; // until the next mini-batch says otherwise
   std::vector<Slot> handles(model.folded.size());
   Walk walk;
   Task task;

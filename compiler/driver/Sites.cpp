@@ -64,6 +64,11 @@ public:
       FunctionInfo info;
       info.name = func.getName().str();
       info.place = passes::placeOf(func.getLoc());
+      if (func->hasAttr(ir::kFoldedAttr)) {
+        info.notes.push_back("computes what follows from weights alone, when they are loaded");
+        functions.push_back(std::move(info));
+        continue;
+      }
       if (graph_.isRecursive(func))
         info.notes.push_back("calls itself");
       info.notes.push_back(readers_.contains(func)
@@ -178,6 +183,8 @@ private:
       return ref ? fmt::format("a row of {}, chosen by the instance", ref.getParam().str())
                  : "a row of " + valueText(op->getOperand(0));
     }
+    if (isa<ir::FoldOp>(op))
+      return fmt::format("what the loop of {} gives", lineOf(op));
     if (isa<ir::ListGetOp>(op))
       return fmt::format("an element of the list of {}", lineOf(op));
     if (!passes::mayHoldTensors(value.getType()))

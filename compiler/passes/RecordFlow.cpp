@@ -2,7 +2,6 @@
 
 #include "compiler/passes/OpQueries.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -18,21 +17,27 @@ bool mayHoldTensors(Type type) {
 RecordFlow::RecordFlow(ModuleOp module) : module_(module), symbols_(module) {
   findSites();
   none_.resize(sites_.size() + 1);
-  for (auto func : module.getOps<func::FuncOp>())
+  forEachFunction([&](func::FuncOp func) {
     if (func.isPublic() && !func.isExternal())
       for (BlockArgument argument : func.getArguments())
         add(argument, readyBit());
+  });
   do {
     changed_ = false;
-    for (auto func : module.getOps<func::FuncOp>())
-      func.walk([&](Operation *op) { visit(op); });
+    forEachFunction([&](func::FuncOp func) { func.walk([&](Operation *op) { visit(op); }); });
   } while (changed_);
   takeArguments();
 }
 
+void RecordFlow::forEachFunction(llvm::function_ref<void(func::FuncOp)> visit) {
+  for (auto func : module_.getOps<func::FuncOp>())
+    if (!func->hasAttr(ir::kFoldedAttr))
+      visit(func);
+}
+
 void RecordFlow::findSites() {
   ArrayAttr none = ArrayAttr::get(module_.getContext(), {});
-  for (auto func : module_.getOps<func::FuncOp>())
+  forEachFunction([&](func::FuncOp func) {
     func.walk<WalkOrder::PreOrder>([&](Operation *op) {
       firstSite_.try_emplace(op, sites_.size());
       if (auto record = dyn_cast<ir::RecordOp>(op))
@@ -43,6 +48,7 @@ void RecordFlow::findSites() {
         if (auto block = op->getAttrOfType<FlatSymbolRefAttr>(role))
           sites_.push_back({op, role, block, none});
     });
+  });
 }
 
 const llvm::BitVector &RecordFlow::makers(Value value) const {

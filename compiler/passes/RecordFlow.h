@@ -4,6 +4,7 @@
 
 #include "compiler/ir/Program.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -25,7 +26,8 @@ struct RecordSite {
 
 /// For a module with blocks: which sites may have made the tensors of each value. A value that
 /// holds several (a list, a tuple, a data value) is one place for all of them. Does not depend on
-/// the order of operations; a function's arguments stand for those of all its calls.
+/// the order of operations; a function's arguments stand for those of all its calls. The function
+/// that runs when weights are loaded (ir::kFoldedAttr) has no part in it.
 class RecordFlow {
 public:
   explicit RecordFlow(mlir::ModuleOp module);
@@ -48,6 +50,7 @@ public:
   llvm::BitVector demanded() const;
 
 private:
+  void forEachFunction(llvm::function_ref<void(mlir::func::FuncOp)> visit);
   void findSites();
   void visit(mlir::Operation *op);
   void visitLoop(mlir::Operation *op);
