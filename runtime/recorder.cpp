@@ -238,12 +238,16 @@ void sheaf_wait(Context *context) { recorder(context).tasks.wait(); }
 
 Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {
   Recorder &r = recorder(context);
-  void *memory = r.heap.allocate(sizeof(Task));
-  if (!memory) [[unlikely]]
-    failHeap(r, sizeof(Task) / sizeof(Slot));
-  auto *task = new (memory) Task;
-  if (r.tasks.fork(*task, fn, args, results))
+  if (HostStack *stack = r.tasks.stackForFork()) {
+    void *memory = r.heap.allocate(sizeof(Task));
+    if (!memory) [[unlikely]] {
+      r.stacks.giveBack(stack);
+      failHeap(r, sizeof(Task) / sizeof(Slot));
+    }
+    auto *task = new (memory) Task;
+    r.tasks.fork(*task, stack, fn, args, results);
     return task;
+  }
   fn(context, args, results);
   r.tasks.ranInline();
   return nullptr;

@@ -110,13 +110,13 @@ void Tasks::wait() {
   leave(Task::Waiting);
 }
 
-bool Tasks::fork(Task &task, EntryFn fn, const Slot *args, Slot *results) {
+HostStack *Tasks::stackForFork() {
   HostStack *stack = stacks_.take();
-  if (!stack) {
-    ++counts.inlined;
-    return false;
-  }
-  ++counts.forked;
+  ++(stack ? counts.forked : counts.inlined);
+  return stack;
+}
+
+void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results) {
   task.fn = fn;
   task.args = args;
   task.results = results;
@@ -124,7 +124,6 @@ bool Tasks::fork(Task &task, EntryFn fn, const Slot *args, Slot *results) {
   task.parent = current_;
   task.number = current_->forks++;
   start(task, stack);
-  return true;
 }
 
 void Tasks::join(Task &task) {

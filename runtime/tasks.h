@@ -69,8 +69,10 @@ public:
 
   // From generated code.
   void wait();
-  /// `task` is fresh memory for the fork; false when no stack is free.
-  bool fork(Task &task, EntryFn fn, const Slot *args, Slot *results);
+  /// A stack for a fork, or null: then the caller runs it itself.
+  HostStack *stackForFork();
+  /// `task` is fresh memory for the fork.
+  void fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results);
   /// A fork that the caller runs itself begins and has ended.
   void ranInline() { ++current_->forks; }
   void join(Task &task);

@@ -118,6 +118,9 @@ bool Compilation::runFromProgram(Until until) {
   }
   if (!program)
     throw UserError("no Program: " + error);
+  if (!(*program).getOps<ir::BlockOp>().empty())
+    throw UserError(source_.name() + ": its tensor code is formed into blocks already; give a "
+                                     "program as --emit=program prints it");
   if (auto dims = (*program)->getAttrOfType<mlir::DictionaryAttr>("sheaf.dims"))
     for (mlir::NamedAttribute dim : dims)
       if (auto value = mlir::dyn_cast<mlir::IntegerAttr>(dim.getValue()))

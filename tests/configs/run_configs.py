@@ -35,7 +35,7 @@ CONFIGS["x86-64-v2-without-all"] = CONFIGS["x86-64-v2"] + CONFIGS["without-all"]
 
 SHARE = 6  # one program of so many under each setting
 
-MODELS = {"treelstm": "trees.txt", "treelstm_childsum": "nary_trees.txt", "treegru": "trees.txt",
+MODELS = {"treelstm": "trees.txt", "sentiment": "trees.txt", "treelstm_childsum": "nary_trees.txt", "treegru": "trees.txt",
           "treernn": "trees.txt", "mvrnn": "trees.txt", "lstm": "sentences.txt",
           "bilstm": "tagged.txt", "transformer": "sentences.txt", "dagrnn": "dags.jsonl",
           "ponder": "sentences.txt", "drnn": "sentences.txt", "generate": "sentences.txt",

@@ -26,9 +26,11 @@ struct Bench {
       : stacks(uint64_t(1) << 16, count, memory), tasks(context, stacks, failure, 1000) {}
 
   Task *fork(EntryFn fn, const Slot *args, Slot *results) {
-    Task &task = made.emplace_back();
-    if (tasks.fork(task, fn, args, results))
+    if (HostStack *stack = tasks.stackForFork()) {
+      Task &task = made.emplace_back();
+      tasks.fork(task, stack, fn, args, results);
       return &task;
+    }
     fn(&context, args, results);
     tasks.ranInline();
     return nullptr;
