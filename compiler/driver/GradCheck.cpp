@@ -157,7 +157,8 @@ private:
     std::vector<std::pair<size_t, std::vector<size_t>>> work;
     int64_t total = 0, done = 0;
     for (size_t i = 0; i < gradients_.size(); ++i) {
-      if (model().params[i].synthetic)
+      // Only f32 is trained.
+      if (model().params[i].synthetic || model().params[i].dtype != rt::DType::F32)
         continue;
       work.emplace_back(i, sample(gradients_[i]));
       total += static_cast<int64_t>(work.back().second.size());

@@ -84,7 +84,8 @@ void addArithmetic(GradientRules &rules) {
   rules["pow"] = elementwise([](Terms &t, const GradientCall &call) -> Values {
     Value a = call.x(0), c = call.x(1), base, exponent;
     if (call.wanted[0])
-      base = t.mul(call.dy(), t.mul(c, t.of("pow", a, t.sub(c, t(1)))));
+      base = t.where(t.of("eq", c, t(0)), t(0),
+                     t.mul(call.dy(), t.mul(c, t.of("pow", a, t.sub(c, t(1))))));
     // The power of 0 is constant in the exponent, and its logarithm is no number.
     if (call.wanted[1]) {
       Value positive = t.of("gt", a, t(0));

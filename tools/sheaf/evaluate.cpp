@@ -76,7 +76,7 @@ Mean evaluate(rt::Session &session, std::span<const rt::Instance> instances, int
         sum += static_cast<double>(outcome.slots[0]);
     }
   }
-  mean.value = sum / static_cast<double>(std::max<int64_t>(mean.instances, 1));
+  mean.value = sum / static_cast<double>(mean.instances); // of none: NaN
   return mean;
 }
 

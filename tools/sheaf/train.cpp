@@ -7,6 +7,7 @@
 
 #include "compiler/driver/GradCheck.h"
 #include "runtime/io/progress.h"
+#include "runtime/io/text.h"
 #include "runtime/io/weights.h"
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -54,6 +56,12 @@ struct TrainArguments {
     field("weights", weights.weights);
     field("seed", weights.seed);
     field("sample_seed", limits.sampleSeed);
+    field("memory_limit", limits.memoryLimitText);
+    field("fold_memory", limits.foldMemoryText);
+    field("max_depth", limits.maxDepthText);
+    field("max_steps", limits.maxStepsText);
+    field("fibers", limits.fibersText);
+    field("hostile", limits.hostile);
     field("dev", dev);
     field("metric", metric);
     field("optimizer", optimizer);
@@ -180,7 +188,9 @@ void Training::prepareDirectory() {
   fs::create_directories(arguments_.output, error);
   if (error)
     throw UserError(arguments_.output + ": " + error.message());
-  if (arguments_.resume.empty() && fs::exists(arguments_.output + "/config.json"))
+  if (!arguments_.resume.empty())
+    return;
+  if (fs::exists(arguments_.output + "/config.json"))
     throw UserError(arguments_.output + " holds a training; --resume goes on with it");
   for (const char *weights : {"last", "best"})
     for (const auto &[name, vocabulary] : data_.vocabularies.all())
@@ -188,10 +198,9 @@ void Training::prepareDirectory() {
           vocabularyBeside(fmt::format("{}/{}.safetensors", arguments_.output, weights), name));
   Json config;
   arguments_.visit([&](const char *key, auto &value) { config[key] = value; });
-  std::ofstream file(arguments_.output + "/config.json");
-  file << config.dump(2) << '\n';
-  if (!file)
-    throw UserError(arguments_.output + "/config.json: cannot be written");
+  io::AtomicFile file(arguments_.output + "/config.json");
+  file.write(config.dump(2) + "\n");
+  file.commit();
 }
 
 void Training::makeTrainer() {
@@ -281,7 +290,7 @@ void Training::checkpoint() {
 
 void Training::endEpoch(int64_t epoch) {
   double seconds = secondsSince(begin_);
-  double loss = progress_.lossSum / static_cast<double>(std::max<int64_t>(progress_.instances, 1));
+  double loss = progress_.lossSum / static_cast<double>(progress_.instances); // of none: NaN
   progress_.lossSum = 0;
   progress_.instances = 0;
   Json line;
@@ -301,7 +310,7 @@ void Training::endEpoch(int64_t epoch) {
       text += fmt::format(" ({} failed, the first: {})", mean.failed, mean.error);
   }
   line["seconds"] = seconds;
-  bool best = !progress_.best || measure > *progress_.best;
+  bool best = std::isfinite(measure) && (!progress_.best || measure > *progress_.best);
   if (best)
     progress_.best = measure;
   fmt::print("{}, {:.0f} instances/s{}{}\n", text, static_cast<double>(instances_) / seconds,
@@ -438,6 +447,14 @@ int runTrain(CLI::App &app, TrainArguments &arguments) {
       if (app.get_option(name)->count() == 0)
         throw UsageError(fmt::format("{} is required", name));
     arguments.weights.check();
+    for (auto [name, value] : {std::pair("--beta1", arguments.beta1),
+                               {"--beta2", arguments.beta2},
+                               {"--momentum", arguments.momentum},
+                               {"--rmsprop-decay", arguments.decay}})
+      if (!(value >= 0 && value < 1))
+        throw UsageError(fmt::format("{} takes a number from 0 to less than 1", name));
+    if (!std::isfinite(arguments.rate))
+      throw UsageError("--lr takes a finite number");
   }
   return Training(arguments).run();
 }
@@ -453,6 +470,8 @@ void addTrain(CLI::App &app, Action &action) {
   a->limits.add(*sub);
   a->model.dropout = true;
   sub->remove_option(sub->get_option("--dropout"));
+  // Sums follow the order in which records ran, so there is one.
+  sub->remove_option(sub->get_option("--policy"));
   for (const char *name : {"model", "--data"})
     sub->get_option(name)->required(false); // --resume needs none
   auto number = [&](const char *name, auto &value, const std::string &meaning) {
