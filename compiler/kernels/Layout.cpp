@@ -341,7 +341,7 @@ void Planner::makeStages(Kernel &kernel) {
                        static_cast<int64_t>(stage.accumulators.size());
       plan_->accumulatorBytes =
           std::max<int64_t>(plan_->accumulatorBytes, llvm::alignTo(4 * floats, rt::kGranuleBytes));
-      if (stage.rowAxis >= 0 &&
+      if (flatRows_ && stage.rowAxis >= 0 &&
           llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; })) {
         stage.rowsOfAllRecords = true;
         stage.passRows = std::clamp<int64_t>(kChunkRowBytes / rowBytes(stage), 4 * stage.tileRows,
