@@ -25,6 +25,10 @@ Value Emitter::add(Value a, Value c) { return b.createOrFold<arith::AddIOp>(a, c
 Value Emitter::mul(Value a, Value c) { return b.createOrFold<arith::MulIOp>(a, c); }
 Value Emitter::minimum(Value a, Value c) { return b.createOrFold<arith::MinSIOp>(a, c); }
 
+Value Emitter::isLess(Value a, Value c) {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, a, c);
+}
+
 Value Emitter::bytes(Value pointer, Value offset) {
   return LLVM::GEPOp::create(b, pointer_, b.getI8Type(), pointer, ArrayRef<LLVM::GEPArg>{offset});
 }
@@ -60,6 +64,19 @@ void Emitter::loop(Value lo, Value hi, int64_t step, llvm::function_ref<void(Val
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   body(loop.getInductionVar());
+}
+
+ValueRange Emitter::loopWhile(ValueRange start, llvm::function_ref<void(ValueRange)> before,
+                              llvm::function_ref<void(ValueRange)> after) {
+  auto through = [&](llvm::function_ref<void(ValueRange)> body) {
+    return [this, body](OpBuilder &at, Location, ValueRange state) {
+      b.restoreInsertionPoint(at.saveInsertionPoint());
+      body(state);
+    };
+  };
+  OpBuilder::InsertionGuard guard(b);
+  return scf::WhileOp::create(b, start.getTypes(), start, through(before), through(after))
+      .getResults();
 }
 
 //===----------------------------------------------------------------------===//

@@ -43,7 +43,7 @@ void Emitter::emitTiles(const Stage &stage, Value count,
     Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, following, panelEnd);
     following = arith::SelectOp::create(b, isLast, panelBegin, following);
     loop(constant(0), tiles, 1, [&](Value number) {
-      Value isLarger = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, number, larger);
+      Value isLarger = isLess(number, larger);
       Value rows = add(small, arith::ExtUIOp::create(b, i64_, isLarger));
       Value first = add(mul(number, small), minimum(number, larger));
       tile({first, rows, number, panel, following});
@@ -395,9 +395,6 @@ Value Emitter::rowsOfRecord(const Stage &stage) {
 void Emitter::emitPasses(const Stage &stage, Value begin, Value end,
                          llvm::function_ref<void(Value rows, EnterRow enter)> pass) {
   Value table = atEntry([&] { return bytes(scratch_, plan_.accumulatorBytes); });
-  auto isLess = [&](Value a, Value c) {
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, a, c);
-  };
   auto enter = [&](Value row) {
     Value entry = bytes(table, mul(row, constant(kRowEntryBytes)));
     enterRecord(loadAs(i64_, entry, 8), begin);
@@ -412,43 +409,36 @@ void Emitter::emitPasses(const Stage &stage, Value begin, Value end,
     index[0] = place;
     return index;
   };
-  OpBuilder::InsertionGuard guard(b);
-  scf::WhileOp::create(
-      b, TypeRange{i64_, i64_}, ValueRange{begin, constant(0)},
-      [&](OpBuilder &at, Location, ValueRange state) {
-        b.restoreInsertionPoint(at.saveInsertionPoint());
-        scf::ConditionOp::create(b, isLess(state[0], end), state);
-      },
-      [&](OpBuilder &at, Location, ValueRange state) {
-        b.restoreInsertionPoint(at.saveInsertionPoint());
-        // State: the record, its first row that is not listed, rows listed.
-        auto listing = scf::WhileOp::create(
-            b, TypeRange{i64_, i64_, i64_}, ValueRange{state[0], state[1], constant(0)},
-            [&](OpBuilder &inner, Location, ValueRange now) {
-              b.restoreInsertionPoint(inner.saveInsertionPoint());
+  auto listRun = [&](ValueRange now) {
+    enterRecord(now[0], begin);
+    Value left = arith::SubIOp::create(b, rowsOfRecord(stage), now[1]);
+    Value room = arith::SubIOp::create(b, constant(stage.passRows), now[2]);
+    Value run = minimum(left, room);
+    loop(constant(0), run, 1, [&](Value i) {
+      Value entry = bytes(table, mul(add(now[2], i), constant(kRowEntryBytes)));
+      LLVM::StoreOp::create(b, now[0], entry, 8);
+      LLVM::StoreOp::create(b, add(now[1], i), bytes(entry, 8), 8);
+    });
+    Value isDone = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, run, left);
+    Value record = add(now[0], arith::ExtUIOp::create(b, i64_, isDone));
+    Value row = arith::SelectOp::create(b, isDone, constant(0), add(now[1], run));
+    scf::YieldOp::create(b, ValueRange{record, row, add(now[2], run)});
+  };
+  // State: the record, its first row that is not listed; inside, rows listed.
+  loopWhile(
+      {begin, constant(0)},
+      [&](ValueRange state) { scf::ConditionOp::create(b, isLess(state[0], end), state); },
+      [&](ValueRange state) {
+        ValueRange listed = loopWhile(
+            {state[0], state[1], constant(0)},
+            [&](ValueRange now) {
               Value more = arith::AndIOp::create(b, isLess(now[0], end),
                                                  isLess(now[2], constant(stage.passRows)));
               scf::ConditionOp::create(b, more, now);
             },
-            [&](OpBuilder &inner, Location, ValueRange now) {
-              b.restoreInsertionPoint(inner.saveInsertionPoint());
-              enterRecord(now[0], begin);
-              Value left = arith::SubIOp::create(b, rowsOfRecord(stage), now[1]);
-              Value room = arith::SubIOp::create(b, constant(stage.passRows), now[2]);
-              Value run = minimum(left, room);
-              loop(constant(0), run, 1, [&](Value i) {
-                Value entry = bytes(table, mul(add(now[2], i), constant(kRowEntryBytes)));
-                LLVM::StoreOp::create(b, now[0], entry, 8);
-                LLVM::StoreOp::create(b, add(now[1], i), bytes(entry, 8), 8);
-              });
-              Value isDone = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, run, left);
-              Value record = add(now[0], arith::ExtUIOp::create(b, i64_, isDone));
-              Value row = arith::SelectOp::create(b, isDone, constant(0), add(now[1], run));
-              scf::YieldOp::create(b, ValueRange{record, row, add(now[2], run)});
-            });
-        b.setInsertionPointAfter(listing);
-        pass(listing.getResult(2), enter);
-        scf::YieldOp::create(b, ValueRange{listing.getResult(0), listing.getResult(1)});
+            listRun);
+        pass(listed[2], enter);
+        scf::YieldOp::create(b, listed.take_front(2));
       });
 }
 

@@ -53,9 +53,6 @@ void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages
   }
   // How many records make a chunk depends on their extents: one is added, then it is seen whether
   // there is room for more.
-  auto isLess = [&](Value a, Value c) {
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, a, c);
-  };
   auto addRecord = [&](Value begin, Value last, ValueRange state) {
     Value record = state[0], rows = state[1], size = state[2];
     enterRecord(record, begin);
@@ -73,29 +70,16 @@ void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages
     }
     scf::ConditionOp::create(b, more, ValueRange{next, rows, size});
   };
-  OpBuilder::InsertionGuard guard(b);
-  scf::WhileOp::create(
-      b, TypeRange{i64_}, ValueRange{begin_},
-      [&](OpBuilder &at, Location, ValueRange begin) {
-        b.restoreInsertionPoint(at.saveInsertionPoint());
-        scf::ConditionOp::create(b, isLess(begin[0], end_), begin);
-      },
-      [&](OpBuilder &at, Location, ValueRange begin) {
-        b.restoreInsertionPoint(at.saveInsertionPoint());
+  loopWhile(
+      begin_, [&](ValueRange begin) { scf::ConditionOp::create(b, isLess(begin[0], end_), begin); },
+      [&](ValueRange begin) {
         Value last = most(begin[0]);
-        auto chunk = scf::WhileOp::create(
-            b, TypeRange{i64_, i64_, i64_}, ValueRange{begin[0], constant(0), constant(0)},
-            [&](OpBuilder &inner, Location, ValueRange state) {
-              b.restoreInsertionPoint(inner.saveInsertionPoint());
-              addRecord(begin[0], last, state);
-            },
-            [&](OpBuilder &inner, Location, ValueRange state) {
-              b.restoreInsertionPoint(inner.saveInsertionPoint());
-              scf::YieldOp::create(b, state);
-            });
-        b.setInsertionPointAfter(chunk);
-        stages(begin[0], chunk.getResult(0));
-        scf::YieldOp::create(b, ValueRange{chunk.getResult(0)});
+        Value end = loopWhile(
+            {begin[0], constant(0), constant(0)},
+            [&](ValueRange state) { addRecord(begin[0], last, state); },
+            [&](ValueRange state) { scf::YieldOp::create(b, state); })[0];
+        stages(begin[0], end);
+        scf::YieldOp::create(b, end);
       });
 }
 

@@ -133,6 +133,7 @@ private:
   Value add(Value a, Value c);
   Value mul(Value a, Value c);
   Value minimum(Value a, Value c);
+  Value isLess(Value a, Value c);
   Value bytes(Value pointer, Value offset);
   Value bytes(Value pointer, int64_t offset);
   Value splat(Value element, int64_t lanes);
@@ -145,6 +146,11 @@ private:
   mlir::Type laneType(ops::DType dtype);
   /// scf.for over [lo, hi) with a body that builds through `b`.
   void loop(Value lo, Value hi, int64_t step, llvm::function_ref<void(Value)> body);
+  /// scf.while from `start`; `before` ends in scf.condition, `after` in scf.yield. Gives the last
+  /// state.
+  mlir::ValueRange loopWhile(mlir::ValueRange start,
+                             llvm::function_ref<void(mlir::ValueRange)> before,
+                             llvm::function_ref<void(mlir::ValueRange)> after);
 
   mlir::ImplicitLocOpBuilder b;
   const Kernel &kernel_;

@@ -117,8 +117,7 @@ void Planner::makeBuffers(Kernel &kernel) {
           rt::kGranuleBytes;
       plan_->bufferOf[value] = buffer;
     } else {
-      kernel.temporaries.push_back({dtypeOf(value), shape(value)});
-      plan_->bufferOf[value] = add(Buffer::Temporary, value, kernel.temporaries.size() - 1);
+      plan_->bufferOf[value] = add(Buffer::Temporary, value, 0);
     }
   }
 }

@@ -91,7 +91,6 @@ void Planner::shareTemporaries(Kernel &kernel) {
     if (auto life = lives.find(&buffer); life != lives.end())
       (buffer.kind == Buffer::Scratch ? scratch : temporaries).push_back(life->second);
 
-  kernel.temporaries.clear();
   for (auto &place :
        sharePlaces(temporaries, shareTemporaries_, [](const Buffer &a, const Buffer &b) {
          return a.dtype == b.dtype && a.shape == b.shape;
@@ -100,7 +99,6 @@ void Planner::shareTemporaries(Kernel &kernel) {
       life.buffer->index = static_cast<unsigned>(kernel.temporaries.size());
     kernel.temporaries.push_back({place.front().buffer->dtype, place.front().buffer->shape});
   }
-  plan_->scratchBytes = 0;
   for (auto &place : sharePlaces(scratch, shareTemporaries_, [](const Buffer &a, const Buffer &b) {
          return a.scratchStride == b.scratchStride;
        })) {

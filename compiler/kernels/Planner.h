@@ -92,7 +92,7 @@ private:
   void chooseChunk(Kernel &kernel);
 
   // Lifetimes.cpp
-  /// Temporaries that are never needed at the same time share their place.
+  /// Gives temporaries their places: those that are never needed at the same time share one.
   void shareTemporaries(Kernel &kernel);
   void forEachRead(const Stage &stage, llvm::function_ref<void(mlir::Value)> visit) const;
 
