@@ -104,21 +104,19 @@ struct EvalArguments {
   DataOptions data;
   WeightOptions weights;
   LimitOptions limits;
-  std::string batch = "64";
-  std::string threads = "1";
+  BatchOptions batches;
 };
 
 int runEval(EvalArguments &arguments) {
-  int64_t batch = parseNumber("--batch", arguments.batch);
-  int64_t threads = parseNumber("--threads", arguments.threads);
+  arguments.batches.check();
   arguments.weights.check();
   arguments.limits.check();
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights);
   requireNumber(run.model());
-  rt::Session session(
-      run.model(), sessionOptions(arguments.limits, static_cast<unsigned>(threads), *run.compiled));
+  rt::Session session(run.model(),
+                      sessionOptions(arguments.limits, arguments.batches.threads, *run.compiled));
   setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
-  Mean mean = evaluate(session, run.instances, batch);
+  Mean mean = evaluate(session, run.instances, arguments.batches.batch);
   fmt::print("{} {:.6g} over {} instances\n", arguments.model.entry, mean.value, mean.instances);
   if (mean.failed)
     fmt::print(stderr, "error: {} of {} instances failed; the first: {}\n", mean.failed,
@@ -135,10 +133,7 @@ void addEval(CLI::App &app, Action &action) {
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);
-  sub->add_option("--batch", arguments->batch, "instances a mini-batch (default: 64)")
-      ->type_name("N");
-  sub->add_option("--threads", arguments->threads, "threads that run kernels (default: 1)")
-      ->type_name("N");
+  arguments->batches.add(*sub);
   sub->callback([arguments, &action] { action = [arguments] { return runEval(*arguments); }; });
 }
 

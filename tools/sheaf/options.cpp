@@ -126,6 +126,16 @@ void LimitOptions::check() {
     throw UsageError(fmt::format("--max-depth takes at most {}", most));
 }
 
+void BatchOptions::add(CLI::App &app) {
+  app.add_option("--batch", batchText, "instances a mini-batch (default: 64)")->type_name("N");
+  app.add_option("--threads", threadsText, "threads that run kernels (default: 1)")->type_name("N");
+}
+
+void BatchOptions::check() {
+  batch = parseNumber("--batch", batchText);
+  threads = static_cast<unsigned>(parseNumber("--threads", threadsText));
+}
+
 std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts) {
   std::map<std::string, int64_t> dims;
   for (const std::string &text : texts) {

@@ -78,6 +78,18 @@ struct LimitOptions {
   void check();
 };
 
+/// How many instances at a time, on how many threads.
+struct BatchOptions {
+  std::string batchText = "64";
+  std::string threadsText = "1";
+  int64_t batch = 0;
+  unsigned threads = 0;
+
+  void add(CLI::App &app);
+  /// Reads the texts. Throws UsageError.
+  void check();
+};
+
 /// The dims of `--dim`. Throws UsageError for what is not NAME=NUMBER, or a name given twice.
 std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts);
 

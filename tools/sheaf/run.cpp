@@ -21,16 +21,14 @@ struct RunArguments {
   DataOptions data;
   WeightOptions weights;
   LimitOptions limits;
-  std::string batch = "64";
-  std::string threads = "1";
+  BatchOptions batches;
   std::string format = "jsonl";
   std::string output;
   bool verify = false;
 };
 
 int runModel(RunArguments &arguments) {
-  int64_t batch = parseNumber("--batch", arguments.batch);
-  int64_t threads = parseNumber("--threads", arguments.threads);
+  arguments.batches.check();
   if (arguments.format != "jsonl" && arguments.format != "none")
     throw UsageError(fmt::format("--format takes jsonl or none, not '{}'", arguments.format));
 
@@ -39,10 +37,10 @@ int runModel(RunArguments &arguments) {
   InterruptGuard guard(arguments.output);
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights);
   rt::SessionOptions options =
-      sessionOptions(arguments.limits, static_cast<unsigned>(threads), *run.compiled);
+      sessionOptions(arguments.limits, arguments.batches.threads, *run.compiled);
   if (arguments.verify) {
     driver::VerifyOptions verify;
-    verify.batch = batch;
+    verify.batch = arguments.batches.batch;
     verify.session = options;
     std::unique_ptr<io::Progress> bar;
     std::string shown;
@@ -101,7 +99,8 @@ int runModel(RunArguments &arguments) {
   std::vector<size_t> alone;
   std::span<const rt::Instance> rest = run.instances;
   while (!rest.empty()) {
-    std::span<const rt::Instance> some = rest.first(std::min<size_t>(rest.size(), batch));
+    std::span<const rt::Instance> some =
+        rest.first(std::min<size_t>(rest.size(), arguments.batches.batch));
     rest = rest.subspan(some.size());
     std::span<const rt::Outcome> outcomes = session.run(some);
     answers.assign(some.size(), {});
@@ -134,10 +133,7 @@ void addRun(CLI::App &app, Action &action) {
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);
-  sub->add_option("--batch", arguments->batch, "instances a mini-batch (default: 64)")
-      ->type_name("N");
-  sub->add_option("--threads", arguments->threads, "threads that run kernels (default: 1)")
-      ->type_name("N");
+  arguments->batches.add(*sub);
   sub->add_option("-o", arguments->output, "the file to write instead of standard output")
       ->type_name("FILE");
   sub->add_option("--format", arguments->format, "jsonl, or none to run only")->type_name("FORMAT");
