@@ -125,13 +125,7 @@ private:
 
   void findReaders() {
     program_.walk([&](ir::ReadOp read) { readers_.insert(read->getParentOfType<func::FuncOp>()); });
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (func::FuncOp func : graph_.bottomUp())
-        for (func::FuncOp callee : graph_.callees(func))
-          if (readers_.contains(callee))
-            changed |= readers_.insert(func).second;
-    }
+    graph_.addCallers(readers_);
   }
 
   //===--- Values ------------------------------------------------------------===//

@@ -16,23 +16,8 @@ namespace {
 
 using mlir::Value;
 
-ShapeResult filledShape(const std::string &name, const Attrs &attrs, const DimOracle &oracle) {
-  TensorType result{DType::F32, dimsAttr(attrs, "dims"), {}};
-  for (const Dim &dim : result.dims)
-    if (oracle.value(dim).value_or(0) < 0)
-      return ShapeResult::fail("cannot make " + result.str() + " with '" + name +
-                               "': an extent is " + withValue(dim, oracle));
-  return ShapeResult::ok(std::move(result));
-}
-
 std::vector<Value> expandFilled(ExpandBuilder &b, ir::ApplyOp op, double value) {
-  auto type = mlir::cast<mlir::RankedTensorType>(op.getResult(0).getType());
-  std::vector<Extent> dims;
-  size_t next = 0;
-  for (int64_t extent : type.getShape())
-    dims.push_back(mlir::ShapedType::isDynamic(extent) ? Extent(Value(op.getOperands()[next++]))
-                                                       : Extent(b.getI64IntegerAttr(extent)));
-  return {applyOne(b, "full", {}, {{"value", value}, {"dims", dims}})};
+  return {applyOne(b, "full", {}, {{"value", value}, {"dims", resultExtents(b, op, 0)}})};
 }
 
 void addFilled(std::vector<Op> &ops, const std::string &name, const std::string &summary,

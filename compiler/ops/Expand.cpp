@@ -21,6 +21,14 @@ void matchTypes(ExpandBuilder &b, mlir::ResultRange results, std::vector<Value> 
   }
 }
 
+std::vector<Extent> resultExtents(ExpandBuilder &b, ir::ApplyOp op, size_t first) {
+  std::vector<Extent> dims;
+  for (int64_t extent : mlir::cast<mlir::RankedTensorType>(op.getResult(0).getType()).getShape())
+    dims.push_back(mlir::ShapedType::isDynamic(extent) ? Extent(Value(op.getOperands()[first++]))
+                                                       : Extent(b.getI64IntegerAttr(extent)));
+  return dims;
+}
+
 Value dropAxis(ExpandBuilder &b, Value x, int64_t axis) {
   std::vector<Extent> dims = extentsOf(b, x);
   dims.erase(dims.begin() + axis);

@@ -35,6 +35,12 @@ inline int64_t intAttr(ir::ApplyOp op, llvm::StringRef name) {
 inline double numberAttr(ir::ApplyOp op, llvm::StringRef name) {
   return op.getAttrs().getAs<mlir::FloatAttr>(name).getValueAsDouble();
 }
+/// An axis attribute counted from the front; `otherwise` when it was left out.
+inline int64_t axisOf(ir::ApplyOp op, llvm::StringRef name, int64_t otherwise, int64_t rank) {
+  auto attr = op.getAttrs().getAs<mlir::IntegerAttr>(name);
+  int64_t axis = attr ? attr.getInt() : otherwise;
+  return axis < 0 ? axis + rank : axis;
+}
 inline int64_t rankOf(mlir::Value tensor) {
   return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getRank();
 }
@@ -43,6 +49,10 @@ inline mlir::Value reduceAxis(ExpandBuilder &b, llvm::StringRef op, mlir::Value 
                               bool keepdims) {
   return applyOne(b, op, x, {{"axis", axis}, {"keepdims", int64_t(keepdims)}});
 }
+
+/// The extents of the result, as Build.h has them: those that are not constants are the operands
+/// from `first` on.
+std::vector<Extent> resultExtents(ExpandBuilder &b, ir::ApplyOp op, size_t first);
 
 /// Without the axis, whose extent is 1.
 mlir::Value dropAxis(ExpandBuilder &b, mlir::Value x, int64_t axis);

@@ -10,12 +10,6 @@ namespace {
 using mlir::Value;
 using Values = std::vector<Value>;
 
-int64_t axisOf(const GradientCall &call, llvm::StringRef name, int64_t otherwise, int64_t rank) {
-  auto attr = call.apply.getAttrs().getAs<mlir::IntegerAttr>(name);
-  int64_t axis = attr ? attr.getInt() : otherwise;
-  return axis < 0 ? axis + rank : axis;
-}
-
 Extent sum(ExpandBuilder &b, Extent a, Extent c) {
   auto x = mlir::getConstantIntValue(a), y = mlir::getConstantIntValue(c);
   if (x && y)
@@ -42,7 +36,7 @@ Value zeros(ExpandBuilder &b, Value x, int64_t axis, Extent size) {
 }
 
 Values ofConcat(ExpandBuilder &b, const GradientCall &call) {
-  int64_t axis = axisOf(call, "axis", 0, rankOf(call.y()));
+  int64_t axis = axisOf(call.apply, "axis", 0, rankOf(call.y()));
   Extent start = b.getI64IntegerAttr(0);
   Values gradients;
   for (auto [i, piece] : llvm::enumerate(call.apply.getOperands())) {
@@ -57,12 +51,13 @@ Values ofSplit(ExpandBuilder &b, const GradientCall &call) {
   Values parts;
   for (auto [i, result] : llvm::enumerate(call.apply.getResults()))
     parts.push_back(call.dy(i) ? call.dy(i) : zerosLike(b, result));
-  return {applyOne(b, "concat", parts, {{"axis", axisOf(call, "axis", 0, rankOf(call.x(0)))}})};
+  return {
+      applyOne(b, "concat", parts, {{"axis", axisOf(call.apply, "axis", 0, rankOf(call.x(0)))}})};
 }
 
 Values ofWindow(ExpandBuilder &b, const GradientCall &call) {
   Value x = call.x(0);
-  int64_t axis = axisOf(call, "axis", 0, rankOf(x));
+  int64_t axis = axisOf(call.apply, "axis", 0, rankOf(x));
   size_t next = 1;
   Extent start = call.apply.getAttrs().contains("start")
                      ? Extent(call.apply.getAttrs().getAs<mlir::IntegerAttr>("start"))
@@ -81,9 +76,9 @@ Values ofWindow(ExpandBuilder &b, const GradientCall &call) {
 
 Values ofTranspose(ExpandBuilder &b, const GradientCall &call) {
   int64_t rank = rankOf(call.y());
-  return {applyOne(
-      b, "transpose", call.dy(),
-      {{"axis1", axisOf(call, "axis1", -2, rank)}, {"axis2", axisOf(call, "axis2", -1, rank)}})};
+  return {applyOne(b, "transpose", call.dy(),
+                   {{"axis1", axisOf(call.apply, "axis1", -2, rank)},
+                    {"axis2", axisOf(call.apply, "axis2", -1, rank)}})};
 }
 
 Values ofReshape(ExpandBuilder &b, const GradientCall &call) {
@@ -109,7 +104,7 @@ Value only(ExpandBuilder &b, Value condition, Value x) {
 
 Values ofPick(ExpandBuilder &b, const GradientCall &call) {
   Value x = call.x(0);
-  int64_t rank = rankOf(x), axis = axisOf(call, "axis", 0, rank);
+  int64_t rank = rankOf(x), axis = axisOf(call.apply, "axis", 0, rank);
   Value index = promote(b, indexValue(b, call.x(1)), DType::I64);
   Value here = isPlace(b, index, extentOf(b, x, axis), axis, rank);
   return {only(b, here, insertAxis(b, call.dy(), axis))};
@@ -153,7 +148,7 @@ Values ofTake(ExpandBuilder &b, const GradientCall &call) {
 
 Values ofTakeAlong(ExpandBuilder &b, const GradientCall &call) {
   Value x = call.x(0);
-  int64_t rank = rankOf(x), axis = axisOf(call, "axis", -1, rank);
+  int64_t rank = rankOf(x), axis = axisOf(call.apply, "axis", -1, rank);
   Extent extent = extentOf(b, x, axis);
   Value last =
       promote(b, extentValue(b, difference(b, extent, b.getI64IntegerAttr(1))), DType::I64);
@@ -174,7 +169,7 @@ Value withAxis(ExpandBuilder &b, const GradientCall &call, int64_t axis) {
 }
 
 Values ofSum(ExpandBuilder &b, const GradientCall &call) {
-  int64_t axis = axisOf(call, "axis", -1, rankOf(call.x(0)));
+  int64_t axis = axisOf(call.apply, "axis", -1, rankOf(call.x(0)));
   return {
       applyOne(b, "broadcast_to", withAxis(b, call, axis), {{"dims", extentsOf(b, call.x(0))}})};
 }
@@ -183,7 +178,7 @@ Values ofSum(ExpandBuilder &b, const GradientCall &call) {
 Gradient ofExtreme(bool least) {
   return {Gradient::Rule, [least](ExpandBuilder &b, const GradientCall &call) -> Values {
             Value x = call.x(0);
-            int64_t rank = rankOf(x), axis = axisOf(call, "axis", -1, rank);
+            int64_t rank = rankOf(x), axis = axisOf(call.apply, "axis", -1, rank);
             Value place = reduceAxis(b, "argmax", least ? applyOne(b, "neg", x) : x, axis, true);
             Value here = isPlace(b, applyOne(b, "i64", place), extentOf(b, x, axis), axis, rank);
             return {only(b, here, withAxis(b, call, axis))};

@@ -104,25 +104,6 @@ Value uniformNumbers(ExpandBuilder &b, const std::vector<Extent> &dims, Value ke
 // random, random_normal
 //===----------------------------------------------------------------------===//
 
-ShapeResult drawnShape(const std::string &name, const Attrs &attrs, const DimOracle &oracle) {
-  TensorType result{DType::F32, dimsAttr(attrs, "dims"), {}};
-  for (const Dim &dim : result.dims)
-    if (oracle.value(dim).value_or(0) < 0)
-      return ShapeResult::fail("cannot make " + result.str() + " with '" + name +
-                               "': an extent is " + withValue(dim, oracle));
-  return ShapeResult::ok(std::move(result));
-}
-
-/// The extents of a result; those that are not constants are operands behind the key.
-std::vector<Extent> drawnExtents(ExpandBuilder &b, ir::ApplyOp op) {
-  std::vector<Extent> dims;
-  size_t next = 1;
-  for (int64_t extent : mlir::cast<mlir::RankedTensorType>(op.getResult(0).getType()).getShape())
-    dims.push_back(mlir::ShapedType::isDynamic(extent) ? Extent(Value(op.getOperands()[next++]))
-                                                       : Extent(b.getI64IntegerAttr(extent)));
-  return dims;
-}
-
 /// Box and Muller's: the length of a normally distributed pair times the cosine of its angle.
 double normal(int64_t key, int64_t index, const Arithmetic &arithmetic) {
   auto round = [&](double x) { return arithmetic.round(x); };
@@ -132,7 +113,7 @@ double normal(int64_t key, int64_t index, const Arithmetic &arithmetic) {
 }
 
 std::vector<Value> expandNormal(ExpandBuilder &b, ir::ApplyOp op) {
-  Value indices = numbers(b, drawnExtents(b, op)), key = op.getOperands()[0];
+  Value indices = numbers(b, resultExtents(b, op, 1)), key = op.getOperands()[0];
   auto constant = [&](double value) { return number(b, value, DType::F32); };
   // 1 - u is never 0.
   Value u = applyOne(b, "uniform_first", {indices, key});
@@ -150,7 +131,7 @@ void addDrawn(std::vector<Op> &ops, const std::string &name, const std::string &
   op.summary = summary;
   op.params = {{"dims", ParamKind::Extents}, {"key", ParamKind::Key}};
   op.shape = [name](std::span<const OperandType>, const Attrs &attrs, const DimOracle &oracle) {
-    return drawnShape(name, attrs, oracle);
+    return filledShape(name, attrs, oracle);
   };
   op.reference = [element](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
                            std::span<RefTensor> results) {
@@ -273,7 +254,7 @@ void addRandom(std::vector<Op> &ops) {
       ops, "random", "random numbers from 0 to 1, 1 left out, with the given extents, f32",
       [](int64_t key, int64_t index, const Arithmetic &) { return uniform(key, index, 0); },
       expand([](ExpandBuilder &b, ir::ApplyOp op) -> std::vector<Value> {
-        return {uniformNumbers(b, drawnExtents(b, op), op.getOperands()[0])};
+        return {uniformNumbers(b, resultExtents(b, op, 1), op.getOperands()[0])};
       }).rewrite);
   addDrawn(ops, "random_normal",
            "random numbers of mean 0 and standard deviation 1 with the given extents, f32", normal,

@@ -69,6 +69,15 @@ std::vector<Dim> dimsAttr(const Attrs &attrs, const std::string &name) {
   return {dimAttr(attrs, name)};
 }
 
+ShapeResult filledShape(const std::string &name, const Attrs &attrs, const DimOracle &oracle) {
+  TensorType result{DType::F32, dimsAttr(attrs, "dims"), {}};
+  for (const Dim &dim : result.dims)
+    if (oracle.value(dim).value_or(0) < 0)
+      return ShapeResult::fail("cannot make " + result.str() + " with '" + name +
+                               "': an extent is " + withValue(dim, oracle));
+  return ShapeResult::ok(std::move(result));
+}
+
 Expected<size_t> axisAttr(int64_t axis, const TensorType &type, size_t rank) {
   int64_t n = static_cast<int64_t>(rank);
   if (axis < -n || axis >= n) {

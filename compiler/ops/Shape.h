@@ -34,6 +34,9 @@ double numberAttr(const Attrs &attrs, const std::string &name, double otherwise)
 Dim dimAttr(const Attrs &attrs, const std::string &name);
 std::vector<Dim> dimsAttr(const Attrs &attrs, const std::string &name);
 
+/// The shape rule of what makes an f32 tensor of the extents `dims`.
+ShapeResult filledShape(const std::string &name, const Attrs &attrs, const DimOracle &oracle);
+
 /// An axis attribute counted from the front, in [0, rank).
 Expected<size_t> axisAttr(int64_t axis, const TensorType &type, size_t rank);
 

@@ -119,14 +119,7 @@ public:
         needs_(flow_.closure()) {
     for (const RecordSite &site : flow_.sites())
       recording_.insert(site.op->getParentOfType<func::FuncOp>());
-    CallGraph graph(module);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (func::FuncOp func : graph.bottomUp())
-        for (func::FuncOp callee : graph.callees(func))
-          if (recording_.contains(callee))
-            changed |= recording_.insert(func).second;
-    }
+    CallGraph(module).addCallers(recording_);
   }
 
   void run() {

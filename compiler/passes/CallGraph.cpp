@@ -24,6 +24,17 @@ CallGraph::CallGraph(ModuleOp module) {
 }
 
 /// Tarjan's algorithm with its stack on the heap: call chains may be as long as the program.
+void CallGraph::addCallers(llvm::DenseSet<Operation *> &functions) const {
+  // Callees come first; a cycle needs as many rounds as it is long at worst.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (func::FuncOp func : order_)
+      for (func::FuncOp callee : callees(func))
+        if (functions.contains(callee))
+          changed |= functions.insert(func).second;
+  }
+}
+
 void CallGraph::findComponents() {
   struct Frame {
     func::FuncOp func;

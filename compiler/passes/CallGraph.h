@@ -31,6 +31,9 @@ public:
     return callees_.find(func)->second;
   }
 
+  /// Adds every function that calls one of these, directly or through others.
+  void addCallers(llvm::DenseSet<mlir::Operation *> &functions) const;
+
 private:
   void findComponents();
 

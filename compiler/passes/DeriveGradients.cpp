@@ -174,13 +174,9 @@ private:
     Matrix matrix;
     if (auto apply = value.getDefiningOp<ir::ApplyOp>(); apply && apply.getOp() == "transpose") {
       value = apply.getOperand(0);
-      int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
-      auto axis = [&](StringRef name, int64_t otherwise) {
-        auto attr = apply.getAttrs().getAs<IntegerAttr>(name);
-        int64_t given = attr ? attr.getInt() : otherwise;
-        return given < 0 ? given + rank : given;
-      };
-      matrix.transposed = axis("axis1", -2) != axis("axis2", -1);
+      int64_t rank = ops::rankOf(value);
+      matrix.transposed =
+          ops::axisOf(apply, "axis1", -2, rank) != ops::axisOf(apply, "axis2", -1, rank);
     }
     auto type = cast<RankedTensorType>(value.getType());
     auto it = llvm::find(weights_, value);

@@ -20,15 +20,10 @@ namespace {
 class Readers {
 public:
   explicit Readers(ModuleOp module) : symbols_(module) {
-    CallGraph graph(module);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (func::FuncOp func : graph.bottomUp())
-        if (!reading_.contains(func) && reads(func)) {
-          reading_.insert(func);
-          changed = true;
-        }
-    }
+    for (auto func : module.getOps<func::FuncOp>())
+      if (reads(func))
+        reading_.insert(func);
+    CallGraph(module).addCallers(reading_);
   }
 
   bool any() const { return !reading_.empty(); }

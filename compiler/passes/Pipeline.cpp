@@ -75,13 +75,9 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options,
                                                          : SymbolTable::Visibility::Private);
   if (options.training)
     module->setAttr(ops::kTrainingAttr, UnitAttr::get(module.getContext()));
-  std::set<std::string> without = options.without;
-  // Weights that are trained change all the time, and their gradients are wanted.
-  if (module->hasAttr(ops::kTrainingAttr))
-    without.insert(std::string(foldWeightsPass().name));
   for (const PassRecord &pass : pipeline()) {
     reports.emplace_back();
-    if (failed(runPass(pass, module, without, reports.back())))
+    if (failed(runPass(pass, module, options.without, reports.back())))
       return failure();
   }
   return success();
