@@ -21,6 +21,18 @@ namespace {
 constexpr int64_t kPrefetchWidth = 128;
 constexpr int64_t kLineBytes = 64;
 
+/// Whether nothing follows the products but storing them in whole vectors. Then a tile stores them
+/// from its registers.
+bool onlyStores(const Stage &stage) {
+  const Dim &width = stage.shape.back();
+  return width.isConstant() && width.constant() % (stage.lanes * stage.tileVectors) == 0 &&
+         llvm::all_of(stage.roots, [&](const Root &root) {
+           return !root.masked && llvm::any_of(stage.accumulators, [&](const Accumulator &a) {
+             return a.product->value == root.value && a.column == 0;
+           });
+         });
+}
+
 } // namespace
 
 Value Emitter::panelCount(const Stage &stage) {
@@ -105,7 +117,8 @@ SmallVector<Value> Emitter::emitRun(ArrayRef<Operand> rows, Value extent, ArrayR
   return along.getResults();
 }
 
-/// Computes one tile and leaves its accumulators in scratch, row by row. `enterRow` makes row i's
+/// Computes one tile and stores its products, or leaves its accumulators in scratch, row by row,
+/// when more is to be done. `enterRow` makes row i's
 /// record current and gives its index, without the column.
 void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
                        llvm::function_ref<std::vector<Value>(int64_t)> enterRow) {
@@ -166,8 +179,36 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
     for (auto [place, sum] : llvm::zip(places, own))
       sums[place] = sum;
   }
-  for (size_t i = 0; i < sums.size(); ++i)
-    LLVM::StoreOp::create(b, sums[i], bytes(scratch_, i * stage.lanes * 4), 4);
+  if (!onlyStores(stage)) {
+    for (size_t i = 0; i < sums.size(); ++i)
+      LLVM::StoreOp::create(b, sums[i], bytes(scratch_, i * stage.lanes * 4), 4);
+    return;
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    std::vector<Value> index = enterRow(row);
+    for (int64_t v = 0; v < stage.tileVectors; ++v) {
+      std::vector<Value> own;
+      for (int64_t a = 0; a < static_cast<int64_t>(stage.accumulators.size()); ++a)
+        own.push_back(sums[static_cast<size_t>(row * across + a * stage.tileVectors + v)]);
+      writeVector(stage, index, add(column, constant(v * stage.lanes)), std::move(own));
+    }
+  }
+}
+
+/// Computes and stores one vector of each root: `column` is its first, `accumulators` the products
+/// there.
+void Emitter::writeVector(const Stage &stage, std::vector<Value> index, Value column,
+                          std::vector<Value> accumulators) {
+  Place place;
+  place.lanes = stage.lanes;
+  place.index = std::move(index);
+  place.index.push_back(column);
+  place.lanesAxis = static_cast<int>(place.index.size()) - 1;
+  Scope scope;
+  scope.stage = &stage;
+  scope.place = &place;
+  scope.accumulators = std::move(accumulators);
+  writeRoots(stage, scope);
 }
 
 /// The runs of a group whose weights are packed, one behind the other: `step` bytes for each k.
@@ -246,19 +287,12 @@ void Emitter::emitEpilogue(const Stage &stage, Value panel, Value row, std::vect
   Value sums = bytes(scratch_, mul(row, constant(across * stage.lanes * 4)));
   Value column = mul(panel, constant(stage.lanes * stage.tileVectors));
   auto vectorAt = [&](Value v, Value at) {
-    Place place;
-    place.lanes = stage.lanes;
-    place.index = index;
-    place.index.push_back(at);
-    place.lanesAxis = static_cast<int>(place.index.size()) - 1;
-    Scope scope;
-    scope.stage = &stage;
-    scope.place = &place;
+    std::vector<Value> accumulators;
     for (size_t a = 0; a < stage.accumulators.size(); ++a) {
       Value from = bytes(sums, a * stage.tileVectors * stage.lanes * 4);
-      scope.accumulators.push_back(loadAs(type, bytes(from, mul(v, constant(stage.lanes * 4))), 4));
+      accumulators.push_back(loadAs(type, bytes(from, mul(v, constant(stage.lanes * 4))), 4));
     }
-    writeRoots(stage, scope);
+    writeVector(stage, index, at, std::move(accumulators));
   };
   if (stage.tileVectors == 1) {
     vectorAt(constant(0), column);
@@ -279,8 +313,9 @@ void Emitter::prefetch(const Stage &stage, const Tile &tile, EnterRow enter) {
     enter(add(tile.first, row));
     auto line = [&](const Buffer &buffer, bool write) {
       int64_t panelBytes = stage.lanes * stage.tileVectors * bytesOf(buffer.dtype);
-      LLVM::Prefetch::create(b, bytes(base(buffer), mul(tile.panel, constant(panelBytes))), write,
-                             3, 1);
+      Value first = bytes(base(buffer), mul(tile.panel, constant(panelBytes)));
+      for (int64_t offset = 0; offset < panelBytes; offset += kLineBytes)
+        LLVM::Prefetch::create(b, bytes(first, offset), write, 3, 1);
     };
     for (const Buffer *buffer : stage.prefetch)
       line(*buffer, false);
@@ -331,6 +366,8 @@ void Emitter::emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow e
       return indices[i];
     });
   });
+  if (onlyStores(stage))
+    return;
   emitApart([&] {
     loop(constant(0), tile.rows, 1, [&](Value row) {
       std::vector<Value> index = enter(add(tile.first, row));
@@ -480,6 +517,8 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
         forRows(stage, tile.rows, [&](int64_t many) {
           emitTile(stage, many, tile, [&](int64_t row) { return indexOfRow(constant(row)); });
         });
+        if (onlyStores(stage))
+          return;
         emitApart([&] {
           loop(constant(0), tile.rows, 1,
                [&](Value row) { emitEpilogue(stage, tile.panel, row, indexOfRow(row)); });

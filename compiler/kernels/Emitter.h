@@ -92,6 +92,8 @@ private:
                                       llvm::ArrayRef<llvm::SmallVector<Operand>> lefts,
                                       llvm::ArrayRef<Value> sums);
   void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
+  void writeVector(const Stage &stage, std::vector<Value> index, Value column,
+                   std::vector<Value> accumulators);
   void emitApart(llvm::function_ref<void()> body);
   void moveApart(mlir::scf::ExecuteRegionOp region);
   void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
