@@ -87,10 +87,12 @@ void Emitter::enterRecord(Value record, Value chunkBegin) {
   record_ = Record();
   record_.words = bytes(records_, mul(record, constant(4 * kernel_.words)));
   record_.inChunk = arith::SubIOp::create(b, record, chunkBegin);
-  // Values that turn out to be needed deeper in the nest are inserted here; the marker itself is
-  // unused and goes.
-  record_.here = arith::ConstantIntOp::create(b, i64_, 0);
+  // Values that turn out to be needed deeper in the nest are inserted here.
+  record_.here = marker();
 }
+
+/// An operation that nothing uses, so it goes.
+Operation *Emitter::marker() { return arith::ConstantIntOp::create(b, i64_, 0); }
 
 Value Emitter::atRecord(llvm::function_ref<Value()> make) {
   OpBuilder::InsertionGuard guard(b);

@@ -28,8 +28,8 @@ void Emitter::run() {
   b.setInsertionPointToStart(body);
   func::ReturnOp::create(b);
   b.setInsertionPointToStart(body);
-  // Constants and weight addresses are inserted before this, which itself is unused and goes.
-  entry_ = arith::ConstantIntOp::create(b, i64_, 0);
+  // Constants and weight addresses are inserted before this.
+  entry_ = marker();
 
   auto stages = [&](Value begin, Value end) {
     for (const Stage &stage : plan_.stages)
@@ -131,6 +131,7 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
     }
     nest(ArrayRef(stage.shape).drop_back(), place.index, [&] {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
+      scope.row = marker();
       loop(constant(0), extent(stage.shape.back()), place.lanes, [&](Value column) {
         place.index.push_back(column);
         writeRoots(stage, scope);
@@ -145,6 +146,10 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
 //===----------------------------------------------------------------------===//
 
 namespace {
+
+/// Vectors of partial results of a reduction along the innermost axis; like kLoopLanes, part of its
+/// value.
+constexpr int64_t kReduceVectors = 4;
 
 struct Combiner {
   ImplicitLocOpBuilder &b;
@@ -238,8 +243,9 @@ void Emitter::emitReduce(const Stage &stage, Value begin, Value end) {
   });
 }
 
-/// Along the innermost axis: 16 partial results, element k in lane k mod 16 with k ascending, then
-/// halves combined until one is left. The order depends on the extent alone.
+/// Along the innermost axis: 64 partial results in 4 vectors, element k in number k mod 64 with k
+/// ascending, then halves combined until one is left. The order depends on the extent alone; four
+/// vectors hide most of the latency of a sum.
 void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
   const Root &root = stage.roots.front();
   auto apply = root.value.getDefiningOp<ir::ApplyOp>();
@@ -254,14 +260,16 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     Scope scope;
     scope.stage = &stage;
     scope.place = &place;
+    scope.row = marker();
     Value operand = apply.getOperand(0);
     auto vectorType = VectorType::get({kLoopLanes}, laneType(dtypeOf(operand)));
     auto numberType = VectorType::get({kLoopLanes}, i64_);
     Value count = extent(space.back());
-    Value whole = arith::MulIOp::create(b, arith::DivSIOp::create(b, count, constant(kLoopLanes)),
-                                        constant(kLoopLanes));
+    constexpr int64_t run = kReduceVectors * kLoopLanes;
+    Value whole =
+        arith::MulIOp::create(b, arith::DivSIOp::create(b, count, constant(run)), constant(run));
 
-    /// One step: the partial results with the vector at `column`.
+    /// The partial results of one vector with the elements at `column`.
     auto step = [&](Value column, ValueRange partial, bool tail) -> SmallVector<Value> {
       place.index.push_back(column);
       scope.known.clear();
@@ -296,44 +304,62 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
       place.index.pop_back();
       return out;
     };
+    /// One partial result of two: the one of lower numbers first.
+    auto join = [&](ValueRange low, ValueRange high) -> SmallVector<Value> {
+      if (!arg)
+        return {combine(low[0], high[0])};
+      Value better = combine.better(low[0], low[1], high[0], high[1]);
+      return {arith::SelectOp::create(b, better, high[0], low[0]),
+              arith::SelectOp::create(b, better, high[1], low[1])};
+    };
 
-    SmallVector<Value> start{combine.identity(vectorType)};
+    SmallVector<Value> none{combine.identity(vectorType)}, start;
     if (arg)
-      start.push_back(arith::ConstantOp::create(
+      none.push_back(arith::ConstantOp::create(
           b, DenseElementsAttr::get(numberType, std::numeric_limits<int64_t>::max())));
-    auto loop = scf::ForOp::create(b, constant(0), whole, constant(kLoopLanes), start);
+    size_t each = none.size();
+    for (int64_t v = 0; v < kReduceVectors; ++v)
+      start.append(none);
+    auto loop = scf::ForOp::create(b, constant(0), whole, constant(run), start);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToEnd(loop.getBody());
-      scf::YieldOp::create(b, step(loop.getInductionVar(), loop.getRegionIterArgs(), false));
+      SmallVector<Value> out;
+      for (int64_t v = 0; v < kReduceVectors; ++v)
+        out.append(step(add(loop.getInductionVar(), constant(v * kLoopLanes)),
+                        loop.getRegionIterArgs().slice(v * each, each), false));
+      scf::YieldOp::create(b, out);
     }
-    SmallVector<Value> partial(loop.getResults());
-    Value left = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, whole, count);
-    auto rest = scf::IfOp::create(b, ValueRange(partial).getTypes(), left, true);
-    {
+    SmallVector<SmallVector<Value>> partials;
+    for (int64_t v = 0; v < kReduceVectors; ++v) {
+      ValueRange partial = loop.getResults().slice(v * each, each);
+      Value column = add(whole, constant(v * kLoopLanes));
+      auto rest = scf::IfOp::create(b, partial.getTypes(), isLess(column, count), true);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToEnd(rest.thenBlock());
-      scf::YieldOp::create(b, step(whole, partial, true));
+      scf::YieldOp::create(b, step(column, partial, true));
       b.setInsertionPointToEnd(rest.elseBlock());
       scf::YieldOp::create(b, partial);
+      partials.push_back(SmallVector<Value>(rest.getResults()));
     }
-    partial.assign(rest.getResults().begin(), rest.getResults().end());
+    for (; partials.size() > 1; partials.resize(partials.size() / 2))
+      for (size_t v = 0; v < partials.size() / 2; ++v)
+        partials[v] = join(partials[v], partials[v + partials.size() / 2]);
+    SmallVector<Value> partial = partials.front();
     for (int64_t lanes = kLoopLanes; lanes > 1; lanes /= 2) {
-      auto [low, high] = halves(b, partial[0]);
-      if (arg) {
-        auto [lowNumber, highNumber] = halves(b, partial[1]);
-        Value better = combine.better(low, lowNumber, high, highNumber);
-        partial[0] = arith::SelectOp::create(b, better, high, low);
-        partial[1] = arith::SelectOp::create(b, better, highNumber, lowNumber);
-      } else {
-        partial[0] = combine(low, high);
+      SmallVector<Value> low, high;
+      for (Value vector : partial) {
+        auto [first, second] = halves(b, vector);
+        low.push_back(first);
+        high.push_back(second);
       }
+      partial = join(low, high);
     }
     Value result = vector::ExtractOp::create(b, partial[arg ? 1 : 0], ArrayRef<int64_t>{0});
     if (arg) {
       // Nothing to choose from gives 0.
-      Value none = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, count, constant(0));
-      result = arith::SelectOp::create(b, none, constant(0), result);
+      Value isEmpty = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, count, constant(0));
+      result = arith::SelectOp::create(b, isEmpty, constant(0), result);
       result = arith::TruncIOp::create(b, b.getI32Type(), result);
     }
 

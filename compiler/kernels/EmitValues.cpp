@@ -78,7 +78,17 @@ bool Emitter::isComputedAlong(Value value, const View &view, const Scope &scope)
          view == identityView(stage.shape.size());
 }
 
+/// Whether the elements that a view finds differ from lane to lane.
+static bool movesWithLanes(const View &view, int lanesAxis) {
+  return llvm::any_of(view, [&](const AxisMap &map) {
+    return map.axis == lanesAxis || (map.index && movesWithLanes(*map.indexView, lanesAxis));
+  });
+}
+
 /// The lanes of an expression at a place. `computed`: the value itself is not read from memory.
+///
+/// What is the same for all lanes of a row is computed once a row (Scope::row). LLVM could not: it
+/// sees loads that the stores of the row might change.
 Value Emitter::evaluate(Value root, const View &rootView, Scope &scope, bool computed) {
   // What an expression needs goes on top of it: programs make deep ones.
   llvm::SmallVector<std::pair<Value, View>> work{{root, rootView}};
@@ -88,6 +98,9 @@ Value Emitter::evaluate(Value root, const View &rootView, Scope &scope, bool com
       work.pop_back();
       continue;
     }
+    OpBuilder::InsertionGuard guard(b);
+    if (scope.row && !movesWithLanes(view, scope.place->lanesAxis))
+      b.setInsertionPoint(scope.row);
     size_t before = work.size();
     auto need = [&](Value operand, View through) {
       Value lanes = scope.find(operand, through);

@@ -39,6 +39,7 @@ private:
   struct Scope {
     const Stage *stage = nullptr;
     const Place *place = nullptr;
+    mlir::Operation *row = nullptr; ///< stands before the loop over the lanes axis, if there is one
     std::vector<Value> accumulators;
     llvm::DenseMap<Value, llvm::SmallVector<std::pair<View, Value>, 1>> known;
     /// The lanes of a value at a view, or null.
@@ -146,6 +147,8 @@ private:
   Value toStorage(Value lanes, ops::DType dtype);
   mlir::Type storageType(ops::DType dtype);
   mlir::Type laneType(ops::DType dtype);
+  /// A place before what is emitted next, for code that is found to belong there.
+  mlir::Operation *marker();
   /// scf.for over [lo, hi) with a body that builds through `b`.
   void loop(Value lo, Value hi, int64_t step, llvm::function_ref<void(Value)> body);
   /// scf.while from `start`; `before` ends in scf.condition, `after` in scf.yield. Gives the last

@@ -14,8 +14,12 @@ namespace {
 
 /// Rows of a chunk stay in the second-level cache beside a panel of weights.
 constexpr int64_t kChunkRowBytes = 192 << 10;
+/// The same with the rows that are written, which every panel adds to.
+constexpr int64_t kChunkBytes = 512 << 10;
 /// Scratch of a chunk stays in the second-level cache.
 constexpr int64_t kChunkScratchBytes = 192 << 10;
+/// All that the stages of a chunk touch stays in the first-level cache.
+constexpr int64_t kChunkNearBytes = 64 << 10;
 /// So many rows hide the reading of a panel of weights.
 constexpr int64_t kMostPassRows = 256;
 /// More rows a tile cost code, not speed.
@@ -262,17 +266,50 @@ int64_t Planner::rowBytes(const Stage &stage) const {
   return std::max<int64_t>(bytes, 64);
 }
 
+/// Bytes of a record's results that a stage of products writes.
+static int64_t resultBytes(const Stage &stage) {
+  int64_t bytes = 0;
+  for (const Root &root : stage.roots)
+    if (root.buffer->kind == Buffer::Result && stage.shape.back().isConstant())
+      bytes += bytesOf(root.buffer->dtype) * stage.shape.back().constant();
+  return bytes;
+}
+
+/// Bytes of a record's arguments and results, as far as they are known.
+int64_t Planner::ownBytes() const {
+  int64_t bytes = rt::kGranuleBytes;
+  for (const Buffer &buffer : plan_->buffers) {
+    bool own = buffer.kind == Buffer::Argument || buffer.kind == Buffer::Result;
+    if (!own || !llvm::all_of(buffer.shape, [](const Dim &dim) { return dim.isConstant(); }))
+      continue;
+    std::vector<int64_t> extents;
+    for (const Dim &dim : buffer.shape)
+      extents.push_back(dim.constant());
+    bytes += rt::tensorGranules(extents, runtimeType(buffer.dtype)) * rt::kGranuleBytes;
+  }
+  return bytes;
+}
+
 void Planner::chooseChunk(Kernel &kernel) {
   int64_t scratch = plan_->scratchBytes, chunk = INT64_MAX;
   for (auto [i, stage] : llvm::enumerate(plan_->stages)) {
-    if (stage.kind == Stage::Products && stage.rowsAreRecords)
-      chunk = std::min(chunk, std::max(kChunkRowBytes / rowBytes(stage), 4 * stage.tileRows));
+    if (stage.kind == Stage::Products && stage.rowsAreRecords) {
+      int64_t read = rowBytes(stage);
+      int64_t rows = std::min(kChunkRowBytes / read, kChunkBytes / (read + resultBytes(stage)));
+      chunk = std::min(chunk, std::max(rows, 4 * stage.tileRows));
+    }
     // What a stage leaves in a record's rows is read by the next ones while it is near.
     if (stage.rowsOfAllRecords && plan_->chunkStage < 0 && plan_->stages.size() > 1)
       plan_->chunkStage = static_cast<int>(i);
   }
   if (scratch)
     chunk = std::min(chunk, std::max<int64_t>(kChunkScratchBytes / scratch, 1));
+  // Where no weights want many rows, what stages hand on stays in the first-level cache.
+  bool wantsRows = llvm::any_of(plan_->stages, [](const Stage &stage) {
+    return stage.rowsAreRecords || stage.rowsOfAllRecords;
+  });
+  if (!wantsRows && plan_->stages.size() > 1)
+    chunk = std::min(chunk, std::max<int64_t>(kChunkNearBytes / (scratch + ownBytes()), 1));
   if (!kernel.temporaries.empty())
     chunk = std::min(chunk, kMostPassRows);
   plan_->chunkRecords = chunk;

@@ -315,9 +315,13 @@ bool Planner::settleShared() {
       for (Value value : read(root.value, root.computed()).elementwise)
         if (value != root.value || !root.computed())
           stagesOf[value].insert(&key);
+  // What has one element a row is computed once a row, which costs next to nothing.
+  auto isAlongRows = [&](Value value) {
+    return !shape(value).empty() && shape(value).back() != Dim(1);
+  };
   bool changed = false;
   for (auto &[value, stages] : stagesOf)
-    if (stages.size() >= 2 && read(value, true).elementwise.size() >= 2)
+    if (stages.size() >= 2 && llvm::count_if(read(value, true).elementwise, isAlongRows) >= 2)
       changed |= keep(value);
   return changed;
 }

@@ -98,6 +98,7 @@ private:
 
   // Layout.cpp
   int64_t rowBytes(const Stage &stage) const;
+  int64_t ownBytes() const;
   void describe(Kernel &kernel);
   void countFlop(Kernel &kernel);
   void recordLayout(Kernel &kernel);

@@ -71,9 +71,11 @@ std::vector<Value> expandSoftmax(ExpandBuilder &b, ir::ApplyOp op, bool log) {
   Value shifted = applyOne(b, "sub", {x, greatest});
   Value powers = applyOne(b, "exp", shifted);
   Value sum = reduceAxis(b, "reduce_sum", powers, axis, true);
-  Value result = log ? applyOne(b, "sub", {shifted, applyOne(b, "log", sum)})
-                     : applyOne(b, "div", {powers, sum});
-  return {narrow(b, result, dtype)};
+  if (log)
+    return {narrow(b, applyOne(b, "sub", {shifted, applyOne(b, "log", sum)}), dtype)};
+  // One division a row: the sum is between 1 and the number of elements.
+  Value share = applyOne(b, "div", {number(b, 1, DType::F32), sum});
+  return {narrow(b, applyOne(b, "mul", {powers, share}), dtype)};
 }
 
 void addSoftmax(std::vector<Op> &ops, const std::string &name, const std::string &summary,
