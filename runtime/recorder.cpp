@@ -87,6 +87,8 @@ std::string Recorder::describe(const Failure &why, const Model &model,
   case Failure::Steps:
     return "no end in sight: " + std::to_string(why.wanted) +
            " calls of recursive functions were made";
+  case Failure::Stopped:
+    return "the run was stopped";
   }
   return "failed";
 }

@@ -103,7 +103,7 @@ struct Session::Impl {
     return std::max(options.rowSpaceBytes, (uint64_t(model.paramGranules) + 64) * kGranuleBytes);
   }
 
-  void walk(std::span<const Instance> instances);
+  void walk(std::span<const Instance> instances, const std::stop_token &stop);
   bool begin(const Instance &instance, HostStack *stack);
   void end(const Walk &walk, Outcome &outcome);
   void giveUp(const Walk &walk, Outcome &outcome);
@@ -112,8 +112,9 @@ struct Session::Impl {
   void packWeights();
   void foldWeights();
   void forgetMiniBatch();
-  bool walkAll(std::span<const Instance> instances);
-  std::span<const Outcome> run(std::span<const Instance> instances);
+  bool walkAll(std::span<const Instance> instances, const std::stop_token &stop);
+  void giveUpAll(std::span<const Instance> instances);
+  std::span<const Outcome> run(std::span<const Instance> instances, const std::stop_token &stop);
 };
 
 Session::Session(const Model &model, SessionOptions options)
@@ -260,7 +261,7 @@ void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
 
 /// Walks all instances. Those that wait for tensors wait together, so that what they wait for runs
 /// in large buckets; those that end make room for others.
-void Session::Impl::walk(std::span<const Instance> instances) {
+void Session::Impl::walk(std::span<const Instance> instances, const std::stop_token &stop) {
   // Constants that host code computes must not depend on the caller's rounding either.
   FloatEnvironment environment;
   walks.clear();
@@ -268,6 +269,11 @@ void Session::Impl::walk(std::span<const Instance> instances) {
   auto ended = [&](const Walk &walk) { end(walk, outcomes[&walk - walks.data()]); };
   for (;;) {
     recorder.tasks.run(ended);
+    if (stop.stop_requested()) {
+      recorder.tasks.stop();
+      recorder.tasks.run(ended);
+      return;
+    }
     HostStack *stack = walks.size() < instances.size() ? recorder.stacks.take() : nullptr;
     if (stack) {
       if (!begin(instances[walks.size()], stack)) {
@@ -322,20 +328,33 @@ void Session::Impl::forgetMiniBatch() {
 }
 
 /// True when memory was too short for an instance.
-bool Session::Impl::walkAll(std::span<const Instance> instances) {
+bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop_token &stop) {
+  recorder.tasks.begin();
   recorder.known.beginRun();
   recorder.scratch.beginRun();
   recorder.computed = 0;
   scheduler.beginRun(recorder.rowSpace);
   outcomes.clear();
   outcomes.resize(instances.size());
-  walk(instances);
+  walk(instances, stop);
   return std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {
     return !outcome.ok() && outcome.error->outOfMemory();
   });
 }
 
-std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances) {
+/// The run was stopped: what is recorded is never computed, results that were to be kept included.
+void Session::Impl::giveUpAll(std::span<const Instance> instances) {
+  std::string why = recorder.describe({Failure::Stopped}, model, meter);
+  for (size_t i = 0; i < instances.size(); ++i)
+    if (outcomes[i].ok()) {
+      outcomes[i].slots = nullptr;
+      outcomes[i].error.emplace(instances[i].index, why);
+    }
+  keptIsStale = true;
+}
+
+std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
+                                            const std::stop_token &stop) {
   forgetMiniBatch();
   if (weightsChanged)
     packWeights();
@@ -347,19 +366,23 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances)
   uint64_t flushed = counters.flushNanoseconds, recorded = counters.records;
   auto start = std::chrono::steady_clock::now();
   // No instance fails for want of what is only kept to save time.
-  if (walkAll(instances)) {
+  if (walkAll(instances, stop) && !stop.stop_requested()) {
     bool more = recorder.known.giveBack();
     more |= recorder.scratch.giveBack();
     if (more) {
       forgetMiniBatch();
-      walkAll(instances);
+      walkAll(instances, stop);
     }
   }
+  bool stopped = stop.stop_requested();
+  if (stopped)
+    giveUpAll(instances);
   for (const Outcome &outcome : outcomes)
     counters.failed += !outcome.ok();
   counters.recordNanoseconds += nanosecondsSince(start) - (counters.flushNanoseconds - flushed);
-  flush(BucketTable::What::All);
-  if (options.policy == Policy::Auto)
+  if (!stopped)
+    flush(BucketTable::What::All);
+  if (options.policy == Policy::Auto && !stopped)
     trial.took(counters.flushNanoseconds - flushed, counters.records - recorded);
 
   recorder.known.endRun(counters);
@@ -372,8 +395,8 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances)
   return outcomes;
 }
 
-std::span<const Outcome> Session::run(std::span<const Instance> instances) {
-  return impl_->run(instances);
+std::span<const Outcome> Session::run(std::span<const Instance> instances, std::stop_token stop) {
+  return impl_->run(instances, stop);
 }
 
 void Session::setStep(uint64_t step) { impl_->step = step; }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 namespace sheaf::rt {
@@ -82,7 +83,8 @@ public:
   /// Runs a mini-batch: forgets the one before, walks every instance, runs what they recorded.
   /// Returns one outcome an instance, valid until the next run. An instance that fails does so
   /// alone. Throws as packWeights() does when weights have changed, else InternalError only.
-  std::span<const Outcome> run(std::span<const Instance> instances);
+  /// When `stop` is asked for, from any thread, no flush begins any more and all instances fail.
+  std::span<const Outcome> run(std::span<const Instance> instances, std::stop_token stop = {});
 
   /// The training step that the next runs draw for: 0 until it is set. An instance draws the same
   /// in every run of one step.

@@ -106,8 +106,19 @@ void Tasks::leave(Task::State state) {
 
 void Tasks::wait() {
   ++counts.waits;
-  waiting_.push(current_);
-  leave(Task::Waiting);
+  if (!stopped_) {
+    waiting_.push(current_);
+    leave(Task::Waiting);
+  }
+  if (stopped_) {
+    failure_ = {Failure::Stopped};
+    abandon();
+  }
+}
+
+void Tasks::stop() {
+  stopped_ = true;
+  wake();
 }
 
 HostStack *Tasks::stackForFork() {

@@ -19,7 +19,17 @@ namespace sheaf::rt {
 
 /// Why an instance was given up.
 struct Failure {
-  enum Kind { None, Message, StackOverflow, Rows, Heap, Records, Depth, Steps } kind = None;
+  enum Kind {
+    None,
+    Message,
+    StackOverflow,
+    Rows,
+    Heap,
+    Records,
+    Depth,
+    Steps,
+    Stopped
+  } kind = None;
   uint32_t message = 0; ///< Message: index into Model::messages
   int64_t a = 0, b = 0; ///< Message: {0} and {1}
   uint64_t wanted = 0;  ///< Rows: granules; Heap: bytes; Depth: the depth; Steps: the limit
@@ -66,6 +76,10 @@ public:
   bool anyWaits() const { return waiting_.first != nullptr; }
   /// What all that wait have waited for is there.
   void wake();
+  /// It will never be: all that wait, and all that will, are given up.
+  void stop();
+  /// Before the next mini-batch.
+  void begin() { stopped_ = false; }
 
   // From generated code.
   void wait();
@@ -103,6 +117,7 @@ private:
   int64_t maxSteps_;
   Queue ready_, waiting_;
   Task *current_ = nullptr;
+  bool stopped_ = false;
   bool inVain_ = false; ///< what runs comes behind a failure that counts already
 };
 

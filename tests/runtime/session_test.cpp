@@ -509,6 +509,113 @@ TEST(Session, KeysFollowFromSeedStepAndInstance) {
   EXPECT_EQ(different.size(), 27u);
 }
 
+// A model that reads: every instance waits ten times for one more record.
+std::stop_source *stopAtThird = nullptr;
+int launches = 0;
+
+void countingKernel(const int32_t *, int64_t, int64_t, int64_t, int64_t, uint8_t *,
+                    const void *const *, uint8_t *) {
+  if (++launches == 3 && stopAtThird)
+    stopAtThird->request_stop();
+}
+
+UNINSTRUMENTED void waitingEntry(Context *context, const Slot *, Slot *results) {
+  for (int i = 0; i < 10; ++i) {
+    sheaf_record(context, 0, static_cast<uint32_t>(context->computed), 1);
+    sheaf_wait(context);
+  }
+  results[0] = 10;
+}
+
+TEST(Stop, ARunEndsAtItsNextFlush) {
+  Model model;
+  model.types.types.resize(1);
+  model.types.types[0].kind = TypeKind::Int;
+  model.entry.fn = waitingEntry;
+  model.reads = true;
+  KernelDesc &kernel = model.kernels.emplace_back();
+  kernel.name = "counting";
+  kernel.fn = countingKernel;
+  kernel.layout = {{RecordWord::Out, "result"}};
+  SessionOptions options = small();
+  options.fibers = 3; // of five instances two never begin
+  Session session(model, options);
+  std::vector<Instance> batch;
+  for (int64_t i = 0; i < 5; ++i)
+    batch.push_back({nullptr, i});
+
+  std::stop_source stop;
+  stopAtThird = &stop;
+  launches = 0;
+  int64_t instance = 0;
+  for (const Outcome &outcome : session.run(batch, stop.get_token())) {
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.error->message(), "the run was stopped");
+    EXPECT_EQ(outcome.error->instance(), instance++);
+    EXPECT_FALSE(outcome.error->outOfMemory());
+  }
+  EXPECT_EQ(launches, 3);
+  EXPECT_EQ(session.counters().failed, 5u);
+
+  // The session is as good as before.
+  stopAtThird = nullptr;
+  for (const Outcome &outcome : session.run(batch)) {
+    ASSERT_TRUE(outcome.ok());
+    EXPECT_EQ(outcome.slots[0], 10);
+  }
+}
+
+TEST(Stop, NothingIsKeptThatWasNotComputed) {
+  Model model = makeTreeModel(20);
+  useOnceEntry(model, 20);
+  Session session(model, small());
+  session.initParams(7);
+  Trees trees;
+  std::vector<Instance> batch = trees.randomBatch(8);
+  std::stop_source stop;
+  stop.request_stop();
+  for (const Outcome &outcome : session.run(batch, stop.get_token()))
+    EXPECT_FALSE(outcome.ok());
+  EXPECT_EQ(session.counters().launches, 0u);
+  std::span<const Outcome> outcomes = session.run(batch);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    ASSERT_TRUE(outcomes[i].ok());
+    EXPECT_EQ(valueOf(session, outcomes[i]), reference(session, treeOf(batch[i])));
+  }
+}
+
+// The walk itself asks for the stop: its instances are recorded, and nothing of them may stay.
+std::stop_source *stopInWalk = nullptr;
+EntryFn walkTree = nullptr;
+
+UNINSTRUMENTED void stoppingEntry(Context *context, const Slot *args, Slot *results) {
+  walkTree(context, args, results);
+  if (stopInWalk)
+    stopInWalk->request_stop();
+}
+
+TEST(Stop, WhatWasRecordedIsForgotten) {
+  Model model = makeTreeModel(20);
+  useOnceEntry(model, 20);
+  walkTree = model.entry.fn;
+  model.entry.fn = stoppingEntry;
+  Session session(model, small());
+  session.initParams(7);
+  Trees trees;
+  std::vector<Instance> batch = trees.randomBatch(8);
+  std::stop_source stop;
+  stopInWalk = &stop;
+  for (const Outcome &outcome : session.run(batch, stop.get_token()))
+    EXPECT_FALSE(outcome.ok());
+  EXPECT_EQ(session.counters().launches, 0u);
+  stopInWalk = nullptr;
+  std::span<const Outcome> outcomes = session.run(batch);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    ASSERT_TRUE(outcomes[i].ok());
+    EXPECT_EQ(valueOf(session, outcomes[i]), reference(session, treeOf(batch[i])));
+  }
+}
+
 // The first outputs of SplitMix64 with the state 0, as published with its source.
 TEST(Keys, AreSplitMix64) {
   EXPECT_EQ(splitKey(0, 0), 0xe220a8397b1dcdafu);

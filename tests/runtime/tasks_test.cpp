@@ -130,6 +130,32 @@ TEST(Tasks, ForksWaitSideBySide) {
   EXPECT_EQ(b.tasks.counts.forked, 31u);
 }
 
+TEST(Tasks, StoppingGivesUpAllThatWait) {
+  Bench b(64);
+  Walk walk;
+  Task root;
+  Slot args[2] = {reinterpret_cast<Slot>(&b), 5}, results[1];
+  root.fn = tree;
+  root.walk = &walk;
+  root.args = args;
+  root.results = results;
+  b.tasks.start(root, b.stacks.take());
+  int ended = 0;
+  b.tasks.run([&](const Walk &) { ++ended; });
+  EXPECT_EQ(ended, 0);
+  b.tasks.stop();
+  b.tasks.run([&](const Walk &walk) {
+    ++ended;
+    ASSERT_TRUE(walk.failed);
+    EXPECT_EQ(walk.failed->failure.kind, Failure::Stopped);
+  });
+  EXPECT_EQ(ended, 1);
+  EXPECT_FALSE(b.tasks.anyWaits());
+  // A later mini-batch waits again.
+  b.tasks.begin();
+  EXPECT_EQ(b.run(tree, {3}), std::vector<int>{-1});
+}
+
 TEST(Tasks, FewStacksChangeNothingButSpeed) {
   for (unsigned stacks : {1, 2, 3, 5}) {
     Bench b(stacks);
