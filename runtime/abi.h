@@ -77,8 +77,8 @@ sheaf::rt::ListObject *sheaf_list_reverse(sheaf::rt::Context *, sheaf::rt::ListO
 sheaf::rt::ListObject *sheaf_list_flat(sheaf::rt::Context *, sheaf::rt::ListObject *);
 
 /// Waits until every tensor that a read may depend on and that this instance has recorded is
-/// computed.
-void sheaf_wait(sheaf::rt::Context *);
+/// computed. `place`: which read it is, an index into Model::readPlaces.
+void sheaf_wait(sheaf::rt::Context *, uint32_t place);
 
 /// Starts `fn` on copies of these arguments beside the caller: a call that does not depend on what
 /// the caller does next. The memory of both lives as long as the mini-batch. Returns what

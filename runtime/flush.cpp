@@ -1,18 +1,11 @@
 #include "runtime/flush.h"
 
 #include <bit>
-#include <chrono>
 #include <cstring>
 
 namespace sheaf::rt {
 
 namespace {
-
-uint64_t now() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
 
 /// A barrier costs about 0.1 us, and the last thread to arrive sets the pace; dividing less than
 /// this gains nothing.
@@ -29,24 +22,6 @@ constexpr double kWorkOfRecord = 400;
 constexpr double kFirstNsPerWork = 1.0 / 60;
 
 constexpr uint8_t kScratchGuard = 0x5A;
-
-double flopOf(const KernelDesc &kernel, const ScheduledBucket &bucket) {
-  double flop = 0;
-  for (const FlopTerm &term : kernel.flop) {
-    if (term.extentWords.empty()) {
-      flop += term.coefficient * static_cast<double>(bucket.count);
-      continue;
-    }
-    for (int64_t i = 0; i < bucket.count; ++i) {
-      const int32_t *record = bucket.records + i * kernel.words;
-      double product = term.coefficient;
-      for (uint32_t word : term.extentWords)
-        product *= record[word];
-      flop += product;
-    }
-  }
-  return flop;
-}
 
 /// What the time of a bucket is taken to be proportional to.
 double workOf(double flop, int64_t records) {
@@ -100,7 +75,8 @@ void Flusher::measure(Counters &counters) {
   std::fill(work_.begin(), work_.end(), 0);
   for (size_t i = 0; i < count_; ++i) {
     const ScheduledBucket &bucket = buckets_[i];
-    double flop = flopOf(model_.kernels[bucket.kernel], bucket);
+    const KernelDesc &kernelDesc = model_.kernels[bucket.kernel];
+    double flop = sumOverRecords(kernelDesc.flop, kernelDesc.words, bucket);
     double work = workOf(flop, bucket.count);
     work_[bucket.kernel] += work;
     expected_[i] = static_cast<float>(work * kernels_[bucket.kernel].nanosecondsPerWork);
@@ -124,6 +100,7 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
                   const PackedWeights &weights, Counters &counters) {
   buckets_ = schedule.data() + begin;
   count_ = schedule.size() - begin;
+  before_ = static_cast<uint32_t>(begin);
   rows_ = rows;
   scratch_.provide();
   for (size_t k = 0; k < kernels_.size(); ++k) {
@@ -252,16 +229,25 @@ void Flusher::runGroup(size_t begin, size_t end, bool parallel, unsigned thread)
 
 void Flusher::call(const Piece &piece, ThreadState &state) {
   const KernelState &kernel = kernels_[piece.bucket->kernel];
-  uint8_t *scratch = scratch_.of(static_cast<unsigned>(&state - threads_.data()));
+  unsigned thread = static_cast<unsigned>(&state - threads_.data());
+  uint8_t *scratch = scratch_.of(thread);
   if (hostile_) {
     memset(scratch, 0xFF, kernel.scratchBytes);
     memset(scratch + kernel.scratchBytes, kScratchGuard, 64);
   }
-  uint64_t start = state.clock ? state.clock : now();
+  uint64_t start = state.clock ? state.clock : clockNow();
   kernel.fn(piece.bucket->records, piece.begin, piece.end, piece.panelBegin, piece.panelEnd, rows_,
             kernel.weights, scratch);
-  state.clock = now();
+  state.clock = clockNow();
   state.nanoseconds[piece.bucket->kernel] += state.clock - start;
+  if (trace)
+    trace->launches[thread].push_back({{start, state.clock},
+                                       before_ + static_cast<uint32_t>(piece.bucket - buckets_),
+                                       piece.bucket->kernel,
+                                       piece.bucket->depth,
+                                       piece.end - piece.begin,
+                                       static_cast<uint32_t>(piece.panelEnd),
+                                       static_cast<uint32_t>(piece.panelBegin)});
   if (hostile_)
     for (int i = 0; i < 64; ++i)
       if (scratch[kernel.scratchBytes + static_cast<uint64_t>(i)] != kScratchGuard)

@@ -14,6 +14,7 @@
 #include "runtime/model.h"
 #include "runtime/schedule.h"
 #include "runtime/scratch.h"
+#include "runtime/trace.h"
 #include "runtime/value.h"
 #include "runtime/weights.h"
 #include "runtime/workers.h"
@@ -49,6 +50,9 @@ public:
   /// Throws InternalError when a kernel wrote beyond its scratch (hostile setting).
   void run(const Schedule &schedule, size_t begin, uint8_t *rows, const PackedWeights &weights,
            Counters &counters);
+
+  /// Where launches are noted, if anywhere: one with a list a thread.
+  Trace *trace = nullptr;
 
 private:
   struct KernelState {
@@ -88,6 +92,7 @@ private:
   // The running flush.
   const ScheduledBucket *buckets_ = nullptr;
   size_t count_ = 0, first_ = 0;
+  uint32_t before_ = 0; ///< launches of the schedule before it
   uint8_t *rows_ = nullptr;
   std::vector<float> expected_;      ///< nanoseconds, by bucket
   std::vector<double> work_;         ///< by kernel

@@ -124,6 +124,7 @@ struct Model {
   EntryFn foldWeights = nullptr;
   std::vector<uint32_t> folded;          ///< indices into params
   bool reads = false;                    ///< host code waits for tensors (sheaf_wait)
+  std::vector<std::string> readPlaces;   ///< file:line of each read that may wait
   uint32_t depthBits = rt::depthBits(1); ///< layout.h
   std::map<std::string, int64_t> dims;
 };

@@ -249,14 +249,23 @@ Scheduler::Kind *Scheduler::chooseLookAhead() {
 // Which is best
 //===----------------------------------------------------------------------===//
 
-std::optional<uint64_t> Scheduler::leastLaunches(const Schedule &schedule, const RowSpace &rows) {
+std::optional<Dependences> Scheduler::dependences(const Schedule &schedule, const RowSpace &rows) {
   began_ = false;
   if (!build(schedule, 0, rows))
     return std::nullopt;
-  uint64_t sum = 0;
-  for (uint32_t longest : graph_.longestChains())
-    sum += longest;
-  return sum;
+  Dependences result;
+  result.latest.assign(graph_.size(), Dependences::kNone);
+  // Records are numbered by launch, so the last to say so is the latest.
+  for (uint32_t record = 0; record < graph_.size(); ++record)
+    for (uint32_t user : graph_.users(record))
+      result.latest[user] = record;
+  std::vector<uint32_t> longest = graph_.longestChains();
+  result.longestChains.resize(model_.kernels.size());
+  for (uint32_t family = 0; family < graph_.families(); ++family) {
+    result.longestChains[graph_.kernel(family)] = longest[family];
+    result.leastLaunches += longest[family];
+  }
+  return result;
 }
 
 Policy PolicyTrial::next() const { return chosen().value_or(kTried[runs_ % std::size(kTried)]); }

@@ -48,9 +48,9 @@ public:
   /// those before it rearranged, too. When memory is short they stay in order of depth.
   void arrange(Policy policy, Schedule &schedule, size_t begin, const RowSpace &rows);
 
-  /// For all launches of the schedule of this mini-batch: the sum over kernels of the longest chain
-  /// of each. No order needs fewer launches. Nothing when memory is short.
-  std::optional<uint64_t> leastLaunches(const Schedule &schedule, const RowSpace &rows);
+  /// Who waits for whom in all launches of the schedule of this mini-batch. Nothing when memory is
+  /// short.
+  std::optional<Dependences> dependences(const Schedule &schedule, const RowSpace &rows);
 
 private:
   /// The records of one family in the running flush.

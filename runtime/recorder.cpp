@@ -236,7 +236,7 @@ void sheaf_too_many_steps(Context *context) {
   r.fail({Failure::Steps, 0, 0, 0, static_cast<uint64_t>(r.tasks.maxSteps())});
 }
 
-void sheaf_wait(Context *context) { recorder(context).tasks.wait(); }
+void sheaf_wait(Context *context, uint32_t place) { recorder(context).tasks.wait(place); }
 
 Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {
   Recorder &r = recorder(context);

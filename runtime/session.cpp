@@ -8,18 +8,14 @@
 #include "runtime/train/backward.h"
 #include "runtime/weights.h"
 
-#include <chrono>
 #include <cstring>
+#include <utility>
 
 namespace sheaf::rt {
 
 namespace {
 
-uint64_t nanosecondsSince(std::chrono::steady_clock::time_point start) {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
-          .count());
-}
+uint64_t nanosecondsSince(uint64_t start) { return clockNow() - start; }
 
 SessionOptions withDefaults(const Model &model, SessionOptions options) {
   options.threads = std::max(options.threads, 1u);
@@ -74,6 +70,7 @@ struct Session::Impl {
   std::vector<Walk> walks; ///< one an instance, in their order
   bool weightsChanged = true;
   bool keptIsStale = false; ///< results of older weights are kept
+  Trace *trace = nullptr;
   uint64_t step = 0;
 
   Impl(const Model &model, const SessionOptions &given)
@@ -108,6 +105,8 @@ struct Session::Impl {
   void end(const Walk &walk, Outcome &outcome);
   void giveUp(const Walk &walk, Outcome &outcome);
   void flush(BucketTable::What what);
+  void note(TracePart::Kind kind, uint64_t begin, int64_t number);
+  void noteMemory(bool stacks);
   void checkGuards();
   void packWeights();
   void foldWeights();
@@ -200,6 +199,7 @@ void Session::Impl::foldWeights() {
 }
 
 void Session::Impl::packWeights() {
+  uint64_t start = trace ? clockNow() : 0;
   weights.pack();
   if (model.foldWeights) {
     foldWeights();
@@ -207,6 +207,7 @@ void Session::Impl::packWeights() {
   }
   weightsChanged = false;
   keptIsStale = true;
+  note(TracePart::Weights, start, 0);
 }
 
 std::span<const void *const> Session::kernelWeights(size_t kernel) const {
@@ -232,10 +233,11 @@ bool Session::Impl::begin(const Instance &instance, HostStack *stack) {
     task->fn = model.entry.fn;
     task->walk = &walk;
     task->results = walk.results = reinterpret_cast<Slot *>(task + 1);
-    uint64_t rows = recorder.rowSpace.used();
+    uint64_t rows = recorder.rowSpace.used(), start = trace ? clockNow() : 0;
     task->args = values.bringIn(model.entry.argTypes, instance.args);
     if (recorder.rowSpace.used() > rows)
       scheduler.addInputs(recorder.rowSpace.first() + rows);
+    note(TracePart::Inputs, start, instance.index);
   }
   if (recorder.failure.kind != Failure::None)
     return false;
@@ -251,6 +253,7 @@ void Session::Impl::end(const Walk &walk, Outcome &outcome) {
   outcome.slots = ok ? walk.results : nullptr;
   if (!ok)
     giveUp(walk, outcome);
+  noteMemory(/*stacks=*/false);
 }
 
 void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
@@ -289,17 +292,45 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
   }
 }
 
+void Session::Impl::note(TracePart::Kind kind, uint64_t begin, int64_t number) {
+  if (trace)
+    trace->parts.push_back({kind, {begin, clockNow()}, number});
+}
+
+/// Looking at the stacks' pages takes system calls: only between mini-batches.
+void Session::Impl::noteMemory(bool stacks) {
+  if (!trace)
+    return;
+  uint64_t stack = stacks || trace->memory.empty() ? recorder.stacks.residentBytes()
+                                                   : trace->memory.back().stack;
+  trace->memory.push_back({clockNow(), memory.weights.now, memory.packed.now,
+                           recorder.rowSpace.used() * kGranuleBytes, memory.tables.now,
+                           memory.heap.now, memory.records.now, memory.scratch.now, stack});
+}
+
 void Session::Impl::flush(BucketTable::What what) {
-  auto start = std::chrono::steady_clock::now();
+  noteMemory(/*stacks=*/false);
+  uint64_t start = clockNow(), ordered = start;
   size_t begin = schedule.size();
   recorder.buckets.drain(schedule, what);
   if (schedule.size() > begin) {
     recorder.computed = std::max<int64_t>(recorder.computed, int64_t(schedule.back().depth) + 1);
     scheduler.arrange(policy, schedule, begin, recorder.rowSpace);
-    counters.orderNanoseconds += nanosecondsSince(start);
+    ordered = clockNow();
+    counters.orderNanoseconds += ordered - start;
+    counters.flushes += 1;
     flusher.run(schedule, begin, recorder.rowSpace.address(0), weights, counters);
   }
-  counters.flushNanoseconds += nanosecondsSince(start);
+  uint64_t end = clockNow();
+  counters.flushNanoseconds += end - start;
+  if (trace && schedule.size() > begin) {
+    trace->flushes.push_back({{start, end},
+                              ordered,
+                              static_cast<uint32_t>(begin),
+                              static_cast<uint32_t>(schedule.size()),
+                              what == BucketTable::What::Demanded});
+    noteMemory(/*stacks=*/false);
+  }
 }
 
 void Session::Impl::checkGuards() {
@@ -355,7 +386,10 @@ void Session::Impl::giveUpAll(std::span<const Instance> instances) {
 
 std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
                                             const std::stop_token &stop) {
+  noteMemory(/*stacks=*/true);
+  uint64_t begin = trace ? clockNow() : 0;
   forgetMiniBatch();
+  noteMemory(/*stacks=*/false);
   if (weightsChanged)
     packWeights();
   if (keptIsStale)
@@ -364,7 +398,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
 
   policy = options.policy == Policy::Auto ? trial.next() : options.policy;
   uint64_t flushed = counters.flushNanoseconds, recorded = counters.records;
-  auto start = std::chrono::steady_clock::now();
+  uint64_t start = clockNow();
   // No instance fails for want of what is only kept to save time.
   if (walkAll(instances, stop) && !stop.stop_requested()) {
     bool more = recorder.known.giveBack();
@@ -390,6 +424,12 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   recorder.stacks.trim();
   if (options.hostile)
     checkGuards();
+  const Tasks::Counts tasks = std::exchange(recorder.tasks.counts, {});
+  counters.waits += tasks.waits;
+  counters.forked += tasks.forked;
+  counters.inlined += tasks.inlined;
+  note(TracePart::MiniBatch, begin, static_cast<int64_t>(counters.runs));
+  noteMemory(/*stacks=*/true);
   counters.runs += 1;
   counters.instances += instances.size();
   return outcomes;
@@ -429,8 +469,11 @@ std::span<const ParamGradient> Session::backward(std::span<const float> weights)
   for (size_t i = 0; i < weights.size(); ++i)
     if (impl_->outcomes[i].ok())
       seeds.push_back({TensorHandle::unpack(*impl_->outcomes[i].slots).id, weights[i]});
+  uint64_t begin = impl_->trace ? clockNow() : 0;
   impl_->backward->run(impl_->schedule, seeds, impl_->flusher, impl_->weights, impl_->counters);
   impl_->recorder.rowSpace.account();
+  impl_->note(TracePart::Backward, begin, 0);
+  impl_->noteMemory(/*stacks=*/false);
   return impl_->backward->gradients();
 }
 
@@ -444,8 +487,33 @@ void Session::freeze(size_t param) {
 // Counting
 //===----------------------------------------------------------------------===//
 
-std::optional<uint64_t> Session::leastLaunches() {
-  return impl_->scheduler.leastLaunches(impl_->schedule, impl_->recorder.rowSpace);
+std::optional<Dependences> Session::dependences() {
+  return impl_->scheduler.dependences(impl_->schedule, impl_->recorder.rowSpace);
+}
+
+uint64_t Session::timeAtOnce(size_t kernel) {
+  uint32_t words = impl_->model.kernels.at(kernel).words;
+  std::vector<int32_t> records;
+  for (const ScheduledBucket &launch : impl_->schedule)
+    if (launch.kernel == kernel)
+      records.insert(records.end(), launch.records, launch.records + launch.count * words);
+  if (records.empty())
+    return 0;
+  // Every argument is there, and the results are written once more with the same bits.
+  Schedule once{{0, static_cast<uint32_t>(kernel), records.data(),
+                 static_cast<int64_t>(records.size()) / words}};
+  Counters unused;
+  unused.kernels.resize(impl_->model.kernels.size());
+  Trace *trace = std::exchange(impl_->flusher.trace, nullptr);
+  impl_->flusher.run(once, 0, impl_->recorder.rowSpace.address(0), impl_->weights, unused);
+  impl_->flusher.trace = trace;
+  return unused.kernels[kernel].nanoseconds;
+}
+
+void Session::setTrace(Trace *trace) {
+  if (trace && trace->launches.size() != impl_->options.threads)
+    throw InternalError("a trace for another number of threads than the session's");
+  impl_->trace = impl_->flusher.trace = impl_->recorder.tasks.trace = trace;
 }
 
 Policy Session::policy() const {

@@ -6,6 +6,7 @@
 #include "runtime/model.h"
 #include "runtime/policy.h"
 #include "runtime/schedule.h"
+#include "runtime/trace.h"
 #include "runtime/train/param_gradient.h"
 #include "runtime/value.h"
 
@@ -111,11 +112,18 @@ public:
 
   //===--- Counting --------------------------------------------------------===//
 
-  /// The least launches that the records of the last run need in any order: for each kernel the
-  /// longest chain of it. Takes about as long as the run. Nothing when memory is short.
-  std::optional<uint64_t> leastLaunches();
+  /// What the records of the last run waited for, and the least launches that they need in any
+  /// order. Takes about as long as the run. Nothing when memory is short.
+  std::optional<Dependences> dependences();
+  /// Nanoseconds that all records of a kernel in the last run take when they run as one launch:
+  /// what batching could give at best. Changes no bit of any result.
+  uint64_t timeAtOnce(size_t kernel);
   /// The policy in use; of Policy::Auto the one that was chosen, if it was.
   Policy policy() const;
+
+  /// Where the next runs note what they do; null: nowhere. It has as many threads as the session,
+  /// and must outlive its use here.
+  void setTrace(Trace *trace);
 
   const Counters &counters() const;
   void resetCounters();

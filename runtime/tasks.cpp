@@ -61,8 +61,11 @@ Walk *Tasks::runUntilEnd() {
       task->fn = nullptr;
       fn(c->context, task->args, task->results);
     };
+    uint64_t begin = trace ? clockNow() : 0;
     HostStack::Left left = fresh ? task->stack->call(body, &call) : task->stack->resume();
     noteSteps();
+    if (trace)
+      note(*task, left, begin);
     current_ = nullptr;
     if (left == HostStack::Left::Waiting)
       continue;
@@ -72,6 +75,15 @@ Walk *Tasks::runUntilEnd() {
       return walk;
   }
   return nullptr;
+}
+
+void Tasks::note(const Task &task, HostStack::Left left, uint64_t begin) {
+  TraceWalk::Left how = left == HostStack::Left::Completed   ? TraceWalk::Ended
+                        : left == HostStack::Left::Abandoned ? TraceWalk::GaveUp
+                        : task.state == Task::Waiting        ? TraceWalk::Waits
+                                                             : TraceWalk::Joins;
+  trace->walks.push_back(
+      {{begin, clockNow()}, task.walk->instance, &task, task.parent != nullptr, how, task.waitsAt});
 }
 
 Walk *Tasks::ended(Task &task) {
@@ -104,9 +116,10 @@ void Tasks::leave(Task::State state) {
   task->stack->wait();
 }
 
-void Tasks::wait() {
+void Tasks::wait(uint32_t place) {
   ++counts.waits;
   if (!stopped_) {
+    current_->waitsAt = place;
     waiting_.push(current_);
     leave(Task::Waiting);
   }

@@ -14,6 +14,7 @@
 
 #include "runtime/abi.h"
 #include "runtime/host_stack.h"
+#include "runtime/trace.h"
 
 namespace sheaf::rt {
 
@@ -55,6 +56,7 @@ struct Task {
   uint32_t forks = 0;  ///< calls that it has forked
   HostStack *stack = nullptr;
   enum State : uint8_t { Ready, Running, Waiting, Joining, Done, Failed } state = Ready;
+  uint32_t waitsAt = 0;   ///< Waiting: for which read (Model::readPlaces)
   Task *joiner = nullptr; ///< waits for this one
   Task *next = nullptr;   ///< in a queue
   Failure failure;        ///< None: it failed because one that it joined did
@@ -82,7 +84,7 @@ public:
   void begin() { stopped_ = false; }
 
   // From generated code.
-  void wait();
+  void wait(uint32_t place);
   /// A stack for a fork, or null: then the caller runs it itself.
   HostStack *stackForFork();
   /// `task` is fresh memory for the fork.
@@ -93,7 +95,10 @@ public:
   [[noreturn]] void abandon();
   int64_t maxSteps() const { return maxSteps_; }
 
-  /// Counts of the mini-batches so far.
+  /// Where stretches of host code are noted, if anywhere.
+  Trace *trace = nullptr;
+
+  /// Counts until someone takes them away.
   struct Counts {
     uint64_t forked = 0, inlined = 0, waits = 0;
   };
@@ -108,6 +113,7 @@ private:
 
   Walk *runUntilEnd();
   Walk *ended(Task &task);
+  void note(const Task &task, HostStack::Left left, uint64_t begin);
   void noteSteps();
   void leave(Task::State state);
 

@@ -136,6 +136,7 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
   Flattener flattener;
   FlatValue result;
   bool counting = false;
+  KernelStatistics statistics(model_);
   auto once = [&] {
     for (size_t i = 0; i < instances.size(); i += step) {
       for (const rt::Outcome &outcome : session.run(instances.subspan(i, step))) {
@@ -144,9 +145,11 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
         flattener.flatten(session, type, outcome.slots, result);
       }
       if (counting) {
-        std::optional<uint64_t> least = session.leastLaunches();
-        row.leastLaunches =
-            least && row.leastLaunches ? std::optional(*least + *row.leastLaunches) : std::nullopt;
+        std::optional<rt::Dependences> dependences = session.dependences();
+        row.leastLaunches = dependences && row.leastLaunches
+                                ? std::optional(dependences->leastLaunches + *row.leastLaunches)
+                                : std::nullopt;
+        statistics.add(session.schedule());
       }
     }
   };
@@ -187,15 +190,8 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
   row.repetitions = static_cast<int64_t>(cost.ms.size());
   double repetitions = static_cast<double>(row.repetitions), inside = 0;
   for (size_t i = 0; i < kernelNs.size(); ++i) {
-    const rt::KernelCounters &kernel = session.counters().kernels[i];
-    double ms = static_cast<double>(kernelNs[i]) * 1e-6 / repetitions;
-    inside += ms;
-    if (kernel.launches)
-      row.kernels.push_back({model_.model().kernels[i].name, model_.model().kernels[i].source,
-                             kernel.records, kernel.launches, ms, kernel.flop * 1e-9});
+    inside += static_cast<double>(kernelNs[i]) * 1e-6 / repetitions;
   }
-  std::sort(row.kernels.begin(), row.kernels.end(),
-            [](const KernelRow &a, const KernelRow &b) { return a.ms > b.ms; });
   double all = std::accumulate(cost.ms.begin(), cost.ms.end(), 0.0) / repetitions;
   row.inKernels = inside / (all * row.what.threads);
   row.ms = median(cost.ms);
@@ -207,7 +203,16 @@ void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances)
   row.memory = session.memory();
   counting = true;
   row.leastLaunches = 0;
+  const std::vector<rt::KernelCounters> counted = session.counters().kernels;
   once();
+  row.kernels = statistics.rows();
+  for (KernelRow &kernel : row.kernels) {
+    kernel.ms = static_cast<double>(kernelNs[kernel.kernel]) * 1e-6 / repetitions;
+    kernel.gflop = counted[kernel.kernel].flop * 1e-9;
+    kernel.saved = counted[kernel.kernel].saved;
+  }
+  std::sort(row.kernels.begin(), row.kernels.end(),
+            [](const KernelRow &a, const KernelRow &b) { return a.ms > b.ms; });
   row.rowsBytes = row.memory.rows.now;
   row.codeBytes = model_.codeBytes();
 }
@@ -242,33 +247,15 @@ nlohmann::ordered_json memoryJson(const BenchRow &row) {
           {"other", row.otherBytes()}};
 }
 
-nlohmann::ordered_json kernelsJson(const BenchRow &row) {
-  nlohmann::ordered_json array = nlohmann::ordered_json::array();
-  for (const KernelRow &kernel : row.kernels)
-    array.push_back({{"name", kernel.name},
-                     {"place", kernel.place},
-                     {"records", kernel.records},
-                     {"launches", kernel.launches},
-                     {"ms", kernel.ms},
-                     {"gflop", kernel.gflop}});
-  return array;
-}
-
-std::string bytesText(uint64_t bytes) {
-  if (bytes >= uint64_t{10} << 20)
-    return fmt::format("{:.0f} MB", static_cast<double>(bytes) / (1 << 20));
-  if (bytes >= uint64_t{1} << 20)
-    return fmt::format("{:.1f} MB", static_cast<double>(bytes) / (1 << 20));
-  return fmt::format("{:.0f} KB", static_cast<double>(bytes) / (1 << 10));
-}
-
 } // namespace
 
 std::string benchJson(const std::string &model, const std::map<std::string, int64_t> &dims,
                       std::span<const BenchRow> rows) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (const BenchRow &row : rows) {
-    array.push_back({{"model", model},
+    array.push_back({{"report", "bench"},
+                     {"version", 1},
+                     {"model", model},
                      {"engine", engineName(row.what.engine)},
                      {"batch", row.what.batch},
                      {"threads", row.what.threads},
@@ -290,7 +277,7 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
                      {"rows_bytes", row.rowsBytes},
                      {"rss_mb", row.rssMb},
                      {"memory", memoryJson(row)},
-                     {"kernels", kernelsJson(row)},
+                     {"kernels", kernelsJson(row.kernels, row.peakGflops / row.what.threads)},
                      {"policy", rt::policyName(row.what.policy)},
                      {"order_ms", row.orderMs}});
     if (row.leastLaunches)
@@ -331,21 +318,13 @@ std::string benchTable(std::span<const BenchRow> rows) {
   out += fmt::format(
       "memory of the last row: weights {}, packed {}, rows {}, tables {}, code {}; beyond these "
       "{} (values {}, records {}, scratch {}, stack {}); process {:.0f} MB\n",
-      bytesText(m.weights.peak), bytesText(m.packed.peak), bytesText(m.rows.peak),
-      bytesText(m.tables.peak), bytesText(last.codeBytes), bytesText(last.otherBytes()),
-      bytesText(m.heap.peak), bytesText(m.records.peak), bytesText(m.scratch.peak),
-      bytesText(m.stack.peak), last.rssMb);
-  return out;
-}
-
-std::string kernelTable(const BenchRow &row) {
-  std::string out = fmt::format("{:<20} {:>9} {:>9} {:>9} {:>10} {:>8}  {}\n", "kernel", "records",
-                                "launches", "a launch", "ms", "GFLOP/s", "place");
-  for (const KernelRow &kernel : row.kernels)
-    out += fmt::format("{:<20} {:>9} {:>9} {:>9.1f} {:>10.3f} {:>8.1f}  {}\n", kernel.name,
-                       kernel.records, kernel.launches,
-                       static_cast<double>(kernel.records) / static_cast<double>(kernel.launches),
-                       kernel.ms, kernel.gflop / (kernel.ms * 1e-3), kernel.place);
+      bytesText(static_cast<double>(m.weights.peak)), bytesText(static_cast<double>(m.packed.peak)),
+      bytesText(static_cast<double>(m.rows.peak)), bytesText(static_cast<double>(m.tables.peak)),
+      bytesText(static_cast<double>(last.codeBytes)),
+      bytesText(static_cast<double>(last.otherBytes())),
+      bytesText(static_cast<double>(m.heap.peak)), bytesText(static_cast<double>(m.records.peak)),
+      bytesText(static_cast<double>(m.scratch.peak)), bytesText(static_cast<double>(m.stack.peak)),
+      last.rssMb);
   return out;
 }
 

@@ -8,7 +8,7 @@
 #ifndef SHEAF_COMPILER_DRIVER_BENCH_H
 #define SHEAF_COMPILER_DRIVER_BENCH_H
 
-#include "compiler/driver/Compiler.h"
+#include "compiler/driver/KernelTable.h"
 #include "compiler/driver/Peak.h"
 #include "runtime/session.h"
 
@@ -36,16 +36,6 @@ struct BenchCase {
   rt::Policy policy = rt::Policy::Depth;
 };
 
-/// What one kernel did in a repetition.
-struct KernelRow {
-  std::string name;
-  std::string place; ///< file:line
-  uint64_t records = 0;
-  uint64_t launches = 0;
-  double ms = 0;    ///< inside the kernel, summed over threads: the mean of the repetitions
-  double gflop = 0; ///< of products
-};
-
 struct BenchRow {
   BenchCase what;
   int64_t repetitions = 0;
@@ -62,14 +52,14 @@ struct BenchRow {
   uint64_t records = 0;
   uint64_t saved = 0; ///< records that were not made: the same ones had been (known.h)
   uint64_t launches = 0;
-  /// The least of any order (Session::leastLaunches), for the runs of the row together.
+  /// The least of any order (rt::Dependences), for the runs of the row together.
   std::optional<uint64_t> leastLaunches;
   double recordNs = 0; ///< recording, per record, made or saved
   uint64_t rowsBytes = 0;
   double rssMb = 0;
   rt::MemoryUse memory;
   uint64_t codeBytes = 0;
-  std::vector<KernelRow> kernels; ///< those that ran, the longest first
+  std::vector<KernelRow> kernels; ///< those that ran, the longest first; the mean of repetitions
 
   /// Peak bytes beyond weights, rows and code.
   uint64_t otherBytes() const;
@@ -110,9 +100,6 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
 
 /// The rows for people: a table, then the memory of the last row by kind.
 std::string benchTable(std::span<const BenchRow> rows);
-
-/// The kernels of a row for people.
-std::string kernelTable(const BenchRow &row);
 
 /// The rows for people who compare policies: launches against the least of any order.
 std::string policyTable(std::span<const BenchRow> rows);

@@ -91,6 +91,12 @@ struct TargetInfo {
 /// What `CompileOptions::targetCpu` means here. Throws UserError.
 TargetInfo targetInfo(const std::string &cpu);
 
+/// How much of something belongs to a line of the source.
+struct LineShare {
+  std::string place; ///< file:line
+  double share = 0;  ///< 0 to 1
+};
+
 /// A kernel of the model as people want to know it; number i speaks of Model::kernels[i].
 struct BlockInfo {
   std::string name;
@@ -98,6 +104,11 @@ struct BlockInfo {
   std::vector<std::string> operators; ///< in order, by name
   std::vector<std::string> weights;   ///< parameters that it shares with the whole batch
   std::vector<std::string> remarks;   ///< what was fused, tiled, packed; slow paths and why
+  /// Bytes of rows that a record reads and writes, without padding; weights come on top, once a
+  /// launch at least.
+  std::vector<rt::FlopTerm> bytes;
+  /// The kernel's work by line, the largest first: an estimate from FLOP and elements.
+  std::vector<LineShare> lines;
 };
 
 /// What host code does at a place of the source: records, reads, calls.

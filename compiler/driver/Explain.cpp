@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace sheaf::driver {
 
@@ -122,6 +123,32 @@ std::string flopText(const rt::KernelDesc &kernel) {
   return terms.empty() ? "none" : join(terms, " + ") + " FLOP a record";
 }
 
+double rawBytes(const rt::ParamDesc &param) {
+  return static_cast<double>(rt::tensorGranules(param.shape, param.dtype) * rt::kGranuleBytes);
+}
+
+/// Bytes of the panels that hold a parameter, whole or in part, for all kernels together. Kernels
+/// that want the same panels share them.
+double packedBytes(const rt::Model &model, const rt::ParamDesc &param) {
+  auto number = static_cast<uint32_t>(&param - model.params.data());
+  std::set<std::string> seen;
+  double bytes = 0;
+  for (const rt::KernelDesc &kernel : model.kernels)
+    for (const rt::WeightUse &use : kernel.weights) {
+      if (use.kind != rt::WeightUse::Panels || !seen.insert(weightText(model, use)).second)
+        continue;
+      int64_t own = 0, all = 0;
+      for (const rt::PackView &view : use.views)
+        for (const rt::PackSegment &segment : view.segments) {
+          all += segment.kEnd - segment.kBegin;
+          own += segment.param == number ? segment.kEnd - segment.kBegin : 0;
+        }
+      if (own)
+        bytes += weightBytes(model, use) * static_cast<double>(own) / static_cast<double>(all);
+    }
+  return bytes;
+}
+
 /// Names of the blocks that use a parameter.
 std::vector<std::string> usersOf(const CompiledModel &model, const std::string &param) {
   std::vector<std::string> users;
@@ -154,11 +181,15 @@ std::string explainText(const CompiledModel &compiled) {
   out += "\nshared by all instances\n";
   for (const rt::ParamDesc &param : model.params) {
     std::vector<std::string> users = usersOf(compiled, param.name);
-    out += fmt::format("  {} : {}{}; {}\n", param.name, paramType(param),
+    double packed = packedBytes(model, param);
+    out += fmt::format("  {} : {}{}; {}{}\n", param.name, paramType(param),
                        !param.synthetic          ? ""
                        : isFolded(model, &param) ? ", computed from weights when they are loaded"
                                                  : ", a constant",
-                       users.empty() ? "read by address" : "weight of " + join(users));
+                       users.empty() ? "read by address" : "weight of " + join(users),
+                       packed > 0 ? fmt::format("; packed, {}, and kept as it is beside that, {}",
+                                                bytesText(packed), bytesText(rawBytes(param)))
+                                  : "");
   }
 
   out += "\nblocks: one record an application, one kernel call a depth and block\n";
@@ -216,7 +247,8 @@ std::string explainText(const CompiledModel &compiled) {
   return out;
 }
 
-std::string explainJson(const CompiledModel &compiled) {
+std::string explainJson(const CompiledModel &compiled, const RunReport *report,
+                        const SourceFile &source) {
   using Json = nlohmann::ordered_json;
   const rt::Model &model = compiled.model();
   TargetInfo target = compiled.target();
@@ -225,6 +257,8 @@ std::string explainJson(const CompiledModel &compiled) {
     params.push_back({{"name", param.name},
                       {"type", paramType(param)},
                       {"constant", param.synthetic},
+                      {"raw_bytes", static_cast<uint64_t>(rawBytes(param))},
+                      {"packed_bytes", static_cast<uint64_t>(packedBytes(model, param))},
                       {"blocks", usersOf(compiled, param.name)}});
   Json blocks = Json::array();
   for (size_t i = 0; i < model.kernels.size(); ++i) {
@@ -233,6 +267,9 @@ std::string explainJson(const CompiledModel &compiled) {
     Json words = Json::array();
     for (const rt::RecordWord &word : kernel.layout)
       words.push_back({{"kind", wordKind(word.kind)}, {"name", word.name}});
+    Json lines = Json::array();
+    for (const LineShare &line : block.lines)
+      lines.push_back({{"place", line.place}, {"share", line.share}});
     Json weights = Json::array();
     for (const rt::WeightUse &use : kernel.weights)
       weights.push_back(weightText(model, use));
@@ -247,7 +284,8 @@ std::string explainJson(const CompiledModel &compiled) {
                       {"weight_forms", weights},
                       {"panels", kernel.panels},
                       {"scratch_bytes", kernel.scratchBytes},
-                      {"remarks", block.remarks}});
+                      {"remarks", block.remarks},
+                      {"lines", lines}});
   }
   Json functions = Json::array();
   for (const FunctionInfo &function : compiled.functions()) {
@@ -265,7 +303,10 @@ std::string explainJson(const CompiledModel &compiled) {
   Json times = Json::array();
   for (const PhaseTime &time : compiled.times())
     times.push_back({{"phase", time.name}, {"ms", time.ms}});
-  Json root = {{"model", model.name},
+  Json root = {{"report", "explain"},
+               {"version", 1},
+               {"model", model.name},
+               {"source", {{"name", source.name()}, {"text", source.text()}}},
                {"dims", model.dims},
                {"target",
                 {{"cpu", target.processor.cpu},
@@ -278,7 +319,9 @@ std::string explainJson(const CompiledModel &compiled) {
                {"functions", functions},
                {"remarks", remarks},
                {"times", times}};
-  return root.dump(2) + "\n";
+  if (report)
+    root["mini_batch"] = runReportJson(*report);
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 } // namespace sheaf::driver

@@ -2,7 +2,7 @@
 #ifndef SHEAF_COMPILER_DRIVER_EXPLAIN_H
 #define SHEAF_COMPILER_DRIVER_EXPLAIN_H
 
-#include "compiler/driver/Compiler.h"
+#include "compiler/driver/RunReport.h"
 
 #include <string>
 
@@ -13,8 +13,10 @@ namespace sheaf::driver {
 /// in which phase, batched with what; and what every pass did or did not do and why.
 std::string explainText(const CompiledModel &model);
 
-/// The same as a JSON object.
-std::string explainJson(const CompiledModel &model);
+/// The same as a JSON object, with what a mini-batch did if that is known (docs/reports.md).
+/// `source` is the model's file.
+std::string explainJson(const CompiledModel &model, const RunReport *report,
+                        const SourceFile &source);
 
 } // namespace sheaf::driver
 

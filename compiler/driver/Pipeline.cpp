@@ -51,6 +51,26 @@ int64_t wordsOf(rt::RecordWord::Kind kind) {
   return kind == rt::RecordWord::Int || kind == rt::RecordWord::Float ? 2 : 1;
 }
 
+/// What share of a kernel's work each line has.
+std::vector<LineShare> shareLines(const kernels::Kernel &kernel) {
+  std::map<std::string, double> byPlace;
+  double sum = 0;
+  for (const auto &[where, work] : kernel.work) {
+    byPlace[passes::placeOf(where)] += work;
+    sum += work;
+  }
+  std::vector<LineShare> lines;
+  for (const auto &[place, work] : byPlace)
+    if (work > 0)
+      lines.push_back({place, work / sum});
+  if (lines.empty())
+    lines.push_back({passes::placeOf(kernel.block->getLoc()), 1});
+  llvm::sort(lines.begin(), lines.end(), [](const LineShare &a, const LineShare &b) {
+    return std::pair(-a.share, a.place) < std::pair(-b.share, b.place);
+  });
+  return lines;
+}
+
 } // namespace
 
 Processor processorOf(const kernels::Target &target) {
@@ -271,6 +291,8 @@ void Compilation::emitHost() {
       info.weights.push_back(weight.getValue().str());
     block.getBody().walk([&](ir::ApplyOp apply) { info.operators.push_back(apply.getOp().str()); });
     info.remarks = kernel.remarks;
+    info.bytes = kernel.bytes;
+    info.lines = shareLines(kernel);
     model.kernels.push_back(std::move(desc));
     blockInfos.push_back(std::move(info));
     kernelSymbols_.push_back(kernel.symbol);
@@ -307,6 +329,7 @@ void Compilation::emitHost() {
   model.messages = std::move(host.messages);
   model.chainedLists = host.chainedLists;
   model.reads = host.reads;
+  model.readPlaces = std::move(host.readPlaces);
   if (model.reads) {
     std::vector<bool> demanded = host::demandedKernels(*blocks, instances);
     for (size_t i = 0; i < model.kernels.size(); ++i) {
@@ -353,7 +376,7 @@ void Compilation::link() {
   if (!model.gradients.empty()) {
     rt::addNativeKernels(model, target.fma);
     for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i)
-      blockInfos.push_back({model.kernels[i].name, model.kernels[i].source, {}, {}, {}});
+      blockInfos.push_back({model.kernels[i].name, model.kernels[i].source, {}, {}, {}, {}, {}});
   }
 }
 

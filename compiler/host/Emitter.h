@@ -66,6 +66,8 @@ public:
                                llvm::ArrayRef<llvm::Type *> args);
   /// The number of a message; `text` may hold {0} and {1}.
   unsigned message(mlir::Location where, const llvm::Twine &text);
+  /// Number of a place where host code may wait for a tensor.
+  unsigned readPlace(mlir::Location where);
   const kernels::Kernel &kernel(unsigned instance) const;
   /// Which arguments of a block are ints that its operators take as extents.
   const std::set<unsigned> &extentArguments(ir::BlockOp block);
@@ -81,7 +83,7 @@ private:
   llvm::StringMap<const kernels::Kernel *> kernels_;
   llvm::DenseMap<mlir::Operation *, std::set<unsigned>> extentArguments_;
   llvm::StringMap<unsigned> messageNumbers_;
-  std::vector<std::string> messages_;
+  std::vector<std::string> messages_, readPlaces_;
   llvm::DenseMap<int64_t, llvm::Constant *> emptyConstructors_;
 };
 

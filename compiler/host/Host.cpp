@@ -124,7 +124,8 @@ HostCode ModuleEmitter::run() {
   llvm::raw_string_ostream stream(error);
   if (llvm::verifyModule(module, &stream))
     throw InternalError("host code is not valid: " + error);
-  return {kEntrySymbol, std::move(fold), std::move(messages_), chainedLists, reads};
+  return {kEntrySymbol, std::move(fold), std::move(messages_),
+          chainedLists, reads,           std::move(readPlaces_)};
 }
 
 void ModuleEmitter::declareFunctions() {
@@ -214,6 +215,14 @@ unsigned ModuleEmitter::message(Location where, const llvm::Twine &text) {
   if (isNew)
     messages_.push_back(whole);
   return it->second;
+}
+
+unsigned ModuleEmitter::readPlace(Location where) {
+  std::string place = passes::placeOf(where);
+  auto it = llvm::find(readPlaces_, place);
+  if (it == readPlaces_.end())
+    it = readPlaces_.insert(it, std::move(place));
+  return it - readPlaces_.begin();
 }
 
 const kernels::Kernel &ModuleEmitter::kernel(unsigned instance) const {

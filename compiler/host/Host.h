@@ -34,11 +34,12 @@ struct HostInput {
 };
 
 struct HostCode {
-  std::string entrySymbol;           ///< an rt::EntryFn
-  std::string foldSymbol;            ///< rt::Model::foldWeights, empty without
-  std::vector<std::string> messages; ///< rt::Model::messages
-  bool chainedLists = false;         ///< rt::Model::chainedLists
-  bool reads = false;                ///< rt::Model::reads
+  std::string entrySymbol;             ///< an rt::EntryFn
+  std::string foldSymbol;              ///< rt::Model::foldWeights, empty without
+  std::vector<std::string> messages;   ///< rt::Model::messages
+  bool chainedLists = false;           ///< rt::Model::chainedLists
+  bool reads = false;                  ///< rt::Model::reads
+  std::vector<std::string> readPlaces; ///< rt::Model::readPlaces
 };
 
 /// Adds the host code to a module, which needs no target yet. The IR is valid but plain: it wants

@@ -74,6 +74,9 @@ struct Kernel {
   uint64_t scratchBytes = 0;
   uint32_t panels = 0; ///< see KernelDesc
   std::vector<rt::FlopTerm> flop;
+  std::vector<rt::FlopTerm> bytes; ///< of rows that a record reads and writes, without padding
+  /// The work of each operator, for reports: FLOP of products, for the rest a few an element.
+  std::vector<std::pair<mlir::Location, double>> work;
   /// Weight uses with `param` (and every segment's param) counting the block's weight arguments;
   /// a record's weight list turns them into parameters.
   std::vector<rt::WeightUse> weights;

@@ -5,6 +5,7 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -418,7 +419,7 @@ void Planner::makeStages(Kernel &kernel) {
   }
 }
 
-void Planner::countFlop(Kernel &kernel) {
+void Planner::countWork(Kernel &kernel) {
   // Words of the symbols that BlockShapes makes; an extent fits the low word of an int.
   std::map<std::string, uint32_t> wordOf;
   for (BlockArgument arg :
@@ -431,25 +432,51 @@ void Planner::countFlop(Kernel &kernel) {
         if (type.isDynamicDim(axis))
           wordOf[name + "." + std::to_string(axis)] = ++word;
   }
-  auto add = [&](const Dim &flop) {
-    for (auto &[symbols, coefficient] : flop.terms()) {
+  auto add = [&](std::vector<rt::FlopTerm> &terms, const Dim &amount) {
+    for (auto &[symbols, coefficient] : amount.terms()) {
       rt::FlopTerm term{static_cast<double>(coefficient), {}};
       for (const std::string &symbol : symbols)
         term.extentWords.push_back(wordOf.at(symbol));
-      kernel.flop.push_back(std::move(term));
+      terms.push_back(std::move(term));
     }
   };
+  auto elements = [](const std::vector<Dim> &shape) {
+    Dim product = 1;
+    for (const Dim &extent : shape)
+      product = product * extent;
+    return product;
+  };
+  // Only how the lines of a kernel compare depends on what an unknown extent is taken for.
+  auto estimate = [](const Dim &amount) {
+    double sum = 0;
+    for (auto &[symbols, coefficient] : amount.terms())
+      sum += static_cast<double>(coefficient) * std::pow(16.0, static_cast<double>(symbols.size()));
+    return sum;
+  };
+  for (BlockArgument arg : block_.getBody().front().getArguments().take_front(block_.getNumArgs()))
+    if (isa<RankedTensorType>(arg.getType()))
+      add(kernel.bytes, elements(shape(arg)) * Dim(bytesOf(dtypeOf(arg))));
+  for (const RecordBuffer &result : kernel.results)
+    add(kernel.bytes, elements(result.shape) * Dim(bytesOf(result.dtype)));
   for (Operation &op : block_.getBody().front().without_terminator()) {
     auto apply = dyn_cast<ir::ApplyOp>(op);
     if (!apply)
       continue;
     Role role = roleOf(apply->getResult(0));
-    if (role != Role::Product && role != Role::Dot)
+    if (role == Role::View)
       continue;
+    if (role != Role::Product && role != Role::Dot) {
+      // An activation takes about ten instructions an element; what only moves or adds, fewer.
+      Value over = role == Role::Reduction ? apply.getOperand(0) : apply->getResult(0);
+      double each = role == Role::Elementwise ? 8 : role == Role::Reduction ? 4 : 2;
+      kernel.work.push_back({op.getLoc(), each * estimate(elements(shape(over)))});
+      continue;
+    }
     Dim flop = Dim(2) * shape(apply.getOperand(0)).back();
     for (const Dim &extent : shape(apply->getResult(0)))
       flop = flop * extent;
-    add(flop);
+    add(kernel.flop, flop);
+    kernel.work.push_back({op.getLoc(), estimate(flop)});
   }
 }
 

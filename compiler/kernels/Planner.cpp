@@ -357,7 +357,7 @@ Kernel Planner::run() {
   recordLayout(kernel);
   makeBuffers(kernel);
   makeStages(kernel);
-  countFlop(kernel);
+  countWork(kernel);
   describe(kernel);
   return kernel;
 }

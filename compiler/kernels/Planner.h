@@ -100,7 +100,7 @@ private:
   int64_t rowBytes(const Stage &stage) const;
   int64_t ownBytes() const;
   void describe(Kernel &kernel);
-  void countFlop(Kernel &kernel);
+  void countWork(Kernel &kernel);
   void recordLayout(Kernel &kernel);
 
   ir::BlockOp block_;

@@ -137,7 +137,7 @@ TEST(Policy, LookAheadWaitsForTheLongestChain) {
   EXPECT_EQ(ahead.kernels(), (std::vector<uint32_t>{kA, kA, kA, kA, kA, kA, kB}));
   EXPECT_EQ(ahead.schedule.back().count, 4);
   for (Book *book : {&depth, &agenda, &ahead})
-    EXPECT_EQ(book->scheduler.leastLaunches(book->schedule, book->rows), 7u);
+    EXPECT_EQ(book->scheduler.dependences(book->schedule, book->rows)->leastLaunches, 7u);
 }
 
 TEST(Policy, AgendaTakesTheLowestOnAverage) {
@@ -189,7 +189,7 @@ TEST(Policy, AStackNeedsAllItsRows) {
     book.record(kB, 3, {first + 1}, {first + 1});
     book.one(kB, 6, of);
     book.flush(policy);
-    EXPECT_EQ(book.scheduler.leastLaunches(book.schedule, book.rows), 4u + 1 + 1 + 1);
+    EXPECT_EQ(book.scheduler.dependences(book.schedule, book.rows)->leastLaunches, 4u + 1 + 1 + 1);
   }
 }
 
@@ -224,7 +224,7 @@ TEST(Policy, WhatInstancesBringIsReady) {
   // Its row stands behind those of the chain, which it does not need.
   book.one(kB, 0, input + 1);
   book.flush(Policy::LookAhead);
-  EXPECT_EQ(book.scheduler.leastLaunches(book.schedule, book.rows), 4u);
+  EXPECT_EQ(book.scheduler.dependences(book.schedule, book.rows)->leastLaunches, 4u);
   EXPECT_EQ(book.schedule[0].depth, book.schedule[1].depth);
 }
 
@@ -239,7 +239,7 @@ TEST(Policy, EarlierFlushesAreReady) {
     book.flush(policy);
     ASSERT_EQ(book.schedule.size(), begin + 2);
     EXPECT_EQ(book.schedule[begin].depth, book.schedule[begin + 1].depth);
-    EXPECT_EQ(book.scheduler.leastLaunches(book.schedule, book.rows), 4u);
+    EXPECT_EQ(book.scheduler.dependences(book.schedule, book.rows)->leastLaunches, 4u);
   }
 }
 
@@ -312,7 +312,7 @@ TEST(Policy, SessionsGiveTheSameBits) {
         if (policy == Policy::Auto)
           EXPECT_NE(session.policy(), Policy::Auto);
         // Two kernels, leaves and nodes: no order is better than that of depth.
-        EXPECT_EQ(session.leastLaunches(), session.schedule().size());
+        EXPECT_EQ(session.dependences()->leastLaunches, session.schedule().size());
       }
   }
 }

@@ -85,7 +85,7 @@ Bench &bench(const Slot *args) { return *reinterpret_cast<Bench *>(args[0]); }
 /// Waits args[1] times.
 void waits(Context *, const Slot *args, Slot *results) {
   for (Slot i = 0; i < args[1]; ++i)
-    bench(args).tasks.wait();
+    bench(args).tasks.wait(0);
   results[0] = args[1];
 }
 
@@ -109,7 +109,7 @@ TEST(Tasks, ThoseThatEndMakeRoom) {
 void tree(Context *, const Slot *args, Slot *results) {
   Bench &b = bench(args);
   if (args[1] == 0) {
-    b.tasks.wait();
+    b.tasks.wait(0);
     results[0] = 1;
     return;
   }
@@ -169,7 +169,7 @@ TEST(Tasks, FewStacksChangeNothingButSpeed) {
 void failing(Context *, const Slot *args, Slot *results) {
   Bench &b = bench(args);
   for (Slot i = 0; i < args[1] / 100; ++i)
-    b.tasks.wait();
+    b.tasks.wait(0);
   if (args[1] % 100)
     b.fail(static_cast<uint32_t>(args[1] % 100));
   results[0] = 0;

@@ -110,7 +110,8 @@ int runBench(BenchArguments &arguments) {
   else
     fmt::print("{}", driver::benchTable(rows));
   if (arguments.kernels && arguments.format == "table")
-    fmt::print("{}", driver::kernelTable(rows.back()));
+    fmt::print("{}", driver::kernelTable(rows.back().kernels,
+                                         rows.back().peakGflops / rows.back().what.threads));
   return kOk;
 }
 

@@ -4,6 +4,8 @@
 #include "tools/sheaf/options.h"
 
 #include "compiler/driver/Explain.h"
+#include "compiler/driver/HtmlReport.h"
+#include "runtime/io/output.h"
 
 #include <fmt/format.h>
 
@@ -15,15 +17,55 @@ namespace {
 
 struct ExplainArguments {
   ModelOptions model;
+  DataOptions data;
+  WeightOptions weights;
+  LimitOptions limits;
+  BatchOptions batches;
+  std::string repetitions = "9";
   std::string format = "text";
+  std::string html;
 };
 
-int runExplain(const ExplainArguments &arguments) {
+void print(const ExplainArguments &arguments, const LoadedModel &loaded,
+           const driver::RunReport *report) {
+  const driver::CompiledModel &model = *loaded.compiled;
+  if (!arguments.html.empty()) {
+    io::OutputFile file(arguments.html);
+    file.write(driver::htmlReport(driver::explainJson(model, report, *loaded.source)));
+    file.finish();
+  } else if (arguments.format == "json") {
+    fmt::print("{}", driver::explainJson(model, report, *loaded.source));
+  } else {
+    fmt::print("{}{}", driver::explainText(model),
+               report ? driver::runReportText(model, *report, *loaded.source) : "");
+  }
+}
+
+int runExplain(ExplainArguments &arguments) {
   if (arguments.format != "text" && arguments.format != "json")
     throw UsageError(fmt::format("--format takes text or json, not '{}'", arguments.format));
-  LoadedModel loaded = loadModel(arguments.model);
-  fmt::print("{}", arguments.format == "json" ? driver::explainJson(*loaded.compiled)
-                                              : driver::explainText(*loaded.compiled));
+  if (arguments.data.data.empty()) {
+    if (!arguments.html.empty())
+      throw UsageError("--html draws a mini-batch: give --data");
+    print(arguments, loadModel(arguments.model), nullptr);
+    return kOk;
+  }
+  arguments.batches.check();
+  arguments.weights.check();
+  arguments.limits.check();
+  driver::RunReportOptions options;
+  options.repetitions = parseNumber("--repetitions", arguments.repetitions);
+  InterruptGuard guard(arguments.html);
+  LoadedRun run =
+      loadRun(arguments.model, arguments.data, arguments.weights, arguments.batches.batch);
+  options.session = sessionOptions(arguments.limits, arguments.batches.threads, *run.compiled);
+  driver::RunReport report = driver::reportRun(
+      *run.compiled, run.instances,
+      [&](rt::Session &session) {
+        setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
+      },
+      options);
+  print(arguments, run, &report);
   return kOk;
 }
 
@@ -31,10 +73,21 @@ int runExplain(const ExplainArguments &arguments) {
 
 void addExplain(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand(
-      "explain", "what is shared, what was fused into which block, and what was not and why");
+      "explain", "says what was shared and fused, what was not and why; with --data, what a "
+                 "mini-batch did and where its rows were few");
   auto arguments = std::make_shared<ExplainArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->data.add(*sub, /*required=*/false);
+  arguments->weights.add(*sub);
+  arguments->limits.add(*sub);
+  arguments->batches.add(*sub);
+  sub->add_option("--repetitions", arguments->repetitions,
+                  "of the mini-batch; the shortest is told (default: 9)")
+      ->type_name("N");
   sub->add_option("--format", arguments->format, "text or json")->type_name("FORMAT");
+  sub->add_option("--html", arguments->html, "write a page that draws the mini-batch instead")
+      ->type_name("FILE")
+      ->excludes("--format");
   sub->callback([arguments, &action] { action = [arguments] { return runExplain(*arguments); }; });
 }
 

@@ -230,6 +230,10 @@ void setWeights(rt::Session &session, const WeightOptions &weights,
   }
 }
 
+std::string instanceName(const io::Dataset &data, int64_t instance) {
+  return fmt::format("instance {} ({})", instance, data.name(instance));
+}
+
 rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
                                   const driver::CompiledModel &model) {
   rt::SessionOptions options;

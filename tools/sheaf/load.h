@@ -66,6 +66,9 @@ void setWeights(rt::Session &session, const WeightOptions &weights,
 rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
                                   const driver::CompiledModel &model);
 
+/// An instance as reports call it: its number and its place in the data.
+std::string instanceName(const io::Dataset &data, int64_t instance);
+
 /// A line `note: ...` on standard error.
 void note(const std::string &text);
 

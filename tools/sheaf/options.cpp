@@ -51,10 +51,10 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
         ->take_all();
 }
 
-void DataOptions::add(CLI::App &app) {
+void DataOptions::add(CLI::App &app, bool required) {
   app.add_option("--data", data,
                  "the instances: bracket trees, JSON lines or text; - is standard input")
-      ->required()
+      ->required(required)
       ->type_name("FILE");
   app.add_option("--data-format", format,
                  "auto, trees, jsonl, tagged (word|tag) or text (default: auto)")

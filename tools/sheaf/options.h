@@ -41,7 +41,7 @@ struct DataOptions {
   std::string format = "auto";
   bool strictVocab = false;
 
-  void add(CLI::App &app);
+  void add(CLI::App &app, bool required = true);
 };
 
 /// Which weights.

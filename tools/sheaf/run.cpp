@@ -2,6 +2,8 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/stats.h"
+#include "tools/sheaf/trace.h"
 
 #include "compiler/driver/Verify.h"
 #include "runtime/io/output.h"
@@ -24,6 +26,8 @@ struct RunArguments {
   BatchOptions batches;
   std::string format = "jsonl";
   std::string output;
+  std::string stats;
+  std::string trace;
   bool verify = false;
 };
 
@@ -31,6 +35,9 @@ int runModel(RunArguments &arguments) {
   arguments.batches.check();
   if (arguments.format != "jsonl" && arguments.format != "none")
     throw UsageError(fmt::format("--format takes jsonl or none, not '{}'", arguments.format));
+  if (!arguments.stats.empty() && arguments.stats != "text" && arguments.stats != "json")
+    throw UsageError(fmt::format("--stats takes text or json, not '{}'", arguments.stats));
+  uint64_t start = rt::clockNow();
 
   arguments.weights.check();
   arguments.limits.check();
@@ -67,6 +74,21 @@ int runModel(RunArguments &arguments) {
 
   rt::Session session(run.model(), options);
   setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
+  std::unique_ptr<TraceFile> trace;
+  if (!arguments.trace.empty()) {
+    trace = std::make_unique<TraceFile>(arguments.trace, run.model(), options.threads,
+                                        [&](int64_t i) { return instanceName(run.data, i); });
+    session.setTrace(&trace->trace());
+  }
+  Statistics statistics(*run.compiled);
+  auto runBatch = [&](std::span<const rt::Instance> some) {
+    std::span<const rt::Outcome> outcomes = session.run(some);
+    if (!arguments.stats.empty())
+      statistics.add(session);
+    if (trace)
+      trace->between();
+    return outcomes;
+  };
   io::OutputFile output(arguments.output);
   io::JsonValueWriter writer(
       run.model().types,
@@ -98,11 +120,13 @@ int runModel(RunArguments &arguments) {
   std::vector<Answer> answers;
   std::vector<size_t> alone;
   std::span<const rt::Instance> rest = run.instances;
+  session.packWeights();
+  uint64_t began = rt::clockNow();
   while (!rest.empty()) {
     std::span<const rt::Instance> some =
         rest.first(std::min<size_t>(rest.size(), arguments.batches.batch));
     rest = rest.subspan(some.size());
-    std::span<const rt::Outcome> outcomes = session.run(some);
+    std::span<const rt::Outcome> outcomes = runBatch(some);
     answers.assign(some.size(), {});
     alone.clear();
     for (size_t i = 0; i < some.size(); ++i) {
@@ -112,13 +136,22 @@ int runModel(RunArguments &arguments) {
         answers[i] = answer(some[i], outcomes[i]);
     }
     for (size_t i : alone)
-      answers[i] = answer(some[i], session.run(some.subspan(i, 1)).front());
+      answers[i] = answer(some[i], runBatch(some.subspan(i, 1)).front());
     for (const Answer &each : answers) {
       output.write(each.line);
       fmt::print(stderr, "{}", each.error);
     }
   }
   output.finish();
+  if (!arguments.stats.empty()) {
+    double loadMs = static_cast<double>(began - start) * 1e-6;
+    double runMs = static_cast<double>(rt::clockNow() - began) * 1e-6;
+    fmt::print(stderr, "{}",
+               arguments.stats == "json" ? statistics.json(session, loadMs, runMs)
+                                         : statistics.text(session, loadMs, runMs));
+  }
+  if (trace)
+    trace->finish();
   if (failed)
     fmt::print(stderr, "error: {} of {} instances failed\n", failed, run.instances.size());
   return failed ? kFailed : kOk;
@@ -137,6 +170,12 @@ void addRun(CLI::App &app, Action &action) {
   sub->add_option("-o", arguments->output, "the file to write instead of standard output")
       ->type_name("FILE");
   sub->add_option("--format", arguments->format, "jsonl, or none to run only")->type_name("FORMAT");
+  sub->add_option("--stats", arguments->stats,
+                  "at the end, what was counted and timed, on standard error: text or json")
+      ->type_name("FORMAT");
+  sub->add_option("--trace", arguments->trace,
+                  "write when what ran on which thread: a Chrome trace, for ui.perfetto.dev")
+      ->type_name("FILE");
   sub->add_flag("--verify", arguments->verify,
                 "instead of printing results, compare them with the oracle, and bit by bit across "
                 "batch sizes, orders and threads");

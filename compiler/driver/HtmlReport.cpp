@@ -1,0 +1,29 @@
+//===- HtmlReport.cpp - A mini-batch as a page ----------------------------===//
+#include "compiler/driver/HtmlReport.h"
+
+#include "HtmlTemplate.h" // made of report/ by CMake
+
+namespace sheaf::driver {
+
+namespace {
+
+void replace(std::string &text, std::string_view mark, std::string_view with) {
+  if (size_t at = text.find(mark); at != std::string::npos)
+    text.replace(at, mark.size(), with);
+}
+
+} // namespace
+
+std::string htmlReport(std::string_view explainJson) {
+  // In a script element only `<` could end the data; JSON may write it as an escape.
+  std::string data;
+  for (char c : explainJson)
+    c == '<' ? data += "\\u003c" : data += c;
+  std::string page = kReportHtml;
+  replace(page, "/*STYLE*/", kReportCss);
+  replace(page, "/*SCRIPT*/", kReportJs);
+  replace(page, "/*DATA*/", data);
+  return page;
+}
+
+} // namespace sheaf::driver

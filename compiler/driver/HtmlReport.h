@@ -1,0 +1,16 @@
+//===- HtmlReport.h - A mini-batch as a page --------------------*- C++ -*-===//
+#ifndef SHEAF_COMPILER_DRIVER_HTMLREPORT_H
+#define SHEAF_COMPILER_DRIVER_HTMLREPORT_H
+
+#include <string>
+#include <string_view>
+
+namespace sheaf::driver {
+
+/// One page that needs no network and draws the mini-batch of what explainJson() gave: its
+/// schedule, where its rows were few, its source with each line's share of time, its memory.
+std::string htmlReport(std::string_view explainJson);
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_DRIVER_HTMLREPORT_H

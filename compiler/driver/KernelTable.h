@@ -1,0 +1,72 @@
+//===- KernelTable.h - What each kernel did ---------------------*- C++ -*-===//
+//
+// One table, for people and as JSON, wherever kernels are counted or timed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_COMPILER_DRIVER_KERNELTABLE_H
+#define SHEAF_COMPILER_DRIVER_KERNELTABLE_H
+
+#include "compiler/driver/Compiler.h"
+#include "runtime/session.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sheaf::driver {
+
+/// What one kernel did in one mini-batch, or in several.
+struct KernelRow {
+  uint32_t kernel = 0; ///< index in Model::kernels
+  std::string name;
+  std::string place; ///< file:line
+  uint64_t records = 0;
+  uint64_t saved = 0; ///< records that were not made: the same ones had been (known.h)
+  uint64_t launches = 0;
+  int64_t rowsMin = 0, rowsMedian = 0, rowsMax = 0; ///< a launch
+  double ms = 0;                                    ///< inside the kernel, summed over threads
+  double gflop = 0;                                 ///< of products, as executed
+  double bytes = 0; ///< rows read and written, and weights once a launch
+  /// All its records as one launch: what batching could give at best.
+  std::optional<double> atOnceMs;
+
+  double shareOfPeak(double peakGflops) const {
+    return ms > 0 && peakGflops > 0 ? gflop / (ms * 1e-3 * peakGflops) : 0;
+  }
+};
+
+/// Bytes that a kernel reads of its weights in one launch.
+double weightBytes(const rt::Model &model, const rt::KernelDesc &kernel);
+/// Bytes of one of them.
+double weightBytes(const rt::Model &model, const rt::WeightUse &use);
+
+/// Collects the launches of schedules.
+class KernelStatistics {
+public:
+  explicit KernelStatistics(const CompiledModel &model)
+      : model_(model), sizes_(model.model().kernels.size()), bytes_(sizes_.size()) {}
+
+  void add(const rt::Schedule &schedule);
+  /// A row for each kernel that ran, with everything but saved records and times.
+  std::vector<KernelRow> rows() const;
+
+private:
+  const CompiledModel &model_;
+  std::vector<std::vector<int64_t>> sizes_; ///< rows of each launch, by kernel
+  std::vector<double> bytes_;
+};
+
+/// `peakGflops`: of one core, if it was measured.
+std::string kernelTable(std::span<const KernelRow> rows, std::optional<double> peakGflops);
+nlohmann::ordered_json kernelsJson(std::span<const KernelRow> rows,
+                                   std::optional<double> peakGflops);
+
+/// `12 MB`.
+std::string bytesText(double bytes);
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_DRIVER_KERNELTABLE_H

@@ -1,0 +1,107 @@
+//===- stats.cpp - What a command counted ---------------------------------===//
+#include "tools/sheaf/stats.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace sheaf::tool {
+
+namespace {
+
+double ms(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-6; }
+
+struct Kind {
+  const char *name;
+  rt::MemoryKind rt::MemoryUse::*kind;
+};
+constexpr Kind kKinds[] = {
+    {"weights", &rt::MemoryUse::weights}, {"packed", &rt::MemoryUse::packed},
+    {"rows", &rt::MemoryUse::rows},       {"tables", &rt::MemoryUse::tables},
+    {"heap", &rt::MemoryUse::heap},       {"records", &rt::MemoryUse::records},
+    {"scratch", &rt::MemoryUse::scratch}, {"stack", &rt::MemoryUse::stack},
+};
+
+} // namespace
+
+std::vector<driver::KernelRow> Statistics::rows(const rt::Session &session) const {
+  std::vector<driver::KernelRow> rows = kernels_.rows();
+  for (driver::KernelRow &row : rows) {
+    const rt::KernelCounters &counted = session.counters().kernels[row.kernel];
+    row.saved = counted.saved;
+    row.ms = ms(counted.nanoseconds);
+    row.gflop = counted.flop * 1e-9;
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const driver::KernelRow &a, const driver::KernelRow &b) { return a.ms > b.ms; });
+  return rows;
+}
+
+std::string Statistics::text(const rt::Session &session, double loadMs, double runMs) const {
+  const rt::Counters &c = session.counters();
+  double kernelMs = ms(c.flushNanoseconds - c.orderNanoseconds);
+  std::string out = fmt::format(
+      "{} instances in {} mini-batches, {} failed: {:.1f} ms, {:.0f} instances a second; {:.1f} ms "
+      "before the first\n"
+      "recording {:.1f} ms, ordering {:.1f} ms, kernels {:.1f} ms at {:.1f} GFLOP/s\n"
+      "{} records, {} more saved, being identical to others; {} launches of {:.1f} rows on "
+      "average, {} of them on several threads\n"
+      "{} flushes, {} waits for reads; {} calls ran beside the one that made them, {} found no "
+      "stack\n",
+      c.instances, c.runs, c.failed, runMs,
+      runMs > 0 ? static_cast<double>(c.instances) / runMs * 1e3 : 0, loadMs,
+      ms(c.recordNanoseconds), ms(c.orderNanoseconds), kernelMs,
+      kernelMs > 0 ? c.flop / kernelMs * 1e-6 : 0, c.records, c.saved, c.launches,
+      c.recordsPerLaunch(), c.parallelLaunches, c.flushes, c.waits, c.forked, c.inlined);
+  rt::MemoryUse memory = session.memory();
+  out += "memory at most:";
+  for (const Kind &kind : kKinds)
+    out += fmt::format("{} {} {}", &kind == kKinds ? "" : ",", kind.name,
+                       driver::bytesText(static_cast<double>((memory.*kind.kind).peak)));
+  return out + "\n" + driver::kernelTable(rows(session), std::nullopt);
+}
+
+std::string Statistics::json(const rt::Session &session, double loadMs, double runMs) const {
+  using Json = nlohmann::ordered_json;
+  const rt::Counters &c = session.counters();
+  rt::MemoryUse use = session.memory();
+  Json memory;
+  for (const Kind &kind : kKinds)
+    memory[kind.name] = {{"now", (use.*kind.kind).now}, {"peak", (use.*kind.kind).peak}};
+  // Sizes beyond the largest that occurred say nothing.
+  size_t sizes = c.launchSizes.size();
+  while (sizes > 0 && c.launchSizes[sizes - 1] == 0)
+    --sizes;
+  Json json = {{"report", "stats"},
+               {"version", 1},
+               {"model", model_.model().name},
+               {"threads", session.options().threads},
+               {"policy", rt::policyName(session.policy())},
+               {"mini_batches", c.runs},
+               {"instances", c.instances},
+               {"failed", c.failed},
+               {"load_ms", loadMs},
+               {"run_ms", runMs},
+               {"record_ms", ms(c.recordNanoseconds)},
+               {"order_ms", ms(c.orderNanoseconds)},
+               {"kernel_ms", ms(c.flushNanoseconds - c.orderNanoseconds)},
+               {"gflop", c.flop * 1e-9},
+               {"records", c.records},
+               {"saved_records", c.saved},
+               {"launches", c.launches},
+               {"parallel_launches", c.parallelLaunches},
+               {"barriers", c.barriers},
+               {"flushes", c.flushes},
+               {"waits", c.waits},
+               {"forked", c.forked},
+               {"inlined", c.inlined},
+               {"launch_sizes",
+                std::vector<uint64_t>(c.launchSizes.begin(),
+                                      c.launchSizes.begin() + static_cast<ptrdiff_t>(sizes))},
+               {"memory", memory},
+               {"kernels", driver::kernelsJson(rows(session), std::nullopt)}};
+  return json.dump(2) + "\n";
+}
+
+} // namespace sheaf::tool

@@ -1,0 +1,34 @@
+//===- stats.h - What a command counted -------------------------*- C++ -*-===//
+#ifndef SHEAF_TOOLS_SHEAF_STATS_H
+#define SHEAF_TOOLS_SHEAF_STATS_H
+
+#include "compiler/driver/KernelTable.h"
+#include "runtime/session.h"
+
+#include <string>
+
+namespace sheaf::tool {
+
+/// Gathers what the mini-batches of a session did, for `--stats`.
+class Statistics {
+public:
+  explicit Statistics(const driver::CompiledModel &model) : model_(model), kernels_(model) {}
+
+  /// After each mini-batch.
+  void add(const rt::Session &session) { kernels_.add(session.schedule()); }
+
+  /// `loadMs`: all that came before the first mini-batch. `runMs`: the mini-batches, with reading
+  /// their results.
+  std::string text(const rt::Session &session, double loadMs, double runMs) const;
+  std::string json(const rt::Session &session, double loadMs, double runMs) const;
+
+private:
+  std::vector<driver::KernelRow> rows(const rt::Session &session) const;
+
+  const driver::CompiledModel &model_;
+  driver::KernelStatistics kernels_;
+};
+
+} // namespace sheaf::tool
+
+#endif // SHEAF_TOOLS_SHEAF_STATS_H
