@@ -277,7 +277,7 @@ private:
     for (const KernelRow &row : report_.kernels) {
       // One entry for each reason, in the words of its costliest launch.
       std::map<std::tuple<FewRows, std::string>, FewRowsInfo> reasons;
-      std::map<std::tuple<FewRows, std::string>, double> worst;
+      std::map<std::tuple<FewRows, std::string>, std::pair<bool, double>> worst;
       for (LaunchInfo &launch : report_.launches) {
         if (launch.kernel != row.kernel)
           continue;
@@ -297,9 +297,11 @@ private:
         info.rowsMax = std::max(info.rowsMax, launch.rows);
         info.ms += launch.ms;
         info.lostMs += launch.lostMs;
-        double &most = worst[{launch.why, place}];
-        if (info.text.empty() || launch.lostMs > most) {
-          most = launch.lostMs;
+        // A launch that waits for something says more than one that has only inputs.
+        std::pair<bool, double> telling{launch.waitsFor >= 0, launch.lostMs};
+        std::pair<bool, double> &most = worst[{launch.why, place}];
+        if (info.text.empty() || telling > most) {
+          most = telling;
           info.text = textOf(launch, family);
         }
       }
