@@ -522,7 +522,7 @@ void countingKernel(const int32_t *, int64_t, int64_t, int64_t, int64_t, uint8_t
 UNINSTRUMENTED void waitingEntry(Context *context, const Slot *, Slot *results) {
   for (int i = 0; i < 10; ++i) {
     sheaf_record(context, 0, static_cast<uint32_t>(context->computed), 1);
-    sheaf_wait(context);
+    sheaf_wait(context, 0);
   }
   results[0] = 10;
 }
