@@ -4,7 +4,9 @@
 #include "runtime/rows.h"
 #include "runtime/sanitizer.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 
@@ -56,6 +58,13 @@ Reservation::Reservation(uint64_t bytes, uint64_t least, const char *what) {
 Reservation::~Reservation() {
   if (data_)
     munmap(data_, size_);
+}
+
+void Reservation::map(const FileRange &from, uint64_t bytes) {
+  if (bytes && mmap(data_, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, from.file,
+                    static_cast<off_t>(from.offset)) == MAP_FAILED)
+    throw UserError(std::string("the machine does not map weights from a file: ") +
+                    std::strerror(errno));
 }
 
 void Reservation::release(uint64_t begin, uint64_t end) {

@@ -14,6 +14,12 @@ namespace sheaf::rt {
 /// Bytes of memory this process may use: the machine's, or its control group's if that is less.
 uint64_t availableMemory();
 
+/// Bytes of an open file, from a multiple of the page size on.
+struct FileRange {
+  int file = -1;
+  uint64_t offset = 0;
+};
+
 /// A range of addresses whose pages are committed by touching them.
 class Reservation {
 public:
@@ -28,6 +34,9 @@ public:
   uint8_t *data() const { return data_; }
   uint64_t size() const { return size_; }
 
+  /// Puts bytes of a file at the beginning. Pages that nothing writes to are shared with all who
+  /// map the file; what is written stays here. Throws UserError.
+  void map(const FileRange &from, uint64_t bytes);
   /// Gives the whole pages inside [begin, end) back; they read as zero afterwards.
   void release(uint64_t begin, uint64_t end);
   /// Makes the page at this offset fault.

@@ -8,9 +8,11 @@
 
 #include "runtime/abi.h"
 #include "runtime/gradient.h"
+#include "runtime/memory.h"
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -104,6 +106,13 @@ struct EntryDesc {
   EntryFn fn = nullptr;
 };
 
+/// Weights in the form that sessions use, ready in a file.
+struct StoredWeights {
+  FileRange params; ///< all parameters, in row layout
+  /// The packed copies, in the order of packedSizes() (weights.h); 64-byte aligned.
+  std::vector<std::span<const uint8_t>> packed;
+};
+
 struct Model {
   std::string name;
   TypeTable types;
@@ -126,6 +135,10 @@ struct Model {
   bool reads = false;                    ///< host code waits for tensors (sheaf_wait)
   std::vector<std::string> readPlaces;   ///< file:line of each read that may wait
   uint32_t depthBits = rt::depthBits(1); ///< layout.h
+  /// Bytes of the host stack that one call of a function of the program takes at most.
+  uint64_t frameBytes = 0;
+  /// A session begins with these weights, which it only reads; null: it must be given some.
+  const StoredWeights *stored = nullptr;
   std::map<std::string, int64_t> dims;
 };
 

@@ -11,7 +11,8 @@ static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8
 
 Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
                    bool hostile)
-    : rowSpace(model.paramGranules, limits.rowSpaceBytes, meter, memory.rows, hostile),
+    : rowSpace(model.paramGranules, limits.rowSpaceBytes, meter, memory.rows, hostile,
+               model.stored ? std::optional(model.stored->params) : std::nullopt),
       scratch(model, limits.threads, meter, memory.scratch),
       buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),

@@ -15,7 +15,7 @@ constexpr uint64_t kPoisonBlock = (uint64_t(1) << 20) / kGranuleBytes;
 } // namespace
 
 RowSpace::RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &meter,
-                   MemoryKind &count, bool guards)
+                   MemoryKind &count, bool guards, const std::optional<FileRange> &params)
     : space_(std::min(reserveBytes, kMaxGranules * kGranuleBytes),
              (uint64_t(paramGranules) + 1) * kGranuleBytes, "rows"),
       meter_(meter), count_(count), first_(paramGranules), next_(first_), touched_(first_),
@@ -23,6 +23,8 @@ RowSpace::RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &m
   capacity_ = keptBegin_ = keptTouched_ = space_.size() / kGranuleBytes;
   // Kernels gather rows from everywhere: on small pages many of their reads miss the TLB.
   madvise(space_.data(), space_.size(), MADV_HUGEPAGE);
+  if (params)
+    space_.map(*params, uint64_t(paramGranules) * kGranuleBytes);
   // The guard of the parameters.
   if (guards_) {
     first_ = next_ = touched_ = std::min<uint64_t>(first_ + 1, capacity_);

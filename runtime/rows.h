@@ -5,6 +5,8 @@
 #include "runtime/layout.h"
 #include "runtime/memory.h"
 
+#include <optional>
+
 namespace sheaf::rt {
 
 /// Granules [0, paramGranules) hold the parameters for the life of the session; what follows is
@@ -18,8 +20,9 @@ public:
   /// Ids are non-negative 32-bit numbers, so that generated code may extend them either way.
   static constexpr uint64_t kMaxGranules = uint64_t(1) << 31;
 
+  /// `params`: where the parameters lie ready, if they do.
   RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &meter, MemoryKind &count,
-           bool guards);
+           bool guards, const std::optional<FileRange> &params = std::nullopt);
 
   uint8_t *address(uint64_t granule) const { return space_.data() + granule * kGranuleBytes; }
 

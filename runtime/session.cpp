@@ -90,6 +90,10 @@ struct Session::Impl {
                       " MB does not hold the weights: " + std::to_string(bytes >> 20) +
                       " MB are needed");
     counters.kernels.resize(model.kernels.size());
+    if (model.stored) {
+      weights.use(model.stored->packed);
+      weightsChanged = false;
+    }
     if (!model.gradients.empty())
       backward = std::make_unique<Backward>(model, recorder.rowSpace, recorder.scratch, meter,
                                             memory.records);
@@ -208,6 +212,10 @@ void Session::Impl::packWeights() {
   weightsChanged = false;
   keptIsStale = true;
   note(TracePart::Weights, start, 0);
+}
+
+std::vector<std::span<const uint8_t>> Session::packedWeights() const {
+  return impl_->weights.copies();
 }
 
 std::span<const void *const> Session::kernelWeights(size_t kernel) const {

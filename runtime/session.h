@@ -49,8 +49,10 @@ struct SessionOptions {
   bool hostile = false;
 };
 
-/// A model with its weights, able to run mini-batches. A session is used by one thread at a time;
-/// it shares nothing with other sessions but the const model (which must outlive it) and inputs.
+/// A model with its weights, able to run mini-batches. Of a model that comes with weights
+/// (Model::stored) it has those until it is given others. A session is used by one thread at a
+/// time; it shares nothing with other sessions but the const model (which must outlive it) and
+/// inputs.
 class Session {
 public:
   /// Throws UserError when the machine refuses the memory, InternalError on an inconsistent model.
@@ -78,6 +80,8 @@ public:
   /// the last mini-batch. run() does it by itself after setParam/initParams. Throws UserError when
   /// memory is short.
   void packWeights();
+  /// The packed copies of the last packWeights(), in the order of packedSizes() (weights.h).
+  std::vector<std::span<const uint8_t>> packedWeights() const;
 
   //===--- Running ---------------------------------------------------------===//
 

@@ -167,30 +167,71 @@ int64_t panelCount(const WeightUse &use) {
   return (use.width + block - 1) / block;
 }
 
+namespace {
+
+/// The packed copies of a model: which use is the first of each, and which copy every use reads.
+struct Copies {
+  struct Copy {
+    const WeightUse *use;
+    int64_t depth;
+    uint64_t bytes;
+  };
+  std::vector<Copy> copies;
+  std::vector<std::vector<int64_t>> which; ///< [kernel][use]: index into copies, -1: raw
+
+  explicit Copies(const Model &model) {
+    std::map<std::vector<int64_t>, int64_t> known;
+    for (const KernelDesc &kernel : model.kernels) {
+      auto &uses = which.emplace_back();
+      for (const WeightUse &use : kernel.weights) {
+        if (use.kind == WeightUse::Raw) {
+          if (use.param >= model.params.size())
+            throw InternalError("kernel '" + kernel.name + "': raw weight of no parameter");
+          uses.push_back(-1);
+          continue;
+        }
+        auto [it, fresh] = known.try_emplace(keyOf(use), static_cast<int64_t>(copies.size()));
+        if (fresh)
+          copies.push_back(copyOf(model, kernel, use));
+        uses.push_back(it->second);
+      }
+    }
+  }
+
+private:
+  static Copy copyOf(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
+    int64_t depth = checkedDepth(model, kernel, use);
+    uint64_t bytes = sizeof(float);
+    for (int64_t factor :
+         {panelCount(use), depth, use.vectors, use.lanes, static_cast<int64_t>(use.views.size())})
+      if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(factor), &bytes))
+        throw InternalError("kernel '" + kernel.name + "': packed weight of no possible size");
+    return {&use, depth, bytes};
+  }
+};
+
+} // namespace
+
+std::vector<uint64_t> packedSizes(const Model &model) {
+  std::vector<uint64_t> sizes;
+  for (const Copies::Copy &copy : Copies(model).copies)
+    sizes.push_back(copy.bytes);
+  return sizes;
+}
+
 PackedWeights::PackedWeights(const Model &model, uint8_t *rows, MemoryMeter &meter,
                              MemoryKind &count)
     : model_(model), rows_(rows), meter_(meter), count_(count) {
-  std::map<std::vector<int64_t>, int64_t> known;
+  Copies copies(model);
+  for (const Copies::Copy &copy : copies.copies)
+    packed_.push_back({copy.use, copy.depth, copy.bytes, nullptr});
+  which_ = std::move(copies.which);
   for (const KernelDesc &kernel : model.kernels) {
-    auto &which = which_.emplace_back();
-    auto &uses = uses_.emplace_back(kernel.weights.size(), nullptr);
-    for (const WeightUse &use : kernel.weights) {
-      if (use.kind == WeightUse::Raw) {
-        if (use.param >= model.params.size())
-          throw InternalError("kernel '" + kernel.name + "': raw weight of no parameter");
-        uses[which.size()] = rows + uint64_t(model.params[use.param].id) * kGranuleBytes;
-        which.push_back(-1);
-        continue;
-      }
-      auto [it, fresh] = known.try_emplace(keyOf(use), static_cast<int64_t>(packed_.size()));
-      if (fresh) {
-        int64_t depth = checkedDepth(model, kernel, use);
-        uint64_t floats = static_cast<uint64_t>(panelCount(use) * depth * use.vectors * use.lanes) *
-                          use.views.size();
-        packed_.push_back({&use, depth, nullptr, floats * sizeof(float)});
-      }
-      which.push_back(it->second);
-    }
+    auto &uses = uses_.emplace_back();
+    for (const WeightUse &use : kernel.weights)
+      uses.push_back(use.kind == WeightUse::Raw
+                         ? rows + uint64_t(model.params[use.param].id) * kGranuleBytes
+                         : nullptr);
   }
 }
 
@@ -200,22 +241,51 @@ PackedWeights::~PackedWeights() {
       meter_.uncharge(count_, packed.size);
 }
 
+void PackedWeights::charge(const Packed &packed) {
+  if (!meter_.charge(count_, packed.size))
+    throw UserError("the memory limit of " + std::to_string(meter_.limit() >> 20) +
+                    " MB does not hold the packed weights: " + std::to_string(packed.size >> 20) +
+                    " MB more are needed");
+}
+
 void PackedWeights::pack() {
   for (Packed &packed : packed_) {
-    if (!packed.bytes) {
-      if (!meter_.charge(count_, packed.size))
-        throw UserError("the memory limit of " + std::to_string(meter_.limit() >> 20) +
-                        " MB does not hold the packed weights: " +
-                        std::to_string(packed.size >> 20) + " MB more are needed");
-      packed.bytes = allocateAligned(packed.size);
+    if (!packed.bytes)
+      charge(packed);
+    if (!packed.own) {
+      packed.own = allocateAligned(packed.size);
+      packed.bytes = packed.own.get();
     }
     packPanels(model_, rows_, *packed.use, packed.depth,
-               reinterpret_cast<float *>(packed.bytes.get()));
+               reinterpret_cast<float *>(packed.own.get()));
   }
+  publish();
+}
+
+void PackedWeights::use(std::span<const std::span<const uint8_t>> copies) {
+  if (copies.size() != packed_.size())
+    throw InternalError("a model with packed weights of another");
+  for (size_t i = 0; i < copies.size(); ++i) {
+    if (copies[i].size() != packed_[i].size)
+      throw InternalError("a model with packed weights of another");
+    charge(packed_[i]);
+    packed_[i].bytes = copies[i].data();
+  }
+  publish();
+}
+
+void PackedWeights::publish() {
   for (size_t k = 0; k < which_.size(); ++k)
     for (size_t i = 0; i < which_[k].size(); ++i)
       if (which_[k][i] >= 0)
-        uses_[k][i] = packed_[static_cast<size_t>(which_[k][i])].bytes.get();
+        uses_[k][i] = packed_[static_cast<size_t>(which_[k][i])].bytes;
+}
+
+std::vector<std::span<const uint8_t>> PackedWeights::copies() const {
+  std::vector<std::span<const uint8_t>> all;
+  for (const Packed &packed : packed_)
+    all.emplace_back(packed.bytes, packed.size);
+  return all;
 }
 
 } // namespace sheaf::rt

@@ -21,16 +21,25 @@ public:
   /// UserError when the memory limit forbids it.
   void pack();
 
-  /// In the order of KernelDesc::weights. Addresses never change after the first pack().
+  /// Instead of the first pack(): the copies are there, in the order of packedSizes().
+  void use(std::span<const std::span<const uint8_t>> copies);
+
+  /// In the order of KernelDesc::weights. Addresses never change after a pack().
   std::span<const void *const> of(size_t kernel) const { return uses_[kernel]; }
+
+  /// All packed copies, in the order of packedSizes().
+  std::vector<std::span<const uint8_t>> copies() const;
 
 private:
   struct Packed {
     const WeightUse *use;
     int64_t depth; ///< extent of the contraction
-    AlignedBytes bytes;
     uint64_t size;
+    AlignedBytes own;               ///< null: in a file, or not made yet
+    const uint8_t *bytes = nullptr; ///< null: not made yet
   };
+  void charge(const Packed &packed);
+  void publish();
 
   const Model &model_;
   uint8_t *rows_;
@@ -40,6 +49,10 @@ private:
   std::vector<std::vector<int64_t>> which_; ///< [kernel][use]: index into packed_, -1: raw
   std::vector<std::vector<const void *>> uses_;
 };
+
+/// Bytes of each packed copy that the kernels of a model need, in order of their first use. Throws
+/// InternalError when a use does not fit its parameters.
+std::vector<uint64_t> packedSizes(const Model &model);
 
 /// Panels of a use, and floats in one (model.h, WeightUse).
 int64_t panelCount(const WeightUse &use);

@@ -63,9 +63,7 @@ TargetInfo CompiledModel::target() const {
   const kernels::Target &target = impl_->compilation->target;
   return {processorOf(target), target.lanes, target.registers, target.fma};
 }
-uint64_t CompiledModel::codeBytes() const { return impl_->compilation->jit->codeBytes(); }
-// The host code is the first module.
-uint64_t CompiledModel::frameBytes() const { return impl_->compilation->jit->largestFrame(0); }
+const rt::LoadedCode &CompiledModel::code() const { return impl_->compilation->jit->code(); }
 
 bool check(const SourceFile &source, const CompileOptions &options, Diagnostics &diags) {
   Compilation compilation(source, options, diags);

@@ -143,10 +143,10 @@ public:
   std::vector<FunctionInfo> functions() const;
   const std::vector<PhaseTime> &times() const;
   TargetInfo target() const;
-  /// Bytes of generated code and its constants.
-  uint64_t codeBytes() const;
-  /// Bytes of the host stack that one call of a function of the program takes at most.
-  uint64_t frameBytes() const;
+  /// The generated code, as it is loaded.
+  const rt::LoadedCode &code() const;
+  /// Bytes of it.
+  uint64_t codeBytes() const { return code().layout().bytes(); }
 
 private:
   friend std::unique_ptr<CompiledModel> compile(const SourceFile &, const CompileOptions &,

@@ -1,13 +1,11 @@
 //===- Jit.cpp - From LLVM IR to code in memory ---------------------------===//
 #include "compiler/driver/Jit.h"
 
-#include "runtime/abi.h"
+#include "compiler/driver/Link.h"
+#include "runtime/cpu.h"
 #include "runtime/error.h"
 
-#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
-#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -22,8 +20,6 @@
 #include "llvm/TargetParser/Host.h"
 
 #include <atomic>
-#include <cmath>
-#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -85,20 +81,6 @@ void runPasses(llvm::Module &module, llvm::TargetMachine &machine, IrPasses pass
   lowerMustTail(module);
 }
 
-/// Bytes of the sections that end up in memory.
-uint64_t loadedBytes(const llvm::MemoryBuffer &object) {
-  auto file = llvm::object::ObjectFile::createObjectFile(object.getMemBufferRef());
-  if (!file) {
-    llvm::consumeError(file.takeError());
-    return 0;
-  }
-  uint64_t bytes = 0;
-  for (const llvm::object::SectionRef &section : (*file)->sections())
-    if (section.isText() || section.isData() || section.isBSS())
-      bytes += section.getSize();
-  return bytes;
-}
-
 /// The largest stack frame of an object's functions, its return address included.
 uint64_t frameOf(const llvm::MemoryBuffer &object) {
   auto file = llvm::object::ObjectFile::createObjectFile(object.getMemBufferRef());
@@ -129,65 +111,6 @@ uint64_t frameOf(const llvm::MemoryBuffer &object) {
   return largest;
 }
 
-/// What generated code may call. LLVM's code generator turns intrinsics and large copies into
-/// calls of the C library, so those stand here too.
-llvm::orc::SymbolMap symbols(llvm::orc::LLJIT &jit) {
-  llvm::orc::SymbolMap map;
-  auto add = [&](llvm::StringRef name, auto *function) {
-    map[jit.mangleAndIntern(name)] = llvm::orc::ExecutorSymbolDef(
-        llvm::orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Exported);
-  };
-  add("sheaf_record", &sheaf_record);
-  add("sheaf_record_once", &sheaf_record_once);
-  add("sheaf_temporaries", &sheaf_temporaries);
-  add("sheaf_alloc", &sheaf_alloc);
-  add("sheaf_list_new", &sheaf_list_new);
-  add("sheaf_list_cons", &sheaf_list_cons);
-  add("sheaf_list_append", &sheaf_list_append);
-  add("sheaf_list_concat", &sheaf_list_concat);
-  add("sheaf_list_slice", &sheaf_list_slice);
-  add("sheaf_list_reverse", &sheaf_list_reverse);
-  add("sheaf_list_flat", &sheaf_list_flat);
-  add("sheaf_fail", &sheaf_fail);
-  add("sheaf_stack_overflow", &sheaf_stack_overflow);
-  add("sheaf_too_many_steps", &sheaf_too_many_steps);
-  add("sheaf_wait", &sheaf_wait);
-  add("sheaf_fork", &sheaf_fork);
-  add("sheaf_join", &sheaf_join);
-
-  add("memcpy", static_cast<void *(*)(void *, const void *, size_t)>(&std::memcpy));
-  add("memmove", static_cast<void *(*)(void *, const void *, size_t)>(&std::memmove));
-  add("memset", static_cast<void *(*)(void *, int, size_t)>(&std::memset));
-#define SHEAF_MATH(NAME)                                                                           \
-  add(#NAME, static_cast<double (*)(double)>(&std::NAME));                                         \
-  add(#NAME "f", static_cast<float (*)(float)>(&std::NAME));
-  SHEAF_MATH(exp)
-  SHEAF_MATH(exp2)
-  SHEAF_MATH(log)
-  SHEAF_MATH(log2)
-  SHEAF_MATH(log10)
-  SHEAF_MATH(sin)
-  SHEAF_MATH(cos)
-  SHEAF_MATH(tan)
-  SHEAF_MATH(tanh)
-  SHEAF_MATH(sqrt)
-  SHEAF_MATH(erf)
-  SHEAF_MATH(floor)
-  SHEAF_MATH(ceil)
-  SHEAF_MATH(trunc)
-  SHEAF_MATH(round)
-  SHEAF_MATH(rint)
-  SHEAF_MATH(nearbyint)
-#undef SHEAF_MATH
-  add("pow", static_cast<double (*)(double, double)>(&std::pow));
-  add("powf", static_cast<float (*)(float, float)>(&std::pow));
-  add("fmod", static_cast<double (*)(double, double)>(&std::fmod));
-  add("fmodf", static_cast<float (*)(float, float)>(&std::fmod));
-  add("fma", static_cast<double (*)(double, double, double)>(&std::fma));
-  add("fmaf", static_cast<float (*)(float, float, float)>(&std::fma));
-  return map;
-}
-
 } // namespace
 
 CodeModule::CodeModule() = default;
@@ -213,7 +136,7 @@ static bool isUsedByCode(llvm::StringRef feature) {
   return false;
 }
 
-void checkRunsHere(const Processor &processor) {
+std::vector<std::string> usedFeatures(const Processor &processor) {
   initialiseTargets();
   std::string error;
   llvm::Triple triple(processor.triple);
@@ -222,13 +145,19 @@ void checkRunsHere(const Processor &processor) {
     throw InternalError("LLVM has no code generator for this machine: " + error);
   std::unique_ptr<llvm::MCSubtargetInfo> wanted(
       target->createMCSubtargetInfo(triple, processor.cpu, processor.features));
-  llvm::StringMap<bool> has = llvm::sys::getHostCPUFeatures();
-  for (const llvm::SubtargetFeatureKV &feature : wanted->getEnabledProcessorFeatures()) {
-    auto found = has.find(feature.Key);
-    if (found != has.end() && !found->second && isUsedByCode(feature.Key))
-      throw UserError("code for CPU '" + processor.cpu +
-                      "' cannot run on this machine, which has no " + feature.Key);
-  }
+  // Names of what this machine has or lacks; the others are about tuning.
+  llvm::StringMap<bool> real = llvm::sys::getHostCPUFeatures();
+  std::vector<std::string> used;
+  for (const llvm::SubtargetFeatureKV &feature : wanted->getEnabledProcessorFeatures())
+    if (real.contains(feature.Key) && isUsedByCode(feature.Key))
+      used.emplace_back(feature.Key);
+  return used;
+}
+
+void checkRunsHere(const Processor &processor) {
+  if (std::optional<std::string> feature = rt::missingFeature(usedFeatures(processor)))
+    throw UserError("code for CPU '" + processor.cpu +
+                    "' cannot run on this machine, which has no " + *feature);
 }
 
 void prepareModule(llvm::Module &module, const Processor &processor) {
@@ -258,8 +187,8 @@ std::string emitAssembly(CodeModule &code, const Processor &processor) {
 }
 
 struct Jit::Impl {
-  std::unique_ptr<llvm::orc::LLJIT> jit;
-  uint64_t codeBytes = 0;
+  std::unique_ptr<rt::LoadedCode> code;
+  std::map<std::string, uint64_t, std::less<>> symbols;
   std::vector<uint64_t> largestFrames; ///< by module
 };
 
@@ -295,36 +224,27 @@ std::unique_ptr<Jit> Jit::compile(std::vector<CodeModule> modules, const Process
       throw InternalError("code generation failed: " + error);
 
   std::unique_ptr<Jit> result(new Jit());
-  llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(processor.triple)};
-  builder.setCPU(processor.cpu);
-  auto jit = llvm::orc::LLJITBuilder()
-                 .setJITTargetMachineBuilder(std::move(builder))
-                 .setLinkProcessSymbolsByDefault(false)
-                 .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
-                 .create();
-  if (!jit)
-    throw InternalError("cannot start the just-in-time linker: " + text(jit.takeError()));
-  result->impl_->jit = std::move(*jit);
-  llvm::orc::JITDylib &library = result->impl_->jit->getMainJITDylib();
-  if (llvm::Error error = library.define(llvm::orc::absoluteSymbols(symbols(*result->impl_->jit))))
-    throw InternalError("cannot define the runtime's symbols: " + text(std::move(error)));
-  for (std::unique_ptr<llvm::MemoryBuffer> &object : objects) {
-    result->impl_->codeBytes += loadedBytes(*object);
+  std::vector<const llvm::MemoryBuffer *> linked;
+  for (const std::unique_ptr<llvm::MemoryBuffer> &object : objects) {
     result->impl_->largestFrames.push_back(frameOf(*object));
-    if (llvm::Error error = result->impl_->jit->addObjectFile(std::move(object)))
-      throw InternalError("cannot link generated code: " + text(std::move(error)));
+    linked.push_back(object.get());
   }
+  LinkedCode code = linkObjects(linked);
+  if (std::optional<std::string> problem = code.layout.problem())
+    throw InternalError("cannot load generated code: " + *problem);
+  result->impl_->symbols = std::move(code.symbols);
+  result->impl_->code = std::make_unique<rt::LoadedCode>(std::move(code.layout), code.image);
   return result;
 }
 
 void *Jit::address(std::string_view symbol) const {
-  auto found = impl_->jit->lookup(llvm::StringRef(symbol));
-  if (!found)
-    throw InternalError("cannot link generated code: " + text(found.takeError()));
-  return found->toPtr<void *>();
+  auto found = impl_->symbols.find(symbol);
+  if (found == impl_->symbols.end())
+    throw InternalError("generated code does not define '" + std::string(symbol) + "'");
+  return const_cast<uint8_t *>(impl_->code->base()) + found->second;
 }
 
-uint64_t Jit::codeBytes() const { return impl_->codeBytes; }
+const rt::LoadedCode &Jit::code() const { return *impl_->code; }
 
 uint64_t Jit::largestFrame(size_t module) const { return impl_->largestFrames.at(module); }
 

@@ -1,11 +1,14 @@
 //===- Jit.h - From LLVM IR to code in memory -------------------*- C++ -*-===//
 //
-// Compiles LLVM modules for the machine they will run on and links them in memory against the
-// runtime's ABI (runtime/abi.h). Symbols come from a table, never from the process.
+// Compiles LLVM modules for the machine they will run on and links them against the runtime's ABI
+// (runtime/abi.h) into a code image (runtime/code.h). Symbols come from a table, never from the
+// process.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_COMPILER_DRIVER_JIT_H
 #define SHEAF_COMPILER_DRIVER_JIT_H
+
+#include "runtime/code.h"
 
 #include <cstdint>
 #include <memory>
@@ -29,6 +32,9 @@ struct Processor {
 
 /// The triple of this process.
 std::string hostTriple();
+
+/// The features that the processor's code may use, by LLVM's names.
+std::vector<std::string> usedFeatures(const Processor &processor);
 
 /// Throws UserError when the processor's code cannot run on this machine, naming what it lacks.
 void checkRunsHere(const Processor &processor);
@@ -69,8 +75,8 @@ public:
   /// Throws InternalError when no module defines the symbol.
   void *address(std::string_view symbol) const;
 
-  /// Bytes of code and constants.
-  uint64_t codeBytes() const;
+  /// All of it, as it is loaded.
+  const rt::LoadedCode &code() const;
 
   /// Bytes of stack that one call of any function of a module takes at most, callees excluded.
   uint64_t largestFrame(size_t module) const;

@@ -368,6 +368,7 @@ void Compilation::link() {
   checkRunsHere(processor);
   jit = Jit::compile(std::move(code), processor, options_.threads);
   code.clear();
+  model.frameBytes = jit->largestFrame(0); // the host code is the first module
   model.entry.fn = reinterpret_cast<rt::EntryFn>(jit->address(entrySymbol_));
   if (!foldSymbol_.empty())
     model.foldWeights = reinterpret_cast<rt::EntryFn>(jit->address(foldSymbol_));

@@ -46,12 +46,18 @@ Vocabulary Vocabulary::parse(const SourceText &source) {
   return vocabulary;
 }
 
+std::string Vocabulary::fileText() const {
+  std::string text;
+  for (const std::string &word : words_) {
+    text += word;
+    text += '\n';
+  }
+  return text;
+}
+
 void Vocabulary::save(const std::string &path) const {
   AtomicFile file(path);
-  for (const std::string &word : words_) {
-    file.write(word);
-    file.write("\n");
-  }
+  file.write(fileText());
   file.commit();
 }
 

@@ -44,6 +44,8 @@ public:
   static Vocabulary load(const std::string &path);
   static Vocabulary parse(const SourceText &source);
 
+  /// The bytes of the file.
+  std::string fileText() const;
   /// Writes the file (atomically).
   void save(const std::string &path) const;
 

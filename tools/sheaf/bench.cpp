@@ -74,7 +74,7 @@ int runBench(BenchArguments &arguments) {
   std::vector<driver::BenchCase> cases = casesOf(arguments);
   int64_t largest = *std::max_element(batches.begin(), batches.end());
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights, largest);
-  options.session = sessionOptions(arguments.limits, 1, *run.compiled);
+  options.session = sessionOptions(arguments.limits, 1, run.model());
   int64_t available = static_cast<int64_t>(run.instances.size());
   if (available < largest)
     note(fmt::format("the data hold {} instances; larger batches are cut to that", available));

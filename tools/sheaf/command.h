@@ -29,6 +29,7 @@ using Action = std::function<int()>;
 /// Each adds one subcommand to the application and sets `action` when that was chosen.
 void addCheck(CLI::App &app, Action &action);
 void addRun(CLI::App &app, Action &action);
+void addBuild(CLI::App &app, Action &action);
 void addBench(CLI::App &app, Action &action);
 void addCompile(CLI::App &app, Action &action);
 void addExplain(CLI::App &app, Action &action);

@@ -114,8 +114,9 @@ int runEval(EvalArguments &arguments) {
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights);
   requireNumber(run.model());
   rt::Session session(run.model(),
-                      sessionOptions(arguments.limits, arguments.batches.threads, *run.compiled));
-  setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
+                      sessionOptions(arguments.limits, arguments.batches.threads, run.model()));
+  if (run.compiled)
+    setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
   Mean mean = evaluate(session, run.instances, arguments.batches.batch);
   fmt::print("{} {:.6g} over {} instances\n", arguments.model.entry, mean.value, mean.instances);
   if (mean.failed)
@@ -130,6 +131,7 @@ void addEval(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand("eval", "the mean of a function of the model over data");
   auto arguments = std::make_shared<EvalArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true, EntryOption::Metric);
+  arguments->model.addArtefact(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);

@@ -31,7 +31,7 @@ int checkGradients(GradCheckArguments &arguments) {
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights,
                           parseNumber("--limit", arguments.limit));
   driver::requireLoss(run.model());
-  options.session = sessionOptions(arguments.limits, 1, *run.compiled);
+  options.session = sessionOptions(arguments.limits, 1, run.model());
   std::unique_ptr<io::Progress> bar;
   options.progress = [&](int64_t, int64_t total) {
     if (!bar)

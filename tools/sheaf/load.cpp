@@ -16,6 +16,8 @@
 namespace sheaf::tool {
 
 SourceFile readModel(const std::string &path) {
+  if (artefact::isArtefact(path))
+    throw UserError(path + ": a compiled model; this command needs its source");
   io::SourceText source = io::readSource(path);
   return SourceFile(std::move(source.name), std::move(source.text));
 }
@@ -118,72 +120,77 @@ LoadedModel loadModel(const ModelOptions &options) {
   return loaded;
 }
 
-LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
-                  const WeightOptions &weights, int64_t limit) {
-  LoadedRun loaded;
-  driver::CompileOptions compile = compileOptions(options);
-  loaded.source = std::make_unique<SourceFile>(readModel(options.model));
-  loaded.vocabularies = vocabularyFiles(options);
+namespace {
 
-  std::unique_ptr<driver::EntryTypes> entry;
-  {
-    Diagnostics diags(*loaded.source);
-    entry = driver::inspect(*loaded.source, compile, diags);
-    if (diags.hasErrors()) {
-      printDiagnostics(diags);
-      throw DiagnosticsPrinted();
-    }
+/// The entry's types, before its data can be read.
+std::unique_ptr<driver::EntryTypes> inspectLoaded(const LoadedModel &loaded,
+                                                  const driver::CompileOptions &compile) {
+  Diagnostics diags(*loaded.source);
+  std::unique_ptr<driver::EntryTypes> entry = driver::inspect(*loaded.source, compile, diags);
+  if (diags.hasErrors()) {
+    printDiagnostics(diags);
+    throw DiagnosticsPrinted();
   }
-  io::SourceText text = io::readSource(data.data);
-  io::ReadOptions reading;
-  reading.format = io::parseDataFormat(data.format);
-  reading.limit = limit;
+  return entry;
+}
 
+/// Adds the vocabularies beside the weights. Returns the names of those that the entry reads and
+/// that are still missing.
+std::set<std::string> findVocabularies(const driver::EntryTypes &entry,
+                                       const WeightOptions &weights,
+                                       io::Vocabularies &vocabularies) {
   std::set<std::string> missing;
-  for (const std::string &name : vocabulariesOf(*entry)) {
+  for (const std::string &name : vocabulariesOf(entry)) {
     std::string beside = vocabularyBeside(weights.weights, name);
-    if (!loaded.vocabularies.find(name) && !weights.weights.empty() && exists(beside))
-      loaded.vocabularies.set(name, io::Vocabulary::load(beside));
-    const io::Vocabulary *vocabulary = loaded.vocabularies.find(name);
+    if (!vocabularies.find(name) && !weights.weights.empty() && exists(beside))
+      vocabularies.set(name, io::Vocabulary::load(beside));
+    const io::Vocabulary *vocabulary = vocabularies.find(name);
     if (!vocabulary) {
       missing.insert(name);
       continue;
     }
-    auto dim = entry->vocabularyDims.find(name);
-    if (dim != entry->vocabularyDims.end() && dim->second.second != vocabulary->size())
+    auto dim = entry.vocabularyDims.find(name);
+    if (dim != entry.vocabularyDims.end() && dim->second.second != vocabulary->size())
       throw UserError(fmt::format(
           "dim {0} is {1}, but the vocabulary of {2} has {3} entries; give --dim {0}={3}, or no "
           "value in the source",
           dim->second.first, dim->second.second, io::tokenTypeName(name), vocabulary->size()));
   }
-  if (!missing.empty()) {
-    // All of the data, so that a vocabulary does not depend on how many instances are wanted.
-    io::ReadOptions counting = reading;
-    counting.limit = INT64_MAX;
-    std::map<std::string, io::Vocabulary> built =
-        io::buildVocabularies(text, entry->types, entry->entry, counting);
-    for (const std::string &name : missing) {
-      io::Vocabulary vocabulary = built.contains(name) ? built.at(name) : io::Vocabulary();
-      // A dim with a value leaves room for so many words and no more.
-      auto dim = entry->vocabularyDims.find(name);
-      if (dim != entry->vocabularyDims.end() && vocabulary.size() > dim->second.second) {
-        io::WordCounter::Options most;
-        most.maxSize = dim->second.second;
-        vocabulary =
-            io::buildVocabularies(text, entry->types, entry->entry, counting, most).at(name);
-      }
-      note(fmt::format("no vocabulary for {}: made one of the {} in {} ('sheaf vocab' writes such "
-                       "a file, --vocab reads it)",
-                       io::tokenTypeName(name), io::plural(vocabulary.size() - 1, "word"),
-                       text.name));
-      loaded.vocabularies.set(name, std::move(vocabulary));
-    }
-  }
-  bindSizes(loaded.vocabularies, compile);
-  compileLoaded(loaded, compile);
+  return missing;
+}
 
+/// Makes vocabularies of the words of the data.
+void buildVocabularies(LoadedRun &loaded, const std::set<std::string> &missing,
+                       const driver::EntryTypes &entry, const io::SourceText &text,
+                       const io::ReadOptions &reading) {
+  if (missing.empty())
+    return;
+  // All of the data, so that a vocabulary does not depend on how many instances are wanted.
+  io::ReadOptions counting = reading;
+  counting.limit = INT64_MAX;
+  std::map<std::string, io::Vocabulary> built =
+      io::buildVocabularies(text, entry.types, entry.entry, counting);
+  for (const std::string &name : missing) {
+    io::Vocabulary vocabulary = built.contains(name) ? built.at(name) : io::Vocabulary();
+    // A dim with a value leaves room for so many words and no more.
+    auto dim = entry.vocabularyDims.find(name);
+    if (dim != entry.vocabularyDims.end() && vocabulary.size() > dim->second.second) {
+      io::WordCounter::Options most;
+      most.maxSize = dim->second.second;
+      vocabulary = io::buildVocabularies(text, entry.types, entry.entry, counting, most).at(name);
+    }
+    note(fmt::format("no vocabulary for {}: made one of the {} in {} ('sheaf vocab' writes such "
+                     "a file, --vocab reads it)",
+                     io::tokenTypeName(name), io::plural(vocabulary.size() - 1, "word"),
+                     text.name));
+    loaded.vocabularies.set(name, std::move(vocabulary));
+  }
+}
+
+void readInstances(LoadedRun &loaded, const io::SourceText &text, io::ReadOptions reading,
+                   bool strictVocab) {
   const rt::Model &model = loaded.model();
-  io::VocabularyReader tokens(loaded.vocabularies, data.strictVocab);
+  io::VocabularyReader tokens(loaded.vocabularies, strictVocab);
   reading.dims = &model.dims;
   loaded.data = io::readDataset(text, model.types, model.entry, tokens, reading);
   for (const io::VocabularyReader::Unknown &unknown : tokens.unknown())
@@ -199,6 +206,89 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   loaded.instances.reserve(loaded.data.size());
   for (int64_t i = 0; i < loaded.data.size(); ++i)
     loaded.instances.push_back({loaded.data.args(i), i});
+}
+
+/// What an artefact was built with cannot be given again.
+void openArtefact(LoadedModel &loaded, const ModelOptions &options, const WeightOptions &weights) {
+  auto refuse = [&](const std::string &option) {
+    throw UsageError(option + " has no meaning for an artefact, which was built with its own");
+  };
+  if (!options.dims.empty())
+    refuse("--dim");
+  if (!options.without.empty())
+    refuse("--without");
+  if (options.targetCpu != "host")
+    refuse("--target-cpu");
+  if (options.dropout)
+    refuse("--dropout");
+  if (!weights.weights.empty())
+    refuse("--weights");
+  if (weights.seedGiven->count() > 0)
+    refuse("--seed");
+  loaded.artefact = artefact::Artefact::open(options.model, {options.sha256});
+  const std::string &entry = loaded.model().entry.name;
+  if (options.entryGiven->count() > 0 && options.entry != entry)
+    throw UserError(
+        fmt::format("{}: built to run '{}', not '{}'", options.model, entry, options.entry));
+  loaded.vocabularies = loaded.artefact->vocabularies();
+  io::Vocabularies given = vocabularyFiles(options);
+  for (const auto &[name, vocabulary] : given.all()) {
+    const io::Vocabulary *own = loaded.vocabularies.find(name);
+    if (own && own->hasWords() ? own->hash() != vocabulary.hash()
+                               : own && own->size() != vocabulary.size())
+      throw UserError(fmt::format("{}: built with another vocabulary for {} than --vocab gives",
+                                  options.model, io::tokenTypeName(name)));
+    if (own)
+      loaded.vocabularies.set(name, vocabulary);
+  }
+}
+
+} // namespace
+
+LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOptions &weights) {
+  LoadedModel loaded;
+  driver::CompileOptions compile = compileOptions(options);
+  loaded.source = std::make_unique<SourceFile>(readModel(options.model));
+  loaded.vocabularies = vocabularyFiles(options);
+  std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);
+  for (const std::string &name : findVocabularies(*entry, weights, loaded.vocabularies)) {
+    auto dim = entry->vocabularyDims.find(name);
+    if (dim == entry->vocabularyDims.end())
+      throw UserError(
+          fmt::format("no vocabulary for {}: give one with --vocab ('sheaf vocab' makes "
+                      "one of data)",
+                      io::tokenTypeName(name)));
+    loaded.vocabularies.set(name, io::Vocabulary::ofSize(dim->second.second));
+  }
+  bindSizes(loaded.vocabularies, compile);
+  compileLoaded(loaded, compile);
+  return loaded;
+}
+
+LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
+                  const WeightOptions &weights, int64_t limit) {
+  LoadedRun loaded;
+  io::ReadOptions reading;
+  reading.limit = limit;
+  if (artefact::isArtefact(options.model)) {
+    openArtefact(loaded, options, weights);
+    reading.format = io::parseDataFormat(data.format);
+    readInstances(loaded, io::readSource(data.data), reading, data.strictVocab);
+    return loaded;
+  }
+  if (!options.sha256.empty())
+    throw UsageError("--require-sha256 is for artefacts; " + options.model + " is none");
+  driver::CompileOptions compile = compileOptions(options);
+  loaded.source = std::make_unique<SourceFile>(readModel(options.model));
+  loaded.vocabularies = vocabularyFiles(options);
+  std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);
+  io::SourceText text = io::readSource(data.data);
+  reading.format = io::parseDataFormat(data.format);
+  buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
+                    reading);
+  bindSizes(loaded.vocabularies, compile);
+  compileLoaded(loaded, compile);
+  readInstances(loaded, text, reading, data.strictVocab);
   return loaded;
 }
 
@@ -235,7 +325,7 @@ std::string instanceName(const io::Dataset &data, int64_t instance) {
 }
 
 rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
-                                  const driver::CompiledModel &model) {
+                                  const rt::Model &model) {
   rt::SessionOptions options;
   options.threads = threads;
   options.memoryLimit = limits.memoryLimit;
@@ -250,7 +340,7 @@ rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
   if (limits.fibers)
     options.fibers = static_cast<unsigned>(limits.fibers);
   if (limits.maxDepth)
-    options.hostStackBytes = static_cast<uint64_t>(limits.maxDepth) * model.frameBytes() + entry;
+    options.hostStackBytes = static_cast<uint64_t>(limits.maxDepth) * model.frameBytes + entry;
   return options;
 }
 

@@ -3,6 +3,7 @@
 #define SHEAF_TOOLS_SHEAF_LOAD_H
 
 #include "compiler/driver/Compiler.h"
+#include "runtime/artefact/artefact.h"
 #include "runtime/io/read.h"
 #include "runtime/session.h"
 #include "tools/sheaf/interrupt.h"
@@ -15,7 +16,7 @@
 
 namespace sheaf::tool {
 
-/// The model's source text. Throws UserError.
+/// The model's source text. Throws UserError, also for an artefact.
 SourceFile readModel(const std::string &path);
 
 /// Everything reported, to standard error; coloured on a terminal.
@@ -38,13 +39,18 @@ void bindVocabularyFiles(const ModelOptions &options, driver::CompileOptions &co
 struct LoadedModel {
   std::unique_ptr<SourceFile> source;
   std::unique_ptr<driver::CompiledModel> compiled;
+  std::unique_ptr<artefact::Artefact> artefact; ///< instead of source and compiled
   io::Vocabularies vocabularies;
 
-  const rt::Model &model() const { return compiled->model(); }
+  const rt::Model &model() const { return artefact ? artefact->model() : compiled->model(); }
 };
 
 /// Compiles without data. Throws UserError, UsageError, DiagnosticsPrinted.
 LoadedModel loadModel(const ModelOptions &options);
+
+/// Compiles without data a model that is to be given these weights; all vocabularies that its entry
+/// reads are found (one that only has a size has no words). Throws like loadModel.
+LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOptions &weights);
 
 /// A compiled model, its instances, and the vocabularies that both share.
 struct LoadedRun : LoadedModel {
@@ -52,8 +58,10 @@ struct LoadedRun : LoadedModel {
   std::vector<rt::Instance> instances;
 };
 
-/// Compiles and reads data, at most `limit` instances. Vocabularies come from `--vocab`, else from
-/// the files beside the weights, else from the data. Throws like loadModel.
+/// Compiles, or opens an artefact, and reads data, at most `limit` instances. Vocabularies come
+/// from
+/// `--vocab`, else from the artefact or the files beside the weights, else from the data. Throws
+/// like loadModel.
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
                   const WeightOptions &weights, int64_t limit = INT64_MAX);
 
@@ -64,7 +72,7 @@ void setWeights(rt::Session &session, const WeightOptions &weights,
 
 /// `limits.check()` has passed.
 rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
-                                  const driver::CompiledModel &model);
+                                  const rt::Model &model);
 
 /// An instance as reports call it: its number and its place in the data.
 std::string instanceName(const io::Dataset &data, int64_t instance);

@@ -97,6 +97,7 @@ int runCommand(int argc, char **argv) {
   addRun(app, action);
   addBench(app, action);
   addCompile(app, action);
+  addBuild(app, action);
   addExplain(app, action);
   addTrain(app, action);
   addEval(app, action);

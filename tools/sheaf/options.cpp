@@ -18,18 +18,21 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
       ->delimiter(',');
   switch (which) {
   case EntryOption::Run:
-    app.add_option("--entry", entry, "the function to run (default: main)")->type_name("NAME");
+    entryGiven =
+        app.add_option("--entry", entry, "the function to run (default: main)")->type_name("NAME");
     break;
   case EntryOption::Loss:
     training = true;
     entry = "loss";
-    app.add_option("--loss", entry, "the function whose result is the loss (default: loss)")
-        ->type_name("NAME");
+    entryGiven =
+        app.add_option("--loss", entry, "the function whose result is the loss (default: loss)")
+            ->type_name("NAME");
     break;
   case EntryOption::Metric:
-    app.add_option("--metric", entry, "the function: a loss, or whether an answer is right")
-        ->required()
-        ->type_name("NAME");
+    entryGiven =
+        app.add_option("--metric", entry, "the function: a loss, or whether an answer is right")
+            ->required()
+            ->type_name("NAME");
     break;
   }
   app.add_option("--without", without,
@@ -49,6 +52,17 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
         ->type_name("FILE")
         ->expected(1)
         ->take_all();
+}
+
+void ModelOptions::addArtefact(CLI::App &app) {
+  app.add_option("--require-sha256", sha256,
+                 "refuse an artefact with another SHA-256: running one is trusting its author")
+      ->type_name("DIGEST")
+      ->check([](const std::string &text) {
+        bool digits = text.size() == 64 &&
+                      text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+        return digits ? std::string() : "--require-sha256 takes 64 hexadecimal digits";
+      });
 }
 
 void DataOptions::add(CLI::App &app, bool required) {

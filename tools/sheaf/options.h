@@ -26,13 +26,18 @@ struct ModelOptions {
   std::string model;
   std::vector<std::string> dims; ///< NAME=VALUE
   std::string entry = "main";
+  CLI::Option *entryGiven = nullptr;
   std::vector<std::string> without;
   std::string targetCpu = "host";
   bool dropout = false;
   bool training = false;           ///< driver::CompileOptions::training
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
 
+  std::string sha256; ///< of an artefact; empty: any
+
   void add(CLI::App &app, bool vocabulary, EntryOption which = EntryOption::Run);
+  /// What a command has that runs artefacts, too.
+  void addArtefact(CLI::App &app);
 };
 
 /// Which instances.

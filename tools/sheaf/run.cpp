@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 namespace sheaf::tool {
 
@@ -44,8 +45,10 @@ int runModel(RunArguments &arguments) {
   InterruptGuard guard(arguments.output);
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights);
   rt::SessionOptions options =
-      sessionOptions(arguments.limits, arguments.batches.threads, *run.compiled);
+      sessionOptions(arguments.limits, arguments.batches.threads, run.model());
   if (arguments.verify) {
+    if (!run.compiled)
+      throw UsageError("--verify needs the model's source, for the oracle to run");
     driver::VerifyOptions verify;
     verify.batch = arguments.batches.batch;
     verify.session = options;
@@ -73,18 +76,25 @@ int runModel(RunArguments &arguments) {
   }
 
   rt::Session session(run.model(), options);
-  setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
+  if (run.compiled)
+    setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
   std::unique_ptr<TraceFile> trace;
   if (!arguments.trace.empty()) {
     trace = std::make_unique<TraceFile>(arguments.trace, run.model(), options.threads,
                                         [&](int64_t i) { return instanceName(run.data, i); });
     session.setTrace(&trace->trace());
   }
-  Statistics statistics(*run.compiled);
+  std::optional<Statistics> statistics;
+  if (!arguments.stats.empty()) {
+    if (!run.compiled)
+      throw UsageError("--stats needs the model's source: an artefact does not say what its "
+                       "kernels read");
+    statistics.emplace(*run.compiled);
+  }
   auto runBatch = [&](std::span<const rt::Instance> some) {
     std::span<const rt::Outcome> outcomes = session.run(some);
-    if (!arguments.stats.empty())
-      statistics.add(session);
+    if (statistics)
+      statistics->add(session);
     if (trace)
       trace->between();
     return outcomes;
@@ -147,8 +157,8 @@ int runModel(RunArguments &arguments) {
     double loadMs = static_cast<double>(began - start) * 1e-6;
     double runMs = static_cast<double>(rt::clockNow() - began) * 1e-6;
     fmt::print(stderr, "{}",
-               arguments.stats == "json" ? statistics.json(session, loadMs, runMs)
-                                         : statistics.text(session, loadMs, runMs));
+               arguments.stats == "json" ? statistics->json(session, loadMs, runMs)
+                                         : statistics->text(session, loadMs, runMs));
   }
   if (trace)
     trace->finish();
@@ -163,6 +173,7 @@ void addRun(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand("run", "runs a model over data; one JSON line an instance");
   auto arguments = std::make_shared<RunArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->model.addArtefact(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);

@@ -343,7 +343,7 @@ int Training::run() {
   if (data_.instances.empty())
     throw UserError(arguments_.data.data + " has no instances");
   prepareDirectory();
-  options_ = sessionOptions(arguments_.limits, static_cast<unsigned>(threads), *data_.compiled);
+  options_ = sessionOptions(arguments_.limits, static_cast<unsigned>(threads), data_.model());
   options_.keepBytes = 0; // results that outlive a mini-batch have no record to go back through
   session_ = std::make_unique<rt::Session>(data_.model(), options_);
   setWeights(*session_, arguments_.weights, data_.vocabularies, /*quiet=*/true);

@@ -1,0 +1,78 @@
+//===- artefact.h - A compiled model in a file ------------------*- C++ -*-===//
+//
+// What `sheaf build` writes: everything that a session needs, code included, and nothing of the
+// compiler. format.h says what the file holds.
+//
+// Opening a file is safe, whatever its bytes are: all of it is checked before a page is made
+// executable. Running what was opened is not: it is code, and whoever runs it trusts its author, as
+// with a shared library. A file must not be changed while it is open (put a new one in its place by
+// renaming).
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_ARTEFACT_ARTEFACT_H
+#define SHEAF_RUNTIME_ARTEFACT_ARTEFACT_H
+
+#include "runtime/artefact/error.h"
+#include "runtime/artefact/format.h"
+#include "runtime/io/vocab.h"
+#include "runtime/session.h"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace sheaf::artefact {
+
+/// Whether a file begins as artefacts do. False when it cannot be read.
+bool isArtefact(const std::string &path);
+
+struct OpenOptions {
+  /// The file's SHA-256 in hexadecimal digits, or empty: any file. Reads all of the file.
+  std::string sha256;
+  /// Whether weights are compared with their checksums: reads all of them. Everything else always
+  /// is.
+  bool checkWeights = true;
+};
+
+/// An open artefact. Immutable; sessions share it and must not outlive it.
+class Artefact {
+public:
+  /// Throws ArtefactError, and UserError when the machine refuses the memory.
+  static std::unique_ptr<Artefact> open(const std::string &path, const OpenOptions &options = {});
+  ~Artefact();
+  Artefact(const Artefact &) = delete;
+  Artefact &operator=(const Artefact &) = delete;
+
+  /// With code and weights: sessions of it need no others.
+  const rt::Model &model() const { return description_.model; }
+  const Description &description() const { return description_; }
+  const rt::LoadedCode &code() const { return *code_; }
+  /// Made anew by every call.
+  io::Vocabularies vocabularies() const;
+
+private:
+  Artefact() = default;
+
+  std::string name_;
+  int file_ = -1;
+  std::span<const uint8_t> bytes_; ///< the file, mapped
+  Description description_;
+  rt::StoredWeights weights_;
+  std::unique_ptr<rt::LoadedCode> code_;
+};
+
+/// Reads and checks a file's bytes as far as that is possible without running anything: what
+/// Artefact::open() does before it maps code. Throws ArtefactError.
+Description parse(std::span<const uint8_t> bytes, const OpenOptions &options = {});
+
+/// What is wrong with a description that was read, as an ArtefactError.
+void verify(const Description &description);
+
+/// Writes a session's model with its weights as they are. The file is complete or not there. Throws
+/// UserError.
+void write(const std::string &path, rt::Session &session, const rt::LoadedCode &code,
+           Machine machine, const io::Vocabularies &vocabularies, std::string producer);
+
+} // namespace sheaf::artefact
+
+#endif // SHEAF_RUNTIME_ARTEFACT_ARTEFACT_H

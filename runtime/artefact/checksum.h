@@ -1,0 +1,19 @@
+//===- checksum.h - Checksums and digests -----------------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_ARTEFACT_CHECKSUM_H
+#define SHEAF_RUNTIME_ARTEFACT_CHECKSUM_H
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace sheaf::artefact {
+
+/// XXH3, 64 bits: finds accidents, not intent. Several GB/s.
+uint64_t checksum(std::span<const uint8_t> bytes);
+
+/// SHA-256 (FIPS 180-4) in 64 hexadecimal digits, lower case.
+std::string sha256(std::span<const uint8_t> bytes);
+
+} // namespace sheaf::artefact
+
+#endif // SHEAF_RUNTIME_ARTEFACT_CHECKSUM_H

@@ -1,0 +1,27 @@
+//===- error.h - Why an artefact is refused ---------------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_ARTEFACT_ERROR_H
+#define SHEAF_RUNTIME_ARTEFACT_ERROR_H
+
+#include "runtime/error.h"
+
+namespace sheaf::artefact {
+
+enum class Refusal {
+  NotReadable,   ///< the file, as the system says
+  NotAnArtefact, ///< something else
+  Damaged,       ///< cut short, changed, or inconsistent
+  Newer,         ///< made by a later Sheaf in a form that this one does not know
+  OtherMachine,  ///< code for a processor that this one is not
+  Digest         ///< not the file whose SHA-256 was asked for
+};
+
+/// The message names the file and the field.
+class ArtefactError : public UserError {
+public:
+  ArtefactError(Refusal why, const std::string &message) : UserError(message), why(why) {}
+  Refusal why;
+};
+
+} // namespace sheaf::artefact
+
+#endif // SHEAF_RUNTIME_ARTEFACT_ERROR_H

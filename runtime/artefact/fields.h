@@ -1,0 +1,180 @@
+//===- fields.h - The numbered fields of everything in a file ---*- C++ -*-===//
+//
+// Read and written by the same lines (encode.h). To add a field, take a number that its message
+// never had; std::optional if older files lack it, with kIgnorable if older readers may go on
+// without.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_ARTEFACT_FIELDS_H
+#define SHEAF_RUNTIME_ARTEFACT_FIELDS_H
+
+#include "runtime/artefact/encode.h"
+#include "runtime/artefact/format.h"
+
+namespace sheaf::rt {
+
+constexpr DType lastEnumerator(DType) { return DType::Bool; }
+constexpr TypeKind lastEnumerator(TypeKind) { return TypeKind::Data; }
+constexpr WeightUse::Kind lastEnumerator(WeightUse::Kind) { return WeightUse::Panels; }
+constexpr RecordWord::Kind lastEnumerator(RecordWord::Kind) { return RecordWord::Out; }
+
+template <typename Archive> void fields(Archive &a, TypeDesc &x) {
+  a(1, "kind", x.kind);
+  a(2, "dtype", x.dtype);
+  a(3, "shape", x.shape);
+  a(4, "dim_names", x.dimNames);
+  a(5, "is_token", x.isToken);
+  a(6, "vocabulary", x.vocab);
+  a(7, "children", x.children);
+  a(8, "data", x.data);
+}
+template <typename Archive> void fields(Archive &a, CtorDesc &x) {
+  a(1, "name", x.name);
+  a(2, "field_names", x.fieldNames);
+  a(3, "field_types", x.fieldTypes);
+}
+template <typename Archive> void fields(Archive &a, DataDesc &x) {
+  a(1, "name", x.name);
+  a(2, "constructors", x.ctors);
+}
+template <typename Archive> void fields(Archive &a, TypeTable &x) {
+  a(1, "types", x.types);
+  a(2, "data", x.data);
+}
+template <typename Archive> void fields(Archive &a, ParamDesc &x) {
+  a(1, "name", x.name);
+  a(2, "dtype", x.dtype);
+  a(3, "shape", x.shape);
+  a(4, "init", x.init);
+  a(5, "init_arguments", x.initArgs);
+  a(6, "id", x.id);
+  a(7, "synthetic", x.synthetic);
+}
+template <typename Archive> void fields(Archive &a, PackSegment &x) {
+  a(1, "param", x.param);
+  a(2, "k_begin", x.kBegin);
+  a(3, "k_end", x.kEnd);
+  a(4, "transposed", x.transposed);
+}
+template <typename Archive> void fields(Archive &a, PackView &x) {
+  a(1, "segments", x.segments);
+  a(2, "column", x.column);
+}
+template <typename Archive> void fields(Archive &a, WeightUse &x) {
+  a(1, "kind", x.kind);
+  a(2, "param", x.param);
+  a(3, "views", x.views);
+  a(4, "width", x.width);
+  a(5, "lanes", x.lanes);
+  a(6, "vectors", x.vectors);
+}
+template <typename Archive> void fields(Archive &a, RecordWord &x) {
+  a(1, "kind", x.kind);
+  a(2, "name", x.name);
+  a(3, "shape", x.shape);
+  a(4, "dtype", x.dtype);
+}
+template <typename Archive> void fields(Archive &a, FlopTerm &x) {
+  a(1, "coefficient", x.coefficient);
+  a(2, "extent_words", x.extentWords);
+}
+template <typename Archive> void fields(Archive &a, KernelDesc &x) {
+  a(1, "name", x.name);
+  a(2, "words", x.words);
+  a(3, "layout", x.layout);
+  a(4, "weights", x.weights);
+  a(5, "scratch_bytes", x.scratchBytes);
+  a(6, "temporaries", x.temporaries);
+  a(7, "panels", x.panels);
+  a(8, "flop", x.flop);
+  a(9, "source", x.source);
+  a(10, "deferred", x.deferred);
+  a(11, "phase", x.phase);
+  a(12, "family", x.family);
+}
+template <typename Archive> void fields(Archive &a, EntryDesc &x) {
+  a(1, "name", x.name);
+  a(2, "argument_names", x.argNames);
+  a(3, "argument_types", x.argTypes);
+  a(4, "result_type", x.resultType);
+}
+/// A model for training has more; none is written.
+template <typename Archive> void fields(Archive &a, Model &x) {
+  a(1, "name", x.name);
+  a(2, "types", x.types);
+  a(3, "params", x.params);
+  a(4, "param_granules", x.paramGranules);
+  a(5, "kernels", x.kernels);
+  a(6, "entry", x.entry);
+  a(7, "messages", x.messages);
+  a(8, "chained_lists", x.chainedLists);
+  a(9, "folded", x.folded);
+  a(10, "reads", x.reads);
+  a(11, "depth_bits", x.depthBits);
+  a(12, "dims", x.dims);
+  a(13, "frame_bytes", x.frameBytes);
+}
+template <typename Archive> void fields(Archive &a, CodeRelocation &x) {
+  a(1, "at", x.at);
+  a(2, "target", x.target);
+}
+template <typename Archive> void fields(Archive &a, CodeLayout &x) {
+  a(1, "code_bytes", x.codeBytes);
+  a(2, "constant_bytes", x.constantBytes);
+  a(3, "address_bytes", x.addressBytes);
+  a(4, "imports", x.imports);
+  a(5, "relocations", x.relocations);
+}
+
+} // namespace sheaf::rt
+
+namespace sheaf::artefact {
+
+template <typename Archive> void fields(Archive &a, Section &x) {
+  a(1, "offset", x.offset);
+  a(2, "bytes", x.bytes);
+  a(3, "checksum", x.checksum);
+}
+template <typename Archive> void fields(Archive &a, Machine &x) {
+  a(1, "architecture", x.architecture);
+  a(2, "cpu", x.cpu);
+  a(3, "features", x.features);
+  a(4, "numerics", x.numerics);
+}
+template <typename Archive> void fields(Archive &a, Library &x) {
+  a(1, "name", x.name);
+  a(2, "version", x.version);
+}
+template <typename Archive> void fields(Archive &a, VocabularyDesc &x) {
+  a(1, "name", x.name);
+  a(2, "size", x.size);
+  a(3, "hash", x.hash);
+  a(4, "text", x.text);
+}
+template <typename Archive> void fields(Archive &a, PackedRange &x) {
+  a(1, "offset", x.offset);
+  a(2, "bytes", x.bytes);
+}
+template <typename Archive> void fields(Archive &a, Functions &x) {
+  a(1, "entry", x.entry);
+  a(2, "fold_weights", x.foldWeights);
+  a(3, "kernels", x.kernels);
+}
+template <typename Archive> void fields(Archive &a, Description &x) {
+  a(1, "producer", x.producer);
+  a(2, "abi", x.abi);
+  a(3, "machine", x.machine);
+  a(4, "libraries", x.libraries);
+  a(5, "code", x.code);
+  a(6, "functions", x.functions);
+  a(7, "model", x.model);
+  a(8, "vocabularies", x.vocabularies);
+  a(9, "packed", x.packed);
+  a(10, "code_section", x.codeSection);
+  a(11, "param_section", x.paramSection);
+  a(12, "packed_section", x.packedSection);
+}
+
+} // namespace sheaf::artefact
+
+#endif // SHEAF_RUNTIME_ARTEFACT_FIELDS_H

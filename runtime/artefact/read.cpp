@@ -1,0 +1,198 @@
+#include "runtime/artefact/artefact.h"
+
+#include "runtime/artefact/checksum.h"
+#include "runtime/artefact/fields.h"
+#include "runtime/cpu.h"
+#include "runtime/io/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace sheaf::artefact {
+
+namespace {
+
+using Bytes = std::span<const uint8_t>;
+
+uint64_t number(Bytes bytes, size_t at, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < size; ++i)
+    value |= static_cast<uint64_t>(bytes[at + i]) << (8 * i);
+  return value;
+}
+
+bool hasMagic(Bytes bytes) {
+  return bytes.size() >= sizeof kMagic && std::memcmp(bytes.data(), kMagic, sizeof kMagic) == 0;
+}
+
+/// The description's bytes.
+Bytes readHeader(Bytes file) {
+  if (!hasMagic(file))
+    throw ArtefactError(Refusal::NotAnArtefact,
+                        "not an artefact: it does not begin as 'sheaf build' writes them");
+  if (file.size() < kHeaderBytes)
+    throw ArtefactError(Refusal::Damaged, "cut short: it ends inside of its header");
+  // First of all: what follows may mean something else in another version.
+  if (uint64_t version = number(file, 8, 4); version > kVersion || version == 0)
+    throw ArtefactError(Refusal::Newer,
+                        "made by a newer Sheaf: it has version " + std::to_string(version) +
+                            ", this one reads versions up to " + std::to_string(kVersion));
+  if (number(file, 56, 8) != checksum(file.first(56)))
+    throw ArtefactError(Refusal::Damaged, "damaged: the checksum of its header is wrong");
+  uint64_t size = number(file, 16, 8);
+  if (size != file.size())
+    throw ArtefactError(Refusal::Damaged,
+                        (file.size() < size ? "cut short: it has " : "damaged: it has ") +
+                            std::to_string(file.size()) + " of " + std::to_string(size) + " bytes");
+  uint64_t bytes = number(file, 24, 8);
+  if (bytes > file.size() - kHeaderBytes)
+    throw ArtefactError(Refusal::Damaged, "damaged: its description ends outside of it");
+  Bytes description = file.subspan(kHeaderBytes, bytes);
+  if (checksum(description) != number(file, 32, 8))
+    throw ArtefactError(Refusal::Damaged, "damaged: the checksum of its description is wrong");
+  return description;
+}
+
+void checkMachine(const Description &d) {
+  if (d.abi != kAbi)
+    throw ArtefactError(Refusal::Newer, "made by " +
+                                            std::string(d.abi > kAbi ? "a newer" : "an older") +
+                                            " Sheaf: field abi is " + std::to_string(d.abi) +
+                                            ", this runtime is of " + std::to_string(kAbi));
+  if (d.machine.architecture != rt::architecture())
+    throw ArtefactError(Refusal::OtherMachine,
+                        "made for another machine: field machine.architecture is " +
+                            io::quoted(d.machine.architecture) + ", this one is '" +
+                            rt::architecture() + "'");
+  if (std::optional<std::string> feature = rt::missingFeature(d.machine.features))
+    throw ArtefactError(Refusal::OtherMachine,
+                        "made for CPU " + io::quoted(d.machine.cpu) +
+                            ": field machine.features has " + io::quoted(*feature) +
+                            ", which this machine lacks (build with --target-cpu for others)");
+  if (!d.libraries.empty())
+    throw ArtefactError(Refusal::OtherMachine, "field libraries: it needs the library " +
+                                                   io::quoted(d.libraries[0].name) +
+                                                   ", which this runtime cannot load");
+}
+
+void checkSections(const Description &d, Bytes file, bool weights) {
+  auto check = [&](const char *name, const Section &section, bool withChecksum) {
+    if (section.offset % kPage != 0 || section.offset > file.size() ||
+        section.bytes > file.size() - section.offset)
+      throw ArtefactError(Refusal::Damaged,
+                          std::string("damaged: field ") + name + " lies outside of the file");
+    if (withChecksum && checksum(file.subspan(section.offset, section.bytes)) != section.checksum)
+      throw ArtefactError(Refusal::Damaged, std::string("damaged: field ") + name +
+                                                ".checksum is not that of the bytes");
+  };
+  check("code_section", d.codeSection, true);
+  check("param_section", d.paramSection, weights);
+  check("packed_section", d.packedSection, weights);
+  if (d.codeSection.bytes != d.code.bytes())
+    throw ArtefactError(Refusal::Damaged,
+                        "damaged: field code_section.bytes is not the size of the code");
+  if (d.paramSection.bytes != uint64_t(d.model.paramGranules) * rt::kGranuleBytes)
+    throw ArtefactError(Refusal::Damaged,
+                        "damaged: field param_section.bytes is not the size of the parameters");
+}
+
+} // namespace
+
+Description parse(Bytes file, const OpenOptions &options) {
+  if (!options.sha256.empty()) {
+    std::string wanted = options.sha256;
+    std::transform(wanted.begin(), wanted.end(), wanted.begin(),
+                   [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
+    if (std::string found = sha256(file); found != wanted)
+      throw ArtefactError(Refusal::Digest,
+                          "not the file that was asked for: its SHA-256 is " + found);
+  }
+  Description description;
+  Reader reader(readHeader(file), FieldPath());
+  fields(reader, description);
+  reader.finish();
+  checkMachine(description);
+  checkSections(description, file, options.checkWeights);
+  verify(description);
+  return description;
+}
+
+bool isArtefact(const std::string &path) {
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0)
+    return false;
+  // Of a pipe nothing may be read: what it holds would be lost.
+  struct stat status;
+  uint8_t begin[sizeof kMagic] = {};
+  bool found = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+               pread(file, begin, sizeof begin, 0) == sizeof begin && hasMagic(begin);
+  close(file);
+  return found;
+}
+
+std::unique_ptr<Artefact> Artefact::open(const std::string &path, const OpenOptions &options) {
+  std::unique_ptr<Artefact> artefact(new Artefact());
+  artefact->name_ = path;
+  auto notReadable = [&](const std::string &why) {
+    throw ArtefactError(Refusal::NotReadable, path + ": " + why);
+  };
+  artefact->file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat status;
+  if (artefact->file_ < 0 || fstat(artefact->file_, &status) != 0)
+    notReadable(std::strerror(errno));
+  if (!S_ISREG(status.st_mode))
+    notReadable("not a file");
+  auto size = static_cast<size_t>(status.st_size);
+  if (size > 0) {
+    void *mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, artefact->file_, 0);
+    if (mapped == MAP_FAILED)
+      notReadable(std::strerror(errno));
+    artefact->bytes_ = {static_cast<const uint8_t *>(mapped), size};
+  }
+  try {
+    artefact->description_ = parse(artefact->bytes_, options);
+  } catch (const ArtefactError &error) {
+    throw ArtefactError(error.why, path + ": " + error.what());
+  }
+
+  Description &d = artefact->description_;
+  artefact->code_ = std::make_unique<rt::LoadedCode>(d.code, artefact->file_, d.codeSection.offset);
+  const uint8_t *base = artefact->code_->base();
+  d.model.entry.fn = std::bit_cast<rt::EntryFn>(base + d.functions.entry);
+  if (d.functions.foldWeights)
+    d.model.foldWeights = std::bit_cast<rt::EntryFn>(base + *d.functions.foldWeights);
+  for (size_t i = 0; i < d.model.kernels.size(); ++i)
+    d.model.kernels[i].fn = std::bit_cast<rt::KernelFn>(base + d.functions.kernels[i]);
+  artefact->weights_.params = {artefact->file_, d.paramSection.offset};
+  for (const PackedRange &range : d.packed)
+    artefact->weights_.packed.push_back(
+        artefact->bytes_.subspan(d.packedSection.offset + range.offset, range.bytes));
+  d.model.stored = &artefact->weights_;
+  return artefact;
+}
+
+Artefact::~Artefact() {
+  if (!bytes_.empty())
+    munmap(const_cast<uint8_t *>(bytes_.data()), bytes_.size());
+  if (file_ >= 0)
+    close(file_);
+}
+
+io::Vocabularies Artefact::vocabularies() const {
+  io::Vocabularies all;
+  for (const VocabularyDesc &desc : description_.vocabularies)
+    all.set(desc.name,
+            desc.text.empty()
+                ? io::Vocabulary::ofSize(desc.size)
+                : io::Vocabulary::parse(
+                      {name_ + ": the vocabulary of " + io::tokenTypeName(desc.name), desc.text}));
+  return all;
+}
+
+} // namespace sheaf::artefact

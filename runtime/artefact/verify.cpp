@@ -1,0 +1,280 @@
+// Everything that a session and the API take for granted of a model.
+#include "runtime/artefact/artefact.h"
+
+#include "runtime/artefact/encode.h"
+#include "runtime/weights.h"
+
+#include <algorithm>
+#include <set>
+
+namespace sheaf::artefact {
+
+namespace {
+
+using rt::Model;
+using rt::TypeKind;
+
+constexpr size_t kMostAxes = 64;
+constexpr uint64_t kMostGranules = uint64_t(1) << 31;
+/// Bounds that no real model comes near; with them, sums and products of a few of these numbers
+/// need no care.
+constexpr int64_t kMostExtent = int64_t(1) << 36;
+constexpr int64_t kMostLanes = 4096;
+constexpr uint64_t kMostScratch = uint64_t(1) << 36;
+constexpr uint32_t kMostPanels = 1 << 20;
+constexpr size_t kMostSegments = 4096;
+constexpr uint64_t kMostFrame = uint64_t(1) << 32;
+/// Parts of tuples inside of tuples.
+constexpr uint64_t kMostParts = 1 << 16;
+constexpr uint32_t kMostNesting = 256;
+
+class Verifier {
+public:
+  explicit Verifier(const Description &d) : d_(d), model_(d.model) {}
+
+  void run() {
+    types();
+    entry();
+    vocabularies();
+    params();
+    kernels();
+    functions();
+    packed();
+  }
+
+private:
+  [[noreturn]] static void damaged(const std::string &field, const std::string &what) {
+    throw ArtefactError(Refusal::Damaged, "damaged: field " + field + " " + what);
+  }
+  static std::string at(const std::string &list, size_t index) {
+    return list + "[" + std::to_string(index) + "]";
+  }
+
+  void isType(uint32_t type, const std::string &field) const {
+    if (type >= model_.types.types.size())
+      damaged(field, "names a type that is not there");
+  }
+
+  /// Granules of a tensor, per-instance extents taken as 1.
+  static uint64_t granules(const std::vector<int64_t> &shape, rt::DType dtype, int64_t least,
+                           const std::string &field) {
+    if (shape.size() > kMostAxes)
+      damaged(field, "has too many axes");
+    uint64_t total = 1;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] < least || shape[i] > kMostExtent)
+        damaged(field, "has an extent of " + std::to_string(shape[i]));
+      auto extent = static_cast<uint64_t>(std::max<int64_t>(shape[i], least < 0 ? 1 : 0));
+      total *= i + 1 < shape.size()
+                   ? extent
+                   : static_cast<uint64_t>(rt::rowGranules(static_cast<int64_t>(extent), dtype));
+      if (total > kMostGranules)
+        damaged(field, "is too large");
+    }
+    return total;
+  }
+
+  void types() {
+    const std::vector<rt::TypeDesc> &types = model_.types.types;
+    for (size_t i = 0; i < types.size(); ++i) {
+      const rt::TypeDesc &type = types[i];
+      std::string field = at("model.types.types", i);
+      for (uint32_t child : type.children)
+        isType(child, field + ".children");
+      if (type.kind == TypeKind::List && type.children.size() != 1)
+        damaged(field + ".children", "are not those of a list");
+      if (type.kind == TypeKind::Data && type.data >= model_.types.data.size())
+        damaged(field + ".data", "names a data type that is not there");
+      if (type.kind == TypeKind::Tensor) {
+        granules(type.shape, type.dtype, -1, field + ".shape");
+        if (type.dimNames.size() != type.shape.size())
+          damaged(field + ".dim_names", "are not one for each extent");
+      }
+    }
+    parts_.assign(types.size(), 0);
+    for (uint32_t i = 0; i < types.size(); ++i)
+      partsOf(i, 0);
+    for (size_t i = 0; i < model_.types.data.size(); ++i) {
+      const rt::DataDesc &data = model_.types.data[i];
+      for (size_t c = 0; c < data.ctors.size(); ++c) {
+        std::string field = at(at("model.types.data", i) + ".constructors", c);
+        if (data.ctors[c].fieldNames.size() != data.ctors[c].fieldTypes.size())
+          damaged(field + ".field_names", "are not one for each field");
+        for (uint32_t type : data.ctors[c].fieldTypes)
+          isType(type, field + ".field_types");
+      }
+    }
+  }
+
+  /// Tuples stand inside of each other by value: none may contain itself.
+  uint64_t partsOf(uint32_t type, uint32_t nesting) {
+    if (parts_[type])
+      return parts_[type];
+    const rt::TypeDesc &desc = model_.types.types[type];
+    uint64_t parts = 1;
+    if (nesting > kMostNesting)
+      damaged(at("model.types.types", type), "is a tuple inside of itself, or nested too deeply");
+    if (desc.kind == TypeKind::Tuple)
+      for (uint32_t child : desc.children)
+        if (parts += partsOf(child, nesting + 1); parts > kMostParts)
+          damaged(at("model.types.types", type), "has too many parts");
+    return parts_[type] = parts;
+  }
+
+  void entry() const {
+    const rt::EntryDesc &entry = model_.entry;
+    if (entry.argNames.size() != entry.argTypes.size())
+      damaged("model.entry.argument_names", "are not one for each argument");
+    for (uint32_t type : entry.argTypes)
+      isType(type, "model.entry.argument_types");
+    isType(entry.resultType, "model.entry.result_type");
+  }
+
+  /// Words of arguments need the vocabulary's size: a number beyond it would be a row that is not
+  /// there.
+  void vocabularies() const {
+    std::set<std::string> known;
+    for (size_t i = 0; i < d_.vocabularies.size(); ++i) {
+      if (d_.vocabularies[i].size < 1 || d_.vocabularies[i].size > INT32_MAX)
+        damaged(at("vocabularies", i) + ".size", "is " + std::to_string(d_.vocabularies[i].size));
+      if (!known.insert(d_.vocabularies[i].name).second)
+        damaged(at("vocabularies", i) + ".name", "is there twice");
+    }
+    std::vector<uint32_t> pending = model_.entry.argTypes;
+    std::vector<bool> seen(model_.types.types.size());
+    while (!pending.empty()) {
+      uint32_t type = pending.back();
+      pending.pop_back();
+      if (seen[type])
+        continue;
+      seen[type] = true;
+      const rt::TypeDesc &desc = model_.types.types[type];
+      bool token = desc.kind == TypeKind::Token || (desc.kind == TypeKind::Tensor && desc.isToken);
+      if (token && !known.contains(desc.vocab))
+        damaged("vocabularies", "lack that of " + io::tokenTypeName(desc.vocab));
+      pending.insert(pending.end(), desc.children.begin(), desc.children.end());
+      if (desc.kind == TypeKind::Data)
+        for (const rt::CtorDesc &ctor : model_.types.data[desc.data].ctors)
+          pending.insert(pending.end(), ctor.fieldTypes.begin(), ctor.fieldTypes.end());
+    }
+  }
+
+  void params() const {
+    if (model_.paramGranules >= kMostGranules)
+      damaged("model.param_granules", "is too large");
+    for (size_t i = 0; i < model_.params.size(); ++i) {
+      const rt::ParamDesc &param = model_.params[i];
+      if (param.id + granules(param.shape, param.dtype, 0, at("model.params", i) + ".shape") >
+          model_.paramGranules)
+        damaged(at("model.params", i) + ".id", "lies outside of the parameters");
+    }
+    for (uint32_t param : model_.folded)
+      if (param >= model_.params.size())
+        damaged("model.folded", "names a parameter that is not there");
+    if (!model_.folded.empty() && !d_.functions.foldWeights)
+      damaged("functions.fold_weights", "is missing");
+  }
+
+  void kernels() const {
+    uint32_t phases = 1;
+    for (size_t i = 0; i < model_.kernels.size(); ++i) {
+      kernel(model_.kernels[i], at("model.kernels", i));
+      phases = std::max(phases, model_.kernels[i].phase + 1);
+    }
+    if (model_.depthBits > rt::depthBits(phases) ||
+        model_.depthBits < rt::depthBits(rt::kMaxPhases))
+      damaged("model.depth_bits", "is " + std::to_string(model_.depthBits));
+    if (model_.frameBytes > kMostFrame)
+      damaged("model.frame_bytes", "is too large");
+  }
+
+  void kernel(const rt::KernelDesc &kernel, const std::string &field) const {
+    uint64_t words = 0;
+    for (size_t i = 0; i < kernel.layout.size(); ++i) {
+      const rt::RecordWord &word = kernel.layout[i];
+      if ((word.kind == rt::RecordWord::Out) != (i + 1 == kernel.layout.size()))
+        damaged(at(field + ".layout", i) + ".kind", "is not where it belongs");
+      if (word.kind == rt::RecordWord::Row)
+        granules(word.shape, word.dtype, -1, at(field + ".layout", i) + ".shape");
+      words += word.kind == rt::RecordWord::Int || word.kind == rt::RecordWord::Float ? 2 : 1;
+    }
+    if (words == 0 || words != kernel.words)
+      damaged(field + ".words", "is " + std::to_string(kernel.words) + ", but the layout has " +
+                                    std::to_string(words));
+    for (const rt::FlopTerm &term : kernel.flop)
+      for (uint32_t word : term.extentWords)
+        if (word >= kernel.words)
+          damaged(field + ".flop", "counts by a word that is not there");
+    if (kernel.phase >= rt::kMaxPhases)
+      damaged(field + ".phase", "is " + std::to_string(kernel.phase));
+    if (kernel.scratchBytes > kMostScratch)
+      damaged(field + ".scratch_bytes", "is too large");
+    if (kernel.panels > kMostPanels)
+      damaged(field + ".panels", "is too large");
+    if (kernel.family && (*kernel.family >= model_.kernels.size() ||
+                          model_.kernels[*kernel.family].words != kernel.words))
+      damaged(field + ".family", "names no kernel with the same records");
+    for (size_t i = 0; i < kernel.weights.size(); ++i)
+      weight(kernel.weights[i], at(field + ".weights", i));
+  }
+
+  void weight(const rt::WeightUse &use, const std::string &field) const {
+    if (use.kind == rt::WeightUse::Raw) {
+      if (use.param >= model_.params.size())
+        damaged(field + ".param", "names a parameter that is not there");
+      return;
+    }
+    if (use.lanes < 1 || use.lanes > kMostLanes || use.vectors < 1 || use.vectors > kMostLanes ||
+        use.width < 0 || use.width > kMostExtent || use.views.size() > kMostSegments)
+      damaged(field, "has panels of no possible form");
+    for (const rt::PackView &view : use.views) {
+      if (view.column < 0 || view.column > kMostExtent || view.segments.size() > kMostSegments)
+        damaged(field + ".views", "have columns that are not there");
+      for (const rt::PackSegment &segment : view.segments)
+        if (segment.param >= model_.params.size() || segment.kBegin < 0 ||
+            segment.kEnd < segment.kBegin || segment.kEnd > kMostExtent)
+          damaged(field + ".views", "have rows that are not there");
+    }
+  }
+
+  void functions() const {
+    const Functions &f = d_.functions;
+    if (std::optional<std::string> problem = d_.code.problem())
+      damaged("code", "has " + *problem);
+    if (f.kernels.size() != model_.kernels.size())
+      damaged("functions.kernels", "are not one for each kernel");
+    for (uint64_t kernel : f.kernels)
+      if (!d_.code.isCode(kernel))
+        damaged("functions.kernels", "lie outside of the code");
+    if (!d_.code.isCode(f.entry) || (f.foldWeights && !d_.code.isCode(*f.foldWeights)))
+      damaged("functions", "lie outside of the code");
+  }
+
+  void packed() const {
+    std::vector<uint64_t> sizes;
+    try {
+      sizes = rt::packedSizes(model_);
+    } catch (const InternalError &error) {
+      damaged("model.kernels", std::string("have weights that do not fit: ") + error.what());
+    }
+    if (sizes.size() != d_.packed.size())
+      damaged("packed", "are not as many as the kernels use");
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const PackedRange &range = d_.packed[i];
+      if (range.bytes != sizes[i] || range.offset % rt::kGranuleBytes != 0 ||
+          range.offset > d_.packedSection.bytes ||
+          range.bytes > d_.packedSection.bytes - range.offset)
+        damaged(at("packed", i), "is not where packed weights are, or has another size");
+    }
+  }
+
+  const Description &d_;
+  const Model &model_;
+  std::vector<uint64_t> parts_; ///< by type; 0: not known yet
+};
+
+} // namespace
+
+void verify(const Description &description) { Verifier(description).run(); }
+
+} // namespace sheaf::artefact

@@ -1,0 +1,115 @@
+#include "runtime/artefact/artefact.h"
+
+#include "runtime/artefact/checksum.h"
+#include "runtime/artefact/fields.h"
+#include "runtime/io/text.h"
+
+namespace sheaf::artefact {
+
+namespace {
+
+using Bytes = std::span<const uint8_t>;
+
+uint64_t wholePages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+/// A range that is written piece by piece, and its checksum's bytes.
+std::vector<uint8_t> joined(const std::vector<Bytes> &pieces, std::vector<PackedRange> &ranges) {
+  std::vector<uint8_t> all;
+  for (Bytes piece : pieces) {
+    // On a line of the cache, and for large ones on a page.
+    uint64_t alignment = piece.size() >= kPage ? kPage : uint64_t(rt::kGranuleBytes);
+    all.resize((all.size() + alignment - 1) / alignment * alignment);
+    ranges.push_back({all.size(), piece.size()});
+    all.insert(all.end(), piece.begin(), piece.end());
+  }
+  return all;
+}
+
+/// The parameters in row layout. Padding may hold anything in a session; here it is zero, so that
+/// equal models make equal files.
+std::vector<uint8_t> paramRows(const rt::Session &session) {
+  const rt::Model &model = session.model();
+  std::vector<uint8_t> rows(uint64_t(model.paramGranules) * rt::kGranuleBytes), elements;
+  for (size_t i = 0; i < model.params.size(); ++i) {
+    rt::TensorView view = session.param(i);
+    elements.resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
+    view.copyTo(elements.data());
+    rt::toRowLayout(view.shape, view.dtype, elements.data(),
+                    rows.data() + uint64_t(model.params[i].id) * rt::kGranuleBytes);
+  }
+  return rows;
+}
+
+std::vector<uint8_t> encode(const Description &description) {
+  Writer writer;
+  fields(writer, const_cast<Description &>(description));
+  return writer.bytes();
+}
+
+void put(std::vector<uint8_t> &out, size_t at, uint64_t value, size_t size) {
+  for (size_t i = 0; i < size; ++i)
+    out[at + i] = static_cast<uint8_t>(value >> (8 * i));
+}
+
+} // namespace
+
+void write(const std::string &path, rt::Session &session, const rt::LoadedCode &code,
+           Machine machine, const io::Vocabularies &vocabularies, std::string producer) {
+  const rt::Model &model = session.model();
+  if (!model.gradients.empty())
+    throw InternalError("a model for training is no artefact");
+  session.packWeights();
+
+  Description d;
+  d.producer = std::move(producer);
+  d.machine = std::move(machine);
+  d.code = code.layout();
+  d.functions.entry = code.offsetOf(std::bit_cast<const void *>(model.entry.fn));
+  if (model.foldWeights)
+    d.functions.foldWeights = code.offsetOf(std::bit_cast<const void *>(model.foldWeights));
+  for (const rt::KernelDesc &kernel : model.kernels)
+    d.functions.kernels.push_back(code.offsetOf(std::bit_cast<const void *>(kernel.fn)));
+  d.model = model;
+  for (const auto &[name, vocabulary] : vocabularies.all())
+    d.vocabularies.push_back({name, vocabulary.size(), vocabulary.hash(),
+                              vocabulary.hasWords() ? vocabulary.fileText() : ""});
+
+  std::vector<uint8_t> image = code.image();
+  std::vector<uint8_t> params = paramRows(session);
+  std::vector<uint8_t> packed = joined(session.packedWeights(), d.packed);
+  std::vector<std::pair<Section *, Bytes>> sections = {
+      {&d.codeSection, image}, {&d.paramSection, params}, {&d.packedSection, packed}};
+  for (auto &[section, bytes] : sections)
+    *section = {0, bytes.size(), checksum(bytes)};
+  // Numbers have one length, so where the sections lie does not change how long it is.
+  uint64_t end = kHeaderBytes + encode(d).size();
+  for (auto &[section, bytes] : sections) {
+    section->offset = wholePages(end);
+    end = section->offset + bytes.size();
+  }
+  std::vector<uint8_t> description = encode(d);
+
+  std::vector<uint8_t> header(kHeaderBytes);
+  std::copy(std::begin(kMagic), std::end(kMagic), header.begin());
+  put(header, 8, kVersion, 4);
+  put(header, 16, end, 8);
+  put(header, 24, description.size(), 8);
+  put(header, 32, checksum(description), 8);
+  put(header, 56, checksum(Bytes(header).first(56)), 8);
+
+  io::AtomicFile file(path);
+  uint64_t written = 0;
+  auto append = [&](Bytes bytes) {
+    file.write(bytes.data(), bytes.size());
+    written += bytes.size();
+  };
+  append(header);
+  append(description);
+  for (const auto &[section, bytes] : sections) {
+    append(std::vector<uint8_t>(section->offset - written));
+    append(bytes);
+  }
+  file.commit();
+}
+
+} // namespace sheaf::artefact

@@ -1,0 +1,20 @@
+//===- cpu.h - What this processor can do -----------------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_CPU_H
+#define SHEAF_RUNTIME_CPU_H
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace sheaf::rt {
+
+/// The architecture that this library was built for, as LLVM names it.
+const char *architecture();
+
+/// The first of these features (LLVM's names) that the processor or the system lacks, or that is
+/// not known here.
+std::optional<std::string> missingFeature(std::span<const std::string> features);
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_CPU_H

@@ -1,0 +1,48 @@
+//===- build.cpp - sheaf build --------------------------------------------===//
+#include "tools/sheaf/command.h"
+#include "tools/sheaf/load.h"
+#include "tools/sheaf/options.h"
+
+#include "runtime/cpu.h"
+
+#include <memory>
+
+namespace sheaf::tool {
+
+namespace {
+
+struct BuildArguments {
+  ModelOptions model;
+  WeightOptions weights;
+  std::string output;
+};
+
+int runBuild(BuildArguments &arguments) {
+  arguments.weights.check();
+  InterruptGuard guard(arguments.output);
+  LoadedModel loaded = loadWithVocabularies(arguments.model, arguments.weights);
+  rt::Session session(loaded.model());
+  setWeights(session, arguments.weights, loaded.vocabularies, /*quiet=*/false);
+
+  driver::TargetInfo target = loaded.compiled->target();
+  artefact::Machine machine{rt::architecture(), target.processor.cpu,
+                            driver::usedFeatures(target.processor),
+                            target.fma ? "fma" : "multiply-add"};
+  artefact::write(arguments.output, session, loaded.compiled->code(), std::move(machine),
+                  loaded.vocabularies, "sheaf " SHEAF_VERSION);
+  return kOk;
+}
+
+} // namespace
+
+void addBuild(CLI::App &app, Action &action) {
+  CLI::App *sub = app.add_subcommand(
+      "build", "writes a compiled model with its weights, which runs without a compiler");
+  auto arguments = std::make_shared<BuildArguments>();
+  arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->weights.add(*sub);
+  sub->add_option("-o", arguments->output, "the artefact")->required()->type_name("FILE");
+  sub->callback([arguments, &action] { action = [arguments] { return runBuild(*arguments); }; });
+}
+
+} // namespace sheaf::tool
