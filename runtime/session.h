@@ -49,6 +49,13 @@ struct SessionOptions {
   bool hostile = false;
 };
 
+/// SessionOptions::hostStackBytes with room for so many frames of a model's recursion.
+inline uint64_t stackBytesFor(const Model &model, uint64_t frames) {
+  // Frames of one function have one size, but functions differ: that of the largest counts.
+  constexpr uint64_t entry = 4096;
+  return frames * model.frameBytes + entry;
+}
+
 /// A model with its weights, able to run mini-batches. Of a model that comes with weights
 /// (Model::stored) it has those until it is given others. A session is used by one thread at a
 /// time; it shares nothing with other sessions but the const model (which must outlive it) and

@@ -8,7 +8,10 @@
 #include "mlir/IR/SymbolTable.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <tuple>
 
 using namespace mlir;
 
@@ -71,9 +74,16 @@ public:
 
   rt::TypeTable take() { return std::move(table_); }
 
+  /// The number of a type: equal types have one.
   uint32_t add(rt::TypeDesc desc) {
-    table_.types.push_back(std::move(desc));
-    return static_cast<uint32_t>(table_.types.size() - 1);
+    auto parts = [](const rt::TypeDesc &d) {
+      return std::tie(d.kind, d.dtype, d.shape, d.dimNames, d.isToken, d.vocab, d.children, d.data);
+    };
+    std::vector<rt::TypeDesc> &types = table_.types;
+    auto known = llvm::find_if(types, [&](auto &other) { return parts(other) == parts(desc); });
+    if (known == types.end())
+      known = types.insert(types.end(), std::move(desc));
+    return static_cast<uint32_t>(known - types.begin());
   }
 
 private:

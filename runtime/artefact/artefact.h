@@ -68,6 +68,9 @@ Description parse(std::span<const uint8_t> bytes, const OpenOptions &options = {
 /// What is wrong with a description that was read, as an ArtefactError.
 void verify(const Description &description);
 
+/// What stands before the sections of a file of so many bytes: the header and the description.
+std::vector<uint8_t> encode(const Description &description, uint64_t fileBytes);
+
 /// Writes a session's model with its weights as they are. The file is complete or not there. Throws
 /// UserError.
 void write(const std::string &path, rt::Session &session, const rt::LoadedCode &code,

@@ -40,7 +40,7 @@ std::vector<uint8_t> paramRows(const rt::Session &session) {
   return rows;
 }
 
-std::vector<uint8_t> encode(const Description &description) {
+std::vector<uint8_t> message(const Description &description) {
   Writer writer;
   fields(writer, const_cast<Description &>(description));
   return writer.bytes();
@@ -52,6 +52,19 @@ void put(std::vector<uint8_t> &out, size_t at, uint64_t value, size_t size) {
 }
 
 } // namespace
+
+std::vector<uint8_t> encode(const Description &description, uint64_t fileBytes) {
+  std::vector<uint8_t> bytes = message(description);
+  std::vector<uint8_t> header(kHeaderBytes);
+  std::copy(std::begin(kMagic), std::end(kMagic), header.begin());
+  put(header, 8, kVersion, 4);
+  put(header, 16, fileBytes, 8);
+  put(header, 24, bytes.size(), 8);
+  put(header, 32, checksum(bytes), 8);
+  put(header, 56, checksum(Bytes(header).first(56)), 8);
+  bytes.insert(bytes.begin(), header.begin(), header.end());
+  return bytes;
+}
 
 void write(const std::string &path, rt::Session &session, const rt::LoadedCode &code,
            Machine machine, const io::Vocabularies &vocabularies, std::string producer) {
@@ -82,20 +95,11 @@ void write(const std::string &path, rt::Session &session, const rt::LoadedCode &
   for (auto &[section, bytes] : sections)
     *section = {0, bytes.size(), checksum(bytes)};
   // Numbers have one length, so where the sections lie does not change how long it is.
-  uint64_t end = kHeaderBytes + encode(d).size();
+  uint64_t end = kHeaderBytes + message(d).size();
   for (auto &[section, bytes] : sections) {
     section->offset = wholePages(end);
     end = section->offset + bytes.size();
   }
-  std::vector<uint8_t> description = encode(d);
-
-  std::vector<uint8_t> header(kHeaderBytes);
-  std::copy(std::begin(kMagic), std::end(kMagic), header.begin());
-  put(header, 8, kVersion, 4);
-  put(header, 16, end, 8);
-  put(header, 24, description.size(), 8);
-  put(header, 32, checksum(description), 8);
-  put(header, 56, checksum(Bytes(header).first(56)), 8);
 
   io::AtomicFile file(path);
   uint64_t written = 0;
@@ -103,8 +107,7 @@ void write(const std::string &path, rt::Session &session, const rt::LoadedCode &
     file.write(bytes.data(), bytes.size());
     written += bytes.size();
   };
-  append(header);
-  append(description);
+  append(encode(d, end));
   for (const auto &[section, bytes] : sections) {
     append(std::vector<uint8_t>(section->offset - written));
     append(bytes);

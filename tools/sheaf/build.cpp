@@ -1,5 +1,6 @@
 //===- build.cpp - sheaf build --------------------------------------------===//
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/header.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
 
@@ -15,6 +16,7 @@ struct BuildArguments {
   ModelOptions model;
   WeightOptions weights;
   std::string output;
+  std::string header;
 };
 
 int runBuild(BuildArguments &arguments) {
@@ -24,6 +26,11 @@ int runBuild(BuildArguments &arguments) {
   rt::Session session(loaded.model());
   setWeights(session, arguments.weights, loaded.vocabularies, /*quiet=*/false);
 
+  if (!arguments.header.empty()) {
+    io::AtomicFile header(arguments.header);
+    header.write(cppHeader(loaded.model(), arguments.model.model));
+    header.commit();
+  }
   driver::TargetInfo target = loaded.compiled->target();
   artefact::Machine machine{rt::architecture(), target.processor.cpu,
                             driver::usedFeatures(target.processor),
@@ -42,6 +49,9 @@ void addBuild(CLI::App &app, Action &action) {
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->weights.add(*sub);
   sub->add_option("-o", arguments->output, "the artefact")->required()->type_name("FILE");
+  sub->add_option("--emit-header", arguments->header,
+                  "also write the types of the entry as C++, for sheaf/sheaf.hpp")
+      ->type_name("FILE");
   sub->callback([arguments, &action] { action = [arguments] { return runBuild(*arguments); }; });
 }
 

@@ -333,14 +333,12 @@ rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
   options.hostile = limits.hostile;
   options.sampleSeed = limits.sampleSeed;
   options.policy = limits.policy;
-  // Frames of one function have one size, but functions differ: room for so many of the largest.
-  constexpr uint64_t entry = 4096;
   if (limits.maxSteps)
     options.maxSteps = limits.maxSteps;
   if (limits.fibers)
     options.fibers = static_cast<unsigned>(limits.fibers);
   if (limits.maxDepth)
-    options.hostStackBytes = static_cast<uint64_t>(limits.maxDepth) * model.frameBytes + entry;
+    options.hostStackBytes = rt::stackBytesFor(model, static_cast<uint64_t>(limits.maxDepth));
   return options;
 }
 

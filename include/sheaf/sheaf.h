@@ -1,0 +1,256 @@
+/* sheaf.h - Runs models that `sheaf build` compiled
+ *
+ * The C interface of libsheaf_runtime, which has no compiler in it. The order of things:
+ *
+ *   sheaf_model    an artefact that was opened; immutable
+ *   sheaf_batch    instances for it, made of values
+ *   sheaf_session  threads and a byte budget; runs batches of any number of models
+ *   sheaf_result   what became of each instance of a batch; immutable
+ *
+ * Every function may be called from any thread at any time. Calls that change one batch, and runs
+ * of one session, wait for each other; sessions run beside each other.
+ *
+ * Functions that can fail return a status. Then sheaf_error_message() says why, in the thread that
+ * called, and nothing was changed or returned. Pointers that must not be null are checked where a
+ * status can say so; the other functions take null for an object without anything in it.
+ *
+ * Handles are released once, by the function of their kind (null is fine), in any order: what still
+ * needs an object keeps it alive. Texts that are returned live as long as the object that they were
+ * asked of.
+ *
+ * Running an artefact is trusting its author, as with a shared library. Opening one is not:
+ * whatever is in the file, it is checked before anything of it is run. See docs/artefacts.md.
+ */
+#ifndef SHEAF_SHEAF_H
+#define SHEAF_SHEAF_H
+
+#include "sheaf/dlpack.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define SHEAF_API __attribute__((visibility("default")))
+#else
+#define SHEAF_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sheaf_status {
+  SHEAF_OK = 0,
+  SHEAF_INVALID = 1,         /* an argument: a null, a value of another type, a wrong index */
+  SHEAF_NOT_READABLE = 2,    /* the file, as the system says */
+  SHEAF_NOT_AN_ARTEFACT = 3, /* another kind of file */
+  SHEAF_DAMAGED = 4,         /* cut short, changed, inconsistent */
+  SHEAF_NEWER = 5,           /* made by a Sheaf whose artefacts this library does not know */
+  SHEAF_OTHER_MACHINE = 6,   /* code for another processor */
+  SHEAF_DIGEST = 7,          /* not the file whose SHA-256 was asked for */
+  SHEAF_NO_MEMORY = 8,       /* the machine, or the session's limit */
+  SHEAF_INTERNAL = 9         /* a bug of Sheaf's */
+} sheaf_status;
+
+/* What went wrong in the last call of this thread that failed; "" before any. Valid until the
+ * thread's next call that fails. */
+SHEAF_API const char *sheaf_error_message(void);
+
+/* Of the library: "0.1.0". */
+SHEAF_API const char *sheaf_version(void);
+
+typedef struct sheaf_model sheaf_model;
+typedef struct sheaf_batch sheaf_batch;
+typedef struct sheaf_session sheaf_session;
+typedef struct sheaf_result sheaf_result;
+
+/* ---- Models ----------------------------------------------------------------------------- */
+
+typedef struct sheaf_load_options {
+  size_t size;        /* sizeof(sheaf_load_options); members may be added at the end */
+  const char *sha256; /* 64 hexadecimal digits that the file must have; NULL: any */
+  /* Not 0: weights are not compared with their checksums, so that a large file is open at once and
+   * read as it is needed. All else is checked always. */
+  int skip_weight_checksums;
+} sheaf_load_options;
+
+/* Opens an artefact; `options` may be null. The file must not be changed while it is open: put a
+ * new one in its place by renaming. */
+SHEAF_API sheaf_status sheaf_model_load(const char *path, const sheaf_load_options *options,
+                                        sheaf_model **model);
+SHEAF_API void sheaf_model_release(sheaf_model *model);
+
+SHEAF_API const char *sheaf_model_name(const sheaf_model *model);
+/* The function that an instance is an argument list of. */
+SHEAF_API const char *sheaf_model_entry(const sheaf_model *model);
+/* LLVM's name of the processor that the code was made for. */
+SHEAF_API const char *sheaf_model_cpu(const sheaf_model *model);
+/* A dim of the model, -1 when it has none of this name. */
+SHEAF_API int64_t sheaf_model_dim(const sheaf_model *model, const char *name);
+
+/* ---- Types: numbers that mean something for one model ------------------------------------ */
+
+typedef uint32_t sheaf_type;
+#define SHEAF_NO_TYPE UINT32_MAX
+
+typedef enum sheaf_kind {
+  SHEAF_INT = 0,
+  SHEAF_FLOAT = 1, /* a double */
+  SHEAF_BOOL = 2,
+  SHEAF_TOKEN = 3,
+  SHEAF_TENSOR = 4,
+  SHEAF_LIST = 5,
+  SHEAF_TUPLE = 6,
+  SHEAF_DATA = 7
+} sheaf_kind;
+
+SHEAF_API size_t sheaf_model_argument_count(const sheaf_model *model);
+SHEAF_API const char *sheaf_model_argument_name(const sheaf_model *model, size_t argument);
+SHEAF_API sheaf_type sheaf_model_argument_type(const sheaf_model *model, size_t argument);
+SHEAF_API sheaf_type sheaf_model_result_type(const sheaf_model *model);
+/* The type that the source writes so ("Tree", "list<token>"), SHEAF_NO_TYPE when the arguments and
+ * the result have none such in them. */
+SHEAF_API sheaf_type sheaf_model_find_type(const sheaf_model *model, const char *text);
+
+/* What follows answers 0, -1, SHEAF_NO_TYPE or null for what a type does not have. */
+SHEAF_API sheaf_kind sheaf_type_kind(const sheaf_model *model, sheaf_type type);
+/* As the source writes it. */
+SHEAF_API const char *sheaf_type_text(const sheaf_model *model, sheaf_type type);
+/* Of a list the one type of its elements; of a tuple those of its parts. */
+SHEAF_API size_t sheaf_type_child_count(const sheaf_model *model, sheaf_type type);
+SHEAF_API sheaf_type sheaf_type_child(const sheaf_model *model, sheaf_type type, size_t child);
+/* Of data. Constructors are numbered in the order of the source. */
+SHEAF_API size_t sheaf_type_constructor_count(const sheaf_model *model, sheaf_type type);
+SHEAF_API const char *sheaf_type_constructor_name(const sheaf_model *model, sheaf_type type,
+                                                  size_t constructor);
+SHEAF_API int sheaf_type_find_constructor(const sheaf_model *model, sheaf_type type,
+                                          const char *name);
+SHEAF_API size_t sheaf_type_field_count(const sheaf_model *model, sheaf_type type,
+                                        size_t constructor);
+SHEAF_API const char *sheaf_type_field_name(const sheaf_model *model, sheaf_type type,
+                                            size_t constructor, size_t field);
+SHEAF_API sheaf_type sheaf_type_field_type(const sheaf_model *model, sheaf_type type,
+                                           size_t constructor, size_t field);
+/* Of tensors. An extent of -1 is each instance's own. */
+SHEAF_API size_t sheaf_type_rank(const sheaf_model *model, sheaf_type type);
+SHEAF_API int64_t sheaf_type_extent(const sheaf_model *model, sheaf_type type, size_t axis);
+SHEAF_API const char *sheaf_type_extent_name(const sheaf_model *model, sheaf_type type,
+                                             size_t axis);
+SHEAF_API DLDataType sheaf_type_dtype(const sheaf_model *model, sheaf_type type);
+/* Of tokens and tensors of tokens: the name of the vocabulary, "" for that of `token`. */
+SHEAF_API const char *sheaf_type_vocabulary(const sheaf_model *model, sheaf_type type);
+
+/* Vocabularies by name. Words that are not there are 0, `<unk>`. A vocabulary may have a size and
+ * no words: then its tokens are numbers, and every word is 0. */
+SHEAF_API int64_t sheaf_vocabulary_size(const sheaf_model *model, const char *name);
+SHEAF_API int64_t sheaf_vocabulary_token(const sheaf_model *model, const char *name,
+                                         const char *word);
+/* Null when there is none. The text ends with a zero. */
+SHEAF_API const char *sheaf_vocabulary_word(const sheaf_model *model, const char *name,
+                                            int64_t token);
+/* 16 hexadecimal digits; equal vocabularies, equal hashes. Weights' metadata hold the same. */
+SHEAF_API const char *sheaf_vocabulary_hash(const sheaf_model *model, const char *name);
+
+/* ---- Batches ------------------------------------------------------------------------------ */
+
+/* A value inside of one batch. Make its parts first; a part may stand in many values. */
+typedef struct sheaf_value {
+  uint64_t id;
+} sheaf_value;
+
+SHEAF_API sheaf_status sheaf_batch_create(sheaf_model *model, sheaf_batch **batch);
+SHEAF_API void sheaf_batch_release(sheaf_batch *batch);
+/* Forgets all instances and values. */
+SHEAF_API sheaf_status sheaf_batch_clear(sheaf_batch *batch);
+
+SHEAF_API sheaf_status sheaf_make_int(sheaf_batch *batch, sheaf_type type, int64_t number,
+                                      sheaf_value *value);
+SHEAF_API sheaf_status sheaf_make_float(sheaf_batch *batch, sheaf_type type, double number,
+                                        sheaf_value *value);
+SHEAF_API sheaf_status sheaf_make_bool(sheaf_batch *batch, sheaf_type type, int truth,
+                                       sheaf_value *value);
+/* `token`: at least 0 and less than the vocabulary's size. */
+SHEAF_API sheaf_status sheaf_make_token(sheaf_batch *batch, sheaf_type type, int64_t token,
+                                        sheaf_value *value);
+/* Copies a tensor of the CPU's memory, any strides, of the type's dtype and extents. Tokens are
+ * 32-bit ints; truth values are of kDLBool with 8 bits. */
+SHEAF_API sheaf_status sheaf_make_tensor(sheaf_batch *batch, sheaf_type type,
+                                         const DLTensor *tensor, sheaf_value *value);
+SHEAF_API sheaf_status sheaf_make_list(sheaf_batch *batch, sheaf_type type,
+                                       const sheaf_value *elements, size_t count,
+                                       sheaf_value *value);
+SHEAF_API sheaf_status sheaf_make_tuple(sheaf_batch *batch, sheaf_type type,
+                                        const sheaf_value *parts, size_t count, sheaf_value *value);
+SHEAF_API sheaf_status sheaf_make_data(sheaf_batch *batch, sheaf_type type, size_t constructor,
+                                       const sheaf_value *fields, size_t count, sheaf_value *value);
+
+/* Adds an instance: the entry's arguments. `id` is what its random draws follow from, whatever else
+ * is in the batch; errors name it. */
+SHEAF_API sheaf_status sheaf_batch_add(sheaf_batch *batch, const sheaf_value *arguments,
+                                       size_t count, int64_t id);
+SHEAF_API size_t sheaf_batch_size(const sheaf_batch *batch);
+
+/* ---- Sessions ----------------------------------------------------------------------------- */
+
+typedef struct sheaf_session_options {
+  size_t size;           /* sizeof(sheaf_session_options); members may be added at the end */
+  uint32_t threads;      /* that run kernels, the caller's included; 0: 1 */
+  uint64_t memory_limit; /* most bytes for each of its models; 0: nine tenths of the machine's */
+  uint64_t fold_memory;  /* of them, most for results that are kept from one run to the next;
+                          * 0: a quarter of the limit */
+  uint64_t sample_seed;  /* what random draws follow from */
+  uint64_t max_depth;    /* room for so many frames of one instance's recursion; 0: millions */
+  uint64_t max_steps;    /* calls of recursive functions of one instance; 0: 1,000,000,000 */
+} sheaf_session_options;
+
+/* `options` may be null. */
+SHEAF_API sheaf_status sheaf_session_create(const sheaf_session_options *options,
+                                            sheaf_session **session);
+SHEAF_API void sheaf_session_release(sheaf_session *session);
+
+/* Makes room for a model; the first run does it by itself. */
+SHEAF_API sheaf_status sheaf_session_add(sheaf_session *session, sheaf_model *model);
+/* Gives back what a model takes. */
+SHEAF_API sheaf_status sheaf_session_remove(sheaf_session *session, const sheaf_model *model);
+
+/* Runs all instances of a batch. An instance that fails does so alone: the status speaks of the
+ * whole, sheaf_result_error() of each. Results do not depend on what else is in the batch. */
+SHEAF_API sheaf_status sheaf_session_run(sheaf_session *session, sheaf_batch *batch,
+                                         sheaf_result **result);
+
+/* ---- Results ------------------------------------------------------------------------------ */
+
+/* A value inside of one result. */
+typedef struct sheaf_view {
+  sheaf_type type;
+  const int64_t *slots; /* private */
+} sheaf_view;
+
+SHEAF_API void sheaf_result_release(sheaf_result *result);
+SHEAF_API size_t sheaf_result_size(const sheaf_result *result);
+/* Why an instance has no value; null when it has one. */
+SHEAF_API const char *sheaf_result_error(const sheaf_result *result, size_t instance);
+SHEAF_API sheaf_status sheaf_result_value(const sheaf_result *result, size_t instance,
+                                          sheaf_view *view);
+
+/* Of ints, tokens and truth values. */
+SHEAF_API sheaf_status sheaf_view_int(const sheaf_result *result, sheaf_view view, int64_t *number);
+SHEAF_API sheaf_status sheaf_view_float(const sheaf_result *result, sheaf_view view,
+                                        double *number);
+/* Of data. */
+SHEAF_API sheaf_status sheaf_view_constructor(const sheaf_result *result, sheaf_view view,
+                                              size_t *constructor);
+/* Elements of a list, parts of a tuple, fields of data. */
+SHEAF_API sheaf_status sheaf_view_count(const sheaf_result *result, sheaf_view view, size_t *count);
+SHEAF_API sheaf_status sheaf_view_child(const sheaf_result *result, sheaf_view view, size_t child,
+                                        sheaf_view *part);
+/* A tensor in the CPU's memory, row-major and dense, to be read only; the caller calls its deleter.
+ * It may outlive the result. */
+SHEAF_API sheaf_status sheaf_view_tensor(const sheaf_result *result, sheaf_view view,
+                                         DLManagedTensor **tensor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SHEAF_SHEAF_H */

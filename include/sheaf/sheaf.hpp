@@ -1,0 +1,531 @@
+//===- sheaf.hpp - The C interface for C++ ----------------------*- C++ -*-===//
+//
+// A thin header over sheaf.h for C++17: handles that release themselves, errors as exceptions, and
+// conversions of the structs that `sheaf build --emit-header` writes. What the functions mean is
+// said in sheaf.h. Handles are cheap to copy and share what they stand for.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_SHEAF_HPP
+#define SHEAF_SHEAF_HPP
+
+#include "sheaf/sheaf.h"
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace sheaf {
+
+/// What a call that fails throws.
+class Error : public std::runtime_error {
+public:
+  Error(sheaf_status status, const std::string &message)
+      : std::runtime_error(message), status_(status) {}
+  sheaf_status status() const { return status_; }
+
+private:
+  sheaf_status status_;
+};
+
+inline void check(sheaf_status status) {
+  if (status != SHEAF_OK)
+    throw Error(status, sheaf_error_message());
+}
+
+using Type = sheaf_type;
+using Value = sheaf_value;
+
+class Model {
+public:
+  explicit Model(const std::string &path, const std::string &sha256 = "") {
+    sheaf_load_options options{sizeof options, sha256.empty() ? nullptr : sha256.c_str(), 0};
+    sheaf_model *model = nullptr;
+    check(sheaf_model_load(path.c_str(), &options, &model));
+    model_.reset(model, sheaf_model_release);
+  }
+  sheaf_model *get() const { return model_.get(); }
+
+  std::string name() const { return sheaf_model_name(get()); }
+  std::string entry() const { return sheaf_model_entry(get()); }
+  std::int64_t dim(const std::string &name) const { return sheaf_model_dim(get(), name.c_str()); }
+  std::size_t arguments() const { return sheaf_model_argument_count(get()); }
+  Type argumentType(std::size_t argument) const {
+    return sheaf_model_argument_type(get(), argument);
+  }
+  Type resultType() const { return sheaf_model_result_type(get()); }
+  /// Throws Error when there is none that the source writes so.
+  Type findType(const std::string &text) const {
+    Type type = sheaf_model_find_type(get(), text.c_str());
+    if (type == SHEAF_NO_TYPE)
+      throw Error(SHEAF_INVALID, "the model has no type '" + text + "'");
+    return type;
+  }
+  std::string text(Type type) const {
+    const char *text = sheaf_type_text(get(), type);
+    return text ? text : "";
+  }
+  /// The number of a word; 0 when the vocabulary lacks it.
+  std::int64_t token(const std::string &word, const std::string &vocabulary = "") const {
+    return sheaf_vocabulary_token(get(), vocabulary.c_str(), word.c_str());
+  }
+  std::string word(std::int64_t token, const std::string &vocabulary = "") const {
+    const char *word = sheaf_vocabulary_word(get(), vocabulary.c_str(), token);
+    return word ? word : "";
+  }
+
+private:
+  std::shared_ptr<sheaf_model> model_;
+};
+
+/// A tensor of a result. Shares its memory.
+class Tensor {
+public:
+  explicit Tensor(DLManagedTensor *tensor)
+      : tensor_(tensor, [](DLManagedTensor *t) { t->deleter(t); }) {}
+  const DLTensor &get() const { return tensor_->dl_tensor; }
+
+  std::vector<std::int64_t> shape() const {
+    return std::vector<std::int64_t>(get().shape, get().shape + get().ndim);
+  }
+  std::size_t size() const {
+    std::size_t n = 1;
+    for (int axis = 0; axis < get().ndim; ++axis)
+      n *= static_cast<std::size_t>(get().shape[axis]);
+    return n;
+  }
+  /// The elements, row-major. Throws Error when they are not as large as a T.
+  template <typename T> const T *data() const {
+    if (get().dtype.bits != 8 * sizeof(T))
+      throw Error(SHEAF_INVALID, "a tensor's elements are of another type");
+    return static_cast<const T *>(get().data);
+  }
+
+private:
+  std::shared_ptr<DLManagedTensor> tensor_;
+};
+
+/// A value of a result.
+class View {
+public:
+  View(std::shared_ptr<sheaf_result> result, sheaf_view view)
+      : result_(std::move(result)), view_(view) {}
+
+  Type type() const { return view_.type; }
+  std::int64_t toInt() const {
+    std::int64_t number = 0;
+    check(sheaf_view_int(result_.get(), view_, &number));
+    return number;
+  }
+  double toFloat() const {
+    double number = 0;
+    check(sheaf_view_float(result_.get(), view_, &number));
+    return number;
+  }
+  std::size_t constructor() const {
+    std::size_t number = 0;
+    check(sheaf_view_constructor(result_.get(), view_, &number));
+    return number;
+  }
+  std::size_t size() const {
+    std::size_t count = 0;
+    check(sheaf_view_count(result_.get(), view_, &count));
+    return count;
+  }
+  View operator[](std::size_t child) const {
+    sheaf_view part;
+    check(sheaf_view_child(result_.get(), view_, child, &part));
+    return View(result_, part);
+  }
+  Tensor tensor() const {
+    DLManagedTensor *tensor = nullptr;
+    check(sheaf_view_tensor(result_.get(), view_, &tensor));
+    return Tensor(tensor);
+  }
+
+private:
+  std::shared_ptr<sheaf_result> result_;
+  sheaf_view view_;
+};
+
+class Result {
+public:
+  explicit Result(sheaf_result *result) : result_(result, sheaf_result_release) {}
+  std::size_t size() const { return sheaf_result_size(result_.get()); }
+  /// Why an instance has no value; empty when it has one.
+  std::string error(std::size_t instance) const {
+    const char *message = sheaf_result_error(result_.get(), instance);
+    return message ? message : "";
+  }
+  /// Throws Error when the instance failed.
+  View operator[](std::size_t instance) const {
+    sheaf_view view;
+    check(sheaf_result_value(result_.get(), instance, &view));
+    return View(result_, view);
+  }
+
+private:
+  std::shared_ptr<sheaf_result> result_;
+};
+
+class Batch {
+public:
+  explicit Batch(const Model &model) : model_(model) {
+    sheaf_batch *batch = nullptr;
+    check(sheaf_batch_create(model.get(), &batch));
+    batch_.reset(batch, sheaf_batch_release);
+  }
+  sheaf_batch *get() const { return batch_.get(); }
+  const Model &model() const { return model_; }
+  std::size_t size() const { return sheaf_batch_size(get()); }
+  void clear() { check(sheaf_batch_clear(get())); }
+
+  Value makeInt(Type type, std::int64_t number) { return make(sheaf_make_int, type, number); }
+  Value makeFloat(Type type, double number) { return make(sheaf_make_float, type, number); }
+  Value makeBool(Type type, bool truth) { return make(sheaf_make_bool, type, truth); }
+  Value makeToken(Type type, std::int64_t token) { return make(sheaf_make_token, type, token); }
+  Value makeTensor(Type type, const DLTensor &tensor) {
+    return make(sheaf_make_tensor, type, &tensor);
+  }
+  /// `elements`: row-major.
+  template <typename T>
+  Value makeTensor(Type type, const std::vector<std::int64_t> &shape, const T *elements) {
+    DLTensor tensor{};
+    tensor.data = const_cast<T *>(elements);
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = static_cast<std::int32_t>(shape.size());
+    tensor.dtype = sheaf_type_dtype(model_.get(), type);
+    if (tensor.dtype.bits != 8 * sizeof(T))
+      throw Error(SHEAF_INVALID, "the elements of '" + model_.text(type) + "' are of another type");
+    tensor.shape = const_cast<std::int64_t *>(shape.data());
+    return makeTensor(type, tensor);
+  }
+  Value makeList(Type type, const std::vector<Value> &elements) {
+    return make(sheaf_make_list, type, elements.data(), elements.size());
+  }
+  Value makeTuple(Type type, const std::vector<Value> &parts) {
+    return make(sheaf_make_tuple, type, parts.data(), parts.size());
+  }
+  Value makeData(Type type, std::size_t constructor, const std::vector<Value> &fields) {
+    return make(sheaf_make_data, type, constructor, fields.data(), fields.size());
+  }
+  /// By the constructor's name.
+  Value makeData(Type type, const std::string &constructor, const std::vector<Value> &fields) {
+    int number = sheaf_type_find_constructor(model_.get(), type, constructor.c_str());
+    if (number < 0)
+      throw Error(SHEAF_INVALID,
+                  "'" + model_.text(type) + "' has no constructor '" + constructor + "'");
+    return makeData(type, static_cast<std::size_t>(number), fields);
+  }
+
+  void add(const std::vector<Value> &arguments, std::int64_t id) {
+    check(sheaf_batch_add(get(), arguments.data(), arguments.size(), id));
+  }
+  void add(const std::vector<Value> &arguments) {
+    add(arguments, static_cast<std::int64_t>(size()));
+  }
+
+private:
+  template <typename Function, typename... Arguments>
+  Value make(Function *function, Type type, Arguments... arguments) {
+    Value value{};
+    check(function(get(), type, arguments..., &value));
+    return value;
+  }
+
+  Model model_;
+  std::shared_ptr<sheaf_batch> batch_;
+};
+
+class Session {
+public:
+  explicit Session(std::uint32_t threads = 1, std::uint64_t memoryLimit = 0) {
+    sheaf_session_options options{};
+    options.size = sizeof options;
+    options.threads = threads;
+    options.memory_limit = memoryLimit;
+    create(options);
+  }
+  explicit Session(const sheaf_session_options &options) { create(options); }
+  sheaf_session *get() const { return session_.get(); }
+
+  void add(const Model &model) { check(sheaf_session_add(get(), model.get())); }
+  void remove(const Model &model) { check(sheaf_session_remove(get(), model.get())); }
+  Result run(const Batch &batch) {
+    sheaf_result *result = nullptr;
+    check(sheaf_session_run(get(), batch.get(), &result));
+    return Result(result);
+  }
+
+private:
+  void create(const sheaf_session_options &options) {
+    sheaf_session *session = nullptr;
+    check(sheaf_session_create(&options, &session));
+    session_.reset(session, sheaf_session_release);
+  }
+  std::shared_ptr<sheaf_session> session_;
+};
+
+//===----------------------------------------------------------------------===//
+// What generated structs are made of
+//===----------------------------------------------------------------------===//
+
+/// The elements of a tensor, row-major, in memory of one's own. bf16 and f16 are their bits, truth
+/// values bytes, tokens 32-bit ints.
+template <typename T> struct Array {
+  std::vector<std::int64_t> shape;
+  std::vector<T> elements;
+};
+
+namespace detail {
+
+/// Objects that wait to be destroyed in this thread: so structures take no stack for their depth.
+struct Doomed {
+  struct Entry {
+    void *object;
+    void (*destroy)(void *);
+  };
+  std::vector<Entry> entries;
+  bool running = false;
+
+  static Doomed &ofThread() {
+    thread_local Doomed doomed;
+    return doomed;
+  }
+  void add(void *object, void (*destroy)(void *)) {
+    entries.push_back({object, destroy});
+    if (running)
+      return;
+    running = true;
+    while (!entries.empty()) {
+      Entry entry = entries.back();
+      entries.pop_back();
+      entry.destroy(entry.object);
+    }
+    running = false;
+  }
+};
+
+} // namespace detail
+
+/// An object of its own on the heap, for fields of recursive types. Empty when it was given none
+/// and after being moved from.
+template <typename T> class Box {
+public:
+  Box() = default;
+  Box(T object) : object_(new T(std::move(object))) {}
+  Box(Box &&other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Box &operator=(Box &&other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Box() {
+    if (object_)
+      detail::Doomed::ofThread().add(object_,
+                                     [](void *object) { delete static_cast<T *>(object); });
+  }
+  explicit operator bool() const { return object_ != nullptr; }
+  T &operator*() const { return *object_; }
+  T *operator->() const { return object_; }
+
+private:
+  T *object_ = nullptr;
+};
+
+/// Turns structs into values of a batch and values of a result into structs, with a stack of its
+/// own: they may be as deep as memory allows. Throws Error when struct and type do not fit.
+class Encoder {
+public:
+  explicit Encoder(Batch &batch) : batch_(batch) {}
+
+  template <typename T> Value encode(const T &object, Type type) {
+    push(object, type);
+    while (!tasks_.empty()) {
+      Task task = tasks_.back();
+      tasks_.pop_back();
+      task.run(*this, task);
+    }
+    Value value = done_.back();
+    done_.pop_back();
+    return value;
+  }
+
+private:
+  struct Task {
+    void (*run)(Encoder &, const Task &);
+    const void *object;
+    Type type;
+    std::size_t constructor, count;
+  };
+
+  template <typename T> void push(const T &object, Type type) {
+    tasks_.push_back({[](Encoder &e, const Task &task) {
+                        e.visit(*static_cast<const T *>(task.object), task.type);
+                      },
+                      &object, type, 0, 0});
+  }
+  sheaf_model *model() const { return batch_.model().get(); }
+  sheaf_kind kind(Type type) const { return sheaf_type_kind(model(), type); }
+
+  void visit(std::int64_t number, Type type) {
+    done_.push_back(kind(type) == SHEAF_TOKEN ? batch_.makeToken(type, number)
+                                              : batch_.makeInt(type, number));
+  }
+  void visit(double number, Type type) { done_.push_back(batch_.makeFloat(type, number)); }
+  void visit(bool truth, Type type) { done_.push_back(batch_.makeBool(type, truth)); }
+  void visit(unsigned char truth, Type type) { done_.push_back(batch_.makeBool(type, truth)); }
+  template <typename T> void visit(const Array<T> &array, Type type) {
+    std::size_t elements = 1;
+    for (std::int64_t extent : array.shape)
+      elements *= static_cast<std::size_t>(extent);
+    if (elements != array.elements.size())
+      throw Error(SHEAF_INVALID, "an array's shape does not fit its elements");
+    done_.push_back(batch_.makeTensor(type, array.shape, array.elements.data()));
+  }
+  template <typename T> void visit(const Box<T> &box, Type type) {
+    if (!box)
+      throw Error(SHEAF_INVALID,
+                  "a box is empty where a '" + batch_.model().text(type) + "' belongs");
+    push(*box, type);
+  }
+  template <typename T> void visit(const std::vector<T> &list, Type type) {
+    tasks_.push_back({finishList, nullptr, type, 0, list.size()});
+    Type element = sheaf_type_child(model(), type, 0);
+    for (std::size_t i = list.size(); i-- > 0;)
+      push(list[i], element);
+  }
+  template <typename... T> void visit(const std::tuple<T...> &tuple, Type type) {
+    tasks_.push_back({finishTuple, nullptr, type, 0, sizeof...(T)});
+    pushMembers(
+        tuple, [&](std::size_t i) { return sheaf_type_child(model(), type, i); },
+        std::index_sequence_for<T...>());
+  }
+  /// A generated struct: `value` is a std::variant of its constructors.
+  template <typename T>
+  auto visit(const T &object, Type type) -> decltype(object.value.index(), void()) {
+    std::size_t constructor = object.value.index();
+    std::visit(
+        [&](const auto &fields) {
+          auto tied = fields.fields();
+          constexpr std::size_t count = std::tuple_size_v<decltype(tied)>;
+          tasks_.push_back({finishData, nullptr, type, constructor, count});
+          pushMembers(
+              tied,
+              [&](std::size_t i) { return sheaf_type_field_type(model(), type, constructor, i); },
+              std::make_index_sequence<count>());
+        },
+        object.value);
+  }
+  /// The last first, so that they are done in order.
+  template <typename Members, typename TypeOf, std::size_t... I>
+  void pushMembers(const Members &members, TypeOf typeOf, std::index_sequence<I...>) {
+    constexpr std::size_t count = sizeof...(I);
+    (push(std::get<count - 1 - I>(members), typeOf(count - 1 - I)), ...);
+    (void)members;
+    (void)typeOf;
+  }
+
+  std::vector<Value> take(std::size_t count) {
+    std::vector<Value> parts(done_.end() - static_cast<std::ptrdiff_t>(count), done_.end());
+    done_.resize(done_.size() - count);
+    return parts;
+  }
+  static void finishList(Encoder &e, const Task &task) {
+    e.done_.push_back(e.batch_.makeList(task.type, e.take(task.count)));
+  }
+  static void finishTuple(Encoder &e, const Task &task) {
+    e.done_.push_back(e.batch_.makeTuple(task.type, e.take(task.count)));
+  }
+  static void finishData(Encoder &e, const Task &task) {
+    e.done_.push_back(e.batch_.makeData(task.type, task.constructor, e.take(task.count)));
+  }
+
+  Batch &batch_;
+  std::vector<Task> tasks_;
+  std::vector<Value> done_;
+};
+
+class Decoder {
+public:
+  template <typename T> static T decode(const View &view) {
+    T object{};
+    Decoder decoder;
+    decoder.push(object, view);
+    while (!decoder.tasks_.empty()) {
+      Task task = std::move(decoder.tasks_.back());
+      decoder.tasks_.pop_back();
+      task.run(decoder, task);
+    }
+    return object;
+  }
+
+private:
+  struct Task {
+    void (*run)(Decoder &, const Task &);
+    void *object;
+    View view;
+  };
+
+  template <typename T> void push(T &object, const View &view) {
+    tasks_.push_back(
+        {[](Decoder &d, const Task &task) { d.visit(*static_cast<T *>(task.object), task.view); },
+         &object, view});
+  }
+
+  void visit(std::int64_t &number, const View &view) { number = view.toInt(); }
+  void visit(double &number, const View &view) { number = view.toFloat(); }
+  void visit(bool &truth, const View &view) { truth = view.toInt() != 0; }
+  void visit(unsigned char &truth, const View &view) { truth = view.toInt() != 0; }
+  template <typename T> void visit(Array<T> &array, const View &view) {
+    Tensor tensor = view.tensor();
+    array.shape = tensor.shape();
+    array.elements.assign(tensor.data<T>(), tensor.data<T>() + tensor.size());
+  }
+  template <typename T> void visit(Box<T> &box, const View &view) {
+    box = Box<T>(T());
+    push(*box, view);
+  }
+  template <typename T> void visit(std::vector<T> &list, const View &view) {
+    list.resize(view.size());
+    for (std::size_t i = 0; i < list.size(); ++i)
+      push(list[i], view[i]);
+  }
+  template <typename... T> void visit(std::tuple<T...> &tuple, const View &view) {
+    pushMembers(tuple, view, std::index_sequence_for<T...>());
+  }
+  template <typename T>
+  auto visit(T &object, const View &view) -> decltype(object.value.index(), void()) {
+    emplace(object.value, view.constructor(),
+            std::make_index_sequence<std::variant_size_v<decltype(object.value)>>());
+    std::visit(
+        [&](auto &fields) {
+          auto tied = fields.fields();
+          pushMembers(tied, view, std::make_index_sequence<std::tuple_size_v<decltype(tied)>>());
+        },
+        object.value);
+  }
+  template <typename Members, std::size_t... I>
+  void pushMembers(Members &members, const View &view, std::index_sequence<I...>) {
+    if (view.size() != sizeof...(I))
+      throw Error(SHEAF_INVALID, "a struct and a value have other parts");
+    (push(std::get<I>(members), view[I]), ...);
+  }
+  template <typename Variant, std::size_t... I>
+  static void emplace(Variant &variant, std::size_t index, std::index_sequence<I...>) {
+    if (index >= sizeof...(I))
+      throw Error(SHEAF_INVALID, "a struct lacks a constructor of its type");
+    ((index == I ? void(variant.template emplace<I>()) : void()), ...);
+  }
+
+  std::vector<Task> tasks_;
+};
+
+} // namespace sheaf
+
+#endif // SHEAF_SHEAF_HPP

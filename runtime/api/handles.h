@@ -1,0 +1,140 @@
+//===- handles.h - What stands behind the C interface -----------*- C++ -*-===//
+//
+// include/sheaf/sheaf.h is the contract; this is private to runtime/api.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_API_HANDLES_H
+#define SHEAF_RUNTIME_API_HANDLES_H
+
+#include "sheaf/sheaf.h"
+
+#include "runtime/artefact/artefact.h"
+#include "runtime/io/dataset.h"
+#include "runtime/io/extents.h"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace sheaf::api {
+
+/// An argument that the caller may not give.
+class Invalid : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Notes the message of what is being thrown for sheaf_error_message(). Inside of a handler only.
+sheaf_status statusOfException() noexcept;
+
+/// Runs a function of the interface: no exception leaves it.
+template <typename F> sheaf_status guarded(F f) noexcept {
+  try {
+    f();
+    return SHEAF_OK;
+  } catch (...) {
+    return statusOfException();
+  }
+}
+
+/// Throws Invalid for a null pointer.
+template <typename T> T &given(T *pointer, const char *what) {
+  if (!pointer)
+    throw Invalid(std::string(what) + " is null");
+  return *pointer;
+}
+
+/// An open artefact with what the interface looks up again and again. Immutable.
+class LoadedModel {
+public:
+  explicit LoadedModel(std::unique_ptr<artefact::Artefact> artefact);
+
+  const artefact::Artefact &artefact() const { return *artefact_; }
+  const rt::Model &model() const { return artefact_->model(); }
+  const rt::TypeTable &types() const { return model().types; }
+
+  /// Null when there is no such type.
+  const rt::TypeDesc *type(sheaf_type type) const;
+  const rt::CtorDesc *constructor(sheaf_type type, size_t number) const;
+  /// Throws Invalid when there is no such type, or it is of another kind.
+  const rt::TypeDesc &typeOf(sheaf_type type, rt::TypeKind kind) const;
+  const std::string &text(sheaf_type type) const { return texts_[type]; }
+  int64_t slots(sheaf_type type) const { return slots_[type]; }
+
+  /// Whether an instance's tensors must agree in their extents.
+  bool bindsExtents() const { return bindsExtents_; }
+  const artefact::VocabularyDesc *vocabulary(const std::string &name) const;
+  /// The words; made when they are first asked for. Null when there is no such vocabulary.
+  const io::Vocabulary *words(const std::string &name) const;
+
+private:
+  std::unique_ptr<artefact::Artefact> artefact_;
+  std::vector<std::string> texts_; ///< by type
+  std::vector<int64_t> slots_;     ///< by type
+  bool bindsExtents_ = false;
+  mutable std::once_flag wordsMade_;
+  mutable io::Vocabularies words_;
+};
+
+/// A tensor of a result: row-major, dense, as DLPack has its elements.
+struct ResultTensor {
+  DLDataType dtype;
+  std::vector<int64_t> shape;
+  rt::AlignedBytes bytes;
+};
+
+/// How DLPack says a type of elements.
+DLDataType dlpackType(rt::DType dtype);
+
+/// Values of a result follow runtime/layout.h, but for a tensor: the address of its ResultTensor.
+struct ResultData {
+  std::shared_ptr<const LoadedModel> model;
+  io::SlotHeap heap;
+  std::deque<ResultTensor> tensors;
+  struct Item {
+    const rt::Slot *slots = nullptr; ///< null: failed
+    std::string error;
+  };
+  std::vector<Item> items;
+};
+
+} // namespace sheaf::api
+
+struct sheaf_model {
+  std::shared_ptr<const sheaf::api::LoadedModel> model;
+};
+
+struct sheaf_batch {
+  struct Value {
+    sheaf_type type;
+    size_t first; ///< of its slots, in `slots`
+  };
+  explicit sheaf_batch(std::shared_ptr<const sheaf::api::LoadedModel> of);
+
+  std::shared_ptr<const sheaf::api::LoadedModel> model;
+  std::mutex mutex;
+  uint32_t serial; ///< of this batch since its last clear: values know which they are of
+  std::vector<Value> values;
+  std::vector<sheaf::rt::Slot> slots;
+  sheaf::io::SlotHeap heap;
+  std::vector<sheaf::rt::Instance> instances;
+};
+
+struct sheaf_session {
+  /// The session before its model, which it refers to, in the order of being destroyed.
+  struct Entry {
+    std::shared_ptr<const sheaf::api::LoadedModel> model;
+    std::unique_ptr<sheaf::rt::Session> session;
+  };
+  std::mutex mutex;
+  sheaf_session_options options{};
+  std::vector<Entry> entries;
+};
+
+struct sheaf_result {
+  std::shared_ptr<const sheaf::api::ResultData> data;
+};
+
+#endif // SHEAF_RUNTIME_API_HANDLES_H

@@ -1,0 +1,306 @@
+// The C interface through its C++ wrapper, with the golden artefact.
+#include "sheaf/sheaf.hpp"
+
+#include "data_types.h"
+
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+#include <thread>
+
+namespace {
+
+const std::string kGolden = SHEAF_GOLDEN "/v1.sheafc";
+const std::string kData = SHEAF_WORK "/data_types.sheafc";
+
+struct Tree {
+  explicit Tree(sheaf::Batch &batch) : batch(batch), model(batch.model()) {
+    type = model.argumentType(0);
+    token = sheaf_type_field_type(model.get(), type, 0, 0);
+  }
+  sheaf::Value leaf(const std::string &word) {
+    return batch.makeData(type, "Leaf", {batch.makeToken(token, model.token(word))});
+  }
+  sheaf::Value node(sheaf::Value left, sheaf::Value right) {
+    return batch.makeData(type, "Node", {left, right});
+  }
+  sheaf::Batch &batch;
+  const sheaf::Model &model;
+  sheaf::Type type, token;
+};
+
+std::string messageOf(const std::function<void()> &f, sheaf_status status) {
+  try {
+    f();
+  } catch (const sheaf::Error &error) {
+    EXPECT_EQ(error.status(), status) << error.what();
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Api, Describes) {
+  sheaf::Model model(kGolden);
+  EXPECT_EQ(model.name(), "v1");
+  EXPECT_EQ(model.entry(), "main");
+  EXPECT_EQ(model.dim("hidden"), 4);
+  EXPECT_EQ(model.dim("depth"), -1);
+  ASSERT_EQ(model.arguments(), 1u);
+  EXPECT_STREQ(sheaf_model_argument_name(model.get(), 0), "t");
+  sheaf::Type tree = model.argumentType(0);
+  EXPECT_EQ(model.findType("Tree"), tree);
+  EXPECT_EQ(sheaf_type_kind(model.get(), tree), SHEAF_DATA);
+  EXPECT_EQ(sheaf_type_constructor_count(model.get(), tree), 2u);
+  EXPECT_STREQ(sheaf_type_field_name(model.get(), tree, 1, 0), "left");
+  EXPECT_EQ(sheaf_type_field_type(model.get(), tree, 1, 0), tree);
+  sheaf::Type result = model.resultType();
+  EXPECT_EQ(sheaf_type_kind(model.get(), result), SHEAF_TUPLE);
+  EXPECT_EQ(sheaf_type_child_count(model.get(), result), 3u);
+  sheaf::Type tensor = sheaf_type_child(model.get(), result, 0);
+  EXPECT_EQ(sheaf_type_rank(model.get(), tensor), 1u);
+  EXPECT_EQ(sheaf_type_extent(model.get(), tensor, 0), 4);
+  EXPECT_EQ(sheaf_type_dtype(model.get(), tensor).code, kDLFloat);
+  EXPECT_EQ(sheaf_vocabulary_size(model.get(), ""), 5);
+  EXPECT_EQ(model.token("c"), 3);
+  EXPECT_EQ(model.token("x"), 0);
+  EXPECT_EQ(model.word(2), "b");
+  EXPECT_EQ(sheaf_vocabulary_word(model.get(), "", 5), nullptr);
+  EXPECT_EQ(std::strlen(sheaf_vocabulary_hash(model.get(), "")), 16u);
+  // Nothing of what is not there.
+  EXPECT_EQ(sheaf_type_text(model.get(), 999), nullptr);
+  EXPECT_EQ(sheaf_type_constructor_name(model.get(), tensor, 0), nullptr);
+  EXPECT_EQ(sheaf_model_argument_type(model.get(), 1), SHEAF_NO_TYPE);
+  EXPECT_EQ(sheaf_model_name(nullptr), nullptr);
+}
+
+TEST(Api, Runs) {
+  sheaf::Model model(kGolden);
+  sheaf::Batch batch(model);
+  Tree tree(batch);
+  batch.add({tree.node(tree.leaf("a"), tree.leaf("b"))});
+  batch.add({tree.leaf("c")});
+  sheaf::Value shared = tree.node(tree.leaf("d"), tree.leaf("a"));
+  batch.add({tree.node(shared, shared)});
+  sheaf::Result result = sheaf::Session().run(batch);
+  ASSERT_EQ(result.size(), 3u);
+  // tests/artefact/golden/v1.expected.jsonl
+  const float expected[2][4] = {{0.7754811f, 0.8404181f, 0.19480993f, 0.03621698f},
+                                {-0.53865665f, -0.47756842f, 0.11136174f, -0.014229826f}};
+  for (size_t i = 0; i < 2; ++i) {
+    sheaf::Tensor state = result[i][0].tensor();
+    ASSERT_EQ(state.shape(), (std::vector<int64_t>{4}));
+    for (size_t j = 0; j < 4; ++j)
+      EXPECT_EQ(state.data<float>()[j], expected[i][j]) << i << " " << j;
+  }
+  EXPECT_EQ(result[0][1].toInt(), 2);
+  EXPECT_EQ(result[2][1].toInt(), 4);
+  sheaf::View words = result[2][2];
+  ASSERT_EQ(words.size(), 4u);
+  EXPECT_EQ(model.word(words[2].toInt()), "d");
+}
+
+TEST(Api, TensorsOutliveTheirResult) {
+  sheaf::Model model(kGolden);
+  sheaf::Batch batch(model);
+  batch.add({Tree(batch).leaf("c")});
+  sheaf::Tensor state = [&] { return sheaf::Session().run(batch)[0][0].tensor(); }();
+  EXPECT_EQ(state.data<float>()[0], -0.53865665f);
+}
+
+TEST(Api, RefusesWrongArguments) {
+  sheaf::Model model(kGolden);
+  sheaf::Batch batch(model), other(model);
+  Tree tree(batch), otherTree(other);
+  auto message = [&](const std::function<void()> &f) { return messageOf(f, SHEAF_INVALID); };
+  EXPECT_EQ(message([&] { batch.makeToken(tree.token, 5); }),
+            "token 5 is none of the 5 of the vocabulary of 'token'");
+  EXPECT_EQ(message([&] { batch.makeToken(tree.token, -1); }),
+            "token -1 is none of the 5 of the vocabulary of 'token'");
+  EXPECT_EQ(message([&] { batch.makeInt(tree.token, 1); }), "'token' is not the type of an int");
+  EXPECT_EQ(message([&] { batch.makeInt(999, 1); }), "the model has no type 999");
+  EXPECT_EQ(message([&] { batch.makeData(tree.type, 2, {}); }), "'Tree' has no constructor 2");
+  EXPECT_EQ(message([&] { batch.makeData(tree.type, "Node", {tree.leaf("a")}); }),
+            "Node: given 1 of 2 fields");
+  EXPECT_EQ(message([&] { batch.makeData(tree.type, "Leaf", {tree.leaf("a")}); }),
+            "Leaf: field 0 is of type 'Tree', not 'token'");
+  EXPECT_EQ(message([&] { batch.add({otherTree.leaf("a")}); }),
+            "argument 0 is no value of this batch");
+  EXPECT_EQ(message([&] { batch.add({sheaf::Value{0}}); }), "argument 0 is no value of this batch");
+  EXPECT_EQ(message([&] { batch.add({}); }), "given 0 of 1 arguments");
+  sheaf::Value old = tree.leaf("a");
+  batch.clear();
+  EXPECT_EQ(message([&] { batch.add({old}); }), "argument 0 is no value of this batch");
+  EXPECT_EQ(messageOf([] { sheaf::Model("/nowhere"); }, SHEAF_NOT_READABLE),
+            "/nowhere: No such file or directory");
+  EXPECT_EQ(messageOf([&] { sheaf::Model(kGolden, std::string(64, '0')); }, SHEAF_DIGEST)
+                .substr(0, kGolden.size()),
+            kGolden);
+  EXPECT_EQ(sheaf_model_load(nullptr, nullptr, nullptr), SHEAF_INVALID);
+  EXPECT_STREQ(sheaf_error_message(), "path is null");
+  EXPECT_EQ(sheaf_session_run(nullptr, batch.get(), nullptr), SHEAF_INVALID);
+  sheaf_session_options options{};
+  sheaf_session *session = nullptr;
+  EXPECT_EQ(sheaf_session_create(&options, &session), SHEAF_INVALID);
+}
+
+TEST(Api, RefusesWrongViews) {
+  sheaf::Model model(kGolden);
+  sheaf::Batch batch(model);
+  batch.add({Tree(batch).leaf("c")});
+  sheaf::Result result = sheaf::Session().run(batch);
+  auto message = [&](const std::function<void()> &f) { return messageOf(f, SHEAF_INVALID); };
+  EXPECT_EQ(message([&] { result[0].toInt(); }),
+            "a value of type '(f32[4], int, list<token>)' is no int, token or bool");
+  EXPECT_EQ(message([&] { result[0][3]; }),
+            "a value of type '(f32[4], int, list<token>)' has no part 3 but 3");
+  EXPECT_EQ(message([&] { result[0][2][1]; }), "a value of type 'list<token>' has no part 1 but 1");
+  EXPECT_EQ(message([&] { result[1]; }), "the result has no instance 1");
+  EXPECT_EQ(result.error(1), "the result has no such instance");
+}
+
+TEST(Api, InstancesFailAlone) {
+  sheaf::Model model(kGolden);
+  sheaf::Batch batch(model);
+  Tree tree(batch);
+  sheaf::Value deep = tree.leaf("a");
+  for (int i = 0; i < 100000; ++i)
+    deep = tree.node(deep, tree.leaf("b"));
+  batch.add({deep});
+  batch.add({tree.leaf("c")});
+  sheaf_session_options options{};
+  options.size = sizeof options;
+  options.max_depth = 1000;
+  sheaf::Result result = sheaf::Session(options).run(batch);
+  EXPECT_NE(result.error(0).find("too deep"), std::string::npos) << result.error(0);
+  EXPECT_EQ(result.error(1), "");
+  EXPECT_EQ(result[1][1].toInt(), 1);
+  EXPECT_EQ(sheaf::Session().run(batch)[0][1].toInt(), 100001);
+}
+
+TEST(Api, AnyThreadAndAnyModel) {
+  sheaf::Model one(kGolden), two(kGolden), three(kData);
+  sheaf::Session session(2);
+  std::vector<std::thread> threads;
+  std::vector<int64_t> wrong(4);
+  for (size_t t = 0; t < wrong.size(); ++t)
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 50; ++round) {
+        sheaf::Batch batch(t % 2 ? one : two);
+        Tree tree(batch);
+        sheaf::Value value = tree.leaf("a");
+        for (size_t i = 0; i < t; ++i)
+          value = tree.node(value, tree.leaf("b"));
+        for (int i = 0; i < 8; ++i)
+          batch.add({value});
+        sheaf::Result result = session.run(batch);
+        for (size_t i = 0; i < result.size(); ++i)
+          wrong[t] += result[i][1].toInt() != static_cast<int64_t>(t) + 1;
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, std::vector<int64_t>(4));
+  session.add(three);
+  session.remove(one);
+}
+
+//===----------------------------------------------------------------------===//
+// Generated structs: data_types.h is written of data_types.sheaf
+//===----------------------------------------------------------------------===//
+
+data_types::Arguments sample() {
+  data_types::Arguments a;
+  using Shape = data_types::Shape;
+  a.shapes.push_back(Shape{Shape::Point{}});
+  a.shapes.push_back(Shape{Shape::Circle{2.5, true}});
+  std::vector<Shape> inner;
+  inner.push_back(Shape{Shape::Point{}});
+  inner.push_back(Shape{Shape::Circle{0.5, false}});
+  a.shapes.push_back(Shape{Shape::Group{std::move(inner)}});
+  a.pair = {7, {1, 0, 1}};
+  a.rows = {{2, 3}, {1, 2, 3, 4, 5, 6}};
+  a.mask = {{2}, {1, 0}};
+  return a;
+}
+
+data_types::Result runSample(const data_types::Arguments &a) {
+  static sheaf::Model model(kData);
+  sheaf::Batch batch(model);
+  data_types::add(batch, a);
+  return data_types::result(sheaf::Session().run(batch), 0);
+}
+
+TEST(GeneratedHeader, RoundTrip) {
+  data_types::Arguments a = sample();
+  data_types::Result result = runSample(a);
+  auto &[shapes, pair, rows, mask] = result;
+  using Shape = data_types::Shape;
+  ASSERT_EQ(shapes.size(), 3u);
+  EXPECT_EQ(shapes[0].value.index(), 0u);
+  EXPECT_EQ(std::get<Shape::Circle>(shapes[1].value).radius, 2.5);
+  EXPECT_TRUE(std::get<Shape::Circle>(shapes[1].value).default_);
+  const std::vector<Shape> &inner = *std::get<Shape::Group>(shapes[2].value).members;
+  ASSERT_EQ(inner.size(), 2u);
+  EXPECT_EQ(std::get<Shape::Circle>(inner[1].value).radius, 0.5);
+  EXPECT_EQ(pair, a.pair);
+  EXPECT_EQ(rows.shape, a.rows.shape);
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(rows.elements[i], 2 * a.rows.elements[i]);
+  EXPECT_EQ(mask.elements, (std::vector<unsigned char>{1, 0}));
+}
+
+TEST(GeneratedHeader, DeepStructsTakeNoStack) {
+  using Shape = data_types::Shape;
+  data_types::Arguments a = sample();
+  Shape deep{Shape::Point{}};
+  for (int i = 0; i < 1000000; ++i) {
+    std::vector<Shape> one;
+    one.push_back(std::move(deep));
+    deep = Shape{Shape::Group{std::move(one)}};
+  }
+  a.shapes.clear();
+  a.shapes.push_back(std::move(deep));
+  data_types::Result result = runSample(a);
+  size_t depth = 0;
+  for (const Shape *s = &std::get<0>(result)[0]; s->value.index() == 2; ++depth)
+    s = &(*std::get<Shape::Group>(s->value).members)[0];
+  EXPECT_EQ(depth, 1000000u);
+}
+
+TEST(Api, TensorsInAnyLayout) {
+  data_types::Arguments a = sample();
+  sheaf::Model model(kData);
+  sheaf::Batch batch(model);
+  sheaf::Encoder encoder(batch);
+  // Transposed, with a gap, and backwards: the same elements as those of `sample`.
+  float elements[] = {0, 0, 4, 1, -1, 5, 2, -1, 6, 3, -1};
+  int64_t shape[] = {2, 3}, strides[] = {-1, 3};
+  DLTensor rows{elements + 1, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, strides, 8};
+  std::vector<sheaf::Value> arguments = {encoder.encode(a.shapes, model.argumentType(0)),
+                                         encoder.encode(a.pair, model.argumentType(1)),
+                                         batch.makeTensor(model.argumentType(2), rows),
+                                         encoder.encode(a.mask, model.argumentType(3))};
+  batch.add(arguments);
+  data_types::Result result = data_types::result(sheaf::Session().run(batch), 0);
+  EXPECT_EQ(std::get<2>(result).elements, (std::vector<float>{2, 4, 6, 8, 10, 12}));
+
+  auto message = [&](const std::function<void()> &f) { return messageOf(f, SHEAF_INVALID); };
+  const unsigned char truths[] = {1, 0, 1};
+  arguments[3] = batch.makeTensor(model.argumentType(3), {3}, truths);
+  EXPECT_EQ(message([&] { batch.add(arguments); }).substr(0, 15), "the extent n of");
+  rows.dtype.code = kDLInt;
+  EXPECT_NE(message([&] { batch.makeTensor(model.argumentType(2), rows); }).find("dtype"),
+            std::string::npos);
+  rows.dtype.code = kDLFloat;
+  shape[1] = 4;
+  EXPECT_NE(message([&] { batch.makeTensor(model.argumentType(2), rows); }).find("axis 1"),
+            std::string::npos);
+  rows.ndim = 1;
+  EXPECT_NE(message([&] { batch.makeTensor(model.argumentType(2), rows); }).find("axes"),
+            std::string::npos);
+  rows.device.device_type = static_cast<DLDeviceType>(2);
+  EXPECT_NE(message([&] { batch.makeTensor(model.argumentType(2), rows); }).find("CPU"),
+            std::string::npos);
+}
+
+} // namespace

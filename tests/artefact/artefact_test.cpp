@@ -1,0 +1,282 @@
+// Files of every version are read, and whatever is wrong with one is found and named.
+#include "runtime/artefact/artefact.h"
+#include "runtime/artefact/checksum.h"
+#include "runtime/cpu.h"
+#include "runtime/io/text.h"
+#include "runtime/weights.h"
+
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace sheaf;
+using namespace sheaf::artefact;
+
+namespace {
+
+const std::string kGolden = SHEAF_GOLDEN "/v1.sheafc";
+
+std::vector<uint8_t> golden() {
+  std::string text = io::readSource(kGolden).text;
+  return {text.begin(), text.end()};
+}
+
+/// Why bytes are refused, and the message; nothing when they are not.
+std::optional<std::pair<Refusal, std::string>> refusal(const std::vector<uint8_t> &bytes,
+                                                       const OpenOptions &options = {}) {
+  try {
+    parse(bytes, options);
+  } catch (const ArtefactError &error) {
+    return std::pair(error.why, std::string(error.what()));
+  }
+  return std::nullopt;
+}
+
+void expectRefused(const std::vector<uint8_t> &bytes, Refusal why, const std::string &part) {
+  auto found = refusal(bytes);
+  ASSERT_TRUE(found) << part;
+  EXPECT_EQ(found->first, why) << found->second;
+  EXPECT_NE(found->second.find(part), std::string::npos) << found->second;
+}
+
+/// The golden file with another description, sealed again.
+std::vector<uint8_t> changed(const std::function<void(Description &)> &change) {
+  std::vector<uint8_t> bytes = golden();
+  Description description = parse(bytes);
+  change(description);
+  std::vector<uint8_t> begin = encode(description, bytes.size());
+  // The sections begin with the next page; the description must stay before it.
+  EXPECT_LE(begin.size(), parse(golden()).codeSection.offset);
+  std::copy(begin.begin(), begin.end(), bytes.begin());
+  return bytes;
+}
+
+/// Seals a header after bytes of it, or of the description, were changed.
+void seal(std::vector<uint8_t> &bytes) {
+  uint64_t size;
+  std::memcpy(&size, bytes.data() + 24, sizeof size);
+  uint64_t sum = checksum(std::span(bytes).subspan(kHeaderBytes, size));
+  std::memcpy(bytes.data() + 32, &sum, sizeof sum);
+  sum = checksum(std::span(bytes).first(56));
+  std::memcpy(bytes.data() + 56, &sum, sizeof sum);
+}
+
+TEST(Artefact, Golden) {
+  std::unique_ptr<Artefact> artefact = Artefact::open(kGolden);
+  EXPECT_EQ(artefact->model().name, "v1");
+  EXPECT_EQ(artefact->model().dims.at("hidden"), 4);
+  EXPECT_EQ(artefact->description().machine.cpu, "x86-64-v2");
+  EXPECT_EQ(artefact->description().machine.numerics, "multiply-add");
+  EXPECT_EQ(artefact->vocabularies().find("")->word(4), "d");
+  rt::Session session(artefact->model());
+  EXPECT_TRUE(session.findParam("node_w") >= 0);
+}
+
+TEST(Artefact, WritesWhatItReads) {
+  std::vector<uint8_t> bytes = golden();
+  std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
+  EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin()));
+}
+
+TEST(Artefact, SharesWeightsUntilTheyAreChanged) {
+  std::unique_ptr<Artefact> artefact = Artefact::open(kGolden);
+  rt::Session one(artefact->model()), two(artefact->model());
+  auto packed = one.packedWeights();
+  ASSERT_FALSE(packed.empty());
+  EXPECT_EQ(packed[0].data(), two.packedWeights()[0].data());
+  auto index = static_cast<size_t>(one.findParam("node_w"));
+  std::vector<float> zeros(8 * 4);
+  one.setParam(index, {reinterpret_cast<const uint8_t *>(zeros.data()), zeros.size() * 4});
+  one.packWeights();
+  EXPECT_NE(one.packedWeights()[0].data(), two.packedWeights()[0].data());
+  std::vector<float> own(8 * 4), other(8 * 4);
+  one.param(index).copyTo(own.data());
+  two.param(index).copyTo(other.data());
+  EXPECT_EQ(own, zeros);
+  EXPECT_NE(other, zeros);
+}
+
+TEST(Artefact, OtherFiles) {
+  expectRefused({}, Refusal::NotAnArtefact, "not an artefact");
+  std::string text = "dim hidden = 4, and a lot more of text that goes on for a while, and longer";
+  expectRefused({text.begin(), text.end()}, Refusal::NotAnArtefact, "not an artefact");
+  EXPECT_THROW(Artefact::open("/nowhere/at/all"), ArtefactError);
+  EXPECT_THROW(Artefact::open("/dev/null"), ArtefactError);
+  EXPECT_FALSE(isArtefact("/dev/null"));
+  EXPECT_TRUE(isArtefact(kGolden));
+}
+
+TEST(Artefact, CutShort) {
+  std::vector<uint8_t> bytes = golden();
+  for (size_t size = 0; size < bytes.size(); size += size < 5000 ? 1 : 997)
+    EXPECT_TRUE(refusal({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}))
+        << size;
+  bytes.push_back(0);
+  expectRefused(bytes, Refusal::Damaged, "bytes");
+}
+
+TEST(Artefact, EveryByteCounts) {
+  std::vector<uint8_t> bytes = golden();
+  Description d = parse(bytes);
+  auto covered = [&](size_t at) {
+    auto in = [&](const Section &s) { return at >= s.offset && at < s.offset + s.bytes; };
+    uint64_t size;
+    std::memcpy(&size, bytes.data() + 24, sizeof size);
+    return at < kHeaderBytes + size || in(d.codeSection) || in(d.paramSection) ||
+           in(d.packedSection);
+  };
+  std::mt19937 random(1);
+  for (size_t at = 0; at < bytes.size(); at += 1 + random() % 7) {
+    if (!covered(at))
+      continue;
+    bytes[at] ^= 0x40;
+    EXPECT_TRUE(refusal(bytes)) << at;
+    bytes[at] ^= 0x40;
+  }
+}
+
+TEST(Artefact, WeightsNeedNotBeRead) {
+  std::vector<uint8_t> bytes = golden();
+  bytes[parse(bytes).paramSection.offset] ^= 1;
+  expectRefused(bytes, Refusal::Damaged, "param_section.checksum");
+  EXPECT_FALSE(refusal(bytes, {"", /*checkWeights=*/false}));
+}
+
+TEST(Artefact, Newer) {
+  std::vector<uint8_t> bytes = golden();
+  bytes[8] = kVersion + 1;
+  expectRefused(bytes, Refusal::Newer, "version 2");
+  expectRefused(changed([](Description &d) { d.abi = kAbi + 1; }), Refusal::Newer, "abi is 2");
+
+  // A field more at the end of the description: eight bytes of the zeros behind it.
+  auto withField = [](uint32_t number) {
+    std::vector<uint8_t> file = golden();
+    uint64_t size;
+    std::memcpy(&size, file.data() + 24, sizeof size);
+    std::memcpy(file.data() + kHeaderBytes + size, &number, sizeof number);
+    size += 8;
+    std::memcpy(file.data() + 24, &size, sizeof size);
+    seal(file);
+    return file;
+  };
+  expectRefused(withField(77), Refusal::Newer, "a field 77");
+  EXPECT_FALSE(refusal(withField(77 | uint32_t(1) << 31)));
+  expectRefused(withField(3), Refusal::Damaged, "field 3 twice");
+}
+
+TEST(Artefact, OtherMachine) {
+  expectRefused(changed([](Description &d) { d.machine.architecture = "aarch64"; }),
+                Refusal::OtherMachine, "machine.architecture is 'aarch64'");
+  expectRefused(changed([](Description &d) { d.machine.features.push_back("avx4096"); }),
+                Refusal::OtherMachine, "machine.features has 'avx4096'");
+  expectRefused(changed([](Description &d) { d.libraries.push_back({"libonemkl", "3"}); }),
+                Refusal::OtherMachine, "needs the library 'libonemkl'");
+  EXPECT_FALSE(rt::missingFeature(std::vector<std::string>{"sse2", "cmov"}));
+}
+
+TEST(Artefact, Digest) {
+  std::vector<uint8_t> bytes = golden();
+  std::string digest = sha256(bytes);
+  EXPECT_FALSE(refusal(bytes, {digest, true}));
+  digest[5] = digest[5] == '0' ? '1' : '0';
+  auto found = refusal(bytes, {digest, true});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->first, Refusal::Digest);
+}
+
+// FIPS 180-4's examples, and lengths about a block.
+TEST(Artefact, Sha256) {
+  auto of = [](const std::string &text) {
+    return sha256({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+  };
+  EXPECT_EQ(of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(of(std::string(1000000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+/// Descriptions whose checksums are right and whose contents are not.
+TEST(Artefact, Inconsistent) {
+  struct Case {
+    const char *message;
+    std::function<void(Description &)> change;
+  };
+  const Case cases[] = {
+      {"model.entry.result_type", [](Description &d) { d.model.entry.resultType = 999; }},
+      {"model.entry.argument_names", [](Description &d) { d.model.entry.argNames.clear(); }},
+      {"model.types.types[0]",
+       [](Description &d) {
+         d.model.types.types[0].kind = rt::TypeKind::Tuple;
+         d.model.types.types[0].children = {0};
+       }},
+      {"model.types.types[0].children",
+       [](Description &d) {
+         d.model.types.types[0].kind = rt::TypeKind::List;
+         d.model.types.types[0].children = {};
+       }},
+      {"model.types.types[0].children",
+       [](Description &d) { d.model.types.types[0].children = {999}; }},
+      {"constructors[0].field_types",
+       [](Description &d) { d.model.types.data[0].ctors[0].fieldTypes[0] = 999; }},
+      {"constructors[0].field_names",
+       [](Description &d) { d.model.types.data[0].ctors[0].fieldNames.clear(); }},
+      {"vocabularies lack", [](Description &d) { d.vocabularies.clear(); }},
+      {"vocabularies[0].size", [](Description &d) { d.vocabularies[0].size = 0; }},
+      {"model.params[0].id", [](Description &d) { d.model.params[0].id = 1u << 30; }},
+      {"model.params[0].shape", [](Description &d) { d.model.params[0].shape[0] = -1; }},
+      {"model.params[0].shape",
+       [](Description &d) { d.model.params[0].shape = {1 << 30, 1 << 30, 1 << 30}; }},
+      {"model.folded", [](Description &d) { d.model.folded = {999}; }},
+      {"param_section.bytes", [](Description &d) { d.model.paramGranules += 1; }},
+      {"model.kernels[0].words", [](Description &d) { d.model.kernels[0].words += 1; }},
+      {"model.kernels[0].layout", [](Description &d) { d.model.kernels[0].layout.pop_back(); }},
+      {"model.kernels[0].family", [](Description &d) { d.model.kernels[0].family = 999; }},
+      {"model.kernels[0].phase", [](Description &d) { d.model.kernels[0].phase = 255; }},
+      {"model.depth_bits", [](Description &d) { d.model.depthBits = 31; }},
+      {"scratch_bytes", [](Description &d) { d.model.kernels[0].scratchBytes = UINT64_MAX; }},
+      {"model.kernels[0].weights[0]",
+       [](Description &d) {
+         d.model.kernels[0].weights[0].kind = rt::WeightUse::Panels;
+         d.model.kernels[0].weights[0].lanes = 0;
+       }},
+      {"functions.kernels", [](Description &d) { d.functions.kernels[0] = d.code.codeBytes; }},
+      {"functions.kernels", [](Description &d) { d.functions.kernels.pop_back(); }},
+      {"functions lie", [](Description &d) { d.functions.entry = UINT64_MAX; }},
+      {"'execve'", [](Description &d) { d.code.imports.push_back("execve"); }},
+      {"a relocation at 0", [](Description &d) { d.code.relocations = {{0, 0}}; }},
+      {"a relocation",
+       [](Description &d) {
+         d.code.relocations = {{static_cast<uint32_t>(d.code.bytes() - 8), UINT32_MAX}};
+       }},
+      {"code_section.bytes", [](Description &d) { d.code.constantBytes += kPage; }},
+      {"a size of 1",
+       [](Description &d) {
+         d.code.codeBytes = 1;
+         d.codeSection.bytes = d.code.bytes();
+         d.codeSection.checksum = 0;
+       }},
+      {"packed", [](Description &d) { d.packed.clear(); }},
+      {"packed[0]", [](Description &d) { d.packed[0].offset = 1; }},
+      {"packed[0]", [](Description &d) { d.packed[0].offset = UINT64_MAX - 63; }},
+      {"packed[0]", [](Description &d) { d.packed[0].bytes += 64; }},
+      {"code_section lies", [](Description &d) { d.codeSection.offset = UINT64_MAX - 4095; }},
+      {"code_section lies", [](Description &d) { d.codeSection.offset += 1; }},
+      {"param_section lies", [](Description &d) { d.paramSection.bytes = UINT64_MAX; }},
+  };
+  for (const Case &each : cases) {
+    if (std::string(each.message) == "a size of 1") {
+      // The section's checksum would speak first.
+      Description d = parse(golden());
+      each.change(d);
+      EXPECT_TRUE(d.code.problem());
+      EXPECT_THROW(verify(d), ArtefactError);
+      continue;
+    }
+    expectRefused(changed(each.change), Refusal::Damaged, each.message);
+  }
+}
+
+} // namespace

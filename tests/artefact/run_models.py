@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Artefacts against just-in-time: run_models.py SHEAF MODELS [MODEL ...]
+
+Every model of models/ is built into an artefact and run over its data, on one and two threads, with
+a batch of one and of all; the output has to have the same bytes as that of the source.
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "configs"))
+from run_configs import MODELS
+
+
+def main():
+    sheaf, models = sys.argv[1:3]
+    paths = [os.path.join(models, name + ".sheaf") for name in sys.argv[3:]] or sorted(
+        glob.glob(os.path.join(models, "*.sheaf")))
+    failed = 0
+    for path in paths:
+        name = os.path.splitext(os.path.basename(path))[0]
+        data = os.path.join(models, "data", MODELS[name])
+        problem = compare(sheaf, path, data)
+        if problem:
+            failed += 1
+            print(f"FAILED: {name}\n{problem}", flush=True)
+    print(f"{len(paths) - failed} of {len(paths)} models have the same bits")
+    sys.exit(1 if failed else 0)
+
+
+def compare(sheaf, path, data):
+    with tempfile.TemporaryDirectory() as work:
+        artefact = os.path.join(work, "model.sheafc")
+        words = ["--dim", "hidden=24", "--seed", "1"]
+        with open(path, encoding="utf-8") as stream:
+            names = sorted(set(re.findall(r"\btoken\b(?:<(\w+)>)?", stream.read())))
+        for name in names:
+            file = os.path.join(work, "vocabulary" + name)
+            made = run([sheaf, "vocab", data, "--model", path, "-o", file] +
+                       (["--name", name] if name else []))
+            if made.returncode:
+                return made.stderr
+            words += ["--vocab", f"{name}={file}"]
+        built = run([sheaf, "build", path, *words, "-o", artefact])
+        if built.returncode:
+            return built.stderr
+        source = run([sheaf, "run", path, *words, "--data", data])
+        for options in ([], ["--batch", "1"], ["--batch", "1000", "--threads", "2"], ["--hostile"]):
+            loaded = run([sheaf, "run", artefact, "--data", data, *options])
+            if (loaded.returncode, loaded.stdout) != (source.returncode, source.stdout):
+                return f"with {options}: {loaded.stderr}"
+    return ""
+
+
+def run(command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+main()

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Installs Sheaf into an empty directory and uses it from there: run_package.py BUILD SHEAF
+
+examples/c is compiled with cc, examples/cpp by CMake with find_package(Sheaf); both, and the sheaf
+that was installed, have to say the same of the same sentences. The library must be small and need
+nothing but the C and C++ libraries.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+SENTENCES = ["the movie is very good", "bad", "a nobodyknows word"]
+MOST_BYTES = 2 << 20
+LIBRARIES = {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2"}
+
+
+def run(*command, **options):
+    result = subprocess.run(command, capture_output=True, text=True, **options)
+    if result.returncode:
+        sys.exit(f"{' '.join(command)}\nexit code {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def numbers(line):
+    return [float(number) for number in line.replace(",", " ").strip("[]\n ").split()]
+
+
+def main():
+    build, sheaf = sys.argv[1:3]
+    with tempfile.TemporaryDirectory() as work:
+        prefix = os.path.join(work, "prefix")
+        run("cmake", "--install", build, "--prefix", prefix)
+        check_library(os.path.join(prefix, "lib", "libsheaf_runtime.so"))
+        with tempfile.TemporaryDirectory() as elsewhere:  # nothing may lead back into the tree
+            examples = shutil.copytree(os.path.join(ROOT, "examples"),
+                                       os.path.join(elsewhere, "examples"))
+            use(sheaf, prefix, examples, elsewhere)
+
+
+def use(sheaf, prefix, examples, work):
+    model = os.path.join(work, "tree.sheafc")
+    words = os.path.join(work, "words")
+    with open(words, "w", encoding="utf-8") as stream:
+        stream.write("\n".join(SENTENCES[:2]) + "\n")
+    vocabulary = os.path.join(work, "vocab.txt")
+    run(sheaf, "vocab", words, "--data-format", "text", "-o", vocabulary)
+    run(sheaf, "build", os.path.join(ROOT, "models", "treelstm.sheaf"), "--vocab", vocabulary,
+        "--seed", "1", "--dim", "hidden=32", "-o", model, "--emit-header",
+        os.path.join(examples, "cpp", "treelstm.h"))
+
+    trees = os.path.join(work, "trees.txt")
+    with open(trees, "w", encoding="utf-8") as stream:
+        for sentence in SENTENCES:
+            *rest, last = [f"(0 {word})" for word in sentence.split()]
+            for leaf in reversed(rest):
+                last = f"(0 {leaf} {last})"
+            stream.write(last + "\n")
+    expected = [numbers(line) for line in
+                run(os.path.join(prefix, "bin", "sheaf"), "run", model, "--data", trees).splitlines()]
+
+    library = os.path.join(prefix, "lib")
+    program = os.path.join(work, "classify")
+    run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I",
+        os.path.join(prefix, "include"), os.path.join(examples, "c", "classify.c"), "-o", program,
+        "-L", library, "-lsheaf_runtime", f"-Wl,-rpath,{library}")
+    found = [numbers(run(program, model, *sentence.split())) for sentence in SENTENCES]
+    compare("examples/c", expected, found)
+
+    output = os.path.join(work, "build")
+    run("cmake", "-S", os.path.join(examples, "cpp"), "-B", output,
+        f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
+    run("cmake", "--build", output)
+    lines = run(os.path.join(output, "classify"), model, input="\n".join(SENTENCES) + "\n")
+    compare("examples/cpp", expected, [numbers(line) for line in lines.splitlines()])
+
+
+def compare(name, expected, found):
+    # sheaf prints the shortest decimal that is the same f32, the examples print nine digits.
+    same = len(expected) == len(found) and all(
+        len(a) == len(b) and all(abs(x - y) <= 1e-8 * max(1, abs(x)) for x, y in zip(a, b))
+        for a, b in zip(expected, found))
+    if not same:
+        sys.exit(f"{name} prints {json.dumps(found)}, not {json.dumps(expected)}")
+
+
+def check_library(path):
+    if os.path.getsize(path) > MOST_BYTES:
+        sys.exit(f"{path} has {os.path.getsize(path)} bytes, more than {MOST_BYTES}")
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", path)))
+    if needed - LIBRARIES:
+        sys.exit(f"{path} needs {sorted(needed - LIBRARIES)}")
+    symbols = run("nm", "-D", path)
+    if re.search(r"llvm|mlir", symbols, re.IGNORECASE):
+        sys.exit(f"{path} has symbols of LLVM or MLIR")
+    exported = [line.split()[-1] for line in symbols.splitlines() if " T " in line]
+    header = open(os.path.join(os.path.dirname(path), "..", "include", "sheaf", "sheaf.h"),
+                  encoding="utf-8").read()
+    declared = set(re.findall(r"\b(sheaf_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
+    if set(exported) != declared:
+        sys.exit(f"exported and declared differ in {sorted(set(exported) ^ declared)}")
+
+
+main()
