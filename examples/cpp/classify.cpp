@@ -1,7 +1,7 @@
 // The example of examples/c in C++, with the structs that
 //
-//   sheaf build models/treelstm.sheaf --vocab v.txt --weights w.safetensors -o tree.sheafc \
-//     --emit-header treelstm.h
+//   sheaf build models/treelstm.sheaf --vocab v.txt --weights w.safetensors -o tree.sheafc
+//       --emit-header treelstm.h
 //
 // writes, and all sentences of standard input as one batch.
 #include "treelstm.h"
