@@ -22,8 +22,11 @@ mapfile -t runtime < <(sources runtime include)
 forbid 'mlir/|mlir-c/|llvm/|llvm-c/|clang/' 'the runtime knows no compiler' "${runtime[@]}"
 forbid 'compiler/|tools/|tests/' 'the runtime stands below everything else' "${runtime[@]}"
 
+mapfile -t installed < <(find include -type f)
+forbid 'runtime/|compiler/|tools/' 'installed headers stand alone' "${installed[@]}"
+
 mapfile -t below_io < <(find runtime -maxdepth 1 -name '*.h' -o -maxdepth 1 -name '*.cpp')
-forbid 'runtime/io/' 'sessions know nothing of files' "${below_io[@]}"
+forbid 'runtime/(io|artefact|api)/' 'sessions know nothing of files' "${below_io[@]}"
 
 mapfile -t compiler < <(sources compiler)
 forbid 'tools/|tests/' 'the compiler stands below the tools' "${compiler[@]}"

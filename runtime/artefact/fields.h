@@ -113,6 +113,7 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   a(11, "depth_bits", x.depthBits);
   a(12, "dims", x.dims);
   a(13, "frame_bytes", x.frameBytes);
+  a(14, "read_places", x.readPlaces);
 }
 template <typename Archive> void fields(Archive &a, CodeRelocation &x) {
   a(1, "at", x.at);

@@ -1,8 +1,6 @@
 // The C interface through its C++ wrapper, with the golden artefact.
 #include "sheaf/sheaf.hpp"
 
-#include "data_types.h"
-
 #include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
@@ -11,7 +9,6 @@
 namespace {
 
 const std::string kGolden = SHEAF_GOLDEN "/v1.sheafc";
-const std::string kData = SHEAF_WORK "/data_types.sheafc";
 
 struct Tree {
   explicit Tree(sheaf::Batch &batch) : batch(batch), model(batch.model()) {
@@ -178,7 +175,7 @@ TEST(Api, InstancesFailAlone) {
 }
 
 TEST(Api, AnyThreadAndAnyModel) {
-  sheaf::Model one(kGolden), two(kGolden), three(kData);
+  sheaf::Model one(kGolden), two(kGolden), three(kGolden);
   sheaf::Session session(2);
   std::vector<std::thread> threads;
   std::vector<int64_t> wrong(4);
@@ -202,105 +199,6 @@ TEST(Api, AnyThreadAndAnyModel) {
   EXPECT_EQ(wrong, std::vector<int64_t>(4));
   session.add(three);
   session.remove(one);
-}
-
-//===----------------------------------------------------------------------===//
-// Generated structs: data_types.h is written of data_types.sheaf
-//===----------------------------------------------------------------------===//
-
-data_types::Arguments sample() {
-  data_types::Arguments a;
-  using Shape = data_types::Shape;
-  a.shapes.push_back(Shape{Shape::Point{}});
-  a.shapes.push_back(Shape{Shape::Circle{2.5, true}});
-  std::vector<Shape> inner;
-  inner.push_back(Shape{Shape::Point{}});
-  inner.push_back(Shape{Shape::Circle{0.5, false}});
-  a.shapes.push_back(Shape{Shape::Group{std::move(inner)}});
-  a.pair = {7, {1, 0, 1}};
-  a.rows = {{2, 3}, {1, 2, 3, 4, 5, 6}};
-  a.mask = {{2}, {1, 0}};
-  return a;
-}
-
-data_types::Result runSample(const data_types::Arguments &a) {
-  static sheaf::Model model(kData);
-  sheaf::Batch batch(model);
-  data_types::add(batch, a);
-  return data_types::result(sheaf::Session().run(batch), 0);
-}
-
-TEST(GeneratedHeader, RoundTrip) {
-  data_types::Arguments a = sample();
-  data_types::Result result = runSample(a);
-  auto &[shapes, pair, rows, mask] = result;
-  using Shape = data_types::Shape;
-  ASSERT_EQ(shapes.size(), 3u);
-  EXPECT_EQ(shapes[0].value.index(), 0u);
-  EXPECT_EQ(std::get<Shape::Circle>(shapes[1].value).radius, 2.5);
-  EXPECT_TRUE(std::get<Shape::Circle>(shapes[1].value).default_);
-  const std::vector<Shape> &inner = *std::get<Shape::Group>(shapes[2].value).members;
-  ASSERT_EQ(inner.size(), 2u);
-  EXPECT_EQ(std::get<Shape::Circle>(inner[1].value).radius, 0.5);
-  EXPECT_EQ(pair, a.pair);
-  EXPECT_EQ(rows.shape, a.rows.shape);
-  for (size_t i = 0; i < 6; ++i)
-    EXPECT_EQ(rows.elements[i], 2 * a.rows.elements[i]);
-  EXPECT_EQ(mask.elements, (std::vector<unsigned char>{1, 0}));
-}
-
-TEST(GeneratedHeader, DeepStructsTakeNoStack) {
-  using Shape = data_types::Shape;
-  data_types::Arguments a = sample();
-  Shape deep{Shape::Point{}};
-  for (int i = 0; i < 1000000; ++i) {
-    std::vector<Shape> one;
-    one.push_back(std::move(deep));
-    deep = Shape{Shape::Group{std::move(one)}};
-  }
-  a.shapes.clear();
-  a.shapes.push_back(std::move(deep));
-  data_types::Result result = runSample(a);
-  size_t depth = 0;
-  for (const Shape *s = &std::get<0>(result)[0]; s->value.index() == 2; ++depth)
-    s = &(*std::get<Shape::Group>(s->value).members)[0];
-  EXPECT_EQ(depth, 1000000u);
-}
-
-TEST(Api, TensorsInAnyLayout) {
-  data_types::Arguments a = sample();
-  sheaf::Model model(kData);
-  sheaf::Batch batch(model);
-  sheaf::Encoder encoder(batch);
-  // Transposed, with a gap, and backwards: the same elements as those of `sample`.
-  float elements[] = {0, 0, 4, 1, -1, 5, 2, -1, 6, 3, -1};
-  int64_t shape[] = {2, 3}, strides[] = {-1, 3};
-  DLTensor rows{elements + 1, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, strides, 8};
-  std::vector<sheaf::Value> arguments = {encoder.encode(a.shapes, model.argumentType(0)),
-                                         encoder.encode(a.pair, model.argumentType(1)),
-                                         batch.makeTensor(model.argumentType(2), rows),
-                                         encoder.encode(a.mask, model.argumentType(3))};
-  batch.add(arguments);
-  data_types::Result result = data_types::result(sheaf::Session().run(batch), 0);
-  EXPECT_EQ(std::get<2>(result).elements, (std::vector<float>{2, 4, 6, 8, 10, 12}));
-
-  auto message = [&](const std::function<void()> &f) { return messageOf(f, SHEAF_INVALID); };
-  const unsigned char truths[] = {1, 0, 1};
-  arguments[3] = batch.makeTensor(model.argumentType(3), {3}, truths);
-  EXPECT_EQ(message([&] { batch.add(arguments); }).substr(0, 15), "the extent n of");
-  rows.dtype.code = kDLInt;
-  EXPECT_NE(message([&] { batch.makeTensor(model.argumentType(2), rows); }).find("dtype"),
-            std::string::npos);
-  rows.dtype.code = kDLFloat;
-  shape[1] = 4;
-  EXPECT_NE(message([&] { batch.makeTensor(model.argumentType(2), rows); }).find("axis 1"),
-            std::string::npos);
-  rows.ndim = 1;
-  EXPECT_NE(message([&] { batch.makeTensor(model.argumentType(2), rows); }).find("axes"),
-            std::string::npos);
-  rows.device.device_type = static_cast<DLDeviceType>(2);
-  EXPECT_NE(message([&] { batch.makeTensor(model.argumentType(2), rows); }).find("CPU"),
-            std::string::npos);
 }
 
 } // namespace

@@ -270,7 +270,7 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   LoadedRun loaded;
   io::ReadOptions reading;
   reading.limit = limit;
-  if (artefact::isArtefact(options.model)) {
+  if (options.artefacts && artefact::isArtefact(options.model)) {
     openArtefact(loaded, options, weights);
     reading.format = io::parseDataFormat(data.format);
     readInstances(loaded, io::readSource(data.data), reading, data.strictVocab);

@@ -55,6 +55,7 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
 }
 
 void ModelOptions::addArtefact(CLI::App &app) {
+  artefacts = true;
   app.add_option("--require-sha256", sha256,
                  "refuse an artefact with another SHA-256: running one is trusting its author")
       ->type_name("DIGEST")

@@ -33,10 +33,11 @@ struct ModelOptions {
   bool training = false;           ///< driver::CompileOptions::training
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
 
-  std::string sha256; ///< of an artefact; empty: any
+  bool artefacts = false; ///< whether the command runs artefacts, too
+  std::string sha256;     ///< of an artefact; empty: any
 
   void add(CLI::App &app, bool vocabulary, EntryOption which = EntryOption::Run);
-  /// What a command has that runs artefacts, too.
+  /// The command runs artefacts, too.
   void addArtefact(CLI::App &app);
 };
 
