@@ -17,6 +17,14 @@ inline uint16_t floatToBF16(float f) {
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
+/// As factors of bf16 products are rounded: as above, and subnormal numbers are zeros.
+inline uint16_t floatToFactor(float f) {
+  uint32_t bits = std::bit_cast<uint32_t>(f);
+  if ((bits & 0x7F800000) == 0)
+    return static_cast<uint16_t>(bits >> 16 & 0x8000);
+  return floatToBF16(f);
+}
+
 inline float f16ToFloat(uint16_t h) {
   uint32_t sign = uint32_t(h & 0x8000) << 16;
   uint32_t exponent = h >> 10 & 0x1F, fraction = h & 0x3FF;

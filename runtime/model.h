@@ -49,6 +49,9 @@ struct PackView {
 /// Panels: for panel p, for k ascending, for view g, for v < vectors: `lanes` consecutive f32 of
 /// columns (p * vectors + v) * lanes ... of the view; zero beyond `width`. One panel after the
 /// other, 64-byte aligned.
+/// Panels of factors are in bf16 (floatToFactor), and two k are taken together: 32 bits for each
+/// column, k in the lower half and k + 1 in the upper one. The rows of each segment are filled up
+/// to a multiple of `depthMultiple` with zeros.
 struct WeightUse {
   enum Kind : uint8_t { Raw, Panels } kind = Raw;
   uint32_t param = 0; ///< Raw
@@ -56,6 +59,8 @@ struct WeightUse {
   int64_t width = 0;
   int64_t lanes = 16;
   int64_t vectors = 1;
+  bool factors = false;
+  int64_t depthMultiple = 1;
 };
 
 /// What the words of a record are, for explain, traces and the reversed walk of training.
@@ -132,6 +137,7 @@ struct Model {
   /// null.
   EntryFn foldWeights = nullptr;
   std::vector<uint32_t> folded;          ///< indices into params
+  bool tiles = false;                    ///< kernels use AMX (tiles.h)
   bool reads = false;                    ///< host code waits for tensors (sheaf_wait)
   std::vector<std::string> readPlaces;   ///< file:line of each read that may wait
   uint32_t depthBits = rt::depthBits(1); ///< layout.h

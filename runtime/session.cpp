@@ -5,6 +5,7 @@
 #include "runtime/inputs.h"
 #include "runtime/keys.h"
 #include "runtime/recorder.h"
+#include "runtime/tiles.h"
 #include "runtime/train/backward.h"
 #include "runtime/weights.h"
 
@@ -121,7 +122,10 @@ struct Session::Impl {
 };
 
 Session::Session(const Model &model, SessionOptions options)
-    : impl_(std::make_unique<Impl>(model, options)) {}
+    : impl_(std::make_unique<Impl>(model, options)) {
+  if (model.tiles && !allowTiles())
+    throw UserError("the model's kernels use AMX, which this machine or its system does not offer");
+}
 Session::~Session() = default;
 
 const Model &Session::model() const { return impl_->model; }

@@ -22,7 +22,7 @@ Matrix matrixOf(const ParamDesc &param) {
 
 /// A use as a key: equal keys, equal bytes.
 std::vector<int64_t> keyOf(const WeightUse &use) {
-  std::vector<int64_t> key{use.width, use.lanes, use.vectors};
+  std::vector<int64_t> key{use.width, use.lanes, use.vectors, use.factors, use.depthMultiple};
   for (const PackView &view : use.views) {
     key.push_back(-1);
     key.push_back(view.column);
@@ -32,13 +32,18 @@ std::vector<int64_t> keyOf(const WeightUse &use) {
   return key;
 }
 
-/// The extent of the contraction, after checking that every element asked for exists.
+int64_t alignUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+/// The extent of the contraction as it is packed, after checking that every element asked for
+/// exists.
 int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
   auto refuse = [&](const char *why) {
     throw InternalError("kernel '" + kernel.name + "': packed weight " + why);
   };
   if (use.lanes <= 0 || use.vectors <= 0 || use.width < 0 || use.views.empty())
     refuse("without lanes, vectors or views");
+  if (use.depthMultiple <= 0 || use.depthMultiple % (use.factors ? 2 : 1) != 0)
+    refuse("of an impossible depth");
   int64_t depth = -1;
   for (const PackView &view : use.views) {
     int64_t k = 0;
@@ -52,7 +57,7 @@ int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightU
         refuse("with rows outside of its parameter");
       if (view.column < 0 || view.column + use.width > m.columns)
         refuse("with columns outside of its parameter");
-      k += s.kEnd - s.kBegin;
+      k += alignUp(s.kEnd - s.kBegin, use.depthMultiple);
     }
     if (depth >= 0 && depth != k)
       refuse("whose views differ in depth");
@@ -160,6 +165,41 @@ void packPanels(const Model &model, const uint8_t *rows, const WeightUse &use, i
   }
 }
 
+/// Two rows at a time, panel by panel.
+void packFactors(const Model &model, const uint8_t *rows, const WeightUse &use, int64_t depth,
+                 uint32_t *out) {
+  int64_t views = static_cast<int64_t>(use.views.size());
+  int64_t block = use.vectors * use.lanes;
+  std::vector<float> even(static_cast<size_t>(block)), odd(static_cast<size_t>(block));
+  for (int64_t p = 0; p < panelCount(use); ++p)
+    for (int64_t g = 0; g < views; ++g) {
+      const PackView &view = use.views[static_cast<size_t>(g)];
+      int64_t first = view.column + p * block, n = std::min(block, use.width - p * block);
+      uint32_t *to = out + (p * (depth / 2) * views + g) * block;
+      for (const PackSegment &s : view.segments) {
+        ParamReader reader(model.params[s.param], rows);
+        auto read = [&](int64_t row, std::vector<float> &into) {
+          if (row >= s.kEnd)
+            std::fill(into.begin(), into.end(), 0.0f);
+          else if (s.transposed)
+            reader.readColumn(first, row, n, into.data());
+          else
+            reader.readRow(row, first, n, into.data());
+        };
+        int64_t end = s.kBegin + alignUp(s.kEnd - s.kBegin, use.depthMultiple);
+        for (int64_t row = s.kBegin; row < end; row += 2, to += views * block) {
+          read(row, even);
+          read(row + 1, odd);
+          for (int64_t j = 0; j < block; ++j) {
+            uint32_t low = j < n ? floatToFactor(even[static_cast<size_t>(j)]) : 0;
+            uint32_t high = j < n ? floatToFactor(odd[static_cast<size_t>(j)]) : 0;
+            to[j] = low | high << 16;
+          }
+        }
+      }
+    }
+}
+
 } // namespace
 
 int64_t panelCount(const WeightUse &use) {
@@ -201,7 +241,7 @@ struct Copies {
 private:
   static Copy copyOf(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
     int64_t depth = checkedDepth(model, kernel, use);
-    uint64_t bytes = sizeof(float);
+    uint64_t bytes = use.factors ? sizeof(uint16_t) : sizeof(float);
     for (int64_t factor :
          {panelCount(use), depth, use.vectors, use.lanes, static_cast<int64_t>(use.views.size())})
       if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(factor), &bytes))
@@ -256,8 +296,12 @@ void PackedWeights::pack() {
       packed.own = allocateAligned(packed.size);
       packed.bytes = packed.own.get();
     }
-    packPanels(model_, rows_, *packed.use, packed.depth,
-               reinterpret_cast<float *>(packed.own.get()));
+    if (packed.use->factors)
+      packFactors(model_, rows_, *packed.use, packed.depth,
+                  reinterpret_cast<uint32_t *>(packed.own.get()));
+    else
+      packPanels(model_, rows_, *packed.use, packed.depth,
+                 reinterpret_cast<float *>(packed.own.get()));
   }
   publish();
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <numeric>
 #include <sched.h>
@@ -91,8 +92,7 @@ uint64_t BenchRow::otherBytes() const {
 Benchmark::Benchmark(const CompiledModel &model, std::span<const rt::Instance> instances,
                      std::function<void(rt::Session &)> initialise, BenchOptions options)
     : model_(model), instances_(instances), initialise_(std::move(initialise)), options_(options),
-      probe_(model.target().processor, model.target().lanes, model.target().registers,
-             model.target().fma) {}
+      probe_(model.target(), model.precision()) {}
 
 rt::Session &Benchmark::session(const BenchCase &what) {
   if (!session_ || session_->options().threads != what.threads ||
@@ -108,12 +108,67 @@ rt::Session &Benchmark::session(const BenchCase &what) {
   return *session_;
 }
 
+std::span<const rt::Instance> Benchmark::instancesOf(const BenchCase &what) const {
+  return instances_.first(std::min(static_cast<size_t>(what.batch), instances_.size()));
+}
+
+/// All instances of the case, and their results.
+void Benchmark::runOnce(rt::Session &session, const BenchCase &what,
+                        const std::function<void()> &afterEachRun) {
+  std::span<const rt::Instance> instances = instancesOf(what);
+  size_t step = what.engine == Engine::Unbatched ? 1 : instances.size();
+  uint32_t type = model_.model().entry.resultType;
+  Flattener flattener;
+  FlatValue result;
+  for (size_t i = 0; i < instances.size(); i += step) {
+    for (const rt::Outcome &outcome : session.run(instances.subspan(i, step))) {
+      if (!outcome.ok())
+        throw *outcome.error;
+      flattener.flatten(session, type, outcome.slots, result);
+    }
+    if (afterEachRun)
+      afterEachRun();
+  }
+}
+
+double Benchmark::timeOnce(const BenchCase &what) {
+  rt::Session &session = this->session(what);
+  double start = seconds();
+  runOnce(session, what);
+  return (seconds() - start) * 1e3;
+}
+
+Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what) {
+  std::optional<Pin> pin;
+  if (what.threads == 1)
+    pin.emplace();
+  // What is made once is made before.
+  slower.timeOnce(what);
+  faster.timeOnce(what);
+  const BenchOptions &options = slower.options();
+  std::vector<double> ratios;
+  double begin = seconds();
+  while (static_cast<int64_t>(ratios.size()) < options.minRepetitions ||
+         seconds() - begin < options.minSeconds) {
+    double first = slower.timeOnce(what);
+    ratios.push_back(first / faster.timeOnce(what));
+  }
+  std::sort(ratios.begin(), ratios.end());
+  // The median's interval by order: half a normal deviate of the binomial distribution either way.
+  double n = static_cast<double>(ratios.size()), reach = 0.98 * std::sqrt(n);
+  auto at = [&](double place) {
+    return ratios[static_cast<size_t>(std::clamp(place, 0.0, n - 1))];
+  };
+  return {what, median(ratios), at(n / 2 - reach), at(n / 2 + reach),
+          static_cast<int64_t>(ratios.size())};
+}
+
 BenchRow Benchmark::run(const BenchCase &what) {
   BenchRow row;
   row.what = what;
-  row.what.batch = std::min<int64_t>(what.batch, static_cast<int64_t>(instances_.size()));
-  std::span<const rt::Instance> instances = instances_.first(row.what.batch);
-  compiled(row, instances);
+  std::span<const rt::Instance> instances = instancesOf(what);
+  row.what.batch = static_cast<int64_t>(instances.size());
+  compiled(row);
   if (what.engine == Engine::Oracle)
     oracle(row, instances);
   row.gflops = row.gflop / (row.ms * 1e-3);
@@ -125,33 +180,24 @@ BenchRow Benchmark::run(const BenchCase &what) {
   return row;
 }
 
-void Benchmark::compiled(BenchRow &row, std::span<const rt::Instance> instances) {
+void Benchmark::compiled(BenchRow &row) {
   rt::Session &session = this->session(row.what);
   // Workers have cores of their own: only a lone thread can be kept on one.
   std::optional<Pin> pin;
   if (row.what.threads == 1)
     pin.emplace();
-  size_t step = row.what.engine == Engine::Unbatched ? 1 : instances.size();
-  uint32_t type = model_.model().entry.resultType;
-  Flattener flattener;
-  FlatValue result;
   bool counting = false;
   KernelStatistics statistics(model_);
   auto once = [&] {
-    for (size_t i = 0; i < instances.size(); i += step) {
-      for (const rt::Outcome &outcome : session.run(instances.subspan(i, step))) {
-        if (!outcome.ok())
-          throw *outcome.error;
-        flattener.flatten(session, type, outcome.slots, result);
-      }
-      if (counting) {
-        std::optional<rt::Dependences> dependences = session.dependences();
-        row.leastLaunches = dependences && row.leastLaunches
-                                ? std::optional(dependences->leastLaunches + *row.leastLaunches)
-                                : std::nullopt;
-        statistics.add(session.schedule());
-      }
-    }
+    runOnce(session, row.what, [&] {
+      if (!counting)
+        return;
+      std::optional<rt::Dependences> dependences = session.dependences();
+      row.leastLaunches = dependences && row.leastLaunches
+                              ? std::optional(dependences->leastLaunches + *row.leastLaunches)
+                              : std::nullopt;
+      statistics.add(session.schedule());
+    });
   };
 
   // The time of each kernel is that of all repetitions, which the probes are no part of.
@@ -325,6 +371,17 @@ std::string benchTable(std::span<const BenchRow> rows) {
       bytesText(static_cast<double>(m.heap.peak)), bytesText(static_cast<double>(m.records.peak)),
       bytesText(static_cast<double>(m.scratch.peak)), bytesText(static_cast<double>(m.stack.peak)),
       last.rssMb);
+  return out;
+}
+
+std::string ratioTable(std::span<const Ratio> ratios, std::string_view names) {
+  std::string out = fmt::format("{:<10} {:>6} {:>7} {:>14} {:>20} {:>7}\n", "engine", "batch",
+                                "threads", names, "95 % of the median", "pairs");
+  for (const Ratio &ratio : ratios)
+    out +=
+        fmt::format("{:<10} {:>6} {:>7} {:>13.2f}x {:>20} {:>7}\n", engineName(ratio.what.engine),
+                    ratio.what.batch, ratio.what.threads, ratio.median,
+                    fmt::format("{:.2f} to {:.2f}", ratio.low, ratio.high), ratio.pairs);
   return out;
 }
 

@@ -80,10 +80,16 @@ public:
   /// Takes the first `batch` instances, or all when there are fewer (the row says how many).
   /// Throws RunError when one of them fails.
   BenchRow run(const BenchCase &what);
+  /// One repetition of the same: ms.
+  double timeOnce(const BenchCase &what);
+  const BenchOptions &options() const { return options_; }
 
 private:
   rt::Session &session(const BenchCase &what);
-  void compiled(BenchRow &row, std::span<const rt::Instance> instances);
+  std::span<const rt::Instance> instancesOf(const BenchCase &what) const;
+  void runOnce(rt::Session &session, const BenchCase &what,
+               const std::function<void()> &afterEachRun = {});
+  void compiled(BenchRow &row);
   void oracle(BenchRow &row, std::span<const rt::Instance> instances);
 
   const CompiledModel &model_;
@@ -93,6 +99,21 @@ private:
   PeakProbe probe_;
   std::unique_ptr<rt::Session> session_;
 };
+
+/// How much longer one model takes than another one, by repetitions of both in turn.
+struct Ratio {
+  BenchCase what;
+  double median = 0;
+  double low = 0, high = 0; ///< of the median: 95 %
+  int64_t pairs = 0;
+};
+
+/// Both benchmarks hold the same instances. At least so many pairs, for at least so long, as the
+/// options of the first say.
+Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what);
+
+/// The ratios for people: what each is of is `names`.
+std::string ratioTable(std::span<const Ratio> ratios, std::string_view names);
 
 /// The rows as a JSON array; `dims` are the model's.
 std::string benchJson(const std::string &model, const std::map<std::string, int64_t> &dims,

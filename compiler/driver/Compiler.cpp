@@ -36,10 +36,16 @@ std::optional<std::string> vocabularyOfDim(const std::string &dim) {
   return std::nullopt;
 }
 
-TargetInfo targetInfo(const std::string &cpu) {
-  kernels::Target target = kernels::detectTarget(cpu);
-  return {processorOf(target), target.lanes, target.registers, target.fma};
+namespace {
+
+TargetInfo describe(const kernels::Target &target) {
+  return {processorOf(target), target.lanes, target.registers,
+          target.fma,          target.bf16,  target.tiles};
 }
+
+} // namespace
+
+TargetInfo targetInfo(const std::string &cpu) { return describe(kernels::detectTarget(cpu)); }
 
 struct CompiledModel::Impl {
   // The compilation refers to what it was made from only while it runs.
@@ -51,6 +57,10 @@ CompiledModel::~CompiledModel() = default;
 
 const rt::Model &CompiledModel::model() const { return impl_->compilation->model; }
 mlir::ModuleOp CompiledModel::program() const { return *impl_->compilation->program; }
+mlir::ModuleOp CompiledModel::roundedProgram() const {
+  return impl_->compilation->rounded ? *impl_->compilation->rounded : program();
+}
+Precision CompiledModel::precision() const { return impl_->compilation->precision; }
 const std::vector<Remark> &CompiledModel::remarks() const { return impl_->compilation->remarks; }
 const std::vector<BlockInfo> &CompiledModel::blocks() const {
   return impl_->compilation->blockInfos;
@@ -59,10 +69,7 @@ std::vector<FunctionInfo> CompiledModel::functions() const {
   return describeSites(*impl_->compilation->blocks, impl_->compilation->blockInfos);
 }
 const std::vector<PhaseTime> &CompiledModel::times() const { return impl_->compilation->times; }
-TargetInfo CompiledModel::target() const {
-  const kernels::Target &target = impl_->compilation->target;
-  return {processorOf(target), target.lanes, target.registers, target.fma};
-}
+TargetInfo CompiledModel::target() const { return describe(impl_->compilation->target); }
 const rt::LoadedCode &CompiledModel::code() const { return impl_->compilation->jit->code(); }
 
 bool check(const SourceFile &source, const CompileOptions &options, Diagnostics &diags) {

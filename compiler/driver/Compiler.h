@@ -26,6 +26,9 @@ class ModuleOp;
 
 namespace sheaf::driver {
 
+/// What products of weights compute in (docs/numerics.md); everything else computes in f32.
+enum class Precision { F32, Bf16 };
+
 struct CompileOptions {
   /// Values of dims, instead of those in the source.
   std::map<std::string, int64_t> dims;
@@ -42,6 +45,7 @@ struct CompileOptions {
   std::set<std::string> without;
   /// `host`, or LLVM's name of a CPU.
   std::string targetCpu = "host";
+  Precision precision = Precision::F32;
   /// Threads that generate code.
   unsigned threads = 2;
 };
@@ -86,6 +90,8 @@ struct TargetInfo {
   int64_t lanes = 0;     ///< f32 lanes of a vector
   int64_t registers = 0; ///< vector registers
   bool fma = false;
+  bool bf16 = false;  ///< sums pairs of bf16 products
+  bool tiles = false; ///< multiplies tiles of bf16
 };
 
 /// What `CompileOptions::targetCpu` means here. Throws UserError.
@@ -136,6 +142,9 @@ public:
 
   /// The program as the front end made it: what the oracle interprets.
   mlir::ModuleOp program() const;
+  /// The same with the products that compute in bf16. `program()` where there are none.
+  mlir::ModuleOp roundedProgram() const;
+  Precision precision() const;
 
   const std::vector<Remark> &remarks() const;
   const std::vector<BlockInfo> &blocks() const;

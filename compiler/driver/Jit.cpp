@@ -129,8 +129,8 @@ std::string hostTriple() { return llvm::sys::getProcessTriple(); }
 /// Whether the code generator uses a feature by itself; others (protection keys, crypto, ...) only
 /// stand in the name of a CPU.
 static bool isUsedByCode(llvm::StringRef feature) {
-  for (llvm::StringRef family :
-       {"adx", "avx", "bmi", "cmov", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse", "ssse"})
+  for (llvm::StringRef family : {"adx", "amx", "avx", "bmi", "cmov", "f16c", "fma", "lzcnt",
+                                 "movbe", "popcnt", "sse", "ssse"})
     if (feature.starts_with(family))
       return true;
   return false;

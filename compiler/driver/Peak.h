@@ -2,19 +2,19 @@
 #ifndef SHEAF_COMPILER_DRIVER_PEAK_H
 #define SHEAF_COMPILER_DRIVER_PEAK_H
 
-#include "compiler/driver/Jit.h"
+#include "compiler/driver/Compiler.h"
 
 #include <cstdint>
 #include <memory>
 
 namespace sheaf::driver {
 
-/// Measures the peak of the calling core: a loop of f32 multiply-adds between registers, with the
+/// Measures the peak of the calling core: a loop of multiply-adds between registers, with the
 /// widest vectors of the processor that code is made for and as many chains as hide their latency.
+/// In bf16 it is the best of what sums products of bf16 in f32: pairs, tiles, and the loop in f32.
 class PeakProbe {
 public:
-  /// `lanes` f32 a vector, `registers` vector registers; without `fused`, multiply then add.
-  PeakProbe(const Processor &processor, int64_t lanes, int64_t registers, bool fused);
+  PeakProbe(const TargetInfo &target, Precision precision);
 
   /// One probe of about a millisecond: GFLOP/s.
   double measure();
@@ -23,12 +23,20 @@ private:
   /// Returns a number made of all chains, so that none of them is dead.
   using Loop = float (*)(int64_t iterations, float factor, float summand);
 
-  double run(int64_t iterations);
+  struct Candidate {
+    std::unique_ptr<Jit> jit;
+    Loop loop = nullptr;
+    double flopPerIteration = 0;
+    int64_t iterations = 0; ///< of a millisecond
 
-  std::unique_ptr<Jit> jit_;
-  Loop loop_ = nullptr;
-  double flopPerIteration_ = 0;
-  int64_t iterations_ = 0;
+    double run(int64_t count) const; ///< seconds
+    double measure() const;          ///< GFLOP/s
+  };
+  /// Links a module whose function `peak` is a Loop, and finds how long it takes.
+  static Candidate makeCandidate(const Processor &processor, CodeModule code,
+                                 double flopPerIteration);
+
+  Candidate best_;
 };
 
 } // namespace sheaf::driver

@@ -79,7 +79,7 @@ Processor processorOf(const kernels::Target &target) {
 
 Compilation::Compilation(const SourceFile &source, const CompileOptions &options,
                          Diagnostics &diags)
-    : source_(source), options_(options), diags_(diags) {}
+    : precision(options.precision), source_(source), options_(options), diags_(diags) {}
 
 // Kernel plans hold values of `blocks`, and both hold attributes of the context.
 Compilation::~Compilation() {
@@ -219,8 +219,11 @@ void Compilation::runPasses() {
   MlirErrors errors(*context);
   blocks = program->clone();
   std::vector<passes::PassReport> reports;
-  mlir::LogicalResult result =
-      passes::runPipeline(*blocks, {options_.entry, options_.without, options_.training}, reports);
+  bool isBf16 = options_.precision == Precision::Bf16;
+  passes::PipelineOptions options{options_.entry, options_.without, options_.training, isBf16};
+  if (isBf16)
+    options.afterAutocast = [&](mlir::ModuleOp module) { rounded = module.clone(); };
+  mlir::LogicalResult result = passes::runPipeline(*blocks, options, reports);
   for (passes::PassReport &report : reports) {
     times.push_back({"  " + report.name, report.ms});
     for (passes::Remark &remark : report.remarks)
@@ -314,6 +317,8 @@ void Compilation::emitHost() {
     }
   }
 
+  model.tiles = std::any_of(kernels.begin(), kernels.end(),
+                            [](const kernels::Kernel &kernel) { return kernel.tiles; });
   code.emplace_back();
   code.back().passes = IrPasses::O1;
   code.back().context = std::make_unique<llvm::LLVMContext>();

@@ -44,7 +44,9 @@ struct Compilation {
   Module ast;
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> program; ///< for one instance, as the front end made it
+  mlir::OwningOpRef<mlir::ModuleOp> rounded; ///< with products in bf16; null when all are in f32
   mlir::OwningOpRef<mlir::ModuleOp> blocks;  ///< after the passes
+  Precision precision = Precision::F32;
   kernels::Target target;
   std::vector<kernels::Kernel> kernels;                         ///< one a block
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> kernelModules; ///< empty when lowered

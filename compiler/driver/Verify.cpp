@@ -90,6 +90,8 @@ private:
     return options;
   }
 
+  const char *narrowName() const { return model_.precision() == Precision::Bf16 ? "bf16" : "f32"; }
+
   static oracle::Value single(std::vector<oracle::Value> values) {
     return values.size() == 1 ? std::move(values[0]) : oracle::makeTuple(std::move(values));
   }
@@ -121,7 +123,8 @@ bool Verifier::againstOracle() {
   session->packWeights();
   weights_ = oracle::weightsOf(*session);
   bool narrowFloats = hasNarrowFloats(model_.program());
-  if (narrowFloats)
+  bool inBf16 = model_.precision() == Precision::Bf16;
+  if (narrowFloats || inBf16)
     tolerance_ = 2e-2;
   oracle::Oracle wide(model_.program(), weights_, oracle::Precision::F64, oracleOptions());
   uint32_t type = model_.model().entry.resultType;
@@ -162,16 +165,19 @@ bool Verifier::againstOracle() {
         return false;
     }
   }
-  text_ +=
-      fmt::format("oracle (f64): {} instances agree; largest error {:.2g} of max(1, max|b|), "
-                  "allowed {:.0g}{}\n",
-                  instances_.size(), worst_, tolerance_, narrowFloats ? " (16-bit floats)" : "");
+  text_ += fmt::format("oracle (f64): {} instances agree; largest error {:.2g} of max(1, max|b|), "
+                       "allowed {:.0g}{}\n",
+                       instances_.size(), worst_, tolerance_,
+                       inBf16         ? " (products in bf16)"
+                       : narrowFloats ? " (16-bit floats)"
+                                      : "");
   if (relaxed_)
-    text_ += fmt::format("  {} of them by 4x the f32 oracle's own error: their conditioning makes "
+    text_ += fmt::format("  {} of them by 4x the {} oracle's own error: their conditioning makes "
                          "{:.0g} impossible\n",
-                         relaxed_, tolerance_);
+                         relaxed_, narrowName(), tolerance_);
   if (nearTies_)
-    text_ += fmt::format("  {} of them decide a near-tie as the f32 oracle does\n", nearTies_);
+    text_ += fmt::format("  {} of them decide a near-tie as the {} oracle does\n", nearTies_,
+                         narrowName());
   if (failed)
     text_ += fmt::format("  {} of them fail, in both; the first: {}\n", failed, firstFailure);
   if (failed && failed == instances_.size())
@@ -186,7 +192,10 @@ bool Verifier::agrees(const oracle::Value &expected, const oracle::Value &actual
     worst_ = std::max(worst_, comparison.worst());
     return true;
   }
-  // Is it the program that loses so much, in any f32 arithmetic?
+  // Is it the program that loses so much, in any arithmetic of its precision?
+  if (!narrow_ && model_.precision() == Precision::Bf16)
+    narrow_ = std::make_unique<oracle::Oracle>(model_.roundedProgram(), weights_,
+                                               oracle::Precision::Bf16, oracleOptions());
   if (!narrow_)
     narrow_ = std::make_unique<oracle::Oracle>(model_.program(), weights_, oracle::Precision::F32,
                                                oracleOptions());

@@ -22,10 +22,11 @@ constexpr int64_t kPrefetchWidth = 128;
 constexpr int64_t kLineBytes = 64;
 
 /// Whether nothing follows the products but storing them in whole vectors. Then a tile stores them
-/// from its registers.
+/// from its registers; the processor's tiles are stored by themselves.
 bool onlyStores(const Stage &stage) {
   const Dim &width = stage.shape.back();
-  return width.isConstant() && width.constant() % (stage.lanes * stage.tileVectors) == 0 &&
+  return stage.sums != Sums::Tiles && width.isConstant() &&
+         width.constant() % (stage.lanes * stage.tileVectors) == 0 &&
          llvm::all_of(stage.roots, [&](const Root &root) {
            return !root.masked && llvm::any_of(stage.accumulators, [&](const Accumulator &a) {
              return a.product->value == root.value && a.column == 0;
@@ -41,7 +42,8 @@ Value Emitter::panelCount(const Stage &stage) {
   return arith::DivSIOp::create(b, add(width, constant(columns - 1)), constant(columns));
 }
 
-/// Splits `count` rows into tiles whose sizes differ by one at most (6 is 3 + 3, not 5 + 1).
+/// Splits `count` rows into tiles whose sizes differ by one at most (6 is 3 + 3, not 5 + 1); into
+/// whole ones and a rest where they are the processor's, which take as long with fewer rows.
 void Emitter::emitTiles(const Stage &stage, Value count,
                         llvm::function_ref<void(const Tile &)> tile, Value panelBegin,
                         Value panelEnd) {
@@ -55,6 +57,11 @@ void Emitter::emitTiles(const Stage &stage, Value count,
     Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, following, panelEnd);
     following = arith::SelectOp::create(b, isLast, panelBegin, following);
     loop(constant(0), tiles, 1, [&](Value number) {
+      if (stage.sums == Sums::Tiles) {
+        Value first = mul(number, most);
+        Value rows = minimum(most, arith::SubIOp::create(b, count, first));
+        return tile({first, rows, number, panel, following});
+      }
       Value isLarger = isLess(number, larger);
       Value rows = add(small, arith::ExtUIOp::create(b, i64_, isLarger));
       Value first = add(mul(number, small), minimum(number, larger));
@@ -98,28 +105,57 @@ Emitter::Operand Emitter::operandAt(Value value, const View &view, const Place &
 }
 
 /// Adds one run over k to the accumulators `sums` (row by row, vectors of the group's products):
-/// the inner loop of all products. `vectorsAt` gives the right-hand vectors of a step.
-SmallVector<Value> Emitter::emitRun(ArrayRef<Operand> rows, Value extent, ArrayRef<Value> sums,
-                                    int64_t lanes,
-                                    llvm::function_ref<SmallVector<Value>(Value step)> vectorsAt) {
-  auto along = scf::ForOp::create(b, constant(0), extent, constant(1), sums);
+/// the inner loop of all products. The fewer operands of a step wait in registers for the others,
+/// as the tile was chosen for.
+SmallVector<Value> Emitter::emitRun(const Step &step, Value steps, ArrayRef<Value> sums) {
+  auto along = scf::ForOp::create(b, constant(0), steps, constant(1), sums);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(along.getBody());
-  Value step = along.getInductionVar();
-  SmallVector<Value> vectors = vectorsAt(step), out;
-  for (const Operand &row : rows) {
-    Value element = loadElement(*row.buffer, bytes(row.pointer, mul(step, row.stride)));
-    Value spread = splat(toLanes(element, row.buffer->dtype), lanes);
-    for (Value vector : vectors)
-      out.push_back(multiplyAdd(spread, vector, along.getRegionIterArg(out.size())));
+  Value number = along.getInductionVar();
+  SmallVector<Value> out(sums.size());
+  auto add = [&](size_t row, size_t vector, Value left, Value right) {
+    size_t place = row * step.vectors + vector;
+    out[place] = step.add(left, right, along.getRegionIterArg(place));
+  };
+  SmallVector<Value> waiting;
+  if (step.rows < step.vectors) {
+    for (size_t row = 0; row < step.rows; ++row)
+      waiting.push_back(step.left(row, number));
+    for (size_t vector = 0; vector < step.vectors; ++vector) {
+      Value right = step.right(vector, number);
+      for (size_t row = 0; row < step.rows; ++row)
+        add(row, vector, waiting[row], right);
+    }
+  } else {
+    for (size_t vector = 0; vector < step.vectors; ++vector)
+      waiting.push_back(step.right(vector, number));
+    for (size_t row = 0; row < step.rows; ++row) {
+      Value left = step.left(row, number);
+      for (size_t vector = 0; vector < step.vectors; ++vector)
+        add(row, vector, left, waiting[vector]);
+    }
   }
   scf::YieldOp::create(b, out);
   return along.getResults();
 }
 
+/// A run of one multiply-add for each k.
+SmallVector<Value> Emitter::emitChain(ArrayRef<Operand> rows, Value extent, ArrayRef<Value> sums,
+                                      int64_t lanes,
+                                      llvm::function_ref<Value(size_t vector, Value step)> right) {
+  auto left = [&](size_t row, Value number) {
+    const Operand &operand = rows[row];
+    Value element =
+        loadElement(*operand.buffer, bytes(operand.pointer, mul(number, operand.stride)));
+    return splat(toLanes(element, operand.buffer->dtype), lanes);
+  };
+  auto add = [&](Value a, Value c, Value sum) { return multiplyAdd(a, c, sum); };
+  return emitRun({rows.size(), sums.size() / rows.size(), left, right, add}, extent, sums);
+}
+
 /// Computes one tile and stores its products, or leaves its accumulators in scratch, row by row,
-/// when more is to be done. `enterRow` makes row i's
-/// record current and gives its index, without the column.
+/// when more is to be done. `enterRow` makes row i's record current and gives its index, without
+/// the column.
 void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
                        llvm::function_ref<std::vector<Value>(int64_t)> enterRow) {
   int64_t across = static_cast<int64_t>(stage.accumulators.size()) * stage.tileVectors;
@@ -141,6 +177,12 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
       own.push_back(sums[place]);
 
     ArrayRef<ProductSegment> segments = group.lead->segments;
+    if (stage.factorRow) {
+      own = emitPackedPairs(stage, group, tile, rows, own);
+      for (auto [place, sum] : llvm::zip(places, own))
+        sums[place] = sum;
+      continue;
+    }
     std::vector<SmallVector<Operand>> lefts(segments.size());
     for (auto [segment, left] : llvm::zip(segments, lefts))
       for (int64_t row = 0; row < rows; ++row) {
@@ -163,18 +205,19 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
           place.lanesAxis = k - 1;
           rights.push_back(operandAt(segment.rhs, segment.rhsView, place, k));
         }
-        own = emitRun(lefts[s], extent(segments[s].extent), own, stage.lanes, [&](Value number) {
-          SmallVector<Value> vectors;
-          for (const Operand &right : rights) {
-            Value at = bytes(right.pointer, mul(number, right.stride));
-            int64_t size = bytesOf(right.buffer->dtype);
-            auto stored = VectorType::get({stage.lanes}, storageType(right.buffer->dtype));
-            for (int64_t v = 0; v < stage.tileVectors; ++v)
-              vectors.push_back(toLanes(loadAs(stored, bytes(at, v * stage.lanes * size), size),
-                                        right.buffer->dtype));
-          }
-          return vectors;
-        });
+        if (stage.sums == Sums::Pairs) {
+          own = emitPairsInPlace(stage, extent(segments[s].extent), lefts[s], rights, own);
+          continue;
+        }
+        auto right = [&](size_t vector, Value number) {
+          const Operand &operand = rights[vector / static_cast<size_t>(stage.tileVectors)];
+          int64_t size = bytesOf(operand.buffer->dtype);
+          int64_t place = static_cast<int64_t>(vector) % stage.tileVectors * stage.lanes * size;
+          Value at = bytes(bytes(operand.pointer, mul(number, operand.stride)), place);
+          auto stored = VectorType::get({stage.lanes}, storageType(operand.buffer->dtype));
+          return toLanes(loadAs(stored, at, size), operand.buffer->dtype);
+        };
+        own = emitChain(lefts[s], extent(segments[s].extent), own, stage.lanes, right);
       }
     for (auto [place, sum] : llvm::zip(places, own))
       sums[place] = sum;
@@ -211,40 +254,40 @@ void Emitter::writeVector(const Stage &stage, std::vector<Value> index, Value co
   writeRoots(stage, scope);
 }
 
+/// A panel of `steps` steps of so many bytes. It is read once a tile, and its first reading would
+/// wait for a cache further out than the second level: so each tile asks for its share of the next
+/// panel, a line or a few for every step.
+Emitter::Panel Emitter::panelOf(const ProductGroup &group, const Tile &tile, int64_t stepBytes,
+                                int64_t steps, int64_t linesAStep) {
+  Value panels = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * group.weightUse), 8); });
+  Value packed = bytes(panels, mul(tile.panel, constant(steps * stepBytes)));
+  Value share = bytes(bytes(panels, mul(tile.following, constant(steps * stepBytes))),
+                      mul(tile.number, constant(linesAStep * steps * kLineBytes)));
+  Value isNeeded = arith::CmpIOp::create(
+      b, arith::CmpIPredicate::slt, tile.number,
+      constant(static_cast<int64_t>(llvm::divideCeil(stepBytes, linesAStep * kLineBytes))));
+  return {packed, arith::SelectOp::create(b, isNeeded, share, packed)};
+}
+
 /// The runs of a group whose weights are packed, one behind the other: `step` bytes for each k.
 /// Several runs are one loop in the code, with its operands chosen by the number of the run.
-///
-/// A panel is read once a tile, and its first reading would wait for a cache further out than the
-/// second level: so each tile asks for its share of the next panel, a line for every k.
 SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &group,
                                        const Tile &tile, int64_t step,
                                        ArrayRef<SmallVector<Operand>> lefts, ArrayRef<Value> sums) {
   auto type = VectorType::get({stage.lanes}, f32_);
-  int64_t depth = 0;
   SmallVector<Value> extents;
-  for (const ProductSegment &segment : group.lead->segments) {
-    depth += segment.extent.constant();
+  for (const ProductSegment &segment : group.lead->segments)
     extents.push_back(constant(segment.extent.constant()));
-  }
-  Value panels = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * group.weightUse), 8); });
-  Value packed = bytes(panels, mul(tile.panel, constant(depth * step)));
-  Value share = bytes(bytes(panels, mul(tile.following, constant(depth * step))),
-                      mul(tile.number, constant(depth * kLineBytes)));
-  Value isNeeded =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile.number,
-                            constant(static_cast<int64_t>(llvm::divideCeil(step, kLineBytes))));
-  Value asked = arith::SelectOp::create(b, isNeeded, share, packed);
+  auto [packed, asked] = panelOf(group, tile, step, group.depth);
   auto run = [&](ArrayRef<Operand> rows, Value extent, ArrayRef<Value> from, Value weights,
                  Value lines) {
-    return emitRun(rows, extent, from, stage.lanes, [&](Value number) {
-      SmallVector<Value> vectors;
-      if (rows.size() > 2)
+    auto right = [&](size_t vector, Value number) {
+      if (vector == 0 && rows.size() > 2)
         LLVM::Prefetch::create(b, bytes(lines, mul(number, constant(kLineBytes))), 0, 2, 1);
-      Value at = bytes(weights, mul(number, constant(step)));
-      for (int64_t offset = 0; offset < step; offset += stage.lanes * 4)
-        vectors.push_back(loadAs(type, bytes(at, offset), 4));
-      return vectors;
-    });
+      int64_t place = static_cast<int64_t>(vector) * stage.lanes * 4;
+      return loadAs(type, bytes(bytes(weights, mul(number, constant(step))), place), 4);
+    };
+    return emitChain(rows, extent, from, stage.lanes, right);
   };
   if (lefts.size() == 1)
     return run(lefts[0], extents[0], sums, packed, asked);
@@ -350,6 +393,21 @@ void Emitter::forRows(const Stage &stage, Value rows, llvm::function_ref<void(in
 void Emitter::emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow enter) {
   if (stage.rowsAreRecords)
     prefetch(stage, tile, enter);
+  if (stage.sums == Sums::Tiles)
+    emitHardwareTiles(stage, tile);
+  else
+    emitTileOfRows(stage, tile, enter);
+  if (onlyStores(stage))
+    return;
+  emitApart([&] {
+    loop(constant(0), tile.rows, 1, [&](Value row) {
+      std::vector<Value> index = enter(add(tile.first, row));
+      emitEpilogue(stage, tile.panel, row, std::move(index));
+    });
+  });
+}
+
+void Emitter::emitTileOfRows(const Stage &stage, const Tile &tile, EnterRow enter) {
   forRows(stage, tile.rows, [&](int64_t many) {
     std::vector<Record> entered(many);
     std::vector<std::vector<Value>> indices(many);
@@ -364,14 +422,6 @@ void Emitter::emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow e
       record_ = std::move(entered[i]);
       current = i;
       return indices[i];
-    });
-  });
-  if (onlyStores(stage))
-    return;
-  emitApart([&] {
-    loop(constant(0), tile.rows, 1, [&](Value row) {
-      std::vector<Value> index = enter(add(tile.first, row));
-      emitEpilogue(stage, tile.panel, row, std::move(index));
     });
   });
 }
@@ -469,7 +519,9 @@ void Emitter::emitPasses(const Stage &stage, Value begin, Value end,
         ValueRange listed = loopWhile(
             {state[0], state[1], constant(0)},
             [&](ValueRange now) {
-              Value more = arith::AndIOp::create(b, isLess(now[0], end),
+              // The records that the pass may take rows of.
+              Value last = stage.passOfOneRecord ? add(state[0], constant(1)) : end;
+              Value more = arith::AndIOp::create(b, isLess(now[0], last),
                                                  isLess(now[2], constant(stage.passRows)));
               scf::ConditionOp::create(b, more, now);
             },
@@ -488,6 +540,7 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
       enterRecord(add(begin, row), begin);
       return std::vector<Value>();
     };
+    emitFactorRows(stage, count, enter);
     emitTiles(
         stage, count, [&](const Tile &tile) { emitTileOfRecords(stage, tile, enter); },
         split ? panelBegin_ : constant(0), split ? panelEnd_ : panelCount(stage));
@@ -495,6 +548,7 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
   }
   if (stage.rowsOfAllRecords) {
     emitPasses(stage, begin, end, [&](Value rows, EnterRow enter) {
+      emitFactorRows(stage, rows, enter);
       emitTiles(
           stage, rows, [&](const Tile &tile) { emitTileOfRecords(stage, tile, enter); },
           constant(0), panelCount(stage));

@@ -30,12 +30,16 @@ void Emitter::run() {
   b.setInsertionPointToStart(body);
   // Constants and weight addresses are inserted before this.
   entry_ = marker();
+  if (plan_.tileConfig >= 0)
+    configureTiles();
 
   auto stages = [&](Value begin, Value end) {
     for (const Stage &stage : plan_.stages)
       emitStage(stage, begin, end);
   };
   emitChunks(stages);
+  if (plan_.tileConfig >= 0)
+    tileCall("tilerelease", {});
   for (scf::ExecuteRegionOp region : apart_)
     moveApart(region);
 }

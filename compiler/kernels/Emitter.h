@@ -76,6 +76,7 @@ private:
   /// without the column.
   using EnterRow = llvm::function_ref<std::vector<Value>(Value row)>;
   void emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow enter);
+  void emitTileOfRows(const Stage &stage, const Tile &tile, EnterRow enter);
   void forRows(const Stage &stage, Value rows, llvm::function_ref<void(int64_t)> body);
   Value rowsOfRecord(const Stage &stage);
   void emitPasses(const Stage &stage, Value begin, Value end,
@@ -85,13 +86,48 @@ private:
   void emitTile(const Stage &stage, int64_t rows, const Tile &tile,
                 llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
   Operand operandAt(Value value, const View &view, const Place &place, int k);
-  llvm::SmallVector<Value>
-  emitRun(llvm::ArrayRef<Operand> rows, Value extent, llvm::ArrayRef<Value> sums, int64_t lanes,
-          llvm::function_ref<llvm::SmallVector<Value>(Value step)> vectorsAt);
+  /// What the rows and the vectors of a step of a run over k contribute.
+  struct Step {
+    size_t rows, vectors;
+    llvm::function_ref<Value(size_t row, Value step)> left;
+    llvm::function_ref<Value(size_t vector, Value step)> right;
+    llvm::function_ref<Value(Value left, Value right, Value sum)> add;
+  };
+  llvm::SmallVector<Value> emitRun(const Step &step, Value steps, llvm::ArrayRef<Value> sums);
+  llvm::SmallVector<Value> emitChain(llvm::ArrayRef<Operand> rows, Value extent,
+                                     llvm::ArrayRef<Value> sums, int64_t lanes,
+                                     llvm::function_ref<Value(size_t vector, Value step)> right);
   llvm::SmallVector<Value> emitPacked(const Stage &stage, const ProductGroup &group,
                                       const Tile &tile, int64_t step,
                                       llvm::ArrayRef<llvm::SmallVector<Operand>> lefts,
                                       llvm::ArrayRef<Value> sums);
+  /// The packed panel of a group's weights, and the lines that a tile asks for of the next one.
+  struct Panel {
+    Value weights, lines;
+  };
+  Panel panelOf(const ProductGroup &group, const Tile &tile, int64_t stepBytes, int64_t steps,
+                int64_t linesAStep = 1);
+
+  // EmitFactors.cpp
+  Value toFactors(Value lanes);
+  Value addPair(Value left, Value right, Value sum);
+  Value addRoundedProduct(Value left, Value right, Value sum);
+  Value addRoundedProductInDoubles(Value left, Value right, Value sum);
+  Value factorRows();
+  void emitFactorRows(const Stage &stage, Value rows, EnterRow enter);
+  llvm::SmallVector<Value> emitPackedPairs(const Stage &stage, const ProductGroup &group,
+                                           const Tile &tile, int64_t rows,
+                                           llvm::ArrayRef<Value> sums);
+  llvm::SmallVector<Value> emitPairsInPlace(const Stage &stage, Value extent,
+                                            llvm::ArrayRef<Operand> lefts,
+                                            llvm::ArrayRef<Operand> rights,
+                                            llvm::ArrayRef<Value> sums);
+  void emitHardwareTiles(const Stage &stage, const Tile &tile);
+  void emitHardwareTiles(const Stage &stage, const Tile &tile, int64_t high);
+  void configureTiles();
+  void tileCall(llvm::StringRef name, llvm::ArrayRef<int64_t> registers,
+                llvm::ArrayRef<Value> operands = {});
+
   void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
   void writeVector(const Stage &stage, std::vector<Value> index, Value column,
                    std::vector<Value> accumulators);

@@ -38,6 +38,8 @@ struct Target {
   int64_t registers = 32; ///< vector registers
   bool fma = true;        ///< without it products are multiply, then add: another numeric class
   bool f16 = true;        ///< converts between f16 and f32
+  bool bf16 = false;      ///< sums pairs of bf16 products (AVX512_BF16)
+  bool tiles = false;     ///< multiplies tiles of bf16 (AMX): another numeric class
 };
 
 /// "host", or an LLVM CPU name such as x86-64-v3. Throws UserError for a name that is none.
@@ -73,6 +75,7 @@ struct Kernel {
   std::vector<RecordBuffer> temporaries; ///< needed in scratch beside scratchBytes
   uint64_t scratchBytes = 0;
   uint32_t panels = 0; ///< see KernelDesc
+  bool tiles = false;  ///< runs on the processor's tiles
   std::vector<rt::FlopTerm> flop;
   std::vector<rt::FlopTerm> bytes; ///< of rows that a record reads and writes, without padding
   /// The work of each operator, for reports: FLOP of products, for the rest a few an element.

@@ -25,6 +25,8 @@ constexpr int64_t kChunkNearBytes = 64 << 10;
 constexpr int64_t kMostPassRows = 256;
 /// More rows a tile cost code, not speed.
 constexpr int64_t kMostTileRows = 8;
+/// Rows of two of the processor's tiles, one above the other.
+constexpr int64_t kHardwareTileRows = 32;
 
 bool isStatic(const std::vector<Dim> &dims) {
   return llvm::all_of(dims, [](const Dim &d) { return d.isConstant(); });
@@ -175,6 +177,8 @@ void Planner::chooseTile(Stage &stage) {
   int64_t across = static_cast<int64_t>(stage.accumulators.size());
   bool unpacked = llvm::any_of(stage.groups, [](auto &g) { return g.weightUse < 0; });
   stage.lanes = unpacked ? kLoopLanes : target_.lanes;
+  if (stage.sums == Sums::Tiles)
+    stage.lanes = kLoopLanes;
   int64_t registersEach = std::max<int64_t>(1, stage.lanes / target_.lanes);
   int64_t most = target_.registers / registersEach;
   int64_t wanted = target_.registers == 32 ? 6 : 4;
@@ -193,10 +197,35 @@ void Planner::chooseTile(Stage &stage) {
   }
   int64_t width = across * stage.tileVectors;
   stage.tileRows = 1;
+  if (stage.sums == Sums::Tiles) {
+    stage.tileRows = kHardwareTileRows;
+    return;
+  }
   bool severalRows = stage.rowsAreRecords || stage.rowAxis >= 0;
   while (severalRows && stage.tileRows < kMostTileRows &&
          (stage.tileRows + 1) * width + std::min(stage.tileRows + 1, width) + 1 <= most)
     ++stage.tileRows;
+}
+
+/// Where the factors of each group lie in a row of the stage.
+void Planner::placeFactors(Stage &stage) {
+  for (ProductGroup &group : stage.groups) {
+    if (group.weightUse < 0)
+      continue;
+    for (const ProductSegment &segment : group.lead->segments)
+      group.depth +=
+          static_cast<int64_t>(llvm::alignTo(segment.extent.constant(), depthMultiple(stage.sums)));
+    if (stage.sums == Sums::Chain)
+      continue;
+    group.rowOffset = stage.factorRow;
+    stage.factorRow += group.depth * bytesOf(ops::DType::BF16);
+  }
+  if (!stage.factorRow)
+    return;
+  // Whole vectors are written; rows that lie a multiple of a page apart would meet in the caches.
+  stage.factorRow = static_cast<int64_t>(llvm::alignTo(stage.factorRow, rt::kGranuleBytes));
+  if (stage.factorRow % 1024 == 0)
+    stage.factorRow += rt::kGranuleBytes;
 }
 
 void Planner::packWeights(Kernel &kernel, Stage &stage) {
@@ -219,15 +248,18 @@ void Planner::packWeights(Kernel &kernel, Stage &stage) {
     group->accumulators.push_back(i);
   }
   chooseTile(stage);
+  placeFactors(stage);
 
   unsigned firstWeight = static_cast<unsigned>(block_.getNumArgs());
-  auto addUse = [&](std::vector<rt::PackView> views) {
+  auto addUse = [&](std::vector<rt::PackView> views, Sums sums) {
     rt::WeightUse use;
     use.kind = rt::WeightUse::Panels;
     use.views = std::move(views);
     use.width = stage.shape.back().constant();
     use.lanes = stage.lanes;
     use.vectors = stage.tileVectors;
+    use.factors = sums != Sums::Chain;
+    use.depthMultiple = depthMultiple(sums);
     kernel.weights.push_back(std::move(use));
     return static_cast<int>(kernel.weights.size()) - 1;
   };
@@ -244,7 +276,7 @@ void Planner::packWeights(Kernel &kernel, Stage &stage) {
       view.column = a.product->packColumns.front() + a.column;
       views.push_back(std::move(view));
     }
-    group.weightUse = addUse(std::move(views));
+    group.weightUse = addUse(std::move(views), stage.sums);
   }
   std::vector<rt::PackView> starts;
   for (const Accumulator &a : stage.accumulators) {
@@ -255,11 +287,13 @@ void Planner::packWeights(Kernel &kernel, Stage &stage) {
     starts.push_back({{{param, 0, 1, false}}, a.column});
   }
   if (!starts.empty())
-    stage.startUse = addUse(std::move(starts));
+    stage.startUse = addUse(std::move(starts), Sums::Chain);
 }
 
 /// Bytes of left-hand rows that a tile row reads.
 int64_t Planner::rowBytes(const Stage &stage) const {
+  if (stage.factorRow)
+    return stage.factorRow;
   int64_t bytes = 0;
   for (const ProductGroup &group : stage.groups)
     for (const ProductSegment &segment : group.lead->segments)
@@ -291,14 +325,21 @@ int64_t Planner::ownBytes() const {
   return bytes;
 }
 
+/// So many rows stay near, with what is made of them, while all panels pass over them.
+int64_t Planner::nearRows(const Stage &stage) const {
+  int64_t read = rowBytes(stage), rows = kChunkRowBytes / read;
+  if (stage.rowsAreRecords)
+    rows = std::min(rows, kChunkBytes / (read + resultBytes(stage)));
+  if (stage.sums == Sums::Tiles) // no rest but the last
+    return std::max<int64_t>(llvm::alignDown(rows, stage.tileRows), 2 * stage.tileRows);
+  return std::max(rows, 4 * stage.tileRows);
+}
+
 void Planner::chooseChunk(Kernel &kernel) {
   int64_t scratch = plan_->scratchBytes, chunk = INT64_MAX;
   for (auto [i, stage] : llvm::enumerate(plan_->stages)) {
-    if (stage.kind == Stage::Products && stage.rowsAreRecords) {
-      int64_t read = rowBytes(stage);
-      int64_t rows = std::min(kChunkRowBytes / read, kChunkBytes / (read + resultBytes(stage)));
-      chunk = std::min(chunk, std::max(rows, 4 * stage.tileRows));
-    }
+    if (stage.kind == Stage::Products && stage.rowsAreRecords)
+      chunk = std::min(chunk, nearRows(stage));
     // What a stage leaves in a record's rows is read by the next ones while it is near.
     if (stage.rowsOfAllRecords && plan_->chunkStage < 0 && plan_->stages.size() > 1)
       plan_->chunkStage = static_cast<int>(i);
@@ -316,6 +357,19 @@ void Planner::chooseChunk(Kernel &kernel) {
   plan_->chunkRecords = chunk;
 
   int64_t offset = plan_->accumulatorBytes + plan_->rowTableBytes;
+  for (const Stage &stage : plan_->stages)
+    if (stage.factorRow) {
+      int64_t rows = llvm::alignTo(stage.rowsAreRecords ? chunk : stage.passRows, stage.tileRows);
+      plan_->factorBytes = std::max(plan_->factorBytes, rows * stage.factorRow);
+    }
+  // A row's last vector may be written whole.
+  if (plan_->factorBytes)
+    offset += plan_->factorBytes += rt::kGranuleBytes;
+  if (llvm::any_of(plan_->stages, [](const Stage &s) { return s.sums == Sums::Tiles; })) {
+    plan_->tileConfig = offset;
+    kernel.tiles = true;
+    offset += rt::kGranuleBytes;
+  }
   for (Buffer &buffer : plan_->buffers)
     if (buffer.kind == Buffer::Scratch)
       buffer.scratchOffset = offset + buffer.scratchOffset * chunk;
@@ -370,19 +424,21 @@ void Planner::makeStages(Kernel &kernel) {
                                           : Stage::Products;
     stage.level = key.level;
     stage.shape = key.shape;
-    stage.rowsAreRecords = key.mode == Mode::Records;
+    stage.rowsAreRecords = key.mode == Mode::Records || key.mode == Mode::FactorRecords;
     if (stage.kind == Stage::Products) {
       findAccumulators(stage, roots);
+      stage.sums = stage.accumulators.front().product->sums;
       packWeights(kernel, stage);
       int64_t floats = stage.tileRows * stage.tileVectors * stage.lanes *
                        static_cast<int64_t>(stage.accumulators.size());
       plan_->accumulatorBytes =
           std::max<int64_t>(plan_->accumulatorBytes, llvm::alignTo(4 * floats, rt::kGranuleBytes));
-      if (flatRows_ && stage.rowAxis >= 0 &&
-          llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; })) {
+      if (key.mode == Mode::FactorRows ||
+          (flatRows_ && stage.rowAxis >= 0 &&
+           llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; }))) {
         stage.rowsOfAllRecords = true;
-        stage.passRows = std::clamp<int64_t>(kChunkRowBytes / rowBytes(stage), 4 * stage.tileRows,
-                                             kMostPassRows);
+        stage.passOfOneRecord = !flatRows_;
+        stage.passRows = std::min(nearRows(stage), kMostPassRows);
         plan_->rowTableBytes = std::max(plan_->rowTableBytes, stage.passRows * kRowEntryBytes);
       }
     }
@@ -505,6 +561,8 @@ void Planner::describe(Kernel &kernel) {
         for (const ProductSegment &segment : group.lead->segments)
           os << ' ' << (segment.extent.isConstant() ? segment.extent.str() : "?");
         os << (group.weightUse < 0 ? ", right operand not packed" : ", weights packed");
+        if (stage.sums != Sums::Chain)
+          os << ", factors in bf16" << (stage.sums == Sums::Tiles ? " by tiles" : " by pairs");
         if (group.accumulators.size() > 1)
           os << ", " << group.accumulators.size() << " merged";
       }

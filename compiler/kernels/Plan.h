@@ -94,6 +94,18 @@ struct ProductSegment {
   Dim extent;            ///< of k
 };
 
+/// How the factors of a product come to its sums (docs/numerics.md).
+enum class Sums {
+  Chain, ///< one multiply-add for each k
+  Pairs, ///< factors in bf16, two k at a time
+  Tiles  ///< factors in bf16, 32 k at a time, by the processor's tiles
+};
+
+/// So many k the last run of a segment is filled up to, with zeros.
+inline int64_t depthMultiple(Sums sums) {
+  return sums == Sums::Tiles ? 32 : sums == Sums::Pairs ? 2 : 1;
+}
+
 /// A product, or a sum of products into one accumulator, with a start value. Its index space is
 /// that of its value with one more, last axis: k, which starts at 0 in every segment.
 struct Product {
@@ -102,8 +114,9 @@ struct Product {
   mlir::Value start;                    ///< rank-1 weight that starts the chain, or null for zero
   bool rowsAreRecords = false;          ///< lhs is rank 1 and rhs a weight: records are the rows
   bool packed = false;                  ///< rhs is packed into panels
-  std::vector<rt::PackSegment> pack;    ///< packed: `param` is the number of a block argument
-  std::vector<int64_t> packColumns;     ///< first column of each pack segment
+  Sums sums = Sums::Chain;
+  std::vector<rt::PackSegment> pack; ///< packed: `param` is the number of a block argument
+  std::vector<int64_t> packColumns;  ///< first column of each pack segment
 };
 
 /// The columns of a product that one vector accumulator of a tile holds.
@@ -117,6 +130,8 @@ struct ProductGroup {
   const Product *lead;
   std::vector<unsigned> accumulators; ///< indices into Stage::accumulators
   int weightUse = -1;                 ///< packed panels of the group, or -1
+  int64_t rowOffset = 0;              ///< factor rows: where the group's k begin, in bytes
+  int64_t depth = 0;                  ///< packed: of all segments, filled up
 };
 
 /// A tensor written by a stage: `value` at the iteration index, stored into `buffer` at `view`.
@@ -140,8 +155,13 @@ struct Stage {
   /// A tile's rows may come from several records: a pass over the panels takes `passRows` of them.
   bool rowsOfAllRecords = false;
   int64_t passRows = 0;
+  bool passOfOneRecord = false; ///< all rows of a pass come from one record
   std::vector<Accumulator> accumulators;
   std::vector<ProductGroup> groups;
+  Sums sums = Sums::Chain;
+  /// Bytes of a row of factors in scratch: what the groups read of a row, rounded and one behind
+  /// the other. 0: rows are read where they are.
+  int64_t factorRow = 0;
   std::vector<const Buffer *> prefetch; ///< argument rows that the epilogue reads
   int startUse = -1;           ///< packed start values, one view an accumulator that has one
   std::vector<int> startViews; ///< for each accumulator its view in startUse, or -1
@@ -167,6 +187,8 @@ struct Plan {
   int64_t temporaryOffset = 0;  ///< offset in scratch of the temporaries
   int64_t accumulatorBytes = 0; ///< scratch for the accumulators of a tile, at offset 0
   int64_t rowTableBytes = 0;    ///< behind it: the rows of a pass
+  int64_t factorBytes = 0;      ///< behind it: rows of factors
+  int64_t tileConfig = -1;      ///< offset in scratch of the shapes of tiles, or -1
 };
 
 } // namespace sheaf::kernels

@@ -150,6 +150,14 @@ int Planner::levelOf(const Reads &reads) const {
   return level;
 }
 
+Planner::Mode Planner::modeOf(const Product &product) {
+  if (product.sums == Sums::Chain)
+    return product.rowsAreRecords ? Mode::Records : Mode::Inner;
+  if (!product.packed)
+    return Mode::FactorsInPlace;
+  return product.rowsAreRecords ? Mode::FactorRecords : Mode::FactorRows;
+}
+
 Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **only,
                               bool &conflict) {
   Mode mode = Mode::None;
@@ -164,7 +172,7 @@ Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **o
       continue;
     Reads reads = read(value, true);
     for (auto &[product, view] : reads.products) {
-      Mode m = product->rowsAreRecords ? Mode::Records : Mode::Inner;
+      Mode m = modeOf(*product);
       if ((mode != Mode::None && mode != m) || (!merge_ && *only && *only != product))
         conflict = true;
       mode = m;
@@ -206,8 +214,11 @@ int Planner::place(const RootSpec &root) {
   Mode mode = modeOf(root, level, &only, conflict);
   if (conflict) {
     // What is not compatible is read back from memory, one level later.
+    bool anyFactors = llvm::any_of(reads.products,
+                                   [](auto &r) { return modeOf(*r.first) == Mode::FactorRecords; });
+    Mode favoured = anyFactors ? Mode::FactorRecords : Mode::Records;
     for (auto &[product, view] : reads.products)
-      if (!merge_ || !product->rowsAreRecords)
+      if (!merge_ || modeOf(*product) != favoured)
         keep(product->value);
     ++level;
     only = nullptr;

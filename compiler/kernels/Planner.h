@@ -20,8 +20,11 @@ public:
   Kernel run();
 
 private:
-  /// How the rows of a stage's products are found; stages without products have None.
-  enum class Mode { None, Records, Inner };
+  /// How the rows of a stage's products are found; stages without products have None. Products that
+  /// sum in other ways are apart, and so are packed ones from others where that is a way of its
+  /// own.
+  enum class Mode { None, Records, Inner, FactorRecords, FactorRows, FactorsInPlace };
+  static Mode modeOf(const Product &product);
 
   /// What a stage writes.
   struct RootSpec {
@@ -87,6 +90,7 @@ private:
   void makeStages(Kernel &kernel);
   void chooseTile(Stage &stage);
   void findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots);
+  void placeFactors(Stage &stage);
   void packWeights(Kernel &kernel, Stage &stage);
   llvm::SmallPtrSet<mlir::Value, 8> weightsReadRaw();
   void chooseChunk(Kernel &kernel);
@@ -99,6 +103,7 @@ private:
   // Layout.cpp
   int64_t rowBytes(const Stage &stage) const;
   int64_t ownBytes() const;
+  int64_t nearRows(const Stage &stage) const;
   void describe(Kernel &kernel);
   void countWork(Kernel &kernel);
   void recordLayout(Kernel &kernel);

@@ -114,8 +114,10 @@ bool Planner::pack(Product &product) {
     return false;
   for (const ProductSegment &segment : product.segments) {
     const View &view = segment.rhsView;
+    // Chains multiply what is packed as f32 by rows of any type; products of narrow tensors are
+    // computed where these lie.
     if (roleOf(segment.rhs) != Role::Weight || view.size() != 2 || !segment.extent.isConstant() ||
-        dtypeOf(segment.rhs) != ops::DType::F32)
+        (product.sums == Sums::Chain && dtypeOf(segment.rhs) != ops::DType::F32))
       return false;
     for (const AxisMap &map : view)
       if (!map.host.empty() || map.index || !map.offset.isConstant())
@@ -138,16 +140,21 @@ bool Planner::pack(Product &product) {
 }
 
 Product Planner::makeProduct(ir::ApplyOp apply) {
+  bool factors = std::get<ops::Product>(batchRuleOf(apply->getResult(0))).bf16;
   Product product;
   product.value = apply->getResult(0);
+  product.sums = factors ? Sums::Pairs : Sums::Chain;
   addSegments(product, apply.getOperand(0), apply.getOperand(1), false);
   if (panels_ && pack(product)) {
     product.packed = true;
     product.rowsAreRecords = shape(product.value).size() == 1;
+    if (factors && target_.tiles)
+      product.sums = Sums::Tiles;
   } else {
     // A right operand with its columns elsewhere, such as a transposed one, is rearranged first.
     product = Product();
     product.value = apply->getResult(0);
+    product.sums = factors ? Sums::Pairs : Sums::Chain;
     addSegments(product, apply.getOperand(0), apply.getOperand(1), true);
   }
   return product;
@@ -170,7 +177,7 @@ bool Planner::joinSum(ir::ApplyOp add) {
     if (!p)
       continue;
     if (Product *q = side == 0 ? productOf(right) : nullptr;
-        q && !(p->start && q->start) && p->packed && q->packed &&
+        q && !(p->start && q->start) && p->packed && q->packed && p->sums == q->sums &&
         p->rowsAreRecords == q->rowsAreRecords &&
         p->packColumns.front() == q->packColumns.front()) {
       if (q->start)

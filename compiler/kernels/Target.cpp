@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Kernels.h"
 #include "runtime/error.h"
+#include "runtime/tiles.h"
 
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -37,6 +38,9 @@ Target detectTarget(const std::string &cpu) {
 
   target.fma = info->checkFeatures("+fma");
   target.f16 = info->checkFeatures("+f16c");
+  target.bf16 = info->checkFeatures("+avx512bf16");
+  // What another machine's system allows is seen there, when its sessions begin.
+  target.tiles = info->checkFeatures("+amx-bf16") && (cpu != "host" || rt::allowTiles());
   if (info->checkFeatures("+avx512f")) {
     target.lanes = 16;
     target.registers = 32;

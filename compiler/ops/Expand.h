@@ -15,6 +15,8 @@ using ExpandBuilder = mlir::ImplicitLocOpBuilder;
 
 /// An attribute of modules that are compiled for training.
 constexpr llvm::StringLiteral kTrainingAttr = "sheaf.training";
+/// An attribute of modules whose products compute in bf16.
+constexpr llvm::StringLiteral kBf16Attr = "sheaf.bf16";
 
 /// Gives replacements the types of the results that they replace: inference may know more or fewer
 /// extents than the apply that is expanded.

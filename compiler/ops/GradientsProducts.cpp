@@ -8,14 +8,14 @@ namespace {
 using mlir::Value;
 using Values = std::vector<Value>;
 
-Value matmul(ExpandBuilder &b, Value left, Value right) {
-  return applyOne(b, "matmul", {left, right});
-}
 Value transpose(ExpandBuilder &b, Value x) { return applyOne(b, "transpose", x); }
 
 /// Vectors are matrices of one row (left) or one column (right); of their products the added axis
-/// is dropped.
+/// is dropped. The gradients of an operator's products are products of the same operator.
 Values ofMatmul(ExpandBuilder &b, const GradientCall &call) {
+  auto matmul = [&](ExpandBuilder &builder, Value left, Value right) {
+    return applyOne(builder, call.apply.getOp(), {left, right});
+  };
   Value left = call.x(0), right = call.x(1), dy = call.dy();
   int64_t leftRank = rankOf(left), rightRank = rankOf(right);
   Value ofLeft, ofRight;
@@ -56,6 +56,9 @@ Values ofMatmul(ExpandBuilder &b, const GradientCall &call) {
 
 } // namespace
 
-void addProductGradients(GradientRules &rules) { rules["matmul"] = {Gradient::Rule, ofMatmul}; }
+void addProductGradients(GradientRules &rules) {
+  rules["matmul"] = {Gradient::Rule, ofMatmul};
+  rules["matmul_bf16"] = {Gradient::Rule, ofMatmul};
+}
 
 } // namespace sheaf::ops

@@ -136,7 +136,9 @@ using ShapeRule =
 /// The arithmetic a reference computes in: every scalar result passes through `round`.
 struct Arithmetic {
   virtual ~Arithmetic() = default;
-  virtual double round(double) const = 0; ///< to f32, to f64 (identity), or to bf16
+  virtual double round(double) const = 0; ///< to f32, or to f64 (identity)
+  /// To bf16 as factors of bf16 products are (rt::floatToFactor), where narrow types are rounded.
+  virtual double roundFactor(double x) const { return x; }
   /// The same for many at once, for speed.
   virtual void roundAll(std::span<double> values) const {
     for (double &value : values)
@@ -212,8 +214,11 @@ struct Movement {
 };
 
 /// A product: contracts the last axis of the first operand with the last but one (or only) axis
-/// of the second; leading axes are batch axes.
-struct Product {};
+/// of the second; leading axes are batch axes. `bf16`: its factors are rounded to bf16, as
+/// docs/numerics.md has it.
+struct Product {
+  bool bf16 = false;
+};
 
 /// Constant: a tensor whose elements are all attribute `value`. Iota: i32[n], 0 1 2 ...
 struct Fill {
@@ -274,6 +279,9 @@ struct Op {
   std::function<double(std::span<const std::vector<int64_t>> operands)> productFlop;
   Gradient gradient = {}; ///< of training (Gradient.h)
   bool internal = false;  ///< made by passes only; not callable from source
+  /// The operator that takes its place where products compute in bf16 (the pass autocast). Empty:
+  /// it stays as it is.
+  std::string bf16Form = {};
   /// Stands for its first operand unless the program is made for training.
   bool trainingOnly = false;
   /// Static parameters whose names begin with `axis` count the axes of the result, which has one

@@ -2,6 +2,7 @@
 //
 // For kernels: matmul, no attributes. The last axis of a is contracted with the last but one (or
 // only) axis of b; leading axes broadcast. Each element is one FMA chain over ascending k.
+// matmul_bf16 is the same of factors that are rounded to bf16, whatever their element type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,6 +85,16 @@ ShapeResult matmulShape(std::span<const OperandType> operands, const Attrs &,
   return ShapeResult::ok({a.dtype, std::move(*dims), {}});
 }
 
+ShapeResult matmulBf16Shape(std::span<const OperandType> operands, const Attrs &attrs,
+                            const DimOracle &oracle) {
+  if (const TensorType *right = operands[1].tensor(); right && right->dims.size() < 2)
+    return ShapeResult::fail("cannot multiply " + describe(operands[0]) + " by " +
+                                 describe(operands[1]) +
+                                 " in bf16: a product by a vector is a row reduction",
+                             1);
+  return matmulShape(operands, attrs, oracle);
+}
+
 ShapeResult dotShape(std::span<const OperandType> operands, const Attrs &attrs,
                      const DimOracle &oracle) {
   for (size_t i = 0; i < 2; ++i)
@@ -141,6 +152,15 @@ std::string matmulReference(const RefTensor &a, const RefTensor &b, const Arithm
   return {};
 }
 
+std::string matmulBf16Reference(const RefTensors &operands, const Arithmetic &arithmetic,
+                                RefTensor &result) {
+  RefTensor factors[] = {operands[0], operands[1]};
+  for (RefTensor &factor : factors)
+    for (double &x : factor.data)
+      x = arithmetic.roundFactor(x);
+  return matmulReference(factors[0], factors[1], arithmetic, result);
+}
+
 double matmulFlop(std::span<const std::vector<int64_t>> operands) {
   const auto &a = operands[0], &b = operands[1];
   double flop = 2.0 * static_cast<double>(a.back());
@@ -173,7 +193,21 @@ void addProducts(std::vector<Op> &ops) {
   matmul.reference = reference;
   matmul.batch = Product{};
   matmul.productFlop = matmulFlop;
+  matmul.bf16Form = "matmul_bf16";
+
+  Op narrow = matmul;
+  narrow.name = matmul.bf16Form;
+  narrow.summary = "the matrix product of factors rounded to bf16, summed in f32";
+  narrow.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
+                        std::span<RefTensor> results) {
+    return matmulBf16Reference(operands, arithmetic, results[0]);
+  };
+  narrow.shape = matmulBf16Shape;
+  narrow.batch = Product{.bf16 = true};
+  narrow.bf16Form = "";
+  narrow.internal = true;
   ops.push_back(std::move(matmul));
+  ops.push_back(std::move(narrow));
 
   Op dot;
   dot.name = "dot";

@@ -5,6 +5,7 @@
 #include "compiler/ir/Program.h"
 #include "compiler/oracle/Code.h"
 #include "compiler/oracle/Compute.h"
+#include "runtime/convert.h"
 #include "runtime/keys.h"
 
 #include <deque>
@@ -18,6 +19,11 @@ struct ToF32 : ops::Arithmetic {
   void roundAll(std::span<double> values) const override {
     for (double &value : values)
       value = static_cast<float>(value);
+  }
+};
+struct ToBf16 : ToF32 {
+  double roundFactor(double x) const override {
+    return rt::bf16ToFloat(rt::floatToFactor(static_cast<float>(x)));
   }
 };
 struct ToF64 : ops::Arithmetic {
@@ -268,13 +274,14 @@ struct Oracle::Impl {
   Functions functions;
   Weights weights;
   ToF32 toF32;
+  ToBf16 toBf16;
   ToF64 toF64;
   Precision precision;
   OracleOptions options;
 };
 
 Oracle::Oracle(mlir::ModuleOp program, Weights weights, Precision precision, OracleOptions options)
-    : impl_(new Impl{Functions(program), std::move(weights), {}, {}, precision, options}) {
+    : impl_(new Impl{Functions(program), std::move(weights), {}, {}, {}, precision, options}) {
   for (auto param : program.getOps<ir::ParamOp>()) {
     auto it = impl_->weights.find(param.getSymName().str());
     if (it == impl_->weights.end() || !it->second)
@@ -290,10 +297,18 @@ Oracle::~Oracle() = default;
 
 std::vector<Value> Oracle::run(llvm::StringRef name, std::vector<Value> args, int64_t instance) {
   const Function &function = impl_->functions.get(name);
-  const ops::Arithmetic &arithmetic = impl_->precision == Precision::F64
-                                          ? static_cast<const ops::Arithmetic &>(impl_->toF64)
-                                          : impl_->toF32;
-  Context context{arithmetic, impl_->precision, impl_->weights, impl_->options.onRead};
+  auto arithmetic = [&]() -> const ops::Arithmetic & {
+    switch (impl_->precision) {
+    case Precision::F64:
+      return impl_->toF64;
+    case Precision::F32:
+      return impl_->toF32;
+    case Precision::Bf16:
+      return impl_->toBf16;
+    }
+    return impl_->toF64;
+  };
+  Context context{arithmetic(), impl_->precision, impl_->weights, impl_->options.onRead};
   if (ir::takesKey(function.op))
     args.insert(args.begin(),
                 static_cast<int64_t>(rt::instanceKey(impl_->options.sampleSeed, 0, instance)));

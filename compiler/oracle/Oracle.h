@@ -24,7 +24,7 @@ namespace sheaf::oracle {
 enum class Precision {
   F64,  ///< nothing is rounded
   F32,  ///< every result of float arithmetic is rounded to f32, those of narrow types as well
-  Bf16, ///< as F32, and results of bf16 and f16 tensors are rounded to these
+  Bf16, ///< as F32, and results of bf16 and f16 tensors and factors of bf16 products are rounded
 };
 
 /// Parameters by name, in their declared shapes.

@@ -12,6 +12,7 @@ namespace sheaf::passes {
 
 PassRecord alignBranchesPass();
 PassRecord assignPhasesPass();
+PassRecord autocastPass();
 PassRecord deriveGradientsPass();
 PassRecord inlinePass();
 PassRecord specialisePass();

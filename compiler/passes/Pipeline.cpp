@@ -28,6 +28,9 @@ std::vector<PassRecord> pipeline() {
       // which joins what two expansions have in common.
       expandOperatorsPass(),
       simplifyPass(),
+      // Behind the expansions, whose products count too, and where weights are known; before
+      // anything is made of the operators that it changes.
+      autocastPass(),
       // Behind the expansions, whose parts may depend on weights alone; before blocks.
       foldWeightsPass(),
       // Behind the last pass that makes constant tensors; before blocks, which would record them.
@@ -51,9 +54,10 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      inlinePass(),        specialisePass(),    simplifyPass(),   expandOperatorsPass(),
-      foldWeightsPass(),   foldConstantsPass(), formBlocksPass(), identicalRecordsPass(),
-      alignBranchesPass(), assignPhasesPass(),  forkCallsPass(),  deriveGradientsPass()};
+      inlinePass(),           specialisePass(),    simplifyPass(),      expandOperatorsPass(),
+      autocastPass(),         foldWeightsPass(),   foldConstantsPass(), formBlocksPass(),
+      identicalRecordsPass(), alignBranchesPass(), assignPhasesPass(),  forkCallsPass(),
+      deriveGradientsPass()};
   return passes;
 }
 
@@ -75,10 +79,14 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options,
                                                          : SymbolTable::Visibility::Private);
   if (options.training)
     module->setAttr(ops::kTrainingAttr, UnitAttr::get(module.getContext()));
+  if (options.bf16)
+    module->setAttr(ops::kBf16Attr, UnitAttr::get(module.getContext()));
   for (const PassRecord &pass : pipeline()) {
     reports.emplace_back();
     if (failed(runPass(pass, module, options.without, reports.back())))
       return failure();
+    if (options.afterAutocast && pass.name == autocastPass().name)
+      options.afterAutocast(module);
   }
   return success();
 }

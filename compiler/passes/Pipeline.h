@@ -4,6 +4,7 @@
 
 #include "compiler/passes/Pass.h"
 
+#include <functional>
 #include <span>
 
 namespace sheaf::passes {
@@ -22,6 +23,12 @@ struct PipelineOptions {
   /// Blocks get others that go back (derive-gradients). A module that has the attribute
   /// `sheaf.training` is made for training anyway.
   bool training = false;
+  /// Products of weights compute in bf16 (autocast). So do those of a module that has the attribute
+  /// `sheaf.bf16`.
+  bool bf16 = false;
+  /// Told the module when all its arithmetic is settled, while the oracle can still interpret it.
+  /// May be empty.
+  std::function<void(mlir::ModuleOp)> afterAutocast = {};
 };
 
 /// Runs the pipeline. On failure diagnostics have been emitted through the context; `reports` has

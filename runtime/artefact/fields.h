@@ -67,6 +67,8 @@ template <typename Archive> void fields(Archive &a, WeightUse &x) {
   a(4, "width", x.width);
   a(5, "lanes", x.lanes);
   a(6, "vectors", x.vectors);
+  a(7, "factors", x.factors);
+  a(8, "depth_multiple", x.depthMultiple);
 }
 template <typename Archive> void fields(Archive &a, RecordWord &x) {
   a(1, "kind", x.kind);
@@ -114,6 +116,7 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   a(12, "dims", x.dims);
   a(13, "frame_bytes", x.frameBytes);
   a(14, "read_places", x.readPlaces);
+  a(15, "tiles", x.tiles);
 }
 template <typename Archive> void fields(Archive &a, CodeRelocation &x) {
   a(1, "at", x.at);

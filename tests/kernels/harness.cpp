@@ -5,6 +5,8 @@
 #include "compiler/driver/Jit.h"
 #include "compiler/ops/Verify.h"
 #include "runtime/convert.h"
+#include "runtime/error.h"
+#include "runtime/tiles.h"
 #include "runtime/weights.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,6 +37,11 @@ struct Rounding : ops::Arithmetic {
   Rounding(Precision precision) : precision(precision) {}
   double round(double x) const override {
     return precision == Precision::F64 ? x : static_cast<float>(x);
+  }
+  double roundFactor(double x) const override {
+    if (precision == Precision::F64)
+      return x;
+    return rt::bf16ToFloat(rt::floatToFactor(static_cast<float>(x)));
   }
 };
 
@@ -181,7 +188,8 @@ struct KernelRun::Impl {
     std::normal_distribution<double> normal(0, 0.5);
     std::uniform_int_distribution<int64_t> integer(inputs.least, inputs.most);
     for (double &x : t.data)
-      x = ops::isFloat(dtype)         ? roundTo(dtype, normal(random))
+      x = ops::isFloat(dtype)
+              ? roundTo(dtype, inputs.element ? inputs.element(random) : normal(random))
           : dtype == ops::DType::Bool ? static_cast<double>(random() % 2)
                                       : static_cast<double>(integer(random));
     return t;
@@ -233,6 +241,10 @@ KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<s
 KernelRun::~KernelRun() = default;
 
 const kernels::Kernel &KernelRun::kernel() const { return impl_->kernel(); }
+const ops::RefTensor &KernelRun::argument(int64_t record, size_t arg) const {
+  return impl_->records[static_cast<size_t>(record)].arguments[arg];
+}
+const ops::RefTensor &KernelRun::weight(size_t number) const { return impl_->weights[number]; }
 
 void KernelRun::Impl::makeWeights(const Inputs &inputs) {
   for (BlockArgument arg : body().getArguments().drop_front(numArgs())) {
@@ -429,6 +441,11 @@ testing::AssertionResult KernelRun::agree(const Results &results, int64_t number
   bool narrow = llvm::any_of(exact, [](auto &entry) {
     return ops::isFloat(entry.second.dtype) && entry.second.dtype != ops::DType::F32;
   });
+  m.body().walk([&](ir::ApplyOp apply) {
+    const auto *product =
+        std::get_if<ops::Product>(&ops::OpTable::get().find(apply.getOp())->batch);
+    narrow |= product && product->bf16;
+  });
   for (auto [i, value] : llvm::enumerate(m.body().getTerminator()->getOperands())) {
     const std::vector<double> &expected = exact[value].data, &inF32 = rounded[value].data;
     if (results[i].size() != expected.size())
@@ -477,6 +494,16 @@ testing::AssertionResult KernelRun::flopAgrees(int64_t number) const {
   if (counted != expected)
     return testing::AssertionFailure() << "counts " << counted << " FLOP instead of " << expected;
   return testing::AssertionSuccess();
+}
+
+bool runsHere(const std::string &cpu) {
+  try {
+    kernels::Target target = kernels::detectTarget(cpu);
+    driver::checkRunsHere({driver::hostTriple(), target.cpu, target.features});
+    return !target.tiles || rt::allowTiles();
+  } catch (const UserError &) {
+    return false;
+  }
 }
 
 testing::AssertionResult same(const Results &a, const Results &b) {

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace sheaf::test {
 
 /// What the records of a run are made of; other contents are random.
@@ -15,6 +17,8 @@ struct Inputs {
   /// An i64 or i1 argument; f64 ones are random.
   std::function<int64_t(int64_t record, unsigned arg)> number;
   int64_t least = 0, most = 9; ///< of elements of integer tensors
+  /// An element of a float tensor; normally distributed ones when empty.
+  std::function<double(std::mt19937 &)> element = {};
 };
 
 /// The elements of each result, padding left out.
@@ -40,11 +44,16 @@ public:
   testing::AssertionResult flopAgrees(int64_t record) const;
 
   const kernels::Kernel &kernel() const;
+  const ops::RefTensor &argument(int64_t record, size_t arg) const;
+  const ops::RefTensor &weight(size_t number) const;
 
 private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Whether code for this CPU runs here.
+bool runsHere(const std::string &cpu);
 
 /// Whether results are equal to the bit; any NaN equals any NaN.
 testing::AssertionResult same(const Results &a, const Results &b);

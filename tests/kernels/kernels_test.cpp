@@ -2,6 +2,8 @@
 
 #include "tests/kernels/harness.h"
 
+#include <regex>
+
 using namespace sheaf::test;
 
 namespace {
@@ -343,6 +345,45 @@ TEST_P(Kernels, WithoutMerging) { run(GetParam(), "host", {"merge"}); }
 TEST_P(Kernels, WithoutPackedWeights) { run(GetParam(), "host", {"panels"}); }
 TEST_P(Kernels, OnAvx2) { run(GetParam(), "x86-64-v3", {}); }
 TEST_P(Kernels, OnSse) { run(GetParam(), "x86-64-v2", {}); }
+
+/// All products by matrices with factors in bf16.
+std::string inBf16(const std::string &text) {
+  static const std::regex product(
+      R"re("matmul"(\([^)]*\) \{[^}]*\} : \(tensor<[^>]*>, tensor<[^x>]*x[^x>]*x[^>]*>))re");
+  return std::regex_replace(text, product, "\"matmul_bf16\"$1");
+}
+
+class FactorKernels : public testing::TestWithParam<Case> {
+protected:
+  void runOn(const std::string &cpu, const std::set<std::string> &without = {}) {
+    if (!runsHere(cpu))
+      GTEST_SKIP() << "no " << cpu;
+    Case c = GetParam();
+    std::string text = inBf16(c.text);
+    c.text = text.c_str();
+    run(c, cpu, without);
+  }
+};
+
+TEST_P(FactorKernels, OnTheHost) { runOn("host"); }
+TEST_P(FactorKernels, ByPairs) { runOn("cooperlake"); }
+TEST_P(FactorKernels, WithoutFusion) { runOn("host", {"fuse"}); }
+TEST_P(FactorKernels, WithoutMerging) { runOn("host", {"merge"}); }
+TEST_P(FactorKernels, WithoutPackedWeights) { runOn("host", {"panels"}); }
+TEST_P(FactorKernels, WithoutFlatRows) { runOn("host", {"flat-rows"}); }
+TEST_P(FactorKernels, OnAvx2) { runOn("x86-64-v3"); }
+TEST_P(FactorKernels, OnSse) { runOn("x86-64-v2"); }
+
+std::vector<Case> casesWithProducts() {
+  std::vector<Case> out;
+  for (const Case &c : cases)
+    if (inBf16(c.text) != c.text)
+      out.push_back(c);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FactorKernels, testing::ValuesIn(casesWithProducts()),
+                         [](const auto &info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(cases),
                          [](const auto &info) { return info.param.name; });

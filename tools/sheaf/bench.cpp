@@ -30,6 +30,7 @@ struct BenchArguments {
   double seconds = 1;
   bool kernels = false;
   bool policies = false;
+  bool againstF32 = false;
 };
 
 std::vector<driver::Engine> parseEngines(const std::string &text) {
@@ -65,6 +66,10 @@ int runBench(BenchArguments &arguments) {
   std::vector<int64_t> threads = parseNumbers("--threads", arguments.threads);
   if (arguments.format != "table" && arguments.format != "json")
     throw UsageError(fmt::format("--format takes table or json, not '{}'", arguments.format));
+  if (arguments.againstF32 && arguments.model.precision == "f32")
+    throw UsageError("--against-f32 needs --precision bf16");
+  if (arguments.againstF32 && arguments.format != "table")
+    throw UsageError("--against-f32 prints a table only");
   driver::BenchOptions options;
   options.minRepetitions = parseNumber("--repetitions", arguments.repetitions);
   options.minSeconds = arguments.seconds;
@@ -102,13 +107,31 @@ int runBench(BenchArguments &arguments) {
   if (progress)
     fmt::print(stderr, "\r\033[K");
 
+  std::vector<driver::Ratio> ratios;
+  if (arguments.againstF32) {
+    ModelOptions inF32 = arguments.model;
+    inF32.precision = "f32";
+    LoadedRun other = loadRun(inF32, arguments.data, arguments.weights, largest);
+    options.session = sessionOptions(arguments.limits, 1, *other.compiled);
+    driver::Benchmark yardstick(
+        *other.compiled, other.instances,
+        [&](rt::Session &session) {
+          setWeights(session, arguments.weights, other.vocabularies, /*quiet=*/true);
+        },
+        options);
+    for (driver::BenchRow &row : rows)
+      if (row.what.engine != driver::Engine::Oracle)
+        ratios.push_back(driver::timeInTurn(yardstick, benchmark, row.what));
+  }
+
   std::string name = std::filesystem::path(arguments.model.model).stem().string();
   if (arguments.format == "json")
     fmt::print("{}", driver::benchJson(name, run.model().dims, rows));
   else if (arguments.policies)
     fmt::print("{}", driver::policyTable(rows));
   else
-    fmt::print("{}", driver::benchTable(rows));
+    fmt::print("{}{}", driver::benchTable(rows),
+               ratios.empty() ? "" : "\n" + driver::ratioTable(ratios, "f32 over bf16"));
   if (arguments.kernels && arguments.format == "table")
     fmt::print("{}", driver::kernelTable(rows.back().kernels,
                                          rows.back().peakGflops / rows.back().what.threads));
@@ -137,6 +160,9 @@ void addBench(CLI::App &app, Action &action) {
                 "launches of any order, the time of ordering")
       ->excludes("--engine")
       ->excludes("--policy");
+  sub->add_flag("--against-f32", arguments->againstF32,
+                "with --precision bf16: how much longer the same takes in f32, in turn with it")
+      ->excludes("--policies");
   sub->add_option("--format", arguments->format, "table or json")->type_name("FORMAT");
   sub->add_option("--repetitions", arguments->repetitions, "at least so many (default: 20)")
       ->type_name("N");

@@ -51,6 +51,10 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
     throw UsageError(fmt::format("there is no optimisation '{}'; --without takes {}", name, names));
   }
   compile.targetCpu = options.targetCpu;
+  if (options.precision == "bf16")
+    compile.precision = driver::Precision::Bf16;
+  else if (options.precision != "f32")
+    throw UsageError(fmt::format("--precision takes f32 and bf16, not '{}'", options.precision));
   compile.dropout = options.dropout;
   compile.training = options.training;
   return compile;

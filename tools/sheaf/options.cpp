@@ -44,6 +44,9 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
   app.add_option("--target-cpu", targetCpu,
                  "make code for this CPU: host, or LLVM's name of one, such as x86-64-v3")
       ->type_name("CPU");
+  app.add_option("--precision", precision,
+                 "what products of weights compute in: f32 or bf16 (default: f32)")
+      ->type_name("NAME");
   app.add_flag("--dropout", dropout, "dropout drops, as in training; else it changes nothing");
   if (vocabulary)
     app.add_option("--vocab", vocabs,

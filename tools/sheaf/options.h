@@ -29,6 +29,7 @@ struct ModelOptions {
   CLI::Option *entryGiven = nullptr;
   std::vector<std::string> without;
   std::string targetCpu = "host";
+  std::string precision = "f32";
   bool dropout = false;
   bool training = false;           ///< driver::CompileOptions::training
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE

@@ -1,0 +1,90 @@
+//===- Autocast.cpp - Products of factors rounded to bf16 -----------------===//
+
+#include "compiler/ops/Expand.h"
+#include "compiler/passes/OpQueries.h"
+#include "compiler/passes/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace sheaf::passes {
+namespace {
+
+/// Which tensors are the same for every record.
+class SharedTensors {
+public:
+  explicit SharedTensors(bool training) : training_(training) {}
+
+  bool contains(Value value) {
+    SmallVector<Value> work{value};
+    while (!work.empty()) {
+      Value next = work.back();
+      if (known_.contains(next)) {
+        work.pop_back();
+        continue;
+      }
+      Operation *def = next.getDefiningOp();
+      if (!isWayThrough(def)) {
+        known_[next] = isa_and_nonnull<ir::ParamRefOp, arith::ConstantOp>(def);
+        continue;
+      }
+      size_t before = work.size();
+      for (Value operand : def->getOperands())
+        if (!known_.contains(operand))
+          work.push_back(operand);
+      if (work.size() == before)
+        known_[next] =
+            llvm::all_of(def->getOperands(), [&](Value operand) { return known_.at(operand); });
+    }
+    return known_.at(value);
+  }
+
+private:
+  /// Operators whose results are shared if their operands are. In training nothing that computes
+  /// is folded into a weight.
+  bool isWayThrough(Operation *def) const {
+    return training_ ? batchRule<ops::Movement>(def) != nullptr : isTensorCode(def);
+  }
+
+  bool training_;
+  llvm::DenseMap<Value, bool> known_;
+};
+
+LogicalResult run(ModuleOp module, PassContext &context) {
+  if (!module->hasAttr(ops::kBf16Attr))
+    return success();
+  SharedTensors shared(module->hasAttr(ops::kTrainingAttr));
+  SmallVector<ir::ApplyOp> work;
+  module.walk([&](ir::ApplyOp apply) {
+    const ops::Op *record = operatorOf(apply);
+    if (record && !record->bf16Form.empty())
+      work.push_back(apply);
+  });
+  for (ir::ApplyOp apply : work) {
+    Value right = apply.getOperand(1);
+    if (cast<RankedTensorType>(right.getType()).getRank() < 2) {
+      context.remark(apply.getLoc(), apply.getOp() + " with a vector is a row reduction: f32");
+    } else if (!shared.contains(right)) {
+      context.remark(apply.getLoc(), apply.getOp() + " by a matrix of the record: f32");
+    } else {
+      context.remark(apply.getLoc(), apply.getOp() + " by a weight: bf16");
+      apply.setOp(operatorOf(apply)->bf16Form);
+    }
+  }
+  return success();
+}
+
+} // namespace
+
+PassRecord autocastPass() {
+  return {.name = "autocast",
+          .description =
+              "With --precision bf16: operators whose record names a bf16 form (products) "
+              "take it where the right operand is a weight. All others stay f32.",
+          .run = run,
+          .required = true,
+          .after = Level::Plain};
+}
+
+} // namespace sheaf::passes
