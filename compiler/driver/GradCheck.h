@@ -14,6 +14,8 @@ namespace sheaf::driver {
 struct GradCheckOptions {
   int64_t samples = 8;     ///< elements of each parameter
   double tolerance = 1e-4; ///< of the greatest gradient of the parameter
+  /// Where products round their factors to bf16 and the oracle does not.
+  static constexpr double kBf16Tolerance = 5e-2;
   rt::SessionOptions session;
   /// Told how many of how many elements are done. May be empty.
   std::function<void(int64_t done, int64_t total)> progress;

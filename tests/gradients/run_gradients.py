@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Gradients against finite differences: run_gradients.py SHEAF [operators|models] [PATTERN]
+"""Gradients against finite differences: run_gradients.py SHEAF [operators|models|models-bf16] [PATTERN]
 
 operators: every line of operators.txt, with params as operands and with rows of params, which
-differ from instance to instance. models: those of models/ with a loss each. `sheaf grad-check` does
-the comparison, and compares the bits on several threads.
+differ from instance to instance. models: those of models/ with a loss each, in f32 or with products
+in bf16. `sheaf grad-check` does the comparison, and compares the bits on several threads.
 """
 import os
 import re
@@ -137,12 +137,16 @@ LOSSES = [
 ]
 
 
-def models(sheaf, directory, pattern):
+def models_in_bf16(sheaf, directory, pattern):
+    return models(sheaf, directory, pattern, ["--precision", "bf16"])
+
+
+def models(sheaf, directory, pattern, precision=()):
     def run(entry):
         name, data, loss = entry
         with open(os.path.join(MODELS, name + ".sheaf"), encoding="utf-8") as stream:
             text = stream.read() + "\n" + loss + "\n"
-        options = ["--dim", "hidden=8", "--limit", "4", "--samples", "4"]
+        options = ["--dim", "hidden=8", "--limit", "4", "--samples", "4", *precision]
         if name in ("transformer", "berxit"):
             options += ["--dim", "heads=2"]
         return name, *check(sheaf, directory, name, text, data, options)
@@ -161,7 +165,7 @@ def main():
     sheaf, what = os.path.abspath(sys.argv[1]), sys.argv[2]
     pattern = sys.argv[3] if len(sys.argv) > 3 else ""
     with tempfile.TemporaryDirectory() as directory:
-        run = {"operators": operators, "models": models}[what]
+        run = {"operators": operators, "models": models, "models-bf16": models_in_bf16}[what]
         sys.exit(0 if run(sheaf, directory, pattern) else 1)
 
 

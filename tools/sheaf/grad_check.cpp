@@ -32,6 +32,8 @@ int checkGradients(GradCheckArguments &arguments) {
                           parseNumber("--limit", arguments.limit));
   driver::requireLoss(run.model());
   options.session = sessionOptions(arguments.limits, 1, run.model());
+  if (run.compiled->precision() == driver::Precision::Bf16)
+    options.tolerance = driver::GradCheckOptions::kBf16Tolerance;
   std::unique_ptr<io::Progress> bar;
   options.progress = [&](int64_t, int64_t total) {
     if (!bar)

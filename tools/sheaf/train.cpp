@@ -48,6 +48,7 @@ struct TrainArguments {
     field("loss", model.entry);
     field("without", model.without);
     field("target_cpu", model.targetCpu);
+    field("precision", model.precision);
     field("dropout", model.dropout);
     field("vocab", model.vocabs);
     field("data", data.data);
