@@ -124,8 +124,10 @@ struct Model {
   std::vector<ParamDesc> params;
   uint32_t paramGranules = 0; ///< granules [0, paramGranules) hold the parameters
   std::vector<KernelDesc> kernels;
-  /// Of a model made for training, for each kernel that host code records; the kernels that go back
-  /// stand behind those in `kernels`, and the native ones of runtime/train behind these.
+  /// Made for training: sessions can go back. `gradients` has one element for each kernel that host
+  /// code records; the kernels that go back stand behind those in `kernels`, and the native ones of
+  /// runtime/train behind these.
+  bool training = false;
   std::vector<KernelGradient> gradients;
   EntryDesc entry;
   std::vector<std::string> messages;

@@ -95,7 +95,7 @@ struct Session::Impl {
       weights.use(model.stored->packed);
       weightsChanged = false;
     }
-    if (!model.gradients.empty())
+    if (model.training)
       backward = std::make_unique<Backward>(model, recorder.rowSpace, recorder.scratch, meter,
                                             memory.records);
   }

@@ -301,7 +301,8 @@ void Compilation::emitHost() {
     kernelSymbols_.push_back(kernel.symbol);
   }
 
-  if (options_.training) {
+  model.training = options_.training;
+  if (model.training) {
     model.gradients.resize(instances.recorded());
     for (unsigned i = 0; i < instances.recorded(); ++i) {
       std::optional<unsigned> back = instances.backwardOf(i);
@@ -379,7 +380,7 @@ void Compilation::link() {
     model.foldWeights = reinterpret_cast<rt::EntryFn>(jit->address(foldSymbol_));
   for (size_t i = 0; i < model.kernels.size(); ++i)
     model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(jit->address(kernelSymbols_[i]));
-  if (!model.gradients.empty()) {
+  if (model.training) {
     rt::addNativeKernels(model, target.fma);
     for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i)
       blockInfos.push_back({model.kernels[i].name, model.kernels[i].source, {}, {}, {}, {}, {}});
