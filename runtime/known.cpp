@@ -124,6 +124,7 @@ void RecordTable::put(Place place, const int32_t *key, TensorHandle result, uint
 KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &meter,
                            MemoryUse &memory, uint64_t keepBytes, bool hostile)
     : rows_(rows), meter_(meter), count_(memory.tables), paramGranules_(model.paramGranules),
+      forgetsWindows_(model.training),
       keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)) {
   uint64_t first = hostile ? 2 : 64;
   kernels_.reserve(model.kernels.size());
@@ -174,7 +175,7 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
     }
   }
   if (++kernel.looked >= kWindow) {
-    bool isLarge = kernel.seen.bytes() > kLargeTable;
+    bool isLarge = kernel.seen.usedBytes() > kLargeTable;
     kernel.pause = kernel.hits < (isLarge ? kFewHitsInLarge : kFewHits) ? kPause : 0;
     kernel.looked = kernel.hits = 0;
   }
@@ -214,8 +215,11 @@ void KnownRecords::beginRun() {
   running_ = true;
   if (++run_ == 0)
     ++run_;
-  for (Kernel &kernel : kernels_)
+  for (Kernel &kernel : kernels_) {
     kernel.saved = 0;
+    if (forgetsWindows_)
+      kernel.looked = kernel.hits = kernel.pause = 0;
+  }
 }
 
 void KnownRecords::endRun(Counters &counters) {

@@ -51,6 +51,8 @@ public:
 
   void free();
   uint64_t bytes() const { return capacity_ * stride_ * sizeof(uint32_t); }
+  /// What the entries of the current stamp take, of a table that is no larger than they need.
+  uint64_t usedBytes() const { return 2 * used_ * stride_ * sizeof(uint32_t); }
 
 private:
   Entry *at(uint64_t i) const { return reinterpret_cast<Entry *>(words_ + i * stride_); }
@@ -138,6 +140,9 @@ private:
   MemoryKind &count_;
   std::vector<Kernel> kernels_;
   uint64_t paramGranules_;
+  /// In training, what is looked up follows from the mini-batch alone: which records ran decides in
+  /// which order gradients are summed.
+  bool forgetsWindows_;
   uint64_t keepBytes_;   ///< at most so many
   uint64_t charged_ = 0; ///< bytes of kept rows, in steps
   uint32_t run_ = 0;     ///< the stamp of this mini-batch
