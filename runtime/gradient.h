@@ -17,8 +17,19 @@ struct WordTerm {
   std::vector<uint32_t> words;
 };
 using WordSum = std::vector<WordTerm>;
+inline int64_t evaluate(const WordSum &sum, const int32_t *words) {
+  int64_t total = 0;
+  for (const WordTerm &term : sum) {
+    int64_t product = term.coefficient;
+    for (uint32_t word : term.words)
+      product *= words[word];
+    total += product;
+  }
+  return total;
+}
 
-/// A tensor whose extents follow from the words of the forward record, as all numbers here do.
+/// A tensor whose extents follow from the words of a record: of the forward one, as all numbers
+/// here do, or of the one that makes it (KernelDesc::results).
 struct RecordTensor {
   DType dtype = DType::F32;
   std::vector<WordSum> extents;
@@ -76,8 +87,6 @@ struct KernelGradient {
   /// The kernel that goes back, by index in Model::kernels; -1: no gradient goes through. It runs
   /// only if it has outputs: others pass gradients on as they are.
   int64_t kernel = -1;
-  /// What a forward record reserves first: its results, in order.
-  std::vector<RecordTensor> results;
   std::vector<bool> wanted;              ///< which results' gradients `kernel` reads or passes on
   std::vector<BackwardWord> words;       ///< of a backward record, all but the last
   std::vector<RecordTensor> outputs;     ///< what a backward record reserves

@@ -89,6 +89,7 @@ struct KernelDesc {
   KernelFn fn = nullptr;
   uint32_t words = 1; ///< 32-bit words a record
   std::vector<RecordWord> layout;
+  std::vector<RecordTensor> results; ///< what a record reserves at Out, one after the other
   std::vector<WeightUse> weights;
   uint64_t scratchBytes = 0; ///< per running thread
   bool temporaries = false;  ///< needs beside it what was asked for by sheaf_temporaries()
@@ -128,6 +129,7 @@ struct Model {
   /// code records; the kernels that go back stand behind those in `kernels`, and the native ones of
   /// runtime/train behind these.
   bool training = false;
+  bool f16 = false; ///< of one made for training: gradients go through f16 values
   std::vector<KernelGradient> gradients;
   EntryDesc entry;
   std::vector<std::string> messages;

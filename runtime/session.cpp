@@ -489,6 +489,12 @@ std::span<const ParamGradient> Session::backward(std::span<const float> weights)
   return impl_->backward->gradients();
 }
 
+const Schedule &Session::backwardSchedule() const {
+  if (!impl_->backward)
+    throw InternalError("backwardSchedule() of a session that cannot go back");
+  return impl_->backward->schedule();
+}
+
 void Session::freeze(size_t param) {
   if (!impl_->backward)
     throw InternalError("freeze() on a session that cannot go back");

@@ -118,6 +118,8 @@ public:
   /// training whose result is a float tensor without axes, in a session with keepBytes 0. An
   /// instance that failed has no part in it. Once a run. Throws UserError when memory is short.
   std::span<const ParamGradient> backward(std::span<const float> weights);
+  /// What the last backward() did; valid until the next run.
+  const Schedule &backwardSchedule() const;
   /// Leaves a parameter out: its gradient stays None, and its products are not computed.
   void freeze(size_t param);
 

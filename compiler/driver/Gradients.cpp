@@ -10,8 +10,8 @@ namespace {
 
 using passes::GradientBlock;
 
-/// Extents as numbers that follow from the words of the forward record.
-class Words {
+/// Extents as numbers that follow from the words of a block's records.
+class RecordWords {
 public:
   /// Where the arguments of a block stand in its record.
   static std::vector<uint32_t> firstWords(ir::BlockOp block) {
@@ -29,12 +29,9 @@ public:
         .take_front(block.getNumArgs());
   }
 
-  Words(const kernels::Kernel &forward, const kernels::Kernel &backward,
-        const GradientBlock &description)
-      : forward_(forward.block), shapes_(forward.block), firstWords_(firstWords(forward.block)) {
-    // The symbols of BlockShapes: of the forward block words, of the backward block the extents of
-    // what its arguments are.
-    for (auto [i, type] : llvm::enumerate(argumentTypes(forward.block))) {
+  explicit RecordWords(ir::BlockOp block) : firstWords_(firstWords(block)) {
+    // The symbols of BlockShapes.
+    for (auto [i, type] : llvm::enumerate(argumentTypes(block))) {
       uint32_t word = firstWords_[i];
       std::string name = std::to_string(i);
       if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type)) {
@@ -45,34 +42,9 @@ public:
         words_[name] = word;
       }
     }
-    ir::BlockOp block = backward.block;
-    for (auto [i, source] : llvm::enumerate(description.arguments)) {
-      std::string name = std::to_string(i);
-      if (mlir::isa<mlir::RankedTensorType>(block.getBody().getArgument(i).getType()))
-        for (auto [axis, extent] : llvm::enumerate(shapeOf(source)))
-          meanings_[name + "." + std::to_string(axis)] = extent;
-      else
-        meanings_[name] = Dim::symbol(std::to_string(source.index));
-    }
   }
 
   uint32_t firstWord(int64_t argument) const { return firstWords_[argument]; }
-
-  /// The extents of what the forward block has, over its symbols.
-  std::vector<Dim> shapeOf(const GradientBlock::Source &source) const {
-    mlir::Block &body = forward_.getBody().front();
-    if (source.kind == GradientBlock::Source::Argument)
-      return shapes_.of(body.getArgument(static_cast<unsigned>(source.index)));
-    return shapes_.of(body.getTerminator()->getOperand(static_cast<unsigned>(source.index)));
-  }
-
-  /// An extent of the backward block over the forward block's symbols.
-  Dim fromBackward(const Dim &dim) const {
-    return dim.substitute([&](const std::string &name) -> std::optional<Dim> {
-      auto it = meanings_.find(name);
-      return it == meanings_.end() ? std::nullopt : std::optional(it->second);
-    });
-  }
 
   rt::WordSum sum(const Dim &dim) const {
     rt::WordSum sum;
@@ -97,10 +69,47 @@ public:
   }
 
 private:
-  mutable ir::BlockOp forward_;
-  kernels::BlockShapes shapes_;
   std::vector<uint32_t> firstWords_;
   std::map<std::string, uint32_t> words_;
+};
+
+/// The words of the forward record, and what the backward block's extents are in them.
+class Words : public RecordWords {
+public:
+  Words(const kernels::Kernel &forward, const kernels::Kernel &backward,
+        const GradientBlock &description)
+      : RecordWords(forward.block), forward_(forward.block), shapes_(forward.block) {
+    // Of the backward block the symbols are the extents of what its arguments are.
+    ir::BlockOp block = backward.block;
+    for (auto [i, source] : llvm::enumerate(description.arguments)) {
+      std::string name = std::to_string(i);
+      if (mlir::isa<mlir::RankedTensorType>(block.getBody().getArgument(i).getType()))
+        for (auto [axis, extent] : llvm::enumerate(shapeOf(source)))
+          meanings_[name + "." + std::to_string(axis)] = extent;
+      else
+        meanings_[name] = Dim::symbol(std::to_string(source.index));
+    }
+  }
+
+  /// The extents of what the forward block has, over its symbols.
+  std::vector<Dim> shapeOf(const GradientBlock::Source &source) const {
+    mlir::Block &body = forward_.getBody().front();
+    if (source.kind == GradientBlock::Source::Argument)
+      return shapes_.of(body.getArgument(static_cast<unsigned>(source.index)));
+    return shapes_.of(body.getTerminator()->getOperand(static_cast<unsigned>(source.index)));
+  }
+
+  /// An extent of the backward block over the forward block's symbols.
+  Dim fromBackward(const Dim &dim) const {
+    return dim.substitute([&](const std::string &name) -> std::optional<Dim> {
+      auto it = meanings_.find(name);
+      return it == meanings_.end() ? std::nullopt : std::optional(it->second);
+    });
+  }
+
+private:
+  mutable ir::BlockOp forward_;
+  kernels::BlockShapes shapes_;
   std::map<std::string, Dim> meanings_;
 };
 
@@ -109,6 +118,14 @@ ops::DType dtypeOf(mlir::Value value) {
 }
 
 } // namespace
+
+std::vector<rt::RecordTensor> recordResults(const kernels::Kernel &kernel) {
+  RecordWords words(kernel.block);
+  std::vector<rt::RecordTensor> results;
+  for (const kernels::RecordBuffer &buffer : kernel.results)
+    results.push_back(words.tensor(buffer.dtype, buffer.shape));
+  return results;
+}
 
 rt::KernelGradient describeGradient(const kernels::Kernel &forward, const kernels::Kernel &backward,
                                     llvm::ArrayRef<uint32_t> params) {
@@ -119,11 +136,7 @@ rt::KernelGradient describeGradient(const kernels::Kernel &forward, const kernel
   mlir::Block &forwardBody = forwardBlock.getBody().front(), &body = block.getBody().front();
   rt::KernelGradient gradient;
 
-  for (mlir::Value result : forwardBody.getTerminator()->getOperands()) {
-    Source source{Source::Result, static_cast<int64_t>(gradient.results.size())};
-    gradient.results.push_back(words.tensor(dtypeOf(result), words.shapeOf(source)));
-  }
-  gradient.wanted.resize(gradient.results.size());
+  gradient.wanted.resize(forward.results.size());
   auto rowSource = [&](const Source &source) {
     auto index = static_cast<uint32_t>(source.index);
     switch (source.kind) {

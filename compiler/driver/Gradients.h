@@ -6,6 +6,9 @@
 
 namespace sheaf::driver {
 
+/// What a record of a kernel makes, as KernelDesc::results.
+std::vector<rt::RecordTensor> recordResults(const kernels::Kernel &kernel);
+
 /// How gradients go back through a kernel, but for `KernelGradient::kernel`; `backward` is the
 /// planned block that `forward`'s names. `params`: the parameters that are the block's weights.
 rt::KernelGradient describeGradient(const kernels::Kernel &forward, const kernels::Kernel &backward,

@@ -279,6 +279,7 @@ void Compilation::emitHost() {
     desc.temporaries = !kernel.temporaries.empty();
     desc.panels = kernel.panels;
     desc.flop = kernel.flop;
+    desc.results = recordResults(kernel);
     auto number = [&](uint32_t argument) {
       return paramNumbers.at(instance.weights.at(argument).getValue().str());
     };
@@ -315,6 +316,10 @@ void Compilation::emitHost() {
       model.gradients[i] = describeGradient(*kernelOf.at(block.getOperation()),
                                             *kernelOf.at(backward.getOperation()), weights);
       model.gradients[i].kernel = *back;
+      backward.getBody().walk([&](ir::ApplyOp apply) {
+        for (mlir::Type type : apply.getOperandTypes())
+          model.f16 |= mlir::getElementTypeOrSelf(type).isF16();
+      });
     }
   }
 

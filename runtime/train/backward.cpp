@@ -14,17 +14,6 @@ constexpr int64_t kTaskRows = kProductRows, kTaskColumns = 512;
 /// Granules that one record sums or clears.
 constexpr int64_t kSumGranules = 4, kClearGranules = 4096;
 
-int64_t evaluate(const WordSum &sum, const int32_t *words) {
-  int64_t total = 0;
-  for (const WordTerm &term : sum) {
-    int64_t product = term.coefficient;
-    for (uint32_t word : term.words)
-      product *= words[word];
-    total += product;
-  }
-  return total;
-}
-
 bool isConstant(const WordSum &sum) {
   return std::all_of(sum.begin(), sum.end(), [](const WordTerm &t) { return t.words.empty(); });
 }
@@ -70,7 +59,7 @@ Backward::Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryM
   };
   for (const KernelGradient &gradient : model.gradients) {
     Kernel kernel{&gradient, {}, {}, {}, {}, {}, {}};
-    for (const RecordTensor &tensor : gradient.results)
+    for (const RecordTensor &tensor : model.kernels[kernels_.size()].results)
       kernel.results.push_back(sizeOf(tensor));
     for (const RecordTensor &tensor : gradient.outputs)
       kernel.outputs.push_back(sizeOf(tensor));
@@ -302,7 +291,7 @@ bool Backward::enter(const Kernel &kernel, Ids &ids) {
     ids.results.push_back(id);
     ids.gradients.push_back(0);
     if (gradient.wanted[i] && hasGradient(id, granules)) {
-      ids.gradients.back() = takeGradient(id, granules, gradient.results[i].dtype);
+      ids.gradients.back() = takeGradient(id, granules, kernel.results[i].tensor->dtype);
       any = true;
     }
     id += static_cast<uint32_t>(granules);

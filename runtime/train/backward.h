@@ -43,6 +43,8 @@ public:
            const PackedWeights &weights, Counters &counters);
 
   std::span<const ParamGradient> gradients() const { return gradients_; }
+  /// What the last run did.
+  const Schedule &schedule() const { return schedule_; }
 
 private:
   /// All that goes to one part of a parameter by one kind of product.
