@@ -1,5 +1,7 @@
 #include "runtime/io/safetensors.h"
 
+#include "runtime/io/crc32c.h"
+
 #include "runtime/convert.h"
 #include "runtime/io/half.h"
 #include "runtime/io/json.h"
@@ -381,9 +383,49 @@ std::optional<std::string> convertElements(const FileTensor &tensor, DType dtype
 // Writing
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+/// The checksum of metadata and tensors.
+class Checksum {
+public:
+  /// `key`: where the checksum itself stands.
+  Checksum(const std::map<std::string, std::string> &metadata, const std::string &key) {
+    for (const auto &[name, value] : metadata)
+      if (name != key)
+        add(name, {reinterpret_cast<const uint8_t *>(value.data()), value.size()});
+  }
+  void add(const std::string &name, std::span<const uint8_t> data) {
+    crc_ = crc32c(name.data(), name.size(), crc_);
+    crc_ = crc32c(data.data(), data.size(), crc_);
+  }
+  std::string text() const { return fmt::format("{:08x}", crc_); }
+
+private:
+  uint32_t crc_ = 0;
+};
+
+} // namespace
+
+void SafetensorsFile::requireChecksum(const std::string &key) const {
+  auto sum = metadata_.find(key);
+  if (sum == metadata_.end())
+    throw UserError(name_ + ": its metadata have no '" + key + "'");
+  Checksum checksum(metadata_, key);
+  for (const FileTensor &tensor : tensors_)
+    checksum.add(tensor.name, tensor.data);
+  if (checksum.text() != sum->second)
+    throw UserError(name_ + ": the file is damaged: its checksum is another");
+}
+
 void writeSafetensors(const std::string &path, std::span<const TensorToWrite> tensors,
-                      const std::map<std::string, std::string> &metadata) {
-  std::vector<const TensorToWrite *> order;
+                      std::map<std::string, std::string> metadata, const char *checksumKey) {
+  /// A tensor and its data as they are in the file.
+  struct Entry {
+    const TensorToWrite *tensor;
+    std::vector<uint8_t> narrowed;
+    std::span<const uint8_t> data;
+  };
+  std::vector<Entry> order;
   std::set<std::string> names;
   for (const TensorToWrite &tensor : tensors) {
     int64_t elements = 1;
@@ -398,7 +440,20 @@ void writeSafetensors(const std::string &path, std::span<const TensorToWrite> te
   for (int64_t bytes : {8, 4, 2, 1})
     for (const TensorToWrite &tensor : tensors)
       if (fileTypeOf(tensor.dtype)->bytes == bytes)
-        order.push_back(&tensor);
+        order.push_back({&tensor, {}, tensor.data});
+  for (Entry &entry : order) {
+    if (entry.tensor->dtype != DType::Bool)
+      continue;
+    for (size_t i = 0; i < entry.data.size(); i += 4)
+      entry.narrowed.push_back(load<int32_t>(entry.data.data() + i) != 0);
+    entry.data = entry.narrowed;
+  }
+  if (checksumKey) {
+    Checksum checksum(metadata, checksumKey);
+    for (const Entry &entry : order)
+      checksum.add(entry.tensor->name, entry.data);
+    metadata[checksumKey] = checksum.text();
+  }
 
   std::string header = "{";
   if (!metadata.empty()) {
@@ -413,11 +468,10 @@ void writeSafetensors(const std::string &path, std::span<const TensorToWrite> te
     header += '}';
   }
   int64_t offset = 0;
-  for (const TensorToWrite *tensor : order) {
+  for (const auto &[tensor, narrowed, data] : order) {
     if (header.size() > 1)
       header += ',';
-    int64_t bytes = static_cast<int64_t>(tensor->data.size()) / rt::dtypeBytes(tensor->dtype) *
-                    fileTypeOf(tensor->dtype)->bytes;
+    auto bytes = static_cast<int64_t>(data.size());
     appendJsonString(header, tensor->name);
     header += fmt::format(":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                           fileTypeOf(tensor->dtype)->name, fmt::join(tensor->shape, ","), offset,
@@ -433,16 +487,8 @@ void writeSafetensors(const std::string &path, std::span<const TensorToWrite> te
     length[i] = static_cast<uint8_t>(static_cast<uint64_t>(header.size()) >> (8 * i));
   file.write(length, sizeof(length));
   file.write(header);
-  for (const TensorToWrite *tensor : order) {
-    if (tensor->dtype != DType::Bool) {
-      file.write(tensor->data.data(), tensor->data.size());
-      continue;
-    }
-    std::vector<uint8_t> narrow(tensor->data.size() / 4);
-    for (size_t i = 0; i < narrow.size(); ++i)
-      narrow[i] = load<int32_t>(tensor->data.data() + 4 * i) != 0;
-    file.write(narrow.data(), narrow.size());
-  }
+  for (const Entry &entry : order)
+    file.write(entry.data.data(), entry.data.size());
   file.commit();
 }
 

@@ -60,6 +60,9 @@ public:
   const FileTensor *find(const std::string &name) const;
   const std::map<std::string, std::string> &metadata() const { return metadata_; }
 
+  /// Throws UserError unless the file has the checksum that writeSafetensors put under this key.
+  void requireChecksum(const std::string &key) const;
+
 private:
   SafetensorsFile() = default;
 
@@ -88,9 +91,11 @@ struct TensorToWrite {
 
 /// Writes a file, complete or not at all. Tensors are put in order of falling element size, so that
 /// all are aligned. Throws UserError with the system's reason, InternalError when data and shape
-/// disagree or a name occurs twice.
+/// disagree or a name occurs twice. With `checksumKey` the metadata have under it the CRC-32C of
+/// all else: of keys and values in order, then of names and data in the order of the file.
 void writeSafetensors(const std::string &path, std::span<const TensorToWrite> tensors,
-                      const std::map<std::string, std::string> &metadata);
+                      std::map<std::string, std::string> metadata,
+                      const char *checksumKey = nullptr);
 
 } // namespace sheaf::io
 

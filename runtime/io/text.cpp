@@ -1,11 +1,15 @@
 #include "runtime/io/text.h"
 
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace sheaf::io {
 
@@ -117,6 +121,13 @@ std::string plural(int64_t n, const char *noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
+std::string contentHash(std::string_view bytes) {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (char c : bytes)
+    h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return fmt::format("{:016x}", h);
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   // O_EXCL decides between writers; the number only makes a second try rare.
   for (int attempt = 0; attempt < 100 && fd_ < 0; ++attempt) {
@@ -188,6 +199,24 @@ void AtomicFile::commit() {
     ::fsync(directoryFd);
     ::close(directoryFd);
   }
+}
+
+void AtomicFile::removeLeftovers(const std::string &directory) {
+  std::error_code error;
+  std::vector<std::filesystem::path> leftovers;
+  for (const auto &entry : std::filesystem::directory_iterator(directory, error)) {
+    std::string name = entry.path().filename().string();
+    size_t at = name.rfind(".tmp");
+    int process = 0, attempt = 0, read = 0;
+    if (at == std::string::npos ||
+        std::sscanf(name.c_str() + at, ".tmp%d-%d%n", &process, &attempt, &read) != 2 ||
+        at + static_cast<size_t>(read) != name.size())
+      continue;
+    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
+      leftovers.push_back(entry.path());
+  }
+  for (const std::filesystem::path &path : leftovers)
+    std::filesystem::remove(path, error);
 }
 
 } // namespace sheaf::io

@@ -66,6 +66,10 @@ bool isBlank(std::string_view text);
 /// "1 word", "2 words".
 std::string plural(int64_t n, const char *noun);
 
+/// 64-bit FNV-1a in 16 hexadecimal digits: tells contents apart that were not made to be taken for
+/// each other.
+std::string contentHash(std::string_view bytes);
+
 /// Writes a whole file so that it is either complete or not there: a temporary file beside it,
 /// fsync, rename. Throws UserError with the system's reason.
 class AtomicFile {
@@ -79,6 +83,9 @@ public:
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// Puts the file in place. Without it the destructor removes what was written.
   void commit();
+
+  /// Removes the temporary files of a directory that processes which are no more left behind.
+  static void removeLeftovers(const std::string &directory);
 
 private:
   [[noreturn]] void fail(const char *what);

@@ -84,17 +84,10 @@ std::string_view Vocabulary::word(int64_t id) const {
 }
 
 std::string Vocabulary::hash() const {
-  uint64_t h = 0xcbf29ce484222325u;
-  auto mix = [&](char c) { h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u; };
-  if (!hasWords())
-    for (char c : fmt::format("size {}", size_))
-      mix(c);
-  for (const std::string &word : words_) {
-    for (char c : word)
-      mix(c);
-    mix('\n');
-  }
-  return fmt::format("{:016x}", h);
+  std::string text = hasWords() ? "" : fmt::format("size {}", size_);
+  for (const std::string &word : words_)
+    text += word + "\n";
+  return contentHash(text);
 }
 
 //===----------------------------------------------------------------------===//
