@@ -69,7 +69,7 @@ std::vector<uint8_t> encode(const Description &description, uint64_t fileBytes) 
 void write(const std::string &path, rt::Session &session, const rt::LoadedCode &code,
            Machine machine, const io::Vocabularies &vocabularies, std::string producer) {
   const rt::Model &model = session.model();
-  if (!model.gradients.empty())
+  if (model.training)
     throw InternalError("a model for training is no artefact");
   session.packWeights();
 

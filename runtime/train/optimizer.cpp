@@ -1,5 +1,7 @@
 #include "runtime/train/optimizer.h"
 
+#include "runtime/train/gradient_rows.h"
+
 #include <array>
 #include <cmath>
 
@@ -159,30 +161,15 @@ void Optimizer::makeState(size_t param) {
     state.tensors[1] = allocateAligned(bytes);
 }
 
-/// Visits the rows that have a gradient, without padding; a tensor without padding is one row.
 template <typename Visit>
-void Optimizer::forEachRow(size_t param, const ParamGradient &gradient, Visit visit) {
-  const ParamDesc &desc = session_.model().params[param];
-  int64_t width = desc.shape.empty() ? 1 : desc.shape.back(), rows = 1;
-  for (size_t i = 0; i + 1 < desc.shape.size(); ++i)
-    rows *= desc.shape[i];
-  int64_t stride = rowGranules(width, desc.dtype) * kGranuleBytes / 4;
+void Optimizer::visitRows(size_t param, const ParamGradient &gradient, Visit visit) {
   auto *weight = reinterpret_cast<float *>(session_.paramRow(param));
   auto *mean = reinterpret_cast<float *>(states_[param].tensors[0].get());
   auto *squares = reinterpret_cast<float *>(states_[param].tensors[1].get());
-  auto at = [&](int64_t row, int64_t size) {
-    int64_t from = row * stride;
-    visit(Row{weight + from, mean ? mean + from : nullptr, squares ? squares + from : nullptr,
-              gradient.data + from, size});
-  };
-  if (gradient.kind == ParamGradient::Rows)
-    for (uint32_t row : gradient.rows)
-      at(row, width);
-  else if (width == stride)
-    at(0, rows * width);
-  else
-    for (int64_t row = 0; row < rows; ++row)
-      at(row, width);
+  forEachRow(session_.model().params[param], gradient, [&](int64_t begin, int64_t size) {
+    visit(Row{weight + begin, mean ? mean + begin : nullptr, squares ? squares + begin : nullptr,
+              gradient.data + begin, size});
+  });
 }
 
 void Optimizer::update(const Row &row, double rate, double scale, double decay) {
@@ -224,7 +211,7 @@ double Optimizer::lambRatio(size_t param, const ParamGradient &gradient, double 
   auto steps = static_cast<double>(steps_);
   double mean = 1 / (1 - std::pow(options_.beta1, steps));
   double squares = 1 / (1 - std::pow(options_.beta2, steps));
-  forEachRow(param, gradient, [&](const Row &row) {
+  visitRows(param, gradient, [&](const Row &row) {
     weights += squaresOf(row.weight, row.size);
     for (int64_t i = 0; i < row.size; ++i) {
       float g = row.gradient[i] * static_cast<float>(scale);
@@ -237,19 +224,20 @@ double Optimizer::lambRatio(size_t param, const ParamGradient &gradient, double 
   return weights > 0 && changes > 0 ? std::sqrt(weights / changes) : 1;
 }
 
-StepReport Optimizer::step(std::span<const ParamGradient> gradients, double learningRate) {
+StepReport Optimizer::step(std::span<const ParamGradient> gradients, double learningRate,
+                           double scale) {
   StepReport report;
   double squares = 0;
   for (size_t i = 0; i < gradients.size(); ++i)
-    if (gradients[i].kind != ParamGradient::None)
-      forEachRow(i, gradients[i],
-                 [&](const Row &row) { squares += squaresOf(row.gradient, row.size); });
-  report.norm = std::sqrt(squares);
+    visitRows(i, gradients[i],
+              [&](const Row &row) { squares += squaresOf(row.gradient, row.size); });
+  report.norm = scale * std::sqrt(squares);
   if (!std::isfinite(report.norm)) {
     report.skipped = true;
     return report;
   }
-  double scale = options_.clip > 0 && report.norm > options_.clip ? options_.clip / report.norm : 1;
+  if (options_.clip > 0 && report.norm > options_.clip)
+    scale *= options_.clip / report.norm;
   ++steps_;
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (gradients[i].kind == ParamGradient::None)
@@ -258,7 +246,7 @@ StepReport Optimizer::step(std::span<const ParamGradient> gradients, double lear
     double decay = decays_[i] ? options_.weightDecay : 0, rate = learningRate;
     if (options_.kind == OptimizerOptions::Lamb)
       rate *= lambRatio(i, gradients[i], scale, decay);
-    forEachRow(i, gradients[i], [&](const Row &row) { update(row, rate, scale, decay); });
+    visitRows(i, gradients[i], [&](const Row &row) { update(row, rate, scale, decay); });
   }
   return report;
 }

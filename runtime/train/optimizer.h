@@ -38,8 +38,9 @@ public:
   /// Leaves the weight decay of a parameter out.
   void exclude(size_t param) { decays_[param] = false; }
 
-  /// The session packs its weights anew before its next run.
-  StepReport step(std::span<const ParamGradient> gradients, double learningRate);
+  /// Changes the parameters by `scale` times these gradients. The session packs its weights anew
+  /// before its next run.
+  StepReport step(std::span<const ParamGradient> gradients, double learningRate, double scale = 1);
 
   /// What is remembered from step to step: a number, and for each parameter up to two tensors of
   /// its shape, in row layout. Empty until a parameter is changed for the first time, and zero
@@ -63,7 +64,7 @@ private:
     int64_t size;
   };
   template <typename Visit>
-  void forEachRow(size_t param, const ParamGradient &gradient, Visit visit);
+  void visitRows(size_t param, const ParamGradient &gradient, Visit visit);
   void update(const Row &row, double rate, double scale, double decay);
   double lambRatio(size_t param, const ParamGradient &gradient, double scale, double decay);
 

@@ -11,11 +11,15 @@ namespace sheaf::rt {
 Trainer::Trainer(Session &session, std::span<const Instance> instances,
                  const TrainerOptions &options)
     : session_(session), instances_(instances), options_(options),
-      optimizer_(session, options.optimizer) {}
+      optimizer_(session, options.optimizer), sum_(session.model()) {
+  if (options.averageDecay >= 0)
+    average_.emplace(session, options.averageDecay);
+}
 
 int64_t Trainer::stepsPerEpoch() const {
   auto count = static_cast<int64_t>(instances_.size());
-  return (count + options_.batch - 1) / options_.batch;
+  int64_t each = options_.batch * options_.accumulate;
+  return (count + each - 1) / each;
 }
 
 /// Fisher and Yates', from numbers that follow from seed and epoch alone.
@@ -28,51 +32,79 @@ void Trainer::shuffle(int64_t epoch) {
   shuffled_ = epoch;
 }
 
-TrainingStep Trainer::step() {
-  TrainingStep result;
-  result.number = next_;
-  result.epoch = next_ / stepsPerEpoch();
-  if (result.epoch != shuffled_)
-    shuffle(result.epoch);
-  auto begin = static_cast<size_t>(next_ % stepsPerEpoch() * options_.batch);
-  size_t end = std::min(order_.size(), begin + static_cast<size_t>(options_.batch));
-  batch_.clear();
-  for (size_t i = begin; i < end; ++i)
-    batch_.push_back(instances_[order_[i]]);
-
-  // Outside of training draws are those of step 0.
-  session_.setStep(static_cast<uint64_t>(next_) + 1);
+/// Forward and back over some of the epoch's instances; each loss counts with the loss scale.
+std::span<const ParamGradient> Trainer::runBatch(size_t begin, size_t end, TrainingStep &step) {
   auto clock = std::chrono::steady_clock::now();
   auto lap = [&] {
     auto before = std::exchange(clock, std::chrono::steady_clock::now());
     return std::chrono::duration<double>(clock - before).count();
   };
+  batch_.clear();
+  for (size_t i = begin; i < end; ++i)
+    batch_.push_back(instances_[order_[i]]);
   std::span<const Outcome> outcomes = session_.run(batch_);
-  result.forwardSeconds = lap();
-  double sum = 0;
+  step.forwardSeconds += lap();
   uint32_t type = session_.model().entry.resultType;
   for (const Outcome &outcome : outcomes) {
     if (!outcome.ok()) {
-      if (result.failed++ == 0)
-        result.error = outcome.error->what();
+      if (step.failed++ == 0)
+        step.error = outcome.error->what();
       continue;
     }
     float loss = 0;
     session_.tensor(type, outcome.slots).copyTo(&loss);
-    sum += static_cast<double>(loss);
-    ++result.instances;
+    step.loss += static_cast<double>(loss);
+    ++step.instances;
   }
-  auto count = static_cast<double>(std::max<int64_t>(result.instances, 1));
-  result.loss = sum / count;
-  result.rate = options_.rate.at(next_);
-  weights_.assign(outcomes.size(), options_.sum ? 1.0F : static_cast<float>(1 / count));
+  weights_.assign(outcomes.size(), static_cast<float>(step.lossScale));
   std::span<const ParamGradient> gradients = session_.backward(weights_);
-  result.backwardSeconds = lap();
-  StepReport report = optimizer_.step(gradients, result.rate);
+  step.backwardSeconds += lap();
+  return gradients;
+}
+
+TrainingStep Trainer::step() {
+  TrainingStep result;
+  result.number = next_;
+  result.epoch = next_ / stepsPerEpoch();
+  result.lossScale = options_.lossScale.scale();
+  if (result.epoch != shuffled_)
+    shuffle(result.epoch);
+  auto batch = static_cast<size_t>(options_.batch);
+  size_t each = batch * static_cast<size_t>(options_.accumulate);
+  size_t begin = static_cast<size_t>(next_ % stepsPerEpoch()) * each;
+  size_t end = std::min(order_.size(), begin + each);
+
+  // Outside of training draws are those of step 0.
+  session_.setStep(static_cast<uint64_t>(next_) + 1);
+  std::span<const ParamGradient> gradients;
+  if (options_.accumulate == 1) {
+    gradients = runBatch(begin, end, result);
+  } else {
+    sum_.clear();
+    for (size_t i = begin; i < end; i += batch)
+      sum_.add(runBatch(i, std::min(i + batch, end), result));
+    gradients = sum_.gradients();
+  }
+  auto start = std::chrono::steady_clock::now();
+  auto count = static_cast<double>(std::max<int64_t>(result.instances, 1));
+  result.loss /= count;
+  result.rate = options_.rate.at(next_);
+  StepReport report =
+      optimizer_.step(gradients, result.rate, 1 / (result.lossScale * (options_.sum ? 1 : count)));
   session_.packWeights();
-  result.updateSeconds = lap();
+  if (average_ && !report.skipped)
+    average_->update();
+  options_.lossScale.update(report.skipped);
+  result.updateSeconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.norm = report.norm;
   result.skipped = report.skipped;
+  if (report.skipped && options_.findAnomalies) {
+    batch_.clear();
+    for (size_t i = begin; i < end; ++i)
+      batch_.push_back(instances_[order_[i]]);
+    result.anomaly = findAnomaly(session_, batch_, static_cast<float>(result.lossScale));
+  }
   ++next_;
   return result;
 }

@@ -2,16 +2,24 @@
 #ifndef SHEAF_RUNTIME_TRAIN_TRAINER_H
 #define SHEAF_RUNTIME_TRAIN_TRAINER_H
 
+#include "runtime/train/anomaly.h"
+#include "runtime/train/average.h"
+#include "runtime/train/gradient_sum.h"
+#include "runtime/train/loss_scale.h"
 #include "runtime/train/optimizer.h"
 
 namespace sheaf::rt {
 
 struct TrainerOptions {
-  int64_t batch = 64;
-  uint64_t seed = 0; ///< of the order of the instances
-  bool sum = false;  ///< the loss of a mini-batch is the sum over its instances, not the mean
+  int64_t batch = 64;     ///< instances that run together
+  int64_t accumulate = 1; ///< mini-batches whose gradients make one step
+  uint64_t seed = 0;      ///< of the order of the instances
+  bool sum = false;       ///< the loss of a step is the sum over its instances, not the mean
   LearningRate rate;
   OptimizerOptions optimizer;
+  LossScale lossScale{1};
+  double averageDecay = -1;   ///< of WeightAverage; negative: no average is made
+  bool findAnomalies = false; ///< looks for where gradients that are not finite come from
 };
 
 /// What became of one step.
@@ -19,7 +27,9 @@ struct TrainingStep {
   int64_t number = 0, epoch = 0; ///< from 0
   double loss = 0;               ///< mean over the instances that did not fail
   double rate = 0, norm = 0;
+  double lossScale = 1;
   bool skipped = false; ///< gradients that are not finite: no parameter was changed
+  std::optional<Anomaly> anomaly;
   int64_t instances = 0, failed = 0;
   std::string error; ///< of the first that failed
   double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
@@ -38,16 +48,22 @@ public:
   int64_t stepsDone() const { return next_; }
   int64_t stepsPerEpoch() const;
   Optimizer &optimizer() { return optimizer_; }
+  LossScale &lossScale() { return options_.lossScale; }
+  /// Null unless one is made.
+  WeightAverage *average() { return average_ ? &*average_ : nullptr; }
   /// Goes on behind this many steps; the caller restores parameters and optimiser.
   void resume(int64_t steps) { next_ = steps; }
 
 private:
   void shuffle(int64_t epoch);
+  std::span<const ParamGradient> runBatch(size_t begin, size_t end, TrainingStep &step);
 
   Session &session_;
   std::span<const Instance> instances_;
   TrainerOptions options_;
   Optimizer optimizer_;
+  GradientSum sum_;
+  std::optional<WeightAverage> average_;
   int64_t next_ = 0;
   int64_t shuffled_ = -1; ///< the epoch that `order_` is of
   std::vector<uint32_t> order_;

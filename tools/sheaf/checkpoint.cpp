@@ -1,6 +1,8 @@
 //===- checkpoint.cpp - Trainings on disk ---------------------------------===//
 #include "tools/sheaf/checkpoint.h"
 
+#include "tools/sheaf/load.h"
+
 #include "runtime/error.h"
 #include "runtime/io/safetensors.h"
 
@@ -19,12 +21,16 @@ namespace fs = std::filesystem;
 
 constexpr const char *kStepsKey = "sheaf.steps";
 constexpr const char *kUpdatesKey = "sheaf.updates";
+constexpr const char *kAveragesKey = "sheaf.averages";
 constexpr const char *kSkippedKey = "sheaf.skipped";
+constexpr const char *kScaleStepsKey = "sheaf.loss_scale_steps";
 // The bits of doubles: resumed exactly.
 constexpr const char *kBestKey = "sheaf.best";
 constexpr const char *kLossKey = "sheaf.loss_sum";
+constexpr const char *kScaleKey = "sheaf.loss_scale";
 constexpr const char *kInstancesKey = "sheaf.instances";
-constexpr const char *kStates[] = {"mean of ", "squares of "};
+/// CRC-32C of all else.
+constexpr const char *kChecksumKey = "sheaf.crc32c";
 
 std::optional<int64_t> numberIn(std::string_view text) {
   int64_t number = 0;
@@ -50,16 +56,23 @@ std::map<int64_t, fs::path> checkpointsIn(const std::string &directory) {
   return found;
 }
 
-io::TensorToWrite toWrite(std::string name, const rt::TensorView &view) {
-  io::TensorToWrite tensor{std::move(name), view.dtype, view.shape, {}};
-  tensor.data.resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
-  view.copyTo(tensor.data.data());
-  return tensor;
+/// Everything of a trainer that has a parameter's shape: the weight itself, the optimiser's state,
+/// the average.
+enum Part : size_t { kWeight, kMean, kSquares, kAverage, kParts };
+constexpr const char *kPrefixes[kParts] = {"", "mean of ", "squares of ", "average of "};
+
+/// A part in row layout, or null: what is not there, and the weight itself.
+uint8_t *rowOf(rt::Trainer &trainer, size_t param, size_t part) {
+  if (part == kMean || part == kSquares)
+    return trainer.optimizer().states()[param].tensors[part - kMean].get();
+  return part == kAverage && trainer.average() ? trainer.average()->row(param) : nullptr;
 }
 
 } // namespace
 
-void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Optimizer &optimizer,
+bool hasCheckpoints(const std::string &directory) { return !checkpointsIn(directory).empty(); }
+
+void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &trainer,
                     const Progress &progress, int64_t keep) {
   const rt::Model &model = session.model();
   std::vector<io::TensorToWrite> tensors;
@@ -67,21 +80,32 @@ void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Opti
     const rt::ParamDesc &param = model.params[i];
     if (param.synthetic)
       continue;
-    tensors.push_back(toWrite(param.name, session.param(i)));
-    for (size_t s = 0; s < 2; ++s)
-      if (const uint8_t *data = optimizer.states()[i].tensors[s].get())
-        tensors.push_back(toWrite(kStates[s] + param.name, {param.dtype, param.shape, data}));
+    for (size_t part = 0; part < kParts; ++part) {
+      const uint8_t *row = part == kWeight ? session.param(i).data : rowOf(trainer, i, part);
+      if (!row)
+        continue;
+      rt::TensorView view{param.dtype, param.shape, row};
+      io::TensorToWrite tensor{kPrefixes[part] + param.name, param.dtype, param.shape, {}};
+      tensor.data.resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
+      view.copyTo(tensor.data.data());
+      tensors.push_back(std::move(tensor));
+    }
   }
+  auto bits = [](double value) { return std::to_string(std::bit_cast<int64_t>(value)); };
   std::map<std::string, std::string> metadata = {
       {kStepsKey, std::to_string(progress.steps)},
-      {kUpdatesKey, std::to_string(optimizer.steps())},
+      {kUpdatesKey, std::to_string(trainer.optimizer().steps())},
       {kSkippedKey, std::to_string(progress.skipped)},
-      {kLossKey, std::to_string(std::bit_cast<int64_t>(progress.lossSum))},
-      {kInstancesKey, std::to_string(progress.instances)}};
+      {kLossKey, bits(progress.lossSum)},
+      {kInstancesKey, std::to_string(progress.instances)},
+      {kScaleKey, bits(trainer.lossScale().scale())},
+      {kScaleStepsKey, std::to_string(trainer.lossScale().steps())}};
   if (progress.best)
-    metadata[kBestKey] = std::to_string(std::bit_cast<int64_t>(*progress.best));
+    metadata[kBestKey] = bits(*progress.best);
+  if (trainer.average())
+    metadata[kAveragesKey] = std::to_string(trainer.average()->updates());
   io::writeSafetensors(fmt::format("{}/checkpoint-{}.safetensors", directory, progress.steps),
-                       tensors, metadata);
+                       tensors, metadata, kChecksumKey);
   std::map<int64_t, fs::path> all = checkpointsIn(directory);
   while (static_cast<int64_t>(all.size()) > keep) {
     std::error_code error; // one too many does no harm
@@ -91,56 +115,77 @@ void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Opti
 }
 
 std::optional<Progress> loadCheckpoint(const std::string &directory, rt::Session &session,
-                                       rt::Optimizer &optimizer) {
+                                       rt::Trainer &trainer) {
   std::map<int64_t, fs::path> all = checkpointsIn(directory);
   if (all.empty())
     return std::nullopt;
-  std::string path = all.rbegin()->second.string();
-  io::SafetensorsFile file = io::SafetensorsFile::open(path);
+  std::optional<io::SafetensorsFile> file;
+  while (!file) {
+    std::string path = all.rbegin()->second.string();
+    try {
+      file.emplace(io::SafetensorsFile::open(path));
+      file->requireChecksum(kChecksumKey);
+    } catch (const UserError &error) {
+      file.reset();
+      all.erase(std::prev(all.end()));
+      if (all.empty())
+        throw UserError(fmt::format("{}; {} has no whole checkpoint", error.what(), directory));
+      note(fmt::format("{}; going on from the checkpoint before", error.what()));
+      // It must not count as one of those that are kept.
+      fs::rename(path, path + ".damaged");
+    }
+  }
+  const std::string &path = file->name();
   auto number = [&](const char *key) {
-    auto it = file.metadata().find(key);
+    auto it = file->metadata().find(key);
     std::optional<int64_t> value =
-        it == file.metadata().end() ? std::nullopt : numberIn(it->second);
+        it == file->metadata().end() ? std::nullopt : numberIn(it->second);
     if (!value)
       throw UserError(path + ": no checkpoint: '" + key + "' is missing");
     return *value;
   };
+  auto real = [&](const char *key) { return std::bit_cast<double>(number(key)); };
   Progress progress;
   progress.steps = number(kStepsKey);
   progress.skipped = number(kSkippedKey);
-  progress.lossSum = std::bit_cast<double>(number(kLossKey));
+  progress.lossSum = real(kLossKey);
   progress.instances = number(kInstancesKey);
-  if (file.metadata().contains(kBestKey))
-    progress.best = std::bit_cast<double>(number(kBestKey));
-  optimizer.setSteps(number(kUpdatesKey));
+  if (file->metadata().contains(kBestKey))
+    progress.best = real(kBestKey);
+  trainer.resume(progress.steps);
+  trainer.optimizer().setSteps(number(kUpdatesKey));
+  trainer.lossScale().restore(real(kScaleKey), number(kScaleStepsKey));
+  if (trainer.average())
+    trainer.average()->setUpdates(number(kAveragesKey));
 
   const rt::Model &model = session.model();
   std::vector<uint8_t> bytes;
-  auto read = [&](const io::FileTensor &tensor, const rt::ParamDesc &param) {
-    if (tensor.shape != param.shape)
-      throw UserError(fmt::format("{}: '{}' is {}, which is not what the model has", path,
-                                  tensor.name, tensor.typeName()));
-    if (std::optional<std::string> why = io::convertElements(tensor, param.dtype, bytes))
-      throw UserError(path + ": '" + tensor.name + "': " + *why);
-  };
   for (size_t i = 0; i < model.params.size(); ++i) {
     const rt::ParamDesc &param = model.params[i];
     if (param.synthetic)
       continue;
-    const io::FileTensor *weight = file.find(param.name);
-    if (!weight)
-      throw UserError(path + ": the weight '" + param.name + "' is missing");
-    read(*weight, param);
-    session.setParam(i, bytes);
-    for (size_t s = 0; s < 2; ++s)
-      if (const io::FileTensor *state = file.find(kStates[s] + param.name)) {
-        optimizer.makeState(i);
-        uint8_t *to = optimizer.states()[i].tensors[s].get();
-        if (!to)
-          throw UserError(path + ": it is of another optimizer");
-        read(*state, param);
-        rt::toRowLayout(param.shape, param.dtype, bytes.data(), to);
+    for (size_t part = 0; part < kParts; ++part) {
+      const io::FileTensor *tensor = file->find(kPrefixes[part] + param.name);
+      if (!tensor && part == kWeight)
+        throw UserError(path + ": the weight '" + param.name + "' is missing");
+      if (!tensor)
+        continue;
+      if (tensor->shape != param.shape)
+        throw UserError(fmt::format("{}: '{}' is {}, which is not what the model has", path,
+                                    tensor->name, tensor->typeName()));
+      if (std::optional<std::string> why = io::convertElements(*tensor, param.dtype, bytes))
+        throw UserError(path + ": '" + tensor->name + "': " + *why);
+      if (part == kWeight) {
+        session.setParam(i, bytes);
+        continue;
       }
+      if (part != kAverage)
+        trainer.optimizer().makeState(i);
+      uint8_t *to = rowOf(trainer, i, part);
+      if (!to)
+        throw UserError(path + ": it is of another optimizer");
+      rt::toRowLayout(param.shape, param.dtype, bytes.data(), to);
+    }
   }
   return progress;
 }

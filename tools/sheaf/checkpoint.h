@@ -20,15 +20,19 @@ struct Progress {
   int64_t instances = 0;
 };
 
-/// Writes weights, optimiser and progress to `DIRECTORY/checkpoint-STEPS.safetensors`, whole or not
+/// Writes weights, trainer and progress to `DIRECTORY/checkpoint-STEPS.safetensors`, whole or not
 /// at all, and removes older checkpoints but the last `keep`.
-void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Optimizer &optimizer,
+void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &trainer,
                     const Progress &progress, int64_t keep);
 
-/// Restores what the newest checkpoint of a directory holds; nothing when there is none. Throws
-/// UserError when it is not of this model.
+/// Whether a directory has any, damaged ones included.
+bool hasCheckpoints(const std::string &directory);
+
+/// Restores what the newest whole checkpoint of a directory holds; nothing when there is none at
+/// all. Damaged ones that are newer are put aside, with a note. Throws UserError when all are
+/// damaged, or when it is not of this model.
 std::optional<Progress> loadCheckpoint(const std::string &directory, rt::Session &session,
-                                       rt::Optimizer &optimizer);
+                                       rt::Trainer &trainer);
 
 } // namespace sheaf::tool
 

@@ -80,7 +80,8 @@ Mean evaluate(rt::Session &session, std::span<const rt::Instance> instances, int
   return mean;
 }
 
-void copyParams(const rt::Session &from, rt::Session &to) {
+void copyParams(const rt::Session &from, const std::function<rt::TensorView(size_t)> &get,
+                rt::Session &to) {
   const std::vector<rt::ParamDesc> &params = to.model().params;
   std::vector<uint8_t> bytes;
   for (size_t i = 0; i < params.size(); ++i) {
@@ -90,7 +91,7 @@ void copyParams(const rt::Session &from, rt::Session &to) {
       to.setParam(i, rt::initialise(params[i], 0));
       continue;
     }
-    rt::TensorView view = from.param(static_cast<size_t>(source));
+    rt::TensorView view = get(static_cast<size_t>(source));
     bytes.resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
     view.copyTo(bytes.data());
     to.setParam(i, bytes);

@@ -19,8 +19,10 @@ void requireNumber(const rt::Model &model);
 /// The mean of the entry's results.
 Mean evaluate(rt::Session &session, std::span<const rt::Instance> instances, int64_t batch);
 
-/// Gives a session the parameters of another that have the same name.
-void copyParams(const rt::Session &from, rt::Session &to);
+/// Gives a session the parameters of another that have the same name; `get` returns the tensor of
+/// one, by its index there.
+void copyParams(const rt::Session &from, const std::function<rt::TensorView(size_t)> &get,
+                rt::Session &to);
 
 } // namespace sheaf::tool
 

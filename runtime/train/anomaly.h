@@ -1,0 +1,36 @@
+//===- anomaly.h - Where gradients cease to be finite -----------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_TRAIN_ANOMALY_H
+#define SHEAF_RUNTIME_TRAIN_ANOMALY_H
+
+#include "runtime/session.h"
+
+#include <string>
+
+namespace sheaf::rt {
+
+/// Where a NaN or an infinity comes from.
+struct Anomaly {
+  std::string param;     ///< whose gradient is not finite
+  int64_t instance = -1; ///< Instance::index; -1: only the sum over several is not finite
+  std::string kernel;    ///< the first that made such a value; empty: none did
+  std::string source;    ///< its file:line
+  bool back = false;     ///< on the way back
+  double value = 0;      ///< what it made
+
+  std::string message() const;
+};
+
+/// The first record of a schedule with a result that is not finite, as kernel and value. `rows`:
+/// granule 0.
+std::optional<std::pair<uint32_t, double>>
+firstNonFinite(const Model &model, const Schedule &schedule, const uint8_t *rows);
+
+/// Runs instances again, forward and back, one at a time until one has gradients that are not
+/// finite. A loss that is not finite is traced to the way forward, gradients of one that is to the
+/// way back. `weight`: what losses are multiplied with. Nothing when all is finite.
+std::optional<Anomaly> findAnomaly(Session &session, std::span<const Instance> instances,
+                                   float weight);
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_TRAIN_ANOMALY_H

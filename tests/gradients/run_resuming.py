@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Trainings that were killed, damaged, changed or met each other: run_resuming.py SHEAF"""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+from trainings import MODELS, expect, main
+
+TREES = os.path.join(MODELS, "data", "trees.txt")
+DATA = "train.txt"
+
+
+def train(*more):
+    return ["train", "tree.sheaf", "--data", DATA, "--dim", "hidden=12", "--epochs", "6", "--batch",
+            "5", "--optimizer", "adam", "--lr", "0.01", "--ema", "0.9", "--accumulate", "2",
+            "--log-every", "1", *more]
+
+
+def write(runner):
+    with open(os.path.join(MODELS, "treelstm.sheaf"), encoding="utf-8") as stream:
+        runner.write("tree.sheaf", stream.read())
+    with open(TREES, encoding="utf-8") as stream:
+        runner.write(DATA, stream.read())
+
+
+def kept(runner, directory):
+    return sorted((f for f in os.listdir(runner.path(directory)) if f.startswith("checkpoint-")
+                   and f.endswith(".safetensors")), key=lambda f: int(f[11:].split(".")[0]))
+
+
+def killed(runner):
+    """SIGKILL at random moments, again and again, until the training is done. The training is long
+    enough for identical records to be looked for no more, and then again."""
+    write(runner)
+    often = train("--checkpoint-every", "1")
+    begin = time.time()
+    runner.run(*often, "-o", "whole")
+    seconds = time.time() - begin
+    want = runner.tensors("whole/last.safetensors")
+    log = [{k: v for k, v in line.items() if not k.endswith(("_ms", "seconds", "_second"))}
+           for line in runner.log("whole")]
+    moments = random.Random(7)
+    kills = 0
+    for attempt in range(60):
+        begun = os.path.exists(runner.path("killed/config.json"))
+        command = ["train", "--resume", "killed"] if begun else [*often, "-o", "killed"]
+        # Later ones live longer: the moments spread over all of a training, which ends at last.
+        process = subprocess.Popen([runner.sheaf, *command], cwd=runner.directory,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            _, errors = process.communicate(
+                timeout=seconds * moments.uniform(0.3, 0.8 + attempt / 20))
+            expect(process.returncode == 0, f"attempt {attempt} ends with {errors}")
+            if process.returncode:
+                return
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kills += 1
+    expect(kills > 2, f"only {kills} kills")
+    expect(runner.tensors("killed/last.safetensors") == want, f"the weights after {kills} kills")
+    again = [{k: v for k, v in line.items() if not k.endswith(("_ms", "seconds", "_second"))}
+             for line in runner.log("killed")]
+    expect(again == log, f"the log after {kills} kills")
+    print(f"{kills} kills")
+    leftovers = [f for f in os.listdir(runner.path("killed")) if ".tmp" in f]
+    expect(not leftovers, f"left behind: {leftovers}")
+
+
+def damaged(runner):
+    write(runner)
+    runner.run(*train("--keep", "99", "--checkpoint-every", "1"), "-o", "base")
+    want = runner.tensors("base/last.safetensors")
+    names = kept(runner, "base")
+    size = os.path.getsize(runner.path("base/" + names[-1]))
+
+    def change(name, how):
+        path = runner.path("copy/" + name)
+        with open(path, "rb") as stream:
+            data = bytearray(stream.read())
+        how(data)
+        with open(path, "wb") as stream:
+            stream.write(data)
+
+    def flip(at):
+        def how(data):
+            data[at] ^= 16
+        return how
+
+    for what, how in (("cut", lambda data: data.__delitem__(slice(size // 2, None))),
+                      ("empty", lambda data: data.clear()),
+                      ("a weight", flip(-5)),
+                      ("the header", flip(40)),
+                      ("its length", flip(3))):
+        shutil.rmtree(runner.path("copy"), ignore_errors=True)
+        shutil.copytree(runner.path("base"), runner.path("copy"))
+        for name in names[10:]:
+            os.remove(runner.path("copy/" + name))
+        change(names[9], how)
+        text = runner.run("train", "--resume", "copy")
+        expect(f"note: copy/{names[9]}" in text and "going on from the checkpoint before" in text,
+               f"{what}: {text}")
+        expect(runner.tensors("copy/last.safetensors") == want, f"{what}: the weights")
+    for name in kept(runner, "copy"):
+        change(name, flip(-9))
+    text = runner.run("train", "--resume", "copy", code=1)
+    expect("copy has no whole checkpoint" in text, f"all damaged: {text}")
+    # Checkpoints without options are another training's.
+    os.remove(runner.path("base/config.json"))
+    text = runner.run(*train(), "-o", "base", code=1)
+    expect("base holds a training" in text, f"checkpoints alone: {text}")
+
+
+def changed(runner):
+    write(runner)
+    runner.run(*train(), "-o", "run")
+    text = runner.run("train", "--resume", "run")
+    expect("changed" not in text, f"nothing has changed: {text}")
+    with open(runner.path(DATA), "a", encoding="utf-8") as stream:
+        stream.write("(2 yes)\n")
+    text = runner.run("train", "--resume", "run")
+    expect(f"note: {DATA} has changed since this training began" in text, f"data: {text}")
+    with open(runner.path("tree.sheaf"), encoding="utf-8") as stream:
+        model = stream.read()
+    runner.write("tree.sheaf", model + "// more\n")
+    text = runner.run("train", "--resume", "run")
+    expect("note: tree.sheaf has changed since this training began" in text, f"model: {text}")
+    runner.write("tree.sheaf", model.replace("f32[3*hidden] = zeros", "f32[1, 3*hidden] = zeros")
+                 .replace("+ leaf_b", "+ leaf_b[0]"))
+    text = runner.run("train", "--resume", "run", code=1)
+    expect("'leaf_b' is F32[36], which is not what the model has" in text, f"shape: {text}")
+
+
+def together(runner):
+    write(runner)
+    runner.run(*train(), "-o", "one")
+    for name in kept(runner, "one"):
+        os.remove(runner.path("one/" + name))
+    # The one that comes second does not touch what the first one writes.
+    first = subprocess.Popen([runner.sheaf, *train("--epochs", "2000"), "-o", "both"],
+                             cwd=runner.directory, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    while not os.path.exists(runner.path("both/log.jsonl")) and first.poll() is None:
+        time.sleep(0.02)
+    text = runner.run("train", "--resume", "both", code=1)
+    expect("both: another training writes there" in text, text)
+    first.kill()
+    first.wait()
+    # Temporary files of processes that are no more go; others stay.
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    for name in (f"last.safetensors.tmp{dead.pid}-0", f"log.jsonl.tmp{os.getpid()}-1", "notes.tmp"):
+        runner.write("one/" + name, "half")
+    runner.run("train", "--resume", "one")
+    left = sorted(f for f in os.listdir(runner.path("one")) if "tmp" in f)
+    expect(left == [f"log.jsonl.tmp{os.getpid()}-1", "notes.tmp"], f"temporary files: {left}")
+    text = runner.run(*train("--epochs", "9223372036854775807"), "-o", "long", code=2)
+    expect("too many steps to count" in text, text)
+    text = runner.run(*train("--accumulate", "9223372036854775807"), "-o", "long", code=2)
+    expect("--batch times --accumulate is too large" in text, text)
+    expect(not os.path.exists(runner.path("long")), "a mistake leaves no directory")
+
+
+if __name__ == "__main__":
+    main(killed, damaged, changed, together)

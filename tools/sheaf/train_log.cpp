@@ -1,0 +1,44 @@
+//===- train_log.cpp - What a training tells of its course ----------------===//
+#include "tools/sheaf/train_log.h"
+
+#include "runtime/error.h"
+#include "runtime/io/text.h"
+
+#include <nlohmann/json.hpp>
+
+namespace sheaf::tool {
+
+using Json = nlohmann::ordered_json;
+
+TrainLog::TrainLog(const std::string &directory, int64_t steps, bool tensorboard)
+    : path_(directory + "/log.jsonl") {
+  std::string kept;
+  if (std::ifstream before(path_); before) {
+    for (std::string line; std::getline(before, line);) {
+      Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (json.is_object() && json.value("step", INT64_MAX) <= steps)
+        kept += line + "\n";
+    }
+  }
+  io::AtomicFile file(path_);
+  file.write(kept);
+  file.commit();
+  out_.open(path_, std::ios::app);
+  if (tensorboard)
+    events_.emplace(directory, steps + 1);
+}
+
+void TrainLog::write(const Json &line, const char *group) {
+  out_ << line.dump() << '\n' << std::flush;
+  if (!out_)
+    throw UserError(path_ + ": cannot be written");
+  if (!events_)
+    return;
+  std::vector<std::pair<std::string, double>> numbers;
+  for (const auto &[key, value] : line.items())
+    if (value.is_number() && key != "step")
+      numbers.emplace_back(std::string(group) + "/" + key, value.get<double>());
+  events_->scalars(line.at("step").get<int64_t>(), numbers);
+}
+
+} // namespace sheaf::tool

@@ -1,0 +1,244 @@
+//===- train_options.cpp - The options of sheaf train ---------------------===//
+#include "tools/sheaf/train_options.h"
+
+#include "tools/sheaf/command.h"
+
+#include "runtime/error.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+namespace sheaf::tool {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+void TrainOptions::add(CLI::App &app) {
+  model.add(app, /*vocabulary=*/true, EntryOption::Loss);
+  data.add(app);
+  weights.add(app);
+  limits.add(app);
+  model.dropout = true;
+  app.remove_option(app.get_option("--dropout"));
+  // Sums follow the order in which records ran, so there is one.
+  app.remove_option(app.get_option("--policy"));
+  for (const char *name : {"model", "--data"})
+    app.get_option(name)->required(false); // --resume needs none
+  app.get_option("--seed")->description(
+      "what the first weights and the order of the instances follow from");
+  auto number = [&](const char *name, auto &value, const std::string &meaning) {
+    app.add_option(name, value, meaning)->type_name("NUMBER");
+  };
+  app.add_option("-o", output, "the directory of weights, checkpoints and log")
+      ->type_name("DIRECTORY");
+  app.add_option("--resume", resume, "go on with the training of this directory")
+      ->type_name("DIRECTORY");
+  app.add_option("--dev", dev, "other data, to measure after each epoch")->type_name("FILE");
+  app.add_option("--metric", metric,
+                 "the function of the model that says how good it is; its mean over --dev decides "
+                 "which weights are the best (default: the loss)")
+      ->type_name("NAME");
+  app.add_option("--optimizer", optimizer,
+                 "sgd, momentum, adam, adamw, adagrad, rmsprop or lamb (default: adam)")
+      ->type_name("NAME");
+  number("--lr", rate, "the learning rate (default: 0.001)");
+  app.add_option("--schedule", schedule,
+                 "what becomes of it: constant, linear or cosine, to 0 (default: constant)")
+      ->type_name("NAME");
+  number("--warmup", warmup, "steps over which it grows from 0 (default: 0)");
+  number("--momentum", momentum, "of momentum (default: 0.9)");
+  number("--beta1", beta1, "of adam, adamw and lamb (default: 0.9)");
+  number("--beta2", beta2, "of adam, adamw and lamb (default: 0.999)");
+  number("--rmsprop-decay", decay, "of the squares of rmsprop (default: 0.99)");
+  number("--epsilon", epsilon, "added to the root of squares (default: 1e-8)");
+  number("--weight-decay", weightDecay,
+         "of all parameters; apart from the gradient with adamw and lamb (default: 0)");
+  app.add_option("--no-decay", noDecay, "parameters without weight decay; * stands for anything")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--freeze", frozen, "parameters that stay as they are; likewise")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->take_all();
+  number("--clip", clip, "most length of all gradients together (default: no limit)");
+  number("--ema", ema,
+         "measure and save not the weights but their moving average, of which a step keeps this "
+         "part (default: 0, none)");
+  number("--batch", batch, "instances a mini-batch (default: 64)");
+  number("--accumulate", accumulate,
+         "mini-batches whose gradients make one step together (default: 1)");
+  number("--epochs", epochs, "times through the data (default: 10)");
+  app.add_option("--reduction", reduction,
+                 "what a step takes of its losses: mean or sum (default: mean)")
+      ->type_name("NAME");
+  app.add_option("--loss-scale", lossScale,
+                 "what losses are multiplied with on the way back, so that gradients do not vanish "
+                 "in f16: a number, dynamic, or auto: dynamic if the model computes in f16, else 1 "
+                 "(default: auto)")
+      ->type_name("SCALE");
+  app.add_flag("--detect-anomaly", detectAnomaly,
+               "say which instance and which block gradients that are not finite come from");
+  number("--threads", threads, "threads that run kernels; no result depends on it (default: 1)");
+  number("--log-every", logEvery, "steps from line to line of log.jsonl (default: 10)");
+  app.add_flag("--tensorboard", tensorboard, "write the log for TensorBoard too");
+  number("--keep", keep, "checkpoints to keep (default: 2)");
+  number("--checkpoint-every", checkpointEvery,
+         "steps from checkpoint to checkpoint, besides those of epochs (default: 0, none)");
+}
+
+void TrainOptions::check(const CLI::App &app) const {
+  for (const char *name : {"model", "--data", "-o"})
+    if (app.get_option(name)->count() == 0)
+      throw UsageError(fmt::format("{} is required", name));
+  for (auto [name, value] : {std::pair("--beta1", beta1),
+                             {"--beta2", beta2},
+                             {"--momentum", momentum},
+                             {"--rmsprop-decay", decay},
+                             {"--ema", ema}})
+    if (!(value >= 0 && value < 1))
+      throw UsageError(fmt::format("{} takes a number from 0 to less than 1", name));
+  for (auto [name, value] : {std::pair("--lr", rate),
+                             {"--epsilon", epsilon},
+                             {"--weight-decay", weightDecay},
+                             {"--clip", clip}})
+    if (!std::isfinite(value))
+      throw UsageError(fmt::format("{} takes a finite number", name));
+}
+
+rt::TrainerOptions TrainOptions::trainer(const rt::Model &loss, int64_t instances) const {
+  rt::TrainerOptions options;
+  options.batch = parseNumber("--batch", batch);
+  options.accumulate = parseNumber("--accumulate", accumulate);
+  options.seed = weights.seed;
+  if (reduction != "mean" && reduction != "sum")
+    throw UsageError(fmt::format("--reduction takes mean or sum, not '{}'", reduction));
+  options.sum = reduction == "sum";
+  options.optimizer.kind = rt::optimizerKind(optimizer);
+  options.optimizer.momentum = momentum;
+  options.optimizer.beta1 = beta1;
+  options.optimizer.beta2 = beta2;
+  options.optimizer.decay = decay;
+  options.optimizer.epsilon = epsilon;
+  options.optimizer.weightDecay = weightDecay;
+  options.optimizer.clip = clip;
+  options.rate.schedule = rt::scheduleNamed(schedule);
+  options.rate.peak = rate;
+  options.rate.warmup = warmup == "0" ? 0 : parseNumber("--warmup", warmup);
+  int64_t each = 0, times = parseNumber("--epochs", epochs);
+  if (__builtin_mul_overflow(options.batch, options.accumulate, &each))
+    throw UsageError("--batch times --accumulate is too large a number");
+  int64_t perEpoch = instances / each + (instances % each != 0);
+  if (__builtin_mul_overflow(perEpoch, times, &options.rate.total))
+    throw UsageError("--epochs " + epochs + " are too many steps to count");
+  if (lossScale == "dynamic" || (lossScale == "auto" && loss.f16)) {
+    options.lossScale = rt::LossScale::dynamic();
+  } else if (lossScale != "auto") {
+    char *end = nullptr;
+    double scale = std::strtod(lossScale.c_str(), &end);
+    if (*end || !(scale > 0 && std::isfinite(static_cast<float>(scale))))
+      throw UsageError(fmt::format(
+          "--loss-scale takes a positive number, dynamic or auto, not '{}'", lossScale));
+    options.lossScale = rt::LossScale(scale);
+  }
+  options.averageDecay = ema > 0 ? ema : -1;
+  options.findAnomalies = detectAnomaly;
+  return options;
+}
+
+template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Visit field) {
+  field("model", self.model.model);
+  field("dims", self.model.dims);
+  field("loss", self.model.entry);
+  field("without", self.model.without);
+  field("target_cpu", self.model.targetCpu);
+  field("precision", self.model.precision);
+  field("dropout", self.model.dropout);
+  field("vocab", self.model.vocabs);
+  field("data", self.data.data);
+  field("data_format", self.data.format);
+  field("strict_vocab", self.data.strictVocab);
+  field("weights", self.weights.weights);
+  field("seed", self.weights.seed);
+  field("sample_seed", self.limits.sampleSeed);
+  field("memory_limit", self.limits.memoryLimitText);
+  field("fold_memory", self.limits.foldMemoryText);
+  field("max_depth", self.limits.maxDepthText);
+  field("max_steps", self.limits.maxStepsText);
+  field("fibers", self.limits.fibersText);
+  field("hostile", self.limits.hostile);
+  field("dev", self.dev);
+  field("metric", self.metric);
+  field("optimizer", self.optimizer);
+  field("schedule", self.schedule);
+  field("reduction", self.reduction);
+  field("loss_scale", self.lossScale);
+  field("lr", self.rate);
+  field("momentum", self.momentum);
+  field("beta1", self.beta1);
+  field("beta2", self.beta2);
+  field("decay", self.decay);
+  field("epsilon", self.epsilon);
+  field("weight_decay", self.weightDecay);
+  field("clip", self.clip);
+  field("ema", self.ema);
+  field("freeze", self.frozen);
+  field("no_decay", self.noDecay);
+  field("warmup", self.warmup);
+  field("batch", self.batch);
+  field("accumulate", self.accumulate);
+  field("epochs", self.epochs);
+  field("log_every", self.logEvery);
+  field("tensorboard", self.tensorboard);
+  field("detect_anomaly", self.detectAnomaly);
+  field("keep", self.keep);
+  field("checkpoint_every", self.checkpointEvery);
+  field("hashes", self.hashes);
+}
+
+std::string TrainOptions::write() const {
+  Json config;
+  visit(*this, [&](const char *key, const auto &value) { config[key] = value; });
+  return config.dump(2) + "\n";
+}
+
+/// The vocabularies of a training, as --vocab takes them.
+static std::vector<std::string> savedVocabularies(const std::string &directory) {
+  constexpr std::string_view prefix = "last", suffix = ".vocab.txt";
+  std::vector<std::string> options;
+  std::error_code error;
+  for (const fs::directory_entry &entry : fs::directory_iterator(directory, error)) {
+    std::string file = entry.path().filename().string();
+    if (file.size() < prefix.size() + suffix.size() || !file.starts_with(prefix) ||
+        !file.ends_with(suffix))
+      continue;
+    std::string name = file.substr(prefix.size(), file.size() - prefix.size() - suffix.size());
+    options.push_back((name.empty() ? "" : name.substr(1) + "=") + entry.path().string());
+  }
+  std::sort(options.begin(), options.end());
+  return options;
+}
+
+void TrainOptions::read() {
+  std::string path = resume + "/config.json";
+  std::ifstream file(path);
+  if (!file)
+    throw UserError(path + ": cannot be read; is '" + resume + "' a training?");
+  Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  visit(*this, [&](const char *key, auto &value) {
+    try {
+      config.at(key).get_to(value);
+    } catch (const Json::exception &error) {
+      throw UserError(path + ": '" + key + "' is missing or wrong");
+    }
+  });
+  output = resume;
+  if (model.vocabs.empty())
+    model.vocabs = savedVocabularies(output);
+}
+
+} // namespace sheaf::tool
