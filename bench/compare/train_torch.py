@@ -1,144 +1,121 @@
 #!/usr/bin/env python3
-"""sheaf train against PyTorch: gradients and loss curves of the TreeLSTM.
+"""sheaf train against PyTorch: the loss, every gradient, and loss curves.
 
-    bench/compare/train_torch.py TREES [--instances N] [--hidden H]
+    bench/compare/train_torch.py [--instances N] [--hidden H] [--trees FILE] [--write FILE]
 
-TREES: labelled binary bracket trees. One mini-batch of the first N, the same initial weights, the
-same optimiser; PyTorch evaluates one tree at a time by autograd. Prints, for every parameter, the
-greatest difference of the gradients over the greatest gradient, and the greatest relative
-difference of the losses over 200 steps of SGD and 20 of Adam. Gradients are read off the weights
-after one step of SGD with a learning rate of 1, so their last digits are lost where weights are
-large. Needs PyTorch (Debian's python3-torch will do) and build/bin/sheaf.
+TreeLSTM, MV-RNN, LSTM tagger and a model that exits early; one mini-batch of the first N instances
+of models/data (--trees: of another file of labelled binary trees), the same initial weights.
+PyTorch evaluates one instance at a time by autograd, in f64. For every parameter prints the
+greatest difference of the gradients over the greatest gradient; for every model the greatest
+relative difference of the losses over 200 steps of SGD and 20 of Adam. Gradients are read off the
+weights after one step of SGD with a learning rate so large that what was there before is lost in
+it. --write keeps PyTorch's numbers for tests/gradients/run_torch_reference.py. Needs PyTorch
+(Debian's python3-torch will do) and build/bin/sheaf.
 """
 import argparse
 import json
 import os
-import struct
-import subprocess
 import sys
 import tempfile
 
 import torch
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-SHEAF = os.path.join(ROOT, "build", "bin", "sheaf")
-MODEL = os.path.join(ROOT, "models", "treelstm.sheaf")
+from common import MODELS, read_lines, read_log, read_vocabulary, read_weights, sheaf
+from torch_models import ALL
+
+RATE = 2 ** 20
+CURVES = (("sgd", 0.1, 200), ("adam", 1e-3, 20))
 
 
-def sheaf(*words):
-    run = subprocess.run([SHEAF, *map(str, words)], capture_output=True, text=True)
-    if run.returncode:
-        sys.exit(f"sheaf {' '.join(map(str, words))}\n{run.stderr}")
-
-
-def read_weights(path):
-    """The f32 tensors of a safetensors file."""
-    with open(path, "rb") as stream:
-        header = json.loads(stream.read(struct.unpack("<Q", stream.read(8))[0]))
-        data = stream.read()
-    header.pop("__metadata__", None)
-    return {name: torch.frombuffer(bytearray(data[slice(*entry["data_offsets"])]),
-                                   dtype=torch.float32).reshape(entry["shape"])
-            for name, entry in header.items()}
-
-
-def parse(text):
-    """(label, word) or (label, left, right), without recursion."""
-    stack = [[]]
-    for part in text.replace("(", " ( ").replace(")", " ) ").split():
-        if part == "(":
-            stack.append([])
-        elif part == ")":
-            done = stack.pop()
-            stack[-1].append((int(done[0]), *done[1:]))
-        else:
-            stack[-1].append(part)
-    return stack[0][0]
-
-
-class TreeLstm:
-    def __init__(self, weights, dtype):
-        self.w = {name: value.to(dtype).clone().requires_grad_() for name, value in weights.items()}
-
-    def encode(self, tree, words):
-        w = self.w
-        if len(tree) == 2:
-            row = w["embedding"][words.get(tree[1], 0)]
-            i, o, u = (row @ w["leaf_w"] + w["leaf_b"]).chunk(3)
-            c = i.sigmoid() * u.tanh()
-        else:
-            (hl, cl), (hr, cr) = (self.encode(child, words) for child in tree[1:])
-            i, o, u, fl, fr = (torch.cat([hl, hr]) @ w["node_w"] + w["node_b"]).chunk(5)
-            c = i.sigmoid() * u.tanh() + fl.sigmoid() * cl + fr.sigmoid() * cr
-        return o.sigmoid() * c.tanh(), c
-
-    def loss(self, trees, words):
-        scores = torch.stack([self.encode(t, words)[0] @ self.w["out_w"] + self.w["out_b"]
-                              for t in trees])
-        return torch.nn.functional.cross_entropy(scores, torch.tensor([t[0] for t in trees]))
-
-
-def curve(model, trees, words, optimizer, steps):
-    losses = []
+def curve(model, instances, words, optimizer, rate, steps):
+    kind = torch.optim.SGD if optimizer == "sgd" else torch.optim.Adam
+    optimizer, losses = kind(model.w.values(), lr=rate), []
     for _ in range(steps):
         optimizer.zero_grad()
-        loss = model.loss(trees, words)
+        loss = model.loss(instances, words)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
     return losses
 
 
+def compare(kind, given, directory):
+    def at(name):
+        return os.path.join(directory, kind.name + name)
+
+    trees = given.trees and kind.data == "trees.txt"
+    lines = read_lines(given.trees if trees else os.path.join(MODELS, "data", kind.data),
+                       given.instances)
+    with open(at(".txt"), "w", encoding="utf-8") as stream:
+        stream.write("\n".join(lines) + "\n")
+    with open(os.path.join(MODELS, kind.name + ".sheaf"), encoding="utf-8") as source:
+        with open(at(".sheaf"), "w", encoding="utf-8") as stream:
+            stream.write(source.read() + "\n" + kind.source)
+    sheaf("vocab", at(".txt"), "-o", at(".vocab.txt"))
+    words = read_vocabulary(at(".vocab.txt"))
+    common = [at(".sheaf"), "--dim", f"hidden={given.hidden}", "--vocab", at(".vocab.txt")]
+    sheaf("init", *common, "--seed", 7, "-o", at(".safetensors"))
+    weights = read_weights(at(".safetensors"))
+    instances = [kind.parse(line) for line in lines]
+
+    def train(optimizer, rate, steps):
+        run = at(f".{optimizer}{rate}")
+        sheaf("train", *common, "--data", at(".txt"), "--weights", at(".safetensors"),
+              "--optimizer", optimizer, "--lr", rate, "--batch", len(lines), "--epochs", steps,
+              "--log-every", 1, "-o", run)
+        return run, [line["loss"] for line in read_log(run) if "lr" in line]
+
+    run, (loss,) = train("sgd", RATE, 1)
+    after = read_weights(run + "/last.safetensors")
+    model = kind(weights, torch.float64)
+    want = model.loss(instances, words)
+    want.backward()
+    print(f"{kind.name}: loss {loss:.6f}, PyTorch {want.item():.6f}, relative difference "
+          f"{abs(loss - want.item()) / abs(want.item()):.1e}")
+    reference = {"loss": want.item(), "gradients": {}, "curves": {}}
+    for name, before in weights.items():
+        grad = model.w[name].grad
+        if grad is None:  # it had no part in the loss: layers that were not reached
+            grad = torch.zeros_like(model.w[name])
+        have = (before - after[name]).double() / RATE
+        most = grad.abs().max().item()
+        worst = (have - grad).abs().max().item()
+        print(f"  {name:20} {worst / most if most else worst:.1e}")
+        flat = grad.flatten()
+        places = sorted({int(i * (len(flat) - 1) / 15) for i in range(16)})
+        reference["gradients"][name] = {
+            "length": flat.norm().item(), "greatest": most,
+            "elements": {str(i): flat[i].item() for i in places}}
+    for optimizer, rate, steps in CURVES:
+        have = train(optimizer, rate, steps)[1]
+        for dtype in (torch.float32, torch.float64):
+            want = curve(kind(weights, dtype), instances, words, optimizer, rate, steps)
+            worst = max(abs(a - b) / abs(b) for a, b in zip(have, want))
+            print(f"  {len(have)} steps of {optimizer} against {str(dtype)[6:]}: losses from "
+                  f"{want[0]:.4f} to {want[-1]:.4f}, greatest relative difference {worst:.1e}",
+                  flush=True)
+        reference["curves"][optimizer] = {"rate": rate, "losses": want[::max(1, steps // 20)],
+                                          "every": max(1, steps // 20)}
+    return {"source": kind.source, "data": kind.data, **reference}
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__,
                                         formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("trees")
-    arguments.add_argument("--instances", type=int, default=16)
-    arguments.add_argument("--hidden", type=int, default=32)
+    arguments.add_argument("--instances", type=int, default=8)
+    arguments.add_argument("--hidden", type=int, default=16)
+    arguments.add_argument("--trees")
+    arguments.add_argument("--write")
     given = arguments.parse_args()
     sys.setrecursionlimit(100000)
-    with tempfile.TemporaryDirectory() as work:
-        def at(name):
-            return os.path.join(work, name)
-        with open(given.trees, encoding="utf-8") as stream:
-            lines = stream.read().splitlines()[:given.instances]
-        with open(at("trees.txt"), "w", encoding="utf-8") as stream:
-            stream.write("\n".join(lines) + "\n")
-        sheaf("vocab", at("trees.txt"), "-o", at("vocab.txt"))
-        with open(at("vocab.txt"), encoding="utf-8") as stream:
-            words = {word: i for i, word in enumerate(stream.read().splitlines())}
-        dims = ["--dim", f"hidden={given.hidden}", "--vocab", at("vocab.txt")]
-        sheaf("init", MODEL, "--dim", f"hidden={given.hidden}", "--dim", f"vocab={len(words)}",
-              "--seed", 7, "-o", at("w.safetensors"))
-        weights = read_weights(at("w.safetensors"))
-        trees = [parse(line) for line in lines]
-
-        def train(name, optimizer, rate, steps):
-            sheaf("train", MODEL, "--data", at("trees.txt"), *dims, "--weights",
-                  at("w.safetensors"), "--optimizer", optimizer, "--lr", rate, "--batch",
-                  len(trees), "--epochs", steps, "--log-every", 1, "-o", at(name))
-            with open(at(name) + "/log.jsonl", encoding="utf-8") as stream:
-                steps = [json.loads(line) for line in stream]
-            return [step["loss"] for step in steps if "step" in step and "lr" in step]
-
-        train("one", "sgd", 1, 1)
-        after = read_weights(at("one") + "/last.safetensors")
-        model = TreeLstm(weights, torch.float64)
-        model.loss(trees, words).backward()
-        print("gradients: greatest difference from PyTorch (f64) over the greatest gradient")
-        for name, before in weights.items():
-            want = model.w[name].grad
-            have = (before - after[name]).double()
-            print(f"  {name:10} {((have - want).abs().max() / want.abs().max()).item():.1e}")
-        for optimizer, rate, steps in (("sgd", 0.5, 200), ("adam", 1e-3, 20)):
-            have = train(optimizer, optimizer, rate, steps)
-            for dtype in (torch.float32, torch.float64):
-                model = TreeLstm(weights, dtype)
-                kind = torch.optim.SGD if optimizer == "sgd" else torch.optim.Adam
-                want = curve(model, trees, words, kind(model.w.values(), lr=rate), steps)
-                worst = max(abs(a - b) / abs(b) for a, b in zip(have, want))
-                print(f"losses of {len(have)} steps of {optimizer} against PyTorch in {dtype}: "
-                      f"from {want[0]:.4f} to {want[-1]:.4f}, greatest relative difference {worst:.1e}")
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as directory:
+        models = {kind.name: compare(kind, given, directory) for kind in ALL}
+    if given.write:
+        with open(given.write, "w", encoding="utf-8") as stream:
+            json.dump({"instances": given.instances, "hidden": given.hidden, "rate": RATE,
+                       "models": models}, stream, indent=1)
+            stream.write("\n")
 
 
 if __name__ == "__main__":
