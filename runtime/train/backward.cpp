@@ -9,8 +9,8 @@ namespace {
 /// In Backward::sources_: the rest is the number of a summand, the last of a ring.
 constexpr uint32_t kRing = uint32_t(1) << 31;
 
-/// Parts of a matrix that one record of a product computes.
-constexpr int64_t kTaskRows = kProductRows, kTaskColumns = 512;
+/// A product is at least so many records, if they are not too small, for threads to share.
+constexpr int64_t kLeastTasks = 8, kLeastTaskRows = 48;
 /// Granules that one record sums or clears.
 constexpr int64_t kSumGranules = 4, kClearGranules = 4096;
 
@@ -428,14 +428,20 @@ void Backward::walk(const Schedule &forward) {
 
 void Backward::addProducts(const Job &job, std::vector<int32_t> &words) const {
   const ParamDesc &param = model_.params[job.param];
-  for (int64_t row = 0; row < job.rowCount; row += kTaskRows)
-    for (int64_t column = 0; column < job.columnCount; column += kTaskColumns)
+  int64_t across = (job.columnCount + kProductColumns - 1) / kProductColumns;
+  // Widths of whole panels of any machine.
+  int64_t columns = (job.columnCount + across * 64 - 1) / (across * 64) * 64;
+  int64_t rows = kProductRows;
+  while (rows > kLeastTaskRows && (job.rowCount + rows - 1) / rows * across < kLeastTasks)
+    rows -= kLeastTaskRows;
+  for (int64_t row = 0; row < job.rowCount; row += rows)
+    for (int64_t column = 0; column < job.columnCount; column += columns)
       append(words, ProductRecord{
                         gradientBase_ + param.id, static_cast<uint32_t>(strideOf(param)),
                         static_cast<uint32_t>(job.rowBegin + row),
-                        static_cast<uint32_t>(std::min(kTaskRows, job.rowCount - row)),
+                        static_cast<uint32_t>(std::min(rows, job.rowCount - row)),
                         static_cast<uint32_t>(job.columnBegin + column),
-                        static_cast<uint32_t>(std::min(kTaskColumns, job.columnCount - column)),
+                        static_cast<uint32_t>(std::min(columns, job.columnCount - column)),
                         static_cast<uint32_t>(row), static_cast<uint32_t>(column), job.left.data(),
                         job.right.data(), static_cast<int64_t>(job.right.size())});
 }

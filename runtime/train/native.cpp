@@ -24,9 +24,10 @@ template <> struct Lanes<4> {
   static constexpr int kRows = 4, kVectors = 2;
 };
 
-/// Rows that are copied side by side, so that they stay in the first-level cache: where they come
-/// from their distances would have them displace each other.
-constexpr int64_t kBlockRows = 96;
+/// Rows that are copied side by side: where they come from their distances would have them displace
+/// each other in the caches. Of the left ones kStripRows columns at a time lie in the first level,
+/// of the right ones all that a record needs in the second.
+constexpr int64_t kBlockRows = 96, kStripRows = 48;
 /// Floats of a granule.
 constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
 
@@ -36,7 +37,7 @@ constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
 // Product
 //===----------------------------------------------------------------------===//
 
-/// What one tile is computed from: rows of kProductRows and of kPanel floats.
+/// What one tile is computed from: rows of kStripRows and of kPanel floats.
 struct TileInput {
   const float *left, *right;
   int64_t count;
@@ -44,7 +45,6 @@ struct TileInput {
 
 /// Columns of a panel.
 template <int L> constexpr int64_t kPanel = Lanes<L>::kVectors * L;
-constexpr int64_t kWidestPanel = kPanel<16>;
 
 /// An R x C tile of vectors: one chain of multiply-adds for each element.
 template <int L, int R, int C, bool Fma>
@@ -64,7 +64,7 @@ SHEAF_INLINE void tile(const TileInput &in, float *to, int64_t stride, int64_t c
       __builtin_memcpy(&sums[r][c], lanes, sizeof lanes);
     }
   for (int64_t i = 0; i < in.count; ++i) {
-    const float *left = in.left + i * kProductRows, *right = in.right + i * kPanel<L>;
+    const float *left = in.left + i * kStripRows, *right = in.right + i * kPanel<L>;
     Vector b[C];
     for (int c = 0; c < C; ++c)
       __builtin_memcpy(&b[c], right + c * L, sizeof(Vector));
@@ -118,26 +118,34 @@ SHEAF_INLINE void gather(const float *rows, const uint32_t *ids, int64_t begin, 
 template <int L, bool Fma>
 SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scratch) {
   float *base = reinterpret_cast<float *>(rows);
-  float *lefts = scratch, *rights = scratch + kBlockRows * kProductRows;
+  float *lefts = scratch, *rights = scratch + kBlockRows * kStripRows;
   int64_t stride = int64_t(record.rowStride) * kGranuleFloats;
   float *matrix =
       base + int64_t(record.to) * kGranuleFloats + record.rowBegin * stride + record.columnBegin;
   for (int64_t begin = 0; begin < record.count; begin += kBlockRows) {
     int64_t end = std::min(begin + kBlockRows, record.count);
-    gather(base, record.left, begin, end, record.leftBegin, record.rows, lefts, kProductRows);
-    for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
-      int64_t columns = std::min<int64_t>(kPanel<L>, record.columns - column);
-      gather(base, record.right, begin, end, record.rightBegin + column, columns, rights,
+    for (int64_t column = 0; column < record.columns; column += kPanel<L>)
+      gather(base, record.right, begin, end, record.rightBegin + column,
+             std::min<int64_t>(kPanel<L>, record.columns - column), rights + column * kBlockRows,
              kPanel<L>);
-      for (int64_t row = 0; row < record.rows;) {
-        TileInput in{lefts + row, rights, end - begin};
-        float *to = matrix + row * stride + column;
-        if (record.rows - row >= Lanes<L>::kRows) {
-          rowsOfTile<L, Lanes<L>::kRows, Fma>(in, to, stride, columns);
-          row += Lanes<L>::kRows;
-        } else {
-          rowsOfTile<L, 1, Fma>(in, to, stride, columns);
-          ++row;
+    for (int64_t strip = 0; strip < record.rows; strip += kStripRows) {
+      int64_t rows = std::min(kStripRows, record.rows - strip);
+      gather(base, record.left, begin, end, record.leftBegin + strip, rows, lefts, kStripRows);
+      for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
+        int64_t columns = std::min<int64_t>(kPanel<L>, record.columns - column);
+        for (int64_t row = 0; row < rows;) {
+          TileInput in{lefts + row, rights + column * kBlockRows, end - begin};
+          float *to = matrix + (strip + row) * stride + column;
+          if (rows - row >= Lanes<L>::kRows) {
+            rowsOfTile<L, Lanes<L>::kRows, Fma>(in, to, stride, columns);
+            row += Lanes<L>::kRows;
+          } else if (rows - row >= 2) {
+            rowsOfTile<L, 2, Fma>(in, to, stride, columns);
+            row += 2;
+          } else {
+            rowsOfTile<L, 1, Fma>(in, to, stride, columns);
+            ++row;
+          }
         }
       }
     }
@@ -279,7 +287,7 @@ void addNativeKernels(Model &model, bool fma) {
   model.kernels.push_back(
       describe("weight gradients", productsFor(fma), kRecordWords<ProductRecord>));
   model.kernels.back().scratchBytes =
-      kBlockRows * (kProductRows + kWidestPanel) * static_cast<int64_t>(sizeof(float));
+      kBlockRows * (kStripRows + kProductColumns) * static_cast<int64_t>(sizeof(float));
 }
 
 } // namespace sheaf::rt

@@ -29,8 +29,9 @@ struct SumRecord {
   const uint32_t *sources;
 };
 
-/// Most rows of the matrix that one record computes.
-constexpr int64_t kProductRows = 48;
+/// Most of the matrix that one record computes: what is copied of the right rows is used for all
+/// of its rows, what is copied of the left ones for all of its columns.
+constexpr int64_t kProductRows = 192, kProductColumns = 512;
 
 /// Product: adds to a part of a matrix the part of transpose(left) @ right that belongs there.
 struct ProductRecord {

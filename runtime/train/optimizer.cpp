@@ -25,20 +25,6 @@ size_t numberOf(const std::string &name, const std::array<const char *, N> &name
   throw UserError("there is no " + std::string(what) + " '" + name + "'; there are " + all);
 }
 
-/// Sums in f64, eight apart: one order for any machine.
-double squaresOf(const float *x, int64_t size) {
-  std::array<double, 8> sums{};
-  int64_t i = 0;
-  for (; i + 8 <= size; i += 8)
-    for (int64_t j = 0; j < 8; ++j)
-      sums[j] += static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
-  double sum =
-      ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-  for (; i < size; ++i)
-    sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  return sum;
-}
-
 struct UpdateNumbers {
   float rate, scale, decay, epsilon, momentum, beta1, beta2, keep;
   float ofMean, ofSquares; ///< what corrects the start of means at zero
@@ -51,6 +37,20 @@ struct UpdateNumbers {
 #else
 #define SHEAF_UPDATE
 #endif
+
+/// Sums in f64, eight apart: one order for any machine.
+SHEAF_UPDATE double squaresOf(const float *x, int64_t size) {
+  std::array<double, 8> sums{};
+  int64_t i = 0;
+  for (; i + 8 <= size; i += 8)
+    for (int64_t j = 0; j < 8; ++j)
+      sums[j] += static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
+  double sum =
+      ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  for (; i < size; ++i)
+    sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return sum;
+}
 
 SHEAF_UPDATE void updateSgd(float *w, const float *gradient, int64_t size, const UpdateNumbers &n) {
   for (int64_t i = 0; i < size; ++i)

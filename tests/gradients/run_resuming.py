@@ -13,10 +13,10 @@ TREES = os.path.join(MODELS, "data", "trees.txt")
 DATA = "train.txt"
 
 
-def train(*more):
-    return ["train", "tree.sheaf", "--data", DATA, "--dim", "hidden=12", "--epochs", "6", "--batch",
-            "5", "--optimizer", "adam", "--lr", "0.01", "--ema", "0.9", "--accumulate", "2",
-            "--log-every", "1", *more]
+def train(*more, epochs=6, accumulate=2):
+    return ["train", "tree.sheaf", "--data", DATA, "--dim", "hidden=12", "--epochs", str(epochs),
+            "--batch", "5", "--optimizer", "adam", "--lr", "0.01", "--ema", "0.9", "--accumulate",
+            str(accumulate), "--log-every", "1", *more]
 
 
 def write(runner):
@@ -141,7 +141,7 @@ def together(runner):
     for name in kept(runner, "one"):
         os.remove(runner.path("one/" + name))
     # The one that comes second does not touch what the first one writes.
-    first = subprocess.Popen([runner.sheaf, *train("--epochs", "2000"), "-o", "both"],
+    first = subprocess.Popen([runner.sheaf, *train(epochs=2000), "-o", "both"],
                              cwd=runner.directory, stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL)
     while not os.path.exists(runner.path("both/log.jsonl")) and first.poll() is None:
@@ -158,9 +158,9 @@ def together(runner):
     runner.run("train", "--resume", "one")
     left = sorted(f for f in os.listdir(runner.path("one")) if "tmp" in f)
     expect(left == [f"log.jsonl.tmp{os.getpid()}-1", "notes.tmp"], f"temporary files: {left}")
-    text = runner.run(*train("--epochs", "9223372036854775807"), "-o", "long", code=2)
+    text = runner.run(*train(epochs=2 ** 63 - 1), "-o", "long", code=2)
     expect("too many steps to count" in text, text)
-    text = runner.run(*train("--accumulate", "9223372036854775807"), "-o", "long", code=2)
+    text = runner.run(*train(accumulate=2 ** 63 - 1), "-o", "long", code=2)
     expect("--batch times --accumulate is too large" in text, text)
     expect(not os.path.exists(runner.path("long")), "a mistake leaves no directory")
 
