@@ -97,7 +97,7 @@ struct Session::Impl {
     }
     if (model.training)
       backward = std::make_unique<Backward>(model, recorder.rowSpace, recorder.scratch, meter,
-                                            memory.records);
+                                            memory.records, options.hostile);
   }
 
   uint64_t rowSpaceBytes() const {
@@ -471,7 +471,7 @@ const uint8_t *Session::rows() const { return impl_->recorder.rowSpace.address(0
 // Training
 //===----------------------------------------------------------------------===//
 
-std::span<const ParamGradient> Session::backward(std::span<const float> weights) {
+std::span<const ParamGradient> Session::backward(std::span<const float> weights, bool keepRows) {
   const TypeDesc &type = impl_->model.types.types.at(impl_->model.entry.resultType);
   if (!impl_->backward || type.kind != TypeKind::Tensor || type.dtype != DType::F32 ||
       !type.shape.empty() || weights.size() != impl_->outcomes.size() ||
@@ -482,7 +482,8 @@ std::span<const ParamGradient> Session::backward(std::span<const float> weights)
     if (impl_->outcomes[i].ok())
       seeds.push_back({TensorHandle::unpack(*impl_->outcomes[i].slots).id, weights[i]});
   uint64_t begin = impl_->trace ? clockNow() : 0;
-  impl_->backward->run(impl_->schedule, seeds, impl_->flusher, impl_->weights, impl_->counters);
+  impl_->backward->run(impl_->schedule, seeds, impl_->flusher, impl_->weights, impl_->counters,
+                       keepRows);
   impl_->recorder.rowSpace.account();
   impl_->note(TracePart::Backward, begin, 0);
   impl_->noteMemory(/*stacks=*/false);

@@ -83,7 +83,8 @@ std::optional<Anomaly> findAnomaly(Session &session, std::span<const Instance> i
       continue;
     float loss = 0;
     session.tensor(model.entry.resultType, outcome.slots).copyTo(&loss);
-    std::optional<size_t> param = nonFiniteGradient(model, session.backward({&weight, 1}));
+    std::optional<size_t> param =
+        nonFiniteGradient(model, session.backward({&weight, 1}, /*keepRows=*/true));
     if (!param)
       continue;
     Anomaly anomaly;

@@ -9,31 +9,24 @@ namespace {
 /// In Backward::sources_: the rest is the number of a summand, the last of a ring.
 constexpr uint32_t kRing = uint32_t(1) << 31;
 
-/// A product is at least so many records, if they are not too small, for threads to share.
-constexpr int64_t kLeastTasks = 8, kLeastTaskRows = 48;
-/// Granules that one record sums or clears.
-constexpr int64_t kSumGranules = 4, kClearGranules = 4096;
+/// Gradient rows take so much of the memory of forward rows, or this much, before parameters take
+/// what is theirs and the rows are used again.
+constexpr uint64_t kSegmentShare = 8, kLeastSegment = (uint64_t(1) << 20) / kGranuleBytes;
+/// In the hostile setting, as often as can be.
+constexpr uint64_t kHostileSegment = 64;
+/// Records of one launch.
+constexpr int64_t kLaunchRecords = 8192;
 
 bool isConstant(const WordSum &sum) {
   return std::all_of(sum.begin(), sum.end(), [](const WordTerm &t) { return t.words.empty(); });
 }
 
-template <typename Record> void append(std::vector<int32_t> &words, const Record &record) {
-  size_t at = words.size();
-  words.resize(at + kRecordWords<Record>);
-  memcpy(words.data() + at, &record, sizeof record);
-}
-
-/// The innermost rows of a parameter.
-int64_t strideOf(const ParamDesc &param) {
-  return param.shape.empty() ? 1 : rowGranules(param.shape.back(), param.dtype);
-}
-
 } // namespace
 
 Backward::Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
-                   MemoryKind &records)
-    : model_(model), rows_(rows), scratch_(scratch), meter_(meter),
+                   MemoryKind &records, bool hostile)
+    : model_(model), rows_(rows), scratch_(scratch), meter_(meter), hostile_(hostile),
+      chunks_(rows, hostile),
       arena_(meter, records, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false),
       trainable_(model.params.size()) {
   for (size_t i = 0; i < model.params.size(); ++i)
@@ -119,8 +112,16 @@ void Backward::outOfMemory() const {
                   " MB does not hold the gradients of this mini-batch: smaller ones need less");
 }
 
-uint32_t Backward::allocateRows(int64_t granules) {
+/// Rows that stay until the next run.
+uint32_t Backward::allocateLasting(int64_t granules) {
   uint64_t id = rows_.allocate(granules);
+  if (id == RowSpace::kFull)
+    outOfMemory();
+  return static_cast<uint32_t>(id);
+}
+
+uint32_t Backward::allocateRows(int64_t granules) {
+  uint64_t id = chunks_.allocate(granules);
   if (id == RowSpace::kFull)
     outOfMemory();
   return static_cast<uint32_t>(id);
@@ -136,7 +137,7 @@ int32_t *Backward::allocateWords(int64_t count) {
 uint32_t Backward::zeros(int64_t granules) {
   if (granules > zeroGranules_) {
     zeroGranules_ = std::max<int64_t>(granules, 16);
-    zeros_ = allocateRows(zeroGranules_);
+    zeros_ = allocateLasting(zeroGranules_);
     memset(rows_.address(zeros_), 0, static_cast<size_t>(zeroGranules_ * kGranuleBytes));
   }
   return zeros_;
@@ -146,13 +147,7 @@ uint32_t Backward::zeros(int64_t granules) {
 // Summands
 //===----------------------------------------------------------------------===//
 
-uint32_t Backward::paramOf(uint32_t granule) const {
-  auto behind = std::upper_bound(model_.params.begin(), model_.params.end(), granule,
-                                 [](uint32_t g, const ParamDesc &param) { return g < param.id; });
-  return static_cast<uint32_t>(behind - model_.params.begin() - 1);
-}
-
-void Backward::contribute(uint32_t to, uint32_t from, int64_t granules) {
+void Backward::contribute(uint32_t to, uint32_t from, int64_t granules, DType dtype) {
   if (to < model_.paramGranules) {
     uint32_t param = paramOf(to);
     if (!trainable_[param])
@@ -161,11 +156,13 @@ void Backward::contribute(uint32_t to, uint32_t from, int64_t granules) {
   } else if (to + static_cast<uint64_t>(granules) > sources_.size()) {
     throw InternalError("a gradient goes to rows that no record has made");
   }
+  bool first = false;
   for (int64_t i = 0; i < granules; ++i) {
     uint32_t &last = sources_[to + i];
     uint32_t source = from + static_cast<uint32_t>(i);
     if (last == 0) {
       last = source;
+      first = true;
       continue;
     }
     auto number = static_cast<uint32_t>(summands_.size());
@@ -180,6 +177,8 @@ void Backward::contribute(uint32_t to, uint32_t from, int64_t granules) {
       last = (number + 1) | kRing;
     }
   }
+  if (first && to >= model_.paramGranules)
+    waiting_.push_back({to, static_cast<uint32_t>(granules), dtype});
 }
 
 bool Backward::hasGradient(uint32_t begin, int64_t granules) const {
@@ -241,9 +240,9 @@ void Backward::sumTo(uint32_t to, uint32_t begin, int64_t granules, DType dtype,
     auto *sources = reinterpret_cast<uint32_t *>(
         allocateWords(static_cast<int64_t>(std::max<size_t>(list_.size(), 1))));
     std::copy(list_.begin(), list_.end(), sources);
-    append(sums_,
-           SumRecord{to + static_cast<uint32_t>(i), static_cast<uint32_t>(end - i), 0, add,
-                     static_cast<uint32_t>(list_.size()), static_cast<uint32_t>(dtype), sources});
+    appendRecord(sums_, SumRecord{to + static_cast<uint32_t>(i), static_cast<uint32_t>(end - i), 0,
+                                  add, static_cast<uint32_t>(list_.size()),
+                                  static_cast<uint32_t>(dtype), sources});
     i = end;
   }
 }
@@ -268,12 +267,18 @@ void Backward::begin() {
   summands_.clear();
   scattered_.clear();
   paramRows_.clear();
+  waiting_.clear();
+  chunks_.forget();
+  ran_ = 0;
+  depth_ = 0;
   for (Job &job : jobs_) {
     job.left.clear();
     job.right.clear();
   }
   sources_.assign(rows_.next(), 0);
-  gradientBase_ = allocateRows(model_.paramGranules);
+  segment_ = hostile_ ? kHostileSegment : std::max(kLeastSegment, rows_.used() / kSegmentShare);
+  segmentEnd_ = segment_;
+  gradientBase_ = allocateLasting(model_.paramGranules);
   gradients_.assign(model_.params.size(), {});
   zeroGranules_ = 0;
 }
@@ -294,6 +299,7 @@ bool Backward::enter(const Kernel &kernel, Ids &ids) {
       ids.gradients.back() = takeGradient(id, granules, kernel.results[i].tensor->dtype);
       any = true;
     }
+    std::fill_n(sources_.begin() + id, granules, 0u);
     id += static_cast<uint32_t>(granules);
   }
   return any;
@@ -371,216 +377,151 @@ void Backward::addWeights(const Kernel &kernel, const Ids &ids) {
   }
 }
 
-void Backward::goBack(const ScheduledBucket &bucket, uint32_t depth) {
+/// Nothing goes on from what these records made.
+void Backward::drop(const ScheduledBucket &bucket) {
+  const Kernel &kernel = kernels_[bucket.kernel];
+  uint32_t words = model_.kernels[bucket.kernel].words;
+  for (int64_t i = 0; i < bucket.count; ++i) {
+    const int32_t *record = bucket.records + i * words;
+    int64_t granules = 0;
+    for (const Size &result : kernel.results)
+      granules += granulesOf(result, record);
+    std::fill_n(sources_.begin() + static_cast<uint32_t>(record[words - 1]), granules, 0u);
+  }
+}
+
+/// Records from `begin` on, until their rows are as many as a segment may have; gives the first
+/// that is left.
+int64_t Backward::goBack(const ScheduledBucket &bucket, int64_t begin, uint32_t depth) {
   const Kernel &kernel = kernels_[bucket.kernel];
   const KernelGradient &gradient = *kernel.gradient;
-  if (gradient.kernel < 0)
-    return;
+  if (gradient.kernel < 0) {
+    drop(bucket);
+    return bucket.count;
+  }
   uint32_t forwardWords = model_.kernels[bucket.kernel].words;
   uint32_t words = model_.kernels[static_cast<size_t>(gradient.kernel)].words;
   int32_t *records = nullptr;
-  int64_t count = 0;
+  int64_t count = 0, room = 0, i = begin;
+  auto launch = [&] {
+    // What it passes on is all there is for some kernels.
+    if (count && !kernel.outputs.empty())
+      schedule_.push_back({depth, static_cast<uint32_t>(gradient.kernel), records, count});
+  };
   Ids ids;
-  for (int64_t i = 0; i < bucket.count; ++i) {
+  for (; i < bucket.count && (i == begin || !isFull()); ++i) {
     ids.words = bucket.records + i * forwardWords;
     if (!enter(kernel, ids))
       continue;
-    if (!records)
-      records = allocateWords((bucket.count - i) * words);
+    if (count == room) {
+      launch();
+      room = std::min(bucket.count - i, kLaunchRecords);
+      records = allocateWords(room * words);
+      count = 0;
+    }
     writeRecord(kernel, ids, records + count++ * words);
     for (size_t a = 0; a < gradient.arguments.size(); ++a) {
       const ArgumentGradient &argument = gradient.arguments[a];
       uint32_t from = idOf(argument.gradient, ids);
       if (!isAbsent(argument.gradient, from))
         contribute(static_cast<uint32_t>(ids.words[argument.word]), from,
-                   granulesOf(kernel.arguments[a], ids.words));
+                   granulesOf(kernel.arguments[a], ids.words), argument.tensor.dtype);
     }
     addWeights(kernel, ids);
   }
-  // What it passes on is all there is for some kernels.
-  if (count && !kernel.outputs.empty())
-    schedule_.push_back({depth, static_cast<uint32_t>(gradient.kernel), records, count});
+  launch();
+  return i;
 }
 
 /// Buckets of one depth do not depend on each other, nor do those that go back.
-void Backward::walk(const Schedule &forward) {
-  uint32_t depth = 0;
+void Backward::walk(const Schedule &forward, const Runner &run) {
   for (size_t end = forward.size(); end > 0;) {
     size_t begin = end - 1;
     while (begin > 0 && forward[begin - 1].depth == forward[begin].depth)
       --begin;
     size_t first = schedule_.size();
+    auto close = [&] {
+      size_t last = schedule_.size();
+      flushSums(depth_);
+      if (schedule_.size() > last) // sums run before what reads them
+        std::rotate(schedule_.begin() + static_cast<ptrdiff_t>(first),
+                    schedule_.begin() + static_cast<ptrdiff_t>(last), schedule_.end());
+      depth_ += 2;
+    };
     for (size_t i = end; i-- > begin;)
-      goBack(forward[i], depth + 1);
-    size_t last = schedule_.size();
-    flushSums(depth);
-    if (schedule_.size() > last) // sums run before what reads them
-      std::rotate(schedule_.begin() + static_cast<ptrdiff_t>(first),
-                  schedule_.begin() + static_cast<ptrdiff_t>(last), schedule_.end());
-    depth += 2;
+      for (int64_t record = 0; record < forward[i].count;) {
+        record = goBack(forward[i], record, depth_ + 1);
+        if (isFull()) {
+          close();
+          endSegment(run, /*last=*/false);
+          first = schedule_.size();
+        }
+      }
+    close();
     end = begin;
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Parameters
-//===----------------------------------------------------------------------===//
-
-void Backward::addProducts(const Job &job, std::vector<int32_t> &words) const {
-  const ParamDesc &param = model_.params[job.param];
-  int64_t across = (job.columnCount + kProductColumns - 1) / kProductColumns;
-  // Widths of whole panels of any machine.
-  int64_t columns = (job.columnCount + across * 64 - 1) / (across * 64) * 64;
-  int64_t rows = kProductRows;
-  while (rows > kLeastTaskRows && (job.rowCount + rows - 1) / rows * across < kLeastTasks)
-    rows -= kLeastTaskRows;
-  for (int64_t row = 0; row < job.rowCount; row += rows)
-    for (int64_t column = 0; column < job.columnCount; column += columns)
-      append(words, ProductRecord{
-                        gradientBase_ + param.id, static_cast<uint32_t>(strideOf(param)),
-                        static_cast<uint32_t>(job.rowBegin + row),
-                        static_cast<uint32_t>(std::min(rows, job.rowCount - row)),
-                        static_cast<uint32_t>(job.columnBegin + column),
-                        static_cast<uint32_t>(std::min(columns, job.columnCount - column)),
-                        static_cast<uint32_t>(row), static_cast<uint32_t>(column), job.left.data(),
-                        job.right.data(), static_cast<int64_t>(job.right.size())});
-}
-
-/// Clears the gradients of parameters with jobs and runs these; those that meet in one part of a
-/// parameter run one after the other.
-void Backward::addJobs(uint32_t &depth) {
-  std::vector<int> level(jobs_.size(), -1);
-  int deepest = -1;
-  for (size_t i = 0; i < jobs_.size(); ++i) {
-    const Job &job = jobs_[i];
-    if (job.right.empty())
-      continue;
-    level[i] = 0;
-    for (size_t j = 0; j < i; ++j) {
-      const Job &other = jobs_[j];
-      bool apart = other.param != job.param ||
-                   (other.kind == WeightGradient::Product && job.kind == WeightGradient::Product &&
-                    (other.rowBegin + other.rowCount <= job.rowBegin ||
-                     job.rowBegin + job.rowCount <= other.rowBegin ||
-                     other.columnBegin + other.columnCount <= job.columnBegin ||
-                     job.columnBegin + job.columnCount <= other.columnBegin));
-      if (!apart && level[j] >= 0)
-        level[i] = std::max(level[i], level[j] + 1);
-    }
-    deepest = std::max(deepest, level[i]);
-    ParamGradient &gradient = gradients_[job.param];
-    if (gradient.kind == ParamGradient::Dense)
-      continue;
-    gradient.kind = ParamGradient::Dense;
-    const ParamDesc &param = model_.params[job.param];
-    auto granules = static_cast<uint32_t>(tensorGranules(param.shape, param.dtype));
-    for (uint32_t at = 0; at < granules; at += kClearGranules)
-      append(sums_, SumRecord{gradientBase_ + param.id + at,
-                              std::min(static_cast<uint32_t>(kClearGranules), granules - at), 0, 0,
-                              0, static_cast<uint32_t>(DType::F32), nullptr});
-  }
-  flushSums(depth++);
-
-  std::vector<int32_t> products;
-  for (int now = 0; now <= deepest; ++now) {
-    for (size_t i = 0; i < jobs_.size(); ++i) {
-      const Job &job = jobs_[i];
-      if (level[i] != now)
+/// Runs what was made, lets parameters take what is theirs, and keeps of the rows only what records
+/// still wait for, moved together: what has several summands by then is their sum so far, so that
+/// sums are made in the same order.
+void Backward::endSegment(const Runner &run, bool last) {
+  std::vector<std::pair<uint32_t, uint32_t>> moved; // a granule, and where its gradient is
+  if (!last) {
+    chunks_.beginGeneration();
+    size_t kept = 0;
+    for (const Waiting &each : waiting_) {
+      if (!hasGradient(each.begin, each.granules))
         continue;
-      if (job.kind == WeightGradient::Product) {
-        addProducts(job, products);
-        continue;
-      }
-      const ParamDesc &param = model_.params[job.param];
-      auto granules = static_cast<uint32_t>(tensorGranules(param.shape, param.dtype));
-      for (uint32_t at = 0; at < granules; at += kSumGranules)
-        append(sums_, SumRecord{gradientBase_ + param.id + at,
-                                std::min(static_cast<uint32_t>(kSumGranules), granules - at), at, 1,
-                                static_cast<uint32_t>(job.right.size()),
-                                static_cast<uint32_t>(DType::F32), job.right.data()});
+      uint32_t row = allocateRows(each.granules);
+      sumTo(row, each.begin, each.granules, each.dtype, /*add=*/false);
+      for (uint32_t i = 0; i < each.granules; ++i)
+        if (uint32_t &source = sources_[each.begin + i]) {
+          moved.emplace_back(each.begin + i, row + i);
+          source = 0; // another range may begin in this one
+        }
+      waiting_[kept++] = each;
     }
-    flushSums(depth);
-    if (!products.empty()) {
-      int32_t *words = allocateWords(static_cast<int64_t>(products.size()));
-      std::copy(products.begin(), products.end(), words);
-      schedule_.push_back({depth, nativeKernel(model_, NativeKernel::Product), words,
-                           static_cast<int64_t>(products.size()) / kRecordWords<ProductRecord>});
-      products.clear();
-    }
-    ++depth;
+    waiting_.resize(kept);
+    flushSums(depth_++);
+    // However much waits, what is moved stays less than what is made.
+    segmentEnd_ = chunks_.taken() + std::max(segment_, chunks_.taken());
   }
-}
-
-/// Indices are elements of tensors: they are known when everything before has run.
-void Backward::scatter() {
-  for (const Scattered &each : scattered_) {
-    const ParamDesc &param = model_.params[each.weight->param];
-    int64_t granules = strideOf(param);
-    for (size_t axis = 1; axis + 1 < param.shape.size(); ++axis)
-      granules *= param.shape[axis];
-    const uint8_t *indices = rows_.address(each.left);
-    for (int64_t i = 0; i < each.count; ++i) {
-      int64_t index = 0;
-      if (each.weight->indexType == DType::I64) {
-        memcpy(&index, indices + i * 8, 8);
-      } else {
-        int32_t narrow = 0;
-        memcpy(&narrow, indices + i * 4, 4);
-        index = narrow;
-      }
-      index = std::clamp<int64_t>(index, 0, param.shape[0] - 1);
-      contribute(param.id + static_cast<uint32_t>(index * granules),
-                 each.right + static_cast<uint32_t>(i * granules), granules);
-    }
+  run(ran_);
+  ran_ = schedule_.size();
+  addJobs(depth_);
+  scatter();
+  addParamRows(depth_++);
+  run(ran_);
+  ran_ = schedule_.size();
+  for (const auto &[granule, row] : moved)
+    sources_[granule] = row;
+  for (Job &job : jobs_) {
+    job.left.clear();
+    job.right.clear();
   }
-}
-
-/// The rows of parameters that records read as their arguments.
-void Backward::addParamRows(uint32_t depth) {
-  std::sort(paramRows_.begin(), paramRows_.end(),
-            [](const ParamRows &a, const ParamRows &b) { return a.param < b.param; });
-  for (size_t i = 0; i < paramRows_.size();) {
-    uint32_t which = paramRows_[i].param;
-    const ParamDesc &param = model_.params[which];
-    ParamGradient &gradient = gradients_[which];
-    int64_t stride = strideOf(param);
-    std::vector<uint32_t> &rows = gradient.rows;
-    for (; i < paramRows_.size() && paramRows_[i].param == which; ++i)
-      for (int64_t at = 0; at < paramRows_[i].granules; at += stride)
-        rows.push_back(static_cast<uint32_t>((paramRows_[i].begin - param.id + at) / stride));
-    std::sort(rows.begin(), rows.end());
-    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-    bool dense = gradient.kind == ParamGradient::Dense;
-    for (uint32_t row : rows) {
-      uint32_t granule = param.id + static_cast<uint32_t>(row * stride);
-      sumTo(gradientBase_ + granule, granule, stride, param.dtype, dense);
-    }
-    if (dense)
-      rows.clear();
-    else
-      gradient.kind = ParamGradient::Rows;
-  }
-  flushSums(depth);
+  summands_.clear();
+  scattered_.clear();
+  paramRows_.clear();
+  chunks_.giveBackOld();
 }
 
 void Backward::run(const Schedule &forward, std::span<const GradientSeed> seeds, Flusher &flusher,
-                   const PackedWeights &weights, Counters &counters) {
+                   const PackedWeights &weights, Counters &counters, bool keepRows) {
   begin();
+  if (keepRows)
+    segmentEnd_ = UINT64_MAX;
   for (const GradientSeed &seed : seeds) {
-    uint32_t row = allocateRows(1);
+    uint32_t row = allocateLasting(1);
     memset(rows_.address(row), 0, kGranuleBytes);
     memcpy(rows_.address(row), &seed.weight, sizeof seed.weight);
-    contribute(seed.row, row, 1);
+    contribute(seed.row, row, 1, DType::F32);
   }
-  walk(forward);
-  flusher.run(schedule_, 0, rows_.address(0), weights, counters);
-
-  size_t before = schedule_.size();
-  uint32_t depth = before ? schedule_.back().depth + 1 : 0;
-  addJobs(depth);
-  scatter();
-  addParamRows(depth);
-  flusher.run(schedule_, before, rows_.address(0), weights, counters);
+  Runner run = [&](size_t begin) {
+    flusher.run(schedule_, begin, rows_.address(0), weights, counters);
+  };
+  walk(forward, run);
+  endSegment(run, /*last=*/true);
   for (size_t i = 0; i < gradients_.size(); ++i)
     if (gradients_[i].kind != ParamGradient::None)
       gradients_[i].data =

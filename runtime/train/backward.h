@@ -8,7 +8,10 @@
 // without any gradient of a result are left out. The walk itself computes nothing: it ends with a
 // schedule, which runs as a forward one does. So no number depends on threads.
 //
-// Weights are the last: for each one product over the rows of all depths.
+// Gradient rows are many, and most are needed for a short time. So the walk goes by segments: when
+// their rows come to a part of the memory of forward rows, they run, every weight takes one product
+// over the rows of all depths of the segment, and what no record waits for is used again. Where a
+// segment ends follows from the schedule alone.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_TRAIN_BACKWARD_H
@@ -18,7 +21,9 @@
 #include "runtime/rows.h"
 #include "runtime/train/native.h"
 #include "runtime/train/param_gradient.h"
+#include "runtime/train/row_chunks.h"
 
+#include <functional>
 #include <span>
 
 namespace sheaf::rt {
@@ -32,15 +37,16 @@ struct GradientSeed {
 class Backward {
 public:
   Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
-           MemoryKind &records);
+           MemoryKind &records, bool hostile);
   ~Backward();
 
   /// Which parameters have gradients: all but those that the compiler made, until this says less.
   void freeze(size_t param) { trainable_[param] = false; }
 
-  /// Walks `forward` backwards and runs what that makes. Throws UserError when memory is short.
+  /// Walks `forward` backwards and runs what that makes. With `keepRows` all rows of schedule()
+  /// stay as they were made. Throws UserError when memory is short.
   void run(const Schedule &forward, std::span<const GradientSeed> seeds, Flusher &flusher,
-           const PackedWeights &weights, Counters &counters);
+           const PackedWeights &weights, Counters &counters, bool keepRows);
 
   std::span<const ParamGradient> gradients() const { return gradients_; }
   /// What the last run did.
@@ -87,24 +93,37 @@ private:
   int64_t granulesOf(const Size &size, const int32_t *words);
   uint32_t idOf(const RowSource &source, const Ids &ids) const;
 
+  /// Rows that have gradients for records which are still to come.
+  struct Waiting {
+    uint32_t begin, granules;
+    DType dtype;
+  };
+  /// Runs the schedule from here on.
+  using Runner = std::function<void(size_t begin)>;
+
+  uint32_t allocateLasting(int64_t granules);
   uint32_t allocateRows(int64_t granules);
   int32_t *allocateWords(int64_t count);
   uint32_t zeros(int64_t granules);
 
   void begin();
-  void walk(const Schedule &forward);
-  void goBack(const ScheduledBucket &bucket, uint32_t depth);
+  bool isFull() const { return chunks_.taken() >= segmentEnd_; }
+  void walk(const Schedule &forward, const Runner &run);
+  int64_t goBack(const ScheduledBucket &bucket, int64_t begin, uint32_t depth);
+  void drop(const ScheduledBucket &bucket);
+  void endSegment(const Runner &run, bool last);
   bool enter(const Kernel &kernel, Ids &ids);
   void writeRecord(const Kernel &kernel, Ids &ids, int32_t *words);
   void addWeights(const Kernel &kernel, const Ids &ids);
 
-  void contribute(uint32_t to, uint32_t from, int64_t granules);
+  void contribute(uint32_t to, uint32_t from, int64_t granules, DType dtype);
   bool hasGradient(uint32_t begin, int64_t granules) const;
   uint32_t takeGradient(uint32_t begin, int64_t granules, DType dtype);
   void sumTo(uint32_t to, uint32_t begin, int64_t granules, DType dtype, bool add);
   void flushSums(uint32_t depth);
 
   void addJobs(uint32_t &depth);
+  void clearBeside(uint32_t param, const std::vector<uint32_t> &rows);
   void addProducts(const Job &job, std::vector<int32_t> &words) const;
   void scatter();
   void addParamRows(uint32_t depth);
@@ -116,6 +135,8 @@ private:
   RowSpace &rows_;
   Scratch &scratch_;
   MemoryMeter &meter_;
+  bool hostile_;
+  RowChunks chunks_;
   BumpArena arena_;
   std::vector<Kernel> kernels_; ///< by forward kernel
   std::vector<Job> jobs_;
@@ -123,6 +144,10 @@ private:
 
   // One run.
   Schedule schedule_;
+  size_t ran_ = 0;                        ///< of it
+  uint32_t depth_ = 0;                    ///< of what comes next
+  uint64_t segment_ = 0, segmentEnd_ = 0; ///< granules
+  std::vector<Waiting> waiting_;
   std::vector<uint32_t> sources_; ///< by granule: none, a granule, or the last of a ring
   std::vector<Summand> summands_;
   std::vector<int32_t> sums_; ///< records of the group that is being made

@@ -47,6 +47,11 @@ struct ProductRecord {
 
 template <typename Record> constexpr uint32_t kRecordWords = sizeof(Record) / sizeof(int32_t);
 
+template <typename Record> void appendRecord(std::vector<int32_t> &words, const Record &record) {
+  const auto *from = reinterpret_cast<const int32_t *>(&record);
+  words.insert(words.end(), from, from + kRecordWords<Record>);
+}
+
 } // namespace sheaf::rt
 
 #endif // SHEAF_RUNTIME_TRAIN_NATIVE_H

@@ -1,0 +1,186 @@
+#include "runtime/train/backward.h"
+
+#include <cstring>
+
+namespace sheaf::rt {
+
+namespace {
+
+/// A product is at least so many records, if they are not too small, for threads to share.
+constexpr int64_t kLeastTasks = 8, kLeastTaskRows = 48;
+/// Granules that one record sums or clears.
+constexpr int64_t kSumGranules = 4, kClearGranules = 4096;
+
+/// The innermost rows of a parameter.
+int64_t strideOf(const ParamDesc &param) {
+  return param.shape.empty() ? 1 : rowGranules(param.shape.back(), param.dtype);
+}
+
+} // namespace
+
+uint32_t Backward::paramOf(uint32_t granule) const {
+  auto behind = std::upper_bound(model_.params.begin(), model_.params.end(), granule,
+                                 [](uint32_t g, const ParamDesc &param) { return g < param.id; });
+  return static_cast<uint32_t>(behind - model_.params.begin() - 1);
+}
+
+void Backward::addProducts(const Job &job, std::vector<int32_t> &words) const {
+  const ParamDesc &param = model_.params[job.param];
+  int64_t across = (job.columnCount + kProductColumns - 1) / kProductColumns;
+  // Widths of whole panels of any machine.
+  int64_t columns = (job.columnCount + across * 64 - 1) / (across * 64) * 64;
+  int64_t rows = kProductRows;
+  while (rows > kLeastTaskRows && (job.rowCount + rows - 1) / rows * across < kLeastTasks)
+    rows -= kLeastTaskRows;
+  for (int64_t row = 0; row < job.rowCount; row += rows)
+    for (int64_t column = 0; column < job.columnCount; column += columns)
+      appendRecord(words,
+                   ProductRecord{gradientBase_ + param.id, static_cast<uint32_t>(strideOf(param)),
+                                 static_cast<uint32_t>(job.rowBegin + row),
+                                 static_cast<uint32_t>(std::min(rows, job.rowCount - row)),
+                                 static_cast<uint32_t>(job.columnBegin + column),
+                                 static_cast<uint32_t>(std::min(columns, job.columnCount - column)),
+                                 static_cast<uint32_t>(row), static_cast<uint32_t>(column),
+                                 job.left.data(), job.right.data(),
+                                 static_cast<int64_t>(job.right.size())});
+}
+
+/// Makes records that clear the gradient of a parameter but for these rows.
+void Backward::clearBeside(uint32_t which, const std::vector<uint32_t> &rows) {
+  const ParamDesc &param = model_.params[which];
+  auto granules = static_cast<uint32_t>(tensorGranules(param.shape, param.dtype));
+  auto stride = static_cast<uint32_t>(strideOf(param));
+  uint32_t at = 0;
+  auto clearTo = [&](uint32_t end) {
+    for (; at < end; at += std::min<uint32_t>(kClearGranules, end - at))
+      appendRecord(sums_, SumRecord{gradientBase_ + param.id + at,
+                                    std::min<uint32_t>(kClearGranules, end - at), 0, 0, 0,
+                                    static_cast<uint32_t>(DType::F32), nullptr});
+  };
+  for (uint32_t row : rows) {
+    clearTo(row * stride);
+    at += stride;
+  }
+  clearTo(granules);
+}
+
+/// Clears the gradients of parameters with jobs and runs these; those that meet in one part of a
+/// parameter run one after the other.
+void Backward::addJobs(uint32_t &depth) {
+  std::vector<int> level(jobs_.size(), -1);
+  int deepest = -1;
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const Job &job = jobs_[i];
+    if (job.right.empty())
+      continue;
+    level[i] = 0;
+    for (size_t j = 0; j < i; ++j) {
+      const Job &other = jobs_[j];
+      bool apart = other.param != job.param ||
+                   (other.kind == WeightGradient::Product && job.kind == WeightGradient::Product &&
+                    (other.rowBegin + other.rowCount <= job.rowBegin ||
+                     job.rowBegin + job.rowCount <= other.rowBegin ||
+                     other.columnBegin + other.columnCount <= job.columnBegin ||
+                     job.columnBegin + job.columnCount <= other.columnBegin));
+      if (!apart && level[j] >= 0)
+        level[i] = std::max(level[i], level[j] + 1);
+    }
+    deepest = std::max(deepest, level[i]);
+    ParamGradient &gradient = gradients_[job.param];
+    if (gradient.kind == ParamGradient::Dense)
+      continue;
+    gradient.kind = ParamGradient::Dense;
+    clearBeside(job.param, gradient.rows);
+    gradient.rows.clear();
+  }
+  flushSums(depth++);
+
+  std::vector<int32_t> products;
+  for (int now = 0; now <= deepest; ++now) {
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+      const Job &job = jobs_[i];
+      if (level[i] != now)
+        continue;
+      if (job.kind == WeightGradient::Product) {
+        addProducts(job, products);
+        continue;
+      }
+      const ParamDesc &param = model_.params[job.param];
+      auto granules = static_cast<uint32_t>(tensorGranules(param.shape, param.dtype));
+      for (uint32_t at = 0; at < granules; at += kSumGranules)
+        appendRecord(sums_, SumRecord{gradientBase_ + param.id + at,
+                                      std::min(static_cast<uint32_t>(kSumGranules), granules - at),
+                                      at, 1, static_cast<uint32_t>(job.right.size()),
+                                      static_cast<uint32_t>(DType::F32), job.right.data()});
+    }
+    flushSums(depth);
+    if (!products.empty()) {
+      int32_t *words = allocateWords(static_cast<int64_t>(products.size()));
+      std::copy(products.begin(), products.end(), words);
+      schedule_.push_back({depth, nativeKernel(model_, NativeKernel::Product), words,
+                           static_cast<int64_t>(products.size()) / kRecordWords<ProductRecord>});
+      products.clear();
+    }
+    ++depth;
+  }
+}
+
+/// Indices are elements of tensors: they are known when everything before has run.
+void Backward::scatter() {
+  for (const Scattered &each : scattered_) {
+    const ParamDesc &param = model_.params[each.weight->param];
+    int64_t granules = strideOf(param);
+    for (size_t axis = 1; axis + 1 < param.shape.size(); ++axis)
+      granules *= param.shape[axis];
+    const uint8_t *indices = rows_.address(each.left);
+    for (int64_t i = 0; i < each.count; ++i) {
+      int64_t index = 0;
+      if (each.weight->indexType == DType::I64) {
+        memcpy(&index, indices + i * 8, 8);
+      } else {
+        int32_t narrow = 0;
+        memcpy(&narrow, indices + i * 4, 4);
+        index = narrow;
+      }
+      index = std::clamp<int64_t>(index, 0, param.shape[0] - 1);
+      contribute(param.id + static_cast<uint32_t>(index * granules),
+                 each.right + static_cast<uint32_t>(i * granules), granules, param.dtype);
+    }
+  }
+}
+
+/// The rows of parameters that records read as their arguments.
+void Backward::addParamRows(uint32_t depth) {
+  std::sort(paramRows_.begin(), paramRows_.end(),
+            [](const ParamRows &a, const ParamRows &b) { return a.param < b.param; });
+  std::vector<uint32_t> rows, all;
+  for (size_t i = 0; i < paramRows_.size();) {
+    uint32_t which = paramRows_[i].param;
+    const ParamDesc &param = model_.params[which];
+    ParamGradient &gradient = gradients_[which];
+    int64_t stride = strideOf(param);
+    rows.clear();
+    for (; i < paramRows_.size() && paramRows_[i].param == which; ++i)
+      for (int64_t at = 0; at < paramRows_[i].granules; at += stride)
+        rows.push_back(static_cast<uint32_t>((paramRows_[i].begin - param.id + at) / stride));
+    std::sort(rows.begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    bool dense = gradient.kind == ParamGradient::Dense;
+    for (uint32_t row : rows) {
+      uint32_t granule = param.id + static_cast<uint32_t>(row * stride);
+      bool add = dense || std::binary_search(gradient.rows.begin(), gradient.rows.end(), row);
+      sumTo(gradientBase_ + granule, granule, stride, param.dtype, add);
+      std::fill_n(sources_.begin() + granule, stride, 0u);
+    }
+    if (dense)
+      continue;
+    all.clear();
+    std::set_union(rows.begin(), rows.end(), gradient.rows.begin(), gradient.rows.end(),
+                   std::back_inserter(all));
+    gradient.rows = all;
+    gradient.kind = ParamGradient::Rows;
+  }
+  flushSums(depth);
+}
+
+} // namespace sheaf::rt
