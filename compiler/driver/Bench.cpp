@@ -104,6 +104,10 @@ rt::Session &Benchmark::session(const BenchCase &what) {
     session_ = std::make_unique<rt::Session>(model_.model(), options);
     initialise_(*session_);
     session_->packWeights();
+    if (options_.trace) {
+      trace_ = std::make_unique<rt::Trace>(what.threads);
+      session_->setTrace(trace_.get());
+    }
   }
   return *session_;
 }
@@ -217,6 +221,8 @@ void Benchmark::compiled(BenchRow &row) {
   double begin = seconds();
   do {
     session.resetCounters();
+    if (trace_)
+      trace_->clear();
     double start = seconds();
     once();
     cost.ms.push_back((seconds() - start) * 1e3);

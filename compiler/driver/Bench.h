@@ -68,6 +68,7 @@ struct BenchRow {
 struct BenchOptions {
   int64_t minRepetitions = 20;
   double minSeconds = 1;
+  bool trace = false; ///< sessions write a trace, which is thrown away: what that costs
   rt::SessionOptions session; ///< `threads` and `policy` are the case's
 };
 
@@ -98,6 +99,7 @@ private:
   BenchOptions options_;
   PeakProbe probe_;
   std::unique_ptr<rt::Session> session_;
+  std::unique_ptr<rt::Trace> trace_; ///< of the session
 };
 
 /// How much longer one model takes than another one, by repetitions of both in turn.

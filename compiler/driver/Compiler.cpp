@@ -27,6 +27,13 @@ std::vector<Optimisation> optimisations() {
   return all;
 }
 
+std::vector<std::string> passNames() {
+  std::vector<std::string> names;
+  for (const passes::PassRecord &pass : passes::allPasses())
+    names.push_back(std::string(pass.name));
+  return names;
+}
+
 std::optional<std::string> vocabularyOfDim(const std::string &dim) {
   constexpr std::string_view suffix = "_vocab";
   if (dim == "vocab")

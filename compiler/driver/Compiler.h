@@ -12,6 +12,7 @@
 #include "runtime/model.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,6 +49,8 @@ struct CompileOptions {
   Precision precision = Precision::F32;
   /// Threads that generate code.
   unsigned threads = 2;
+  /// Told of every pass that ran, and of the module behind it. May be empty.
+  std::function<void(std::string_view pass, mlir::ModuleOp module)> afterPass;
 };
 
 /// An optimisation that can be left out.
@@ -176,6 +179,14 @@ std::unique_ptr<EntryTypes> inspect(const SourceFile &source, const CompileOptio
 /// InternalError when a pass breaks its promise.
 std::unique_ptr<CompiledModel> compile(const SourceFile &source, const CompileOptions &options,
                                        Diagnostics &diags);
+
+/// Writes what each phase and each pass made, and of each kernel plan, IR, LLVM IR and assembly, as
+/// files of a directory (docs/reports.md). Throws UserError when one cannot be written.
+void dump(const SourceFile &source, const CompileOptions &options, const std::string &directory,
+          Diagnostics &diags);
+
+/// The passes in the order in which they run.
+std::vector<std::string> passNames();
 
 /// The text of one phase. Empty when `diags` has errors.
 std::string emit(const SourceFile &source, const CompileOptions &options, Phase phase,

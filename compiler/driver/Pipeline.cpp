@@ -220,10 +220,15 @@ void Compilation::runPasses() {
   blocks = program->clone();
   std::vector<passes::PassReport> reports;
   bool isBf16 = options_.precision == Precision::Bf16;
-  passes::PipelineOptions options{options_.entry, options_.without, options_.training, isBf16};
-  if (isBf16)
-    options.afterAutocast = [&](mlir::ModuleOp module) { rounded = module.clone(); };
-  mlir::LogicalResult result = passes::runPipeline(*blocks, options, reports);
+  // Behind autocast all arithmetic is settled, and the oracle can still interpret the program.
+  auto afterPass = [&](std::string_view pass, mlir::ModuleOp module) {
+    if (isBf16 && pass == "autocast")
+      rounded = module.clone();
+    if (options_.afterPass)
+      options_.afterPass(pass, module);
+  };
+  mlir::LogicalResult result = passes::runPipeline(
+      *blocks, {options_.entry, options_.without, options_.training, isBf16, afterPass}, reports);
   for (passes::PassReport &report : reports) {
     times.push_back({"  " + report.name, report.ms});
     for (passes::Remark &remark : report.remarks)

@@ -85,8 +85,8 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options,
     reports.emplace_back();
     if (failed(runPass(pass, module, options.without, reports.back())))
       return failure();
-    if (options.afterAutocast && pass.name == autocastPass().name)
-      options.afterAutocast(module);
+    if (options.afterPass && !reports.back().skipped)
+      options.afterPass(pass.name, module);
   }
   return success();
 }

@@ -26,9 +26,8 @@ struct PipelineOptions {
   /// Products of weights compute in bf16 (autocast). So do those of a module that has the attribute
   /// `sheaf.bf16`.
   bool bf16 = false;
-  /// Told the module when all its arithmetic is settled, while the oracle can still interpret it.
-  /// May be empty.
-  std::function<void(mlir::ModuleOp)> afterAutocast = {};
+  /// Told of every pass that ran, and of the module behind it. May be empty.
+  std::function<void(std::string_view pass, mlir::ModuleOp module)> afterPass = {};
 };
 
 /// Runs the pipeline. On failure diagnostics have been emitted through the context; `reports` has

@@ -45,8 +45,9 @@ struct Machine {
   std::string architecture;          ///< x86_64
   std::string cpu;                   ///< LLVM's name of what it was made for
   std::vector<std::string> features; ///< LLVM's names of those that it may use
-  /// Numeric class (docs/numerics.md): `fma`, or `multiply-add` for CPUs without it. Results have
-  /// the same bits on machines that run code of one class.
+  /// Numeric class (docs/numerics.md): `fma`, or `multiply-add` for CPUs without it; with products
+  /// in bf16 also `bf16 pairs` or `bf16 tiles`. Results have the same bits on machines that run
+  /// code of one class.
   std::string numerics;
 };
 

@@ -31,6 +31,7 @@ struct BenchArguments {
   bool kernels = false;
   bool policies = false;
   bool againstF32 = false;
+  bool trace = false;
 };
 
 std::vector<driver::Engine> parseEngines(const std::string &text) {
@@ -73,6 +74,7 @@ int runBench(BenchArguments &arguments) {
   driver::BenchOptions options;
   options.minRepetitions = parseNumber("--repetitions", arguments.repetitions);
   options.minSeconds = arguments.seconds;
+  options.trace = arguments.trace;
 
   arguments.weights.check();
   arguments.limits.check();
@@ -163,6 +165,8 @@ void addBench(CLI::App &app, Action &action) {
   sub->add_flag("--against-f32", arguments->againstF32,
                 "with --precision bf16: how much longer the same takes in f32, in turn with it")
       ->excludes("--policies");
+  sub->add_flag("--traced", arguments->trace,
+                "with a trace being gathered as for 'run --trace': what that costs");
   sub->add_option("--format", arguments->format, "table or json")->type_name("FORMAT");
   sub->add_option("--repetitions", arguments->repetitions, "at least so many (default: 20)")
       ->type_name("N");

@@ -19,6 +19,14 @@ struct BuildArguments {
   std::string header;
 };
 
+/// artefact::Machine::numerics
+std::string numericClass(const driver::CompiledModel &model) {
+  std::string products = model.target().fma ? "fma" : "multiply-add";
+  if (model.precision() == driver::Precision::Bf16)
+    products += model.model().tiles ? ", bf16 tiles" : ", bf16 pairs";
+  return products;
+}
+
 int runBuild(BuildArguments &arguments) {
   arguments.weights.check();
   InterruptGuard guard(arguments.output);
@@ -33,8 +41,7 @@ int runBuild(BuildArguments &arguments) {
   }
   driver::TargetInfo target = loaded.compiled->target();
   artefact::Machine machine{rt::architecture(), target.processor.cpu,
-                            driver::usedFeatures(target.processor),
-                            target.fma ? "fma" : "multiply-add"};
+                            driver::usedFeatures(target.processor), numericClass(*loaded.compiled)};
   artefact::write(arguments.output, session, loaded.compiled->code(), std::move(machine),
                   loaded.vocabularies, "sheaf " SHEAF_VERSION);
   return kOk;

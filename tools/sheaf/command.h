@@ -30,6 +30,8 @@ using Action = std::function<int()>;
 void addCheck(CLI::App &app, Action &action);
 void addRun(CLI::App &app, Action &action);
 void addBuild(CLI::App &app, Action &action);
+void addReduce(CLI::App &app, Action &action);
+void addReplay(CLI::App &app, Action &action);
 void addBench(CLI::App &app, Action &action);
 void addCompile(CLI::App &app, Action &action);
 void addExplain(CLI::App &app, Action &action);

@@ -28,7 +28,9 @@ std::string phaseNames() {
 
 int runCompile(const CompileArguments &arguments) {
   std::optional<driver::Phase> phase = driver::phaseByName(arguments.phase);
-  if (!phase)
+  if (arguments.phase.empty() && arguments.model.dump.empty())
+    throw UsageError("--emit PHASE or --dump DIR is required");
+  if (!phase && !arguments.phase.empty())
     throw UsageError(
         fmt::format("there is no phase '{}'; --emit takes {}", arguments.phase, phaseNames()));
   InterruptGuard guard(arguments.output);
@@ -36,10 +38,18 @@ int runCompile(const CompileArguments &arguments) {
   SourceFile source = readModel(arguments.model.model);
   Diagnostics diags(source);
   bindVocabularyFiles(arguments.model, options);
-  std::string text = driver::emit(source, options, *phase, diags);
+  dumpPhases(source, options, arguments.model.dump);
+  // The check tells what a dump that ended early did not.
+  std::string text;
+  if (phase)
+    text = driver::emit(source, options, *phase, diags);
+  else
+    driver::check(source, options, diags);
   printDiagnostics(diags);
   if (diags.hasErrors())
     return kFailed;
+  if (!phase)
+    return kOk;
   io::OutputFile file(arguments.output);
   file.write(text);
   file.finish();
@@ -55,7 +65,7 @@ void addCompile(CLI::App &app, Action &action) {
   std::string phases = "the phase to show:";
   for (const driver::PhaseInfo &info : driver::kPhases)
     phases += fmt::format("\n{:28}{:8} {}", "", info.name, info.meaning);
-  sub->add_option("--emit", arguments->phase, phases)->required()->type_name("PHASE");
+  sub->add_option("--emit", arguments->phase, phases)->type_name("PHASE");
   sub->add_option("-o", arguments->output, "the file to write instead of standard output")
       ->type_name("FILE");
   sub->callback([arguments, &action] { action = [arguments] { return runCompile(*arguments); }; });

@@ -2,6 +2,10 @@
 #include "tools/sheaf/load.h"
 
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/reproduce.h"
+#ifdef SHEAF_FAULTS
+#include "tests/reports/faults.h"
+#endif
 
 #include "runtime/error.h"
 #include "runtime/init.h"
@@ -57,6 +61,9 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
     throw UsageError(fmt::format("--precision takes f32 and bf16, not '{}'", options.precision));
   compile.dropout = options.dropout;
   compile.training = options.training;
+#ifdef SHEAF_FAULTS
+  compile.afterPass = faultOfEnvironment();
+#endif
   return compile;
 }
 
@@ -98,7 +105,9 @@ std::set<std::string> vocabulariesOf(const driver::EntryTypes &entry) {
   return names;
 }
 
-void compileLoaded(LoadedModel &loaded, const driver::CompileOptions &compile) {
+void compileLoaded(LoadedModel &loaded, const driver::CompileOptions &compile,
+                   const std::string &dump) {
+  dumpPhases(*loaded.source, compile, dump);
   Diagnostics diags(*loaded.source);
   loaded.compiled = driver::compile(*loaded.source, compile, diags);
   printDiagnostics(diags);
@@ -110,6 +119,15 @@ bool exists(const std::string &path) { return access(path.c_str(), F_OK) == 0; }
 
 } // namespace
 
+void dumpPhases(const SourceFile &source, const driver::CompileOptions &compile,
+                const std::string &directory) {
+  if (directory.empty())
+    return;
+  // What is wrong with the program is told when it is compiled.
+  Diagnostics unheard(source);
+  driver::dump(source, compile, directory, unheard);
+}
+
 void bindVocabularyFiles(const ModelOptions &options, driver::CompileOptions &compile) {
   bindSizes(vocabularyFiles(options), compile);
 }
@@ -120,7 +138,7 @@ LoadedModel loadModel(const ModelOptions &options) {
   loaded.source = std::make_unique<SourceFile>(readModel(options.model));
   loaded.vocabularies = vocabularyFiles(options);
   bindSizes(loaded.vocabularies, compile);
-  compileLoaded(loaded, compile);
+  compileLoaded(loaded, compile, options.dump);
   return loaded;
 }
 
@@ -223,6 +241,10 @@ void openArtefact(LoadedModel &loaded, const ModelOptions &options, const Weight
     refuse("--without");
   if (options.targetCpu != "host")
     refuse("--target-cpu");
+  if (options.precision != "f32")
+    refuse("--precision");
+  if (!options.dump.empty())
+    refuse("--dump");
   if (options.dropout)
     refuse("--dropout");
   if (!weights.weights.empty())
@@ -265,7 +287,7 @@ LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOption
     loaded.vocabularies.set(name, io::Vocabulary::ofSize(dim->second.second));
   }
   bindSizes(loaded.vocabularies, compile);
-  compileLoaded(loaded, compile);
+  compileLoaded(loaded, compile, options.dump);
   return loaded;
 }
 
@@ -277,7 +299,10 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   if (options.artefacts && artefact::isArtefact(options.model)) {
     openArtefact(loaded, options, weights);
     reading.format = io::parseDataFormat(data.format);
-    readInstances(loaded, io::readSource(data.data), reading, data.strictVocab);
+    io::SourceText text = io::readSource(data.data);
+    if (data.data == "-")
+      keepStandardInput(text.text);
+    readInstances(loaded, text, reading, data.strictVocab);
     return loaded;
   }
   if (!options.sha256.empty())
@@ -287,11 +312,13 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   loaded.vocabularies = vocabularyFiles(options);
   std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);
   io::SourceText text = io::readSource(data.data);
+  if (data.data == "-")
+    keepStandardInput(text.text);
   reading.format = io::parseDataFormat(data.format);
   buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
                     reading);
   bindSizes(loaded.vocabularies, compile);
-  compileLoaded(loaded, compile);
+  compileLoaded(loaded, compile, options.dump);
   readInstances(loaded, text, reading, data.strictVocab);
   return loaded;
 }

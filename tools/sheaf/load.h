@@ -32,6 +32,10 @@ std::string vocabularyBeside(const std::string &weights, const std::string &name
 /// What the options say, without vocabularies. Throws UsageError.
 driver::CompileOptions compileOptions(const ModelOptions &options);
 
+/// What `--dump` asks for, if it does. Throws UserError.
+void dumpPhases(const SourceFile &source, const driver::CompileOptions &compile,
+                const std::string &directory);
+
 /// Adds the sizes of the vocabularies of `--vocab`, for commands without data. Throws UserError.
 void bindVocabularyFiles(const ModelOptions &options, driver::CompileOptions &compile);
 

@@ -1,6 +1,7 @@
 //===- main.cpp - The command `sheaf` -------------------------------------===//
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
+#include "tools/sheaf/reproduce.h"
 
 #include "runtime/error.h"
 
@@ -105,6 +106,8 @@ int runCommand(int argc, char **argv) {
   addInit(app, action);
   addVocab(app, action);
   addMake(app, action);
+  addReplay(app, action);
+  addReduce(app, action);
   addVersion(app, action);
   std::vector<CLI::App *> pending = app.get_subcommands([](CLI::App *) { return true; });
   while (!pending.empty()) {
@@ -153,6 +156,8 @@ int runCommand(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
+  Words words(argv + std::min(argc, 1), argv + argc);
+  catchCrashes(argc, argv);
   try {
     return runCommand(argc, argv);
   } catch (const UserError &error) {
@@ -166,9 +171,11 @@ int main(int argc, char **argv) {
     return kFailed;
   } catch (const InternalError &error) {
     fmt::print(stderr, "{}\n", error.what());
+    leaveReproducer(words, error.what());
     return kInternal;
   } catch (const std::exception &error) {
     fmt::print(stderr, "internal error: {}\n", error.what());
+    leaveReproducer(words, error.what());
     return kInternal;
   }
 }

@@ -47,6 +47,9 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
   app.add_option("--precision", precision,
                  "what products of weights compute in: f32 or bf16 (default: f32)")
       ->type_name("NAME");
+  app.add_option("--dump", dump,
+                 "write what every phase, pass and kernel came to, as files of a directory")
+      ->type_name("DIR");
   app.add_flag("--dropout", dropout, "dropout drops, as in training; else it changes nothing");
   if (vocabulary)
     app.add_option("--vocab", vocabs,

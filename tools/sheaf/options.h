@@ -30,6 +30,7 @@ struct ModelOptions {
   std::vector<std::string> without;
   std::string targetCpu = "host";
   std::string precision = "f32";
+  std::string dump; ///< a directory, or empty
   bool dropout = false;
   bool training = false;           ///< driver::CompileOptions::training
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE

@@ -1,0 +1,149 @@
+//===- Dump.cpp - Every phase and every kernel as files -------------------===//
+//
+// Each file is written as soon as its phase is done: when a later one breaks, the files before it
+// are there.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/driver/Pipeline.h"
+
+#include "compiler/frontend/AstPrinter.h"
+#include "runtime/error.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace sheaf::driver {
+
+namespace {
+
+class Dumper {
+public:
+  Dumper(std::string directory, const SourceFile &source, const CompileOptions &options,
+         Diagnostics &diags)
+      : directory_(std::move(directory)), source_(source), options_(options), diags_(diags) {
+    options_.threads = 1; // all kernels in one module
+  }
+
+  void run() {
+    write(std::filesystem::path(source_.name()).filename().string(), source_.text());
+    write("options.txt", optionsText());
+    options_.afterPass = [this, passed = options_.afterPass](std::string_view pass,
+                                                             mlir::ModuleOp module) {
+      if (passed)
+        passed(pass, module);
+      write(fmt::format("passes/{:02}-{}.mlir", ++passes_, pass), text(module));
+    };
+    Compilation compilation(source_, options_, diags_);
+    compilation.keepKernels = true;
+    if (!source_.name().ends_with(".mlir")) {
+      Compilation parsed(source_, options_, diags_);
+      if (!parsed.run(Until::Parsed))
+        return;
+      write("ast.sheaf", printModule(parsed.ast));
+    }
+    // The program stands before the passes run, also when one of them breaks.
+    {
+      Compilation program(source_, options_, diags_);
+      if (!program.run(Until::Program))
+        return;
+      write("program.mlir", text(*program.program));
+    }
+    if (!compilation.run(Until::Code))
+      return;
+    write("blocks.mlir", text(*compilation.blocks));
+    Processor processor = processorOf(compilation.target);
+    code("host", compilation.code.front(), processor);
+    for (const kernels::Kernel &kernel : compilation.kernels)
+      this->kernel(compilation, kernel, processor);
+  }
+
+private:
+  void write(const std::string &name, std::string_view text) {
+    std::filesystem::path path = std::filesystem::path(directory_) / name;
+    std::error_code failed;
+    std::filesystem::create_directories(path.parent_path(), failed);
+    std::ofstream out(path, std::ios::binary);
+    out << text;
+    if (!out.flush())
+      throw UserError("cannot write '" + path.string() + "'");
+  }
+
+  static std::string text(mlir::ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module->print(stream, mlir::OpPrintingFlags().enableDebugInfo(true, /*prettyForm=*/true));
+    stream << '\n';
+    return text;
+  }
+
+  std::string optionsText() const {
+    std::string out = fmt::format("entry {}\n", options_.entry);
+    for (const auto &[name, value] : options_.dims)
+      out += fmt::format("dim {}={}\n", name, value);
+    for (const auto &[name, size] : options_.vocabularySizes)
+      out += fmt::format("vocabulary '{}' of {}\n", name, size);
+    for (const std::string &name : options_.without)
+      out += fmt::format("without {}\n", name);
+    out += fmt::format("target-cpu {}\n{}{}", options_.targetCpu,
+                       options_.dropout ? "dropout\n" : "", options_.training ? "training\n" : "");
+    return out;
+  }
+
+  /// LLVM IR as it was made, and assembly.
+  void code(const std::string &name, CodeModule &module, const Processor &processor) {
+    prepareModule(*module.module, processor);
+    std::string ir;
+    llvm::raw_string_ostream stream(ir);
+    module.module->print(stream, nullptr);
+    write(name + ".ll", ir);
+    write(name + ".s", emitAssembly(module, processor));
+  }
+
+  void kernel(Compilation &compilation, const kernels::Kernel &kernel, const Processor &processor) {
+    ir::BlockOp block = kernel.block;
+    std::string name = "kernels/" + block.getSymName().str();
+    std::string plan =
+        fmt::format("{}: {} words a record, {} bytes of scratch a thread, {} panels\n",
+                    kernel.symbol, kernel.words, kernel.scratchBytes, kernel.panels);
+    for (const std::string &remark : kernel.remarks)
+      plan += remark + "\n";
+    for (const rt::WeightUse &use : kernel.weights)
+      plan += use.kind == rt::WeightUse::Raw
+                  ? "weight: as it is\n"
+                  : fmt::format("weight: {} columns in panels of {} x {} lanes, {} views\n",
+                                use.width, use.vectors, use.lanes, use.views.size());
+    write(name + ".txt", plan);
+    mlir::OwningOpRef<mlir::ModuleOp> module =
+        kernels::emitKernels(kernel, compilation.target, *compilation.context);
+    if (!module)
+      throw InternalError("kernel " + kernel.symbol + " could not be emitted");
+    write(name + ".mlir", text(*module));
+    CodeModule lowered;
+    lowered.context = std::make_unique<llvm::LLVMContext>();
+    lowered.module = kernels::lowerKernels(*module, compilation.target, *lowered.context);
+    if (!lowered.module)
+      throw InternalError("kernel " + kernel.symbol + " could not be lowered");
+    code(name, lowered, processor);
+  }
+
+  std::string directory_;
+  const SourceFile &source_;
+  CompileOptions options_;
+  Diagnostics &diags_;
+  int passes_ = 0;
+};
+
+} // namespace
+
+void dump(const SourceFile &source, const CompileOptions &options, const std::string &directory,
+          Diagnostics &diags) {
+  Dumper(directory, source, options, diags).run();
+}
+
+} // namespace sheaf::driver

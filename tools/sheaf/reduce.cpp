@@ -1,0 +1,458 @@
+//===- reduce.cpp - sheaf reduce ------------------------------------------===//
+#include "tools/sheaf/command.h"
+#include "tools/sheaf/load.h"
+#include "tools/sheaf/reproduce.h"
+#include "tools/sheaf/shrink.h"
+
+#include "runtime/error.h"
+#include "runtime/io/output.h"
+#include "runtime/io/text.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace sheaf::tool {
+
+namespace {
+
+struct ReduceArguments {
+  std::string what;
+  std::string data;
+  std::string command;
+  std::string check;
+  std::string output = "reduced";
+  std::string timeout = "60";
+};
+
+/// How a command ended, as far as two failures are compared.
+struct Failure {
+  bool failed = false;
+  std::string text; ///< for people
+  std::string kind; ///< equal for failures of one kind
+};
+
+/// The words of a message that do not depend on names, numbers and places.
+std::string kindOf(const std::string &line) {
+  std::istringstream parts(line);
+  std::string kind, part;
+  size_t most = line.starts_with("instance") || line.starts_with("internal") ? 2 : 3;
+  std::string rest = line;
+  for (size_t n = 0; n < most && !rest.empty(); ++n) {
+    size_t colon = rest.find(": ");
+    part = rest.substr(0, colon);
+    rest = colon == std::string::npos ? "" : rest.substr(colon + 2);
+    if (part.find('/') != std::string::npos || part.find(".sheaf") != std::string::npos)
+      continue;
+    bool quoted = false;
+    std::string word;
+    for (char c : part + ' ') {
+      if (c == '\'' || c == '"')
+        quoted = !quoted;
+      else if (std::isalpha(static_cast<unsigned char>(c)) && !quoted)
+        word += c;
+      else if (!word.empty()) {
+        kind += word.size() > 1 ? word + ' ' : "";
+        word.clear();
+      }
+    }
+    kind += ':';
+  }
+  return kind;
+}
+
+std::string contentsOf(const fs::path &path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+void writeFile(const fs::path &path, const std::string &text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  if (!out.flush())
+    throw UserError("cannot write '" + path.string() + "'");
+}
+
+/// A directory that goes with its owner.
+class Workplace {
+public:
+  Workplace() {
+    std::string name = (fs::temp_directory_path() / "sheaf-reduce-XXXXXX").string();
+    if (!mkdtemp(name.data()))
+      throw UserError("cannot make a directory in " + fs::temp_directory_path().string());
+    path_ = name;
+  }
+  ~Workplace() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Workplace(const Workplace &) = delete;
+  Workplace &operator=(const Workplace &) = delete;
+  const fs::path &path() const { return path_; }
+
+private:
+  fs::path path_;
+};
+
+class Reducer {
+public:
+  explicit Reducer(const ReduceArguments &arguments)
+      : arguments_(arguments), seconds_(parseNumber("--timeout", arguments.timeout)) {
+    fs::path model, data;
+    if (fs::is_directory(arguments.what))
+      fromReproducer(model, data);
+    else
+      fromCommand(model, data);
+    if (model.extension() == ".mlir")
+      throw UserError("only a model's source can be reduced, not '" + model.string() + "'");
+    modelName_ = model.filename();
+    io::SourceText source = io::readSource(model.string());
+    program_ = source.text;
+    if (!data.empty()) {
+      dataName_ = data.filename();
+      if (dataName_ == modelName_)
+        dataName_ += ".data";
+      lines_ = split(io::readSource(data.string()).text);
+    }
+  }
+
+  int run() {
+    check();
+    wanted_ = attempt();
+    if (!wanted_.failed)
+      throw UserError(arguments_.check.empty()
+                          ? fmt::format("'sheaf {}' does not fail: there is nothing to reduce",
+                                        fmt::join(commandOf(modelName_, dataName_), " "))
+                          : "the check does not hold for what is to be reduced");
+    fmt::print(stderr, "note: what is kept: {}\n", wanted_.text);
+    size_t instances = lines_.size(), bytes = program_.size();
+    size_t lines = static_cast<size_t>(std::count(program_.begin(), program_.end(), '\n'));
+    save();
+    // Fewer instances first: every run that follows is shorter.
+    reduceInstances();
+    for (std::string before; before != program_;) {
+      before = program_;
+      reduceProgram();
+      reduceInstances();
+      reduceInsides();
+    }
+    save();
+    fmt::print("{} lines of program to {}, {} bytes to {}", lines,
+               std::count(program_.begin(), program_.end(), '\n'), bytes, program_.size());
+    if (!dataName_.empty())
+      fmt::print(", {} to {}", io::plural(static_cast<int64_t>(instances), "instance"),
+                 lines_.size());
+    fmt::print("; {} runs\n", runs_);
+    if (arguments_.check.empty())
+      fmt::print("sheaf {}\n",
+                 fmt::join(commandOf(fs::path(arguments_.output) / modelName_,
+                                     dataName_.empty() ? fs::path()
+                                                       : fs::path(arguments_.output) / dataName_),
+                           " "));
+    return kOk;
+  }
+
+private:
+  //===--- What is reduced ---------------------------------------------------===//
+
+  void fromReproducer(fs::path &model, fs::path &data) {
+    if (!arguments_.command.empty() || !arguments_.data.empty())
+      throw UsageError("a reproducer has its own command and data");
+    words_ = readReproducer(arguments_.what);
+    directory_ = arguments_.what;
+    for (const FileWord &file : fileWordsIn(directory_)) {
+      std::string path = words_[file.word].substr(file.begin);
+      bool isData = words_[file.word].starts_with("--data=") || words_[file.word - 1] == "--data";
+      if (isData && !file.isOutput) {
+        data = directory_ / path;
+        dataWord_ = file;
+      } else if (model.empty() && (path.ends_with(".sheaf") || path.ends_with(".mlir"))) {
+        model = directory_ / path;
+        modelWord_ = file;
+      }
+    }
+    if (model.empty())
+      throw UserError(arguments_.what + ": its command names no model");
+  }
+
+  /// Paths of a reproducer count from its directory.
+  std::vector<FileWord> fileWordsIn(const fs::path &directory) const {
+    fs::path here = fs::current_path();
+    fs::current_path(directory);
+    std::vector<FileWord> files = fileWords(words_);
+    fs::current_path(here);
+    return files;
+  }
+
+  void fromCommand(fs::path &model, fs::path &data) {
+    model = arguments_.what;
+    data = arguments_.data;
+    std::istringstream stream(!arguments_.command.empty() ? arguments_.command
+                              : data.empty()              ? "check"
+                                                          : "run --verify");
+    for (std::string word; stream >> word;)
+      words_.push_back(word);
+    if (words_.empty() || words_[0].starts_with('-'))
+      throw UsageError("--command takes a command of sheaf, such as 'run --verify'");
+    // Ahead of all options: some take all words that follow.
+    words_.insert(words_.begin() + 1, "");
+    modelWord_ = {1, 0, false};
+    if (!data.empty()) {
+      words_.push_back("--data");
+      words_.push_back("");
+      dataWord_ = {words_.size() - 1, 0, false};
+    }
+  }
+
+  Words commandOf(const fs::path &model, const fs::path &data) const {
+    Words words = words_;
+    auto put = [&](const FileWord &file, const fs::path &path) {
+      words[file.word].replace(file.begin, std::string::npos, path.string());
+    };
+    put(modelWord_, model);
+    if (!dataName_.empty())
+      put(dataWord_, data);
+    return words;
+  }
+
+  static std::vector<std::string> split(const std::string &text) {
+    std::vector<std::string> lines;
+    io::LineReader reader(text);
+    for (std::string_view line; reader.next(line);)
+      if (line.find_first_not_of(" \t") != std::string_view::npos)
+        lines.emplace_back(line);
+    return lines;
+  }
+
+  static std::string joined(const std::vector<std::string> &lines) {
+    std::string text;
+    for (const std::string &line : lines)
+      text += line + '\n';
+    return text;
+  }
+
+  void save() const {
+    fs::create_directories(arguments_.output);
+    writeFile(fs::path(arguments_.output) / modelName_, program_);
+    if (!dataName_.empty())
+      writeFile(fs::path(arguments_.output) / dataName_, joined(lines_));
+  }
+
+  //===--- Whether it fails --------------------------------------------------===//
+
+  /// What the checker says of a program, in this process: most candidates go no further. Only when
+  /// the program that is reduced passes it.
+  void check() {
+    driver::CompileOptions options;
+    for (size_t i = 0; i < words_.size(); ++i) {
+      auto value = [&](const std::string &option) -> std::optional<std::string> {
+        if (words_[i].starts_with(option + "="))
+          return words_[i].substr(option.size() + 1);
+        if (words_[i] == option && i + 1 < words_.size())
+          return words_[i + 1];
+        return std::nullopt;
+      };
+      for (const char *option : {"--entry", "--loss", "--metric"})
+        if (std::optional<std::string> name = value(option))
+          options.entry = *name;
+    }
+    options_ = options;
+    // In a process of its own first: the checker may be what breaks.
+    writeFile(work_.path() / modelName_, program_);
+    checked_ = start({"/proc/self/exe", "check", (work_.path() / modelName_).string()}, "") == 0;
+  }
+
+  bool passesCheck(const std::string &program) const {
+    if (!checked_)
+      return true;
+    SourceFile source(modelName_.string(), program);
+    Diagnostics unheard(source);
+    try {
+      return driver::check(source, options_, unheard);
+    } catch (const std::exception &) {
+      return false;
+    }
+  }
+
+  /// Runs a command with its output in the workplace. Returns what waitpid() does, or -1 when it
+  /// does not end.
+  int start(Words words, const std::string &directory) {
+    ++runs_;
+    pid_t child = fork();
+    if (child < 0)
+      throw UserError("the machine starts no more processes");
+    if (child == 0) {
+      setpgid(0, 0);
+      int out = open((work_.path() / "stdout").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+      int err = open((work_.path() / "stderr").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+      int in = open("/dev/null", O_RDONLY);
+      dup2(in, 0), dup2(out, 1), dup2(err, 2);
+      setenv("SHEAF_REPRODUCERS", "0", 1);
+      setenv("MODEL", (work_.path() / modelName_).c_str(), 1);
+      setenv("DATA", (work_.path() / dataName_).c_str(), 1);
+      if (!directory.empty() && chdir(directory.c_str()) != 0)
+        _exit(127);
+      std::vector<char *> argv;
+      for (std::string &word : words)
+        argv.push_back(word.data());
+      argv.push_back(nullptr);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds_);
+    for (int status = 0;;) {
+      if (waitpid(child, &status, WNOHANG) == child)
+        return status;
+      if (std::chrono::steady_clock::now() > end) {
+        kill(-child, SIGKILL);
+        waitpid(child, &status, 0);
+        return -1;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+
+  /// What the files in the workplace do.
+  Failure attempt() {
+    writeFile(work_.path() / modelName_, program_);
+    if (!dataName_.empty())
+      writeFile(work_.path() / dataName_, joined(lines_));
+    if (!arguments_.check.empty()) {
+      int status = start({"/bin/sh", "-c", arguments_.check}, work_.path().string());
+      bool holds = WIFEXITED(status) && status != -1 && WEXITSTATUS(status) == 0;
+      return {holds, "'" + arguments_.check + "' holds", "check"};
+    }
+    Words words = commandOf(work_.path() / modelName_, work_.path() / dataName_);
+    words.insert(words.begin(), "/proc/self/exe");
+    int status = start(words, directory_.string());
+    if (!wanted_.failed && status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == kUsage)
+      throw UsageError("--command: " + tellingLine());
+    if (status == -1)
+      return {true, fmt::format("does not end within {} s", seconds_), "endless"};
+    if (WIFSIGNALED(status)) {
+      std::string text = fmt::format("ends by signal {}", WTERMSIG(status));
+      return {true, text, text};
+    }
+    if (WEXITSTATUS(status) == 0)
+      return {};
+    std::string line = tellingLine();
+    return {true, fmt::format("exit code {}: {}", WEXITSTATUS(status), line),
+            fmt::format("{}: {}", WEXITSTATUS(status), kindOf(line))};
+  }
+
+  /// The line of the output that says what is wrong.
+  std::string tellingLine() const {
+    for (const std::string &line : split(contentsOf(work_.path() / "stderr")))
+      if (!line.starts_with("note: "))
+        return line;
+    for (const std::string &line : split(contentsOf(work_.path() / "stdout")))
+      if (line.starts_with("instance "))
+        return line;
+    return "";
+  }
+
+  bool stillFails() {
+    Failure failure = attempt();
+    return failure.failed && failure.kind == wanted_.kind;
+  }
+
+  bool keep(std::string &what, std::string candidate) {
+    std::swap(what, candidate);
+    if (stillFails()) {
+      save();
+      return true;
+    }
+    std::swap(what, candidate);
+    return false;
+  }
+
+  //===--- Steps -------------------------------------------------------------===//
+
+  void reduceProgram() {
+    shrink(programPieces(program_), [&](const Pieces &pieces) {
+      std::string candidate = textOf(pieces) + "\n";
+      return passesCheck(candidate) && keep(program_, std::move(candidate));
+    });
+  }
+
+  void reduceInstances() {
+    if (lines_.size() < 2)
+      return;
+    const std::vector<std::string> all = lines_;
+    shrinkList(all.size(), [&](const std::vector<size_t> &left) {
+      std::vector<std::string> before = std::move(lines_);
+      lines_.clear();
+      for (size_t i : left)
+        lines_.push_back(all[i]);
+      if (stillFails()) {
+        save();
+        return true;
+      }
+      lines_ = std::move(before);
+      return false;
+    });
+  }
+
+  void reduceInsides() {
+    for (size_t i = 0; i < lines_.size(); ++i)
+      shrink(dataPieces(lines_[i]),
+             [&](const Pieces &pieces) { return keep(lines_[i], textOf(pieces)); });
+  }
+
+  const ReduceArguments &arguments_;
+  int64_t seconds_;
+  Workplace work_;
+  fs::path directory_; ///< where the command runs; empty: here
+  Words words_;
+  FileWord modelWord_, dataWord_;
+  fs::path modelName_, dataName_;
+  std::string program_;
+  std::vector<std::string> lines_;
+  driver::CompileOptions options_;
+  bool checked_ = false;
+  Failure wanted_;
+  int64_t runs_ = 0;
+};
+
+} // namespace
+
+void addReduce(CLI::App &app, Action &action) {
+  CLI::App *sub = app.add_subcommand(
+      "reduce", "makes a failing program and its data smaller; keeps what fails");
+  auto arguments = std::make_shared<ReduceArguments>();
+  sub->add_option("what", arguments->what, "the model, or a reproducer of an internal error")
+      ->required()
+      ->type_name("MODEL|DIR");
+  sub->add_option("--data", arguments->data, "the instances, one a line")->type_name("FILE");
+  sub->add_option(
+         "--command", arguments->command,
+         "what fails: a command of sheaf, to which model and data are given (default: 'run "
+         "--verify', without data 'check')")
+      ->type_name("TEXT");
+  sub->add_option(
+         "--check", arguments->check,
+         "instead: a shell command that succeeds for what is of interest; $MODEL and $DATA "
+         "name the files")
+      ->type_name("TEXT")
+      ->excludes("--command");
+  sub->add_option("-o", arguments->output, "where the smaller files go (default: reduced)")
+      ->type_name("DIR");
+  sub->add_option("--timeout", arguments->timeout, "seconds after which a run does not end")
+      ->type_name("S");
+  sub->callback(
+      [arguments, &action] { action = [arguments] { return Reducer(*arguments).run(); }; });
+}
+
+} // namespace sheaf::tool

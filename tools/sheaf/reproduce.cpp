@@ -1,0 +1,238 @@
+//===- reproduce.cpp - What an internal error leaves ----------------------===//
+#include "tools/sheaf/reproduce.h"
+
+#include "compiler/driver/Compiler.h"
+#include "runtime/error.h"
+#include "runtime/io/text.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace sheaf::tool {
+
+namespace {
+
+/// Larger inputs are named where they are, not copied.
+constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+
+constexpr std::array kOutputs = {"-o", "--trace", "--html", "--dump"};
+
+std::string standardInput;
+bool standardInputRead = false;
+
+uint64_t sizeOf(const fs::path &path) {
+  std::error_code failed;
+  if (fs::is_regular_file(path, failed))
+    return fs::file_size(path, failed);
+  uint64_t sum = 0;
+  for (auto it = fs::recursive_directory_iterator(path, failed);
+       !failed && it != fs::recursive_directory_iterator(); it.increment(failed))
+    if (it->is_regular_file(failed))
+      sum += it->file_size(failed);
+  return sum;
+}
+
+/// The same name for the same failing command, so that a loop does not fill a disk.
+uint64_t hashOf(const Words &words, const std::string &message) {
+  uint64_t hash = 0xcbf29ce484222325;
+  auto add = [&](const std::string &text) {
+    for (char c : text + '\n')
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  };
+  for (const std::string &word : words)
+    add(word);
+  add(message);
+  return hash;
+}
+
+/// Copies inputs beside each other, and vocabularies beside their weights.
+class Files {
+public:
+  explicit Files(fs::path directory) : directory_(std::move(directory)) {}
+
+  /// The path inside of the reproducer.
+  std::string copy(const fs::path &from) {
+    if (sizeOf(from) > kMostBytes)
+      return fs::absolute(from).string();
+    std::string name =
+        from.filename().empty() ? from.parent_path().filename().string() : from.filename().string();
+    std::string to = "files/" + name;
+    for (int n = 2; !taken_.insert(to).second; ++n)
+      to = fmt::format("files/{}/{}", n, name);
+    fs::create_directories((directory_ / to).parent_path());
+    fs::copy(from, directory_ / to, fs::copy_options::recursive);
+    std::string stem = from.stem().string() + ".";
+    if (from.extension() == ".safetensors")
+      for (const fs::directory_entry &entry :
+           fs::directory_iterator(from.has_parent_path() ? from.parent_path() : "."))
+        if (std::string beside = entry.path().filename().string();
+            beside.starts_with(stem) && beside.ends_with("vocab.txt"))
+          fs::copy(entry.path(), (directory_ / to).parent_path() / beside);
+    return to;
+  }
+
+private:
+  fs::path directory_;
+  std::set<std::string> taken_;
+};
+
+std::string write(const fs::path &directory, Words words, const std::string &message) {
+  std::error_code failed;
+  fs::create_directory(directory, failed);
+  if (failed)
+    return "";
+  Files files(directory);
+  for (const FileWord &file : fileWords(words)) {
+    std::string &word = words[file.word];
+    std::string path = word.substr(file.begin);
+    if (file.isOutput)
+      path = path == "-" ? path : "output/" + fs::path(path).filename().string();
+    else if (path != "-")
+      path = files.copy(path);
+    else if (standardInputRead) {
+      fs::create_directories(directory / "files");
+      std::ofstream(directory / "files/standard_input", std::ios::binary) << standardInput;
+      path = "files/standard_input";
+    }
+    word.replace(file.begin, std::string::npos, path);
+  }
+  fs::create_directories(directory / "output");
+  nlohmann::ordered_json passes = nlohmann::ordered_json::array();
+  for (const std::string &pass : driver::passNames())
+    passes.push_back(pass);
+  nlohmann::ordered_json json = {
+      {"report", "reproducer"}, {"version", 1},
+      {"sheaf", SHEAF_VERSION}, {"cpu", driver::targetInfo("host").processor.cpu},
+      {"message", message},     {"arguments", words},
+      {"passes", passes}};
+  std::ofstream out(directory / "command.json");
+  out << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  return out.flush() ? directory.string() : "";
+}
+
+/// The command as a signal handler can use it.
+std::vector<char *> crashWords;
+
+void onCrash(int signal) {
+  // Nothing of this process can be trusted: another one writes the reproducer.
+  if (pid_t child = fork(); child == 0) {
+    crashWords[3] = const_cast<char *>(signal == SIGSEGV   ? "segmentation fault"
+                                       : signal == SIGABRT ? "abort"
+                                       : signal == SIGFPE  ? "arithmetic exception"
+                                       : signal == SIGILL  ? "illegal instruction"
+                                                           : "bus error");
+    execv("/proc/self/exe", crashWords.data());
+    _exit(1);
+  } else if (child > 0) {
+    waitpid(child, nullptr, 0);
+  }
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+} // namespace
+
+std::vector<FileWord> fileWords(const Words &words) {
+  std::vector<FileWord> files;
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string &word = words[i];
+    bool isOption = word.size() > 1 && word[0] == '-';
+    std::string option = isOption ? word.substr(0, word.find('=')) : words[i - 1];
+    bool isOutput = std::find(kOutputs.begin(), kOutputs.end(), option) != kOutputs.end();
+    size_t begin = 0;
+    std::error_code failed;
+    if (!fs::exists(word, failed) && word.find('=') != std::string::npos)
+      begin = word.find('=') + 1;
+    std::string path = word.substr(begin);
+    if (isOption && begin == 0)
+      continue;
+    if (isOutput || (path == "-" && option == "--data") ||
+        (!path.empty() && path != "-" && fs::exists(path, failed)))
+      files.push_back({i, begin, isOutput});
+  }
+  return files;
+}
+
+void keepStandardInput(std::string_view text) {
+  standardInput = text;
+  standardInputRead = true;
+}
+
+std::string writeReproducer(const Words &words, const std::string &message) {
+  std::string name = fmt::format("sheaf-reproducer-{:08x}", hashOf(words, message) >> 32);
+  for (const fs::path &parent : {fs::path("."), fs::temp_directory_path()}) {
+    fs::path directory = parent == "." ? fs::path(name) : parent / name;
+    if (fs::exists(directory / "command.json"))
+      return directory.string();
+    std::string written = write(directory, words, message);
+    if (!written.empty())
+      return written;
+  }
+  return "";
+}
+
+void leaveReproducer(const Words &words, const std::string &message) {
+  const char *wanted = getenv("SHEAF_REPRODUCERS");
+  if (wanted && std::string_view(wanted) == "0")
+    return;
+  std::string directory;
+  try {
+    directory = writeReproducer(words, message);
+  } catch (const std::exception &) {
+    // The error that is reported matters more than this one.
+  }
+  if (directory.empty())
+    fmt::print(stderr, "note: this is a bug of Sheaf; a reproducer could not be written\n");
+  else
+    fmt::print(stderr,
+               "note: this is a bug of Sheaf; program, data and options are in {0}: 'sheaf replay "
+               "{0}' runs it again, 'sheaf reduce {0}' makes it smaller\n",
+               directory);
+}
+
+void catchCrashes(int argc, char **argv) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  crashWords = {argv[0], const_cast<char *>("replay"), const_cast<char *>("--crashed"), nullptr,
+                const_cast<char *>("--")};
+  crashWords.insert(crashWords.end(), argv + 1, argv + argc);
+  crashWords.push_back(nullptr);
+  // Generated code runs on stacks of its own, which may be what is used up.
+  static std::array<char, 1 << 16> stack;
+  stack_t alternative{};
+  alternative.ss_sp = stack.data();
+  alternative.ss_size = stack.size();
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action{};
+  action.sa_handler = onCrash;
+  action.sa_flags = SA_ONSTACK | SA_RESETHAND | SA_NODEFER;
+  for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
+    sigaction(signal, &action, nullptr);
+#else
+  (void)argc, (void)argv, (void)onCrash;
+#endif
+}
+
+Words readReproducer(const std::string &directory) {
+  io::SourceText text = io::readSource(directory + "/command.json");
+  nlohmann::json json = nlohmann::json::parse(text.text, nullptr, /*allow_exceptions=*/false);
+  try {
+    if (json.at("report") == "reproducer" && json.at("version") == 1)
+      return json.at("arguments").get<Words>();
+  } catch (const nlohmann::json::exception &) {
+  }
+  throw UserError(text.name + ": no reproducer that this version can read");
+}
+
+} // namespace sheaf::tool
