@@ -58,7 +58,7 @@ int runExplain(ExplainArguments &arguments) {
   InterruptGuard guard(arguments.html);
   LoadedRun run =
       loadRun(arguments.model, arguments.data, arguments.weights, arguments.batches.batch);
-  options.session = sessionOptions(arguments.limits, arguments.batches.threads, *run.compiled);
+  options.session = sessionOptions(arguments.limits, arguments.batches.threads, run.model());
   driver::RunReport report = driver::reportRun(
       *run.compiled, run.instances,
       [&](rt::Session &session) {
