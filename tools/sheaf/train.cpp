@@ -291,6 +291,11 @@ void Training::endEpoch(int64_t epoch) {
       text += fmt::format(" ({} failed, the first: {})", mean.failed, mean.error);
   }
   line["seconds"] = seconds;
+  rt::MemoryUse memory = session_->memory();
+  auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  line["rows_mb"] = megabytes(memory.rows.peak);
+  line["records_mb"] = megabytes(memory.records.peak + memory.heap.peak + memory.stack.peak);
+  line["scratch_mb"] = megabytes(memory.scratch.peak);
   bool best = std::isfinite(measure) && (!progress_.best || measure > *progress_.best);
   if (best)
     progress_.best = measure;
