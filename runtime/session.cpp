@@ -111,7 +111,7 @@ struct Session::Impl {
   void giveUp(const Walk &walk, Outcome &outcome);
   void flush(BucketTable::What what);
   void note(TracePart::Kind kind, uint64_t begin, int64_t number);
-  void noteMemory(bool stacks);
+  void noteMemory();
   void checkGuards();
   void packWeights();
   void foldWeights();
@@ -265,7 +265,7 @@ void Session::Impl::end(const Walk &walk, Outcome &outcome) {
   outcome.slots = ok ? walk.results : nullptr;
   if (!ok)
     giveUp(walk, outcome);
-  noteMemory(/*stacks=*/false);
+  noteMemory();
 }
 
 void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
@@ -309,19 +309,18 @@ void Session::Impl::note(TracePart::Kind kind, uint64_t begin, int64_t number) {
     trace->parts.push_back({kind, {begin, clockNow()}, number});
 }
 
-/// Looking at the stacks' pages takes system calls: only between mini-batches.
-void Session::Impl::noteMemory(bool stacks) {
+void Session::Impl::noteMemory() {
   if (!trace)
     return;
-  uint64_t stack = stacks || trace->memory.empty() ? recorder.stacks.residentBytes()
-                                                   : trace->memory.back().stack;
+  // Of stacks what they may keep: looking at their pages takes system calls.
   trace->memory.push_back({clockNow(), memory.weights.now, memory.packed.now,
                            recorder.rowSpace.used() * kGranuleBytes, memory.tables.now,
-                           memory.heap.now, memory.records.now, memory.scratch.now, stack});
+                           memory.heap.now, memory.records.now, memory.scratch.now,
+                           memory.stack.now});
 }
 
 void Session::Impl::flush(BucketTable::What what) {
-  noteMemory(/*stacks=*/false);
+  noteMemory();
   uint64_t start = clockNow(), ordered = start;
   size_t begin = schedule.size();
   recorder.buckets.drain(schedule, what);
@@ -341,7 +340,7 @@ void Session::Impl::flush(BucketTable::What what) {
                               static_cast<uint32_t>(begin),
                               static_cast<uint32_t>(schedule.size()),
                               what == BucketTable::What::Demanded});
-    noteMemory(/*stacks=*/false);
+    noteMemory();
   }
 }
 
@@ -398,10 +397,9 @@ void Session::Impl::giveUpAll(std::span<const Instance> instances) {
 
 std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
                                             const std::stop_token &stop) {
-  noteMemory(/*stacks=*/true);
   uint64_t begin = trace ? clockNow() : 0;
   forgetMiniBatch();
-  noteMemory(/*stacks=*/false);
+  noteMemory();
   if (weightsChanged)
     packWeights();
   if (keptIsStale)
@@ -441,7 +439,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   counters.forked += tasks.forked;
   counters.inlined += tasks.inlined;
   note(TracePart::MiniBatch, begin, static_cast<int64_t>(counters.runs));
-  noteMemory(/*stacks=*/true);
+  noteMemory();
   counters.runs += 1;
   counters.instances += instances.size();
   return outcomes;
@@ -486,7 +484,7 @@ std::span<const ParamGradient> Session::backward(std::span<const float> weights,
                        keepRows);
   impl_->recorder.rowSpace.account();
   impl_->note(TracePart::Backward, begin, 0);
-  impl_->noteMemory(/*stacks=*/false);
+  impl_->noteMemory();
   return impl_->backward->gradients();
 }
 

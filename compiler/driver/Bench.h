@@ -68,7 +68,7 @@ struct BenchRow {
 struct BenchOptions {
   int64_t minRepetitions = 20;
   double minSeconds = 1;
-  bool trace = false; ///< sessions write a trace, which is thrown away: what that costs
+  bool trace = false;         ///< sessions write a trace, which is thrown away: what that costs
   rt::SessionOptions session; ///< `threads` and `policy` are the case's
 };
 

@@ -1,5 +1,10 @@
 //===- faults.cpp - A compiler that breaks when it is told ----------------===//
-#include "tests/reports/faults.h"
+//
+// What SHEAF_FAULT asks for, in programs that hold `tanh`: `miscompile` computes sigmoid instead,
+// `internal` breaks a promise, `crash` writes to address 0. Only in the program sheaf-faulty.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/sheaf/hooks.h"
 
 #include "compiler/ir/Program.h"
 #include "runtime/error.h"
@@ -8,24 +13,29 @@
 
 namespace sheaf::tool {
 
-std::function<void(std::string_view, mlir::ModuleOp)> faultOfEnvironment() {
+namespace {
+
+void breakWhenTold(std::string_view pass, mlir::ModuleOp module) {
   const char *asked = getenv("SHEAF_FAULT");
-  if (!asked)
-    return {};
-  return [fault = std::string(asked)](std::string_view pass, mlir::ModuleOp module) {
-    if (pass != "specialise")
+  if (!asked || pass != "specialise")
+    return;
+  std::string_view fault = asked;
+  module.walk([&](ir::ApplyOp apply) {
+    if (apply.getOp() != "tanh")
       return;
-    module.walk([&](ir::ApplyOp apply) {
-      if (apply.getOp() != "tanh")
-        return;
-      if (fault == "miscompile")
-        apply.setOp("sigmoid");
-      else if (fault == "internal")
-        throw InternalError("a fault that was asked for");
-      else if (fault == "crash")
-        *static_cast<volatile int *>(nullptr) = 1; // NOLINT
-    });
-  };
+    if (fault == "miscompile")
+      apply.setOp("sigmoid");
+    else if (fault == "internal")
+      throw InternalError("a fault that was asked for");
+    else if (fault == "crash")
+      *static_cast<volatile int *>(nullptr) = 1; // NOLINT
+  });
 }
+
+const bool installed = (changeOptions = [](driver::CompileOptions &options) {
+                         options.afterPass = breakWhenTold;
+                       }) != nullptr;
+
+} // namespace
 
 } // namespace sheaf::tool

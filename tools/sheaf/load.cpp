@@ -2,10 +2,8 @@
 #include "tools/sheaf/load.h"
 
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/hooks.h"
 #include "tools/sheaf/reproduce.h"
-#ifdef SHEAF_FAULTS
-#include "tests/reports/faults.h"
-#endif
 
 #include "runtime/error.h"
 #include "runtime/init.h"
@@ -18,6 +16,8 @@
 #include <unistd.h>
 
 namespace sheaf::tool {
+
+void (*changeOptions)(driver::CompileOptions &) = nullptr;
 
 SourceFile readModel(const std::string &path) {
   if (artefact::isArtefact(path))
@@ -61,9 +61,8 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
     throw UsageError(fmt::format("--precision takes f32 and bf16, not '{}'", options.precision));
   compile.dropout = options.dropout;
   compile.training = options.training;
-#ifdef SHEAF_FAULTS
-  compile.afterPass = faultOfEnvironment();
-#endif
+  if (changeOptions)
+    changeOptions(compile);
   return compile;
 }
 
