@@ -225,7 +225,8 @@ private:
       return;
     }
     if (use.lanes < 1 || use.lanes > kMostLanes || use.vectors < 1 || use.vectors > kMostLanes ||
-        use.width < 0 || use.width > kMostExtent || use.views.size() > kMostSegments)
+        use.depthMultiple < 1 || use.depthMultiple > kMostLanes || use.width < 0 ||
+        use.width > kMostExtent || use.views.size() > kMostSegments)
       damaged(field, "has panels of no possible form");
     for (const rt::PackView &view : use.views) {
       if (view.column < 0 || view.column > kMostExtent || view.segments.size() > kMostSegments)

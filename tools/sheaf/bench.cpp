@@ -114,7 +114,7 @@ int runBench(BenchArguments &arguments) {
     ModelOptions inF32 = arguments.model;
     inF32.precision = "f32";
     LoadedRun other = loadRun(inF32, arguments.data, arguments.weights, largest);
-    options.session = sessionOptions(arguments.limits, 1, *other.compiled);
+    options.session = sessionOptions(arguments.limits, 1, other.model());
     driver::Benchmark yardstick(
         *other.compiled, other.instances,
         [&](rt::Session &session) {
