@@ -196,8 +196,7 @@ double probePeak(driver::PeakProbe &probe) {
 }
 
 driver::PeakProbe probeFor(const driver::CompiledModel &model) {
-  const driver::TargetInfo &target = model.target();
-  return {target.processor, target.lanes, target.registers, target.fma};
+  return {model.target(), model.precision()};
 }
 
 std::vector<std::pair<int64_t, int64_t>> grid = {

@@ -47,8 +47,7 @@ public:
   }
 
   RunReport run() {
-    const TargetInfo target = compiled_.target();
-    PeakProbe probe(target.processor, target.lanes, target.registers, target.fma);
+    PeakProbe probe(compiled_.target(), compiled_.precision());
     Repetitions all;
     for (int64_t i = -2; i < options_.repetitions; ++i) {
       once();
