@@ -7,7 +7,7 @@ import os
 import random
 import struct
 
-from trainings import MODELS, expect, main
+from trainings import expect, main
 
 LINEAR = """
 param w : f32[3] = uniform(0.5, 1.5)
@@ -58,6 +58,11 @@ def accumulate(runner):
     runner.run(*train, "--batch", "10", "-o", "even")
     expect(close(runner.tensors("odd/last.safetensors"), runner.tensors("even/last.safetensors")),
            "24 instances by 2 mini-batches of 5")
+
+    # The weights that a seed draws, read from a file; the seed orders the instances.
+    runner.run(*train, "--batch", "10", "--weights", "l.safetensors", "-o", "read")
+    expect(runner.tensors("read/last.safetensors") == runner.tensors("even/last.safetensors"),
+           "--weights and --seed")
 
     # Weights of instances are a factor of the loss: one step by hand.
     for reduction in ("mean", "sum"):
