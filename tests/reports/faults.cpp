@@ -1,7 +1,7 @@
 //===- faults.cpp - A compiler that breaks when it is told ----------------===//
 //
 // What SHEAF_FAULT asks for, in programs that hold `tanh`: `miscompile` computes sigmoid instead,
-// `internal` breaks a promise, `crash` writes to address 0. Only in the program sheaf-faulty.
+// `internal` breaks a promise, `crash` is a segmentation fault. Only in the program sheaf-faulty.
 //
 //===----------------------------------------------------------------------===//
 #include "tools/sheaf/hooks.h"
@@ -9,6 +9,7 @@
 #include "compiler/ir/Program.h"
 #include "runtime/error.h"
 
+#include <csignal>
 #include <cstdlib>
 
 namespace sheaf::tool {
@@ -28,7 +29,7 @@ void breakWhenTold(std::string_view pass, mlir::ModuleOp module) {
     else if (fault == "internal")
       throw InternalError("a fault that was asked for");
     else if (fault == "crash")
-      *static_cast<volatile int *>(nullptr) = 1; // NOLINT
+      std::raise(SIGSEGV);
   });
 }
 
