@@ -13,7 +13,6 @@ using namespace mlir;
 namespace sheaf::kernels {
 namespace {
 
-constexpr int64_t kLineBytes = 64;
 /// Of a hardware tile: rows, and k in a row of factors.
 constexpr int64_t kTileRows = 16, kTileDepth = 32;
 constexpr int64_t kTileRegisters = 8;
@@ -246,21 +245,10 @@ SmallVector<Value> Emitter::emitPairsInPlace(const Stage &stage, Value extent,
     return joinPair(b, low, high);
   };
   auto left = [&](size_t row, Value step) {
-    const Operand &operand = lefts[row];
-    return join(pairAt(step), [&](Value k) {
-      Value element = loadElement(*operand.buffer, bytes(operand.pointer, mul(k, operand.stride)));
-      return splat(toLanes(element, operand.buffer->dtype), stage.lanes);
-    });
+    return join(pairAt(step), [&](Value k) { return leftLanes(lefts[row], k, stage.lanes); });
   };
   auto right = [&](size_t vector, Value step) {
-    const Operand &operand = rights[vector / static_cast<size_t>(stage.tileVectors)];
-    ops::DType dtype = operand.buffer->dtype;
-    int64_t place = static_cast<int64_t>(vector) % stage.tileVectors * stage.lanes * bytesOf(dtype);
-    auto stored = VectorType::get({stage.lanes}, storageType(dtype));
-    return join(pairAt(step), [&](Value k) {
-      Value at = bytes(bytes(operand.pointer, mul(k, operand.stride)), place);
-      return toLanes(loadAs(stored, at, bytesOf(dtype)), dtype);
-    });
+    return join(pairAt(step), [&](Value k) { return rightLanes(stage, rights, vector, k); });
   };
   auto addBoth = [&](Value a, Value c, Value sum) { return addPair(a, c, sum); };
   Value steps = arith::DivSIOp::create(b, add(extent, constant(1)), constant(2));
@@ -311,12 +299,7 @@ void Emitter::emitHardwareTiles(const Stage &stage, const Tile &tile) {
 void Emitter::emitHardwareTiles(const Stage &stage, const Tile &tile, int64_t high) {
   int64_t across = static_cast<int64_t>(stage.accumulators.size()) * stage.tileVectors;
   Value rows = bytes(factorRows(), mul(tile.first, constant(stage.factorRow)));
-  Value starts;
-  if (stage.startUse >= 0) {
-    int64_t views = llvm::count_if(stage.startViews, [](int v) { return v >= 0; });
-    starts = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * stage.startUse), 8); });
-    starts = bytes(starts, mul(tile.panel, constant(views * stage.tileVectors * kLineBytes)));
-  }
+  Value starts = stage.startUse >= 0 ? startsOf(stage, tile.panel) : Value();
   for (const ProductGroup &group : stage.groups) {
     int64_t vectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
     int64_t stepBytes = vectors * kLineBytes, steps = group.depth / 2;

@@ -19,7 +19,6 @@ namespace {
 
 /// Rows narrower than this are in the first-level cache anyway.
 constexpr int64_t kPrefetchWidth = 128;
-constexpr int64_t kLineBytes = 64;
 
 /// Whether nothing follows the products but storing them in whole vectors. Then a tile stores them
 /// from its registers; the processor's tiles are stored by themselves.
@@ -70,17 +69,19 @@ void Emitter::emitTiles(const Stage &stage, Value count,
   });
 }
 
+/// The start values of a panel's columns: for each view `tileVectors` vectors.
+Value Emitter::startsOf(const Stage &stage, Value panel) {
+  int64_t views = llvm::count_if(stage.startViews, [](int v) { return v >= 0; });
+  Value starts = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * stage.startUse), 8); });
+  return bytes(starts, mul(panel, constant(views * stage.tileVectors * stage.lanes * 4)));
+}
+
 std::vector<Value> Emitter::startValues(const Stage &stage, int64_t rows, Value panel) {
   auto type = VectorType::get({stage.lanes}, f32_);
   size_t across = stage.accumulators.size() * stage.tileVectors;
   std::vector<Value> sums(rows * across);
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
-  Value starts;
-  if (stage.startUse >= 0) {
-    int64_t views = llvm::count_if(stage.startViews, [](int v) { return v >= 0; });
-    starts = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * stage.startUse), 8); });
-    starts = bytes(starts, mul(panel, constant(views * stage.tileVectors * stage.lanes * 4)));
-  }
+  Value starts = stage.startUse >= 0 ? startsOf(stage, panel) : Value();
   for (size_t a = 0; a < stage.accumulators.size(); ++a)
     for (int64_t v = 0; v < stage.tileVectors; ++v) {
       Value start = zero;
@@ -102,6 +103,22 @@ Emitter::Operand Emitter::operandAt(Value value, const View &view, const Place &
     if (map.axis == k)
       operand.stride = add(operand.stride, strides(buffer)[axis]);
   return operand;
+}
+
+/// Element k of a left operand, in every lane.
+Value Emitter::leftLanes(const Operand &operand, Value k, int64_t lanes) {
+  Value element = loadElement(*operand.buffer, bytes(operand.pointer, mul(k, operand.stride)));
+  return splat(toLanes(element, operand.buffer->dtype), lanes);
+}
+
+/// Row k of a right operand that is not packed: vector number `vector` of all operands'.
+Value Emitter::rightLanes(const Stage &stage, ArrayRef<Operand> rights, size_t vector, Value k) {
+  const Operand &operand = rights[vector / static_cast<size_t>(stage.tileVectors)];
+  ops::DType dtype = operand.buffer->dtype;
+  int64_t place = static_cast<int64_t>(vector) % stage.tileVectors * stage.lanes * bytesOf(dtype);
+  Value at = bytes(bytes(operand.pointer, mul(k, operand.stride)), place);
+  auto stored = VectorType::get({stage.lanes}, storageType(dtype));
+  return toLanes(loadAs(stored, at, bytesOf(dtype)), dtype);
 }
 
 /// Adds one run over k to the accumulators `sums` (row by row, vectors of the group's products):
@@ -143,12 +160,7 @@ SmallVector<Value> Emitter::emitRun(const Step &step, Value steps, ArrayRef<Valu
 SmallVector<Value> Emitter::emitChain(ArrayRef<Operand> rows, Value extent, ArrayRef<Value> sums,
                                       int64_t lanes,
                                       llvm::function_ref<Value(size_t vector, Value step)> right) {
-  auto left = [&](size_t row, Value number) {
-    const Operand &operand = rows[row];
-    Value element =
-        loadElement(*operand.buffer, bytes(operand.pointer, mul(number, operand.stride)));
-    return splat(toLanes(element, operand.buffer->dtype), lanes);
-  };
+  auto left = [&](size_t row, Value k) { return leftLanes(rows[row], k, lanes); };
   auto add = [&](Value a, Value c, Value sum) { return multiplyAdd(a, c, sum); };
   return emitRun({rows.size(), sums.size() / rows.size(), left, right, add}, extent, sums);
 }
@@ -209,14 +221,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
           own = emitPairsInPlace(stage, extent(segments[s].extent), lefts[s], rights, own);
           continue;
         }
-        auto right = [&](size_t vector, Value number) {
-          const Operand &operand = rights[vector / static_cast<size_t>(stage.tileVectors)];
-          int64_t size = bytesOf(operand.buffer->dtype);
-          int64_t place = static_cast<int64_t>(vector) % stage.tileVectors * stage.lanes * size;
-          Value at = bytes(bytes(operand.pointer, mul(number, operand.stride)), place);
-          auto stored = VectorType::get({stage.lanes}, storageType(operand.buffer->dtype));
-          return toLanes(loadAs(stored, at, size), operand.buffer->dtype);
-        };
+        auto right = [&](size_t vector, Value k) { return rightLanes(stage, rights, vector, k); };
         own = emitChain(lefts[s], extent(segments[s].extent), own, stage.lanes, right);
       }
     for (auto [place, sum] : llvm::zip(places, own))

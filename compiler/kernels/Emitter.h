@@ -86,6 +86,8 @@ private:
   void emitTile(const Stage &stage, int64_t rows, const Tile &tile,
                 llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
   Operand operandAt(Value value, const View &view, const Place &place, int k);
+  Value leftLanes(const Operand &operand, Value k, int64_t lanes);
+  Value rightLanes(const Stage &stage, llvm::ArrayRef<Operand> rights, size_t vector, Value k);
   /// What the rows and the vectors of a step of a run over k contribute.
   struct Step {
     size_t rows, vectors;
@@ -134,6 +136,7 @@ private:
   void emitApart(llvm::function_ref<void()> body);
   void moveApart(mlir::scf::ExecuteRegionOp region);
   void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
+  Value startsOf(const Stage &stage, Value panel);
   std::vector<Value> startValues(const Stage &stage, int64_t rows, Value panel);
   Value panelCount(const Stage &stage);
 

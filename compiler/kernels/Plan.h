@@ -20,6 +20,8 @@ constexpr int64_t kLoopLanes = 16;
 
 /// Bytes of temporaries after which a chunk ends: they stay in the second-level cache.
 constexpr int64_t kChunkTemporaryBytes = 1024 << 10;
+/// Of the caches: what one prefetch asks for.
+constexpr int64_t kLineBytes = 64;
 /// A row of a pass in scratch: the number of its record, its place among the record's rows.
 constexpr int64_t kRowEntryBytes = 16;
 
