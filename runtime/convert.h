@@ -1,9 +1,12 @@
-//===- convert.h - 16-bit floats --------------------------------*- C++ -*-===//
+//===- convert.h - Elements as floats, 16-bit floats ------------*- C++ -*-===//
 #ifndef SHEAF_RUNTIME_CONVERT_H
 #define SHEAF_RUNTIME_CONVERT_H
 
+#include "runtime/layout.h"
+
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 namespace sheaf::rt {
 
@@ -54,6 +57,28 @@ inline uint16_t floatToF16(float f) {
   }
   uint32_t odd = bits >> 13 & 1;
   return static_cast<uint16_t>(sign | ((bits - 0x38000000 + 0xFFF + odd) >> 13));
+}
+
+/// The element of this type at any address; integers to the nearest float.
+inline float elementAsFloat(const uint8_t *at, DType dtype) {
+  auto get = [&](auto v) {
+    std::memcpy(&v, at, sizeof v);
+    return v;
+  };
+  switch (dtype) {
+  case DType::F32:
+    return get(float());
+  case DType::BF16:
+    return bf16ToFloat(get(uint16_t()));
+  case DType::F16:
+    return f16ToFloat(get(uint16_t()));
+  case DType::I64:
+    return static_cast<float>(get(int64_t()));
+  case DType::I32:
+  case DType::Bool:
+    return static_cast<float>(get(int32_t()));
+  }
+  return 0;
 }
 
 } // namespace sheaf::rt

@@ -148,6 +148,23 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
+/// Runs a mini-batch by `run`, which is given some of its instances and gives their outcomes, and
+/// calls `visit(number, outcome)` once for each: those that found too little memory beside the
+/// others run again, alone, when all others have been visited.
+template <typename Run, typename Visit>
+void runEach(std::span<const Instance> instances, Run run, Visit visit) {
+  std::vector<size_t> alone;
+  std::span<const Outcome> outcomes = run(instances);
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (!outcomes[i].ok() && outcomes[i].error->outOfMemory() && instances.size() > 1)
+      alone.push_back(i);
+    else
+      visit(i, outcomes[i]);
+  }
+  for (size_t i : alone)
+    visit(i, run(instances.subspan(i, 1)).front());
+}
+
 } // namespace sheaf::rt
 
 #endif // SHEAF_RUNTIME_SESSION_H

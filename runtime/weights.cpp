@@ -34,8 +34,15 @@ std::vector<int64_t> keyOf(const WeightUse &use) {
 
 int64_t alignUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-/// The extent of the contraction as it is packed, after checking that every element asked for
-/// exists.
+/// The extent of the contraction as it is packed.
+int64_t packedDepth(const PackView &view, const WeightUse &use) {
+  int64_t depth = 0;
+  for (const PackSegment &s : view.segments)
+    depth += alignUp(s.kEnd - s.kBegin, use.depthMultiple);
+  return depth;
+}
+
+/// The same, after checking that every element asked for exists.
 int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
   auto refuse = [&](const char *why) {
     throw InternalError("kernel '" + kernel.name + "': packed weight " + why);
@@ -46,7 +53,6 @@ int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightU
     refuse("of an impossible depth");
   int64_t depth = -1;
   for (const PackView &view : use.views) {
-    int64_t k = 0;
     for (const PackSegment &s : view.segments) {
       if (s.param >= model.params.size())
         refuse("of no parameter");
@@ -57,8 +63,8 @@ int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightU
         refuse("with rows outside of its parameter");
       if (view.column < 0 || view.column + use.width > m.columns)
         refuse("with columns outside of its parameter");
-      k += alignUp(s.kEnd - s.kBegin, use.depthMultiple);
     }
+    int64_t k = packedDepth(view, use);
     if (depth >= 0 && depth != k)
       refuse("whose views differ in depth");
     depth = k;
@@ -80,13 +86,13 @@ public:
       return;
     }
     for (int64_t j = 0; j < n; ++j)
-      out[j] = element(p + j * dtypeBytes(dtype_));
+      out[j] = elementAsFloat(p + j * dtypeBytes(dtype_), dtype_);
   }
   /// out[j] = element (row + j, column), j < n
   void readColumn(int64_t row, int64_t column, int64_t n, float *out) const {
     const uint8_t *p = data_ + row * stride_ + column * dtypeBytes(dtype_);
     for (int64_t j = 0; j < n; ++j)
-      out[j] = element(p + j * stride_);
+      out[j] = elementAsFloat(p + j * stride_, dtype_);
   }
   /// out[i * stride + j] = element (row + j, column + i), i < m, j < n; `out` stays in the cache.
   void readTransposed(int64_t row, int64_t column, int64_t m, int64_t n, float *out,
@@ -105,27 +111,6 @@ public:
   }
 
 private:
-  float element(const uint8_t *p) const {
-    auto get = [&](auto v) {
-      std::memcpy(&v, p, sizeof v);
-      return v;
-    };
-    switch (dtype_) {
-    case DType::F32:
-      return get(float());
-    case DType::BF16:
-      return bf16ToFloat(get(uint16_t()));
-    case DType::F16:
-      return f16ToFloat(get(uint16_t()));
-    case DType::I64:
-      return static_cast<float>(get(int64_t()));
-    case DType::I32:
-    case DType::Bool:
-      return static_cast<float>(get(int32_t()));
-    }
-    return 0;
-  }
-
   const uint8_t *data_;
   DType dtype_;
   int64_t stride_;
@@ -207,6 +192,15 @@ int64_t panelCount(const WeightUse &use) {
   return (use.width + block - 1) / block;
 }
 
+std::optional<uint64_t> packedBytes(const WeightUse &use) {
+  uint64_t bytes = use.factors ? sizeof(uint16_t) : sizeof(float);
+  for (int64_t factor : {panelCount(use), packedDepth(use.views.front(), use), use.vectors,
+                         use.lanes, static_cast<int64_t>(use.views.size())})
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(factor), &bytes))
+      return std::nullopt;
+  return bytes;
+}
+
 namespace {
 
 /// The packed copies of a model: which use is the first of each, and which copy every use reads.
@@ -241,12 +235,10 @@ struct Copies {
 private:
   static Copy copyOf(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
     int64_t depth = checkedDepth(model, kernel, use);
-    uint64_t bytes = use.factors ? sizeof(uint16_t) : sizeof(float);
-    for (int64_t factor :
-         {panelCount(use), depth, use.vectors, use.lanes, static_cast<int64_t>(use.views.size())})
-      if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(factor), &bytes))
-        throw InternalError("kernel '" + kernel.name + "': packed weight of no possible size");
-    return {&use, depth, bytes};
+    std::optional<uint64_t> bytes = packedBytes(use);
+    if (!bytes)
+      throw InternalError("kernel '" + kernel.name + "': packed weight of no possible size");
+    return {&use, depth, *bytes};
   }
 };
 

@@ -6,6 +6,7 @@
 #include "runtime/model.h"
 #include "runtime/value.h"
 
+#include <optional>
 #include <span>
 
 namespace sheaf::rt {
@@ -53,6 +54,9 @@ private:
 /// Bytes of each packed copy that the kernels of a model need, in order of their first use. Throws
 /// InternalError when a use does not fit its parameters.
 std::vector<uint64_t> packedSizes(const Model &model);
+
+/// Bytes of the packed copy that a use of kind Panels asks for, if that is a number at all.
+std::optional<uint64_t> packedBytes(const WeightUse &use);
 
 /// Panels of a use, and floats in one (model.h, WeightUse).
 int64_t panelCount(const WeightUse &use);

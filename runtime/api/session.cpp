@@ -148,25 +148,16 @@ void run(rt::Session &session, std::span<const rt::Instance> instances, ResultDa
   uint32_t type = session.model().entry.resultType;
   Copier copier(session, result);
   result.items.resize(instances.size());
-  std::vector<size_t> alone;
-  auto take = [&](size_t number, const rt::Outcome &outcome) {
+  auto runSome = [&](std::span<const rt::Instance> some) {
+    copier.forget();
+    return session.run(some);
+  };
+  rt::runEach(instances, runSome, [&](size_t number, const rt::Outcome &outcome) {
     if (outcome.ok())
       result.items[number].slots = copier.copy(type, outcome.slots);
     else
       result.items[number].error = outcome.error->message();
-  };
-  std::span<const rt::Outcome> outcomes = session.run(instances);
-  for (size_t i = 0; i < outcomes.size(); ++i) {
-    if (!outcomes[i].ok() && outcomes[i].error->outOfMemory() && instances.size() > 1)
-      alone.push_back(i);
-    else
-      take(i, outcomes[i]);
-  }
-  // What found too little memory beside the others may find enough alone.
-  for (size_t i : alone) {
-    copier.forget();
-    take(i, session.run(instances.subspan(i, 1)).front());
-  }
+  });
 }
 
 } // namespace

@@ -4,22 +4,10 @@
 #include "runtime/train/gradient_rows.h"
 
 #include <cmath>
-#include <cstring>
 
 namespace sheaf::rt {
 
 namespace {
-
-double elementOf(const uint8_t *at, DType dtype) {
-  if (dtype == DType::F32) {
-    float value = 0;
-    std::memcpy(&value, at, sizeof value);
-    return static_cast<double>(value);
-  }
-  uint16_t bits = 0;
-  std::memcpy(&bits, at, sizeof bits);
-  return static_cast<double>(dtype == DType::BF16 ? bf16ToFloat(bits) : f16ToFloat(bits));
-}
 
 bool isFloat(DType dtype) {
   return dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16;
@@ -30,9 +18,9 @@ std::optional<double> nonFiniteIn(const TensorView &view) {
   int64_t width = view.shape.empty() ? 1 : view.shape.back(), bytes = dtypeBytes(view.dtype);
   for (int64_t row = 0; row < view.rows(); ++row)
     for (int64_t i = 0; i < width; ++i)
-      if (double value = elementOf(view.data + row * view.rowStride() + i * bytes, view.dtype);
+      if (float value = elementAsFloat(view.data + row * view.rowStride() + i * bytes, view.dtype);
           !std::isfinite(value))
-        return value;
+        return static_cast<double>(value);
   return std::nullopt;
 }
 

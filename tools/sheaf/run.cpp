@@ -128,7 +128,6 @@ int runModel(RunArguments &arguments) {
   };
   // Kept while the instances of a mini-batch that had too little memory run alone.
   std::vector<Answer> answers;
-  std::vector<size_t> alone;
   std::span<const rt::Instance> rest = run.instances;
   session.packWeights();
   uint64_t began = rt::clockNow();
@@ -136,17 +135,10 @@ int runModel(RunArguments &arguments) {
     std::span<const rt::Instance> some =
         rest.first(std::min<size_t>(rest.size(), arguments.batches.batch));
     rest = rest.subspan(some.size());
-    std::span<const rt::Outcome> outcomes = runBatch(some);
     answers.assign(some.size(), {});
-    alone.clear();
-    for (size_t i = 0; i < some.size(); ++i) {
-      if (!outcomes[i].ok() && outcomes[i].error->outOfMemory() && some.size() > 1)
-        alone.push_back(i);
-      else
-        answers[i] = answer(some[i], outcomes[i]);
-    }
-    for (size_t i : alone)
-      answers[i] = answer(some[i], runBatch(some.subspan(i, 1)).front());
+    rt::runEach(some, runBatch, [&](size_t i, const rt::Outcome &outcome) {
+      answers[i] = answer(some[i], outcome);
+    });
     for (const Answer &each : answers) {
       output.write(each.line);
       fmt::print(stderr, "{}", each.error);
