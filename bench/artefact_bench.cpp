@@ -7,25 +7,22 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/Timing.h"
 #include "runtime/artefact/artefact.h"
 #include "runtime/io/output.h"
 #include "runtime/io/read.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
 using namespace sheaf;
+using driver::median;
 
 namespace {
 
-double milliseconds() {
-  return std::chrono::duration<double, std::milli>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+double milliseconds() { return driver::seconds() * 1e3; }
 
 std::unique_ptr<driver::CompiledModel> compileLike(const SourceFile &source,
                                                    const rt::Model &model) {
@@ -66,11 +63,6 @@ double timeOf(rt::Session &session, std::span<const rt::Instance> instances) {
   double begin = milliseconds();
   session.run(instances);
   return milliseconds() - begin;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 int run(int argc, char **argv) {

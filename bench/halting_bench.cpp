@@ -7,10 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/Timing.h"
 #include "runtime/session.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +18,7 @@
 #include <random>
 
 using namespace sheaf;
+using driver::median, driver::seconds;
 
 namespace {
 
@@ -39,15 +40,6 @@ fn main(x: f32[hidden]) -> (f32[hidden], int) = think(x, zeros(hidden), 1)
 )";
 constexpr int64_t kMostSteps = 20;
 constexpr double kHalt = 0.55;
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 [[noreturn]] void fail(const char *message) {
   std::fprintf(stderr, "halting_bench: %s\n", message);
@@ -74,8 +66,7 @@ public:
     for (int32_t i = 0; i < count_; ++i)
       std::memcpy(at(i * granules_), inputs[static_cast<size_t>(i)].bytes.get(),
                   static_cast<size_t>(granules_) * rt::kGranuleBytes);
-    scratch_ =
-        rt::allocateAligned(std::max(kernels[0].scratchBytes, kernels[1].scratchBytes) + 64);
+    scratch_ = rt::allocateAligned(std::max(kernels[0].scratchBytes, kernels[1].scratchBytes) + 64);
   }
 
   void run() {
@@ -188,11 +179,10 @@ int run(int64_t instances, int64_t hidden, int repetitions) {
   }
   if (differing)
     fail("the results differ");
-  std::printf("%lld instances, hidden %lld, %lld steps, %llu launches\n",
-              static_cast<long long>(instances), static_cast<long long>(hidden),
-              static_cast<long long>(steps),
-              static_cast<unsigned long long>(session.counters().launches /
-                                              session.counters().runs));
+  std::printf(
+      "%lld instances, hidden %lld, %lld steps, %llu launches\n", static_cast<long long>(instances),
+      static_cast<long long>(hidden), static_cast<long long>(steps),
+      static_cast<unsigned long long>(session.counters().launches / session.counters().runs));
   auto least = [](const std::vector<double> &v) { return *std::min_element(v.begin(), v.end()); };
   std::printf("%-8s %10s %10s\n", "", "ms", "ms min");
   std::printf("%-8s %10.3f %10.3f\n", "sheaf", median(sheafMs), least(sheafMs));

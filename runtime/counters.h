@@ -62,6 +62,18 @@ struct MemoryUse {
   MemoryKind stack;   ///< pages of the host stack in memory
 };
 
+/// The kinds, by the names that reports have for them.
+struct NamedMemoryKind {
+  const char *name;
+  MemoryKind MemoryUse::*kind;
+};
+inline constexpr NamedMemoryKind kMemoryKinds[] = {
+    {"weights", &MemoryUse::weights}, {"packed", &MemoryUse::packed},
+    {"rows", &MemoryUse::rows},       {"tables", &MemoryUse::tables},
+    {"heap", &MemoryUse::heap},       {"records", &MemoryUse::records},
+    {"scratch", &MemoryUse::scratch}, {"stack", &MemoryUse::stack},
+};
+
 } // namespace sheaf::rt
 
 #endif // SHEAF_RUNTIME_COUNTERS_H

@@ -313,10 +313,11 @@ void Session::Impl::noteMemory() {
   if (!trace)
     return;
   // Of stacks what they may keep: looking at their pages takes system calls.
-  trace->memory.push_back({clockNow(), memory.weights.now, memory.packed.now,
-                           recorder.rowSpace.used() * kGranuleBytes, memory.tables.now,
-                           memory.heap.now, memory.records.now, memory.scratch.now,
-                           memory.stack.now});
+  recorder.rowSpace.account();
+  TraceMemory &sample = trace->memory.emplace_back();
+  sample.time = clockNow();
+  for (size_t i = 0; i < std::size(kMemoryKinds); ++i)
+    sample.bytes[i] = (memory.*kMemoryKinds[i].kind).now;
 }
 
 void Session::Impl::flush(BucketTable::What what) {

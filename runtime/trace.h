@@ -10,8 +10,10 @@
 
 #include "runtime/counters.h"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 namespace sheaf::rt {
@@ -76,10 +78,10 @@ struct TracePart {
   int64_t number; ///< MiniBatch: how many ran before; Inputs: Instance::index; else 0
 };
 
-/// What is held at one time, in bytes.
+/// What is held at one time, in bytes, in the order of kMemoryKinds.
 struct TraceMemory {
   uint64_t time;
-  uint64_t weights, packed, rows, tables, heap, records, scratch, stack;
+  std::array<uint64_t, std::size(kMemoryKinds)> bytes;
 };
 
 /// Belongs to whoever gives it to a session, and must outlive it there. Not to be read while the

@@ -15,11 +15,11 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Peak.h"
+#include "compiler/driver/Timing.h"
 #include "runtime/memory.h"
 #include "runtime/session.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -27,22 +27,18 @@
 #include <functional>
 #include <numeric>
 #include <random>
-#include <sched.h>
 #include <set>
 #include <string>
 #include <unistd.h>
 
 using namespace sheaf;
 using bench::Peer;
+using driver::seconds;
 
 namespace {
 
 int rounds = 40;
 bool wrong = false;
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 [[noreturn]] void fail(const std::string &message) {
   std::fprintf(stderr, "kernel_bench: %s\n", message.c_str());
@@ -195,10 +191,6 @@ double probePeak(driver::PeakProbe &probe) {
   return peak;
 }
 
-driver::PeakProbe probeFor(const driver::CompiledModel &model) {
-  return {model.target(), model.precision()};
-}
-
 std::vector<std::pair<int64_t, int64_t>> grid = {
     {64, 64},  {64, 256},  {64, 512},  {256, 64},   {256, 256},  {256, 512},
     {512, 64}, {512, 256}, {512, 512}, {256, 1024}, {512, 2048}, {1024, 2560}};
@@ -227,7 +219,7 @@ void products(bool fused, const std::vector<int64_t> &counts) {
       std::printf(" %7s %9s\n", "ratio", "bandwidth");
       header = false;
     }
-    driver::PeakProbe probe = probeFor(kernel.model());
+    driver::PeakProbe probe(kernel.model().target(), kernel.model().precision());
     for (int64_t m : counts) {
       const int64_t args[] = {rt::rowGranules(k, rt::DType::F32)};
       kernel.prepare(m, args, rt::rowGranules(n, rt::DType::F32));
@@ -329,7 +321,7 @@ void matrices() {
                 c[static_cast<size_t>((i * n + row) * n + n - 1)], static_cast<double>(n),
                 "matrices of " + std::to_string(n));
     }
-    driver::PeakProbe probe = probeFor(kernel.model());
+    driver::PeakProbe probe(kernel.model().target(), kernel.model().precision());
     double peak = probePeak(probe);
     race.run();
     peak = std::max(peak, probePeak(probe));
@@ -443,10 +435,7 @@ int main(int argc, char **argv) {
   }
   auto wanted = [&](const char *part) { return parts.empty() || parts.contains(part); };
   // A core of its own, as far as that can be had.
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(sched_getcpu(), &one);
-  sched_setaffinity(0, sizeof one, &one);
+  driver::Pin pin;
   if (wanted("product"))
     products(false, counts);
   if (wanted("fused"))

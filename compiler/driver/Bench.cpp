@@ -2,6 +2,7 @@
 #include "compiler/driver/Bench.h"
 
 #include "compiler/driver/FlatValue.h"
+#include "compiler/driver/Timing.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Oracle.h"
 
@@ -9,25 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <numeric>
-#include <sched.h>
 
 namespace sheaf::driver {
 
 namespace {
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 /// Resident memory of this process.
 double residentMb() {
@@ -38,26 +27,6 @@ double residentMb() {
       return std::stod(line.substr(6)) / 1024;
   return 0;
 }
-
-/// Keeps the calling thread on the core it runs on, as long as it lives.
-class Pin {
-public:
-  Pin() {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    pinned_ = sched_getaffinity(0, sizeof before_, &before_) == 0 &&
-              sched_setaffinity(0, sizeof one, &one) == 0;
-  }
-  ~Pin() {
-    if (pinned_)
-      sched_setaffinity(0, sizeof before_, &before_);
-  }
-
-private:
-  cpu_set_t before_;
-  bool pinned_;
-};
 
 /// What one repetition cost.
 struct Cost {
@@ -241,9 +210,8 @@ void Benchmark::compiled(BenchRow &row) {
 
   row.repetitions = static_cast<int64_t>(cost.ms.size());
   double repetitions = static_cast<double>(row.repetitions), inside = 0;
-  for (size_t i = 0; i < kernelNs.size(); ++i) {
-    inside += static_cast<double>(kernelNs[i]) * 1e-6 / repetitions;
-  }
+  for (uint64_t ns : kernelNs)
+    inside += static_cast<double>(ns) * 1e-6 / repetitions;
   double all = std::accumulate(cost.ms.begin(), cost.ms.end(), 0.0) / repetitions;
   row.inKernels = inside / (all * row.what.threads);
   row.ms = median(cost.ms);
@@ -257,14 +225,10 @@ void Benchmark::compiled(BenchRow &row) {
   row.leastLaunches = 0;
   const std::vector<rt::KernelCounters> counted = session.counters().kernels;
   once();
-  row.kernels = statistics.rows();
-  for (KernelRow &kernel : row.kernels) {
+  row.kernels = statistics.rows(counted);
+  for (KernelRow &kernel : row.kernels)
     kernel.ms = static_cast<double>(kernelNs[kernel.kernel]) * 1e-6 / repetitions;
-    kernel.gflop = counted[kernel.kernel].flop * 1e-9;
-    kernel.saved = counted[kernel.kernel].saved;
-  }
-  std::sort(row.kernels.begin(), row.kernels.end(),
-            [](const KernelRow &a, const KernelRow &b) { return a.ms > b.ms; });
+  sortByTime(row.kernels);
   row.rowsBytes = row.memory.rows.now;
   row.codeBytes = model_.codeBytes();
 }

@@ -1,6 +1,8 @@
 //===- KernelTable.cpp - What each kernel did -----------------------------===//
 #include "compiler/driver/KernelTable.h"
 
+#include "runtime/weights.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -16,12 +18,7 @@ double weightBytes(const rt::Model &model, const rt::WeightUse &use) {
       bytes *= static_cast<double>(extent);
     return bytes;
   }
-  int64_t columns = use.lanes * use.vectors, rows = 0;
-  for (const rt::PackView &view : use.views)
-    for (const rt::PackSegment &segment : view.segments)
-      rows += segment.kEnd - segment.kBegin;
-  int64_t panels = (use.width + columns - 1) / columns;
-  return static_cast<double>(panels * columns * rows) * sizeof(float);
+  return static_cast<double>(rt::packedBytes(use).value());
 }
 
 double weightBytes(const rt::Model &model, const rt::KernelDesc &kernel) {
@@ -42,7 +39,7 @@ void KernelStatistics::add(const rt::Schedule &schedule) {
   }
 }
 
-std::vector<KernelRow> KernelStatistics::rows() const {
+std::vector<KernelRow> KernelStatistics::rows(std::span<const rt::KernelCounters> counters) const {
   std::vector<KernelRow> rows;
   for (size_t k = 0; k < sizes_.size(); ++k) {
     std::vector<int64_t> sizes = sizes_[k];
@@ -60,9 +57,17 @@ std::vector<KernelRow> KernelStatistics::rows() const {
     row.rowsMedian = sizes[sizes.size() / 2];
     row.rowsMax = sizes.back();
     row.bytes = bytes_[k];
+    row.saved = counters[k].saved;
+    row.ms = static_cast<double>(counters[k].nanoseconds) * 1e-6;
+    row.gflop = counters[k].flop * 1e-9;
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+void sortByTime(std::vector<KernelRow> &rows) {
+  std::sort(rows.begin(), rows.end(),
+            [](const KernelRow &a, const KernelRow &b) { return a.ms > b.ms; });
 }
 
 std::string bytesText(double bytes) {

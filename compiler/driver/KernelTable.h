@@ -50,14 +50,17 @@ public:
       : model_(model), sizes_(model.model().kernels.size()), bytes_(sizes_.size()) {}
 
   void add(const rt::Schedule &schedule);
-  /// A row for each kernel that ran, with everything but saved records and times.
-  std::vector<KernelRow> rows() const;
+  /// A row for each kernel that ran; `counters` counted and timed the same launches.
+  std::vector<KernelRow> rows(std::span<const rt::KernelCounters> counters) const;
 
 private:
   const CompiledModel &model_;
   std::vector<std::vector<int64_t>> sizes_; ///< rows of each launch, by kernel
   std::vector<double> bytes_;
 };
+
+/// The longest first.
+void sortByTime(std::vector<KernelRow> &rows);
 
 /// `peakGflops`: of one core, if it was measured.
 std::string kernelTable(std::span<const KernelRow> rows, std::optional<double> peakGflops);

@@ -4,7 +4,6 @@
 #include "compiler/driver/Peak.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -217,26 +216,27 @@ private:
   void describeKernels() {
     KernelStatistics statistics(compiled_);
     statistics.add(session_.schedule());
-    report_.kernels = statistics.rows();
-    const std::vector<rt::KernelCounters> counted = session_.counters().kernels;
+    report_.kernels = statistics.rows(session_.counters().kernels);
     for (KernelRow &row : report_.kernels) {
-      row.saved = counted[row.kernel].saved;
-      row.gflop = counted[row.kernel].flop * 1e-9;
+      row.ms = 0; // the shortest of each launch, not those of the last repetition
       for (const LaunchInfo &launch : report_.launches)
         if (launch.kernel == row.kernel)
           row.ms += launch.ms;
-      std::vector<double> atOnce;
-      for (int i = 0; i < 5; ++i)
-        atOnce.push_back(toMs(session_.timeAtOnce(row.kernel)));
-      row.atOnceMs = row.launches == 1 ? row.ms : least(atOnce);
+      row.atOnceMs = row.launches == 1 ? row.ms : atOnceMs(row.kernel);
       for (LaunchInfo &launch : report_.launches)
         if (launch.kernel == row.kernel)
           launch.lostMs =
               std::max(0.0, launch.ms - *row.atOnceMs * static_cast<double>(launch.rows) /
                                             static_cast<double>(row.records));
     }
-    std::sort(report_.kernels.begin(), report_.kernels.end(),
-              [](const KernelRow &a, const KernelRow &b) { return a.ms > b.ms; });
+    sortByTime(report_.kernels);
+  }
+
+  double atOnceMs(uint32_t kernel) {
+    std::vector<double> ms;
+    for (int i = 0; i < 5; ++i)
+      ms.push_back(toMs(session_.timeAtOnce(kernel)));
+    return least(ms);
   }
 
   //===--- Few rows ----------------------------------------------------------===//
@@ -274,9 +274,13 @@ private:
     for (const LaunchInfo &launch : report_.launches)
       ++familyLaunches[familyOf(launch.kernel)];
     for (const KernelRow &row : report_.kernels) {
-      // One entry for each reason, in the words of its costliest launch.
-      std::map<std::tuple<FewRows, std::string>, FewRowsInfo> reasons;
-      std::map<std::tuple<FewRows, std::string>, std::pair<bool, double>> worst;
+      // One entry for each reason, in the words of its most telling launch: one that waits for
+      // something says more than one that has only inputs, a costlier one more than others.
+      struct Reason {
+        FewRowsInfo info;
+        std::pair<bool, double> telling;
+      };
+      std::map<std::pair<FewRows, std::string>, Reason> reasons;
       for (LaunchInfo &launch : report_.launches) {
         if (launch.kernel != row.kernel)
           continue;
@@ -285,7 +289,7 @@ private:
         if (launch.why == FewRows::No)
           continue;
         std::string place = placeOfCause(launch);
-        FewRowsInfo &info = reasons[{launch.why, place}];
+        auto &[info, most] = reasons[{launch.why, place}];
         if (info.launches++ == 0) {
           info.kernel = row.kernel;
           info.why = launch.why;
@@ -296,16 +300,14 @@ private:
         info.rowsMax = std::max(info.rowsMax, launch.rows);
         info.ms += launch.ms;
         info.lostMs += launch.lostMs;
-        // A launch that waits for something says more than one that has only inputs.
         std::pair<bool, double> telling{launch.waitsFor >= 0, launch.lostMs};
-        std::pair<bool, double> &most = worst[{launch.why, place}];
         if (info.text.empty() || telling > most) {
           most = telling;
           info.text = textOf(launch, family);
         }
       }
-      for (auto &[key, info] : reasons)
-        report_.fewRows.push_back(std::move(info));
+      for (auto &[key, reason] : reasons)
+        report_.fewRows.push_back(std::move(reason.info));
     }
     std::sort(report_.fewRows.begin(), report_.fewRows.end(),
               [](const FewRowsInfo &a, const FewRowsInfo &b) { return a.lostMs > b.lostMs; });
@@ -401,217 +403,6 @@ RunReport reportRun(const CompiledModel &model, std::span<const rt::Instance> in
                     const std::function<void(rt::Session &)> &initialise,
                     const RunReportOptions &options) {
   return Reporter(model, instances, initialise, options).run();
-}
-
-//===----------------------------------------------------------------------===//
-// For people
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-double percent(double part, double whole) { return whole > 0 ? part / whole * 100 : 0; }
-
-struct MemoryField {
-  const char *name;
-  uint64_t rt::TraceMemory::*bytes;
-};
-constexpr MemoryField kMemoryFields[] = {
-    {"weights", &rt::TraceMemory::weights}, {"packed", &rt::TraceMemory::packed},
-    {"rows", &rt::TraceMemory::rows},       {"tables", &rt::TraceMemory::tables},
-    {"heap", &rt::TraceMemory::heap},       {"records", &rt::TraceMemory::records},
-    {"scratch", &rt::TraceMemory::scratch}, {"stack", &rt::TraceMemory::stack},
-};
-
-/// At most `count` samples, the first and the last among them.
-std::vector<const MemorySample *> thinned(const std::vector<MemorySample> &samples, size_t count) {
-  std::vector<const MemorySample *> result;
-  size_t n = samples.size();
-  for (size_t i = 0; i < std::min(n, count); ++i)
-    result.push_back(&samples[n <= count ? i : i * (n - 1) / (count - 1)]);
-  return result;
-}
-
-std::string lineTable(const RunReport &report, const SourceFile &source) {
-  std::string out;
-  for (const LineInfo &line : report.lines) {
-    if (line.share < 0.0005)
-      continue;
-    size_t colon = line.place.rfind(':');
-    std::string text;
-    if (line.place.substr(0, colon) == source.name())
-      text = source.lineText(static_cast<uint32_t>(std::stoul(line.place.substr(colon + 1))));
-    text.erase(0, text.find_first_not_of(" \t"));
-    out += fmt::format("  {:>5.1f}% {:>9.3f} ms  {:>6}  {}\n", line.share * 100, line.ms,
-                       line.place.substr(colon + 1), text);
-  }
-  return out;
-}
-
-} // namespace
-
-std::string runReportText(const CompiledModel &compiled, const RunReport &r,
-                          const SourceFile &source) {
-  double launches = static_cast<double>(r.launches.size());
-  double other = r.ms - r.recordMs - r.orderMs - r.kernelMs;
-  std::string out = fmt::format(
-      "\nthe mini-batch: {} instances, {} thread{}, policy {}; the shortest of {} repetitions, "
-      "each "
-      "with nothing kept from before\n"
-      "  {:.3f} ms: recording {:.3f} ({:.0f}%), ordering {:.3f} ({:.0f}%), kernels {:.3f} "
-      "({:.0f}%), other {:.3f} ({:.0f}%)\n",
-      r.instances, r.threads, r.threads == 1 ? "" : "s", r.policy, r.repetitions, r.ms, r.recordMs,
-      percent(r.recordMs, r.ms), r.orderMs, percent(r.orderMs, r.ms), r.kernelMs,
-      percent(r.kernelMs, r.ms), other, percent(other, r.ms));
-  if (r.failed)
-    out += fmt::format("  {} instances failed, the first: {}\n", r.failed, r.error);
-  out += fmt::format(
-      "  {} records, {} more saved, being identical to others; {} launches of {:.1f} rows on "
-      "average{}\n",
-      r.records, r.saved, r.launches.size(),
-      static_cast<double>(r.records) / std::max(1.0, launches),
-      r.leastLaunches ? fmt::format("; no order needs fewer than {}", *r.leastLaunches) : "");
-  uint64_t demanded = 0;
-  std::map<std::string, uint64_t> waits;
-  for (const FlushInfo &flush : r.flushes) {
-    demanded += flush.demanded;
-    for (const auto &[place, count] : flush.waits)
-      waits[place] += count;
-  }
-  out += fmt::format("  {} steps in {} phase{} and {} flush{}", r.steps, r.phases,
-                     r.phases == 1 ? "" : "s", r.flushes.size(), r.flushes.size() == 1 ? "" : "es");
-  if (demanded)
-    out += fmt::format(", {} of them because instances waited", demanded);
-  out += '\n';
-  for (const auto &[place, count] : waits)
-    out += fmt::format("    {}: {} waits\n", place, count);
-  if (r.forked || r.inlined)
-    out += fmt::format("  {} calls ran beside the one that made them, {} found no stack\n",
-                       r.forked, r.inlined);
-
-  out += fmt::format("\nkernels of the mini-batch, rows a launch; the peak of a core is {:.0f} "
-                     "GFLOP/s\n",
-                     r.peakGflops);
-  out += kernelTable(r.kernels, r.peakGflops);
-
-  double lost = 0, inside = 0;
-  for (const FewRowsInfo &few : r.fewRows)
-    lost += few.lostMs;
-  for (const KernelRow &row : r.kernels)
-    inside += row.ms;
-  out += fmt::format("\nwhere rows were few: {:.3f} ms ({:.0f}% of kernel time) beyond what the "
-                     "same rows take at once\n",
-                     lost, percent(lost, inside));
-  if (r.fewRows.empty())
-    out += "  nowhere\n";
-  constexpr size_t most = 12;
-  for (size_t i = 0; i < std::min(most, r.fewRows.size()); ++i) {
-    const FewRowsInfo &few = r.fewRows[i];
-    const BlockInfo &block = compiled.blocks()[few.kernel];
-    std::string rows = few.rowsMax == 1 ? "1 row"
-                       : few.rowsMin == few.rowsMax
-                           ? fmt::format("{} rows", few.rowsMax)
-                           : fmt::format("{} to {} rows", few.rowsMin, few.rowsMax);
-    out += fmt::format("  {} ({}): {} launch{} of {}, {:.3f} ms, {:.3f} lost\n", block.name,
-                       block.place, few.launches, few.launches == 1 ? "" : "es", rows, few.ms,
-                       few.lostMs);
-    out += fmt::format("    {}\n", few.text);
-  }
-  if (r.fewRows.size() > most)
-    out += fmt::format("  and {} more\n", r.fewRows.size() - most);
-
-  out += "\nkernel time by line\n" + lineTable(r, source);
-
-  out += "\nmemory over time\n";
-  out += fmt::format("  {:>9}", "ms");
-  for (const MemoryField &field : kMemoryFields)
-    out += fmt::format(" {:>9}", field.name);
-  out += '\n';
-  for (const MemorySample *sample : thinned(r.memory, 12)) {
-    out += fmt::format("  {:>9.3f}", sample->ms);
-    for (const MemoryField &field : kMemoryFields)
-      out += fmt::format(" {:>9}", bytesText(static_cast<double>(sample->bytes.*field.bytes)));
-    out += '\n';
-  }
-  return out;
-}
-
-//===----------------------------------------------------------------------===//
-// For machines
-//===----------------------------------------------------------------------===//
-
-nlohmann::ordered_json runReportJson(const RunReport &r) {
-  using Json = nlohmann::ordered_json;
-  Json launches = Json::array(), flushes = Json::array(), few = Json::array(),
-       lines = Json::array(), memory = Json::array();
-  for (const LaunchInfo &launch : r.launches) {
-    launches.push_back({{"kernel", launch.kernel},
-                        {"step", launch.step},
-                        {"flush", launch.flush},
-                        {"phase", launch.phase},
-                        {"depth", launch.depth},
-                        {"rows", launch.rows},
-                        {"start_ms", launch.startMs},
-                        {"ms", launch.ms},
-                        {"threads", launch.threads},
-                        {"gflop", launch.gflop},
-                        {"lost_ms", launch.lostMs},
-                        {"why_few", fewRowsName(launch.why)}});
-    if (launch.waitsFor >= 0)
-      launches.back()["waits_for"] = launch.waitsFor;
-  }
-  for (const FlushInfo &flush : r.flushes)
-    flushes.push_back({{"demanded", flush.demanded},
-                       {"start_ms", flush.startMs},
-                       {"order_ms", flush.orderMs},
-                       {"ms", flush.ms},
-                       {"launches", flush.launches},
-                       {"waits", flush.waits}});
-  for (const FewRowsInfo &info : r.fewRows)
-    few.push_back({{"kernel", info.kernel},
-                   {"why", fewRowsName(info.why)},
-                   {"place", info.place},
-                   {"text", info.text},
-                   {"launches", info.launches},
-                   {"rows_min", info.rowsMin},
-                   {"rows_max", info.rowsMax},
-                   {"ms", info.ms},
-                   {"lost_ms", info.lostMs}});
-  for (const LineInfo &line : r.lines)
-    lines.push_back({{"place", line.place}, {"ms", line.ms}, {"share", line.share}});
-  for (const MemorySample &sample : r.memory) {
-    Json at = {{"ms", sample.ms}};
-    for (const MemoryField &field : kMemoryFields)
-      at[field.name] = sample.bytes.*field.bytes;
-    memory.push_back(std::move(at));
-  }
-  Json json = {{"instances", r.instances},
-               {"failed", r.failed},
-               {"threads", r.threads},
-               {"policy", r.policy},
-               {"repetitions", r.repetitions},
-               {"peak_gflops", r.peakGflops},
-               {"ms", r.ms},
-               {"record_ms", r.recordMs},
-               {"order_ms", r.orderMs},
-               {"kernel_ms", r.kernelMs},
-               {"records", r.records},
-               {"saved_records", r.saved},
-               {"waits", r.waits},
-               {"forked", r.forked},
-               {"inlined", r.inlined},
-               {"phases", r.phases},
-               {"steps", r.steps},
-               {"kernels", kernelsJson(r.kernels, r.peakGflops)},
-               {"launches", launches},
-               {"flushes", flushes},
-               {"few_rows", few},
-               {"lines", lines},
-               {"memory", memory}};
-  if (r.leastLaunches)
-    json["least_launches"] = *r.leastLaunches;
-  if (r.failed)
-    json["error"] = r.error;
-  return json;
 }
 
 } // namespace sheaf::driver

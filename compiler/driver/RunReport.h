@@ -1,8 +1,8 @@
 //===- RunReport.h - What a mini-batch did ----------------------*- C++ -*-===//
 //
 // Runs one mini-batch and tells launch by launch what happened: rows, time, what each waited for,
-// and what it cost that not all rows of a kernel ran at once. Explain.h prints it, HtmlReport.h
-// draws it.
+// and what it cost that not all rows of a kernel ran at once. PrintRunReport.cpp tells it,
+// HtmlReport.h draws it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_COMPILER_DRIVER_RUNREPORT_H
@@ -67,7 +67,7 @@ struct LineInfo {
 
 struct MemorySample {
   double ms = 0; ///< from the beginning of the mini-batch
-  rt::TraceMemory bytes{};
+  rt::TraceMemory held{};
 };
 
 struct RunReport {

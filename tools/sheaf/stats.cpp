@@ -4,37 +4,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-
 namespace sheaf::tool {
 
 namespace {
 
 double ms(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-6; }
 
-struct Kind {
-  const char *name;
-  rt::MemoryKind rt::MemoryUse::*kind;
-};
-constexpr Kind kKinds[] = {
-    {"weights", &rt::MemoryUse::weights}, {"packed", &rt::MemoryUse::packed},
-    {"rows", &rt::MemoryUse::rows},       {"tables", &rt::MemoryUse::tables},
-    {"heap", &rt::MemoryUse::heap},       {"records", &rt::MemoryUse::records},
-    {"scratch", &rt::MemoryUse::scratch}, {"stack", &rt::MemoryUse::stack},
-};
-
 } // namespace
 
 std::vector<driver::KernelRow> Statistics::rows(const rt::Session &session) const {
-  std::vector<driver::KernelRow> rows = kernels_.rows();
-  for (driver::KernelRow &row : rows) {
-    const rt::KernelCounters &counted = session.counters().kernels[row.kernel];
-    row.saved = counted.saved;
-    row.ms = ms(counted.nanoseconds);
-    row.gflop = counted.flop * 1e-9;
-  }
-  std::sort(rows.begin(), rows.end(),
-            [](const driver::KernelRow &a, const driver::KernelRow &b) { return a.ms > b.ms; });
+  std::vector<driver::KernelRow> rows = kernels_.rows(session.counters().kernels);
+  driver::sortByTime(rows);
   return rows;
 }
 
@@ -56,8 +36,8 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
       c.recordsPerLaunch(), c.parallelLaunches, c.flushes, c.waits, c.forked, c.inlined);
   rt::MemoryUse memory = session.memory();
   out += "memory at most:";
-  for (const Kind &kind : kKinds)
-    out += fmt::format("{} {} {}", &kind == kKinds ? "" : ",", kind.name,
+  for (const rt::NamedMemoryKind &kind : rt::kMemoryKinds)
+    out += fmt::format("{} {} {}", &kind == rt::kMemoryKinds ? "" : ",", kind.name,
                        driver::bytesText(static_cast<double>((memory.*kind.kind).peak)));
   return out + "\n" + driver::kernelTable(rows(session), std::nullopt);
 }
@@ -67,7 +47,7 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
   const rt::Counters &c = session.counters();
   rt::MemoryUse use = session.memory();
   Json memory;
-  for (const Kind &kind : kKinds)
+  for (const rt::NamedMemoryKind &kind : rt::kMemoryKinds)
     memory[kind.name] = {{"now", (use.*kind.kind).now}, {"peak", (use.*kind.kind).peak}};
   // Sizes beyond the largest that occurred say nothing.
   size_t sizes = c.launchSizes.size();

@@ -134,13 +134,16 @@ void TraceFile::write() {
   }
   walks();
   launches();
-  for (const rt::TraceMemory &m : trace_.memory)
-    file_.write(fmt::format(
-        ",\n"
-        R"({{"ph": "C", "pid": 1, "ts": {}, "name": "memory", "args": {{"weights": {}, "packed": {}, )"
-        R"("rows": {}, "tables": {}, "heap": {}, "records": {}, "scratch": {}, "stack": {}}}}})",
-        microseconds(m.time), m.weights, m.packed, m.rows, m.tables, m.heap, m.records, m.scratch,
-        m.stack));
+  for (const rt::TraceMemory &sample : trace_.memory) {
+    std::string kinds;
+    for (size_t i = 0; i < std::size(rt::kMemoryKinds); ++i)
+      kinds +=
+          fmt::format(R"({}"{}": {})", i ? ", " : "", rt::kMemoryKinds[i].name, sample.bytes[i]);
+    file_.write(
+        fmt::format(",\n"
+                    R"({{"ph": "C", "pid": 1, "ts": {}, "name": "memory", "args": {{{}}}}})",
+                    microseconds(sample.time), kinds));
+  }
   trace_.clear();
 }
 
