@@ -1,8 +1,7 @@
 // The C interface through its C++ wrapper, with the golden artefact.
-#include "sheaf/sheaf.hpp"
+#include "tests/artefact/message_of.h"
 
 #include <cstring>
-#include <functional>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -25,16 +24,6 @@ struct Tree {
   const sheaf::Model &model;
   sheaf::Type type, token;
 };
-
-std::string messageOf(const std::function<void()> &f, sheaf_status status) {
-  try {
-    f();
-  } catch (const sheaf::Error &error) {
-    EXPECT_EQ(error.status(), status) << error.what();
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(Api, Describes) {
   sheaf::Model model(kGolden);

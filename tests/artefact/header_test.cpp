@@ -1,22 +1,12 @@
 // The structs that `sheaf build --emit-header` writes of data_types.sheaf, there and back.
 #include "data_types.h"
+#include "tests/artefact/message_of.h"
 
-#include <functional>
 #include <gtest/gtest.h>
 
 namespace {
 
 const std::string kData = SHEAF_MADE "/data_types.sheafc";
-
-std::string messageOf(const std::function<void()> &f, sheaf_status status) {
-  try {
-    f();
-  } catch (const sheaf::Error &error) {
-    EXPECT_EQ(error.status(), status) << error.what();
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 data_types::Arguments sample() {
   data_types::Arguments a;

@@ -208,6 +208,13 @@ void buildVocabularies(LoadedRun &loaded, const std::set<std::string> &missing,
   }
 }
 
+io::SourceText readData(const DataOptions &data) {
+  io::SourceText text = io::readSource(data.data);
+  if (data.data == "-")
+    keepStandardInput(text.text);
+  return text;
+}
+
 void readInstances(LoadedRun &loaded, const io::SourceText &text, io::ReadOptions reading,
                    bool strictVocab) {
   const rt::Model &model = loaded.model();
@@ -298,10 +305,7 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   if (options.artefacts && artefact::isArtefact(options.model)) {
     openArtefact(loaded, options, weights);
     reading.format = io::parseDataFormat(data.format);
-    io::SourceText text = io::readSource(data.data);
-    if (data.data == "-")
-      keepStandardInput(text.text);
-    readInstances(loaded, text, reading, data.strictVocab);
+    readInstances(loaded, readData(data), reading, data.strictVocab);
     return loaded;
   }
   if (!options.sha256.empty())
@@ -310,9 +314,7 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   loaded.source = std::make_unique<SourceFile>(readModel(options.model));
   loaded.vocabularies = vocabularyFiles(options);
   std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);
-  io::SourceText text = io::readSource(data.data);
-  if (data.data == "-")
-    keepStandardInput(text.text);
+  io::SourceText text = readData(data);
   reading.format = io::parseDataFormat(data.format);
   buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
                     reading);

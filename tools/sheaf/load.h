@@ -63,9 +63,8 @@ struct LoadedRun : LoadedModel {
 };
 
 /// Compiles, or opens an artefact, and reads data, at most `limit` instances. Vocabularies come
-/// from
-/// `--vocab`, else from the artefact or the files beside the weights, else from the data. Throws
-/// like loadModel.
+/// from `--vocab`, else from the artefact or the files beside the weights, else from the data.
+/// Throws like loadModel.
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
                   const WeightOptions &weights, int64_t limit = INT64_MAX);
 

@@ -73,11 +73,6 @@ std::string kindOf(const std::string &line) {
   return kind;
 }
 
-std::string contentsOf(const fs::path &path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
 void writeFile(const fs::path &path, const std::string &text) {
   std::ofstream out(path, std::ios::binary);
   out << text;
@@ -352,12 +347,16 @@ private:
             fmt::format("{}: {}", WEXITSTATUS(status), kindOf(line))};
   }
 
+  std::string outputOf(const char *stream) const {
+    return io::readSource((work_.path() / stream).string()).text;
+  }
+
   /// The line of the output that says what is wrong.
   std::string tellingLine() const {
-    for (const std::string &line : split(contentsOf(work_.path() / "stderr")))
+    for (const std::string &line : split(outputOf("stderr")))
       if (!line.starts_with("note: "))
         return line;
-    for (const std::string &line : split(contentsOf(work_.path() / "stdout")))
+    for (const std::string &line : split(outputOf("stdout")))
       if (line.starts_with("instance "))
         return line;
     return "";

@@ -4,6 +4,7 @@
 #include "compiler/driver/Compiler.h"
 #include "runtime/error.h"
 #include "runtime/io/text.h"
+#include "runtime/sanitizer.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -45,16 +46,9 @@ uint64_t sizeOf(const fs::path &path) {
 }
 
 /// The same name for the same failing command, so that a loop does not fill a disk.
-uint64_t hashOf(const Words &words, const std::string &message) {
-  uint64_t hash = 0xcbf29ce484222325;
-  auto add = [&](const std::string &text) {
-    for (char c : text + '\n')
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  };
-  for (const std::string &word : words)
-    add(word);
-  add(message);
-  return hash;
+std::string nameFor(const Words &words, const std::string &message) {
+  std::string hash = io::contentHash(fmt::format("{}\n{}\n", fmt::join(words, "\n"), message));
+  return "sheaf-reproducer-" + hash.substr(0, 8);
 }
 
 /// Copies inputs beside each other, and vocabularies beside their weights.
@@ -171,7 +165,7 @@ void keepStandardInput(std::string_view text) {
 }
 
 std::string writeReproducer(const Words &words, const std::string &message) {
-  std::string name = fmt::format("sheaf-reproducer-{:08x}", hashOf(words, message) >> 32);
+  std::string name = nameFor(words, message);
   for (const fs::path &parent : {fs::path("."), fs::temp_directory_path()}) {
     fs::path directory = parent == "." ? fs::path(name) : parent / name;
     if (fs::exists(directory / "command.json"))
@@ -203,7 +197,7 @@ void leaveReproducer(const Words &words, const std::string &message) {
 }
 
 void catchCrashes(int argc, char **argv) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(SHEAF_ASAN) && !defined(SHEAF_TSAN)
   crashWords = {argv[0], const_cast<char *>("replay"), const_cast<char *>("--crashed"), nullptr,
                 const_cast<char *>("--")};
   crashWords.insert(crashWords.end(), argv + 1, argv + argc);

@@ -161,14 +161,18 @@ void Training::lockDirectory() {
     throw UserError(arguments_.output + " holds a training; --resume goes on with it");
 }
 
-/// What the files that a training depends on hold, by option.
+/// The files that a training depends on, by option.
+std::vector<std::pair<const char *, std::string>> filesOf(const TrainOptions &arguments) {
+  return {{"model", arguments.model.model},
+          {"--data", arguments.data.data},
+          {"--dev", arguments.dev},
+          {"--weights", arguments.weights.weights}};
+}
+
+/// What they hold.
 std::map<std::string, std::string> hashesOf(const TrainOptions &arguments) {
   std::map<std::string, std::string> hashes;
-  for (const auto &[option, path] :
-       {std::pair<const char *, std::string>("model", arguments.model.model),
-        {"--data", arguments.data.data},
-        {"--dev", arguments.dev},
-        {"--weights", arguments.weights.weights}})
+  for (const auto &[option, path] : filesOf(arguments))
     if (!path.empty() && path != "-")
       hashes[option] = io::contentHash(io::readSource(path).text);
   return hashes;
@@ -189,12 +193,7 @@ void Training::beginDirectory() {
 
 void Training::compareHashes() {
   std::map<std::string, std::string> hashes = hashesOf(arguments_);
-  const std::pair<const char *, const std::string &> files[] = {
-      {"model", arguments_.model.model},
-      {"--data", arguments_.data.data},
-      {"--dev", arguments_.dev},
-      {"--weights", arguments_.weights.weights}};
-  for (const auto &[option, path] : files)
+  for (const auto &[option, path] : filesOf(arguments_))
     if (hashes[option] != arguments_.hashes[option])
       note(path + " has changed since this training began: it does not go on as it would have");
 }
