@@ -13,7 +13,15 @@
 extern "C" {
 #endif
 
-typedef enum { kDLCPU = 1 } DLDeviceType;
+/* In C++ any number may stand in such a field: a tensor of another library's device is refused, not
+   undefined. */
+#ifdef __cplusplus
+typedef enum : int32_t {
+#else
+typedef enum {
+#endif
+  kDLCPU = 1
+} DLDeviceType;
 
 typedef struct {
   DLDeviceType device_type;
