@@ -339,7 +339,7 @@ TEST(Session, MemoryFollowsTheMiniBatches) {
   std::vector<Instance> smallBatch = trees.randomBatch(4);
   std::vector<Instance> large;
   for (int i = 0; i < 4; ++i)
-    large.push_back(trees.instance(trees.chain(100000)));
+    large.push_back(trees.instance(trees.chain(20000)));
   session.run(smallBatch);
   uint64_t records = session.memory().records.now;
   session.run(large);
