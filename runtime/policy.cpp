@@ -268,6 +268,21 @@ std::optional<Dependences> Scheduler::dependences(const Schedule &schedule, cons
   return result;
 }
 
+std::optional<std::vector<bool>> Scheduler::neededFor(uint64_t id, uint64_t granules,
+                                                      const Schedule &schedule,
+                                                      const RowSpace &rows) {
+  began_ = false;
+  if (!build(schedule, 0, rows))
+    return std::nullopt;
+  std::vector<bool> needed(graph_.size());
+  makers_.of(id, granules, [&](uint32_t record) { needed[record] = true; });
+  // Nobody waits for one of a higher number.
+  for (uint32_t record = graph_.size(); record-- > 0;)
+    for (uint32_t user : graph_.users(record))
+      needed[record] = needed[record] || needed[user];
+  return needed;
+}
+
 Policy PolicyTrial::next() const { return chosen().value_or(kTried[runs_ % std::size(kTried)]); }
 
 void PolicyTrial::took(uint64_t nanoseconds, uint64_t records) {

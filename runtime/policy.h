@@ -52,6 +52,11 @@ public:
   /// short.
   std::optional<Dependences> dependences(const Schedule &schedule, const RowSpace &rows);
 
+  /// The records of this mini-batch that granules [id, id + granules) follow from, as bits in the
+  /// order of the schedule. Nothing when memory is short.
+  std::optional<std::vector<bool>> neededFor(uint64_t id, uint64_t granules,
+                                             const Schedule &schedule, const RowSpace &rows);
+
 private:
   /// The records of one family in the running flush.
   struct Kind {

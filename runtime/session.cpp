@@ -4,6 +4,7 @@
 #include "runtime/init.h"
 #include "runtime/inputs.h"
 #include "runtime/keys.h"
+#include "runtime/non_finite.h"
 #include "runtime/recorder.h"
 #include "runtime/tiles.h"
 #include "runtime/train/backward.h"
@@ -118,6 +119,8 @@ struct Session::Impl {
   void forgetMiniBatch();
   bool walkAll(std::span<const Instance> instances, const std::stop_token &stop);
   void giveUpAll(std::span<const Instance> instances);
+  void giveUpNonFinite(std::span<const Instance> instances);
+  TensorView tensor(uint32_t type, const Slot *slots) const;
   std::span<const Outcome> run(std::span<const Instance> instances, const std::stop_token &stop);
 };
 
@@ -396,6 +399,31 @@ void Session::Impl::giveUpAll(std::span<const Instance> instances) {
   keptIsStale = true;
 }
 
+/// What was asked to be finite and is not is no result.
+void Session::Impl::giveUpNonFinite(std::span<const Instance> instances) {
+  NonFiniteSearch search(model.types,
+                         [&](uint32_t type, const Slot *slots) { return tensor(type, slots); });
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (!outcomes[i].ok())
+      continue;
+    auto found = search.find(model.entry.resultType, outcomes[i].slots);
+    if (!found)
+      continue;
+    std::string why = "its result holds " + nonFiniteName(found->value);
+    if (found->tensor)
+      if (auto needed =
+              scheduler.neededFor(found->tensor->id, found->granules, schedule, recorder.rowSpace))
+        if (auto first = firstNonFinite(model, schedule, recorder.rowSpace.address(0), &*needed)) {
+          const KernelDesc &kernel = model.kernels[first->kernel];
+          why += "; of the blocks that it follows from, " + kernel.name + " (" + kernel.source +
+                 ") is the first to make one, " + nonFiniteName(first->value);
+        }
+    outcomes[i].slots = nullptr;
+    outcomes[i].error.emplace(instances[i].index, why);
+    ++counters.failed;
+  }
+}
+
 std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
                                             const std::stop_token &stop) {
   uint64_t begin = trace ? clockNow() : 0;
@@ -435,6 +463,8 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   recorder.stacks.trim();
   if (options.hostile)
     checkGuards();
+  if (options.checkResults && !stopped)
+    giveUpNonFinite(instances);
   const Tasks::Counts tasks = std::exchange(recorder.tasks.counts, {});
   counters.waits += tasks.waits;
   counters.forked += tasks.forked;
@@ -453,13 +483,17 @@ std::span<const Outcome> Session::run(std::span<const Instance> instances, std::
 void Session::setStep(uint64_t step) { impl_->step = step; }
 
 TensorView Session::tensor(uint32_t type, const Slot *slots) const {
-  const TypeDesc &desc = impl_->model.types.types.at(type);
+  return impl_->tensor(type, slots);
+}
+
+TensorView Session::Impl::tensor(uint32_t type, const Slot *slots) const {
+  const TypeDesc &desc = model.types.types.at(type);
   TensorView view{desc.dtype, desc.shape, nullptr};
   const Slot *extents = slots + 1;
   for (int64_t &extent : view.shape)
     if (extent < 0)
       extent = *extents++;
-  view.data = impl_->recorder.rowSpace.address(TensorHandle::unpack(slots[0]).id);
+  view.data = recorder.rowSpace.address(TensorHandle::unpack(slots[0]).id);
   return view;
 }
 

@@ -43,6 +43,9 @@ struct SessionOptions {
   Policy policy = Policy::Depth;
   /// What the draws of all instances follow from.
   uint64_t sampleSeed = 0;
+  /// An instance whose result holds NaN or infinity fails; its error names the block that was the
+  /// first to make one. Looking costs a pass over the results.
+  bool checkResults = false;
   /// To find mistakes in generated code: buckets start with room for one record, fresh rows and
   /// scratch hold NaN patterns, a guard granule follows every record's rows and is checked after
   /// each flush (InternalError naming the kernel), every bucket that can be split is split.

@@ -193,14 +193,15 @@ SHEAF_API size_t sheaf_batch_size(const sheaf_batch *batch);
 /* ---- Sessions ----------------------------------------------------------------------------- */
 
 typedef struct sheaf_session_options {
-  size_t size;           /* sizeof(sheaf_session_options); members may be added at the end */
-  uint32_t threads;      /* that run kernels, the caller's included; 0: 1 */
-  uint64_t memory_limit; /* most bytes for each of its models; 0: nine tenths of the machine's */
-  uint64_t fold_memory;  /* of them, most for results that are kept from one run to the next;
-                          * 0: a quarter of the limit */
-  uint64_t sample_seed;  /* what random draws follow from */
-  uint64_t max_depth;    /* room for so many frames of one instance's recursion; 0: millions */
-  uint64_t max_steps;    /* calls of recursive functions of one instance; 0: 1,000,000,000 */
+  size_t size;            /* sizeof(sheaf_session_options); members may be added at the end */
+  uint32_t threads;       /* that run kernels, the caller's included; 0: 1 */
+  uint64_t memory_limit;  /* most bytes for each of its models; 0: nine tenths of the machine's */
+  uint64_t fold_memory;   /* of them, most for results that are kept from one run to the next;
+                           * 0: a quarter of the limit */
+  uint64_t sample_seed;   /* what random draws follow from */
+  uint64_t max_depth;     /* room for so many frames of one instance's recursion; 0: millions */
+  uint64_t max_steps;     /* calls of recursive functions of one instance; 0: 1,000,000,000 */
+  uint32_t check_results; /* other than 0: instances whose result holds NaN or infinity fail */
 } sheaf_session_options;
 
 /* `options` may be null. */

@@ -22,6 +22,7 @@ rt::SessionOptions sessionOptions(const sheaf_session_options &given, const rt::
   if (given.fold_memory)
     options.keepBytes = given.fold_memory;
   options.sampleSeed = given.sample_seed;
+  options.checkResults = given.check_results != 0;
   if (given.max_steps)
     options.maxSteps = static_cast<int64_t>(std::min<uint64_t>(given.max_steps, INT64_MAX));
   if (given.max_depth)

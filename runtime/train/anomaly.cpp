@@ -1,6 +1,6 @@
 #include "runtime/train/anomaly.h"
 
-#include "runtime/convert.h"
+#include "runtime/non_finite.h"
 #include "runtime/train/gradient_rows.h"
 
 #include <cmath>
@@ -8,21 +8,6 @@
 namespace sheaf::rt {
 
 namespace {
-
-bool isFloat(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16;
-}
-
-/// The first element of a tensor that is not finite.
-std::optional<double> nonFiniteIn(const TensorView &view) {
-  int64_t width = view.shape.empty() ? 1 : view.shape.back(), bytes = dtypeBytes(view.dtype);
-  for (int64_t row = 0; row < view.rows(); ++row)
-    for (int64_t i = 0; i < width; ++i)
-      if (float value = elementAsFloat(view.data + row * view.rowStride() + i * bytes, view.dtype);
-          !std::isfinite(value))
-        return static_cast<double>(value);
-  return std::nullopt;
-}
 
 /// The parameter whose gradient is not finite.
 std::optional<size_t> nonFiniteGradient(const Model &model,
@@ -40,27 +25,6 @@ std::optional<size_t> nonFiniteGradient(const Model &model,
 }
 
 } // namespace
-
-std::optional<std::pair<uint32_t, double>>
-firstNonFinite(const Model &model, const Schedule &schedule, const uint8_t *rows) {
-  for (const ScheduledBucket &bucket : schedule) {
-    const KernelDesc &kernel = model.kernels[bucket.kernel];
-    for (int64_t i = 0; i < bucket.count; ++i) {
-      const int32_t *words = bucket.records + i * kernel.words;
-      uint64_t granule = static_cast<uint32_t>(words[kernel.words - 1]);
-      for (const RecordTensor &result : kernel.results) {
-        TensorView view{result.dtype, {}, rows + granule * kGranuleBytes};
-        for (const WordSum &extent : result.extents)
-          view.shape.push_back(evaluate(extent, words));
-        if (isFloat(view.dtype))
-          if (std::optional<double> value = nonFiniteIn(view))
-            return std::pair(bucket.kernel, *value);
-        granule += static_cast<uint64_t>(tensorGranules(view.shape, view.dtype));
-      }
-    }
-  }
-  return std::nullopt;
-}
 
 std::optional<Anomaly> findAnomaly(Session &session, std::span<const Instance> instances,
                                    float weight) {
@@ -81,9 +45,9 @@ std::optional<Anomaly> findAnomaly(Session &session, std::span<const Instance> i
     anomaly.back = std::isfinite(loss);
     const Schedule &schedule = anomaly.back ? session.backwardSchedule() : session.schedule();
     if (auto found = firstNonFinite(model, schedule, session.rows())) {
-      anomaly.kernel = model.kernels[found->first].name;
-      anomaly.source = model.kernels[found->first].source;
-      anomaly.value = found->second;
+      anomaly.kernel = model.kernels[found->kernel].name;
+      anomaly.source = model.kernels[found->kernel].source;
+      anomaly.value = found->value;
     }
     return anomaly;
   }
@@ -104,9 +68,8 @@ std::string Anomaly::message() const {
   text += ": in instance " + std::to_string(instance);
   if (kernel.empty())
     return text;
-  const char *what = std::isnan(value) ? "NaN" : value > 0 ? "infinity" : "-infinity";
   return text + ", " + (back ? "on the way back " : "") + "the block " + kernel + " (" + source +
-         ") makes " + what;
+         ") makes " + nonFiniteName(value);
 }
 
 } // namespace sheaf::rt

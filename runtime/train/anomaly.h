@@ -20,11 +20,6 @@ struct Anomaly {
   std::string message() const;
 };
 
-/// The first record of a schedule with a result that is not finite, as kernel and value. `rows`:
-/// granule 0.
-std::optional<std::pair<uint32_t, double>>
-firstNonFinite(const Model &model, const Schedule &schedule, const uint8_t *rows);
-
 /// Runs instances again, forward and back, one at a time until one has gradients that are not
 /// finite. A loss that is not finite is traced to the way forward, gradients of one that is to the
 /// way back. `weight`: what losses are multiplied with. Nothing when all is finite.

@@ -30,6 +30,7 @@ struct RunArguments {
   std::string stats;
   std::string trace;
   bool verify = false;
+  bool checkResults = false;
 };
 
 int runModel(RunArguments &arguments) {
@@ -46,6 +47,7 @@ int runModel(RunArguments &arguments) {
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights);
   rt::SessionOptions options =
       sessionOptions(arguments.limits, arguments.batches.threads, run.model());
+  options.checkResults = arguments.checkResults;
   if (arguments.verify) {
     if (!run.compiled)
       throw UsageError("--verify needs the model's source, for the oracle to run");
@@ -179,6 +181,9 @@ void addRun(CLI::App &app, Action &action) {
   sub->add_option("--trace", arguments->trace,
                   "write when what ran on which thread: a Chrome trace, for ui.perfetto.dev")
       ->type_name("FILE");
+  sub->add_flag("--check-results", arguments->checkResults,
+                "instances whose result holds NaN or infinity fail, naming the block that was the "
+                "first to make one");
   sub->add_flag("--verify", arguments->verify,
                 "instead of printing results, compare them with the oracle, and bit by bit across "
                 "batch sizes, orders and threads");
