@@ -11,6 +11,9 @@ namespace {
 /// About 20 MB: written down between mini-batches, not while one runs.
 constexpr size_t kEventsHeld = size_t{1} << 18;
 
+/// Perfetto takes thread 0 for the idle thread of a machine.
+unsigned idOf(unsigned thread) { return thread + 1; }
+
 std::string inQuotes(const std::string &text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -23,16 +26,17 @@ TraceFile::TraceFile(const std::string &path, const rt::Model &model, unsigned t
       begin_(rt::clockNow()) {
   for (const rt::KernelDesc &kernel : model.kernels)
     kernels_.push_back(inQuotes(kernel.name));
-  file_.write("{\"displayTimeUnit\": \"ns\",\n\"otherData\": {\"program\": " +
+  file_.write("{\"displayTimeUnit\": \"ns\",\n\"otherData\": "
+              "{\"report\": \"trace\", \"version\": 1, \"program\": " +
               inQuotes(model.name) + "},\n\"traceEvents\": [\n");
   file_.write(fmt::format(
-      R"({{"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {{"name": {}}}}})",
+      R"({{"ph": "M", "pid": 1, "tid": 1, "name": "process_name", "args": {{"name": {}}}}})",
       inQuotes("sheaf " + model.name)));
   for (unsigned t = 0; t < threads; ++t)
     file_.write(fmt::format(
         ",\n"
         R"({{"ph": "M", "pid": 1, "tid": {}, "name": "thread_name", "args": {{"name": "{}"}}}})",
-        t, t == 0 ? "thread 0: recording, kernels" : fmt::format("thread {}: kernels", t)));
+        idOf(t), fmt::format("thread {}: {}", idOf(t), t == 0 ? "recording, kernels" : "kernels")));
 }
 
 TraceFile::~TraceFile() = default;
@@ -58,22 +62,23 @@ void TraceFile::slice(const char *category, const std::string &name, unsigned th
   file_.write(fmt::format(
       ",\n"
       R"({{"ph": "X", "pid": 1, "tid": {}, "ts": {}, "dur": {}.{:03}, "cat": "{}", "name": {})",
-      thread, microseconds(span.begin), span.nanoseconds() / 1000, span.nanoseconds() % 1000,
+      idOf(thread), microseconds(span.begin), span.nanoseconds() / 1000, span.nanoseconds() % 1000,
       category, name));
   file_.write(args.empty() ? "}" : ", \"args\": {" + args + "}}");
 }
 
-/// A stretch of an instance is a slice of thread 0; from where it waits to where it goes on is a
-/// track of its own.
+/// A stretch of an instance is a slice of the first thread; from where it waits to where it goes on
+/// is a track of its own.
 void TraceFile::walks() {
   auto track = [&](const char *phase, const rt::TraceWalk &walk, const Waiting &waiting,
                    uint64_t time) {
     std::string what = waiting.joins ? "waits for a call that it forked"
                                      : "waits for the read of " + model_.readPlaces[waiting.place];
-    file_.write(fmt::format(
-        ",\n"
-        R"({{"ph": "{}", "pid": 1, "tid": 0, "ts": {}, "cat": "instance", "id": {}, "name": {}}})",
-        phase, microseconds(time), waiting.number, inQuotes(nameOf_(walk.instance) + " " + what)));
+    file_.write(fmt::format(",\n"
+                            R"({{"ph": "{}", "pid": 1, "tid": 1, "ts": {}, "cat": "instance", )"
+                            R"("id2": {{"local": "{}"}}, "name": {}}})",
+                            phase, microseconds(time), waiting.number,
+                            inQuotes(nameOf_(walk.instance) + " " + what)));
   };
   for (const rt::TraceWalk &walk : trace_.walks) {
     auto before = waiting_.find(walk.task);
