@@ -95,6 +95,9 @@ struct KernelDesc {
   bool temporaries = false;  ///< needs beside it what was asked for by sheaf_temporaries()
   uint32_t panels = 0;       ///< > 0: may be split by columns into so many panels
   std::vector<FlopTerm> flop;
+  /// Bytes of rows that a record reads and writes, without padding, counted as `flop` is; weights
+  /// come on top, once a launch at least. Not given: not known, as for artefacts that lack it.
+  std::optional<std::vector<FlopTerm>> bytes;
   std::string source;    ///< file:line of the block's first operator
   bool deferred = false; ///< no read depends on its results
   uint32_t phase = 0;    ///< its depths begin at phase << Model::depthBits; 0 unless deferred when

@@ -2,12 +2,12 @@
 #include "compiler/driver/Bench.h"
 
 #include "compiler/driver/FlatValue.h"
+#include "compiler/driver/ReportJson.h"
 #include "compiler/driver/Timing.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Oracle.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -58,10 +58,10 @@ uint64_t BenchRow::otherBytes() const {
   return memory.heap.peak + memory.records.peak + memory.scratch.peak + memory.stack.peak;
 }
 
-Benchmark::Benchmark(const CompiledModel &model, std::span<const rt::Instance> instances,
+Benchmark::Benchmark(const BenchModel &model, std::span<const rt::Instance> instances,
                      std::function<void(rt::Session &)> initialise, BenchOptions options)
     : model_(model), instances_(instances), initialise_(std::move(initialise)), options_(options),
-      probe_(model.target(), model.precision()) {}
+      probe_(model.target, model.precision) {}
 
 rt::Session &Benchmark::session(const BenchCase &what) {
   if (!session_ || session_->options().threads != what.threads ||
@@ -70,7 +70,7 @@ rt::Session &Benchmark::session(const BenchCase &what) {
     rt::SessionOptions options = options_.session;
     options.threads = what.threads;
     options.policy = what.policy;
-    session_ = std::make_unique<rt::Session>(model_.model(), options);
+    session_ = std::make_unique<rt::Session>(model_.model, options);
     initialise_(*session_);
     session_->packWeights();
     if (options_.trace) {
@@ -90,7 +90,7 @@ void Benchmark::runOnce(rt::Session &session, const BenchCase &what,
                         const std::function<void()> &afterEachRun) {
   std::span<const rt::Instance> instances = instancesOf(what);
   size_t step = what.engine == Engine::Unbatched ? 1 : instances.size();
-  uint32_t type = model_.model().entry.resultType;
+  uint32_t type = model_.model.entry.resultType;
   Flattener flattener;
   FlatValue result;
   for (size_t i = 0; i < instances.size(); i += step) {
@@ -132,13 +132,15 @@ Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what) {
   auto at = [&](double place) {
     return ratios[static_cast<size_t>(std::clamp(place, 0.0, n - 1))];
   };
-  return {what, median(ratios), at(n / 2 - reach), at(n / 2 + reach),
+  return {median(ratios), at(n / 2 - reach), at(n / 2 + reach),
           static_cast<int64_t>(ratios.size())};
 }
 
 BenchRow Benchmark::run(const BenchCase &what) {
   BenchRow row;
   row.what = what;
+  if (what.engine == Engine::Oracle && !model_.compiled)
+    throw UserError("the oracle runs a model's source, which an artefact does not have");
   std::span<const rt::Instance> instances = instancesOf(what);
   row.what.batch = static_cast<int64_t>(instances.size());
   compiled(row);
@@ -160,7 +162,7 @@ void Benchmark::compiled(BenchRow &row) {
   if (row.what.threads == 1)
     pin.emplace();
   bool counting = false;
-  KernelStatistics statistics(model_);
+  KernelStatistics statistics(model_.model);
   auto once = [&] {
     runOnce(session, row.what, [&] {
       if (!counting)
@@ -174,7 +176,7 @@ void Benchmark::compiled(BenchRow &row) {
   };
 
   // The time of each kernel is that of all repetitions, which the probes are no part of.
-  std::vector<uint64_t> kernelNs(model_.model().kernels.size());
+  std::vector<uint64_t> kernelNs(model_.model.kernels.size());
   auto addKernelTimes = [&] {
     const std::vector<rt::KernelCounters> &kernels = session.counters().kernels;
     for (size_t i = 0; i < kernelNs.size(); ++i)
@@ -230,14 +232,14 @@ void Benchmark::compiled(BenchRow &row) {
     kernel.ms = static_cast<double>(kernelNs[kernel.kernel]) * 1e-6 / repetitions;
   sortByTime(row.kernels);
   row.rowsBytes = row.memory.rows.now;
-  row.codeBytes = model_.codeBytes();
+  row.codeBytes = model_.codeBytes;
 }
 
 void Benchmark::oracle(BenchRow &row, std::span<const rt::Instance> instances) {
-  const rt::Model &model = model_.model();
+  const rt::Model &model = model_.model;
   oracle::OracleOptions options;
   options.sampleSeed = options_.session.sampleSeed;
-  oracle::Oracle oracle(model_.program(), oracle::weightsOf(session(row.what)),
+  oracle::Oracle oracle(model_.compiled->program(), oracle::weightsOf(session(row.what)),
                         oracle::Precision::F32, options);
   double start = seconds();
   for (const rt::Instance &instance : instances)
@@ -255,7 +257,7 @@ void Benchmark::oracle(BenchRow &row, std::span<const rt::Instance> instances) {
 
 namespace {
 
-nlohmann::ordered_json memoryJson(const BenchRow &row) {
+Json memoryJson(const BenchRow &row) {
   const rt::MemoryUse &m = row.memory;
   return {{"weights", m.weights.peak}, {"packed", m.packed.peak},   {"rows", m.rows.peak},
           {"tables", m.tables.peak},   {"code", row.codeBytes},     {"heap", m.heap.peak},
@@ -267,39 +269,44 @@ nlohmann::ordered_json memoryJson(const BenchRow &row) {
 
 std::string benchJson(const std::string &model, const std::map<std::string, int64_t> &dims,
                       std::span<const BenchRow> rows) {
-  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  Json array = Json::array();
   for (const BenchRow &row : rows) {
-    array.push_back({{"report", "bench"},
-                     {"version", 1},
-                     {"model", model},
-                     {"engine", engineName(row.what.engine)},
-                     {"batch", row.what.batch},
-                     {"threads", row.what.threads},
-                     {"dims", dims},
-                     {"repetitions", row.repetitions},
-                     {"ms", row.ms},
-                     {"ms_min", row.msMin},
-                     {"record_ms", row.recordMs},
-                     {"kernel_ms", row.kernelMs},
-                     {"in_kernels", row.inKernels},
-                     {"gflop", row.gflop},
-                     {"gflops", row.gflops},
-                     {"peak_gflops", row.peakGflops},
-                     {"share_of_peak", row.shareOfPeak},
-                     {"records", row.records},
-                     {"saved_records", row.saved},
-                     {"launches", row.launches},
-                     {"record_ns", row.recordNs},
-                     {"rows_bytes", row.rowsBytes},
-                     {"rss_mb", row.rssMb},
-                     {"memory", memoryJson(row)},
-                     {"kernels", kernelsJson(row.kernels, row.peakGflops / row.what.threads)},
-                     {"policy", rt::policyName(row.what.policy)},
-                     {"order_ms", row.orderMs}});
+    array.push_back(
+        reportJson("bench", 1,
+                   {{"model", model},
+                    {"engine", engineName(row.what.engine)},
+                    {"batch", row.what.batch},
+                    {"threads", row.what.threads},
+                    {"dims", dims},
+                    {"repetitions", row.repetitions},
+                    {"ms", row.ms},
+                    {"ms_min", row.msMin},
+                    {"record_ms", row.recordMs},
+                    {"kernel_ms", row.kernelMs},
+                    {"in_kernels", row.inKernels},
+                    {"gflop", row.gflop},
+                    {"gflops", row.gflops},
+                    {"peak_gflops", row.peakGflops},
+                    {"share_of_peak", row.shareOfPeak},
+                    {"records", row.records},
+                    {"saved_records", row.saved},
+                    {"launches", row.launches},
+                    {"record_ns", row.recordNs},
+                    {"rows_bytes", row.rowsBytes},
+                    {"rss_mb", row.rssMb},
+                    {"memory", memoryJson(row)},
+                    {"kernels", kernelsJson(row.kernels, row.peakGflops / row.what.threads)},
+                    {"policy", rt::policyName(row.what.policy)},
+                    {"order_ms", row.orderMs}}));
     if (row.leastLaunches)
       array.back()["least_launches"] = *row.leastLaunches;
+    if (row.againstF32)
+      array.back()["against_f32"] = {{"median", row.againstF32->median},
+                                     {"low", row.againstF32->low},
+                                     {"high", row.againstF32->high},
+                                     {"pairs", row.againstF32->pairs}};
   }
-  return array.dump(2) + "\n";
+  return jsonText(array);
 }
 
 std::string benchTable(std::span<const BenchRow> rows) {
@@ -344,14 +351,16 @@ std::string benchTable(std::span<const BenchRow> rows) {
   return out;
 }
 
-std::string ratioTable(std::span<const Ratio> ratios, std::string_view names) {
+std::string againstF32Table(std::span<const BenchRow> rows) {
   std::string out = fmt::format("{:<10} {:>6} {:>7} {:>14} {:>20} {:>7}\n", "engine", "batch",
-                                "threads", names, "95 % of the median", "pairs");
-  for (const Ratio &ratio : ratios)
-    out +=
-        fmt::format("{:<10} {:>6} {:>7} {:>13.2f}x {:>20} {:>7}\n", engineName(ratio.what.engine),
-                    ratio.what.batch, ratio.what.threads, ratio.median,
-                    fmt::format("{:.2f} to {:.2f}", ratio.low, ratio.high), ratio.pairs);
+                                "threads", "f32 over bf16", "95 % of the median", "pairs");
+  for (const BenchRow &row : rows)
+    if (row.againstF32)
+      out +=
+          fmt::format("{:<10} {:>6} {:>7} {:>13.2f}x {:>20} {:>7}\n", engineName(row.what.engine),
+                      row.what.batch, row.what.threads, row.againstF32->median,
+                      fmt::format("{:.2f} to {:.2f}", row.againstF32->low, row.againstF32->high),
+                      row.againstF32->pairs);
   return out;
 }
 

@@ -29,11 +29,27 @@ enum class Engine {
 std::string_view engineName(Engine engine);
 std::optional<Engine> engineByName(std::string_view name);
 
+/// What is timed: compiled here, or an artefact.
+struct BenchModel {
+  const rt::Model &model;
+  TargetInfo target; ///< of its code
+  Precision precision = Precision::F32;
+  uint64_t codeBytes = 0;
+  const CompiledModel *compiled = nullptr; ///< of an artefact there is none, and so no oracle
+};
+
 struct BenchCase {
   Engine engine = Engine::Batched;
   int64_t batch = 64;
   unsigned threads = 1;
   rt::Policy policy = rt::Policy::Depth;
+};
+
+/// How much longer one model takes than another one, by repetitions of both in turn.
+struct Ratio {
+  double median = 0;
+  double low = 0, high = 0; ///< of the median: 95 %
+  int64_t pairs = 0;
 };
 
 struct BenchRow {
@@ -59,7 +75,8 @@ struct BenchRow {
   double rssMb = 0;
   rt::MemoryUse memory;
   uint64_t codeBytes = 0;
-  std::vector<KernelRow> kernels; ///< those that ran, the longest first; the mean of repetitions
+  std::vector<KernelRow> kernels;  ///< those that ran, the longest first; the mean of repetitions
+  std::optional<Ratio> againstF32; ///< of a model in bf16, if that was asked for
 
   /// Peak bytes beyond weights, rows and code.
   uint64_t otherBytes() const;
@@ -75,11 +92,11 @@ struct BenchOptions {
 class Benchmark {
 public:
   /// `initialise` gives a session its weights. Everything must outlive this.
-  Benchmark(const CompiledModel &model, std::span<const rt::Instance> instances,
+  Benchmark(const BenchModel &model, std::span<const rt::Instance> instances,
             std::function<void(rt::Session &)> initialise, BenchOptions options);
 
   /// Takes the first `batch` instances, or all when there are fewer (the row says how many).
-  /// Throws RunError when one of them fails.
+  /// Throws RunError when one of them fails, UserError for Engine::Oracle of an artefact.
   BenchRow run(const BenchCase &what);
   /// One repetition of the same: ms.
   double timeOnce(const BenchCase &what);
@@ -93,7 +110,7 @@ private:
   void compiled(BenchRow &row);
   void oracle(BenchRow &row, std::span<const rt::Instance> instances);
 
-  const CompiledModel &model_;
+  BenchModel model_;
   std::span<const rt::Instance> instances_;
   std::function<void(rt::Session &)> initialise_;
   BenchOptions options_;
@@ -102,20 +119,12 @@ private:
   std::unique_ptr<rt::Trace> trace_; ///< of the session
 };
 
-/// How much longer one model takes than another one, by repetitions of both in turn.
-struct Ratio {
-  BenchCase what;
-  double median = 0;
-  double low = 0, high = 0; ///< of the median: 95 %
-  int64_t pairs = 0;
-};
-
 /// Both benchmarks hold the same instances. At least so many pairs, for at least so long, as the
 /// options of the first say.
 Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what);
 
-/// The ratios for people: what each is of is `names`.
-std::string ratioTable(std::span<const Ratio> ratios, std::string_view names);
+/// What is known of BenchRow::againstF32, for people.
+std::string againstF32Table(std::span<const BenchRow> rows);
 
 /// The rows as a JSON array; `dims` are the model's.
 std::string benchJson(const std::string &model, const std::map<std::string, int64_t> &dims,

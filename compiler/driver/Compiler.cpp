@@ -54,6 +54,10 @@ TargetInfo describe(const kernels::Target &target) {
 
 TargetInfo targetInfo(const std::string &cpu) { return describe(kernels::detectTarget(cpu)); }
 
+TargetInfo targetWithFeatures(const std::vector<std::string> &features) {
+  return describe(kernels::targetWithFeatures(features));
+}
+
 struct CompiledModel::Impl {
   // The compilation refers to what it was made from only while it runs.
   std::unique_ptr<Compilation> compilation;

@@ -100,6 +100,10 @@ struct TargetInfo {
 /// What `CompileOptions::targetCpu` means here. Throws UserError.
 TargetInfo targetInfo(const std::string &cpu);
 
+/// A processor with these features, by LLVM's names, that this machine has: what an artefact says
+/// of its code.
+TargetInfo targetWithFeatures(const std::vector<std::string> &features);
+
 /// How much of something belongs to a line of the source.
 struct LineShare {
   std::string place; ///< file:line
@@ -113,9 +117,6 @@ struct BlockInfo {
   std::vector<std::string> operators; ///< in order, by name
   std::vector<std::string> weights;   ///< parameters that it shares with the whole batch
   std::vector<std::string> remarks;   ///< what was fused, tiled, packed; slow paths and why
-  /// Bytes of rows that a record reads and writes, without padding; weights come on top, once a
-  /// launch at least.
-  std::vector<rt::FlopTerm> bytes;
   /// The kernel's work by line, the largest first: an estimate from FLOP and elements.
   std::vector<LineShare> lines;
 };

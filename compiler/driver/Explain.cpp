@@ -1,10 +1,10 @@
 //===- Explain.cpp - What the compiler made of a model --------------------===//
 #include "compiler/driver/Explain.h"
 
+#include "compiler/driver/ReportJson.h"
 #include "runtime/layout.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <set>
@@ -249,7 +249,6 @@ std::string explainText(const CompiledModel &compiled) {
 
 std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                         const SourceFile &source) {
-  using Json = nlohmann::ordered_json;
   const rt::Model &model = compiled.model();
   TargetInfo target = compiled.target();
   Json params = Json::array();
@@ -303,25 +302,24 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
   Json times = Json::array();
   for (const PhaseTime &time : compiled.times())
     times.push_back({{"phase", time.name}, {"ms", time.ms}});
-  Json root = {{"report", "explain"},
-               {"version", 1},
-               {"model", model.name},
-               {"source", {{"name", source.name()}, {"text", source.text()}}},
-               {"dims", model.dims},
-               {"target",
-                {{"cpu", target.processor.cpu},
-                 {"lanes", target.lanes},
-                 {"registers", target.registers},
-                 {"fma", target.fma}}},
-               {"code_bytes", compiled.codeBytes()},
-               {"params", params},
-               {"blocks", blocks},
-               {"functions", functions},
-               {"remarks", remarks},
-               {"times", times}};
+  Json root = reportJson("explain", 1,
+                         {{"model", model.name},
+                          {"source", {{"name", source.name()}, {"text", source.text()}}},
+                          {"dims", model.dims},
+                          {"target",
+                           {{"cpu", target.processor.cpu},
+                            {"lanes", target.lanes},
+                            {"registers", target.registers},
+                            {"fma", target.fma}}},
+                          {"code_bytes", compiled.codeBytes()},
+                          {"params", params},
+                          {"blocks", blocks},
+                          {"functions", functions},
+                          {"remarks", remarks},
+                          {"times", times}});
   if (report)
     root["mini_batch"] = runReportJson(*report);
-  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return jsonText(root);
 }
 
 } // namespace sheaf::driver

@@ -1,6 +1,7 @@
 //===- GradCheck.cpp - Gradients against finite differences ---------------===//
 #include "compiler/driver/GradCheck.h"
 
+#include "compiler/driver/ReportJson.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Oracle.h"
 #include "runtime/error.h"
@@ -47,18 +48,17 @@ public:
       : model_(model), instances_(instances), initialise_(initialise), options_(options) {}
 
   GradCheckReport run() {
-    GradCheckReport report;
-    report.ok = compute() && compare();
-    report.text = std::move(text_);
-    report.text += report.ok ? "gradients verified\n" : "gradients NOT verified\n";
-    return report;
+    report_.model = model().name;
+    report_.allowed = options_.tolerance;
+    report_.ok = compute() && compare();
+    return std::move(report_);
   }
 
 private:
   const rt::Model &model() const { return model_.model(); }
 
   bool fail(const std::string &message) {
-    text_ += message + "\n";
+    report_.problem = message;
     return false;
   }
 
@@ -166,10 +166,10 @@ private:
     bool ok = true;
     for (auto &[which, elements] : work) {
       const rt::ParamDesc &param = model().params[which];
-      double scale = 1e-4, worst = 0;
+      ParamCheck &check = report_.params.emplace_back();
+      double scale = 1e-4;
       for (float g : gradients_[which])
         scale = std::max(scale, std::fabs(static_cast<double>(g)));
-      int64_t jumps = 0;
       for (size_t element : elements) {
         if (options_.progress)
           options_.progress(++done, total);
@@ -179,19 +179,19 @@ private:
         // A decision that turns around makes the loss jump: the quotient has no limit.
         if (error > options_.tolerance &&
             std::fabs(difference(param.name, element, kStep / 8)) > 4 * std::fabs(expected)) {
-          ++jumps;
+          ++check.leftOut;
           continue;
         }
-        worst = std::max(worst, error);
+        check.error = std::max(check.error, error);
         if (!(error <= options_.tolerance)) {
-          ok = fail(fmt::format("{}[{}]: the gradient is {:.8g}, the difference {:.8g}", param.name,
-                                element, actual, expected));
+          check.wrong.push_back({element, actual, expected});
+          ok = false;
         }
       }
-      text_ += fmt::format(
-          "{}: {} of {} elements, greatest gradient {:.3g}, largest error {:.2g} of it{}\n",
-          param.name, elements.size(), gradients_[which].size(), scale, worst,
-          jumps ? fmt::format("; {} where a decision turns around left out", jumps) : "");
+      check.name = param.name;
+      check.elements = gradients_[which].size();
+      check.sampled = elements.size();
+      check.greatest = scale;
     }
     return ok;
   }
@@ -204,10 +204,53 @@ private:
   std::vector<std::vector<float>> gradients_; ///< by parameter
   std::vector<std::vector<double>> reads_;    ///< by instance
   std::mt19937_64 random_{1};
-  std::string text_;
+  GradCheckReport report_;
 };
 
 } // namespace
+
+std::string gradCheckText(const GradCheckReport &report) {
+  std::string text;
+  for (const ParamCheck &param : report.params) {
+    for (const WrongGradient &wrong : param.wrong)
+      text += fmt::format("{}[{}]: the gradient is {:.8g}, the difference {:.8g}\n", param.name,
+                          wrong.element, wrong.gradient, wrong.difference);
+    text += fmt::format(
+        "{}: {} of {} elements, greatest gradient {:.3g}, largest error {:.2g} of it{}\n",
+        param.name, param.sampled, param.elements, param.greatest, param.error,
+        param.leftOut ? fmt::format("; {} where a decision turns around left out", param.leftOut)
+                      : "");
+  }
+  if (!report.problem.empty())
+    text += report.problem + "\n";
+  return text + (report.ok ? "gradients verified\n" : "gradients NOT verified\n");
+}
+
+std::string gradCheckJson(const GradCheckReport &report) {
+  Json params = Json::array();
+  for (const ParamCheck &param : report.params) {
+    Json wrong = Json::array();
+    for (const WrongGradient &each : param.wrong)
+      wrong.push_back({{"element", each.element},
+                       {"gradient", each.gradient},
+                       {"difference", each.difference}});
+    params.push_back({{"name", param.name},
+                      {"elements", param.elements},
+                      {"sampled", param.sampled},
+                      {"greatest_gradient", param.greatest},
+                      {"largest_error", param.error},
+                      {"left_out", param.leftOut},
+                      {"wrong", wrong}});
+  }
+  Json json = reportJson("grad-check", 1,
+                         {{"model", report.model},
+                          {"ok", report.ok},
+                          {"allowed_error", report.allowed},
+                          {"params", params}});
+  if (!report.problem.empty())
+    json["problem"] = report.problem;
+  return jsonText(json);
+}
 
 void requireLoss(const rt::Model &model) {
   const rt::TypeDesc &type = model.types.types.at(model.entry.resultType);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace sheaf::driver {
 
@@ -21,10 +22,32 @@ struct GradCheckOptions {
   std::function<void(int64_t done, int64_t total)> progress;
 };
 
+/// An element whose gradient is wrong.
+struct WrongGradient {
+  size_t element = 0; ///< counted row by row
+  double gradient = 0, difference = 0;
+};
+
+/// What was compared of a parameter.
+struct ParamCheck {
+  std::string name;
+  size_t elements = 0, sampled = 0;
+  double greatest = 0; ///< gradient
+  double error = 0;    ///< the largest, of `greatest`
+  int64_t leftOut = 0; ///< elements with a decision near that turns around
+  std::vector<WrongGradient> wrong;
+};
+
 struct GradCheckReport {
   bool ok = false;
-  std::string text; ///< a line for each parameter; on failure the elements that are wrong
+  std::string model;
+  double allowed = 0; ///< ParamCheck::error
+  std::vector<ParamCheck> params;
+  std::string problem; ///< why nothing could be compared
 };
+
+std::string gradCheckText(const GradCheckReport &report);
+std::string gradCheckJson(const GradCheckReport &report);
 
 /// Throws UserError unless the result of the model's entry is f32 without axes: a loss.
 void requireLoss(const rt::Model &model);

@@ -29,13 +29,12 @@ double weightBytes(const rt::Model &model, const rt::KernelDesc &kernel) {
 }
 
 void KernelStatistics::add(const rt::Schedule &schedule) {
-  const rt::Model &model = model_.model();
   for (const rt::ScheduledBucket &launch : schedule) {
-    const rt::KernelDesc &kernel = model.kernels[launch.kernel];
+    const rt::KernelDesc &kernel = model_.kernels[launch.kernel];
     sizes_[launch.kernel].push_back(launch.count);
-    bytes_[launch.kernel] +=
-        rt::sumOverRecords(model_.blocks()[launch.kernel].bytes, kernel.words, launch) +
-        weightBytes(model, kernel);
+    if (kernel.bytes)
+      bytes_[launch.kernel] +=
+          rt::sumOverRecords(*kernel.bytes, kernel.words, launch) + weightBytes(model_, kernel);
   }
 }
 
@@ -48,15 +47,17 @@ std::vector<KernelRow> KernelStatistics::rows(std::span<const rt::KernelCounters
     std::sort(sizes.begin(), sizes.end());
     KernelRow row;
     row.kernel = static_cast<uint32_t>(k);
-    row.name = model_.blocks()[k].name;
-    row.place = model_.blocks()[k].place;
+    const rt::KernelDesc &kernel = model_.kernels[k];
+    row.name = kernel.name;
+    row.place = kernel.source;
     row.launches = sizes.size();
     for (int64_t size : sizes)
       row.records += static_cast<uint64_t>(size);
     row.rowsMin = sizes.front();
     row.rowsMedian = sizes[sizes.size() / 2];
     row.rowsMax = sizes.back();
-    row.bytes = bytes_[k];
+    if (kernel.bytes)
+      row.bytes = bytes_[k];
     row.saved = counters[k].saved;
     row.ms = static_cast<double>(counters[k].nanoseconds) * 1e-6;
     row.gflop = counters[k].flop * 1e-9;
@@ -103,8 +104,13 @@ std::string kernelTable(std::span<const KernelRow> rows, std::optional<double> p
       out += fmt::format(" {:>10.3f}", row.atOnceMs.value_or(0));
     if (peakGflops)
       out += fmt::format(" {:>5.1f}%", row.shareOfPeak(*peakGflops) * 100);
-    out += fmt::format(" {:>8.1f} {:>8} {:>7.1f}  {}\n", row.ms > 0 ? row.gflop / row.ms * 1e3 : 0,
-                       bytesText(row.bytes), row.ms > 0 ? row.bytes / row.ms * 1e-6 : 0, row.place);
+    out += fmt::format(" {:>8.1f}", row.ms > 0 ? row.gflop / row.ms * 1e3 : 0);
+    if (row.bytes)
+      out += fmt::format(" {:>8} {:>7.1f}", bytesText(*row.bytes),
+                         row.ms > 0 ? *row.bytes / row.ms * 1e-6 : 0);
+    else
+      out += fmt::format(" {:>8} {:>7}", "?", "?");
+    out += fmt::format("  {}\n", row.place);
   }
   return out;
 }
@@ -123,8 +129,9 @@ nlohmann::ordered_json kernelsJson(std::span<const KernelRow> rows,
                      {"rows_median", row.rowsMedian},
                      {"rows_max", row.rowsMax},
                      {"ms", row.ms},
-                     {"gflop", row.gflop},
-                     {"bytes", row.bytes}});
+                     {"gflop", row.gflop}});
+    if (row.bytes)
+      array.back()["bytes"] = *row.bytes;
     if (peakGflops)
       array.back()["share_of_peak"] = row.shareOfPeak(*peakGflops);
     if (row.atOnceMs)

@@ -6,7 +6,7 @@
 #ifndef SHEAF_COMPILER_DRIVER_KERNELTABLE_H
 #define SHEAF_COMPILER_DRIVER_KERNELTABLE_H
 
-#include "compiler/driver/Compiler.h"
+#include "runtime/model.h"
 #include "runtime/session.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -29,7 +29,8 @@ struct KernelRow {
   int64_t rowsMin = 0, rowsMedian = 0, rowsMax = 0; ///< a launch
   double ms = 0;                                    ///< inside the kernel, summed over threads
   double gflop = 0;                                 ///< of products, as executed
-  double bytes = 0; ///< rows read and written, and weights once a launch
+  /// Rows read and written, and weights once a launch, if the model tells (KernelDesc::bytes).
+  std::optional<double> bytes;
   /// All its records as one launch: what batching could give at best.
   std::optional<double> atOnceMs;
 
@@ -46,15 +47,15 @@ double weightBytes(const rt::Model &model, const rt::WeightUse &use);
 /// Collects the launches of schedules.
 class KernelStatistics {
 public:
-  explicit KernelStatistics(const CompiledModel &model)
-      : model_(model), sizes_(model.model().kernels.size()), bytes_(sizes_.size()) {}
+  explicit KernelStatistics(const rt::Model &model)
+      : model_(model), sizes_(model.kernels.size()), bytes_(sizes_.size()) {}
 
   void add(const rt::Schedule &schedule);
   /// A row for each kernel that ran; `counters` counted and timed the same launches.
   std::vector<KernelRow> rows(std::span<const rt::KernelCounters> counters) const;
 
 private:
-  const CompiledModel &model_;
+  const rt::Model &model_;
   std::vector<std::vector<int64_t>> sizes_; ///< rows of each launch, by kernel
   std::vector<double> bytes_;
 };

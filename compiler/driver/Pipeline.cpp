@@ -284,6 +284,7 @@ void Compilation::emitHost() {
     desc.temporaries = !kernel.temporaries.empty();
     desc.panels = kernel.panels;
     desc.flop = kernel.flop;
+    desc.bytes = kernel.bytes;
     desc.results = recordResults(kernel);
     auto number = [&](uint32_t argument) {
       return paramNumbers.at(instance.weights.at(argument).getValue().str());
@@ -300,7 +301,6 @@ void Compilation::emitHost() {
       info.weights.push_back(weight.getValue().str());
     block.getBody().walk([&](ir::ApplyOp apply) { info.operators.push_back(apply.getOp().str()); });
     info.remarks = kernel.remarks;
-    info.bytes = kernel.bytes;
     info.lines = shareLines(kernel);
     model.kernels.push_back(std::move(desc));
     blockInfos.push_back(std::move(info));
@@ -393,7 +393,7 @@ void Compilation::link() {
   if (model.training) {
     rt::addNativeKernels(model, target.fma);
     for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i)
-      blockInfos.push_back({model.kernels[i].name, model.kernels[i].source, {}, {}, {}, {}, {}});
+      blockInfos.push_back({model.kernels[i].name, model.kernels[i].source, {}, {}, {}, {}});
   }
 }
 

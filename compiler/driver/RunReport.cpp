@@ -214,7 +214,7 @@ private:
   }
 
   void describeKernels() {
-    KernelStatistics statistics(compiled_);
+    KernelStatistics statistics(compiled_.model());
     statistics.add(session_.schedule());
     report_.kernels = statistics.rows(session_.counters().kernels);
     for (KernelRow &row : report_.kernels) {

@@ -8,6 +8,7 @@
 #ifndef SHEAF_COMPILER_DRIVER_RUNREPORT_H
 #define SHEAF_COMPILER_DRIVER_RUNREPORT_H
 
+#include "compiler/driver/Compiler.h"
 #include "compiler/driver/KernelTable.h"
 
 #include <functional>

@@ -2,6 +2,7 @@
 #include "compiler/driver/Verify.h"
 
 #include "compiler/driver/FlatValue.h"
+#include "compiler/driver/ReportJson.h"
 #include "compiler/oracle/Compare.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Oracle.h"
@@ -49,11 +50,13 @@ public:
       : model_(model), instances_(instances), initialise_(initialise), options_(options) {}
 
   VerifyReport run() {
-    VerifyReport report;
-    report.ok = againstOracle() && acrossBatches();
-    report.text = std::move(text_);
-    report.text += report.ok ? "verified\n" : "NOT verified\n";
-    return report;
+    report_.model = model_.model().name;
+    report_.instances = static_cast<int64_t>(instances_.size());
+    report_.precision = model_.precision();
+    report_.agrees = againstOracle();
+    report_.sameBits = report_.agrees && report_.problem.empty() && acrossBatches();
+    report_.ok = report_.sameBits;
+    return std::move(report_);
   }
 
 private:
@@ -73,7 +76,7 @@ private:
   }
 
   bool fail(std::string message) {
-    text_ += message + "\n";
+    report_.problem = std::move(message);
     return false;
   }
 
@@ -89,8 +92,6 @@ private:
     options.sampleSeed = options_.session.sampleSeed;
     return options;
   }
-
-  const char *narrowName() const { return model_.precision() == Precision::Bf16 ? "bf16" : "f32"; }
 
   static oracle::Value single(std::vector<oracle::Value> values) {
     return values.size() == 1 ? std::move(values[0]) : oracle::makeTuple(std::move(values));
@@ -110,27 +111,20 @@ private:
 
   std::unique_ptr<oracle::Oracle> narrow_; ///< made when the f64 oracle disagrees
   oracle::Weights weights_;
-  double tolerance_ = 1e-5;
-  double worst_ = 0;
-  int64_t relaxed_ = 0;
-  int64_t nearTies_ = 0;
   std::vector<Kept> kept_;
-  std::string text_;
+  VerifyReport report_;
 };
 
 bool Verifier::againstOracle() {
   std::unique_ptr<rt::Session> session = makeSession(1);
   session->packWeights();
   weights_ = oracle::weightsOf(*session);
-  bool narrowFloats = hasNarrowFloats(model_.program());
-  bool inBf16 = model_.precision() == Precision::Bf16;
-  if (narrowFloats || inBf16)
-    tolerance_ = 2e-2;
+  report_.narrowFloats = hasNarrowFloats(model_.program());
+  if (report_.narrowFloats || report_.precision == Precision::Bf16)
+    report_.allowed = 2e-2;
   oracle::Oracle wide(model_.program(), weights_, oracle::Precision::F64, oracleOptions());
   uint32_t type = model_.model().entry.resultType;
   Flattener flattener;
-  size_t failed = 0;
-  std::string firstFailure;
   kept_.resize(instances_.size());
   size_t batch = static_cast<size_t>(options_.batch);
   for (size_t begin = 0; begin < instances_.size(); begin += batch) {
@@ -154,8 +148,8 @@ bool Verifier::againstOracle() {
           return fail(
               fmt::format("instance {}: the oracle fails ({}), the compiled program does not",
                           some[i].index, error.message()));
-        if (++failed == 1)
-          firstFailure = fmt::format("instance {}: {}", some[i].index, kept.error);
+        if (++report_.failed == 1)
+          report_.firstFailure = fmt::format("instance {}: {}", some[i].index, kept.error);
         continue;
       }
       if (!kept.ok)
@@ -165,31 +159,16 @@ bool Verifier::againstOracle() {
         return false;
     }
   }
-  text_ += fmt::format("oracle (f64): {} instances agree; largest error {:.2g} of max(1, max|b|), "
-                       "allowed {:.0g}{}\n",
-                       instances_.size(), worst_, tolerance_,
-                       inBf16         ? " (products in bf16)"
-                       : narrowFloats ? " (16-bit floats)"
-                                      : "");
-  if (relaxed_)
-    text_ += fmt::format("  {} of them by 4x the {} oracle's own error: their conditioning makes "
-                         "{:.0g} impossible\n",
-                         relaxed_, narrowName(), tolerance_);
-  if (nearTies_)
-    text_ += fmt::format("  {} of them decide a near-tie as the {} oracle does\n", nearTies_,
-                         narrowName());
-  if (failed)
-    text_ += fmt::format("  {} of them fail, in both; the first: {}\n", failed, firstFailure);
-  if (failed && failed == instances_.size())
-    return fail("all instances fail: there is no result to compare");
+  if (report_.failed && report_.failed == report_.instances)
+    report_.problem = "all instances fail: there is no result to compare";
   return true;
 }
 
 bool Verifier::agrees(const oracle::Value &expected, const oracle::Value &actual,
                       const rt::Instance &instance) {
-  oracle::Comparison comparison = oracle::compare(expected, actual, tolerance_);
+  oracle::Comparison comparison = oracle::compare(expected, actual, report_.allowed);
   if (comparison.ok) {
-    worst_ = std::max(worst_, comparison.worst());
+    report_.largestError = std::max(report_.largestError, comparison.worst());
     return true;
   }
   // Is it the program that loses so much, in any arithmetic of its precision?
@@ -205,16 +184,16 @@ bool Verifier::agrees(const oracle::Value &expected, const oracle::Value &actual
   } catch (const RunError &) {
     return fail(fmt::format("instance {}: {}", instance.index, comparison.message));
   }
-  oracle::Comparison own = oracle::compare(expected, inF32, tolerance_);
+  oracle::Comparison own = oracle::compare(expected, inF32, report_.allowed);
   std::vector<double> allowed;
   for (const oracle::TensorError &error : own.tensors)
     allowed.push_back(4 * error.maxError);
-  if (oracle::compare(expected, actual, tolerance_, allowed).ok) {
-    ++relaxed_;
+  if (oracle::compare(expected, actual, report_.allowed, allowed).ok) {
+    ++report_.byConditioning;
     return true;
   }
-  if (!own.ok && oracle::compare(inF32, actual, tolerance_).ok) {
-    ++nearTies_;
+  if (!own.ok && oracle::compare(inF32, actual, report_.allowed).ok) {
+    ++report_.nearTies;
     return true;
   }
   return fail(fmt::format("instance {}: oracle (f64) and compiled program disagree: {}",
@@ -279,16 +258,72 @@ bool Verifier::acrossBatches() {
     if (!sameBits(*session, fmt::format("policy {}", rt::policyName(policy)), order, order.size()))
       return false;
   }
-  std::string list;
-  for (size_t size : sizes)
-    list += (list.empty() ? "" : size == *sizes.rbegin() ? " and " : ", ") + std::to_string(size);
-  text_ += fmt::format("bit-identical in batches of {}, in order and shuffled, on 1 and 2 threads, "
-                       "under every policy\n",
-                       list);
+  report_.batches.assign(sizes.begin(), sizes.end());
   return true;
 }
 
+/// The precision of the oracle that is asked when the one in f64 disagrees.
+const char *narrowName(const VerifyReport &report) {
+  return report.precision == Precision::Bf16 ? "bf16" : "f32";
+}
+
 } // namespace
+
+std::string verifyText(const VerifyReport &r) {
+  std::string text;
+  if (r.agrees) {
+    text += fmt::format("oracle (f64): {} instances agree; largest error {:.2g} of "
+                        "max(1, max|b|), allowed {:.0g}{}\n",
+                        r.instances, r.largestError, r.allowed,
+                        r.precision == Precision::Bf16 ? " (products in bf16)"
+                        : r.narrowFloats               ? " (16-bit floats)"
+                                                       : "");
+    if (r.byConditioning)
+      text += fmt::format("  {} of them by 4x the {} oracle's own error: their conditioning makes "
+                          "{:.0g} impossible\n",
+                          r.byConditioning, narrowName(r), r.allowed);
+    if (r.nearTies)
+      text += fmt::format("  {} of them decide a near-tie as the {} oracle does\n", r.nearTies,
+                          narrowName(r));
+    if (r.failed)
+      text += fmt::format("  {} of them fail, in both; the first: {}\n", r.failed, r.firstFailure);
+  }
+  if (r.sameBits) {
+    std::string list;
+    for (int64_t size : r.batches)
+      list += (list.empty()               ? ""
+               : size == r.batches.back() ? " and "
+                                          : ", ") +
+              std::to_string(size);
+    text += fmt::format("bit-identical in batches of {}, in order and shuffled, on 1 and 2 "
+                        "threads, under every policy\n",
+                        list);
+  }
+  if (!r.problem.empty())
+    text += r.problem + "\n";
+  return text + (r.ok ? "verified\n" : "NOT verified\n");
+}
+
+std::string verifyJson(const VerifyReport &r) {
+  Json json = reportJson("verify", 1,
+                         {{"model", r.model},
+                          {"ok", r.ok},
+                          {"instances", r.instances},
+                          {"precision", r.precision == Precision::Bf16 ? "bf16" : "f32"},
+                          {"agrees_with_oracle", r.agrees},
+                          {"largest_error", r.largestError},
+                          {"allowed_error", r.allowed},
+                          {"by_conditioning", r.byConditioning},
+                          {"near_ties", r.nearTies},
+                          {"failed", r.failed},
+                          {"same_bits", r.sameBits},
+                          {"batches", r.batches}});
+  if (r.failed)
+    json["first_failure"] = r.firstFailure;
+  if (!r.problem.empty())
+    json["problem"] = r.problem;
+  return jsonText(json);
+}
 
 VerifyReport verify(const CompiledModel &model, std::span<const rt::Instance> instances,
                     const std::function<void(rt::Session &)> &initialise,

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace sheaf::driver {
 
@@ -18,11 +19,28 @@ struct VerifyOptions {
   std::function<void(const char *what, int64_t done, int64_t total)> progress;
 };
 
+/// What was compared and how closely it agreed.
 struct VerifyReport {
   bool ok = false;
-  /// What was compared and how closely it agreed; on failure the instance and the numbers.
-  std::string text;
+  std::string model;
+  int64_t instances = 0;
+  Precision precision = Precision::F32;
+  bool narrowFloats = false; ///< the program has 16-bit floats of its own
+
+  bool agrees = false;          ///< with the oracle
+  double allowed = 1e-5;        ///< largest error, of max(1, max|b|)
+  double largestError = 0;      ///< of those that keep to it
+  int64_t byConditioning = 0;   ///< instances allowed 4 times the narrow oracle's own error
+  int64_t nearTies = 0;         ///< instances that decide a near-tie as the narrow oracle does
+  int64_t failed = 0;           ///< instances that fail, in both
+  std::string firstFailure;     ///< the first of them and why
+  bool sameBits = false;        ///< across batches, orders, threads and policies
+  std::vector<int64_t> batches; ///< sizes
+  std::string problem;          ///< unless ok: the instance and the numbers
 };
+
+std::string verifyText(const VerifyReport &report);
+std::string verifyJson(const VerifyReport &report);
 
 /// Runs every instance
 /// - in the oracle, in f64: |a - b| <= 1e-5 * max(1, max|b| of the tensor), and where a program's

@@ -38,16 +38,6 @@ std::string_view foreignWordHelp(std::string_view word) {
   return {};
 }
 
-namespace {
-
-constexpr size_t tabWidth = 4;
-/// A longer line is shown as a window of about this many columns around the caret.
-constexpr size_t widestLine = 160;
-
-constexpr std::string_view bold = "\x1b[1m";
-constexpr std::string_view green = "\x1b[1;32m";
-constexpr std::string_view reset = "\x1b[0m";
-
 std::string_view severityName(Severity severity) {
   switch (severity) {
   case Severity::Error:
@@ -59,6 +49,16 @@ std::string_view severityName(Severity severity) {
   }
   return "error";
 }
+
+namespace {
+
+constexpr size_t tabWidth = 4;
+/// A longer line is shown as a window of about this many columns around the caret.
+constexpr size_t widestLine = 160;
+
+constexpr std::string_view bold = "\x1b[1m";
+constexpr std::string_view green = "\x1b[1;32m";
+constexpr std::string_view reset = "\x1b[0m";
 
 std::string_view severityColour(Severity severity) {
   switch (severity) {
@@ -246,15 +246,22 @@ std::string Diagnostics::render(const Diagnostic &diagnostic, bool colour) const
   return out;
 }
 
-std::string Diagnostics::render(bool colour) const {
+std::vector<const Diagnostic *> Diagnostics::inSourceOrder() const {
   std::vector<size_t> order(kept.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return std::pair(kept[a].range.begin, a) < std::pair(kept[b].range.begin, b);
   });
-  std::string out;
+  std::vector<const Diagnostic *> sorted;
   for (size_t index : order)
-    out += render(kept[index], colour);
+    sorted.push_back(&kept[index]);
+  return sorted;
+}
+
+std::string Diagnostics::render(bool colour) const {
+  std::string out;
+  for (const Diagnostic *diagnostic : inSourceOrder())
+    out += render(*diagnostic, colour);
   if (tooManyErrors())
     out +=
         fmt::format("{}: error: too many errors (only {} are shown)\n", source.name(), maxErrors);

@@ -10,12 +10,15 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace sheaf {
 
 enum class Severity { Error, Warning, Note };
+/// `error`, `warning`, `note`.
+std::string_view severityName(Severity severity);
 
 /// A second place that a diagnostic points at ("the '(' was opened here").
 struct DiagnosticNote {
@@ -64,6 +67,8 @@ public:
   size_t errorCount() const { return errors; }
   bool tooManyErrors() const { return errors > maxErrors; }
 
+  /// What was kept, as it is rendered.
+  std::vector<const Diagnostic *> inSourceOrder() const;
   /// What was kept, in the order of reporting.
   const std::deque<Diagnostic> &all() const { return kept; }
   const SourceFile &file() const { return source; }

@@ -44,6 +44,8 @@ struct Target {
 
 /// "host", or an LLVM CPU name such as x86-64-v3. Throws UserError for a name that is none.
 Target detectTarget(const std::string &cpu);
+/// A processor with these features, by LLVM's names, that this machine has.
+Target targetWithFeatures(const std::vector<std::string> &features);
 
 /// Extents of every tensor in a block, as polynomials over its arguments: `?` on axis d of block
 /// argument a is the symbol "a.d", an i64 argument a that gives an extent is the symbol "a".

@@ -11,16 +11,15 @@
 
 namespace sheaf::kernels {
 
-Target detectTarget(const std::string &cpu) {
+namespace {
+
+/// What code may use on a processor. Nothing when LLVM does not know its name.
+std::optional<Target> describe(const std::string &cpu, const std::string &features) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   Target target;
-  target.cpu = cpu == "host" ? llvm::sys::getHostCPUName().str() : cpu;
-  if (cpu == "host")
-    for (const auto &feature : llvm::sys::getHostCPUFeatures())
-      target.features += (target.features.empty() ? "" : ",") +
-                         std::string(feature.second ? "+" : "-") + feature.first().str();
-
+  target.cpu = cpu;
+  target.features = features;
   std::string error;
   llvm::Triple triple(llvm::sys::getProcessTriple());
   const llvm::Target *llvmTarget = llvm::TargetRegistry::lookupTarget(triple, error);
@@ -32,15 +31,11 @@ Target detectTarget(const std::string &cpu) {
   if (any && any->isCPUStringValid(target.cpu))
     info.reset(llvmTarget->createMCSubtargetInfo(triple, target.cpu, target.features));
   if (!info)
-    throw UserError("unknown CPU '" + cpu +
-                    "' for --target-cpu (try host, x86-64-v4, x86-64-v3 or "
-                    "x86-64-v2)");
-
+    return std::nullopt;
   target.fma = info->checkFeatures("+fma");
   target.f16 = info->checkFeatures("+f16c");
   target.bf16 = info->checkFeatures("+avx512bf16");
-  // What another machine's system allows is seen there, when its sessions begin.
-  target.tiles = info->checkFeatures("+amx-bf16") && (cpu != "host" || rt::allowTiles());
+  target.tiles = info->checkFeatures("+amx-bf16");
   if (info->checkFeatures("+avx512f")) {
     target.lanes = 16;
     target.registers = 32;
@@ -52,6 +47,36 @@ Target detectTarget(const std::string &cpu) {
     target.registers = 16;
   }
   return target;
+}
+
+} // namespace
+
+Target detectTarget(const std::string &cpu) {
+  bool host = cpu == "host";
+  std::string features;
+  if (host)
+    for (const auto &feature : llvm::sys::getHostCPUFeatures())
+      features += (features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") +
+                  feature.first().str();
+  std::optional<Target> target = describe(host ? llvm::sys::getHostCPUName().str() : cpu, features);
+  if (!target)
+    throw UserError("unknown CPU '" + cpu +
+                    "' for --target-cpu (try host, x86-64-v4, x86-64-v3 or "
+                    "x86-64-v2)");
+  // What another machine's system allows is seen there, when its sessions begin.
+  target->tiles = target->tiles && (!host || rt::allowTiles());
+  return *target;
+}
+
+Target targetWithFeatures(const std::vector<std::string> &features) {
+  std::string all;
+  for (const std::string &feature : features)
+    all += (all.empty() ? "+" : ",+") + feature;
+  std::optional<Target> target = describe("generic", all);
+  if (!target)
+    throw InternalError("LLVM knows no generic processor");
+  target->tiles = target->tiles && rt::allowTiles();
+  return *target;
 }
 
 } // namespace sheaf::kernels

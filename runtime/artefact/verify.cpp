@@ -201,10 +201,9 @@ private:
     if (words == 0 || words != kernel.words)
       damaged(field + ".words", "is " + std::to_string(kernel.words) + ", but the layout has " +
                                     std::to_string(words));
-    for (const rt::FlopTerm &term : kernel.flop)
-      for (uint32_t word : term.extentWords)
-        if (word >= kernel.words)
-          damaged(field + ".flop", "counts by a word that is not there");
+    terms(kernel.flop, kernel.words, field + ".flop");
+    if (kernel.bytes)
+      terms(*kernel.bytes, kernel.words, field + ".bytes");
     if (kernel.phase >= rt::kMaxPhases)
       damaged(field + ".phase", "is " + std::to_string(kernel.phase));
     if (kernel.scratchBytes > kMostScratch)
@@ -216,6 +215,14 @@ private:
       damaged(field + ".family", "names no kernel with the same records");
     for (size_t i = 0; i < kernel.weights.size(); ++i)
       weight(kernel.weights[i], at(field + ".weights", i));
+  }
+
+  static void terms(const std::vector<rt::FlopTerm> &terms, uint32_t words,
+                    const std::string &field) {
+    for (const rt::FlopTerm &term : terms)
+      for (uint32_t word : term.extentWords)
+        if (word >= words)
+          damaged(field, "counts by a word that is not there");
   }
 
   void weight(const rt::WeightUse &use, const std::string &field) const {

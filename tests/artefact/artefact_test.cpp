@@ -16,9 +16,10 @@ using namespace sheaf::artefact;
 namespace {
 
 const std::string kGolden = SHEAF_GOLDEN "/v1.sheafc";
+const std::string kWithBytes = SHEAF_GOLDEN "/v1_1.sheafc";
 
-std::vector<uint8_t> golden() {
-  std::string text = io::readSource(kGolden).text;
+std::vector<uint8_t> golden(const std::string &path = kGolden) {
+  std::string text = io::readSource(path).text;
   return {text.begin(), text.end()};
 }
 
@@ -73,10 +74,24 @@ TEST(Artefact, Golden) {
   EXPECT_TRUE(session.findParam("node_w") >= 0);
 }
 
+TEST(Artefact, GoldenWithBytes) {
+  for (const rt::KernelDesc &kernel : Artefact::open(kGolden)->model().kernels)
+    EXPECT_FALSE(kernel.bytes);
+  std::unique_ptr<Artefact> artefact = Artefact::open(kWithBytes);
+  EXPECT_TRUE(artefact->model().reads);
+  ASSERT_FALSE(artefact->model().kernels.empty());
+  for (const rt::KernelDesc &kernel : artefact->model().kernels) {
+    ASSERT_TRUE(kernel.bytes) << kernel.name;
+    EXPECT_FALSE(kernel.bytes->empty()) << kernel.name;
+  }
+}
+
 TEST(Artefact, WritesWhatItReads) {
-  std::vector<uint8_t> bytes = golden();
-  std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
-  EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin()));
+  for (const std::string &path : {kGolden, kWithBytes}) {
+    std::vector<uint8_t> bytes = golden(path);
+    std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
+    EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << path;
+  }
 }
 
 TEST(Artefact, SharesWeightsUntilTheyAreChanged) {
@@ -233,6 +248,12 @@ TEST(Artefact, Inconsistent) {
       {"param_section.bytes", [](Description &d) { d.model.paramGranules += 1; }},
       {"model.kernels[0].words", [](Description &d) { d.model.kernels[0].words += 1; }},
       {"model.kernels[0].layout", [](Description &d) { d.model.kernels[0].layout.pop_back(); }},
+      {"model.kernels[0].bytes",
+       [](Description &d) {
+         d.model.kernels[0].bytes.emplace().push_back({1, {d.model.kernels[0].words}});
+       }},
+      {"model.kernels[0].flop",
+       [](Description &d) { d.model.kernels[0].flop.push_back({1, {d.model.kernels[0].words}}); }},
       {"model.kernels[0].family", [](Description &d) { d.model.kernels[0].family = 999; }},
       {"model.kernels[0].phase", [](Description &d) { d.model.kernels[0].phase = 255; }},
       {"model.depth_bits", [](Description &d) { d.model.depthBits = 31; }},

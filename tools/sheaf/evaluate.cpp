@@ -3,6 +3,7 @@
 
 #include "tools/sheaf/command.h"
 
+#include "compiler/driver/ReportJson.h"
 #include "runtime/convert.h"
 #include "runtime/error.h"
 #include "runtime/init.h"
@@ -106,9 +107,27 @@ struct EvalArguments {
   WeightOptions weights;
   LimitOptions limits;
   BatchOptions batches;
+  FormatOption format;
 };
 
+void print(const Mean &mean, const rt::Model &model, bool asJson) {
+  if (!asJson) {
+    fmt::print("{} {:.6g} over {} instances\n", model.entry.name, mean.value, mean.instances);
+    return;
+  }
+  driver::Json json = driver::reportJson("eval", 1,
+                                         {{"model", model.name},
+                                          {"function", model.entry.name},
+                                          {"mean", mean.value},
+                                          {"instances", mean.instances},
+                                          {"failed", mean.failed}});
+  if (mean.failed)
+    json["first_failure"] = mean.error;
+  fmt::print("{}", driver::jsonText(json));
+}
+
 int runEval(EvalArguments &arguments) {
+  bool asJson = arguments.format.json();
   arguments.batches.check();
   arguments.weights.check();
   arguments.limits.check();
@@ -119,7 +138,7 @@ int runEval(EvalArguments &arguments) {
   if (run.compiled)
     setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
   Mean mean = evaluate(session, run.instances, arguments.batches.batch);
-  fmt::print("{} {:.6g} over {} instances\n", arguments.model.entry, mean.value, mean.instances);
+  print(mean, run.model(), asJson);
   if (mean.failed)
     fmt::print(stderr, "error: {} of {} instances failed; the first: {}\n", mean.failed,
                run.instances.size(), mean.error);
@@ -137,6 +156,7 @@ void addEval(CLI::App &app, Action &action) {
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);
   arguments->batches.add(*sub);
+  arguments->format.add(*sub);
   sub->callback([arguments, &action] { action = [arguments] { return runEval(*arguments); }; });
 }
 

@@ -22,7 +22,7 @@ struct ExplainArguments {
   LimitOptions limits;
   BatchOptions batches;
   std::string repetitions = "9";
-  std::string format = "text";
+  FormatOption format;
   std::string html;
 };
 
@@ -33,7 +33,7 @@ void print(const ExplainArguments &arguments, const LoadedModel &loaded,
     io::OutputFile file(arguments.html);
     file.write(driver::htmlReport(driver::explainJson(model, report, *loaded.source)));
     file.finish();
-  } else if (arguments.format == "json") {
+  } else if (arguments.format.json()) {
     fmt::print("{}", driver::explainJson(model, report, *loaded.source));
   } else {
     fmt::print("{}{}", driver::explainText(model),
@@ -42,8 +42,7 @@ void print(const ExplainArguments &arguments, const LoadedModel &loaded,
 }
 
 int runExplain(ExplainArguments &arguments) {
-  if (arguments.format != "text" && arguments.format != "json")
-    throw UsageError(fmt::format("--format takes text or json, not '{}'", arguments.format));
+  arguments.format.json(); // whether it is one
   if (arguments.data.data.empty()) {
     if (!arguments.html.empty())
       throw UsageError("--html draws a mini-batch: give --data");
@@ -84,7 +83,7 @@ void addExplain(CLI::App &app, Action &action) {
   sub->add_option("--repetitions", arguments->repetitions,
                   "of the mini-batch; the shortest is told (default: 9)")
       ->type_name("N");
-  sub->add_option("--format", arguments->format, "text or json")->type_name("FORMAT");
+  arguments->format.add(*sub);
   sub->add_option("--html", arguments->html, "write a page that draws the mini-batch instead")
       ->type_name("FILE")
       ->excludes("--format");

@@ -21,9 +21,11 @@ struct GradCheckArguments {
   LimitOptions limits;
   std::string samples = "8";
   std::string limit = "16";
+  FormatOption format;
 };
 
 int checkGradients(GradCheckArguments &arguments) {
+  bool asJson = arguments.format.json();
   driver::GradCheckOptions options;
   options.samples = parseNumber("--samples", arguments.samples);
   arguments.weights.check();
@@ -49,7 +51,7 @@ int checkGradients(GradCheckArguments &arguments) {
       },
       options);
   bar.reset();
-  fmt::print("{}", report.text);
+  fmt::print("{}", asJson ? gradCheckJson(report) : gradCheckText(report));
   return report.ok ? kOk : kFailed;
 }
 
@@ -66,6 +68,7 @@ void addGradCheck(CLI::App &app, Action &action) {
   sub->add_option("--samples", arguments->samples, "elements of each parameter (default: 8)")
       ->type_name("N");
   sub->add_option("--limit", arguments->limit, "instances at most (default: 16)")->type_name("N");
+  arguments->format.add(*sub);
   sub->callback(
       [arguments, &action] { action = [arguments] { return checkGradients(*arguments); }; });
 }

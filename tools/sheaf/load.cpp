@@ -131,6 +131,17 @@ void bindVocabularyFiles(const ModelOptions &options, driver::CompileOptions &co
   bindSizes(vocabularyFiles(options), compile);
 }
 
+driver::BenchModel LoadedModel::benchModel() const {
+  if (compiled)
+    return {compiled->model(), compiled->target(), compiled->precision(), compiled->codeBytes(),
+            compiled.get()};
+  const artefact::Machine &machine = artefact->description().machine;
+  bool narrow = machine.numerics.find("bf16") != std::string::npos;
+  return {artefact->model(), driver::targetWithFeatures(machine.features),
+          narrow ? driver::Precision::Bf16 : driver::Precision::F32,
+          artefact->description().code.bytes()};
+}
+
 LoadedModel loadModel(const ModelOptions &options) {
   LoadedModel loaded;
   driver::CompileOptions compile = compileOptions(options);

@@ -2,6 +2,7 @@
 #ifndef SHEAF_TOOLS_SHEAF_LOAD_H
 #define SHEAF_TOOLS_SHEAF_LOAD_H
 
+#include "compiler/driver/Bench.h"
 #include "compiler/driver/Compiler.h"
 #include "runtime/artefact/artefact.h"
 #include "runtime/io/read.h"
@@ -47,6 +48,7 @@ struct LoadedModel {
   io::Vocabularies vocabularies;
 
   const rt::Model &model() const { return artefact ? artefact->model() : compiled->model(); }
+  driver::BenchModel benchModel() const;
 };
 
 /// Compiles without data. Throws UserError, UsageError, DiagnosticsPrinted.

@@ -157,6 +157,17 @@ void BatchOptions::check() {
   threads = static_cast<unsigned>(parseNumber("--threads", threadsText));
 }
 
+void FormatOption::add(CLI::App &app) {
+  app.add_option("--format", format, people + " or json (default: " + people + ")")
+      ->type_name("FORMAT");
+}
+
+bool FormatOption::json() const {
+  if (format != people && format != "json")
+    throw UsageError(fmt::format("--format takes {} or json, not '{}'", people, format));
+  return format == "json";
+}
+
 std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts) {
   std::map<std::string, int64_t> dims;
   for (const std::string &text : texts) {

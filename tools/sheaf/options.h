@@ -98,6 +98,16 @@ struct BatchOptions {
   void check();
 };
 
+/// `--format` of a command that reports: for people, or json (docs/reports.md).
+struct FormatOption {
+  std::string people = "text"; ///< what the form for people is called
+  std::string format = people;
+
+  void add(CLI::App &app);
+  /// Throws UsageError for a form that there is none of.
+  bool json() const;
+};
+
 /// The dims of `--dim`. Throws UsageError for what is not NAME=NUMBER, or a name given twice.
 std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts);
 

@@ -4,6 +4,7 @@
 #include "tools/sheaf/reproduce.h"
 #include "tools/sheaf/shrink.h"
 
+#include "compiler/driver/ReportJson.h"
 #include "runtime/error.h"
 #include "runtime/io/output.h"
 #include "runtime/io/text.h"
@@ -35,6 +36,7 @@ struct ReduceArguments {
   std::string check;
   std::string output = "reduced";
   std::string timeout = "60";
+  FormatOption format;
 };
 
 /// How a command ended, as far as two failures are compared.
@@ -124,6 +126,7 @@ public:
   }
 
   int run() {
+    bool asJson = arguments_.format.json();
     check();
     wanted_ = attempt();
     if (!wanted_.failed)
@@ -132,34 +135,69 @@ public:
                                         fmt::join(commandOf(modelName_, dataName_), " "))
                           : "the check does not hold for what is to be reduced");
     fmt::print(stderr, "note: what is kept: {}\n", wanted_.text);
-    size_t instances = lines_.size(), bytes = program_.size();
-    size_t lines = static_cast<size_t>(std::count(program_.begin(), program_.end(), '\n'));
+    Sizes before = sizes();
     save();
     // Fewer instances first: every run that follows is shorter.
     reduceInstances();
-    for (std::string before; before != program_;) {
-      before = program_;
+    for (std::string last; last != program_;) {
+      last = program_;
       reduceProgram();
       reduceInstances();
       reduceInsides();
     }
     save();
-    fmt::print("{} lines of program to {}, {} bytes to {}", lines,
-               std::count(program_.begin(), program_.end(), '\n'), bytes, program_.size());
-    if (!dataName_.empty())
-      fmt::print(", {} to {}", io::plural(static_cast<int64_t>(instances), "instance"),
-                 lines_.size());
-    fmt::print("; {} runs\n", runs_);
-    if (arguments_.check.empty())
-      fmt::print("sheaf {}\n",
-                 fmt::join(commandOf(fs::path(arguments_.output) / modelName_,
-                                     dataName_.empty() ? fs::path()
-                                                       : fs::path(arguments_.output) / dataName_),
-                           " "));
+    Sizes after = sizes();
+    fmt::print("{}", asJson ? json(before, after) : text(before, after));
     return kOk;
   }
 
 private:
+  //===--- What became of it -------------------------------------------------===//
+
+  struct Sizes {
+    int64_t lines, bytes, instances;
+  };
+  Sizes sizes() const {
+    return {std::count(program_.begin(), program_.end(), '\n'),
+            static_cast<int64_t>(program_.size()), static_cast<int64_t>(lines_.size())};
+  }
+
+  /// The command that fails in the same way, on the smaller files.
+  Words reducedCommand() const {
+    fs::path directory = arguments_.output;
+    return commandOf(directory / modelName_,
+                     dataName_.empty() ? fs::path() : directory / dataName_);
+  }
+
+  std::string text(const Sizes &before, const Sizes &after) const {
+    std::string text = fmt::format("{} lines of program to {}, {} bytes to {}", before.lines,
+                                   after.lines, before.bytes, after.bytes);
+    if (!dataName_.empty())
+      text += fmt::format(", {} to {}", io::plural(before.instances, "instance"), after.instances);
+    text += fmt::format("; {} runs\n", runs_);
+    if (arguments_.check.empty())
+      text += fmt::format("sheaf {}\n", fmt::join(reducedCommand(), " "));
+    return text;
+  }
+
+  std::string json(const Sizes &before, const Sizes &after) const {
+    auto sizes = [&](const Sizes &of) {
+      driver::Json json = {{"lines", of.lines}, {"bytes", of.bytes}};
+      if (!dataName_.empty())
+        json["instances"] = of.instances;
+      return json;
+    };
+    driver::Json json = driver::reportJson("reduce", 1,
+                                           {{"kept", wanted_.text},
+                                            {"before", sizes(before)},
+                                            {"after", sizes(after)},
+                                            {"runs", runs_},
+                                            {"output", arguments_.output}});
+    if (arguments_.check.empty())
+      json["arguments"] = reducedCommand();
+    return driver::jsonText(json);
+  }
+
   //===--- What is reduced ---------------------------------------------------===//
 
   void fromReproducer(fs::path &model, fs::path &data) {
@@ -450,6 +488,7 @@ void addReduce(CLI::App &app, Action &action) {
       ->type_name("DIR");
   sub->add_option("--timeout", arguments->timeout, "seconds after which a run does not end")
       ->type_name("S");
+  arguments->format.add(*sub);
   sub->callback(
       [arguments, &action] { action = [arguments] { return Reducer(*arguments).run(); }; });
 }

@@ -2,12 +2,12 @@
 #include "tools/sheaf/reproduce.h"
 
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/ReportJson.h"
 #include "runtime/error.h"
 #include "runtime/io/text.h"
 #include "runtime/sanitizer.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <array>
 #include <csignal>
@@ -16,6 +16,7 @@
 #include <fstream>
 #include <set>
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,25 +104,42 @@ std::string write(const fs::path &directory, Words words, const std::string &mes
     word.replace(file.begin, std::string::npos, path);
   }
   fs::create_directories(directory / "output");
-  nlohmann::ordered_json passes = nlohmann::ordered_json::array();
-  for (const std::string &pass : driver::passNames())
-    passes.push_back(pass);
-  nlohmann::ordered_json json = {
-      {"report", "reproducer"}, {"version", 1},
-      {"sheaf", SHEAF_VERSION}, {"cpu", driver::targetInfo("host").processor.cpu},
-      {"message", message},     {"arguments", words},
-      {"passes", passes}};
+  driver::Json json = driver::reportJson("reproducer", 1,
+                                         {{"sheaf", SHEAF_VERSION},
+                                          {"cpu", driver::targetInfo("host").processor.cpu},
+                                          {"message", message},
+                                          {"arguments", words},
+                                          {"passes", driver::passNames()}});
   std::ofstream out(directory / "command.json");
-  out << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  out << driver::jsonText(json);
   return out.flush() ? directory.string() : "";
 }
 
-/// The command as a signal handler can use it.
+/// The command as a signal handler can use it, and standard input as far as it was read.
 std::vector<char *> crashWords;
+const char *keptInput = nullptr;
+size_t keptBytes = 0;
+
+/// Makes what was read of standard input readable there again. Only system calls.
+void giveBackInput() {
+  int file = memfd_create("standard input", 0);
+  if (file < 0)
+    return;
+  for (size_t done = 0; done < keptBytes;) {
+    ssize_t written = ::write(file, keptInput + done, keptBytes - done);
+    if (written <= 0)
+      return;
+    done += static_cast<size_t>(written);
+  }
+  if (lseek(file, 0, SEEK_SET) == 0 && dup2(file, STDIN_FILENO) == STDIN_FILENO)
+    crashWords[2] = const_cast<char *>("--crashed-with-input");
+}
 
 void onCrash(int signal) {
   // Nothing of this process can be trusted: another one writes the reproducer.
   if (pid_t child = fork(); child == 0) {
+    if (keptInput)
+      giveBackInput();
     crashWords[3] = const_cast<char *>(signal == SIGSEGV   ? "segmentation fault"
                                        : signal == SIGABRT ? "abort"
                                        : signal == SIGFPE  ? "arithmetic exception"
@@ -162,6 +180,8 @@ std::vector<FileWord> fileWords(const Words &words) {
 void keepStandardInput(std::string_view text) {
   standardInput = text;
   standardInputRead = true;
+  keptInput = standardInput.data();
+  keptBytes = standardInput.size();
 }
 
 std::string writeReproducer(const Words &words, const std::string &message) {

@@ -25,7 +25,7 @@ struct RunArguments {
   WeightOptions weights;
   LimitOptions limits;
   BatchOptions batches;
-  std::string format = "jsonl";
+  std::string format;
   std::string output;
   std::string stats;
   std::string trace;
@@ -33,10 +33,19 @@ struct RunArguments {
   bool checkResults = false;
 };
 
+/// Whether the report of --verify is for programs.
+bool checkFormat(const RunArguments &arguments) {
+  const std::string &format = arguments.format;
+  if (arguments.verify)
+    return FormatOption{.format = format.empty() ? "text" : format}.json();
+  if (!format.empty() && format != "jsonl" && format != "none")
+    throw UsageError(fmt::format("--format takes jsonl or none, not '{}'", format));
+  return false;
+}
+
 int runModel(RunArguments &arguments) {
   arguments.batches.check();
-  if (arguments.format != "jsonl" && arguments.format != "none")
-    throw UsageError(fmt::format("--format takes jsonl or none, not '{}'", arguments.format));
+  bool asJson = checkFormat(arguments);
   if (!arguments.stats.empty() && arguments.stats != "text" && arguments.stats != "json")
     throw UsageError(fmt::format("--stats takes text or json, not '{}'", arguments.stats));
   uint64_t start = rt::clockNow();
@@ -73,7 +82,7 @@ int runModel(RunArguments &arguments) {
         },
         verify);
     bar.reset();
-    fmt::print("{}", report.text);
+    fmt::print("{}", asJson ? verifyJson(report) : verifyText(report));
     return report.ok ? kOk : kFailed;
   }
 
@@ -87,12 +96,8 @@ int runModel(RunArguments &arguments) {
     session.setTrace(&trace->trace());
   }
   std::optional<Statistics> statistics;
-  if (!arguments.stats.empty()) {
-    if (!run.compiled)
-      throw UsageError("--stats needs the model's source: an artefact does not say what its "
-                       "kernels read");
-    statistics.emplace(*run.compiled);
-  }
+  if (!arguments.stats.empty())
+    statistics.emplace(run.model());
   auto runBatch = [&](std::span<const rt::Instance> some) {
     std::span<const rt::Outcome> outcomes = session.run(some);
     if (statistics)
@@ -174,7 +179,9 @@ void addRun(CLI::App &app, Action &action) {
   arguments->batches.add(*sub);
   sub->add_option("-o", arguments->output, "the file to write instead of standard output")
       ->type_name("FILE");
-  sub->add_option("--format", arguments->format, "jsonl, or none to run only")->type_name("FORMAT");
+  sub->add_option("--format", arguments->format,
+                  "jsonl, or none to run only; of what --verify tells text or json")
+      ->type_name("FORMAT");
   sub->add_option("--stats", arguments->stats,
                   "at the end, what was counted and timed, on standard error: text or json")
       ->type_name("FORMAT");

@@ -1,8 +1,9 @@
 //===- stats.cpp - What a command counted ---------------------------------===//
 #include "tools/sheaf/stats.h"
 
+#include "compiler/driver/ReportJson.h"
+
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace sheaf::tool {
 
@@ -43,7 +44,7 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
 }
 
 std::string Statistics::json(const rt::Session &session, double loadMs, double runMs) const {
-  using Json = nlohmann::ordered_json;
+  using driver::Json;
   const rt::Counters &c = session.counters();
   rt::MemoryUse use = session.memory();
   Json memory;
@@ -53,35 +54,34 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
   size_t sizes = c.launchSizes.size();
   while (sizes > 0 && c.launchSizes[sizes - 1] == 0)
     --sizes;
-  Json json = {{"report", "stats"},
-               {"version", 1},
-               {"model", model_.model().name},
-               {"threads", session.options().threads},
-               {"policy", rt::policyName(session.policy())},
-               {"mini_batches", c.runs},
-               {"instances", c.instances},
-               {"failed", c.failed},
-               {"load_ms", loadMs},
-               {"run_ms", runMs},
-               {"record_ms", ms(c.recordNanoseconds)},
-               {"order_ms", ms(c.orderNanoseconds)},
-               {"kernel_ms", ms(c.flushNanoseconds - c.orderNanoseconds)},
-               {"gflop", c.flop * 1e-9},
-               {"records", c.records},
-               {"saved_records", c.saved},
-               {"launches", c.launches},
-               {"parallel_launches", c.parallelLaunches},
-               {"barriers", c.barriers},
-               {"flushes", c.flushes},
-               {"waits", c.waits},
-               {"forked", c.forked},
-               {"inlined", c.inlined},
-               {"launch_sizes",
-                std::vector<uint64_t>(c.launchSizes.begin(),
-                                      c.launchSizes.begin() + static_cast<ptrdiff_t>(sizes))},
-               {"memory", memory},
-               {"kernels", driver::kernelsJson(rows(session), std::nullopt)}};
-  return json.dump(2) + "\n";
+  return driver::jsonText(driver::reportJson(
+      "stats", 1,
+      {{"model", model_.name},
+       {"threads", session.options().threads},
+       {"policy", rt::policyName(session.policy())},
+       {"mini_batches", c.runs},
+       {"instances", c.instances},
+       {"failed", c.failed},
+       {"load_ms", loadMs},
+       {"run_ms", runMs},
+       {"record_ms", ms(c.recordNanoseconds)},
+       {"order_ms", ms(c.orderNanoseconds)},
+       {"kernel_ms", ms(c.flushNanoseconds - c.orderNanoseconds)},
+       {"gflop", c.flop * 1e-9},
+       {"records", c.records},
+       {"saved_records", c.saved},
+       {"launches", c.launches},
+       {"parallel_launches", c.parallelLaunches},
+       {"barriers", c.barriers},
+       {"flushes", c.flushes},
+       {"waits", c.waits},
+       {"forked", c.forked},
+       {"inlined", c.inlined},
+       {"launch_sizes",
+        std::vector<uint64_t>(c.launchSizes.begin(),
+                              c.launchSizes.begin() + static_cast<ptrdiff_t>(sizes))},
+       {"memory", memory},
+       {"kernels", driver::kernelsJson(rows(session), std::nullopt)}}));
 }
 
 } // namespace sheaf::tool

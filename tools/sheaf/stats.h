@@ -12,7 +12,7 @@ namespace sheaf::tool {
 /// Gathers what the mini-batches of a session did, for `--stats`.
 class Statistics {
 public:
-  explicit Statistics(const driver::CompiledModel &model) : model_(model), kernels_(model) {}
+  explicit Statistics(const rt::Model &model) : model_(model), kernels_(model) {}
 
   /// After each mini-batch.
   void add(const rt::Session &session) { kernels_.add(session.schedule()); }
@@ -25,7 +25,7 @@ public:
 private:
   std::vector<driver::KernelRow> rows(const rt::Session &session) const;
 
-  const driver::CompiledModel &model_;
+  const rt::Model &model_;
   driver::KernelStatistics kernels_;
 };
 

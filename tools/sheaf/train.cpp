@@ -259,7 +259,7 @@ void Training::logStep(const rt::TrainingStep &step) {
     line["failed"] = step.failed;
   if (step.skipped)
     line["skipped"] = true;
-  log_->write(line, "step");
+  log_->write("step", line);
 }
 
 void Training::checkpoint() {
@@ -298,11 +298,17 @@ void Training::endEpoch(int64_t epoch) {
   bool best = std::isfinite(measure) && (!progress_.best || measure > *progress_.best);
   if (best)
     progress_.best = measure;
-  fmt::print("{}, {:.0f} instances/s{}{}\n", text, static_cast<double>(instances_) / seconds,
-             failed_ ? fmt::format(", {} instances failed", failed_) : "",
-             progress_.skipped ? fmt::format(", {} steps skipped", progress_.skipped) : "");
+  if (failed_)
+    line["failed"] = failed_;
+  if (progress_.skipped)
+    line["skipped"] = progress_.skipped;
+  text +=
+      fmt::format(", {:.0f} instances/s{}{}\n", static_cast<double>(instances_) / seconds,
+                  failed_ ? fmt::format(", {} instances failed", failed_) : "",
+                  progress_.skipped ? fmt::format(", {} steps skipped", progress_.skipped) : "");
+  std::string logged = log_->write("epoch", line);
+  fmt::print("{}", arguments_.format.json() ? logged : text);
   std::fflush(stdout);
-  log_->write(line, "epoch");
   if (best)
     saveWeights("best");
   saveWeights("last");
@@ -319,6 +325,7 @@ int Training::run() {
   if (!arguments_.metric.empty() && arguments_.dev.empty())
     throw UsageError("--metric needs --dev, the data that it is taken of");
   arguments_.limits.check();
+  arguments_.format.json(); // whether there is such a form
 
   data_ = loadRun(arguments_.model, arguments_.data, arguments_.weights);
   driver::requireLoss(data_.model());
@@ -377,7 +384,8 @@ int runTrain(CLI::App &app, TrainOptions &arguments) {
     return Training(arguments).run();
   }
   for (const CLI::Option *option : app.get_options())
-    if (option->count() && option->get_name() != "--resume" && option->get_name() != "--threads")
+    if (option->count() && option->get_name() != "--resume" && option->get_name() != "--threads" &&
+        option->get_name() != "--format")
       throw UsageError(option->get_name() +
                        " is given with --resume: a training goes on as it was begun, on any "
                        "number of --threads");

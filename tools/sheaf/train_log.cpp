@@ -1,14 +1,13 @@
 //===- train_log.cpp - What a training tells of its course ----------------===//
 #include "tools/sheaf/train_log.h"
 
+#include "compiler/driver/ReportJson.h"
 #include "runtime/error.h"
 #include "runtime/io/text.h"
 
-#include <nlohmann/json.hpp>
-
 namespace sheaf::tool {
 
-using Json = nlohmann::ordered_json;
+using driver::Json;
 
 TrainLog::TrainLog(const std::string &directory, int64_t steps, bool tensorboard)
     : path_(directory + "/log.jsonl") {
@@ -28,17 +27,21 @@ TrainLog::TrainLog(const std::string &directory, int64_t steps, bool tensorboard
     events_.emplace(directory, steps + 1);
 }
 
-void TrainLog::write(const Json &line, const char *group) {
-  out_ << line.dump() << '\n' << std::flush;
+std::string TrainLog::write(const char *event, const Json &members) {
+  Json json = driver::reportJson("train", 1, {{"event", event}});
+  json.update(members);
+  std::string line = driver::jsonLine(json);
+  out_ << line << std::flush;
   if (!out_)
     throw UserError(path_ + ": cannot be written");
   if (!events_)
-    return;
+    return line;
   std::vector<std::pair<std::string, double>> numbers;
-  for (const auto &[key, value] : line.items())
+  for (const auto &[key, value] : members.items())
     if (value.is_number() && key != "step")
-      numbers.emplace_back(std::string(group) + "/" + key, value.get<double>());
-  events_->scalars(line.at("step").get<int64_t>(), numbers);
+      numbers.emplace_back(std::string(event) + "/" + key, value.get<double>());
+  events_->scalars(members.at("step").get<int64_t>(), numbers);
+  return line;
 }
 
 } // namespace sheaf::tool

@@ -19,9 +19,9 @@ public:
   /// Throws UserError.
   TrainLog(const std::string &directory, int64_t steps, bool tensorboard);
 
-  /// A line with the member `step` and others, of which the numbers go to TensorBoard under
-  /// `group`/their names.
-  void write(const nlohmann::ordered_json &line, const char *group);
+  /// Writes a line for what happened (`step`, `epoch`): `members` are `step` and others, of which
+  /// the numbers go to TensorBoard under `event`/their names. Returns the line. Throws UserError.
+  std::string write(const char *event, const nlohmann::ordered_json &members);
 
 private:
   std::string path_;

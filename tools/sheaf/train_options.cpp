@@ -3,10 +3,10 @@
 
 #include "tools/sheaf/command.h"
 
+#include "compiler/driver/ReportJson.h"
 #include "runtime/error.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <filesystem>
@@ -15,7 +15,7 @@
 namespace sheaf::tool {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using driver::Json;
 
 void TrainOptions::add(CLI::App &app) {
   model.add(app, /*vocabulary=*/true, EntryOption::Loss);
@@ -86,6 +86,7 @@ void TrainOptions::add(CLI::App &app) {
   number("--threads", threads, "threads that run kernels; no result depends on it (default: 1)");
   number("--log-every", logEvery, "steps from line to line of log.jsonl (default: 10)");
   app.add_flag("--tensorboard", tensorboard, "write the log for TensorBoard too");
+  format.add(app);
   number("--keep", keep, "checkpoints to keep (default: 2)");
   number("--checkpoint-every", checkpointEvery,
          "steps from checkpoint to checkpoint, besides those of epochs (default: 0, none)");
@@ -203,7 +204,7 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
 std::string TrainOptions::write() const {
   Json config;
   visit(*this, [&](const char *key, const auto &value) { config[key] = value; });
-  return config.dump(2) + "\n";
+  return driver::jsonText(config);
 }
 
 /// The vocabularies of a training, as --vocab takes them.

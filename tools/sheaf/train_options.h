@@ -21,6 +21,7 @@ struct TrainOptions {
               logEvery = "10", keep = "2", checkpointEvery = "0";
   bool tensorboard = false, detectAnomaly = false;
   std::string output, resume;
+  FormatOption format; ///< of what is told of an epoch
   /// What the files that a training began with held, by option: written with the options, compared
   /// when it goes on.
   std::map<std::string, std::string> hashes;

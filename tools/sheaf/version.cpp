@@ -1,17 +1,34 @@
 //===- version.cpp - sheaf version ----------------------------------------===//
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/options.h"
 
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/ReportJson.h"
+#include "runtime/artefact/format.h"
 
 #include <fmt/format.h>
+
+#include <memory>
 
 namespace sheaf::tool {
 
 void addVersion(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand("version", "the version, and the processor code is made for");
-  sub->callback([&action] {
-    action = [] {
+  auto format = std::make_shared<FormatOption>();
+  format->add(*sub);
+  sub->callback([format, &action] {
+    action = [format] {
+      bool asJson = format->json();
       driver::TargetInfo target = driver::targetInfo("host");
+      if (asJson) {
+        driver::Json json = {{"sheaf", SHEAF_VERSION}, {"artefacts", artefact::kVersion},
+                             {"abi", artefact::kAbi},  {"cpu", target.processor.cpu},
+                             {"lanes", target.lanes},  {"registers", target.registers},
+                             {"fma", target.fma},      {"bf16", target.bf16},
+                             {"tiles", target.tiles}};
+        fmt::print("{}", driver::jsonText(driver::reportJson("version", 1, json)));
+        return kOk;
+      }
       fmt::print("sheaf {}\nthis machine: {}, {} f32 a vector, {} vector registers{}\n",
                  SHEAF_VERSION, target.processor.cpu, target.lanes, target.registers,
                  target.fma ? "" : ", no fused multiply-add");
