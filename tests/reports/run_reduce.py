@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+import jsonschema
+
 SHEAF, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 MODEL, DATA = os.path.join(MODELS, "treelstm.sheaf"), os.path.join(MODELS, "data", "trees.txt")
 
@@ -48,6 +50,9 @@ def reproducers():
             assert len(found) == 1, found
             with open(os.path.join(found[0], "command.json")) as stream:
                 kept = json.load(stream)
+            schema = os.path.join(MODELS, "..", "docs", "schemas", "reproducer.schema.json")
+            with open(schema) as stream:
+                jsonschema.validate(kept, json.load(stream))
             assert kept["arguments"][1] == "files/treelstm.sheaf", kept
             assert os.path.exists(os.path.join(found[0], "files", "w.vocab.txt"))
             assert "specialise" in kept["passes"]
@@ -63,14 +68,16 @@ def reproducers():
                 sheaf(directory, "reduce", moved, "-o", "small", fault=fault)
                 assert size_of(os.path.join(directory, "small", "treelstm.sheaf")) < 700
                 assert size_of(os.path.join(directory, "small", "trees.txt")) < 40
-    with tempfile.TemporaryDirectory() as directory:
-        with open(DATA) as stream:
-            text = stream.read()
-        sheaf(directory, "run", MODEL, "--data", "-", fault="internal", exit=3, stdin=text)
-        found = glob.glob(os.path.join(directory, "sheaf-reproducer-*"))[0]
-        with open(os.path.join(found, "files", "standard_input")) as stream:
-            assert stream.read() == text
-        sheaf(directory, "replay", found, fault="internal", exit=3)
+    with open(DATA) as stream:
+        text = stream.read()
+    for fault, code in (("internal", 3), ("crash", -11)):
+        with tempfile.TemporaryDirectory() as directory:
+            sheaf(directory, "run", MODEL, "--data", "-", fault=fault, exit=code, stdin=text)
+            found = glob.glob(os.path.join(directory, "sheaf-reproducer-*"))[0]
+            with open(os.path.join(found, "files", "standard_input")) as stream:
+                assert stream.read() == text
+            sheaf(directory, "replay", found, fault=fault, exit=code)
+            sheaf(directory, "replay", found)
 
 
 def reductions():

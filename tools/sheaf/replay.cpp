@@ -3,6 +3,7 @@
 #include "tools/sheaf/reproduce.h"
 
 #include "runtime/error.h"
+#include "runtime/io/text.h"
 
 #include <fmt/format.h>
 
@@ -16,13 +17,16 @@ namespace {
 
 struct ReplayArguments {
   std::string directory;
-  std::string crashed;
+  std::string crashed; ///< by what; empty: replay
+  bool withInput = false;
   Words words;
 };
 
 int replay(const ReplayArguments &arguments) {
   // How the handler of a crash has its reproducer written.
   if (!arguments.crashed.empty()) {
+    if (arguments.withInput)
+      keepStandardInput(io::readSource("-").text);
     leaveReproducer(arguments.words, arguments.crashed);
     return kOk;
   }
@@ -48,6 +52,12 @@ void addReplay(CLI::App &app, Action &action) {
   auto arguments = std::make_shared<ReplayArguments>();
   sub->add_option("directory", arguments->directory, "the reproducer")->type_name("DIR");
   sub->add_option("--crashed", arguments->crashed)->group("");
+  sub->add_option_function<std::string>("--crashed-with-input",
+                                        [arguments](const std::string &by) {
+                                          arguments->crashed = by;
+                                          arguments->withInput = true;
+                                        })
+      ->group("");
   sub->add_option("words", arguments->words)->group("")->expected(0, -1);
   sub->callback([arguments, &action] {
     // Words behind `--` fill the first place that is free.
