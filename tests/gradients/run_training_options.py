@@ -258,10 +258,9 @@ def tensorboard(runner):
     lines = runner.log("board")
     expect(len(events) == len(lines), "as many events as lines")
     for line in lines:
-        group = "epoch" if "train_loss" in line else "step"
         for name, value in line.items():
-            if name != "step":
-                have = told.pop((line["step"], f"{group}/{name}"), math.nan)
+            if name not in ("report", "version", "event", "step"):
+                have = told.pop((line["step"], f"{line['event']}/{name}"), math.nan)
                 expect(abs(have - value) <= 1e-6 * max(1, abs(value)), f"event {name}: {have} {value}")
     expect(not told, f"no other events: {told}")
     for step in (5, 6):
