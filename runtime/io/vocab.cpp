@@ -24,6 +24,9 @@ Vocabulary Vocabulary::load(const std::string &path) { return parse(readSource(p
 
 Vocabulary Vocabulary::parse(const SourceText &source) {
   Vocabulary vocabulary;
+  auto most = static_cast<size_t>(std::count(source.text.begin(), source.text.end(), '\n')) + 1;
+  vocabulary.words_.reserve(most);
+  vocabulary.ids_.reserve(most);
   LineReader lines(source.text);
   std::string_view line;
   while (lines.next(line)) {
@@ -64,9 +67,8 @@ void Vocabulary::save(const std::string &path) const {
 bool Vocabulary::add(std::string_view word) {
   if (word.empty() || word.find('\n') != std::string_view::npos || word.ends_with('\r'))
     return false;
-  if (ids_.find(word) != ids_.end())
+  if (!ids_.try_emplace(std::string(word), size_).second)
     return false;
-  ids_.emplace(word, size_);
   words_.emplace_back(word);
   ++size_;
   return true;
