@@ -255,10 +255,16 @@ private:
       return FewRows::No;
     if (dependences_ && dependences_->longestChains[familyOf(launch.kernel)] >= familyLaunches)
       return FewRows::Recursion;
-    uint64_t inFlush = 0;
-    for (const LaunchInfo &other : report_.launches)
-      inFlush += other.kernel == launch.kernel && other.flush == launch.flush;
-    return inFlush == 1 && report_.flushes[launch.flush].demanded ? FewRows::Read : FewRows::Depth;
+    return launchesInFlush(launch) == 1 && report_.flushes[launch.flush].demanded ? FewRows::Read
+                                                                                  : FewRows::Depth;
+  }
+
+  /// Launches of the same kernel in the same flush.
+  int64_t launchesInFlush(const LaunchInfo &launch) const {
+    return std::count_if(report_.launches.begin(), report_.launches.end(),
+                         [&](const LaunchInfo &other) {
+                           return other.kernel == launch.kernel && other.flush == launch.flush;
+                         });
   }
 
   /// The read that most waited for when a flush began.
@@ -339,11 +345,16 @@ private:
       return fmt::format("a recursion: a record waits for {}{}; the longest chain of such records "
                          "is {}, so no order needs fewer launches, and few instances go on so far",
                          what, read.empty() ? "" : " and for the read of " + read, chain);
-    case FewRows::Depth:
-      return fmt::format("at another depth than others of the kernel: waits for {}; {} launches "
-                         "ran where chains of {} allow fewer{}",
-                         what, familyLaunches, chain,
-                         report_.policy == "depth" ? " (--policy lookahead may find them)" : "");
+    case FewRows::Depth: {
+      std::string text =
+          fmt::format("at another depth than others of the kernel: waits for {}; ", what);
+      // Chains do not see that reads part what could run together.
+      text += report_.waits
+                  ? fmt::format("{} launches of it ran between two reads", launchesInFlush(launch))
+                  : fmt::format("{} launches ran where chains of {} allow fewer", familyLaunches,
+                                chain);
+      return text + (report_.policy == "depth" ? " (--policy lookahead may find fewer)" : "");
+    }
     case FewRows::Read: {
       uint64_t waited = 0;
       for (const auto &[place, count] : report_.flushes[launch.flush].waits)
