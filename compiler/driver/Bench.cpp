@@ -31,7 +31,12 @@ double residentMb() {
 /// What one repetition cost.
 struct Cost {
   std::vector<double> ms, recordMs, kernelMs, orderMs;
+  std::vector<double> forwardMs, backwardMs, updateMs; ///< Training
 };
+
+double least(const std::vector<double> &values) {
+  return *std::min_element(values.begin(), values.end());
+}
 
 } // namespace
 
@@ -41,6 +46,8 @@ std::string_view engineName(Engine engine) {
     return "oracle";
   case Engine::Unbatched:
     return "unbatched";
+  case Engine::Training:
+    return "training";
   case Engine::Batched:
     break;
   }
@@ -66,6 +73,7 @@ Benchmark::Benchmark(const BenchModel &model, std::span<const rt::Instance> inst
 rt::Session &Benchmark::session(const BenchCase &what) {
   if (!session_ || session_->options().threads != what.threads ||
       session_->options().policy != what.policy) {
+    optimizer_.reset();
     session_.reset(); // its memory must be free before the next one takes as much
     rt::SessionOptions options = options_.session;
     options.threads = what.threads;
@@ -73,6 +81,9 @@ rt::Session &Benchmark::session(const BenchCase &what) {
     session_ = std::make_unique<rt::Session>(model_.model, options);
     initialise_(*session_);
     session_->packWeights();
+    if (what.engine == Engine::Training)
+      optimizer_ = std::make_unique<rt::Optimizer>(
+          *session_, rt::OptimizerOptions{rt::OptimizerOptions::Adam});
     if (options_.trace) {
       trace_ = std::make_unique<rt::Trace>(what.threads);
       session_->setTrace(trace_.get());
@@ -85,9 +96,38 @@ std::span<const rt::Instance> Benchmark::instancesOf(const BenchCase &what) cons
   return instances_.first(std::min(static_cast<size_t>(what.batch), instances_.size()));
 }
 
+/// One step of Adam. Its rate is 0, so that every repetition computes the same.
+void Benchmark::stepOnce(rt::Session &session, const BenchCase &what,
+                         const std::function<void()> &beforeUpdate) {
+  double clock = seconds();
+  auto lap = [&] {
+    double before = std::exchange(clock, seconds());
+    return (clock - before) * 1e3;
+  };
+  std::span<const rt::Instance> instances = instancesOf(what);
+  double flop = session.counters().flop;
+  for (const rt::Outcome &outcome : session.run(instances))
+    if (!outcome.ok())
+      throw *outcome.error;
+  step_.forwardMs = lap();
+  step_.forwardGflop = (session.counters().flop - flop) * 1e-9;
+  lossWeights_.assign(instances.size(), 1.0F / static_cast<float>(instances.size()));
+  std::span<const rt::ParamGradient> gradients = session.backward(lossWeights_);
+  step_.backwardMs = lap();
+  if (beforeUpdate)
+    beforeUpdate();
+  optimizer_->step(gradients, /*learningRate=*/0);
+  session.packWeights();
+  step_.updateMs = lap();
+}
+
 /// All instances of the case, and their results.
 void Benchmark::runOnce(rt::Session &session, const BenchCase &what,
                         const std::function<void()> &afterEachRun) {
+  if (what.engine == Engine::Training) {
+    stepOnce(session, what, afterEachRun);
+    return;
+  }
   std::span<const rt::Instance> instances = instancesOf(what);
   size_t step = what.engine == Engine::Unbatched ? 1 : instances.size();
   uint32_t type = model_.model.entry.resultType;
@@ -167,6 +207,12 @@ void Benchmark::compiled(BenchRow &row) {
     runOnce(session, row.what, [&] {
       if (!counting)
         return;
+      if (row.what.engine == Engine::Training) {
+        row.leastLaunches.reset();
+        statistics.add(session.schedule());
+        statistics.add(session.backwardSchedule());
+        return;
+      }
       std::optional<rt::Dependences> dependences = session.dependences();
       row.leastLaunches = dependences && row.leastLaunches
                               ? std::optional(dependences->leastLaunches + *row.leastLaunches)
@@ -201,6 +247,10 @@ void Benchmark::compiled(BenchRow &row) {
     cost.recordMs.push_back(static_cast<double>(counters.recordNanoseconds) * 1e-6);
     cost.kernelMs.push_back(static_cast<double>(counters.flushNanoseconds) * 1e-6);
     cost.orderMs.push_back(static_cast<double>(counters.orderNanoseconds) * 1e-6);
+    cost.forwardMs.push_back(step_.forwardMs);
+    cost.backwardMs.push_back(step_.backwardMs);
+    cost.updateMs.push_back(step_.updateMs);
+    row.forwardGflop = step_.forwardGflop;
     row.records = counters.records;
     row.saved = counters.saved;
     row.launches = counters.launches;
@@ -217,7 +267,15 @@ void Benchmark::compiled(BenchRow &row) {
   double all = std::accumulate(cost.ms.begin(), cost.ms.end(), 0.0) / repetitions;
   row.inKernels = inside / (all * row.what.threads);
   row.ms = median(cost.ms);
-  row.msMin = *std::min_element(cost.ms.begin(), cost.ms.end());
+  row.msMin = least(cost.ms);
+  if (row.what.engine == Engine::Training) {
+    row.forwardMs = median(cost.forwardMs);
+    row.backwardMs = median(cost.backwardMs);
+    row.updateMs = median(cost.updateMs);
+    row.forwardMsMin = least(cost.forwardMs);
+    row.backwardMsMin = least(cost.backwardMs);
+    row.updateMsMin = least(cost.updateMs);
+  }
   row.recordMs = median(cost.recordMs);
   row.kernelMs = median(cost.kernelMs);
   row.orderMs = median(cost.orderMs);
@@ -265,6 +323,32 @@ Json memoryJson(const BenchRow &row) {
           {"other", row.otherBytes()}};
 }
 
+/// What stands below a table: the peak, and the memory of the last row.
+std::string lastLines(std::span<const BenchRow> rows) {
+  if (rows.empty())
+    return "";
+  const BenchRow &last = rows.back();
+  double peak = 0;
+  for (const BenchRow &row : rows)
+    peak = std::max(peak, row.peakGflops / row.what.threads);
+  const rt::MemoryUse &m = last.memory;
+  std::string out =
+      fmt::format("peak of one core: {:.1f} GFLOP/s; a share counts the products' FLOP only, at "
+                  "the shortest time; inside: of all time, that inside kernels\n",
+                  peak);
+  out += fmt::format(
+      "memory of the last row: weights {}, packed {}, rows {}, tables {}, code {}; beyond these "
+      "{} (values {}, records {}, scratch {}, stack {}); process {:.0f} MB\n",
+      bytesText(static_cast<double>(m.weights.peak)), bytesText(static_cast<double>(m.packed.peak)),
+      bytesText(static_cast<double>(m.rows.peak)), bytesText(static_cast<double>(m.tables.peak)),
+      bytesText(static_cast<double>(last.codeBytes)),
+      bytesText(static_cast<double>(last.otherBytes())),
+      bytesText(static_cast<double>(m.heap.peak)), bytesText(static_cast<double>(m.records.peak)),
+      bytesText(static_cast<double>(m.scratch.peak)), bytesText(static_cast<double>(m.stack.peak)),
+      last.rssMb);
+  return out;
+}
+
 } // namespace
 
 std::string benchJson(const std::string &model, const std::map<std::string, int64_t> &dims,
@@ -305,6 +389,14 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
                                      {"low", row.againstF32->low},
                                      {"high", row.againstF32->high},
                                      {"pairs", row.againstF32->pairs}};
+    if (row.what.engine == Engine::Training)
+      array.back()["step"] = {{"forward_ms", row.forwardMs},
+                              {"backward_ms", row.backwardMs},
+                              {"update_ms", row.updateMs},
+                              {"forward_ms_min", row.forwardMsMin},
+                              {"backward_ms_min", row.backwardMsMin},
+                              {"update_ms_min", row.updateMsMin},
+                              {"forward_gflop", row.forwardGflop}};
   }
   return jsonText(array);
 }
@@ -328,27 +420,23 @@ std::string benchTable(std::span<const BenchRow> rows) {
         row.recordMs, row.kernelMs, row.inKernels * 100, row.gflops, row.shareOfPeak * 100, speedup,
         row.records, row.saved, row.launches, row.recordNs);
   }
-  if (rows.empty())
-    return out;
-  const BenchRow &last = rows.back();
-  double peak = 0;
+  return out + lastLines(rows);
+}
+
+std::string trainingTable(std::span<const BenchRow> rows) {
+  std::string out =
+      fmt::format("{:>6} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>8} {:>6} {:>13} {:>8} "
+                  "{:>9}\n",
+                  "batch", "threads", "forward ms", "backward", "update", "step", "step min",
+                  "inside", "GFLOP/s", "peak", "back/forward", "records", "launches");
   for (const BenchRow &row : rows)
-    peak = std::max(peak, row.peakGflops / row.what.threads);
-  const rt::MemoryUse &m = last.memory;
-  out += fmt::format("peak of one core: {:.1f} GFLOP/s; a share counts the products' FLOP only, at "
-                     "the shortest time; inside: of all time, that inside kernels\n",
-                     peak);
-  out += fmt::format(
-      "memory of the last row: weights {}, packed {}, rows {}, tables {}, code {}; beyond these "
-      "{} (values {}, records {}, scratch {}, stack {}); process {:.0f} MB\n",
-      bytesText(static_cast<double>(m.weights.peak)), bytesText(static_cast<double>(m.packed.peak)),
-      bytesText(static_cast<double>(m.rows.peak)), bytesText(static_cast<double>(m.tables.peak)),
-      bytesText(static_cast<double>(last.codeBytes)),
-      bytesText(static_cast<double>(last.otherBytes())),
-      bytesText(static_cast<double>(m.heap.peak)), bytesText(static_cast<double>(m.records.peak)),
-      bytesText(static_cast<double>(m.scratch.peak)), bytesText(static_cast<double>(m.stack.peak)),
-      last.rssMb);
-  return out;
+    out +=
+        fmt::format("{:>6} {:>7} {:>10.3f} {:>10.3f} {:>10.3f} {:>10.3f} {:>10.3f} {:>5.1f}% "
+                    "{:>8.1f} {:>5.1f}% {:>12.2f}x {:>8} {:>9}\n",
+                    row.what.batch, row.what.threads, row.forwardMs, row.backwardMs, row.updateMs,
+                    row.ms, row.msMin, row.inKernels * 100, row.gflops, row.shareOfPeak * 100,
+                    row.backwardMsMin / row.forwardMsMin, row.records, row.launches);
+  return out + lastLines(rows);
 }
 
 std::string againstF32Table(std::span<const BenchRow> rows) {

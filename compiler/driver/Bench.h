@@ -11,6 +11,7 @@
 #include "compiler/driver/KernelTable.h"
 #include "compiler/driver/Peak.h"
 #include "runtime/session.h"
+#include "runtime/train/optimizer.h"
 
 #include <functional>
 #include <map>
@@ -24,9 +25,11 @@ namespace sheaf::driver {
 enum class Engine {
   Oracle,    ///< the interpreter, one instance after the other
   Unbatched, ///< compiled, one instance a run; the times of all runs summed
-  Batched    ///< compiled, all instances in one run
+  Batched,   ///< compiled, all instances in one run
+  Training   ///< compiled, all instances in one step of a training: forward, back and update
 };
 std::string_view engineName(Engine engine);
+/// Of those that run a model as it is, so none of Training.
 std::optional<Engine> engineByName(std::string_view name);
 
 /// What is timed: compiled here, or an artefact.
@@ -57,14 +60,18 @@ struct BenchRow {
   int64_t repetitions = 0;
   double ms = 0; ///< median
   double msMin = 0;
-  double recordMs = 0;    ///< median, of walking the instances and recording blocks
-  double kernelMs = 0;    ///< median, of ordering and running what was recorded
-  double inKernels = 0;   ///< share of all threads' time that was spent inside kernels
-  double orderMs = 0;     ///< median, of ordering alone
-  double gflop = 0;       ///< of products, as executed
-  double gflops = 0;      ///< at the median
-  double peakGflops = 0;  ///< the highest probe, times the threads
-  double shareOfPeak = 0; ///< at the shortest time
+  double recordMs = 0;  ///< median, of walking the instances and recording blocks
+  double kernelMs = 0;  ///< median, of ordering and running what was recorded
+  double inKernels = 0; ///< share of all threads' time that was spent inside kernels
+  double orderMs = 0;   ///< median, of ordering alone
+  /// Training: medians and least of what a step is made of.
+  double forwardMs = 0, backwardMs = 0, updateMs = 0;
+  double forwardMsMin = 0, backwardMsMin = 0, updateMsMin = 0;
+  double forwardGflop = 0; ///< Training: of the way forward alone
+  double gflop = 0;        ///< of products, as executed
+  double gflops = 0;       ///< at the median
+  double peakGflops = 0;   ///< the highest probe, times the threads
+  double shareOfPeak = 0;  ///< at the shortest time
   uint64_t records = 0;
   uint64_t saved = 0; ///< records that were not made: the same ones had been (known.h)
   uint64_t launches = 0;
@@ -107,6 +114,8 @@ private:
   std::span<const rt::Instance> instancesOf(const BenchCase &what) const;
   void runOnce(rt::Session &session, const BenchCase &what,
                const std::function<void()> &afterEachRun = {});
+  void stepOnce(rt::Session &session, const BenchCase &what,
+                const std::function<void()> &beforeUpdate);
   void compiled(BenchRow &row);
   void oracle(BenchRow &row, std::span<const rt::Instance> instances);
 
@@ -117,6 +126,13 @@ private:
   PeakProbe probe_;
   std::unique_ptr<rt::Session> session_;
   std::unique_ptr<rt::Trace> trace_; ///< of the session
+  // Training.
+  std::unique_ptr<rt::Optimizer> optimizer_; ///< of the session
+  std::vector<float> lossWeights_;
+  struct Step {
+    double forwardMs, backwardMs, updateMs;
+    double forwardGflop;
+  } step_{}; ///< what the last repetition took
 };
 
 /// Both benchmarks hold the same instances. At least so many pairs, for at least so long, as the
@@ -132,6 +148,9 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
 
 /// The rows for people: a table, then the memory of the last row by kind.
 std::string benchTable(std::span<const BenchRow> rows);
+
+/// The rows of trainings for people: what a step is made of, then the memory of the last row.
+std::string trainingTable(std::span<const BenchRow> rows);
 
 /// The rows for people who compare policies: launches against the least of any order.
 std::string policyTable(std::span<const BenchRow> rows);

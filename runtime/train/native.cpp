@@ -282,11 +282,37 @@ KernelDesc describe(const char *name, KernelFn fn, uint32_t words) {
 
 } // namespace
 
+namespace {
+
+/// The word of a record that a member begins with; of a longer one the low word.
+template <typename Record, typename Member> uint32_t wordOf(Member Record::*member) {
+  Record record{};
+  auto *at = reinterpret_cast<std::byte *>(&(record.*member));
+  return static_cast<uint32_t>(static_cast<size_t>(at - reinterpret_cast<std::byte *>(&record)) /
+                               sizeof(int32_t));
+}
+
+} // namespace
+
+std::vector<FlopTerm> nativeBytes(const Model &model, size_t kernel) {
+  if (kernel == nativeKernel(model, NativeKernel::Sum)) {
+    uint32_t granules = wordOf(&SumRecord::granules), count = wordOf(&SumRecord::count);
+    return {{kGranuleBytes, {granules, count}}, {kGranuleBytes, {granules}}};
+  }
+  uint32_t rows = wordOf(&ProductRecord::rows), columns = wordOf(&ProductRecord::columns);
+  uint32_t count = wordOf(&ProductRecord::count);
+  return {{4, {rows, count}}, {4, {columns, count}}, {8, {rows, columns}}};
+}
+
 void addNativeKernels(Model &model, bool fma) {
   model.kernels.push_back(describe("gradient sums", sumsFor(), kRecordWords<SumRecord>));
   model.kernels.push_back(
       describe("weight gradients", productsFor(fma), kRecordWords<ProductRecord>));
-  model.kernels.back().scratchBytes =
+  KernelDesc &product = model.kernels.back();
+  product.flop = {{2,
+                   {wordOf(&ProductRecord::rows), wordOf(&ProductRecord::columns),
+                    wordOf(&ProductRecord::count)}}};
+  product.scratchBytes =
       kBlockRows * (kStripRows + kProductColumns) * static_cast<int64_t>(sizeof(float));
 }
 

@@ -69,6 +69,9 @@ def schemas():
                          "--trace", path)
             check(stats_of(done.stderr), "stats")
             check(json.load(open(path)), "trace")
+    check(json.loads(sheaf("bench", *model("treelstm", "trees.txt"), "--train", "--format",
+                           "json", "--repetitions", "2", "--seconds", "0.01", "--batch",
+                           "4").stdout), "bench")
 
 
 LOSS = """dim hidden = 4, vocab

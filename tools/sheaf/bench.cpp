@@ -4,6 +4,7 @@
 #include "tools/sheaf/options.h"
 
 #include "compiler/driver/Bench.h"
+#include "compiler/driver/GradCheck.h"
 
 #include <fmt/format.h>
 
@@ -30,6 +31,7 @@ struct BenchArguments {
   bool kernels = false;
   bool policies = false;
   bool againstF32 = false;
+  bool train = false;
   bool trace = false;
 };
 
@@ -52,7 +54,9 @@ std::vector<driver::Engine> parseEngines(const std::string &text) {
 /// What is timed for each number of threads and instances.
 std::vector<driver::BenchCase> casesOf(const BenchArguments &arguments) {
   std::vector<driver::BenchCase> cases;
-  if (arguments.policies)
+  if (arguments.train)
+    cases.push_back({.engine = driver::Engine::Training, .policy = arguments.limits.policy});
+  else if (arguments.policies)
     for (rt::Policy policy : {rt::Policy::Depth, rt::Policy::Agenda, rt::Policy::LookAhead})
       cases.push_back({.policy = policy});
   else
@@ -67,6 +71,9 @@ int runBench(BenchArguments &arguments) {
   bool asJson = arguments.format.json();
   if (arguments.againstF32 && arguments.model.precision == "f32")
     throw UsageError("--against-f32 needs --precision bf16");
+  arguments.model.training = arguments.train;
+  if (arguments.train && !arguments.model.entryGiven->count())
+    arguments.model.entry = "loss";
   driver::BenchOptions options;
   options.minRepetitions = parseNumber("--repetitions", arguments.repetitions);
   options.minSeconds = arguments.seconds;
@@ -77,7 +84,15 @@ int runBench(BenchArguments &arguments) {
   std::vector<driver::BenchCase> cases = casesOf(arguments);
   int64_t largest = *std::max_element(batches.begin(), batches.end());
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights, largest);
-  options.session = sessionOptions(arguments.limits, 1, run.model());
+  if (arguments.train)
+    driver::requireLoss(run.model());
+  auto sessionFor = [&](const rt::Model &model) {
+    rt::SessionOptions session = sessionOptions(arguments.limits, 1, model);
+    if (arguments.train)
+      session.keepBytes = 0;
+    return session;
+  };
+  options.session = sessionFor(run.model());
   int64_t available = static_cast<int64_t>(run.instances.size());
   if (available < largest)
     note(fmt::format("the data hold {} instances; larger batches are cut to that", available));
@@ -110,7 +125,7 @@ int runBench(BenchArguments &arguments) {
     ModelOptions inF32 = arguments.model;
     inF32.precision = "f32";
     LoadedRun other = loadRun(inF32, arguments.data, arguments.weights, largest);
-    options.session = sessionOptions(arguments.limits, 1, other.model());
+    options.session = sessionFor(other.model());
     driver::Benchmark yardstick(
         other.benchModel(), other.instances,
         [&](rt::Session &session) {
@@ -125,6 +140,9 @@ int runBench(BenchArguments &arguments) {
   const std::string &name = run.model().name;
   if (asJson)
     fmt::print("{}", driver::benchJson(name, run.model().dims, rows));
+  else if (arguments.train)
+    fmt::print("{}{}", driver::trainingTable(rows),
+               arguments.againstF32 ? "\n" + driver::againstF32Table(rows) : "");
   else if (arguments.policies)
     fmt::print("{}", driver::policyTable(rows));
   else
@@ -159,6 +177,11 @@ void addBench(CLI::App &app, Action &action) {
                 "launches of any order, the time of ordering")
       ->excludes("--engine")
       ->excludes("--policy");
+  sub->add_flag("--train", arguments->train,
+                "time steps of a training of the function --entry (default: loss), forward, back "
+                "and update by Adam, and the share of the peak that all their products have")
+      ->excludes("--engine")
+      ->excludes("--policies");
   sub->add_flag("--against-f32", arguments->againstF32,
                 "with --precision bf16: how much longer the same takes in f32, in turn with it")
       ->excludes("--policies");

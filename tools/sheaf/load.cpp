@@ -264,6 +264,8 @@ void openArtefact(LoadedModel &loaded, const ModelOptions &options, const Weight
     refuse("--dump");
   if (options.dropout)
     refuse("--dropout");
+  if (options.training)
+    refuse("--train");
   if (!weights.weights.empty())
     refuse("--weights");
   if (weights.seedGiven->count() > 0)
