@@ -11,7 +11,7 @@ constexpr uint32_t kRing = uint32_t(1) << 31;
 
 /// Gradient rows take so much of the memory of forward rows, or this much, before parameters take
 /// what is theirs and the rows are used again.
-constexpr uint64_t kSegmentShare = 8, kLeastSegment = (uint64_t(1) << 20) / kGranuleBytes;
+constexpr uint64_t kSegmentShare = 8, kLeastSegment = (uint64_t(1) << 19) / kGranuleBytes;
 /// In the hostile setting, as often as can be.
 constexpr uint64_t kHostileSegment = 64;
 /// Records of one launch.
@@ -26,7 +26,7 @@ bool isConstant(const WordSum &sum) {
 Backward::Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
                    MemoryKind &records, bool hostile)
     : model_(model), rows_(rows), scratch_(scratch), meter_(meter), hostile_(hostile),
-      chunks_(rows, hostile),
+      chunks_(rows, hostile), held_(rows, hostile),
       arena_(meter, records, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false),
       trainable_(model.params.size()) {
   for (size_t i = 0; i < model.params.size(); ++i)
@@ -268,7 +268,11 @@ void Backward::begin() {
   scattered_.clear();
   paramRows_.clear();
   waiting_.clear();
+  endsFound_ = false;
+  stay_.clear();
+  leave_.clear();
   chunks_.forget();
+  held_.forget();
   ran_ = 0;
   depth_ = 0;
   for (Job &job : jobs_) {
@@ -277,7 +281,6 @@ void Backward::begin() {
   }
   sources_.assign(rows_.next(), 0);
   segment_ = hostile_ ? kHostileSegment : std::max(kLeastSegment, rows_.used() / kSegmentShare);
-  segmentEnd_ = segment_;
   gradientBase_ = allocateLasting(model_.paramGranules);
   gradients_.assign(model_.params.size(), {});
   zeroGranules_ = 0;
@@ -390,47 +393,65 @@ void Backward::drop(const ScheduledBucket &bucket) {
   }
 }
 
-/// Records from `begin` on, until their rows are as many as a segment may have; gives the first
-/// that is left.
-int64_t Backward::goBack(const ScheduledBucket &bucket, int64_t begin, uint32_t depth) {
-  const Kernel &kernel = kernels_[bucket.kernel];
+/// What a kernel passes on is all there is for some.
+void Backward::close(const Launch &launch) {
+  if (launch.count && !launch.kernel.outputs.empty())
+    schedule_.push_back({launch.depth, static_cast<uint32_t>(launch.kernel.gradient->kernel),
+                         launch.records, launch.count});
+}
+
+/// A record, behind which at most `left` come.
+void Backward::goBack(Launch &launch, const int32_t *record, int64_t left) {
+  const Kernel &kernel = launch.kernel;
   const KernelGradient &gradient = *kernel.gradient;
-  if (gradient.kernel < 0) {
+  ids_.words = record;
+  if (!enter(kernel, ids_))
+    return;
+  uint32_t words = model_.kernels[static_cast<size_t>(gradient.kernel)].words;
+  if (launch.count == launch.room) {
+    close(launch);
+    launch.room = std::min(left + 1, kLaunchRecords);
+    launch.records = allocateWords(launch.room * words);
+    launch.count = 0;
+  }
+  writeRecord(kernel, ids_, launch.records + launch.count++ * words);
+  for (size_t a = 0; a < gradient.arguments.size(); ++a) {
+    const ArgumentGradient &argument = gradient.arguments[a];
+    uint32_t from = idOf(argument.gradient, ids_);
+    if (!isAbsent(argument.gradient, from))
+      contribute(static_cast<uint32_t>(record[argument.word]), from,
+                 granulesOf(kernel.arguments[a], record), argument.tensor.dtype);
+  }
+  addWeights(kernel, ids_);
+}
+
+/// Records of a bucket from `begin` on, until their rows are as many as a segment may have; gives
+/// the first that is left.
+int64_t Backward::goBack(const Schedule &forward, size_t which, int64_t begin, uint32_t depth) {
+  const ScheduledBucket &bucket = forward[which];
+  const Kernel &kernel = kernels_[bucket.kernel];
+  if (kernel.gradient->kernel < 0) {
     drop(bucket);
     return bucket.count;
   }
-  uint32_t forwardWords = model_.kernels[bucket.kernel].words;
-  uint32_t words = model_.kernels[static_cast<size_t>(gradient.kernel)].words;
-  int32_t *records = nullptr;
-  int64_t count = 0, room = 0, i = begin;
-  auto launch = [&] {
-    // What it passes on is all there is for some kernels.
-    if (count && !kernel.outputs.empty())
-      schedule_.push_back({depth, static_cast<uint32_t>(gradient.kernel), records, count});
-  };
-  Ids ids;
-  for (; i < bucket.count && (i == begin || !isFull()); ++i) {
-    ids.words = bucket.records + i * forwardWords;
-    if (!enter(kernel, ids))
-      continue;
-    if (count == room) {
-      launch();
-      room = std::min(bucket.count - i, kLaunchRecords);
-      records = allocateWords(room * words);
-      count = 0;
-    }
-    writeRecord(kernel, ids, records + count++ * words);
-    for (size_t a = 0; a < gradient.arguments.size(); ++a) {
-      const ArgumentGradient &argument = gradient.arguments[a];
-      uint32_t from = idOf(argument.gradient, ids);
-      if (!isAbsent(argument.gradient, from))
-        contribute(static_cast<uint32_t>(ids.words[argument.word]), from,
-                   granulesOf(kernel.arguments[a], ids.words), argument.tensor.dtype);
-    }
-    addWeights(kernel, ids);
-  }
-  launch();
+  uint32_t words = model_.kernels[bucket.kernel].words;
+  Launch launch{kernel, depth};
+  int64_t i = begin;
+  for (; i < bucket.count && (i == begin || !isFull()); ++i)
+    if (!endsFound_ || !gone_[placeOf_[which] + static_cast<size_t>(i)])
+      goBack(launch, bucket.records + i * words, bucket.count - 1 - i);
+  close(launch);
   return i;
+}
+
+/// Sums that were asked for since the schedule had this length run before what reads them.
+void Backward::sumFirst(size_t begin) {
+  size_t end = schedule_.size();
+  flushSums(depth_);
+  if (schedule_.size() > end)
+    std::rotate(schedule_.begin() + static_cast<ptrdiff_t>(begin),
+                schedule_.begin() + static_cast<ptrdiff_t>(end), schedule_.end());
+  depth_ += 2;
 }
 
 /// Buckets of one depth do not depend on each other, nor do those that go back.
@@ -440,53 +461,65 @@ void Backward::walk(const Schedule &forward, const Runner &run) {
     while (begin > 0 && forward[begin - 1].depth == forward[begin].depth)
       --begin;
     size_t first = schedule_.size();
-    auto close = [&] {
-      size_t last = schedule_.size();
-      flushSums(depth_);
-      if (schedule_.size() > last) // sums run before what reads them
-        std::rotate(schedule_.begin() + static_cast<ptrdiff_t>(first),
-                    schedule_.begin() + static_cast<ptrdiff_t>(last), schedule_.end());
-      depth_ += 2;
-    };
     for (size_t i = end; i-- > begin;)
       for (int64_t record = 0; record < forward[i].count;) {
-        record = goBack(forward[i], record, depth_ + 1);
+        record = goBack(forward, i, record, depth_ + 1);
         if (isFull()) {
-          close();
+          sumFirst(first);
+          goBackEnds(forward, i, record);
           endSegment(run, /*last=*/false);
+          goBackEnds(forward, i, record);
           first = schedule_.size();
         }
       }
-    close();
+    sumFirst(first);
     end = begin;
   }
 }
 
-/// Runs what was made, lets parameters take what is theirs, and keeps of the rows only what records
-/// still wait for, moved together: what has several summands by then is their sum so far, so that
-/// sums are made in the same order.
-void Backward::endSegment(const Runner &run, bool last) {
-  std::vector<std::pair<uint32_t, uint32_t>> moved; // a granule, and where its gradient is
-  if (!last) {
-    chunks_.beginGeneration();
-    size_t kept = 0;
-    for (const Waiting &each : waiting_) {
+/// Whether what was put there is all of a gradient, and all of it is still waited for.
+bool Backward::isHeld(const Waiting &waiting) const {
+  bool same = waiting.held != 0;
+  for (uint32_t i = 0; same && i < waiting.granules; ++i)
+    same = sources_[waiting.begin + i] == waiting.held + i;
+  return same;
+}
+
+/// Puts gradients that records wait for where the segment's rows do not take them along. What has
+/// several summands by then is their sum so far, so that sums are made in the same order. Until the
+/// segment has ended they count as taken.
+void Backward::holdWaiting() {
+  size_t kept = 0;
+  for (Waiting &each : waiting_) {
+    if (!isHeld(each)) {
+      if (each.held)
+        leave_.push_back({0, each.held, each.granules});
       if (!hasGradient(each.begin, each.granules))
         continue;
-      uint32_t row = allocateRows(each.granules);
-      sumTo(row, each.begin, each.granules, each.dtype, /*add=*/false);
-      for (uint32_t i = 0; i < each.granules; ++i)
-        if (uint32_t &source = sources_[each.begin + i]) {
-          moved.emplace_back(each.begin + i, row + i);
-          source = 0; // another range may begin in this one
-        }
-      waiting_[kept++] = each;
+      uint64_t row = held_.allocate(each.granules);
+      if (row == RowSpace::kFull)
+        outOfMemory();
+      each.held = static_cast<uint32_t>(row);
+      sumTo(each.held, each.begin, each.granules, each.dtype, /*add=*/false);
     }
-    waiting_.resize(kept);
-    flushSums(depth_++);
-    // However much waits, what is moved stays less than what is made.
-    segmentEnd_ = chunks_.taken() + std::max(segment_, chunks_.taken());
+    for (uint32_t i = 0; i < each.granules; ++i)
+      if (uint32_t &source = sources_[each.begin + i]) {
+        if (i > 0 && !stay_.empty() && stay_.back().row + stay_.back().granules == each.held + i)
+          ++stay_.back().granules;
+        else
+          stay_.push_back({each.begin + i, each.held + i, 1});
+        source = 0; // another range may begin in this one
+      }
+    waiting_[kept++] = each;
   }
+  waiting_.resize(kept);
+  flushSums(depth_++);
+}
+
+/// Runs what was made, lets parameters take what is theirs, and gives the rows back.
+void Backward::endSegment(const Runner &run, bool last) {
+  if (!last)
+    holdWaiting();
   run(ran_);
   ran_ = schedule_.size();
   addJobs(depth_);
@@ -494,8 +527,13 @@ void Backward::endSegment(const Runner &run, bool last) {
   addParamRows(depth_++);
   run(ran_);
   ran_ = schedule_.size();
-  for (const auto &[granule, row] : moved)
-    sources_[granule] = row;
+  for (const Held &each : stay_)
+    for (uint32_t i = 0; i < each.granules; ++i)
+      sources_[each.begin + i] = each.row + i;
+  for (const Held &each : leave_)
+    held_.giveBack(each.row, each.granules);
+  stay_.clear();
+  leave_.clear();
   for (Job &job : jobs_) {
     job.left.clear();
     job.right.clear();
@@ -503,14 +541,14 @@ void Backward::endSegment(const Runner &run, bool last) {
   summands_.clear();
   scattered_.clear();
   paramRows_.clear();
-  chunks_.giveBackOld();
+  chunks_.giveBack();
 }
 
 void Backward::run(const Schedule &forward, std::span<const GradientSeed> seeds, Flusher &flusher,
                    const PackedWeights &weights, Counters &counters, bool keepRows) {
   begin();
   if (keepRows)
-    segmentEnd_ = UINT64_MAX;
+    segment_ = UINT64_MAX;
   for (const GradientSeed &seed : seeds) {
     uint32_t row = allocateLasting(1);
     memset(rows_.address(row), 0, kGranuleBytes);

@@ -10,8 +10,11 @@
 //
 // Gradient rows are many, and most are needed for a short time. So the walk goes by segments: when
 // their rows come to a part of the memory of forward rows, they run, every weight takes one product
-// over the rows of all depths of the segment, and what no record waits for is used again. Where a
-// segment ends follows from the schedule alone.
+// over the rows of all depths of the segment, and the rows are used again; those that a record
+// still waits for are put elsewhere first. Where a segment ends follows from the schedule alone. At
+// its end records go back, too, that would come much later but lack nothing: those behind which
+// nothing waits, such as the leaves of trees, once all records that use their results have gone
+// back.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_TRAIN_BACKWARD_H
@@ -19,9 +22,9 @@
 
 #include "runtime/flush.h"
 #include "runtime/rows.h"
+#include "runtime/train/held_rows.h"
 #include "runtime/train/native.h"
 #include "runtime/train/param_gradient.h"
-#include "runtime/train/row_chunks.h"
 
 #include <functional>
 #include <span>
@@ -75,6 +78,19 @@ private:
   struct Summand {
     uint32_t source, next;
   };
+  /// Records of one kernel that are being made for one launch.
+  struct Launch {
+    const Kernel &kernel;
+    uint32_t depth;
+    int32_t *records = nullptr;
+    int64_t count = 0, room = 0;
+  };
+  /// A forward record that gives no gradient but to parameters. Places are counted in the order of
+  /// the walk, from the bucket that it was in when ends were looked for.
+  struct End {
+    uint32_t bucket, record;
+    uint32_t usersEnd; ///< the place behind the last record that uses it
+  };
   struct Scattered {
     const WeightGradient *weight;
     uint32_t left, right;
@@ -93,10 +109,16 @@ private:
   int64_t granulesOf(const Size &size, const int32_t *words);
   uint32_t idOf(const RowSource &source, const Ids &ids) const;
 
-  /// Rows that have gradients for records which are still to come.
+  /// Rows that have gradients for records which are still to come, and where these gradients were
+  /// put when a segment ended; 0: nowhere yet.
   struct Waiting {
     uint32_t begin, granules;
     DType dtype;
+    uint32_t held = 0;
+  };
+  /// Granules and their gradients, when a segment ends.
+  struct Held {
+    uint32_t begin, row, granules;
   };
   /// Runs the schedule from here on.
   using Runner = std::function<void(size_t begin)>;
@@ -107,11 +129,19 @@ private:
   uint32_t zeros(int64_t granules);
 
   void begin();
-  bool isFull() const { return chunks_.taken() >= segmentEnd_; }
+  bool isFull() const { return chunks_.taken() >= segment_; }
   void walk(const Schedule &forward, const Runner &run);
-  int64_t goBack(const ScheduledBucket &bucket, int64_t begin, uint32_t depth);
+  int64_t goBack(const Schedule &forward, size_t bucket, int64_t begin, uint32_t depth);
+  void goBack(Launch &launch, const int32_t *record, int64_t left);
+  void close(const Launch &launch);
+  void sumFirst(size_t begin);
+  void findEnds(const Schedule &forward, size_t bucket);
+  bool isEnd(const Kernel &kernel, const int32_t *record) const;
+  void goBackEnds(const Schedule &forward, size_t bucket, int64_t record);
   void drop(const ScheduledBucket &bucket);
   void endSegment(const Runner &run, bool last);
+  void holdWaiting();
+  bool isHeld(const Waiting &waiting) const;
   bool enter(const Kernel &kernel, Ids &ids);
   void writeRecord(const Kernel &kernel, Ids &ids, int32_t *words);
   void addWeights(const Kernel &kernel, const Ids &ids);
@@ -136,7 +166,8 @@ private:
   Scratch &scratch_;
   MemoryMeter &meter_;
   bool hostile_;
-  RowChunks chunks_;
+  RowChunks chunks_; ///< of the segment
+  HeldRows held_;    ///< what outlives it
   BumpArena arena_;
   std::vector<Kernel> kernels_; ///< by forward kernel
   std::vector<Job> jobs_;
@@ -144,10 +175,17 @@ private:
 
   // One run.
   Schedule schedule_;
-  size_t ran_ = 0;                        ///< of it
-  uint32_t depth_ = 0;                    ///< of what comes next
-  uint64_t segment_ = 0, segmentEnd_ = 0; ///< granules
+  size_t ran_ = 0;       ///< of it
+  uint32_t depth_ = 0;   ///< of what comes next
+  uint64_t segment_ = 0; ///< granules
   std::vector<Waiting> waiting_;
+  std::vector<Held> stay_;  ///< what is held, while a segment ends
+  std::vector<Held> leave_; ///< what was, and is given back then; `begin` is of no use
+  bool endsFound_ = false;
+  std::vector<End> ends_;         ///< that are still to come, in the order of the walk
+  std::vector<uint32_t> placeOf_; ///< by bucket: its first record's
+  std::vector<bool> gone_;        ///< by place: records that went back before their turn
+  Ids ids_;                       ///< of the record that goes back
   std::vector<uint32_t> sources_; ///< by granule: none, a granule, or the last of a ring
   std::vector<Summand> summands_;
   std::vector<int32_t> sums_; ///< records of the group that is being made

@@ -9,8 +9,7 @@
 
 namespace sheaf::rt {
 
-/// Hands out rows of a row space by the chunk. What was handed out before a generation began may be
-/// given back all at once, and is handed out again.
+/// Hands out rows of a row space by the chunk, which are given back all at once.
 class RowChunks {
 public:
   /// `poison`: what is given back is filled with NaN patterns.
@@ -20,7 +19,6 @@ public:
   void forget() {
     free_.clear();
     used_.clear();
-    old_.clear();
     next_ = end_ = 0;
     taken_ = 0;
   }
@@ -35,26 +33,21 @@ public:
     return next_ - count;
   }
 
-  /// Granules handed out in this generation.
+  /// Granules handed out and not given back.
   uint64_t taken() const { return taken_; }
 
-  /// What was handed out until now is old.
-  void beginGeneration() {
-    old_.insert(old_.end(), used_.begin(), used_.end());
+  void giveBack() {
+    if (poison_)
+      for (const Chunk &chunk : used_)
+        std::memset(rows_.address(chunk.begin), 0xFF, chunk.granules * kGranuleBytes);
+    free_.insert(free_.end(), used_.begin(), used_.end());
     used_.clear();
     next_ = end_ = 0;
     taken_ = 0;
   }
-  void giveBackOld() {
-    if (poison_)
-      for (const Chunk &chunk : old_)
-        std::memset(rows_.address(chunk.begin), 0xFF, chunk.granules * kGranuleBytes);
-    free_.insert(free_.end(), old_.begin(), old_.end());
-    old_.clear();
-  }
 
 private:
-  static constexpr uint64_t kChunkGranules = (uint64_t(256) << 10) / kGranuleBytes;
+  static constexpr uint64_t kChunkGranules = (uint64_t(64) << 10) / kGranuleBytes;
   struct Chunk {
     uint64_t begin, granules;
   };
@@ -87,7 +80,7 @@ private:
   RowSpace &rows_;
   bool poison_;
   uint64_t next_ = 0, end_ = 0, taken_ = 0;
-  std::vector<Chunk> free_, used_, old_;
+  std::vector<Chunk> free_, used_;
 };
 
 } // namespace sheaf::rt

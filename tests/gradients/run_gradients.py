@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Gradients against finite differences: run_gradients.py SHEAF [operators|models|models-bf16] [PATTERN]
+"""Gradients against finite differences: run_gradients.py SHEAF WHAT [PATTERN]
 
 operators: every line of operators.txt, with params as operands and with rows of params, which
-differ from instance to instance. models: those of models/ with a loss each, in f32 or with products
-in bf16. `sheaf grad-check` does the comparison, and compares the bits on several threads.
+differ from instance to instance. models: those of models/ with a loss each, in f32; models-bf16:
+with products in bf16; models-hostile: with segments of the walk backwards as short as can be.
+`sheaf grad-check` does the comparison, and compares the bits on several threads.
 """
 import os
 import re
@@ -141,12 +142,17 @@ def models_in_bf16(sheaf, directory, pattern):
     return models(sheaf, directory, pattern, ["--precision", "bf16"])
 
 
-def models(sheaf, directory, pattern, precision=()):
+def models_hostile(sheaf, directory, pattern):
+    """Segments of the walk backwards are as short as can be, and what they gave back is poisoned."""
+    return models(sheaf, directory, pattern, ["--hostile"])
+
+
+def models(sheaf, directory, pattern, more=()):
     def run(entry):
         name, data, loss = entry
         with open(os.path.join(MODELS, name + ".sheaf"), encoding="utf-8") as stream:
             text = stream.read() + "\n" + loss + "\n"
-        options = ["--dim", "hidden=8", "--limit", "4", "--samples", "4", *precision]
+        options = ["--dim", "hidden=8", "--limit", "4", "--samples", "4", *more]
         if name in ("transformer", "berxit"):
             options += ["--dim", "heads=2"]
         return name, *check(sheaf, directory, name, text, data, options)
@@ -165,7 +171,8 @@ def main():
     sheaf, what = os.path.abspath(sys.argv[1]), sys.argv[2]
     pattern = sys.argv[3] if len(sys.argv) > 3 else ""
     with tempfile.TemporaryDirectory() as directory:
-        run = {"operators": operators, "models": models, "models-bf16": models_in_bf16}[what]
+        run = {"operators": operators, "models": models, "models-bf16": models_in_bf16,
+               "models-hostile": models_hostile}[what]
         sys.exit(0 if run(sheaf, directory, pattern) else 1)
 
 
