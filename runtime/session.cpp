@@ -98,7 +98,7 @@ struct Session::Impl {
     }
     if (model.training)
       backward = std::make_unique<Backward>(model, recorder.rowSpace, recorder.scratch, meter,
-                                            memory.records, options.hostile);
+                                            memory.records, options.threads, options.hostile);
   }
 
   uint64_t rowSpaceBytes() const {

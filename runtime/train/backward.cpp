@@ -24,9 +24,9 @@ bool isConstant(const WordSum &sum) {
 } // namespace
 
 Backward::Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
-                   MemoryKind &records, bool hostile)
-    : model_(model), rows_(rows), scratch_(scratch), meter_(meter), hostile_(hostile),
-      chunks_(rows, hostile), held_(rows, hostile),
+                   MemoryKind &records, unsigned threads, bool hostile)
+    : model_(model), rows_(rows), scratch_(scratch), meter_(meter), threads_(threads),
+      hostile_(hostile), chunks_(rows, hostile), held_(rows, hostile),
       arena_(meter, records, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false),
       trainable_(model.params.size()) {
   for (size_t i = 0; i < model.params.size(); ++i)
@@ -156,8 +156,11 @@ void Backward::contribute(uint32_t to, uint32_t from, int64_t granules, DType dt
   } else if (to + static_cast<uint64_t>(granules) > sources_.size()) {
     throw InternalError("a gradient goes to rows that no record has made");
   }
-  bool first = false;
-  for (int64_t i = 0; i < granules; ++i) {
+  bool first = !hasGradient(to, granules);
+  if (first)
+    for (int64_t i = 0; i < granules; ++i)
+      sources_[to + i] = from + static_cast<uint32_t>(i);
+  for (int64_t i = first ? granules : 0; i < granules; ++i) {
     uint32_t &last = sources_[to + i];
     uint32_t source = from + static_cast<uint32_t>(i);
     if (last == 0) {
@@ -182,19 +185,19 @@ void Backward::contribute(uint32_t to, uint32_t from, int64_t granules, DType dt
 }
 
 bool Backward::hasGradient(uint32_t begin, int64_t granules) const {
+  uint32_t any = 0; // of few granules: a loop without exits is the fastest
   for (int64_t i = 0; i < granules; ++i)
-    if (sources_[begin + i])
-      return true;
-  return false;
+    any |= sources_[begin + i];
+  return any != 0;
 }
 
 /// The row of a tensor's gradient, of which some granule has a summand.
 uint32_t Backward::takeGradient(uint32_t begin, int64_t granules, DType dtype) {
   uint32_t first = sources_[begin];
-  bool single = first && !(first & kRing);
-  for (int64_t i = 1; single && i < granules; ++i)
-    single = sources_[begin + i] == first + i;
-  if (single)
+  uint32_t differs = !first || (first & kRing);
+  for (int64_t i = 0; i < granules; ++i)
+    differs |= sources_[begin + i] ^ (first + static_cast<uint32_t>(i));
+  if (!differs)
     return first;
   uint32_t to = allocateRows(granules);
   sumTo(to, begin, granules, dtype, /*add=*/false);
@@ -479,10 +482,10 @@ void Backward::walk(const Schedule &forward, const Runner &run) {
 
 /// Whether what was put there is all of a gradient, and all of it is still waited for.
 bool Backward::isHeld(const Waiting &waiting) const {
-  bool same = waiting.held != 0;
-  for (uint32_t i = 0; same && i < waiting.granules; ++i)
-    same = sources_[waiting.begin + i] == waiting.held + i;
-  return same;
+  uint32_t differs = waiting.held == 0;
+  for (uint32_t i = 0; i < waiting.granules; ++i)
+    differs |= sources_[waiting.begin + i] ^ (waiting.held + i);
+  return !differs;
 }
 
 /// Puts gradients that records wait for where the segment's rows do not take them along. What has

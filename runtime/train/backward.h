@@ -40,7 +40,7 @@ struct GradientSeed {
 class Backward {
 public:
   Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
-           MemoryKind &records, bool hostile);
+           MemoryKind &records, unsigned threads, bool hostile);
   ~Backward();
 
   /// Which parameters have gradients: all but those that the compiler made, until this says less.
@@ -62,6 +62,7 @@ private:
     uint32_t param;
     int64_t rowBegin, rowCount, columnBegin, columnCount;
     std::vector<uint32_t> left, right;
+    bool add = true; ///< to what the parameter's gradient is so far
   };
   /// A tensor whose extents do not change, or how many granules it has with these words.
   struct Size {
@@ -152,6 +153,8 @@ private:
   void sumTo(uint32_t to, uint32_t begin, int64_t granules, DType dtype, bool add);
   void flushSums(uint32_t depth);
 
+  std::vector<int> levelsOfJobs() const;
+  bool isCovered(uint32_t param, std::span<const int> level) const;
   void addJobs(uint32_t &depth);
   void clearBeside(uint32_t param, const std::vector<uint32_t> &rows);
   void addProducts(const Job &job, std::vector<int32_t> &words) const;
@@ -165,6 +168,7 @@ private:
   RowSpace &rows_;
   Scratch &scratch_;
   MemoryMeter &meter_;
+  unsigned threads_;
   bool hostile_;
   RowChunks chunks_; ///< of the segment
   HeldRows held_;    ///< what outlives it

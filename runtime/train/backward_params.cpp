@@ -6,7 +6,7 @@ namespace sheaf::rt {
 
 namespace {
 
-/// A product is at least so many records, if they are not too small, for threads to share.
+/// For several threads a product is at least so many records, if they are not too small.
 constexpr int64_t kLeastTasks = 8, kLeastTaskRows = 48;
 /// Granules that one record sums or clears.
 constexpr int64_t kSumGranules = 4, kClearGranules = 4096;
@@ -15,6 +15,8 @@ constexpr int64_t kSumGranules = 4, kClearGranules = 4096;
 int64_t strideOf(const ParamDesc &param) {
   return param.shape.empty() ? 1 : rowGranules(param.shape.back(), param.dtype);
 }
+
+int64_t ceilDivide(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 } // namespace
 
@@ -26,12 +28,15 @@ uint32_t Backward::paramOf(uint32_t granule) const {
 
 void Backward::addProducts(const Job &job, std::vector<int32_t> &words) const {
   const ParamDesc &param = model_.params[job.param];
-  int64_t across = (job.columnCount + kProductColumns - 1) / kProductColumns;
+  int64_t across = ceilDivide(job.columnCount, kProductColumns);
   // Widths of whole panels of any machine.
-  int64_t columns = (job.columnCount + across * 64 - 1) / (across * 64) * 64;
-  int64_t rows = kProductRows;
-  while (rows > kLeastTaskRows && (job.rowCount + rows - 1) / rows * across < kLeastTasks)
-    rows -= kLeastTaskRows;
+  int64_t columns = ceilDivide(job.columnCount, across * 64) * 64;
+  int64_t down = ceilDivide(job.rowCount, kProductRows);
+  if (threads_ > 1)
+    down = std::max(
+        down, std::min(ceilDivide(kLeastTasks, across), ceilDivide(job.rowCount, kLeastTaskRows)));
+  // Rows of whole tiles, likewise.
+  int64_t rows = ceilDivide(ceilDivide(job.rowCount, down), 12) * 12;
   for (int64_t row = 0; row < job.rowCount; row += rows)
     for (int64_t column = 0; column < job.columnCount; column += columns)
       appendRecord(words,
@@ -42,7 +47,7 @@ void Backward::addProducts(const Job &job, std::vector<int32_t> &words) const {
                                  static_cast<uint32_t>(std::min(columns, job.columnCount - column)),
                                  static_cast<uint32_t>(row), static_cast<uint32_t>(column),
                                  job.left.data(), job.right.data(),
-                                 static_cast<int64_t>(job.right.size())});
+                                 static_cast<uint32_t>(job.right.size()), job.add});
 }
 
 /// Makes records that clear the gradient of a parameter but for these rows.
@@ -64,11 +69,9 @@ void Backward::clearBeside(uint32_t which, const std::vector<uint32_t> &rows) {
   clearTo(granules);
 }
 
-/// Clears the gradients of parameters with jobs and runs these; those that meet in one part of a
-/// parameter run one after the other.
-void Backward::addJobs(uint32_t &depth) {
+/// In which order jobs run that meet in one part of a parameter: by level; -1: nothing to do.
+std::vector<int> Backward::levelsOfJobs() const {
   std::vector<int> level(jobs_.size(), -1);
-  int deepest = -1;
   for (size_t i = 0; i < jobs_.size(); ++i) {
     const Job &job = jobs_[i];
     if (job.right.empty())
@@ -85,12 +88,49 @@ void Backward::addJobs(uint32_t &depth) {
       if (!apart && level[j] >= 0)
         level[i] = std::max(level[i], level[j] + 1);
     }
+  }
+  return level;
+}
+
+/// Whether products that do not meet write all of a parameter.
+bool Backward::isCovered(uint32_t param, std::span<const int> level) const {
+  const std::vector<int64_t> &shape = model_.params[param].shape;
+  int64_t left = 1;
+  for (int64_t extent : shape)
+    left *= extent;
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const Job &job = jobs_[i];
+    if (job.param != param || level[i] < 0)
+      continue;
+    if (level[i] > 0 || job.kind != WeightGradient::Product)
+      return false;
+    left -= job.rowCount * job.columnCount;
+  }
+  return left == 0;
+}
+
+/// Clears the gradients of parameters with jobs, if these do not write all of them, and runs the
+/// jobs; those that meet in one part of a parameter run one after the other.
+void Backward::addJobs(uint32_t &depth) {
+  std::vector<int> level = levelsOfJobs();
+  int deepest = -1;
+  for (Job &job : jobs_)
+    job.add = true;
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const Job &job = jobs_[i];
     deepest = std::max(deepest, level[i]);
+    if (level[i] < 0)
+      continue;
     ParamGradient &gradient = gradients_[job.param];
     if (gradient.kind == ParamGradient::Dense)
       continue;
+    bool fresh = gradient.kind == ParamGradient::None && isCovered(job.param, level);
+    if (!fresh)
+      clearBeside(job.param, gradient.rows);
+    for (size_t j = i; fresh && j < jobs_.size(); ++j)
+      if (jobs_[j].param == job.param)
+        jobs_[j].add = false;
     gradient.kind = ParamGradient::Dense;
-    clearBeside(job.param, gradient.rows);
     gradient.rows.clear();
   }
   flushSums(depth++);

@@ -41,6 +41,7 @@ constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
 struct TileInput {
   const float *left, *right;
   int64_t count;
+  bool add; ///< to what is there
 };
 
 /// Columns of a panel.
@@ -56,13 +57,18 @@ SHEAF_INLINE void tile(const TileInput &in, float *to, int64_t stride, int64_t c
     for (int c = 0; c < C; ++c) {
       float lanes[L] = {};
       const float *from = to + r * stride + c * L;
-      if (whole)
+      if (in.add && whole)
         __builtin_memcpy(lanes, from, sizeof lanes);
-      else
+      else if (in.add)
         for (int64_t l = 0; l < L && c * L + l < columns; ++l)
           lanes[l] = from[l];
       __builtin_memcpy(&sums[r][c], lanes, sizeof lanes);
     }
+  // The next tile is that of the rows below.
+  if (in.add && whole)
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c)
+        __builtin_prefetch(to + (R + r) * stride + c * L, 1);
   for (int64_t i = 0; i < in.count; ++i) {
     const float *left = in.left + i * kStripRows, *right = in.right + i * kPanel<L>;
     Vector b[C];
@@ -123,7 +129,7 @@ SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scr
   float *matrix =
       base + int64_t(record.to) * kGranuleFloats + record.rowBegin * stride + record.columnBegin;
   for (int64_t begin = 0; begin < record.count; begin += kBlockRows) {
-    int64_t end = std::min(begin + kBlockRows, record.count);
+    int64_t end = std::min<int64_t>(begin + kBlockRows, record.count);
     for (int64_t column = 0; column < record.columns; column += kPanel<L>)
       gather(base, record.right, begin, end, record.rightBegin + column,
              std::min<int64_t>(kPanel<L>, record.columns - column), rights + column * kBlockRows,
@@ -134,7 +140,8 @@ SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scr
       for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
         int64_t columns = std::min<int64_t>(kPanel<L>, record.columns - column);
         for (int64_t row = 0; row < rows;) {
-          TileInput in{lefts + row, rights + column * kBlockRows, end - begin};
+          TileInput in{lefts + row, rights + column * kBlockRows, end - begin,
+                       record.add || begin > 0};
           float *to = matrix + (strip + row) * stride + column;
           if (rows - row >= Lanes<L>::kRows) {
             rowsOfTile<L, Lanes<L>::kRows, Fma>(in, to, stride, columns);

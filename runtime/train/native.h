@@ -34,9 +34,10 @@ struct SumRecord {
 
 /// Most of the matrix that one record computes: what is copied of the right rows is used for all
 /// of its rows, what is copied of the left ones for all of its columns.
-constexpr int64_t kProductRows = 192, kProductColumns = 512;
+constexpr int64_t kProductRows = 512, kProductColumns = 512;
 
-/// Product: adds to a part of a matrix the part of transpose(left) @ right that belongs there.
+/// Product: the part of transpose(left) @ right that belongs to a part of a matrix. With `add` it
+/// is added to what is there.
 struct ProductRecord {
   uint32_t to;                   ///< granule of the matrix' first row
   uint32_t rowStride;            ///< granules from row to row
@@ -45,7 +46,7 @@ struct ProductRecord {
   uint32_t leftBegin;            ///< column of left that goes to rowBegin
   uint32_t rightBegin;           ///< column of right that goes to columnBegin; of 16
   const uint32_t *left, *right;
-  int64_t count;
+  uint32_t count, add; ///< of rows
 };
 
 template <typename Record> constexpr uint32_t kRecordWords = sizeof(Record) / sizeof(int32_t);
