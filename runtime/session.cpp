@@ -173,6 +173,19 @@ int64_t Session::findParam(std::string_view name) const {
 
 void Session::packWeights() { impl_->packWeights(); }
 
+bool Session::packsRows() const {
+  return !impl_->weightsChanged && !impl_->model.foldWeights && impl_->weights.packsRows();
+}
+
+void Session::packRows(size_t param, int64_t begin, int64_t end) {
+  impl_->weights.packRows(param, begin, end);
+}
+
+void Session::rowsPacked() {
+  impl_->weightsChanged = false;
+  impl_->keptIsStale = true;
+}
+
 /// What follows from weights alone is recorded and run like an instance, with nothing else beside
 /// it, and becomes a weight itself.
 void Session::Impl::foldWeights() {

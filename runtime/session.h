@@ -90,6 +90,13 @@ public:
   /// the last mini-batch. run() does it by itself after setParam/initParams. Throws UserError when
   /// memory is short.
   void packWeights();
+  /// Whether all weights are in that form and nothing else follows from them, so that whoever
+  /// writes rows of parameters through paramRow() may call packRows() for these and then
+  /// rowsPacked(), instead of packWeights().
+  bool packsRows() const;
+  /// Rows of a parameter as a matrix: leading axes and rows together.
+  void packRows(size_t param, int64_t begin, int64_t end);
+  void rowsPacked();
   /// The packed copies of the last packWeights(), in the order of packedSizes() (weights.h).
   std::vector<std::span<const uint8_t>> packedWeights() const;
 

@@ -102,87 +102,157 @@ public:
         readColumn(row, column + i, n, out + i * stride);
       return;
     }
-    for (int64_t j = 0; j < n; ++j) {
-      const uint8_t *p = data_ + (row + j) * stride_ + column * dtypeBytes(dtype_);
-      for (int64_t i = 0; i < m; ++i)
-        std::memcpy(out + i * stride + j, p + i * static_cast<int64_t>(sizeof(float)),
+    auto rowAt = [&](int64_t j) {
+      return data_ + (row + j) * stride_ + column * static_cast<int64_t>(sizeof(float));
+    };
+    int64_t wholeM = m / 4 * 4, wholeN = n / 4 * 4;
+    for (int64_t j = 0; j < wholeN; j += 4)
+      for (int64_t i = 0; i < wholeM; i += 4)
+        transposeFour(rowAt(j) + i * static_cast<int64_t>(sizeof(float)), stride_,
+                      out + i * stride + j, stride);
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t i = j < wholeN ? wholeM : 0; i < m; ++i)
+        std::memcpy(out + i * stride + j, rowAt(j) + i * static_cast<int64_t>(sizeof(float)),
                     sizeof(float));
-    }
   }
 
 private:
+  /// 4 x 4 floats; `from` counts in bytes.
+  static void transposeFour(const uint8_t *from, int64_t fromStride, float *to, int64_t toStride) {
+    using Four = float __attribute__((vector_size(16)));
+    Four rows[4];
+    for (int64_t j = 0; j < 4; ++j)
+      std::memcpy(&rows[j], from + j * fromStride, sizeof(Four));
+    Four low[2], high[2];
+    for (int64_t j = 0; j < 2; ++j) {
+      low[j] = __builtin_shufflevector(rows[2 * j], rows[2 * j + 1], 0, 4, 1, 5);
+      high[j] = __builtin_shufflevector(rows[2 * j], rows[2 * j + 1], 2, 6, 3, 7);
+    }
+    Four columns[4] = {__builtin_shufflevector(low[0], low[1], 0, 1, 4, 5),
+                       __builtin_shufflevector(low[0], low[1], 2, 3, 6, 7),
+                       __builtin_shufflevector(high[0], high[1], 0, 1, 4, 5),
+                       __builtin_shufflevector(high[0], high[1], 2, 3, 6, 7)};
+    for (int64_t i = 0; i < 4; ++i)
+      std::memcpy(to + i * toStride, &columns[i], sizeof(Four));
+  }
+
   const uint8_t *data_;
   DType dtype_;
   int64_t stride_;
 };
 
-void packPanels(const Model &model, const uint8_t *rows, const WeightUse &use, int64_t depth,
-                float *out) {
-  int64_t views = static_cast<int64_t>(use.views.size());
+/// Those of the changed rows that lie between `first` and `last` of a parameter.
+std::pair<int64_t, int64_t> rowsOf(const RowRange &changed, size_t param, int64_t first,
+                                   int64_t last) {
+  if (!changed.param)
+    return {first, last};
+  if (*changed.param != param)
+    return {first, first};
+  int64_t begin = std::max(first, changed.begin);
+  return {begin, std::max(begin, std::min(last, changed.end))};
+}
+
+/// Calls `visit(first, end)` for the columns of each panel that lie between two columns.
+template <typename Visit>
+void forPanels(const WeightUse &use, int64_t begin, int64_t end, Visit visit) {
   int64_t block = use.vectors * use.lanes; // columns of a panel
-  int64_t panels = panelCount(use);
+  for (int64_t p = begin / block; p * block < end; ++p)
+    visit(std::max(begin, p * block), std::min(end, (p + 1) * block));
+}
+
+/// Elements of a row lie side by side: so many of them at a time go to as many places.
+constexpr int64_t kTransposedRun = 16;
+
+/// Writes what changed rows of parameters become in a copy. Padding is never written: it is zero.
+void packPanels(const Model &model, const uint8_t *rows, const WeightUse &use, int64_t depth,
+                const RowRange &changed, float *out) {
+  int64_t views = static_cast<int64_t>(use.views.size());
+  int64_t block = use.vectors * use.lanes;
   for (int64_t g = 0; g < views; ++g) {
     const PackView &view = use.views[static_cast<size_t>(g)];
+    auto at = [&](int64_t column, int64_t k) {
+      return out + ((column / block * depth + k) * views + g) * block + column % block;
+    };
     int64_t k = 0;
     for (const PackSegment &s : view.segments) {
       ParamReader reader(model.params[s.param], rows);
+      int64_t before = k - s.kBegin;
+      k += s.kEnd - s.kBegin;
       if (s.transposed) {
-        // The elements of a row lie side by side: a few of them at a time go to as many places.
-        constexpr int64_t run = 16;
-        for (int64_t p = 0; p < panels; ++p)
-          for (int64_t row = s.kBegin; row < s.kEnd; row += run)
-            reader.readTransposed(view.column + p * block, row, std::min(run, s.kEnd - row),
-                                  std::min(block, use.width - p * block),
-                                  out + ((p * depth + k + row - s.kBegin) * views + g) * block,
-                                  views * block);
-        k += s.kEnd - s.kBegin;
+        auto [begin, end] = rowsOf(changed, s.param, view.column, view.column + use.width);
+        forPanels(use, begin - view.column, end - view.column, [&](int64_t first, int64_t last) {
+          for (int64_t row = s.kBegin; row < s.kEnd; row += kTransposedRun)
+            reader.readTransposed(view.column + first, row, std::min(kTransposedRun, s.kEnd - row),
+                                  last - first, at(first, before + row), views * block);
+        });
         continue;
       }
-      for (int64_t row = s.kBegin; row < s.kEnd; ++row, ++k) {
-        for (int64_t p = 0; p < panels; ++p) {
-          int64_t first = p * block;
-          int64_t n = std::min(block, use.width - first);
-          float *to = out + ((p * depth + k) * views + g) * block;
-          reader.readRow(row, view.column + first, n, to);
-        }
-      }
+      auto [begin, end] = rowsOf(changed, s.param, s.kBegin, s.kEnd);
+      for (int64_t row = begin; row < end; ++row)
+        forPanels(use, 0, use.width, [&](int64_t first, int64_t last) {
+          reader.readRow(row, view.column + first, last - first, at(first, before + row));
+        });
     }
   }
 }
 
-/// Two rows at a time, panel by panel.
+#if defined(__x86_64__)
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+void packPair(const float *even, const float *odd, int64_t n, uint32_t *to) {
+  for (int64_t j = 0; j < n; ++j)
+    to[j] = floatToFactor(even[j]) | static_cast<uint32_t>(floatToFactor(odd[j])) << 16;
+}
+
+/// The same where two rows that follow each other share 32 bits.
 void packFactors(const Model &model, const uint8_t *rows, const WeightUse &use, int64_t depth,
-                 uint32_t *out) {
+                 const RowRange &changed, uint32_t *out) {
   int64_t views = static_cast<int64_t>(use.views.size());
   int64_t block = use.vectors * use.lanes;
-  std::vector<float> even(static_cast<size_t>(block)), odd(static_cast<size_t>(block));
-  for (int64_t p = 0; p < panelCount(use); ++p)
-    for (int64_t g = 0; g < views; ++g) {
-      const PackView &view = use.views[static_cast<size_t>(g)];
-      int64_t first = view.column + p * block, n = std::min(block, use.width - p * block);
-      uint32_t *to = out + (p * (depth / 2) * views + g) * block;
-      for (const PackSegment &s : view.segments) {
-        ParamReader reader(model.params[s.param], rows);
-        auto read = [&](int64_t row, std::vector<float> &into) {
-          if (row >= s.kEnd)
-            std::fill(into.begin(), into.end(), 0.0f);
-          else if (s.transposed)
-            reader.readColumn(first, row, n, into.data());
-          else
-            reader.readRow(row, first, n, into.data());
-        };
-        int64_t end = s.kBegin + alignUp(s.kEnd - s.kBegin, use.depthMultiple);
-        for (int64_t row = s.kBegin; row < end; row += 2, to += views * block) {
-          read(row, even);
-          read(row + 1, odd);
-          for (int64_t j = 0; j < block; ++j) {
-            uint32_t low = j < n ? floatToFactor(even[static_cast<size_t>(j)]) : 0;
-            uint32_t high = j < n ? floatToFactor(odd[static_cast<size_t>(j)]) : 0;
-            to[j] = low | high << 16;
-          }
+  // Rows behind the last one are zero.
+  std::vector<float> read(static_cast<size_t>(block * kTransposedRun));
+  for (int64_t g = 0; g < views; ++g) {
+    const PackView &view = use.views[static_cast<size_t>(g)];
+    auto at = [&](int64_t column, int64_t k) {
+      return out + ((column / block * (depth / 2) + k / 2) * views + g) * block + column % block;
+    };
+    int64_t k = 0;
+    for (const PackSegment &s : view.segments) {
+      ParamReader reader(model.params[s.param], rows);
+      int64_t before = k - s.kBegin;
+      k += alignUp(s.kEnd - s.kBegin, use.depthMultiple);
+      // `count` rows that were read, the first of which is the first of a pair.
+      auto write = [&](int64_t row, int64_t count, int64_t first, int64_t last) {
+        for (int64_t i = 0; i < count; i += 2) {
+          const float *even = read.data() + i * block;
+          if (i + 1 == count)
+            std::fill_n(read.data() + (i + 1) * block, block, 0.0F);
+          packPair(even, even + block, last - first, at(first, before + row + i));
         }
+      };
+      if (s.transposed) {
+        auto [begin, end] = rowsOf(changed, s.param, view.column, view.column + use.width);
+        forPanels(use, begin - view.column, end - view.column, [&](int64_t first, int64_t last) {
+          for (int64_t row = s.kBegin; row < s.kEnd; row += kTransposedRun) {
+            int64_t count = std::min(kTransposedRun, s.kEnd - row);
+            reader.readTransposed(view.column + first, row, count, last - first, read.data(),
+                                  block);
+            write(row, count, first, last);
+          }
+        });
+        continue;
       }
+      auto [begin, end] = rowsOf(changed, s.param, s.kBegin, s.kEnd);
+      begin -= (begin - s.kBegin) % 2;
+      for (int64_t row = begin; row < end; row += 2)
+        forPanels(use, 0, use.width, [&](int64_t first, int64_t last) {
+          int64_t count = std::min<int64_t>(2, s.kEnd - row);
+          for (int64_t i = 0; i < count; ++i)
+            reader.readRow(row + i, view.column + first, last - first, read.data() + i * block);
+          write(row, count, first, last);
+        });
     }
+  }
 }
 
 } // namespace
@@ -258,6 +328,12 @@ PackedWeights::PackedWeights(const Model &model, uint8_t *rows, MemoryMeter &met
   for (const Copies::Copy &copy : copies.copies)
     packed_.push_back({copy.use, copy.depth, copy.bytes, nullptr});
   which_ = std::move(copies.which);
+  copiesOf_.resize(model.params.size());
+  for (size_t i = 0; i < packed_.size(); ++i)
+    for (const PackView &view : packed_[i].use->views)
+      for (const PackSegment &s : view.segments)
+        if (copiesOf_[s.param].empty() || copiesOf_[s.param].back() != i)
+          copiesOf_[s.param].push_back(i);
   for (const KernelDesc &kernel : model.kernels) {
     auto &uses = uses_.emplace_back();
     for (const WeightUse &use : kernel.weights)
@@ -288,14 +364,28 @@ void PackedWeights::pack() {
       packed.own = allocateAligned(packed.size);
       packed.bytes = packed.own.get();
     }
-    if (packed.use->factors)
-      packFactors(model_, rows_, *packed.use, packed.depth,
-                  reinterpret_cast<uint32_t *>(packed.own.get()));
-    else
-      packPanels(model_, rows_, *packed.use, packed.depth,
-                 reinterpret_cast<float *>(packed.own.get()));
+    packRange(packed, {});
   }
   publish();
+}
+
+void PackedWeights::packRange(Packed &packed, const RowRange &changed) {
+  if (packed.use->factors)
+    packFactors(model_, rows_, *packed.use, packed.depth, changed,
+                reinterpret_cast<uint32_t *>(packed.own.get()));
+  else
+    packPanels(model_, rows_, *packed.use, packed.depth, changed,
+               reinterpret_cast<float *>(packed.own.get()));
+}
+
+bool PackedWeights::packsRows() const {
+  return std::all_of(packed_.begin(), packed_.end(),
+                     [](const Packed &packed) { return packed.own != nullptr; });
+}
+
+void PackedWeights::packRows(size_t param, int64_t begin, int64_t end) {
+  for (size_t which : copiesOf_[param])
+    packRange(packed_[which], {param, begin, end});
 }
 
 void PackedWeights::use(std::span<const std::span<const uint8_t>> copies) {

@@ -11,6 +11,12 @@
 
 namespace sheaf::rt {
 
+/// Rows of a parameter as a matrix: leading axes and rows together.
+struct RowRange {
+  std::optional<size_t> param; ///< none: all rows of all parameters
+  int64_t begin = 0, end = 0;
+};
+
 /// The weight uses of all kernels of a model. Equal uses share one packed copy.
 class PackedWeights {
 public:
@@ -21,6 +27,11 @@ public:
   /// Reads the parameters and writes every packed copy. The first time it allocates them; throws
   /// UserError when the memory limit forbids it.
   void pack();
+
+  /// Whether packRows() may be called: after the first pack(), which made the copies.
+  bool packsRows() const;
+  /// What pack() writes for these rows of a parameter.
+  void packRows(size_t param, int64_t begin, int64_t end);
 
   /// Instead of the first pack(): the copies are there, in the order of packedSizes().
   void use(std::span<const std::span<const uint8_t>> copies);
@@ -39,6 +50,7 @@ private:
     AlignedBytes own;               ///< null: in a file, or not made yet
     const uint8_t *bytes = nullptr; ///< null: not made yet
   };
+  void packRange(Packed &packed, const RowRange &changed);
   void charge(const Packed &packed);
   void publish();
 
@@ -47,7 +59,8 @@ private:
   MemoryMeter &meter_;
   MemoryKind &count_;
   std::vector<Packed> packed_;
-  std::vector<std::vector<int64_t>> which_; ///< [kernel][use]: index into packed_, -1: raw
+  std::vector<std::vector<size_t>> copiesOf_; ///< [param]: indices into packed_
+  std::vector<std::vector<int64_t>> which_;   ///< [kernel][use]: index into packed_, -1: raw
   std::vector<std::vector<const void *>> uses_;
 };
 

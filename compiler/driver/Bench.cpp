@@ -117,7 +117,6 @@ void Benchmark::stepOnce(rt::Session &session, const BenchCase &what,
   if (beforeUpdate)
     beforeUpdate();
   optimizer_->step(gradients, /*learningRate=*/0);
-  session.packWeights();
   step_.updateMs = lap();
 }
 

@@ -224,9 +224,43 @@ double Optimizer::lambRatio(size_t param, const ParamGradient &gradient, double 
   return weights > 0 && changes > 0 ? std::sqrt(weights / changes) : 1;
 }
 
+/// Some rows at a time, which are packed while they are near.
+void Optimizer::updateAndPack(size_t param, const ParamGradient &gradient, double rate,
+                              double scale, double decay) {
+  const ParamDesc &desc = session_.model().params[param];
+  int64_t width = desc.shape.empty() ? 1 : desc.shape.back();
+  int64_t stride = rowGranules(width, desc.dtype) * kGranuleBytes / 4;
+  constexpr int64_t chunkBytes = 32 << 10, unit = 16; // lines of transposed copies
+  int64_t rows = std::max<int64_t>(chunkBytes / (stride * 4) / unit, 1) * unit;
+  int64_t first = 0, end = 0; // updated, and not packed yet
+  auto pack = [&] {
+    if (end > first)
+      session_.packRows(param, first, end);
+  };
+  visitRows(param, gradient, [&](Row run) {
+    int64_t row = (run.gradient - gradient.data) / stride;
+    for (int64_t left = run.size; left > 0; row = end) {
+      if (row != end || end - first >= rows) {
+        pack();
+        first = end = row;
+      }
+      int64_t size = std::min(left, (rows - (end - first)) * stride);
+      update({run.weight, run.mean, run.squares, run.gradient, size}, rate, scale, decay);
+      run.weight += size;
+      run.gradient += size;
+      run.mean = run.mean ? run.mean + size : nullptr;
+      run.squares = run.squares ? run.squares + size : nullptr;
+      left -= size;
+      end += (size + stride - 1) / stride;
+    }
+  });
+  pack();
+}
+
 StepReport Optimizer::step(std::span<const ParamGradient> gradients, double learningRate,
                            double scale) {
   StepReport report;
+  bool packs = session_.packsRows();
   double squares = 0;
   for (size_t i = 0; i < gradients.size(); ++i)
     visitRows(i, gradients[i],
@@ -234,6 +268,8 @@ StepReport Optimizer::step(std::span<const ParamGradient> gradients, double lear
   report.norm = scale * std::sqrt(squares);
   if (!std::isfinite(report.norm)) {
     report.skipped = true;
+    if (packs)
+      session_.rowsPacked();
     return report;
   }
   if (options_.clip > 0 && report.norm > options_.clip)
@@ -246,8 +282,13 @@ StepReport Optimizer::step(std::span<const ParamGradient> gradients, double lear
     double decay = decays_[i] ? options_.weightDecay : 0, rate = learningRate;
     if (options_.kind == OptimizerOptions::Lamb)
       rate *= lambRatio(i, gradients[i], scale, decay);
-    visitRows(i, gradients[i], [&](const Row &row) { update(row, rate, scale, decay); });
+    if (packs)
+      updateAndPack(i, gradients[i], rate, scale, decay);
+    else
+      visitRows(i, gradients[i], [&](const Row &row) { update(row, rate, scale, decay); });
   }
+  if (packs)
+    session_.rowsPacked();
   return report;
 }
 

@@ -38,8 +38,8 @@ public:
   /// Leaves the weight decay of a parameter out.
   void exclude(size_t param) { decays_[param] = false; }
 
-  /// Changes the parameters by `scale` times these gradients. The session packs its weights anew
-  /// before its next run.
+  /// Changes the parameters by `scale` times these gradients. The session's packed weights follow
+  /// row by row, or, where that cannot be, before its next run.
   StepReport step(std::span<const ParamGradient> gradients, double learningRate, double scale = 1);
 
   /// What is remembered from step to step: a number, and for each parameter up to two tensors of
@@ -66,6 +66,8 @@ private:
   template <typename Visit>
   void visitRows(size_t param, const ParamGradient &gradient, Visit visit);
   void update(const Row &row, double rate, double scale, double decay);
+  void updateAndPack(size_t param, const ParamGradient &gradient, double rate, double scale,
+                     double decay);
   double lambRatio(size_t param, const ParamGradient &gradient, double scale, double decay);
 
   Session &session_;

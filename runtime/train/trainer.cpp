@@ -91,7 +91,6 @@ TrainingStep Trainer::step() {
   result.rate = options_.rate.at(next_);
   StepReport report =
       optimizer_.step(gradients, result.rate, 1 / (result.lossScale * (options_.sum ? 1 : count)));
-  session_.packWeights();
   if (average_ && !report.skipped)
     average_->update();
   options_.lossScale.update(report.skipped);

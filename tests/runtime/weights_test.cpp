@@ -140,6 +140,51 @@ TEST(Weights, PackingFollowsItsDefinition) {
   }
 }
 
+// Rows that were changed are packed alone, whatever share of a copy, a panel or a pair they are.
+TEST(Weights, PackingRowsIsPackingAll) {
+  for (bool factors : {false, true}) {
+    WeightModel m;
+    uint32_t w = m.param({24, 50}), b = m.param({50}), v = m.param({37, 30});
+    std::vector<WeightUse> uses = {
+        panels({{{{w, 0, 24}}, 0}}, 50, 16, 1),
+        panels({{{{b, 0, 1}, {w, 0, 24}}, 0}, {{{b, 0, 1}, {w, 0, 24}}, 25}}, 25, 8, 2),
+        panels({{{{w, 3, 9}, {v, 2, 28, true}}, 5}}, 29, 4, 3),
+        panels({{{{v, 1, 30, true}}, 3}}, 34, 16, 1), panels({{{{v, 5, 36}}, 7}}, 23, 16, 2)};
+    for (WeightUse &use : uses) {
+      use.factors = factors;
+      use.depthMultiple = factors ? 32 : 1;
+    }
+    m.kernel(uses);
+    Session session = m.session(), whole = m.session();
+    m.fill(session);
+    EXPECT_FALSE(session.packsRows());
+    session.packWeights();
+    EXPECT_TRUE(session.packsRows());
+    std::mt19937 random(3);
+    for (size_t i = 0; i < m.model.params.size(); ++i) {
+      TensorView view = session.param(i);
+      for (int64_t row = 0; row < view.rows();) {
+        int64_t end = std::min<int64_t>(view.rows(), row + 1 + static_cast<int64_t>(random() % 7));
+        auto *data = reinterpret_cast<float *>(session.paramRow(i) + row * view.rowStride());
+        for (int64_t j = 0; j < (end - row) * view.rowStride() / 4; ++j)
+          data[j] = static_cast<float>(random() % 1000) / 8 - 50;
+        session.packRows(i, row, end);
+        row = end;
+      }
+      memcpy(whole.paramRow(i), session.paramRow(i),
+             static_cast<size_t>(view.rows() * view.rowStride()));
+    }
+    session.rowsPacked();
+    EXPECT_TRUE(session.packsRows());
+    whole.packWeights();
+    for (size_t i = 0; i < uses.size(); ++i) {
+      std::span<const uint8_t> rows = session.packedWeights()[i], all = whole.packedWeights()[i];
+      EXPECT_TRUE(std::equal(rows.begin(), rows.end(), all.begin(), all.end()))
+          << "use " << i << (factors ? " in bf16" : "");
+    }
+  }
+}
+
 TEST(Weights, EqualUsesShareOneCopyAndRawIsTheRow) {
   WeightModel m;
   uint32_t w = m.param({24, 50});
