@@ -231,6 +231,9 @@ void TrainOptions::read() {
     throw UserError(path + ": cannot be read; is '" + resume + "' a training?");
   Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
   visit(*this, [&](const char *key, auto &value) {
+    // There are trainings that are older than this option: they have its default.
+    if (std::string_view(key) == "precision" && config.is_object() && !config.contains(key))
+      return;
     try {
       config.at(key).get_to(value);
     } catch (const Json::exception &error) {
