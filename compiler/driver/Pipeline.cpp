@@ -392,10 +392,8 @@ void Compilation::link() {
     model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(jit->address(kernelSymbols_[i]));
   if (model.training) {
     rt::addNativeKernels(model, target.fma);
-    for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i) {
-      model.kernels[i].bytes = rt::nativeBytes(model, i);
+    for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i)
       blockInfos.push_back({model.kernels[i].name, model.kernels[i].source, {}, {}, {}, {}});
-    }
   }
 }
 

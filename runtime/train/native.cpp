@@ -287,10 +287,6 @@ KernelDesc describe(const char *name, KernelFn fn, uint32_t words) {
   return kernel;
 }
 
-} // namespace
-
-namespace {
-
 /// The word of a record that a member begins with; of a longer one the low word.
 template <typename Record, typename Member> uint32_t wordOf(Member Record::*member) {
   Record record{};
@@ -301,24 +297,18 @@ template <typename Record, typename Member> uint32_t wordOf(Member Record::*memb
 
 } // namespace
 
-std::vector<FlopTerm> nativeBytes(const Model &model, size_t kernel) {
-  if (kernel == nativeKernel(model, NativeKernel::Sum)) {
-    uint32_t granules = wordOf(&SumRecord::granules), count = wordOf(&SumRecord::count);
-    return {{kGranuleBytes, {granules, count}}, {kGranuleBytes, {granules}}};
-  }
-  uint32_t rows = wordOf(&ProductRecord::rows), columns = wordOf(&ProductRecord::columns);
-  uint32_t count = wordOf(&ProductRecord::count);
-  return {{4, {rows, count}}, {4, {columns, count}}, {8, {rows, columns}}};
-}
-
 void addNativeKernels(Model &model, bool fma) {
   model.kernels.push_back(describe("gradient sums", sumsFor(), kRecordWords<SumRecord>));
+  uint32_t granules = wordOf(&SumRecord::granules);
+  model.kernels.back().bytes = {{kGranuleBytes, {granules, wordOf(&SumRecord::count)}},
+                                {kGranuleBytes, {granules}}};
   model.kernels.push_back(
       describe("weight gradients", productsFor(fma), kRecordWords<ProductRecord>));
   KernelDesc &product = model.kernels.back();
-  product.flop = {{2,
-                   {wordOf(&ProductRecord::rows), wordOf(&ProductRecord::columns),
-                    wordOf(&ProductRecord::count)}}};
+  uint32_t rows = wordOf(&ProductRecord::rows), columns = wordOf(&ProductRecord::columns);
+  uint32_t count = wordOf(&ProductRecord::count);
+  product.flop = {{2, {rows, columns, count}}};
+  product.bytes = {{4, {rows, count}}, {4, {columns, count}}, {8, {rows, columns}}};
   product.scratchBytes =
       kBlockRows * (kStripRows + kProductColumns) * static_cast<int64_t>(sizeof(float));
 }

@@ -21,9 +21,6 @@ inline uint32_t nativeKernel(const Model &model, NativeKernel which) {
   return static_cast<uint32_t>(model.kernels.size() - kNativeKernels + static_cast<size_t>(which));
 }
 
-/// Bytes of rows that a record of one of them reads and writes: a sum over its words.
-std::vector<FlopTerm> nativeBytes(const Model &model, size_t kernel);
-
 /// Sum: to granules [to, to + granules) the sum of the same many granules at each of the
 /// `sources`, in their order, `offset` granules on. With `add` it begins with what is there.
 struct SumRecord {

@@ -332,14 +332,14 @@ TEST(Session, SizesThatCannotBe) {
 //===----------------------------------------------------------------------===//
 
 TEST(Session, MemoryFollowsTheMiniBatches) {
-  Model model = makeTreeModel(64);
+  Model model = makeTreeModel(4);
   Session session(model, small());
   session.initParams(3);
   Trees trees;
   std::vector<Instance> smallBatch = trees.randomBatch(4);
   std::vector<Instance> large;
   for (int i = 0; i < 4; ++i)
-    large.push_back(trees.instance(trees.chain(20000)));
+    large.push_back(trees.instance(trees.chain(100000)));
   session.run(smallBatch);
   uint64_t records = session.memory().records.now;
   session.run(large);
