@@ -13,6 +13,7 @@ packages=(
   clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   libclang-rt-22-dev clang-format-22 cmake ninja-build ccache python3 python3-jsonschema
   libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev libboost-context-dev libxxhash-dev
+  libsqlite3-dev
 )
 
 started=$SECONDS
@@ -45,7 +46,7 @@ quietly() {
 install_packages() {
   command -v dpkg-query >/dev/null || fail "this script installs Debian packages; on another \
 system install LLVM and MLIR 22, CMake, Ninja, fmt, CLI11, nlohmann-json, GoogleTest, \
-Boost.Context and xxHash, then run: cmake --preset release"
+Boost.Context, xxHash and SQLite, then run: cmake --preset release"
   local missing
   mapfile -t missing < <(missing_packages)
   ((${#missing[@]})) || return 0
