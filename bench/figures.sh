@@ -36,11 +36,17 @@ printf '\nmemory, treelstm, hidden 512, batch 256\n'
 "$sheaf" bench "$root/models/treelstm.sheaf" --data "$trees" --seed 1 --engine batched \
   --batch 256 --dim hidden=512 "${all[@]}" --repetitions 3 --seconds 0 2>/dev/null | grep '^memory'
 
-printf '\ncold: from typing to the first result, treelstm, hidden 256, 64 trees\n'
 head -n 64 "$trees" >"$work/trees.txt"
-for _ in 1 2 3; do
+# first_result STORE: from typing to the first result
+first_result() {
+  local begin
   begin=$(date +%s%N)
   "$sheaf" run "$root/models/treelstm.sheaf" --data "$work/trees.txt" --dim hidden=256 --seed 1 \
-    -o "$work/out.jsonl" 2>/dev/null
+    --store "$1" -o "$work/out.jsonl" 2>/dev/null
   printf '%d ms\n' $((($(date +%s%N) - begin) / 1000000))
-done
+}
+printf '\ncold: from typing to the first result, treelstm, hidden 256, 64 trees\n'
+for _ in 1 2 3; do first_result none; done
+printf '\nthe second start: the same, with the code of the first in a store\n'
+first_result "$work/store" >/dev/null
+for _ in 1 2 3; do first_result "$work/store"; done

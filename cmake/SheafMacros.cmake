@@ -48,6 +48,8 @@ endfunction()
 function(sheaf_executable name)
   add_executable(${name})
   _sheaf_program(${name} ${ARGN})
+  # What is kept in a store is good for one build of the compiler (compiler/driver/StoredCode.cpp).
+  target_link_options(${name} PRIVATE -Wl,--build-id=sha1)
 endfunction()
 
 function(sheaf_test name)

@@ -18,12 +18,8 @@ std::vector<Optimisation> optimisations() {
   std::vector<Optimisation> all;
   for (const passes::Switch &entry : passes::allSwitches())
     all.push_back({std::string(entry.name), std::string(entry.meaning)});
-  all.push_back({"fuse", "computes operators of a block in registers, one after the other"});
-  all.push_back({"merge", "computes products over the same input as one"});
-  all.push_back({"panels", "packs weights into panels for the register tile"});
-  all.push_back({"flat-rows", "products run over the rows of all records, not record by record"});
-  all.push_back(
-      {"share-temporaries", "temporaries of a kernel that never live at once share memory"});
+  for (const kernels::Switch &entry : kernels::switches())
+    all.push_back({std::string(entry.name), std::string(entry.meaning)});
   return all;
 }
 
@@ -81,6 +77,7 @@ std::vector<FunctionInfo> CompiledModel::functions() const {
 }
 const std::vector<PhaseTime> &CompiledModel::times() const { return impl_->compilation->times; }
 TargetInfo CompiledModel::target() const { return describe(impl_->compilation->target); }
+const store::Use &CompiledModel::storeUse() const { return impl_->compilation->storeUse; }
 const rt::LoadedCode &CompiledModel::code() const { return impl_->compilation->jit->code(); }
 
 bool check(const SourceFile &source, const CompileOptions &options, Diagnostics &diags) {
@@ -134,9 +131,7 @@ std::string print(const llvm::Module &module) {
 
 std::string emit(const SourceFile &source, const CompileOptions &options, Phase phase,
                  Diagnostics &diags) {
-  CompileOptions single = options;
-  single.threads = 1; // all kernels in one module
-  Compilation compilation(source, single, diags);
+  Compilation compilation(source, options, diags);
   compilation.keepKernels = phase == Phase::Kernels;
   Until until = phase == Phase::Ast       ? Until::Parsed
                 : phase == Phase::Program ? Until::Program

@@ -9,6 +9,7 @@
 #include "compiler/driver/Jit.h"
 #include "compiler/driver/Phases.h"
 #include "compiler/frontend/Diagnostics.h"
+#include "compiler/store/Store.h"
 #include "runtime/model.h"
 
 #include <cstdint>
@@ -49,6 +50,8 @@ struct CompileOptions {
   Precision precision = Precision::F32;
   /// Threads that generate code.
   unsigned threads = 2;
+  /// Where compiled code is kept from one start to the next.
+  store::Options store;
   /// Told of every pass that ran, and of the module behind it. May be empty.
   std::function<void(std::string_view pass, mlir::ModuleOp module)> afterPass;
 };
@@ -158,6 +161,8 @@ public:
   TargetInfo target() const;
   /// The generated code, as it is loaded.
   const rt::LoadedCode &code() const;
+  /// How much of the code came from the store.
+  const store::Use &storeUse() const;
   /// Bytes of it.
   uint64_t codeBytes() const { return code().layout().bytes(); }
 

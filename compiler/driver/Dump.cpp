@@ -26,9 +26,7 @@ class Dumper {
 public:
   Dumper(std::string directory, const SourceFile &source, const CompileOptions &options,
          Diagnostics &diags)
-      : directory_(std::move(directory)), source_(source), options_(options), diags_(diags) {
-    options_.threads = 1; // all kernels in one module
-  }
+      : directory_(std::move(directory)), source_(source), options_(options), diags_(diags) {}
 
   void run() {
     write(std::filesystem::path(source_.name()).filename().string(), source_.text());

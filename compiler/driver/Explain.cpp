@@ -168,6 +168,21 @@ std::string resultText(const rt::Model &model) {
 
 } // namespace
 
+std::string storeText(const store::Use &use) {
+  if (use.directory.empty())
+    return fmt::format("code: {} pieces compiled, no store\n", use.made);
+  return fmt::format("code: {} pieces from the store {}, {} compiled{}\n", use.found, use.directory,
+                     use.made, use.problem.empty() ? "" : "; it is not used: " + use.problem);
+}
+
+nlohmann::ordered_json storeJson(const store::Use &use) {
+  return {{"directory", use.directory},
+          {"found", use.found},
+          {"compiled", use.made},
+          {"kept", use.kept},
+          {"problem", use.problem}};
+}
+
 std::string explainText(const CompiledModel &compiled) {
   const rt::Model &model = compiled.model();
   TargetInfo target = compiled.target();
@@ -177,6 +192,7 @@ std::string explainText(const CompiledModel &compiled) {
                   model.name, resultText(model), model.kernels.size(),
                   (compiled.codeBytes() + 1023) / 1024, target.processor.cpu, target.lanes,
                   target.registers, target.fma ? "" : ", no fused multiply-add");
+  out += storeText(compiled.storeUse());
 
   out += "\nshared by all instances\n";
   for (const rt::ParamDesc &param : model.params) {
@@ -312,6 +328,7 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                             {"registers", target.registers},
                             {"fma", target.fma}}},
                           {"code_bytes", compiled.codeBytes()},
+                          {"store", storeJson(compiled.storeUse())},
                           {"params", params},
                           {"blocks", blocks},
                           {"functions", functions},

@@ -4,6 +4,8 @@
 
 #include "compiler/driver/RunReport.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <string>
 
 namespace sheaf::driver {
@@ -17,6 +19,10 @@ std::string explainText(const CompiledModel &model);
 /// `source` is the model's file.
 std::string explainJson(const CompiledModel &model, const RunReport *report,
                         const SourceFile &source);
+
+/// How much of the code came from the store: a line, and the same as JSON.
+std::string storeText(const store::Use &use);
+nlohmann::ordered_json storeJson(const store::Use &use);
 
 } // namespace sheaf::driver
 

@@ -82,8 +82,9 @@ void runPasses(llvm::Module &module, llvm::TargetMachine &machine, IrPasses pass
 }
 
 /// The largest stack frame of an object's functions, its return address included.
-uint64_t frameOf(const llvm::MemoryBuffer &object) {
-  auto file = llvm::object::ObjectFile::createObjectFile(object.getMemBufferRef());
+uint64_t frameOf(const ObjectCode &object) {
+  auto file = llvm::object::ObjectFile::createObjectFile(
+      {{reinterpret_cast<const char *>(object.data()), object.size()}, "generated code"});
   if (!file) {
     llvm::consumeError(file.takeError());
     return 0;
@@ -186,18 +187,11 @@ std::string emitAssembly(CodeModule &code, const Processor &processor) {
   return std::string(buffer);
 }
 
-struct Jit::Impl {
-  std::unique_ptr<rt::LoadedCode> code;
-  std::map<std::string, uint64_t, std::less<>> symbols;
-  std::vector<uint64_t> largestFrames; ///< by module
-};
-
-Jit::Jit() : impl_(std::make_unique<Impl>()) {}
-Jit::~Jit() = default;
-
-std::unique_ptr<Jit> Jit::compile(std::vector<CodeModule> modules, const Processor &processor,
-                                  unsigned threads) {
-  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects(modules.size());
+std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const Processor &processor,
+                                       unsigned threads) {
+  std::vector<ObjectCode> objects(modules.size());
+  if (modules.empty())
+    return objects;
   std::vector<std::string> errors(modules.size());
   std::atomic<size_t> next{0};
   auto work = [&](std::unique_ptr<llvm::TargetMachine> machine) {
@@ -207,7 +201,7 @@ std::unique_ptr<Jit> Jit::compile(std::vector<CodeModule> modules, const Process
       runPasses(module, *machine, modules[i].passes);
       auto object = llvm::orc::SimpleCompiler(*machine)(module);
       if (object)
-        objects[i] = std::move(*object);
+        objects[i].assign((*object)->getBufferStart(), (*object)->getBufferEnd());
       else
         errors[i] = text(object.takeError());
       modules[i] = CodeModule();
@@ -222,30 +216,36 @@ std::unique_ptr<Jit> Jit::compile(std::vector<CodeModule> modules, const Process
   for (const std::string &error : errors)
     if (!error.empty())
       throw InternalError("code generation failed: " + error);
-
-  std::unique_ptr<Jit> result(new Jit());
-  std::vector<const llvm::MemoryBuffer *> linked;
-  for (const std::unique_ptr<llvm::MemoryBuffer> &object : objects) {
-    result->impl_->largestFrames.push_back(frameOf(*object));
-    linked.push_back(object.get());
-  }
-  LinkedCode code = linkObjects(linked);
-  if (std::optional<std::string> problem = code.layout.problem())
-    throw InternalError("cannot load generated code: " + *problem);
-  result->impl_->symbols = std::move(code.symbols);
-  result->impl_->code = std::make_unique<rt::LoadedCode>(std::move(code.layout), code.image);
-  return result;
+  return objects;
 }
 
-void *Jit::address(std::string_view symbol) const {
-  auto found = impl_->symbols.find(symbol);
-  if (found == impl_->symbols.end())
+struct Jit::Impl {
+  std::unique_ptr<rt::LoadedCode> code;
+  std::vector<std::map<std::string, uint64_t, std::less<>>> symbols; ///< by object
+  std::vector<uint64_t> largestFrames;                               ///< by object
+};
+
+Jit::Jit(std::span<const ObjectCode> objects) : impl_(std::make_unique<Impl>()) {
+  for (const ObjectCode &object : objects)
+    impl_->largestFrames.push_back(frameOf(object));
+  LinkedCode code = linkObjects(objects);
+  if (std::optional<std::string> problem = code.layout.problem())
+    throw InternalError("cannot load generated code: " + *problem);
+  impl_->symbols = std::move(code.symbols);
+  impl_->code = std::make_unique<rt::LoadedCode>(std::move(code.layout), code.image);
+}
+Jit::~Jit() = default;
+
+void *Jit::address(size_t object, std::string_view symbol) const {
+  const auto &symbols = impl_->symbols.at(object);
+  auto found = symbols.find(symbol);
+  if (found == symbols.end())
     throw InternalError("generated code does not define '" + std::string(symbol) + "'");
   return const_cast<uint8_t *>(impl_->code->base()) + found->second;
 }
 
 const rt::LoadedCode &Jit::code() const { return *impl_->code; }
 
-uint64_t Jit::largestFrame(size_t module) const { return impl_->largestFrames.at(module); }
+uint64_t Jit::largestFrame(size_t object) const { return impl_->largestFrames.at(object); }
 
 } // namespace sheaf::driver

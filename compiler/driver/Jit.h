@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,26 +64,31 @@ void prepareModule(llvm::Module &module, const Processor &processor);
 /// The module's assembly after the passes it asks for. The module is changed.
 std::string emitAssembly(CodeModule &module, const Processor &processor);
 
+/// Compiled code as it can be kept: an ELF object, position independent.
+using ObjectCode = std::vector<uint8_t>;
+
+/// Compiles each module to an object, up to `threads` of them at a time. Throws InternalError when
+/// LLVM refuses.
+std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const Processor &processor,
+                                       unsigned threads);
+
 /// Linked code. Addresses stay valid as long as the object lives.
 class Jit {
 public:
-  /// Compiles the modules, up to `threads` of them at a time, and links them together.
-  /// Throws InternalError when LLVM refuses.
-  static std::unique_ptr<Jit> compile(std::vector<CodeModule> modules, const Processor &processor,
-                                      unsigned threads);
+  /// Throws InternalError for what the linker refuses.
+  explicit Jit(std::span<const ObjectCode> objects);
   ~Jit();
 
-  /// Throws InternalError when no module defines the symbol.
-  void *address(std::string_view symbol) const;
+  /// Of a symbol of one of the objects. Throws InternalError when it does not define it.
+  void *address(size_t object, std::string_view symbol) const;
 
   /// All of it, as it is loaded.
   const rt::LoadedCode &code() const;
 
-  /// Bytes of stack that one call of any function of a module takes at most, callees excluded.
-  uint64_t largestFrame(size_t module) const;
+  /// Bytes of stack that one call of any function of an object takes at most, callees excluded.
+  uint64_t largestFrame(size_t object) const;
 
 private:
-  Jit();
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -31,9 +31,10 @@ enum Range : unsigned { Code, Constants, Addresses };
 
 class Linker {
 public:
-  explicit Linker(const std::vector<const llvm::MemoryBuffer *> &objects) {
-    for (const llvm::MemoryBuffer *object : objects)
-      objects_.push_back(unwrap(Object::create(object->getMemBufferRef())));
+  explicit Linker(std::span<const std::vector<uint8_t>> objects) : globals_(objects.size()) {
+    for (const std::vector<uint8_t> &object : objects)
+      objects_.push_back(unwrap(Object::create(
+          {{reinterpret_cast<const char *>(object.data()), object.size()}, "generated code"})));
   }
 
   LinkedCode run() {
@@ -46,8 +47,11 @@ public:
     layOut();
     for (size_t i = 0; i < objects_.size(); ++i)
       forEachRelocation(i, [&](const Site &site) { apply(site); });
-    for (const auto &[name, place] : globals_)
-      result_.symbols[name] = offset(place);
+    for (const auto &globals : globals_) {
+      auto &symbols = result_.symbols.emplace_back();
+      for (const auto &[name, place] : globals)
+        symbols[name] = offset(place);
+    }
     return std::move(result_);
   }
 
@@ -103,9 +107,8 @@ private:
       if (symbol.getBinding() == llvm::ELF::STB_LOCAL)
         continue;
       std::optional<Place> place = placeOf(number, symbol);
-      std::string name = unwrap(symbol.getName()).str();
-      if (place && !globals_.emplace(name, *place).second)
-        throw InternalError("generated code defines '" + name + "' twice");
+      if (place)
+        globals_[number].emplace(unwrap(symbol.getName()).str(), *place);
     }
   }
 
@@ -127,14 +130,6 @@ private:
     }
   }
 
-  /// Of what a relocation is to: where it is, if it is in the image.
-  std::optional<Place> definition(const Site &site) {
-    if (std::optional<Place> place = placeOf(site.object, site.symbol))
-      return place;
-    auto found = globals_.find(unwrap(site.symbol.getName()).str());
-    return found == globals_.end() ? std::nullopt : std::optional(found->second);
-  }
-
   static bool throughTable(uint32_t type) {
     return type == llvm::ELF::R_X86_64_GOTPCREL || type == llvm::ELF::R_X86_64_GOTPCRELX ||
            type == llvm::ELF::R_X86_64_REX_GOTPCRELX;
@@ -146,7 +141,7 @@ private:
   /// Finds out which words the addresses need.
   void collect(const Site &site) {
     std::string name = unwrap(site.symbol.getName()).str();
-    std::optional<Place> place = definition(site);
+    std::optional<Place> place = placeOf(site.object, site.symbol);
     bool known = isRelative(site.type) || throughTable(site.type) ||
                  site.type == llvm::ELF::R_X86_64_PC64 ||
                  (site.type == llvm::ELF::R_X86_64_64 && site.place.range == Addresses);
@@ -225,7 +220,7 @@ private:
   }
 
   void apply(const Site &site) {
-    std::optional<Place> place = definition(site);
+    std::optional<Place> place = placeOf(site.object, site.symbol);
     std::string name = unwrap(site.symbol.getName()).str();
     uint64_t at = offset(site.place);
     auto addend = static_cast<uint64_t>(site.addend);
@@ -251,7 +246,7 @@ private:
 
   std::vector<Object> objects_;
   std::map<std::pair<size_t, uintptr_t>, Place> places_; ///< of sections, by object
-  std::map<std::string, Place> globals_;
+  std::vector<std::map<std::string, Place>> globals_;    ///< by object
   std::map<std::string, size_t> imports_;
   std::map<std::string, uint64_t> stubs_; ///< offsets in the code
   /// Words that hold an address of the image: of which place, and their offset in the addresses.
@@ -264,7 +259,7 @@ private:
 
 } // namespace
 
-LinkedCode linkObjects(const std::vector<const llvm::MemoryBuffer *> &objects) {
+LinkedCode linkObjects(std::span<const std::vector<uint8_t>> objects) {
   return Linker(objects).run();
 }
 

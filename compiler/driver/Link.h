@@ -5,12 +5,9 @@
 #include "runtime/code.h"
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
-
-namespace llvm {
-class MemoryBuffer;
-} // namespace llvm
 
 namespace sheaf::driver {
 
@@ -18,13 +15,15 @@ namespace sheaf::driver {
 struct LinkedCode {
   rt::CodeLayout layout;
   std::vector<uint8_t> image;
-  std::map<std::string, uint64_t, std::less<>> symbols; ///< offsets in the image
+  /// By object what it defines for others, as offsets in the image.
+  std::vector<std::map<std::string, uint64_t, std::less<>>> symbols;
 };
 
-/// Links position independent ELF objects for x86-64. What none of them defines is imported from
-/// the runtime. Throws InternalError for what generated code never has: data that can be written,
-/// absolute addresses inside of code, names that the runtime does not know.
-LinkedCode linkObjects(const std::vector<const llvm::MemoryBuffer *> &objects);
+/// Links position independent ELF objects for x86-64. No object knows of another: what one does not
+/// define is imported from the runtime, and two may use the same name. Throws InternalError for
+/// what generated code never has: data that can be written, absolute addresses inside of code,
+/// names that the runtime does not know.
+LinkedCode linkObjects(std::span<const std::vector<uint8_t>> objects);
 
 } // namespace sheaf::driver
 

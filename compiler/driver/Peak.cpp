@@ -129,8 +129,8 @@ PeakProbe::Candidate PeakProbe::makeCandidate(const Processor &processor, CodeMo
   candidate.flopPerIteration = flopPerIteration;
   std::vector<CodeModule> modules;
   modules.push_back(std::move(code));
-  candidate.jit = Jit::compile(std::move(modules), processor, 1);
-  candidate.loop = reinterpret_cast<Loop>(candidate.jit->address("peak"));
+  candidate.jit = std::make_unique<Jit>(compileModules(std::move(modules), processor, 1));
+  candidate.loop = reinterpret_cast<Loop>(candidate.jit->address(0, "peak"));
   // Lengthen the loop until it takes a millisecond.
   candidate.iterations = 1000;
   for (;;) {

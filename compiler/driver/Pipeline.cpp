@@ -2,6 +2,7 @@
 #include "compiler/driver/Pipeline.h"
 
 #include "compiler/driver/Gradients.h"
+#include "compiler/driver/StoredCode.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
 #include "compiler/frontend/ProgramGen.h"
@@ -156,9 +157,10 @@ void Compilation::runFrom(Until until) {
     return;
   timed("plan kernels", [&] { planKernels(); });
   timed("emit host code", [&] { emitHost(); });
-  timed("emit kernels", [&] { emitKernels(); });
   if (until == Until::Linked)
-    timed("generate code", [&] { link(); });
+    makeCode();
+  else
+    timed("emit kernels", [&] { emitKernels(); });
 }
 
 void Compilation::checkDimNames() const {
@@ -304,7 +306,7 @@ void Compilation::emitHost() {
     info.lines = shareLines(kernel);
     model.kernels.push_back(std::move(desc));
     blockInfos.push_back(std::move(info));
-    kernelSymbols_.push_back(kernel.symbol);
+    kernelNumbers_.push_back(static_cast<size_t>(&kernel - kernels.data()));
   }
 
   model.training = options_.training;
@@ -359,37 +361,78 @@ void Compilation::emitHost() {
 
 void Compilation::emitKernels() {
   MlirErrors errors(*context);
-  // Each thread gets kernels of its own to compile. Large ones come first in a program's leaves
-  // and nodes alike, so dealing them out in turn is fair enough.
-  size_t parts = std::min<size_t>(std::max(options_.threads, 1u), kernels.size());
-  std::vector<std::vector<kernels::Kernel>> dealt(parts);
-  for (size_t i = 0; i < kernels.size(); ++i)
-    dealt[i % parts].push_back(kernels[i]);
-  for (const std::vector<kernels::Kernel> &part : dealt) {
-    kernelModules.push_back(kernels::emitKernels(part, target, *context));
-    if (!kernelModules.back())
-      errors.raise("the kernels could not be emitted");
-    if (keepKernels)
-      continue;
-    code.emplace_back();
-    code.back().context = std::make_unique<llvm::LLVMContext>();
-    code.back().module = kernels::lowerKernels(*kernelModules.back(), target, *code.back().context);
-    if (!code.back().module)
-      errors.raise("the kernels could not be lowered");
-  }
+  kernelModules.push_back(kernels::emitKernels(kernels, target, *context));
+  if (!kernelModules.back())
+    errors.raise("the kernels could not be emitted");
+  if (keepKernels)
+    return;
+  code.emplace_back();
+  code.back().context = std::make_unique<llvm::LLVMContext>();
+  code.back().module = kernels::lowerKernels(*kernelModules.back(), target, *code.back().context);
+  if (!code.back().module)
+    errors.raise("the kernels could not be lowered");
 }
 
-void Compilation::link() {
+void Compilation::makeCode() {
+  MlirErrors errors(*context);
   Processor processor = processorOf(target);
   checkRunsHere(processor);
-  jit = Jit::compile(std::move(code), processor, options_.threads);
-  code.clear();
-  model.frameBytes = jit->largestFrame(0); // the host code is the first module
-  model.entry.fn = reinterpret_cast<rt::EntryFn>(jit->address(entrySymbol_));
+  StoredCode stored(options_, target);
+  std::vector<std::string> keys;
+  timed("look up code", [&] {
+    keys.push_back(stored.hostKey(*code.front().module));
+    for (const kernels::Kernel &kernel : kernels)
+      keys.push_back(stored.kernelKey(kernel));
+    stored.find(keys);
+  });
+  std::vector<std::string> missing;
+  if (!stored.has(keys.front()))
+    missing.push_back(keys.front());
+  else
+    code.clear();
+  timed("emit kernels", [&] {
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      const std::string &key = keys[i + 1];
+      if (stored.has(key) || llvm::is_contained(missing, key))
+        continue;
+      missing.push_back(key);
+      kernels::Kernel kernel = kernels[i];
+      kernel.symbol = StoredCode::kKernelSymbol;
+      mlir::OwningOpRef<mlir::ModuleOp> module = kernels::emitKernels(kernel, target, *context);
+      if (!module)
+        errors.raise("the kernels could not be emitted");
+      code.emplace_back();
+      code.back().context = std::make_unique<llvm::LLVMContext>();
+      code.back().module = kernels::lowerKernels(*module, target, *code.back().context);
+      if (!code.back().module)
+        errors.raise("the kernels could not be lowered");
+    }
+  });
+  timed("generate code", [&] {
+    std::vector<ObjectCode> objects = compileModules(std::move(code), processor, options_.threads);
+    code.clear();
+    for (size_t i = 0; i < objects.size(); ++i)
+      stored.add(missing[i], std::move(objects[i]));
+  });
+  timed("keep code", [&] { stored.keep(); });
+  storeUse = stored.use();
+  timed("link code", [&] {
+    std::vector<ObjectCode> objects;
+    for (const std::string &key : keys)
+      objects.push_back(stored.code(key));
+    jit = std::make_unique<Jit>(objects);
+    setAddresses();
+  });
+}
+
+void Compilation::setAddresses() {
+  model.frameBytes = jit->largestFrame(0);
+  model.entry.fn = reinterpret_cast<rt::EntryFn>(jit->address(0, entrySymbol_));
   if (!foldSymbol_.empty())
-    model.foldWeights = reinterpret_cast<rt::EntryFn>(jit->address(foldSymbol_));
+    model.foldWeights = reinterpret_cast<rt::EntryFn>(jit->address(0, foldSymbol_));
   for (size_t i = 0; i < model.kernels.size(); ++i)
-    model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(jit->address(kernelSymbols_[i]));
+    model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(
+        jit->address(kernelNumbers_[i] + 1, StoredCode::kKernelSymbol));
   if (model.training) {
     rt::addNativeKernels(model, target.fma);
     for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i)

@@ -50,9 +50,10 @@ struct Compilation {
   kernels::Target target;
   std::vector<kernels::Kernel> kernels;                         ///< one a block
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> kernelModules; ///< empty when lowered
-  std::vector<CodeModule> code; ///< the host code first, then the kernels
-  std::unique_ptr<Jit> jit;
+  std::vector<CodeModule> code; ///< the host code first, then the kernels; empty when compiled
+  std::unique_ptr<Jit> jit;     ///< objects in the order of the host code, then `kernels`
   rt::Model model;
+  store::Use storeUse;
 
   std::vector<Remark> remarks;
   std::vector<BlockInfo> blockInfos;
@@ -73,8 +74,11 @@ private:
   void runPasses();
   void planKernels();
   void emitHost();
+  /// All in one module, to be shown.
   void emitKernels();
-  void link();
+  /// Code in memory: of the store, as far as it is there (StoredCode.cpp).
+  void makeCode();
+  void setAddresses();
 
   template <typename Stage> auto timed(const char *name, Stage stage);
 
@@ -82,7 +86,7 @@ private:
   const CompileOptions &options_;
   Diagnostics &diags_;
   std::string entrySymbol_, foldSymbol_;
-  std::vector<std::string> kernelSymbols_; ///< by index in the model's kernels
+  std::vector<size_t> kernelNumbers_; ///< by index in the model's kernels: that in `kernels`
 };
 
 Processor processorOf(const kernels::Target &target);

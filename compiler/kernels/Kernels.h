@@ -89,11 +89,23 @@ struct Kernel {
   std::shared_ptr<Plan> plan;
 };
 
-/// Plans every block of the module. `without` may name: fuse (every operator materialised), merge
-/// (products over one input are not merged), panels (weights unpacked), flat-rows (a tile's rows
-/// come from one record), share-temporaries (each temporary has a place of its own).
+/// An optimisation that can be left out.
+struct Switch {
+  std::string_view name;
+  std::string_view meaning;
+};
+
+/// Those of the planner.
+llvm::ArrayRef<Switch> switches();
+
+/// Plans every block of the module, without the switches that are named. Other names are ignored.
 std::vector<Kernel> planKernels(mlir::ModuleOp module, const Target &target,
                                 const std::set<std::string> &without);
+
+/// What the code of a kernel follows from, but for the version of the compiler: equal texts have
+/// equal code. Names are left out.
+std::string describeCode(const Kernel &kernel, const Target &target,
+                         const std::set<std::string> &without);
 
 /// The kernels as one MLIR module of functions with KernelFn's signature.
 mlir::OwningOpRef<mlir::ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const Target &target,

@@ -373,6 +373,34 @@ Kernel Planner::run() {
   return kernel;
 }
 
+llvm::ArrayRef<Switch> switches() {
+  static constexpr Switch all[] = {
+      {"fuse", "computes operators of a block in registers, one after the other"},
+      {"merge", "computes products over the same input as one"},
+      {"panels", "packs weights into panels for the register tile"},
+      {"flat-rows", "products run over the rows of all records, not record by record"},
+      {"share-temporaries", "temporaries of a kernel that never live at once share memory"},
+  };
+  return all;
+}
+
+std::string describeCode(const Kernel &kernel, const Target &target,
+                         const std::set<std::string> &without) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << target.cpu << ' ' << target.features << ' ' << target.lanes << ' ' << target.registers
+      << ' ' << target.fma << target.f16 << target.bf16 << target.tiles;
+  for (const Switch &entry : switches())
+    if (without.contains(std::string(entry.name)))
+      out << " without " << entry.name;
+  out << '\n';
+  ir::BlockOp own = kernel.block;
+  OwningOpRef<ir::BlockOp> block(own.clone());
+  block->setSymName("block");
+  block->print(out, OpPrintingFlags().useLocalScope());
+  return text;
+}
+
 std::vector<Kernel> planKernels(ModuleOp module, const Target &target,
                                 const std::set<std::string> &without) {
   std::vector<Kernel> kernels;

@@ -234,9 +234,9 @@ KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<s
   std::vector<driver::CodeModule> modules(1);
   modules[0].context = std::move(llvmContext);
   modules[0].module = std::move(lowered);
-  m.jit = driver::Jit::compile(std::move(modules),
-                               {driver::hostTriple(), m.target.cpu, m.target.features}, 1);
-  m.fn = reinterpret_cast<rt::KernelFn>(m.jit->address(m.kernel().symbol));
+  m.jit = std::make_unique<driver::Jit>(driver::compileModules(
+      std::move(modules), {driver::hostTriple(), m.target.cpu, m.target.features}, 1));
+  m.fn = reinterpret_cast<rt::KernelFn>(m.jit->address(0, m.kernel().symbol));
 }
 KernelRun::~KernelRun() = default;
 

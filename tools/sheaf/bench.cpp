@@ -161,6 +161,7 @@ void addBench(CLI::App &app, Action &action) {
   auto arguments = std::make_shared<BenchArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addArtefact(*sub);
+  arguments->model.addStore(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);

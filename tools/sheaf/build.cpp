@@ -54,6 +54,7 @@ void addBuild(CLI::App &app, Action &action) {
       "build", "writes a compiled model with its weights, which runs without a compiler");
   auto arguments = std::make_shared<BuildArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->model.addStore(*sub);
   arguments->weights.add(*sub);
   sub->add_option("-o", arguments->output, "the artefact")->required()->type_name("FILE");
   sub->add_option("--emit-header", arguments->header,

@@ -151,6 +151,7 @@ void addEval(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand("eval", "the mean of a function of the model over data");
   auto arguments = std::make_shared<EvalArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true, EntryOption::Metric);
+  arguments->model.addStore(*sub);
   arguments->model.addArtefact(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);

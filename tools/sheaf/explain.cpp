@@ -76,6 +76,7 @@ void addExplain(CLI::App &app, Action &action) {
                  "mini-batch did and where its rows were few");
   auto arguments = std::make_shared<ExplainArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->model.addStore(*sub);
   arguments->data.add(*sub, /*required=*/false);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);

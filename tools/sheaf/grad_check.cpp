@@ -62,6 +62,7 @@ void addGradCheck(CLI::App &app, Action &action) {
       "grad-check", "compares gradients with finite differences of the oracle in f64");
   auto arguments = std::make_shared<GradCheckArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true, EntryOption::Loss);
+  arguments->model.addStore(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);

@@ -43,6 +43,7 @@ void addInit(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand("init", "writes weights, each by its param's initialiser");
   auto arguments = std::make_shared<InitArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->model.addStore(*sub);
   sub->add_option("--seed", arguments->seed, "of the random numbers (default: 0)")
       ->type_name("NUMBER");
   sub->add_option("-o", arguments->output, "the safetensors file")->required()->type_name("FILE");

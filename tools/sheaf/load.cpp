@@ -40,6 +40,23 @@ std::string vocabularyBeside(const std::string &weights, const std::string &name
   return stem + (name.empty() ? "" : "." + name) + ".vocab.txt";
 }
 
+namespace {
+
+store::Options storeOptions(const std::string &option) {
+  const char *place = getenv("SHEAF_STORE"), *limit = getenv("SHEAF_STORE_LIMIT");
+  std::string directory = option.empty() && place ? place : option;
+  store::Options options;
+  if (directory.empty())
+    options.directory = store::defaultDirectory();
+  else if (directory != "none")
+    options.directory = directory;
+  if (limit && *limit)
+    options.limit = parseBytes("SHEAF_STORE_LIMIT", limit);
+  return options;
+}
+
+} // namespace
+
 driver::CompileOptions compileOptions(const ModelOptions &options) {
   driver::CompileOptions compile;
   compile.dims = parseDims(options.dims);
@@ -61,6 +78,7 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
     throw UsageError(fmt::format("--precision takes f32 and bf16, not '{}'", options.precision));
   compile.dropout = options.dropout;
   compile.training = options.training;
+  compile.store = storeOptions(options.store);
   if (changeOptions)
     changeOptions(compile);
   return compile;
@@ -112,6 +130,11 @@ void compileLoaded(LoadedModel &loaded, const driver::CompileOptions &compile,
   printDiagnostics(diags);
   if (diags.hasErrors())
     throw DiagnosticsPrinted();
+  // A command that compiles several models is told once.
+  static std::set<std::string> told;
+  for (const std::string &warning : loaded.compiled->storeUse().warnings)
+    if (told.insert(warning).second)
+      fmt::print(stderr, "warning: {}\n", warning);
 }
 
 bool exists(const std::string &path) { return access(path.c_str(), F_OK) == 0; }

@@ -60,6 +60,13 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
         ->take_all();
 }
 
+void ModelOptions::addStore(CLI::App &app) {
+  app.add_option("--store", store,
+                 "the directory that keeps compiled code from one start to the next, or none "
+                 "(default: sheaf in the user's cache directory; SHEAF_STORE names another)")
+      ->type_name("DIR");
+}
+
 void ModelOptions::addArtefact(CLI::App &app) {
   artefacts = true;
   app.add_option("--require-sha256", sha256,

@@ -35,10 +35,14 @@ struct ModelOptions {
   bool training = false;           ///< driver::CompileOptions::training
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
 
+  std::string store; ///< a directory, `none`, or empty: as the environment says
+
   bool artefacts = false; ///< whether the command runs artefacts, too
   std::string sha256;     ///< of an artefact; empty: any
 
   void add(CLI::App &app, bool vocabulary, EntryOption which = EntryOption::Run);
+  /// The command compiles to code, which a store may hold.
+  void addStore(CLI::App &app);
   /// The command runs artefacts, too.
   void addArtefact(CLI::App &app);
 };

@@ -333,6 +333,8 @@ private:
       int in = open("/dev/null", O_RDONLY);
       dup2(in, 0), dup2(out, 1), dup2(err, 2);
       setenv("SHEAF_REPRODUCERS", "0", 1);
+      // Nobody compiles a candidate again.
+      setenv("SHEAF_STORE", "none", 1);
       setenv("MODEL", (work_.path() / modelName_).c_str(), 1);
       setenv("DATA", (work_.path() / dataName_).c_str(), 1);
       if (!directory.empty() && chdir(directory.c_str()) != 0)

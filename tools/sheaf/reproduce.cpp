@@ -29,7 +29,7 @@ namespace {
 /// Larger inputs are named where they are, not copied.
 constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
-constexpr std::array kOutputs = {"-o", "--trace", "--html", "--dump"};
+constexpr std::array kOutputs = {"-o", "--trace", "--html", "--dump", "--store"};
 
 std::string standardInput;
 bool standardInputRead = false;
@@ -168,7 +168,7 @@ std::vector<FileWord> fileWords(const Words &words) {
     if (!fs::exists(word, failed) && word.find('=') != std::string::npos)
       begin = word.find('=') + 1;
     std::string path = word.substr(begin);
-    if (isOption && begin == 0)
+    if ((isOption && begin == 0) || (option == "--store" && path == "none"))
       continue;
     if (isOutput || (path == "-" && option == "--data") ||
         (!path.empty() && path != "-" && fs::exists(path, failed)))

@@ -97,7 +97,7 @@ int runModel(RunArguments &arguments) {
   }
   std::optional<Statistics> statistics;
   if (!arguments.stats.empty())
-    statistics.emplace(run.model());
+    statistics.emplace(run.model(), run.compiled ? &run.compiled->storeUse() : nullptr);
   auto runBatch = [&](std::span<const rt::Instance> some) {
     std::span<const rt::Outcome> outcomes = session.run(some);
     if (statistics)
@@ -172,6 +172,7 @@ void addRun(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand("run", "runs a model over data; one JSON line an instance");
   auto arguments = std::make_shared<RunArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->model.addStore(*sub);
   arguments->model.addArtefact(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);

@@ -1,6 +1,7 @@
 //===- stats.cpp - What a command counted ---------------------------------===//
 #include "tools/sheaf/stats.h"
 
+#include "compiler/driver/Explain.h"
 #include "compiler/driver/ReportJson.h"
 
 #include <fmt/format.h>
@@ -40,7 +41,8 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
   for (const rt::NamedMemoryKind &kind : rt::kMemoryKinds)
     out += fmt::format("{} {} {}", &kind == rt::kMemoryKinds ? "" : ",", kind.name,
                        driver::bytesText(static_cast<double>((memory.*kind.kind).peak)));
-  return out + "\n" + driver::kernelTable(rows(session), std::nullopt);
+  return out + "\n" + (store_ ? driver::storeText(*store_) : "") +
+         driver::kernelTable(rows(session), std::nullopt);
 }
 
 std::string Statistics::json(const rt::Session &session, double loadMs, double runMs) const {
@@ -54,7 +56,7 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
   size_t sizes = c.launchSizes.size();
   while (sizes > 0 && c.launchSizes[sizes - 1] == 0)
     --sizes;
-  return driver::jsonText(driver::reportJson(
+  Json report = driver::reportJson(
       "stats", 1,
       {{"model", model_.name},
        {"threads", session.options().threads},
@@ -81,7 +83,10 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
         std::vector<uint64_t>(c.launchSizes.begin(),
                               c.launchSizes.begin() + static_cast<ptrdiff_t>(sizes))},
        {"memory", memory},
-       {"kernels", driver::kernelsJson(rows(session), std::nullopt)}}));
+       {"kernels", driver::kernelsJson(rows(session), std::nullopt)}});
+  if (store_)
+    report["store"] = driver::storeJson(*store_);
+  return driver::jsonText(report);
 }
 
 } // namespace sheaf::tool

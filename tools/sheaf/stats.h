@@ -3,6 +3,7 @@
 #define SHEAF_TOOLS_SHEAF_STATS_H
 
 #include "compiler/driver/KernelTable.h"
+#include "compiler/store/Store.h"
 #include "runtime/session.h"
 
 #include <string>
@@ -12,7 +13,9 @@ namespace sheaf::tool {
 /// Gathers what the mini-batches of a session did, for `--stats`.
 class Statistics {
 public:
-  explicit Statistics(const rt::Model &model) : model_(model), kernels_(model) {}
+  /// `store`: where the model's code came from; null for artefacts, which bring it.
+  Statistics(const rt::Model &model, const store::Use *store)
+      : model_(model), store_(store), kernels_(model) {}
 
   /// After each mini-batch.
   void add(const rt::Session &session) { kernels_.add(session.schedule()); }
@@ -26,6 +29,7 @@ private:
   std::vector<driver::KernelRow> rows(const rt::Session &session) const;
 
   const rt::Model &model_;
+  const store::Use *store_;
   driver::KernelStatistics kernels_;
 };
 

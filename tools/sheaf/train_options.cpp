@@ -19,6 +19,7 @@ using driver::Json;
 
 void TrainOptions::add(CLI::App &app) {
   model.add(app, /*vocabulary=*/true, EntryOption::Loss);
+  model.addStore(app);
   data.add(app);
   weights.add(app);
   limits.add(app);
