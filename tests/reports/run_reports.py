@@ -173,6 +173,9 @@ def artefacts():
                              "--trace", path("t.json"))
                 stats = stats_of(done.stderr)
                 check(stats, "stats")
+                # An artefact brings its code.
+                assert ("store" in stats) == (what[0] != built)
+                stats.pop("store", None)
                 with open(path("t.json")) as stream:
                     trace = json.load(stream)
                 check(trace, "trace")
