@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <fcntl.h>
@@ -383,12 +385,13 @@ int runTrain(CLI::App &app, TrainOptions &arguments) {
     arguments.check(app);
     return Training(arguments).run();
   }
+  constexpr std::array changeNothing = {"--resume", "--threads", "--format", "--store"};
   for (const CLI::Option *option : app.get_options())
-    if (option->count() && option->get_name() != "--resume" && option->get_name() != "--threads" &&
-        option->get_name() != "--format")
+    if (option->count() && std::find(changeNothing.begin(), changeNothing.end(),
+                                     option->get_name()) == changeNothing.end())
       throw UsageError(option->get_name() +
                        " is given with --resume: a training goes on as it was begun, on any "
-                       "number of --threads");
+                       "number of --threads and with any --store");
   arguments.read();
   return Training(arguments).run();
 }
