@@ -250,8 +250,7 @@ Scheduler::Kind *Scheduler::chooseLookAhead() {
 //===----------------------------------------------------------------------===//
 
 std::optional<Dependences> Scheduler::dependences(const Schedule &schedule, const RowSpace &rows) {
-  began_ = false;
-  if (!build(schedule, 0, rows))
+  if (!trace(schedule, rows))
     return std::nullopt;
   Dependences result;
   result.latest.assign(graph_.size(), Dependences::kNone);
@@ -268,12 +267,12 @@ std::optional<Dependences> Scheduler::dependences(const Schedule &schedule, cons
   return result;
 }
 
-std::optional<std::vector<bool>> Scheduler::neededFor(uint64_t id, uint64_t granules,
-                                                      const Schedule &schedule,
-                                                      const RowSpace &rows) {
+bool Scheduler::trace(const Schedule &schedule, const RowSpace &rows) {
   began_ = false;
-  if (!build(schedule, 0, rows))
-    return std::nullopt;
+  return build(schedule, 0, rows);
+}
+
+std::vector<bool> Scheduler::neededFor(uint64_t id, uint64_t granules) const {
   std::vector<bool> needed(graph_.size());
   makers_.of(id, granules, [&](uint32_t record) { needed[record] = true; });
   // Nobody waits for one of a higher number.
@@ -281,6 +280,12 @@ std::optional<std::vector<bool>> Scheduler::neededFor(uint64_t id, uint64_t gran
     for (uint32_t user : graph_.users(record))
       needed[record] = needed[record] || needed[user];
   return needed;
+}
+
+void Scheduler::release() {
+  began_ = false;
+  makers_.release();
+  graph_.release();
 }
 
 Policy PolicyTrial::next() const { return chosen().value_or(kTried[runs_ % std::size(kTried)]); }

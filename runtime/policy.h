@@ -52,10 +52,14 @@ public:
   /// short.
   std::optional<Dependences> dependences(const Schedule &schedule, const RowSpace &rows);
 
-  /// The records of this mini-batch that granules [id, id + granules) follow from, as bits in the
-  /// order of the schedule. Nothing when memory is short.
-  std::optional<std::vector<bool>> neededFor(uint64_t id, uint64_t granules,
-                                             const Schedule &schedule, const RowSpace &rows);
+  /// Finds out who waits for whom in all launches of the schedule, for neededFor(). False when
+  /// memory is short.
+  bool trace(const Schedule &schedule, const RowSpace &rows);
+  /// The records that granules [id, id + granules) follow from, as bits in the order of the
+  /// schedule that was traced.
+  std::vector<bool> neededFor(uint64_t id, uint64_t granules) const;
+  /// Gives the memory of all this back, until it is needed again.
+  void release();
 
 private:
   /// The records of one family in the running flush.

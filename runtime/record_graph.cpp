@@ -1,12 +1,21 @@
 #include "runtime/record_graph.h"
 
 #include <new>
+#include <utility>
 
 namespace sheaf::rt {
 
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
+
+void RowMakers::release() {
+  meter_.uncharge(count_, std::exchange(charged_, 0));
+  starts_ = {};
+  makers_ = {};
+  others_.clear();
+  kept_.clear();
+}
 
 void RowMakers::begin(const RowSpace &rows, uint64_t keptEnd) {
   first_ = rows.first();
@@ -72,6 +81,17 @@ RecordGraph::RecordGraph(const Model &model, MemoryMeter &meter, MemoryKind &cou
       word += entry.kind == RecordWord::Int || entry.kind == RecordWord::Float ? 2 : 1;
     }
   }
+}
+
+void RecordGraph::release() {
+  meter_.uncharge(count_, std::exchange(charged_, 0));
+  records_ = {};
+  families_ = {};
+  depths_ = {};
+  waits_ = {};
+  usersBegin_ = {};
+  users_ = {};
+  edges_ = {};
 }
 
 uint64_t RecordGraph::granulesOf(const Row &row, const int32_t *words) {

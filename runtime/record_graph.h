@@ -26,6 +26,8 @@ public:
   ~RowMakers() { meter_.uncharge(count_, charged_); }
   RowMakers(const RowMakers &) = delete;
 
+  /// Gives all memory back.
+  void release();
   /// Forgets all. Kept rows from `keptEnd` on are older than the mini-batch.
   void begin(const RowSpace &rows, uint64_t keptEnd);
   /// Rows have been handed out: room for those. False when the budget does not allow it.
@@ -95,6 +97,9 @@ public:
   RecordGraph(const Model &model, MemoryMeter &meter, MemoryKind &count);
   ~RecordGraph() { meter_.uncharge(count_, charged_); }
   RecordGraph(const RecordGraph &) = delete;
+
+  /// Gives all memory back.
+  void release();
 
   /// Takes the launches of `schedule` from `begin` on; their records are noted in `makers`, where
   /// those of earlier launches already are. False when the budget does not allow it.

@@ -416,6 +416,7 @@ void Session::Impl::giveUpAll(std::span<const Instance> instances) {
 void Session::Impl::giveUpNonFinite(std::span<const Instance> instances) {
   NonFiniteSearch search(model.types,
                          [&](uint32_t type, const Slot *slots) { return tensor(type, slots); });
+  std::optional<bool> traced; // whether memory allowed it
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (!outcomes[i].ok())
       continue;
@@ -423,18 +424,23 @@ void Session::Impl::giveUpNonFinite(std::span<const Instance> instances) {
     if (!found)
       continue;
     std::string why = "its result holds " + nonFiniteName(found->value);
-    if (found->tensor)
-      if (auto needed =
-              scheduler.neededFor(found->tensor->id, found->granules, schedule, recorder.rowSpace))
-        if (auto first = firstNonFinite(model, schedule, recorder.rowSpace.address(0), &*needed)) {
-          const KernelDesc &kernel = model.kernels[first->kernel];
-          why += "; of the blocks that it follows from, " + kernel.name + " (" + kernel.source +
-                 ") is the first to make one, " + nonFiniteName(first->value);
-        }
+    if (!traced)
+      traced = scheduler.trace(schedule, recorder.rowSpace);
+    if (found->tensor && *traced) {
+      std::vector<bool> needed = scheduler.neededFor(found->tensor->id, found->granules);
+      if (auto first = firstNonFinite(model, schedule, recorder.rowSpace.address(0), &needed)) {
+        const KernelDesc &kernel = model.kernels[first->kernel];
+        why += "; of the blocks that it follows from, " + kernel.name + " (" + kernel.source +
+               ") is the first to make one, " + nonFiniteName(first->value);
+      }
+    }
     outcomes[i].slots = nullptr;
     outcomes[i].error.emplace(instances[i].index, why);
     ++counters.failed;
   }
+  // Recording by depth needs no graph: the next mini-batch has this memory.
+  if (traced && options.policy == Policy::Depth)
+    scheduler.release();
 }
 
 std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,

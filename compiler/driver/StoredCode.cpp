@@ -41,7 +41,7 @@ llvm::StringRef buildId(const dl_phdr_info &object) {
 }
 
 /// The build ids of this program and of all libraries that it runs with: LLVM is one of them, and
-/// LLVM computes constants with the C library. Empty when the program has none.
+/// LLVM computes constants with the C library. Empty when one of them has none.
 const std::string &compilerIdentity() {
   static const std::string identity = [] {
     std::vector<std::string> ids;
@@ -50,13 +50,11 @@ const std::string &compilerIdentity() {
           llvm::StringRef name = object->dlpi_name;
           // The kernel's part computes nothing.
           if (!name.contains("linux-vdso"))
-            static_cast<std::vector<std::string> *>(out)->push_back(
-                llvm::toHex(buildId(*object)) + (buildId(*object).empty() ? name.str() : ""));
+            static_cast<std::vector<std::string> *>(out)->push_back(llvm::toHex(buildId(*object)));
           return 0;
         },
         &ids);
-    // The program itself comes first.
-    return ids.empty() || ids.front().empty() ? std::string() : llvm::join(ids, "\n");
+    return llvm::is_contained(ids, "") ? std::string() : llvm::join(ids, "\n");
   }();
   return identity;
 }

@@ -80,6 +80,9 @@ FileLock::~FileLock() { close(file_); }
 bool FileLock::lock(int operation, std::chrono::milliseconds patience) {
   auto end = std::chrono::steady_clock::now() + patience;
   while (flock(file_, operation | LOCK_NB) != 0) {
+    // Not every file system has locks.
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      throw Refused(std::string("it cannot be locked: ") + std::strerror(errno), /*loud=*/false);
     if (std::chrono::steady_clock::now() >= end) {
       flock(file_, LOCK_UN);
       return false;

@@ -268,6 +268,7 @@ void Backward::begin() {
   schedule_.clear();
   arena_.reset();
   summands_.clear();
+  sums_.clear();
   scattered_.clear();
   paramRows_.clear();
   waiting_.clear();
@@ -544,7 +545,8 @@ void Backward::endSegment(const Runner &run, bool last) {
   summands_.clear();
   scattered_.clear();
   paramRows_.clear();
-  chunks_.giveBack();
+  if (!last) // what the last one made stays for those who look at the schedule
+    chunks_.giveBack();
 }
 
 void Backward::run(const Schedule &forward, std::span<const GradientSeed> seeds, Flusher &flusher,

@@ -75,7 +75,8 @@ TEST(Artefact, Golden) {
 }
 
 TEST(Artefact, GoldenWithBytes) {
-  for (const rt::KernelDesc &kernel : Artefact::open(kGolden)->model().kernels)
+  std::unique_ptr<Artefact> older = Artefact::open(kGolden);
+  for (const rt::KernelDesc &kernel : older->model().kernels)
     EXPECT_FALSE(kernel.bytes);
   std::unique_ptr<Artefact> artefact = Artefact::open(kWithBytes);
   EXPECT_TRUE(artefact->model().reads);

@@ -178,6 +178,8 @@ fn loss(x: f32[3]) -> f32 = {
     text = runner.run(*common, "back.jsonl", "--detect-anomaly", "-o", "n2")
     expect("step 1: the gradient of 'a' is not finite: in instance 1, on the way back the block" in text
            and "n.sheaf:6) makes infinity" in text, f"back: {text}")
+    text = runner.run(*common, "back.jsonl", "--detect-anomaly", "--hostile", "-o", "n2h")
+    expect("n.sheaf:6) makes infinity" in text, f"back, with rows poisoned behind use: {text}")
     text = runner.run(*common, "back.jsonl", "-o", "n3")
     expect("instance" not in text.split("instances/s")[0] and "1 steps skipped" in text,
            f"only when asked for: {text}")

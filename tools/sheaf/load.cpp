@@ -50,7 +50,7 @@ store::Options storeOptions(const std::string &option) {
     options.directory = store::defaultDirectory();
   else if (directory != "none")
     options.directory = directory;
-  if (limit && *limit)
+  if (limit && *limit && !options.directory.empty())
     options.limit = parseBytes("SHEAF_STORE_LIMIT", limit);
   return options;
 }
