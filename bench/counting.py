@@ -27,7 +27,7 @@ def milliseconds(program, model, hidden, batch, data, *more):
          "--data", data, "--dim", f"hidden={hidden}", "--batch", str(batch), "--engine", "batched",
          "--format", "json", "--seed", "1", "--seconds", "0.2", *more],
         text=True, capture_output=True, check=True).stdout
-    return json.loads(out)[0]["ms_min"]
+    return json.loads(out)[0]["ms"]
 
 
 def interval(values):
