@@ -89,29 +89,22 @@ NonFiniteSearch::NonFiniteSearch(const TypeTable &types, TensorAccess tensors)
 }
 
 std::optional<NonFiniteSearch::Found> NonFiniteSearch::find(uint32_t type, const Slot *slots) {
-  frames_.clear();
+  open_.clear();
   if (std::optional<Found> found = look(type, slots))
     return found;
-  while (!frames_.empty()) {
-    Frame &frame = frames_.back();
-    if (frame.left == 0) {
-      frames_.pop_back();
+  while (!open_.empty()) {
+    if (open_.back().count == 0) {
+      open_.pop_back();
       continue;
     }
-    --frame.left;
-    uint32_t memberType = *frame.memberTypes;
-    const Slot *member = frame.next;
-    frame.next += slots_[memberType];
-    if (!frame.sameType)
-      ++frame.memberTypes;
-    // May grow frames_: frame is not used after this.
+    auto [memberType, member] = open_.back().take(slots_);
     if (std::optional<Found> found = look(memberType, member))
       return found;
   }
   return std::nullopt;
 }
 
-/// Looks at a scalar or a tensor; of a composite makes a frame.
+/// Looks at a scalar or a tensor; of a composite notes the members.
 std::optional<NonFiniteSearch::Found> NonFiniteSearch::look(uint32_t t, const Slot *slots) {
   if (!holds_[t])
     return std::nullopt;
@@ -132,22 +125,11 @@ std::optional<NonFiniteSearch::Found> NonFiniteSearch::look(uint32_t t, const Sl
                    static_cast<uint64_t>(tensorGranules(view.shape, view.dtype))};
     break;
   }
-  case TypeKind::List: {
-    const auto *list = std::bit_cast<const ListObject *>(*slots);
-    frames_.push_back({type.children.data(), true, list->size, list->elements});
-    break;
-  }
+  case TypeKind::List:
   case TypeKind::Tuple:
-    frames_.push_back(
-        {type.children.data(), false, static_cast<int64_t>(type.children.size()), slots});
+  case TypeKind::Data:
+    open_.push_back(membersOf(types_, t, slots));
     break;
-  case TypeKind::Data: {
-    const auto *object = std::bit_cast<const Slot *>(*slots);
-    const CtorDesc &ctor = types_.data[type.data].ctors[static_cast<size_t>(object[0])];
-    frames_.push_back(
-        {ctor.fieldTypes.data(), false, static_cast<int64_t>(ctor.fieldTypes.size()), object + 1});
-    break;
-  }
   }
   return std::nullopt;
 }

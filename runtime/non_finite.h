@@ -2,6 +2,7 @@
 #ifndef SHEAF_RUNTIME_NON_FINITE_H
 #define SHEAF_RUNTIME_NON_FINITE_H
 
+#include "runtime/members.h"
 #include "runtime/model.h"
 #include "runtime/schedule.h"
 #include "runtime/value.h"
@@ -46,20 +47,13 @@ public:
   std::optional<Found> find(uint32_t type, const Slot *slots);
 
 private:
-  /// Members from `next` on that are still to be looked at.
-  struct Frame {
-    const uint32_t *memberTypes; ///< of the next member
-    bool sameType;               ///< list: all members are *memberTypes
-    int64_t left;
-    const Slot *next;
-  };
   std::optional<Found> look(uint32_t type, const Slot *slots);
 
   const TypeTable &types_;
   TensorAccess tensors_;
   std::vector<int64_t> slots_; ///< by type
   std::vector<bool> holds_;    ///< by type: whether values have floats
-  std::vector<Frame> frames_;
+  std::vector<Members> open_;  ///< still to be looked at
 };
 
 } // namespace sheaf::rt

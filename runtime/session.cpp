@@ -424,7 +424,7 @@ void Session::Impl::giveUpNonFinite(std::span<const Instance> instances) {
     if (!found)
       continue;
     std::string why = "its result holds " + nonFiniteName(found->value);
-    if (!traced)
+    if (found->tensor && !traced)
       traced = scheduler.trace(schedule, recorder.rowSpace);
     if (found->tensor && *traced) {
       std::vector<bool> needed = scheduler.neededFor(found->tensor->id, found->granules);

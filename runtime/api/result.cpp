@@ -1,4 +1,5 @@
 #include "runtime/api/handles.h"
+#include "runtime/members.h"
 
 #include <bit>
 
@@ -24,37 +25,11 @@ const rt::TypeDesc &typeOf(const sheaf_result *result, const sheaf_view &view) {
   throw Invalid("a value of type '" + result->data->model->text(view.type) + "' is no " + wanted);
 }
 
-const rt::CtorDesc &constructorOf(const sheaf_result *result, const sheaf_view &view) {
-  const auto *object = std::bit_cast<const Slot *>(view.slots[0]);
-  return *result->data->model->constructor(view.type, static_cast<size_t>(object[0]));
-}
-
-/// What a composite has one after the other: the types of its members, or one for all, and where
-/// the first is.
-struct Members {
-  std::span<const uint32_t> types;
-  bool sameType = false;
-  size_t count = 0;
-  const Slot *first = nullptr;
-};
-
-Members membersOf(const sheaf_result *result, const sheaf_view &view) {
-  const rt::TypeDesc &type = typeOf(result, view);
-  switch (type.kind) {
-  case TypeKind::List: {
-    const auto *list = std::bit_cast<const rt::ListObject *>(view.slots[0]);
-    return {type.children, true, static_cast<size_t>(list->size), list->elements};
-  }
-  case TypeKind::Tuple:
-    return {type.children, false, type.children.size(), view.slots};
-  case TypeKind::Data: {
-    const rt::CtorDesc &ctor = constructorOf(result, view);
-    return {ctor.fieldTypes, false, ctor.fieldTypes.size(),
-            std::bit_cast<const Slot *>(view.slots[0]) + 1};
-  }
-  default:
+rt::Members membersOf(const sheaf_result *result, const sheaf_view &view) {
+  TypeKind kind = typeOf(result, view).kind;
+  if (kind != TypeKind::List && kind != TypeKind::Tuple && kind != TypeKind::Data)
     wrongKind(result, view, "list, tuple or data");
-  }
+  return rt::membersOf(result->data->model->types(), view.type, view.slots);
 }
 
 /// What a tensor that was handed out keeps alive.
@@ -120,16 +95,17 @@ sheaf_status sheaf_view_constructor(const sheaf_result *result, sheaf_view view,
 }
 
 sheaf_status sheaf_view_count(const sheaf_result *result, sheaf_view view, size_t *count) {
-  return guarded([&] { given(count, "count") = membersOf(result, view).count; });
+  return guarded(
+      [&] { given(count, "count") = static_cast<size_t>(membersOf(result, view).count); });
 }
 
 sheaf_status sheaf_view_child(const sheaf_result *result, sheaf_view view, size_t child,
                               sheaf_view *part) {
   return guarded([&] {
-    Members members = membersOf(result, view);
+    rt::Members members = membersOf(result, view);
     const LoadedModel &model = *result->data->model;
     given(part, "part");
-    if (child >= members.count)
+    if (child >= static_cast<size_t>(members.count))
       throw Invalid("a value of type '" + model.text(view.type) + "' has no part " +
                     std::to_string(child) + " but " + std::to_string(members.count));
     if (members.sameType) {

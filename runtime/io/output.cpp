@@ -72,7 +72,7 @@ void JsonValueWriter::append(std::string &out, uint32_t type, const Slot *slots)
   begin(out, type, slots);
   while (!frames_.empty()) {
     Frame &frame = frames_.back();
-    if (frame.left == 0) {
+    if (frame.members.count == 0) {
       out += frame.closing;
       frames_.pop_back();
       continue;
@@ -80,12 +80,7 @@ void JsonValueWriter::append(std::string &out, uint32_t type, const Slot *slots)
     if (!frame.first)
       out += ',';
     frame.first = false;
-    --frame.left;
-    uint32_t memberType = *frame.memberTypes;
-    const Slot *member = frame.next;
-    frame.next += slots_[memberType];
-    if (!frame.sameType)
-      ++frame.memberTypes;
+    auto [memberType, member] = frame.members.take(slots_);
     begin(out, memberType, member); // may grow frames_: frame is not used after this
   }
 }
@@ -118,27 +113,19 @@ void JsonValueWriter::begin(std::string &out, uint32_t t, const Slot *slots) {
     return appendToken(out, vocabularies_[t], *slots);
   case TypeKind::Tensor:
     return appendTensor(out, t, slots);
-  case TypeKind::List: {
-    const auto *list = std::bit_cast<const rt::ListObject *>(*slots);
-    out += '[';
-    frames_.push_back({type.children.data(), true, list->size, list->elements, "]", true});
-    return;
-  }
+  case TypeKind::List:
   case TypeKind::Tuple:
     out += '[';
-    frames_.push_back({type.children.data(), false, static_cast<int64_t>(type.children.size()),
-                       slots, "]", true});
+    frames_.push_back({rt::membersOf(types_, t, slots), "]"});
     return;
   case TypeKind::Data: {
-    const auto *object = std::bit_cast<const Slot *>(*slots);
-    const rt::CtorDesc &ctor = types_.data[type.data].ctors[static_cast<size_t>(object[0])];
+    const rt::CtorDesc &ctor = rt::constructorOf(types_, type, slots);
     if (ctor.fieldTypes.empty())
       return appendJsonString(out, ctor.name);
     out += '{';
     appendJsonString(out, ctor.name);
     out += ":[";
-    frames_.push_back({ctor.fieldTypes.data(), false, static_cast<int64_t>(ctor.fieldTypes.size()),
-                       object + 1, "]}", true});
+    frames_.push_back({rt::membersOf(types_, t, slots), "]}"});
     return;
   }
   }

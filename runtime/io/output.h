@@ -7,7 +7,7 @@
 #define SHEAF_RUNTIME_IO_OUTPUT_H
 
 #include "runtime/io/vocab.h"
-#include "runtime/layout.h"
+#include "runtime/members.h"
 #include "runtime/model.h"
 #include "runtime/value.h"
 
@@ -39,14 +39,11 @@ public:
   static TensorAccess inputTensors(const rt::TypeTable &types);
 
 private:
-  /// A composite whose members from `next` on are still to be written.
+  /// A composite whose `members` are still to be written.
   struct Frame {
-    const uint32_t *memberTypes; ///< of the next member
-    bool sameType;               ///< list: all members are *memberTypes
-    int64_t left;
-    const rt::Slot *next;
+    rt::Members members;
     const char *closing;
-    bool first;
+    bool first = true;
   };
   void begin(std::string &out, uint32_t type, const rt::Slot *slots);
   void appendTensor(std::string &out, uint32_t type, const rt::Slot *slots);
