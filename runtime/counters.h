@@ -10,15 +10,17 @@ namespace sheaf::rt {
 
 struct KernelCounters {
   uint64_t records = 0;
-  uint64_t saved = 0;       ///< records that were not made: the results were known (known.h)
-  uint64_t launches = 0;    ///< buckets run; one that several threads share counts once
-  uint64_t maxRecords = 0;  ///< in one launch
-  uint64_t nanoseconds = 0; ///< inside the kernel, summed over threads
-  double flop = 0;          ///< of products, as executed, without padding
+  uint64_t saved = 0;      ///< records that were not made: the results were known (known.h)
+  uint64_t launches = 0;   ///< buckets run; one that several threads share counts once
+  uint64_t maxRecords = 0; ///< in one launch
+  /// Inside the kernel, summed over threads. The time of short launches that were measured together
+  /// is divided by what each kernel took when it was measured alone.
+  uint64_t nanoseconds = 0;
+  double flop = 0; ///< of products, as executed, without padding
 };
 
-/// Sums since the session was made or the counters were reset. Always on: a clock is read once a
-/// launch, records are counted by the bucket.
+/// Sums since the session was made or the counters were reset. Always on: records are counted by
+/// the bucket, and the clock is read once a launch, or where launches are short once for several.
 struct Counters {
   uint64_t runs = 0;
   uint64_t instances = 0;

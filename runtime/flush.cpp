@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <numeric>
 
 namespace sheaf::rt {
 
@@ -20,6 +21,11 @@ constexpr double kLongRecordsNs = 10000;
 /// Before a kernel was measured: 60 GFLOP/s, and what a record costs beside its products.
 constexpr double kWorkOfRecord = 400;
 constexpr double kFirstNsPerWork = 1.0 / 60;
+
+/// Reading the clock takes about 20 ns, so short pieces share a reading: in all flushes but the
+/// first ones and, from then on, one of as many, which measure what each kernel needs.
+constexpr double kLeastReadNs = 2000;
+constexpr uint64_t kExactFlushes = 16;
 
 constexpr uint8_t kScratchGuard = 0x5A;
 
@@ -70,6 +76,7 @@ Flusher::Flusher(const Model &model, unsigned threads, Scratch &scratch, bool ho
   for (ThreadState &state : threads_) {
     // A cache line of padding keeps the threads' vectors apart.
     state.nanoseconds.resize(kernels_.size() + 8);
+    state.expectedOfShared.resize(kernels_.size() + 8);
     state.load.reserve(threads + 8);
     state.load.resize(threads);
   }
@@ -119,8 +126,12 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
   }
   for (ThreadState &state : threads_) {
     std::fill(state.nanoseconds.begin(), state.nanoseconds.end(), 0);
-    state.clock = state.barriers = state.parallelLaunches = 0;
+    std::fill(state.expectedOfShared.begin(), state.expectedOfShared.end(), 0);
+    state.shared = state.clock = state.barriers = state.parallelLaunches = 0;
+    state.unread = 0;
   }
+  exact_ = trace || flushes_ < kExactFlushes || flushes_ % kExactFlushes == 0;
+  ++flushes_;
   measure(counters);
 
   {
@@ -134,17 +145,20 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
       first_ = end;
     }
   }
-  threads_[0].clock = 0; // waking the others is no kernel's time
+  leaveClock(threads_[0]); // waking the others is no kernel's time
   if (first_ < count_)
     workers_.run([](void *self, unsigned t) { static_cast<Flusher *>(self)->walk(t); }, this);
 
+  leaveClock(threads_[0]);
+  for (ThreadState &state : threads_)
+    divideShared(state);
   for (size_t k = 0; k < kernels_.size(); ++k) {
     uint64_t ns = 0;
     for (ThreadState &state : threads_)
       ns += state.nanoseconds[k];
     counters.kernels[k].nanoseconds += ns;
     // Half old, half new: one disturbed measurement must not change the policy for long.
-    if (work_[k] > 0)
+    if (exact_ && work_[k] > 0)
       kernels_[k].nanosecondsPerWork =
           (kernels_[k].nanosecondsPerWork + static_cast<double>(ns) / work_[k]) / 2;
   }
@@ -187,22 +201,25 @@ void Flusher::walk(unsigned thread) {
     bool parallel = isParallel(begin, end);
     // Starting the job is the barrier before its first depth.
     if ((parallel || before) && begin != first_) {
+      leaveClock(threads_[thread]);
       workers_.barrier().wait();
       ++threads_[thread].barriers;
-      threads_[thread].clock = 0;
     }
     if (parallel || thread == 0)
       runGroup(begin, end, parallel, thread);
     before = parallel;
     begin = end;
   }
+  leaveClock(threads_[thread]);
 }
 
 void Flusher::runGroup(size_t begin, size_t end, bool parallel, unsigned thread) {
   ThreadState &state = threads_[thread];
   if (!parallel) {
     for (size_t i = begin; i < end; ++i)
-      call({&buckets_[i], 0, buckets_[i].count, 0, kernels_[buckets_[i].kernel].panels}, state);
+      call({&buckets_[i], 0, buckets_[i].count, 0, kernels_[buckets_[i].kernel].panels,
+            expected_[i]},
+           state);
     return;
   }
   unsigned threads = static_cast<unsigned>(threads_.size());
@@ -222,7 +239,7 @@ void Flusher::runGroup(size_t begin, size_t end, bool parallel, unsigned thread)
       *least += expected_[i] / static_cast<double>(pieces);
       if (least - state.load.begin() != thread)
         continue;
-      Piece piece{&bucket, 0, bucket.count, 0, panels};
+      Piece piece{&bucket, 0, bucket.count, 0, panels, expected_[i] / static_cast<double>(pieces)};
       if (division.by == Division::Records) {
         piece.begin = bucket.count * p / pieces;
         piece.end = bucket.count * (p + 1) / pieces;
@@ -243,11 +260,13 @@ void Flusher::call(const Piece &piece, ThreadState &state) {
     memset(scratch, 0xFF, kernel.scratchBytes);
     memset(scratch + kernel.scratchBytes, kScratchGuard, 64);
   }
-  uint64_t start = state.clock || !kCounts ? state.clock : clockNow();
+  if (kCounts && state.clock == 0)
+    state.clock = clockNow();
+  uint64_t start = state.clock;
   kernel.fn(piece.bucket->records, piece.begin, piece.end, piece.panelBegin, piece.panelEnd, rows_,
             kernel.weights, scratch);
-  state.clock = kCounts ? clockNow() : 0;
-  state.nanoseconds[piece.bucket->kernel] += state.clock - start;
+  if (kCounts)
+    count(piece, state);
   if (trace)
     trace->launches[thread].push_back({{start, state.clock},
                                        before_ + static_cast<uint32_t>(piece.bucket - buckets_),
@@ -260,6 +279,44 @@ void Flusher::call(const Piece &piece, ThreadState &state) {
     for (int i = 0; i < 64; ++i)
       if (scratch[kernel.scratchBytes + static_cast<uint64_t>(i)] != kScratchGuard)
         overrun_.store(piece.bucket->kernel, std::memory_order_relaxed);
+}
+
+void Flusher::count(const Piece &piece, ThreadState &state) {
+  bool alone = exact_ || (state.unread == 0 && piece.nanoseconds >= kLeastReadNs);
+  if (alone) {
+    uint64_t now = clockNow();
+    state.nanoseconds[piece.bucket->kernel] += now - state.clock;
+    state.clock = now;
+    return;
+  }
+  state.expectedOfShared[piece.bucket->kernel] += piece.nanoseconds;
+  state.unread += piece.nanoseconds;
+  if (state.unread >= kLeastReadNs)
+    readShared(state);
+}
+
+void Flusher::readShared(ThreadState &state) {
+  uint64_t now = clockNow();
+  state.shared += now - state.clock;
+  state.clock = now;
+  state.unread = 0;
+}
+
+void Flusher::divideShared(ThreadState &state) {
+  double expected =
+      std::accumulate(state.expectedOfShared.begin(), state.expectedOfShared.end(), 0.0);
+  if (expected <= 0)
+    return;
+  double scale = static_cast<double>(state.shared) / expected;
+  for (size_t k = 0; k < kernels_.size(); ++k)
+    state.nanoseconds[k] += static_cast<uint64_t>(state.expectedOfShared[k] * scale);
+}
+
+/// Before this thread waits or does something else than run pieces.
+void Flusher::leaveClock(ThreadState &state) {
+  if (state.unread > 0)
+    readShared(state);
+  state.clock = 0;
 }
 
 } // namespace sheaf::rt

@@ -63,9 +63,14 @@ private:
     double nanosecondsPerWork; ///< measured; see workOf
   };
   struct alignas(64) ThreadState {
-    std::vector<uint64_t> nanoseconds; ///< by kernel, of the running flush
-    std::vector<double> load;          ///< by thread: what this depth has given it so far
-    uint64_t clock = 0;                ///< when the piece before ended; 0 when it did not just end
+    // Of the running flush: time read at the end of one piece, by kernel; time read after several
+    // pieces, and what each kernel was expected to have of it.
+    std::vector<uint64_t> nanoseconds;
+    std::vector<double> expectedOfShared;
+    uint64_t shared = 0;
+    std::vector<double> load; ///< by thread: what this depth has given it so far
+    uint64_t clock = 0;       ///< when it was read last; 0 when no piece follows directly
+    double unread = 0;        ///< expected nanoseconds of pieces since then
     uint64_t barriers = 0;
     uint64_t parallelLaunches = 0;
   };
@@ -73,6 +78,7 @@ private:
     const ScheduledBucket *bucket;
     int64_t begin, end;
     int64_t panelBegin, panelEnd;
+    double nanoseconds; ///< expected
   };
 
   void measure(Counters &counters);
@@ -81,6 +87,10 @@ private:
   void walk(unsigned thread);
   void runGroup(size_t begin, size_t end, bool parallel, unsigned thread);
   void call(const Piece &piece, ThreadState &state);
+  void count(const Piece &piece, ThreadState &state);
+  void readShared(ThreadState &state);
+  void leaveClock(ThreadState &state);
+  void divideShared(ThreadState &state);
 
   const Model &model_;
   Workers workers_;
@@ -94,6 +104,8 @@ private:
   size_t count_ = 0, first_ = 0;
   uint32_t before_ = 0; ///< launches of the schedule before it
   uint8_t *rows_ = nullptr;
+  uint64_t flushes_ = 0;             ///< so far
+  bool exact_ = true;                ///< the clock is read after each piece
   std::vector<float> expected_;      ///< nanoseconds, by bucket
   std::vector<double> work_;         ///< by kernel
   std::atomic<int64_t> overrun_{-1}; ///< a kernel that wrote beyond its scratch

@@ -39,6 +39,8 @@ void Tasks::start(Task &task, HostStack *stack) {
 }
 
 Walk *Tasks::runUntilEnd() {
+  // One stretch ends where the next begins: what lies between is little, reading the clock is more.
+  uint64_t begin = trace ? clockNow() : 0;
   while (Task *task = ready_.pop()) {
     bool fresh = task->state == Task::Ready && task->fn;
     task->state = Task::Running;
@@ -61,11 +63,10 @@ Walk *Tasks::runUntilEnd() {
       task->fn = nullptr;
       fn(c->context, task->args, task->results);
     };
-    uint64_t begin = trace ? clockNow() : 0;
     HostStack::Left left = fresh ? task->stack->call(body, &call) : task->stack->resume();
     noteSteps();
     if (trace)
-      note(*task, left, begin);
+      begin = note(*task, left, begin);
     current_ = nullptr;
     if (left == HostStack::Left::Waiting)
       continue;
@@ -77,13 +78,15 @@ Walk *Tasks::runUntilEnd() {
   return nullptr;
 }
 
-void Tasks::note(const Task &task, HostStack::Left left, uint64_t begin) {
+uint64_t Tasks::note(const Task &task, HostStack::Left left, uint64_t begin) {
+  uint64_t end = clockNow();
   TraceWalk::Left how = left == HostStack::Left::Completed   ? TraceWalk::Ended
                         : left == HostStack::Left::Abandoned ? TraceWalk::GaveUp
                         : task.state == Task::Waiting        ? TraceWalk::Waits
                                                              : TraceWalk::Joins;
   trace->walks.push_back(
-      {{begin, clockNow()}, task.walk->instance, &task, task.parent != nullptr, how, task.waitsAt});
+      {{begin, end}, task.walk->instance, &task, task.parent != nullptr, how, task.waitsAt});
+  return end;
 }
 
 Walk *Tasks::ended(Task &task) {

@@ -113,7 +113,8 @@ private:
 
   Walk *runUntilEnd();
   Walk *ended(Task &task);
-  void note(const Task &task, HostStack::Left left, uint64_t begin);
+  /// Of what ran since `begin`; gives back when it ended.
+  uint64_t note(const Task &task, HostStack::Left left, uint64_t begin);
   void noteSteps();
   void leave(Task::State state);
 

@@ -8,24 +8,17 @@
 #ifndef SHEAF_RUNTIME_TRACE_H
 #define SHEAF_RUNTIME_TRACE_H
 
+#include "runtime/clock.h"
 #include "runtime/counters.h"
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <iterator>
 #include <vector>
 
 namespace sheaf::rt {
 
-/// Nanoseconds of the clock that all times of a trace are of.
-inline uint64_t clockNow() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
-
-/// [begin, end) in nanoseconds.
+/// [begin, end) in nanoseconds of clockNow().
 struct TraceSpan {
   uint64_t begin = 0, end = 0;
   uint64_t nanoseconds() const { return end - begin; }

@@ -1,7 +1,7 @@
 //===- Timing.cpp - What benchmarks share ---------------------------------===//
 #include "compiler/driver/Timing.h"
 
-#include "runtime/trace.h"
+#include "runtime/clock.h"
 
 #include <algorithm>
 
