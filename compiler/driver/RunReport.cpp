@@ -41,7 +41,7 @@ public:
   Reporter(const CompiledModel &compiled, std::span<const rt::Instance> instances,
            const std::function<void(rt::Session &)> &initialise, const RunReportOptions &options)
       : compiled_(compiled), model_(compiled.model()), instances_(instances), options_(options),
-        session_(model_, options.session), trace_(session_.options().threads) {
+        session_(model_, options.session), trace_(session_.options().threads), shortest_(trace_) {
     initialise(session_);
   }
 
@@ -73,9 +73,9 @@ private:
     session_.setTrace(nullptr);
   }
 
-  /// The parts of a trace that belong to the mini-batch itself.
-  const rt::TracePart &miniBatch() const {
-    return *std::find_if(trace_.parts.begin(), trace_.parts.end(), [](const rt::TracePart &part) {
+  /// The part of a trace that is the mini-batch itself.
+  static const rt::TracePart &miniBatch(const rt::Trace &trace) {
+    return *std::find_if(trace.parts.begin(), trace.parts.end(), [](const rt::TracePart &part) {
       return part.kind == rt::TracePart::MiniBatch;
     });
   }
@@ -98,15 +98,16 @@ private:
       all.launchMs[i].push_back(ms[i]);
     const rt::Counters &counters = session_.counters();
     ++all.count;
-    if (double took = toMs(miniBatch().span.nanoseconds()); took < all.ms) {
+    if (double took = toMs(miniBatch(trace_).span.nanoseconds()); took < all.ms) {
       all.ms = took;
+      shortest_ = trace_;
       all.recordMs = toMs(counters.recordNanoseconds);
       all.orderMs = toMs(counters.orderNanoseconds);
       all.kernelMs = toMs(counters.flushNanoseconds - counters.orderNanoseconds);
     }
   }
 
-  double sinceBegin(uint64_t time) const { return toMs(time - miniBatch().span.begin); }
+  double sinceBegin(uint64_t time) const { return toMs(time - miniBatch(shortest_).span.begin); }
 
   void describeRun() {
     report_.instances = instances_.size();
@@ -121,8 +122,8 @@ private:
     report_.waits = counters.waits;
     report_.forked = counters.forked;
     report_.inlined = counters.inlined;
-    for (const rt::TraceMemory &sample : trace_.memory)
-      if (sample.time >= miniBatch().span.begin)
+    for (const rt::TraceMemory &sample : shortest_.memory)
+      if (sample.time >= miniBatch(shortest_).span.begin)
         report_.memory.push_back({sinceBegin(sample.time), sample});
     report_.memoryUse = session_.memory();
   }
@@ -135,8 +136,8 @@ private:
     report_.kernelMs = all.kernelMs;
     const rt::Schedule &schedule = session_.schedule();
     std::vector<uint32_t> flushOf(schedule.size());
-    for (size_t f = 0; f < trace_.flushes.size(); ++f)
-      for (uint32_t i = trace_.flushes[f].firstLaunch; i < trace_.flushes[f].lastLaunch; ++i)
+    for (size_t f = 0; f < shortest_.flushes.size(); ++f)
+      for (uint32_t i = shortest_.flushes[f].firstLaunch; i < shortest_.flushes[f].lastLaunch; ++i)
         flushOf[i] = static_cast<uint32_t>(f);
     uint32_t step = 0;
     for (size_t i = 0; i < schedule.size(); ++i) {
@@ -161,7 +162,7 @@ private:
       report_.phases = std::max(report_.phases, kernel.phase + 1);
     }
     report_.steps = schedule.empty() ? 0 : step + 1;
-    for (const std::vector<rt::TraceLaunch> &thread : trace_.launches)
+    for (const std::vector<rt::TraceLaunch> &thread : shortest_.launches)
       for (const rt::TraceLaunch &part : thread) {
         LaunchInfo &launch = report_.launches[part.launch];
         launch.startMs = std::min(launch.startMs, sinceBegin(part.span.begin));
@@ -200,16 +201,17 @@ private:
 
   void describeFlushes() {
     size_t walk = 0;
-    for (const rt::TraceFlush &flush : trace_.flushes) {
+    for (const rt::TraceFlush &flush : shortest_.flushes) {
       FlushInfo &info = report_.flushes.emplace_back();
       info.demanded = flush.demanded;
       info.startMs = sinceBegin(flush.span.begin);
       info.orderMs = toMs(flush.ordered - flush.span.begin);
       info.ms = toMs(flush.span.nanoseconds());
       info.launches = flush.lastLaunch - flush.firstLaunch;
-      for (; walk < trace_.walks.size() && trace_.walks[walk].span.end <= flush.span.begin; ++walk)
-        if (flush.demanded && trace_.walks[walk].left == rt::TraceWalk::Waits)
-          ++info.waits[model_.readPlaces[trace_.walks[walk].place]];
+      for (; walk < shortest_.walks.size() && shortest_.walks[walk].span.end <= flush.span.begin;
+           ++walk)
+        if (flush.demanded && shortest_.walks[walk].left == rt::TraceWalk::Waits)
+          ++info.waits[model_.readPlaces[shortest_.walks[walk].place]];
     }
   }
 
@@ -386,7 +388,8 @@ private:
   std::span<const rt::Instance> instances_;
   const RunReportOptions &options_;
   rt::Session session_;
-  rt::Trace trace_;
+  rt::Trace trace_;    ///< of the repetition that ran last
+  rt::Trace shortest_; ///< of the one whose times are told
   std::span<const rt::Outcome> outcomes_;
   std::optional<rt::Dependences> dependences_;
   RunReport report_;

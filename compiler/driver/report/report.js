@@ -230,10 +230,12 @@ function drawSchedule() {
     g.setLineDash([]); g.globalAlpha = 1;
     const text = (newFlush && M.flushes.length > 1 ? M.flushes[here.flush].demanded ? 'read' : 'end' : '') +
       (M.phases > 1 && (!before || before.phase !== here.phase) ? ' phase ' + here.phase : '');
-    if (text && at >= labelEnd) {
+    const long = g.measureText(text.trim()).width;
+    const left = at + 4 + long <= width ? at + 4 : at - 4 - long; // at the edge: on the other side
+    if (text && left >= labelEnd) {
       g.fillStyle = palette.dim;
-      g.fillText(text.trim(), at + 4, 15);
-      labelEnd = at + 10 + g.measureText(text.trim()).width;
+      g.fillText(text.trim(), left, 15);
+      labelEnd = left + 6 + long;
     }
   }
   const gap = columnWidth > 10 ? 2 : columnWidth > 5 ? 1 : 0.5;
