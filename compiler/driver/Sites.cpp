@@ -110,7 +110,7 @@ private:
         Depths ready{true, ~0u, 0};
         for (unsigned maker : argument.set_bits()) {
           Depths at;
-          if (maker != flow_.readyBit() && phase(maker) == phase(i))
+          if (flow_.isSite(maker) && phase(maker) == phase(i))
             at = {depths_[maker].bounded, depths_[maker].least + 1, depths_[maker].most + 1};
           ready = {ready.bounded && at.bounded, std::min(ready.least, at.least),
                    std::max(ready.most, at.most)};
@@ -205,7 +205,7 @@ private:
     std::vector<std::string> makers;
     for (const llvm::BitVector &argument : flow_.arguments(number))
       for (unsigned maker : argument.set_bits())
-        if (maker != flow_.readyBit() && this->phase(maker) == this->phase(number))
+        if (flow_.isSite(maker) && this->phase(maker) == this->phase(number))
           makers.push_back(name(maker));
     return fmt::format("{}; one deeper than what it takes of {}", phase, join(distinct(makers)));
   }
@@ -272,7 +272,7 @@ private:
     if (isa<ir::ReadOp>(op)) {
       std::vector<std::string> makers;
       for (unsigned maker : flow_.makers(op->getOperand(0)).set_bits())
-        if (maker != flow_.readyBit())
+        if (flow_.isSite(maker))
           makers.push_back(name(maker));
       add("reads").notes.push_back(makers.empty() ? "a tensor that is there: does not wait"
                                                   : "waits, unless it is there, for what " +

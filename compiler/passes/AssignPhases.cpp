@@ -153,7 +153,7 @@ private:
     for (const Sites &argument : flow_.arguments(number)) {
       Range own;
       for (unsigned maker : argument.set_bits()) {
-        const Part *other = maker == flow_.readyBit() ? nullptr : &parts_[partOf_[maker]];
+        const Part *other = flow_.isSite(maker) ? &parts_[partOf_[maker]] : nullptr;
         if (other == &part)
           continue;
         if (!other || other->phase < phase)

@@ -5,6 +5,7 @@
 #include "compiler/passes/KeepOrRecompute.h"
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/RecordFlow.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
@@ -29,8 +30,10 @@ bool isFloatTensor(Type type) {
 /// backward block reads.
 class Derivation {
 public:
-  explicit Derivation(ir::BlockOp forward)
-      : forward_(forward), body_(forward.getBody().front()), builder_(forward.getLoc(), forward) {}
+  /// `dependent`: the arguments that a gradient may be needed of, see RecordFlow::onParameters().
+  Derivation(ir::BlockOp forward, const llvm::BitVector &dependent)
+      : forward_(forward), dependent_(dependent), body_(forward.getBody().front()),
+        builder_(forward.getLoc(), forward) {}
 
   /// Null when no gradient goes through the block.
   ir::BlockOp run() {
@@ -46,6 +49,7 @@ public:
     eliminateCommonSubExpressions(rewriter, dominance, backward_);
     dropUnused();
     keepForward();
+    narrowProducts();
     dropUnused();
     finish();
     return backward_;
@@ -98,10 +102,12 @@ private:
     builder_.setInsertionPoint(yield_);
   }
 
-  /// What depends on an argument or weight in a way that has a gradient.
+  /// What depends on a parameter in a way that has a gradient.
   void findActive() {
+    unsigned numArgs = forward_.getNumArgs();
     for (BlockArgument arg : body_.getArguments())
-      if (isFloatTensor(arg.getType()))
+      if (isFloatTensor(arg.getType()) &&
+          (arg.getArgNumber() >= numArgs || dependent_[arg.getArgNumber()]))
         active_.insert(map_.lookup(arg));
     for (Operation *op : copied_) {
       const ops::Op *record = operatorOf(op);
@@ -249,6 +255,45 @@ private:
     }
   }
 
+  /// When only some of the columns of a product are used, as where x joins what has a gradient with
+  /// what has none, only these are computed. Each is the same sum as before.
+  void narrowProducts() {
+    SmallVector<ir::ApplyOp> products;
+    for (Operation &op : backward_.getBody().front())
+      if (batchRule<ops::Product>(&op))
+        products.push_back(cast<ir::ApplyOp>(&op));
+    for (ir::ApplyOp product : products) {
+      int64_t rank = ops::rankOf(product.getResult(0)), used = 0;
+      auto isColumns = [&](Operation *user) {
+        auto apply = dyn_cast<ir::ApplyOp>(user);
+        return apply && apply.getOp() == "window" && apply->getNumOperands() == 1 &&
+               ops::intAttr(apply, "axis") == rank - 1;
+      };
+      if (product->use_empty() || ops::rankOf(product.getOperand(1)) < 2 ||
+          !llvm::all_of(product->getUsers(), isColumns))
+        continue;
+      for (Operation *user : product->getUsers())
+        used += ops::intAttr(cast<ir::ApplyOp>(user), "size");
+      if (used >= cast<RankedTensorType>(product.getResult(0).getType()).getShape().back())
+        continue; // a dynamic extent is below zero
+      for (Operation *user : llvm::make_early_inc_range(product->getUsers())) {
+        builder_.setInsertionPoint(user);
+        builder_.setLoc(user->getLoc());
+        Value right = product.getOperand(1);
+        Value columns = ops::applyOne(builder_, "window", right,
+                                      {{"start", ops::intAttr(cast<ir::ApplyOp>(user), "start")},
+                                       {"size", ops::intAttr(cast<ir::ApplyOp>(user), "size")},
+                                       {"axis", ops::rankOf(right) - 1}});
+        Value narrow =
+            ops::applyOne(builder_, product.getOp(), {product.getOperand(0), columns}, {});
+        user->getResult(0).replaceAllUsesWith(narrow);
+        user->erase();
+      }
+      product->erase();
+    }
+    builder_.setInsertionPoint(yield_);
+  }
+
   //===--- What is kept ------------------------------------------------------===//
 
   void keepForward() {
@@ -321,6 +366,7 @@ private:
   }
 
   ir::BlockOp forward_, backward_;
+  const llvm::BitVector &dependent_;
   Block &body_;
   ImplicitLocOpBuilder builder_;
   ir::YieldOp yield_;
@@ -358,8 +404,12 @@ LogicalResult run(ModuleOp module, PassContext &context) {
   if (!module->hasAttr(ops::kTrainingAttr))
     return success();
   SymbolTable symbols(module);
+  llvm::StringMap<llvm::BitVector> dependent = RecordFlow(module).onParameters();
   for (auto block : llvm::to_vector(module.getOps<ir::BlockOp>())) {
-    Derivation derivation(block);
+    auto ofBlock = dependent.find(block.getSymName());
+    if (ofBlock == dependent.end()) // not recorded where a gradient goes
+      continue;
+    Derivation derivation(block, ofBlock->second);
     ir::BlockOp backward = derivation.run();
     if (!backward)
       continue;
@@ -391,7 +441,8 @@ PassRecord deriveGradientsPass() {
           .description =
               "In training, makes for every block the block that goes back: it computes the "
               "gradients of the block's arguments from those of its results, and the rows that the "
-              "gradients of its weights are made of. Decides which values the block keeps for it "
+              "gradients of its weights are made of. What does not depend on a "
+              "parameter, such as inputs, gets none. Decides which values the block keeps for it "
               "and which are computed again.",
           .run = run,
           .required = true,

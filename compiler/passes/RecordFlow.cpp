@@ -16,11 +16,11 @@ bool mayHoldTensors(Type type) {
 
 RecordFlow::RecordFlow(ModuleOp module) : module_(module), symbols_(module) {
   findSites();
-  none_.resize(sites_.size() + 1);
+  none_.resize(sites_.size() + 2);
   forEachFunction([&](func::FuncOp func) {
     if (func.isPublic() && !func.isExternal())
       for (BlockArgument argument : func.getArguments())
-        add(argument, readyBit());
+        add(argument, inputBit());
   });
   do {
     changed_ = false;
@@ -103,8 +103,8 @@ void RecordFlow::visit(Operation *op) {
       add(result, firstSite_.lookup(op));
   } else if (takesList(op) && op->hasAttr("sheaf.copy")) {
     add(op->getResult(0), firstSite_.lookup(op) + op->hasAttr("sheaf.arrange"));
-  } else if (isa<ir::ParamRefOp>(op)) {
-    add(op->getResult(0), readyBit());
+  } else if (auto param = dyn_cast<ir::ParamRefOp>(op)) {
+    add(param, isTrainable(param.getParamAttr()) ? paramBit() : inputBit());
   } else if (auto call = dyn_cast<func::CallOp>(op)) {
     auto callee = symbols_.lookup<func::FuncOp>(call.getCallee());
     if (callee.isExternal())
@@ -128,6 +128,11 @@ void RecordFlow::visit(Operation *op) {
   }
 }
 
+/// Constants, and what is folded from parameters that do not change, are the compiler's.
+bool RecordFlow::isTrainable(FlatSymbolRefAttr param) const {
+  return !symbols_.lookup(param.getValue())->hasAttr("sheaf.synthetic");
+}
+
 void RecordFlow::takeArguments() {
   for (auto [number, site] : llvm::enumerate(sites_)) {
     std::vector<llvm::BitVector> &arguments = arguments_.emplace_back();
@@ -147,7 +152,7 @@ std::vector<llvm::BitVector> RecordFlow::closure() const {
   std::vector<llvm::BitVector> needs(count, llvm::BitVector(count));
   for (unsigned i = 0; i < count; ++i)
     for (llvm::BitVector argument : arguments_[i]) {
-      argument.resize(count); // without the bit of what is ready
+      argument.resize(count); // without the bits of what is there
       needs[i] |= argument;
     }
   for (bool changed = true; changed;) {
@@ -173,7 +178,7 @@ llvm::BitVector RecordFlow::demanded() const {
   SmallVector<unsigned> work;
   auto demand = [&](const llvm::BitVector &makers) {
     for (unsigned site : makers.set_bits())
-      if (site != readyBit() && !demanded[site])
+      if (isSite(site) && !demanded[site])
         for (unsigned other : kernels[{sites_[site].block, sites_[site].weights}]) {
           demanded.set(other);
           work.push_back(other);
@@ -185,6 +190,44 @@ llvm::BitVector RecordFlow::demanded() const {
       demand(argument);
   demanded.resize(sites_.size());
   return demanded;
+}
+
+llvm::StringMap<llvm::BitVector> RecordFlow::onParameters() const {
+  llvm::StringMap<llvm::BitVector> dependent;
+  llvm::BitVector carries = none_; // what has tensors that depend on a parameter
+  carries.set(paramBit());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto [number, site] : llvm::enumerate(sites_)) {
+      auto block = symbols_.lookup<ir::BlockOp>(site.block.getValue());
+      Block &body = block.getBody().front();
+      unsigned numArgs = static_cast<unsigned>(block.getNumArgs());
+      llvm::BitVector &own =
+          dependent.try_emplace(site.block.getValue(), llvm::BitVector(numArgs)).first->second;
+      // Of the blocks of an operator over a list any argument may be any of what it takes.
+      bool isRecord = site.role.empty();
+      unsigned tensors = 0;
+      for (BlockArgument argument : body.getArguments().take_front(numArgs)) {
+        if (!mayHoldTensors(argument.getType()))
+          continue;
+        bool depends = isRecord ? arguments_[number][tensors].anyCommon(carries)
+                                : llvm::any_of(arguments_[number], [&](const auto &makers) {
+                                    return makers.anyCommon(carries);
+                                  });
+        ++tensors;
+        auto type = dyn_cast<RankedTensorType>(argument.getType());
+        if (depends && type && isa<FloatType>(type.getElementType()))
+          own.set(argument.getArgNumber());
+      }
+      bool depends = own.any() || llvm::any_of(site.weights.getAsRange<FlatSymbolRefAttr>(),
+                                               [&](auto param) { return isTrainable(param); });
+      if (!carries[number] && depends) {
+        carries.set(static_cast<unsigned>(number));
+        changed = true;
+      }
+    }
+  }
+  return dependent;
 }
 
 } // namespace sheaf::passes

@@ -9,6 +9,7 @@
 #include "mlir/IR/SymbolTable.h"
 
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <vector>
 
@@ -34,9 +35,10 @@ public:
 
   const std::vector<RecordSite> &sites() const { return sites_; }
 
-  /// Bit i: site i. The last bit: rows that are there before anything is recorded.
+  /// Bit i: site i. The last two bits: rows that are there before anything is recorded, of inputs
+  /// and constants, and of parameters.
   const llvm::BitVector &makers(mlir::Value value) const;
-  unsigned readyBit() const { return sites_.size(); }
+  bool isSite(unsigned bit) const { return bit < sites_.size(); }
 
   /// The makers of each tensor that a record of the site takes.
   const std::vector<llvm::BitVector> &arguments(unsigned site) const { return arguments_[site]; }
@@ -49,7 +51,14 @@ public:
   /// weights, computes there or elsewhere.
   llvm::BitVector demanded() const;
 
+  /// For each block that is recorded: whether each of its arguments may depend on a parameter,
+  /// however little (derivatives that are zero count). Ints and tensors of ints never do.
+  llvm::StringMap<llvm::BitVector> onParameters() const;
+
 private:
+  unsigned inputBit() const { return sites_.size(); }
+  unsigned paramBit() const { return sites_.size() + 1; }
+  bool isTrainable(mlir::FlatSymbolRefAttr param) const;
   void forEachFunction(llvm::function_ref<void(mlir::func::FuncOp)> visit);
   void findSites();
   void visit(mlir::Operation *op);

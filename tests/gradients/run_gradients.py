@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Gradients against finite differences: run_gradients.py SHEAF WHAT [PATTERN]
 
-operators: every line of operators.txt, with params as operands and with rows of params, which
-differ from instance to instance. models: those of models/ with a loss each, in f32; models-bf16:
+operators: every line of operators.txt, with params as operands, with rows of params, which differ
+from instance to instance, and with the first operand a tensor of the instance, which needs no
+gradient. models: those of models/ with a loss each, in f32; models-bf16:
 with products in bf16; models-hostile: with segments of the walk backwards as short as can be.
 `sheaf grad-check` does the comparison, and compares the bits on several threads.
 """
+import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -21,8 +24,7 @@ fn first((a, b): (f32[n, m], i32[n, m])) -> f32[n, m] = a
 fn split_and_join(a: f32[6]) -> f32[4] = { let (x, y, z) = split(a, 3)
   concat(x * z, y) }
 """
-DATA = "".join('{"i": %d, "k": [%d, %d, 0], "n": %d}\n' % (i, i, (i + 2) % 3, n)
-               for i, n in [(0, 3), (1, 4), (2, 2), (1, 5)])
+DATA = [{"i": i, "k": [i, (i + 2) % 3, 0], "n": n} for i, n in [(0, 3), (1, 4), (2, 2), (1, 5)]]
 
 
 def cases():
@@ -36,15 +38,25 @@ def cases():
         yield line, shapes, expression.strip(), positive
 
 
-def program(chosen, rows):
-    """One program for several cases; with `rows` the operands are rows of params."""
-    out, losses = [HELPERS], []
+def program(chosen, kind):
+    """One program for several cases; `kind` of operands: params, rows (of params), or inputs (the
+    first is the instance's). And its data."""
+    out, losses, inputs = [HELPERS], [], []
+    data = [dict(line) for line in DATA]
+    values = random.Random(len(chosen))
     for number, (_, shapes, expression, positive) in enumerate(chosen):
         params, args = [], []
         for letter, shape in zip("abcd", shapes):
             name = f"p{number}_{letter}"
             init = "uniform(0.5, 1.5)" if positive else "uniform(-1, 1)"
-            if rows and shape:
+            if kind == "inputs" and letter == "a":
+                inputs.append(f", {name}: f32[{shape}]")
+                args.append(name)
+                for line in data:
+                    extents = [line["n"] if e.strip() == "n" else int(e) for e in shape.split(",")]
+                    line[name] = tensor(values, extents, 0.5 if positive else -1,
+                                        1.5 if positive else 1)
+            elif kind == "rows" and shape:
                 out.append(f"param {name} : f32[3, {shape}] = {init}")
                 args.append(f"{name}[i]")
             else:
@@ -54,20 +66,21 @@ def program(chosen, rows):
         out.append(f"fn f{number}({', '.join(params)}, i: int, k: i32[3], n: int) -> f32 = {{\n"
                    f"  let y = {expression}\n  sum(sin(y + 0.3)) }}")
         losses.append(f"f{number}({', '.join(args)}, i, k, n)")
-    out.append("fn loss(i: int, k: i32[3], n: int) -> f32 = " + " + ".join(losses))
-    return "\n".join(out) + "\n"
+    out.append(f"fn loss(i: int, k: i32[3], n: int{''.join(inputs)}) -> f32 = "
+               + " + ".join(losses))
+    return "\n".join(out) + "\n", "".join(json.dumps(line) + "\n" for line in data)
 
 
-def check(sheaf, directory, name, text, data, options):
+def tensor(values, extents, low, high):
+    if not extents:
+        return values.uniform(low, high)
+    return [tensor(values, extents[1:], low, high) for _ in range(extents[0])]
+
+
+def check(sheaf, directory, name, text, source, options):
     path = os.path.join(directory, name)
     with open(path + ".sheaf", "w", encoding="utf-8") as stream:
         stream.write(text)
-    if data is None:
-        source = path + ".jsonl"
-        with open(source, "w", encoding="utf-8") as stream:
-            stream.write(DATA)
-    else:
-        source = os.path.join(MODELS, "data", data)
     result = subprocess.run([sheaf, "grad-check", path + ".sheaf", "--data", source, *options],
                             capture_output=True, text=True, timeout=600)
     return result.returncode == 0, result.stdout + result.stderr
@@ -75,21 +88,30 @@ def check(sheaf, directory, name, text, data, options):
 
 def operators(sheaf, directory, pattern):
     chosen = [c for c in cases() if pattern in c[0]]
-    groups = [(f"{'rows' if rows else 'params'}{i}", chosen[i:i + 12], rows)
-              for rows in (False, True) for i in range(0, len(chosen), 12)]
+    several = [c for c in chosen if len(c[1]) > 1 and c[1][0]]
+    groups = [(f"{kind}{i}", some[i:i + 12], kind)
+              for kind, some in (("params", chosen), ("rows", chosen), ("inputs", several))
+              for i in range(0, len(some), 12)]
     options = ["--samples", "4", "--dropout"]
 
+    def attempt(name, some, kind):
+        text, data = program(some, kind)
+        source = os.path.join(directory, name + ".jsonl")
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write(data)
+        return check(sheaf, directory, name, text, source, options)
+
     def run(group):
-        name, some, rows = group
-        ok, output = check(sheaf, directory, name, program(some, rows), None, options)
+        name, some, kind = group
+        ok, together = attempt(name, some, kind)
         if ok:
             return []
         bad = []
         for i, case in enumerate(some):  # which of them?
-            ok, output = check(sheaf, directory, f"{name}_{i}", program([case], rows), None, options)
+            ok, output = attempt(f"{name}_{i}", [case], kind)
             if not ok:
-                bad.append(f"{case[0]} ({'rows' if rows else 'params'}):\n{output}")
-        return bad or [f"{name}: only together:\n{output}"]
+                bad.append(f"{case[0]} ({kind}):\n{output}")
+        return bad or [f"{name}: only together:\n{together}"]
 
     with ThreadPoolExecutor(2) as pool:
         bad = [text for texts in pool.map(run, groups) for text in texts]
@@ -155,7 +177,8 @@ def models(sheaf, directory, pattern, more=()):
         options = ["--dim", "hidden=8", "--limit", "4", "--samples", "4", *more]
         if name in ("transformer", "berxit"):
             options += ["--dim", "heads=2"]
-        return name, *check(sheaf, directory, name, text, data, options)
+        source = os.path.join(MODELS, "data", data)
+        return name, *check(sheaf, directory, name, text, source, options)
 
     ok = True
     with ThreadPoolExecutor(2) as pool:

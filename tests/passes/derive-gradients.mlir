@@ -4,38 +4,43 @@
 // OFF-NOT: detach
 
 module attributes {sheaf.training, sheaf.dims = {}} {
-sheaf.param @w : tensor<64x128xf32> init("glorot", [])
-sheaf.param @b : tensor<128xf32> init("zeros", [])
+sheaf.param @w : tensor<64x32xf32> init("glorot", [])
+sheaf.param @b : tensor<32xf32> init("zeros", [])
 
-// The product is kept as the relu of it, which is as large and saves computing that; concatenated
-// inputs give rows of their own; b has the gradient that is a factor of w's.
-// CHECK: remark: block main.0 keeps 1 more tensors for the way back
-// CHECK: sheaf.block @main.0 args(2)
-// CHECK: %[[Y:.*]] = sheaf.apply "relu"
-// CHECK: sheaf.yield %{{.*}}, %[[Y]] : tensor<f32>, tensor<128xf32>
-// CHECK: attributes {sheaf.gradient = @main.0.back}
-// CHECK: sheaf.block @main.0.back args(2)
-// CHECK-NEXT: ^bb0(%[[G:.*]]: tensor<f32>, %[[KEPT:.*]]: tensor<128xf32>, %[[W:.*]]: tensor<64x128xf32>
+// Concatenated inputs give rows of their own to the product of w's gradient; b has the gradient
+// that is a factor of it. The state depends on parameters; the elements of the list are inputs, for
+// which nothing is computed: of dy @ transpose(w) only the state's columns.
+// CHECK: sheaf.block @[[STEP:.*]] args(2)
+// CHECK: sheaf.apply "relu"
+// CHECK: attributes {sheaf.gradient = @[[STEP]].back}
+// CHECK: sheaf.block @[[STEP]].back args(2)
+// CHECK-NEXT: ^bb0(%[[G:.*]]: tensor<32xf32>, %[[KEPT:.*]]: tensor<32xf32>, %[[W:.*]]: tensor<64x32xf32>
 // CHECK: %[[MASK:.*]] = sheaf.apply "gt"(%[[KEPT]]
 // CHECK: %[[D:.*]] = sheaf.apply "where"(%[[MASK]]
 // CHECK: %[[T:.*]] = sheaf.apply "transpose"(%[[W]])
-// CHECK: %[[DX:.*]] = sheaf.apply "matmul"(%[[D]], %[[T]])
-// CHECK: arguments = {{\[\[}}"gradient", 0], ["result", 1]]
-// CHECK-SAME: gradients = {{\[\[}}0, ["output", 1]], [1, ["output", 2]]]
-// CHECK-SAME: columns = array<i64: 0, 128>, kind = "product", left = ["argument", 0], right = ["output", 0], rows = array<i64: 0, 32>
+// CHECK: %[[LEFT:.*]] = sheaf.apply "window"(%[[T]]) {axis = 1 : i64, size = 32 : i64, start = 0 : i64}
+// CHECK: sheaf.apply "matmul"(%[[D]], %[[LEFT]]){{.*}} -> tensor<32xf32>
+// CHECK: arguments = {{\[\[}}"gradient", 0], ["result", 0]]
+// CHECK-SAME: gradients = {{\[\[}}0, ["output", {{[0-9]}}]]]
+// CHECK-SAME: columns = array<i64: 0, 32>, kind = "product", left = ["argument", 0], right = ["output", 0], rows = array<i64: 0, 32>
 // CHECK-SAME: left = ["argument", 1], right = ["output", 0], rows = array<i64: 32, 32>
 // CHECK-SAME: kind = "whole", right = ["output", 0], weight = 1
-func.func @main(%x: tensor<32xf32>, %y: tensor<32xf32>) -> tensor<f32> {
-  %w = sheaf.param_ref @w : tensor<64x128xf32>
-  %b = sheaf.param_ref @b : tensor<128xf32>
-  %xy = sheaf.apply "concat"(%x, %y) {axis = 0 : i64} : (tensor<32xf32>, tensor<32xf32>) -> tensor<64xf32>
-  %p = sheaf.apply "matmul"(%xy, %w) {} : (tensor<64xf32>, tensor<64x128xf32>) -> tensor<128xf32>
-  %s = sheaf.apply "add"(%p, %b) {} : (tensor<128xf32>, tensor<128xf32>) -> tensor<128xf32>
-  %r = sheaf.apply "relu"(%s) {} : (tensor<128xf32>) -> tensor<128xf32>
-  %sum = sheaf.apply "sum"(%r) {keepdims = 0 : i64} : (tensor<128xf32>) -> tensor<f32>
+func.func @main(%xs: !sheaf.list<tensor<32xf32>>) -> tensor<f32> {
+  %w = sheaf.param_ref @w : tensor<64x32xf32>
+  %b = sheaf.param_ref @b : tensor<32xf32>
+  %z = sheaf.apply "full"() {value = 0.0 : f64} : () -> tensor<32xf32>
+  %r = sheaf.fold %z, %xs : (tensor<32xf32>, !sheaf.list<tensor<32xf32>>) -> tensor<32xf32> {
+  ^bb0(%h: tensor<32xf32>, %x: tensor<32xf32>):
+    %hx = sheaf.apply "concat"(%h, %x) {axis = 0 : i64} : (tensor<32xf32>, tensor<32xf32>) -> tensor<64xf32>
+    %p = sheaf.apply "matmul"(%hx, %w) {} : (tensor<64xf32>, tensor<64x32xf32>) -> tensor<32xf32>
+    %s = sheaf.apply "add"(%p, %b) {} : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
+    %y = sheaf.apply "relu"(%s) {} : (tensor<32xf32>) -> tensor<32xf32>
+    sheaf.yield %y : tensor<32xf32>
+  }
   // Through this nothing goes.
-  %stop = sheaf.apply "stop_gradient"(%sum) {} : (tensor<f32>) -> tensor<f32>
-  %t = sheaf.apply "add"(%sum, %stop) {} : (tensor<f32>, tensor<f32>) -> tensor<f32>
-  return %t : tensor<f32>
+  %stop = sheaf.apply "stop_gradient"(%r) {} : (tensor<32xf32>) -> tensor<32xf32>
+  %t = sheaf.apply "mul"(%r, %stop) {} : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
+  %sum = sheaf.apply "sum"(%t) {keepdims = 0 : i64} : (tensor<32xf32>) -> tensor<f32>
+  return %sum : tensor<f32>
 }
 }
