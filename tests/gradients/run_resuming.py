@@ -31,6 +31,14 @@ def kept(runner, directory):
                    and f.endswith(".safetensors")), key=lambda f: int(f[11:].split(".")[0]))
 
 
+def lines(runner, directory):
+    try:
+        with open(runner.path(directory + "/log.jsonl"), "rb") as stream:
+            return stream.read().count(b"\n")
+    except FileNotFoundError:
+        return 0
+
+
 def killed(runner):
     """SIGKILL at random moments, again and again, until the training is done. The training is long
     enough for identical records to be looked for no more, and then again."""
@@ -49,20 +57,24 @@ def killed(runner):
     for attempt in range(60):
         begun = os.path.exists(runner.path("killed/config.json"))
         command = ["train", "--resume", "killed"] if begun else [*often, "-o", "killed"]
-        # Later ones live longer: the moments spread over all of a training, which ends at last.
         process = subprocess.Popen([runner.sheaf, *command], cwd=runner.directory,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        try:
-            _, errors = process.communicate(
-                timeout=seconds * moments.uniform(0.3, 0.8 + attempt / 20))
+        # Some while they start, most within a few steps of where they went on.
+        if attempt % 4 == 1:
+            time.sleep(seconds * moments.uniform(0, 0.5))
+        else:
+            until = lines(runner, "killed") + moments.randint(1, max(1, len(log) // 8))
+            while process.poll() is None and lines(runner, "killed") < until:
+                time.sleep(0.0005)
+            time.sleep(moments.uniform(0, 0.003))
+        process.send_signal(signal.SIGKILL)
+        _, errors = process.communicate()
+        if process.returncode != -signal.SIGKILL:
             expect(process.returncode == 0, f"attempt {attempt} ends with {errors}")
             if process.returncode:
                 return
             break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            kills += 1
+        kills += 1
     expect(kills > 2, f"only {kills} kills")
     expect(runner.tensors("killed/last.safetensors") == want, f"the weights after {kills} kills")
     again = [{k: v for k, v in line.items() if not k.endswith(("_ms", "seconds", "_second", "_mb"))}
