@@ -20,6 +20,10 @@ data_types::Arguments sample() {
   a.pair = {7, {1, 0, 1}};
   a.rows = {{2, 3}, {1, 2, 3, 4, 5, 6}};
   a.mask = {{2}, {1, 0}};
+  using Mark = data_types::Mark;
+  a.marks = std::vector<Mark>(1); // by default the first constructor, of zeros
+  a.marks.push_back(Mark{Mark::Dot{-3, 1.5, true}});
+  a.marks.push_back(Mark{Mark::Shape{data_types::Shape{Shape::Circle{4, true}}}});
   return a;
 }
 
@@ -33,7 +37,7 @@ data_types::Result runSample(const data_types::Arguments &a) {
 TEST(GeneratedHeader, RoundTrip) {
   data_types::Arguments a = sample();
   data_types::Result result = runSample(a);
-  auto &[shapes, pair, rows, mask] = result;
+  auto &[shapes, pair, rows, mask, marks] = result;
   using Shape = data_types::Shape;
   ASSERT_EQ(shapes.size(), 3u);
   EXPECT_EQ(shapes[0].value.index(), 0u);
@@ -47,6 +51,20 @@ TEST(GeneratedHeader, RoundTrip) {
   for (size_t i = 0; i < 6; ++i)
     EXPECT_EQ(rows.elements[i], 2 * a.rows.elements[i]);
   EXPECT_EQ(mask.elements, (std::vector<unsigned char>{1, 0}));
+  using Mark = data_types::Mark;
+  ASSERT_EQ(marks.size(), 3u);
+  EXPECT_EQ(std::get<Mark::Dot>(marks[0].value).fields(), std::make_tuple(0, 0.0, false));
+  EXPECT_EQ(std::get<Mark::Dot>(marks[1].value).fields(), std::make_tuple(-3, 1.5, true));
+  const Shape &inside = *std::get<Mark::Shape>(marks[2].value).inner;
+  EXPECT_EQ(std::get<Shape::Circle>(inside.value).radius, 4);
+}
+
+TEST(GeneratedHeader, TypesAreMadeWithoutArguments) {
+  data_types::Mark mark;
+  EXPECT_EQ(std::get<data_types::Mark::Dot>(mark.value).fields(), std::make_tuple(0, 0.0, false));
+  data_types::Arguments arguments;
+  EXPECT_TRUE(arguments.marks.empty());
+  EXPECT_EQ(arguments.pair, std::make_tuple(0, std::vector<unsigned char>()));
 }
 
 TEST(GeneratedHeader, DeepStructsTakeNoStack) {
@@ -79,7 +97,8 @@ TEST(GeneratedHeader, TensorsInAnyLayout) {
   std::vector<sheaf::Value> arguments = {encoder.encode(a.shapes, model.argumentType(0)),
                                          encoder.encode(a.pair, model.argumentType(1)),
                                          batch.makeTensor(model.argumentType(2), rows),
-                                         encoder.encode(a.mask, model.argumentType(3))};
+                                         encoder.encode(a.mask, model.argumentType(3)),
+                                         encoder.encode(a.marks, model.argumentType(4))};
   batch.add(arguments);
   data_types::Result result = data_types::result(sheaf::Session().run(batch), 0);
   EXPECT_EQ(std::get<2>(result).elements, (std::vector<float>{2, 4, 6, 8, 10, 12}));

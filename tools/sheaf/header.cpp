@@ -49,7 +49,12 @@ constexpr const char *kKeywords[] = {"alignas",       "alignof",     "and",
                                      "volatile",      "wchar_t",     "while",
                                      "xor",           "xor_eq"};
 
-/// Names for C++: made of letters, digits and single underscores, no keyword, each only once.
+/// Macros of C's headers, and of compilers, whose names look like names of a program.
+constexpr const char *kMacros[] = {"EOF",   "HUGE_VAL", "INFINITY", "NAN",   "NULL",   "assert",
+                                   "errno", "linux",    "stderr",   "stdin", "stdout", "unix"};
+
+/// Names for C++: made of letters, digits and single underscores, no keyword or macro, each only
+/// once.
 class Names {
 public:
   /// A name that was not given before.
@@ -64,7 +69,10 @@ public:
       name = "x" + name;
     while (name.size() > 1 && name.back() == '_')
       name.pop_back();
-    if (std::find(std::begin(kKeywords), std::end(kKeywords), name) != std::end(kKeywords))
+    auto isIn = [&](const auto &words) {
+      return std::find(std::begin(words), std::end(words), name) != std::end(words);
+    };
+    if (isIn(kKeywords) || isIn(kMacros))
       name += "_";
     std::string unique = name;
     for (int i = 2; !taken_.insert(unique).second; ++i)
@@ -94,6 +102,7 @@ public:
     Names outer;
     outer.reserve("sheaf");
     outer.reserve("std");
+    outer.reserve("main");
     std::string space = outer.fresh(model_.name);
     std::string guard = "SHEAF_MODEL_" + space;
     std::transform(guard.begin(), guard.end(), guard.begin(),
@@ -189,43 +198,53 @@ private:
     return inside ? fmt::format("sheaf::Box<{}>", dataNames_[desc.data]) : dataNames_[desc.data];
   }
 
+  /// The constructors' structs are not inside of the data type's: initialisers of their members
+  /// would not be known there yet, and a constructor may have the name of another type.
   void appendData(uint32_t data) {
     const rt::DataDesc &desc = types_.data[data];
-    out_ +=
-        fmt::format("/// {}\nstruct {} {{\n", io::dataDeclaration(types_, data), dataNames_[data]);
+    const std::string &dataName = dataNames_[data];
     Names inner;
     inner.reserve("value");
-    inner.reserve(dataNames_[data]); // that would be a constructor of C++
-    std::string alternatives;
+    inner.reserve(dataName); // that would be a constructor of C++
+    std::string aliases, alternatives;
     for (const rt::CtorDesc &ctor : desc.ctors) {
-      std::string name = inner.fresh(ctor.name);
+      std::string name = names_.fresh(dataName + "_" + ctor.name);
+      aliases += fmt::format("  using {} = {};\n", inner.fresh(ctor.name), name);
       alternatives += (alternatives.empty() ? "" : ", ") + name;
-      out_ += fmt::format("  struct {} {{\n", name);
+      out_ += fmt::format("struct {} {{\n", name);
       Names members;
-      members.reserve("fields");
+      for (const std::string &taken : dataNames_)
+        members.reserve(taken);
+      for (const char *taken : {"fields", "sheaf", "std"})
+        members.reserve(taken);
       members.reserve(name);
       std::string tied;
       for (size_t i = 0; i < ctor.fieldTypes.size(); ++i) {
         std::string member = members.fresh(ctor.fieldNames[i].empty() ? fmt::format("field{}", i)
                                                                       : ctor.fieldNames[i]);
         tied += (tied.empty() ? "" : ", ") + member;
-        appendMember("    ", ctor.fieldTypes[i], member, /*inside=*/true);
+        appendMember(ctor.fieldTypes[i], member, /*inside=*/true);
       }
-      out_ += fmt::format("    auto fields() {{ return std::tie({0}); }}\n"
-                          "    auto fields() const {{ return std::tie({0}); }}\n  }};\n",
+      out_ += fmt::format("  auto fields() {{ return std::tie({0}); }}\n"
+                          "  auto fields() const {{ return std::tie({0}); }}\n}};\n",
                           tied);
     }
-    out_ += fmt::format("  std::variant<{}> value;\n}};\n\n", alternatives);
+    out_ += fmt::format("/// {}\nstruct {} {{\n{}  std::variant<{}> value;\n}};\n\n",
+                        io::dataDeclaration(types_, data), dataName, aliases, alternatives);
   }
 
   void appendEntry() {
     const rt::EntryDesc &entry = model_.entry;
     out_ += fmt::format("/// Of an instance of {}.\nstruct Arguments {{\n", entry.name);
     Names names;
+    for (const std::string &taken : dataNames_)
+      names.reserve(taken);
+    for (const char *taken : {"sheaf", "std"})
+      names.reserve(taken);
     std::string encoded;
     for (size_t i = 0; i < entry.argTypes.size(); ++i) {
       std::string name = names.fresh(entry.argNames[i]);
-      appendMember("  ", entry.argTypes[i], name, /*inside=*/false);
+      appendMember(entry.argTypes[i], name, /*inside=*/false);
       encoded += fmt::format("{}\n             encoder.encode(arguments.{}, "
                              "batch.model().argumentType({}))",
                              i ? "," : "", name, i);
@@ -243,10 +262,10 @@ private:
         io::typeName(types_, entry.resultType), typeName(entry.resultType, false), encoded);
   }
 
-  void appendMember(const char *indent, uint32_t type, const std::string &name, bool inside) {
+  void appendMember(uint32_t type, const std::string &name, bool inside) {
     bool plain = types_.types[type].kind <= TypeKind::Token;
-    out_ += fmt::format("{}{} {}{}; ///< {}\n", indent, typeName(type, inside), name,
-                        plain ? "{}" : "", io::typeName(types_, type));
+    out_ += fmt::format("  {} {}{}; ///< {}\n", typeName(type, inside), name, plain ? "{}" : "",
+                        io::typeName(types_, type));
   }
 
   const rt::Model &model_;
