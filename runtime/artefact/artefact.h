@@ -20,11 +20,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace sheaf::artefact {
 
-/// Whether a file begins as artefacts do. False when it cannot be read.
+/// Whether a file is to be read as an artefact: it begins as one, or is called so (`.sheafc`; one
+/// that is damaged there is told so). False for others that cannot be read, and for pipes.
 bool isArtefact(const std::string &path);
+/// Whether text is an artefact that came where a source was looked for, such as from a pipe.
+bool beginsAsArtefact(std::string_view text);
 
 struct OpenOptions {
   /// The file's SHA-256 in hexadecimal digits, or empty: any file. Reads all of the file.

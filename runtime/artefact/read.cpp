@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -81,6 +82,24 @@ void checkMachine(const Description &d) {
                                                    ", which this runtime cannot load");
 }
 
+/// What no checksum covers: the bytes before, between and behind the sections.
+void checkPadding(std::vector<const Section *> sections, Bytes file) {
+  std::sort(sections.begin(), sections.end(),
+            [](const Section *a, const Section *b) { return a->offset < b->offset; });
+  uint64_t end = kHeaderBytes + number(file, 24, 8); // of the description
+  auto check = [&](uint64_t next) {
+    for (; end < next; ++end)
+      if (file[end] != 0)
+        throw ArtefactError(Refusal::Damaged, "damaged: byte " + std::to_string(end) +
+                                                  ", between its parts, is not zero");
+  };
+  for (const Section *section : sections) {
+    check(section->offset);
+    end = std::max(end, section->offset + section->bytes);
+  }
+  check(file.size());
+}
+
 void checkSections(const Description &d, Bytes file, bool weights) {
   auto check = [&](const char *name, const Section &section, bool withChecksum) {
     if (section.offset % kPage != 0 || section.offset > file.size() ||
@@ -120,10 +139,18 @@ Description parse(Bytes file, const OpenOptions &options) {
   checkMachine(description);
   checkSections(description, file, options.checkWeights);
   verify(description);
+  checkPadding({&description.codeSection, &description.paramSection, &description.packedSection},
+               file);
   return description;
 }
 
+bool beginsAsArtefact(std::string_view text) {
+  return hasMagic({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+}
+
 bool isArtefact(const std::string &path) {
+  if (path.ends_with(".sheafc"))
+    return true;
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
     return false;

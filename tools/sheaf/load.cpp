@@ -23,6 +23,8 @@ SourceFile readModel(const std::string &path) {
   if (artefact::isArtefact(path))
     throw UserError(path + ": a compiled model; this command needs its source");
   io::SourceText source = io::readSource(path);
+  if (artefact::beginsAsArtefact(source.text))
+    throw UserError(path + ": a compiled model, which is mapped from its file: give its name");
   return SourceFile(std::move(source.name), std::move(source.text));
 }
 
