@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -69,7 +71,7 @@ private:
     std::ofstream out(path, std::ios::binary);
     out << text;
     if (!out.flush())
-      throw UserError("cannot write '" + path.string() + "'");
+      throw UserError(fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)));
   }
 
   static std::string text(mlir::ModuleOp module) {

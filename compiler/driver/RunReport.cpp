@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace sheaf::driver {
 
@@ -25,6 +26,11 @@ double least(const std::vector<double> &values) {
 
 std::string lineOf(const std::string &place) {
   return "line " + place.substr(place.rfind(':') + 1);
+}
+
+std::pair<std::string, uint64_t> fileAndLine(const std::string &place) {
+  size_t colon = place.rfind(':');
+  return {place.substr(0, colon), std::stoull(place.substr(colon + 1))};
 }
 
 /// What the repetitions of a mini-batch gave, as far as they had the same schedule.
@@ -372,15 +378,16 @@ private:
   }
 
   void divideAmongLines() {
-    std::map<std::string, double> byPlace;
+    std::map<std::pair<std::string, uint64_t>, double> byPlace; // file and line
     double sum = 0;
     for (const KernelRow &row : report_.kernels) {
       sum += row.ms;
       for (const LineShare &line : compiled_.blocks()[row.kernel].lines)
-        byPlace[line.place] += row.ms * line.share;
+        byPlace[fileAndLine(line.place)] += row.ms * line.share;
     }
     for (const auto &[place, ms] : byPlace)
-      report_.lines.push_back({place, ms, sum > 0 ? ms / sum : 0});
+      report_.lines.push_back(
+          {fmt::format("{}:{}", place.first, place.second), ms, sum > 0 ? ms / sum : 0});
   }
 
   const CompiledModel &compiled_;

@@ -65,7 +65,7 @@ int runExplain(ExplainArguments &arguments) {
       },
       options);
   print(arguments, run, &report);
-  return kOk;
+  return report.failed ? kFailed : kOk;
 }
 
 } // namespace
