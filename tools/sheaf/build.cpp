@@ -29,6 +29,8 @@ std::string numericClass(const driver::CompiledModel &model) {
 
 int runBuild(BuildArguments &arguments) {
   arguments.weights.check();
+  checkOutputs({arguments.output, arguments.header},
+               {arguments.model.model, arguments.weights.weights});
   InterruptGuard guard(arguments.output);
   LoadedModel loaded = loadWithVocabularies(arguments.model, arguments.weights);
   rt::Session session(loaded.model());

@@ -20,6 +20,7 @@ struct InitArguments {
 };
 
 int runInit(const InitArguments &arguments) {
+  checkOutputs({arguments.output}, {arguments.model.model});
   InterruptGuard guard(arguments.output);
   LoadedModel loaded = loadModel(arguments.model);
   rt::Session session(loaded.model());

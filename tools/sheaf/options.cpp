@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 
 namespace sheaf::tool {
 
@@ -67,15 +68,35 @@ void ModelOptions::addStore(CLI::App &app) {
       ->type_name("DIR");
 }
 
+void checkOutputs(const std::vector<std::string> &outputs, const std::vector<std::string> &inputs) {
+  namespace fs = std::filesystem;
+  auto same = [](const std::string &a, const std::string &b) {
+    std::error_code ignored; // of files that are not there
+    bool isDevice = fs::exists(a, ignored) && !fs::is_regular_file(a, ignored);
+    return !a.empty() && !b.empty() && a != "-" && b != "-" && !isDevice &&
+           (fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored) ||
+            fs::equivalent(a, b, ignored));
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const std::string &input : inputs)
+      if (same(outputs[i], input))
+        throw UsageError(fmt::format("'{}' is read, and would be written over", outputs[i]));
+    for (size_t j = 0; j < i; ++j)
+      if (same(outputs[i], outputs[j]))
+        throw UsageError(fmt::format("'{}' is to be written twice", outputs[i]));
+  }
+}
+
 void ModelOptions::addArtefact(CLI::App &app) {
   artefacts = true;
+  app.get_option("model")->description("the model's source file, or an artefact of it");
   app.add_option("--require-sha256", sha256,
                  "refuse an artefact with another SHA-256: running one is trusting its author")
       ->type_name("DIGEST")
       ->check([](const std::string &text) {
         bool digits = text.size() == 64 &&
                       text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
-        return digits ? std::string() : "--require-sha256 takes 64 hexadecimal digits";
+        return digits ? std::string() : "takes 64 hexadecimal digits";
       });
 }
 

@@ -47,6 +47,10 @@ struct ModelOptions {
   void addArtefact(CLI::App &app);
 };
 
+/// Throws UsageError when a file that is to be written is one that is read, or another that is
+/// written.
+void checkOutputs(const std::vector<std::string> &outputs, const std::vector<std::string> &inputs);
+
 /// Which instances.
 struct DataOptions {
   std::string data;

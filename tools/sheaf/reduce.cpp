@@ -12,7 +12,9 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -79,7 +81,7 @@ void writeFile(const fs::path &path, const std::string &text) {
   std::ofstream out(path, std::ios::binary);
   out << text;
   if (!out.flush())
-    throw UserError("cannot write '" + path.string() + "'");
+    throw UserError(fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)));
 }
 
 /// A directory that goes with its owner.

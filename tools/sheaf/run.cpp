@@ -27,7 +27,7 @@ struct RunArguments {
   BatchOptions batches;
   std::string format;
   std::string output;
-  std::string stats;
+  std::string stats, statsFile;
   std::string trace;
   bool verify = false;
   bool checkResults = false;
@@ -48,6 +48,10 @@ int runModel(RunArguments &arguments) {
   bool asJson = checkFormat(arguments);
   if (!arguments.stats.empty() && arguments.stats != "text" && arguments.stats != "json")
     throw UsageError(fmt::format("--stats takes text or json, not '{}'", arguments.stats));
+  if (!arguments.statsFile.empty() && arguments.stats.empty())
+    throw UsageError("--stats-file needs --stats");
+  checkOutputs({arguments.output, arguments.statsFile, arguments.trace},
+               {arguments.model.model, arguments.data.data, arguments.weights.weights});
   uint64_t start = rt::clockNow();
 
   arguments.weights.check();
@@ -155,9 +159,15 @@ int runModel(RunArguments &arguments) {
   if (!arguments.stats.empty()) {
     double loadMs = static_cast<double>(began - start) * 1e-6;
     double runMs = static_cast<double>(rt::clockNow() - began) * 1e-6;
-    fmt::print(stderr, "{}",
-               arguments.stats == "json" ? statistics->json(session, loadMs, runMs)
-                                         : statistics->text(session, loadMs, runMs));
+    std::string text = arguments.stats == "json" ? statistics->json(session, loadMs, runMs)
+                                                 : statistics->text(session, loadMs, runMs);
+    if (arguments.statsFile.empty()) {
+      fmt::print(stderr, "{}", text);
+    } else {
+      io::OutputFile file(arguments.statsFile);
+      file.write(text);
+      file.finish();
+    }
   }
   if (trace)
     trace->finish();
@@ -186,6 +196,9 @@ void addRun(CLI::App &app, Action &action) {
   sub->add_option("--stats", arguments->stats,
                   "at the end, what was counted and timed, on standard error: text or json")
       ->type_name("FORMAT");
+  sub->add_option("--stats-file", arguments->statsFile,
+                  "write that there instead, where no note or error is")
+      ->type_name("FILE");
   sub->add_option("--trace", arguments->trace,
                   "write when what ran on which thread: a Chrome trace, for ui.perfetto.dev")
       ->type_name("FILE");

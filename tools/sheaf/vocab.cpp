@@ -50,6 +50,7 @@ int runVocab(const VocabArguments &arguments) {
     counting.minCount = parseNumber("--min-count", arguments.minCount);
   if (!arguments.maxSize.empty())
     counting.maxSize = parseNumber("--max-size", arguments.maxSize);
+  checkOutputs({arguments.output}, {arguments.data, arguments.model});
   InterruptGuard guard(arguments.output);
   io::SourceText source = io::readSource(arguments.data);
   std::map<std::string, io::Vocabulary> built =
