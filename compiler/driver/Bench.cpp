@@ -3,14 +3,12 @@
 
 #include "compiler/driver/FlatValue.h"
 #include "compiler/driver/ReportJson.h"
-#include "compiler/driver/Timing.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Oracle.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <numeric>
 
@@ -165,14 +163,7 @@ Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what) {
     double first = slower.timeOnce(what);
     ratios.push_back(first / faster.timeOnce(what));
   }
-  std::sort(ratios.begin(), ratios.end());
-  // The median's interval by order: half a normal deviate of the binomial distribution either way.
-  double n = static_cast<double>(ratios.size()), reach = 0.98 * std::sqrt(n);
-  auto at = [&](double place) {
-    return ratios[static_cast<size_t>(std::clamp(place, 0.0, n - 1))];
-  };
-  return {median(ratios), at(n / 2 - reach), at(n / 2 + reach),
-          static_cast<int64_t>(ratios.size())};
+  return ratioOf(std::move(ratios));
 }
 
 BenchRow Benchmark::run(const BenchCase &what) {

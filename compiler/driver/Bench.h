@@ -10,6 +10,7 @@
 
 #include "compiler/driver/KernelTable.h"
 #include "compiler/driver/Peak.h"
+#include "compiler/driver/Timing.h"
 #include "runtime/session.h"
 #include "runtime/train/optimizer.h"
 
@@ -46,13 +47,6 @@ struct BenchCase {
   int64_t batch = 64;
   unsigned threads = 1;
   rt::Policy policy = rt::Policy::Depth;
-};
-
-/// How much longer one model takes than another one, by repetitions of both in turn.
-struct Ratio {
-  double median = 0;
-  double low = 0, high = 0; ///< of the median: 95 %
-  int64_t pairs = 0;
 };
 
 struct BenchRow {

@@ -20,6 +20,8 @@ std::vector<Optimisation> optimisations() {
     all.push_back({std::string(entry.name), std::string(entry.meaning)});
   for (const kernels::Switch &entry : kernels::switches())
     all.push_back({std::string(entry.name), std::string(entry.meaning)});
+  all.push_back(
+      {kTunedSwitch, "cuts kernels as 'sheaf tune' chose, where the store holds choices"});
   return all;
 }
 
@@ -71,6 +73,9 @@ Precision CompiledModel::precision() const { return impl_->compilation->precisio
 const std::vector<Remark> &CompiledModel::remarks() const { return impl_->compilation->remarks; }
 const std::vector<BlockInfo> &CompiledModel::blocks() const {
   return impl_->compilation->blockInfos;
+}
+std::string CompiledModel::tilingWith(size_t kernel, const kernels::Tuning &tuning) const {
+  return impl_->compilation->tilingWith(kernel, tuning);
 }
 std::vector<FunctionInfo> CompiledModel::functions() const {
   return describeSites(*impl_->compilation->blocks, impl_->compilation->blockInfos);

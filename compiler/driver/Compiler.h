@@ -9,6 +9,7 @@
 #include "compiler/driver/Jit.h"
 #include "compiler/driver/Phases.h"
 #include "compiler/frontend/Diagnostics.h"
+#include "compiler/kernels/Tuning.h"
 #include "compiler/store/Store.h"
 #include "runtime/model.h"
 
@@ -52,6 +53,8 @@ struct CompileOptions {
   unsigned threads = 2;
   /// Where compiled code is kept from one start to the next.
   store::Options store;
+  /// How kernels are tuned, by BlockInfo::tuningKey, instead of as the store says.
+  std::optional<std::map<std::string, kernels::Tuning>> tunings;
   /// Told of every pass that ran, and of the module behind it. May be empty.
   std::function<void(std::string_view pass, mlir::ModuleOp module)> afterPass;
 };
@@ -120,6 +123,10 @@ struct BlockInfo {
   std::vector<std::string> operators; ///< in order, by name
   std::vector<std::string> weights;   ///< parameters that it shares with the whole batch
   std::vector<std::string> remarks;   ///< what was fused, tiled, packed; slow paths and why
+  std::string tiling;                 ///< kernels::Kernel::tiling
+  std::string tuningKey; ///< of what is chosen for it; equal for equal blocks; of the runtime's own
+                         ///< kernels empty
+  bool tuned = false;    ///< the store held a choice for it
   /// The kernel's work by line, the largest first: an estimate from FLOP and elements.
   std::vector<LineShare> lines;
 };
@@ -155,6 +162,8 @@ public:
 
   const std::vector<Remark> &remarks() const;
   const std::vector<BlockInfo> &blocks() const;
+  /// What the tiling of a kernel, one that has a tuningKey, would be with a tuning.
+  std::string tilingWith(size_t kernel, const kernels::Tuning &tuning) const;
   /// Function by function what is done where. Made when it is asked for.
   std::vector<FunctionInfo> functions() const;
   const std::vector<PhaseTime> &times() const;

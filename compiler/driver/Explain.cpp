@@ -299,6 +299,8 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                       {"weight_forms", weights},
                       {"panels", kernel.panels},
                       {"scratch_bytes", kernel.scratchBytes},
+                      {"tiling", block.tiling},
+                      {"tuned", block.tuned},
                       {"remarks", block.remarks},
                       {"lines", lines}});
   }

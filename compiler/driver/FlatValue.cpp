@@ -123,6 +123,24 @@ std::string shapeText(const FlatTensor &tensor) {
 
 } // namespace
 
+std::vector<float> gradientOf(const rt::ParamDesc &param, const rt::ParamGradient &gradient) {
+  rt::TensorView shape{param.dtype, param.shape, nullptr};
+  std::vector<float> all(static_cast<size_t>(shape.elements()), 0.0F);
+  if (gradient.kind == rt::ParamGradient::None)
+    return all;
+  int64_t stride = shape.rowStride() / static_cast<int64_t>(sizeof(float));
+  int64_t width = param.shape.empty() ? 1 : param.shape.back();
+  auto take = [&](int64_t row) {
+    std::copy_n(gradient.data + row * stride, width, all.begin() + row * width);
+  };
+  if (gradient.kind == rt::ParamGradient::Rows)
+    std::for_each(gradient.rows.begin(), gradient.rows.end(), take);
+  else
+    for (int64_t row = 0; row < shape.rows(); ++row)
+      take(row);
+  return all;
+}
+
 std::vector<double> toDoubles(const FlatValue &value, const FlatTensor &tensor) {
   std::vector<double> result(tensor.elements);
   int64_t size = rt::dtypeBytes(tensor.dtype);

@@ -47,6 +47,9 @@ private:
   std::vector<Item> stack_;
 };
 
+/// The gradient of a parameter without padding, row-major.
+std::vector<float> gradientOf(const rt::ParamDesc &param, const rt::ParamGradient &gradient);
+
 /// The elements of a tensor as doubles.
 std::vector<double> toDoubles(const FlatValue &value, const FlatTensor &tensor);
 

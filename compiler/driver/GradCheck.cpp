@@ -1,6 +1,7 @@
 //===- GradCheck.cpp - Gradients against finite differences ---------------===//
 #include "compiler/driver/GradCheck.h"
 
+#include "compiler/driver/FlatValue.h"
 #include "compiler/driver/ReportJson.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Oracle.h"
@@ -21,25 +22,6 @@ namespace {
 
 /// Of an element's magnitude: the error of a central difference in f64 is then about 1e-10.
 constexpr double kStep = 1e-5;
-
-/// The gradient of a parameter without padding, row-major.
-std::vector<float> gradientOf(const rt::ParamDesc &param, const rt::ParamGradient &gradient) {
-  rt::TensorView shape{param.dtype, param.shape, nullptr};
-  std::vector<float> all(static_cast<size_t>(shape.elements()), 0.0F);
-  if (gradient.kind == rt::ParamGradient::None)
-    return all;
-  int64_t stride = shape.rowStride() / static_cast<int64_t>(sizeof(float));
-  int64_t width = param.shape.empty() ? 1 : param.shape.back();
-  auto take = [&](int64_t row) {
-    std::copy_n(gradient.data + row * stride, width, all.begin() + row * width);
-  };
-  if (gradient.kind == rt::ParamGradient::Rows)
-    std::for_each(gradient.rows.begin(), gradient.rows.end(), take);
-  else
-    for (int64_t row = 0; row < shape.rows(); ++row)
-      take(row);
-  return all;
-}
 
 class GradChecker {
 public:

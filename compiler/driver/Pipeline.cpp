@@ -2,7 +2,6 @@
 #include "compiler/driver/Pipeline.h"
 
 #include "compiler/driver/Gradients.h"
-#include "compiler/driver/StoredCode.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
 #include "compiler/frontend/ProgramGen.h"
@@ -21,6 +20,8 @@
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -243,7 +244,28 @@ void Compilation::runPasses() {
 void Compilation::planKernels() {
   MlirErrors errors(*context);
   target = kernels::detectTarget(options_.targetCpu);
-  kernels = kernels::planKernels(*blocks, target, options_.without);
+  stored_ = std::make_unique<StoredCode>(options_, target);
+  std::vector<std::string> keys;
+  for (auto block : blocks->getOps<ir::BlockOp>()) {
+    descriptions_.push_back(kernels::describeCode(block, target, options_.without));
+    keys.push_back(stored_->tuningKey(descriptions_.back()));
+  }
+  if (!options_.tunings && !options_.without.contains(kTunedSwitch))
+    stored_->findTunings(keys);
+  auto tuningOf = [&](const std::string &key) {
+    if (!options_.tunings)
+      return stored_->tuned(key).value_or(TunedKernel()).tuning;
+    auto given = options_.tunings->find(key);
+    return given == options_.tunings->end() ? kernels::Tuning() : given->second;
+  };
+  for (auto [block, key] : llvm::zip(blocks->getOps<ir::BlockOp>(), keys))
+    kernels.push_back(kernels::planKernel(block, target, options_.without, tuningOf(key)));
+}
+
+std::string Compilation::tilingWith(size_t kernel, const kernels::Tuning &tuning) const {
+  return kernels::planKernel(kernels[kernelNumbers_[kernel]].block, target, options_.without,
+                             tuning)
+      .tiling;
 }
 
 void Compilation::emitHost() {
@@ -271,6 +293,7 @@ void Compilation::emitHost() {
     const kernels::Kernel &kernel = *kernelOf.at(block.getOperation());
     rt::KernelDesc desc;
     BlockInfo info;
+    kernelNumbers_.push_back(static_cast<size_t>(&kernel - kernels.data()));
     // A block that is called with other weights is a kernel of its own.
     int instanceNumber = ++instancesOf[block.getOperation()];
     desc.name = info.name =
@@ -303,10 +326,20 @@ void Compilation::emitHost() {
       info.weights.push_back(weight.getValue().str());
     block.getBody().walk([&](ir::ApplyOp apply) { info.operators.push_back(apply.getOp().str()); });
     info.remarks = kernel.remarks;
+    info.tiling = kernel.tiling;
+    info.tuningKey = stored_->tuningKey(descriptions_[kernelNumbers_.back()]);
+    if (std::optional<TunedKernel> tuned = stored_->tuned(info.tuningKey)) {
+      info.tuned = true;
+      info.remarks.push_back(
+          tuned->tuning == kernels::Tuning()
+              ? "tuned: no tile was clearly faster than this one, the default"
+              : fmt::format("tuned: this tile was {:.2f} times as fast as the default ({:.2f} to "
+                            "{:.2f})",
+                            tuned->ratio, tuned->low, tuned->high));
+    }
     info.lines = shareLines(kernel);
     model.kernels.push_back(std::move(desc));
     blockInfos.push_back(std::move(info));
-    kernelNumbers_.push_back(static_cast<size_t>(&kernel - kernels.data()));
   }
 
   model.training = options_.training;
@@ -377,12 +410,12 @@ void Compilation::makeCode() {
   MlirErrors errors(*context);
   Processor processor = processorOf(target);
   checkRunsHere(processor);
-  StoredCode stored(options_, target);
+  StoredCode &stored = *stored_;
   std::vector<std::string> keys;
   timed("look up code", [&] {
     keys.push_back(stored.hostKey(*code.front().module));
-    for (const kernels::Kernel &kernel : kernels)
-      keys.push_back(stored.kernelKey(kernel));
+    for (size_t i = 0; i < kernels.size(); ++i)
+      keys.push_back(stored.kernelKey(descriptions_[i], kernels[i].tuning));
     stored.find(keys);
   });
   std::vector<std::string> missing;
@@ -435,8 +468,12 @@ void Compilation::setAddresses() {
         jit->address(kernelNumbers_[i] + 1, StoredCode::kKernelSymbol));
   if (model.training) {
     rt::addNativeKernels(model, target.fma);
-    for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i)
-      blockInfos.push_back({model.kernels[i].name, model.kernels[i].source, {}, {}, {}, {}});
+    for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i) {
+      BlockInfo info;
+      info.name = model.kernels[i].name;
+      info.place = model.kernels[i].source;
+      blockInfos.push_back(std::move(info));
+    }
   }
 }
 

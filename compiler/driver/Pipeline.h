@@ -7,6 +7,7 @@
 #define SHEAF_COMPILER_DRIVER_PIPELINE_H
 
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/StoredCode.h"
 #include "compiler/frontend/AST.h"
 #include "compiler/kernels/Kernels.h"
 
@@ -20,6 +21,9 @@
 #include <vector>
 
 namespace sheaf::driver {
+
+/// Name of the optimisation that takes what the tuner chose.
+inline constexpr const char *kTunedSwitch = "tuned";
 
 /// How far a compilation goes.
 enum class Until {
@@ -59,6 +63,9 @@ struct Compilation {
   std::vector<BlockInfo> blockInfos;
   std::vector<PhaseTime> times;
 
+  /// See CompiledModel.
+  std::string tilingWith(size_t kernel, const kernels::Tuning &tuning) const;
+
   /// Kernels stay as MLIR in `kernelModules`: they are to be shown, not compiled.
   bool keepKernels = false;
 
@@ -83,10 +90,12 @@ private:
   template <typename Stage> auto timed(const char *name, Stage stage);
 
   const SourceFile &source_;
-  const CompileOptions &options_;
+  const CompileOptions options_;
   Diagnostics &diags_;
   std::string entrySymbol_, foldSymbol_;
-  std::vector<size_t> kernelNumbers_; ///< by index in the model's kernels: that in `kernels`
+  std::unique_ptr<StoredCode> stored_;
+  std::vector<std::string> descriptions_; ///< of the code of `kernels`, but for their tunings
+  std::vector<size_t> kernelNumbers_;     ///< by index in the model's kernels: that in `kernels`
 };
 
 Processor processorOf(const kernels::Target &target);

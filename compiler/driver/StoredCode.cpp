@@ -12,8 +12,16 @@
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
+
 #include <elf.h>
 #include <link.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace sheaf::driver {
 
@@ -67,18 +75,65 @@ std::string digest(llvm::StringRef kind, llvm::StringRef text) {
   return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }
 
+/// What a tuning is good for beyond what code is made for: the processor that it was timed on, by
+/// its own name, and its caches.
+const std::string &machineIdentity() {
+  static const std::string identity = [] {
+    std::string text;
+#if defined(__x86_64__)
+    for (unsigned leaf = 0x80000002; leaf <= 0x80000004; ++leaf) {
+      unsigned words[4] = {};
+      if (__get_cpuid(leaf, &words[0], &words[1], &words[2], &words[3]))
+        text.append(reinterpret_cast<const char *>(words), sizeof words);
+    }
+#endif
+    for (int cache : {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
+      text += " " + std::to_string(sysconf(cache));
+    return text;
+  }();
+  return identity;
+}
+
 store::Options optionsOf(const CompileOptions &options) {
   store::Options chosen = options.store;
   // Code of another build could not be told from that of this one.
-  if (compilerIdentity().empty())
+  if (!StoredCode::canKeep())
     chosen.directory.clear();
   return chosen;
 }
 
 } // namespace
 
+store::Bytes TunedKernel::bytes() const {
+  std::string text = fmt::format("{} ratio {:.4f} {:.4f} {:.4f}", tuning.text(), ratio, low, high);
+  return {text.begin(), text.end()};
+}
+
+std::optional<TunedKernel> TunedKernel::parse(const store::Bytes &bytes) {
+  std::string text(bytes.begin(), bytes.end());
+  size_t middle = text.find(" ratio ");
+  if (middle == std::string::npos)
+    return std::nullopt;
+  std::optional<kernels::Tuning> tuning = kernels::Tuning::parse(text.substr(0, middle));
+  if (!tuning)
+    return std::nullopt;
+  TunedKernel tuned{.tuning = *tuning};
+  const char *at = text.data() + middle + 6, *end = text.data() + text.size();
+  for (double *value : {&tuned.ratio, &tuned.low, &tuned.high}) {
+    if (at == end || *at != ' ')
+      return std::nullopt;
+    auto [next, error] = std::from_chars(at + 1, end, *value);
+    if (error != std::errc() || !(*value > 0))
+      return std::nullopt;
+    at = next;
+  }
+  return at == end ? std::optional(tuned) : std::nullopt;
+}
+
+bool StoredCode::canKeep() { return !compilerIdentity().empty(); }
+
 StoredCode::StoredCode(const CompileOptions &options, const kernels::Target &target)
-    : target_(target), without_(options.without), store_(optionsOf(options)) {}
+    : target_(target), store_(optionsOf(options)) {}
 
 std::string StoredCode::hostKey(const llvm::Module &module) const {
   llvm::SmallString<0> text;
@@ -88,14 +143,38 @@ std::string StoredCode::hostKey(const llvm::Module &module) const {
   return digest("host", text);
 }
 
-std::string StoredCode::kernelKey(const kernels::Kernel &kernel) const {
-  return digest("kernel", kernels::describeCode(kernel, target_, without_));
+std::string StoredCode::kernelKey(const std::string &description,
+                                  const kernels::Tuning &tuning) const {
+  return digest("kernel", tuning.text() + "\n" + description);
+}
+
+std::string StoredCode::tuningKey(const std::string &description) const {
+  return digest("tuning", machineIdentity() + "\n" + description);
+}
+
+void StoredCode::findTunings(const std::vector<std::string> &keys) {
+  for (const auto &[key, value] : store_.peek(keys))
+    if (std::optional<TunedKernel> tuned = TunedKernel::parse(value))
+      tuned_[key] = *tuned;
+}
+
+std::optional<TunedKernel> StoredCode::tuned(const std::string &key) const {
+  auto found = tuned_.find(key);
+  return found == tuned_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void StoredCode::find(std::vector<std::string> keys) {
   llvm::sort(keys);
   keys.erase(llvm::unique(keys), keys.end());
+  size_t wanted = keys.size();
+  // What is used together stays together: all of it counts as used by this start.
+  for (const auto &[key, tuned] : tuned_)
+    keys.push_back(key);
   code_ = store_.find(keys);
+  for (const auto &[key, tuned] : tuned_)
+    code_.erase(key);
+  found_ = code_.size();
+  made_ = wanted - found_;
 }
 
 void StoredCode::add(const std::string &key, ObjectCode code) {
@@ -110,6 +189,13 @@ void StoredCode::keep() {
   for (const std::string &key : added_)
     values.emplace(key, code_.at(key));
   store_.keep(values);
+}
+
+store::Use StoredCode::use() const {
+  store::Use use = store_.use();
+  use.found = found_;
+  use.made = made_;
+  return use;
 }
 
 } // namespace sheaf::driver

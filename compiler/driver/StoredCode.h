@@ -6,6 +6,7 @@
 #include "compiler/kernels/Kernels.h"
 #include "compiler/store/Store.h"
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,18 +15,41 @@ namespace sheaf::driver {
 
 struct CompileOptions;
 
-/// The objects of one compilation: each by a key, the SHA-256 of all that its code follows from.
+/// What the tuner chose for a kernel (Tune.h).
+struct TunedKernel {
+  kernels::Tuning tuning;
+  /// How many times as fast it was as the default: the median, and its interval of 95 %.
+  double ratio = 1, low = 1, high = 1;
+
+  store::Bytes bytes() const;
+  /// What bytes() made; nothing for anything else.
+  static std::optional<TunedKernel> parse(const store::Bytes &bytes);
+};
+
+/// The objects of one compilation, and what the tuner chose for its kernels: each by a key, the
+/// SHA-256 of all that it follows from.
 class StoredCode {
 public:
   /// The name of the function in the object of a kernel, whatever the kernel is called in the
   /// program: programs share objects.
   static constexpr const char *kKernelSymbol = "kernel";
 
+  /// Whether this program and its libraries have build ids: without them nothing is kept.
+  static bool canKeep();
+
   /// The target must outlive it.
   StoredCode(const CompileOptions &options, const kernels::Target &target);
 
   std::string hostKey(const llvm::Module &module) const;
-  std::string kernelKey(const kernels::Kernel &kernel) const;
+  /// `description` is that of the block's code (kernels::describeCode).
+  std::string kernelKey(const std::string &description, const kernels::Tuning &tuning) const;
+  /// The key of what was chosen for a kernel on this machine.
+  std::string tuningKey(const std::string &description) const;
+
+  /// Looks for what was chosen. To be called before find().
+  void findTunings(const std::vector<std::string> &keys);
+  /// Of those that were found.
+  std::optional<TunedKernel> tuned(const std::string &key) const;
 
   /// Looks for these, each once.
   void find(std::vector<std::string> keys);
@@ -38,13 +62,15 @@ public:
   /// Writes what was added.
   void keep();
 
-  const store::Use &use() const { return store_.use(); }
+  /// Of the code: what was chosen counts for nothing.
+  store::Use use() const;
 
 private:
   const kernels::Target &target_;
-  const std::set<std::string> &without_;
   store::Store store_;
+  size_t found_ = 0, made_ = 0; ///< see store::Use
   store::Values code_;
+  std::map<std::string, TunedKernel> tuned_;
   std::vector<std::string> added_;
 };
 

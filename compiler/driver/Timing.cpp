@@ -4,6 +4,7 @@
 #include "runtime/clock.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sheaf::driver {
 
@@ -13,6 +14,17 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   size_t n = values.size();
   return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+Ratio ratioOf(std::vector<double> ratios) {
+  std::sort(ratios.begin(), ratios.end());
+  // The median's interval by order: half a normal deviate of the binomial distribution either way.
+  double n = static_cast<double>(ratios.size()), reach = 0.98 * std::sqrt(n);
+  auto at = [&](double place) {
+    return ratios[static_cast<size_t>(std::clamp(place, 0.0, n - 1))];
+  };
+  return {median(ratios), at(n / 2 - reach), at(n / 2 + reach),
+          static_cast<int64_t>(ratios.size())};
 }
 
 Pin::Pin() {

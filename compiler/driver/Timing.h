@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace sheaf::driver {
@@ -13,6 +14,16 @@ double seconds();
 
 /// Of at least one value; the mean of the two in the middle when there are two.
 double median(std::vector<double> values);
+
+/// How much longer one thing takes than another, by repetitions of both in turn.
+struct Ratio {
+  double median = 0;
+  double low = 0, high = 0; ///< of the median: 95 %
+  int64_t pairs = 0;
+};
+
+/// Of the ratios of at least one pair.
+Ratio ratioOf(std::vector<double> ratios);
 
 /// Keeps the calling thread on the core it runs on, as long as it lives.
 class Pin {

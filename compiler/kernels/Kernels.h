@@ -10,6 +10,7 @@
 #define SHEAF_KERNELS_KERNELS_H
 
 #include "compiler/ir/Program.h"
+#include "compiler/kernels/Tuning.h"
 #include "compiler/ops/Op.h"
 #include "runtime/model.h"
 
@@ -86,6 +87,10 @@ struct Kernel {
   /// a record's weight list turns them into parameters.
   std::vector<rt::WeightUse> weights;
   std::vector<std::string> remarks; ///< what was fused, tiled, packed; slow paths and why
+  Tuning tuning;                    ///< what it was planned with
+  /// What that came to: `6 x 4`, rows by vectors of the register tile of each stage of products,
+  /// and how many rows or records go on together. Where it is equal for a block, so is the code.
+  std::string tiling;
   std::shared_ptr<Plan> plan;
 };
 
@@ -98,13 +103,13 @@ struct Switch {
 /// Those of the planner.
 llvm::ArrayRef<Switch> switches();
 
-/// Plans every block of the module, without the switches that are named. Other names are ignored.
-std::vector<Kernel> planKernels(mlir::ModuleOp module, const Target &target,
-                                const std::set<std::string> &without);
+/// Plans a block, without the switches that are named. Other names are ignored.
+Kernel planKernel(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
+                  const Tuning &tuning = {});
 
-/// What the code of a kernel follows from, but for the version of the compiler: equal texts have
-/// equal code. Names are left out.
-std::string describeCode(const Kernel &kernel, const Target &target,
+/// What the code of a block's kernel follows from, but for its tuning and the version of the
+/// compiler: equal texts with equal tunings have equal code. Names are left out.
+std::string describeCode(ir::BlockOp block, const Target &target,
                          const std::set<std::string> &without);
 
 /// The kernels as one MLIR module of functions with KernelFn's signature.

@@ -181,10 +181,13 @@ void Planner::chooseTile(Stage &stage) {
     stage.lanes = kLoopLanes;
   int64_t registersEach = std::max<int64_t>(1, stage.lanes / target_.lanes);
   int64_t most = target_.registers / registersEach;
-  int64_t wanted = target_.registers == 32 ? 6 : 4;
+  int64_t wanted = tuning_.vectors ? tuning_.vectors : target_.registers == 32 ? 6 : 4;
   if (stage.shape.back().isConstant()) {
     int64_t vectors =
         std::max<int64_t>(1, llvm::divideCeil(stage.shape.back().constant(), stage.lanes));
+    // A wish for more than there are registers is none.
+    if (tuning_.vectors)
+      wanted = std::min(wanted, most - 2);
     int64_t limit = std::max<int64_t>(1, std::min(vectors, wanted / across));
     // The widest tile that wastes the least.
     int64_t best = 1, bestWaste = INT64_MAX;
@@ -202,7 +205,8 @@ void Planner::chooseTile(Stage &stage) {
     return;
   }
   bool severalRows = stage.rowsAreRecords || stage.rowAxis >= 0;
-  while (severalRows && stage.tileRows < kMostTileRows &&
+  int64_t mostRows = tuning_.rows ? tuning_.rows : kMostTileRows;
+  while (severalRows && stage.tileRows < mostRows &&
          (stage.tileRows + 1) * width + std::min(stage.tileRows + 1, width) + 1 <= most)
     ++stage.tileRows;
 }
@@ -325,11 +329,16 @@ int64_t Planner::ownBytes() const {
   return bytes;
 }
 
+/// What is wanted of so much of the caches.
+int64_t Planner::nearBytes(int64_t bytes) const {
+  return tuning_.near ? bytes * tuning_.near / 100 : bytes;
+}
+
 /// So many rows stay near, with what is made of them, while all panels pass over them.
 int64_t Planner::nearRows(const Stage &stage) const {
-  int64_t read = rowBytes(stage), rows = kChunkRowBytes / read;
+  int64_t read = rowBytes(stage), rows = nearBytes(kChunkRowBytes) / read;
   if (stage.rowsAreRecords)
-    rows = std::min(rows, kChunkBytes / (read + resultBytes(stage)));
+    rows = std::min(rows, nearBytes(kChunkBytes) / (read + resultBytes(stage)));
   if (stage.sums == Sums::Tiles) // no rest but the last
     return std::max<int64_t>(llvm::alignDown(rows, stage.tileRows), 2 * stage.tileRows);
   return std::max(rows, 4 * stage.tileRows);
@@ -345,13 +354,14 @@ void Planner::chooseChunk(Kernel &kernel) {
       plan_->chunkStage = static_cast<int>(i);
   }
   if (scratch)
-    chunk = std::min(chunk, std::max<int64_t>(kChunkScratchBytes / scratch, 1));
+    chunk = std::min(chunk, std::max<int64_t>(nearBytes(kChunkScratchBytes) / scratch, 1));
   // Where no weights want many rows, what stages hand on stays in the first-level cache.
   bool wantsRows = llvm::any_of(plan_->stages, [](const Stage &stage) {
     return stage.rowsAreRecords || stage.rowsOfAllRecords;
   });
   if (!wantsRows && plan_->stages.size() > 1)
-    chunk = std::min(chunk, std::max<int64_t>(kChunkNearBytes / (scratch + ownBytes()), 1));
+    chunk =
+        std::min(chunk, std::max<int64_t>(nearBytes(kChunkNearBytes) / (scratch + ownBytes()), 1));
   if (!kernel.temporaries.empty())
     chunk = std::min(chunk, kMostPassRows);
   plan_->chunkRecords = chunk;
@@ -537,6 +547,18 @@ void Planner::countWork(Kernel &kernel) {
 }
 
 void Planner::describe(Kernel &kernel) {
+  auto tell = [&](const std::string &text) {
+    kernel.tiling += (kernel.tiling.empty() ? "" : ", ") + text;
+  };
+  for (const Stage &stage : plan_->stages)
+    if (stage.kind == Stage::Products)
+      tell(std::to_string(stage.tileRows) + " x " +
+           std::to_string(stage.tileVectors * static_cast<int64_t>(stage.accumulators.size())));
+  for (const Stage &stage : plan_->stages)
+    if (stage.rowsOfAllRecords)
+      tell(std::to_string(stage.passRows) + " rows");
+  if (plan_->chunkRecords != INT64_MAX)
+    tell(std::to_string(plan_->chunkRecords) + " records");
   for (const Stage &stage : plan_->stages) {
     std::string text;
     llvm::raw_string_ostream os(text);

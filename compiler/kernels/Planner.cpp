@@ -7,8 +7,9 @@ using namespace mlir;
 
 namespace sheaf::kernels {
 
-Planner::Planner(ir::BlockOp block, const Target &target, const std::set<std::string> &without)
-    : block_(block), target_(target), fuse_(!without.contains("fuse")),
+Planner::Planner(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
+                 const Tuning &tuning)
+    : block_(block), target_(target), tuning_(tuning), fuse_(!without.contains("fuse")),
       merge_(!without.contains("merge")), panels_(!without.contains("panels")),
       flatRows_(!without.contains("flat-rows")),
       shareTemporaries_(!without.contains("share-temporaries")), plan_(std::make_shared<Plan>()) {
@@ -365,6 +366,7 @@ Kernel Planner::run() {
   kernel.block = block_;
   kernel.symbol = "kernel_" + block_.getSymName().str();
   kernel.plan = plan_;
+  kernel.tuning = tuning_;
   recordLayout(kernel);
   makeBuffers(kernel);
   makeStages(kernel);
@@ -384,7 +386,7 @@ llvm::ArrayRef<Switch> switches() {
   return all;
 }
 
-std::string describeCode(const Kernel &kernel, const Target &target,
+std::string describeCode(ir::BlockOp block, const Target &target,
                          const std::set<std::string> &without) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -394,19 +396,15 @@ std::string describeCode(const Kernel &kernel, const Target &target,
     if (without.contains(std::string(entry.name)))
       out << " without " << entry.name;
   out << '\n';
-  ir::BlockOp own = kernel.block;
-  OwningOpRef<ir::BlockOp> block(own.clone());
-  block->setSymName("block");
-  block->print(out, OpPrintingFlags().useLocalScope());
+  OwningOpRef<ir::BlockOp> unnamed(block.clone());
+  unnamed->setSymName("block");
+  unnamed->print(out, OpPrintingFlags().useLocalScope());
   return text;
 }
 
-std::vector<Kernel> planKernels(ModuleOp module, const Target &target,
-                                const std::set<std::string> &without) {
-  std::vector<Kernel> kernels;
-  for (auto block : module.getOps<ir::BlockOp>())
-    kernels.push_back(Planner(block, target, without).run());
-  return kernels;
+Kernel planKernel(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
+                  const Tuning &tuning) {
+  return Planner(block, target, without, tuning).run();
 }
 
 } // namespace sheaf::kernels

@@ -16,7 +16,8 @@ namespace sheaf::kernels {
 /// Then every kept tensor is a root of a stage.
 class Planner {
 public:
-  Planner(ir::BlockOp block, const Target &target, const std::set<std::string> &without);
+  Planner(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
+          const Tuning &tuning);
   Kernel run();
 
 private:
@@ -104,12 +105,14 @@ private:
   int64_t rowBytes(const Stage &stage) const;
   int64_t ownBytes() const;
   int64_t nearRows(const Stage &stage) const;
+  int64_t nearBytes(int64_t bytes) const;
   void describe(Kernel &kernel);
   void countWork(Kernel &kernel);
   void recordLayout(Kernel &kernel);
 
   ir::BlockOp block_;
   const Target &target_;
+  const Tuning tuning_;
   bool fuse_, merge_, panels_, flatRows_, shareTemporaries_;
   std::shared_ptr<Plan> plan_;
   std::vector<RootSpec> copies_;

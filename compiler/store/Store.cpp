@@ -207,15 +207,15 @@ void Store::guarded(const std::function<void(Connection &)> &work) {
   }
 }
 
-Values Store::find(const std::vector<std::string> &keys) {
-  Values found;
-  size_t dropped = 0;
-  guarded([&](Connection &connection) {
-    Database &database = *connection.database;
-    found.clear();
-    std::vector<std::string_view> stale, damaged;
-    int64_t newest = connection.newest();
-    Statement query(database, "SELECT used, checksum, value FROM entries WHERE key = ?");
+/// What is there of some keys.
+struct Store::Found {
+  Values values;                         ///< whole ones
+  std::vector<std::string_view> damaged; ///< of the keys
+  bool stale = false;                    ///< some were not used by the last who used any
+
+  Found(Connection &connection, const std::vector<std::string> &keys, int64_t newest) {
+    Statement query(*connection.database,
+                    "SELECT used, checksum, value FROM entries WHERE key = ?");
     for (const std::string &key : keys) {
       query.bind(key);
       while (query.step()) {
@@ -224,12 +224,30 @@ Values Store::find(const std::vector<std::string> &keys) {
           damaged.push_back(key);
           continue;
         }
-        if (query.number(0) != newest)
-          stale.push_back(key);
-        found.emplace(key, Bytes(value.begin(), value.end()));
+        stale |= query.number(0) != newest;
+        values.emplace(key, Bytes(value.begin(), value.end()));
       }
     }
-    if (stale.empty() && damaged.empty())
+  }
+};
+
+Values Store::peek(const std::vector<std::string> &keys) {
+  Values found;
+  guarded([&](Connection &connection) {
+    found = std::move(Found(connection, keys, connection.newest()).values);
+  });
+  return found;
+}
+
+Values Store::find(const std::vector<std::string> &keys) {
+  Values found;
+  size_t dropped = 0;
+  guarded([&](Connection &connection) {
+    Database &database = *connection.database;
+    int64_t newest = connection.newest();
+    Found all(connection, keys, newest);
+    found = std::move(all.values);
+    if (!all.stale && all.damaged.empty())
       return;
     try {
       Transaction transaction(database);
@@ -237,7 +255,7 @@ Values Store::find(const std::vector<std::string> &keys) {
       for (const auto &[key, value] : found)
         touch.bind(later(newest)).bind(key).finish();
       Statement remove(database, "DELETE FROM entries WHERE key = ?");
-      for (std::string_view key : damaged)
+      for (std::string_view key : all.damaged)
         remove.bind(key).finish();
       transaction.commit();
       connection.writeBack(kLogBytes);
@@ -246,7 +264,7 @@ Values Store::find(const std::vector<std::string> &keys) {
       if (error.damaged)
         throw;
     }
-    dropped = damaged.size();
+    dropped = all.damaged.size();
   });
   if (dropped)
     use_.warnings.push_back("the store " + options_.directory + " held " + std::to_string(dropped) +

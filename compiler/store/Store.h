@@ -49,6 +49,8 @@ public:
 
   /// Those that are there, all of them whole. They count as used.
   Values find(const std::vector<std::string> &keys);
+  /// The same, but what is damaged is left for find(), and nothing counts as used.
+  Values peek(const std::vector<std::string> &keys);
   /// Writes new values, in the place of others if there is no room.
   void keep(const Values &values);
 
@@ -56,6 +58,7 @@ public:
 
 private:
   struct Connection;
+  struct Found;
 
   /// Calls `work` with an open database. A damaged one is set aside, and the work is done again
   /// with a new one; what else goes wrong becomes a problem, and from then on nothing is done.

@@ -15,7 +15,7 @@ import programs
 
 OFF = ["inline", "specialise", "simplify", "fold-weights", "fold-constants", "fork-calls", "blocks",
        "split-blocks", "identical-records", "ghosts", "phases", "fuse", "merge", "panels",
-       "flat-rows", "share-temporaries"]
+       "flat-rows", "share-temporaries", "tuned"]
 
 CONFIGS = {f"without-{name}": ["--without", name] for name in OFF}
 CONFIGS["plain"] = []

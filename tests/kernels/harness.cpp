@@ -113,6 +113,18 @@ void forEachElement(ops::DType dtype, const std::vector<int64_t> &shape, Visit v
 
 bool equal(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
+OwningOpRef<ModuleOp> parse(const std::string &text, MLIRContext &context) {
+  DialectRegistry registry;
+  ir::registerDialects(registry);
+  context.disableMultithreading();
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    throw std::runtime_error("the module does not parse");
+  return module;
+}
+
 ops::RefTensor hostNumber(double value, bool isFloat) {
   ops::RefTensor t;
   t.host = true;
@@ -208,19 +220,32 @@ struct KernelRun::Impl {
   llvm::DenseMap<Value, ops::RefTensor> reference(const Record &record, Precision precision) const;
 };
 
-KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<std::string> without)
+struct TilingPlan::Impl {
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  kernels::Target target;
+};
+
+TilingPlan::TilingPlan(const std::string &text, const std::string &cpu)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->module = parse(text, impl_->context);
+  impl_->target = kernels::detectTarget(cpu);
+}
+TilingPlan::~TilingPlan() = default;
+
+std::string TilingPlan::tiling(const kernels::Tuning &tuning) const {
+  ir::BlockOp block = *impl_->module->getOps<ir::BlockOp>().begin();
+  return kernels::planKernel(block, impl_->target, {}, tuning).tiling;
+}
+
+KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<std::string> without,
+                     const kernels::Tuning &tuning)
     : impl_(std::make_unique<Impl>()) {
   Impl &m = *impl_;
-  DialectRegistry registry;
-  ir::registerDialects(registry);
-  m.context.disableMultithreading();
-  m.context.appendDialectRegistry(registry);
-  m.context.loadAllAvailableDialects();
-  m.module = parseSourceString<ModuleOp>(text, &m.context);
-  if (!m.module)
-    throw std::runtime_error("the module does not parse");
+  m.module = parse(text, m.context);
   m.target = kernels::detectTarget(cpu);
-  m.kernels = kernels::planKernels(*m.module, m.target, without);
+  for (auto block : m.module->getOps<ir::BlockOp>())
+    m.kernels.push_back(kernels::planKernel(block, m.target, without, tuning));
   auto emitted = kernels::emitKernels(m.kernels, m.target, m.context);
   if (failed(verify(*emitted)))
     throw std::runtime_error("the emitted kernel does not verify");
@@ -518,13 +543,14 @@ testing::AssertionResult same(const Results &a, const Results &b) {
 
 testing::AssertionResult check(const std::string &module, const std::string &cpu,
                                const std::set<std::string> &without, int64_t records,
-                               const Inputs &inputs, std::vector<Results> &results) {
+                               const Inputs &inputs, std::vector<Results> &results,
+                               const kernels::Tuning &tuning) {
   auto failure = [&](const testing::AssertionResult &why) {
     return testing::AssertionFailure()
-           << cpu << (without.empty() ? "" : ", without " + *without.begin()) << ": "
-           << why.message();
+           << cpu << (without.empty() ? "" : ", without " + *without.begin())
+           << (tuning == kernels::Tuning() ? "" : ", " + tuning.text()) << ": " << why.message();
   };
-  KernelRun run(module, cpu, without);
+  KernelRun run(module, cpu, without, tuning);
   run.fill(records, inputs, 1);
   if (auto ok = run.run(records, 1); !ok)
     return failure(ok);

@@ -28,7 +28,8 @@ using Results = std::vector<std::vector<double>>;
 /// padding and the space between tensors hold NaN.
 class KernelRun {
 public:
-  KernelRun(const std::string &module, const std::string &cpu, std::set<std::string> without);
+  KernelRun(const std::string &module, const std::string &cpu, std::set<std::string> without,
+            const kernels::Tuning &tuning = {});
   ~KernelRun();
 
   /// Makes `records` records.
@@ -52,6 +53,19 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
+/// One block of a textual module, to be planned.
+class TilingPlan {
+public:
+  TilingPlan(const std::string &module, const std::string &cpu);
+  ~TilingPlan();
+  /// What a tuning comes to (Kernel::tiling).
+  std::string tiling(const kernels::Tuning &tuning) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 /// Whether code for this CPU runs here.
 bool runsHere(const std::string &cpu);
 
@@ -62,7 +76,8 @@ testing::AssertionResult same(const Results &a, const Results &b);
 /// Gives the results of every record.
 testing::AssertionResult check(const std::string &module, const std::string &cpu,
                                const std::set<std::string> &without, int64_t records,
-                               const Inputs &inputs, std::vector<Results> &results);
+                               const Inputs &inputs, std::vector<Results> &results,
+                               const kernels::Tuning &tuning = {});
 
 } // namespace sheaf::test
 

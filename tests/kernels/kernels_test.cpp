@@ -3,8 +3,10 @@
 #include "tests/kernels/harness.h"
 
 #include <regex>
+#include <set>
 
 using namespace sheaf::test;
+using sheaf::kernels::Tuning;
 
 namespace {
 
@@ -329,14 +331,59 @@ void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
 
 class Kernels : public testing::TestWithParam<Case> {};
 
-void run(const Case &c, const std::string &cpu, const std::set<std::string> &without) {
+/// All products by matrices with factors in bf16.
+std::string inBf16(const std::string &text) {
+  static const std::regex product(
+      R"re("matmul"(\([^)]*\) \{[^}]*\} : \(tensor<[^>]*>, tensor<[^x>]*x[^x>]*x[^>]*>))re");
+  return std::regex_replace(text, product, "\"matmul_bf16\"$1");
+}
+
+constexpr int64_t kRecords = 23;
+
+Inputs inputsOf(const Case &c) {
   Inputs inputs;
   inputs.extent = [&](int64_t record, unsigned, unsigned) {
     return c.least + record * 5 % (c.most - c.least + 1);
   };
   inputs.number = [](int64_t record, unsigned arg) { return (record + arg) % 3; };
+  return inputs;
+}
+
+void run(const Case &c, const std::string &cpu, const std::set<std::string> &without) {
   std::vector<Results> results;
-  EXPECT_TRUE(check(c.text, cpu, without, 23, inputs, results));
+  EXPECT_TRUE(check(c.text, cpu, without, kRecords, inputsOf(c), results));
+}
+
+/// The tiles and the rows near that the tuner may try, each tiling once, the default first.
+std::vector<Tuning> distinctTilings(const Case &c, const std::string &cpu) {
+  std::vector<Tuning> all{{}}, distinct;
+  for (const Tuning &tile : sheaf::kernels::tilesToTry())
+    all.push_back(tile);
+  for (int64_t near : sheaf::kernels::nearToTry())
+    all.push_back({.near = near});
+  std::set<std::string> seen;
+  TilingPlan plan(c.text, cpu);
+  for (const Tuning &tuning : all)
+    if (seen.insert(plan.tiling(tuning)).second)
+      distinct.push_back(tuning);
+  return distinct;
+}
+
+/// Every tiling agrees with the references, in batches of several sizes, and has the bits of the
+/// default.
+void runTilings(const Case &c, const std::string &cpu) {
+  std::vector<Tuning> tunings = distinctTilings(c, cpu);
+  if (std::string(c.text).find("matmul") != std::string::npos)
+    EXPECT_GT(tunings.size(), 1u) << "a kernel with products has one tiling only";
+  std::vector<Results> byDefault;
+  for (const Tuning &tuning : tunings) {
+    std::vector<Results> results;
+    ASSERT_TRUE(check(c.text, cpu, {}, kRecords, inputsOf(c), results, tuning));
+    if (byDefault.empty())
+      byDefault = results;
+    for (size_t r = 0; r < results.size(); ++r)
+      ASSERT_TRUE(same(results[r], byDefault[r])) << cpu << ", " << tuning.text();
+  }
 }
 
 TEST_P(Kernels, AgreeWithReferencesAndAreBatchInvariant) { run(GetParam(), "host", {}); }
@@ -345,23 +392,23 @@ TEST_P(Kernels, WithoutMerging) { run(GetParam(), "host", {"merge"}); }
 TEST_P(Kernels, WithoutPackedWeights) { run(GetParam(), "host", {"panels"}); }
 TEST_P(Kernels, OnAvx2) { run(GetParam(), "x86-64-v3", {}); }
 TEST_P(Kernels, OnSse) { run(GetParam(), "x86-64-v2", {}); }
-
-/// All products by matrices with factors in bf16.
-std::string inBf16(const std::string &text) {
-  static const std::regex product(
-      R"re("matmul"(\([^)]*\) \{[^}]*\} : \(tensor<[^>]*>, tensor<[^x>]*x[^x>]*x[^>]*>))re");
-  return std::regex_replace(text, product, "\"matmul_bf16\"$1");
-}
+TEST_P(Kernels, EveryTilingHasTheSameBits) { runTilings(GetParam(), "host"); }
 
 class FactorKernels : public testing::TestWithParam<Case> {
 protected:
   void runOn(const std::string &cpu, const std::set<std::string> &without = {}) {
     if (!runsHere(cpu))
       GTEST_SKIP() << "no " << cpu;
+    std::string text;
+    run(inFactors(text), cpu, without);
+  }
+
+  /// The case with factors in bf16, as `text`.
+  static Case inFactors(std::string &text) {
     Case c = GetParam();
-    std::string text = inBf16(c.text);
+    text = inBf16(c.text);
     c.text = text.c_str();
-    run(c, cpu, without);
+    return c;
   }
 };
 
@@ -373,6 +420,10 @@ TEST_P(FactorKernels, WithoutPackedWeights) { runOn("host", {"panels"}); }
 TEST_P(FactorKernels, WithoutFlatRows) { runOn("host", {"flat-rows"}); }
 TEST_P(FactorKernels, OnAvx2) { runOn("x86-64-v3"); }
 TEST_P(FactorKernels, OnSse) { runOn("x86-64-v2"); }
+TEST_P(FactorKernels, EveryTilingHasTheSameBits) {
+  std::string text;
+  runTilings(inFactors(text), "host");
+}
 
 std::vector<Case> casesWithProducts() {
   std::vector<Case> out;

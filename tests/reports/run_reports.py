@@ -136,6 +136,17 @@ def commands():
         value = run("grad-check", "grad-check", "--loss", "loss")
         assert value["ok"] and {p["name"] for p in value["params"]} == {"embedding", "w"}
         assert all(p["largest_error"] <= value["allowed_error"] for p in value["params"])
+        value = run("tune", "tune", "--seconds", "1", "--batch", "4", "--store", "choices")
+        assert value["store"]["kept"] == sum(k["outcome"] in ("chosen", "default")
+                                             for k in value["kernels"]) > 0
+        assert abs(sum(k["share"] for k in value["kernels"]) - 1) < 1e-6
+        tilings = {k["name"]: k for k in json.loads(sheaf(
+            "explain", "m.sheaf", *data, "--store", "choices", "--format", "json", "--repetitions",
+            "1", cwd=directory).stdout)["blocks"]}
+        for kernel in value["kernels"]:
+            for name in kernel["names"]:
+                assert tilings[name]["tiling"] == kernel["tiling"], kernel
+                assert tilings[name]["tuned"] == (kernel["tried"] > 0), kernel
         told.add("train")
         done = sheaf("train", "m.sheaf", *data, "--dev", data[1], "--batch", "2", "--epochs", "2",
                      "--log-every", "1", "-o", "run", "--format", "json", cwd=directory)

@@ -157,6 +157,29 @@ TEST_F(StoreTest, WhatWasNotUsedForLongestGoesFirst) {
   EXPECT_EQ(store::Store(options_).find(numbered("c", 4)).size(), 4U);
 }
 
+TEST_F(StoreTest, WhatIsPeekedAtDoesNotCountAsUsed) {
+  options_.limit = 10 * 3300;
+  fill(numbered("a", 4));
+  fill(numbered("b", 4));
+  store::Store store(options_);
+  EXPECT_EQ(store.peek(numbered("a", 5)), valuesOf(numbered("a", 4)));
+  EXPECT_EQ(store.use().found + store.use().made, 0U);
+  fill(numbered("c", 4));
+  EXPECT_EQ(store::Store(options_).find(numbered("a", 4)).size(), 2U);
+  EXPECT_EQ(store::Store(options_).find(numbered("b", 4)).size(), 4U);
+}
+
+TEST_F(StoreTest, WhatIsPeekedAtIsWhole) {
+  fill({"a", "b"});
+  execute("UPDATE entries SET value = zeroblob(7) WHERE key = 'a'");
+  store::Store store(options_);
+  EXPECT_EQ(store.peek({"a", "b"}), valuesOf({"b"}));
+  EXPECT_TRUE(store.use().warnings.empty());
+  // Who looks for it drops it.
+  EXPECT_EQ(store.find({"a", "b"}), valuesOf({"b"}));
+  EXPECT_EQ(store.use().warnings.size(), 1U);
+}
+
 TEST_F(StoreTest, TheFileStaysWithinTheLimit) {
   options_.limit = 1 << 20;
   for (int i = 0; i < 200; ++i)

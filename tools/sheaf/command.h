@@ -41,6 +41,7 @@ void addInit(CLI::App &app, Action &action);
 void addVocab(CLI::App &app, Action &action);
 void addMake(CLI::App &app, Action &action);
 void addTrain(CLI::App &app, Action &action);
+void addTune(CLI::App &app, Action &action);
 void addVersion(CLI::App &app, Action &action);
 
 } // namespace sheaf::tool

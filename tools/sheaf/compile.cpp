@@ -62,6 +62,7 @@ void addCompile(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand("compile", "shows what the compiler makes of a model");
   auto arguments = std::make_shared<CompileArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
+  arguments->model.addStore(*sub);
   std::string phases = "the phase to show:";
   for (const driver::PhaseInfo &info : driver::kPhases)
     phases += fmt::format("\n{:28}{:8} {}", "", info.name, info.meaning);

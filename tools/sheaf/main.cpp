@@ -103,6 +103,7 @@ int runCommand(int argc, char **argv) {
   addTrain(app, action);
   addEval(app, action);
   addGradCheck(app, action);
+  addTune(app, action);
   addInit(app, action);
   addVocab(app, action);
   addMake(app, action);

@@ -1,0 +1,181 @@
+//===- TilingSearch.cpp - Which tiling of each kernel is best -------------===//
+#include "compiler/driver/TilingSearch.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <set>
+
+namespace sheaf::driver {
+
+namespace {
+
+using kernels::Tuning;
+
+/// Shares of the time that are over when trials end, and the timing anew of the best; what is left
+/// is for all choices together.
+constexpr double kTrying = 0.6, kConfirming = 0.8;
+
+struct Effort {
+  size_t places, leastPairs, mostPairs;
+};
+/// A trial only has to find what is worth confirming; a claim needs 20 pairs at least, and chance
+/// has to be kind in five places.
+constexpr Effort kOfTrial{1, 5, 40}, kOfClaim{5, 5, 40};
+/// What a trial must gain to be worth confirming.
+constexpr double kWorthIt = 1.005;
+
+class Search {
+public:
+  Search(const std::vector<SearchedKernel> &kernels, const SearchOptions &options)
+      : options_(options) {
+    for (const SearchedKernel &kernel : kernels)
+      states_.push_back({kernel, {kernel.tiling({})}, {}, {}, 1, {}});
+  }
+
+  SearchResult run() {
+    for (State &state : states_)
+      queue(state, kernels::tilesToTry());
+    total_ = rounds() + kernels::nearToTry().size() + kClaims;
+    tryQueued();
+    for (State &state : states_) {
+      std::vector<Tuning> tunings;
+      for (int64_t near : kernels::nearToTry())
+        tunings.push_back({state.best.vectors, state.best.rows, near});
+      queue(state, tunings);
+    }
+    total_ = done_ + rounds() + kClaims;
+    tryQueued();
+    result_.trials = done_;
+    confirm();
+    for (State &state : states_)
+      result_.choices[state.kernel.key] = state.choice;
+    return std::move(result_);
+  }
+
+private:
+  struct State {
+    const SearchedKernel &kernel;
+    std::set<std::string> seen; ///< tilings
+    std::deque<Tuning> queued;
+    Tuning best;
+    double gain; ///< of the best
+    Choice choice;
+  };
+  static constexpr size_t kClaims = 2;
+
+  /// Those that come to something new.
+  static void queue(State &state, const std::vector<Tuning> &tunings) {
+    for (const Tuning &tuning : tunings)
+      if (state.seen.insert(state.kernel.tiling(tuning)).second)
+        state.queued.push_back(tuning);
+  }
+
+  size_t rounds() const {
+    size_t most = 0;
+    for (const State &state : states_)
+      most = std::max(most, state.queued.size());
+    return most;
+  }
+
+  Trial measure(const Tunings &tunings, const Effort &effort, double seconds) {
+    Trial trial = options_.measure(
+        {tunings, effort.places, effort.leastPairs, effort.mostPairs, std::max(seconds, 0.0)});
+    ++done_;
+    if (options_.progress)
+      options_.progress(done_, std::max(total_, done_));
+    return trial;
+  }
+
+  static std::vector<double> ratiosOf(const Trial &trial, const std::string &key) {
+    std::vector<double> all;
+    for (const Pairs &pairs : trial.places)
+      if (auto ratios = pairs.ratios.find(key); ratios != pairs.ratios.end())
+        all.insert(all.end(), ratios->second.begin(), ratios->second.end());
+    return all;
+  }
+
+  static double leastOf(const Trial &trial, const std::string &key) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Pairs &pairs : trial.places)
+      if (auto ratios = pairs.ratios.find(key); ratios != pairs.ratios.end())
+        least = std::min(least, median(ratios->second));
+    return least;
+  }
+
+  /// Each trial takes the next tiling of every kernel.
+  void tryQueued() {
+    while (rounds() > 0) {
+      double left = options_.seconds * kTrying - options_.elapsed();
+      if (left <= 0 && done_ > 0)
+        break;
+      Tunings tunings;
+      for (State &state : states_)
+        if (!state.queued.empty())
+          tunings[state.kernel.key] = state.queued.front();
+      Trial trial =
+          measure(tunings, kOfTrial, left / static_cast<double>(total_ - kClaims - done_));
+      for (State &state : states_) {
+        if (state.queued.empty())
+          continue;
+        Tuning tuning = state.queued.front();
+        state.queued.pop_front();
+        std::vector<double> ratios = ratiosOf(trial, state.kernel.key);
+        if (ratios.empty())
+          continue;
+        ++state.choice.tried;
+        if (double gain = median(std::move(ratios)); gain > state.gain) {
+          state.gain = gain;
+          state.best = tuning;
+        }
+      }
+    }
+    for (State &state : states_) {
+      state.choice.left += state.queued.size();
+      state.queued.clear();
+    }
+  }
+
+  /// The best of many is the luckiest, too: only pairs made anew say how good it is.
+  void confirm() {
+    Tunings best;
+    for (const State &state : states_)
+      if (state.gain >= kWorthIt)
+        best[state.kernel.key] = state.best;
+    if (best.empty())
+      return;
+    Trial trial = measure(best, kOfClaim, options_.seconds * kConfirming - options_.elapsed());
+    Tunings chosen;
+    for (State &state : states_) {
+      std::vector<double> ratios = ratiosOf(trial, state.kernel.key);
+      if (!best.contains(state.kernel.key) || ratios.empty())
+        continue;
+      state.choice.ratio = ratioOf(std::move(ratios));
+      state.choice.least = leastOf(trial, state.kernel.key);
+      if (state.choice.ratio.low > kLeastGain && state.choice.least > kLeastGain)
+        chosen[state.kernel.key] = state.choice.tuning = state.best;
+    }
+    if (chosen.empty())
+      return;
+    trial = measure(chosen, kOfClaim, options_.seconds - options_.elapsed());
+    std::vector<double> all;
+    for (const Pairs &pairs : trial.places)
+      all.insert(all.end(), pairs.all.begin(), pairs.all.end());
+    if (!all.empty())
+      result_.all = ratioOf(std::move(all));
+  }
+
+  const SearchOptions &options_;
+  std::vector<State> states_;
+  SearchResult result_;
+  size_t total_ = 0, done_ = 0;
+};
+
+} // namespace
+
+SearchResult searchTilings(const std::vector<SearchedKernel> &kernels,
+                           const SearchOptions &options) {
+  return Search(kernels, options).run();
+}
+
+} // namespace sheaf::driver

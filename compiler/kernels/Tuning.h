@@ -1,0 +1,36 @@
+//===- Tuning.h - Choices of the planner that change no bit -----*- C++ -*-===//
+#ifndef SHEAF_KERNELS_TUNING_H
+#define SHEAF_KERNELS_TUNING_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sheaf::kernels {
+
+/// How a kernel is cut into register tiles and passes: how long it takes follows from it, and none
+/// of its bits (docs/numerics.md). 0: what the planner takes by itself. A wish that does not fit
+/// the kernel or the registers is fulfilled as far as it does.
+struct Tuning {
+  int64_t vectors = 0; ///< most vectors of columns across a tile
+  int64_t rows = 0;    ///< most rows of a tile
+  int64_t near = 0;    ///< per cent of the default: how much of the caches the rows of a pass take
+
+  bool operator==(const Tuning &) const = default;
+
+  /// `vectors 4 rows 6 near 200`.
+  std::string text() const;
+  /// What text() wrote; nothing for anything else, or beyond what kernels can be made with.
+  static std::optional<Tuning> parse(std::string_view text);
+};
+
+/// Tiles that may be worth trying, the likeliest first. Several may come to the same for a kernel.
+std::vector<Tuning> tilesToTry();
+/// Values of Tuning::near that may be.
+std::vector<int64_t> nearToTry();
+
+} // namespace sheaf::kernels
+
+#endif // SHEAF_KERNELS_TUNING_H
