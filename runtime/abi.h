@@ -12,6 +12,15 @@
 
 namespace sheaf::rt {
 
+/// What a function that waits, or calls one that may, still needs afterwards and that holds
+/// tensors: everything else may be given back meanwhile (collect.h). In the frame of the function;
+/// linked while the call runs.
+struct RootFrame {
+  RootFrame *caller;
+  int64_t place; ///< an index into Model::roots, which says what the slots behind this are
+  const Slot *slots() const { return reinterpret_cast<const Slot *>(this + 1); }
+};
+
 /// The first members of a session's recorder, at fixed offsets: generated code reads them.
 struct Context {
   uint8_t *rows;       ///< offset 0: address of granule 0
@@ -22,6 +31,7 @@ struct Context {
   int64_t computed;
   int64_t stepsLeft; ///< offset 32: calls of recursive functions before the instance is given up
   uint64_t key;      ///< offset 40: what the instance's draws follow from (keys.h)
+  RootFrame *roots;  ///< offset 48: of the innermost call that runs and may wait
 };
 
 /// A call that runs beside the one that made it (runtime/tasks.h).

@@ -84,6 +84,17 @@ struct FlopTerm {
   std::vector<uint32_t> extentWords;
 };
 
+/// Something that host code still needs when a call of it comes back.
+struct RootDesc {
+  enum Kind : uint8_t {
+    Value, ///< the slots of a value
+    List,  ///< two slots: a list that is being made, and how many of its elements are there
+    Fork,  ///< two slots: what sheaf_fork() returned, and the address of the results
+    Forks  ///< two slots: the address of pairs as of Fork, one after the other, and their number
+  } kind = Value;
+  uint32_t type = 0; ///< of the value, of an element, of all results together as a tuple
+};
+
 struct KernelDesc {
   std::string name;
   KernelFn fn = nullptr;
@@ -143,10 +154,13 @@ struct Model {
   /// Computes `folded`, parameters that follow from others: writes one handle for each. May be
   /// null.
   EntryFn foldWeights = nullptr;
-  std::vector<uint32_t> folded;          ///< indices into params
-  bool tiles = false;                    ///< kernels use AMX (tiles.h)
-  bool reads = false;                    ///< host code waits for tensors (sheaf_wait)
-  std::vector<std::string> readPlaces;   ///< file:line of each read that may wait
+  std::vector<uint32_t> folded;        ///< indices into params
+  bool tiles = false;                  ///< kernels use AMX (tiles.h)
+  bool reads = false;                  ///< host code waits for tensors (sheaf_wait)
+  std::vector<std::string> readPlaces; ///< file:line of each read that may wait
+  /// What RootFrames hold, by RootFrame::place. Not given: host code does not say it, as that of
+  /// older artefacts, and nothing can be given back while an instance waits.
+  std::optional<std::vector<std::vector<RootDesc>>> roots;
   uint32_t depthBits = rt::depthBits(1); ///< layout.h
   /// Bytes of the host stack that one call of a function of the program takes at most.
   uint64_t frameBytes = 0;

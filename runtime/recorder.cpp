@@ -6,7 +6,8 @@ namespace sheaf::rt {
 
 static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8 &&
                   offsetof(Context, instance) == 16 && offsetof(Context, computed) == 24 &&
-                  offsetof(Context, stepsLeft) == 32 && offsetof(Context, key) == 40,
+                  offsetof(Context, stepsLeft) == 32 && offsetof(Context, key) == 40 &&
+                  offsetof(Context, roots) == 48,
               "generated code reads these offsets");
 
 Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
@@ -23,6 +24,7 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
   stackLimit = nullptr;
   instance = computed = stepsLeft = 0;
   key = 0;
+  roots = nullptr;
 }
 
 void Recorder::fail(const Failure &why) {

@@ -49,6 +49,7 @@ Walk *Tasks::runUntilEnd() {
     context_.stackLimit = task->stack->limit();
     context_.instance = task->walk->instance;
     context_.key = task->walk->key;
+    context_.roots = task->roots;
     // No one asks any more what it finds: its next call of a recursive function ends it.
     inVain_ = task->walk->failed && placeOf(*task->walk->failed) < placeOf(*task);
     context_.stepsLeft = inVain_ ? 0 : task->walk->stepsLeft;
@@ -116,6 +117,7 @@ void Tasks::wake() {
 void Tasks::leave(Task::State state) {
   Task *task = current_;
   task->state = state;
+  task->roots = context_.roots;
   task->stack->wait();
 }
 

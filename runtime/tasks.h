@@ -56,10 +56,11 @@ struct Task {
   uint32_t forks = 0;  ///< calls that it has forked
   HostStack *stack = nullptr;
   enum State : uint8_t { Ready, Running, Waiting, Joining, Done, Failed } state = Ready;
-  uint32_t waitsAt = 0;   ///< Waiting: for which read (Model::readPlaces)
-  Task *joiner = nullptr; ///< waits for this one
-  Task *next = nullptr;   ///< in a queue
-  Failure failure;        ///< None: it failed because one that it joined did
+  uint32_t waitsAt = 0;       ///< Waiting: for which read (Model::readPlaces)
+  RootFrame *roots = nullptr; ///< Waiting, Joining: what the calls on its stack still need
+  Task *joiner = nullptr;     ///< waits for this one
+  Task *next = nullptr;       ///< in a queue
+  Failure failure;            ///< None: it failed because one that it joined did
 };
 
 class Tasks {
@@ -76,6 +77,13 @@ public:
       ended(*walk);
   }
   bool anyWaits() const { return waiting_.first != nullptr; }
+  /// Calls `visit` with all tasks that have not ended. None is ready.
+  template <typename Visit> void forEachWaiting(Visit visit) const {
+    // Whoever joins waits for one that waits.
+    for (const Task *waiting = waiting_.first; waiting; waiting = waiting->next)
+      for (const Task *task = waiting; task; task = task->joiner)
+        visit(*task);
+  }
   /// What all that wait have waited for is there.
   void wake();
   /// It will never be: all that wait, and all that will, are given up.

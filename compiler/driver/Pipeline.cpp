@@ -382,6 +382,7 @@ void Compilation::emitHost() {
   model.reads = host.reads;
   model.readPlaces = std::move(host.readPlaces);
   if (model.reads) {
+    model.roots = host::describeRoots(*blocks, host.roots, model.types);
     std::vector<bool> demanded = host::demandedKernels(*blocks, instances);
     for (size_t i = 0; i < model.kernels.size(); ++i) {
       model.kernels[i].deferred = !demanded[i];

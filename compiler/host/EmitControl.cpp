@@ -177,7 +177,7 @@ void FunctionEmitter::emitTail(Block &block) {
   for (Operation &op : block.without_terminator())
     if (&op != tail)
       emit(&op);
-  joinForks(block.getTerminator());
+  joinForks(block.getTerminator(), tail);
   if (tail)
     emitTailOp(tail);
   else
@@ -242,8 +242,10 @@ void FunctionEmitter::emitCall(func::CallOp call, bool tail) {
   func::FuncOp source = callee.source;
   for (auto [operand, type] : llvm::zip(call.getOperands(), source.getArgumentTypes()))
     args.append(as(operand, type));
+  bool saved = !tail && callee.mayWait && saveRoots(call, /*own=*/false);
   llvm::CallInst *result = b_.CreateCall(callee.code, args);
   result->setCallingConv(llvm::CallingConv::Tail);
+  dropRoots(saved);
   if (tail) {
     result->setTailCallKind(llvm::CallInst::TCK_MustTail);
     if (result->getType()->isVoidTy())

@@ -17,9 +17,12 @@ FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call) {
                   static_cast<llvm::Value *>(i64(static_cast<int64_t>(args.size() + results))));
   store(memory, args);
   llvm::Value *out = slotAt(memory, static_cast<int64_t>(args.size()));
+  // It may run at once, on this stack.
+  bool saved = saveRoots(call, /*own=*/false);
   llvm::Value *task =
       callRuntime("sheaf_fork", b_.getPtrTy(),
                   static_cast<llvm::Value *>(m_.thunk(call.getCallee())), memory, out);
+  dropRoots(saved);
   return {task, out};
 }
 
@@ -56,21 +59,26 @@ void FunctionEmitter::emitForkedArms(ArrayRef<Arm> arms, Operation *op) {
   forks_[op] = {task, results};
 }
 
-void FunctionEmitter::join(Operation *op, const Fork &fork) {
+TypeRange FunctionEmitter::forkedTypes(Operation *op) {
+  auto call = dyn_cast<func::CallOp>(op);
+  if (!call)
+    return op->getResultTypes();
+  func::FuncOp callee = m_.function(call.getCallee()).source;
+  return callee.getResultTypes();
+}
+
+void FunctionEmitter::join(Operation *op, const Fork &fork, Operation *at, bool own) {
+  bool saved = saveRoots(at, own);
   callRuntime("sheaf_join", b_.getVoidTy(), fork.task);
-  TypeRange types = op->getResultTypes();
-  if (auto call = dyn_cast<func::CallOp>(op)) {
-    func::FuncOp callee = m_.function(call.getCallee()).source;
-    types = callee.getResultTypes();
-  }
+  dropRoots(saved);
   int64_t next = 0;
-  for (auto [result, type] : llvm::zip(op->getResults(), types)) {
+  for (auto [result, type] : llvm::zip(op->getResults(), forkedTypes(op))) {
     set(result, coerce(load(slotAt(fork.results, next), type), type, result.getType()));
     next += slotCount(type);
   }
 }
 
-void FunctionEmitter::joinForks(Operation *op) {
+void FunctionEmitter::joinForks(Operation *op, Operation *next) {
   if (forks_.empty())
     return;
   bool all = op->hasTrait<OpTrait::IsTerminator>();
@@ -84,7 +92,7 @@ void FunctionEmitter::joinForks(Operation *op) {
       joined.push_back(forked);
   }
   for (Operation *forked : joined) {
-    join(forked, forks_.lookup(forked));
+    join(forked, forks_.lookup(forked), next ? next : op, /*own=*/true);
     forks_.erase(forked);
   }
 }
@@ -98,18 +106,27 @@ void FunctionEmitter::emitForkedMap(ir::MapOp op, func::CallOp call) {
   llvm::Value *result = newList(to, size), *out = listElements(result);
   // Two slots an element: the task, and where its results will be.
   llvm::Value *started = callRuntime("sheaf_alloc", b_.getPtrTy(), b_.CreateMul(size, i64(2)));
+  auto forksFrom = [&](llvm::Value *place, llvm::Value *count) {
+    partial_.push_back({{rt::RootDesc::Forks, forkedType(call)}, {place, count}});
+  };
   loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
     bindElement(body.getArgument(0), load(slotAt(in, b_.CreateMul(i, i64(slotCount(from)))), from),
                 from);
     bindNumber(body, 1, i);
+    forksFrom(started, i);
     Fork fork = startFork(call);
+    partial_.pop_back();
     store(slotAt(started, b_.CreateMul(i, i64(2))), {fork.task, fork.results});
     return Slots();
   });
   loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
     llvm::Value *place = slotAt(started, b_.CreateMul(i, i64(2)));
+    forksFrom(place, b_.CreateSub(size, i));
+    partial_.push_back({{rt::RootDesc::List, to}, {result, i}});
     join(call,
-         {b_.CreateLoad(b_.getPtrTy(), place), b_.CreateLoad(b_.getPtrTy(), slotAt(place, 1))});
+         {b_.CreateLoad(b_.getPtrTy(), place), b_.CreateLoad(b_.getPtrTy(), slotAt(place, 1))}, op,
+         /*own=*/false);
+    partial_.pop_back_n(2);
     store(slotAt(out, b_.CreateMul(i, i64(slotCount(to)))), as(call.getResult(0), to));
     return Slots();
   });

@@ -224,7 +224,9 @@ void FunctionEmitter::emitMap(ir::MapOp op) {
     bindElement(body.getArgument(0), load(slotAt(in, b_.CreateMul(i, i64(slotCount(from)))), from),
                 from);
     bindNumber(body, 1, i);
+    partial_.push_back({{rt::RootDesc::List, to}, {result, i}});
     Slots value = emitRegion(body, to);
+    partial_.pop_back();
     store(slotAt(out, b_.CreateMul(i, i64(slotCount(to)))), value);
     return Slots();
   });
@@ -241,7 +243,9 @@ void FunctionEmitter::emitFilter(ir::FilterOp op) {
     Slots value = load(slotAt(in, b_.CreateMul(i, i64(width))), element);
     bindElement(body.getArgument(0), value, element);
     bindNumber(body, 1, i);
+    partial_.push_back({{rt::RootDesc::List, element}, {all, count[0]}});
     llvm::Value *keep = emitRegion(body, IntegerType::get(op.getContext(), 1)).front();
+    partial_.pop_back();
     // There is always room for one more: what is not kept is written over.
     store(slotAt(out, b_.CreateMul(count[0], i64(width))), value);
     return Slots{b_.CreateAdd(count[0], b_.CreateZExt(keep, b_.getInt64Ty()))};
@@ -276,7 +280,9 @@ void FunctionEmitter::emitScan(ir::ScanOp op) {
     bindElement(body.getArgument(1),
                 load(slotAt(in, b_.CreateMul(i, i64(slotCount(element)))), element), element);
     bindNumber(body, 2, i);
+    partial_.push_back({{rt::RootDesc::List, acc}, {result, i}});
     Slots next = emitRegion(body, acc);
+    partial_.pop_back();
     store(slotAt(out, b_.CreateMul(i, i64(slotCount(acc)))), next);
     return next;
   });

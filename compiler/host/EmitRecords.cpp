@@ -237,7 +237,9 @@ void FunctionEmitter::emitRead(ir::ReadOp op) {
   llvm::BasicBlock *wait = newBlock("wait"), *there = newBlock("there");
   b_.CreateCondBr(b_.CreateICmpULE(depth, computed), there, wait);
   b_.SetInsertPoint(wait);
+  bool saved = saveRoots(op, /*own=*/true);
   callRuntime("sheaf_wait", b_.getVoidTy(), b_.getInt32(m_.readPlace(op.getLoc())));
+  dropRoots(saved);
   b_.CreateBr(there);
   b_.SetInsertPoint(there);
 

@@ -2,7 +2,7 @@
 //
 // Private to compiler/host. `ModuleEmitter` holds what functions share; `FunctionEmitter` turns
 // one function into LLVM IR. Its methods are spread over EmitControl (functions, branches, calls),
-// EmitScalars, EmitLists and EmitRecords.
+// EmitForks, EmitRoots, EmitScalars, EmitLists and EmitRecords.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_HOST_EMITTER_H
@@ -15,6 +15,7 @@
 #include "mlir/IR/SymbolTable.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -37,6 +38,7 @@ struct Function {
   llvm::Function *code = nullptr;
   mlir::func::FuncOp source;
   bool recursive = false;
+  bool mayWait = false; ///< for a tensor, itself or a function that it calls
   /// More result slots than registers carry: they are written through a pointer that comes before
   /// the other arguments. Else the function returns nothing, an i64, or a pair of them.
   bool resultsInMemory = false;
@@ -68,6 +70,10 @@ public:
   unsigned message(mlir::Location where, const llvm::Twine &text);
   /// Number of a place where host code may wait for a tensor.
   unsigned readPlace(mlir::Location where);
+  /// Number of a place that has these roots.
+  unsigned rootPlace(std::vector<Root> roots);
+  /// Whether a value of this type may hold tensors.
+  bool holdsTensors(mlir::Type type);
   const kernels::Kernel &kernel(unsigned instance) const;
   /// Which arguments of a block are ints that its operators take as extents.
   const std::set<unsigned> &extentArguments(ir::BlockOp block);
@@ -84,6 +90,9 @@ private:
   llvm::DenseMap<mlir::Operation *, std::set<unsigned>> extentArguments_;
   llvm::StringMap<unsigned> messageNumbers_;
   std::vector<std::string> messages_, readPlaces_;
+  std::vector<std::vector<Root>> roots_;
+  mlir::SymbolTable symbols_;
+  llvm::DenseMap<mlir::Type, bool> holdsTensors_;
   llvm::DenseMap<int64_t, llvm::Constant *> emptyConstructors_;
 };
 
@@ -171,10 +180,31 @@ private:
   void emitFork(mlir::func::CallOp call);
   /// The same for branches: what is no call of its own is done at once.
   void emitForkedArms(llvm::ArrayRef<Arm> arms, mlir::Operation *op);
-  /// Joins the forks of this block whose results `op` uses; before a terminator all of them.
-  void joinForks(mlir::Operation *op);
-  void join(mlir::Operation *op, const Fork &fork);
+  /// Joins the forks of this block whose results `op` uses; before a terminator all of them. Behind
+  /// that comes `next`, or `op`.
+  void joinForks(mlir::Operation *op, mlir::Operation *next = nullptr);
+  /// Before `at`, or with `own` unset behind it.
+  void join(mlir::Operation *op, const Fork &fork, mlir::Operation *at, bool own);
+  /// The types of what a forked call or branch leaves.
+  mlir::TypeRange forkedTypes(mlir::Operation *op);
   void emitForkedMap(ir::MapOp op, mlir::func::CallOp call);
+
+  //===--- Roots (EmitRoots.cpp) ----------------------------------------------===//
+
+  struct RootSlots {
+    Root root;
+    Slots slots;
+  };
+  /// Before a call that may wait: tells the runtime what is needed by what comes behind `at`, with
+  /// `own` by `at` itself, too. Returns whether there was anything, which dropRoots() asks for.
+  bool saveRoots(mlir::Operation *at, bool own);
+  /// After that call.
+  void dropRoots(bool saved);
+  bool isNeeded(mlir::Value value, mlir::Operation *at, bool own);
+  /// Adds the parts of a value that may hold tensors.
+  void addRoots(llvm::SmallVectorImpl<RootSlots> &roots, mlir::Type type,
+                llvm::ArrayRef<llvm::Value *> slots);
+  mlir::Type forkedType(mlir::Operation *forked);
 
   //===--- Scalars, tuples and data (EmitScalars.cpp) -------------------------===//
 
@@ -256,6 +286,10 @@ private:
   llvm::Value *ctx_ = nullptr;
   llvm::Value *resultMemory_ = nullptr;
   llvm::AllocaInst *temporary_ = nullptr;
+  llvm::AllocaInst *rootFrame_ = nullptr;
+  /// What loops that are being emitted have made so far.
+  llvm::SmallVector<RootSlots> partial_;
+  std::optional<std::vector<mlir::Value>> tensorValues_; ///< that may hold tensors, in order
   llvm::DenseMap<mlir::Value, Slots> slots_;
   /// Started and not joined, in order of their start.
   llvm::MapVector<mlir::Operation *, Fork> forks_;

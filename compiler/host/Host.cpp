@@ -89,7 +89,7 @@ llvm::Value *fromSlot(llvm::IRBuilderBase &builder, llvm::Value *slot, llvm::Typ
 }
 
 ModuleEmitter::ModuleEmitter(const HostInput &input, llvm::Module &module)
-    : input(input), module(module), context(module.getContext()) {
+    : input(input), module(module), context(module.getContext()), symbols_(input.program) {
   for (const rt::ParamDesc &param : input.params)
     paramIds_[param.name] = param.id;
   for (const kernels::Kernel &kernel : input.kernels) {
@@ -124,18 +124,22 @@ HostCode ModuleEmitter::run() {
   llvm::raw_string_ostream stream(error);
   if (llvm::verifyModule(module, &stream))
     throw InternalError("host code is not valid: " + error);
-  return {kEntrySymbol, std::move(fold), std::move(messages_),
-          chainedLists, reads,           std::move(readPlaces_)};
+  return {kEntrySymbol, std::move(fold),        std::move(messages_), chainedLists,
+          reads,        std::move(readPlaces_), std::move(roots_)};
 }
 
 void ModuleEmitter::declareFunctions() {
   ModuleOp program = input.program;
   passes::CallGraph graph(program);
+  llvm::DenseSet<Operation *> waiting;
+  program.walk([&](ir::ReadOp op) { waiting.insert(op->getParentOfType<func::FuncOp>()); });
+  graph.addCallers(waiting);
   llvm::Type *ptr = llvm::PointerType::get(context, 0), *i64 = llvm::Type::getInt64Ty(context);
   for (auto func : program.getOps<func::FuncOp>()) {
     Function function;
     function.source = func;
     function.recursive = graph.isRecursive(func);
+    function.mayWait = waiting.contains(func);
     size_t results = slotTypes(func.getResultTypes(), context).size();
     function.resultsInMemory = results > kResultRegisters;
     llvm::SmallVector<llvm::Type *> args{ptr};
@@ -223,6 +227,37 @@ unsigned ModuleEmitter::readPlace(Location where) {
   if (it == readPlaces_.end())
     it = readPlaces_.insert(it, std::move(place));
   return it - readPlaces_.begin();
+}
+
+unsigned ModuleEmitter::rootPlace(std::vector<Root> roots) {
+  auto it = llvm::find(roots_, roots);
+  if (it == roots_.end())
+    it = roots_.insert(it, std::move(roots));
+  return it - roots_.begin();
+}
+
+bool ModuleEmitter::holdsTensors(Type type) {
+  auto [it, isNew] = holdsTensors_.try_emplace(type, false);
+  if (!isNew)
+    return it->second;
+  // Data may hold itself: every type that is met is looked into once.
+  llvm::SetVector<Type> types;
+  types.insert(type);
+  bool holds = false;
+  for (size_t i = 0; i < types.size() && !holds; ++i) {
+    holds = isa<RankedTensorType>(types[i]);
+    if (auto list = dyn_cast<ir::ListType>(types[i]))
+      types.insert(list.getElement());
+    else if (auto tuple = dyn_cast<TupleType>(types[i]))
+      types.insert(tuple.begin(), tuple.end());
+    else if (auto data = dyn_cast<ir::DataType>(types[i]))
+      for (auto ctor : symbols_.lookup<ir::DataOp>(data.getName().getAttr())
+                           .getCtors()
+                           .getAsRange<ir::CtorAttr>())
+        for (Type field : ctor.getFieldTypes().getAsValueRange<TypeAttr>())
+          types.insert(field);
+  }
+  return holdsTensors_[type] = holds;
 }
 
 const kernels::Kernel &ModuleEmitter::kernel(unsigned instance) const {

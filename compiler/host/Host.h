@@ -33,13 +33,21 @@ struct HostInput {
   llvm::ArrayRef<rt::ParamDesc> params; ///< with their ids
 };
 
+/// rt::RootDesc, with a type of the Program.
+struct Root {
+  rt::RootDesc::Kind kind;
+  mlir::Type type;
+  bool operator==(const Root &) const = default;
+};
+
 struct HostCode {
-  std::string entrySymbol;             ///< an rt::EntryFn
-  std::string foldSymbol;              ///< rt::Model::foldWeights, empty without
-  std::vector<std::string> messages;   ///< rt::Model::messages
-  bool chainedLists = false;           ///< rt::Model::chainedLists
-  bool reads = false;                  ///< rt::Model::reads
-  std::vector<std::string> readPlaces; ///< rt::Model::readPlaces
+  std::string entrySymbol;              ///< an rt::EntryFn
+  std::string foldSymbol;               ///< rt::Model::foldWeights, empty without
+  std::vector<std::string> messages;    ///< rt::Model::messages
+  bool chainedLists = false;            ///< rt::Model::chainedLists
+  bool reads = false;                   ///< rt::Model::reads
+  std::vector<std::string> readPlaces;  ///< rt::Model::readPlaces
+  std::vector<std::vector<Root>> roots; ///< rt::Model::roots
 };
 
 /// Adds the host code to a module, which needs no target yet. The IR is valid but plain: it wants

@@ -20,7 +20,15 @@ namespace {
 
 class TypeDescriber {
 public:
-  explicit TypeDescriber(ModuleOp program) : symbols_(program) {}
+  /// `table`: what has been described already.
+  explicit TypeDescriber(ModuleOp program, rt::TypeTable table = {})
+      : symbols_(program), table_(std::move(table)), finished_(table_.data.size()) {
+    for (const rt::DataDesc &data : table_.data) {
+      auto name = FlatSymbolRefAttr::get(program.getContext(), data.name);
+      dataNumbers_[name] = static_cast<uint32_t>(declarations_.size());
+      declarations_.push_back(symbols_.lookup<ir::DataOp>(name.getAttr()));
+    }
+  }
 
   /// `names` gives the names of extents, in order of appearance; it shrinks from the front.
   uint32_t describe(Type type, ArrayRef<Attribute> &names) {
@@ -53,7 +61,7 @@ public:
 
   /// Describes the fields of every data type that was met; they may name more data types.
   void finish() {
-    for (size_t i = 0; i < declarations_.size(); ++i) {
+    for (size_t i = finished_; i < declarations_.size(); ++i) {
       ir::DataOp data = declarations_[i];
       // A field's description may add to the table: no reference into it is held meanwhile.
       std::vector<rt::CtorDesc> ctors;
@@ -119,6 +127,7 @@ private:
 
   SymbolTable symbols_;
   rt::TypeTable table_;
+  size_t finished_; ///< data whose fields are described
   std::vector<ir::DataOp> declarations_;
   llvm::DenseMap<Attribute, uint32_t> dataNumbers_;
 };
@@ -177,6 +186,22 @@ ModelTypes describeEntry(ModuleOp program, StringRef entry) {
   describer.finish();
   model.types = describer.take();
   return model;
+}
+
+std::vector<std::vector<rt::RootDesc>>
+describeRoots(ModuleOp program, ArrayRef<std::vector<Root>> places, rt::TypeTable &types) {
+  TypeDescriber describer(program, std::move(types));
+  std::vector<std::vector<rt::RootDesc>> described;
+  for (const std::vector<Root> &place : places) {
+    std::vector<rt::RootDesc> &roots = described.emplace_back();
+    for (const Root &root : place) {
+      ArrayRef<Attribute> unnamed;
+      roots.push_back({root.kind, describer.describe(root.type, unnamed)});
+    }
+  }
+  describer.finish();
+  types = describer.take();
+  return described;
 }
 
 ParamLayout layoutParams(ModuleOp program) {

@@ -2,6 +2,7 @@
 #ifndef SHEAF_HOST_MODELTYPES_H
 #define SHEAF_HOST_MODELTYPES_H
 
+#include "compiler/host/Host.h"
 #include "compiler/ir/Program.h"
 #include "runtime/model.h"
 
@@ -19,6 +20,11 @@ struct ModelTypes {
   rt::EntryDesc entry;
 };
 ModelTypes describeEntry(mlir::ModuleOp program, llvm::StringRef entry);
+
+/// The roots of places of host code; adds their types to `types`.
+std::vector<std::vector<rt::RootDesc>> describeRoots(mlir::ModuleOp program,
+                                                     llvm::ArrayRef<std::vector<Root>> places,
+                                                     rt::TypeTable &types);
 
 /// Every `sheaf.param`, in order, with its place in the row space. Throws UserError when they need
 /// more rows than ids can name.

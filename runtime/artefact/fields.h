@@ -16,6 +16,7 @@ namespace sheaf::rt {
 constexpr DType lastEnumerator(DType) { return DType::Bool; }
 constexpr TypeKind lastEnumerator(TypeKind) { return TypeKind::Data; }
 constexpr WeightUse::Kind lastEnumerator(WeightUse::Kind) { return WeightUse::Panels; }
+constexpr RootDesc::Kind lastEnumerator(RootDesc::Kind) { return RootDesc::Forks; }
 constexpr RecordWord::Kind lastEnumerator(RecordWord::Kind) { return RecordWord::Out; }
 
 template <typename Archive> void fields(Archive &a, TypeDesc &x) {
@@ -102,6 +103,10 @@ template <typename Archive> void fields(Archive &a, EntryDesc &x) {
   a(3, "argument_types", x.argTypes);
   a(4, "result_type", x.resultType);
 }
+template <typename Archive> void fields(Archive &a, RootDesc &x) {
+  a(1, "kind", x.kind);
+  a(2, "type", x.type);
+}
 /// A model for training has more; none is written.
 template <typename Archive> void fields(Archive &a, Model &x) {
   a(1, "name", x.name);
@@ -119,6 +124,8 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   a(13, "frame_bytes", x.frameBytes);
   a(14, "read_places", x.readPlaces);
   a(15, "tiles", x.tiles);
+  // Of models that read; v1.sheafc and v1_1.sheafc of tests/artefact/golden are of before it.
+  a(16, "roots", x.roots);
 }
 template <typename Archive> void fields(Archive &a, CodeRelocation &x) {
   a(1, "at", x.at);

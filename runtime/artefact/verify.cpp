@@ -35,6 +35,7 @@ public:
   void run() {
     types();
     entry();
+    roots();
     vocabularies();
     params();
     kernels();
@@ -128,6 +129,13 @@ private:
     for (uint32_t type : entry.argTypes)
       isType(type, "model.entry.argument_types");
     isType(entry.resultType, "model.entry.result_type");
+  }
+
+  void roots() const {
+    if (model_.roots)
+      for (size_t i = 0; i < model_.roots->size(); ++i)
+        for (const rt::RootDesc &root : (*model_.roots)[i])
+          isType(root.type, at("model.roots", i) + ".type");
   }
 
   /// Words of arguments need the vocabulary's size: a number beyond it would be a row that is not
