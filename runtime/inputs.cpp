@@ -41,6 +41,7 @@ Slot *ValueMover::allocate(int64_t slots) {
 }
 
 const Slot *ValueMover::bringIn(std::span<const uint32_t> argTypes, const Slot *args) {
+  begins_.clear();
   int64_t slots = 0;
   bool tensors = false;
   for (uint32_t type : argTypes) {
@@ -83,6 +84,9 @@ bool ValueMover::moveIn(const Item &item) {
       recorder_.failure = {Failure::Rows, 0, 0, 0, static_cast<uint64_t>(granules)};
       return false;
     }
+    if (begins_.empty() || id != end_)
+      begins_.push_back(id);
+    end_ = id + static_cast<uint64_t>(granules);
     memcpy(recorder_.rowSpace.address(id), tensor->bytes.get(),
            static_cast<size_t>(granules) * kGranuleBytes);
     item.to[0] = TensorHandle{static_cast<uint32_t>(id), 0}.pack();

@@ -33,6 +33,8 @@ public:
   /// The slots of an instance's arguments with every tensor in a row. Parts without tensors are
   /// shared with the input. Null, with Recorder::failure set, when memory is used up.
   const Slot *bringIn(std::span<const uint32_t> argTypes, const Slot *args);
+  /// Where the rows of the last bringIn() stand: the first granule of each run of them.
+  std::span<const uint64_t> begins() const { return begins_; }
 
   /// Joins every list in pieces that can be reached from a result. False, with Recorder::failure
   /// set, when memory is used up.
@@ -51,6 +53,8 @@ private:
   TypeFacts facts_;
   Recorder &recorder_;
   std::vector<Item> stack_;
+  std::vector<uint64_t> begins_;
+  uint64_t end_ = 0; ///< of the last of these runs
 };
 
 } // namespace sheaf::rt

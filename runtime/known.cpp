@@ -209,12 +209,16 @@ uint64_t KnownRecords::keepRows(int64_t granules) {
   return id;
 }
 
+void KnownRecords::forgetSeen() {
+  if (++run_ == 0)
+    ++run_;
+}
+
 void KnownRecords::beginRun() {
   if (running_)
     forgetKept();
   running_ = true;
-  if (++run_ == 0)
-    ++run_;
+  forgetSeen();
   for (Kernel &kernel : kernels_) {
     kernel.saved = 0;
     if (forgetsWindows_)

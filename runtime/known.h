@@ -112,6 +112,9 @@ public:
   /// All records have run. Adds up what was saved.
   void endRun(Counters &counters);
 
+  /// Rows of this mini-batch are given back. What is kept is computed, and stays.
+  void forgetSeen();
+
   /// The weights changed: nothing that was kept is true any more.
   void forgetKept();
   /// Memory is short: frees all that is kept, and will keep half as much in future. False when

@@ -211,12 +211,12 @@ void BucketTable::freePages(bool all) {
   }
 }
 
-void BucketTable::reset(Schedule &schedule) {
+void BucketTable::reset(Schedule &schedule, bool goesOn) {
   discard();
   schedule.clear();
   arena_.reset();
-  if (pages_ > kSparePages + 4 * pagesTouched_) {
-    freePages(/*all=*/false);
+  if (pages_ > kSparePages + (goesOn ? 0 : 4 * pagesTouched_)) {
+    freePages(/*all=*/goesOn);
     std::vector<Touched>().swap(touched_);
     std::vector<Touched>().swap(sorted_);
     std::vector<uint32_t>().swap(histogram_);

@@ -61,7 +61,8 @@ public:
   void drain(Schedule &schedule, What what = What::All);
 
   /// Takes the memory of all records back, those that `schedule` shows and those still pending.
-  void reset(Schedule &schedule);
+  /// When the mini-batch `goesOn`, the depths to come are others.
+  void reset(Schedule &schedule, bool goesOn = false);
 
 private:
   static constexpr uint32_t kPageBits = 6;

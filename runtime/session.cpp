@@ -1,5 +1,6 @@
 #include "runtime/session.h"
 
+#include "runtime/collect.h"
 #include "runtime/flush.h"
 #include "runtime/init.h"
 #include "runtime/inputs.h"
@@ -18,6 +19,12 @@ namespace sheaf::rt {
 namespace {
 
 uint64_t nanosecondsSince(uint64_t start) { return clockNow() - start; }
+
+/// In granules: so many rows take far longer to compute than it takes to look what is needed, and
+/// what no read depends on runs in large launches still.
+constexpr uint64_t kLeastCollected = (uint64_t(4) << 20) / kGranuleBytes;
+/// When memory is short, less; but looking must not be all that is done.
+constexpr uint64_t kLeastWhenShort = (uint64_t(64) << 10) / kGranuleBytes;
 
 SessionOptions withDefaults(const Model &model, SessionOptions options) {
   options.threads = std::max(options.threads, 1u);
@@ -74,6 +81,11 @@ struct Session::Impl {
   bool keptIsStale = false; ///< results of older weights are kept
   Trace *trace = nullptr;
   uint64_t step = 0;
+  bool keepsAll = false; ///< asked for
+  std::function<void(const Schedule &)> onForget;
+  LiveRows live;
+  uint64_t collectAt = 0; ///< granules handed out: then it is time to look what is needed
+  bool isWhole = true;    ///< `schedule` shows all of the mini-batch
 
   Impl(const Model &model, const SessionOptions &given)
       : model(model), options(withDefaults(model, given)), meter(options.memoryLimit),
@@ -84,7 +96,7 @@ struct Session::Impl {
         values(model.types, recorder),
         weights(model, recorder.rowSpace.address(0), meter, memory.packed),
         flusher(model, options.threads, recorder.scratch, options.hostile),
-        scheduler(model, meter, memory.records) {
+        scheduler(model, meter, memory.records), live(model, values.facts()) {
     checkModel(model);
     uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
     if (!meter.charge(memory.weights, bytes))
@@ -117,6 +129,9 @@ struct Session::Impl {
   void packWeights();
   void foldWeights();
   void forgetMiniBatch();
+  bool mayCollect() const;
+  void planCollection(uint64_t needed);
+  void collect();
   bool walkAll(std::span<const Instance> instances, const std::stop_token &stop);
   void giveUpAll(std::span<const Instance> instances);
   void giveUpNonFinite(std::span<const Instance> instances);
@@ -261,10 +276,10 @@ bool Session::Impl::begin(const Instance &instance, HostStack *stack) {
     task->fn = model.entry.fn;
     task->walk = &walk;
     task->results = walk.results = reinterpret_cast<Slot *>(task + 1);
-    uint64_t rows = recorder.rowSpace.used(), start = trace ? clockNow() : 0;
+    uint64_t start = trace ? clockNow() : 0;
     task->args = values.bringIn(model.entry.argTypes, instance.args);
-    if (recorder.rowSpace.used() > rows)
-      scheduler.addInputs(recorder.rowSpace.first() + rows);
+    for (uint64_t id : values.begins())
+      scheduler.addInputs(id);
     note(TracePart::Inputs, start, instance.index);
   }
   if (recorder.failure.kind != Failure::None)
@@ -312,7 +327,12 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
         giveUp(walks.back(), outcomes[walks.size() - 1]);
       }
     } else if (recorder.tasks.anyWaits()) {
-      flush(BucketTable::What::Demanded);
+      if (mayCollect() && recorder.rowSpace.handedOut() >= collectAt) {
+        flush(BucketTable::What::All);
+        collect();
+      } else {
+        flush(BucketTable::What::Demanded);
+      }
       recorder.tasks.wake();
     } else {
       return;
@@ -342,7 +362,12 @@ void Session::Impl::flush(BucketTable::What what) {
   size_t begin = schedule.size();
   recorder.buckets.drain(schedule, what);
   if (schedule.size() > begin) {
-    recorder.computed = std::max<int64_t>(recorder.computed, int64_t(schedule.back().depth) + 1);
+    // In order of depth: those of later phases, which no read depends on, stand behind.
+    for (size_t i = schedule.size(); i-- > begin;)
+      if (uint32_t depth = schedule[i].depth; depth >> model.depthBits == 0) {
+        recorder.computed = std::max<int64_t>(recorder.computed, int64_t(depth) + 1);
+        break;
+      }
     scheduler.arrange(policy, schedule, begin, recorder.rowSpace);
     ordered = clockNow();
     counters.orderNanoseconds += ordered - start;
@@ -379,6 +404,54 @@ void Session::Impl::checkGuards() {
                       std::to_string(damages[0].id));
 }
 
+/// Whether rows and records may be given back before the mini-batch ends: host code says what it
+/// needs, and no one asks afterwards what ran.
+bool Session::Impl::mayCollect() const {
+  return model.roots && !model.training && !trace && !keepsAll && !options.checkResults;
+}
+
+/// The next collection is due when as many granules were handed out as are `needed` now, so that
+/// looking at these costs each row a constant, and holes suffice; or half of what memory allows.
+void Session::Impl::planCollection(uint64_t needed) {
+  uint64_t half = std::max(kLeastWhenShort, recorder.rowSpace.left() / 2);
+  collectAt = options.hostile ? 0 : std::min(std::max(kLeastCollected, needed), half);
+}
+
+/// All that wait have waited for has run, and so has everything else: forgets all records, and all
+/// rows that neither a task nor a result still needs.
+void Session::Impl::collect() {
+  if (options.hostile)
+    checkGuards();
+  try {
+    live.begin(recorder.rowSpace);
+    recorder.tasks.forEachWaiting([&](const Task &task) { live.add(task.roots); });
+    for (size_t i = 0; i < walks.size(); ++i)
+      if (walks[i].open == 0 && outcomes[i].slots)
+        live.add(model.entry.resultType, outcomes[i].slots);
+  } catch (const std::bad_alloc &) {
+    return;
+  }
+  if (onForget)
+    onForget(schedule);
+  isWhole = false;
+  recorder.buckets.reset(schedule, /*goesOn=*/true);
+  recorder.known.forgetSeen();
+  recorder.rowSpace.reclaim(live.bits());
+  scheduler.beginRun(recorder.rowSpace);
+  const GranuleBits &bits = live.bits();
+  uint64_t needed = 0;
+  for (uint64_t at = bits.next(0, true); at < bits.size();) {
+    uint64_t end = bits.next(at, false);
+    needed += end - at;
+    // What stays was made by none of the records to come; only other policies ask.
+    if (policy != Policy::Depth)
+      scheduler.addInputs(recorder.rowSpace.first() + at);
+    at = bits.next(end, true);
+  }
+  ++counters.collections;
+  planCollection(needed);
+}
+
 void Session::Impl::forgetMiniBatch() {
   recorder.buckets.reset(schedule);
   recorder.heap.reset();
@@ -393,6 +466,8 @@ bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop
   recorder.scratch.beginRun();
   recorder.computed = 0;
   scheduler.beginRun(recorder.rowSpace);
+  isWhole = true;
+  planCollection(0);
   outcomes.clear();
   outcomes.resize(instances.size());
   walk(instances, stop);
@@ -559,6 +634,8 @@ void Session::freeze(size_t param) {
 //===----------------------------------------------------------------------===//
 
 std::optional<Dependences> Session::dependences() {
+  if (!impl_->isWhole)
+    return std::nullopt;
   return impl_->scheduler.dependences(impl_->schedule, impl_->recorder.rowSpace);
 }
 
@@ -579,6 +656,12 @@ uint64_t Session::timeAtOnce(size_t kernel) {
   impl_->flusher.run(once, 0, impl_->recorder.rowSpace.address(0), impl_->weights, unused);
   impl_->flusher.trace = trace;
   return unused.kernels[kernel].nanoseconds;
+}
+
+void Session::keepAll(bool keep) { impl_->keepsAll = keep; }
+
+void Session::onForget(std::function<void(const Schedule &)> visit) {
+  impl_->onForget = std::move(visit);
 }
 
 void Session::setTrace(Trace *trace) {

@@ -10,6 +10,7 @@
 #include "runtime/train/param_gradient.h"
 #include "runtime/value.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -115,7 +116,8 @@ public:
   /// The tensor of type `type` (index into Model::types) that stands in these slots of an outcome.
   TensorView tensor(uint32_t type, const Slot *slots) const;
 
-  /// What the last run did, and the rows it refers to; valid until the next run.
+  /// What the last run did, and the rows it refers to; valid until the next run. Of a long run of a
+  /// model that reads tensors the last part only (keepAll).
   const Schedule &schedule() const;
   const uint8_t *rows() const;
 
@@ -136,8 +138,17 @@ public:
 
   //===--- Counting --------------------------------------------------------===//
 
+  /// Instances that wait for tensors give back what is needed no more, records and rows, each time
+  /// that as much was made as is needed. Not with `keep`, nor with a trace, nor when results are
+  /// checked, nor in training: then schedule() shows all of a run.
+  void keepAll(bool keep);
+  /// Before launches are forgotten while a run goes on, `visit` is called with them, and may look
+  /// at their words.
+  void onForget(std::function<void(const Schedule &)> visit);
+
   /// What the records of the last run waited for, and the least launches that they need in any
-  /// order. Takes about as long as the run. Nothing when memory is short.
+  /// order. Takes about as long as the run. Nothing when memory is short, or when some of the run's
+  /// records were given back.
   std::optional<Dependences> dependences();
   /// Nanoseconds that all records of a kernel in the last run take when they run as one launch:
   /// what batching could give at best. Changes no bit of any result.

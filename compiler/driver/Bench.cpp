@@ -274,7 +274,9 @@ void Benchmark::compiled(BenchRow &row) {
   counting = true;
   row.leastLaunches = 0;
   const std::vector<rt::KernelCounters> counted = session.counters().kernels;
+  session.keepAll(true); // dependences are those of all launches
   once();
+  session.keepAll(false);
   row.kernels = statistics.rows(counted);
   for (KernelRow &kernel : row.kernels)
     kernel.ms = static_cast<double>(kernelNs[kernel.kernel]) * 1e-6 / repetitions;

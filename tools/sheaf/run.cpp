@@ -100,8 +100,10 @@ int runModel(RunArguments &arguments) {
     session.setTrace(&trace->trace());
   }
   std::optional<Statistics> statistics;
-  if (!arguments.stats.empty())
+  if (!arguments.stats.empty()) {
     statistics.emplace(run.model(), run.compiled ? &run.compiled->storeUse() : nullptr);
+    statistics->watch(session);
+  }
   auto runBatch = [&](std::span<const rt::Instance> some) {
     std::span<const rt::Outcome> outcomes = session.run(some);
     if (statistics)

@@ -29,13 +29,15 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
       "recording {:.1f} ms, ordering {:.1f} ms, kernels {:.1f} ms at {:.1f} GFLOP/s\n"
       "{} records, {} more saved, being identical to others; {} launches of {:.1f} rows on "
       "average, {} of them on several threads\n"
-      "{} flushes, {} waits for reads; {} calls ran beside the one that made them, {} found no "
-      "stack\n",
+      "{} flushes, {} waits for reads, memory given back {} times meanwhile; {} calls ran beside "
+      "the "
+      "one that made them, {} found no stack\n",
       c.instances, c.runs, c.failed, runMs,
       runMs > 0 ? static_cast<double>(c.instances) / runMs * 1e3 : 0, loadMs,
       ms(c.recordNanoseconds), ms(c.orderNanoseconds), kernelMs,
       kernelMs > 0 ? c.flop / kernelMs * 1e-6 : 0, c.records, c.saved, c.launches,
-      c.recordsPerLaunch(), c.parallelLaunches, c.flushes, c.waits, c.forked, c.inlined);
+      c.recordsPerLaunch(), c.parallelLaunches, c.flushes, c.waits, c.collections, c.forked,
+      c.inlined);
   rt::MemoryUse memory = session.memory();
   out += "memory at most:";
   for (const rt::NamedMemoryKind &kind : rt::kMemoryKinds)
@@ -77,6 +79,7 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
        {"barriers", c.barriers},
        {"flushes", c.flushes},
        {"waits", c.waits},
+       {"collections", c.collections},
        {"forked", c.forked},
        {"inlined", c.inlined},
        {"launch_sizes",

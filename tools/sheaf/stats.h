@@ -17,6 +17,10 @@ public:
   Statistics(const rt::Model &model, const store::Use *store)
       : model_(model), store_(store), kernels_(model) {}
 
+  /// From now on counts what the session forgets while a mini-batch goes on.
+  void watch(rt::Session &session) {
+    session.onForget([this](const rt::Schedule &launches) { kernels_.add(launches); });
+  }
   /// After each mini-batch.
   void add(const rt::Session &session) { kernels_.add(session.schedule()); }
 

@@ -1,0 +1,145 @@
+#include "runtime/collect.h"
+
+#include <bit>
+
+namespace sheaf::rt {
+
+void LiveRows::begin(const RowSpace &rows) {
+  bits_.reset(rows.used());
+  first_ = rows.first();
+  seen_.clear();
+  open_.clear();
+}
+
+void LiveRows::add(uint32_t type, const Slot *slots) {
+  look(type, slots);
+  finish();
+}
+
+void LiveRows::add(const RootFrame *frames) {
+  for (const RootFrame *frame = frames; frame; frame = frame->caller) {
+    const Slot *slots = frame->slots();
+    for (const RootDesc &root : (*model_.roots)[static_cast<size_t>(frame->place)]) {
+      addRoot(root, slots);
+      slots += root.kind == RootDesc::Value ? facts_.slots(root.type) : 2;
+    }
+    finish();
+  }
+}
+
+void LiveRows::addRoot(const RootDesc &root, const Slot *slots) {
+  switch (root.kind) {
+  case RootDesc::Value:
+    return look(root.type, slots);
+  case RootDesc::List:
+    return addList(root.type, std::bit_cast<const ListObject *>(slots[0])->elements, slots[1]);
+  case RootDesc::Fork:
+    return addFork(root.type, slots);
+  case RootDesc::Forks:
+    for (int64_t i = 0; i < slots[1]; ++i)
+      addFork(root.type, std::bit_cast<const Slot *>(slots[0]) + 2 * i);
+  }
+}
+
+void LiveRows::addFork(uint32_t type, const Slot *slots) {
+  // One that has not ended has no results yet, and says itself what it needs.
+  const auto *task = std::bit_cast<const Task *>(slots[0]);
+  if (!task || task->state == Task::Done)
+    look(type, std::bit_cast<const Slot *>(slots[1]));
+}
+
+void LiveRows::addList(uint32_t element, const Slot *elements, int64_t count) {
+  if (count > 0 && facts_.hasTensor(element))
+    enter(elements, elements + count * facts_.slots(element),
+          [&](const Slot *begin, const Slot *end) {
+            open_.push_back({element, (end - begin) / facts_.slots(element), begin});
+          });
+}
+
+/// Calls `visit` with the parts of a range that have not been seen.
+template <typename Visit> void LiveRows::enter(const Slot *begin, const Slot *end, Visit visit) {
+  auto it = seen_.upper_bound(begin);
+  if (it != seen_.begin() && std::prev(it)->second >= begin)
+    --it;
+  const Slot *from = begin, *to = end, *at = begin;
+  for (; it != seen_.end() && it->first <= end; it = seen_.erase(it)) {
+    if (at < it->first)
+      visit(at, it->first);
+    at = std::max(at, it->second);
+    from = std::min(from, it->first);
+    to = std::max(to, it->second);
+  }
+  if (at < end)
+    visit(at, end);
+  seen_.emplace(from, to);
+}
+
+void LiveRows::look(uint32_t type, const Slot *slots) {
+  if (!facts_.hasTensor(type))
+    return;
+  const TypeDesc &desc = model_.types.types[type];
+  switch (desc.kind) {
+  case TypeKind::Tensor: {
+    uint64_t id = TensorHandle::unpack(slots[0]).id;
+    if (id < first_ || id - first_ >= bits_.size())
+      return; // a parameter's, or kept
+    int64_t rows = 1, innermost = 1;
+    const Slot *extents = slots + 1;
+    for (size_t i = 0; i < desc.shape.size(); ++i) {
+      int64_t extent = desc.shape[i] < 0 ? *extents++ : desc.shape[i];
+      (i + 1 < desc.shape.size() ? rows : innermost) *= extent;
+    }
+    uint64_t granules = static_cast<uint64_t>(rows * rowGranules(innermost, desc.dtype));
+    return bits_.set(id - first_, id - first_ + granules);
+  }
+  case TypeKind::Tuple:
+    for (uint32_t child : desc.children) {
+      look(child, slots);
+      slots += facts_.slots(child);
+    }
+    return;
+  case TypeKind::List: {
+    // A list may be in pieces.
+    const auto *list = std::bit_cast<const ListObject *>(slots[0]);
+    while (list) {
+      int64_t piece = firstPiece(list);
+      addList(desc.children[0], list->elements, piece);
+      list = piece < list->size ? list->buffer->rest : nullptr;
+    }
+    return;
+  }
+  case TypeKind::Data: {
+    const std::vector<uint32_t> &fields = constructorOf(model_.types, desc, slots).fieldTypes;
+    const Slot *object = std::bit_cast<const Slot *>(slots[0]), *end = object + 1;
+    for (uint32_t field : fields)
+      end += facts_.slots(field);
+    bool isNew = false;
+    enter(object, end, [&](const Slot *, const Slot *) { isNew = true; });
+    if (!isNew)
+      return;
+    const Slot *at = object + 1;
+    for (uint32_t field : fields) {
+      if (facts_.hasTensor(field))
+        open_.push_back({field, 1, at});
+      at += facts_.slots(field);
+    }
+    return;
+  }
+  default:
+    return;
+  }
+}
+
+void LiveRows::finish() {
+  while (!open_.empty()) {
+    Open &open = open_.back();
+    uint32_t type = open.type;
+    const Slot *slots = open.slots;
+    open.slots += facts_.slots(type);
+    if (--open.count == 0)
+      open_.pop_back();
+    look(type, slots);
+  }
+}
+
+} // namespace sheaf::rt
