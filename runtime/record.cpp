@@ -135,45 +135,48 @@ bool BucketTable::grow(uint32_t kernelIndex, uint32_t depth) {
   return true;
 }
 
-void BucketTable::sortTouched() {
+/// Those from `begin` on, in order of depth and kernel.
+std::span<BucketTable::Touched> BucketTable::sortTouched(size_t begin) {
+  std::span<Touched> some = std::span(touched_).subspan(begin);
   auto before = [](const Touched &a, const Touched &b) {
     return a.depth != b.depth ? a.depth < b.depth : a.kernel < b.kernel;
   };
-  if (std::is_sorted(touched_.begin(), touched_.end(), before))
-    return;
+  if (std::is_sorted(some.begin(), some.end(), before))
+    return some;
   // Phases one after the other, each as deep as its deepest bucket.
   auto phaseOf = [this](const Touched &t) { return t.depth / depthLimit_; };
   std::fill(phaseBegins_.begin(), phaseBegins_.end(), 0);
-  for (const Touched &t : touched_) {
+  for (const Touched &t : some) {
     uint64_t &end = phaseBegins_[phaseOf(t) + 1];
     end = std::max<uint64_t>(end, t.depth % depthLimit_ + 1);
   }
   std::partial_sum(phaseBegins_.begin(), phaseBegins_.end(), phaseBegins_.begin());
-  if (touched_.size() < 256 || phaseBegins_.back() / 4 > touched_.size()) {
-    std::sort(touched_.begin(), touched_.end(), before);
-    return;
+  if (some.size() < 256 || phaseBegins_.back() / 4 > some.size()) {
+    std::sort(some.begin(), some.end(), before);
+    return some;
   }
   // Two stable counting sorts: a million depths in no order must not cost n log n.
   auto pass = [&](uint64_t range, auto key) {
     histogram_.assign(size_t(range) + 1, 0);
-    for (const Touched &t : touched_)
+    for (const Touched &t : some)
       ++histogram_[key(t) + 1];
     for (size_t i = 1; i < histogram_.size(); ++i)
       histogram_[i] += histogram_[i - 1];
-    sorted_.resize(touched_.size());
-    for (const Touched &t : touched_)
+    sorted_.resize(some.size());
+    for (const Touched &t : some)
       sorted_[histogram_[key(t)]++] = t;
-    touched_.swap(sorted_);
+    std::copy(sorted_.begin(), sorted_.end(), some.begin());
   };
   pass(kernels_.size(), [](const Touched &t) { return t.kernel; });
   pass(phaseBegins_.back(),
        [&](const Touched &t) { return phaseBegins_[phaseOf(t)] + t.depth % depthLimit_; });
+  return some;
 }
 
 void BucketTable::drain(Schedule &schedule, What what) {
-  sortTouched();
-  size_t kept = 0;
-  for (const Touched &t : touched_) {
+  // Instances may wait very often: what a read does not need is not looked at each time.
+  size_t kept = what == What::Demanded ? deferred_ : 0;
+  for (const Touched &t : sortTouched(kept)) {
     if (what == What::Demanded && kernels_[t.kernel].deferred) {
       touched_[kept++] = t;
       continue;
@@ -186,12 +189,14 @@ void BucketTable::drain(Schedule &schedule, What what) {
     bucket.begin = bucket.cursor = bucket.end = nullptr;
   }
   touched_.resize(kept);
+  deferred_ = kept;
 }
 
 void BucketTable::discard() {
   for (const Touched &t : touched_)
     t.bucket->begin = t.bucket->cursor = t.bucket->end = nullptr;
   touched_.clear();
+  deferred_ = 0;
 }
 
 void BucketTable::freePages(bool all) {

@@ -94,7 +94,7 @@ private:
   bool noteTouched(const Touched &touched);
   void discard();
   void freePages(bool all);
-  void sortTouched();
+  std::span<Touched> sortTouched(size_t begin);
 
   std::vector<Kernel> kernels_;
   MemoryMeter &meter_;
@@ -104,6 +104,7 @@ private:
   uint32_t depthLimit_;
   std::unique_ptr<Page> empty_;
   std::vector<Touched> touched_, sorted_;
+  size_t deferred_ = 0; ///< of touched_, the first: a read has been seen not to need them
   std::vector<uint32_t> histogram_;
   std::vector<uint64_t> phaseBegins_; ///< when sorted: what stands before each phase
   uint32_t generation_ = 1;
