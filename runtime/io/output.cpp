@@ -202,26 +202,12 @@ void JsonValueWriter::appendRow(std::string &out, uint32_t t, const rt::TensorVi
 // OutputFile
 //===----------------------------------------------------------------------===//
 
-OutputFile::OutputFile(const std::string &path) : path_(path) {
-  if (path.empty() || path == "-") {
-    path_ = "<stdout>";
-    fd_ = STDOUT_FILENO;
-    return;
-  }
-  struct stat info;
-  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) {
+OutputFile::OutputFile(const std::string &path) {
+  if (!path.empty() && path != "-")
     file_ = std::make_unique<AtomicFile>(path);
-    return;
-  }
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd_ < 0)
-    throw UserError(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
 }
 
-OutputFile::~OutputFile() {
-  if (fd_ > STDOUT_FILENO)
-    ::close(fd_);
-}
+OutputFile::~OutputFile() = default;
 
 void OutputFile::write(std::string_view text) {
   if (file_)
@@ -234,11 +220,11 @@ void OutputFile::write(std::string_view text) {
 void OutputFile::flush() {
   size_t done = 0;
   while (done < buffer_.size()) {
-    ssize_t n = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
+    ssize_t n = ::write(STDOUT_FILENO, buffer_.data() + done, buffer_.size() - done);
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      throw UserError(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));
+      throw UserError(fmt::format("cannot write '<stdout>': {}", std::strerror(errno)));
     done += static_cast<size_t>(n);
   }
   buffer_.clear();

@@ -77,10 +77,8 @@ public:
 private:
   void flush();
 
-  std::string path_;
-  std::unique_ptr<AtomicFile> file_;
+  std::unique_ptr<AtomicFile> file_; ///< null: standard output
   std::string buffer_;
-  int fd_ = -1;
 };
 
 } // namespace sheaf::io

@@ -129,6 +129,13 @@ std::string contentHash(std::string_view bytes) {
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  struct stat info;
+  if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd_ < 0)
+      fail("write");
+    return;
+  }
   // O_EXCL decides between writers; the number only makes a second try rare.
   for (int attempt = 0; attempt < 100 && fd_ < 0; ++attempt) {
     temporary_ = fmt::format("{}.tmp{}-{}", path_, ::getpid(), attempt);
@@ -182,6 +189,8 @@ void AtomicFile::write(const void *data, size_t size) {
 
 void AtomicFile::commit() {
   flush();
+  if (temporary_.empty()) // a device or pipe: it has no whole
+    return;
   if (::fsync(fd_) != 0)
     fail("write");
   int fd = fd_;

@@ -71,7 +71,8 @@ std::string plural(int64_t n, const char *noun);
 std::string contentHash(std::string_view bytes);
 
 /// Writes a whole file so that it is either complete or not there: a temporary file beside it,
-/// fsync, rename. Throws UserError with the system's reason.
+/// fsync, rename. A device or pipe of that name is written to as it is, and stays. Throws UserError
+/// with the system's reason.
 class AtomicFile {
 public:
   explicit AtomicFile(std::string path);
