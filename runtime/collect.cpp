@@ -7,7 +7,9 @@ namespace sheaf::rt {
 void LiveRows::begin(const RowSpace &rows) {
   bits_.reset(rows.used());
   first_ = rows.first();
+  looked_ = 0;
   seen_.clear();
+  followed_.clear();
   open_.clear();
 }
 
@@ -19,7 +21,11 @@ void LiveRows::add(uint32_t type, const Slot *slots) {
 void LiveRows::add(const RootFrame *frames) {
   for (const RootFrame *frame = frames; frame; frame = frame->caller) {
     const Slot *slots = frame->slots();
-    for (const RootDesc &root : (*model_.roots)[static_cast<size_t>(frame->place)]) {
+    size_t place = static_cast<size_t>(frame->place);
+    if (place >= model_.roots->size())
+      throw InternalError("host code needs what the model does not describe");
+    ++looked_;
+    for (const RootDesc &root : (*model_.roots)[place]) {
       addRoot(root, slots);
       slots += root.kind == RootDesc::Value ? facts_.slots(root.type) : 2;
     }
@@ -32,7 +38,8 @@ void LiveRows::addRoot(const RootDesc &root, const Slot *slots) {
   case RootDesc::Value:
     return look(root.type, slots);
   case RootDesc::List:
-    return addList(root.type, std::bit_cast<const ListObject *>(slots[0])->elements, slots[1]);
+    addList(root.type, std::bit_cast<const ListObject *>(slots[0])->elements, slots[1]);
+    return;
   case RootDesc::Fork:
     return addFork(root.type, slots);
   case RootDesc::Forks:
@@ -77,6 +84,7 @@ template <typename Visit> void LiveRows::enter(const Slot *begin, const Slot *en
 void LiveRows::look(uint32_t type, const Slot *slots) {
   if (!facts_.hasTensor(type))
     return;
+  ++looked_;
   const TypeDesc &desc = model_.types.types[type];
   switch (desc.kind) {
   case TypeKind::Tensor: {
@@ -104,7 +112,8 @@ void LiveRows::look(uint32_t type, const Slot *slots) {
     while (list) {
       int64_t piece = firstPiece(list);
       addList(desc.children[0], list->elements, piece);
-      list = piece < list->size ? list->buffer->rest : nullptr;
+      bool goesOn = piece < list->size && followed_.insert(list->buffer).second;
+      list = goesOn ? list->buffer->rest : nullptr;
     }
     return;
   }
@@ -118,8 +127,11 @@ void LiveRows::look(uint32_t type, const Slot *slots) {
     if (!isNew)
       return;
     const Slot *at = object + 1;
+    // Tensors at once: only what may be deep has to wait.
     for (uint32_t field : fields) {
-      if (facts_.hasTensor(field))
+      if (model_.types.types[field].kind == TypeKind::Tensor)
+        look(field, at);
+      else if (facts_.hasTensor(field))
         open_.push_back({field, 1, at});
       at += facts_.slots(field);
     }

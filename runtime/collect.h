@@ -14,6 +14,7 @@
 #include "runtime/tasks.h"
 
 #include <map>
+#include <unordered_set>
 
 namespace sheaf::rt {
 
@@ -27,6 +28,9 @@ public:
   void add(uint32_t type, const Slot *slots);
   /// What calls on a stack need, from the innermost on.
   void add(const RootFrame *frames);
+
+  /// How much has been looked at: frames, values, and lists and data inside of them.
+  uint64_t looked() const { return looked_; }
 
   const GranuleBits &bits() const { return bits_; }
   GranuleBits &bits() { return bits_; }
@@ -43,9 +47,12 @@ private:
   const TypeFacts &facts_;
   GranuleBits bits_;
   uint64_t first_ = 0;
+  uint64_t looked_ = 0;
   /// Slots of lists and data that have been looked into, as ranges that do not touch. Lists that
   /// are views of one buffer, such as all tails of a list, share elements.
   std::map<const Slot *, const Slot *> seen_;
+  /// Buffers whose rest has been looked at: all lists through one end in the same way.
+  std::unordered_set<const ListBuffer *> followed_;
   struct Open {
     uint32_t type; ///< of each of `count` values
     int64_t count;

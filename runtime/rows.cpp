@@ -113,6 +113,7 @@ uint64_t RowSpace::allocateSlow(int64_t granulesArg) {
 void RowSpace::reclaim(GranuleBits &live) {
   account();
   touched_ = std::max(touched_, next());
+  peak_ = std::max(peak_, used());
   // A guard lives as long as any of the rows before it.
   std::erase_if(guarded_, [&](const Damage &allocation) {
     uint64_t end = allocation.id + allocation.granules;
@@ -122,6 +123,7 @@ void RowSpace::reclaim(GranuleBits &live) {
     return false;
   });
   holes_.clear();
+  reclaimed_ = 0;
   uint64_t at = 0, end = 0;
   while (at < live.size()) {
     uint64_t begin = live.next(at, false);
@@ -133,8 +135,10 @@ void RowSpace::reclaim(GranuleBits &live) {
       memset(address(first_ + begin), 0xFF, (at - begin) * kGranuleBytes);
     }
     poison(address(first_ + begin), (at - begin) * kGranuleBytes);
-    if (at < live.size() && at - begin >= kLeastHole)
+    if (at < live.size() && at - begin >= kLeastHole) {
       holes_.push_back({first_ + begin, first_ + at});
+      reclaimed_ += at - begin;
+    }
   }
   std::sort(holes_.begin(), holes_.end(), [](const Hole &a, const Hole &b) {
     return a.granules() != b.granules() ? a.granules() > b.granules() : a.begin < b.begin;
@@ -203,7 +207,8 @@ std::vector<RowSpace::Damage> RowSpace::damagedGuards() const {
 void RowSpace::reset() {
   account();
   touched_ = std::max(touched_, next());
-  recentPeak_ = std::max(used(), recentPeak_ - recentPeak_ / 8);
+  recentPeak_ = std::max({used(), peak_, recentPeak_ - recentPeak_ / 8});
+  peak_ = 0;
   uint64_t keep = first_ + 4 * recentPeak_ + kReleaseSlack;
   if (touched_ > keep) {
     space_.release(keep * kGranuleBytes, touched_ * kGranuleBytes);
@@ -213,7 +218,7 @@ void RowSpace::reset() {
     poison(address(first_),
            (std::min(next(), poisonEnd_) - std::min(first_, poisonEnd_)) * kGranuleBytes);
   next_ = begin_ = end_ = first_;
-  handedOut_ = 0;
+  handedOut_ = reclaimed_ = 0;
   holes_.clear();
   hole_ = 0;
   guarded_.clear();

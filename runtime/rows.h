@@ -68,6 +68,8 @@ public:
   /// The granule behind the last one of this mini-batch.
   uint64_t next() const { return std::max(end_, next_); }
   uint64_t left() const { return endLimit_ - next(); }
+  /// Of the rows below next(), what reclaim() found free.
+  uint64_t reclaimed() const { return reclaimed_; }
   /// Granules that were handed out since the mini-batch or reclaim() began.
   uint64_t handedOut() const { return handedOut_ + (next_ - begin_); }
   uint64_t capacity() const { return capacity_; }
@@ -103,6 +105,8 @@ private:
   uint64_t end_;      ///< behind the last row, unless next_ is
   uint64_t endLimit_; ///< what may be handed out at most
   uint64_t handedOut_ = 0;
+  uint64_t reclaimed_ = 0;
+  uint64_t peak_ = 0; ///< of used(), since reset()
   struct Hole {
     uint64_t begin, end;
     uint64_t granules() const { return end - begin; }

@@ -130,7 +130,7 @@ struct Session::Impl {
   void foldWeights();
   void forgetMiniBatch();
   bool mayCollect() const;
-  void planCollection(uint64_t needed);
+  void planCollection(uint64_t needed, uint64_t looked);
   void collect();
   bool walkAll(std::span<const Instance> instances, const std::stop_token &stop);
   void giveUpAll(std::span<const Instance> instances);
@@ -410,11 +410,16 @@ bool Session::Impl::mayCollect() const {
   return model.roots && !model.training && !trace && !keepsAll && !options.checkResults;
 }
 
-/// The next collection is due when as many granules were handed out as are `needed` now, so that
-/// looking at these costs each row a constant, and holes suffice; or half of what memory allows.
-void Session::Impl::planCollection(uint64_t needed) {
-  uint64_t half = std::max(kLeastWhenShort, recorder.rowSpace.left() / 2);
-  collectAt = options.hostile ? 0 : std::min(std::max(kLeastCollected, needed), half);
+/// The next collection is due when as many granules were handed out as are `needed` now, or as much
+/// as was `looked` at, so that looking costs each row a constant, and holes suffice; and as the
+/// weights have, which each launch of what no read depends on reads. Or it is due at half of what
+/// memory allows.
+void Session::Impl::planCollection(uint64_t needed, uint64_t looked) {
+  const RowSpace &rows = recorder.rowSpace;
+  uint64_t most = std::max({kLeastWhenShort, looked / 8, (rows.left() + rows.reclaimed()) / 2});
+  uint64_t wanted =
+      std::max({kLeastCollected, needed, looked, static_cast<uint64_t>(model.paramGranules)});
+  collectAt = options.hostile ? 0 : std::min(wanted, most);
 }
 
 /// All that wait have waited for has run, and so has everything else: forgets all records, and all
@@ -429,6 +434,7 @@ void Session::Impl::collect() {
       if (walks[i].open == 0 && outcomes[i].slots)
         live.add(model.entry.resultType, outcomes[i].slots);
   } catch (const std::bad_alloc &) {
+    planCollection(recorder.rowSpace.used(), live.looked());
     return;
   }
   if (onForget)
@@ -449,7 +455,7 @@ void Session::Impl::collect() {
     at = bits.next(end, true);
   }
   ++counters.collections;
-  planCollection(needed);
+  planCollection(needed, live.looked());
 }
 
 void Session::Impl::forgetMiniBatch() {
@@ -467,7 +473,7 @@ bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop
   recorder.computed = 0;
   scheduler.beginRun(recorder.rowSpace);
   isWhole = true;
-  planCollection(0);
+  planCollection(0, 0);
   outcomes.clear();
   outcomes.resize(instances.size());
   walk(instances, stop);

@@ -17,6 +17,7 @@ namespace {
 
 const std::string kGolden = SHEAF_GOLDEN "/v1.sheafc";
 const std::string kWithBytes = SHEAF_GOLDEN "/v1_1.sheafc";
+const std::string kWithRoots = SHEAF_GOLDEN "/v1_2.sheafc";
 
 std::vector<uint8_t> golden(const std::string &path = kGolden) {
   std::string text = io::readSource(path).text;
@@ -87,8 +88,19 @@ TEST(Artefact, GoldenWithBytes) {
   }
 }
 
+TEST(Artefact, GoldenWithRoots) {
+  EXPECT_FALSE(Artefact::open(kWithBytes)->model().roots);
+  std::unique_ptr<Artefact> artefact = Artefact::open(kWithRoots);
+  ASSERT_TRUE(artefact->model().roots);
+  // `h` and `next` across the first read, the former and the list across the call, and so on.
+  EXPECT_GE(artefact->model().roots->size(), 2u);
+  Description d = parse(golden(kWithRoots));
+  (*d.model.roots)[0].push_back({rt::RootDesc::Value, 1u << 20});
+  EXPECT_THROW(verify(d), ArtefactError);
+}
+
 TEST(Artefact, WritesWhatItReads) {
-  for (const std::string &path : {kGolden, kWithBytes}) {
+  for (const std::string &path : {kGolden, kWithBytes, kWithRoots}) {
     std::vector<uint8_t> bytes = golden(path);
     std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
     EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << path;
