@@ -6,14 +6,13 @@ Each model of models/ runs over its data of models/data, a few dozen instances; 
 repetitions counts, from typing to the end. The last column is the second start with hidden 48: what
 large weights and products take beyond it belongs to no start.
 """
-import glob
 import os
 import subprocess
 import sys
 import tempfile
 import time
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+import models
 
 
 def shortest(command, repetitions):
@@ -26,28 +25,21 @@ def shortest(command, repetitions):
     return best
 
 
-def data_of(path):
-    """The file that the model's first lines name; trees when they name none."""
-    with open(path, encoding="utf-8") as stream:
-        names = [word.rstrip(".,;:") for word in stream.read().split()
-                 if word.startswith("models/data/")]
-    return os.path.join(ROOT, (names or ["models/data/trees.txt"])[0])
-
-
 def main():
     sheaf = os.path.join(sys.argv[1], "bin", "sheaf")
     repetitions = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     print(f"sheaf version: {shortest([sheaf, 'version'], repetitions):.0f} ms\n\n"
           f"{'':20} {'first, ms':>10} {'second, ms':>10} {'hidden 48':>10}")
     with tempfile.TemporaryDirectory() as work:
-        for path in sorted(glob.glob(os.path.join(ROOT, "models", "*.sheaf"))):
-            command = [sheaf, "run", path, "--data", data_of(path), "--format", "none"]
+        for name in models.names():
+            command = [sheaf, "run", models.path_of(name), "--data", models.data_of(name),
+                       "--format", "none"]
             small = command + ["--dim", "hidden=48"]
             store = ["--store", os.path.join(work, "store")]
             first = shortest(command + ["--store", "none"], 2)
             shortest(command + store, 1)
             shortest(small + store, 1)
-            print(f"{os.path.basename(path).removesuffix('.sheaf'):20} {first:10.0f} "
+            print(f"{name:20} {first:10.0f} "
                   f"{shortest(command + store, repetitions):10.0f} "
                   f"{shortest(small + store, repetitions):10.0f}", flush=True)
 

@@ -7,40 +7,30 @@ all its kernels together are with the choices, by interleaved pairs, with the in
 which kernel gains most; how many trials were made of each, and how many there was no time for.
 Nothing is kept.
 """
-import glob
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
+import models
+
 # Heads must divide the hidden size.
 MORE = {"berxit": ["--dim", "heads=4"]}
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-
-
-def data_of(path):
-    """The file that the model's first lines name; trees when they name none."""
-    with open(path, encoding="utf-8") as stream:
-        names = [word.rstrip(".,;:") for word in stream.read().split()
-                 if word.startswith("models/data/")]
-    return os.path.join(ROOT, (names or ["models/data/trees.txt"])[0])
 
 
 def main():
     sheaf = os.path.join(sys.argv[1], "bin", "sheaf")
     seconds = sys.argv[2] if len(sys.argv) > 2 else "20"
-    names = sys.argv[3:] or sorted(os.path.basename(path).removesuffix(".sheaf")
-                                   for path in glob.glob(os.path.join(ROOT, "models", "*.sheaf")))
+    names = sys.argv[3:] or models.names()
     print(f"{'':24} {'hidden':>6} {'batch':>5} {'trials':>6} {'left':>5}  {'all kernels':24} largest gain")
     with tempfile.TemporaryDirectory() as store:
         for name in names:
-            path = os.path.join(ROOT, "models", name + ".sheaf")
             for hidden in (64, 256):
                 for batch in (1, 64):
                     done = subprocess.run(
-                        [sheaf, "tune", path, "--data", data_of(path), "--dim", f"hidden={hidden}",
-                         "--batch", str(batch), "--seconds", seconds, "--store", store,
+                        [sheaf, "tune", models.path_of(name), "--data", models.data_of(name),
+                         "--dim", f"hidden={hidden}", "--batch", str(batch), "--seconds", seconds, "--store", store,
                          "--format", "json", *MORE.get(name, [])],
                         text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
                     report = json.loads(done.stdout)
