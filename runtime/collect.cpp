@@ -91,13 +91,7 @@ void LiveRows::look(uint32_t type, const Slot *slots) {
     uint64_t id = TensorHandle::unpack(slots[0]).id;
     if (id < first_ || id - first_ >= bits_.size())
       return; // a parameter's, or kept
-    int64_t rows = 1, innermost = 1;
-    const Slot *extents = slots + 1;
-    for (size_t i = 0; i < desc.shape.size(); ++i) {
-      int64_t extent = desc.shape[i] < 0 ? *extents++ : desc.shape[i];
-      (i + 1 < desc.shape.size() ? rows : innermost) *= extent;
-    }
-    uint64_t granules = static_cast<uint64_t>(rows * rowGranules(innermost, desc.dtype));
+    auto granules = static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype, slots + 1));
     return bits_.set(id - first_, id - first_ + granules);
   }
   case TypeKind::Tuple:

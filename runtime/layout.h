@@ -83,6 +83,17 @@ inline int64_t tensorGranules(std::span<const int64_t> shape, DType t) {
   return rows * rowGranules(shape.back(), t);
 }
 
+/// The same of a shape with -1 where the extent is the next of `extents`.
+template <typename Word>
+int64_t tensorGranules(std::span<const int64_t> shape, DType t, const Word *extents) {
+  int64_t rows = 1, innermost = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    int64_t extent = shape[i] < 0 ? *extents++ : shape[i];
+    (i + 1 < shape.size() ? rows : innermost) *= extent;
+  }
+  return rows * rowGranules(innermost, t);
+}
+
 /// A persistent list: a view of `size` elements of `elementSlots` slots each. `buffer` owns the
 /// slots and knows how far it may still grow at either end (runtime/list.h).
 struct ListBuffer;

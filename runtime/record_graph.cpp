@@ -97,13 +97,8 @@ void RecordGraph::release() {
 uint64_t RecordGraph::granulesOf(const Row &row, const int32_t *words) {
   if (row.granules >= 0)
     return static_cast<uint64_t>(row.granules);
-  int64_t rows = 1, innermost = 1;
-  uint32_t next = row.word + 1; // its extents follow it
-  for (size_t i = 0; i < row.shape.size(); ++i) {
-    int64_t extent = row.shape[i] < 0 ? words[next++] : row.shape[i];
-    (i + 1 < row.shape.size() ? rows : innermost) *= extent;
-  }
-  return static_cast<uint64_t>(rows * rowGranules(innermost, row.dtype));
+  // Its extents follow it.
+  return static_cast<uint64_t>(tensorGranules(row.shape, row.dtype, words + row.word + 1));
 }
 
 bool RecordGraph::reserve(const Schedule &schedule, size_t begin) {
