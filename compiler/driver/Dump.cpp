@@ -7,7 +7,7 @@
 #include "compiler/driver/Pipeline.h"
 
 #include "compiler/frontend/AstPrinter.h"
-#include "runtime/error.h"
+#include "runtime/io/text.h"
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -15,10 +15,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 namespace sheaf::driver {
 
@@ -68,10 +65,7 @@ private:
     std::filesystem::path path = std::filesystem::path(directory_) / name;
     std::error_code failed;
     std::filesystem::create_directories(path.parent_path(), failed);
-    std::ofstream out(path, std::ios::binary);
-    out << text;
-    if (!out.flush())
-      throw UserError(fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)));
+    io::writeFile(path, text);
   }
 
   static std::string text(mlir::ModuleOp module) {

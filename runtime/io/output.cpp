@@ -2,15 +2,12 @@
 
 #include "runtime/convert.h"
 #include "runtime/io/json.h"
+#include "runtime/io/text.h"
 
 #include <bit>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace sheaf::io {
@@ -218,15 +215,7 @@ void OutputFile::write(std::string_view text) {
 }
 
 void OutputFile::flush() {
-  size_t done = 0;
-  while (done < buffer_.size()) {
-    ssize_t n = ::write(STDOUT_FILENO, buffer_.data() + done, buffer_.size() - done);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      throw UserError(fmt::format("cannot write '<stdout>': {}", std::strerror(errno)));
-    done += static_cast<size_t>(n);
-  }
+  writeAll(STDOUT_FILENO, buffer_, "<stdout>");
   buffer_.clear();
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -128,12 +129,38 @@ std::string contentHash(std::string_view bytes) {
   return fmt::format("{:016x}", h);
 }
 
+namespace {
+
+[[noreturn]] void failToWrite(const std::string &name) {
+  throw UserError(fmt::format("cannot write '{}': {}", name, std::strerror(errno)));
+}
+
+} // namespace
+
+void writeAll(int file, std::string_view bytes, const std::string &name) {
+  while (!bytes.empty()) {
+    ssize_t n = ::write(file, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      failToWrite(name);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+void writeFile(const std::string &path, std::string_view text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  if (!out.flush())
+    failToWrite(path);
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat info;
   if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd_ < 0)
-      fail("write");
+      failToWrite(path_);
     return;
   }
   // O_EXCL decides between writers; the number only makes a second try rare.
@@ -144,9 +171,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
       break;
   }
   if (fd_ < 0) {
-    int error = errno;
     temporary_.clear();
-    throw UserError(fmt::format("cannot write '{}': {}", path_, std::strerror(error)));
+    failToWrite(path_);
   }
 }
 
@@ -157,20 +183,8 @@ AtomicFile::~AtomicFile() {
     ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::fail(const char *what) {
-  throw UserError(fmt::format("cannot {} '{}': {}", what, path_, std::strerror(errno)));
-}
-
 void AtomicFile::flush() {
-  size_t done = 0;
-  while (done < buffer_.size()) {
-    ssize_t n = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      fail("write");
-    done += static_cast<size_t>(n);
-  }
+  writeAll(fd_, buffer_, path_);
   buffer_.clear();
 }
 
@@ -192,13 +206,13 @@ void AtomicFile::commit() {
   if (temporary_.empty()) // a device or pipe: it has no whole
     return;
   if (::fsync(fd_) != 0)
-    fail("write");
+    failToWrite(path_);
   int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0)
-    fail("write");
+    failToWrite(path_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0)
-    fail("write");
+    failToWrite(path_);
   temporary_.clear();
   // The rename itself must survive a crash too; not every file system can sync a directory.
   size_t slash = path_.rfind('/');

@@ -70,6 +70,12 @@ std::string plural(int64_t n, const char *noun);
 /// each other.
 std::string contentHash(std::string_view bytes);
 
+/// Writes all of it. Throws UserError with the system's reason and `name`.
+void writeAll(int file, std::string_view bytes, const std::string &name);
+/// Makes a file of this text, in the place of an older one. Throws UserError with the system's
+/// reason. What must not be found half written is an AtomicFile's.
+void writeFile(const std::string &path, std::string_view text);
+
 /// Writes a whole file so that it is either complete or not there: a temporary file beside it,
 /// fsync, rename. A device or pipe of that name is written to as it is, and stays. Throws UserError
 /// with the system's reason.
@@ -89,7 +95,6 @@ public:
   static void removeLeftovers(const std::string &directory);
 
 private:
-  [[noreturn]] void fail(const char *what);
   void flush();
 
   std::string path_;

@@ -12,9 +12,7 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -75,13 +73,6 @@ std::string kindOf(const std::string &line) {
     kind += ':';
   }
   return kind;
-}
-
-void writeFile(const fs::path &path, const std::string &text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  if (!out.flush())
-    throw UserError(fmt::format("cannot write '{}': {}", path.string(), std::strerror(errno)));
 }
 
 /// A directory that goes with its owner.
@@ -280,9 +271,9 @@ private:
 
   void save() const {
     fs::create_directories(arguments_.output);
-    writeFile(fs::path(arguments_.output) / modelName_, program_);
+    io::writeFile(fs::path(arguments_.output) / modelName_, program_);
     if (!dataName_.empty())
-      writeFile(fs::path(arguments_.output) / dataName_, joined(lines_));
+      io::writeFile(fs::path(arguments_.output) / dataName_, joined(lines_));
   }
 
   //===--- Whether it fails --------------------------------------------------===//
@@ -305,7 +296,7 @@ private:
     }
     options_ = options;
     // In a process of its own first: the checker may be what breaks.
-    writeFile(work_.path() / modelName_, program_);
+    io::writeFile(work_.path() / modelName_, program_);
     checked_ = start({"/proc/self/exe", "check", (work_.path() / modelName_).string()}, "") == 0;
   }
 
@@ -363,9 +354,9 @@ private:
 
   /// What the files in the workplace do.
   Failure attempt() {
-    writeFile(work_.path() / modelName_, program_);
+    io::writeFile(work_.path() / modelName_, program_);
     if (!dataName_.empty())
-      writeFile(work_.path() / dataName_, joined(lines_));
+      io::writeFile(work_.path() / dataName_, joined(lines_));
     if (!arguments_.check.empty()) {
       int status = start({"/bin/sh", "-c", arguments_.check}, work_.path().string());
       bool holds = WIFEXITED(status) && status != -1 && WEXITSTATUS(status) == 0;

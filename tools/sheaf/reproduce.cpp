@@ -29,7 +29,8 @@ namespace {
 /// Larger inputs are named where they are, not copied.
 constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
-constexpr std::array kOutputs = {"-o", "--trace", "--html", "--dump", "--store"};
+constexpr std::array kOutputs = {"-o",     "--emit-header", "--trace", "--stats-file",
+                                 "--html", "--dump",        "--store"};
 
 std::string standardInput;
 bool standardInputRead = false;
