@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -28,10 +29,20 @@ std::string lineOf(const std::string &place) {
   return "line " + place.substr(place.rfind(':') + 1);
 }
 
-std::pair<std::string, uint64_t> fileAndLine(const std::string &place) {
-  size_t colon = place.rfind(':');
-  return {place.substr(0, colon), std::stoull(place.substr(colon + 1))};
-}
+/// Places file by file, by the numbers of their lines; those that are not known come first.
+struct InSourceOrder {
+  static std::pair<std::string_view, uint64_t> fileAndLine(std::string_view place) {
+    size_t colon = place.rfind(':');
+    uint64_t line = 0;
+    if (colon == std::string_view::npos)
+      return {"", line};
+    std::from_chars(place.data() + colon + 1, place.data() + place.size(), line);
+    return {place.substr(0, colon), line};
+  }
+  bool operator()(const std::string &a, const std::string &b) const {
+    return fileAndLine(a) < fileAndLine(b);
+  }
+};
 
 /// What the repetitions of a mini-batch gave, as far as they had the same schedule.
 struct Repetitions {
@@ -106,7 +117,7 @@ private:
     ++all.count;
     if (double took = toMs(miniBatch(trace_).span.nanoseconds()); took < all.ms) {
       all.ms = took;
-      shortest_ = trace_;
+      std::swap(shortest_, trace_); // the next repetition clears its own
       all.recordMs = toMs(counters.recordNanoseconds);
       all.orderMs = toMs(counters.orderNanoseconds);
       all.kernelMs = toMs(counters.flushNanoseconds - counters.orderNanoseconds);
@@ -378,16 +389,15 @@ private:
   }
 
   void divideAmongLines() {
-    std::map<std::pair<std::string, uint64_t>, double> byPlace; // file and line
+    std::map<std::string, double, InSourceOrder> byPlace;
     double sum = 0;
     for (const KernelRow &row : report_.kernels) {
       sum += row.ms;
       for (const LineShare &line : compiled_.blocks()[row.kernel].lines)
-        byPlace[fileAndLine(line.place)] += row.ms * line.share;
+        byPlace[line.place] += row.ms * line.share;
     }
     for (const auto &[place, ms] : byPlace)
-      report_.lines.push_back(
-          {fmt::format("{}:{}", place.first, place.second), ms, sum > 0 ? ms / sum : 0});
+      report_.lines.push_back({place, ms, sum > 0 ? ms / sum : 0});
   }
 
   const CompiledModel &compiled_;

@@ -263,31 +263,31 @@ private:
       if (batchRule<ops::Product>(&op))
         products.push_back(cast<ir::ApplyOp>(&op));
     for (ir::ApplyOp product : products) {
-      int64_t rank = ops::rankOf(product.getResult(0)), used = 0;
-      auto isColumns = [&](Operation *user) {
-        auto apply = dyn_cast<ir::ApplyOp>(user);
-        return apply && apply.getOp() == "window" && apply->getNumOperands() == 1 &&
-               ops::intAttr(apply, "axis") == rank - 1;
+      Value left = product.getOperand(0), right = product.getOperand(1);
+      auto type = cast<RankedTensorType>(product.getResult(0).getType());
+      auto asColumns = [&](Operation *user) {
+        auto window = dyn_cast<ir::ApplyOp>(user);
+        bool fixed = window && window.getOp() == "window" && window->getNumOperands() == 1;
+        return fixed && ops::intAttr(window, "axis") == type.getRank() - 1 ? window : ir::ApplyOp();
       };
-      if (product->use_empty() || ops::rankOf(product.getOperand(1)) < 2 ||
-          !llvm::all_of(product->getUsers(), isColumns))
+      auto windows = llvm::map_to_vector(product->getUsers(), asColumns);
+      if (windows.empty() || llvm::is_contained(windows, ir::ApplyOp()) || ops::rankOf(right) < 2)
         continue;
-      for (Operation *user : product->getUsers())
-        used += ops::intAttr(cast<ir::ApplyOp>(user), "size");
-      if (used >= cast<RankedTensorType>(product.getResult(0).getType()).getShape().back())
+      int64_t used = 0;
+      for (ir::ApplyOp window : windows)
+        used += ops::intAttr(window, "size");
+      if (used >= type.getShape().back())
         continue; // a dynamic extent is below zero
-      for (Operation *user : llvm::make_early_inc_range(product->getUsers())) {
-        builder_.setInsertionPoint(user);
-        builder_.setLoc(user->getLoc());
-        Value right = product.getOperand(1);
+      for (ir::ApplyOp window : windows) {
+        builder_.setInsertionPoint(window);
+        builder_.setLoc(window.getLoc());
         Value columns = ops::applyOne(builder_, "window", right,
-                                      {{"start", ops::intAttr(cast<ir::ApplyOp>(user), "start")},
-                                       {"size", ops::intAttr(cast<ir::ApplyOp>(user), "size")},
+                                      {{"start", ops::intAttr(window, "start")},
+                                       {"size", ops::intAttr(window, "size")},
                                        {"axis", ops::rankOf(right) - 1}});
-        Value narrow =
-            ops::applyOne(builder_, product.getOp(), {product.getOperand(0), columns}, {});
-        user->getResult(0).replaceAllUsesWith(narrow);
-        user->erase();
+        window.getResult(0).replaceAllUsesWith(
+            ops::applyOne(builder_, product.getOp(), {left, columns}));
+        window->erase();
       }
       product->erase();
     }
