@@ -97,15 +97,11 @@ int runBench(BenchArguments &arguments) {
   if (available < largest)
     note(fmt::format("the data hold {} instances; larger batches are cut to that", available));
 
-  bool first = true;
-  driver::Benchmark benchmark(
-      run.benchModel(), run.instances,
-      [&](rt::Session &session) {
-        if (run.compiled)
-          setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/!first);
-        first = false;
-      },
-      options);
+  // An artefact brings its weights.
+  std::function<void(rt::Session &)> initialise = [](rt::Session &) {};
+  if (run.compiled)
+    initialise = weightSetter(arguments.weights, run.vocabularies);
+  driver::Benchmark benchmark(run.benchModel(), run.instances, initialise, options);
   std::vector<driver::BenchRow> rows;
   bool progress = isatty(STDERR_FILENO);
   for (int64_t count : threads)

@@ -59,11 +59,7 @@ int runExplain(ExplainArguments &arguments) {
       loadRun(arguments.model, arguments.data, arguments.weights, arguments.batches.batch);
   options.session = sessionOptions(arguments.limits, arguments.batches.threads, run.model());
   driver::RunReport report = driver::reportRun(
-      *run.compiled, run.instances,
-      [&](rt::Session &session) {
-        setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
-      },
-      options);
+      *run.compiled, run.instances, weightSetter(arguments.weights, run.vocabularies), options);
   print(arguments, run, &report);
   return report.failed ? kFailed : kOk;
 }

@@ -42,14 +42,8 @@ int checkGradients(GradCheckArguments &arguments) {
       bar = std::make_unique<io::Progress>("finite differences", total);
     bar->step();
   };
-  bool first = true;
   driver::GradCheckReport report = driver::checkGradients(
-      *run.compiled, run.instances,
-      [&](rt::Session &session) {
-        setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/!first);
-        first = false;
-      },
-      options);
+      *run.compiled, run.instances, weightSetter(arguments.weights, run.vocabularies), options);
   bar.reset();
   fmt::print("{}", asJson ? gradCheckJson(report) : gradCheckText(report));
   return report.ok ? kOk : kFailed;

@@ -95,11 +95,6 @@ io::Vocabularies vocabularyFiles(const ModelOptions &options) {
   return vocabularies;
 }
 
-void bindSizes(const io::Vocabularies &vocabularies, driver::CompileOptions &compile) {
-  for (const auto &[name, vocabulary] : vocabularies.all())
-    compile.vocabularySizes[name] = vocabulary.size();
-}
-
 /// Names of the vocabularies that the entry's arguments are read with.
 std::set<std::string> vocabulariesOf(const driver::EntryTypes &entry) {
   std::set<std::string> names;
@@ -150,6 +145,11 @@ void dumpPhases(const SourceFile &source, const driver::CompileOptions &compile,
   // What is wrong with the program is told when it is compiled.
   Diagnostics unheard(source);
   driver::dump(source, compile, directory, unheard);
+}
+
+void bindSizes(const io::Vocabularies &vocabularies, driver::CompileOptions &compile) {
+  for (const auto &[name, vocabulary] : vocabularies.all())
+    compile.vocabularySizes[name] = vocabulary.size();
 }
 
 void bindVocabularyFiles(const ModelOptions &options, driver::CompileOptions &compile) {
@@ -360,6 +360,14 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   compileLoaded(loaded, compile, options.dump);
   readInstances(loaded, text, reading, data.strictVocab);
   return loaded;
+}
+
+std::function<void(rt::Session &)> weightSetter(const WeightOptions &weights,
+                                                const io::Vocabularies &vocabularies) {
+  return [&, first = true](rt::Session &session) mutable {
+    setWeights(session, weights, vocabularies, /*quiet=*/!first);
+    first = false;
+  };
 }
 
 void setWeights(rt::Session &session, const WeightOptions &weights,

@@ -10,6 +10,7 @@
 #include "tools/sheaf/interrupt.h"
 #include "tools/sheaf/options.h"
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -37,6 +38,8 @@ driver::CompileOptions compileOptions(const ModelOptions &options);
 void dumpPhases(const SourceFile &source, const driver::CompileOptions &compile,
                 const std::string &directory);
 
+/// Adds the sizes of vocabularies, for another compilation of what was loaded with them.
+void bindSizes(const io::Vocabularies &vocabularies, driver::CompileOptions &compile);
 /// Adds the sizes of the vocabularies of `--vocab`, for commands without data. Throws UserError.
 void bindVocabularyFiles(const ModelOptions &options, driver::CompileOptions &compile);
 
@@ -74,6 +77,11 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
 /// (no weights given, words unknown) are printed once, when `quiet` is false.
 void setWeights(rt::Session &session, const WeightOptions &weights,
                 const io::Vocabularies &vocabularies, bool quiet);
+
+/// For what makes several sessions: gives each of them the weights, with the notes for the first
+/// only. The arguments must outlive it.
+std::function<void(rt::Session &)> weightSetter(const WeightOptions &weights,
+                                                const io::Vocabularies &vocabularies);
 
 /// `limits.check()` has passed.
 rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,

@@ -68,6 +68,19 @@ void ModelOptions::addStore(CLI::App &app) {
       ->type_name("DIR");
 }
 
+void ModelOptions::addArtefact(CLI::App &app) {
+  artefacts = true;
+  app.get_option("model")->description("the model's source file, or an artefact of it");
+  app.add_option("--require-sha256", sha256,
+                 "refuse an artefact with another SHA-256: running one is trusting its author")
+      ->type_name("DIGEST")
+      ->check([](const std::string &text) {
+        bool digits = text.size() == 64 &&
+                      text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+        return digits ? std::string() : "takes 64 hexadecimal digits";
+      });
+}
+
 void checkOutputs(const std::vector<std::string> &outputs, const std::vector<std::string> &inputs) {
   namespace fs = std::filesystem;
   auto same = [](const std::string &a, const std::string &b) {
@@ -85,19 +98,6 @@ void checkOutputs(const std::vector<std::string> &outputs, const std::vector<std
       if (same(outputs[i], outputs[j]))
         throw UsageError(fmt::format("'{}' is to be written twice", outputs[i]));
   }
-}
-
-void ModelOptions::addArtefact(CLI::App &app) {
-  artefacts = true;
-  app.get_option("model")->description("the model's source file, or an artefact of it");
-  app.add_option("--require-sha256", sha256,
-                 "refuse an artefact with another SHA-256: running one is trusting its author")
-      ->type_name("DIGEST")
-      ->check([](const std::string &text) {
-        bool digits = text.size() == 64 &&
-                      text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
-        return digits ? std::string() : "takes 64 hexadecimal digits";
-      });
 }
 
 void DataOptions::add(CLI::App &app, bool required) {

@@ -77,14 +77,8 @@ int runModel(RunArguments &arguments) {
       }
       bar->step();
     };
-    bool first = true;
     driver::VerifyReport report = driver::verify(
-        *run.compiled, run.instances,
-        [&](rt::Session &session) {
-          setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/!first);
-          first = false;
-        },
-        verify);
+        *run.compiled, run.instances, weightSetter(arguments.weights, run.vocabularies), verify);
     bar.reset();
     fmt::print("{}", asJson ? verifyJson(report) : verifyText(report));
     return report.ok ? kOk : kFailed;

@@ -30,8 +30,7 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
       "{} records, {} more saved, being identical to others; {} launches of {:.1f} rows on "
       "average, {} of them on several threads\n"
       "{} flushes, {} waits for reads, memory given back {} times meanwhile; {} calls ran beside "
-      "the "
-      "one that made them, {} found no stack\n",
+      "the one that made them, {} found no stack\n",
       c.instances, c.runs, c.failed, runMs,
       runMs > 0 ? static_cast<double>(c.instances) / runMs * 1e3 : 0, loadMs,
       ms(c.recordNanoseconds), ms(c.orderNanoseconds), kernelMs,

@@ -70,22 +70,16 @@ int runTune(TuneArguments &arguments) {
     driver::requireLoss(run.model());
   if (run.instances.empty())
     throw UserError(arguments.data.data + " holds no instance to time kernels with");
-  for (const auto &[name, vocabulary] : run.vocabularies.all())
-    compile.vocabularySizes[name] = vocabulary.size();
+  bindSizes(run.vocabularies, compile);
   driver::TuneOptions options;
   options.session = sessionOptions(arguments.limits, arguments.batches.threads, run.model());
   options.batch = static_cast<size_t>(arguments.batches.batch);
   options.seconds = arguments.seconds;
   auto bar = std::make_unique<Bar>();
   options.progress = [&](size_t done, size_t total) { bar->show(done, total); };
-  bool first = true;
-  driver::TuneReport report = driver::tune(
-      *run.source, compile, run.instances,
-      [&](rt::Session &session) {
-        setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/!first);
-        first = false;
-      },
-      options);
+  driver::TuneReport report =
+      driver::tune(*run.source, compile, run.instances,
+                   weightSetter(arguments.weights, run.vocabularies), options);
   bar.reset();
   warn(report.kept.warnings);
   fmt::print("{}", asJson ? driver::tuneJson(report) : driver::tuneText(report));
