@@ -13,7 +13,7 @@
 namespace sheaf::rt {
 
 /// What a function that waits, or calls one that may, still needs afterwards and that holds
-/// tensors: everything else may be given back meanwhile (collect.h). In the frame of the function;
+/// tensors: everything else may be given back meanwhile (collector.h). In the frame of the function;
 /// linked while the call runs.
 struct RootFrame {
   RootFrame *caller;

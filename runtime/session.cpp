@@ -1,6 +1,6 @@
 #include "runtime/session.h"
 
-#include "runtime/collect.h"
+#include "runtime/collector.h"
 #include "runtime/flush.h"
 #include "runtime/init.h"
 #include "runtime/inputs.h"
@@ -19,12 +19,6 @@ namespace sheaf::rt {
 namespace {
 
 uint64_t nanosecondsSince(uint64_t start) { return clockNow() - start; }
-
-/// In granules: so many rows take far longer to compute than it takes to look what is needed, and
-/// what no read depends on runs in large launches still.
-constexpr uint64_t kLeastCollected = (uint64_t(4) << 20) / kGranuleBytes;
-/// When memory is short, less; but looking must not be all that is done.
-constexpr uint64_t kLeastWhenShort = (uint64_t(64) << 10) / kGranuleBytes;
 
 SessionOptions withDefaults(const Model &model, SessionOptions options) {
   options.threads = std::max(options.threads, 1u);
@@ -83,9 +77,8 @@ struct Session::Impl {
   uint64_t step = 0;
   bool keepsAll = false; ///< asked for
   std::function<void(const Schedule &)> onForget;
-  LiveRows live;
-  uint64_t collectAt = 0; ///< granules handed out: then it is time to look what is needed
-  bool isWhole = true;    ///< `schedule` shows all of the mini-batch
+  Collector collector;
+  bool isWhole = true; ///< `schedule` shows all of the mini-batch
 
   Impl(const Model &model, const SessionOptions &given)
       : model(model), options(withDefaults(model, given)), meter(options.memoryLimit),
@@ -96,7 +89,8 @@ struct Session::Impl {
         values(model.types, recorder),
         weights(model, recorder.rowSpace.address(0), meter, memory.packed),
         flusher(model, options.threads, recorder.scratch, options.hostile),
-        scheduler(model, meter, memory.records), live(model, values.facts()) {
+        scheduler(model, meter, memory.records),
+        collector(model, values.facts(), recorder, options.hostile) {
     checkModel(model);
     uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
     if (!meter.charge(memory.weights, bytes))
@@ -130,7 +124,6 @@ struct Session::Impl {
   void foldWeights();
   void forgetMiniBatch();
   bool mayCollect() const;
-  void planCollection(uint64_t needed, uint64_t looked);
   void collect();
   bool walkAll(std::span<const Instance> instances, const std::stop_token &stop);
   void giveUpAll(std::span<const Instance> instances);
@@ -327,7 +320,7 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
         giveUp(walks.back(), outcomes[walks.size() - 1]);
       }
     } else if (recorder.tasks.anyWaits()) {
-      if (mayCollect() && recorder.rowSpace.handedOut() >= collectAt) {
+      if (mayCollect() && collector.isDue()) {
         flush(BucketTable::What::All);
         collect();
       } else {
@@ -410,52 +403,23 @@ bool Session::Impl::mayCollect() const {
   return model.roots && !model.training && !trace && !keepsAll && !options.checkResults;
 }
 
-/// The next collection is due when as many granules were handed out as are `needed` now, or as much
-/// as was `looked` at, so that looking costs each row a constant, and holes suffice; and as the
-/// weights have, which each launch of what no read depends on reads. Or it is due at half of what
-/// memory allows.
-void Session::Impl::planCollection(uint64_t needed, uint64_t looked) {
-  const RowSpace &rows = recorder.rowSpace;
-  uint64_t most = std::max({kLeastWhenShort, looked / 8, (rows.left() + rows.reclaimed()) / 2});
-  uint64_t wanted =
-      std::max({kLeastCollected, needed, looked, static_cast<uint64_t>(model.paramGranules)});
-  collectAt = options.hostile ? 0 : std::min(wanted, most);
-}
-
 /// All that wait have waited for has run, and so has everything else: forgets all records, and all
 /// rows that neither a task nor a result still needs.
 void Session::Impl::collect() {
   if (options.hostile)
     checkGuards();
-  try {
-    live.begin(recorder.rowSpace);
-    recorder.tasks.forEachWaiting([&](const Task &task) { live.add(task.roots); });
+  auto addResults = [&](LiveRows &live) {
     for (size_t i = 0; i < walks.size(); ++i)
       if (walks[i].open == 0 && outcomes[i].slots)
         live.add(model.entry.resultType, outcomes[i].slots);
-  } catch (const std::bad_alloc &) {
-    planCollection(recorder.rowSpace.used(), live.looked());
+  };
+  if (!collector.mark(addResults))
     return;
-  }
   if (onForget)
     onForget(schedule);
   isWhole = false;
-  recorder.buckets.reset(schedule, /*goesOn=*/true);
-  recorder.known.forgetSeen();
-  recorder.rowSpace.reclaim(live.bits());
-  scheduler.beginRun(recorder.rowSpace);
-  const GranuleBits &bits = live.bits();
-  uint64_t needed = 0;
-  for (uint64_t at = bits.next(0, true); at < bits.size();) {
-    uint64_t end = bits.next(at, false);
-    needed += end - at;
-    // What stays was made by none of the records to come; only other policies ask.
-    if (policy != Policy::Depth)
-      scheduler.addInputs(recorder.rowSpace.first() + at);
-    at = bits.next(end, true);
-  }
+  collector.giveBack(schedule, scheduler, policy);
   ++counters.collections;
-  planCollection(needed, live.looked());
 }
 
 void Session::Impl::forgetMiniBatch() {
@@ -473,7 +437,7 @@ bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop
   recorder.computed = 0;
   scheduler.beginRun(recorder.rowSpace);
   isWhole = true;
-  planCollection(0, 0);
+  collector.beginRun();
   outcomes.clear();
   outcomes.resize(instances.size());
   walk(instances, stop);

@@ -1,5 +1,5 @@
 // What is reached from roots, and rows that are taken back and handed out again.
-#include "runtime/collect.h"
+#include "runtime/live_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-//===- collect.h - Which rows are still needed ------------------*- C++ -*-===//
+//===- live_rows.h - Which rows are still needed ----------------*- C++ -*-===//
 //
 // While instances wait and nothing is pending, everything that may still be asked for can be
 // reached from what host code says that it needs (RootFrame) and from the results of instances that
@@ -6,8 +6,8 @@
 // what no one can ask for, and are handed out again (RowSpace::reclaim). Nothing is moved.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_RUNTIME_COLLECT_H
-#define SHEAF_RUNTIME_COLLECT_H
+#ifndef SHEAF_RUNTIME_LIVEROWS_H
+#define SHEAF_RUNTIME_LIVEROWS_H
 
 #include "runtime/inputs.h"
 #include "runtime/members.h"
@@ -63,4 +63,4 @@ private:
 
 } // namespace sheaf::rt
 
-#endif // SHEAF_RUNTIME_COLLECT_H
+#endif // SHEAF_RUNTIME_LIVEROWS_H

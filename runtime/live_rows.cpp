@@ -1,4 +1,4 @@
-#include "runtime/collect.h"
+#include "runtime/live_rows.h"
 
 #include <bit>
 
