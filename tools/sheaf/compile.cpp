@@ -33,6 +33,7 @@ int runCompile(const CompileArguments &arguments) {
   if (!phase && !arguments.phase.empty())
     throw UsageError(
         fmt::format("there is no phase '{}'; --emit takes {}", arguments.phase, phaseNames()));
+  checkOutputs({arguments.output}, {arguments.model.model});
   InterruptGuard guard(arguments.output);
   driver::CompileOptions options = compileOptions(arguments.model);
   SourceFile source = readModel(arguments.model.model);

@@ -43,6 +43,8 @@ void print(const ExplainArguments &arguments, const LoadedModel &loaded,
 
 int runExplain(ExplainArguments &arguments) {
   arguments.format.json(); // whether it is one
+  checkOutputs({arguments.html},
+               {arguments.model.model, arguments.data.data, arguments.weights.weights});
   if (arguments.data.data.empty()) {
     if (!arguments.html.empty())
       throw UsageError("--html draws a mini-batch: give --data");
