@@ -13,8 +13,8 @@
 namespace sheaf::rt {
 
 /// What a function that waits, or calls one that may, still needs afterwards and that holds
-/// tensors: everything else may be given back meanwhile (collector.h). In the frame of the function;
-/// linked while the call runs.
+/// tensors: everything else may be given back meanwhile (collector.h). In the frame of the
+/// function; linked while the call runs.
 struct RootFrame {
   RootFrame *caller;
   int64_t place; ///< an index into Model::roots, which says what the slots behind this are
