@@ -20,6 +20,9 @@
 #endif
 
 #ifdef SHEAF_ASAN
+// LLVM's headers make nothing of these names.
+#undef __asan_poison_memory_region
+#undef __asan_unpoison_memory_region
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
