@@ -1,10 +1,7 @@
 //===- shrink.cpp - Texts made smaller ------------------------------------===//
 #include "tools/sheaf/shrink.h"
 
-#include "compiler/frontend/Lexer.h"
-
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -12,51 +9,6 @@
 namespace sheaf::tool {
 
 namespace {
-
-Piece::Kind kindOf(TokenKind kind) {
-  switch (kind) {
-  case TokenKind::Integer:
-    return Piece::Number;
-  case TokenKind::LeftParen:
-  case TokenKind::LeftBracket:
-  case TokenKind::LeftBrace:
-    return Piece::Open;
-  case TokenKind::RightParen:
-  case TokenKind::RightBracket:
-  case TokenKind::RightBrace:
-    return Piece::Close;
-  case TokenKind::Comma:
-  case TokenKind::Semicolon:
-    return Piece::Comma;
-  case TokenKind::Plus:
-  case TokenKind::Minus:
-  case TokenKind::Star:
-  case TokenKind::Slash:
-  case TokenKind::Percent:
-  case TokenKind::At:
-  case TokenKind::EqualEqual:
-  case TokenKind::NotEqual:
-  case TokenKind::Less:
-  case TokenKind::LessEqual:
-  case TokenKind::Greater:
-  case TokenKind::GreaterEqual:
-  case TokenKind::AndAnd:
-  case TokenKind::OrOr:
-  case TokenKind::ColonColon:
-  case TokenKind::Pipe:
-    return Piece::Infix;
-  case TokenKind::Equal:
-  case TokenKind::FatArrow:
-  case TokenKind::Arrow:
-    return Piece::Boundary;
-  case TokenKind::Identifier:
-  case TokenKind::Float:
-  case TokenKind::String:
-    return Piece::Word;
-  default:
-    return Piece::Other;
-  }
-}
 
 /// [begin, end) of the pieces.
 struct Range {
@@ -84,6 +36,8 @@ public:
       dropItems();
       dropNames();
       dropArguments();
+      dropResults();
+      inlineNames();
       hoist();
       halveOperators();
       lowerNumbers();
@@ -181,13 +135,22 @@ private:
     return all;
   }
 
-  /// An item to be dropped, with the comma before it when it is the last.
+  /// An item to be dropped, with the comma before it when it is the last of a list.
   Range dropped(const Group &group, size_t item) const {
     Range range = group.items[item];
-    if (item > 0 && item + 1 == group.items.size() &&
+    if (item > 0 && pieces_[range.end - 1].kind != Piece::Comma &&
         pieces_[group.items[item - 1].end - 1].kind == Piece::Comma)
       --range.begin;
     return range;
+  }
+
+  /// The rest of `dim a = 1, b = 2` without its first item: the word before that stays.
+  bool dropBehindWord(const Group &group, size_t item) {
+    Range range = group.items[item];
+    return range.end - range.begin > 2 && pieces_[range.begin].kind == Piece::Word &&
+           pieces_[range.begin + 1].kind == Piece::Word &&
+           pieces_[range.end - 1].kind == Piece::Comma &&
+           attempt(without({{range.begin + 1, range.end}}));
   }
 
   /// Items of every group: halves, quarters, ..., single ones.
@@ -204,7 +167,7 @@ private:
           for (size_t i = begin; i < end; ++i)
             ranges.push_back(dropped(all[g], i));
           end = begin;
-          if (attempt(without(ranges))) {
+          if (attempt(without(ranges)) || (chunk == 1 && dropBehindWord(all[g], begin))) {
             all = groups();
             if (g >= all.size())
               return;
@@ -217,6 +180,27 @@ private:
     }
   }
 
+  /// Of the alternatives of a data type the one around piece `at`, with one `|`; of what has none,
+  /// the whole item.
+  Range alternative(const Range &item, size_t at, const std::vector<size_t> &ends) const {
+    size_t begin = expression(item, ends);
+    if (at < begin || (pieces_[item.begin].text != "data" &&
+                       (item.begin == 0 || pieces_[item.begin - 1].kind != Piece::Boundary)))
+      return item;
+    bool first = true;
+    for (size_t i = begin; i < item.end; ++i) {
+      if (pieces_[i].kind == Piece::Open) {
+        i = std::min(ends[i], item.end - 1);
+      } else if (pieces_[i].text == "|") {
+        if (at < i)
+          return {begin, first ? i + 1 : i};
+        begin = i;
+        first = false;
+      }
+    }
+    return first ? item : Range{begin, item.end};
+  }
+
   /// Everything that names something, at once: a field with its uses, a constructor with its arms.
   void dropNames() {
     std::set<std::string> names;
@@ -225,6 +209,7 @@ private:
         names.insert(piece.text);
     for (const std::string &name : names) {
       std::vector<Group> all = groups();
+      std::vector<size_t> ends = closers();
       std::vector<Range> ranges;
       for (size_t i = 0; i < pieces_.size(); ++i) {
         if (pieces_[i].kind != Piece::Word || pieces_[i].text != name)
@@ -237,7 +222,7 @@ private:
             smallest = &group;
         for (size_t item = 0; item < smallest->items.size(); ++item)
           if (smallest->items[item].begin <= i && i < smallest->items[item].end)
-            ranges.push_back(dropped(*smallest, item));
+            ranges.push_back(alternative(dropped(*smallest, item), i, ends));
       }
       attempt(without(ranges));
     }
@@ -262,6 +247,96 @@ private:
         if (!ranges.empty())
           attempt(without(ranges));
       }
+  }
+
+  /// The same component of the type of a function's results and of the tuple that it ends with.
+  void dropResults() {
+    for (size_t n = 0; n < groups()[0].items.size(); ++n)
+      for (bool smaller = true; smaller;) {
+        smaller = false;
+        std::vector<size_t> ends = closers();
+        Range item = groups()[0].items[n];
+        size_t arrow = item.begin;
+        while (arrow < item.end && pieces_[arrow].text != "->")
+          arrow = pieces_[arrow].kind == Piece::Open ? ends[arrow] + 1 : arrow + 1;
+        if (arrow + 1 >= item.end || pieces_[arrow + 1].kind != Piece::Open)
+          break;
+        Group types = groupOf({arrow + 2, ends[arrow + 1]}, ends);
+        Group values = lastTuple({ends[arrow + 1] + 1, item.end}, ends);
+        if (types.items.size() < 2 || values.items.size() != types.items.size())
+          break;
+        for (size_t i = types.items.size(); i-- > 0 && !smaller;)
+          smaller = types.items.size() == 2
+                        ? attempt(without(joined(besides(types, 1 - i), besides(values, 1 - i))))
+                        : attempt(without({dropped(types, i), dropped(values, i)}));
+      }
+  }
+
+  /// What a range ends with, if that is a bracket: the group of its last item, and so on.
+  Group lastTuple(Range range, const std::vector<size_t> &ends) const {
+    Group group{range, {}};
+    for (size_t i = range.begin; i < range.end; ++i) {
+      if (pieces_[i].kind != Piece::Open || ends[i] >= range.end)
+        continue;
+      if (ends[i] + 1 < range.end) {
+        i = ends[i];
+        continue;
+      }
+      group = groupOf({i + 1, ends[i]}, ends);
+      if (pieces_[i].text != "{" || group.items.empty())
+        break;
+      range = group.items.back();
+      i = expression(range, ends) - 1;
+    }
+    return group;
+  }
+
+  static std::vector<Range> joined(std::vector<Range> some, const std::vector<Range> &more) {
+    some.insert(some.end(), more.begin(), more.end());
+    return some;
+  }
+
+  /// A bracket with all in it but one item.
+  std::vector<Range> besides(const Group &group, size_t item) const {
+    Range range = group.items[item];
+    if (pieces_[range.end - 1].kind == Piece::Comma)
+      --range.end;
+    return {{group.inside.begin - 1, range.begin}, {range.end, group.inside.end + 1}};
+  }
+
+  /// `let x = e` goes where `x` is used, if that makes the text shorter.
+  void inlineNames() {
+    for (size_t i = 0; i + 3 < pieces_.size(); ++i) {
+      if (pieces_[i].text != "let" || pieces_[i + 1].kind != Piece::Word ||
+          pieces_[i + 2].text != "=")
+        continue;
+      std::vector<size_t> ends = closers();
+      std::vector<Group> all = groups();
+      Range value{0, 0};
+      for (const Group &group : all)
+        for (const Range &item : group.items)
+          if (item.begin == i)
+            value = {i + 3, item.end};
+      auto used = [&](const Piece &piece) {
+        return piece.kind == Piece::Word && piece.text == pieces_[i + 1].text;
+      };
+      auto behind = pieces_.begin() + static_cast<std::ptrdiff_t>(value.end);
+      if (value.begin >= value.end || std::none_of(behind, pieces_.end(), used))
+        continue;
+      Pieces candidate(pieces_.begin(), pieces_.begin() + static_cast<std::ptrdiff_t>(i));
+      for (auto at = behind; at != pieces_.end(); ++at)
+        if (used(*at)) {
+          size_t begin = candidate.size();
+          candidate.insert(candidate.end(),
+                           pieces_.begin() + static_cast<std::ptrdiff_t>(value.begin), behind);
+          candidate[begin].before = at->before;
+          candidate[begin].startsItem = at->startsItem;
+        } else {
+          candidate.push_back(*at);
+        }
+      if (candidate.size() < pieces_.size() && attempt(std::move(candidate)))
+        --i;
+    }
   }
 
   /// Where the expression of an item begins: behind its last `=` or `=>`, or with it.
@@ -355,92 +430,6 @@ private:
 };
 
 } // namespace
-
-Pieces programPieces(std::string_view text) {
-  SourceFile source("reduced.sheaf", std::string(text));
-  Diagnostics unheard(source);
-  Pieces pieces;
-  std::vector<char> open;
-  for (const Token &token : lex(source, unheard)) {
-    if (token.kind == TokenKind::End)
-      break;
-    Piece piece;
-    piece.kind = kindOf(token.kind);
-    piece.text = source.slice(token.range);
-    if (piece.kind == Piece::Close && !open.empty())
-      open.pop_back();
-    // A line inside of ( ) or [ ] begins nothing, nor does one that goes on with an operator.
-    bool blank = !open.empty() && open.back() != '{';
-    if (token.startsLine) {
-      piece.before = pieces.empty() ? "" : "\n" + std::string(2 * open.size(), ' ');
-      piece.startsItem =
-          !blank && piece.kind != Piece::Close && (piece.kind != Piece::Infix || piece.text == "-");
-    } else if (!pieces.empty()) {
-      size_t end = token.range.begin;
-      piece.before = end > 0 && std::isspace(static_cast<unsigned char>(text[end - 1])) ? " " : "";
-    }
-    if (piece.kind == Piece::Open)
-      open.push_back(piece.text[0]);
-    // The first of a block is an item too.
-    if (!pieces.empty() && pieces.back().text == "{" && piece.kind != Piece::Close)
-      piece.startsItem = true;
-    pieces.push_back(std::move(piece));
-  }
-  return pieces;
-}
-
-Pieces dataPieces(std::string_view text) {
-  Pieces pieces;
-  std::string before;
-  for (size_t i = 0; i < text.size();) {
-    char c = text[i];
-    if (std::isspace(static_cast<unsigned char>(c))) {
-      before += c;
-      ++i;
-      continue;
-    }
-    size_t end = i + 1;
-    Piece piece;
-    if (std::string_view("([{").find(c) != std::string_view::npos) {
-      piece.kind = Piece::Open;
-    } else if (std::string_view(")]}").find(c) != std::string_view::npos) {
-      piece.kind = Piece::Close;
-    } else if (c == ',') {
-      piece.kind = Piece::Comma;
-    } else if (c == ':') {
-      piece.kind = Piece::Boundary;
-    } else if (c == '"') {
-      while (end < text.size() && text[end] != '"')
-        end += text[end] == '\\' ? 2 : 1;
-      end = std::min(end + 1, text.size());
-    } else {
-      while (end < text.size() && !std::isspace(static_cast<unsigned char>(text[end])) &&
-             std::string_view("()[]{},:\"").find(text[end]) == std::string_view::npos)
-        ++end;
-    }
-    piece.text = text.substr(i, end - i);
-    if (piece.kind == Piece::Word &&
-        piece.text.find_first_not_of("0123456789") == std::string::npos)
-      piece.kind = Piece::Number;
-    piece.before = std::move(before);
-    before.clear();
-    // Words of a sentence, branches of a tree: behind a blank, or where a bracket follows one.
-    bool afterBoundary = !pieces.empty() && pieces.back().kind == Piece::Boundary;
-    piece.startsItem = piece.kind != Piece::Close && piece.kind != Piece::Comma &&
-                       piece.kind != Piece::Boundary && !afterBoundary &&
-                       (!piece.before.empty() || piece.kind == Piece::Open);
-    pieces.push_back(std::move(piece));
-    i = end;
-  }
-  return pieces;
-}
-
-std::string textOf(const Pieces &pieces) {
-  std::string text;
-  for (const Piece &piece : pieces)
-    text += (text.empty() ? "" : piece.before) + piece.text;
-  return text;
-}
 
 Pieces shrink(Pieces pieces, const std::function<bool(const Pieces &)> &keeps) {
   return Shrinker(std::move(pieces), keeps).run();
