@@ -30,7 +30,8 @@ bool isFreeDim(const std::string &name) { return name.empty() || name == "?" || 
 
 static std::string tensorName(const rt::TypeDesc &type) {
   std::string text = type.isToken ? tokenTypeName(type.vocab) : dtypeName(type.dtype);
-  if (type.shape.empty() && !type.isToken)
+  // `bool` and `token` alone are host types.
+  if (type.shape.empty() && !type.isToken && type.dtype != rt::DType::Bool)
     return text;
   text += "[";
   for (size_t i = 0; i < type.shape.size(); ++i) {

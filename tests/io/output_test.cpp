@@ -1,12 +1,24 @@
 #include "tests/io/io_test_support.h"
 
 #include "runtime/io/progress.h"
+#include "runtime/io/types.h"
 
 #include <cmath>
 #include <limits>
 
 namespace sheaf::io::test {
 namespace {
+
+TEST(Types, AreNamedAsTheSourceWritesThem) {
+  Types types;
+  auto name = [&](uint32_t type) { return typeName(types.table, type); };
+  EXPECT_EQ(name(types.boolean()), "bool");
+  EXPECT_EQ(name(types.tensor(rt::DType::Bool, {})), "bool[]");
+  EXPECT_EQ(name(types.token()), "token");
+  EXPECT_EQ(name(types.tokens({}, {})), "token[]");
+  EXPECT_EQ(name(types.tensor(rt::DType::F32, {})), "f32");
+  EXPECT_EQ(name(types.tensor(rt::DType::F32, {3, -1, -1}, {"", "n", "?"})), "f32[3, n, ?]");
+}
 
 TEST(Output, Numbers) {
   auto text = [](auto value) {

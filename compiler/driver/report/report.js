@@ -218,7 +218,7 @@ function drawSchedule() {
     g.fillRect(0, HEAD + i * ROW, width, 1);
   });
   // Flushes and phases divide the steps.
-  let labelEnd = -1;
+  let labelEnd = -1, lineBefore = -1;
   for (let s = first; s <= last; ++s) {
     const here = firstOfStep[s], before = firstOfStep[s - 1];
     if (!here || (before && before.flush === here.flush && before.phase === here.phase)) continue;
@@ -232,11 +232,12 @@ function drawSchedule() {
       (M.phases > 1 && (!before || before.phase !== here.phase) ? ' phase ' + here.phase : '');
     const long = g.measureText(text.trim()).width;
     const left = at + 4 + long <= width ? at + 4 : at - 4 - long; // at the edge: on the other side
-    if (text && left >= labelEnd) {
+    if (text && left >= labelEnd && (left > at || left > lineBefore)) {
       g.fillStyle = palette.dim;
       g.fillText(text.trim(), left, 15);
       labelEnd = left + 6 + long;
     }
+    lineBefore = at;
   }
   const gap = columnWidth > 10 ? 2 : columnWidth > 5 ? 1 : 0.5;
   cells.forEach((row, i) => {
