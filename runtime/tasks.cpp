@@ -1,10 +1,16 @@
 #include "runtime/tasks.h"
 
+#include <span>
 #include <vector>
 
 namespace sheaf::rt {
 
 namespace {
+
+/// A reading of the clock takes 10 to 20 ns, a step of a small model 100: so many short stretches
+/// share one.
+constexpr size_t kShareReading = 3;
+constexpr uint64_t kShortNs = 1000;
 
 /// Where a task stood when it failed: the forks on the way to it, and how many it had forked
 /// itself. In the order of the program a fork comes before what its parent does next.
@@ -39,8 +45,16 @@ void Tasks::start(Task &task, HostStack *stack) {
 }
 
 Walk *Tasks::runUntilEnd() {
-  // One stretch ends where the next begins: what lies between is little, reading the clock is more.
-  uint64_t begin = trace ? clockNow() : 0;
+  if (!trace)
+    return runReady();
+  untimed_.begin = clockNow();
+  Walk *ended = runReady();
+  if (untimed_.count > 0)
+    readClock();
+  return ended;
+}
+
+Walk *Tasks::runReady() {
   while (Task *task = ready_.pop()) {
     bool fresh = task->state == Task::Ready && task->fn;
     task->state = Task::Running;
@@ -67,7 +81,7 @@ Walk *Tasks::runUntilEnd() {
     HostStack::Left left = fresh ? task->stack->call(body, &call) : task->stack->resume();
     noteSteps();
     if (trace)
-      begin = note(*task, left, begin);
+      note(*task, left);
     current_ = nullptr;
     if (left == HostStack::Left::Waiting)
       continue;
@@ -79,15 +93,27 @@ Walk *Tasks::runUntilEnd() {
   return nullptr;
 }
 
-uint64_t Tasks::note(const Task &task, HostStack::Left left, uint64_t begin) {
-  uint64_t end = clockNow();
+void Tasks::note(const Task &task, HostStack::Left left) {
   TraceWalk::Left how = left == HostStack::Left::Completed   ? TraceWalk::Ended
                         : left == HostStack::Left::Abandoned ? TraceWalk::GaveUp
                         : task.state == Task::Waiting        ? TraceWalk::Waits
                                                              : TraceWalk::Joins;
   trace->walks.push_back(
-      {{begin, end}, task.walk->instance, &task, task.parent != nullptr, how, task.waitsAt});
-  return end;
+      {{}, task.walk->instance, &task, task.parent != nullptr, how, task.waitsAt});
+  // One ends where the next begins: what lies between is little, reading the clock is more.
+  if (++untimed_.count == kShareReading || !untimed_.areShort)
+    readClock();
+}
+
+void Tasks::readClock() {
+  uint64_t now = clockNow(), each = (now - untimed_.begin) / untimed_.count;
+  std::span<TraceWalk> walks = std::span(trace->walks).last(untimed_.count);
+  for (uint64_t begin = untimed_.begin; TraceWalk &walk : walks) {
+    walk.span = {begin, begin + each};
+    begin += each;
+  }
+  walks.back().span.end = now;
+  untimed_ = {now, 0, each < kShortNs};
 }
 
 Walk *Tasks::ended(Task &task) {

@@ -119,10 +119,19 @@ private:
     Task *pop();
   };
 
+  /// Of stretches that are noted and have no times yet.
+  struct Untimed {
+    uint64_t begin = 0; ///< of the first
+    size_t count = 0;
+    bool areShort = false; ///< those before were
+  };
+
   Walk *runUntilEnd();
+  Walk *runReady();
   Walk *ended(Task &task);
-  /// Of what ran since `begin`; gives back when it ended.
-  uint64_t note(const Task &task, HostStack::Left left, uint64_t begin);
+  void note(const Task &task, HostStack::Left left);
+  /// Stretches that share a reading of the clock divide the time evenly.
+  void readClock();
   void noteSteps();
   void leave(Task::State state);
 
@@ -132,6 +141,7 @@ private:
   int64_t maxSteps_;
   Queue ready_, waiting_;
   Task *current_ = nullptr;
+  Untimed untimed_;
   bool stopped_ = false;
   bool inVain_ = false; ///< what runs comes behind a failure that counts already
 };
