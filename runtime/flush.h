@@ -54,6 +54,9 @@ public:
   /// Where launches are noted, if anywhere: one with a list a thread.
   Trace *trace = nullptr;
 
+  /// Between flushes.
+  Workers &workers() { return workers_; }
+
 private:
   struct KernelState {
     KernelFn fn;

@@ -185,6 +185,10 @@ bool Session::packsRows() const {
   return !impl_->weightsChanged && !impl_->model.foldWeights && impl_->weights.packsRows();
 }
 
+bool Session::packsRowsApart(size_t param) const {
+  return impl_->weights.packsApart(param, kRowsPackedApart);
+}
+
 void Session::packRows(size_t param, int64_t begin, int64_t end) {
   impl_->weights.packRows(param, begin, end);
 }
@@ -585,6 +589,10 @@ std::span<const ParamGradient> Session::backward(std::span<const float> weights,
   impl_->note(TracePart::Backward, begin, 0);
   impl_->noteMemory();
   return impl_->backward->gradients();
+}
+
+void Session::forEach(size_t count, const std::function<void(size_t)> &work) {
+  impl_->flusher.workers().forEach(count, work);
 }
 
 const Schedule &Session::backwardSchedule() const {

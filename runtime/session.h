@@ -95,8 +95,11 @@ public:
   /// writes rows of parameters through paramRow() may call packRows() for these and then
   /// rowsPacked(), instead of packWeights().
   bool packsRows() const;
-  /// Rows of a parameter as a matrix: leading axes and rows together.
+  /// Rows of a parameter as a matrix: leading axes and rows together. Where packsRowsApart(), at
+  /// the same time for rows of different units of kRowsPackedApart rows.
   void packRows(size_t param, int64_t begin, int64_t end);
+  static constexpr int64_t kRowsPackedApart = 16;
+  bool packsRowsApart(size_t param) const;
   void rowsPacked();
   /// The packed copies of the last packWeights(), in the order of packedSizes() (weights.h).
   std::vector<std::span<const uint8_t>> packedWeights() const;
@@ -123,6 +126,10 @@ public:
 
   /// What kernel `kernel` is given as its weights.
   std::span<const void *const> kernelWeights(size_t kernel) const;
+
+  /// Calls `work(i)` for each i in [0, count) on the session's threads, in any order, in the
+  /// floating-point state of kernels. It must not throw.
+  void forEach(size_t count, const std::function<void(size_t)> &work);
 
   //===--- Training --------------------------------------------------------===//
 

@@ -388,6 +388,17 @@ void PackedWeights::packRows(size_t param, int64_t begin, int64_t end) {
     packRange(packed_[which], {param, begin, end});
 }
 
+bool PackedWeights::packsApart(size_t param, int64_t unit) const {
+  // Factors hold two rows in 32 bits.
+  for (size_t which : copiesOf_[param])
+    if (packed_[which].use->factors)
+      for (const PackView &view : packed_[which].use->views)
+        for (const PackSegment &s : view.segments)
+          if (s.param == param && !s.transposed && (unit - s.kBegin) % 2 != 0)
+            return false;
+  return true;
+}
+
 void PackedWeights::use(std::span<const std::span<const uint8_t>> copies) {
   if (copies.size() != packed_.size())
     throw InternalError("a model with packed weights of another");

@@ -32,6 +32,8 @@ public:
   bool packsRows() const;
   /// What pack() writes for these rows of a parameter.
   void packRows(size_t param, int64_t begin, int64_t end);
+  /// Whether it may be called by several threads for rows of different units of so many.
+  bool packsApart(size_t param, int64_t unit) const;
 
   /// Instead of the first pack(): the copies are there, in the order of packedSizes().
   void use(std::span<const std::span<const uint8_t>> copies);

@@ -95,6 +95,25 @@ void Workers::run(void (*f)(void *, unsigned), void *argument) {
   }
 }
 
+void Workers::forEach(size_t count, const std::function<void(size_t)> &work) {
+  struct Job {
+    const std::function<void(size_t)> &work;
+    size_t count;
+    std::atomic<size_t> next{0};
+  } job{work, count};
+  auto some = [](void *argument, unsigned) {
+    auto &job = *static_cast<Job *>(argument);
+    for (size_t i; (i = job.next.fetch_add(1, std::memory_order_relaxed)) < job.count;)
+      job.work(i);
+  };
+  if (count > 1) {
+    run(some, &job);
+  } else {
+    FloatEnvironment environment;
+    some(&job, 0);
+  }
+}
+
 void Workers::work(unsigned thread) {
   FloatEnvironment environment;
   uint32_t seen = 0;

@@ -3,7 +3,9 @@
 #define SHEAF_RUNTIME_WORKERS_H
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -62,6 +64,9 @@ public:
 
   /// Runs f(argument, thread) on every thread, 0 being the caller, and returns when all are done.
   void run(void (*f)(void *argument, unsigned thread), void *argument);
+
+  /// Calls `work(i)` for each i in [0, count), on whatever thread is free, in a FloatEnvironment.
+  void forEach(size_t count, const std::function<void(size_t)> &work);
 
   /// Barrier of the running job.
   Barrier &barrier() { return barrier_; }

@@ -16,7 +16,22 @@ int64_t strideOf(const ParamDesc &param) {
   return param.shape.empty() ? 1 : rowGranules(param.shape.back(), param.dtype);
 }
 
+/// Rows of whole tiles and columns of whole panels, of any machine.
+constexpr int64_t kRowUnit = 12, kColumnUnit = 64;
+
 int64_t ceilDivide(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/// [0, size) in parts of whole units, as equal as they can be.
+class Cuts {
+public:
+  Cuts(int64_t size, int64_t parts, int64_t unit)
+      : size_(size), parts_(parts), unit_(unit), units_(ceilDivide(size, unit)) {}
+  /// Where part i begins; of i = parts the end.
+  int64_t begin(int64_t i) const { return std::min(size_, units_ * i / parts_ * unit_); }
+
+private:
+  int64_t size_, parts_, unit_, units_;
+};
 
 } // namespace
 
@@ -26,28 +41,59 @@ uint32_t Backward::paramOf(uint32_t granule) const {
   return static_cast<uint32_t>(behind - model_.params.begin() - 1);
 }
 
-void Backward::addProducts(const Job &job, std::vector<int32_t> &words) const {
+void Backward::addProducts(const Job &job, uint32_t sums, std::vector<int32_t> &words) const {
   const ParamDesc &param = model_.params[job.param];
   int64_t across = ceilDivide(job.columnCount, kProductColumns);
-  // Widths of whole panels of any machine.
-  int64_t columns = ceilDivide(job.columnCount, across * 64) * 64;
   int64_t down = ceilDivide(job.rowCount, kProductRows);
-  if (threads_ > 1)
-    down = std::max(
-        down, std::min(ceilDivide(kLeastTasks, across), ceilDivide(job.rowCount, kLeastTaskRows)));
-  // Rows of whole tiles, likewise.
-  int64_t rows = ceilDivide(ceilDivide(job.rowCount, down), 12) * 12;
-  for (int64_t row = 0; row < job.rowCount; row += rows)
-    for (int64_t column = 0; column < job.columnCount; column += columns)
-      appendRecord(words,
-                   ProductRecord{gradientBase_ + param.id, static_cast<uint32_t>(strideOf(param)),
-                                 static_cast<uint32_t>(job.rowBegin + row),
-                                 static_cast<uint32_t>(std::min(rows, job.rowCount - row)),
-                                 static_cast<uint32_t>(job.columnBegin + column),
-                                 static_cast<uint32_t>(std::min(columns, job.columnCount - column)),
-                                 static_cast<uint32_t>(row), static_cast<uint32_t>(column),
-                                 job.left.data(), job.right.data(),
-                                 static_cast<uint32_t>(job.right.size()), job.add});
+  if (threads_ > 1) {
+    // As many for each thread, as equal as they can be: threads share them by their number.
+    int64_t most = ceilDivide(job.rowCount, kLeastTaskRows);
+    down = std::max(down, std::min(ceilDivide(kLeastTasks, across), most));
+    while (down < most && across * down % threads_ != 0)
+      ++down;
+  }
+  Cuts rows(job.rowCount, down, kRowUnit), columns(job.columnCount, across, kColumnUnit);
+  auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
+  for (int64_t i = 0; i < down; ++i)
+    for (int64_t j = 0; j < across; ++j) {
+      ProductRecord record{};
+      record.to = gradientBase_ + param.id;
+      record.rowStride = word(strideOf(param));
+      record.rowBegin = word(job.rowBegin + rows.begin(i));
+      record.rows = word(rows.begin(i + 1) - rows.begin(i));
+      record.columnBegin = word(job.columnBegin + columns.begin(j));
+      record.columns = word(columns.begin(j + 1) - columns.begin(j));
+      record.leftBegin = word(rows.begin(i));
+      record.rightBegin = word(columns.begin(j));
+      record.left = job.left.data();
+      record.right = job.right.data();
+      record.count = word(static_cast<int64_t>(job.right.size()));
+      record.add = job.add;
+      record.sums = i == 0 ? sums : 0;
+      appendRecord(words, record);
+    }
+}
+
+/// For each product that runs now, the parameter whose gradient is the sum of the product's right
+/// rows, or -1: a bias, for which these rows are read only once then. Marks its job as done.
+std::vector<int64_t> Backward::sumsBesideProducts(std::span<int> level, int now) const {
+  std::vector<int64_t> beside(jobs_.size(), -1);
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    const Job &sum = jobs_[i];
+    const std::vector<int64_t> &shape = model_.params[sum.param].shape;
+    if (level[i] != now || sum.kind == WeightGradient::Product || shape.size() != 1)
+      continue;
+    for (size_t j = 0; j < jobs_.size(); ++j) {
+      const Job &product = jobs_[j];
+      if (level[j] == now && product.kind == WeightGradient::Product && beside[j] < 0 &&
+          product.columnCount == shape[0] && product.right == sum.right) {
+        beside[j] = sum.param;
+        level[i] = -1;
+        break;
+      }
+    }
+  }
+  return beside;
 }
 
 /// Makes records that clear the gradient of a parameter but for these rows.
@@ -137,12 +183,16 @@ void Backward::addJobs(uint32_t &depth) {
 
   std::vector<int32_t> products;
   for (int now = 0; now <= deepest; ++now) {
+    std::vector<int64_t> beside = sumsBesideProducts(level, now);
     for (size_t i = 0; i < jobs_.size(); ++i) {
       const Job &job = jobs_[i];
       if (level[i] != now)
         continue;
       if (job.kind == WeightGradient::Product) {
-        addProducts(job, products);
+        addProducts(
+            job,
+            beside[i] < 0 ? 0 : gradientBase_ + model_.params[static_cast<size_t>(beside[i])].id,
+            products);
         continue;
       }
       const ParamDesc &param = model_.params[job.param];

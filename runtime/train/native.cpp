@@ -121,6 +121,28 @@ SHEAF_INLINE void gather(const float *rows, const uint32_t *ids, int64_t begin, 
   }
 }
 
+/// Adds rows of a panel to `to`, one after the other.
+template <int L>
+SHEAF_INLINE void addRows(const float *rows, int64_t count, float *to, int64_t columns) {
+  using Vector = typename Lanes<L>::Vector;
+  for (int64_t column = 0; column < columns; column += L) {
+    float lanes[L] = {};
+    int64_t size = std::min<int64_t>(columns - column, L);
+    for (int64_t l = 0; l < size; ++l)
+      lanes[l] = to[column + l];
+    Vector sum;
+    __builtin_memcpy(&sum, lanes, sizeof sum);
+    for (int64_t i = 0; i < count; ++i) {
+      Vector x;
+      __builtin_memcpy(&x, rows + i * kPanel<L> + column, sizeof x);
+      sum += x;
+    }
+    __builtin_memcpy(lanes, &sum, sizeof sum);
+    for (int64_t l = 0; l < size; ++l)
+      to[column + l] = lanes[l];
+  }
+}
+
 template <int L, bool Fma>
 SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scratch) {
   float *base = reinterpret_cast<float *>(rows);
@@ -130,10 +152,15 @@ SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scr
       base + int64_t(record.to) * kGranuleFloats + record.rowBegin * stride + record.columnBegin;
   for (int64_t begin = 0; begin < record.count; begin += kBlockRows) {
     int64_t end = std::min<int64_t>(begin + kBlockRows, record.count);
-    for (int64_t column = 0; column < record.columns; column += kPanel<L>)
-      gather(base, record.right, begin, end, record.rightBegin + column,
-             std::min<int64_t>(kPanel<L>, record.columns - column), rights + column * kBlockRows,
-             kPanel<L>);
+    for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
+      int64_t columns = std::min<int64_t>(kPanel<L>, record.columns - column);
+      float *panel = rights + column * kBlockRows;
+      gather(base, record.right, begin, end, record.rightBegin + column, columns, panel, kPanel<L>);
+      if (record.sums)
+        addRows<L>(panel, end - begin,
+                   base + int64_t(record.sums) * kGranuleFloats + record.rightBegin + column,
+                   columns);
+    }
     for (int64_t strip = 0; strip < record.rows; strip += kStripRows) {
       int64_t rows = std::min(kStripRows, record.rows - strip);
       gather(base, record.left, begin, end, record.leftBegin + strip, rows, lefts, kStripRows);

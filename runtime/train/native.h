@@ -43,7 +43,8 @@ struct ProductRecord {
   uint32_t leftBegin;            ///< column of left that goes to rowBegin
   uint32_t rightBegin;           ///< column of right that goes to columnBegin; of 16
   const uint32_t *left, *right;
-  uint32_t count, add; ///< of rows
+  uint32_t count, add;   ///< of rows
+  uint32_t sums, unused; ///< granule of a row to which the right rows are added, too; 0: none
 };
 
 template <typename Record> constexpr uint32_t kRecordWords = sizeof(Record) / sizeof(int32_t);

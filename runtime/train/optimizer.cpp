@@ -2,10 +2,18 @@
 
 #include "runtime/train/gradient_rows.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 namespace sheaf::rt {
+
+/// The numbers of one parameter in one step.
+struct UpdateNumbers {
+  float rate, scale, decay, epsilon, momentum, beta1, beta2, keep;
+  float ofMean, ofSquares; ///< what corrects the start of means at zero
+};
 
 namespace {
 
@@ -25,11 +33,6 @@ size_t numberOf(const std::string &name, const std::array<const char *, N> &name
   throw UserError("there is no " + std::string(what) + " '" + name + "'; there are " + all);
 }
 
-struct UpdateNumbers {
-  float rate, scale, decay, epsilon, momentum, beta1, beta2, keep;
-  float ofMean, ofSquares; ///< what corrects the start of means at zero
-};
-
 // Vectors as wide as the machine's, and the same bits on all: nothing is contracted.
 #pragma clang fp contract(off)
 #if defined(__x86_64__)
@@ -39,7 +42,7 @@ struct UpdateNumbers {
 #endif
 
 /// Sums in f64, eight apart: one order for any machine.
-SHEAF_UPDATE double squaresOf(const float *x, int64_t size) {
+SHEAF_UPDATE double sumOfSquares(const float *x, int64_t size) {
   std::array<double, 8> sums{};
   int64_t i = 0;
   for (; i + 8 <= size; i += 8)
@@ -161,30 +164,74 @@ void Optimizer::makeState(size_t param) {
     state.tensors[1] = allocateAligned(bytes);
 }
 
-template <typename Visit>
-void Optimizer::visitRows(size_t param, const ParamGradient &gradient, Visit visit) {
-  auto *weight = reinterpret_cast<float *>(session_.paramRow(param));
-  auto *mean = reinterpret_cast<float *>(states_[param].tensors[0].get());
-  auto *squares = reinterpret_cast<float *>(states_[param].tensors[1].get());
-  forEachRow(session_.model().params[param], gradient, [&](int64_t begin, int64_t size) {
-    visit(Row{weight + begin, mean ? mean + begin : nullptr, squares ? squares + begin : nullptr,
-              gradient.data + begin, size});
-  });
+std::vector<Optimizer::Piece> Optimizer::piecesOf(std::span<const ParamGradient> gradients) const {
+  constexpr int64_t pieceBytes = 32 << 10; // near while they are packed
+  constexpr int64_t unit = Session::kRowsPackedApart;
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const ParamGradient &gradient = gradients[i];
+    if (gradient.kind == ParamGradient::None)
+      continue;
+    RowMatrix matrix = rowMatrix(session_.model().params[i]);
+    bool some = gradient.kind == ParamGradient::Rows;
+    int64_t count = some ? static_cast<int64_t>(gradient.rows.size()) : matrix.rows;
+    int64_t step = std::max<int64_t>(pieceBytes / (matrix.stride * 4) / unit, 1) * unit;
+    if (!session_.packsRowsApart(i))
+      step = count;
+    auto unitOf = [&](int64_t at) { return gradient.rows[static_cast<size_t>(at)] / unit; };
+    for (int64_t begin = 0, end = 0; begin < count; begin = end) {
+      end = std::min(begin + step, count);
+      while (some && end < count && unitOf(end) == unitOf(end - 1))
+        ++end;
+      pieces.push_back({static_cast<uint32_t>(i), begin, end});
+    }
+  }
+  return pieces;
 }
 
-void Optimizer::update(const Row &row, double rate, double scale, double decay) {
+template <typename Visit>
+void Optimizer::visitRows(const Piece &piece, const ParamGradient &gradient, Visit visit) {
+  auto *weight = reinterpret_cast<float *>(session_.paramRow(piece.param));
+  auto *mean = reinterpret_cast<float *>(states_[piece.param].tensors[0].get());
+  auto *squares = reinterpret_cast<float *>(states_[piece.param].tensors[1].get());
+  RowMatrix matrix = rowMatrix(session_.model().params[piece.param]);
+  auto run = [&](int64_t row, int64_t size) {
+    int64_t begin = row * matrix.stride;
+    visit(Row{weight + begin, mean ? mean + begin : nullptr, squares ? squares + begin : nullptr,
+              gradient.data + begin, size});
+  };
+  if (gradient.kind == ParamGradient::Rows)
+    for (int64_t i = piece.begin; i < piece.end; ++i)
+      run(gradient.rows[static_cast<size_t>(i)], matrix.width);
+  else if (matrix.width == matrix.stride)
+    run(piece.begin, (piece.end - piece.begin) * matrix.width);
+  else
+    for (int64_t row = piece.begin; row < piece.end; ++row)
+      run(row, matrix.width);
+}
+
+template <typename Value> double Optimizer::sumOver(std::span<const Piece> pieces, Value value) {
+  std::vector<double> sums(pieces.size());
+  session_.forEach(pieces.size(), [&](size_t i) { sums[i] = value(pieces[i]); });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+UpdateNumbers Optimizer::numbersOf(double rate, double scale, double decay) const {
   auto number = [](double value) { return static_cast<float>(value); };
   auto steps = static_cast<double>(steps_);
-  UpdateNumbers numbers{number(rate),
-                        number(scale),
-                        number(decay),
-                        number(options_.epsilon),
-                        number(options_.momentum),
-                        number(options_.beta1),
-                        number(options_.beta2),
-                        number(options_.decay),
-                        number(1 / (1 - std::pow(options_.beta1, steps))),
-                        number(1 / (1 - std::pow(options_.beta2, steps)))};
+  return {number(rate),
+          number(scale),
+          number(decay),
+          number(options_.epsilon),
+          number(options_.momentum),
+          number(options_.beta1),
+          number(options_.beta2),
+          number(options_.decay),
+          number(1 / (1 - std::pow(options_.beta1, steps))),
+          number(1 / (1 - std::pow(options_.beta2, steps)))};
+}
+
+void Optimizer::update(const Row &row, const UpdateNumbers &numbers) {
   switch (options_.kind) {
   case OptimizerOptions::Sgd:
     return updateSgd(row.weight, row.gradient, row.size, numbers);
@@ -204,67 +251,58 @@ void Optimizer::update(const Row &row, double rate, double scale, double decay) 
 
 /// LAMB (You and others 2020): a parameter moves in proportion to its own length. Of what the
 /// update would be nothing is stored: the state is advanced by update(), with this factor.
-double Optimizer::lambRatio(size_t param, const ParamGradient &gradient, double scale,
-                            double decay) {
-  double weights = 0, changes = 0;
+double Optimizer::lambRatio(std::span<const Piece> pieces, const ParamGradient &gradient,
+                            double scale, double decay) {
   auto b1 = static_cast<float>(options_.beta1), b2 = static_cast<float>(options_.beta2);
   auto steps = static_cast<double>(steps_);
   double mean = 1 / (1 - std::pow(options_.beta1, steps));
   double squares = 1 / (1 - std::pow(options_.beta2, steps));
-  visitRows(param, gradient, [&](const Row &row) {
-    weights += squaresOf(row.weight, row.size);
-    for (int64_t i = 0; i < row.size; ++i) {
-      float g = row.gradient[i] * static_cast<float>(scale);
-      double m = b1 * row.mean[i] + (1 - b1) * g, v = b2 * row.squares[i] + (1 - b2) * g * g;
-      double change = m * mean / (std::sqrt(v * squares) + options_.epsilon) +
-                      decay * static_cast<double>(row.weight[i]);
-      changes += change * change;
-    }
+  double weights = sumOver(pieces, [&](const Piece &piece) {
+    double sum = 0;
+    visitRows(piece, gradient, [&](const Row &row) { sum += sumOfSquares(row.weight, row.size); });
+    return sum;
+  });
+  double changes = sumOver(pieces, [&](const Piece &piece) {
+    double sum = 0;
+    visitRows(piece, gradient, [&](const Row &row) {
+      for (int64_t i = 0; i < row.size; ++i) {
+        float g = row.gradient[i] * static_cast<float>(scale);
+        double m = b1 * row.mean[i] + (1 - b1) * g, v = b2 * row.squares[i] + (1 - b2) * g * g;
+        double change = m * mean / (std::sqrt(v * squares) + options_.epsilon) +
+                        decay * static_cast<double>(row.weight[i]);
+        sum += change * change;
+      }
+    });
+    return sum;
   });
   return weights > 0 && changes > 0 ? std::sqrt(weights / changes) : 1;
 }
 
-/// Some rows at a time, which are packed while they are near.
-void Optimizer::updateAndPack(size_t param, const ParamGradient &gradient, double rate,
-                              double scale, double decay) {
-  const ParamDesc &desc = session_.model().params[param];
-  int64_t width = desc.shape.empty() ? 1 : desc.shape.back();
-  int64_t stride = rowGranules(width, desc.dtype) * kGranuleBytes / 4;
-  constexpr int64_t chunkBytes = 32 << 10, unit = 16; // lines of transposed copies
-  int64_t rows = std::max<int64_t>(chunkBytes / (stride * 4) / unit, 1) * unit;
-  int64_t first = 0, end = 0; // updated, and not packed yet
-  auto pack = [&] {
-    if (end > first)
-      session_.packRows(param, first, end);
-  };
-  visitRows(param, gradient, [&](Row run) {
-    int64_t row = (run.gradient - gradient.data) / stride;
-    for (int64_t left = run.size; left > 0; row = end) {
-      if (row != end || end - first >= rows) {
-        pack();
-        first = end = row;
-      }
-      int64_t size = std::min(left, (rows - (end - first)) * stride);
-      update({run.weight, run.mean, run.squares, run.gradient, size}, rate, scale, decay);
-      run.weight += size;
-      run.gradient += size;
-      run.mean = run.mean ? run.mean + size : nullptr;
-      run.squares = run.squares ? run.squares + size : nullptr;
-      left -= size;
-      end += (size + stride - 1) / stride;
-    }
-  });
-  pack();
+/// What was updated, while it is near.
+void Optimizer::pack(const Piece &piece, const ParamGradient &gradient) {
+  if (gradient.kind == ParamGradient::Dense)
+    return session_.packRows(piece.param, piece.begin, piece.end);
+  for (int64_t i = piece.begin; i < piece.end;) {
+    const uint32_t *rows = gradient.rows.data();
+    int64_t end = i + 1;
+    while (end < piece.end && rows[end] == rows[end - 1] + 1)
+      ++end;
+    session_.packRows(piece.param, rows[i], int64_t(rows[end - 1]) + 1);
+    i = end;
+  }
 }
 
 StepReport Optimizer::step(std::span<const ParamGradient> gradients, double learningRate,
                            double scale) {
   StepReport report;
   bool packs = session_.packsRows();
-  double squares = 0;
-  for (size_t i = 0; i < gradients.size(); ++i)
-    visitRows(i, gradients[i],
-              [&](const Row &row) { squares += squaresOf(row.gradient, row.size); });
+  std::vector<Piece> pieces = piecesOf(gradients);
+  double squares = sumOver(pieces, [&](const Piece &piece) {
+    double sum = 0;
+    visitRows(piece, gradients[piece.param],
+              [&](const Row &row) { sum += sumOfSquares(row.gradient, row.size); });
+    return sum;
+  });
   report.norm = scale * std::sqrt(squares);
   if (!std::isfinite(report.norm)) {
     report.skipped = true;
@@ -275,18 +313,24 @@ StepReport Optimizer::step(std::span<const ParamGradient> gradients, double lear
   if (options_.clip > 0 && report.norm > options_.clip)
     scale *= options_.clip / report.norm;
   ++steps_;
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    if (gradients[i].kind == ParamGradient::None)
-      continue;
-    makeState(i);
-    double decay = decays_[i] ? options_.weightDecay : 0, rate = learningRate;
+  std::vector<UpdateNumbers> numbers(gradients.size());
+  for (auto first = pieces.begin(); first != pieces.end();) {
+    size_t param = first->param;
+    auto last = std::find_if(first, pieces.end(), [&](const Piece &p) { return p.param != param; });
+    makeState(param);
+    double decay = decays_[param] ? options_.weightDecay : 0, rate = learningRate;
     if (options_.kind == OptimizerOptions::Lamb)
-      rate *= lambRatio(i, gradients[i], scale, decay);
-    if (packs)
-      updateAndPack(i, gradients[i], rate, scale, decay);
-    else
-      visitRows(i, gradients[i], [&](const Row &row) { update(row, rate, scale, decay); });
+      rate *= lambRatio({first, last}, gradients[param], scale, decay);
+    numbers[param] = numbersOf(rate, scale, decay);
+    first = last;
   }
+  session_.forEach(pieces.size(), [&](size_t i) {
+    const Piece &piece = pieces[i];
+    visitRows(piece, gradients[piece.param],
+              [&](const Row &row) { update(row, numbers[piece.param]); });
+    if (packs)
+      pack(piece, gradients[piece.param]);
+  });
   if (packs)
     session_.rowsPacked();
   return report;

@@ -28,9 +28,12 @@ struct StepReport {
   bool skipped = false; ///< the gradients held NaN or infinity: nothing was changed
 };
 
+struct UpdateNumbers;
+
 /// Changes the parameters of a session by gradients. Of a gradient that is zero but for some rows
 /// only those rows are changed, and only their part of the state: what a word's row has gathered
-/// waits until the word comes again. Every number has one order of computation.
+/// waits until the word comes again. Every number has one order of computation, on any number of
+/// threads.
 class Optimizer {
 public:
   Optimizer(Session &session, const OptimizerOptions &options);
@@ -63,12 +66,22 @@ private:
     const float *gradient;
     int64_t size;
   };
+  /// What one thread does at a time: rows of a parameter's matrix, or, where the gradient has only
+  /// some, places in its list of rows.
+  struct Piece {
+    uint32_t param;
+    int64_t begin, end;
+  };
+  std::vector<Piece> piecesOf(std::span<const ParamGradient> gradients) const;
   template <typename Visit>
-  void visitRows(size_t param, const ParamGradient &gradient, Visit visit);
-  void update(const Row &row, double rate, double scale, double decay);
-  void updateAndPack(size_t param, const ParamGradient &gradient, double rate, double scale,
-                     double decay);
-  double lambRatio(size_t param, const ParamGradient &gradient, double scale, double decay);
+  void visitRows(const Piece &piece, const ParamGradient &gradient, Visit visit);
+  /// The sum over pieces, whatever thread computes which, in their order.
+  template <typename Value> double sumOver(std::span<const Piece> pieces, Value value);
+  UpdateNumbers numbersOf(double rate, double scale, double decay) const;
+  void update(const Row &row, const UpdateNumbers &numbers);
+  void pack(const Piece &piece, const ParamGradient &gradient);
+  double lambRatio(std::span<const Piece> pieces, const ParamGradient &gradient, double scale,
+                   double decay);
 
   Session &session_;
   OptimizerOptions options_;
