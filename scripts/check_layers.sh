@@ -31,6 +31,10 @@ forbid 'runtime/(io|artefact|api)/' 'sessions know nothing of files' "${below_io
 mapfile -t compiler < <(sources compiler)
 forbid 'tools/|tests/' 'the compiler stands below the tools' "${compiler[@]}"
 
+mapfile -t vendor < <(sources compiler/vendor)
+forbid 'mlir/|llvm/|compiler/(driver|frontend|host|ir|kernels|ops|oracle|passes|store)/' \
+  'libraries know no compiler' "${vendor[@]}"
+
 mapfile -t syntax < <(find compiler/frontend \( -name 'Source.*' -o -name 'Diagnostics.*' \
   -o -name 'Lexer.*' -o -name 'Parser*' -o -name 'AST*' -o -name 'Ast*' \))
 forbid 'mlir/|llvm/|compiler/(ir|passes|kernels|host|driver|oracle)/' \

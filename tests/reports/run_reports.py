@@ -72,6 +72,16 @@ def schemas():
     check(json.loads(sheaf("bench", *model("treelstm", "trees.txt"), "--train", "--format",
                            "json", "--repetitions", "2", "--seconds", "0.01", "--batch",
                            "4").stdout), "bench")
+    for more in [], ["--precision", "bf16"]:
+        value = json.loads(sheaf("bench", "kernels", "product", "fused", "rows", "--shape", "24", "40",
+                                 "--rows", "1,5", "--repetitions", "1", *more, "--format",
+                                 "json").stdout)
+        check(value, "bench-kernels")
+        there = [library["name"] for library in value["libraries"] if "version" in library]
+        for line in value["lines"]:
+            # Every library that is there computes the same, or the command had failed.
+            assert list(line["others"]) == (["copy"] if line["part"] == "rows" else there), line
+            assert ("ratio" in line) == bool(line["others"])
 
 
 LOSS = """dim hidden = 4, vocab

@@ -66,6 +66,8 @@ std::vector<driver::BenchCase> casesOf(const BenchArguments &arguments) {
 }
 
 int runBench(BenchArguments &arguments) {
+  if (arguments.model.model.empty())
+    throw UsageError("model is required");
   std::vector<int64_t> batches = parseNumbers("--batch", arguments.batch);
   std::vector<int64_t> threads = parseNumbers("--threads", arguments.threads);
   bool asJson = arguments.format.json();
@@ -157,6 +159,8 @@ void addBench(CLI::App &app, Action &action) {
   auto arguments = std::make_shared<BenchArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addArtefact(*sub);
+  // What is required comes before subcommands: `kernels` would be taken for the model.
+  sub->get_option("model")->required(false);
   arguments->model.addStore(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
@@ -189,7 +193,11 @@ void addBench(CLI::App &app, Action &action) {
       ->type_name("N");
   sub->add_option("--seconds", arguments->seconds, "for at least so long (default: 1)")
       ->type_name("S");
-  sub->callback([arguments, &action] { action = [arguments] { return runBench(*arguments); }; });
+  addBenchKernels(*sub, action);
+  sub->callback([sub, arguments, &action] {
+    if (sub->get_subcommands().empty())
+      action = [arguments] { return runBench(*arguments); };
+  });
 }
 
 } // namespace sheaf::tool

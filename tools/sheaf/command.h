@@ -33,6 +33,7 @@ void addBuild(CLI::App &app, Action &action);
 void addReduce(CLI::App &app, Action &action);
 void addReplay(CLI::App &app, Action &action);
 void addBench(CLI::App &app, Action &action);
+void addBenchKernels(CLI::App &bench, Action &action); ///< of `sheaf bench`
 void addCompile(CLI::App &app, Action &action);
 void addExplain(CLI::App &app, Action &action);
 void addEval(CLI::App &app, Action &action);

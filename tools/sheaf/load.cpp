@@ -59,6 +59,14 @@ store::Options storeOptions(const std::string &option) {
 
 } // namespace
 
+driver::Precision parsePrecision(const std::string &text) {
+  if (text == "f32")
+    return driver::Precision::F32;
+  if (text == "bf16")
+    return driver::Precision::Bf16;
+  throw UsageError(fmt::format("--precision takes f32 and bf16, not '{}'", text));
+}
+
 driver::CompileOptions compileOptions(const ModelOptions &options) {
   driver::CompileOptions compile;
   compile.dims = parseDims(options.dims);
@@ -74,10 +82,7 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
     throw UsageError(fmt::format("there is no optimisation '{}'; --without takes {}", name, names));
   }
   compile.targetCpu = options.targetCpu;
-  if (options.precision == "bf16")
-    compile.precision = driver::Precision::Bf16;
-  else if (options.precision != "f32")
-    throw UsageError(fmt::format("--precision takes f32 and bf16, not '{}'", options.precision));
+  compile.precision = parsePrecision(options.precision);
   compile.dropout = options.dropout;
   compile.training = options.training;
   compile.store = storeOptions(options.store);

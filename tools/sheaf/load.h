@@ -31,6 +31,9 @@ struct DiagnosticsPrinted {};
 /// `token<tag>` `w.tag.vocab.txt`.
 std::string vocabularyBeside(const std::string &weights, const std::string &name);
 
+/// What `--precision` says. Throws UsageError.
+driver::Precision parsePrecision(const std::string &text);
+
 /// What the options say, without vocabularies. Throws UsageError.
 driver::CompileOptions compileOptions(const ModelOptions &options);
 

@@ -125,7 +125,12 @@ int runCommand(int argc, char **argv) {
     return subs.empty() ? nullptr : subs.front();
   };
   auto commandName = [&] {
-    return chosen() ? "sheaf " + chosen()->get_name() : std::string("sheaf");
+    std::string name = "sheaf";
+    for (const CLI::App *command = &app; !command->get_subcommands().empty();) {
+      command = command->get_subcommands().front();
+      name += " " + command->get_name();
+    }
+    return name;
   };
   try {
     app.parse(argc, argv);
