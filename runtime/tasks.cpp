@@ -9,7 +9,7 @@ namespace {
 
 /// A reading of the clock takes 10 to 20 ns, a step of a small model 100: so many short stretches
 /// share one.
-constexpr size_t kShareReading = 3;
+constexpr size_t kShareReading = 8;
 constexpr uint64_t kShortNs = 1000;
 
 /// Where a task stood when it failed: the forks on the way to it, and how many it had forked

@@ -35,7 +35,7 @@ struct TraceLaunch {
   uint32_t panelsBegin;
 };
 
-/// One stretch of an instance's host code. Up to three of less than 1 us, one behind the other,
+/// One stretch of an instance's host code. Up to eight of less than 1 us, one behind the other,
 /// share a reading of the clock and have equal times.
 struct TraceWalk {
   enum Left : uint8_t {

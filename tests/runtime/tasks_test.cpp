@@ -1,6 +1,7 @@
 //===- tasks_test.cpp - Waiting, forking, joining, giving up --------------===//
 
 #include "runtime/tasks.h"
+#include "runtime/trace.h"
 
 #include <gtest/gtest.h>
 
@@ -128,6 +129,25 @@ TEST(Tasks, ForksWaitSideBySide) {
   EXPECT_EQ(b.results[0], 32u);
   EXPECT_EQ(flushes, 1);
   EXPECT_EQ(b.tasks.counts.forked, 31u);
+}
+
+TEST(Tasks, ATraceHasEveryStretchInOrder) {
+  Bench b(64);
+  Trace trace(1);
+  b.tasks.trace = &trace;
+  b.run(tree, {5, 0, 3});
+  // A leaf waits and ends; what forks another joins it and ends. One call of two is a task.
+  ASSERT_EQ(trace.walks.size(), 3 * 32u - 1 + 2 + 3 * 8u - 1);
+  uint64_t before = 0;
+  std::array<int, 4> left{};
+  for (const TraceWalk &walk : trace.walks) {
+    EXPECT_LE(before, walk.span.begin);
+    EXPECT_LE(walk.span.begin, walk.span.end);
+    before = walk.span.end;
+    ++left[walk.left];
+  }
+  EXPECT_EQ(left[TraceWalk::Waits], 32 + 1 + 8);
+  EXPECT_EQ(left[TraceWalk::Ended], 32 + 1 + 8);
 }
 
 TEST(Tasks, StoppingGivesUpAllThatWait) {
