@@ -24,7 +24,7 @@ constexpr double kFirstNsPerWork = 1.0 / 60;
 
 /// Reading the clock takes about 20 ns, so short pieces share a reading: in all flushes but the
 /// first ones and, from then on, one of as many, which measure what each kernel needs.
-constexpr double kLeastReadNs = 2000;
+constexpr double kLeastReadNs = 5000;
 constexpr uint64_t kExactFlushes = 16;
 
 constexpr uint8_t kScratchGuard = 0x5A;
@@ -86,6 +86,11 @@ Flusher::Flusher(const Model &model, unsigned threads, Scratch &scratch, bool ho
 void Flusher::measure(Counters &counters) {
   expected_.resize(count_);
   std::fill(work_.begin(), work_.end(), 0);
+  uint64_t allRecords = 0;
+  double allFlop = 0;
+  KernelCounters *kernels = counters.kernels.data();
+  auto *sizes = counters.launchSizes.data();
+  size_t mostSize = counters.launchSizes.size();
   for (size_t i = 0; i < count_; ++i) {
     const ScheduledBucket &bucket = buckets_[i];
     const KernelDesc &kernelDesc = model_.kernels[bucket.kernel];
@@ -94,20 +99,22 @@ void Flusher::measure(Counters &counters) {
     work_[bucket.kernel] += work;
     expected_[i] = static_cast<float>(work * kernels_[bucket.kernel].nanosecondsPerWork);
 
-    if constexpr (!kCounts)
-      continue;
-    uint64_t records = static_cast<uint64_t>(bucket.count);
-    KernelCounters &kernel = counters.kernels[bucket.kernel];
-    kernel.records += records;
-    kernel.launches += 1;
-    kernel.maxRecords = std::max(kernel.maxRecords, records);
-    kernel.flop += flop;
-    counters.records += records;
-    counters.launches += 1;
-    counters.flop += flop;
-    unsigned size = std::min<unsigned>(static_cast<unsigned>(std::bit_width(records)) - 1,
-                                       static_cast<unsigned>(counters.launchSizes.size()) - 1);
-    counters.launchSizes[size] += 1;
+    if constexpr (kCounts) {
+      auto records = static_cast<uint64_t>(bucket.count);
+      KernelCounters &kernel = kernels[bucket.kernel];
+      kernel.records += records;
+      kernel.launches += 1;
+      kernel.maxRecords = std::max(kernel.maxRecords, records);
+      kernel.flop += flop;
+      allRecords += records;
+      allFlop += flop;
+      ++sizes[std::min<size_t>(static_cast<size_t>(std::bit_width(records)), mostSize) - 1];
+    }
+  }
+  if constexpr (kCounts) {
+    counters.records += allRecords;
+    counters.launches += count_;
+    counters.flop += allFlop;
   }
 }
 
