@@ -17,7 +17,7 @@ int64_t strideOf(const ParamDesc &param) {
 }
 
 /// Rows of whole tiles and columns of whole panels, of any machine.
-constexpr int64_t kRowUnit = 12, kColumnUnit = 64;
+constexpr int64_t kRowUnit = 48, kColumnUnit = 64;
 
 int64_t ceilDivide(int64_t n, int64_t by) { return (n + by - 1) / by; }
 

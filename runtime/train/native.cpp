@@ -1,6 +1,7 @@
 #include "runtime/train/native.h"
 
 #include "runtime/convert.h"
+#include "runtime/train/native_tiles.h"
 
 #include <algorithm>
 #include <cstring>
@@ -329,15 +330,17 @@ void addNativeKernels(Model &model, bool fma) {
   uint32_t granules = wordOf(&SumRecord::granules);
   model.kernels.back().bytes = {{kGranuleBytes, {granules, wordOf(&SumRecord::count)}},
                                 {kGranuleBytes, {granules}}};
-  model.kernels.push_back(
-      describe("weight gradients", productsFor(fma), kRecordWords<ProductRecord>));
+  bool tiles = model.tiles && hasTileProducts();
+  model.kernels.push_back(describe("weight gradients", tiles ? tileProducts : productsFor(fma),
+                                   kRecordWords<ProductRecord>));
   KernelDesc &product = model.kernels.back();
   uint32_t rows = wordOf(&ProductRecord::rows), columns = wordOf(&ProductRecord::columns);
   uint32_t count = wordOf(&ProductRecord::count);
   product.flop = {{2, {rows, columns, count}}};
   product.bytes = {{4, {rows, count}}, {4, {columns, count}}, {8, {rows, columns}}};
   product.scratchBytes =
-      kBlockRows * (kStripRows + kProductColumns) * static_cast<int64_t>(sizeof(float));
+      tiles ? tileProductScratchBytes()
+            : kBlockRows * (kStripRows + kProductColumns) * static_cast<int64_t>(sizeof(float));
 }
 
 } // namespace sheaf::rt
