@@ -87,11 +87,10 @@ void RecordGraph::release() {
   meter_.uncharge(count_, std::exchange(charged_, 0));
   records_ = {};
   families_ = {};
-  depths_ = {};
-  waits_ = {};
+  needsBegin_ = {};
+  needs_ = {};
   usersBegin_ = {};
   users_ = {};
-  edges_ = {};
 }
 
 uint64_t RecordGraph::granulesOf(const Row &row, const int32_t *words) {
@@ -108,22 +107,21 @@ bool RecordGraph::reserve(const Schedule &schedule, size_t begin) {
     records += count;
     rows += count * rows_[schedule[i].kernel].size();
   }
-  uint64_t bytes = records * (sizeof(const int32_t *) + 5 * sizeof(uint32_t)) +
-                   rows * (sizeof(Edge) + sizeof(uint32_t));
+  uint64_t bytes =
+      records * (sizeof(const int32_t *) + 3 * sizeof(uint32_t)) + rows * 2 * sizeof(uint32_t);
   if (records > UINT32_MAX || rows > UINT32_MAX ||
       (bytes > charged_ && !meter_.charge(count_, bytes - charged_)))
     return false;
   charged_ = std::max(charged_, bytes);
   records_.clear();
   families_.clear();
-  edges_.clear();
+  needs_.clear();
   try {
     records_.reserve(records);
     families_.reserve(records);
-    depths_.assign(records, 0);
-    waits_.assign(records, 0);
+    needsBegin_.resize(records + 1);
     usersBegin_.assign(records + 2, 0);
-    edges_.reserve(rows);
+    needs_.reserve(rows);
   } catch (const std::bad_alloc &) {
     return false;
   }
@@ -153,33 +151,34 @@ bool RecordGraph::build(const Schedule &schedule, size_t begin, RowMakers &maker
     }
   }
 
-  uint32_t to = 0;
+  uint32_t to = 0, last = none;
+  // What runs earlier is none of this graph. What is no earlier than the record itself only stands
+  // at the same place, and has no size.
+  auto need = [&](uint32_t number) {
+    uint32_t from = number - firstNumber;
+    if (number < firstNumber || from >= to || from == last)
+      return;
+    last = from;
+    needs_.push_back(from);
+    ++usersBegin_[from + 2];
+  };
   for (size_t i = begin; i < schedule.size(); ++i) {
     const std::vector<Row> &rows = rows_[schedule[i].kernel];
     for (int64_t r = 0; r < schedule[i].count; ++r, ++to) {
-      uint32_t last = none;
+      needsBegin_[to] = static_cast<uint32_t>(needs_.size());
+      last = none;
       for (const Row &row : rows)
         makers.of(static_cast<uint32_t>(records_[to][row.word]), granulesOf(row, records_[to]),
-                  [&](uint32_t number) {
-                    uint32_t from = number - firstNumber;
-                    // Earlier launches have run. What is no earlier than the record itself only
-                    // stands at the same place, and has no size.
-                    if (number < firstNumber || from >= to || from == last)
-                      return;
-                    last = from;
-                    edges_.push_back({from, to});
-                    ++usersBegin_[from + 2];
-                    ++waits_[to];
-                    depths_[to] = std::max(depths_[to], depths_[from] + 1);
-                  });
+                  need);
     }
   }
-
+  needsBegin_[to] = static_cast<uint32_t>(needs_.size());
   for (size_t i = 2; i < usersBegin_.size(); ++i)
     usersBegin_[i] += usersBegin_[i - 1];
-  users_.resize(edges_.size());
-  for (const Edge &edge : edges_)
-    users_[usersBegin_[edge.from + 1]++] = edge.to;
+  users_.resize(needs_.size());
+  for (uint32_t record = 0; record < to; ++record)
+    for (uint32_t other : needs(record))
+      users_[usersBegin_[other + 1]++] = record;
   return true;
 }
 

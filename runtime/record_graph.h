@@ -38,7 +38,7 @@ public:
   void add(uint64_t id, uint32_t record);
 
   /// Calls `visit` with the makers of granules [id, id + count).
-  template <typename Visit> void of(uint64_t id, uint64_t count, Visit visit) const {
+  template <typename Visit> void of(uint64_t id, uint64_t count, Visit &&visit) const {
     if (count == 0 || id < first_ || id >= keptEnd_)
       return;
     if (id >= keptBegin_)
@@ -48,31 +48,33 @@ public:
       return;
     // Whoever began last at or before it, and all who begin in it: a stack has many.
     uint64_t word = at / 64, bits = starts_[word] & (~uint64_t(0) >> (63 - at % 64));
-    while (bits == 0) {
+    while (bits == 0) [[unlikely]] {
       if (word == 0)
         return;
       bits = starts_[--word];
     }
     visitStart(word * 64 + 63 - static_cast<uint64_t>(__builtin_clzll(bits)), visit);
-    for (word = (at + 1) / 64; word * 64 < end; ++word) {
-      bits = starts_[word];
-      if (word == (at + 1) / 64)
-        bits &= ~uint64_t(0) << (at + 1) % 64;
+    for (uint64_t next = at + 1; next < end; next = (next / 64 + 1) * 64) {
+      bits = starts_[next / 64] & ~uint64_t(0) << next % 64;
+      if (uint64_t left = end - next / 64 * 64; left < 64)
+        bits &= (uint64_t(1) << left) - 1;
       for (; bits; bits &= bits - 1)
-        if (uint64_t start = word * 64 + static_cast<uint64_t>(__builtin_ctzll(bits)); start < end)
-          visitStart(start, visit);
+        visitStart(next / 64 * 64 + static_cast<uint64_t>(__builtin_ctzll(bits)), visit);
     }
   }
 
 private:
-  template <typename Visit> void visitStart(uint64_t start, Visit visit) const {
+  template <typename Visit> void visitStart(uint64_t start, Visit &visit) const {
     if (makers_[start] != kNone)
       visit(makers_[start]);
-    if (!others_.empty())
-      for (auto [it, end] = others_.equal_range(start); it != end; ++it)
-        visit(it->second);
+    if (!others_.empty()) [[unlikely]]
+      visitOthers(start, visit);
   }
-  template <typename Visit> void ofKept(uint64_t id, Visit visit) const {
+  template <typename Visit> [[gnu::noinline]] void visitOthers(uint64_t start, Visit &visit) const {
+    for (auto [it, end] = others_.equal_range(start); it != end; ++it)
+      visit(it->second);
+  }
+  template <typename Visit> void ofKept(uint64_t id, Visit &visit) const {
     auto it = kept_.upper_bound(id);
     if (it != kept_.begin())
       visit(std::prev(it)->second);
@@ -109,10 +111,11 @@ public:
   const int32_t *words(uint32_t record) const { return records_[record]; }
   /// Its kernel's family (KernelDesc::family), as a number below families().
   uint32_t family(uint32_t record) const { return families_[record]; }
-  /// How many records on the longest way to this one.
-  uint32_t depth(uint32_t record) const { return depths_[record]; }
-  /// Once for each row that it reads of another record of this graph.
-  uint32_t waitsFor(uint32_t record) const { return waits_[record]; }
+  /// Those whose rows it reads; one whose rows it reads in several places may come several times,
+  /// and then has it among its users as often.
+  std::span<const uint32_t> needs(uint32_t record) const {
+    return {needs_.data() + needsBegin_[record], needs_.data() + needsBegin_[record + 1]};
+  }
   std::span<const uint32_t> users(uint32_t record) const {
     return {users_.data() + usersBegin_[record], users_.data() + usersBegin_[record + 1]};
   }
@@ -144,11 +147,7 @@ private:
   std::vector<uint32_t> familyOf_;     ///< by kernel: its number among those of this graph
   std::vector<uint32_t> kernels_;
   std::vector<const int32_t *> records_;
-  std::vector<uint32_t> families_, depths_, waits_, usersBegin_, users_;
-  struct Edge {
-    uint32_t from, to;
-  };
-  std::vector<Edge> edges_;
+  std::vector<uint32_t> families_, needsBegin_, needs_, usersBegin_, users_;
 };
 
 } // namespace sheaf::rt

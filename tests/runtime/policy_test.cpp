@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <random>
 #include <set>
 
 namespace sheaf::rt {
@@ -250,6 +251,89 @@ TEST(Policy, KeptRowsOfTheMiniBatchAreFollowed) {
   book.one(kA, 1, kept);
   book.flush(Policy::LookAhead);
   EXPECT_EQ(book.kernels(), (std::vector<uint32_t>{kB, kA}));
+}
+
+/// Whether all of a graph runs in this sequence of families.
+bool suffices(const std::vector<uint32_t> &families, const std::vector<uint32_t> &familyOf,
+              const std::vector<std::vector<uint32_t>> &needs) {
+  std::vector<bool> ran(familyOf.size());
+  size_t count = 0;
+  for (uint32_t family : families) {
+    std::vector<uint32_t> now;
+    for (uint32_t record = 0; record < ran.size(); ++record)
+      if (!ran[record] && familyOf[record] == family &&
+          std::all_of(needs[record].begin(), needs[record].end(),
+                      [&](uint32_t other) { return ran[other]; }))
+        now.push_back(record);
+    for (uint32_t record : now)
+      ran[record] = true;
+    count += now.size();
+  }
+  return count == ran.size();
+}
+
+TEST(Policy, LookAheadLeavesNoLaunchThatCouldBeLeftOut) {
+  std::mt19937 random(1);
+  auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+  uint64_t depthLaunches = 0, launches = 0;
+  for (int graph = 0; graph < 40; ++graph) {
+    // Instances of different lengths; a node reads one or two of the last of its instance.
+    Book book;
+    std::vector<uint32_t> familyOf;
+    std::vector<std::vector<uint32_t>> needs;
+    std::map<int32_t, uint32_t> numberOf;
+    for (uint32_t instance = 0, instances = 1 + below(12); instance < instances; ++instance) {
+      std::vector<std::pair<int32_t, uint32_t>> made; // rows and their depth
+      for (uint32_t i = 0, length = 1 + below(20); i < length; ++i) {
+        uint32_t kernel = below(3);
+        std::vector<int32_t> words;
+        std::set<int32_t> reads;
+        uint32_t depth = 0;
+        for (uint32_t row = 0; row < (kernel == kPair ? 2 : 1); ++row) {
+          if (made.empty()) {
+            words.push_back(0);
+            continue;
+          }
+          auto [id, at] =
+              made[made.size() - 1 - below(std::min<uint32_t>(3, uint32_t(made.size())))];
+          words.push_back(id);
+          reads.insert(id);
+          depth = std::max(depth, at + 1);
+        }
+        int32_t id = book.record(kernel, depth, words, reads);
+        made.emplace_back(id, depth);
+        numberOf[id] = static_cast<uint32_t>(familyOf.size());
+        familyOf.push_back(kernel);
+        std::vector<uint32_t> &needed = needs.emplace_back();
+        for (int32_t other : reads)
+          needed.push_back(numberOf[other]);
+      }
+    }
+    depthLaunches += book.buckets.size();
+    book.flush(Policy::LookAhead);
+    std::vector<uint32_t> order = book.kernels();
+    launches += order.size();
+    EXPECT_TRUE(suffices(order, familyOf, needs));
+    for (size_t i = 0; i < order.size(); ++i) {
+      std::vector<uint32_t> without = order;
+      without.erase(without.begin() + static_cast<ptrdiff_t>(i));
+      EXPECT_FALSE(suffices(without, familyOf, needs)) << "graph " << graph << ", launch " << i;
+    }
+  }
+  EXPECT_LT(launches * 3, depthLaunches * 2);
+}
+
+TEST(Policy, LongChainsAreOrdered) {
+  // Far longer than urgencies reach; the short ones wait for the turn of their kernel.
+  Book book;
+  for (int i = 0; i < 3; ++i) {
+    int32_t row = 0;
+    for (uint32_t depth = 0; depth < 30000; ++depth)
+      row = book.one(depth % 2 ? kB : kA, depth, row);
+    book.one(kB, 0, 0);
+  }
+  book.flush(Policy::LookAhead);
+  EXPECT_EQ(book.schedule.size(), 30000u);
 }
 
 TEST(Policy, ShortMemoryLeavesTheOrderOfDepth) {
