@@ -108,7 +108,7 @@ void Flusher::measure(Counters &counters) {
       kernel.flop += flop;
       allRecords += records;
       allFlop += flop;
-      ++sizes[std::min<size_t>(static_cast<size_t>(std::bit_width(records)), mostSize) - 1];
+      ++sizes[std::min<size_t>(static_cast<size_t>(std::bit_width(records | 1)), mostSize) - 1];
     }
   }
   if constexpr (kCounts) {

@@ -591,8 +591,8 @@ std::span<const ParamGradient> Session::backward(std::span<const float> weights,
   return impl_->backward->gradients();
 }
 
-void Session::forEach(size_t count, const std::function<void(size_t)> &work) {
-  impl_->flusher.workers().forEach(count, work);
+void Session::forEach(size_t count, bool little, const std::function<void(size_t)> &work) {
+  impl_->flusher.workers().forEach(count, little, work);
 }
 
 const Schedule &Session::backwardSchedule() const {

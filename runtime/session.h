@@ -127,9 +127,10 @@ public:
   /// What kernel `kernel` is given as its weights.
   std::span<const void *const> kernelWeights(size_t kernel) const;
 
-  /// Calls `work(i)` for each i in [0, count) on the session's threads, in any order, in the
-  /// floating-point state of kernels. It must not throw.
-  void forEach(size_t count, const std::function<void(size_t)> &work);
+  /// Calls `work(i)` for each i in [0, count) on the session's threads, in any order, or on this
+  /// one alone if there is too `little` to do; in the floating-point state of kernels. It must not
+  /// throw.
+  void forEach(size_t count, bool little, const std::function<void(size_t)> &work);
 
   //===--- Training --------------------------------------------------------===//
 

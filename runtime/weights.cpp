@@ -2,12 +2,16 @@
 
 #include "runtime/convert.h"
 
+#include <array>
 #include <cstring>
 #include <map>
 
 namespace sheaf::rt {
 
 namespace {
+
+/// Columns of a panel of factors: as many as registers can hold sums of.
+constexpr int64_t kMostBlock = 512;
 
 /// A parameter as a matrix: leading axes and rows together, and the last axis.
 struct Matrix {
@@ -49,6 +53,8 @@ int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightU
   };
   if (use.lanes <= 0 || use.vectors <= 0 || use.width < 0 || use.views.empty())
     refuse("without lanes, vectors or views");
+  if (use.factors && use.vectors > kMostBlock / use.lanes)
+    refuse("with too wide panels");
   if (use.depthMultiple <= 0 || use.depthMultiple % (use.factors ? 2 : 1) != 0)
     refuse("of an impossible depth");
   int64_t depth = -1;
@@ -210,7 +216,7 @@ void packFactors(const Model &model, const uint8_t *rows, const WeightUse &use, 
   int64_t views = static_cast<int64_t>(use.views.size());
   int64_t block = use.vectors * use.lanes;
   // Rows behind the last one are zero.
-  std::vector<float> read(static_cast<size_t>(block * kTransposedRun));
+  std::array<float, kMostBlock * kTransposedRun> read{};
   for (int64_t g = 0; g < views; ++g) {
     const PackView &view = use.views[static_cast<size_t>(g)];
     auto at = [&](int64_t column, int64_t k) {

@@ -95,7 +95,7 @@ void Workers::run(void (*f)(void *, unsigned), void *argument) {
   }
 }
 
-void Workers::forEach(size_t count, const std::function<void(size_t)> &work) {
+void Workers::forEach(size_t count, bool little, const std::function<void(size_t)> &work) {
   struct Job {
     const std::function<void(size_t)> &work;
     size_t count;
@@ -106,7 +106,7 @@ void Workers::forEach(size_t count, const std::function<void(size_t)> &work) {
     for (size_t i; (i = job.next.fetch_add(1, std::memory_order_relaxed)) < job.count;)
       job.work(i);
   };
-  if (count > 1) {
+  if (count > 1 && !little) {
     run(some, &job);
   } else {
     FloatEnvironment environment;

@@ -65,8 +65,9 @@ public:
   /// Runs f(argument, thread) on every thread, 0 being the caller, and returns when all are done.
   void run(void (*f)(void *argument, unsigned thread), void *argument);
 
-  /// Calls `work(i)` for each i in [0, count), on whatever thread is free, in a FloatEnvironment.
-  void forEach(size_t count, const std::function<void(size_t)> &work);
+  /// Calls `work(i)` for each i in [0, count), on whatever thread is free, or all on this one if
+  /// there is too `little` to do; in a FloatEnvironment. It must not throw.
+  void forEach(size_t count, bool little, const std::function<void(size_t)> &work);
 
   /// Barrier of the running job.
   Barrier &barrier() { return barrier_; }

@@ -38,7 +38,7 @@ std::vector<Peer> makePeers(const Options &options, int64_t k, int64_t n, const 
     bool fused = bias && library.table->tanhProduct;
     if (fused)
       product = library.table->tanhProduct(&shape, weights, bias);
-    else
+    else if (library.table->product)
       product = library.table->product(&shape, weights);
     if (product)
       peers.push_back({library.known.name, {product, product->destroy}, fused});

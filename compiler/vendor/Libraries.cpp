@@ -51,7 +51,7 @@ LoadedLibrary load(const KnownLibrary &known) {
   auto table = reinterpret_cast<decltype(&sheaf_library)>(dlsym(module, "sheaf_library"));
   if (table)
     library.table = table();
-  else
+  if (!library.table)
     library.problem = "its module has no table";
   return library;
 }

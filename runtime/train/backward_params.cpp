@@ -16,8 +16,8 @@ int64_t strideOf(const ParamDesc &param) {
   return param.shape.empty() ? 1 : rowGranules(param.shape.back(), param.dtype);
 }
 
-/// Rows of whole tiles and columns of whole panels, of any machine.
-constexpr int64_t kRowUnit = 48, kColumnUnit = 64;
+/// Rows of whole tiles, those of AMX apart, and columns of whole panels, of any machine.
+constexpr int64_t kRowUnit = 12, kTileRowUnit = 32, kColumnUnit = 64;
 
 int64_t ceilDivide(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
@@ -45,14 +45,18 @@ void Backward::addProducts(const Job &job, uint32_t sums, std::vector<int32_t> &
   const ParamDesc &param = model_.params[job.param];
   int64_t across = ceilDivide(job.columnCount, kProductColumns);
   int64_t down = ceilDivide(job.rowCount, kProductRows);
+  bool tiles = hasTileProducts(model_);
   if (threads_ > 1) {
     // As many for each thread, as equal as they can be: threads share them by their number.
     int64_t most = ceilDivide(job.rowCount, kLeastTaskRows);
-    down = std::max(down, std::min(ceilDivide(kLeastTasks, across), most));
+    // What AMX takes is packed anew for each part, which costs more than the product.
+    int64_t least = tiles ? threads_ : kLeastTasks;
+    down = std::max(down, std::min(ceilDivide(least, across), most));
     while (down < most && across * down % threads_ != 0)
       ++down;
   }
-  Cuts rows(job.rowCount, down, kRowUnit), columns(job.columnCount, across, kColumnUnit);
+  Cuts rows(job.rowCount, down, tiles ? kTileRowUnit : kRowUnit),
+      columns(job.columnCount, across, kColumnUnit);
   auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
   for (int64_t i = 0; i < down; ++i)
     for (int64_t j = 0; j < across; ++j) {

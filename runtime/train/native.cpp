@@ -325,12 +325,14 @@ template <typename Record, typename Member> uint32_t wordOf(Member Record::*memb
 
 } // namespace
 
+bool hasTileProducts(const Model &model) { return model.tiles && kTileProducts; }
+
 void addNativeKernels(Model &model, bool fma) {
   model.kernels.push_back(describe("gradient sums", sumsFor(), kRecordWords<SumRecord>));
   uint32_t granules = wordOf(&SumRecord::granules);
   model.kernels.back().bytes = {{kGranuleBytes, {granules, wordOf(&SumRecord::count)}},
                                 {kGranuleBytes, {granules}}};
-  bool tiles = model.tiles && hasTileProducts();
+  bool tiles = hasTileProducts(model);
   model.kernels.push_back(describe("weight gradients", tiles ? tileProducts : productsFor(fma),
                                    kRecordWords<ProductRecord>));
   KernelDesc &product = model.kernels.back();

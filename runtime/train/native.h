@@ -15,6 +15,8 @@ namespace sheaf::rt {
 enum class NativeKernel : uint8_t { Sum, Product };
 constexpr size_t kNativeKernels = 2;
 
+/// Whether gradients of weights are products of bf16 factors, by AMX.
+bool hasTileProducts(const Model &model);
 /// Adds them to a model. `fma`: whether the model's code has fused multiply-adds.
 void addNativeKernels(Model &model, bool fma);
 inline uint32_t nativeKernel(const Model &model, NativeKernel which) {

@@ -207,8 +207,6 @@ SHEAF_TILES void product(const ProductRecord &record, uint8_t *rows, uint32_t *s
 
 } // namespace
 
-bool hasTileProducts() { return true; }
-
 [[gnu::target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")]] void
 tileProducts(const int32_t *records, int64_t begin, int64_t end, int64_t, int64_t, uint8_t *rows,
              const void *const *, uint8_t *scratch) {
@@ -227,8 +225,6 @@ tileProducts(const int32_t *records, int64_t begin, int64_t end, int64_t, int64_
 }
 
 #else
-
-bool hasTileProducts() { return false; }
 
 void tileProducts(const int32_t *, int64_t, int64_t, int64_t, int64_t, uint8_t *,
                   const void *const *, uint8_t *) {

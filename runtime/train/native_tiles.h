@@ -7,7 +7,11 @@
 namespace sheaf::rt {
 
 /// Whether this build has the kernel. The processor must have AMX, and leave be given (tiles.h).
-bool hasTileProducts();
+#ifdef __x86_64__
+inline constexpr bool kTileProducts = true;
+#else
+inline constexpr bool kTileProducts = false;
+#endif
 
 /// ProductRecords (native.h) whose factors are rounded to bf16, in the numeric class *tiles* of
 /// docs/numerics.md, `k` being the records in their order. A KernelFn.

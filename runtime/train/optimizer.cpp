@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::array<const char *, 7> kKinds = {"sgd",     "momentum", "adam", "adamw",
                                                 "adagrad", "rmsprop",  "lamb"};
+/// Waking the other threads costs what so many take.
+constexpr int64_t kLeastParallelFloats = 64 << 10;
+
 constexpr std::array<const char *, 3> kSchedules = {"constant", "linear", "cosine"};
 
 template <size_t N>
@@ -136,7 +139,7 @@ double LearningRate::at(int64_t step) const {
 
 Optimizer::Optimizer(Session &session, const OptimizerOptions &options)
     : session_(session), options_(options), decays_(session.model().params.size(), true),
-      states_(session.model().params.size()) {}
+      states_(session.model().params.size()), tensors_(session.model().params.size()) {}
 
 bool Optimizer::hasMean() const {
   switch (options_.kind) {
@@ -183,36 +186,48 @@ std::vector<Optimizer::Piece> Optimizer::piecesOf(std::span<const ParamGradient>
       end = std::min(begin + step, count);
       while (some && end < count && unitOf(end) == unitOf(end - 1))
         ++end;
-      pieces.push_back({static_cast<uint32_t>(i), begin, end});
+      pieces.push_back({static_cast<uint32_t>(i), begin, end, (end - begin) * matrix.width});
     }
   }
   return pieces;
 }
 
 template <typename Visit>
-void Optimizer::visitRows(const Piece &piece, const ParamGradient &gradient, Visit visit) {
-  auto *weight = reinterpret_cast<float *>(session_.paramRow(piece.param));
-  auto *mean = reinterpret_cast<float *>(states_[piece.param].tensors[0].get());
-  auto *squares = reinterpret_cast<float *>(states_[piece.param].tensors[1].get());
+void Optimizer::visitRuns(const Piece &piece, const ParamGradient &gradient, Visit visit) const {
   RowMatrix matrix = rowMatrix(session_.model().params[piece.param]);
-  auto run = [&](int64_t row, int64_t size) {
-    int64_t begin = row * matrix.stride;
-    visit(Row{weight + begin, mean ? mean + begin : nullptr, squares ? squares + begin : nullptr,
-              gradient.data + begin, size});
-  };
   if (gradient.kind == ParamGradient::Rows)
     for (int64_t i = piece.begin; i < piece.end; ++i)
-      run(gradient.rows[static_cast<size_t>(i)], matrix.width);
+      visit(gradient.rows[static_cast<size_t>(i)] * matrix.stride, matrix.width);
   else if (matrix.width == matrix.stride)
-    run(piece.begin, (piece.end - piece.begin) * matrix.width);
+    visit(piece.begin * matrix.stride, (piece.end - piece.begin) * matrix.width);
   else
     for (int64_t row = piece.begin; row < piece.end; ++row)
-      run(row, matrix.width);
+      visit(row * matrix.stride, matrix.width);
+}
+
+template <typename Visit>
+void Optimizer::visitRows(const Piece &piece, const ParamGradient &gradient, Visit visit) {
+  auto [weight, mean, squares] = tensors_[piece.param];
+  visitRuns(piece, gradient, [&](int64_t begin, int64_t size) {
+    visit(Row{weight + begin, mean ? mean + begin : nullptr, squares ? squares + begin : nullptr,
+              gradient.data + begin, size});
+  });
+}
+
+void Optimizer::forEach(std::span<const Piece> pieces,
+                        const std::function<void(const Piece &)> &work) {
+  int64_t floats = 0;
+  for (const Piece &piece : pieces)
+    floats += piece.floats;
+  session_.forEach(pieces.size(), floats < kLeastParallelFloats,
+                   [&](size_t i) { work(pieces[i]); });
 }
 
 template <typename Value> double Optimizer::sumOver(std::span<const Piece> pieces, Value value) {
   std::vector<double> sums(pieces.size());
-  session_.forEach(pieces.size(), [&](size_t i) { sums[i] = value(pieces[i]); });
+  forEach(pieces, [&](const Piece &piece) {
+    sums[static_cast<size_t>(&piece - pieces.data())] = value(piece);
+  });
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
@@ -299,15 +314,15 @@ StepReport Optimizer::step(std::span<const ParamGradient> gradients, double lear
   std::vector<Piece> pieces = piecesOf(gradients);
   double squares = sumOver(pieces, [&](const Piece &piece) {
     double sum = 0;
-    visitRows(piece, gradients[piece.param],
-              [&](const Row &row) { sum += sumOfSquares(row.gradient, row.size); });
+    const ParamGradient &gradient = gradients[piece.param];
+    visitRuns(piece, gradient, [&](int64_t begin, int64_t size) {
+      sum += sumOfSquares(gradient.data + begin, size);
+    });
     return sum;
   });
   report.norm = scale * std::sqrt(squares);
   if (!std::isfinite(report.norm)) {
     report.skipped = true;
-    if (packs)
-      session_.rowsPacked();
     return report;
   }
   if (options_.clip > 0 && report.norm > options_.clip)
@@ -318,14 +333,18 @@ StepReport Optimizer::step(std::span<const ParamGradient> gradients, double lear
     size_t param = first->param;
     auto last = std::find_if(first, pieces.end(), [&](const Piece &p) { return p.param != param; });
     makeState(param);
+    auto floatsOf = [](const AlignedBytes &bytes) {
+      return reinterpret_cast<float *>(bytes.get());
+    };
+    tensors_[param] = {reinterpret_cast<float *>(session_.paramRow(param)),
+                       floatsOf(states_[param].tensors[0]), floatsOf(states_[param].tensors[1])};
     double decay = decays_[param] ? options_.weightDecay : 0, rate = learningRate;
     if (options_.kind == OptimizerOptions::Lamb)
       rate *= lambRatio({first, last}, gradients[param], scale, decay);
     numbers[param] = numbersOf(rate, scale, decay);
     first = last;
   }
-  session_.forEach(pieces.size(), [&](size_t i) {
-    const Piece &piece = pieces[i];
+  forEach(pieces, [&](const Piece &piece) {
     visitRows(piece, gradients[piece.param],
               [&](const Row &row) { update(row, numbers[piece.param]); });
     if (packs)

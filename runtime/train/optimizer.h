@@ -4,6 +4,7 @@
 
 #include "runtime/session.h"
 
+#include <functional>
 #include <string>
 
 namespace sheaf::rt {
@@ -71,11 +72,20 @@ private:
   struct Piece {
     uint32_t param;
     int64_t begin, end;
+    int64_t floats;
+  };
+  /// Of one parameter, where its row layout begins; null where there is no such tensor.
+  struct Tensors {
+    float *weight = nullptr, *mean = nullptr, *squares = nullptr;
   };
   std::vector<Piece> piecesOf(std::span<const ParamGradient> gradients) const;
+  /// Calls `visit(begin, size)` for the runs of a piece, counted in floats.
+  template <typename Visit>
+  void visitRuns(const Piece &piece, const ParamGradient &gradient, Visit visit) const;
   template <typename Visit>
   void visitRows(const Piece &piece, const ParamGradient &gradient, Visit visit);
   /// The sum over pieces, whatever thread computes which, in their order.
+  void forEach(std::span<const Piece> pieces, const std::function<void(const Piece &)> &work);
   template <typename Value> double sumOver(std::span<const Piece> pieces, Value value);
   UpdateNumbers numbersOf(double rate, double scale, double decay) const;
   void update(const Row &row, const UpdateNumbers &numbers);
@@ -87,6 +97,7 @@ private:
   OptimizerOptions options_;
   std::vector<bool> decays_;
   std::vector<State> states_;
+  std::vector<Tensors> tensors_; ///< of the running step
   int64_t steps_ = 0;
 };
 

@@ -38,10 +38,19 @@ struct Memory {
     bias = take(1, c.right);
     uint32_t lefts = take(c.count, c.left), rights = take(c.count, c.right);
     bytes = allocateAligned(static_cast<size_t>(granules * kGranuleBytes));
+    // What lies behind the columns of a row must not matter.
+    std::fill_n(floats(), granules * kFloats, NAN);
     std::mt19937 random(7);
     std::normal_distribution<float> normal;
-    for (int64_t i = 0; i < granules * kFloats; ++i)
-      floats()[i] = normal(random);
+    auto fill = [&](uint32_t first, int64_t rows, int64_t width) {
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < width; ++j)
+          row(first)[i * stride(width) * kFloats + j] = normal(random);
+    };
+    fill(matrix, c.left, c.right);
+    fill(bias, 1, c.right);
+    fill(lefts, c.count, c.left);
+    fill(rights, c.count, c.right);
     for (int64_t i = 0; i < c.count; ++i) {
       int64_t other = i * 7 % c.count; // 7 divides no count that is used
       left.push_back(lefts + static_cast<uint32_t>(i * stride(c.left)));

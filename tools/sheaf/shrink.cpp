@@ -328,7 +328,8 @@ private:
         if (used(*at)) {
           size_t begin = candidate.size();
           candidate.insert(candidate.end(),
-                           pieces_.begin() + static_cast<std::ptrdiff_t>(value.begin), behind);
+                           pieces_.begin() + static_cast<std::ptrdiff_t>(value.begin),
+                           pieces_[value.end - 1].kind == Piece::Comma ? behind - 1 : behind);
           candidate[begin].before = at->before;
           candidate[begin].startsItem = at->startsItem;
         } else {
