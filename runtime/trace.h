@@ -35,8 +35,8 @@ struct TraceLaunch {
   uint32_t panelsBegin;
 };
 
-/// One stretch of an instance's host code. Behind stretches that took less than 1 us on
-/// average up to eight share a reading of the clock and are given equal times.
+/// One stretch of an instance's host code. Behind stretches that took less than 1 us on average up
+/// to eight share a reading of the clock and are given equal times.
 struct TraceWalk {
   enum Left : uint8_t {
     Ended,  ///< the instance, or the call that it forked, is done
