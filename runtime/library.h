@@ -19,7 +19,7 @@ struct ProductShape {
   int64_t aStride = 0, cStride = 0;
 };
 
-/// Such a product with one W, which it keeps in a form of its own.
+/// Such a product with one W, which it keeps as it is given and in a form of its own.
 struct LibraryProduct {
   /// First, since generated code reads it. Runs on the calling thread alone and may be called by
   /// several at once. Never fails: what the library refuses is computed by a plain loop.
@@ -28,7 +28,6 @@ struct LibraryProduct {
   /// Chooses among the library's ways for this m by timing them; while it does, nobody may run it.
   /// Null: there is nothing to choose.
   void (*choose)(LibraryProduct *, int64_t m, const float *a, float *c);
-  uint64_t bytes; ///< of memory that it keeps
 };
 
 /// C = A B for contiguous n x n matrices; neither is known beforehand.
@@ -40,7 +39,8 @@ struct LibraryMatrices {
 struct Library {
   const char *name; ///< oneDNN
   const char *version;
-  /// Null where the library cannot.
+  bool (*accepts)(const ProductShape *);
+  /// Null where it does not accept the shape, or finds no memory.
   LibraryProduct *(*product)(const ProductShape *, const float *weights);
   /// tanh(A W + bias) in one call. The member, or what it returns, may be null.
   LibraryProduct *(*tanhProduct)(const ProductShape *, const float *weights, const float *bias);

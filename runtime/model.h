@@ -8,6 +8,7 @@
 
 #include "runtime/abi.h"
 #include "runtime/gradient.h"
+#include "runtime/library.h"
 #include "runtime/memory.h"
 
 #include <map>
@@ -52,8 +53,10 @@ struct PackView {
 /// Panels of factors are in bf16 (floatToFactor), and two k are taken together: 32 bits for each
 /// column, k in the lower half and k + 1 in the upper one. The rows of each segment are filled up
 /// to a multiple of `depthMultiple` with zeros.
+/// Foreign: a LibraryProduct that `library` made of the views side by side, of `width` columns
+/// each, for rows that are `aStride` and `cStride` floats apart. Artefacts have none.
 struct WeightUse {
-  enum Kind : uint8_t { Raw, Panels } kind = Raw;
+  enum Kind : uint8_t { Raw, Panels, Foreign } kind = Raw;
   uint32_t param = 0; ///< Raw
   std::vector<PackView> views;
   int64_t width = 0;
@@ -61,6 +64,8 @@ struct WeightUse {
   int64_t vectors = 1;
   bool factors = false;
   int64_t depthMultiple = 1;
+  const Library *library = nullptr;
+  int64_t aStride = 0, cStride = 0;
 };
 
 /// What the words of a record are, for explain, traces and the reversed walk of training.

@@ -26,7 +26,15 @@ Matrix matrixOf(const ParamDesc &param) {
 
 /// A use as a key: equal keys, equal bytes.
 std::vector<int64_t> keyOf(const WeightUse &use) {
-  std::vector<int64_t> key{use.width, use.lanes, use.vectors, use.factors, use.depthMultiple};
+  std::vector<int64_t> key{use.kind,
+                           use.width,
+                           use.lanes,
+                           use.vectors,
+                           use.factors,
+                           use.depthMultiple,
+                           reinterpret_cast<intptr_t>(use.library),
+                           use.aStride,
+                           use.cStride};
   for (const PackView &view : use.views) {
     key.push_back(-1);
     key.push_back(view.column);
@@ -270,6 +278,8 @@ int64_t panelCount(const WeightUse &use) {
 
 std::optional<uint64_t> packedBytes(const WeightUse &use) {
   uint64_t bytes = use.factors ? sizeof(uint16_t) : sizeof(float);
+  if (use.kind == WeightUse::Foreign) // as they are given, and in the library's form
+    bytes *= 2;
   for (int64_t factor : {panelCount(use), packedDepth(use.views.front(), use), use.vectors,
                          use.lanes, static_cast<int64_t>(use.views.size())})
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(factor), &bytes))
@@ -332,7 +342,7 @@ PackedWeights::PackedWeights(const Model &model, uint8_t *rows, MemoryMeter &met
     : model_(model), rows_(rows), meter_(meter), count_(count) {
   Copies copies(model);
   for (const Copies::Copy &copy : copies.copies)
-    packed_.push_back({copy.use, copy.depth, copy.bytes, nullptr});
+    packed_.push_back({copy.use, copy.depth, copy.bytes, nullptr, nullptr, {nullptr, nullptr}});
   which_ = std::move(copies.which);
   copiesOf_.resize(model.params.size());
   for (size_t i = 0; i < packed_.size(); ++i)
@@ -366,6 +376,10 @@ void PackedWeights::pack() {
   for (Packed &packed : packed_) {
     if (!packed.bytes)
       charge(packed);
+    if (packed.use->kind == WeightUse::Foreign) {
+      makeForeign(packed);
+      continue;
+    }
     if (!packed.own) {
       packed.own = allocateAligned(packed.size);
       packed.bytes = packed.own.get();
@@ -382,6 +396,21 @@ void PackedWeights::packRange(Packed &packed, const RowRange &changed) {
   else
     packPanels(model_, rows_, *packed.use, packed.depth, changed,
                reinterpret_cast<float *>(packed.own.get()));
+}
+
+/// One panel as wide as the views is their matrices side by side.
+void PackedWeights::makeForeign(Packed &packed) {
+  const WeightUse &use = *packed.use;
+  int64_t n = use.width * static_cast<int64_t>(use.views.size());
+  std::vector<float> matrix(static_cast<size_t>(packed.depth * n));
+  packPanels(model_, rows_, use, packed.depth, {}, matrix.data());
+  ProductShape shape{packed.depth, n, use.aStride, use.cStride};
+  LibraryProduct *made = use.library->product(&shape, matrix.data());
+  if (!made)
+    throw UserError(std::string(use.library->name) + " cannot multiply by a matrix of " +
+                    std::to_string(packed.depth) + " x " + std::to_string(n));
+  packed.foreign = ForeignProduct(made, made->destroy);
+  packed.bytes = reinterpret_cast<const uint8_t *>(made);
 }
 
 bool PackedWeights::packsRows() const {
@@ -427,7 +456,10 @@ void PackedWeights::publish() {
 std::vector<std::span<const uint8_t>> PackedWeights::copies() const {
   std::vector<std::span<const uint8_t>> all;
   for (const Packed &packed : packed_)
-    all.emplace_back(packed.bytes, packed.size);
+    if (packed.foreign)
+      throw InternalError("weights of a library cannot be copied");
+    else
+      all.emplace_back(packed.bytes, packed.size);
   return all;
 }
 

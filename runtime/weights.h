@@ -6,6 +6,7 @@
 #include "runtime/model.h"
 #include "runtime/value.h"
 
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -38,21 +39,25 @@ public:
   /// Instead of the first pack(): the copies are there, in the order of packedSizes().
   void use(std::span<const std::span<const uint8_t>> copies);
 
-  /// In the order of KernelDesc::weights. Addresses never change after a pack().
+  /// In the order of KernelDesc::weights. Addresses never change after a pack(), but for products
+  /// of libraries, which each pack() makes anew.
   std::span<const void *const> of(size_t kernel) const { return uses_[kernel]; }
 
   /// All packed copies, in the order of packedSizes().
   std::vector<std::span<const uint8_t>> copies() const;
 
 private:
+  using ForeignProduct = std::unique_ptr<LibraryProduct, void (*)(LibraryProduct *)>;
   struct Packed {
     const WeightUse *use;
     int64_t depth; ///< extent of the contraction
     uint64_t size;
     AlignedBytes own;               ///< null: in a file, or not made yet
     const uint8_t *bytes = nullptr; ///< null: not made yet
+    ForeignProduct foreign{nullptr, nullptr};
   };
   void packRange(Packed &packed, const RowRange &changed);
+  void makeForeign(Packed &packed);
   void charge(const Packed &packed);
   void publish();
 
@@ -70,7 +75,8 @@ private:
 /// InternalError when a use does not fit its parameters.
 std::vector<uint64_t> packedSizes(const Model &model);
 
-/// Bytes of the packed copy that a use of kind Panels asks for, if that is a number at all.
+/// Bytes of the packed copy that a use of kind Panels asks for, if that is a number at all; about
+/// those that a library takes.
 std::optional<uint64_t> packedBytes(const WeightUse &use);
 
 /// Panels of a use, and floats in one (model.h, WeightUse).

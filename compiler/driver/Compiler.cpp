@@ -69,6 +69,15 @@ mlir::ModuleOp CompiledModel::program() const { return *impl_->compilation->prog
 mlir::ModuleOp CompiledModel::roundedProgram() const {
   return impl_->compilation->rounded ? *impl_->compilation->rounded : program();
 }
+std::set<std::string> CompiledModel::libraries() const {
+  std::set<std::string> names;
+  for (const rt::KernelDesc &kernel : model().kernels)
+    for (const rt::WeightUse &use : kernel.weights)
+      if (use.library)
+        names.insert(use.library->name);
+  return names;
+}
+
 Precision CompiledModel::precision() const { return impl_->compilation->precision; }
 const std::vector<Remark> &CompiledModel::remarks() const { return impl_->compilation->remarks; }
 const std::vector<BlockInfo> &CompiledModel::blocks() const {

@@ -9,6 +9,7 @@
 #include "compiler/driver/Jit.h"
 #include "compiler/driver/Phases.h"
 #include "compiler/frontend/Diagnostics.h"
+#include "compiler/kernels/Dispatch.h"
 #include "compiler/kernels/Tuning.h"
 #include "compiler/store/Store.h"
 #include "runtime/model.h"
@@ -49,6 +50,8 @@ struct CompileOptions {
   /// `host`, or LLVM's name of a CPU.
   std::string targetCpu = "host";
   Precision precision = Precision::F32;
+  /// Whether libraries may compute products. Not of a model made for training.
+  kernels::NumericClass numericClass = kernels::NumericClass::Exact;
   /// Threads that generate code.
   unsigned threads = 2;
   /// Where compiled code is kept from one start to the next.
@@ -116,6 +119,13 @@ struct LineShare {
   double share = 0;  ///< 0 to 1
 };
 
+/// Who was asked to compute a product of a block, and what they said.
+struct DispatchInfo {
+  std::string place; ///< file:line
+  std::string what;  ///< operator and extents
+  std::vector<kernels::Verdict> verdicts;
+};
+
 /// A kernel of the model as people want to know it; number i speaks of Model::kernels[i].
 struct BlockInfo {
   std::string name;
@@ -123,6 +133,7 @@ struct BlockInfo {
   std::vector<std::string> operators; ///< in order, by name
   std::vector<std::string> weights;   ///< parameters that it shares with the whole batch
   std::vector<std::string> remarks;   ///< what was fused, tiled, packed; slow paths and why
+  std::vector<DispatchInfo> dispatch; ///< of each of its products
   std::string tiling;                 ///< kernels::Kernel::tiling
   std::string tuningKey; ///< of what is chosen for it; equal for equal blocks; of the runtime's own
                          ///< kernels empty
@@ -159,6 +170,8 @@ public:
   /// The same with the products that compute in bf16. `program()` where there are none.
   mlir::ModuleOp roundedProgram() const;
   Precision precision() const;
+  /// The libraries that compute products, by name: its bits are of their numeric class.
+  std::set<std::string> libraries() const;
 
   const std::vector<Remark> &remarks() const;
   const std::vector<BlockInfo> &blocks() const;

@@ -108,8 +108,10 @@ private:
     for (const std::string &remark : kernel.remarks)
       plan += remark + "\n";
     for (const rt::WeightUse &use : kernel.weights)
-      plan += use.kind == rt::WeightUse::Raw
-                  ? "weight: as it is\n"
+      plan += use.kind == rt::WeightUse::Raw ? "weight: as it is\n"
+              : use.kind == rt::WeightUse::Foreign
+                  ? fmt::format("weight: {} columns in the form of {}, {} views\n", use.width,
+                                use.library->name, use.views.size())
                   : fmt::format("weight: {} columns in panels of {} x {} lanes, {} views\n",
                                 use.width, use.vectors, use.lanes, use.views.size());
     write(name + ".txt", plan);

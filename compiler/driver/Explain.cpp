@@ -3,6 +3,7 @@
 
 #include "compiler/driver/ReportJson.h"
 #include "runtime/layout.h"
+#include "runtime/weights.h"
 
 #include <fmt/format.h>
 
@@ -57,6 +58,9 @@ std::string weightText(const rt::Model &model, const rt::WeightUse &use) {
     views.push_back(fmt::format("{} from column {}", join(parts, " then "), view.column));
   }
   // The gates of a cell are views of one product that differ in their first column.
+  if (use.kind == rt::WeightUse::Foreign)
+    return fmt::format("in the form of {}: {} columns, {}", use.library->name, use.width,
+                       join(views));
   return fmt::format("packed once: {} columns in panels of {} x {} lanes, {}: {}", use.width,
                      use.vectors, use.lanes,
                      use.views.size() == 1 ? "1 view"
@@ -135,7 +139,7 @@ double packedBytes(const rt::Model &model, const rt::ParamDesc &param) {
   double bytes = 0;
   for (const rt::KernelDesc &kernel : model.kernels)
     for (const rt::WeightUse &use : kernel.weights) {
-      if (use.kind != rt::WeightUse::Panels || !seen.insert(weightText(model, use)).second)
+      if (use.kind == rt::WeightUse::Raw || !seen.insert(weightText(model, use)).second)
         continue;
       int64_t own = 0, all = 0;
       for (const rt::PackView &view : use.views)
@@ -144,7 +148,8 @@ double packedBytes(const rt::Model &model, const rt::ParamDesc &param) {
           own += segment.param == number ? segment.kEnd - segment.kBegin : 0;
         }
       if (own)
-        bytes += weightBytes(model, use) * static_cast<double>(own) / static_cast<double>(all);
+        bytes += static_cast<double>(rt::packedBytes(use).value()) * static_cast<double>(own) /
+                 static_cast<double>(all);
     }
   return bytes;
 }

@@ -18,7 +18,9 @@ double weightBytes(const rt::Model &model, const rt::WeightUse &use) {
       bytes *= static_cast<double>(extent);
     return bytes;
   }
-  return static_cast<double>(rt::packedBytes(use).value());
+  // A library keeps them twice and reads one.
+  double forms = use.kind == rt::WeightUse::Foreign ? 2 : 1;
+  return static_cast<double>(rt::packedBytes(use).value()) / forms;
 }
 
 double weightBytes(const rt::Model &model, const rt::KernelDesc &kernel) {

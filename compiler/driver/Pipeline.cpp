@@ -243,11 +243,15 @@ void Compilation::runPasses() {
 
 void Compilation::planKernels() {
   MlirErrors errors(*context);
+  if (options_.training && options_.numericClass != kernels::NumericClass::Exact)
+    throw UserError("training keeps the order of sums: numeric class any is for inference");
   target = kernels::detectTarget(options_.targetCpu);
+  // Before libraries are loaded: what it keeps is known by the libraries of this program.
   stored_ = std::make_unique<StoredCode>(options_, target);
   std::vector<std::string> keys;
   for (auto block : blocks->getOps<ir::BlockOp>()) {
-    descriptions_.push_back(kernels::describeCode(block, target, options_.without));
+    descriptions_.push_back(
+        kernels::describeCode(block, target, options_.without, options_.numericClass));
     keys.push_back(stored_->tuningKey(descriptions_.back()));
   }
   if (!options_.tunings && !options_.without.contains(kTunedSwitch))
@@ -259,12 +263,13 @@ void Compilation::planKernels() {
     return given == options_.tunings->end() ? kernels::Tuning() : given->second;
   };
   for (auto [block, key] : llvm::zip(blocks->getOps<ir::BlockOp>(), keys))
-    kernels.push_back(kernels::planKernel(block, target, options_.without, tuningOf(key)));
+    kernels.push_back(
+        kernels::planKernel(block, target, options_.without, tuningOf(key), options_.numericClass));
 }
 
 std::string Compilation::tilingWith(size_t kernel, const kernels::Tuning &tuning) const {
   return kernels::planKernel(kernels[kernelNumbers_[kernel]].block, target, options_.without,
-                             tuning)
+                             tuning, options_.numericClass)
       .tiling;
 }
 
@@ -326,6 +331,8 @@ void Compilation::emitHost() {
       info.weights.push_back(weight.getValue().str());
     block.getBody().walk([&](ir::ApplyOp apply) { info.operators.push_back(apply.getOp().str()); });
     info.remarks = kernel.remarks;
+    for (const kernels::ProductDispatch &product : kernel.dispatch)
+      info.dispatch.push_back({passes::placeOf(product.where), product.what, product.verdicts});
     info.tiling = kernel.tiling;
     info.tuningKey = stored_->tuningKey(descriptions_[kernelNumbers_.back()]);
     if (std::optional<TunedKernel> tuned = stored_->tuned(info.tuningKey)) {
@@ -333,7 +340,7 @@ void Compilation::emitHost() {
       info.remarks.push_back(
           tuned->tuning == kernels::Tuning()
               ? "tuned: no tile was clearly faster than this one, the default"
-              : fmt::format("tuned: this tile was {:.2f} times as fast as the default ({:.2f} to "
+              : fmt::format("tuned: this was {:.2f} times as fast as the default ({:.2f} to "
                             "{:.2f})",
                             tuned->ratio, tuned->low, tuned->high));
     }

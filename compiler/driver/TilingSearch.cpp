@@ -41,7 +41,7 @@ public:
     for (State &state : states_) {
       std::vector<Tuning> tunings;
       for (int64_t near : kernels::nearToTry())
-        tunings.push_back({state.best.vectors, state.best.rows, near});
+        tunings.push_back({state.best.vectors, state.best.rows, near, state.best.implementation});
       queue(state, tunings);
     }
     total_ = done_ + rounds() + kClaims;

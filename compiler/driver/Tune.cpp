@@ -254,7 +254,10 @@ private:
     return std::any_of(tunings.begin(), tunings.end(), differs);
   }
 
+  /// Libraries have bits of their own: only generated code is held to them.
   void compare(Variant &other) {
+    if (!own_.model().libraries().empty() || !other.model().libraries().empty())
+      return;
     for (size_t b = 0; b < batches_.size(); ++b) {
       Outcome outcome;
       other.run(batches_[b], &outcome);

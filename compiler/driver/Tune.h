@@ -54,10 +54,10 @@ struct TuneReport {
 std::vector<std::string> requireStore(const store::Options &options);
 
 /// Times the kernels of a model on mini-batches of these instances, cut in different ways, each in
-/// turn with the default, and keeps the choices in the store of `compile`. All ways must give the
-/// same bits: throws InternalError when one does not, and RunError when an instance fails.
-/// `initialise` gives a session its weights. A model that is compiled for training runs forward and
-/// back.
+/// turn with the default, and keeps the choices in the store of `compile`. Ways without libraries
+/// must give the same bits: throws InternalError when one does not, and RunError when an instance
+/// fails. `initialise` gives a session its weights. A model that is compiled for training runs
+/// forward and back.
 TuneReport tune(const SourceFile &source, const CompileOptions &compile,
                 std::span<const rt::Instance> instances,
                 const std::function<void(rt::Session &)> &initialise, const TuneOptions &options);

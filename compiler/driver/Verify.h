@@ -6,6 +6,7 @@
 #include "runtime/session.h"
 
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,14 +28,17 @@ struct VerifyReport {
   Precision precision = Precision::F32;
   bool narrowFloats = false; ///< the program has 16-bit floats of its own
 
-  bool agrees = false;          ///< with the oracle
-  double allowed = 1e-5;        ///< largest error, of max(1, max|b|)
-  double largestError = 0;      ///< of those that keep to it
-  int64_t byConditioning = 0;   ///< instances allowed 4 times the narrow oracle's own error
-  int64_t nearTies = 0;         ///< instances that decide a near-tie as the narrow oracle does
-  int64_t failed = 0;           ///< instances that fail, in both
-  std::string firstFailure;     ///< the first of them and why
-  bool sameBits = false;        ///< across batches, orders, threads and policies
+  bool agrees = false;        ///< with the oracle
+  double allowed = 1e-5;      ///< largest error, of max(1, max|b|)
+  double largestError = 0;    ///< of those that keep to it
+  int64_t byConditioning = 0; ///< instances allowed 4 times the narrow oracle's own error
+  int64_t nearTies = 0;       ///< instances that decide a near-tie as the narrow oracle does
+  int64_t failed = 0;         ///< instances that fail, in both
+  std::string firstFailure;   ///< the first of them and why
+  bool sameBits = false;      ///< across batches, orders, threads and policies
+  /// Libraries that compute products: bits are then equal only for the same mini-batch and threads.
+  std::set<std::string> libraries;
+  bool repeats = false; ///< with libraries: all of these agree, and give the same bits twice
   std::vector<int64_t> batches; ///< sizes
   std::string problem;          ///< unless ok: the instance and the numbers
 };
@@ -50,6 +54,8 @@ std::string verifyJson(const VerifyReport &report);
 /// - in batches of 1, 3, `batch` and all, shuffled, on 1 and 2 threads, and under the other
 /// policies: bit by bit
 ///   the same.
+/// Where libraries compute products, which promise no equal bits across batches: each of these is
+/// compared with the oracle, and the same mini-batches are run twice on 1 and 2 threads.
 /// `initialise` gives a session its weights.
 VerifyReport verify(const CompiledModel &model, std::span<const rt::Instance> instances,
                     const std::function<void(rt::Session &)> &initialise,

@@ -150,11 +150,12 @@ Value Emitter::factorRows() {
   return atEntry([&] { return bytes(scratch_, plan_.accumulatorBytes + plan_.rowTableBytes); });
 }
 
-/// Rounds what the groups read of so many rows.
+/// Rounds what the groups read of so many rows; for a library, gathers it.
 void Emitter::emitFactorRows(const Stage &stage, Value rows, EnterRow enter) {
   if (!stage.factorRow)
     return;
-  constexpr int64_t size = 2;
+  const int64_t size = factorBytes(stage.sums);
+  bool rounds = stage.sums != Sums::Foreign;
   Dim laneExtent = laneExtent_;
   loop(constant(0), rows, 1, [&](Value row) {
     std::vector<Value> index = enter(row);
@@ -173,8 +174,9 @@ void Emitter::emitFactorRows(const Stage &stage, Value rows, EnterRow enter) {
           Value lanes = load(buffer, segment.lhsView, place);
           if (isTail)
             lanes = arith::SelectOp::create(b, inRange(place), lanes, vectorConstant(b, lanes, 0));
-          LLVM::StoreOp::create(b, toFactors(lanes),
-                                bytes(bytes(to, begin), mul(k, constant(size))), size);
+          LLVM::StoreOp::create(b, rounds ? toFactors(lanes) : lanes,
+                                bytes(bytes(to, begin), mul(k, constant(size))),
+                                static_cast<unsigned>(size));
         };
         int64_t extent = segment.extent.constant();
         int64_t whole = extent / kLoopLanes * kLoopLanes;

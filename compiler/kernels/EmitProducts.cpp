@@ -546,6 +546,8 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
       return std::vector<Value>();
     };
     emitFactorRows(stage, count, enter);
+    if (stage.library)
+      return emitForeign(stage, count, enter);
     emitTiles(
         stage, count, [&](const Tile &tile) { emitTileOfRecords(stage, tile, enter); },
         split ? panelBegin_ : constant(0), split ? panelEnd_ : panelCount(stage));
@@ -554,6 +556,8 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
   if (stage.rowsOfAllRecords) {
     emitPasses(stage, begin, end, [&](Value rows, EnterRow enter) {
       emitFactorRows(stage, rows, enter);
+      if (stage.library)
+        return emitForeign(stage, rows, enter);
       emitTiles(
           stage, rows, [&](const Tile &tile) { emitTileOfRecords(stage, tile, enter); },
           constant(0), panelCount(stage));

@@ -130,6 +130,9 @@ private:
   void tileCall(llvm::StringRef name, llvm::ArrayRef<int64_t> registers,
                 llvm::ArrayRef<Value> operands = {});
 
+  // EmitForeign.cpp
+  void emitForeign(const Stage &stage, Value rows, EnterRow enter);
+
   void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
   void writeVector(const Stage &stage, std::vector<Value> index, Value column,
                    std::vector<Value> accumulators);

@@ -10,6 +10,7 @@
 #define SHEAF_KERNELS_KERNELS_H
 
 #include "compiler/ir/Program.h"
+#include "compiler/kernels/Dispatch.h"
 #include "compiler/kernels/Tuning.h"
 #include "compiler/ops/Op.h"
 #include "runtime/model.h"
@@ -66,6 +67,13 @@ struct RecordBuffer {
   std::vector<Dim> shape;
 };
 
+/// What the implementations said of a product of a block.
+struct ProductDispatch {
+  mlir::Location where;
+  std::string what; ///< operator and extents
+  std::vector<Verdict> verdicts;
+};
+
 struct Plan; // the stages of a kernel (Plan.h)
 
 /// A planned block: what the host code and the runtime need to know of its kernel.
@@ -86,8 +94,9 @@ struct Kernel {
   /// Weight uses with `param` (and every segment's param) counting the block's weight arguments;
   /// a record's weight list turns them into parameters.
   std::vector<rt::WeightUse> weights;
-  std::vector<std::string> remarks; ///< what was fused, tiled, packed; slow paths and why
-  Tuning tuning;                    ///< what it was planned with
+  std::vector<ProductDispatch> dispatch; ///< of each of the block's products
+  std::vector<std::string> remarks;      ///< what was fused, tiled, packed; slow paths and why
+  Tuning tuning;                         ///< what it was planned with
   /// What that came to: `6 x 4`, rows by vectors of the register tile of each stage of products,
   /// and how many rows or records go on together. Where it is equal for a block, so is the code.
   std::string tiling;
@@ -105,12 +114,13 @@ llvm::ArrayRef<Switch> switches();
 
 /// Plans a block, without the switches that are named. Other names are ignored.
 Kernel planKernel(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
-                  const Tuning &tuning = {});
+                  const Tuning &tuning = {}, NumericClass numericClass = NumericClass::Exact);
 
 /// What the code of a block's kernel follows from, but for its tuning and the version of the
 /// compiler: equal texts with equal tunings have equal code. Names are left out.
 std::string describeCode(ir::BlockOp block, const Target &target,
-                         const std::set<std::string> &without);
+                         const std::set<std::string> &without,
+                         NumericClass numericClass = NumericClass::Exact);
 
 /// The kernels as one MLIR module of functions with KernelFn's signature.
 mlir::OwningOpRef<mlir::ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const Target &target,

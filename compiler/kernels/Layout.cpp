@@ -198,8 +198,13 @@ void Planner::chooseTile(Stage &stage) {
     }
     stage.tileVectors = best;
   }
-  int64_t width = across * stage.tileVectors;
   stage.tileRows = 1;
+  if (stage.sums == Sums::Foreign) {
+    // There is no tile; what follows takes a vector of each accumulator.
+    stage.tileVectors = 1;
+    return;
+  }
+  int64_t width = across * stage.tileVectors;
   if (stage.sums == Sums::Tiles) {
     stage.tileRows = kHardwareTileRows;
     return;
@@ -222,14 +227,19 @@ void Planner::placeFactors(Stage &stage) {
     if (stage.sums == Sums::Chain)
       continue;
     group.rowOffset = stage.factorRow;
-    stage.factorRow += group.depth * bytesOf(ops::DType::BF16);
+    stage.factorRow += group.depth * factorBytes(stage.sums);
+    if (stage.sums == Sums::Foreign) {
+      group.columnOffset = stage.sumsRow;
+      stage.sumsRow += static_cast<int64_t>(group.accumulators.size()) *
+                       stage.shape.back().constant() * bytesOf(ops::DType::F32);
+    }
   }
-  if (!stage.factorRow)
-    return;
   // Whole vectors are written; rows that lie a multiple of a page apart would meet in the caches.
-  stage.factorRow = static_cast<int64_t>(llvm::alignTo(stage.factorRow, rt::kGranuleBytes));
-  if (stage.factorRow % 1024 == 0)
-    stage.factorRow += rt::kGranuleBytes;
+  for (int64_t *row : {&stage.factorRow, &stage.sumsRow}) {
+    *row = static_cast<int64_t>(llvm::alignTo(*row, rt::kGranuleBytes));
+    if (*row && *row % 1024 == 0)
+      *row += rt::kGranuleBytes;
+  }
 }
 
 void Planner::packWeights(Kernel &kernel, Stage &stage) {
@@ -262,7 +272,7 @@ void Planner::packWeights(Kernel &kernel, Stage &stage) {
     use.width = stage.shape.back().constant();
     use.lanes = stage.lanes;
     use.vectors = stage.tileVectors;
-    use.factors = sums != Sums::Chain;
+    use.factors = sums == Sums::Pairs || sums == Sums::Tiles;
     use.depthMultiple = depthMultiple(sums);
     kernel.weights.push_back(std::move(use));
     return static_cast<int>(kernel.weights.size()) - 1;
@@ -281,6 +291,14 @@ void Planner::packWeights(Kernel &kernel, Stage &stage) {
       views.push_back(std::move(view));
     }
     group.weightUse = addUse(std::move(views), stage.sums);
+    if (stage.sums == Sums::Foreign) {
+      rt::WeightUse &use = kernel.weights.back();
+      use.kind = rt::WeightUse::Foreign;
+      use.library = stage.library;
+      use.lanes = use.width;
+      use.aStride = stage.factorRow / bytesOf(ops::DType::F32);
+      use.cStride = stage.sumsRow / bytesOf(ops::DType::F32);
+    }
   }
   std::vector<rt::PackView> starts;
   for (const Accumulator &a : stage.accumulators) {
@@ -339,6 +357,9 @@ int64_t Planner::nearRows(const Stage &stage) const {
   int64_t read = rowBytes(stage), rows = nearBytes(kChunkRowBytes) / read;
   if (stage.rowsAreRecords)
     rows = std::min(rows, nearBytes(kChunkBytes) / (read + resultBytes(stage)));
+  if (stage.sums == Sums::Foreign)
+    return std::max<int64_t>(
+        std::min(rows, nearBytes(kChunkBytes) / (read + resultBytes(stage) + stage.sumsRow)), 8);
   if (stage.sums == Sums::Tiles) // no rest but the last
     return std::max<int64_t>(llvm::alignDown(rows, stage.tileRows), 2 * stage.tileRows);
   return std::max(rows, 4 * stage.tileRows);
@@ -371,10 +392,12 @@ void Planner::chooseChunk(Kernel &kernel) {
     if (stage.factorRow) {
       int64_t rows = llvm::alignTo(stage.rowsAreRecords ? chunk : stage.passRows, stage.tileRows);
       plan_->factorBytes = std::max(plan_->factorBytes, rows * stage.factorRow);
+      plan_->sumsBytes = std::max(plan_->sumsBytes, rows * stage.sumsRow);
     }
   // A row's last vector may be written whole.
   if (plan_->factorBytes)
     offset += plan_->factorBytes += rt::kGranuleBytes;
+  offset += plan_->sumsBytes;
   if (llvm::any_of(plan_->stages, [](const Stage &s) { return s.sums == Sums::Tiles; })) {
     plan_->tileConfig = offset;
     kernel.tiles = true;
@@ -434,16 +457,18 @@ void Planner::makeStages(Kernel &kernel) {
                                           : Stage::Products;
     stage.level = key.level;
     stage.shape = key.shape;
-    stage.rowsAreRecords = key.mode == Mode::Records || key.mode == Mode::FactorRecords;
+    stage.rowsAreRecords = key.mode == Mode::Records || key.mode == Mode::FactorRecords ||
+                           key.mode == Mode::ForeignRecords;
     if (stage.kind == Stage::Products) {
       findAccumulators(stage, roots);
       stage.sums = stage.accumulators.front().product->sums;
+      stage.library = stage.accumulators.front().product->library;
       packWeights(kernel, stage);
       int64_t floats = stage.tileRows * stage.tileVectors * stage.lanes *
                        static_cast<int64_t>(stage.accumulators.size());
       plan_->accumulatorBytes =
           std::max<int64_t>(plan_->accumulatorBytes, llvm::alignTo(4 * floats, rt::kGranuleBytes));
-      if (key.mode == Mode::FactorRows ||
+      if (key.mode == Mode::FactorRows || key.mode == Mode::ForeignRows ||
           (flatRows_ && stage.rowAxis >= 0 &&
            llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; }))) {
         stage.rowsOfAllRecords = true;
@@ -478,7 +503,8 @@ void Planner::makeStages(Kernel &kernel) {
   plan_->levels = levels_;
   shareTemporaries(kernel);
   chooseChunk(kernel);
-  if (plan_->stages.size() == 1 && plan_->stages[0].rowsAreRecords) {
+  if (plan_->stages.size() == 1 && plan_->stages[0].rowsAreRecords &&
+      plan_->stages[0].sums != Sums::Foreign) {
     const Stage &stage = plan_->stages[0];
     kernel.panels = static_cast<uint32_t>(
         llvm::divideCeil(stage.shape.back().constant(), stage.lanes * stage.tileVectors));
@@ -551,7 +577,9 @@ void Planner::describe(Kernel &kernel) {
     kernel.tiling += (kernel.tiling.empty() ? "" : ", ") + text;
   };
   for (const Stage &stage : plan_->stages)
-    if (stage.kind == Stage::Products)
+    if (stage.kind == Stage::Products && stage.library)
+      tell(stage.library->name);
+    else if (stage.kind == Stage::Products)
       tell(std::to_string(stage.tileRows) + " x " +
            std::to_string(stage.tileVectors * static_cast<int64_t>(stage.accumulators.size())));
   for (const Stage &stage : plan_->stages)
@@ -574,16 +602,20 @@ void Planner::describe(Kernel &kernel) {
       os << (stage.rowsAreRecords || stage.rowsOfAllRecords
                  ? "products over the rows of all records, "
                  : "products inside each record, ")
-         << stage.accumulators.size() << " accumulator(s) over " << describeShape(stage.shape)
-         << ", tile " << stage.tileRows << " rows x "
-         << stage.accumulators.size() * stage.tileVectors << " vectors of " << stage.lanes
-         << " lanes";
+         << stage.accumulators.size() << " accumulator(s) over " << describeShape(stage.shape);
+      if (stage.library)
+        os << ", by " << stage.library->name << ", rows gathered, then in vectors of "
+           << stage.lanes << " lanes";
+      else
+        os << ", tile " << stage.tileRows << " rows x "
+           << stage.accumulators.size() * stage.tileVectors << " vectors of " << stage.lanes
+           << " lanes";
       for (const ProductGroup &group : stage.groups) {
         os << "; k =";
         for (const ProductSegment &segment : group.lead->segments)
           os << ' ' << (segment.extent.isConstant() ? segment.extent.str() : "?");
         os << (group.weightUse < 0 ? ", right operand not packed" : ", weights packed");
-        if (stage.sums != Sums::Chain)
+        if (stage.sums == Sums::Pairs || stage.sums == Sums::Tiles)
           os << ", factors in bf16" << (stage.sums == Sums::Tiles ? " by tiles" : " by pairs");
         if (group.accumulators.size() > 1)
           os << ", " << group.accumulators.size() << " merged";

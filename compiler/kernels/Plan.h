@@ -98,14 +98,20 @@ struct ProductSegment {
 
 /// How the factors of a product come to its sums (docs/numerics.md).
 enum class Sums {
-  Chain, ///< one multiply-add for each k
-  Pairs, ///< factors in bf16, two k at a time
-  Tiles  ///< factors in bf16, 32 k at a time, by the processor's tiles
+  Chain,  ///< one multiply-add for each k
+  Pairs,  ///< factors in bf16, two k at a time
+  Tiles,  ///< factors in bf16, 32 k at a time, by the processor's tiles
+  Foreign ///< as a vendor's library likes
 };
 
 /// So many k the last run of a segment is filled up to, with zeros.
 inline int64_t depthMultiple(Sums sums) {
   return sums == Sums::Tiles ? 32 : sums == Sums::Pairs ? 2 : 1;
+}
+
+/// Bytes of a factor in scratch.
+inline int64_t factorBytes(Sums sums) {
+  return bytesOf(sums == Sums::Foreign ? ops::DType::F32 : ops::DType::BF16);
 }
 
 /// A product, or a sum of products into one accumulator, with a start value. Its index space is
@@ -117,8 +123,9 @@ struct Product {
   bool rowsAreRecords = false;          ///< lhs is rank 1 and rhs a weight: records are the rows
   bool packed = false;                  ///< rhs is packed into panels
   Sums sums = Sums::Chain;
-  std::vector<rt::PackSegment> pack; ///< packed: `param` is the number of a block argument
-  std::vector<int64_t> packColumns;  ///< first column of each pack segment
+  const rt::Library *library = nullptr; ///< Foreign
+  std::vector<rt::PackSegment> pack;    ///< packed: `param` is the number of a block argument
+  std::vector<int64_t> packColumns;     ///< first column of each pack segment
 };
 
 /// The columns of a product that one vector accumulator of a tile holds.
@@ -133,6 +140,7 @@ struct ProductGroup {
   std::vector<unsigned> accumulators; ///< indices into Stage::accumulators
   int weightUse = -1;                 ///< packed panels of the group, or -1
   int64_t rowOffset = 0;              ///< factor rows: where the group's k begin, in bytes
+  int64_t columnOffset = 0;           ///< Foreign: where its columns begin in a row of sums
   int64_t depth = 0;                  ///< packed: of all segments, filled up
 };
 
@@ -161,9 +169,11 @@ struct Stage {
   std::vector<Accumulator> accumulators;
   std::vector<ProductGroup> groups;
   Sums sums = Sums::Chain;
-  /// Bytes of a row of factors in scratch: what the groups read of a row, rounded and one behind
-  /// the other. 0: rows are read where they are.
+  /// Bytes of a row of factors in scratch: what the groups read of a row, one behind the other;
+  /// rounded, but for a library. 0: rows are read where they are.
   int64_t factorRow = 0;
+  const rt::Library *library = nullptr; ///< Foreign
+  int64_t sumsRow = 0;                  ///< Foreign: bytes of a row of all accumulators in scratch
   std::vector<const Buffer *> prefetch; ///< argument rows that the epilogue reads
   int startUse = -1;           ///< packed start values, one view an accumulator that has one
   std::vector<int> startViews; ///< for each accumulator its view in startUse, or -1
@@ -190,6 +200,7 @@ struct Plan {
   int64_t accumulatorBytes = 0; ///< scratch for the accumulators of a tile, at offset 0
   int64_t rowTableBytes = 0;    ///< behind it: the rows of a pass
   int64_t factorBytes = 0;      ///< behind it: rows of factors
+  int64_t sumsBytes = 0;        ///< behind it: what libraries make of them
   int64_t tileConfig = -1;      ///< offset in scratch of the shapes of tiles, or -1
 };
 

@@ -8,8 +8,9 @@ using namespace mlir;
 namespace sheaf::kernels {
 
 Planner::Planner(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
-                 const Tuning &tuning)
-    : block_(block), target_(target), tuning_(tuning), fuse_(!without.contains("fuse")),
+                 const Tuning &tuning, NumericClass numericClass)
+    : block_(block), target_(target), tuning_(tuning),
+      dispatch_(numericClass, without, tuning.implementation), fuse_(!without.contains("fuse")),
       merge_(!without.contains("merge")), panels_(!without.contains("panels")),
       flatRows_(!without.contains("flat-rows")),
       shareTemporaries_(!without.contains("share-temporaries")), plan_(std::make_shared<Plan>()) {
@@ -154,6 +155,8 @@ int Planner::levelOf(const Reads &reads) const {
 Planner::Mode Planner::modeOf(const Product &product) {
   if (product.sums == Sums::Chain)
     return product.rowsAreRecords ? Mode::Records : Mode::Inner;
+  if (product.sums == Sums::Foreign)
+    return product.rowsAreRecords ? Mode::ForeignRecords : Mode::ForeignRows;
   if (!product.packed)
     return Mode::FactorsInPlace;
   return product.rowsAreRecords ? Mode::FactorRecords : Mode::FactorRows;
@@ -215,9 +218,10 @@ int Planner::place(const RootSpec &root) {
   Mode mode = modeOf(root, level, &only, conflict);
   if (conflict) {
     // What is not compatible is read back from memory, one level later.
-    bool anyFactors = llvm::any_of(reads.products,
-                                   [](auto &r) { return modeOf(*r.first) == Mode::FactorRecords; });
-    Mode favoured = anyFactors ? Mode::FactorRecords : Mode::Records;
+    Mode favoured = Mode::Records;
+    for (auto &[product, view] : reads.products)
+      if (Mode m = modeOf(*product); m == Mode::FactorRecords || m == Mode::ForeignRecords)
+        favoured = m;
     for (auto &[product, view] : reads.products)
       if (!merge_ || modeOf(*product) != favoured)
         keep(product->value);
@@ -371,6 +375,7 @@ Kernel Planner::run() {
   makeBuffers(kernel);
   makeStages(kernel);
   countWork(kernel);
+  describeDispatch(kernel);
   describe(kernel);
   return kernel;
 }
@@ -382,12 +387,16 @@ llvm::ArrayRef<Switch> switches() {
       {"panels", "packs weights into panels for the register tile"},
       {"flat-rows", "products run over the rows of all records, not record by record"},
       {"share-temporaries", "temporaries of a kernel that never live at once share memory"},
+      {kGeneratedSwitch, "generated code computes products that a library would take as well"},
+      {"onednn", "oneDNN may compute products (--numeric-class any)"},
+      {"libxsmm", "libxsmm may compute products (--numeric-class any)"},
+      {"openblas", "OpenBLAS may compute products (--numeric-class any)"},
   };
   return all;
 }
 
 std::string describeCode(ir::BlockOp block, const Target &target,
-                         const std::set<std::string> &without) {
+                         const std::set<std::string> &without, NumericClass numericClass) {
   std::string text;
   llvm::raw_string_ostream out(text);
   out << target.cpu << ' ' << target.features << ' ' << target.lanes << ' ' << target.registers
@@ -395,6 +404,7 @@ std::string describeCode(ir::BlockOp block, const Target &target,
   for (const Switch &entry : switches())
     if (without.contains(std::string(entry.name)))
       out << " without " << entry.name;
+  out << describeLibraries(numericClass);
   out << '\n';
   OwningOpRef<ir::BlockOp> unnamed(block.clone());
   unnamed->setSymName("block");
@@ -403,8 +413,8 @@ std::string describeCode(ir::BlockOp block, const Target &target,
 }
 
 Kernel planKernel(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
-                  const Tuning &tuning) {
-  return Planner(block, target, without, tuning).run();
+                  const Tuning &tuning, NumericClass numericClass) {
+  return Planner(block, target, without, tuning, numericClass).run();
 }
 
 } // namespace sheaf::kernels

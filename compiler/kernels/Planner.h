@@ -17,14 +17,23 @@ namespace sheaf::kernels {
 class Planner {
 public:
   Planner(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
-          const Tuning &tuning);
+          const Tuning &tuning, NumericClass numericClass);
   Kernel run();
 
 private:
   /// How the rows of a stage's products are found; stages without products have None. Products that
   /// sum in other ways are apart, and so are packed ones from others where that is a way of its
   /// own.
-  enum class Mode { None, Records, Inner, FactorRecords, FactorRows, FactorsInPlace };
+  enum class Mode {
+    None,
+    Records,
+    Inner,
+    FactorRecords,
+    FactorRows,
+    FactorsInPlace,
+    ForeignRecords,
+    ForeignRows
+  };
   static Mode modeOf(const Product &product);
 
   /// What a stage writes.
@@ -67,6 +76,8 @@ private:
   void addSegments(Product &product, mlir::Value lhs, mlir::Value rhs, bool rhsInVectors);
   bool pack(Product &product);
   bool joinSum(ir::ApplyOp add);
+  ProductAnswer implementationOf(const Product &product);
+  void describeDispatch(Kernel &kernel);
 
   // Planner.cpp
   bool keep(mlir::Value value); ///< true when it was not kept before
@@ -113,6 +124,7 @@ private:
   ir::BlockOp block_;
   const Target &target_;
   const Tuning tuning_;
+  Dispatch dispatch_;
   bool fuse_, merge_, panels_, flatRows_, shareTemporaries_;
   std::shared_ptr<Plan> plan_;
   std::vector<RootSpec> copies_;

@@ -150,6 +150,10 @@ Product Planner::makeProduct(ir::ApplyOp apply) {
     product.rowsAreRecords = shape(product.value).size() == 1;
     if (factors && target_.tiles)
       product.sums = Sums::Tiles;
+    if (const rt::Library *library = implementationOf(product).library) {
+      product.sums = Sums::Foreign;
+      product.library = library;
+    }
   } else {
     // A right operand with its columns elsewhere, such as a transposed one, is rearranged first.
     product = Product();
@@ -158,6 +162,37 @@ Product Planner::makeProduct(ir::ApplyOp apply) {
     addSegments(product, apply.getOperand(0), apply.getOperand(1), true);
   }
   return product;
+}
+
+/// Asks for a product by itself, before it is joined with others.
+ProductAnswer Planner::implementationOf(const Product &product) {
+  ProductQuestion question;
+  question.bf16 = std::get<ops::Product>(batchRuleOf(product.value)).bf16;
+  if (product.packed) {
+    int64_t k = 0, n = shape(product.value).back().constant();
+    for (const ProductSegment &segment : product.segments)
+      k += segment.extent.constant();
+    question.shape = rt::ProductShape{k, n, k, n};
+  }
+  return dispatch_.ask(question);
+}
+
+void Planner::describeDispatch(Kernel &kernel) {
+  for (Operation &op : block_.getBody().front().without_terminator()) {
+    auto apply = dyn_cast<ir::ApplyOp>(op);
+    if (!apply || roleOf(apply->getResult(0)) != Role::Product)
+      continue;
+    auto text = [](const std::vector<Dim> &dims) {
+      std::string out;
+      for (const Dim &dim : dims)
+        out += (out.empty() ? "" : ", ") + (dim.isConstant() ? dim.str() : "?");
+      return "[" + out + "]";
+    };
+    std::string what = apply.getOp().str() + " of " + text(shape(apply.getOperand(0))) + " and " +
+                       text(shape(apply.getOperand(1)));
+    kernel.dispatch.push_back(
+        {op.getLoc(), std::move(what), implementationOf(makeProduct(apply)).verdicts});
+  }
 }
 
 /// x @ w + h @ u is one accumulator that runs over both, and x @ w + b is one that starts at b:
@@ -178,7 +213,7 @@ bool Planner::joinSum(ir::ApplyOp add) {
       continue;
     if (Product *q = side == 0 ? productOf(right) : nullptr;
         q && !(p->start && q->start) && p->packed && q->packed && p->sums == q->sums &&
-        p->rowsAreRecords == q->rowsAreRecords &&
+        p->library == q->library && p->rowsAreRecords == q->rowsAreRecords &&
         p->packColumns.front() == q->packColumns.front()) {
       if (q->start)
         p->start = q->start;

@@ -1,4 +1,4 @@
-//===- Tuning.cpp - Choices of the planner that change no bit -------------===//
+//===- Tuning.cpp - Choices of the planner that may be timed --------------===//
 #include "compiler/kernels/Tuning.h"
 
 #include <array>
@@ -15,9 +15,10 @@ struct Part {
 };
 
 /// A tile's accumulators are registers; what is far beyond the caches is not near.
-constexpr std::array<Part, 3> kParts = {{{"vectors ", &Tuning::vectors, 32},
+constexpr std::array<Part, 4> kParts = {{{"vectors ", &Tuning::vectors, 32},
                                          {" rows ", &Tuning::rows, 32},
-                                         {" near ", &Tuning::near, 3200}}};
+                                         {" near ", &Tuning::near, 3200},
+                                         {" by ", &Tuning::implementation, 8}}};
 
 } // namespace
 
@@ -44,7 +45,11 @@ std::optional<Tuning> Tuning::parse(std::string_view text) {
 }
 
 std::vector<Tuning> tilesToTry() {
-  return {{.vectors = 4},
+  // Libraries first: where they may not be asked they come to nothing new.
+  return {{.implementation = 2},
+          {.implementation = 3},
+          {.implementation = 4},
+          {.vectors = 4},
           {.vectors = 2},
           {.vectors = 8},
           {.vectors = 3},

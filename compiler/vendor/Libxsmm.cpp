@@ -38,7 +38,6 @@ public:
     choose = [](rt::LibraryProduct *self, int64_t m, const float *a, float *c) {
       static_cast<Product *>(self)->chooseBlocks(m, a, c);
     };
-    bytes = 2 * plain_.size() * sizeof(float);
     pack(64);
   }
 
@@ -103,8 +102,14 @@ private:
   int64_t columns_ = 64, rows_ = 64; ///< of a block
 };
 
+bool accepts(const rt::ProductShape *shape) {
+  return shape->k > 0 && shape->n > 0 && shape->aStride <= INT32_MAX &&
+         shape->cStride <= INT32_MAX &&
+         kernelFor(std::min<int64_t>(64, shape->n), 1, shape->k, shape->aStride, shape->cStride);
+}
+
 rt::LibraryProduct *makeProduct(const rt::ProductShape *shape, const float *weights) try {
-  if (!kernelFor(std::min<int64_t>(64, shape->n), 1, shape->k, shape->aStride, shape->cStride))
+  if (!accepts(shape))
     return nullptr;
   return new Product(*shape, weights);
 } catch (const std::bad_alloc &) {
@@ -132,7 +137,11 @@ rt::LibraryMatrices *makeMatrices(int64_t n) {
 } // namespace sheaf::vendor
 
 const sheaf::rt::Library *sheaf_library() {
-  static const sheaf::rt::Library library = {"libxsmm", LIBXSMM_VERSION, sheaf::vendor::makeProduct,
-                                             nullptr, sheaf::vendor::makeMatrices};
+  static const sheaf::rt::Library library = {"libxsmm",
+                                             LIBXSMM_VERSION,
+                                             sheaf::vendor::accepts,
+                                             sheaf::vendor::makeProduct,
+                                             nullptr,
+                                             sheaf::vendor::makeMatrices};
   return &library;
 }

@@ -42,6 +42,32 @@ struct Primitive {
   ~Primitive() { delete spare.load(); }
 };
 
+Memory::desc rowsForm(int64_t m, int64_t columns, int64_t stride) {
+  return {{m, columns}, Memory::data_type::f32, Memory::dims{stride, 1}};
+}
+
+Memory::desc biasForm(const rt::ProductShape &shape) {
+  return {{1, shape.n}, Memory::data_type::f32, Memory::format_tag::ab};
+}
+
+/// With the weights in the form that the library likes most. Throws what it refuses.
+dnnl::matmul::primitive_desc makeDescription(const rt::ProductShape &shape, int64_t m,
+                                             bool biasTanh) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (biasTanh) {
+    dnnl::post_ops tanh;
+    tanh.append_eltwise(1, dnnl::algorithm::eltwise_tanh, 0, 0);
+    attributes.set_post_ops(tanh);
+  }
+  Memory::desc rows = rowsForm(m, shape.k, shape.aStride),
+               out = rowsForm(m, shape.n, shape.cStride);
+  Memory::desc any({shape.k, shape.n}, Memory::data_type::f32, Memory::format_tag::any);
+  dnnl::matmul::desc description = biasTanh ? dnnl::matmul::desc(rows, any, biasForm(shape), out)
+                                            : dnnl::matmul::desc(rows, any, out);
+  return {description, attributes, engine()};
+}
+
 class Product : public rt::LibraryProduct {
 public:
   Product(const rt::ProductShape &shape, const float *weights, const float *bias)
@@ -54,8 +80,6 @@ public:
     destroy = [](rt::LibraryProduct *self) { delete static_cast<Product *>(self); };
     choose = nullptr;
     primitive(16);
-    // As it was given, to make other forms of, and the usual form.
-    bytes = 2 * plain_.size() * sizeof(float);
   }
   ~Product() {
     for (auto &entry : primitives_)
@@ -95,12 +119,8 @@ private:
                        {DNNL_ARG_DST, Memory(with.out, engine(), nullptr)},
                        {DNNL_ARG_SCRATCHPAD, Memory(with.scratch, engine())}};
     if (!bias_.empty())
-      call->arguments.insert({DNNL_ARG_BIAS, Memory(biasForm(), engine(), bias_.data())});
+      call->arguments.insert({DNNL_ARG_BIAS, Memory(biasForm(shape_), engine(), bias_.data())});
     return call;
-  }
-
-  Memory::desc biasForm() const {
-    return {{1, shape_.n}, Memory::data_type::f32, Memory::format_tag::ab};
   }
 
   const Primitive &primitive(int64_t m) const {
@@ -114,24 +134,11 @@ private:
   }
 
   std::unique_ptr<const Primitive> make(int64_t m) const {
-    auto f32 = Memory::data_type::f32;
-    Memory::desc rows({m, shape_.k}, f32, Memory::dims{shape_.aStride, 1});
-    Memory::desc out({m, shape_.n}, f32, Memory::dims{shape_.cStride, 1});
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (!bias_.empty()) {
-      dnnl::post_ops tanh;
-      tanh.append_eltwise(1, dnnl::algorithm::eltwise_tanh, 0, 0);
-      attributes.set_post_ops(tanh);
-    }
-    Memory::desc any({shape_.k, shape_.n}, f32, Memory::format_tag::any);
-    dnnl::matmul::desc description = bias_.empty() ? dnnl::matmul::desc(rows, any, out)
-                                                   : dnnl::matmul::desc(rows, any, biasForm(), out);
-    dnnl::matmul::primitive_desc chosen(description, attributes, engine());
+    dnnl::matmul::primitive_desc chosen = makeDescription(shape_, m, !bias_.empty());
     auto made = std::make_unique<Primitive>();
     made->matmul = dnnl::matmul(chosen);
-    made->rows = rows;
-    made->out = out;
+    made->rows = rowsForm(m, shape_.k, shape_.aStride);
+    made->out = rowsForm(m, shape_.n, shape_.cStride);
     made->scratch = chosen.scratchpad_desc();
     made->weights = &inForm(chosen.weights_desc());
     return made;
@@ -159,6 +166,15 @@ private:
   mutable std::list<Memory> forms_;
 };
 
+bool accepts(const rt::ProductShape *shape) try {
+  if (shape->k <= 0 || shape->n <= 0)
+    return false;
+  makeDescription(*shape, 1, false);
+  return true;
+} catch (const dnnl::error &) {
+  return false;
+}
+
 rt::LibraryProduct *makeTanhProduct(const rt::ProductShape *shape, const float *weights,
                                     const float *bias) try {
   return new Product(*shape, weights, bias);
@@ -179,7 +195,11 @@ const sheaf::rt::Library *sheaf_library() {
     return std::to_string(v->major) + "." + std::to_string(v->minor) + "." +
            std::to_string(v->patch);
   }();
-  static const sheaf::rt::Library library = {"oneDNN", version.c_str(), sheaf::vendor::makeProduct,
-                                             sheaf::vendor::makeTanhProduct, nullptr};
+  static const sheaf::rt::Library library = {"oneDNN",
+                                             version.c_str(),
+                                             sheaf::vendor::accepts,
+                                             sheaf::vendor::makeProduct,
+                                             sheaf::vendor::makeTanhProduct,
+                                             nullptr};
   return &library;
 }

@@ -3,6 +3,7 @@
 
 #include <cblas.h>
 
+#include <cstdint>
 #include <new>
 #include <sstream>
 #include <string>
@@ -27,13 +28,19 @@ void run(const rt::LibraryProduct *self, int64_t m, const float *a, float *c) {
                 static_cast<blasint>(product.shape.cStride));
 }
 
+bool accepts(const rt::ProductShape *shape) {
+  return shape->k > 0 && shape->n > 0 && shape->k * shape->n <= INT32_MAX &&
+         shape->aStride <= INT32_MAX && shape->cStride <= INT32_MAX;
+}
+
 rt::LibraryProduct *makeProduct(const rt::ProductShape *shape, const float *weights) try {
+  if (!accepts(shape))
+    return nullptr;
   auto *product = new Product;
   auto count = static_cast<size_t>(shape->k * shape->n);
   product->run = run;
   product->destroy = [](rt::LibraryProduct *self) { delete static_cast<Product *>(self); };
   product->choose = nullptr;
-  product->bytes = count * sizeof(float);
   product->shape = *shape;
   product->weights.assign(weights, weights + count);
   return product;
@@ -53,7 +60,8 @@ const sheaf::rt::Library *sheaf_library() {
     words >> name >> number;
     return number + ", " + openblas_get_corename();
   }();
-  static const sheaf::rt::Library library = {"OpenBLAS", version.c_str(),
-                                             sheaf::vendor::makeProduct, nullptr, nullptr};
+  static const sheaf::rt::Library library = {
+      "OpenBLAS", version.c_str(), sheaf::vendor::accepts, sheaf::vendor::makeProduct,
+      nullptr,    nullptr};
   return &library;
 }

@@ -35,6 +35,14 @@ CONFIGS["bf16-x86-64-v3"] = CONFIGS["bf16"] + ["--target-cpu", "x86-64-v3"]
 CONFIGS["x86-64-v3"] = ["--target-cpu", "x86-64-v3"]
 CONFIGS["x86-64-v2"] = ["--target-cpu", "x86-64-v2"]
 CONFIGS["x86-64-v2-without-all"] = CONFIGS["x86-64-v2"] + CONFIGS["without-all"]
+# Products by each library, alone.
+LIBRARIES = ["onednn", "libxsmm", "openblas"]
+for name in LIBRARIES:
+    others = ["generated"] + [other for other in LIBRARIES if other != name]
+    CONFIGS[name] = ["--numeric-class", "any", "--without", ",".join(others)]
+CONFIGS["onednn-hostile-without-all"] = CONFIGS["onednn"] + CONFIGS["hostile-without-all"]
+CONFIGS["libxsmm-x86-64-v2"] = CONFIGS["libxsmm"] + CONFIGS["x86-64-v2"]
+CONFIGS["openblas-hostile"] = CONFIGS["openblas"] + CONFIGS["hostile"]
 
 SHARE = 6  # one program of so many under each setting
 

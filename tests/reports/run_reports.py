@@ -133,6 +133,9 @@ def commands():
         value = run("verify", "run", "--verify")
         assert value["ok"] and value["agrees_with_oracle"] and value["same_bits"]
         assert value["largest_error"] <= value["allowed_error"] and max(value["batches"]) <= 64
+        assert value["libraries"] == [] and not value["repeats"]
+        value = run("verify", "run", "--verify", "--numeric-class", "any", "--without", "generated")
+        assert value["ok"] and value["same_bits"] == (not value["libraries"]) != value["repeats"]
         run("bench", "bench", "--batch", "3", "--repetitions", "2", "--seconds", "0.01")
         value = run("bench", "bench", "--batch", "3", "--repetitions", "2", "--seconds", "0.01",
                     "--precision", "bf16", "--against-f32")

@@ -33,17 +33,19 @@ TEST(TunedKernel, IsReadAsItWasWritten) {
 TEST(TunedKernel, NothingElseIsRead) {
   std::string good(reinterpret_cast<const char *>(TunedKernel{{3, 12, 400}}.bytes().data()),
                    TunedKernel{{3, 12, 400}}.bytes().size());
-  ASSERT_EQ(good, "vectors 3 rows 12 near 400 ratio 1.0000 1.0000 1.0000");
+  ASSERT_EQ(good, "vectors 3 rows 12 near 400 by 0 ratio 1.0000 1.0000 1.0000");
   // The last number may be shorter.
   for (size_t size = 0; size < good.rfind(' ') + 2; ++size)
     EXPECT_FALSE(TunedKernel::parse(bytesOf(good.substr(0, size)))) << good.substr(0, size);
   for (const char *text :
-       {"vectors", "vectors 3 rows 12 near 400", "vectors 33 rows 1 near 0 ratio 1 1 1",
-        "vectors -1 rows 1 near 0 ratio 1 1 1", "vectors 3 rows 12 near 4000 ratio 1 1 1",
-        "vectors 3 rows 12 near 400 ratio 1 1", "vectors 3 rows 12 near 400 ratio 1 1 1 1",
-        "vectors 3 rows 12 near 400 ratio nan 1 1", "vectors 3 rows 12 near 400 ratio 0 1 1",
-        "vectors 99999999999999999999 rows 1 near 0 ratio 1 1 1",
-        "vectors 3 rows 12 near 400 ratio 1 1 1\n"})
+       {"vectors", "vectors 3 rows 12 near 400 by 0", "vectors 33 rows 1 near 0 by 0 ratio 1 1 1",
+        "vectors -1 rows 1 near 0 by 0 ratio 1 1 1", "vectors 3 rows 12 near 4000 by 0 ratio 1 1 1",
+        "vectors 3 rows 12 near 400 by 0 ratio 1 1",
+        "vectors 3 rows 12 near 400 by 0 ratio 1 1 1 1",
+        "vectors 3 rows 12 near 400 by 0 ratio nan 1 1",
+        "vectors 3 rows 12 near 400 by 0 ratio 0 1 1",
+        "vectors 99999999999999999999 rows 1 near 0 by 0 ratio 1 1 1",
+        "vectors 3 rows 12 near 400 by 0 ratio 1 1 1\n"})
     EXPECT_FALSE(TunedKernel::parse(bytesOf(text))) << text;
 }
 

@@ -162,6 +162,7 @@ void addBench(CLI::App &app, Action &action) {
   // What is required comes before subcommands: `kernels` would be taken for the model.
   sub->get_option("model")->required(false);
   arguments->model.addStore(*sub);
+  arguments->model.addVerbose(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);

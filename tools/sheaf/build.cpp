@@ -28,6 +28,8 @@ std::string numericClass(const driver::CompiledModel &model) {
 }
 
 int runBuild(BuildArguments &arguments) {
+  if (arguments.model.numericClass == "any")
+    throw UsageError("an artefact runs without libraries: build knows no --numeric-class any");
   arguments.weights.check();
   checkOutputs({arguments.output, arguments.header},
                {arguments.model.model, arguments.weights.weights});

@@ -75,6 +75,7 @@ void addExplain(CLI::App &app, Action &action) {
   auto arguments = std::make_shared<ExplainArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addStore(*sub);
+  arguments->model.addVerbose(*sub);
   arguments->data.add(*sub, /*required=*/false);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);

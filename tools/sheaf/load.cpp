@@ -83,6 +83,15 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
   }
   compile.targetCpu = options.targetCpu;
   compile.precision = parsePrecision(options.precision);
+  if (options.numericClass == "any")
+    compile.numericClass = kernels::NumericClass::Any;
+  else if (options.numericClass != "exact")
+    throw UsageError(
+        fmt::format("--numeric-class takes exact and any, not '{}'", options.numericClass));
+  if (!options.verbose.empty() && options.verbose != "dispatch")
+    throw UsageError(fmt::format("--verbose takes dispatch, not '{}'", options.verbose));
+  if (options.training && compile.numericClass == kernels::NumericClass::Any)
+    throw UsageError("training keeps the order of sums: --numeric-class any is for inference");
   compile.dropout = options.dropout;
   compile.training = options.training;
   compile.store = storeOptions(options.store);
@@ -124,9 +133,24 @@ std::set<std::string> vocabulariesOf(const driver::EntryTypes &entry) {
   return names;
 }
 
+/// What `--verbose dispatch` asks for; equal lines of several kernels are told once.
+void printDispatch(const driver::CompiledModel &model) {
+  std::set<std::string> told;
+  for (const driver::BlockInfo &block : model.blocks())
+    for (const driver::DispatchInfo &product : block.dispatch) {
+      std::string text =
+          fmt::format("dispatch: {}: {}: {}\n", product.place, block.name, product.what);
+      for (const kernels::Verdict &verdict : product.verdicts)
+        text += fmt::format("  {}: {}\n", verdict.implementation,
+                            verdict.reason.empty() ? "taken" : verdict.reason);
+      if (told.insert(text).second)
+        fmt::print(stderr, "{}", text);
+    }
+}
+
 void compileLoaded(LoadedModel &loaded, const driver::CompileOptions &compile,
-                   const std::string &dump) {
-  dumpPhases(*loaded.source, compile, dump);
+                   const ModelOptions &options) {
+  dumpPhases(*loaded.source, compile, options.dump);
   Diagnostics diags(*loaded.source);
   loaded.compiled = driver::compile(*loaded.source, compile, diags);
   printDiagnostics(diags);
@@ -137,6 +161,8 @@ void compileLoaded(LoadedModel &loaded, const driver::CompileOptions &compile,
   for (const std::string &warning : loaded.compiled->storeUse().warnings)
     if (told.insert(warning).second)
       fmt::print(stderr, "warning: {}\n", warning);
+  if (options.verbose == "dispatch")
+    printDispatch(*loaded.compiled);
 }
 
 bool exists(const std::string &path) { return access(path.c_str(), F_OK) == 0; }
@@ -178,7 +204,7 @@ LoadedModel loadModel(const ModelOptions &options) {
   loaded.source = std::make_unique<SourceFile>(readModel(options.model));
   loaded.vocabularies = vocabularyFiles(options);
   bindSizes(loaded.vocabularies, compile);
-  compileLoaded(loaded, compile, options.dump);
+  compileLoaded(loaded, compile, options);
   return loaded;
 }
 
@@ -290,6 +316,10 @@ void openArtefact(LoadedModel &loaded, const ModelOptions &options, const Weight
     refuse("--target-cpu");
   if (options.precision != "f32")
     refuse("--precision");
+  if (options.numericClass != "exact")
+    refuse("--numeric-class");
+  if (!options.verbose.empty())
+    refuse("--verbose");
   if (!options.dump.empty())
     refuse("--dump");
   if (options.dropout)
@@ -336,7 +366,7 @@ LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOption
     loaded.vocabularies.set(name, io::Vocabulary::ofSize(dim->second.second));
   }
   bindSizes(loaded.vocabularies, compile);
-  compileLoaded(loaded, compile, options.dump);
+  compileLoaded(loaded, compile, options);
   return loaded;
 }
 
@@ -362,7 +392,7 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
                     reading);
   bindSizes(loaded.vocabularies, compile);
-  compileLoaded(loaded, compile, options.dump);
+  compileLoaded(loaded, compile, options);
   readInstances(loaded, text, reading, data.strictVocab);
   return loaded;
 }

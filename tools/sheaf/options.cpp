@@ -48,6 +48,10 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
   app.add_option("--precision", precision,
                  "what products of weights compute in: f32 or bf16 (default: f32)")
       ->type_name("NAME");
+  app.add_option("--numeric-class", numericClass,
+                 "exact: products keep their order of sums, whatever the batch; any: a block may "
+                 "take a library for its products (default: exact)")
+      ->type_name("NAME");
   app.add_option("--dump", dump,
                  "write what every phase, pass and kernel came to, as files of a directory")
       ->type_name("DIR");
@@ -66,6 +70,13 @@ void ModelOptions::addStore(CLI::App &app) {
                  "the directory that keeps compiled code from one start to the next, or none "
                  "(default: sheaf in the user's cache directory; SHEAF_STORE names another)")
       ->type_name("DIR");
+}
+
+void ModelOptions::addVerbose(CLI::App &app) {
+  app.add_option("--verbose", verbose,
+                 "dispatch: say on standard error who was asked for each product of each block, "
+                 "and why it refused")
+      ->type_name("WHAT");
 }
 
 void ModelOptions::addArtefact(CLI::App &app) {

@@ -30,7 +30,9 @@ struct ModelOptions {
   std::vector<std::string> without;
   std::string targetCpu = "host";
   std::string precision = "f32";
-  std::string dump; ///< a directory, or empty
+  std::string numericClass = "exact";
+  std::string verbose; ///< `dispatch`, or empty
+  std::string dump;    ///< a directory, or empty
   bool dropout = false;
   bool training = false;           ///< driver::CompileOptions::training
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
@@ -43,6 +45,8 @@ struct ModelOptions {
   void add(CLI::App &app, bool vocabulary, EntryOption which = EntryOption::Run);
   /// The command compiles to code, which a store may hold.
   void addStore(CLI::App &app);
+  /// The command tells on request how it came to its code.
+  void addVerbose(CLI::App &app);
   /// The command runs artefacts, too.
   void addArtefact(CLI::App &app);
 };

@@ -179,6 +179,7 @@ void addRun(CLI::App &app, Action &action) {
   auto arguments = std::make_shared<RunArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addStore(*sub);
+  arguments->model.addVerbose(*sub);
   arguments->model.addArtefact(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
