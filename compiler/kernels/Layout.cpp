@@ -5,7 +5,6 @@
 
 #include "llvm/Support/MathExtras.h"
 
-#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -37,13 +36,6 @@ std::vector<int64_t> constants(const std::vector<Dim> &dims) {
   for (const Dim &d : dims)
     out.push_back(d.constant());
   return out;
-}
-
-std::string describeShape(const std::vector<Dim> &dims) {
-  std::string out;
-  for (const Dim &d : dims)
-    out += (out.empty() ? "" : ", ") + (d.isConstant() ? d.str() : "?");
-  return "[" + out + "]";
 }
 
 /// Whether the last whole vector of a row would be written over something else: the next piece of a
@@ -508,122 +500,6 @@ void Planner::makeStages(Kernel &kernel) {
     const Stage &stage = plan_->stages[0];
     kernel.panels = static_cast<uint32_t>(
         llvm::divideCeil(stage.shape.back().constant(), stage.lanes * stage.tileVectors));
-  }
-}
-
-void Planner::countWork(Kernel &kernel) {
-  // Words of the symbols that BlockShapes makes; an extent fits the low word of an int.
-  std::map<std::string, uint32_t> wordOf;
-  for (BlockArgument arg :
-       block_.getBody().front().getArguments().take_front(block_.getNumArgs())) {
-    std::string name = std::to_string(arg.getArgNumber());
-    uint32_t word = plan_->argumentWords[arg.getArgNumber()];
-    wordOf[name] = word;
-    if (auto type = dyn_cast<RankedTensorType>(arg.getType()))
-      for (unsigned axis = 0; axis < type.getRank(); ++axis)
-        if (type.isDynamicDim(axis))
-          wordOf[name + "." + std::to_string(axis)] = ++word;
-  }
-  auto add = [&](std::vector<rt::FlopTerm> &terms, const Dim &amount) {
-    for (auto &[symbols, coefficient] : amount.terms()) {
-      rt::FlopTerm term{static_cast<double>(coefficient), {}};
-      for (const std::string &symbol : symbols)
-        term.extentWords.push_back(wordOf.at(symbol));
-      terms.push_back(std::move(term));
-    }
-  };
-  auto elements = [](const std::vector<Dim> &shape) {
-    Dim product = 1;
-    for (const Dim &extent : shape)
-      product = product * extent;
-    return product;
-  };
-  // Only how the lines of a kernel compare depends on what an unknown extent is taken for.
-  auto estimate = [](const Dim &amount) {
-    double sum = 0;
-    for (auto &[symbols, coefficient] : amount.terms())
-      sum += static_cast<double>(coefficient) * std::pow(16.0, static_cast<double>(symbols.size()));
-    return sum;
-  };
-  for (BlockArgument arg : block_.getBody().front().getArguments().take_front(block_.getNumArgs()))
-    if (isa<RankedTensorType>(arg.getType()))
-      add(kernel.bytes, elements(shape(arg)) * Dim(bytesOf(dtypeOf(arg))));
-  for (const RecordBuffer &result : kernel.results)
-    add(kernel.bytes, elements(result.shape) * Dim(bytesOf(result.dtype)));
-  for (Operation &op : block_.getBody().front().without_terminator()) {
-    auto apply = dyn_cast<ir::ApplyOp>(op);
-    if (!apply)
-      continue;
-    Role role = roleOf(apply->getResult(0));
-    if (role == Role::View)
-      continue;
-    if (role != Role::Product && role != Role::Dot) {
-      // An activation takes about ten instructions an element; what only moves or adds, fewer.
-      Value over = role == Role::Reduction ? apply.getOperand(0) : apply->getResult(0);
-      double each = role == Role::Elementwise ? 8 : role == Role::Reduction ? 4 : 2;
-      kernel.work.push_back({op.getLoc(), each * estimate(elements(shape(over)))});
-      continue;
-    }
-    Dim flop = Dim(2) * shape(apply.getOperand(0)).back();
-    for (const Dim &extent : shape(apply->getResult(0)))
-      flop = flop * extent;
-    add(kernel.flop, flop);
-    kernel.work.push_back({op.getLoc(), estimate(flop)});
-  }
-}
-
-void Planner::describe(Kernel &kernel) {
-  auto tell = [&](const std::string &text) {
-    kernel.tiling += (kernel.tiling.empty() ? "" : ", ") + text;
-  };
-  for (const Stage &stage : plan_->stages)
-    if (stage.kind == Stage::Products && stage.library)
-      tell(stage.library->name);
-    else if (stage.kind == Stage::Products)
-      tell(std::to_string(stage.tileRows) + " x " +
-           std::to_string(stage.tileVectors * static_cast<int64_t>(stage.accumulators.size())));
-  for (const Stage &stage : plan_->stages)
-    if (stage.rowsOfAllRecords)
-      tell(std::to_string(stage.passRows) + " rows");
-  if (plan_->chunkRecords != INT64_MAX)
-    tell(std::to_string(plan_->chunkRecords) + " records");
-  for (const Stage &stage : plan_->stages) {
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    os << "stage " << (&stage - plan_->stages.data()) << ", level " << stage.level << ": ";
-    switch (stage.kind) {
-    case Stage::Loop:
-      os << "elementwise over " << describeShape(stage.shape);
-      break;
-    case Stage::Reduce:
-      os << "row reduction into " << describeShape(stage.shape);
-      break;
-    case Stage::Products:
-      os << (stage.rowsAreRecords || stage.rowsOfAllRecords
-                 ? "products over the rows of all records, "
-                 : "products inside each record, ")
-         << stage.accumulators.size() << " accumulator(s) over " << describeShape(stage.shape);
-      if (stage.library)
-        os << ", by " << stage.library->name << ", rows gathered, then in vectors of "
-           << stage.lanes << " lanes";
-      else
-        os << ", tile " << stage.tileRows << " rows x "
-           << stage.accumulators.size() * stage.tileVectors << " vectors of " << stage.lanes
-           << " lanes";
-      for (const ProductGroup &group : stage.groups) {
-        os << "; k =";
-        for (const ProductSegment &segment : group.lead->segments)
-          os << ' ' << (segment.extent.isConstant() ? segment.extent.str() : "?");
-        os << (group.weightUse < 0 ? ", right operand not packed" : ", weights packed");
-        if (stage.sums == Sums::Pairs || stage.sums == Sums::Tiles)
-          os << ", factors in bf16" << (stage.sums == Sums::Tiles ? " by tiles" : " by pairs");
-        if (group.accumulators.size() > 1)
-          os << ", " << group.accumulators.size() << " merged";
-      }
-      break;
-    }
-    os << "; writes " << stage.roots.size() << " tensor(s)";
-    kernel.remarks.push_back(text);
   }
 }
 

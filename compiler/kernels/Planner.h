@@ -77,7 +77,6 @@ private:
   bool pack(Product &product);
   bool joinSum(ir::ApplyOp add);
   ProductAnswer implementationOf(const Product &product);
-  void describeDispatch(Kernel &kernel);
 
   // Planner.cpp
   bool keep(mlir::Value value); ///< true when it was not kept before
@@ -117,9 +116,12 @@ private:
   int64_t ownBytes() const;
   int64_t nearRows(const Stage &stage) const;
   int64_t nearBytes(int64_t bytes) const;
-  void describe(Kernel &kernel);
-  void countWork(Kernel &kernel);
   void recordLayout(Kernel &kernel);
+
+  // Describe.cpp
+  void countWork(Kernel &kernel);
+  void describe(Kernel &kernel);
+  void describeDispatch(Kernel &kernel);
 
   ir::BlockOp block_;
   const Target &target_;

@@ -177,24 +177,6 @@ ProductAnswer Planner::implementationOf(const Product &product) {
   return dispatch_.ask(question);
 }
 
-void Planner::describeDispatch(Kernel &kernel) {
-  for (Operation &op : block_.getBody().front().without_terminator()) {
-    auto apply = dyn_cast<ir::ApplyOp>(op);
-    if (!apply || roleOf(apply->getResult(0)) != Role::Product)
-      continue;
-    auto text = [](const std::vector<Dim> &dims) {
-      std::string out;
-      for (const Dim &dim : dims)
-        out += (out.empty() ? "" : ", ") + (dim.isConstant() ? dim.str() : "?");
-      return "[" + out + "]";
-    };
-    std::string what = apply.getOp().str() + " of " + text(shape(apply.getOperand(0))) + " and " +
-                       text(shape(apply.getOperand(1)));
-    kernel.dispatch.push_back(
-        {op.getLoc(), std::move(what), implementationOf(makeProduct(apply)).verdicts});
-  }
-}
-
 /// x @ w + h @ u is one accumulator that runs over both, and x @ w + b is one that starts at b:
 /// a change of the order of sums that depends on the program alone.
 bool Planner::joinSum(ir::ApplyOp add) {
