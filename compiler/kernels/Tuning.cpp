@@ -45,11 +45,11 @@ std::optional<Tuning> Tuning::parse(std::string_view text) {
 }
 
 std::vector<Tuning> tilesToTry() {
-  // Libraries first: where they may not be asked they come to nothing new.
-  return {{.implementation = 2},
+  // Libraries, where they may not be asked, come to nothing new.
+  return {{.vectors = 4},
+          {.implementation = 2},
           {.implementation = 3},
           {.implementation = 4},
-          {.vectors = 4},
           {.vectors = 2},
           {.vectors = 8},
           {.vectors = 3},
