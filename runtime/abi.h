@@ -12,10 +12,11 @@
 
 namespace sheaf::rt {
 
-/// What a function that waits, or calls one that may, still needs afterwards and that holds
-/// tensors: everything else may be given back meanwhile (collector.h). In the frame of the
+/// The tensors, lists and data that a function that waits, or calls one that may, still needs
+/// afterwards: everything else may be given back meanwhile (collector.h). In the frame of the
 /// function; linked while the call runs.
 struct RootFrame {
+  static constexpr int64_t kMemory = -1; ///< a place: one slot, the address of memory to keep
   RootFrame *caller;
   int64_t place; ///< an index into Model::roots, which says what the slots behind this are
   const Slot *slots() const { return reinterpret_cast<const Slot *>(this + 1); }
@@ -65,10 +66,11 @@ sheaf::rt::Slot sheaf_record_once(sheaf::rt::Context *, uint32_t kernel, uint32_
 /// beside KernelDesc::scratchBytes.
 void sheaf_temporaries(sheaf::rt::Context *, int64_t granules);
 
-/// Slots for a data value or a tuple on the heap; they live as long as the mini-batch.
+/// Slots for a data value or a tuple on the heap; they live as long as something needs them that
+/// waits can tell of (RootFrame).
 sheaf::rt::Slot *sheaf_alloc(sheaf::rt::Context *, int64_t slots);
 
-/// Lists. All return lists that live as long as the mini-batch; arguments stay valid.
+/// Lists. All return lists that live as long, too; arguments stay valid.
 sheaf::rt::ListObject *sheaf_list_new(sheaf::rt::Context *, int64_t elementSlots, int64_t size);
 sheaf::rt::ListObject *sheaf_list_cons(sheaf::rt::Context *, const sheaf::rt::Slot *head,
                                        sheaf::rt::ListObject *tail);
@@ -91,7 +93,7 @@ sheaf::rt::ListObject *sheaf_list_flat(sheaf::rt::Context *, sheaf::rt::ListObje
 void sheaf_wait(sheaf::rt::Context *, uint32_t place);
 
 /// Starts `fn` on copies of these arguments beside the caller: a call that does not depend on what
-/// the caller does next. The memory of both lives as long as the mini-batch. Returns what
+/// the caller does next. Whoever forks keeps the results among its roots. Returns what
 /// sheaf_join() takes; null when it has run already.
 sheaf::rt::Task *sheaf_fork(sheaf::rt::Context *, sheaf::rt::EntryFn fn,
                             const sheaf::rt::Slot *args, sheaf::rt::Slot *results);

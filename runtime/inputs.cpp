@@ -6,11 +6,13 @@
 namespace sheaf::rt {
 
 TypeFacts::TypeFacts(const TypeTable &types)
-    : slots_(types.types.size()), hasTensor_(types.types.size()), hasList_(types.types.size()) {
+    : slots_(types.types.size()), hasTensor_(types.types.size()), hasList_(types.types.size()),
+      hasMemory_(types.types.size()) {
   for (uint32_t i = 0; i < types.types.size(); ++i) {
     slots_[i] = types.slots(i);
     hasTensor_[i] = types.types[i].kind == TypeKind::Tensor;
     hasList_[i] = types.types[i].kind == TypeKind::List;
+    hasMemory_[i] = hasList_[i] || types.types[i].kind == TypeKind::Data;
   }
   // Types are recursive, so: until nothing changes.
   for (bool changed = true; changed;) {
@@ -21,6 +23,8 @@ TypeFacts::TypeFacts(const TypeTable &types)
           hasTensor_[i] = changed = true;
         if (hasList_[part] && !hasList_[i])
           hasList_[i] = changed = true;
+        if (hasMemory_[part] && !hasMemory_[i])
+          hasMemory_[i] = changed = true;
       };
       const TypeDesc &type = types.types[i];
       for (uint32_t child : type.children)

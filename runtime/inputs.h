@@ -14,11 +14,13 @@ public:
   int64_t slots(uint32_t type) const { return slots_[type]; }
   /// Whether a value of this type may contain a tensor (a list), at any depth.
   bool hasTensor(uint32_t type) const { return hasTensor_[type]; }
+  /// Whether it is, or has in a tuple, a list or data.
+  bool hasMemory(uint32_t type) const { return hasMemory_[type]; }
   bool hasList(uint32_t type) const { return hasList_[type]; }
 
 private:
   std::vector<int64_t> slots_;
-  std::vector<bool> hasTensor_, hasList_;
+  std::vector<bool> hasTensor_, hasList_, hasMemory_;
 };
 
 /// Brings arguments into a session and results into the form that readers expect. Works with an

@@ -54,7 +54,7 @@ void copyElements(Slot *to, const ListObject *list) {
 } // namespace
 
 ListObject *Lists::object(Slot *elements, int64_t size, int64_t elementSlots, ListBuffer *buffer) {
-  auto *list = static_cast<ListObject *>(arena_.allocate(sizeof(ListObject)));
+  auto *list = static_cast<ListObject *>(heap_.allocate(sizeof(ListObject)));
   if (list)
     *list = {elements, size, elementSlots, buffer};
   return list;
@@ -65,7 +65,7 @@ ListBuffer *Lists::buffer(int64_t elementSlots, int64_t roomBefore, int64_t size
   int64_t elements = roomBefore + size + roomAfter;
   if (size < 0 || elements > kMostSlots / std::max<int64_t>(elementSlots, 1))
     return nullptr;
-  auto *memory = static_cast<uint8_t *>(arena_.allocate(
+  auto *memory = static_cast<uint8_t *>(heap_.allocate(
       sizeof(ListBuffer) + static_cast<size_t>(elements * elementSlots) * sizeof(Slot)));
   if (!memory)
     return nullptr;

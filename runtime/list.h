@@ -21,8 +21,8 @@
 #ifndef SHEAF_RUNTIME_LIST_H
 #define SHEAF_RUNTIME_LIST_H
 
+#include "runtime/heap.h"
 #include "runtime/layout.h"
-#include "runtime/memory.h"
 
 namespace sheaf::rt {
 
@@ -33,10 +33,10 @@ struct ListBuffer {
   ListObject *rest; ///< what follows the element before `high`, or null
 };
 
-/// Makes lists in an arena. Every function returns null when the arena is full.
+/// Makes lists in a heap. Every function returns null when that is full.
 class Lists {
 public:
-  Lists(BumpArena &arena, bool chained) : arena_(arena), chained_(chained) {}
+  Lists(Heap &heap, bool chained) : heap_(heap), chained_(chained) {}
 
   ListObject *make(int64_t elementSlots, int64_t size);
   ListObject *cons(const Slot *head, ListObject *tail);
@@ -57,11 +57,11 @@ private:
   ListBuffer *buffer(int64_t elementSlots, int64_t roomBefore, int64_t size, int64_t roomAfter);
   /// A list with `list`'s elements and at least so much room, or null.
   ListObject *copy(const ListObject *list, int64_t roomBefore, int64_t roomAfter);
-  /// flat(), with that much room at the ends; false when the arena is full.
+  /// flat(), with that much room at the ends; false when the heap is full.
   bool join(ListObject *list, int64_t roomBefore, int64_t roomAfter);
   ListObject *chain(const Slot *elements, int64_t count, ListObject *rest);
 
-  BumpArena &arena_;
+  Heap &heap_;
   bool chained_;
   bool anyChained_ = false;
 };

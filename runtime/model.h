@@ -166,6 +166,8 @@ struct Model {
   /// What RootFrames hold, by RootFrame::place. Not given: host code does not say it, as that of
   /// older artefacts, and nothing can be given back while an instance waits.
   std::optional<std::vector<std::vector<RootDesc>>> roots;
+  /// They hold all lists and data, too; else only what holds tensors.
+  bool rootsHoldAll = false;
   uint32_t depthBits = rt::depthBits(1); ///< layout.h
   /// Bytes of the host stack that one call of a function of the program takes at most.
   uint64_t frameBytes = 0;

@@ -17,8 +17,8 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
       scratch(model, limits.threads, meter, memory.scratch),
       buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
-      heap(meter, memory.heap, alignof(Slot), hostile ? 256 : size_t(64) << 10, hostile),
-      lists(heap, model.chainedLists), stacks(limits.stackBytes, limits.stacks, memory.stack),
+      heap(meter, memory.heap, limits.heapBytes, hostile), lists(heap, model.chainedLists),
+      stacks(limits.stackBytes, limits.stacks, memory.stack),
       tasks(*this, stacks, failure, limits.steps) {
   rows = rowSpace.address(0);
   stackLimit = nullptr;
@@ -253,7 +253,14 @@ Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) 
     r.tasks.fork(*task, stack, fn, args, results);
     return task;
   }
+  // Its frames do not know that there is more to keep than what they need.
+  struct {
+    RootFrame frame;
+    const Slot *results;
+  } kept{{r.roots, RootFrame::kMemory}, results};
+  r.roots = &kept.frame;
   fn(context, args, results);
+  r.roots = kept.frame.caller;
   r.tasks.ranInline();
   return nullptr;
 }

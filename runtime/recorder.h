@@ -16,7 +16,7 @@ struct Recorder : Context {
   Scratch scratch; ///< of the threads that run kernels
   BucketTable buckets;
   KnownRecords known;
-  BumpArena heap;
+  Heap heap;
   Lists lists;
   HostStacks stacks;
   Failure failure; ///< of what runs now
@@ -24,6 +24,7 @@ struct Recorder : Context {
 
   struct Limits {
     uint64_t rowSpaceBytes;
+    uint64_t heapBytes;  ///< of address space
     uint64_t stackBytes; ///< of each stack
     unsigned stacks;
     int64_t steps;

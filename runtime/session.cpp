@@ -83,14 +83,14 @@ struct Session::Impl {
   Impl(const Model &model, const SessionOptions &given)
       : model(model), options(withDefaults(model, given)), meter(options.memoryLimit),
         recorder(model, meter, memory,
-                 {rowSpaceBytes(), options.hostStackBytes, options.fibers, options.maxSteps,
-                  *options.keepBytes, options.threads},
+                 {rowSpaceBytes(), meter.limit(), options.hostStackBytes, options.fibers,
+                  options.maxSteps, *options.keepBytes, options.threads},
                  options.hostile),
         values(model.types, recorder),
         weights(model, recorder.rowSpace.address(0), meter, memory.packed),
         flusher(model, options.threads, recorder.scratch, options.hostile),
         scheduler(model, meter, memory.records),
-        collector(model, values.facts(), recorder, options.hostile) {
+        collector(model, values.facts(), recorder, meter, memory.records, options.hostile) {
     checkModel(model);
     uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
     if (!meter.charge(memory.weights, bytes))
@@ -123,6 +123,8 @@ struct Session::Impl {
   void packWeights();
   void foldWeights();
   void forgetMiniBatch();
+  template <typename Ended> void stopTasks(Ended ended);
+  void runPending();
   bool mayCollect() const;
   void collect();
   bool walkAll(std::span<const Instance> instances, const std::stop_token &stop);
@@ -302,6 +304,19 @@ void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
                         kind == Failure::Rows || kind == Failure::Heap || kind == Failure::Records);
 }
 
+template <typename Ended> void Session::Impl::stopTasks(Ended ended) {
+  recorder.tasks.stop();
+  recorder.tasks.run(ended);
+}
+
+/// Runs what those that wait wait for, or everything, and then gives back what no one needs.
+void Session::Impl::runPending() {
+  if (!mayCollect() || !collector.isDue())
+    return flush(BucketTable::What::Demanded);
+  flush(BucketTable::What::All);
+  collect();
+}
+
 /// Walks all instances. Those that wait for tensors wait together, so that what they wait for runs
 /// in large buckets; those that end make room for others.
 void Session::Impl::walk(std::span<const Instance> instances, const std::stop_token &stop) {
@@ -312,11 +327,8 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
   auto ended = [&](const Walk &walk) { end(walk, outcomes[&walk - walks.data()]); };
   for (;;) {
     recorder.tasks.run(ended);
-    if (stop.stop_requested()) {
-      recorder.tasks.stop();
-      recorder.tasks.run(ended);
-      return;
-    }
+    if (stop.stop_requested())
+      return stopTasks(ended);
     HostStack *stack = walks.size() < instances.size() ? recorder.stacks.take() : nullptr;
     if (stack) {
       if (!begin(instances[walks.size()], stack)) {
@@ -324,11 +336,12 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
         giveUp(walks.back(), outcomes[walks.size() - 1]);
       }
     } else if (recorder.tasks.anyWaits()) {
-      if (mayCollect() && collector.isDue()) {
-        flush(BucketTable::What::All);
-        collect();
-      } else {
-        flush(BucketTable::What::Demanded);
+      try {
+        runPending();
+      } catch (...) {
+        // Whoever waits must not be found by the next run.
+        stopTasks([](const Walk &) {});
+        throw;
       }
       recorder.tasks.wake();
     } else {
@@ -408,14 +421,18 @@ bool Session::Impl::mayCollect() const {
 }
 
 /// All that wait have waited for has run, and so has everything else: forgets all records, and all
-/// rows that neither a task nor a result still needs.
+/// rows, lists and data that neither a task nor a result still needs.
 void Session::Impl::collect() {
   if (options.hostile)
     checkGuards();
-  auto addResults = [&](LiveRows &live) {
-    for (size_t i = 0; i < walks.size(); ++i)
+  auto addResults = [&](LiveValues &live) {
+    for (size_t i = 0; i < walks.size(); ++i) {
+      live.keep(walks[i].results);
+      if (walks[i].open > 0 && walks[i].failed)
+        live.keep(*walks[i].failed);
       if (walks[i].open == 0 && outcomes[i].slots)
         live.add(model.entry.resultType, outcomes[i].slots);
+    }
   };
   if (!collector.mark(addResults))
     return;

@@ -390,6 +390,7 @@ void Compilation::emitHost() {
   model.readPlaces = std::move(host.readPlaces);
   if (model.reads) {
     model.roots = host::describeRoots(*blocks, host.roots, model.types);
+    model.rootsHoldAll = true;
     std::vector<bool> demanded = host::demandedKernels(*blocks, instances);
     for (size_t i = 0; i < model.kernels.size(); ++i) {
       model.kernels[i].deferred = !demanded[i];

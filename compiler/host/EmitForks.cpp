@@ -114,8 +114,9 @@ void FunctionEmitter::emitForkedMap(ir::MapOp op, func::CallOp call) {
                 from);
     bindNumber(body, 1, i);
     forksFrom(started, i);
+    partial_.push_back({{rt::RootDesc::List, to}, {result, i64(0)}});
     Fork fork = startFork(call);
-    partial_.pop_back();
+    partial_.pop_back_n(2);
     store(slotAt(started, b_.CreateMul(i, i64(2))), {fork.task, fork.results});
     return Slots();
   });

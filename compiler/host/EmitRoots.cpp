@@ -12,6 +12,13 @@ using namespace mlir;
 
 namespace sheaf::host {
 
+/// Whether a value of this type may have rows, lists or data.
+static bool holdsMemory(Type type) {
+  if (auto tuple = dyn_cast<TupleType>(type))
+    return llvm::any_of(tuple.getTypes(), holdsMemory);
+  return isa<RankedTensorType, ir::ListType, ir::DataType>(type);
+}
+
 bool FunctionEmitter::isNeeded(Value value, Operation *at, bool own) {
   Block *home = value.getParentBlock();
   for (OpOperand &use : value.getUses()) {
@@ -45,7 +52,7 @@ void FunctionEmitter::addRoots(SmallVectorImpl<RootSlots> &roots, Type type,
     return;
   }
   // Constants are parameters and constructors without fields.
-  if (!m_.holdsTensors(type) || isa<llvm::Constant>(slots.front()))
+  if (!holdsMemory(type) || isa<llvm::Constant>(slots.front()))
     return;
   RootSlots root{{rt::RootDesc::Value, type}, Slots(slots)};
   if (llvm::none_of(roots, [&](const RootSlots &other) {
@@ -59,12 +66,12 @@ Type FunctionEmitter::forkedType(Operation *forked) {
 }
 
 bool FunctionEmitter::saveRoots(Operation *at, bool own) {
-  if (!tensorValues_) {
-    tensorValues_.emplace();
+  if (!rootValues_) {
+    rootValues_.emplace();
     auto add = [&](ValueRange values) {
       for (Value value : values)
-        if (m_.holdsTensors(value.getType()))
-          tensorValues_->push_back(value);
+        if (holdsMemory(value.getType()))
+          rootValues_->push_back(value);
     };
     func::FuncOp source = function_.source;
     source.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -75,18 +82,15 @@ bool FunctionEmitter::saveRoots(Operation *at, bool own) {
     add(source.getArguments());
   }
   SmallVector<RootSlots> roots;
-  for (Value value : *tensorValues_) {
+  for (Value value : *rootValues_) {
     auto slots = slots_.find(value);
     if (slots != slots_.end() && value.getParentBlock()->findAncestorOpInBlock(*at) &&
         isNeeded(value, at, own))
       addRoots(roots, value.getType(), slots->second);
   }
-  for (const RootSlots &partial : partial_)
-    if (m_.holdsTensors(partial.root.type))
-      roots.push_back(partial);
+  roots.append(partial_);
   for (auto &[op, fork] : forks_)
-    if (Type type = forkedType(op); m_.holdsTensors(type))
-      roots.push_back({{rt::RootDesc::Fork, type}, {fork.task, fork.results}});
+    roots.push_back({{rt::RootDesc::Fork, forkedType(op)}, {fork.task, fork.results}});
   if (roots.empty())
     return false;
 

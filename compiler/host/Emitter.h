@@ -72,8 +72,6 @@ public:
   unsigned readPlace(mlir::Location where);
   /// Number of a place that has these roots.
   unsigned rootPlace(std::vector<Root> roots);
-  /// Whether a value of this type may hold tensors.
-  bool holdsTensors(mlir::Type type);
   const kernels::Kernel &kernel(unsigned instance) const;
   /// Which arguments of a block are ints that its operators take as extents.
   const std::set<unsigned> &extentArguments(ir::BlockOp block);
@@ -92,7 +90,6 @@ private:
   std::vector<std::string> messages_, readPlaces_;
   std::vector<std::vector<Root>> roots_;
   mlir::SymbolTable symbols_;
-  llvm::DenseMap<mlir::Type, bool> holdsTensors_;
   llvm::DenseMap<int64_t, llvm::Constant *> emptyConstructors_;
 };
 
@@ -289,7 +286,7 @@ private:
   llvm::AllocaInst *rootFrame_ = nullptr;
   /// What loops that are being emitted have made so far.
   llvm::SmallVector<RootSlots> partial_;
-  std::optional<std::vector<mlir::Value>> tensorValues_; ///< that may hold tensors, in order
+  std::optional<std::vector<mlir::Value>> rootValues_; ///< that may have to be kept, in order
   llvm::DenseMap<mlir::Value, Slots> slots_;
   /// Started and not joined, in order of their start.
   llvm::MapVector<mlir::Operation *, Fork> forks_;

@@ -236,30 +236,6 @@ unsigned ModuleEmitter::rootPlace(std::vector<Root> roots) {
   return it - roots_.begin();
 }
 
-bool ModuleEmitter::holdsTensors(Type type) {
-  auto [it, isNew] = holdsTensors_.try_emplace(type, false);
-  if (!isNew)
-    return it->second;
-  // Data may hold itself: every type that is met is looked into once.
-  llvm::SetVector<Type> types;
-  types.insert(type);
-  bool holds = false;
-  for (size_t i = 0; i < types.size() && !holds; ++i) {
-    holds = isa<RankedTensorType>(types[i]);
-    if (auto list = dyn_cast<ir::ListType>(types[i]))
-      types.insert(list.getElement());
-    else if (auto tuple = dyn_cast<TupleType>(types[i]))
-      types.insert(tuple.begin(), tuple.end());
-    else if (auto data = dyn_cast<ir::DataType>(types[i]))
-      for (auto ctor : symbols_.lookup<ir::DataOp>(data.getName().getAttr())
-                           .getCtors()
-                           .getAsRange<ir::CtorAttr>())
-        for (Type field : ctor.getFieldTypes().getAsValueRange<TypeAttr>())
-          types.insert(field);
-  }
-  return holdsTensors_[type] = holds;
-}
-
 const kernels::Kernel &ModuleEmitter::kernel(unsigned instance) const {
   ir::BlockOp block = input.instances.all()[instance].block;
   auto it = kernels_.find(block.getSymName());

@@ -126,6 +126,10 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   a(15, "tiles", x.tiles);
   // Of models that read; v1.sheafc and v1_1.sheafc of tests/artefact/golden are of before it.
   a(16, "roots", x.roots);
+  // v1_2.sheafc is of before it: not there says no.
+  std::optional<bool> all = x.rootsHoldAll ? std::optional(true) : std::nullopt;
+  a(17, "roots_hold_all", all);
+  x.rootsHoldAll = all.value_or(false);
 }
 template <typename Archive> void fields(Archive &a, CodeRelocation &x) {
   a(1, "at", x.at);

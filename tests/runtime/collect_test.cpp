@@ -1,5 +1,5 @@
 // What is reached from roots, and rows that are taken back and handed out again.
-#include "runtime/live_rows.h"
+#include "runtime/live_values.h"
 
 #include <gtest/gtest.h>
 
@@ -192,8 +192,8 @@ class Roots : public testing::Test {
 protected:
   Roots()
       : meter(uint64_t(1) << 30), rows(10, uint64_t(1) << 30, meter, count, false),
-        arena(meter, count, alignof(Slot), 4096, false), lists(arena, /*chained=*/true),
-        facts(model.types), live(model, facts) {}
+        heap(meter, count, uint64_t(1) << 30, /*hostile=*/true), lists(heap, /*chained=*/true),
+        facts(model.types), live(model, facts, meter, count) {}
 
   /// The slots of a vector of `granules` granules.
   std::vector<Slot> vector(int64_t granules) {
@@ -201,7 +201,7 @@ protected:
     return {TensorHandle{static_cast<uint32_t>(id), 5}.pack(), granules * 16};
   }
   void begin() {
-    live.begin(rows);
+    live.begin(rows, &heap);
     expected.reset(rows.used());
   }
   void expect(const std::vector<Slot> &vector) {
@@ -221,10 +221,10 @@ protected:
   MemoryMeter meter;
   MemoryKind count;
   RowSpace rows;
-  BumpArena arena;
+  Heap heap;
   Lists lists;
   TypeFacts facts;
-  LiveRows live;
+  LiveValues live;
   GranuleBits expected;
   std::deque<std::vector<Slot>> frames;
 };
@@ -279,13 +279,23 @@ TEST_F(Roots, ListsInPiecesAndTheirTails) {
     if (i < 400 || i >= 600)
       expect(vectors[i]);
   check();
+  // The elements that were dropped are in blocks of their own.
+  heap.reclaim();
+  EXPECT_GT(heap.reclaimed(), 0u);
+  for (size_t i = 0; i < all.size(); ++i) {
+    ASSERT_EQ(all[i]->size, 401);
+    EXPECT_EQ(all[i]->elements[0], vectors[600 + i][0]);
+    const ListObject *flat = lists.flat(all[i]);
+    for (size_t k = 0; k < 400; ++k)
+      ASSERT_EQ(flat->elements[2 * (400 - k)], vectors[k][0]);
+  }
 }
 
 TEST_F(Roots, SharedDataOfAnyDepth) {
   // Two chains, each a million long, which share their ends.
   std::vector<Slot> first = vector(1), other = vector(1);
   auto link = [&](const std::vector<Slot> &value, Slot next) {
-    auto *object = static_cast<Slot *>(arena.allocate(4 * sizeof(Slot)));
+    auto *object = static_cast<Slot *>(heap.allocate(4 * sizeof(Slot)));
     object[0] = 1;
     object[1] = value[0];
     object[2] = value[1];

@@ -14,9 +14,9 @@ namespace {
 struct Fixture {
   MemoryMeter meter{UINT64_MAX};
   MemoryKind count;
-  BumpArena arena{meter, count, alignof(Slot), 4096, /*redzones=*/true};
+  Heap heap{meter, count, uint64_t(1) << 32, /*hostile=*/true};
   Lists lists;
-  explicit Fixture(bool chained) : lists(arena, chained) {}
+  explicit Fixture(bool chained) : lists(heap, chained) {}
 
   std::vector<Slot> contents(const ListObject *list) const {
     std::vector<Slot> result;
@@ -145,8 +145,8 @@ TEST_P(Chained, EmptyAndImpossible) {
   EXPECT_EQ(f.lists.make(int64_t(1) << 20, int64_t(1) << 44), nullptr);
   MemoryMeter meter(8192);
   MemoryKind count;
-  BumpArena arena(meter, count, 8, 4096, false);
-  Lists lists(arena, GetParam());
+  Heap heap(meter, count, uint64_t(1) << 30, /*hostile=*/false);
+  Lists lists(heap, GetParam());
   EXPECT_EQ(lists.make(1, 4096), nullptr);
 }
 
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Lists, Chained, testing::Bool(),
 template <typename F> uint64_t bytesFor(bool chained, int64_t n, F f) {
   Fixture fixture(chained);
   f(fixture.lists, n);
-  return fixture.arena.capacity();
+  return fixture.heap.handedOut();
 }
 
 void conses(Lists &lists, int64_t n) {
