@@ -1,4 +1,4 @@
-//===- collector.h - What is given back in a run -------*- C++ -*-===//
+//===- collector.h - What is given back in a run ---------------*- C++ -*-===//
 //
 // When to look for what is still needed, and how the rest is given back: docs/architecture.md,
 // "Memory of long loops". What is needed, LiveValues finds (live_values.h).

@@ -52,8 +52,13 @@ void *Heap::allocateSlow(size_t bytes) {
 }
 
 bool Heap::take(uint64_t blocks, uint64_t &first) {
-  auto hole = std::find_if(holes_.rbegin(), holes_.rend(),
-                           [&](const Hole &h) { return h.end - h.begin >= blocks; });
+  // Looked for once in vain: what is large must not look at all holes each time.
+  auto hole = holes_.rend();
+  if (blocks <= largest_)
+    hole = std::find_if(holes_.rbegin(), holes_.rend(),
+                        [&](const Hole &h) { return h.end - h.begin >= blocks; });
+  if (hole == holes_.rend())
+    largest_ = std::min(largest_, blocks - 1);
   if (hole != holes_.rend()) {
     first = hole->begin;
     hole->begin += blocks;
@@ -125,6 +130,7 @@ void Heap::reclaim() {
   // No more into a block with a mark: what lives stays together.
   cursor_ = end_ = nullptr;
   holes_.clear();
+  largest_ = UINT64_MAX;
   handedOut_ = free_ = 0;
   for (uint64_t at = 0; at < used_;) {
     uint64_t begin = at;

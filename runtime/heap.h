@@ -81,7 +81,8 @@ private:
   struct Hole {
     uint64_t begin, end;
   };
-  std::vector<Hole> holes_; ///< the next to be used last
+  std::vector<Hole> holes_;       ///< the next to be used last
+  uint64_t largest_ = UINT64_MAX; ///< no hole has more blocks
 };
 
 } // namespace sheaf::rt

@@ -18,6 +18,7 @@ namespace {
 const std::string kGolden = SHEAF_GOLDEN "/v1.sheafc";
 const std::string kWithBytes = SHEAF_GOLDEN "/v1_1.sheafc";
 const std::string kWithRoots = SHEAF_GOLDEN "/v1_2.sheafc";
+const std::string kWithAllRoots = SHEAF_GOLDEN "/v1_3.sheafc";
 
 std::vector<uint8_t> golden(const std::string &path = kGolden) {
   std::string text = io::readSource(path).text;
@@ -99,8 +100,13 @@ TEST(Artefact, GoldenWithRoots) {
   EXPECT_THROW(verify(d), ArtefactError);
 }
 
+TEST(Artefact, GoldenWithAllRoots) {
+  EXPECT_FALSE(Artefact::open(kWithRoots)->model().rootsHoldAll);
+  EXPECT_TRUE(Artefact::open(kWithAllRoots)->model().rootsHoldAll);
+}
+
 TEST(Artefact, WritesWhatItReads) {
-  for (const std::string &path : {kGolden, kWithBytes, kWithRoots}) {
+  for (const std::string &path : {kGolden, kWithBytes, kWithRoots, kWithAllRoots}) {
     std::vector<uint8_t> bytes = golden(path);
     std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
     EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << path;
