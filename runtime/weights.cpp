@@ -13,17 +13,6 @@ namespace {
 /// Columns of a panel of factors: as many as registers can hold sums of.
 constexpr int64_t kMostBlock = 512;
 
-/// A parameter as a matrix: leading axes and rows together, and the last axis.
-struct Matrix {
-  int64_t rows, columns;
-};
-Matrix matrixOf(const ParamDesc &param) {
-  Matrix m{1, param.shape.empty() ? 1 : param.shape.back()};
-  for (size_t i = 0; i + 1 < param.shape.size(); ++i)
-    m.rows *= param.shape[i];
-  return m;
-}
-
 /// A use as a key: equal keys, equal bytes.
 std::vector<int64_t> keyOf(const WeightUse &use) {
   std::vector<int64_t> key{use.kind,
@@ -70,7 +59,7 @@ int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightU
     for (const PackSegment &s : view.segments) {
       if (s.param >= model.params.size())
         refuse("of no parameter");
-      Matrix m = matrixOf(model.params[s.param]);
+      ParamMatrix m = matrixOf(model.params[s.param]);
       if (s.transposed)
         std::swap(m.rows, m.columns);
       if (s.kBegin < 0 || s.kBegin > s.kEnd || s.kEnd > m.rows)
@@ -223,8 +212,7 @@ void packFactors(const Model &model, const uint8_t *rows, const WeightUse &use, 
                  const RowRange &changed, uint32_t *out) {
   int64_t views = static_cast<int64_t>(use.views.size());
   int64_t block = use.vectors * use.lanes;
-  // Rows behind the last one are zero.
-  std::array<float, kMostBlock * kTransposedRun> read{};
+  std::array<float, kMostBlock * kTransposedRun> read; // no more of it than is read
   for (int64_t g = 0; g < views; ++g) {
     const PackView &view = use.views[static_cast<size_t>(g)];
     auto at = [&](int64_t column, int64_t k) {
@@ -239,7 +227,7 @@ void packFactors(const Model &model, const uint8_t *rows, const WeightUse &use, 
       auto write = [&](int64_t row, int64_t count, int64_t first, int64_t last) {
         for (int64_t i = 0; i < count; i += 2) {
           const float *even = read.data() + i * block;
-          if (i + 1 == count)
+          if (i + 1 == count) // what is behind the last row is zero
             std::fill_n(read.data() + (i + 1) * block, block, 0.0F);
           packPair(even, even + block, last - first, at(first, before + row + i));
         }
@@ -329,6 +317,13 @@ private:
 };
 
 } // namespace
+
+ParamMatrix matrixOf(const ParamDesc &param) {
+  ParamMatrix m{1, param.shape.empty() ? 1 : param.shape.back()};
+  for (size_t i = 0; i + 1 < param.shape.size(); ++i)
+    m.rows *= param.shape[i];
+  return m;
+}
 
 std::vector<uint64_t> packedSizes(const Model &model) {
   std::vector<uint64_t> sizes;
@@ -455,11 +450,11 @@ void PackedWeights::publish() {
 
 std::vector<std::span<const uint8_t>> PackedWeights::copies() const {
   std::vector<std::span<const uint8_t>> all;
-  for (const Packed &packed : packed_)
+  for (const Packed &packed : packed_) {
     if (packed.foreign)
       throw InternalError("weights of a library cannot be copied");
-    else
-      all.emplace_back(packed.bytes, packed.size);
+    all.emplace_back(packed.bytes, packed.size);
+  }
   return all;
 }
 

@@ -18,6 +18,12 @@ struct RowRange {
   int64_t begin = 0, end = 0;
 };
 
+/// A parameter as a matrix: leading axes and rows together, and the last axis.
+struct ParamMatrix {
+  int64_t rows, columns;
+};
+ParamMatrix matrixOf(const ParamDesc &param);
+
 /// The weight uses of all kernels of a model. Equal uses share one packed copy.
 class PackedWeights {
 public:

@@ -35,15 +35,8 @@ OneKernel::OneKernel(const std::string &text, const std::map<std::string, int64_
 
 std::vector<float> OneKernel::param(size_t index) const {
   rt::TensorView view = session_->param(index);
-  std::vector<float> values;
-  int64_t inner = view.shape.back(), outer = 1;
-  for (size_t i = 0; i + 1 < view.shape.size(); ++i)
-    outer *= view.shape[i];
-  int64_t stride = rt::rowGranules(inner, rt::DType::F32) * rt::kGranuleBytes;
-  for (int64_t row = 0; row < outer; ++row) {
-    auto *from = reinterpret_cast<const float *>(view.data + row * stride);
-    values.insert(values.end(), from, from + inner);
-  }
+  std::vector<float> values(static_cast<size_t>(view.elements()));
+  view.copyTo(values.data());
   return values;
 }
 

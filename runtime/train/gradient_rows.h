@@ -4,20 +4,18 @@
 
 #include "runtime/model.h"
 #include "runtime/train/param_gradient.h"
+#include "runtime/weights.h"
 
 namespace sheaf::rt {
 
-/// A parameter of f32 as a matrix in its row layout: leading axes and rows together.
+/// A parameter of f32 as a matrix (matrixOf) in its row layout.
 struct RowMatrix {
   int64_t rows, width; ///< floats
   int64_t stride;      ///< floats from row to row
 };
 inline RowMatrix rowMatrix(const ParamDesc &desc) {
-  RowMatrix matrix{1, desc.shape.empty() ? 1 : desc.shape.back(), 0};
-  for (size_t i = 0; i + 1 < desc.shape.size(); ++i)
-    matrix.rows *= desc.shape[i];
-  matrix.stride = rowGranules(matrix.width, desc.dtype) * kGranuleBytes / 4;
-  return matrix;
+  auto [rows, columns] = matrixOf(desc);
+  return {rows, columns, rowGranules(columns, desc.dtype) * kGranuleBytes / 4};
 }
 
 /// Calls `visit(begin, size)` for the runs of f32 elements of a parameter that have a gradient, in
