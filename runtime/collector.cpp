@@ -7,31 +7,32 @@ namespace sheaf::rt {
 
 namespace {
 
-/// In granules: so many rows take far longer to compute than it takes to look what is needed, and
-/// what no read depends on runs in large launches still.
-constexpr uint64_t kLeast = (uint64_t(4) << 20) / kGranuleBytes;
+/// So many bytes of rows take far longer to compute than it takes to look what is needed, and what
+/// no read depends on runs in large launches still.
+constexpr uint64_t kLeast = uint64_t(4) << 20;
 /// When memory is short, less; but looking must not be all that is done.
-constexpr uint64_t kLeastWhenShort = (uint64_t(64) << 10) / kGranuleBytes;
-/// Of lists and data, for each value that is looked at.
-constexpr uint64_t kHeapBytesLooked = 64;
+constexpr uint64_t kLeastWhenShort = uint64_t(64) << 10;
+/// Bytes for each value that is looked at.
+constexpr uint64_t kBytesLooked = 64;
 
 } // namespace
 
-/// The next collection is due when as many granules were handed out as are `needed` now, or as much
-/// as was `looked` at, so that looking costs each row a constant, and holes suffice; and as the
-/// weights have, which each launch of what no read depends on reads. Or it is due at half of what
-/// memory allows. For lists and data the same holds, in bytes.
+/// The next collection is due when as many rows were handed out as are `needed` now (in granules),
+/// or as much as was `looked` at, so that looking costs each row a constant, and holes suffice; and
+/// as the weights have, which each launch of what no read depends on reads. Or it is due at half of
+/// what memory allows. For lists and data the same holds.
 void Collector::plan(uint64_t needed, uint64_t looked) {
   const RowSpace &rows = recorder_.rowSpace;
   const Heap &heap = recorder_.heap;
-  uint64_t most = std::max({kLeastWhenShort, looked / 8, (rows.left() + rows.reclaimed()) / 2});
-  uint64_t wanted = std::max({kLeast, needed, looked, static_cast<uint64_t>(model_.paramGranules)});
-  at_ = always_ ? 0 : std::min(wanted, most);
-  most = std::max({kLeastWhenShort * kGranuleBytes, looked * kHeapBytesLooked / 8,
-                   (rows.left() * kGranuleBytes + heap.reclaimed()) / 2});
-  wanted = std::max({kLeast * kGranuleBytes, heap.live(), looked * kHeapBytesLooked,
-                     model_.paramGranules * uint64_t(kGranuleBytes)});
-  heapAt_ = !model_.rootsHoldAll ? UINT64_MAX : always_ ? 0 : std::min(wanted, most);
+  uint64_t least = std::max(kLeast, model_.paramGranules * uint64_t(kGranuleBytes));
+  looked *= kBytesLooked;
+  auto due = [&](uint64_t live, uint64_t reclaimed) {
+    uint64_t left = rows.left() * kGranuleBytes;
+    uint64_t most = std::max({kLeastWhenShort, looked / 8, (left + reclaimed) / 2});
+    return always_ ? 0 : std::min(std::max({least, live, looked}), most);
+  };
+  at_ = due(needed * kGranuleBytes, rows.reclaimed() * kGranuleBytes) / kGranuleBytes;
+  heapAt_ = model_.rootsHoldAll ? due(heap.live(), heap.reclaimed()) : UINT64_MAX;
 }
 
 bool Collector::mark(const std::function<void(LiveValues &)> &addResults) {

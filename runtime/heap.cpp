@@ -52,13 +52,14 @@ void *Heap::allocateSlow(size_t bytes) {
 }
 
 bool Heap::take(uint64_t blocks, uint64_t &first) {
-  // Looked for once in vain: what is large must not look at all holes each time.
   auto hole = holes_.rend();
-  if (blocks <= largest_)
+  if (blocks <= largest_) {
     hole = std::find_if(holes_.rbegin(), holes_.rend(),
                         [&](const Hole &h) { return h.end - h.begin >= blocks; });
-  if (hole == holes_.rend())
-    largest_ = std::min(largest_, blocks - 1);
+    // What is large must not look at all holes each time.
+    if (hole == holes_.rend())
+      largest_ = blocks - 1;
+  }
   if (hole != holes_.rend()) {
     first = hole->begin;
     hole->begin += blocks;

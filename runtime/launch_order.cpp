@@ -119,7 +119,7 @@ void LaunchOrder::forwards(By by, const RecordGraph &graph) {
       kind.readyWeight += weights_[record];
     }
   }
-  while (Kind *kind = by == By::Agenda ? lowestOnAverage() : mostReady()) {
+  while (Kind *kind = nextKind(by)) {
     kind->pending -= static_cast<uint32_t>(kind->ready.size());
     kind->pendingWeight -= kind->readyWeight;
     kind->readyWeight = 0;
@@ -174,31 +174,18 @@ void LaunchOrder::backwards(const RecordGraph &graph) {
 // Which kernel is next
 //===----------------------------------------------------------------------===//
 
-LaunchOrder::Kind *LaunchOrder::lowestOnAverage() {
-  Kind *best = nullptr;
-  double least = 0;
-  for (Kind &kind : kinds_) {
-    if (kind.ready.empty())
-      continue;
-    double average = static_cast<double>(kind.pendingWeight) / kind.pending;
-    if (!best || average < least) {
-      best = &kind;
-      least = average;
-    }
-  }
-  return best;
-}
-
-LaunchOrder::Kind *LaunchOrder::mostReady() {
+LaunchOrder::Kind *LaunchOrder::nextKind(By by) {
   Kind *best = nullptr;
   double most = 0;
   for (Kind &kind : kinds_) {
     if (kind.ready.empty())
       continue;
-    double share = static_cast<double>(kind.readyWeight) / static_cast<double>(kind.pendingWeight);
-    if (!best || share > most) {
+    auto pending = static_cast<double>(kind.pendingWeight);
+    double value = by == By::Agenda ? -pending / kind.pending
+                                    : static_cast<double>(kind.readyWeight) / pending;
+    if (!best || value > most) {
       best = &kind;
-      most = share;
+      most = value;
     }
   }
   return best;

@@ -61,8 +61,8 @@ private:
   void findUrgencies(const RecordGraph &graph);
   void forwards(By by, const RecordGraph &graph);
   void backwards(const RecordGraph &graph);
-  Kind *lowestOnAverage();
-  Kind *mostReady();
+  /// The kind whose records are to run next; null when none is ready.
+  Kind *nextKind(By by);
   void appendLaunch(Kind &kind);
 
   MemoryMeter &meter_;

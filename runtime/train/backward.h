@@ -158,7 +158,7 @@ private:
   void addJobs(uint32_t &depth);
   void clearBeside(uint32_t param, const std::vector<uint32_t> &rows);
   void addProducts(const Job &job, uint32_t sums, std::vector<int32_t> &words) const;
-  std::vector<int64_t> sumsBesideProducts(std::span<int> level, int now) const;
+  std::vector<uint32_t> sumsBesideProducts(std::span<int> level, int now) const;
   void scatter();
   void addParamRows(uint32_t depth);
   uint32_t paramOf(uint32_t granule) const;

@@ -78,10 +78,11 @@ void Backward::addProducts(const Job &job, uint32_t sums, std::vector<int32_t> &
     }
 }
 
-/// For each product that runs now, the parameter whose gradient is the sum of the product's right
-/// rows, or -1: a bias, for which these rows are read only once then. Marks its job as done.
-std::vector<int64_t> Backward::sumsBesideProducts(std::span<int> level, int now) const {
-  std::vector<int64_t> beside(jobs_.size(), -1);
+/// For each product that runs now, where the gradient is that is the sum of the product's right
+/// rows (ProductRecord::sums): that of a bias, for which these rows are read only once then. Marks
+/// its job as done.
+std::vector<uint32_t> Backward::sumsBesideProducts(std::span<int> level, int now) const {
+  std::vector<uint32_t> sums(jobs_.size(), 0);
   for (size_t i = 0; i < jobs_.size(); ++i) {
     const Job &sum = jobs_[i];
     const std::vector<int64_t> &shape = model_.params[sum.param].shape;
@@ -89,15 +90,15 @@ std::vector<int64_t> Backward::sumsBesideProducts(std::span<int> level, int now)
       continue;
     for (size_t j = 0; j < jobs_.size(); ++j) {
       const Job &product = jobs_[j];
-      if (level[j] == now && product.kind == WeightGradient::Product && beside[j] < 0 &&
+      if (level[j] == now && product.kind == WeightGradient::Product && sums[j] == 0 &&
           product.columnCount == shape[0] && product.right == sum.right) {
-        beside[j] = sum.param;
+        sums[j] = gradientBase_ + model_.params[sum.param].id;
         level[i] = -1;
         break;
       }
     }
   }
-  return beside;
+  return sums;
 }
 
 /// Makes records that clear the gradient of a parameter but for these rows.
@@ -187,16 +188,13 @@ void Backward::addJobs(uint32_t &depth) {
 
   std::vector<int32_t> products;
   for (int now = 0; now <= deepest; ++now) {
-    std::vector<int64_t> beside = sumsBesideProducts(level, now);
+    std::vector<uint32_t> sums = sumsBesideProducts(level, now);
     for (size_t i = 0; i < jobs_.size(); ++i) {
       const Job &job = jobs_[i];
       if (level[i] != now)
         continue;
       if (job.kind == WeightGradient::Product) {
-        addProducts(
-            job,
-            beside[i] < 0 ? 0 : gradientBase_ + model_.params[static_cast<size_t>(beside[i])].id,
-            products);
+        addProducts(job, sums[i], products);
         continue;
       }
       const ParamDesc &param = model_.params[job.param];
