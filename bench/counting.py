@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What counting and tracing cost: interleaved pairs of `sheaf bench`.
 
-    ninja -C build sheaf sheaf-uncounted
     bench/counting.py build [PAIRS]
 
+Builds both programs first: one that is older than the other compares two commits.
 Prints for each case the ratio of the time with counters to that without them, and of the time with
 a trace to that without: the median of the pairs and the 95 % interval of the median.
 """
@@ -39,6 +39,7 @@ def interval(values):
 
 
 def main():
+    subprocess.run(["ninja", "--quiet", "-C", BUILD, "sheaf", "sheaf-uncounted"], check=True)
     sheaf = os.path.join(BUILD, "bin", "sheaf")
     uncounted = os.path.join(BUILD, "bin", "sheaf-uncounted")
     print(f"{'case':<24} {'counters':>9} {'95 %':>17} {'trace':>9} {'95 %':>17}")

@@ -22,7 +22,7 @@ constexpr double kLongRecordsNs = 10000;
 constexpr double kWorkOfRecord = 400;
 constexpr double kFirstNsPerWork = 1.0 / 60;
 
-/// Reading the clock takes about 20 ns, so short pieces share a reading: in all flushes but the
+/// Reading the clock takes about 20 ns, so short pieces in a row share one: in all flushes but the
 /// first ones and, from then on, one of as many, which measure what each kernel needs.
 constexpr double kLeastReadNs = 5000;
 constexpr uint64_t kExactFlushes = 16;
@@ -135,7 +135,7 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
     std::fill(state.nanoseconds.begin(), state.nanoseconds.end(), 0);
     std::fill(state.expectedOfShared.begin(), state.expectedOfShared.end(), 0);
     state.shared = state.clock = state.barriers = state.parallelLaunches = 0;
-    state.unread = 0;
+    state.unread = false;
   }
   exact_ = trace || flushes_ < kExactFlushes || flushes_ % kExactFlushes == 0;
   ++flushes_;
@@ -267,13 +267,22 @@ void Flusher::call(const Piece &piece, ThreadState &state) {
     memset(scratch, 0xFF, kernel.scratchBytes);
     memset(scratch + kernel.scratchBytes, kScratchGuard, 64);
   }
+  bool alone = kCounts && (exact_ || piece.nanoseconds >= kLeastReadNs);
   if (kCounts && state.clock == 0)
     state.clock = clockNow();
+  else if (alone && state.unread)
+    readShared(state);
   uint64_t start = state.clock;
   kernel.fn(piece.bucket->records, piece.begin, piece.end, piece.panelBegin, piece.panelEnd, rows_,
             kernel.weights, scratch);
-  if (kCounts)
-    count(piece, state);
+  if (alone) {
+    uint64_t now = clockNow();
+    state.nanoseconds[piece.bucket->kernel] += now - state.clock;
+    state.clock = now;
+  } else if (kCounts) {
+    state.expectedOfShared[piece.bucket->kernel] += piece.nanoseconds;
+    state.unread = true;
+  }
   if (trace)
     trace->launches[thread].push_back({{start, state.clock},
                                        before_ + static_cast<uint32_t>(piece.bucket - buckets_),
@@ -288,25 +297,11 @@ void Flusher::call(const Piece &piece, ThreadState &state) {
         overrun_.store(piece.bucket->kernel, std::memory_order_relaxed);
 }
 
-void Flusher::count(const Piece &piece, ThreadState &state) {
-  bool alone = exact_ || (state.unread == 0 && piece.nanoseconds >= kLeastReadNs);
-  if (alone) {
-    uint64_t now = clockNow();
-    state.nanoseconds[piece.bucket->kernel] += now - state.clock;
-    state.clock = now;
-    return;
-  }
-  state.expectedOfShared[piece.bucket->kernel] += piece.nanoseconds;
-  state.unread += piece.nanoseconds;
-  if (state.unread >= kLeastReadNs)
-    readShared(state);
-}
-
 void Flusher::readShared(ThreadState &state) {
   uint64_t now = clockNow();
   state.shared += now - state.clock;
   state.clock = now;
-  state.unread = 0;
+  state.unread = false;
 }
 
 void Flusher::divideShared(ThreadState &state) {
@@ -321,7 +316,7 @@ void Flusher::divideShared(ThreadState &state) {
 
 /// Before this thread waits or does something else than run pieces.
 void Flusher::leaveClock(ThreadState &state) {
-  if (state.unread > 0)
+  if (state.unread)
     readShared(state);
   state.clock = 0;
 }

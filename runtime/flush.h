@@ -73,7 +73,7 @@ private:
     uint64_t shared = 0;
     std::vector<double> load; ///< by thread: what this depth has given it so far
     uint64_t clock = 0;       ///< when it was read last; 0 when no piece follows directly
-    double unread = 0;        ///< expected nanoseconds of pieces since then
+    bool unread = false;      ///< whether pieces ran since then
     uint64_t barriers = 0;
     uint64_t parallelLaunches = 0;
   };
@@ -90,7 +90,6 @@ private:
   void walk(unsigned thread);
   void runGroup(size_t begin, size_t end, bool parallel, unsigned thread);
   void call(const Piece &piece, ThreadState &state);
-  void count(const Piece &piece, ThreadState &state);
   void readShared(ThreadState &state);
   void leaveClock(ThreadState &state);
   void divideShared(ThreadState &state);
