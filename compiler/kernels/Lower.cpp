@@ -34,18 +34,37 @@ bool isApproximated(StringRef name) {
          name == math::SinOp::getOperationName() || name == math::CosOp::getOperationName();
 }
 
+/// For processors without a fused multiply-add, where each would become a call of the C library.
+struct SplitFma : OpRewritePattern<math::FmaOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::FmaOp op, PatternRewriter &rewriter) const override {
+    Value product = arith::MulFOp::create(rewriter, op.getLoc(), op.getA(), op.getB());
+    rewriter.replaceOpWithNewOp<arith::AddFOp>(op, product, op.getC());
+    return success();
+  }
+};
+
 struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
+  explicit ExpandMath(bool fma) : fma(fma) {}
   void runOnOperation() override {
-    RewritePatternSet patterns(&getContext());
-    populateMathPolynomialApproximationPatterns(patterns, isApproximated);
-    walkAndApplyPatterns(getOperation(), std::move(patterns));
+    apply([](RewritePatternSet &patterns) {
+      populateMathPolynomialApproximationPatterns(patterns, isApproximated);
+    });
+    if (!fma)
+      apply([](RewritePatternSet &patterns) { patterns.add<SplitFma>(patterns.getContext()); });
     // What is left would become calls of the C library, one lane at a time.
     getOperation().walk([&](Operation *op) {
-      if (isApproximated(op->getName().getStringRef()))
+      if (isApproximated(op->getName().getStringRef()) || (!fma && isa<math::FmaOp>(op)))
         signalPassFailure();
     });
   }
+  void apply(llvm::function_ref<void(RewritePatternSet &)> populate) {
+    RewritePatternSet patterns(&getContext());
+    populate(patterns);
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+  bool fma;
 };
 
 /// All dialects of a kernel at once: a conversion for each walks the whole module each time.
@@ -96,7 +115,7 @@ OwningOpRef<ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const Target &
   return module;
 }
 
-std::unique_ptr<llvm::Module> lowerKernels(ModuleOp kernels, const Target &,
+std::unique_ptr<llvm::Module> lowerKernels(ModuleOp kernels, const Target &target,
                                            llvm::LLVMContext &context) {
   DialectRegistry registry;
   registerBuiltinDialectTranslation(registry);
@@ -104,7 +123,7 @@ std::unique_ptr<llvm::Module> lowerKernels(ModuleOp kernels, const Target &,
   kernels.getContext()->appendDialectRegistry(registry);
 
   run(kernels,
-      {[] { return std::make_unique<ExpandMath>(); }, [] { return createCSEPass(); },
+      {[&] { return std::make_unique<ExpandMath>(target.fma); }, [] { return createCSEPass(); },
        [] { return createSCFToControlFlowPass(); },
        [] { return std::make_unique<ConvertToLLVM>(); }},
       "lowering");
