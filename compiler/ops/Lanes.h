@@ -87,6 +87,18 @@ inline mlir::Value sigmoid(Builder &b, mlir::Value x) {
   return div(b, one, add(b, one, exp(b, mlir::arith::NegFOp::create(b, x))));
 }
 
+/// log(1 + x) for x from 0 to 1. Where x is below half a unit of 1 the result is x; elsewhere the
+/// logarithm of the rounded sum is scaled by what rounding took from x (Goldberg 1991, theorem 4).
+inline mlir::Value log1p(Builder &b, mlir::Value x) {
+  mlir::Value one = constant(b, x.getType(), 1);
+  mlir::Value sum = add(b, one, x);
+  mlir::Value rounded = sub(b, sum, one);
+  mlir::Value scaled = mul(b, mlir::math::LogOp::create(b, sum), div(b, x, rounded));
+  mlir::Value isLost = compare(b, mlir::arith::CmpFPredicate::OEQ, mlir::arith::CmpIPredicate::eq,
+                               rounded, constant(b, x.getType(), 0));
+  return select(b, isLost, x, scaled);
+}
+
 /// To 2 ulp for arguments up to 10^7 (Trigonometry.cpp).
 mlir::Value sin(Builder &b, mlir::Value x);
 mlir::Value cos(Builder &b, mlir::Value x);

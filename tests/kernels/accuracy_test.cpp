@@ -1,0 +1,115 @@
+//===- accuracy_test.cpp - Elementwise functions, in units of the last place ===//
+//
+// The bounds that docs/numerics.md states, over half a million arguments each, for every kind of
+// processor.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/kernels/harness.h"
+
+#include <cmath>
+
+using namespace sheaf;
+using namespace sheaf::test;
+
+namespace {
+
+constexpr int64_t kRecords = 128;
+
+struct Function {
+  const char *name;
+  double (*exact)(double);
+  double least, most;       ///< arguments: half of them uniform, the others' logarithms
+  double fused, split;      ///< the largest error in ulp, with and without fused multiply-adds
+  double smallestValue = 0; ///< values below count in units of its last place
+};
+
+void PrintTo(const Function &function, std::ostream *out) { *out << function.name; }
+
+/// The distance from one float to the next, where x is.
+double unitOf(double x) {
+  int exponent;
+  std::frexp(std::max(std::abs(x), 0x1p-126), &exponent);
+  return std::ldexp(1, exponent - 24);
+}
+
+class Accuracy : public testing::TestWithParam<Function> {};
+
+TEST_P(Accuracy, IsAsStated) {
+  const Function &function = GetParam();
+  std::string text = std::string(R"(
+sheaf.block @f args(1) {
+^bb0(%x: tensor<4096xf32>):
+  %y = sheaf.apply ")") +
+                     function.name +
+                     R"("(%x) {} : (tensor<4096xf32>) -> tensor<4096xf32>
+  sheaf.yield %y : tensor<4096xf32>
+})";
+  Inputs inputs;
+  inputs.element = [&](std::mt19937 &random) -> double {
+    std::uniform_real_distribution<double> uniform(function.least, function.most);
+    if (random() % 2)
+      return static_cast<float>(uniform(random));
+    double most = std::max(std::abs(function.least), std::abs(function.most));
+    std::uniform_real_distribution<double> exponent(std::log(0x1p-125), std::log(most));
+    double x = std::exp(exponent(random));
+    if (function.least < 0 && random() % 2)
+      x = -x;
+    return static_cast<float>(std::clamp(x, function.least, function.most));
+  };
+  for (const char *cpu : {"host", "x86-64-v3", "x86-64-v2"}) {
+    if (!runsHere(cpu))
+      continue;
+    KernelRun run(text, cpu, {});
+    run.fill(kRecords, inputs, 1);
+    ASSERT_TRUE(run.run(kRecords, 1));
+    double worst = 0, at = 0;
+    for (int64_t r = 0; r < kRecords; ++r) {
+      std::vector<double> y = run.results(r)[0];
+      for (size_t i = 0; i < y.size(); ++i) {
+        double x = run.argument(r, 0).data[i], exact = function.exact(x);
+        double error =
+            std::abs(y[i] - exact) / unitOf(std::max(std::abs(exact), function.smallestValue));
+        if (!(error <= worst)) {
+          worst = error;
+          at = x;
+        }
+      }
+    }
+    double bound = std::string(cpu) == "x86-64-v2" ? function.split : function.fused;
+    EXPECT_LE(worst, bound) << cpu << ", at " << at;
+    EXPECT_GE(worst, bound / 2) << cpu << ": the bound says too little";
+  }
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double silu(double x) { return x * sigmoid(x); }
+double gelu(double x) { return x * std::erfc(-x * M_SQRT1_2) / 2; }
+double geluTanh(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+double rsqrt(double x) { return 1 / std::sqrt(x); }
+
+// clang-format off
+const Function functions[] = {
+    {"exp", std::exp, -87, 88, 1, 1},
+    {"log", std::log, 0x1p-126, 3e38, 0.9, 1.1},
+    {"tanh", std::tanh, -90, 90, 4.8, 6.3},
+    {"erf", std::erf, -20, 20, 4.7, 6.4},
+    {"sin", std::sin, -1e7, 1e7, 0.8, 0.8, 1},
+    {"cos", std::cos, -1e7, 1e7, 0.8, 0.8, 1},
+    {"sigmoid", sigmoid, -80, 80, 2.4, 2.4},
+    {"silu", silu, -80, 80, 2.6, 2.6},
+    {"gelu", gelu, -20, 20, 3.1, 3.9, 1},
+    {"gelu_tanh", geluTanh, -6, 6, 4.8, 6.7, 1},
+    {"softplus", softplus, -80, 80, 2.6, 2.6},
+    {"sqrt", std::sqrt, 0, 3e38, 0.5, 0.5},
+    {"rsqrt", rsqrt, 0x1p-126, 3e38, 1.5, 1.5},
+};
+// clang-format on
+
+INSTANTIATE_TEST_SUITE_P(Of, Accuracy, testing::ValuesIn(functions),
+                         [](const auto &info) { return info.param.name; });
+
+} // namespace
