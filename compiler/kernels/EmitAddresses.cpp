@@ -26,7 +26,7 @@ Value Emitter::mul(Value a, Value c) { return b.createOrFold<arith::MulIOp>(a, c
 Value Emitter::minimum(Value a, Value c) { return b.createOrFold<arith::MinSIOp>(a, c); }
 
 Value Emitter::isLess(Value a, Value c) {
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, a, c);
+  return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, a, c);
 }
 
 Value Emitter::bytes(Value pointer, Value offset) {
@@ -60,6 +60,10 @@ Value Emitter::multiplyAdd(Value a, Value c, Value sum) {
 }
 
 void Emitter::loop(Value lo, Value hi, int64_t step, llvm::function_ref<void(Value)> body) {
+  // Where there is one turn, what is computed from its number folds.
+  std::optional<int64_t> first = getConstantIntValue(lo), end = getConstantIntValue(hi);
+  if (first && end && *first < *end && *end <= *first + step)
+    return body(lo);
   auto loop = scf::ForOp::create(b, lo, hi, constant(step));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());

@@ -38,7 +38,7 @@ bool onlyStores(const Stage &stage) {
 Value Emitter::panelCount(const Stage &stage) {
   int64_t columns = stage.lanes * stage.tileVectors;
   Value width = extent(stage.shape.back());
-  return arith::DivSIOp::create(b, add(width, constant(columns - 1)), constant(columns));
+  return b.createOrFold<arith::DivSIOp>(add(width, constant(columns - 1)), constant(columns));
 }
 
 /// Splits `count` rows into tiles whose sizes differ by one at most (6 is 3 + 3, not 5 + 1); into
@@ -47,14 +47,14 @@ void Emitter::emitTiles(const Stage &stage, Value count,
                         llvm::function_ref<void(const Tile &)> tile, Value panelBegin,
                         Value panelEnd) {
   Value most = constant(stage.tileRows);
-  Value tiles = arith::DivSIOp::create(b, add(count, constant(stage.tileRows - 1)), most);
+  Value tiles = b.createOrFold<arith::DivSIOp>(add(count, constant(stage.tileRows - 1)), most);
   Value some = b.createOrFold<arith::MaxSIOp>(tiles, constant(1));
-  Value small = arith::DivSIOp::create(b, count, some);
-  Value larger = arith::RemSIOp::create(b, count, some);
+  Value small = b.createOrFold<arith::DivSIOp>(count, some);
+  Value larger = b.createOrFold<arith::RemSIOp>(count, some);
   loop(panelBegin, panelEnd, 1, [&](Value panel) {
     Value following = add(panel, constant(1));
-    Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, following, panelEnd);
-    following = arith::SelectOp::create(b, isLast, panelBegin, following);
+    Value isLast = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, following, panelEnd);
+    following = b.createOrFold<arith::SelectOp>(isLast, panelBegin, following);
     loop(constant(0), tiles, 1, [&](Value number) {
       if (stage.sums == Sums::Tiles) {
         Value first = mul(number, most);
@@ -62,7 +62,7 @@ void Emitter::emitTiles(const Stage &stage, Value count,
         return tile({first, rows, number, panel, following});
       }
       Value isLarger = isLess(number, larger);
-      Value rows = add(small, arith::ExtUIOp::create(b, i64_, isLarger));
+      Value rows = add(small, b.createOrFold<arith::ExtUIOp>(i64_, isLarger));
       Value first = add(mul(number, small), minimum(number, larger));
       tile({first, rows, number, panel, following});
     });
@@ -377,8 +377,13 @@ void Emitter::prefetch(const Stage &stage, const Tile &tile, EnterRow enter) {
 void Emitter::forRows(const Stage &stage, Value rows, llvm::function_ref<void(int64_t)> body) {
   if (stage.tileRows == 1)
     return body(1);
+  int64_t least = 1;
+  if (std::optional<int64_t> known = stage.knownRows(); known && *known > 0)
+    least = *known / llvm::divideCeil(*known, stage.tileRows);
+  if (least == stage.tileRows)
+    return body(least);
   SmallVector<int64_t> cases;
-  for (int64_t i = 1; i < stage.tileRows; ++i)
+  for (int64_t i = least; i < stage.tileRows; ++i)
     cases.push_back(i);
   Value index = arith::IndexCastOp::create(b, b.getIndexType(), rows);
   auto choose =

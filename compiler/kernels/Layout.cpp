@@ -22,8 +22,10 @@ constexpr int64_t kChunkScratchBytes = 192 << 10;
 constexpr int64_t kChunkNearBytes = 64 << 10;
 /// So many rows hide the reading of a panel of weights.
 constexpr int64_t kMostPassRows = 256;
-/// More rows a tile cost code, not speed.
+/// More rows a tile cost code, not speed: each number of rows has code of its own. Where all
+/// records have as many rows, one or two numbers occur.
 constexpr int64_t kMostTileRows = 8;
+constexpr int64_t kMostKnownTileRows = 16;
 /// Rows of two of the processor's tiles, one above the other.
 constexpr int64_t kHardwareTileRows = 32;
 
@@ -202,10 +204,14 @@ void Planner::chooseTile(Stage &stage) {
     return;
   }
   bool severalRows = stage.rowsAreRecords || stage.rowAxis >= 0;
-  int64_t mostRows = tuning_.rows ? tuning_.rows : kMostTileRows;
+  std::optional<int64_t> known = stage.knownRows();
+  int64_t mostRows = tuning_.rows ? tuning_.rows : known ? kMostKnownTileRows : kMostTileRows;
   while (severalRows && stage.tileRows < mostRows &&
          (stage.tileRows + 1) * width + std::min(stage.tileRows + 1, width) + 1 <= most)
     ++stage.tileRows;
+  // Equal tiles have one size.
+  if (known && *known > 0)
+    stage.tileRows = llvm::divideCeil(*known, llvm::divideCeil(*known, stage.tileRows));
 }
 
 /// Where the factors of each group lie in a row of the stage.
@@ -234,7 +240,8 @@ void Planner::placeFactors(Stage &stage) {
   }
 }
 
-void Planner::packWeights(Kernel &kernel, Stage &stage) {
+/// Products of the same rows are computed in one run over k.
+void Planner::groupProducts(Stage &stage) {
   for (unsigned i = 0; i < stage.accumulators.size(); ++i) {
     const Product &product = *stage.accumulators[i].product;
     auto sameRows = [&](const ProductGroup &group) {
@@ -253,7 +260,9 @@ void Planner::packWeights(Kernel &kernel, Stage &stage) {
     }
     group->accumulators.push_back(i);
   }
-  chooseTile(stage);
+}
+
+void Planner::packWeights(Kernel &kernel, Stage &stage) {
   placeFactors(stage);
 
   unsigned firstWeight = static_cast<unsigned>(block_.getNumArgs());
@@ -455,15 +464,18 @@ void Planner::makeStages(Kernel &kernel) {
       findAccumulators(stage, roots);
       stage.sums = stage.accumulators.front().product->sums;
       stage.library = stage.accumulators.front().product->library;
+      groupProducts(stage);
+      stage.rowsOfAllRecords =
+          key.mode == Mode::FactorRows || key.mode == Mode::ForeignRows ||
+          (flatRows_ && stage.rowAxis >= 0 &&
+           llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; }));
+      chooseTile(stage);
       packWeights(kernel, stage);
       int64_t floats = stage.tileRows * stage.tileVectors * stage.lanes *
                        static_cast<int64_t>(stage.accumulators.size());
       plan_->accumulatorBytes =
           std::max<int64_t>(plan_->accumulatorBytes, llvm::alignTo(4 * floats, rt::kGranuleBytes));
-      if (key.mode == Mode::FactorRows || key.mode == Mode::ForeignRows ||
-          (flatRows_ && stage.rowAxis >= 0 &&
-           llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; }))) {
-        stage.rowsOfAllRecords = true;
+      if (stage.rowsOfAllRecords) {
         stage.passOfOneRecord = !flatRows_;
         stage.passRows = std::min(nearRows(stage), kMostPassRows);
         plan_->rowTableBytes = std::max(plan_->rowTableBytes, stage.passRows * kRowEntryBytes);

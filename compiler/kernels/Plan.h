@@ -180,6 +180,14 @@ struct Stage {
   int64_t tileRows = 1;        ///< most rows of a tile
   int64_t tileVectors = 1;     ///< vectors of each accumulator in a tile
   int64_t lanes = kLoopLanes;
+
+  /// How many rows tiles share out, where every record has as many of its own.
+  std::optional<int64_t> knownRows() const {
+    if (rowsAreRecords || rowsOfAllRecords || rowAxis < 0 ||
+        !shape[static_cast<size_t>(rowAxis)].isConstant())
+      return std::nullopt;
+    return shape[static_cast<size_t>(rowAxis)].constant();
+  }
 };
 
 struct Plan {

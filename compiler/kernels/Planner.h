@@ -102,6 +102,7 @@ private:
   void chooseTile(Stage &stage);
   void findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots);
   void placeFactors(Stage &stage);
+  void groupProducts(Stage &stage);
   void packWeights(Kernel &kernel, Stage &stage);
   llvm::SmallPtrSet<mlir::Value, 8> weightsReadRaw();
   void chooseChunk(Kernel &kernel);
