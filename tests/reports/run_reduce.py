@@ -8,6 +8,7 @@ CASE is `dumps`, `reproducers` or `reductions`.
 import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,11 @@ import jsonschema
 
 SHEAF, MODELS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 MODEL, DATA = os.path.join(MODELS, "treelstm.sheaf"), os.path.join(MODELS, "data", "trees.txt")
+
+CHECKS = """param w : f32[2] = ones
+fn deep(x: int) -> int = { check x != 3, "three is forbidden, größe"; check x > 0; x }
+fn main(x: int) -> f32[] = { let y = deep(x); check y != 2, "two is forbidden"; w[y] + sum(w) }
+"""
 
 
 def sheaf(cwd, *arguments, fault=None, exit=0, stdin=None):
@@ -104,6 +110,30 @@ def reductions():
         assert size_of(os.path.join(directory, "reduced", "trees.txt")) < 12
         done = sheaf(directory, "reduce", MODEL, "--data", DATA, exit=1)
         assert "there is nothing to reduce" in done.stderr
+        done = sheaf(directory, "reduce", MODEL, "--data", DATA, "--check", "echo why >&2; exit 9",
+                     exit=1)
+        assert "exit code 9: why" in done.stderr, done.stderr
+    # An instance's error is kept, not another one of an instance.
+    with tempfile.TemporaryDirectory() as directory:
+        with open(os.path.join(directory, "m.sheaf"), "w") as stream:
+            stream.write(CHECKS)
+        with open(os.path.join(directory, "d.jsonl"), "w") as stream:
+            stream.write("1\n3\n2\n0\n")
+        sheaf(directory, "reduce", "m.sheaf", "--data", "d.jsonl", "--command", "run")
+        done = sheaf(directory, "run", "reduced/m.sheaf", "--data", "reduced/d.jsonl", exit=1)
+        assert "three is forbidden, größe" in done.stderr, done.stderr
+        assert size_of(os.path.join(directory, "reduced", "m.sheaf")) < 150
+    # Interrupted, it leaves what it has, and nothing else.
+    with tempfile.TemporaryDirectory() as directory:
+        places = dict(os.environ, TMPDIR=directory)
+        child = subprocess.Popen([SHEAF, "reduce", MODEL, "--data", DATA, "--check",
+                                  "sleep 0.1; grep -q sigmoid $MODEL", "-o", "out"],
+                                 cwd=directory, env=places, stderr=subprocess.PIPE)
+        assert b"what is kept" in child.stderr.readline()
+        child.send_signal(signal.SIGINT)
+        child.communicate()
+        assert child.returncode == -signal.SIGINT, child.returncode
+        assert sorted(os.listdir(directory)) in (["out"], []), os.listdir(directory)
 
 
 def dumps():

@@ -44,18 +44,22 @@ void removeUnfinished(const std::string &path) {
 } // namespace
 
 struct InterruptGuard::Impl {
-  std::string path;
+  std::function<void()> cleanUp;
   sigset_t before;
   int signals = -1;
   int quit = -1;
   std::thread watcher;
 };
 
-InterruptGuard::InterruptGuard(std::string path) {
-  if (path.empty() || path == "-")
-    return; // standard output has no unfinished file
+InterruptGuard::InterruptGuard(const std::string &path)
+    : InterruptGuard(path.empty() || path == "-" ? std::function<void()>()
+                                                 : [path] { removeUnfinished(path); }) {}
+
+InterruptGuard::InterruptGuard(std::function<void()> cleanUp) {
+  if (!cleanUp)
+    return;
   impl_ = std::make_unique<Impl>();
-  impl_->path = std::move(path);
+  impl_->cleanUp = std::move(cleanUp);
   // Threads that start later inherit the mask, so that only the watcher sees these signals.
   sigset_t set = interrupts();
   pthread_sigmask(SIG_BLOCK, &set, &impl_->before);
@@ -71,7 +75,7 @@ InterruptGuard::InterruptGuard(std::string path) {
       signalfd_siginfo info;
       if (read(impl->signals, &info, sizeof info) != sizeof info)
         return;
-      removeUnfinished(impl->path);
+      impl->cleanUp();
       // End as the signal would have ended the process.
       int number = static_cast<int>(info.ssi_signo);
       signal(number, SIG_DFL);

@@ -2,17 +2,20 @@
 #ifndef SHEAF_TOOLS_SHEAF_INTERRUPT_H
 #define SHEAF_TOOLS_SHEAF_INTERRUPT_H
 
+#include <functional>
 #include <memory>
 #include <string>
 
 namespace sheaf::tool {
 
-/// Makes interrupting signals remove the half-written file beside `path` before they end the
-/// process. Nothing to do for standard output (`-` or empty). To be made before any thread is
-/// started; one at a time.
+/// Makes interrupting signals clean up before they end the process. To be made before any thread is
+/// started; one at a time. Until it goes, processes that are started inherit the signals blocked.
 class InterruptGuard {
 public:
-  explicit InterruptGuard(std::string path);
+  /// Removes the half-written file beside `path`. Nothing to do for standard output (`-` or empty).
+  explicit InterruptGuard(const std::string &path);
+  /// `cleanUp` runs on a thread of its own, beside what the process does.
+  explicit InterruptGuard(std::function<void()> cleanUp);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard &) = delete;
   InterruptGuard &operator=(const InterruptGuard &) = delete;

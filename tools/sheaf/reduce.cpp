@@ -1,5 +1,6 @@
 //===- reduce.cpp - sheaf reduce ------------------------------------------===//
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/interrupt.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/reproduce.h"
 #include "tools/sheaf/shrink.h"
@@ -11,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cctype>
 #include <csignal>
 #include <filesystem>
@@ -46,31 +48,40 @@ struct Failure {
   std::string kind; ///< equal for failures of one kind
 };
 
-/// The words of a message that do not depend on names, numbers and places.
+/// The words of a text that are no names or numbers.
+std::string wordsOf(const std::string &text) {
+  std::string words, word;
+  bool quoted = false;
+  for (char c : text + ' ') {
+    if (c == '\'' || c == '"')
+      quoted = !quoted;
+    else if (std::isalpha(static_cast<unsigned char>(c)) && !quoted)
+      word += c;
+    else if (!word.empty()) {
+      words += word.size() > 1 ? word + ' ' : "";
+      word.clear();
+    }
+  }
+  return words;
+}
+
+/// What the message of `[PLACE: ][error: ][instance N: ][PLACE: ]MESSAGE[: MORE ...]` says, without
+/// names, numbers and places.
 std::string kindOf(const std::string &line) {
-  std::istringstream parts(line);
-  std::string kind, part;
-  size_t most = line.starts_with("instance") || line.starts_with("internal") ? 2 : 3;
-  std::string rest = line;
-  for (size_t n = 0; n < most && !rest.empty(); ++n) {
+  std::string kind;
+  int left = 2; // parts of the message
+  for (std::string rest = line; !rest.empty() && left > 0;) {
     size_t colon = rest.find(": ");
-    part = rest.substr(0, colon);
+    std::string part = rest.substr(0, colon);
     rest = colon == std::string::npos ? "" : rest.substr(colon + 2);
     if (part.find('/') != std::string::npos || part.find(".sheaf") != std::string::npos)
       continue;
-    bool quoted = false;
-    std::string word;
-    for (char c : part + ' ') {
-      if (c == '\'' || c == '"')
-        quoted = !quoted;
-      else if (std::isalpha(static_cast<unsigned char>(c)) && !quoted)
-        word += c;
-      else if (!word.empty()) {
-        kind += word.size() > 1 ? word + ' ' : "";
-        word.clear();
-      }
-    }
-    kind += ':';
+    kind += wordsOf(part) + ':';
+    // What is asked of values is shortened as well.
+    if (part == "check failed")
+      break;
+    bool isPrefix = part == "error" || part == "internal error" || part.starts_with("instance ");
+    left -= !isPrefix;
   }
   return kind;
 }
@@ -84,9 +95,12 @@ public:
       throw UserError("cannot make a directory in " + fs::temp_directory_path().string());
     path_ = name;
   }
-  ~Workplace() {
+  ~Workplace() { remove(); }
+  void remove() {
+    // Again while another thread writes there.
     std::error_code ignored;
-    fs::remove_all(path_, ignored);
+    for (int i = 0; i < 3; ++i)
+      fs::remove_all(path_, ignored);
   }
   Workplace(const Workplace &) = delete;
   Workplace &operator=(const Workplace &) = delete;
@@ -120,13 +134,14 @@ public:
 
   int run() {
     bool asJson = arguments_.format.json();
+    InterruptGuard guard([this] { cleanUp(); });
     check();
     wanted_ = attempt();
     if (!wanted_.failed)
       throw UserError(arguments_.check.empty()
                           ? fmt::format("'sheaf {}' does not fail: there is nothing to reduce",
                                         fmt::join(commandOf(modelName_, dataName_), " "))
-                          : "the check does not hold for what is to be reduced");
+                          : wanted_.text);
     fmt::print(stderr, "note: what is kept: {}\n", wanted_.text);
     Sizes before = sizes();
     save();
@@ -312,6 +327,13 @@ private:
     }
   }
 
+  /// When the command is interrupted: what was found is in the output directory already.
+  void cleanUp() {
+    if (pid_t child = child_; child > 0)
+      kill(-child, SIGKILL);
+    work_.remove();
+  }
+
   /// Runs a command with its output in the workplace. Returns what waitpid() does, or -1 when it
   /// does not end.
   int start(Words words, const std::string &directory) {
@@ -321,6 +343,9 @@ private:
       throw UserError("the machine starts no more processes");
     if (child == 0) {
       setpgid(0, 0);
+      sigset_t none;
+      sigemptyset(&none);
+      sigprocmask(SIG_SETMASK, &none, nullptr);
       int out = open((work_.path() / "stdout").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
       int err = open((work_.path() / "stderr").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
       int in = open("/dev/null", O_RDONLY);
@@ -339,6 +364,7 @@ private:
       execv(argv[0], argv.data());
       _exit(127);
     }
+    child_ = child;
     auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds_);
     for (int status = 0;;) {
       if (waitpid(child, &status, WNOHANG) == child)
@@ -360,7 +386,16 @@ private:
     if (!arguments_.check.empty()) {
       int status = start({"/bin/sh", "-c", arguments_.check}, work_.path().string());
       bool holds = WIFEXITED(status) && status != -1 && WEXITSTATUS(status) == 0;
-      return {holds, "'" + arguments_.check + "' holds", "check"};
+      if (holds)
+        return {true, "'" + arguments_.check + "' holds", "check"};
+      std::string how = status == -1          ? fmt::format("does not end within {} s", seconds_)
+                        : WIFSIGNALED(status) ? fmt::format("ends by signal {}", WTERMSIG(status))
+                                              : fmt::format("exit code {}", WEXITSTATUS(status));
+      std::string line = tellingLine();
+      return {false,
+              "the check does not succeed for what is to be reduced: " + how +
+                  (line.empty() ? "" : ": " + line),
+              ""};
     }
     Words words = commandOf(work_.path() / modelName_, work_.path() / dataName_);
     words.insert(words.begin(), "/proc/self/exe");
@@ -456,6 +491,7 @@ private:
   bool checked_ = false;
   Failure wanted_;
   int64_t runs_ = 0;
+  std::atomic<pid_t> child_ = 0; ///< the process started last
 };
 
 } // namespace
