@@ -140,6 +140,8 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
   exact_ = trace || flushes_ < kExactFlushes || flushes_ % kExactFlushes == 0;
   ++flushes_;
   measure(counters);
+  together_ = hostile_ || patience_.worthIt();
+  uint64_t start = threads_.size() > 1 ? clockNow() : 0;
 
   {
     // Depths before the first divided one need no other thread awake.
@@ -153,8 +155,16 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
     }
   }
   leaveClock(threads_[0]); // waking the others is no kernel's time
-  if (first_ < count_)
+  if (first_ < count_) {
+    start = clockNow();
     workers_.run([](void *self, unsigned t) { static_cast<Flusher *>(self)->walk(t); }, this);
+    double alone = std::accumulate(expected_.begin() + static_cast<ptrdiff_t>(first_),
+                                   expected_.begin() + static_cast<ptrdiff_t>(count_), 0.0);
+    if (flushes_ > kExactFlushes) // before, what is expected is a guess
+      patience_.together(static_cast<double>(clockNow() - start), alone);
+  } else if (!together_) {
+    patience_.passed(static_cast<double>(clockNow() - start));
+  }
 
   leaveClock(threads_[0]);
   for (ThreadState &state : threads_)
@@ -184,7 +194,7 @@ size_t Flusher::groupEnd(size_t begin) const {
 }
 
 bool Flusher::isParallel(size_t begin, size_t end) const {
-  if (threads_.size() == 1)
+  if (threads_.size() == 1 || !together_)
     return false;
   if (hostile_)
     return true;

@@ -98,6 +98,7 @@ private:
   Workers workers_;
   Scratch &scratch_;
   bool hostile_;
+  Patience patience_;
   std::vector<KernelState> kernels_;
   std::vector<ThreadState> threads_;
 
@@ -107,6 +108,7 @@ private:
   uint32_t before_ = 0; ///< launches of the schedule before it
   uint8_t *rows_ = nullptr;
   uint64_t flushes_ = 0;             ///< so far
+  bool together_ = true;             ///< threads may share it
   bool exact_ = true;                ///< the clock is read after each piece
   std::vector<float> expected_;      ///< nanoseconds, by bucket
   std::vector<double> work_;         ///< by kernel

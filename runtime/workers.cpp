@@ -2,6 +2,7 @@
 
 #include "runtime/error.h"
 
+#include <algorithm>
 #include <system_error>
 
 #include <sched.h>
@@ -15,8 +16,14 @@ namespace sheaf::rt {
 namespace {
 /// About 5 us of pausing: a barrier is met within that unless a thread has lost its core.
 constexpr int kSpinsBeforeYield = 400;
-/// About 200 us: longer than recording the next of small mini-batches takes.
-constexpr int kSpinsBeforeSleep = 10000;
+/// About 200 us where no one else wants the core: longer than recording the next of small
+/// mini-batches takes.
+constexpr int kYieldsBeforeSleep = 400;
+/// A job of all threads may take so much longer than one thread would need: what is expected of one
+/// may be wrong, and caches may be cold.
+constexpr double kTolerance = 2, kToleranceNs = 100e3;
+constexpr double kMostFactor = 16;
+constexpr double kMostDebtNs = 1e9;
 } // namespace
 
 void pause() {
@@ -95,6 +102,18 @@ void Workers::run(void (*f)(void *, unsigned), void *argument) {
   }
 }
 
+void Patience::together(double nanoseconds, double alone) {
+  double lost = nanoseconds - kTolerance * alone - kToleranceNs;
+  if (lost <= 0) {
+    factor_ = 1;
+    return;
+  }
+  debt_ = std::min(lost * factor_, kMostDebtNs);
+  factor_ = std::min(2 * factor_, kMostFactor);
+}
+
+void Patience::passed(double nanoseconds) { debt_ = std::max(0.0, debt_ - nanoseconds); }
+
 void Workers::forEach(size_t count, bool little, const std::function<void(size_t)> &work) {
   struct Job {
     const std::function<void(size_t)> &work;
@@ -118,9 +137,14 @@ void Workers::work(unsigned thread) {
   FloatEnvironment environment;
   uint32_t seen = 0;
   for (;;) {
-    int spins = 0;
-    while (job_.load(std::memory_order_acquire) == seen && ++spins < kSpinsBeforeSleep)
-      pause();
+    // Who makes the next job may be waiting for this core.
+    for (int spins = 0; job_.load(std::memory_order_acquire) == seen &&
+                        ++spins < kSpinsBeforeYield + kYieldsBeforeSleep;) {
+      if (spins < kSpinsBeforeYield)
+        pause();
+      else
+        sched_yield();
+    }
     if (job_.load(std::memory_order_acquire) == seen) {
       sleeping_.fetch_add(1);
       job_.wait(seen);

@@ -51,6 +51,21 @@ private:
   unsigned threads_;
 };
 
+/// Whether it is worth waiting for other threads. Where they get no core, since other programs have
+/// them, a job of all threads takes whole slices of the scheduler's time; one thread then goes on
+/// alone for as long as was lost, after twice in a row for twice as long, up to 16 times.
+class Patience {
+public:
+  bool worthIt() const { return debt_ == 0; }
+  /// A job of all threads took so long, and would have taken one `alone`.
+  void together(double nanoseconds, double alone);
+  /// One thread was at work for so long.
+  void passed(double nanoseconds);
+
+private:
+  double debt_ = 0, factor_ = 1;
+};
+
 /// `threads - 1` threads beside the caller's. Between jobs they spin for a little and then sleep.
 class Workers {
 public:

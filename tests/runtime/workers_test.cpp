@@ -105,4 +105,39 @@ TEST(Divide, Policy) {
   EXPECT_EQ(decide(1, 1, 1, 2, true).pieces, 1u);
 }
 
+TEST(Patience, WorksAloneForAsLongAsWasLost) {
+  Patience patience;
+  patience.together(250e3, 100e3); // late, but no more than may be
+  EXPECT_TRUE(patience.worthIt());
+  patience.together(4e6, 100e3);
+  EXPECT_FALSE(patience.worthIt());
+  double alone = 0;
+  for (; !patience.worthIt(); alone += 100e3)
+    patience.passed(100e3);
+  EXPECT_NEAR(alone, 3.7e6, 0.2e6);
+}
+
+TEST(Patience, LosesLittleWhereTheOthersNeverCome) {
+  Patience patience;
+  double lost = 0, alone = 0;
+  for (int i = 0; i < 100000; ++i)
+    if (patience.worthIt()) {
+      patience.together(4e6, 100e3);
+      lost += 4e6;
+    } else {
+      patience.passed(100e3);
+      alone += 100e3;
+    }
+  EXPECT_LT(lost, alone / 10);
+  // And comes back to them when they do.
+  while (!patience.worthIt())
+    patience.passed(100e3);
+  patience.together(60e3, 100e3);
+  EXPECT_TRUE(patience.worthIt());
+  patience.together(4e6, 100e3);
+  for (alone = 0; !patience.worthIt(); alone += 100e3)
+    patience.passed(100e3);
+  EXPECT_LT(alone, 4.1e6);
+}
+
 } // namespace
