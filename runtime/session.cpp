@@ -634,23 +634,26 @@ std::optional<Dependences> Session::dependences() {
   return impl_->scheduler.dependences(impl_->schedule, impl_->recorder.rowSpace);
 }
 
-uint64_t Session::timeAtOnce(size_t kernel) {
-  uint32_t words = impl_->model.kernels.at(kernel).words;
+std::vector<uint64_t> Session::timeAtOnce(size_t kernel, int64_t most) {
+  int64_t words = impl_->model.kernels.at(kernel).words;
   std::vector<int32_t> records;
   for (const ScheduledBucket &launch : impl_->schedule)
     if (launch.kernel == kernel)
       records.insert(records.end(), launch.records, launch.records + launch.count * words);
-  if (records.empty())
-    return 0;
-  // Every argument is there, and the results are written once more with the same bits.
-  Schedule once{{0, static_cast<uint32_t>(kernel), records.data(),
-                 static_cast<int64_t>(records.size()) / words}};
-  Counters unused;
-  unused.kernels.resize(impl_->model.kernels.size());
+  std::vector<uint64_t> nanoseconds;
   Trace *trace = std::exchange(impl_->flusher.trace, nullptr);
-  impl_->flusher.run(once, 0, impl_->recorder.rowSpace.address(0), impl_->weights, unused);
+  int64_t count = static_cast<int64_t>(records.size()) / words;
+  for (int64_t begin = 0; begin < count; begin += most) {
+    // Every argument is there, and the results are written once more with the same bits.
+    Schedule once{{0, static_cast<uint32_t>(kernel), records.data() + begin * words,
+                   std::min(most, count - begin)}};
+    Counters unused;
+    unused.kernels.resize(impl_->model.kernels.size());
+    impl_->flusher.run(once, 0, impl_->recorder.rowSpace.address(0), impl_->weights, unused);
+    nanoseconds.push_back(unused.kernels[kernel].nanoseconds);
+  }
   impl_->flusher.trace = trace;
-  return unused.kernels[kernel].nanoseconds;
+  return nanoseconds;
 }
 
 void Session::keepAll(bool keep) { impl_->keepsAll = keep; }

@@ -158,9 +158,9 @@ public:
   /// order. Takes about as long as the run. Nothing when memory is short, or when some of the run's
   /// records were given back.
   std::optional<Dependences> dependences();
-  /// Nanoseconds that all records of a kernel in the last run take when they run as one launch:
-  /// what batching could give at best. Changes no bit of any result.
-  uint64_t timeAtOnce(size_t kernel);
+  /// Nanoseconds that all records of a kernel in the last run take when as many as `most` run as
+  /// one launch, by launch: what batching could give at best. Changes no bit of any result.
+  std::vector<uint64_t> timeAtOnce(size_t kernel, int64_t most);
   /// The policy in use; of Policy::Auto the one that was chosen, if it was.
   Policy policy() const;
 

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace sheaf::driver {
 
@@ -18,6 +19,9 @@ namespace {
 constexpr double kFewRowsFactor = 1.5;
 /// Of a kernel with a single launch, when it has fewer rows than this.
 constexpr int64_t kFewRowsInAll = 8;
+/// "At once" is in launches of so many rows: more win nothing, and the shortest time of a long
+/// launch has all that disturbs a machine in it, that of a short one has not.
+constexpr int64_t kAtOnceRows = 512;
 
 double toMs(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-6; }
 
@@ -152,6 +156,7 @@ private:
     report_.orderMs = all.orderMs;
     report_.kernelMs = all.kernelMs;
     const rt::Schedule &schedule = session_.schedule();
+    findDisturbance(all);
     std::vector<uint32_t> flushOf(schedule.size());
     for (size_t f = 0; f < shortest_.flushes.size(); ++f)
       for (uint32_t i = shortest_.flushes[f].firstLaunch; i < shortest_.flushes[f].lastLaunch; ++i)
@@ -172,7 +177,7 @@ private:
                          ? bucket.depth - (kernel.phase << model_.depthBits)
                          : bucket.depth;
       launch.rows = bucket.count;
-      launch.ms = least(all.launchMs[i]);
+      launch.ms = least(all.launchMs[i]) * disturbance_;
       launch.gflop = rt::sumOverRecords(kernel.flop, kernel.words, bucket) * 1e-9;
       launch.threads = 0;
       launch.startMs = INFINITY;
@@ -190,6 +195,18 @@ private:
       report_.leastLaunches = dependences_->leastLaunches;
       findWaits();
     }
+  }
+
+  /// The shortest times of single launches are of many repetitions; that of the mini-batch has all
+  /// that happened in one. The parts are told so that they come to the whole.
+  void findDisturbance(const Repetitions &all) {
+    double parts = 0, whole = 0;
+    for (const std::vector<double> &ms : all.launchMs)
+      parts += least(ms);
+    for (const std::vector<rt::TraceLaunch> &thread : shortest_.launches)
+      for (const rt::TraceLaunch &launch : thread)
+        whole += toMs(launch.span.nanoseconds());
+    disturbance_ = parts > 0 ? std::max(1.0, whole / parts) : 1;
   }
 
   /// Which launch most records of each launch waited for.
@@ -252,10 +269,14 @@ private:
   }
 
   double atOnceMs(uint32_t kernel) {
-    std::vector<double> ms;
-    for (int i = 0; i < 5; ++i)
-      ms.push_back(toMs(session_.timeAtOnce(kernel)));
-    return least(ms);
+    std::vector<uint64_t> shortest;
+    for (int64_t i = 0; i < options_.repetitions; ++i) {
+      std::vector<uint64_t> now = session_.timeAtOnce(kernel, kAtOnceRows);
+      shortest.resize(now.size(), UINT64_MAX);
+      for (size_t part = 0; part < now.size(); ++part)
+        shortest[part] = std::min(shortest[part], now[part]);
+    }
+    return toMs(std::accumulate(shortest.begin(), shortest.end(), uint64_t(0))) * disturbance_;
   }
 
   //===--- Few rows ----------------------------------------------------------===//
@@ -357,6 +378,10 @@ private:
     std::string read;
     if (report_.flushes[launch.flush].demanded)
       read = lineOf(readOf(launch.flush));
+    std::string stacks;
+    if (report_.inlined > 0)
+      stacks = fmt::format("; {} calls found no stack to run beside others (--fibers gives more)",
+                           report_.inlined);
     switch (launch.why) {
     case FewRows::No:
       break;
@@ -372,14 +397,16 @@ private:
                   ? fmt::format("{} launches of it ran between two reads", launchesInFlush(launch))
                   : fmt::format("{} launches ran where chains of {} allow fewer", familyLaunches,
                                 chain);
+      if (!stacks.empty())
+        return text + stacks;
       return text + (report_.policy == "depth" ? " (--policy lookahead may find fewer)" : "");
     }
     case FewRows::Read: {
       uint64_t waited = 0;
       for (const auto &[place, count] : report_.flushes[launch.flush].waits)
         waited += count;
-      return fmt::format("the read of {}: {} waited there, and what had been recorded had to run",
-                         read, waited);
+      return fmt::format("the read of {}: {} waited there, and what had been recorded had to run{}",
+                         read, waited, stacks);
     }
     case FewRows::Total:
       return "all that the mini-batch has of it, in one launch: more instances a mini-batch would "
@@ -409,6 +436,7 @@ private:
   rt::Trace shortest_; ///< of the one whose times are told
   std::span<const rt::Outcome> outcomes_;
   std::optional<rt::Dependences> dependences_;
+  double disturbance_ = 1; ///< the shortest mini-batch over the shortest times of its launches
   RunReport report_;
 };
 

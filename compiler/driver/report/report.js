@@ -34,8 +34,11 @@ if (sourceLines[sourceLines.length - 1] === '') sourceLines.pop();
     D.target.cpu, 'shortest of ' + count(M.repetitions, 'repetition')].filter(x => x).join(' · ');
   const share = kernelMs > 0 ? lost / kernelMs : 0;
   const few = M.few_rows[0];
+  const rows = M.records / Math.max(1, M.launches.length);
   let text;
   if (!M.launches.length) text = 'Nothing ran: no kernel was launched.';
+  else if (share < 0.05 && rows < 2 && M.records > 16)
+    text = 'There is hardly a batch here: ' + digits(rows, 1) + ' rows a launch. It costs little, for these rows take as long when they run at once.';
   else if (lost === 0) text = 'Batching works here: no launch takes much longer than its rows do when they run at once.';
   else if (share < 0.05)
     text = 'Batching works here: all but ' + percent(share) + ' of the kernels’ time is what the same rows take when they run at once.';
@@ -48,8 +51,8 @@ if (sourceLines[sourceLines.length - 1] === '') sourceLines.pop();
   const top = Math.max(0, ...M.memory.map(m => total(m)));
   for (const [value, what, cls] of [
     [ms(M.ms), 'the mini-batch'],
-    [digits(M.records / Math.max(1, M.launches.length), 1), 'rows a launch, ' + count(M.launches.length, 'launch', 'launches')],
-    [ms(lost), 'lost to few rows (' + percent(share) + ')', share >= 0.2 ? 'bad' : share < 0.05 ? 'good' : ''],
+    [digits(rows, 1), 'rows a launch, ' + count(M.launches.length, 'launch', 'launches')],
+    [ms(lost), 'lost to few rows (' + percent(share) + ')', share >= 0.2 ? 'bad' : share < 0.05 && rows >= 2 ? 'good' : ''],
     [peak > 0 ? percent(flop / peak) : '–', 'of peak inside kernels'],
     [digits(M.saved_records, 0), 'identical records saved, of ' + digits(M.saved_records + M.records, 0)],
     ['least_launches' in M ? digits(M.least_launches, 0) : '–', 'launches that any order needs'],
