@@ -3,6 +3,8 @@
 
 #include "runtime/io/types.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <set>
 
@@ -87,6 +89,8 @@ const rt::TypeDesc &LoadedModel::typeOf(sheaf_type number, rt::TypeKind kind) co
   static constexpr const char *names[] = {"an int",   "a float", "a bool",  "a token",
                                           "a tensor", "a list",  "a tuple", "data"};
   const rt::TypeDesc *desc = type(number);
+  if (number == SHEAF_NO_TYPE)
+    throw Invalid("SHEAF_NO_TYPE: the model has no such type, argument, field or element");
   if (!desc)
     throw Invalid("the model has no type " + std::to_string(number));
   if (desc->kind != kind)
@@ -177,8 +181,13 @@ sheaf_status sheaf_model_load(const char *path, const sheaf_load_options *option
     if (options) {
       if (options->size != sizeof *options)
         throw Invalid("options.size is not sizeof(sheaf_load_options)");
-      if (options->sha256)
+      if (options->sha256) {
         open.sha256 = options->sha256;
+        auto isDigit = [](unsigned char c) { return std::isxdigit(c) != 0; };
+        if (open.sha256.size() != 64 ||
+            !std::all_of(open.sha256.begin(), open.sha256.end(), isDigit))
+          throw Invalid("options.sha256 is not 64 hexadecimal digits");
+      }
       open.checkWeights = !options->skip_weight_checksums;
     }
     *model = new sheaf_model{std::make_shared<LoadedModel>(artefact::Artefact::open(path, open))};

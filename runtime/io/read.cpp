@@ -146,8 +146,18 @@ bool hasDataParameter(const rt::TypeTable &types, const rt::EntryDesc &entry) {
                      [&](uint32_t t) { return types.types[t].kind == TypeKind::Data; });
 }
 
+bool hasData(const SourceText &source) {
+  LineReader lines(source.text);
+  for (std::string_view line; lines.next(line);)
+    if (!isBlank(line))
+      return true;
+  return false;
+}
+
 void readInto(Dataset &dataset, const SourceText &source, const rt::TypeTable &types,
               const rt::EntryDesc &entry, TokenReader &tokens, const ReadOptions &options) {
+  if (!hasData(source))
+    return; // of any format
   DataFormat format = options.format == DataFormat::Auto ? detectFormat(source) : options.format;
   try {
     switch (format) {

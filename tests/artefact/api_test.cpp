@@ -121,6 +121,13 @@ TEST(Api, RefusesWrongArguments) {
   EXPECT_EQ(messageOf([&] { sheaf::Model(kGolden, std::string(64, '0')); }, SHEAF_DIGEST)
                 .substr(0, kGolden.size()),
             kGolden);
+  for (const char *noDigest : {"", "xyz", "0123456789abcdef"}) {
+    sheaf_load_options options{sizeof options, noDigest, 0};
+    sheaf_model *model = nullptr;
+    EXPECT_EQ(sheaf_model_load(kGolden.c_str(), &options, &model), SHEAF_INVALID);
+    EXPECT_STREQ(sheaf_error_message(), "options.sha256 is not 64 hexadecimal digits");
+    EXPECT_EQ(model, nullptr);
+  }
   EXPECT_EQ(sheaf_model_load(nullptr, nullptr, nullptr), SHEAF_INVALID);
   EXPECT_STREQ(sheaf_error_message(), "path is null");
   EXPECT_EQ(sheaf_session_run(nullptr, batch.get(), nullptr), SHEAF_INVALID);

@@ -5,6 +5,7 @@
 #include "tools/sheaf/options.h"
 
 #include "runtime/cpu.h"
+#include "runtime/io/output.h"
 
 #include <memory>
 
@@ -30,6 +31,8 @@ std::string numericClass(const driver::CompiledModel &model) {
 int runBuild(BuildArguments &arguments) {
   if (arguments.model.numericClass == "any")
     throw UsageError("an artefact runs without libraries: build knows no --numeric-class any");
+  if (arguments.output == "-")
+    throw UsageError("-o: an artefact is mapped from a file, so it needs a name");
   arguments.weights.check();
   checkOutputs({arguments.output, arguments.header},
                {arguments.model.model, arguments.weights.weights});
@@ -39,9 +42,9 @@ int runBuild(BuildArguments &arguments) {
   setWeights(session, arguments.weights, loaded.vocabularies, /*quiet=*/false);
 
   if (!arguments.header.empty()) {
-    io::AtomicFile header(arguments.header);
+    io::OutputFile header(arguments.header);
     header.write(cppHeader(loaded.model(), arguments.model.model));
-    header.commit();
+    header.finish();
   }
   driver::TargetInfo target = loaded.compiled->target();
   artefact::Machine machine{rt::architecture(), target.processor.cpu,

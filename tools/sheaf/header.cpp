@@ -107,10 +107,14 @@ public:
     std::string guard = "SHEAF_MODEL_" + space;
     std::transform(guard.begin(), guard.end(), guard.begin(),
                    [](unsigned char c) { return std::toupper(c); });
+    // A name with a line's end in it would end the comment.
+    std::string shown = source;
+    std::replace_if(
+        shown.begin(), shown.end(), [](unsigned char c) { return std::iscntrl(c); }, '?');
     out_ = fmt::format("// Types of {0}, written by sheaf build --emit-header.\n"
                        "#ifndef {1}\n#define {1}\n\n"
                        "#include <sheaf/sheaf.hpp>\n\nnamespace {2} {{\n\n",
-                       source, guard, space);
+                       shown, guard, space);
     for (uint32_t data : order_)
       out_ += fmt::format("struct {};\n", dataNames_[data]);
     if (!order_.empty())
@@ -252,14 +256,15 @@ private:
     out_ += fmt::format(
         "}};\n\n/// {0}\nusing Result = {1};\n\n"
         "/// Adds an instance; random draws follow from `id`.\n"
-        "inline void add(sheaf::Batch &batch, const Arguments &arguments, std::int64_t id) {{\n"
-        "  sheaf::Encoder encoder(batch);\n  batch.add({{{2}}},\n            id);\n}}\n"
+        "inline void add(sheaf::Batch &batch, {3}const Arguments &arguments, std::int64_t id) {{\n"
+        "  {3}sheaf::Encoder encoder(batch);\n  batch.add({{{2}}},\n            id);\n}}\n"
         "inline void add(sheaf::Batch &batch, const Arguments &arguments) {{\n"
         "  add(batch, arguments, static_cast<std::int64_t>(batch.size()));\n}}\n\n"
         "/// The result of an instance; throws sheaf::Error when it failed.\n"
         "inline Result result(const sheaf::Result &results, std::size_t instance) {{\n"
         "  return sheaf::Decoder::decode<Result>(results[instance]);\n}}\n",
-        io::typeName(types_, entry.resultType), typeName(entry.resultType, false), encoded);
+        io::typeName(types_, entry.resultType), typeName(entry.resultType, false), encoded,
+        encoded.empty() ? "[[maybe_unused]] " : "");
   }
 
   void appendMember(uint32_t type, const std::string &name, bool inside) {

@@ -8,10 +8,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <new>
 #include <numeric>
 #include <string>
+#include <system_error>
 #include <vector>
 
 using namespace sheaf;
@@ -159,9 +163,12 @@ int runCommand(int argc, char **argv) {
   }
 }
 
-} // namespace
+int cannotWrite(const std::string &why) {
+  fmt::print(stderr, "error: cannot write '<stdout>': {}\n", why);
+  return kFailed;
+}
 
-int main(int argc, char **argv) {
+int guarded(int argc, char **argv) {
   Words words(argv + std::min(argc, 1), argv + argc);
   catchCrashes(argc, argv);
   try {
@@ -180,8 +187,25 @@ int main(int argc, char **argv) {
     leaveReproducer(words, error.what());
     return kInternal;
   } catch (const std::exception &error) {
+    auto *system = dynamic_cast<const std::system_error *>(&error);
+    if (system && ferror(stdout)) { // fmt's
+      clearerr(stdout);
+      return cannotWrite(system->code().message());
+    }
     fmt::print(stderr, "internal error: {}\n", error.what());
     leaveReproducer(words, error.what());
     return kInternal;
   }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int code = guarded(argc, argv);
+  // What was buffered until now may find no room.
+  std::cout.flush();
+  errno = 0;
+  if (fflush(stdout) != 0 || ferror(stdout))
+    return cannotWrite(errno ? strerror(errno) : "not all of it was taken");
+  return code;
 }
