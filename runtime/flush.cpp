@@ -141,6 +141,7 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
   ++flushes_;
   measure(counters);
   together_ = hostile_ || patience_.worthIt();
+  aloneFrom_.store(SIZE_MAX, std::memory_order_relaxed);
   uint64_t start = threads_.size() > 1 ? clockNow() : 0;
 
   {
@@ -156,16 +157,14 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
   }
   leaveClock(threads_[0]); // waking the others is no kernel's time
   if (first_ < count_) {
-    start = clockNow();
+    jobBegin_ = clockNow();
+    threads_[0].busy = 0;
     workers_.run([](void *self, unsigned t) { static_cast<Flusher *>(self)->walk(t); }, this);
-    double alone = std::accumulate(expected_.begin() + static_cast<ptrdiff_t>(first_),
-                                   expected_.begin() + static_cast<ptrdiff_t>(count_), 0.0);
-    if (flushes_ > kExactFlushes) // before, what is expected is a guess
-      patience_.together(static_cast<double>(clockNow() - start), alone);
+    if (aloneFrom_.load(std::memory_order_relaxed) == SIZE_MAX)
+      patience_.together(lostSoFar());
   } else if (!together_) {
-    patience_.passed(static_cast<double>(clockNow() - start));
+    patience_.alone(static_cast<double>(clockNow() - start));
   }
-
   leaveClock(threads_[0]);
   for (ThreadState &state : threads_)
     divideShared(state);
@@ -211,16 +210,37 @@ bool Flusher::isParallel(size_t begin, size_t end) const {
              .pieces > 1;
 }
 
+double Flusher::lostSoFar() const {
+  return Patience::lost(static_cast<double>(clockNow() - jobBegin_),
+                        static_cast<double>(threads_[0].busy),
+                        static_cast<unsigned>(threads_.size()));
+}
+
+/// Before the group that begins at `next`.
+void Flusher::passBarrier(size_t next, unsigned thread) {
+  leaveClock(threads_[thread]);
+  ++threads_[thread].barriers;
+  if (thread == 0 && !hostile_ && next < aloneFrom_.load(std::memory_order_relaxed))
+    if (double lost = lostSoFar(); lost > 0) {
+      aloneFrom_.store(next, std::memory_order_relaxed);
+      patience_.together(lost);
+    }
+  workers_.barrier().wait();
+}
+
 void Flusher::walk(unsigned thread) {
   bool before = false; // whether the depth before this one was divided
   for (size_t begin = first_; begin < count_;) {
     size_t end = groupEnd(begin);
     bool parallel = isParallel(begin, end);
     // Starting the job is the barrier before its first depth.
-    if ((parallel || before) && begin != first_) {
-      leaveClock(threads_[thread]);
-      workers_.barrier().wait();
-      ++threads_[thread].barriers;
+    if ((parallel || before) && begin != first_)
+      passBarrier(begin, thread);
+    // Behind its barrier every thread sees it.
+    if (begin >= aloneFrom_.load(std::memory_order_relaxed)) {
+      if (thread == 0)
+        runGroup(begin, count_, /*parallel=*/false, 0);
+      break;
     }
     if (parallel || thread == 0)
       runGroup(begin, end, parallel, thread);
@@ -288,6 +308,7 @@ void Flusher::call(const Piece &piece, ThreadState &state) {
   if (alone) {
     uint64_t now = clockNow();
     state.nanoseconds[piece.bucket->kernel] += now - state.clock;
+    state.busy += now - state.clock;
     state.clock = now;
   } else if (kCounts) {
     state.expectedOfShared[piece.bucket->kernel] += piece.nanoseconds;
@@ -310,6 +331,7 @@ void Flusher::call(const Piece &piece, ThreadState &state) {
 void Flusher::readShared(ThreadState &state) {
   uint64_t now = clockNow();
   state.shared += now - state.clock;
+  state.busy += now - state.clock;
   state.clock = now;
   state.unread = false;
 }

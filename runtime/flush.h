@@ -74,6 +74,7 @@ private:
     std::vector<double> load; ///< by thread: what this depth has given it so far
     uint64_t clock = 0;       ///< when it was read last; 0 when no piece follows directly
     bool unread = false;      ///< whether pieces ran since then
+    uint64_t busy = 0;        ///< in pieces, as far as the clock was read
     uint64_t barriers = 0;
     uint64_t parallelLaunches = 0;
   };
@@ -86,6 +87,8 @@ private:
 
   void measure(Counters &counters);
   bool isParallel(size_t begin, size_t end) const;
+  void passBarrier(size_t next, unsigned thread);
+  double lostSoFar() const;
   size_t groupEnd(size_t begin) const;
   void walk(unsigned thread);
   void runGroup(size_t begin, size_t end, bool parallel, unsigned thread);
@@ -107,8 +110,11 @@ private:
   size_t count_ = 0, first_ = 0;
   uint32_t before_ = 0; ///< launches of the schedule before it
   uint8_t *rows_ = nullptr;
-  uint64_t flushes_ = 0;             ///< so far
-  bool together_ = true;             ///< threads may share it
+  uint64_t flushes_ = 0;  ///< so far
+  bool together_ = true;  ///< threads may share it
+  uint64_t jobBegin_ = 0; ///< when threads began to share it
+  /// From this bucket on one thread goes on alone. Written by it before a barrier, read behind.
+  std::atomic<size_t> aloneFrom_{SIZE_MAX};
   bool exact_ = true;                ///< the clock is read after each piece
   std::vector<float> expected_;      ///< nanoseconds, by bucket
   std::vector<double> work_;         ///< by kernel

@@ -19,11 +19,14 @@ constexpr int kSpinsBeforeYield = 400;
 /// About 200 us where no one else wants the core: longer than recording the next of small
 /// mini-batches takes.
 constexpr int kYieldsBeforeSleep = 400;
-/// A job of all threads may take so much longer than one thread would need: what is expected of one
-/// may be wrong, and caches may be cold.
-constexpr double kTolerance = 2, kToleranceNs = 100e3;
+/// Threads have unequal parts, and sleepers take a while to wake.
+constexpr double kTolerance = 1.5, kToleranceNs = 50e3;
 constexpr double kMostFactor = 16;
-constexpr double kMostDebtNs = 1e9;
+
+/// In Workers::state_.
+constexpr uint64_t kClosed = uint64_t(1) << 31;
+constexpr uint64_t kJoined = kClosed - 1;
+constexpr uint64_t stateOf(uint32_t job) { return uint64_t(job) << 32; }
 } // namespace
 
 void pause() {
@@ -76,7 +79,7 @@ void Workers::stop() {
     thread.join();
 }
 
-void Workers::run(void (*f)(void *, unsigned), void *argument) {
+void Workers::run(void (*f)(void *, unsigned), void *argument, bool everyone) {
   if (threads_ == 1) {
     FloatEnvironment environment;
     f(argument, 0);
@@ -84,17 +87,22 @@ void Workers::run(void (*f)(void *, unsigned), void *argument) {
   }
   function_ = f;
   argument_ = argument;
-  running_.store(threads_ - 1, std::memory_order_relaxed);
+  finished_.store(0, std::memory_order_relaxed);
+  uint32_t job = job_.load(std::memory_order_relaxed) + 1;
+  state_.store(stateOf(job), std::memory_order_release);
   // Sequentially consistent with `sleeping_`: either this sees a sleeper, or the sleeper sees the
   // new job before it sleeps.
-  job_.fetch_add(1);
+  job_.store(job);
   if (sleeping_.load() != 0)
     job_.notify_all();
   {
     FloatEnvironment environment;
     f(argument, 0);
   }
-  for (int spins = 0; running_.load(std::memory_order_acquire) != 0;) {
+  uint64_t joined = threads_ - 1;
+  if (!everyone)
+    joined = state_.fetch_or(kClosed, std::memory_order_acq_rel) & kJoined;
+  for (int spins = 0; finished_.load(std::memory_order_acquire) != joined;) {
     if (++spins < kSpinsBeforeYield)
       pause();
     else
@@ -102,17 +110,30 @@ void Workers::run(void (*f)(void *, unsigned), void *argument) {
   }
 }
 
-void Patience::together(double nanoseconds, double alone) {
-  double lost = nanoseconds - kTolerance * alone - kToleranceNs;
+/// What a job is may be read between this and finished_: until then there is no other.
+bool Workers::join(uint32_t job) {
+  uint64_t state = state_.load(std::memory_order_acquire);
+  while ((state & ~kJoined) == stateOf(job))
+    if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,
+                                     std::memory_order_acquire))
+      return true;
+  return false;
+}
+
+double Patience::lost(double nanoseconds, double busy, unsigned threads) {
+  return nanoseconds - kTolerance * busy * threads - kToleranceNs;
+}
+
+void Patience::together(double lost) {
   if (lost <= 0) {
     factor_ = 1;
     return;
   }
-  debt_ = std::min(lost * factor_, kMostDebtNs);
+  debt_ = lost * factor_;
   factor_ = std::min(2 * factor_, kMostFactor);
 }
 
-void Patience::passed(double nanoseconds) { debt_ = std::max(0.0, debt_ - nanoseconds); }
+void Patience::alone(double nanoseconds) { debt_ = std::max(0.0, debt_ - nanoseconds); }
 
 void Workers::forEach(size_t count, bool little, const std::function<void(size_t)> &work) {
   struct Job {
@@ -126,7 +147,7 @@ void Workers::forEach(size_t count, bool little, const std::function<void(size_t
       job.work(i);
   };
   if (count > 1 && !little) {
-    run(some, &job);
+    run(some, &job, /*everyone=*/false);
   } else {
     FloatEnvironment environment;
     some(&job, 0);
@@ -145,17 +166,20 @@ void Workers::work(unsigned thread) {
       else
         sched_yield();
     }
-    if (job_.load(std::memory_order_acquire) == seen) {
+    uint32_t job = job_.load(std::memory_order_acquire);
+    if (job == seen) {
       sleeping_.fetch_add(1);
       job_.wait(seen);
       sleeping_.fetch_sub(1);
       continue;
     }
-    ++seen;
+    seen = job;
     if (stop_)
       return;
+    if (!join(job))
+      continue; // it went without this thread
     function_(argument_, thread);
-    running_.fetch_sub(1, std::memory_order_release);
+    finished_.fetch_add(1, std::memory_order_release);
   }
 }
 

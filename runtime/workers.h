@@ -56,11 +56,16 @@ private:
 /// alone for as long as was lost, after twice in a row for twice as long, up to 16 times.
 class Patience {
 public:
+  /// What a job has lost when so much time has passed, of which this thread, one of `threads`, has
+  /// been at work for `busy`: what goes beyond the work of all, but for what imbalance and waking
+  /// take.
+  static double lost(double nanoseconds, double busy, unsigned threads);
+
   bool worthIt() const { return debt_ == 0; }
-  /// A job of all threads took so long, and would have taken one `alone`.
-  void together(double nanoseconds, double alone);
+  /// A job of all threads is over.
+  void together(double lost);
   /// One thread was at work for so long.
-  void passed(double nanoseconds);
+  void alone(double nanoseconds);
 
 private:
   double debt_ = 0, factor_ = 1;
@@ -78,17 +83,22 @@ public:
   unsigned threads() const { return threads_; }
 
   /// Runs f(argument, thread) on every thread, 0 being the caller, and returns when all are done.
-  void run(void (*f)(void *argument, unsigned thread), void *argument);
+  void run(void (*f)(void *argument, unsigned thread), void *argument) {
+    run(f, argument, /*everyone=*/true);
+  }
 
   /// Calls `work(i)` for each i in [0, count), on whatever thread is free, or all on this one if
-  /// there is too `little` to do; in a FloatEnvironment. It must not throw.
+  /// there is too `little` to do; in a FloatEnvironment. It must not throw. Threads that get no
+  /// core until all is done are not waited for.
   void forEach(size_t count, bool little, const std::function<void(size_t)> &work);
 
   /// Barrier of the running job.
   Barrier &barrier() { return barrier_; }
 
 private:
+  void run(void (*f)(void *argument, unsigned thread), void *argument, bool everyone);
   void work(unsigned thread);
+  bool join(uint32_t job);
   void stop();
 
   unsigned threads_;
@@ -98,7 +108,9 @@ private:
   bool stop_ = false;
   alignas(64) std::atomic<uint32_t> job_{0};
   std::atomic<uint32_t> sleeping_{0};
-  alignas(64) std::atomic<uint32_t> running_{0};
+  /// The job's number above, below how many have joined it, and whether no more may.
+  alignas(64) std::atomic<uint64_t> state_{0};
+  std::atomic<uint32_t> finished_{0}; ///< of those that joined
   std::vector<std::thread> pool_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -105,39 +106,63 @@ TEST(Divide, Policy) {
   EXPECT_EQ(decide(1, 1, 1, 2, true).pieces, 1u);
 }
 
+TEST(Workers, WhoComesTooLateIsNotWaitedFor) {
+  Workers workers(4);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::atomic<int>> done(7);
+    workers.forEach(done.size(), /*little=*/false, [&](size_t i) { ++done[i]; });
+    for (const std::atomic<int> &count : done)
+      ASSERT_EQ(count, 1);
+    // Jobs of all come between.
+    if (round % 50 == 0) {
+      std::vector<int> cells(4);
+      Job argument{&workers, &cells, 2};
+      workers.run(lockstep, &argument);
+      ASSERT_EQ(cells, std::vector<int>(4, 2));
+    }
+  }
+}
+
+TEST(Patience, LosesWhatGoesBeyondTheWorkOfAll) {
+  EXPECT_LE(Patience::lost(100e3, 50e3, 2), 0);
+  EXPECT_LE(Patience::lost(200e3, 51e3, 2), 0); // an unequal part
+  EXPECT_NEAR(Patience::lost(4e6, 50e3, 2), 3.8e6, 0.1e6);
+}
+
 TEST(Patience, WorksAloneForAsLongAsWasLost) {
   Patience patience;
-  patience.together(250e3, 100e3); // late, but no more than may be
+  patience.together(-1);
   EXPECT_TRUE(patience.worthIt());
-  patience.together(4e6, 100e3);
-  EXPECT_FALSE(patience.worthIt());
+  patience.together(4e6);
   double alone = 0;
   for (; !patience.worthIt(); alone += 100e3)
-    patience.passed(100e3);
-  EXPECT_NEAR(alone, 3.7e6, 0.2e6);
+    patience.alone(100e3);
+  EXPECT_NEAR(alone, 4e6, 0.1e6);
 }
 
 TEST(Patience, LosesLittleWhereTheOthersNeverCome) {
-  Patience patience;
-  double lost = 0, alone = 0;
-  for (int i = 0; i < 100000; ++i)
-    if (patience.worthIt()) {
-      patience.together(4e6, 100e3);
-      lost += 4e6;
-    } else {
-      patience.passed(100e3);
-      alone += 100e3;
-    }
-  EXPECT_LT(lost, alone / 10);
-  // And comes back to them when they do.
-  while (!patience.worthIt())
-    patience.passed(100e3);
-  patience.together(60e3, 100e3);
-  EXPECT_TRUE(patience.worthIt());
-  patience.together(4e6, 100e3);
-  for (alone = 0; !patience.worthIt(); alone += 100e3)
-    patience.passed(100e3);
-  EXPECT_LT(alone, 4.1e6);
+  for (double slice : {1e6, 4e6, 100e6}) {
+    Patience patience;
+    double lost = 0, alone = 0;
+    for (int i = 0; i < 1000000; ++i)
+      if (patience.worthIt()) {
+        patience.together(slice);
+        lost += slice;
+      } else {
+        patience.alone(100e3);
+        alone += 100e3;
+      }
+    EXPECT_LT(lost, alone / 10) << slice;
+    // And comes back to them when they do.
+    while (!patience.worthIt())
+      patience.alone(100e3);
+    patience.together(-1);
+    EXPECT_TRUE(patience.worthIt());
+    patience.together(slice);
+    for (alone = 0; !patience.worthIt(); alone += 100e3)
+      patience.alone(100e3);
+    EXPECT_LT(alone, slice + 0.2e6);
+  }
 }
 
 } // namespace
