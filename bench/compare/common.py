@@ -17,6 +17,7 @@ def sheaf(*words):
     run = subprocess.run([SHEAF, *map(str, words)], capture_output=True, text=True)
     if run.returncode:
         sys.exit(f"sheaf {' '.join(map(str, words))}\n{run.stderr}")
+    return run.stdout
 
 
 def read_weights(path):

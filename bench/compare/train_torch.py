@@ -7,7 +7,8 @@ TreeLSTM, MV-RNN, LSTM tagger and a model that exits early; one mini-batch of th
 of models/data (--trees: of another file of labelled binary trees), the same initial weights.
 PyTorch evaluates one instance at a time by autograd, in f64. For every parameter prints the
 greatest difference of the gradients over the greatest gradient; for every model the greatest
-relative difference of the losses over 200 steps of SGD and 20 of Adam. Gradients are read off the
+relative difference of the losses over 200 steps of SGD and 20 of Adam, as Sheaf compiles them and
+as its oracle trains in f64 (`sheaf grad-check --steps`). Gradients are read off the
 weights after one step of SGD with a learning rate so large that what was there before is lost in
 it. --write keeps PyTorch's numbers for tests/gradients/run_torch_reference.py. Needs PyTorch
 (Debian's python3-torch will do) and build/bin/sheaf.
@@ -58,15 +59,11 @@ def compare(kind, given, directory):
     weights = read_weights(at(".safetensors"))
     instances = [kind.parse(line) for line in lines]
 
-    def train(optimizer, rate, steps):
-        run = at(f".{optimizer}{rate}")
-        sheaf("train", *common, "--data", at(".txt"), "--weights", at(".safetensors"),
-              "--optimizer", optimizer, "--lr", rate, "--batch", len(lines), "--epochs", steps,
-              "--log-every", 1, "-o", run)
-        return run, [line["loss"] for line in read_log(run) if "lr" in line]
-
-    run, (loss,) = train("sgd", RATE, 1)
-    after = read_weights(run + "/last.safetensors")
+    common += ["--data", at(".txt"), "--weights", at(".safetensors"), "--batch", len(lines)]
+    sheaf("train", *common, "--optimizer", "sgd", "--lr", RATE, "--epochs", 1, "--log-every", 1,
+          "-o", at(".run"))
+    loss, = (line["loss"] for line in read_log(at(".run")) if "lr" in line)
+    after = read_weights(at(".run/last.safetensors"))
     model = kind(weights, torch.float64)
     want = model.loss(instances, words)
     want.backward()
@@ -87,13 +84,17 @@ def compare(kind, given, directory):
             "length": flat.norm().item(), "greatest": most,
             "elements": {str(i): flat[i].item() for i in places}}
     for optimizer, rate, steps in CURVES:
-        have = train(optimizer, rate, steps)[1]
-        for dtype in (torch.float32, torch.float64):
+        steps_taken = json.loads(sheaf(
+            "grad-check", *common, "--limit", len(lines), "--directions", 1, "--optimizer",
+            optimizer, "--lr", rate, "--steps", steps, "--format", "json"))["training"]["steps"]
+        have = {name: [step[name] for step in steps_taken] for name in ("loss", "oracle_loss")}
+        for name, dtype in (("loss", torch.float32), ("loss", torch.float64),
+                            ("oracle_loss", torch.float64)):
             want = curve(kind(weights, dtype), instances, words, optimizer, rate, steps)
-            worst = max(abs(a - b) / abs(b) for a, b in zip(have, want))
-            print(f"  {len(have)} steps of {optimizer} against {str(dtype)[6:]}: losses from "
-                  f"{want[0]:.4f} to {want[-1]:.4f}, greatest relative difference {worst:.1e}",
-                  flush=True)
+            worst = max(abs(a - b) / abs(b) for a, b in zip(have[name], want))
+            print(f"  {len(want)} steps of {optimizer} in {'f64' if name != 'loss' else 'f32'} "
+                  f"against {str(dtype)[6:]}: losses from {want[0]:.4f} to {want[-1]:.4f}, "
+                  f"greatest relative difference {worst:.1e}", flush=True)
         reference["curves"][optimizer] = {"rate": rate, "losses": want[::max(1, steps // 20)],
                                           "every": max(1, steps // 20)}
     return {"source": kind.source, "data": kind.data, **reference}

@@ -4,7 +4,7 @@
 #include "compiler/driver/FlatValue.h"
 #include "compiler/driver/ReportJson.h"
 #include "compiler/oracle/Convert.h"
-#include "compiler/oracle/Oracle.h"
+#include "compiler/oracle/Gradient.h"
 #include "runtime/error.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -20,8 +20,11 @@ namespace sheaf::driver {
 
 namespace {
 
-/// Of an element's magnitude: the error of a central difference in f64 is then about 1e-10.
+/// By how much every element of a parameter changes: errors of central differences in f64, of the
+/// third derivative and of rounding, are then about 1e-10.
 constexpr double kStep = 1e-5;
+/// Elements of a parameter that are told when they are wrong.
+constexpr size_t kMostTold = 8;
 
 class GradChecker {
 public:
@@ -32,7 +35,7 @@ public:
   GradCheckReport run() {
     report_.model = model().name;
     report_.allowed = options_.tolerance;
-    report_.ok = compute() && compare();
+    report_.ok = compute() && differentiate() && compare();
     return std::move(report_);
   }
 
@@ -78,102 +81,156 @@ private:
     return true;
   }
 
-  double lossWith(const oracle::Weights &weights) {
+  /// The same gradients by the oracle. Remembers what is read: it is constant to gradients, and
+  /// stays what it was with the weights as they are.
+  bool differentiate() {
     oracle::OracleOptions options;
     options.sampleSeed = options_.session.sampleSeed;
-    // What is read is constant to gradients: it stays what it was with the weights as they are.
-    std::vector<double> *reads = nullptr;
-    size_t next = 0;
-    bool first = reads_.empty();
+    options.onRead = [&](double element) { return reads_.back().emplace_back(element); };
+    oracle::GradientOracle differentiated(model_.program(), options);
+    differentiated.setWeights(weights_);
+    for (const rt::Instance &instance : instances_) {
+      reads_.emplace_back();
+      loss_ +=
+          differentiated.addGradients(model().entry.name, argumentsOf(instance), instance.index, 0,
+                                      1 / static_cast<double>(instances_.size()), exact_);
+    }
+    loss_ /= static_cast<double>(instances_.size());
     options.onRead = [&](double element) {
-      if (first)
-        reads->push_back(element);
-      return next < reads->size() ? (*reads)[next++] : element;
+      return nextRead_ < atReads_->size() ? (*atReads_)[nextRead_++] : element;
     };
-    if (first)
-      reads_.resize(instances_.size());
-    oracle::Oracle oracle(model_.program(), weights, oracle::Precision::F64, options);
+    oracle_.emplace(model_.program(), weights_, oracle::Precision::F64, options);
+    return std::isfinite(loss_) || fail(fmt::format("the loss of the oracle is {}", loss_));
+  }
+
+  std::vector<oracle::Value> argumentsOf(const rt::Instance &instance) const {
+    return oracle::fromInstance(model().types, model().entry.argTypes, instance.args);
+  }
+
+  double lossWith(const oracle::Weights &weights) {
+    oracle_->setWeights(weights);
     double sum = 0;
     for (size_t i = 0; i < instances_.size(); ++i) {
-      const rt::Instance &instance = instances_[i];
-      reads = &reads_[i];
-      next = 0;
+      atReads_ = &reads_[i];
+      nextRead_ = 0;
       std::vector<oracle::Value> result =
-          oracle.run(model().entry.name,
-                     oracle::fromInstance(model().types, model().entry.argTypes, instance.args),
-                     instance.index);
+          oracle_->run(model().entry.name, argumentsOf(instances_[i]), instances_[i].index);
       sum += oracle::tensor(result.at(0)).data[0];
     }
     return sum / static_cast<double>(instances_.size());
   }
 
-  double difference(const std::string &param, size_t element, double relativeStep) {
+  /// How fast the loss grows when the elements [begin, end) of a parameter change by these signs.
+  double difference(const std::string &param, const std::vector<double> &signs, size_t begin,
+                    size_t end, double step) {
     const ops::RefTensor &tensor = *weights_.at(param);
-    double step = relativeStep * std::max(1.0, std::fabs(tensor.data[element]));
     auto shifted = [&](double by) {
       oracle::Weights weights = weights_;
       auto changed = std::make_shared<ops::RefTensor>(tensor);
-      changed->data[element] += by;
+      for (size_t i = begin; i < end; ++i)
+        changed->data[i] += by * signs[i];
       weights[param] = changed;
       return lossWith(weights);
     };
     return (shifted(step) - shifted(-step)) / (2 * step);
   }
 
-  /// Elements to look at: half of them, if possible, among those with a gradient.
-  std::vector<size_t> sample(const std::vector<float> &gradient) {
-    std::vector<size_t> all(gradient.size()), chosen;
-    for (size_t i = 0; i < all.size(); ++i)
-      all[i] = i;
-    std::shuffle(all.begin(), all.end(), random_);
-    auto wanted = static_cast<size_t>(options_.samples);
-    for (bool zero : {false, true})
-      for (size_t i : all)
-        if ((gradient[i] == 0) == zero && chosen.size() < (zero ? wanted : (wanted + 1) / 2 * 2))
-          chosen.push_back(i);
-    return chosen;
+  static double along(const std::vector<double> &gradient, const std::vector<double> &signs,
+                      size_t begin, size_t end) {
+    double sum = 0;
+    for (size_t i = begin; i < end && i < gradient.size(); ++i)
+      sum += gradient[i] * signs[i];
+    return sum;
+  }
+
+  /// The oracle's gradient along a direction in which no element stands still: that one of them is
+  /// wrong shows as it is, with a random sign.
+  bool checkDirection(ParamCheck &check, const std::vector<double> &gradient) {
+    std::vector<double> signs(check.elements);
+    for (double &sign : signs)
+      sign = random_() & 1 ? 1 : -1;
+    double expected = along(gradient, signs, 0, signs.size());
+    double error = INFINITY, first = 0, last = 0;
+    // Where a function has a kink near, a shorter step may not reach it.
+    for (double step : {kStep, kStep / 8}) {
+      last = difference(check.name, signs, 0, signs.size(), step);
+      if (step == kStep)
+        first = last;
+      error = std::min(error, std::fabs(last - expected) / check.greatest);
+      if (error <= GradCheckOptions::kOracleTolerance) {
+        check.oracleError = std::max(check.oracleError, error);
+        return true;
+      }
+    }
+    // A decision that turns around makes the loss jump: the quotient has no limit.
+    if (std::fabs(last) > 4 * std::max(std::fabs(first), std::fabs(expected))) {
+      ++check.leftOut;
+      return true;
+    }
+    check.oracleError = std::max(check.oracleError, error);
+    check.wrongRule.push_back(findWrong(check, gradient, signs));
+    return false;
+  }
+
+  /// The element that is most to blame, by halves.
+  WrongGradient findWrong(const ParamCheck &check, const std::vector<double> &gradient,
+                          const std::vector<double> &signs) {
+    auto deviation = [&](size_t begin, size_t end) {
+      return std::fabs(difference(check.name, signs, begin, end, kStep) -
+                       along(gradient, signs, begin, end));
+    };
+    size_t begin = 0, end = signs.size();
+    while (end - begin > 1) {
+      size_t middle = begin + (end - begin) / 2;
+      (deviation(begin, middle) >= deviation(middle, end) ? end : begin) = middle;
+    }
+    return {begin, begin < gradient.size() ? gradient[begin] : 0,
+            difference(check.name, signs, begin, end, kStep) * signs[begin]};
+  }
+
+  /// Every element of the compiled gradient.
+  bool compareCompiled(ParamCheck &check, const std::vector<float> &compiled,
+                       const std::vector<double> &exact) {
+    for (size_t i = 0; i < check.elements; ++i) {
+      double actual = i < compiled.size() ? static_cast<double>(compiled[i]) : 0;
+      double expected = i < exact.size() ? exact[i] : 0;
+      double error = std::fabs(expected - actual) / check.greatest;
+      check.error = std::max(check.error, error);
+      if (error <= options_.tolerance)
+        continue;
+      if (++check.wrongCount <= kMostTold)
+        check.wrong.push_back({i, actual, expected});
+    }
+    return check.wrongCount == 0;
   }
 
   bool compare() {
-    lossWith(weights_); // remembers what is read
-    std::vector<std::pair<size_t, std::vector<size_t>>> work;
-    int64_t total = 0, done = 0;
-    for (size_t i = 0; i < gradients_.size(); ++i) {
-      // Only f32 is trained.
-      if (model().params[i].synthetic || model().params[i].dtype != rt::DType::F32)
-        continue;
-      work.emplace_back(i, sample(gradients_[i]));
-      total += static_cast<int64_t>(work.back().second.size());
-    }
+    std::vector<size_t> trained; // only f32 is
+    for (size_t i = 0; i < model().params.size(); ++i)
+      if (!model().params[i].synthetic && model().params[i].dtype == rt::DType::F32)
+        trained.push_back(i);
+    auto total = static_cast<int64_t>(trained.size()) * options_.directions;
+    int64_t done = 0;
     bool ok = true;
-    for (auto &[which, elements] : work) {
-      const rt::ParamDesc &param = model().params[which];
+    for (size_t which : trained) {
       ParamCheck &check = report_.params.emplace_back();
-      double scale = 1e-4;
-      for (float g : gradients_[which])
-        scale = std::max(scale, std::fabs(static_cast<double>(g)));
-      for (size_t element : elements) {
+      check.name = model().params[which].name;
+      check.elements = weights_.at(check.name)->data.size();
+      const std::vector<double> &exact = exact_[check.name].elements;
+      // Of a parameter that does next to nothing the loss's own rounding would be compared.
+      check.greatest = 1e-4 * std::max(1.0, std::fabs(loss_));
+      for (double g : exact)
+        check.greatest = std::max(check.greatest, std::fabs(g));
+      ok &= compareCompiled(check, gradients_[which], exact);
+      for (int64_t i = 0; i < options_.directions; ++i) {
         if (options_.progress)
           options_.progress(++done, total);
-        double expected = difference(param.name, element, kStep);
-        double actual = gradients_[which][element];
-        double error = std::fabs(expected - actual) / std::max(scale, std::fabs(expected));
-        // A decision that turns around makes the loss jump: the quotient has no limit.
-        if (error > options_.tolerance &&
-            std::fabs(difference(param.name, element, kStep / 8)) > 4 * std::fabs(expected)) {
-          ++check.leftOut;
-          continue;
-        }
-        check.error = std::max(check.error, error);
-        if (!(error <= options_.tolerance)) {
-          check.wrong.push_back({element, actual, expected});
+        ++check.directions;
+        if (!checkDirection(check, exact)) {
           ok = false;
+          break;
         }
       }
-      check.name = param.name;
-      check.elements = gradients_[which].size();
-      check.sampled = elements.size();
-      check.greatest = scale;
     }
     return ok;
   }
@@ -184,53 +241,103 @@ private:
   const GradCheckOptions &options_;
   oracle::Weights weights_;
   std::vector<std::vector<float>> gradients_; ///< by parameter
-  std::vector<std::vector<double>> reads_;    ///< by instance
+  oracle::ParamGradients exact_;
+  double loss_ = 0;
+  std::optional<oracle::Oracle> oracle_;
+  std::vector<std::vector<double>> reads_; ///< by instance
+  const std::vector<double> *atReads_ = nullptr;
+  size_t nextRead_ = 0;
   std::mt19937_64 random_{1};
   GradCheckReport report_;
 };
 
 } // namespace
 
+static std::string trainCheckText(const TrainCheckReport &report) {
+  std::string text;
+  if (!report.steps.empty())
+    text +=
+        fmt::format("{} steps: the loss goes from {:.6g} to {:.6g}, in f64 from {:.6g} to "
+                    "{:.6g}, largest difference {:.2g} of it\n",
+                    report.steps.size(), report.steps.front().loss, report.steps.back().loss,
+                    report.steps.front().oracleLoss, report.steps.back().oracleLoss, report.error);
+  if (!report.problem.empty())
+    text += report.problem + "\n";
+  return text + (report.ok ? "training verified\n" : "training NOT verified\n");
+}
+
+static Json trainCheckJson(const TrainCheckReport &report) {
+  Json steps = Json::array();
+  for (const CheckedStep &step : report.steps)
+    steps.push_back({{"loss", step.loss},
+                     {"oracle_loss", step.oracleLoss},
+                     {"norm", step.norm},
+                     {"oracle_norm", step.oracleNorm}});
+  Json json = {{"ok", report.ok},
+               {"allowed_error", report.allowed},
+               {"largest_error", report.error},
+               {"steps", steps}};
+  if (!report.problem.empty())
+    json["problem"] = report.problem;
+  return json;
+}
+
 std::string gradCheckText(const GradCheckReport &report) {
   std::string text;
   for (const ParamCheck &param : report.params) {
     for (const WrongGradient &wrong : param.wrong)
-      text += fmt::format("{}[{}]: the gradient is {:.8g}, the difference {:.8g}\n", param.name,
-                          wrong.element, wrong.gradient, wrong.difference);
+      text += fmt::format("{}[{}]: the gradient is {:.8g}, that of the oracle {:.8g}\n", param.name,
+                          wrong.element, wrong.gradient, wrong.expected);
+    if (param.wrongCount > param.wrong.size())
+      text +=
+          fmt::format("{}: {} more are wrong\n", param.name, param.wrongCount - param.wrong.size());
+    for (const WrongGradient &wrong : param.wrongRule)
+      text += fmt::format("{}[{}]: the oracle's gradient is {:.12g}, the difference {:.12g}\n",
+                          param.name, wrong.element, wrong.gradient, wrong.expected);
     text += fmt::format(
-        "{}: {} of {} elements, greatest gradient {:.3g}, largest error {:.2g} of it{}\n",
-        param.name, param.sampled, param.elements, param.greatest, param.error,
+        "{}: {} elements, greatest gradient {:.3g}, largest error {:.2g} of it, "
+        "the oracle's {:.2g} along {} directions{}\n",
+        param.name, param.elements, param.greatest, param.error, param.oracleError,
+        param.directions,
         param.leftOut ? fmt::format("; {} where a decision turns around left out", param.leftOut)
                       : "");
   }
   if (!report.problem.empty())
     text += report.problem + "\n";
-  return text + (report.ok ? "gradients verified\n" : "gradients NOT verified\n");
+  text += report.ok ? "gradients verified\n" : "gradients NOT verified\n";
+  return report.training ? text + trainCheckText(*report.training) : text;
 }
 
 std::string gradCheckJson(const GradCheckReport &report) {
+  auto list = [](const std::vector<WrongGradient> &all, const char *expected) {
+    Json json = Json::array();
+    for (const WrongGradient &each : all)
+      json.push_back(
+          {{"element", each.element}, {"gradient", each.gradient}, {expected, each.expected}});
+    return json;
+  };
   Json params = Json::array();
-  for (const ParamCheck &param : report.params) {
-    Json wrong = Json::array();
-    for (const WrongGradient &each : param.wrong)
-      wrong.push_back({{"element", each.element},
-                       {"gradient", each.gradient},
-                       {"difference", each.difference}});
+  for (const ParamCheck &param : report.params)
     params.push_back({{"name", param.name},
                       {"elements", param.elements},
-                      {"sampled", param.sampled},
                       {"greatest_gradient", param.greatest},
                       {"largest_error", param.error},
+                      {"wrong_elements", param.wrongCount},
+                      {"wrong", list(param.wrong, "oracle")},
+                      {"directions", param.directions},
                       {"left_out", param.leftOut},
-                      {"wrong", wrong}});
-  }
-  Json json = reportJson("grad-check", 1,
+                      {"largest_oracle_error", param.oracleError},
+                      {"wrong_oracle", list(param.wrongRule, "difference")}});
+  Json json = reportJson("grad-check", 2,
                          {{"model", report.model},
                           {"ok", report.ok},
                           {"allowed_error", report.allowed},
+                          {"allowed_oracle_error", GradCheckOptions::kOracleTolerance},
                           {"params", params}});
   if (!report.problem.empty())
     json["problem"] = report.problem;
+  if (report.training)
+    json["training"] = trainCheckJson(*report.training);
   return jsonText(json);
 }
 

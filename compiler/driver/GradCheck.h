@@ -2,10 +2,11 @@
 #ifndef SHEAF_COMPILER_DRIVER_GRADCHECK_H
 #define SHEAF_COMPILER_DRIVER_GRADCHECK_H
 
-#include "compiler/driver/Compiler.h"
+#include "compiler/driver/TrainCheck.h"
 #include "runtime/session.h"
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,37 +14,47 @@
 namespace sheaf::driver {
 
 struct GradCheckOptions {
-  int64_t samples = 8;     ///< elements of each parameter
-  double tolerance = 1e-4; ///< of the greatest gradient of the parameter
+  int64_t directions = 2;  ///< of each parameter
+  double tolerance = 1e-4; ///< of the compiled gradients, of the greatest of the parameter
   /// Where products round their factors to bf16 and the oracle does not.
   static constexpr double kBf16Tolerance = 5e-2;
+  /// Of the oracle's, likewise; what differences of f64 allow.
+  static constexpr double kOracleTolerance = 1e-6;
   rt::SessionOptions session;
-  /// Told how many of how many elements are done. May be empty.
+  /// Told how many of how many directions are done. May be empty.
   std::function<void(int64_t done, int64_t total)> progress;
 };
 
 /// An element whose gradient is wrong.
 struct WrongGradient {
   size_t element = 0; ///< counted row by row
-  double gradient = 0, difference = 0;
+  double gradient = 0, expected = 0;
 };
 
 /// What was compared of a parameter.
 struct ParamCheck {
   std::string name;
-  size_t elements = 0, sampled = 0;
+  size_t elements = 0;
   double greatest = 0; ///< gradient
-  double error = 0;    ///< the largest, of `greatest`
-  int64_t leftOut = 0; ///< elements with a decision near that turns around
+  /// Of the compiled gradient, against the oracle's: the largest, of `greatest`, and the first
+  /// elements beyond the tolerance, of `wrongCount`.
+  double error = 0;
   std::vector<WrongGradient> wrong;
+  size_t wrongCount = 0;
+  /// Of the oracle's gradient, against differences.
+  size_t directions = 0;
+  double oracleError = 0;
+  size_t leftOut = 0; ///< directions in which a decision is near that turns around
+  std::vector<WrongGradient> wrongRule;
 };
 
 struct GradCheckReport {
-  bool ok = false;
+  bool ok = false; ///< of the gradients
   std::string model;
   double allowed = 0; ///< ParamCheck::error
   std::vector<ParamCheck> params;
   std::string problem; ///< why nothing could be compared
+  std::optional<TrainCheckReport> training;
 };
 
 std::string gradCheckText(const GradCheckReport &report);
@@ -53,8 +64,10 @@ std::string gradCheckJson(const GradCheckReport &report);
 void requireLoss(const rt::Model &model);
 
 /// Compares the gradients of the mean loss of these instances, as the compiled model computes them,
-/// with central differences of the oracle in f64, for sampled elements of every parameter; and with
-/// themselves, bit by bit, on 1, 2 and 3 threads. `initialise` gives a session its weights.
+/// with those of the oracle in f64, in every element of every parameter, and with themselves, bit
+/// by bit, on 1, 2 and 3 threads; and the oracle's with central differences of its losses, along
+/// directions in which every element of a parameter changes. `initialise` gives a session its
+/// weights.
 GradCheckReport checkGradients(const CompiledModel &model, std::span<const rt::Instance> instances,
                                const std::function<void(rt::Session &)> &initialise,
                                const GradCheckOptions &options);

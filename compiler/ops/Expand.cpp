@@ -10,6 +10,40 @@ namespace sheaf::ops {
 
 using mlir::Value;
 
+/// An operator may expand into operators that expand; a longer chain is a cycle in the records.
+constexpr int kMaxRounds = 32;
+
+mlir::LogicalResult expandAll(mlir::ModuleOp module,
+                              const std::function<void(const Op &)> &expanded) {
+  auto recordOf = [](ir::ApplyOp apply) { return OpTable::get().find(apply.getOp()); };
+  for (int round = 0;; ++round) {
+    llvm::SmallVector<ir::ApplyOp> work;
+    module.walk([&](ir::ApplyOp apply) {
+      if (const Op *op = recordOf(apply); op && std::holds_alternative<Expand>(op->batch))
+        work.push_back(apply);
+    });
+    if (work.empty())
+      return mlir::success();
+    if (round == kMaxRounds)
+      return work.front().emitOpError("expands without end");
+    for (ir::ApplyOp apply : work) {
+      const Op &op = *recordOf(apply);
+      if (expanded)
+        expanded(op);
+      ExpandBuilder builder(apply.getLoc(), apply);
+      std::vector<Value> values = std::get<Expand>(op.batch).rewrite(builder, apply);
+      if (values.size() != apply.getNumResults())
+        return apply.emitOpError("expands into the wrong number of values");
+      for (auto [result, value] : llvm::zip(apply.getResults(), values))
+        if (result.getType() != value.getType())
+          return apply.emitOpError() << "expands into " << value.getType() << " where "
+                                     << result.getType() << " is expected";
+      apply->replaceAllUsesWith(values);
+      apply.erase();
+    }
+  }
+}
+
 void matchTypes(ExpandBuilder &b, mlir::ResultRange results, std::vector<Value> &values) {
   for (auto [result, value] : llvm::zip(results, values)) {
     if (result.getType() == value.getType())

@@ -1,6 +1,6 @@
 //===- Expand.h - What expansions share -------------------------*- C++ -*-===//
 //
-// For the operator families only.
+// For the operator families, but for expandAll.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_OPS_EXPAND_H
@@ -8,6 +8,8 @@
 
 #include "compiler/ir/Program.h"
 #include "compiler/ops/Build.h"
+
+#include "mlir/IR/BuiltinOps.h"
 
 namespace sheaf::ops {
 
@@ -21,6 +23,11 @@ constexpr llvm::StringLiteral kBf16Attr = "sheaf.bf16";
 /// Gives replacements the types of the results that they replace: inference may know more or fewer
 /// extents than the apply that is expanded.
 void matchTypes(ExpandBuilder &b, mlir::ResultRange results, std::vector<mlir::Value> &values);
+
+/// Rewrites every application of a module whose record has an Expand rule, until there is none;
+/// `expanded` is told of each. Fails, with an error at the application, when a record is wrong.
+mlir::LogicalResult expandAll(mlir::ModuleOp module,
+                              const std::function<void(const Op &)> &expanded = {});
 
 /// Makes the rule from a function that sees the apply.
 template <typename Rewrite> Expand expand(Rewrite rewrite) {

@@ -5,6 +5,8 @@
 #include "compiler/oracle/Code.h"
 #include "compiler/oracle/Oracle.h"
 
+#include <functional>
+#include <optional>
 #include <string>
 
 namespace sheaf::oracle {
@@ -21,6 +23,9 @@ struct Context {
   const Weights &weights;
   const std::function<double(double)> &onRead; ///< OracleOptions::onRead
 };
+
+/// Lives as long as the program.
+const ops::Arithmetic &arithmeticOf(Precision precision);
 
 using Values = llvm::SmallVector<Value, 2>;
 

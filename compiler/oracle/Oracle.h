@@ -40,14 +40,19 @@ struct OracleOptions {
   std::function<double(double)> onRead = {};
 };
 
+/// Throws UserError when a parameter of the program has no weight or one of another shape.
+void checkWeights(mlir::ModuleOp program, const Weights &weights);
+
 class Oracle {
 public:
-  /// Throws UserError when a parameter of the program has no weight or one of another shape. The
-  /// module must outlive the oracle and must not change.
+  /// Throws as checkWeights does. The module must outlive the oracle and must not change.
   Oracle(mlir::ModuleOp program, Weights weights, Precision precision, OracleOptions options = {});
   ~Oracle();
   Oracle(const Oracle &) = delete;
   Oracle &operator=(const Oracle &) = delete;
+
+  /// Other weights from the next run on. Throws as checkWeights does.
+  void setWeights(Weights weights);
 
   /// Calls a function of the program and returns its results. The key of an entry that draws is no
   /// part of `args`: it follows from the seed and `instance`, at training step 0. Throws RunError,

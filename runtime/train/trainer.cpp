@@ -8,6 +8,32 @@
 
 namespace sheaf::rt {
 
+namespace {
+
+int64_t stepsAnEpoch(const TrainerOptions &options, size_t count) {
+  int64_t each = options.batch * options.accumulate;
+  return (static_cast<int64_t>(count) + each - 1) / each;
+}
+
+} // namespace
+
+/// Fisher and Yates', from numbers that follow from seed and epoch alone.
+std::vector<uint32_t> instanceOrder(uint64_t seed, int64_t epoch, size_t count) {
+  std::vector<uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0u);
+  uint64_t key = splitKey(splitKey(0, seed), static_cast<uint64_t>(epoch));
+  for (uint64_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[splitKey(key, i) % i]);
+  return order;
+}
+
+StepInstances instancesOf(const TrainerOptions &options, int64_t step, size_t count) {
+  int64_t perEpoch = stepsAnEpoch(options, count);
+  auto each = static_cast<size_t>(options.batch * options.accumulate);
+  size_t begin = static_cast<size_t>(step % perEpoch) * each;
+  return {step / perEpoch, begin, std::min(count, begin + each)};
+}
+
 Trainer::Trainer(Session &session, std::span<const Instance> instances,
                  const TrainerOptions &options)
     : session_(session), instances_(instances), options_(options),
@@ -16,21 +42,7 @@ Trainer::Trainer(Session &session, std::span<const Instance> instances,
     average_.emplace(session, options.averageDecay);
 }
 
-int64_t Trainer::stepsPerEpoch() const {
-  auto count = static_cast<int64_t>(instances_.size());
-  int64_t each = options_.batch * options_.accumulate;
-  return (count + each - 1) / each;
-}
-
-/// Fisher and Yates', from numbers that follow from seed and epoch alone.
-void Trainer::shuffle(int64_t epoch) {
-  order_.resize(instances_.size());
-  std::iota(order_.begin(), order_.end(), 0u);
-  uint64_t key = splitKey(splitKey(0, options_.seed), static_cast<uint64_t>(epoch));
-  for (uint64_t i = order_.size(); i > 1; --i)
-    std::swap(order_[i - 1], order_[splitKey(key, i) % i]);
-  shuffled_ = epoch;
-}
+int64_t Trainer::stepsPerEpoch() const { return stepsAnEpoch(options_, instances_.size()); }
 
 /// Forward and back over some of the epoch's instances; each loss counts with the loss scale.
 std::span<const ParamGradient> Trainer::runBatch(size_t begin, size_t end, TrainingStep &step) {
@@ -65,14 +77,12 @@ std::span<const ParamGradient> Trainer::runBatch(size_t begin, size_t end, Train
 TrainingStep Trainer::step() {
   TrainingStep result;
   result.number = next_;
-  result.epoch = next_ / stepsPerEpoch();
+  auto [epoch, begin, end] = instancesOf(options_, next_, instances_.size());
+  result.epoch = epoch;
   result.lossScale = options_.lossScale.scale();
-  if (result.epoch != shuffled_)
-    shuffle(result.epoch);
+  if (epoch != std::exchange(shuffled_, epoch))
+    order_ = instanceOrder(options_.seed, epoch, instances_.size());
   auto batch = static_cast<size_t>(options_.batch);
-  size_t each = batch * static_cast<size_t>(options_.accumulate);
-  size_t begin = static_cast<size_t>(next_ % stepsPerEpoch()) * each;
-  size_t end = std::min(order_.size(), begin + each);
 
   // Outside of training draws are those of step 0.
   session_.setStep(static_cast<uint64_t>(next_) + 1);

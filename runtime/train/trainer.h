@@ -22,6 +22,16 @@ struct TrainerOptions {
   bool findAnomalies = false; ///< looks for where gradients that are not finite come from
 };
 
+/// The order of the instances in an epoch, from 0.
+std::vector<uint32_t> instanceOrder(uint64_t seed, int64_t epoch, size_t count);
+
+/// Those of a step: places in the order of its epoch.
+struct StepInstances {
+  int64_t epoch;
+  size_t begin, end;
+};
+StepInstances instancesOf(const TrainerOptions &options, int64_t step, size_t count);
+
 /// What became of one step.
 struct TrainingStep {
   int64_t number = 0, epoch = 0; ///< from 0
@@ -55,7 +65,6 @@ public:
   void resume(int64_t steps) { next_ = steps; }
 
 private:
-  void shuffle(int64_t epoch);
   std::span<const ParamGradient> runBatch(size_t begin, size_t end, TrainingStep &step);
 
   Session &session_;

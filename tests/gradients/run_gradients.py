@@ -92,7 +92,7 @@ def operators(sheaf, directory, pattern):
     groups = [(f"{kind}{i}", some[i:i + 12], kind)
               for kind, some in (("params", chosen), ("rows", chosen), ("inputs", several))
               for i in range(0, len(some), 12)]
-    options = ["--samples", "4", "--dropout"]
+    options = ["--directions", "1", "--dropout"]
 
     def attempt(name, some, kind):
         text, data = program(some, kind)
@@ -174,7 +174,7 @@ def models(sheaf, directory, pattern, more=()):
         name, data, loss = entry
         with open(os.path.join(MODELS, name + ".sheaf"), encoding="utf-8") as stream:
             text = stream.read() + "\n" + loss + "\n"
-        options = ["--dim", "hidden=8", "--limit", "4", "--samples", "4", *more]
+        options = ["--dim", "hidden=8", "--limit", "4", "--directions", "1", *more]
         if name in ("transformer", "berxit"):
             options += ["--dim", "heads=2"]
         source = os.path.join(MODELS, "data", data)

@@ -22,14 +22,12 @@ def compare(runner, name, model, reference):
               name + ".vocab.txt"]
     runner.run("init", *common, "--seed", "7", "-o", name + ".safetensors")
 
-    def train(optimizer, rate, steps):
-        run = f"{name}-{optimizer}{rate}"
-        runner.run("train", *common, "--data", name + ".txt", "--weights", name + ".safetensors",
-                   "--optimizer", optimizer, "--lr", str(rate), "--batch", str(len(lines)),
-                   "--epochs", str(steps), "--log-every", "1", "-o", run)
-        return run, [line["loss"] for line in runner.log(run) if "lr" in line]
-
-    run, (loss,) = train("sgd", reference["rate"], 1)
+    common += ["--data", name + ".txt", "--weights", name + ".safetensors", "--batch",
+               str(len(lines))]
+    run = name + "-run"
+    runner.run("train", *common, "--optimizer", "sgd", "--lr", str(reference["rate"]), "--epochs",
+               "1", "--log-every", "1", "-o", run)
+    loss, = (line["loss"] for line in runner.log(run) if "lr" in line)
     expect(abs(loss - model["loss"]) <= 1e-6 * abs(model["loss"]),
            f"{name}: the loss is {loss}, PyTorch's {model['loss']}")
     before, after = runner.tensors(name + ".safetensors"), runner.tensors(run + "/last.safetensors")
@@ -44,11 +42,15 @@ def compare(runner, name, model, reference):
                    f"{name}: the gradient of {param}[{i}] is {have[int(i)]}, not {element}")
     for optimizer, curve in model["curves"].items():
         steps = (len(curve["losses"]) - 1) * curve["every"] + 1
-        _, losses = train(optimizer, curve["rate"], steps)
+        report = json.loads(runner.run(
+            "grad-check", *common, "--limit", str(len(lines)), "--directions", "1", "--optimizer",
+            optimizer, "--lr", str(curve["rate"]), "--steps", str(steps), "--format", "json"))
         for i, want in enumerate(curve["losses"]):
-            have = losses[i * curve["every"]]
-            expect(abs(have - want) <= 1e-3 * abs(want),
-                   f"{name}: the loss of step {i * curve['every']} of {optimizer} is {have}, not {want}")
+            at = i * curve["every"]
+            for kind, allowed in (("loss", 1e-3), ("oracle_loss", 1e-6)):
+                have = report["training"]["steps"][at][kind]
+                expect(abs(have - want) <= allowed * abs(want),
+                       f"{name}: the {kind} of step {at} of {optimizer} is {have}, not {want}")
 
 
 def references(runner):

@@ -2,6 +2,7 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/update_options.h"
 
 #include "compiler/driver/GradCheck.h"
 #include "runtime/io/progress.h"
@@ -19,50 +20,89 @@ struct GradCheckArguments {
   DataOptions data;
   WeightOptions weights;
   LimitOptions limits;
-  std::string samples = "8";
+  std::string directions = "2";
   std::string limit = "16";
+  std::string steps;
+  UpdateOptions update;
   FormatOption format;
 };
+
+driver::TrainCheckReport checkTraining(const GradCheckArguments &arguments, const LoadedRun &run,
+                                       const std::function<void(rt::Session &)> &initialise,
+                                       const driver::GradCheckOptions &gradients) {
+  driver::TrainCheckOptions options;
+  options.steps = parseNumber("--steps", arguments.steps);
+  options.session = gradients.session;
+  if (run.compiled->precision() == driver::Precision::Bf16)
+    options.tolerance = driver::GradCheckOptions::kBf16Tolerance;
+  options.trainer = arguments.update.trainer(arguments.weights.seed);
+  options.trainer.rate.total = options.steps;
+  options.frozen = paramsOf(run.model(), arguments.update.frozen);
+  options.excluded = paramsOf(run.model(), arguments.update.noDecay);
+  io::Progress bar("training", options.steps);
+  options.progress = [&] { bar.step(); };
+  return driver::checkTraining(*run.compiled, run.instances, initialise, options);
+}
 
 int checkGradients(GradCheckArguments &arguments) {
   bool asJson = arguments.format.json();
   driver::GradCheckOptions options;
-  options.samples = parseNumber("--samples", arguments.samples);
+  options.directions = parseNumber("--directions", arguments.directions);
   arguments.weights.check();
   arguments.limits.check();
+  arguments.update.check();
+  if (!arguments.steps.empty()) { // wrong ones are told before anything is compiled
+    parseNumber("--steps", arguments.steps);
+    arguments.update.trainer(0);
+  }
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights,
                           parseNumber("--limit", arguments.limit));
   driver::requireLoss(run.model());
   options.session = sessionOptions(arguments.limits, 1, run.model());
   if (run.compiled->precision() == driver::Precision::Bf16)
     options.tolerance = driver::GradCheckOptions::kBf16Tolerance;
+  std::function<void(rt::Session &)> initialise = weightSetter(arguments.weights, run.vocabularies);
   std::unique_ptr<io::Progress> bar;
   options.progress = [&](int64_t, int64_t total) {
     if (!bar)
       bar = std::make_unique<io::Progress>("finite differences", total);
     bar->step();
   };
-  driver::GradCheckReport report = driver::checkGradients(
-      *run.compiled, run.instances, weightSetter(arguments.weights, run.vocabularies), options);
+  driver::GradCheckReport report =
+      driver::checkGradients(*run.compiled, run.instances, initialise, options);
   bar.reset();
+  if (!arguments.steps.empty() && report.problem.empty())
+    report.training = checkTraining(arguments, run, initialise, options);
   fmt::print("{}", asJson ? gradCheckJson(report) : gradCheckText(report));
-  return report.ok ? kOk : kFailed;
+  return report.ok && (!report.training || report.training->ok) ? kOk : kFailed;
 }
 
 } // namespace
 
 void addGradCheck(CLI::App &app, Action &action) {
   CLI::App *sub = app.add_subcommand(
-      "grad-check", "compares gradients with finite differences of the oracle in f64");
+      "grad-check",
+      "compares gradients with those of the oracle in f64, and these with differences");
   auto arguments = std::make_shared<GradCheckArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true, EntryOption::Loss);
   arguments->model.addStore(*sub);
   arguments->data.add(*sub);
   arguments->weights.add(*sub);
   arguments->limits.add(*sub);
-  sub->add_option("--samples", arguments->samples, "elements of each parameter (default: 8)")
+  sub->add_option(
+         "--directions", arguments->directions,
+         "finite differences of each parameter, each along a random direction in which all "
+         "of its elements change (default: 2)")
       ->type_name("N");
   sub->add_option("--limit", arguments->limit, "instances at most (default: 16)")->type_name("N");
+  CLI::Option *steps =
+      sub->add_option(
+             "--steps", arguments->steps,
+             "train so many steps as well, as compiled and by the oracle in f64, and compare "
+             "the losses")
+          ->type_name("N");
+  for (CLI::Option *option : arguments->update.add(*sub))
+    option->needs(steps);
   arguments->format.add(*sub);
   sub->callback(
       [arguments, &action] { action = [arguments] { return checkGradients(*arguments); }; });

@@ -31,41 +31,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Whether a name is matched by a pattern in which `*` stands for anything.
-bool matches(std::string_view name, std::string_view pattern) {
-  size_t n = 0, p = 0, star = std::string_view::npos, mark = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p, ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++mark;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*')
-    ++p;
-  return p == pattern.size();
-}
-
-/// Parameters that match; a pattern without any is a mistake.
-std::vector<size_t> paramsOf(const rt::Model &model, const std::vector<std::string> &patterns) {
-  std::vector<size_t> found;
-  for (const std::string &pattern : patterns) {
-    size_t before = found.size();
-    for (size_t i = 0; i < model.params.size(); ++i)
-      if (!model.params[i].synthetic && matches(model.params[i].name, pattern))
-        found.push_back(i);
-    if (found.size() == before)
-      throw UserError("no parameter of the model is called '" + pattern + "'");
-  }
-  return found;
-}
-
 /// A function whose mean over other data is told after every epoch.
 class Evaluation {
 public:
@@ -207,9 +172,9 @@ void Training::makeTrainer() {
   for (const rt::ParamDesc &param : data_.model().params)
     if (!param.synthetic && param.dtype != rt::DType::F32)
       note("the elements of '" + param.name + "' are not f32: it stays as it is");
-  for (size_t param : paramsOf(data_.model(), arguments_.frozen))
+  for (size_t param : paramsOf(data_.model(), arguments_.update.frozen))
     session_->freeze(param);
-  for (size_t param : paramsOf(data_.model(), arguments_.noDecay))
+  for (size_t param : paramsOf(data_.model(), arguments_.update.noDecay))
     trainer_->optimizer().exclude(param);
 }
 
@@ -279,7 +244,7 @@ void Training::endEpoch(int64_t epoch) {
   line["epoch"] = epoch + 1;
   line["train_loss"] = loss;
   std::string text = fmt::format("epoch {}: loss {:.4f}", epoch + 1, loss);
-  int64_t batch = parseNumber("--batch", arguments_.batch);
+  int64_t batch = parseNumber("--batch", arguments_.update.batch);
   // The last one decides which weights are the best; a loss is better when it is less.
   double measure = -loss;
   for (std::unique_ptr<Evaluation> &evaluation : evaluations_) {

@@ -43,40 +43,11 @@ void TrainOptions::add(CLI::App &app) {
                  "the function of the model that says how good it is; its mean over --dev decides "
                  "which weights are the best (default: the loss)")
       ->type_name("NAME");
-  app.add_option("--optimizer", optimizer,
-                 "sgd, momentum, adam, adamw, adagrad, rmsprop or lamb (default: adam)")
-      ->type_name("NAME");
-  number("--lr", rate, "the learning rate (default: 0.001)");
-  app.add_option("--schedule", schedule,
-                 "what becomes of it: constant, linear or cosine, to 0 (default: constant)")
-      ->type_name("NAME");
-  number("--warmup", warmup, "steps over which it grows from 0 (default: 0)");
-  number("--momentum", momentum, "of momentum (default: 0.9)");
-  number("--beta1", beta1, "of adam, adamw and lamb (default: 0.9)");
-  number("--beta2", beta2, "of adam, adamw and lamb (default: 0.999)");
-  number("--rmsprop-decay", decay, "of the squares of rmsprop (default: 0.99)");
-  number("--epsilon", epsilon, "added to the root of squares (default: 1e-8)");
-  number("--weight-decay", weightDecay,
-         "of all parameters; apart from the gradient with adamw and lamb (default: 0)");
-  app.add_option("--no-decay", noDecay, "parameters without weight decay; * stands for anything")
-      ->type_name("PATTERN")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--freeze", frozen, "parameters that stay as they are; likewise")
-      ->type_name("PATTERN")
-      ->expected(1)
-      ->take_all();
-  number("--clip", clip, "most length of all gradients together (default: no limit)");
+  update.add(app);
   number("--ema", ema,
          "measure and save not the weights but their moving average, of which a step keeps this "
          "part (default: 0, none)");
-  number("--batch", batch, "instances a mini-batch (default: 64)");
-  number("--accumulate", accumulate,
-         "mini-batches whose gradients make one step together (default: 1)");
   number("--epochs", epochs, "times through the data (default: 10)");
-  app.add_option("--reduction", reduction,
-                 "what a step takes of its losses: mean or sum (default: mean)")
-      ->type_name("NAME");
   app.add_option("--loss-scale", lossScale,
                  "what losses are multiplied with on the way back, so that gradients do not vanish "
                  "in f16: a number, dynamic, or auto: dynamic if the model computes in f16, else 1 "
@@ -97,40 +68,12 @@ void TrainOptions::check(const CLI::App &app) const {
   for (const char *name : {"model", "--data", "-o"})
     if (app.get_option(name)->count() == 0)
       throw UsageError(fmt::format("{} is required", name));
-  for (auto [name, value] : {std::pair("--beta1", beta1),
-                             {"--beta2", beta2},
-                             {"--momentum", momentum},
-                             {"--rmsprop-decay", decay},
-                             {"--ema", ema}})
-    if (!(value >= 0 && value < 1))
-      throw UsageError(fmt::format("{} takes a number from 0 to less than 1", name));
-  for (auto [name, value] : {std::pair("--lr", rate),
-                             {"--epsilon", epsilon},
-                             {"--weight-decay", weightDecay},
-                             {"--clip", clip}})
-    if (!std::isfinite(value))
-      throw UsageError(fmt::format("{} takes a finite number", name));
+  update.check();
+  requireFraction("--ema", ema);
 }
 
 rt::TrainerOptions TrainOptions::trainer(const rt::Model &loss, int64_t instances) const {
-  rt::TrainerOptions options;
-  options.batch = parseNumber("--batch", batch);
-  options.accumulate = parseNumber("--accumulate", accumulate);
-  options.seed = weights.seed;
-  if (reduction != "mean" && reduction != "sum")
-    throw UsageError(fmt::format("--reduction takes mean or sum, not '{}'", reduction));
-  options.sum = reduction == "sum";
-  options.optimizer.kind = rt::optimizerKind(optimizer);
-  options.optimizer.momentum = momentum;
-  options.optimizer.beta1 = beta1;
-  options.optimizer.beta2 = beta2;
-  options.optimizer.decay = decay;
-  options.optimizer.epsilon = epsilon;
-  options.optimizer.weightDecay = weightDecay;
-  options.optimizer.clip = clip;
-  options.rate.schedule = rt::scheduleNamed(schedule);
-  options.rate.peak = rate;
-  options.rate.warmup = warmup == "0" ? 0 : parseNumber("--warmup", warmup);
+  rt::TrainerOptions options = update.trainer(weights.seed);
   int64_t each = 0, times = parseNumber("--epochs", epochs);
   if (__builtin_mul_overflow(options.batch, options.accumulate, &each))
     throw UsageError("--batch times --accumulate is too large a number");
@@ -175,24 +118,24 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
   field("hostile", self.limits.hostile);
   field("dev", self.dev);
   field("metric", self.metric);
-  field("optimizer", self.optimizer);
-  field("schedule", self.schedule);
-  field("reduction", self.reduction);
+  field("optimizer", self.update.optimizer);
+  field("schedule", self.update.schedule);
+  field("reduction", self.update.reduction);
   field("loss_scale", self.lossScale);
-  field("lr", self.rate);
-  field("momentum", self.momentum);
-  field("beta1", self.beta1);
-  field("beta2", self.beta2);
-  field("decay", self.decay);
-  field("epsilon", self.epsilon);
-  field("weight_decay", self.weightDecay);
-  field("clip", self.clip);
+  field("lr", self.update.rate);
+  field("momentum", self.update.momentum);
+  field("beta1", self.update.beta1);
+  field("beta2", self.update.beta2);
+  field("decay", self.update.decay);
+  field("epsilon", self.update.epsilon);
+  field("weight_decay", self.update.weightDecay);
+  field("clip", self.update.clip);
   field("ema", self.ema);
-  field("freeze", self.frozen);
-  field("no_decay", self.noDecay);
-  field("warmup", self.warmup);
-  field("batch", self.batch);
-  field("accumulate", self.accumulate);
+  field("freeze", self.update.frozen);
+  field("no_decay", self.update.noDecay);
+  field("warmup", self.update.warmup);
+  field("batch", self.update.batch);
+  field("accumulate", self.update.accumulate);
   field("epochs", self.epochs);
   field("log_every", self.logEvery);
   field("tensorboard", self.tensorboard);

@@ -4,6 +4,7 @@
 
 #include "runtime/train/trainer.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/update_options.h"
 
 namespace sheaf::tool {
 
@@ -13,12 +14,10 @@ struct TrainOptions {
   WeightOptions weights;
   LimitOptions limits;
   std::string dev, metric;
-  std::string optimizer = "adam", schedule = "constant", reduction = "mean", lossScale = "auto";
-  double rate = 1e-3, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, decay = 0.99, epsilon = 1e-8;
-  double weightDecay = 0, clip = 0, ema = 0;
-  std::vector<std::string> frozen, noDecay;
-  std::string warmup = "0", batch = "64", accumulate = "1", epochs = "10", threads = "1",
-              logEvery = "10", keep = "2", checkpointEvery = "0";
+  UpdateOptions update;
+  std::string lossScale = "auto";
+  double ema = 0;
+  std::string epochs = "10", threads = "1", logEvery = "10", keep = "2", checkpointEvery = "0";
   bool tensorboard = false, detectAnomaly = false;
   std::string output, resume;
   FormatOption format; ///< of what is told of an epoch

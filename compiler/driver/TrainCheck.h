@@ -1,0 +1,48 @@
+//===- TrainCheck.h - Trainings against those in f64 ------------*- C++ -*-===//
+#ifndef SHEAF_COMPILER_DRIVER_TRAINCHECK_H
+#define SHEAF_COMPILER_DRIVER_TRAINCHECK_H
+
+#include "compiler/driver/Compiler.h"
+#include "runtime/session.h"
+#include "runtime/train/trainer.h"
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sheaf::driver {
+
+struct TrainCheckOptions {
+  int64_t steps = 0;
+  double tolerance = 1e-3; ///< of the loss of a step
+  rt::SessionOptions session;
+  rt::TrainerOptions trainer;
+  std::vector<size_t> frozen, excluded; ///< parameters; from weight decay
+  /// Told after every step. May be empty.
+  std::function<void()> progress;
+};
+
+/// One step as compiled and by the oracle, before it changed the weights.
+struct CheckedStep {
+  double loss = 0, oracleLoss = 0;
+  double norm = 0, oracleNorm = 0; ///< of the gradients
+};
+
+struct TrainCheckReport {
+  bool ok = false;
+  double allowed = 0;
+  double error = 0; ///< the largest |loss - oracleLoss| / |oracleLoss|
+  std::vector<CheckedStep> steps;
+  std::string problem; ///< why it could not go on
+};
+
+/// Trains twice from the same weights, `initialise` gives them: as compiled, and in f64 by the
+/// oracle (OracleTrainer), and compares the losses.
+TrainCheckReport checkTraining(const CompiledModel &model, std::span<const rt::Instance> instances,
+                               const std::function<void(rt::Session &)> &initialise,
+                               const TrainCheckOptions &options);
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_DRIVER_TRAINCHECK_H

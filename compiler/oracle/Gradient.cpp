@@ -1,0 +1,260 @@
+//===- Gradient.cpp - Gradients of a program in f64 -----------------------===//
+
+#include "compiler/oracle/Gradient.h"
+
+#include "compiler/ops/Expand.h"
+#include "compiler/ops/Reference.h"
+#include "compiler/oracle/Interpreter.h"
+#include "compiler/oracle/Tape.h"
+#include "compiler/oracle/Vjp.h"
+
+namespace sheaf::oracle {
+namespace {
+
+using ops::RefTensor;
+
+/// The walk over a tape from its end.
+class Sweep {
+public:
+  Sweep(Vjps &vjps, const Weights &weights, ParamGradients &gradients)
+      : vjps_(vjps), context_{arithmeticOf(Precision::F64), Precision::F64, weights, onRead_},
+        interpreter_(context_, /*maxDepth=*/1) {
+    for (const auto &[name, tensor] : weights)
+      if (tensor->dtype == ops::DType::F32)
+        params_[tensor.get()] = &gradients[name];
+  }
+
+  void run(Tape &tape, const TensorPtr &loss, double weight) {
+    RefTensor seed = *loss;
+    seed.data.assign(1, weight);
+    add(loss.get(), std::make_shared<const RefTensor>(std::move(seed)));
+    for (; !tape.entries.empty(); tape.entries.pop_back())
+      goBack(tape, tape.entries.back());
+  }
+
+private:
+  /// A sum of gradients: one that was given, or one of this walk's own.
+  struct Sum {
+    TensorPtr given;
+    std::shared_ptr<RefTensor> own;
+  };
+
+  static RefTensor zerosLike(const RefTensor &x) {
+    RefTensor zeros;
+    zeros.dtype = x.dtype;
+    zeros.shape = x.shape;
+    zeros.data.assign(x.data.size(), 0);
+    return zeros;
+  }
+
+  /// Where gradients of a tensor can be added to: all elements, as they are now.
+  std::vector<double> &elementsOf(const RefTensor *x) {
+    if (auto it = params_.find(x); it != params_.end()) {
+      it->second->elements.resize(x->data.size(), 0);
+      return it->second->elements;
+    }
+    Sum &sum = sums_[x];
+    if (!sum.own)
+      sum.own = std::make_shared<RefTensor>(sum.given ? *sum.given : zerosLike(*x));
+    sum.given = sum.own;
+    return sum.own->data;
+  }
+
+  void add(const RefTensor *x, const TensorPtr &gradient) {
+    if (gradient->data.size() != x->data.size())
+      throw InternalError("a gradient has other extents than what it is of");
+    bool isParam = params_.contains(x);
+    if (Sum *sum = isParam ? nullptr : &sums_[x]; sum && !sum->given) {
+      sum->given = gradient;
+      return;
+    }
+    if (isParam)
+      params_.at(x)->isSparse = false;
+    std::vector<double> &sum = elementsOf(x);
+    for (size_t i = 0; i < sum.size(); ++i)
+      sum[i] += gradient->data[i];
+  }
+
+  /// To one part along the first axis.
+  void addPart(const RefTensor *x, int64_t part, const TensorPtr &gradient) {
+    std::vector<double> &sum = elementsOf(x);
+    size_t begin = static_cast<size_t>(part) * gradient->data.size();
+    for (size_t i = 0; i < gradient->data.size(); ++i)
+      sum[begin + i] += gradient->data[i];
+    if (auto it = params_.find(x); it != params_.end())
+      it->second->parts.insert(part);
+  }
+
+  /// Null when there is none; then, or afterwards, nothing asks again.
+  TensorPtr take(const Value &result) {
+    auto *tensor = std::get_if<TensorPtr>(&result);
+    auto it = tensor ? sums_.find(tensor->get()) : sums_.end();
+    if (it == sums_.end())
+      return {};
+    TensorPtr gradient = it->second.given;
+    sums_.erase(it);
+    return gradient;
+  }
+
+  void goBack(const Tape &tape, const Tape::Entry &entry) {
+    if (mlir::isa<ir::RowsOp>(entry.step->op))
+      return ofRows(entry);
+    const ops::Op &record = *entry.step->record;
+    switch (record.gradient.kind) {
+    case ops::Gradient::Rule:
+      return byRule(tape, entry);
+    case ops::Gradient::Rows:
+      if (auto *address = std::get_if<ops::HostAddress>(&record.batch);
+          address && address->kind == ops::HostAddress::Row)
+        return ofRow(entry);
+      if (auto *movement = std::get_if<ops::Movement>(&record.batch);
+          movement && movement->kind == ops::Movement::Stack)
+        return ofStack(tape, entry);
+      [[fallthrough]];
+    default:
+      throw InternalError("the oracle does not know the gradient of " + record.name);
+    }
+  }
+
+  void ofRows(const Tape::Entry &entry) {
+    const RefTensor *x = &tensor(entry.operands[0]);
+    int64_t part = 0;
+    for (const Value &row : elements(entry.results[0])) {
+      if (TensorPtr gradient = take(row))
+        addPart(x, part, gradient);
+      ++part;
+    }
+  }
+
+  void ofRow(const Tape::Entry &entry) {
+    if (TensorPtr gradient = take(entry.results[0]))
+      addPart(&tensor(entry.operands[0]), toInt(entry.operands[1]), gradient);
+  }
+
+  void ofStack(const Tape &tape, const Tape::Entry &entry) {
+    TensorPtr gradient = take(entry.results[0]);
+    if (!gradient)
+      return;
+    const ops::Attr &attr = entry.step->parts.attrs.at("axis");
+    int64_t axis = std::get<int64_t>(attr);
+    auto rank = static_cast<int64_t>(gradient->shape.size());
+    ops::AxisView view(gradient->shape, static_cast<size_t>(axis < 0 ? axis + rank : axis));
+    int64_t place = 0;
+    for (const Value &element : elements(entry.operands[0])) {
+      if (tape.isActive(element)) {
+        RefTensor part = zerosLike(tensor(element));
+        for (int64_t o = 0; o < view.outer; ++o)
+          for (int64_t n = 0; n < view.inner; ++n)
+            part.data[static_cast<size_t>(o * view.inner + n)] =
+                gradient->data[static_cast<size_t>(view.at(o, place, n))];
+        add(&tensor(element), std::make_shared<const RefTensor>(std::move(part)));
+      }
+      ++place;
+    }
+  }
+
+  void byRule(const Tape &tape, const Tape::Entry &entry) {
+    std::vector<bool> arrived, wanted;
+    std::vector<Value> args(entry.operands.begin(), entry.operands.end());
+    args.insert(args.end(), entry.results.begin(), entry.results.end());
+    for (const Value &result : entry.results) {
+      TensorPtr gradient = take(result);
+      arrived.push_back(gradient != nullptr);
+      if (gradient)
+        args.push_back(std::move(gradient));
+    }
+    if (llvm::none_of(arrived, [](bool has) { return has; }))
+      return;
+    for (const Value &operand : entry.operands)
+      wanted.push_back(tape.isActive(operand));
+    auto apply = mlir::cast<ir::ApplyOp>(entry.step->op);
+    const Vjp &vjp = vjps_.get(apply, arrived, wanted);
+    std::vector<Value> gradients;
+    try {
+      gradients = interpreter_.run(*vjp.function, args);
+    } catch (const Failure &failure) {
+      throw InternalError("the gradient of " + apply.getOp().str() + ": " + failure.message);
+    }
+    for (auto [operand, gradient] : llvm::zip(vjp.operands, gradients)) {
+      const RefTensor *x = &tensor(entry.operands[operand]);
+      if (operand == 0 && gathersRows(entry, *x))
+        addTaken(x, tensor(entry.operands[1]), tensor(gradient));
+      else
+        add(x, std::get<TensorPtr>(gradient));
+    }
+  }
+
+  /// Whether what is read of a parameter are rows that a vector of ints names.
+  bool gathersRows(const Tape::Entry &entry, const RefTensor &x) const {
+    auto *movement = std::get_if<ops::Movement>(&entry.step->record->batch);
+    return movement && movement->kind == ops::Movement::Gather && params_.contains(&x) &&
+           x.shape.size() > 1 && tensor(entry.operands[1]).shape.size() == 1;
+  }
+
+  void addTaken(const RefTensor *x, const RefTensor &indices, const RefTensor &gradient) {
+    std::vector<double> &sum = elementsOf(x);
+    for (size_t i = 0; i < sum.size(); ++i)
+      sum[i] += gradient.data[i];
+    for (double index : indices.data)
+      params_.at(x)->parts.insert(std::clamp<int64_t>(int64_t(index), 0, x->shape[0] - 1));
+  }
+
+  Vjps &vjps_;
+  std::function<double(double)> onRead_;
+  Context context_;
+  Interpreter interpreter_;
+  llvm::DenseMap<const RefTensor *, ParamGradient *> params_;
+  llvm::DenseMap<const RefTensor *, Sum> sums_;
+};
+
+mlir::OwningOpRef<mlir::ModuleOp> expanded(mlir::ModuleOp program) {
+  mlir::OwningOpRef<mlir::ModuleOp> module = program.clone();
+  (*module)->setAttr(ops::kTrainingAttr, mlir::UnitAttr::get(program.getContext()));
+  if (mlir::failed(ops::expandAll(*module)))
+    throw InternalError("the operators could not be expanded");
+  return module;
+}
+
+} // namespace
+
+struct GradientOracle::Impl {
+  mlir::OwningOpRef<mlir::ModuleOp> program;
+  Functions functions;
+  Vjps vjps;
+  Weights weights;
+  OracleOptions options;
+};
+
+GradientOracle::GradientOracle(mlir::ModuleOp program, OracleOptions options) {
+  mlir::OwningOpRef<mlir::ModuleOp> module = expanded(program);
+  mlir::ModuleOp op = *module;
+  impl_.reset(new Impl{
+      std::move(module), Functions(op), Vjps(program.getContext()), {}, std::move(options)});
+}
+
+GradientOracle::~GradientOracle() = default;
+
+void GradientOracle::setWeights(Weights weights) {
+  checkWeights(*impl_->program, weights);
+  impl_->weights = std::move(weights);
+}
+
+double GradientOracle::addGradients(llvm::StringRef function, std::vector<Value> args,
+                                    int64_t instance, uint64_t step, double weight,
+                                    ParamGradients &gradients) {
+  llvm::DenseSet<const RefTensor *> params;
+  for (const auto &[name, tensor] : impl_->weights)
+    if (tensor->dtype == ops::DType::F32)
+      params.insert(tensor.get());
+  Tape tape(std::move(params));
+  Context context{arithmeticOf(Precision::F64), Precision::F64, impl_->weights,
+                  impl_->options.onRead};
+  std::vector<Value> results = runInstance(impl_->functions.get(function), std::move(args), context,
+                                           impl_->options, {instance, step}, &tape);
+  const auto &loss = std::get<TensorPtr>(results.at(0));
+  if (tape.isActive(loss))
+    Sweep(impl_->vjps, impl_->weights, gradients).run(tape, loss, weight);
+  return loss->data.at(0);
+}
+
+} // namespace sheaf::oracle

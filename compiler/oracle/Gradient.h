@@ -1,0 +1,56 @@
+//===- Gradient.h - Gradients of a program in f64 ---------------*- C++ -*-===//
+//
+// Reverse mode over what the interpreter computes: a run is noted operator by operator, and walked
+// backwards by the operators' gradient records, which the interpreter evaluates as well. Of the
+// compiled way back (blocks, the cut of what is kept, the walk over rows) nothing is used; what
+// both share are the records, and those are compared with differences of the program itself.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_ORACLE_GRADIENT_H
+#define SHEAF_ORACLE_GRADIENT_H
+
+#include "compiler/oracle/Oracle.h"
+
+#include <set>
+
+namespace sheaf::oracle {
+
+/// The gradient of a parameter: nothing (no elements), or one number for each element.
+struct ParamGradient {
+  std::vector<double> elements;
+  /// Whether only whole parts along the first axis can have one, those in `parts`: a table of which
+  /// rows were read.
+  bool isSparse = true;
+  std::set<int64_t> parts;
+};
+
+/// By parameter.
+using ParamGradients = std::map<std::string, ParamGradient>;
+
+/// Differentiates a program whose parameters of f32 are trained; others are constant, and so is
+/// what the program reads.
+class GradientOracle {
+public:
+  /// The program must outlive the oracle.
+  explicit GradientOracle(mlir::ModuleOp program, OracleOptions options = {});
+  ~GradientOracle();
+  GradientOracle(const GradientOracle &) = delete;
+  GradientOracle &operator=(const GradientOracle &) = delete;
+
+  /// Throws as checkWeights does.
+  void setWeights(Weights weights);
+
+  /// Runs a function whose result is a loss, f32 without axes, and adds `weight` times its
+  /// gradient. Returns the loss. Draws are those of this training step; 0 is outside of training.
+  /// Throws as Oracle::run does, and then adds nothing.
+  double addGradients(llvm::StringRef function, std::vector<Value> args, int64_t instance,
+                      uint64_t step, double weight, ParamGradients &gradients);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace sheaf::oracle
+
+#endif // SHEAF_ORACLE_GRADIENT_H

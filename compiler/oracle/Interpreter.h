@@ -1,0 +1,86 @@
+//===- Interpreter.h - Runs one function ------------------------*- C++ -*-===//
+#ifndef SHEAF_ORACLE_INTERPRETER_H
+#define SHEAF_ORACLE_INTERPRETER_H
+
+#include "compiler/oracle/Compute.h"
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sheaf::oracle {
+
+class Tape;
+
+/// One run at a time. The stack of open blocks and the slots of open calls are data: recursion of
+/// the program takes no machine stack.
+class Interpreter {
+public:
+  /// `maxDepth`: OracleOptions::maxDepth. `tape`, if there is one, is told of every operator.
+  Interpreter(const Context &context, int64_t maxDepth, Tape *tape = nullptr)
+      : context_(context), maxDepth_(maxDepth), tape_(tape) {}
+
+  /// Throws Failure, and InternalError for operations that are no part of a Program; there is no
+  /// other run behind that.
+  std::vector<Value> run(const Function &function, llvm::MutableArrayRef<Value> args);
+
+  /// Where the run is, for messages: `file.sheaf:12:3: `, or nothing.
+  std::string here() const;
+
+private:
+  /// The state of a map, filter, fold or scan.
+  struct Loop {
+    std::vector<Value> items;
+    size_t next = 0;
+    std::vector<Value> results;
+    Value accumulator;
+  };
+
+  /// A block that is being interpreted, at step `at` (or inside that step's regions or callee).
+  struct Frame {
+    const Code *code;
+    uint32_t at = 0;
+    size_t base; ///< the first slot of its function's activation
+    std::unique_ptr<Loop> loop;
+  };
+
+  Value &slot(const Frame &frame, uint32_t index) { return slots_[frame.base + index]; }
+  llvm::SmallVector<Value, 4> read(const Frame &frame, const Step &step);
+  void forget(const Frame &frame, const Step &step);
+  void enter(const Function &function, llvm::MutableArrayRef<Value> args);
+  template <typename Results> void finish(Results &&results);
+  void open(const Code &code, std::unique_ptr<Loop> loop = nullptr);
+  void step();
+  void compute(const Frame &frame, const Step &step);
+  void call(Frame &frame, const Step &step);
+  void leave(Frame &frame, const Step &step);
+  void branch(const Step &step, size_t region);
+  void match(Frame &frame, const Step &step);
+  void beginLoop(Frame &frame, const Step &step);
+  void iterate();
+  void yield(Frame &frame, const Step &step);
+
+  const Context &context_;
+  int64_t maxDepth_;
+  Tape *tape_;
+  std::deque<Frame> frames_;
+  std::deque<Value> slots_;
+  std::vector<Value> results_;
+  int64_t depth_ = 0;
+};
+
+/// Which draws an instance takes.
+struct Draw {
+  int64_t instance = 0;
+  uint64_t step = 0;
+};
+
+/// Calls a function of a program as Oracle::run does.
+std::vector<Value> runInstance(const Function &function, std::vector<Value> args,
+                               const Context &context, const OracleOptions &options, Draw draw,
+                               Tape *tape);
+
+} // namespace sheaf::oracle
+
+#endif // SHEAF_ORACLE_INTERPRETER_H

@@ -1,0 +1,128 @@
+//===- update_options.cpp - The options of an optimiser -------------------===//
+#include "tools/sheaf/update_options.h"
+
+#include "tools/sheaf/command.h"
+
+#include "runtime/error.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace sheaf::tool {
+
+/// Whether a name is matched by a pattern in which `*` stands for anything.
+static bool matches(std::string_view name, std::string_view pattern) {
+  size_t n = 0, p = 0, star = std::string_view::npos, mark = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p, ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*')
+    ++p;
+  return p == pattern.size();
+}
+
+std::vector<size_t> paramsOf(const rt::Model &model, const std::vector<std::string> &patterns) {
+  std::vector<size_t> found;
+  for (const std::string &pattern : patterns) {
+    size_t before = found.size();
+    for (size_t i = 0; i < model.params.size(); ++i)
+      if (!model.params[i].synthetic && matches(model.params[i].name, pattern))
+        found.push_back(i);
+    if (found.size() == before)
+      throw UserError("no parameter of the model is called '" + pattern + "'");
+  }
+  return found;
+}
+
+void requireFraction(const char *option, double value) {
+  if (!(value >= 0 && value < 1))
+    throw UsageError(fmt::format("{} takes a number from 0 to less than 1", option));
+}
+
+std::vector<CLI::Option *> UpdateOptions::add(CLI::App &app) {
+  size_t before = app.get_options().size();
+  auto number = [&](const char *name, auto &value, const std::string &meaning) {
+    app.add_option(name, value, meaning)->type_name("NUMBER");
+  };
+  app.add_option("--optimizer", optimizer,
+                 "sgd, momentum, adam, adamw, adagrad, rmsprop or lamb (default: adam)")
+      ->type_name("NAME");
+  number("--lr", rate, "the learning rate (default: 0.001)");
+  app.add_option("--schedule", schedule,
+                 "what becomes of it: constant, linear or cosine, to 0 (default: constant)")
+      ->type_name("NAME");
+  number("--warmup", warmup, "steps over which it grows from 0 (default: 0)");
+  number("--momentum", momentum, "of momentum (default: 0.9)");
+  number("--beta1", beta1, "of adam, adamw and lamb (default: 0.9)");
+  number("--beta2", beta2, "of adam, adamw and lamb (default: 0.999)");
+  number("--rmsprop-decay", decay, "of the squares of rmsprop (default: 0.99)");
+  number("--epsilon", epsilon, "added to the root of squares (default: 1e-8)");
+  number("--weight-decay", weightDecay,
+         "of all parameters; apart from the gradient with adamw and lamb (default: 0)");
+  app.add_option("--no-decay", noDecay, "parameters without weight decay; * stands for anything")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--freeze", frozen, "parameters that stay as they are; likewise")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->take_all();
+  number("--clip", clip, "most length of all gradients together (default: no limit)");
+  number("--batch", batch, "instances a mini-batch (default: 64)");
+  number("--accumulate", accumulate,
+         "mini-batches whose gradients make one step together (default: 1)");
+  app.add_option("--reduction", reduction,
+                 "what a step takes of its losses: mean or sum (default: mean)")
+      ->type_name("NAME");
+  std::vector<CLI::Option *> all = app.get_options({});
+  return {all.begin() + static_cast<ptrdiff_t>(before), all.end()};
+}
+
+void UpdateOptions::check() const {
+  for (auto [name, value] : {std::pair("--beta1", beta1),
+                             {"--beta2", beta2},
+                             {"--momentum", momentum},
+                             {"--rmsprop-decay", decay}})
+    requireFraction(name, value);
+  for (auto [name, value] : {std::pair("--lr", rate),
+                             {"--epsilon", epsilon},
+                             {"--weight-decay", weightDecay},
+                             {"--clip", clip}})
+    if (!std::isfinite(value))
+      throw UsageError(fmt::format("{} takes a finite number", name));
+}
+
+rt::TrainerOptions UpdateOptions::trainer(uint64_t seed) const {
+  rt::TrainerOptions options;
+  options.batch = parseNumber("--batch", batch);
+  options.accumulate = parseNumber("--accumulate", accumulate);
+  options.seed = seed;
+  if (reduction != "mean" && reduction != "sum")
+    throw UsageError(fmt::format("--reduction takes mean or sum, not '{}'", reduction));
+  options.sum = reduction == "sum";
+  options.optimizer.kind = rt::optimizerKind(optimizer);
+  options.optimizer.momentum = momentum;
+  options.optimizer.beta1 = beta1;
+  options.optimizer.beta2 = beta2;
+  options.optimizer.decay = decay;
+  options.optimizer.epsilon = epsilon;
+  options.optimizer.weightDecay = weightDecay;
+  options.optimizer.clip = clip;
+  options.rate.schedule = rt::scheduleNamed(schedule);
+  options.rate.peak = rate;
+  options.rate.warmup = warmup == "0" ? 0 : parseNumber("--warmup", warmup);
+  return options;
+}
+
+} // namespace sheaf::tool
