@@ -81,21 +81,31 @@ private:
     return true;
   }
 
-  /// The same gradients by the oracle. Remembers what is read: it is constant to gradients, and
-  /// stays what it was with the weights as they are.
+  /// The mean loss and its gradients by the oracle.
+  double gradientsOf(mlir::ModuleOp program, oracle::Precision precision,
+                     oracle::OracleOptions options, oracle::ParamGradients &gradients) {
+    oracle::GradientOracle differentiated(program, precision, std::move(options));
+    differentiated.setWeights(weights_);
+    auto count = static_cast<double>(instances_.size());
+    double sum = 0;
+    for (const rt::Instance &instance : instances_) {
+      reads_.emplace_back();
+      sum += differentiated.addGradients(model().entry.name, argumentsOf(instance), instance.index,
+                                         0, 1 / count, gradients);
+    }
+    return sum / count;
+  }
+
+  /// Remembers what is read: it is constant to gradients, and stays what it was with the weights
+  /// as they are.
   bool differentiate() {
     oracle::OracleOptions options;
     options.sampleSeed = options_.session.sampleSeed;
+    if (model_.precision() == Precision::Bf16)
+      gradientsOf(model_.roundedProgram(), oracle::Precision::Bf16, options, rounded_);
+    reads_.clear();
     options.onRead = [&](double element) { return reads_.back().emplace_back(element); };
-    oracle::GradientOracle differentiated(model_.program(), options);
-    differentiated.setWeights(weights_);
-    for (const rt::Instance &instance : instances_) {
-      reads_.emplace_back();
-      loss_ +=
-          differentiated.addGradients(model().entry.name, argumentsOf(instance), instance.index, 0,
-                                      1 / static_cast<double>(instances_.size()), exact_);
-    }
-    loss_ /= static_cast<double>(instances_.size());
+    loss_ = gradientsOf(model_.program(), oracle::Precision::F64, options, exact_);
     options.onRead = [&](double element) {
       return nextRead_ < atReads_->size() ? (*atReads_)[nextRead_++] : element;
     };
@@ -221,7 +231,9 @@ private:
       check.greatest = 1e-4 * std::max(1.0, std::fabs(loss_));
       for (double g : exact)
         check.greatest = std::max(check.greatest, std::fabs(g));
-      ok &= compareCompiled(check, gradients_[which], exact);
+      bool isRounded = model_.precision() == Precision::Bf16;
+      ok &= compareCompiled(check, gradients_[which],
+                            isRounded ? rounded_[check.name].elements : exact);
       for (int64_t i = 0; i < options_.directions; ++i) {
         if (options_.progress)
           options_.progress(++done, total);
@@ -242,6 +254,7 @@ private:
   oracle::Weights weights_;
   std::vector<std::vector<float>> gradients_; ///< by parameter
   oracle::ParamGradients exact_;
+  oracle::ParamGradients rounded_; ///< in bf16, where the model computes in it
   double loss_ = 0;
   std::optional<oracle::Oracle> oracle_;
   std::vector<std::vector<double>> reads_; ///< by instance
@@ -296,9 +309,9 @@ std::string gradCheckText(const GradCheckReport &report) {
                           param.name, wrong.element, wrong.gradient, wrong.expected);
     text += fmt::format(
         "{}: {} elements, greatest gradient {:.3g}, largest error {:.2g} of it, "
-        "the oracle's {:.2g} along {} directions{}\n",
+        "the oracle's {:.2g} along {} direction{}{}\n",
         param.name, param.elements, param.greatest, param.error, param.oracleError,
-        param.directions,
+        param.directions, param.directions == 1 ? "" : "s",
         param.leftOut ? fmt::format("; {} where a decision turns around left out", param.leftOut)
                       : "");
   }

@@ -26,7 +26,8 @@ OracleTrainer::OracleTrainer(const CompiledModel &model, const rt::Session &sess
                              std::span<const rt::Instance> instances,
                              const rt::TrainerOptions &options)
     : model_(model.model()), instances_(instances), options_(options),
-      oracle_(model.program(), oracleOptions(session)), weights_(oracle::weightsOf(session)) {}
+      oracle_(model.program(), oracle::Precision::F64, oracleOptions(session)),
+      weights_(oracle::weightsOf(session)) {}
 
 void OracleTrainer::runInstances(size_t begin, size_t end, rt::TrainingStep &step) {
   std::vector<uint32_t> order = rt::instanceOrder(options_.seed, step.epoch, instances_.size());

@@ -169,29 +169,37 @@ std::string elementwiseReference(const Spec &spec, const RefTensors &operands,
   std::vector<double> values(operands.size());
   std::vector<uint64_t> ints(operands.size());
   bool exact = spec.evalInt && !isFloat(operands[0].dtype);
-  // Most operands have the result's shape or are single numbers, and need no index.
-  std::vector<bool> aligned, single;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    aligned.push_back(operands[i].shape == result.shape);
-    single.push_back(operands[i].data.size() == 1);
+  // Along the last axis an operand goes on from element to element, or stands still.
+  std::vector<int64_t> outer = result.shape, steps;
+  int64_t width = 1, n = 0;
+  if (!outer.empty()) {
+    width = outer.back();
+    outer.pop_back();
   }
-  int64_t n = 0;
-  forEachIndex(result.shape, [&](const std::vector<int64_t> &index) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const std::vector<int64_t> &shape = operands[i].shape;
+    steps.push_back(shape.empty() || shape.back() == 1 ? 0 : 1);
+  }
+  std::vector<const double *> from(operands.size());
+  forEachIndex(outer, [&](std::vector<int64_t> first) {
+    first.resize(result.shape.size(), 0);
     for (size_t i = 0; i < operands.size(); ++i)
-      values[i] = aligned[i]  ? operands[i].data[n]
-                  : single[i] ? operands[i].data[0]
-                              : broadcastAt(operands[i], index);
-    double value;
-    if (exact) {
-      for (size_t i = 0; i < values.size(); ++i)
-        ints[i] = static_cast<uint64_t>(static_cast<int64_t>(values[i]));
-      value = wrapInt(static_cast<int64_t>(spec.evalInt(ints)), result.dtype);
-    } else {
-      value = spec.eval(values);
-      if (isFloat(result.dtype))
-        value = arithmetic.round(value);
+      from[i] = operands[i].data.data() + broadcastOffset(operands[i].shape, first);
+    for (int64_t column = 0; column < width; ++column) {
+      for (size_t i = 0; i < operands.size(); ++i)
+        values[i] = from[i][column * steps[i]];
+      double value;
+      if (exact) {
+        for (size_t i = 0; i < values.size(); ++i)
+          ints[i] = static_cast<uint64_t>(static_cast<int64_t>(values[i]));
+        value = wrapInt(static_cast<int64_t>(spec.evalInt(ints)), result.dtype);
+      } else {
+        value = spec.eval(values);
+        if (isFloat(result.dtype))
+          value = arithmetic.round(value);
+      }
+      result.data[n++] = value;
     }
-    result.data[n++] = value;
   });
   return {};
 }

@@ -248,10 +248,12 @@ ShapeResult transposeShape(std::span<const OperandType> operands, const Attrs &a
 std::string transposeReference(const RefTensor &x, const Attrs &attrs, RefTensor &result) {
   size_t first = axisIn(attrs, "axis1", -2, x.shape.size());
   size_t second = axisIn(attrs, "axis2", -1, x.shape.size());
+  std::vector<int64_t> from;
   int64_t n = 0;
-  forEachIndex(result.shape, [&](std::vector<int64_t> index) {
-    std::swap(index[first], index[second]);
-    result.data[n++] = x.data[offsetOf(x.shape, index)];
+  forEachIndex(result.shape, [&](const std::vector<int64_t> &index) {
+    from = index;
+    std::swap(from[first], from[second]);
+    result.data[n++] = x.data[offsetOf(x.shape, from)];
   });
   return {};
 }

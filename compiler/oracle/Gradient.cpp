@@ -1,4 +1,4 @@
-//===- Gradient.cpp - Gradients of a program in f64 -----------------------===//
+//===- Gradient.cpp - Gradients of a program ------------------------------===//
 
 #include "compiler/oracle/Gradient.h"
 
@@ -8,6 +8,8 @@
 #include "compiler/oracle/Tape.h"
 #include "compiler/oracle/Vjp.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 namespace sheaf::oracle {
 namespace {
 
@@ -16,10 +18,9 @@ using ops::RefTensor;
 /// The walk over a tape from its end.
 class Sweep {
 public:
-  Sweep(Vjps &vjps, const Weights &weights, ParamGradients &gradients)
-      : vjps_(vjps), context_{arithmeticOf(Precision::F64), Precision::F64, weights, onRead_},
-        interpreter_(context_, /*maxDepth=*/1) {
-    for (const auto &[name, tensor] : weights)
+  Sweep(Vjps &vjps, const Context &context, ParamGradients &gradients)
+      : vjps_(vjps), interpreter_(context, /*maxDepth=*/1) {
+    for (const auto &[name, tensor] : context.weights)
       if (tensor->dtype == ops::DType::F32)
         params_[tensor.get()] = &gradients[name];
   }
@@ -200,14 +201,14 @@ private:
   }
 
   Vjps &vjps_;
-  std::function<double(double)> onRead_;
-  Context context_;
   Interpreter interpreter_;
   llvm::DenseMap<const RefTensor *, ParamGradient *> params_;
   llvm::DenseMap<const RefTensor *, Sum> sums_;
 };
 
 mlir::OwningOpRef<mlir::ModuleOp> expanded(mlir::ModuleOp program) {
+  // A parsed program brings only what it uses; expansions and rules make these.
+  program.getContext()->loadDialect<mlir::arith::ArithDialect, mlir::func::FuncDialect>();
   mlir::OwningOpRef<mlir::ModuleOp> module = program.clone();
   (*module)->setAttr(ops::kTrainingAttr, mlir::UnitAttr::get(program.getContext()));
   if (mlir::failed(ops::expandAll(*module)))
@@ -222,14 +223,19 @@ struct GradientOracle::Impl {
   Functions functions;
   Vjps vjps;
   Weights weights;
+  Precision precision;
   OracleOptions options;
 };
 
-GradientOracle::GradientOracle(mlir::ModuleOp program, OracleOptions options) {
+GradientOracle::GradientOracle(mlir::ModuleOp program, Precision precision, OracleOptions options) {
   mlir::OwningOpRef<mlir::ModuleOp> module = expanded(program);
   mlir::ModuleOp op = *module;
-  impl_.reset(new Impl{
-      std::move(module), Functions(op), Vjps(program.getContext()), {}, std::move(options)});
+  impl_.reset(new Impl{std::move(module),
+                       Functions(op),
+                       Vjps(program.getContext()),
+                       {},
+                       precision,
+                       std::move(options)});
 }
 
 GradientOracle::~GradientOracle() = default;
@@ -247,13 +253,13 @@ double GradientOracle::addGradients(llvm::StringRef function, std::vector<Value>
     if (tensor->dtype == ops::DType::F32)
       params.insert(tensor.get());
   Tape tape(std::move(params));
-  Context context{arithmeticOf(Precision::F64), Precision::F64, impl_->weights,
+  Context context{arithmeticOf(impl_->precision), impl_->precision, impl_->weights,
                   impl_->options.onRead};
   std::vector<Value> results = runInstance(impl_->functions.get(function), std::move(args), context,
                                            impl_->options, {instance, step}, &tape);
   const auto &loss = std::get<TensorPtr>(results.at(0));
   if (tape.isActive(loss))
-    Sweep(impl_->vjps, impl_->weights, gradients).run(tape, loss, weight);
+    Sweep(impl_->vjps, context, gradients).run(tape, loss, weight);
   return loss->data.at(0);
 }
 

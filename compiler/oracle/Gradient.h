@@ -1,4 +1,4 @@
-//===- Gradient.h - Gradients of a program in f64 ---------------*- C++ -*-===//
+//===- Gradient.h - Gradients of a program ----------------------*- C++ -*-===//
 //
 // Reverse mode over what the interpreter computes: a run is noted operator by operator, and walked
 // backwards by the operators' gradient records, which the interpreter evaluates as well. Of the
@@ -31,8 +31,10 @@ using ParamGradients = std::map<std::string, ParamGradient>;
 /// what the program reads.
 class GradientOracle {
 public:
-  /// The program must outlive the oracle.
-  explicit GradientOracle(mlir::ModuleOp program, OracleOptions options = {});
+  /// The program must outlive the oracle. In Bf16 the gradients of products that round their
+  /// factors are such products, too.
+  explicit GradientOracle(mlir::ModuleOp program, Precision precision = Precision::F64,
+                          OracleOptions options = {});
   ~GradientOracle();
   GradientOracle(const GradientOracle &) = delete;
   GradientOracle &operator=(const GradientOracle &) = delete;

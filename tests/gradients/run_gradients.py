@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Gradients against finite differences: run_gradients.py SHEAF WHAT [PATTERN]
+"""Gradients against the oracle's, and these against differences: run_gradients.py SHEAF WHAT [PATTERN]
 
 operators: every line of operators.txt, with params as operands, with rows of params, which differ
 from instance to instance, and with the first operand a tensor of the instance, which needs no
 gradient. models: those of models/ with a loss each, in f32; models-bf16:
 with products in bf16; models-hostile: with segments of the walk backwards as short as can be.
-`sheaf grad-check` does the comparison, and compares the bits on several threads.
+`sheaf grad-check` does the comparisons, and compares the bits on several threads.
 """
 import json
 import os

@@ -28,12 +28,12 @@ class Runner:
         with open(self.path(name), "w", encoding="utf-8") as stream:
             stream.write(text)
 
-    def run(self, *arguments, code=0):
+    def run(self, *arguments, code=0, stderr=True):
         result = subprocess.run([self.sheaf, *arguments], cwd=self.directory, capture_output=True,
                                 text=True, timeout=300)
         expect(result.returncode == code,
                f"{' '.join(arguments)}: exit {result.returncode}, not {code}: {result.stderr}")
-        return result.stdout + result.stderr
+        return result.stdout + (result.stderr if stderr else "")
 
     def tensors(self, name):
         with open(self.path(name), "rb") as stream:

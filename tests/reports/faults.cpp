@@ -1,26 +1,46 @@
 //===- faults.cpp - A compiler that breaks when it is told ----------------===//
 //
 // What SHEAF_FAULT asks for, in programs that hold `tanh`: `miscompile` computes sigmoid instead,
-// `internal` breaks a promise, `crash` is a segmentation fault. Only in the program sheaf-faulty.
+// `internal` breaks a promise, `crash` is a segmentation fault, `gradient` makes its gradient 1e-5
+// too large. Only in the program sheaf-faulty.
 //
 //===----------------------------------------------------------------------===//
 #include "tools/sheaf/hooks.h"
 
 #include "compiler/ir/Program.h"
+#include "compiler/ops/Build.h"
 #include "runtime/error.h"
 
 #include <csignal>
 #include <cstdlib>
+#include <mutex>
 
 namespace sheaf::tool {
 
 namespace {
+
+/// Behind the rule that is right.
+void spoilGradient() {
+  auto &record = const_cast<ops::Op &>(*ops::OpTable::get().find("tanh"));
+  record.gradient.rule = [right = record.gradient.rule](mlir::ImplicitLocOpBuilder &b,
+                                                        const ops::GradientCall &call) {
+    std::vector<mlir::Value> gradients = right(b, call);
+    for (mlir::Value &gradient : gradients)
+      if (gradient)
+        gradient =
+            ops::applyOne(b, "mul", {gradient, ops::number(b, 1 + 1e-5, ops::dtypeOf(gradient))});
+    return gradients;
+  };
+}
 
 void breakWhenTold(std::string_view pass, mlir::ModuleOp module) {
   const char *asked = getenv("SHEAF_FAULT");
   if (!asked || pass != "specialise")
     return;
   std::string_view fault = asked;
+  static std::once_flag once;
+  if (fault == "gradient")
+    std::call_once(once, spoilGradient);
   module.walk([&](ir::ApplyOp apply) {
     if (apply.getOp() != "tanh")
       return;

@@ -146,9 +146,12 @@ def commands():
         assert text == f"loss {value['mean']:.6g} over {value['instances']} instances\n", text
         value = run("eval", "eval", "--metric", "loss", "--max-steps", "12", exit=1)
         assert value["failed"] and "first_failure" in value
-        value = run("grad-check", "grad-check", "--loss", "loss")
+        value = run("grad-check", "grad-check", "--loss", "loss", "--steps", "3")
         assert value["ok"] and {p["name"] for p in value["params"]} == {"embedding", "w"}
-        assert all(p["largest_error"] <= value["allowed_error"] for p in value["params"])
+        assert all(p["largest_error"] <= value["allowed_error"] and p["directions"] == 2
+                   and p["largest_oracle_error"] <= value["allowed_oracle_error"]
+                   for p in value["params"])
+        assert value["training"]["ok"] and len(value["training"]["steps"]) == 3
         value = run("tune", "tune", "--seconds", "1", "--batch", "4", "--store", "choices")
         assert value["store"]["kept"] == sum(k["outcome"] in ("chosen", "default")
                                              for k in value["kernels"]) > 0
