@@ -18,7 +18,7 @@ struct GradCheckOptions {
   double tolerance = 1e-4; ///< of the compiled gradients, of the greatest of the parameter
   /// Where products round their factors to bf16: the same numbers summed in another order may be
   /// rounded to neighbours, and products of gradients do not round everywhere.
-  static constexpr double kBf16Tolerance = 5e-2;
+  static constexpr double kBf16Tolerance = 2e-2;
   /// Of the oracle's, likewise; what differences of f64 allow.
   static constexpr double kOracleTolerance = 1e-6;
   rt::SessionOptions session;

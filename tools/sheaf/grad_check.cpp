@@ -34,7 +34,7 @@ driver::TrainCheckReport checkTraining(const GradCheckArguments &arguments, cons
   options.steps = parseNumber("--steps", arguments.steps);
   options.session = gradients.session;
   if (run.compiled->precision() == driver::Precision::Bf16)
-    options.tolerance = driver::GradCheckOptions::kBf16Tolerance;
+    options.tolerance = driver::TrainCheckOptions::kBf16Tolerance;
   options.trainer = arguments.update.trainer(arguments.weights.seed);
   options.trainer.rate.total = options.steps;
   options.frozen = paramsOf(run.model(), arguments.update.frozen);
