@@ -97,6 +97,10 @@ std::string runReportText(const CompiledModel &compiled, const RunReport &r,
                      lost, percent(lost, inside));
   if (r.fewRows.empty())
     out += "  nowhere\n";
+  else if (r.inlined)
+    out += fmt::format("  {} calls found no stack to wait on beside others: with more (--fibers) "
+                       "more rows may come together\n",
+                       r.inlined);
   constexpr size_t most = 12;
   for (size_t i = 0; i < std::min(most, r.fewRows.size()); ++i) {
     const FewRowsInfo &few = r.fewRows[i];

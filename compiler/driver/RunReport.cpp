@@ -19,9 +19,10 @@ namespace {
 constexpr double kFewRowsFactor = 1.5;
 /// Of a kernel with a single launch, when it has fewer rows than this.
 constexpr int64_t kFewRowsInAll = 8;
-/// "At once" is in launches of so many rows: more win nothing, and the shortest time of a long
-/// launch has all that disturbs a machine in it, that of a short one has not.
-constexpr int64_t kAtOnceRows = 512;
+/// More rows than these win nothing. "At once" is in launches of as many, or of as many as the
+/// largest launch has: of repetitions of one thing the shortest is the less disturbed the shorter
+/// it is, so what is compared must be alike.
+constexpr int64_t kManyRows = 512;
 
 double toMs(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-6; }
 
@@ -156,7 +157,7 @@ private:
     report_.orderMs = all.orderMs;
     report_.kernelMs = all.kernelMs;
     const rt::Schedule &schedule = session_.schedule();
-    findDisturbance(all);
+    leaveOutDisturbance(all);
     std::vector<uint32_t> flushOf(schedule.size());
     for (size_t f = 0; f < shortest_.flushes.size(); ++f)
       for (uint32_t i = shortest_.flushes[f].firstLaunch; i < shortest_.flushes[f].lastLaunch; ++i)
@@ -177,7 +178,7 @@ private:
                          ? bucket.depth - (kernel.phase << model_.depthBits)
                          : bucket.depth;
       launch.rows = bucket.count;
-      launch.ms = least(all.launchMs[i]) * disturbance_;
+      launch.ms = least(all.launchMs[i]);
       launch.gflop = rt::sumOverRecords(kernel.flop, kernel.words, bucket) * 1e-9;
       launch.threads = 0;
       launch.startMs = INFINITY;
@@ -198,15 +199,15 @@ private:
   }
 
   /// The shortest times of single launches are of many repetitions; that of the mini-batch has all
-  /// that happened in one. The parts are told so that they come to the whole.
-  void findDisturbance(const Repetitions &all) {
+  /// that happened in one. What other programs took from its kernels is not theirs.
+  void leaveOutDisturbance(const Repetitions &all) {
     double parts = 0, whole = 0;
     for (const std::vector<double> &ms : all.launchMs)
       parts += least(ms);
     for (const std::vector<rt::TraceLaunch> &thread : shortest_.launches)
       for (const rt::TraceLaunch &launch : thread)
         whole += toMs(launch.span.nanoseconds());
-    disturbance_ = parts > 0 ? std::max(1.0, whole / parts) : 1;
+    report_.kernelMs = std::max(0.0, report_.kernelMs - (whole - parts) / report_.threads);
   }
 
   /// Which launch most records of each launch waited for.
@@ -269,14 +270,18 @@ private:
   }
 
   double atOnceMs(uint32_t kernel) {
+    int64_t most = kManyRows;
+    for (const LaunchInfo &launch : report_.launches)
+      if (launch.kernel == kernel)
+        most = std::max(most, launch.rows);
     std::vector<uint64_t> shortest;
     for (int64_t i = 0; i < options_.repetitions; ++i) {
-      std::vector<uint64_t> now = session_.timeAtOnce(kernel, kAtOnceRows);
+      std::vector<uint64_t> now = session_.timeAtOnce(kernel, most);
       shortest.resize(now.size(), UINT64_MAX);
       for (size_t part = 0; part < now.size(); ++part)
         shortest[part] = std::min(shortest[part], now[part]);
     }
-    return toMs(std::accumulate(shortest.begin(), shortest.end(), uint64_t(0))) * disturbance_;
+    return toMs(std::accumulate(shortest.begin(), shortest.end(), uint64_t(0)));
   }
 
   //===--- Few rows ----------------------------------------------------------===//
@@ -289,6 +294,8 @@ private:
     if (row.launches == 1)
       return launch.rows < kFewRowsInAll && report_.instances >= kFewRowsInAll ? FewRows::Total
                                                                                : FewRows::No;
+    if (launch.rows >= kManyRows)
+      return FewRows::No;
     double atOnce =
         *row.atOnceMs * static_cast<double>(launch.rows) / static_cast<double>(row.records);
     if (launch.ms <= kFewRowsFactor * atOnce)
@@ -378,10 +385,6 @@ private:
     std::string read;
     if (report_.flushes[launch.flush].demanded)
       read = lineOf(readOf(launch.flush));
-    std::string stacks;
-    if (report_.inlined > 0)
-      stacks = fmt::format("; {} calls found no stack to run beside others (--fibers gives more)",
-                           report_.inlined);
     switch (launch.why) {
     case FewRows::No:
       break;
@@ -397,16 +400,14 @@ private:
                   ? fmt::format("{} launches of it ran between two reads", launchesInFlush(launch))
                   : fmt::format("{} launches ran where chains of {} allow fewer", familyLaunches,
                                 chain);
-      if (!stacks.empty())
-        return text + stacks;
       return text + (report_.policy == "depth" ? " (--policy lookahead may find fewer)" : "");
     }
     case FewRows::Read: {
       uint64_t waited = 0;
       for (const auto &[place, count] : report_.flushes[launch.flush].waits)
         waited += count;
-      return fmt::format("the read of {}: {} waited there, and what had been recorded had to run{}",
-                         read, waited, stacks);
+      return fmt::format("the read of {}: {} waited there, and what had been recorded had to run",
+                         read, waited);
     }
     case FewRows::Total:
       return "all that the mini-batch has of it, in one launch: more instances a mini-batch would "
@@ -436,7 +437,6 @@ private:
   rt::Trace shortest_; ///< of the one whose times are told
   std::span<const rt::Outcome> outcomes_;
   std::optional<rt::Dependences> dependences_;
-  double disturbance_ = 1; ///< the shortest mini-batch over the shortest times of its launches
   RunReport report_;
 };
 

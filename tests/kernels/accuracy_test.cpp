@@ -70,7 +70,8 @@ sheaf.block @f args(1) {
         double x = run.argument(r, 0).data[i], exact = function.exact(x);
         double error =
             std::abs(y[i] - exact) / unitOf(std::max(std::abs(exact), function.smallestValue));
-        if (!(error <= worst)) {
+        ASSERT_FALSE(std::isnan(error)) << cpu << ", at " << x;
+        if (error > worst) {
           worst = error;
           at = x;
         }

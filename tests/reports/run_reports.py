@@ -396,6 +396,13 @@ def sums():
         few = batch["few_rows"]
         assert few and few[0]["why"] == "recursion" and few[0]["place"] == "m.sheaf:4", few
         assert few[0]["rows_min"] == 1 and batch["least_launches"] == len(batch["launches"]) == 40
+        # Many rows are not few, however long the machine takes for them.
+        with open(os.path.join(directory, "many.jsonl"), "w") as out:
+            for i in range(1500):
+                out.write(json.dumps({"n": 4, "x": [0.001 * i] * 64}) + "\n")
+        batch = json.loads(sheaf("explain", "m.sheaf", "--data", "many.jsonl", "--batch", "1500",
+                                 "--format", "json", cwd=directory).stdout)["mini_batch"]
+        assert [l["rows"] for l in batch["launches"]] == [1500] * 4 and not batch["few_rows"], batch
 
 
 def perfetto():

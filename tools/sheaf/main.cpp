@@ -205,7 +205,9 @@ int main(int argc, char **argv) {
   // What was buffered until now may find no room.
   std::cout.flush();
   errno = 0;
-  if (fflush(stdout) != 0 || ferror(stdout))
-    return cannotWrite(errno ? strerror(errno) : "not all of it was taken");
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    int failed = cannotWrite(errno ? strerror(errno) : "not all of it was taken");
+    return code == kOk ? failed : code;
+  }
   return code;
 }

@@ -286,9 +286,15 @@ private:
 
   void save() const {
     fs::create_directories(arguments_.output);
-    io::writeFile(fs::path(arguments_.output) / modelName_, program_);
+    write(modelName_, program_);
     if (!dataName_.empty())
-      io::writeFile(fs::path(arguments_.output) / dataName_, joined(lines_));
+      write(dataName_, joined(lines_));
+  }
+
+  void write(const fs::path &name, const std::string &text) const {
+    io::AtomicFile file((fs::path(arguments_.output) / name).string());
+    file.write(text);
+    file.commit();
   }
 
   //===--- Whether it fails --------------------------------------------------===//
@@ -329,15 +335,23 @@ private:
 
   /// When the command is interrupted: what was found is in the output directory already.
   void cleanUp() {
+    interrupted_ = true;
     if (pid_t child = child_; child > 0)
       kill(-child, SIGKILL);
     work_.remove();
+  }
+
+  /// The process ends in another thread.
+  void stopWhenInterrupted() const {
+    while (interrupted_)
+      pause();
   }
 
   /// Runs a command with its output in the workplace. Returns what waitpid() does, or -1 when it
   /// does not end.
   int start(Words words, const std::string &directory) {
     ++runs_;
+    stopWhenInterrupted();
     pid_t child = fork();
     if (child < 0)
       throw UserError("the machine starts no more processes");
@@ -364,14 +378,19 @@ private:
       execv(argv[0], argv.data());
       _exit(127);
     }
+    setpgid(child, child);
     child_ = child;
     auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds_);
     for (int status = 0;;) {
-      if (waitpid(child, &status, WNOHANG) == child)
+      if (waitpid(child, &status, WNOHANG) == child) {
+        child_ = 0;
+        stopWhenInterrupted(); // which may be why it ended
         return status;
+      }
       if (std::chrono::steady_clock::now() > end) {
         kill(-child, SIGKILL);
         waitpid(child, &status, 0);
+        child_ = 0;
         return -1;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -491,7 +510,8 @@ private:
   bool checked_ = false;
   Failure wanted_;
   int64_t runs_ = 0;
-  std::atomic<pid_t> child_ = 0; ///< the process started last
+  std::atomic<pid_t> child_ = 0; ///< the process that runs, or 0
+  std::atomic<bool> interrupted_ = false;
 };
 
 } // namespace

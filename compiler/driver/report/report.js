@@ -380,6 +380,8 @@ scroller.addEventListener('scroll', () => drawSchedule());
     row.addEventListener('mouseleave', () => select(null));
     $('few').append(row);
   });
+  if (M.few_rows.length && M.inlined)
+    $('few').append(el('p', 'small', count(M.inlined, 'call') + ' found no stack to wait on beside others: with more (--fibers) more rows may come together.'));
   if (M.few_rows.length > 12) $('few').append(el('p', 'small', 'and ' + (M.few_rows.length - 12) + ' more'));
   if (!M.few_rows.length) $('few').append(el('p', 'small', 'Nowhere.'));
 }
