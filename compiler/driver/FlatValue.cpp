@@ -1,6 +1,8 @@
 //===- FlatValue.cpp - Results taken out of a session ---------------------===//
 #include "compiler/driver/FlatValue.h"
 
+#include "runtime/non_finite.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -150,13 +152,16 @@ std::vector<double> toDoubles(const FlatValue &value, const FlatTensor &tensor) 
 }
 
 std::string firstDifference(const FlatValue &a, const FlatValue &b) {
+  auto text = [](double value) {
+    return std::isfinite(value) ? fmt::format("{:.17g}", value) : rt::nonFiniteName(value);
+  };
   if (a.structure != b.structure || a.tensors.size() != b.tensors.size() ||
       a.floats.size() != b.floats.size())
     return "the values are built differently";
   for (size_t i = 0; i < a.floats.size(); ++i)
     if (std::bit_cast<int64_t>(a.floats[i]) != std::bit_cast<int64_t>(b.floats[i]) &&
         !(std::isnan(a.floats[i]) && std::isnan(b.floats[i])))
-      return fmt::format("float {}: {} and {}", i, a.floats[i], b.floats[i]);
+      return fmt::format("float {}: {} and {}", i, text(a.floats[i]), text(b.floats[i]));
   for (size_t i = 0; i < a.tensors.size(); ++i) {
     const FlatTensor &x = a.tensors[i];
     const FlatTensor &y = b.tensors[i];
@@ -172,7 +177,7 @@ std::string firstDifference(const FlatValue &a, const FlatValue &b) {
       double u = element(x.dtype, p);
       double v = element(y.dtype, q);
       if (std::memcmp(p, q, size) != 0 && !(std::isnan(u) && std::isnan(v)))
-        return fmt::format("tensor {}, element {}: {:.9g} and {:.9g}", i, e, u, v);
+        return fmt::format("tensor {}, element {}: {} and {}", i, e, text(u), text(v));
     }
   }
   return "";

@@ -41,7 +41,7 @@ void OracleTrainer::runInstances(size_t begin, size_t end, rt::TrainingStep &ste
       ++step.instances;
     } catch (const RunError &error) {
       if (step.failed++ == 0)
-        step.error = error.what();
+        step.error = error;
     }
   }
 }

@@ -34,7 +34,7 @@ TrainCheckReport checkTraining(const CompiledModel &model, std::span<const rt::I
     report.steps.push_back({compiled.loss, exact.loss, compiled.norm, exact.norm});
     for (const rt::TrainingStep *step : {&compiled, &exact}) {
       if (step->failed)
-        report.problem = step->error;
+        report.problem = step->error->what();
       else if (step->skipped)
         report.problem = "the gradients are not finite";
     }

@@ -60,7 +60,7 @@ std::span<const ParamGradient> Trainer::runBatch(size_t begin, size_t end, Train
   for (const Outcome &outcome : outcomes) {
     if (!outcome.ok()) {
       if (step.failed++ == 0)
-        step.error = outcome.error->what();
+        step.error = *outcome.error;
       continue;
     }
     float loss = 0;

@@ -35,13 +35,13 @@ StepInstances instancesOf(const TrainerOptions &options, int64_t step, size_t co
 /// What became of one step.
 struct TrainingStep {
   int64_t number = 0, epoch = 0; ///< from 0
-  double loss = 0;               ///< mean over the instances that did not fail
+  double loss = 0;               ///< mean over the instances that did not fail; of none: 0
   double rate = 0, norm = 0;
   double lossScale = 1;
   bool skipped = false; ///< gradients that are not finite: no parameter was changed
   std::optional<Anomaly> anomaly;
   int64_t instances = 0, failed = 0;
-  std::string error; ///< of the first that failed
+  std::optional<RunError> error; ///< of the first that failed
   double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
 };
 

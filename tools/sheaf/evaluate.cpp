@@ -3,14 +3,15 @@
 
 #include "tools/sheaf/command.h"
 
-#include "compiler/driver/ReportJson.h"
 #include "runtime/convert.h"
 #include "runtime/error.h"
 #include "runtime/init.h"
+#include "runtime/non_finite.h"
 
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -54,18 +55,32 @@ void requireNumber(const rt::Model &model) {
                     "one without axes");
 }
 
-Mean evaluate(rt::Session &session, std::span<const rt::Instance> instances, int64_t batch) {
+std::string Mean::text(int decimals) const {
+  if (instances == 0)
+    return "none";
+  if (!std::isfinite(value))
+    return rt::nonFiniteName(value);
+  return decimals < 0 ? fmt::format("{:.6g}", value) : fmt::format("{:.{}f}", value, decimals);
+}
+
+driver::Json Mean::json() const {
+  return instances == 0 ? driver::Json(nullptr) : driver::Json(value);
+}
+
+Mean evaluate(rt::Session &session, const LoadedRun &run, int64_t batch) {
   uint32_t resultType = session.model().entry.resultType;
   const rt::TypeDesc &type = session.model().types.types.at(resultType);
   Mean mean;
   double sum = 0;
-  for (size_t begin = 0; begin < instances.size(); begin += static_cast<size_t>(batch)) {
-    std::span<const rt::Instance> some = instances.subspan(
-        begin, std::min<size_t>(static_cast<size_t>(batch), instances.size() - begin));
+  std::span<const rt::Instance> rest = run.instances;
+  while (!rest.empty()) {
+    std::span<const rt::Instance> some =
+        rest.first(std::min<size_t>(static_cast<size_t>(batch), rest.size()));
+    rest = rest.subspan(some.size());
     for (const rt::Outcome &outcome : session.run(some)) {
       if (!outcome.ok()) {
         if (mean.failed++ == 0)
-          mean.error = outcome.error->what();
+          mean.error = failureText(run.data, *outcome.error);
         continue;
       }
       ++mean.instances;
@@ -77,7 +92,8 @@ Mean evaluate(rt::Session &session, std::span<const rt::Instance> instances, int
         sum += static_cast<double>(outcome.slots[0]);
     }
   }
-  mean.value = sum / static_cast<double>(mean.instances); // of none: NaN
+  if (mean.instances)
+    mean.value = sum / static_cast<double>(mean.instances);
   return mean;
 }
 
@@ -112,13 +128,13 @@ struct EvalArguments {
 
 void print(const Mean &mean, const rt::Model &model, bool asJson) {
   if (!asJson) {
-    fmt::print("{} {:.6g} over {} instances\n", model.entry.name, mean.value, mean.instances);
+    fmt::print("{} {} over {} instances\n", model.entry.name, mean.text(), mean.instances);
     return;
   }
   driver::Json json = driver::reportJson("eval", 1,
                                          {{"model", model.name},
                                           {"function", model.entry.name},
-                                          {"mean", mean.value},
+                                          {"mean", mean.json()},
                                           {"instances", mean.instances},
                                           {"failed", mean.failed}});
   if (mean.failed)
@@ -137,7 +153,7 @@ int runEval(EvalArguments &arguments) {
                       sessionOptions(arguments.limits, arguments.batches.threads, run.model()));
   if (run.compiled)
     setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
-  Mean mean = evaluate(session, run.instances, arguments.batches.batch);
+  Mean mean = evaluate(session, run, arguments.batches.batch);
   print(mean, run.model(), asJson);
   if (mean.failed)
     fmt::print(stderr, "error: {} of {} instances failed; the first: {}\n", mean.failed,

@@ -437,6 +437,10 @@ std::string instanceName(const io::Dataset &data, int64_t instance) {
   return fmt::format("instance {} ({})", instance, data.name(instance));
 }
 
+std::string failureText(const io::Dataset &data, const RunError &error) {
+  return fmt::format("{}: {}", data.name(error.instance()), error.what());
+}
+
 rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
                                   const rt::Model &model) {
   rt::SessionOptions options;

@@ -93,6 +93,9 @@ rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
 /// An instance as reports call it: its number and its place in the data.
 std::string instanceName(const io::Dataset &data, int64_t instance);
 
+/// What became of an instance that failed, with its place in the data.
+std::string failureText(const io::Dataset &data, const RunError &error);
+
 /// A line `note: ...` on standard error.
 void note(const std::string &text);
 

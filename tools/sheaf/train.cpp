@@ -51,7 +51,7 @@ public:
   Mean with(const rt::Session &trained, const std::function<rt::TensorView(size_t)> &get,
             int64_t batch) {
     copyParams(trained, get, *session_);
-    return evaluate(*session_, run_.instances, batch);
+    return evaluate(*session_, run_, batch);
   }
   const std::string &name() const { return name_; }
 
@@ -113,6 +113,7 @@ private:
   std::optional<TrainLog> log_;
   // The epoch that runs.
   int64_t instances_ = 0, failed_ = 0; ///< since it began or was resumed
+  std::string firstFailure_;           ///< of those; told once
   std::chrono::steady_clock::time_point begin_;
 };
 
@@ -213,7 +214,7 @@ void Training::logStep(const rt::TrainingStep &step) {
   Json line;
   line["step"] = step.number + 1;
   line["epoch"] = step.epoch + 1;
-  line["loss"] = step.loss;
+  line["loss"] = step.instances ? Json(step.loss) : Json(nullptr);
   line["lr"] = step.rate;
   line["norm"] = step.norm;
   if (trainer_->lossScale().isDynamic())
@@ -236,23 +237,28 @@ void Training::checkpoint() {
 
 void Training::endEpoch(int64_t epoch) {
   double seconds = secondsSince(begin_);
-  double loss = progress_.lossSum / static_cast<double>(progress_.instances); // of none: NaN
+  Mean loss;
+  loss.instances = progress_.instances;
+  if (loss.instances)
+    loss.value = progress_.lossSum / static_cast<double>(loss.instances);
   progress_.lossSum = 0;
   progress_.instances = 0;
   Json line;
   line["step"] = progress_.steps;
   line["epoch"] = epoch + 1;
-  line["train_loss"] = loss;
-  std::string text = fmt::format("epoch {}: loss {:.4f}", epoch + 1, loss);
+  line["train_loss"] = loss.json();
+  std::string text = fmt::format("epoch {}: loss {}", epoch + 1, loss.text(4));
   int64_t batch = parseNumber("--batch", arguments_.update.batch);
   // The last one decides which weights are the best; a loss is better when it is less.
-  double measure = -loss;
+  std::optional<double> measure = -loss.value;
   for (std::unique_ptr<Evaluation> &evaluation : evaluations_) {
     Mean mean = evaluation->with(*session_, [&](size_t index) { return param(index); }, batch);
     bool isLoss = evaluation->name() == arguments_.model.entry;
-    measure = isLoss ? -mean.value : mean.value;
-    line["dev_" + evaluation->name()] = mean.value;
-    text += fmt::format(", dev {} {:.4f}", evaluation->name(), mean.value);
+    measure.reset();
+    if (mean.instances)
+      measure = isLoss ? -mean.value : mean.value;
+    line["dev_" + evaluation->name()] = mean.json();
+    text += fmt::format(", dev {} {}", evaluation->name(), mean.text(4));
     if (mean.failed)
       text += fmt::format(" ({} failed, the first: {})", mean.failed, mean.error);
   }
@@ -262,7 +268,7 @@ void Training::endEpoch(int64_t epoch) {
   line["rows_mb"] = megabytes(memory.rows.peak);
   line["records_mb"] = megabytes(memory.records.peak + memory.heap.peak + memory.stack.peak);
   line["scratch_mb"] = megabytes(memory.scratch.peak);
-  bool best = std::isfinite(measure) && (!progress_.best || measure > *progress_.best);
+  bool best = measure && std::isfinite(*measure) && (!progress_.best || *measure > *progress_.best);
   if (best)
     progress_.best = measure;
   if (failed_)
@@ -274,6 +280,10 @@ void Training::endEpoch(int64_t epoch) {
                   failed_ ? fmt::format(", {} instances failed", failed_) : "",
                   progress_.skipped ? fmt::format(", {} steps skipped", progress_.skipped) : "");
   std::string logged = log_->write("epoch", line);
+  // What follows from no loss at all is nothing to keep: the last checkpoint stays the newest.
+  if (loss.instances == 0)
+    throw UserError(
+        fmt::format("epoch {}: every instance failed; the first: {}", epoch + 1, firstFailure_));
   fmt::print("{}", arguments_.format.json() ? logged : text);
   std::fflush(stdout);
   if (best)
@@ -327,8 +337,10 @@ int Training::run() {
       progress_.lossSum += step.loss * static_cast<double>(step.instances);
       progress_.instances += step.instances;
       instances_ += step.instances;
-      if (step.failed && failed_ == 0)
-        note(step.error);
+      if (step.failed && failed_ == 0) {
+        firstFailure_ = failureText(data_.data, *step.error);
+        note(firstFailure_);
+      }
       failed_ += step.failed;
       progress_.skipped += step.skipped;
       if (step.anomaly)
@@ -342,6 +354,12 @@ int Training::run() {
     } while (trainer_->stepsDone() % perEpoch != 0);
     endEpoch(epoch);
   }
+  if (!progress_.best)
+    note(fmt::format("no epoch had a finite {}: there is no {}/best.safetensors",
+                     evaluations_.empty()
+                         ? arguments_.model.entry
+                         : "mean of " + evaluations_.back()->name() + " over --dev",
+                     arguments_.output));
   return kOk;
 }
 
