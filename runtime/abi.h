@@ -100,12 +100,12 @@ sheaf::rt::Task *sheaf_fork(sheaf::rt::Context *, sheaf::rt::EntryFn fn,
 /// Waits until a forked call has left its results.
 void sheaf_join(sheaf::rt::Context *, sheaf::rt::Task *);
 
-/// End the instance with an error and never return. `message` indexes Model::messages, which
-/// holds the text with its source place; `{0}` and `{1}` in it stand for a and b.
+/// End the instance with an error and never return. `message` indexes Model::messages: a text with
+/// its source place; `{0}` and `{1}` in it stand for a and b, `{stack}` and `{steps}` for limits.
 [[noreturn]] void sheaf_fail(sheaf::rt::Context *, uint32_t message, int64_t a, int64_t b);
-/// The host stack of an instance is used up.
+/// The host stack of an instance is used up. Of artefacts whose messages do not say so.
 [[noreturn]] void sheaf_stack_overflow(sheaf::rt::Context *);
-/// Context::stepsLeft has come to an end.
+/// Context::stepsLeft has come to an end. Likewise.
 [[noreturn]] void sheaf_too_many_steps(sheaf::rt::Context *);
 }
 

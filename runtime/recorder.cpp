@@ -1,6 +1,10 @@
 #include "runtime/recorder.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
 
 namespace sheaf::rt {
 
@@ -40,39 +44,54 @@ std::string megabytes(uint64_t bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MB";
 }
 
-std::string fillIn(const std::string &text, int64_t a, int64_t b) {
+/// Replaces each name in a text by what it stands for.
+std::string fillIn(std::string_view text,
+                   std::initializer_list<std::pair<std::string_view, std::string>> values) {
   std::string result;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text.compare(i, 3, "{0}") == 0 || text.compare(i, 3, "{1}") == 0) {
-      result += std::to_string(text[i + 1] == '0' ? a : b);
-      i += 2;
-    } else {
-      result += text[i];
-    }
+  while (!text.empty()) {
+    auto value = std::find_if(values.begin(), values.end(),
+                              [&](auto &v) { return text.starts_with(v.first); });
+    result += value == values.end() ? text.substr(0, 1) : value->second;
+    text.remove_prefix(value == values.end() ? 1 : value->first.size());
   }
   return result;
+}
+
+/// "model.sheaf:3: " of the block that was to be recorded, if it is known.
+std::string placeOf(const Failure &why, const Model &model) {
+  auto kernel = static_cast<uint64_t>(why.a) - 1;
+  if (kernel >= model.kernels.size() || model.kernels[kernel].source.empty())
+    return "";
+  return model.kernels[kernel].source + ": ";
 }
 } // namespace
 
 std::string Recorder::describe(const Failure &why, const Model &model,
                                const MemoryMeter &meter) const {
+  std::string place = placeOf(why, model);
+  std::string steps = std::to_string(tasks.maxSteps()), stack = megabytes(stacks.bytes());
   std::string limit = "the mini-batch already holds " + megabytes(meter.used()) + " of at most " +
                       megabytes(meter.limit());
   switch (why.kind) {
   case Failure::None:
     break;
   case Failure::Message:
-    return why.message < model.messages.size() ? fillIn(model.messages[why.message], why.a, why.b)
-                                               : "error " + std::to_string(why.message);
+    if (why.message >= model.messages.size())
+      return "error " + std::to_string(why.message);
+    return fillIn(model.messages[why.message], {{"{0}", std::to_string(why.a)},
+                                                {"{1}", std::to_string(why.b)},
+                                                {"{{", "{"},
+                                                {"{stack}", stack},
+                                                {"{steps}", steps}});
   case Failure::StackOverflow:
-    return "the recursion is too deep: the host stack of " + megabytes(stacks.bytes()) +
-           " is used up";
+    return "the recursion is too deep: the host stack of " + stack + " is used up";
   case Failure::Rows: {
     // More granules than any machine has, or a negative extent, has no sensible byte count.
     if (why.wanted > RowSpace::kMaxGranules)
-      return "out of memory for tensors: one of more than " +
+      return place + "out of memory for tensors: one of more than " +
              megabytes(RowSpace::kMaxGranules * kGranuleBytes) + " is needed";
-    std::string wanted = "out of memory for tensors: " + megabytes(why.wanted * kGranuleBytes) +
+    std::string wanted = place +
+                         "out of memory for tensors: " + megabytes(why.wanted * kGranuleBytes) +
                          " more are needed, ";
     if (why.wanted > rowSpace.capacity() - std::min(rowSpace.capacity(), rowSpace.used()))
       return wanted + "the row space of " + megabytes(rowSpace.capacity() * kGranuleBytes) +
@@ -83,13 +102,12 @@ std::string Recorder::describe(const Failure &why, const Model &model,
     return "out of memory for data values and lists: " + megabytes(why.wanted) +
            " more are needed, " + limit;
   case Failure::Records:
-    return "out of memory for records: " + limit;
+    return place + "out of memory for records: " + limit;
   case Failure::Depth:
-    return "too many steps that wait for each other: depth " + std::to_string(why.wanted) +
+    return place + "too many steps that wait for each other: depth " + std::to_string(why.wanted) +
            " of at most " + std::to_string(buckets.depthLimit());
   case Failure::Steps:
-    return "no end in sight: " + std::to_string(why.wanted) +
-           " calls of recursive functions were made";
+    return "no end in sight: " + steps + " calls of recursive functions were made";
   case Failure::Stopped:
     return "the run was stopped";
   }
@@ -118,9 +136,9 @@ inline int64_t listSlots(const ListObject *list) { return list->size * list->ele
 [[gnu::cold, gnu::noinline]] BucketTable::Bucket *growBucket(Recorder &r, uint32_t kernel,
                                                              uint32_t depth) {
   if (uint32_t own = r.buckets.depthInPhase(kernel, depth); own >= r.buckets.depthLimit())
-    r.fail({Failure::Depth, 0, 0, 0, own});
+    r.fail({Failure::Depth, 0, int64_t{kernel} + 1, 0, own});
   if (!r.buckets.grow(kernel, depth))
-    r.fail({Failure::Records, 0, 0, 0, 0});
+    r.fail({Failure::Records, 0, int64_t{kernel} + 1, 0, 0});
   return r.buckets.find(kernel, depth);
 }
 
@@ -131,10 +149,10 @@ inline BucketTable::Bucket *bucketFor(Recorder &r, uint32_t kernel, uint32_t dep
   return bucket;
 }
 
-inline uint64_t rowsFor(Recorder &r, int64_t granules) {
+inline uint64_t rowsFor(Recorder &r, uint32_t kernel, int64_t granules) {
   uint64_t id = r.rowSpace.allocate(granules);
   if (id == RowSpace::kFull) [[unlikely]]
-    r.fail({Failure::Rows, 0, 0, 0, static_cast<uint64_t>(granules)});
+    r.fail({Failure::Rows, 0, int64_t{kernel} + 1, 0, static_cast<uint64_t>(granules)});
   return id;
 }
 } // namespace
@@ -142,7 +160,7 @@ inline uint64_t rowsFor(Recorder &r, int64_t granules) {
 int32_t *sheaf_record(Context *context, uint32_t kernel, uint32_t depth, int64_t granules) {
   Recorder &r = recorder(context);
   BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
-  uint64_t id = rowsFor(r, granules);
+  uint64_t id = rowsFor(r, kernel, granules);
   int32_t *words = bucket->cursor;
   uint32_t n = r.buckets.words(kernel);
   bucket->cursor = words + n;
@@ -165,7 +183,7 @@ Slot sheaf_record_once(Context *context, uint32_t kernel, uint32_t depth, int64_
       place = {};
   }
   if (id == RowSpace::kFull)
-    id = rowsFor(r, granules);
+    id = rowsFor(r, kernel, granules);
   int32_t *words = bucket->cursor;
   uint32_t n = r.buckets.words(kernel);
   bucket->cursor = words + n;
@@ -235,8 +253,7 @@ void sheaf_stack_overflow(Context *context) {
 }
 
 void sheaf_too_many_steps(Context *context) {
-  Recorder &r = recorder(context);
-  r.fail({Failure::Steps, 0, 0, 0, static_cast<uint64_t>(r.tasks.maxSteps())});
+  recorder(context).fail({Failure::Steps, 0, 0, 0, 0});
 }
 
 void sheaf_wait(Context *context, uint32_t place) { recorder(context).tasks.wait(place); }

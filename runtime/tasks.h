@@ -32,8 +32,8 @@ struct Failure {
     Stopped
   } kind = None;
   uint32_t message = 0; ///< Message: index into Model::messages
-  int64_t a = 0, b = 0; ///< Message: {0} and {1}
-  uint64_t wanted = 0;  ///< Rows: granules; Heap: bytes; Depth: the depth; Steps: the limit
+  int64_t a = 0, b = 0; ///< Message: {0} and {1}; Rows, Records, Depth: a is 1 + the kernel, or 0
+  uint64_t wanted = 0;  ///< Rows: granules; Heap: bytes; Depth: the depth
 };
 
 /// One instance of a mini-batch on its way.

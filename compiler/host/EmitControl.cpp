@@ -127,29 +127,21 @@ void FunctionEmitter::require(llvm::Value *good, Location where, const llvm::Twi
 //===----------------------------------------------------------------------===//
 
 void FunctionEmitter::checkStack() {
+  func::FuncOp source = function_.source;
   llvm::Type *ptr = b_.getPtrTy();
   llvm::Value *frame = b_.CreateIntrinsic(llvm::Intrinsic::frameaddress, {ptr}, {i32(0)});
   llvm::Value *limit = b_.CreateLoad(ptr, contextField(offsetof(rt::Context, stackLimit)));
-  llvm::BasicBlock *goOn = newBlock("ok"), *overflow = newBlock("overflow");
-  b_.CreateCondBr(b_.CreateICmpUGT(frame, limit), goOn, overflow,
-                  llvm::MDBuilder(m_.context).createLikelyBranchWeights());
-  b_.SetInsertPoint(overflow);
-  callRuntime("sheaf_stack_overflow", b_.getVoidTy())->setDoesNotReturn();
-  b_.CreateUnreachable();
-  b_.SetInsertPoint(goOn);
+  require(b_.CreateICmpUGT(frame, limit), source.getLoc(),
+          "the recursion is too deep: the host stack of {stack} is used up");
 }
 
 void FunctionEmitter::countStep() {
+  func::FuncOp source = function_.source;
   llvm::Value *field = contextField(offsetof(rt::Context, stepsLeft));
   llvm::Value *left = b_.CreateSub(b_.CreateLoad(b_.getInt64Ty(), field), i64(1));
   b_.CreateStore(left, field);
-  llvm::BasicBlock *goOn = newBlock("ok"), *endless = newBlock("endless");
-  b_.CreateCondBr(b_.CreateICmpSGT(left, i64(0)), goOn, endless,
-                  llvm::MDBuilder(m_.context).createLikelyBranchWeights());
-  b_.SetInsertPoint(endless);
-  callRuntime("sheaf_too_many_steps", b_.getVoidTy())->setDoesNotReturn();
-  b_.CreateUnreachable();
-  b_.SetInsertPoint(goOn);
+  require(b_.CreateICmpSGT(left, i64(0)), source.getLoc(),
+          "no end in sight: {steps} calls of recursive functions were made");
 }
 
 Operation *FunctionEmitter::tailOf(Block &block) {
@@ -350,7 +342,13 @@ void FunctionEmitter::emit(Operation *op) {
       .Case([&](ir::ConvertOp op) { emitConvert(op); })
       .Case<ir::DivOp, ir::RemOp>([&](Operation *op) { emitDivision(op); })
       .Case([&](ir::SplitKeyOp op) { emitSplitKey(op); })
-      .Case([&](ir::CheckOp op) { require(one(op.getCondition()), op.getLoc(), op.getMessage()); })
+      .Case([&](ir::CheckOp op) {
+        // A program's own words: braces mean nothing in them.
+        std::string text;
+        for (char c : op.getMessage())
+          text += c == '{' ? "{{" : std::string(1, c);
+        require(one(op.getCondition()), op.getLoc(), text);
+      })
       .Case([&](ir::TupleOp op) { emitTuple(op); })
       .Case([&](ir::GetOp op) { emitGet(op); })
       .Case([&](ir::ConstructOp op) { emitConstruct(op); })

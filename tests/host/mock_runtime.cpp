@@ -87,16 +87,6 @@ void fail(Context *context, uint32_t message, int64_t a, int64_t b) {
   std::longjmp(m.out, 1);
 }
 
-void overflow(Context *context) {
-  mock(context).overflowed = true;
-  std::longjmp(mock(context).out, 1);
-}
-
-void tooManySteps(Context *context) {
-  mock(context).endless = true;
-  std::longjmp(mock(context).out, 1);
-}
-
 } // namespace
 
 ListObject *Mock::makeList(int64_t elementSlots, int64_t size) {
@@ -119,8 +109,6 @@ void *sheaf::tests::abiFunction(const std::string &name) {
       {"sheaf_list_flat", reinterpret_cast<void *>(flat)},
       {"sheaf_list_reverse", reinterpret_cast<void *>(reverse)},
       {"sheaf_fail", reinterpret_cast<void *>(fail)},
-      {"sheaf_stack_overflow", reinterpret_cast<void *>(overflow)},
-      {"sheaf_too_many_steps", reinterpret_cast<void *>(tooManySteps)},
   };
   auto it = functions.find(name);
   return it == functions.end() ? nullptr : it->second;

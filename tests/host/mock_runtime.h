@@ -33,7 +33,7 @@ struct Mock {
 
   // How a run ended.
   std::jmp_buf out;
-  bool failed = false, overflowed = false, endless = false;
+  bool failed = false;
   uint32_t message = 0;
   int64_t a = 0, b = 0;
 
