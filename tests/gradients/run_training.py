@@ -142,7 +142,7 @@ fn dropped(t: Tree, label: int) -> f32 = {
     for name in start:
         stays = name.startswith("leaf_") or name == "embedding"
         expect((start[name] == end[name]) == stays, f"{name} is {'not ' if stays else ''}frozen")
-    text = runner.run(*TREES, "--freeze", "nothing*", "-o", "frozen2", code=1)
+    text = runner.run(*TREES, "--freeze", "nothing*", "-o", "frozen2", code=2)
     expect("no parameter of the model is called 'nothing*'" in text, "a pattern without match")
 
     # --dev and a measure; `eval` gives the same.

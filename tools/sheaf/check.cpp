@@ -49,7 +49,7 @@ Json diagnosticsJson(const Diagnostics &diags) {
 int runCheck(const CheckArguments &arguments) {
   bool asJson = arguments.format.json();
   driver::CompileOptions compile = compileOptions(arguments.model);
-  SourceFile source = readModel(arguments.model.model);
+  SourceFile source = readModel(arguments.model);
   Diagnostics diags(source);
   driver::check(source, compile, diags);
   if (asJson)
@@ -60,6 +60,10 @@ int runCheck(const CheckArguments &arguments) {
                                                           {"findings", diagnosticsJson(diags)}})));
   else
     printDiagnostics(diags);
+  // No run can begin here, which need not be a mistake.
+  if (!diags.hasErrors())
+    if (std::string missing = missingEntry(source, arguments.model); !missing.empty())
+      note(missing);
   return diags.hasErrors() ? kFailed : kOk;
 }
 

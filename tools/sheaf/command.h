@@ -2,6 +2,8 @@
 #ifndef SHEAF_TOOLS_SHEAF_COMMAND_H
 #define SHEAF_TOOLS_SHEAF_COMMAND_H
 
+#include "runtime/error.h"
+
 #include <CLI/CLI.hpp>
 
 #include <functional>
@@ -22,6 +24,15 @@ class UsageError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
+
+/// Reads an option's value: what that throws as UserError is a wrong command line.
+template <typename Read> auto fromCommandLine(Read read) {
+  try {
+    return read();
+  } catch (const UserError &error) {
+    throw UsageError(error.what());
+  }
+}
 
 /// What the command line asked for; runs after all of it was read. Returns the exit code.
 using Action = std::function<int()>;

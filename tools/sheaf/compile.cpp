@@ -36,7 +36,7 @@ int runCompile(const CompileArguments &arguments) {
   checkOutputs({arguments.output}, {arguments.model.model});
   InterruptGuard guard(arguments.output);
   driver::CompileOptions options = compileOptions(arguments.model);
-  SourceFile source = readModel(arguments.model.model);
+  SourceFile source = readModel(arguments.model);
   Diagnostics diags(source);
   bindVocabularyFiles(arguments.model, options);
   dumpPhases(source, options, arguments.model.dump);

@@ -37,8 +37,8 @@ driver::TrainCheckReport checkTraining(const GradCheckArguments &arguments, cons
     options.tolerance = driver::TrainCheckOptions::kBf16Tolerance;
   options.trainer = arguments.update.trainer(arguments.weights.seed);
   options.trainer.rate.total = options.steps;
-  options.frozen = paramsOf(run.model(), arguments.update.frozen);
-  options.excluded = paramsOf(run.model(), arguments.update.noDecay);
+  options.frozen = paramsOf(run.model(), "--freeze", arguments.update.frozen);
+  options.excluded = paramsOf(run.model(), "--no-decay", arguments.update.noDecay);
   io::Progress bar("training", options.steps);
   options.progress = [&] { bar.step(); };
   return driver::checkTraining(*run.compiled, run.instances, initialise, options);

@@ -45,8 +45,7 @@ void addInit(CLI::App &app, Action &action) {
   auto arguments = std::make_shared<InitArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addStore(*sub);
-  sub->add_option("--seed", arguments->seed, "of the random numbers (default: 0)")
-      ->type_name("NUMBER");
+  addSeed(*sub, "--seed", arguments->seed, "of the random numbers (default: 0)");
   sub->add_option("-o", arguments->output, "the safetensors file")->required()->type_name("FILE");
   sub->callback([arguments, &action] { action = [arguments] { return runInit(*arguments); }; });
 }

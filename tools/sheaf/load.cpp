@@ -3,13 +3,16 @@
 
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/hooks.h"
+#include "tools/sheaf/nearest.h"
 #include "tools/sheaf/reproduce.h"
 
+#include "compiler/frontend/Parser.h"
 #include "runtime/error.h"
 #include "runtime/init.h"
 #include "runtime/io/weights.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -19,13 +22,78 @@ namespace sheaf::tool {
 
 void (*changeOptions)(driver::CompileOptions &) = nullptr;
 
-SourceFile readModel(const std::string &path) {
+namespace {
+
+bool entryIsGiven(const ModelOptions &options) {
+  return !options.entryGiven || options.entryGiven->count() > 0;
+}
+
+/// The names of a file's dims, or of its functions.
+template <typename Kind> std::vector<std::string> declared(const Module &module) {
+  std::vector<std::string> names;
+  for (const Decl *decl : module.decls)
+    if (const auto *one = decl->as<Kind>())
+      names.push_back(one->name.name);
+  return names;
+}
+
+bool contains(const std::vector<std::string> &names, const std::string &name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Calls `visit` with the syntax tree of a file that parses. What is wrong with another is told
+/// when it is compiled.
+template <typename Visit> void withSyntax(const SourceFile &source, Visit visit) {
+  if (source.name().ends_with(".mlir"))
+    return;
+  Diagnostics unheard(source);
+  Module module = parseModule(source, unheard);
+  if (!unheard.hasErrors())
+    visit(module);
+}
+
+/// Whether the file declares what the command line names.
+void checkNames(const SourceFile &source, const ModelOptions &options) {
+  withSyntax(source, [&](const Module &module) {
+    std::vector<std::string> dims = declared<DimDecl>(module);
+    for (const auto &[name, value] : parseDims(options.dims))
+      if (!contains(dims, name))
+        throw UsageError(fmt::format(
+            "{}: the model declares no dim '{}'{}", source.name(), name,
+            dims.empty() ? "" : fmt::format("; its dims are {}", fmt::join(dims, ", "))));
+  });
+  // The compiler tells of a file without `main`.
+  bool isTold = !entryIsGiven(options) && options.entryOption == "--entry";
+  if (std::string missing = missingEntry(source, options); !missing.empty() && !isTold) {
+    if (entryIsGiven(options))
+      throw UsageError(fmt::format("{}: {}", options.entryOption, missing));
+    throw UserError(fmt::format("{}; {} names another", missing, options.entryOption));
+  }
+}
+
+} // namespace
+
+std::string missingEntry(const SourceFile &source, const ModelOptions &options) {
+  std::string missing;
+  withSyntax(source, [&](const Module &module) {
+    std::vector<std::string> functions = declared<FnDecl>(module);
+    if (!contains(functions, options.entry))
+      missing = fmt::format("{}: there is no function '{}'{}", source.name(), options.entry,
+                            didYouMean(options.entry, functions));
+  });
+  return missing;
+}
+
+SourceFile readModel(const ModelOptions &options) {
+  const std::string &path = options.model;
   if (artefact::isArtefact(path))
     throw UserError(path + ": a compiled model; this command needs its source");
-  io::SourceText source = io::readSource(path);
-  if (artefact::beginsAsArtefact(source.text))
+  io::SourceText text = io::readSource(path);
+  if (artefact::beginsAsArtefact(text.text))
     throw UserError(path + ": a compiled model, which is mapped from its file: give its name");
-  return SourceFile(std::move(source.name), std::move(source.text));
+  SourceFile source(std::move(text.name), std::move(text.text));
+  checkNames(source, options);
+  return source;
 }
 
 void note(const std::string &text) { fmt::print(stderr, "note: {}\n", text); }
@@ -82,6 +150,7 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
     throw UsageError(fmt::format("there is no optimisation '{}'; --without takes {}", name, names));
   }
   compile.targetCpu = options.targetCpu;
+  fromCommandLine([&] { return driver::targetInfo(options.targetCpu); });
   compile.precision = parsePrecision(options.precision);
   if (options.numericClass == "any")
     compile.numericClass = kernels::NumericClass::Any;
@@ -201,7 +270,7 @@ driver::BenchModel LoadedModel::benchModel() const {
 LoadedModel loadModel(const ModelOptions &options) {
   LoadedModel loaded;
   driver::CompileOptions compile = compileOptions(options);
-  loaded.source = std::make_unique<SourceFile>(readModel(options.model));
+  loaded.source = std::make_unique<SourceFile>(readModel(options));
   loaded.vocabularies = vocabularyFiles(options);
   bindSizes(loaded.vocabularies, compile);
   compileLoaded(loaded, compile, options);
@@ -332,8 +401,8 @@ void openArtefact(LoadedModel &loaded, const ModelOptions &options, const Weight
     refuse("--seed");
   loaded.artefact = artefact::Artefact::open(options.model, {options.sha256});
   const std::string &entry = loaded.model().entry.name;
-  if (options.entryGiven->count() > 0 && options.entry != entry)
-    throw UserError(
+  if (entryIsGiven(options) && options.entry != entry)
+    throw UsageError(
         fmt::format("{}: built to run '{}', not '{}'", options.model, entry, options.entry));
   loaded.vocabularies = loaded.artefact->vocabularies();
   io::Vocabularies given = vocabularyFiles(options);
@@ -353,7 +422,7 @@ void openArtefact(LoadedModel &loaded, const ModelOptions &options, const Weight
 LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOptions &weights) {
   LoadedModel loaded;
   driver::CompileOptions compile = compileOptions(options);
-  loaded.source = std::make_unique<SourceFile>(readModel(options.model));
+  loaded.source = std::make_unique<SourceFile>(readModel(options));
   loaded.vocabularies = vocabularyFiles(options);
   std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);
   for (const std::string &name : findVocabularies(*entry, weights, loaded.vocabularies)) {
@@ -375,20 +444,19 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   LoadedRun loaded;
   io::ReadOptions reading;
   reading.limit = limit;
+  reading.format = fromCommandLine([&] { return io::parseDataFormat(data.format); });
   if (options.artefacts && artefact::isArtefact(options.model)) {
     openArtefact(loaded, options, weights);
-    reading.format = io::parseDataFormat(data.format);
     readInstances(loaded, readData(data), reading, data.strictVocab);
     return loaded;
   }
   if (!options.sha256.empty())
     throw UsageError("--require-sha256 is for artefacts; " + options.model + " is none");
   driver::CompileOptions compile = compileOptions(options);
-  loaded.source = std::make_unique<SourceFile>(readModel(options.model));
+  loaded.source = std::make_unique<SourceFile>(readModel(options));
   loaded.vocabularies = vocabularyFiles(options);
   std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);
   io::SourceText text = readData(data);
-  reading.format = io::parseDataFormat(data.format);
   buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
                     reading);
   bindSizes(loaded.vocabularies, compile);

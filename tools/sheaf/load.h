@@ -18,8 +18,12 @@
 
 namespace sheaf::tool {
 
-/// The model's source text. Throws UserError, also for an artefact.
-SourceFile readModel(const std::string &path);
+/// The model's source text. Throws UserError, also for an artefact, and UsageError when a file
+/// that parses does not declare a dim or the function that the options name.
+SourceFile readModel(const ModelOptions &options);
+
+/// That a file that parses lacks the function that the options name; empty when it has it.
+std::string missingEntry(const SourceFile &source, const ModelOptions &options);
 
 /// Everything reported, to standard error; coloured on a terminal.
 void printDiagnostics(const Diagnostics &diags);

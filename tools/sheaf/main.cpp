@@ -1,6 +1,7 @@
 //===- main.cpp - The command `sheaf` -------------------------------------===//
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
+#include "tools/sheaf/nearest.h"
 #include "tools/sheaf/reproduce.h"
 
 #include "runtime/error.h"
@@ -13,9 +14,11 @@
 #include <cstring>
 #include <iostream>
 #include <new>
-#include <numeric>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 using namespace sheaf;
@@ -23,34 +26,27 @@ using namespace sheaf::tool;
 
 namespace {
 
-/// Levenshtein distance.
-size_t distance(const std::string &a, const std::string &b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      size_t next = std::min({row[j] + 1, row[j + 1] + 1, diagonal + (a[i] != b[j])});
-      diagonal = row[j + 1];
-      row[j + 1] = next;
-    }
+/// What CLI11 says, in the words of our own messages.
+std::string reworded(const CLI::ParseError &error) {
+  std::string text = error.what();
+  auto cut = [&](std::string_view mark) -> std::optional<std::pair<std::string, std::string>> {
+    size_t at = text.find(mark);
+    if (at == std::string::npos)
+      return std::nullopt;
+    return std::pair(text.substr(0, at), text.substr(at + mark.size()));
+  };
+  constexpr std::string_view conversion = "Could not convert: ";
+  if (text.starts_with(conversion)) {
+    text.erase(0, conversion.size());
+    if (auto parts = cut(" = "))
+      return fmt::format("{} takes a number, not '{}'", parts->first, parts->second);
   }
-  return row.back();
-}
-
-/// The candidate nearest to a misspelt word, if one is near.
-std::string nearest(const std::string &word, const std::vector<std::string> &candidates) {
-  std::string best;
-  size_t least = std::max<size_t>(word.size() / 3, 2) + 1;
-  for (const std::string &candidate : candidates) {
-    size_t d = distance(word, candidate);
-    if (d < least) {
-      least = d;
-      best = candidate;
-    }
-  }
-  return best;
+  if (auto parts = cut(": At Most 1 required but received "))
+    return fmt::format("{} is given {} times", parts->first, parts->second);
+  if (auto parts = cut(": 1 required "); parts && parts->second.ends_with(" missing"))
+    return fmt::format("{} is given without its {}", parts->first,
+                       parts->second.substr(0, parts->second.size() - strlen(" missing")));
+  return error.what();
 }
 
 int usageError(const std::string &message, const std::string &command) {
@@ -65,10 +61,9 @@ int unexpectedWord(const CLI::App &app, const CLI::App *sub) {
     std::vector<std::string> names;
     for (const CLI::App *command : app.get_subcommands({}))
       names.push_back(command->get_name());
-    std::string hint = nearest(word, names);
     bool option = word.size() > 1 && word[0] == '-';
     return usageError(fmt::format("unknown {} '{}'{}", option ? "option" : "command", word,
-                                  hint.empty() ? "" : "; did you mean '" + hint + "'?"),
+                                  didYouMean(word, names)),
                       "sheaf");
   }
   std::string command = "sheaf " + sub->get_name();
@@ -86,10 +81,7 @@ int unexpectedWord(const CLI::App &app, const CLI::App *sub) {
   for (const CLI::Option *option : sub->get_options())
     for (const std::string &name : option->get_lnames())
       names.push_back("--" + name);
-  std::string hint = nearest(word, names);
-  return usageError(fmt::format("unknown option '{}'{}", word,
-                                hint.empty() ? "" : "; did you mean '" + hint + "'?"),
-                    command);
+  return usageError(fmt::format("unknown option '{}'{}", word, didYouMean(word, names)), command);
 }
 
 int runCommand(int argc, char **argv) {
@@ -146,7 +138,7 @@ int runCommand(int argc, char **argv) {
     // An unknown option often swallows what another option needs: name the cause.
     if (chosen() && !chosen()->remaining().empty() && chosen()->remaining().front()[0] == '-')
       return unexpectedWord(app, chosen());
-    return usageError(error.what(), commandName());
+    return usageError(reworded(error), commandName());
   }
   if (app.remaining_size(true) > 0)
     return unexpectedWord(app, chosen());

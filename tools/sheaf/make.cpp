@@ -56,8 +56,7 @@ void addMake(CLI::App &app, Action &action) {
       "listops", "nested list operations as bracket trees, labelled with their values 0-9");
   auto arguments = std::make_shared<ListOpsArguments>();
   sub->add_option("-n", arguments->count, "trees (default: 1000)")->type_name("N");
-  sub->add_option("--seed", arguments->options.seed, "of the random numbers (default: 0)")
-      ->type_name("NUMBER");
+  addSeed(*sub, "--seed", arguments->options.seed, "of the random numbers (default: 0)");
   sub->add_option("--max-depth", arguments->options.maxDepth,
                   "most expressions inside each other (default: 20)")
       ->type_name("N");

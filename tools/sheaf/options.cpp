@@ -25,15 +25,16 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
   case EntryOption::Loss:
     training = true;
     entry = "loss";
+    entryOption = "--loss";
     entryGiven =
         app.add_option("--loss", entry, "the function whose result is the loss (default: loss)")
             ->type_name("NAME");
     break;
   case EntryOption::Metric:
-    entryGiven =
-        app.add_option("--metric", entry, "the function: a loss, or whether an answer is right")
-            ->required()
-            ->type_name("NAME");
+    entryOption = "--metric";
+    app.add_option("--metric", entry, "the function: a loss, or whether an answer is right")
+        ->required()
+        ->type_name("NAME");
     break;
   }
   app.add_option("--without", without,
@@ -124,8 +125,7 @@ void DataOptions::add(CLI::App &app, bool required) {
 
 void WeightOptions::add(CLI::App &app) {
   app.add_option("--weights", weights, "the weights, a safetensors file")->type_name("FILE");
-  seedGiven = app.add_option("--seed", seed, "without weights, initialise them with this seed")
-                  ->type_name("NUMBER");
+  seedGiven = addSeed(app, "--seed", seed, "without weights, initialise them with this seed");
   app.add_flag("--check-nan", checkNan, "report weights that hold NaN or infinity");
 }
 
@@ -156,8 +156,7 @@ void LimitOptions::add(CLI::App &app) {
                  "in which order records run: depth, agenda, lookahead, or auto, which times each "
                  "of them on the first mini-batches; no result depends on it (default: depth)")
       ->type_name("NAME");
-  app.add_option("--sample-seed", sampleSeed, "what random draws follow from (default: 0)")
-      ->type_name("NUMBER");
+  addSeed(app, "--sample-seed", sampleSeed, "what random draws follow from (default: 0)");
   app.add_flag("--hostile", hostile,
                "to find mistakes in generated code: guarded rows, poisoned memory, tiny buckets");
 }
@@ -205,6 +204,21 @@ bool FormatOption::json() const {
   if (format != people && format != "json")
     throw UsageError(fmt::format("--format takes {} or json, not '{}'", people, format));
   return format == "json";
+}
+
+CLI::Option *addSeed(CLI::App &app, const std::string &name, uint64_t &seed,
+                     const std::string &meaning) {
+  // CLI11 would take a negative number for a large one.
+  auto check = [name](const std::string &text) {
+    uint64_t value = 0;
+    const char *end = text.data() + text.size();
+    auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || rest != end)
+      throw UsageError(
+          fmt::format("{} takes a number from 0 to {}, not '{}'", name, UINT64_MAX, text));
+    return std::string();
+  };
+  return app.add_option(name, seed, meaning)->type_name("NUMBER")->check(check);
 }
 
 std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts) {

@@ -26,7 +26,8 @@ struct ModelOptions {
   std::string model;
   std::vector<std::string> dims; ///< NAME=VALUE
   std::string entry = "main";
-  CLI::Option *entryGiven = nullptr;
+  std::string entryOption = "--entry"; ///< what the command calls the option for it
+  CLI::Option *entryGiven = nullptr;   ///< null: it is always given
   std::vector<std::string> without;
   std::string targetCpu = "host";
   std::string precision = "f32";
@@ -119,6 +120,10 @@ struct FormatOption {
   /// Throws UsageError for a form that there is none of.
   bool json() const;
 };
+
+/// Adds an option for the seed of random numbers, any 64 bits.
+CLI::Option *addSeed(CLI::App &app, const std::string &name, uint64_t &seed,
+                     const std::string &meaning);
 
 /// The dims of `--dim`. Throws UsageError for what is not NAME=NUMBER, or a name given twice.
 std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts);

@@ -39,6 +39,10 @@ public:
       : name_(function) {
     ModelOptions model = arguments.model;
     model.entry = function;
+    if (function == arguments.metric) {
+      model.entryOption = "--metric";
+      model.entryGiven = nullptr;
+    }
     model.training = model.dropout = false;
     model.vocabs = vocabularies;
     DataOptions data = arguments.data;
@@ -173,9 +177,9 @@ void Training::makeTrainer() {
   for (const rt::ParamDesc &param : data_.model().params)
     if (!param.synthetic && param.dtype != rt::DType::F32)
       note("the elements of '" + param.name + "' are not f32: it stays as it is");
-  for (size_t param : paramsOf(data_.model(), arguments_.update.frozen))
+  for (size_t param : paramsOf(data_.model(), "--freeze", arguments_.update.frozen))
     session_->freeze(param);
-  for (size_t param : paramsOf(data_.model(), arguments_.update.noDecay))
+  for (size_t param : paramsOf(data_.model(), "--no-decay", arguments_.update.noDecay))
     trainer_->optimizer().exclude(param);
 }
 

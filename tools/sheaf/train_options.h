@@ -30,7 +30,7 @@ struct TrainOptions {
   void check(const CLI::App &app) const;
 
   /// All that a trainer of this many instances needs, but for which parameters it trains. Throws
-  /// UsageError and UserError.
+  /// UsageError.
   rt::TrainerOptions trainer(const rt::Model &model, int64_t instances) const;
 
   /// The text that `read` takes: the options that the course of a training depends on.

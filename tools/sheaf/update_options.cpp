@@ -32,7 +32,8 @@ static bool matches(std::string_view name, std::string_view pattern) {
   return p == pattern.size();
 }
 
-std::vector<size_t> paramsOf(const rt::Model &model, const std::vector<std::string> &patterns) {
+std::vector<size_t> paramsOf(const rt::Model &model, const std::string &option,
+                             const std::vector<std::string> &patterns) {
   std::vector<size_t> found;
   for (const std::string &pattern : patterns) {
     size_t before = found.size();
@@ -40,7 +41,7 @@ std::vector<size_t> paramsOf(const rt::Model &model, const std::vector<std::stri
       if (!model.params[i].synthetic && matches(model.params[i].name, pattern))
         found.push_back(i);
     if (found.size() == before)
-      throw UserError("no parameter of the model is called '" + pattern + "'");
+      throw UsageError(option + ": no parameter of the model is called '" + pattern + "'");
   }
   return found;
 }
@@ -111,7 +112,7 @@ rt::TrainerOptions UpdateOptions::trainer(uint64_t seed) const {
   if (reduction != "mean" && reduction != "sum")
     throw UsageError(fmt::format("--reduction takes mean or sum, not '{}'", reduction));
   options.sum = reduction == "sum";
-  options.optimizer.kind = rt::optimizerKind(optimizer);
+  options.optimizer.kind = fromCommandLine([&] { return rt::optimizerKind(optimizer); });
   options.optimizer.momentum = momentum;
   options.optimizer.beta1 = beta1;
   options.optimizer.beta2 = beta2;
@@ -119,7 +120,7 @@ rt::TrainerOptions UpdateOptions::trainer(uint64_t seed) const {
   options.optimizer.epsilon = epsilon;
   options.optimizer.weightDecay = weightDecay;
   options.optimizer.clip = clip;
-  options.rate.schedule = rt::scheduleNamed(schedule);
+  options.rate.schedule = fromCommandLine([&] { return rt::scheduleNamed(schedule); });
   options.rate.peak = rate;
   options.rate.warmup = warmup == "0" ? 0 : parseNumber("--warmup", warmup);
   return options;

@@ -22,16 +22,16 @@ struct UpdateOptions {
   std::vector<CLI::Option *> add(CLI::App &app);
   /// Throws UsageError.
   void check() const;
-  /// `seed`: of the order of instances; LearningRate::total is left open. Throws UsageError and
-  /// UserError.
+  /// `seed`: of the order of instances; LearningRate::total is left open. Throws UsageError.
   rt::TrainerOptions trainer(uint64_t seed) const;
 };
 
 /// Throws UsageError unless 0 <= value < 1.
 void requireFraction(const char *option, double value);
 
-/// Parameters that match; a pattern without any is a mistake of the user.
-std::vector<size_t> paramsOf(const rt::Model &model, const std::vector<std::string> &patterns);
+/// Parameters that match the patterns of an option. Throws UsageError for one without any.
+std::vector<size_t> paramsOf(const rt::Model &model, const std::string &option,
+                             const std::vector<std::string> &patterns);
 
 } // namespace sheaf::tool
 

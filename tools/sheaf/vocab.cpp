@@ -21,6 +21,7 @@ struct VocabArguments {
   std::string name;
   std::string model;
   std::string entry = "main";
+  CLI::Option *entryGiven = nullptr;
   std::string dataFormat = "auto";
   std::string minCount;
   std::string maxSize;
@@ -31,7 +32,11 @@ std::map<std::string, io::Vocabulary> wordsOfModel(const VocabArguments &argumen
                                                    const io::SourceText &source,
                                                    const io::ReadOptions &options,
                                                    const io::WordCounter::Options &counting) {
-  SourceFile file = readModel(arguments.model);
+  ModelOptions model;
+  model.model = arguments.model;
+  model.entry = arguments.entry;
+  model.entryGiven = arguments.entryGiven;
+  SourceFile file = readModel(model);
   driver::CompileOptions compile;
   compile.entry = arguments.entry;
   Diagnostics diags(file);
@@ -44,7 +49,7 @@ std::map<std::string, io::Vocabulary> wordsOfModel(const VocabArguments &argumen
 
 int runVocab(const VocabArguments &arguments) {
   io::ReadOptions options;
-  options.format = io::parseDataFormat(arguments.dataFormat);
+  options.format = fromCommandLine([&] { return io::parseDataFormat(arguments.dataFormat); });
   io::WordCounter::Options counting;
   if (!arguments.minCount.empty())
     counting.minCount = parseNumber("--min-count", arguments.minCount);
@@ -82,8 +87,9 @@ void addVocab(CLI::App &app, Action &action) {
       ->type_name("NAME");
   sub->add_option("--model", arguments->model, "count only what this model reads as tokens")
       ->type_name("MODEL");
-  sub->add_option("--entry", arguments->entry, "the model's function to read for (default: main)")
-      ->type_name("NAME");
+  arguments->entryGiven = sub->add_option("--entry", arguments->entry,
+                                          "the model's function to read for (default: main)")
+                              ->type_name("NAME");
   sub->add_option("--data-format", arguments->dataFormat, "auto, trees, jsonl, tagged or text")
       ->type_name("FORMAT");
   sub->add_option("--min-count", arguments->minCount, "leave out words that are rarer")
