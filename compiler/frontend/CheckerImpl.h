@@ -110,6 +110,8 @@ private:
   };
 
   const Local *findLocal(const std::string &name) const;
+  /// Whether a dim has a number in each instance of the layer around.
+  bool knownInLayer(const Dim &dim) const;
   const Named *findGlobal(const std::string &name) const;
   std::optional<Dim> findDim(const std::string &name) const;
   bool declare(const Identifier &name, Global what);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace sheaf {
 namespace {
@@ -24,11 +25,51 @@ public:
     return dims.exactQuotient(a, b);
   }
 
-private:
+protected:
   const DimContext &dims;
 };
 
+/// Takes what holds for some numbers of the dims of a layer for granted: a Program is generated for
+/// each instance of the layer, and asks again with its numbers (ProgramGenerator::genApply).
+class LayerOracle : public StrictOracle {
+public:
+  LayerOracle(const DimContext &dims, std::function<bool(const Dim &)> knownInLayer)
+      : StrictOracle(dims), knownInLayer(std::move(knownInLayer)) {}
+  std::optional<int64_t> value(const Dim &dim) const override {
+    if (std::optional<int64_t> known = StrictOracle::value(dim))
+      return known;
+    // Large and divided by many: what is refused is refused whatever the number.
+    constexpr int64_t someNumber = int64_t{720720} << 16;
+    return knownInLayer(dim) ? std::optional(someNumber) : std::nullopt;
+  }
+  std::optional<Dim> quotient(const Dim &a, const Dim &b) const override {
+    if (std::optional<Dim> exact = StrictOracle::quotient(a, b))
+      return exact;
+    return knownInLayer(a) && knownInLayer(b) ? dims.divide(a, b) : std::nullopt;
+  }
+
+private:
+  std::function<bool(const Dim &)> knownInLayer;
+};
+
 } // namespace
+
+bool Checker::knownInLayer(const Dim &dim) const {
+  if (!context->layer || isUnknown(dim))
+    return false;
+  for (const std::string &symbol : dims.resolve(dim).symbols()) {
+    if (dims.value(Dim::symbol(symbol)))
+      continue;
+    const std::vector<DimParam> &own = context->layer->dims;
+    if (std::any_of(own.begin(), own.end(), [&](auto &param) { return param.symbol == symbol; }))
+      continue;
+    auto quotient = dims.quotients().find(symbol);
+    if (quotient == dims.quotients().end() || !knownInLayer(quotient->second.numerator) ||
+        !knownInLayer(quotient->second.denominator))
+      return false;
+  }
+  return true;
+}
 
 /// Literals beside floats are floats, else ints.
 void Checker::settleLiterals(const std::vector<const typed::Expr *> &operands) {
@@ -299,6 +340,12 @@ Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::Operan
                                 SourceRange range) {
   StrictOracle oracle(dims);
   ops::ShapeResult shape = apply->op->shape(operands, apply->attrs, oracle);
+  if (!shape.error.empty() && context->layer) {
+    LayerOracle later(dims, [this](const Dim &dim) { return knownInLayer(dim); });
+    if (ops::ShapeResult other = apply->op->shape(operands, apply->attrs, later);
+        other.error.empty())
+      shape = std::move(other);
+  }
   if (!shape.error.empty()) {
     bool pointsAtOperand =
         shape.operand >= 0 && static_cast<size_t>(shape.operand) < apply->operands.size();
@@ -361,8 +408,15 @@ std::optional<int64_t> Checker::staticInt(const Arg &arg, const std::string &wha
     return std::nullopt;
   std::optional<Dim> dim = toDim(*value);
   std::optional<int64_t> known = dim ? dims.value(*dim) : std::nullopt;
-  if (!known)
-    diags.error(value->range, fmt::format("{} must be known at compile time", what));
+  if (!known && dim && knownInLayer(*dim))
+    diags.error(value->range,
+                fmt::format("{} must be one number for all layers of '{}', but this depends on its "
+                            "dims",
+                            what, context->layer->name),
+                "write a number, or a dim of the file (dim k = ...)");
+  else if (!known)
+    diags.error(value->range, fmt::format("{} must be known at compile time", what),
+                "write a number, or a dim of the file (dim k = ...)");
   return known;
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace sheaf {
 
@@ -38,6 +39,26 @@ void Checker::checkEntry() {
                   fmt::format("'{}' is where a run begins, so it cannot take a {}", entry->name,
                               types.contains(entry->paramTypes[i], TypeKind::Layer) ? "layer"
                                                                                     : "function"));
+  // Data bring their own extents, and those inside data types are nowhere compared.
+  std::function<bool(TypeRef, bool)> hasDimInData = [&](TypeRef type, bool inside) {
+    type = types.resolve(type);
+    inside |= type->is(TypeKind::Data);
+    if (type->is(TypeKind::Tensor) && inside)
+      for (const Dim &dim : type->tensor.dims)
+        for (const std::string &symbol : dims.resolve(dim).symbols())
+          if (std::any_of(entry->dims.begin(), entry->dims.end(),
+                          [&](const DimParam &param) { return param.symbol == symbol; }))
+            return true;
+    return std::any_of(type->args.begin(), type->args.end(),
+                       [&](TypeRef arg) { return hasDimInData(arg, inside); });
+  };
+  for (size_t i = 0; i < entry->paramTypes.size(); ++i)
+    if (hasDimInData(entry->paramTypes[i], false))
+      diags.error(entry->decl->params[i].type->range,
+                  fmt::format("'{}' is where a run begins, so it cannot take '{}', which has a "
+                              "per-instance dim inside a data type",
+                              entry->name, types.print(entry->paramTypes[i])),
+                  "write '?' for the dim; each value taken from the data has an extent of its own");
 }
 
 void Checker::checkCallGraph() {

@@ -281,22 +281,6 @@ const ProgramGenerator::StaticCode *ProgramGenerator::layerCode(const typed::Exp
 // The entry
 //===----------------------------------------------------------------------===//
 
-bool ProgramGenerator::mentionsQuantified(TypeRef type, const FnInfo &fn, bool insideData) const {
-  type = types.resolve(type);
-  if (type->is(TypeKind::Data))
-    insideData = true;
-  if (type->is(TypeKind::Tensor) && insideData)
-    for (const Dim &dim : type->tensor.dims)
-      for (const std::string &symbol : types.dims.resolve(dim).symbols())
-        for (const DimParam &param : fn.dims)
-          if (param.symbol == symbol)
-            return true;
-  for (TypeRef arg : type->args)
-    if (mentionsQuantified(arg, fn, insideData))
-      return true;
-  return false;
-}
-
 /// Finds the value of a per-instance dim in an argument: the last tensor that has it tells.
 void ProgramGenerator::bindExtents(Value value, TypeRef type, std::map<std::string, Value> &bound,
                                    const std::string &symbol) {
@@ -400,15 +384,6 @@ bool ProgramGenerator::entryIsPlain(const FnInfo &fn) const {
 func::FuncOp ProgramGenerator::makeEntry(FnInstance &instance, const std::string &name) {
   const FnInfo &fn = *instance.fn;
   At at(*this, fn.decl->name.range);
-  for (TypeRef type : fn.paramTypes)
-    if (mentionsQuantified(type, fn, false)) {
-      refuse({},
-             fmt::format("the entry's argument of type '{}' has a per-instance dim inside a "
-                         "data type",
-                         types.print(type)),
-             "write '?' for it");
-      return {};
-    }
   Frame entryFrame;
   entryFrame.subst = &fileSubst;
   Frame *outer = std::exchange(frame, &entryFrame);

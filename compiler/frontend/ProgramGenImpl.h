@@ -208,7 +208,6 @@ private:
                    const std::string &symbol);
   void checkExtents(Value value, TypeRef type, const std::string &what);
   bool entryIsPlain(const FnInfo &fn) const;
-  bool mentionsQuantified(TypeRef type, const FnInfo &fn, bool insideData) const;
 
   //===--------------------------------------------------------------------===//
   // Types and extents (ProgramGenTypes.cpp)

@@ -276,7 +276,9 @@ ShapeResult ropeShape(std::span<const OperandType> operands, const Attrs &attrs,
     return ShapeResult::fail(what + "it has no axes", 0);
   auto extent = oracle.value(x.dims.back());
   if (!extent)
-    return ShapeResult::fail(what + "the last extent must be known when the model is compiled", 0);
+    return ShapeResult::fail(what + "the last extent must be known when the model is compiled", 0,
+                             "a dim of the file or of the layer around is known then; a dim that a "
+                             "call's arguments bring is not");
   if (*extent % 2 != 0)
     return ShapeResult::fail(
         what + "the last extent " + withValue(x.dims.back(), oracle) + " is not even", 0);

@@ -703,7 +703,8 @@ TEST(Shapes, Attention) {
        {"f32[4, n]"},
        "",
        "error: cannot rotate f32[4, n]: the last extent must be known when the model is compiled "
-       "[0]"},
+       "[0] (help: a dim of the file or of the layer around is known then; a dim that a call's "
+       "arguments bring is not)"},
       {"rope", {"f32"}, "", "error: cannot rotate f32: it has no axes [0]"},
       {"rope", {"f32[4]"}, "base=0.5", "error: the base of 'rope' is from 1 to 2^32"},
   });
