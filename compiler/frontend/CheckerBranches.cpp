@@ -200,9 +200,9 @@ Checker::E Checker::inferMatch(const MatchExpr &expr, const Expectation *expecte
     size_t mark = context->opened.size();
     Scope scope(*this);
     typed::MatchArm result;
-    size_t before = diags.errorCount();
+    size_t before = diags.errorCount() + errorPatterns;
     result.pattern = checkPattern(*arm.pattern, type);
-    patternErrors += diags.errorCount() - before;
+    patternErrors += diags.errorCount() + errorPatterns - before;
     if (arm.guard)
       result.guard = check(*arm.guard, {types.boolType(), "a guard"});
     if (expected) {

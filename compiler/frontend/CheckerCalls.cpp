@@ -203,9 +203,15 @@ bool Checker::arrange(std::vector<Arg> &args, const std::vector<std::string> &na
     if (arg.name) {
       auto it = std::find(names.begin(), names.end(), arg.name->name);
       if (it == names.end()) {
+        std::string help = suggest(arg.name->name, names), list;
+        for (const std::string &name : names)
+          if (!name.empty())
+            list += (list.empty() ? "" : ", ") + name;
+        if (help.empty() && !list.empty())
+          help = fmt::format("{} {}", names.size() == 1 ? "its argument is" : "its arguments are",
+                             list);
         diags.error(arg.name->range,
-                    fmt::format("'{}' has no argument '{}'", callee, arg.name->name),
-                    suggest(arg.name->name, names));
+                    fmt::format("'{}' has no argument '{}'", callee, arg.name->name), help);
         good = false;
         continue;
       }

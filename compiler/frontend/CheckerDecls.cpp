@@ -163,8 +163,13 @@ void Checker::checkDims() {
       diags.error(
           declared.range, fmt::format("dim '{}' has no value", declared.name),
           declared.name == "vocab" || declared.name.ends_with("_vocab")
-              ? fmt::format("with data it is the size of the vocabulary; else give --dim {}=20000, "
-                            "or the vocabulary's file: --vocab {}words.txt",
+              ? fmt::format("it is the size of the vocabulary of '{}' where the entry reads such "
+                            "tokens from data; else give --dim {}=20000, or the vocabulary's "
+                            "file: --vocab {}words.txt",
+                            declared.name == "vocab"
+                                ? "token"
+                                : fmt::format("token<{}>",
+                                              declared.name.substr(0, declared.name.size() - 6)),
                             declared.name,
                             declared.name == "vocab"
                                 ? ""

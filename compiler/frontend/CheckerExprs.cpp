@@ -30,6 +30,36 @@ std::string Checker::compareInNumbers(TypeRef expected, TypeRef actual) const {
   return fmt::format(" ({} against {})", a, b);
 }
 
+/// How an extent that was `?` comes to be one that is wanted; empty when that is not what is wrong.
+std::string Checker::openedExtentHelp(TypeRef want, TypeRef have) const {
+  if (!want->is(TypeKind::Tensor) || !have->is(TypeKind::Tensor) ||
+      want->tensor.dims.size() != have->tensor.dims.size() ||
+      want->tensor.dtype != have->tensor.dtype)
+    return {};
+  std::string named, checks, names = "mkpqrst";
+  for (size_t i = 0; i < want->tensor.dims.size(); ++i) {
+    Dim wanted = dims.resolve(want->tensor.dims[i]), actual = dims.resolve(have->tensor.dims[i]);
+    std::string extent = dims.print(wanted);
+    if (!dims.same(wanted, actual)) {
+      if (!actual.asSymbol() || !actual.isFresh() || isUnknown(wanted))
+        return {};
+      while (!names.empty() && (findDim(names.substr(0, 1)) || findLocal(names.substr(0, 1))))
+        names.erase(0, 1);
+      if (names.empty())
+        return {};
+      extent = names.substr(0, 1);
+      names.erase(0, 1);
+      checks +=
+          fmt::format("{}check {} == {}", checks.empty() ? "" : ", ", extent, dims.print(wanted));
+    }
+    named += (i ? ", " : "") + extent;
+  }
+  if (checks.empty())
+    return {};
+  return fmt::format("name the extent that is '?' here, and compare: let x: {}[{}] = ..., then {}",
+                     ops::dtypeName(want->tensor.dtype), named, checks);
+}
+
 void Checker::reportMismatch(SourceRange range, const Expectation &expected, TypeRef actual) {
   TypeRef want = types.resolve(expected.type), have = types.resolve(actual);
   std::string help = expected.help;
@@ -43,13 +73,19 @@ void Checker::reportMismatch(SourceRange range, const Expectation &expected, Typ
                         (have->is(TypeKind::Variable) && have->numeric)))
       help = fmt::format("write {}(...)", ops::dtypeName(want->tensor.dtype));
     else if (want->is(TypeKind::Bool) && have->is(TypeKind::Tensor))
-      help = "a decision cannot depend on a tensor; where(c, a, b) chooses between tensors";
+      help = have->tensor.dims.empty()
+                 ? "'read' waits for the element and gives it as a host value, as in "
+                   "if read(...) { ... }; where(c, a, b) chooses between tensors without waiting"
+                 : "where(c, a, b) chooses between tensors, element by element; a decision takes "
+                   "one element, which 'read' gives as a host value";
     else if ((want->is(TypeKind::Int) || want->is(TypeKind::Float)) && have->is(TypeKind::Tensor))
       help = "'read' waits for the element of a tensor and gives it as a host value";
     else if (want->is(TypeKind::Tensor) && have->is(TypeKind::List))
       help = tensorOfListHelp(have);
     else if (types.containsUnknown(have) && !types.containsUnknown(want))
       help = "an extent '?' may differ from element to element";
+    else
+      help = openedExtentHelp(want, have);
   }
   diags.error(range,
               fmt::format("{} must be '{}', but this is '{}'{}", expected.what, types.print(want),

@@ -217,6 +217,7 @@ private:
   E require(E value, const Expectation &expected);
   void reportMismatch(SourceRange range, const Expectation &expected, TypeRef actual);
   std::string compareInNumbers(TypeRef expected, TypeRef actual) const;
+  std::string openedExtentHelp(TypeRef want, TypeRef have) const;
 
   E inferName(const NameExpr &name);
   E inferUnary(const UnaryExpr &expr, TypeRef hint);
@@ -356,6 +357,7 @@ private:
   std::map<const FnInfo *, BodyState> bodies;
   std::map<const LetInfo *, BodyState> letStates;
   unsigned depth = 0;
+  size_t errorPatterns = 0; ///< that the parser has reported, met so far
 
   struct CallEdge {
     const FnInfo *caller;

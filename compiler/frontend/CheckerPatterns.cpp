@@ -59,6 +59,7 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
 
   switch (pattern.kind) {
   case sheaf::PatternKind::Error:
+    ++errorPatterns;
     return wild();
   case sheaf::PatternKind::Wildcard:
     return makePattern(PatternKind::Wildcard, pattern.range, type);
@@ -216,12 +217,12 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
 
 void Checker::requireIrrefutable(const typed::Pattern &pattern, const std::string &where) {
   Coverage coverage({&pattern});
-  std::optional<std::string> example = coverage.missing();
-  if (example)
-    diags.error(
-        pattern.range,
-        fmt::format("the pattern of {} must match every value, but not {}", where, *example),
-        "use match");
+  std::vector<std::string> examples = coverage.missing();
+  if (!examples.empty())
+    diags.error(pattern.range,
+                fmt::format("the pattern of {} must match every value, but not {}", where,
+                            examples.front()),
+                "use match");
 }
 
 void Checker::checkArms(const MatchExpr &syntax, const typed::MatchExpr &match) {
@@ -241,7 +242,7 @@ void Checker::checkArms(const MatchExpr &syntax, const typed::MatchExpr &match) 
                 fmt::format("this match has {} arms with a guard, but {} are the most", guards,
                             mostGuards));
   Coverage coverage(rows);
-  std::optional<std::string> example = coverage.missing();
+  std::vector<std::string> examples = coverage.missing();
   std::vector<size_t> useless;
   for (size_t i = 0; i < match.arms.size(); ++i)
     if (!coverage.isUseful(*match.arms[i].pattern, before[i]))
@@ -251,10 +252,17 @@ void Checker::checkArms(const MatchExpr &syntax, const typed::MatchExpr &match) 
                 "match in two steps");
     return;
   }
-  if (example) {
-    bool isNumber = example->find_first_not_of("-0123456789") == std::string::npos;
-    diags.error(syntax.headRange, fmt::format("this match does not cover {}", *example),
-                fmt::format("add an arm: {} => ...", isNumber ? "_" : *example));
+  if (!examples.empty()) {
+    constexpr size_t mostShown = 8;
+    std::string text;
+    for (size_t i = 0; i < std::min(examples.size(), mostShown); ++i)
+      text += (i ? ", " : "") + examples[i];
+    if (examples.size() > mostShown)
+      text += fmt::format(" and {} more", examples.size() - mostShown);
+    bool isNumber = text.find_first_not_of("-0123456789") == std::string::npos;
+    diags.error(syntax.headRange, fmt::format("this match does not cover {}", text),
+                examples.size() > 1 ? "add an arm for each, or one for all of them: _ => ..."
+                                    : fmt::format("add an arm: {} => ...", isNumber ? "_" : text));
   }
   for (size_t i : useless)
     diags.error(syntax.arms[i].pattern->range,

@@ -206,14 +206,26 @@ bool Coverage::useful(std::vector<Row> matrix, Row row) {
   return useful(rest(matrix), std::move(row));
 }
 
-std::optional<std::string> Coverage::missing() {
+std::vector<std::string> Coverage::missing() {
   std::vector<Row> matrix;
   for (const typed::Pattern *pattern : rows)
     matrix.push_back({pattern});
-  Witness witness;
-  if (!missing(std::move(matrix), 1, witness) || gaveUp())
-    return std::nullopt;
-  return witness.front();
+  std::set<int64_t> heads;
+  const typed::Pattern *sample = sampleOf(matrix, heads);
+  std::vector<std::string> examples;
+  if (!sample || !signatureOf(*sample).finite) {
+    Witness witness;
+    if (missing(std::move(matrix), 1, witness))
+      examples.push_back(witness.front());
+  } else {
+    for (int64_t head = 0; head < signatureOf(*sample).count; ++head) {
+      size_t count = arity(*sample, head);
+      Witness witness;
+      if (missing(specialise(matrix, head, count), count, witness))
+        examples.push_back(spell(*sample, head, {witness.rbegin(), witness.rend()}));
+    }
+  }
+  return gaveUp() ? std::vector<std::string>() : examples;
 }
 
 bool Coverage::isUseful(const typed::Pattern &pattern, size_t count) {

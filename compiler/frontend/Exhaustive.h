@@ -18,8 +18,9 @@ class Coverage {
 public:
   explicit Coverage(std::vector<const typed::Pattern *> rows) : rows(std::move(rows)) {}
 
-  /// A value, written as a pattern, that no row matches.
-  std::optional<std::string> missing();
+  /// Values, written as patterns, that no row matches: one for each head that the first column's
+  /// values can have, where those are few enough to write down. Empty: all values are matched.
+  std::vector<std::string> missing();
   /// Whether some value matches `pattern` and none of the first `count` rows.
   bool isUseful(const typed::Pattern &pattern, size_t count);
   /// The question took too many steps to answer; the answers given mean nothing then.

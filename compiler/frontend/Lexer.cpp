@@ -244,6 +244,8 @@ private:
     char c = text[pos++];
     if (c == '&')
       return pushError("'&' is not an operator", "write '&&' for 'and'");
+    if (c == '^')
+      return pushError("'^' is not an operator", "pow(x, y) raises x to the power y");
     if (c == '\'')
       return pushError("unexpected character '''", "strings stand in double quotes");
     if (c > ' ' && c < 0x7F)

@@ -273,9 +273,11 @@ const Pattern *Parser::parseNamePattern() {
   std::string name(spelling(token));
   bool hasArgs = at(TokenKind::LeftParen) && !atNewline();
   if (!isCapitalized(name)) {
-    if (hasArgs)
+    if (hasArgs) {
       failAt(token.range, fmt::format("'{}' cannot be a constructor", name),
              "constructors begin with a capital letter");
+      return make<ErrorPattern>(token.range);
+    }
     auto *binding = make<BindingPattern>(token.range);
     binding->name = std::move(name);
     return binding;
