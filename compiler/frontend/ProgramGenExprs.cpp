@@ -190,6 +190,12 @@ Value ProgramGenerator::genScalar(const typed::ScalarExpr &expr) {
       return arith::NegFOp::create(b, value);
     return arith::SubIOp::create(b, constInt(0), value);
   };
+  // A comparison with NaN does not hold, so that y was chosen: right when y is the NaN.
+  auto keepNaN = [&](Value chosen) -> Value {
+    if (!isFloat)
+      return chosen;
+    return arith::SelectOp::create(b, genCompare(ScalarOp::Ne, x, x), x, chosen);
+  };
   switch (expr.op) {
   case ScalarOp::Neg:
     return negate(x);
@@ -210,9 +216,9 @@ Value ProgramGenerator::genScalar(const typed::ScalarExpr &expr) {
   case ScalarOp::Mod:
     return ir::RemOp::create(b, x, y);
   case ScalarOp::Min:
-    return arith::SelectOp::create(b, genCompare(ScalarOp::Lt, x, y), x, y);
+    return keepNaN(arith::SelectOp::create(b, genCompare(ScalarOp::Lt, x, y), x, y));
   case ScalarOp::Max:
-    return arith::SelectOp::create(b, genCompare(ScalarOp::Gt, x, y), x, y);
+    return keepNaN(arith::SelectOp::create(b, genCompare(ScalarOp::Gt, x, y), x, y));
   case ScalarOp::Abs: {
     Value zero = isFloat ? floatConst(0) : constInt(0);
     return arith::SelectOp::create(b, genCompare(ScalarOp::Lt, x, zero), negate(x), x);
