@@ -2,7 +2,7 @@
 #include "compiler/driver/GradCheck.h"
 
 #include "compiler/driver/FlatValue.h"
-#include "compiler/driver/ReportJson.h"
+#include "compiler/driver/LossDifferences.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Gradient.h"
 #include "runtime/error.h"
@@ -23,8 +23,13 @@ namespace {
 /// By how much every element of a parameter changes: errors of central differences in f64, of the
 /// third derivative and of rounding, are then about 1e-10.
 constexpr double kStep = 1e-5;
+/// Where a function has a kink near, a shorter step may not reach it.
+constexpr double kShortStep = kStep / 8;
 /// Elements of a parameter that are told when they are wrong.
 constexpr size_t kMostTold = 8;
+
+/// The greater of two errors. NaN is greater than any.
+double worse(double a, double b) { return std::isnan(b) ? INFINITY : std::max(a, b); }
 
 class GradChecker {
 public:
@@ -56,15 +61,22 @@ private:
       rt::Session session(model(), options);
       initialise_(session);
       std::span<const rt::Outcome> outcomes = session.run(instances_);
+      if (threads == 1)
+        leaveOut(outcomes);
+      if (good_.empty())
+        return fail("every instance fails: " + report_.failure);
       for (size_t i = 0; i < outcomes.size(); ++i) {
-        if (!outcomes[i].ok())
-          return fail(outcomes[i].error->what());
+        if (outcomes[i].ok() != failures_[i].empty())
+          return fail(fmt::format("instance {} fails on some numbers of threads only",
+                                  instances_[i].index));
+        if (!failures_[i].empty())
+          continue;
         float loss = 0;
         session.tensor(model().entry.resultType, outcomes[i].slots).copyTo(&loss);
         if (!std::isfinite(loss))
-          return fail(fmt::format("instance {}: the loss is {}", instances_[i].index, loss));
+          return fail(fmt::format("instance {}: the loss is not finite", instances_[i].index));
       }
-      std::vector<float> weights(instances_.size(), 1.0F / static_cast<float>(instances_.size()));
+      std::vector<float> weights(instances_.size(), 1.0F / static_cast<float>(good_.size()));
       std::span<const rt::ParamGradient> gradients = session.backward(weights);
       if (threads == 1)
         weights_ = oracle::weightsOf(session);
@@ -81,76 +93,88 @@ private:
     return true;
   }
 
-  /// The mean loss and its gradients by the oracle.
-  double gradientsOf(mlir::ModuleOp program, oracle::Precision precision,
-                     oracle::OracleOptions options, oracle::ParamGradients &gradients) {
-    oracle::GradientOracle differentiated(program, precision, std::move(options));
-    differentiated.setWeights(weights_);
-    auto count = static_cast<double>(instances_.size());
-    double sum = 0;
-    for (const rt::Instance &instance : instances_) {
-      reads_.emplace_back();
-      sum += differentiated.addGradients(model().entry.name, argumentsOf(instance), instance.index,
-                                         0, 1 / count, gradients);
+  void leaveOut(std::span<const rt::Outcome> outcomes) {
+    report_.instances = instances_.size();
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      failures_.push_back(outcomes[i].ok() ? "" : outcomes[i].error->what());
+      if (outcomes[i].ok())
+        good_.push_back(instances_[i]);
+      else if (report_.failed++ == 0)
+        report_.failure = failures_[i];
     }
-    return sum / count;
   }
 
-  /// Remembers what is read: it is constant to gradients, and stays what it was with the weights
-  /// as they are.
+  /// The mean loss and its gradients by the oracle; whether the same instances fail in it.
+  bool gradientsOf(mlir::ModuleOp program, oracle::Precision precision,
+                   oracle::OracleOptions options, oracle::ParamGradients &gradients) {
+    oracle::GradientOracle differentiated(program, precision, std::move(options));
+    differentiated.setWeights(weights_);
+    auto count = static_cast<double>(good_.size());
+    double sum = 0;
+    for (size_t i = 0; i < instances_.size(); ++i) {
+      const rt::Instance &instance = instances_[i];
+      reads_.emplace_back();
+      try {
+        sum += differentiated.addGradients(
+            model().entry.name,
+            oracle::fromInstance(model().types, model().entry.argTypes, instance.args),
+            instance.index, 0, 1 / count, gradients);
+      } catch (const RunError &error) {
+        if (failures_[i].empty())
+          return fail(std::string(error.what()) + ", by the oracle only");
+        reads_.pop_back();
+        continue;
+      }
+      if (!failures_[i].empty())
+        return fail(failures_[i] + ", as compiled only");
+    }
+    loss_ = sum / count;
+    return true;
+  }
+
   bool differentiate() {
     oracle::OracleOptions options;
     options.sampleSeed = options_.session.sampleSeed;
-    if (model_.precision() == Precision::Bf16)
-      gradientsOf(model_.roundedProgram(), oracle::Precision::Bf16, options, rounded_);
+    if (model_.precision() == Precision::Bf16 &&
+        !gradientsOf(model_.roundedProgram(), oracle::Precision::Bf16, options, rounded_))
+      return false;
     reads_.clear();
     options.onRead = [&](double element) { return reads_.back().emplace_back(element); };
-    loss_ = gradientsOf(model_.program(), oracle::Precision::F64, options, exact_);
-    options.onRead = [&](double element) {
-      return nextRead_ < atReads_->size() ? (*atReads_)[nextRead_++] : element;
-    };
-    oracle_.emplace(model_.program(), weights_, oracle::Precision::F64, options);
-    return std::isfinite(loss_) || fail(fmt::format("the loss of the oracle is {}", loss_));
+    if (!gradientsOf(model_.program(), oracle::Precision::F64, options, exact_))
+      return false;
+    if (!std::isfinite(loss_))
+      return fail("the loss of the oracle is not finite");
+    differences_.emplace(model_, good_, weights_, std::move(reads_), options.sampleSeed);
+    return true;
   }
 
-  std::vector<oracle::Value> argumentsOf(const rt::Instance &instance) const {
-    return oracle::fromInstance(model().types, model().entry.argTypes, instance.args);
-  }
-
-  double lossWith(const oracle::Weights &weights) {
-    oracle_->setWeights(weights);
+  static double along(const std::vector<double> &gradient, const Direction &direction) {
     double sum = 0;
-    for (size_t i = 0; i < instances_.size(); ++i) {
-      atReads_ = &reads_[i];
-      nextRead_ = 0;
-      std::vector<oracle::Value> result =
-          oracle_->run(model().entry.name, argumentsOf(instances_[i]), instances_[i].index);
-      sum += oracle::tensor(result.at(0)).data[0];
-    }
-    return sum / static_cast<double>(instances_.size());
-  }
-
-  /// How fast the loss grows when the elements [begin, end) of a parameter change by these signs.
-  double difference(const std::string &param, const std::vector<double> &signs, size_t begin,
-                    size_t end, double step) {
-    const ops::RefTensor &tensor = *weights_.at(param);
-    auto shifted = [&](double by) {
-      oracle::Weights weights = weights_;
-      auto changed = std::make_shared<ops::RefTensor>(tensor);
-      for (size_t i = begin; i < end; ++i)
-        changed->data[i] += by * signs[i];
-      weights[param] = changed;
-      return lossWith(weights);
-    };
-    return (shifted(step) - shifted(-step)) / (2 * step);
-  }
-
-  static double along(const std::vector<double> &gradient, const std::vector<double> &signs,
-                      size_t begin, size_t end) {
-    double sum = 0;
-    for (size_t i = begin; i < end && i < gradient.size(); ++i)
-      sum += gradient[i] * signs[i];
+    for (size_t i = direction.begin; i < direction.end && i < gradient.size(); ++i)
+      sum += gradient[i] * direction.signs[i];
     return sum;
+  }
+
+  /// Whether the loss has another slope on one side of the point than on the other, and the
+  /// gradient is between them: there is no derivative that it could be compared with.
+  bool hasKink(const ParamCheck &check, const std::vector<double> &gradient,
+               const Direction &direction) {
+    double tolerance = GradCheckOptions::kOracleTolerance * check.scale;
+    Slopes far = differences_->slopes(direction, kStep);
+    Slopes near = differences_->slopes(direction, kShortStep);
+    // What curvature makes of the difference goes with the step.
+    double jump = std::fabs(near.right - near.left);
+    if (!(jump > tolerance && jump > std::fabs(far.right - far.left) / 2))
+      return false;
+    double slack =
+        tolerance + std::max(std::fabs(far.right - near.right), std::fabs(far.left - near.left));
+    double g = along(gradient, direction);
+    return slack < jump && g >= std::min(near.left, near.right) - slack &&
+           g <= std::max(near.left, near.right) + slack;
+  }
+
+  static double errorOf(const ParamCheck &check, double slope, double expected) {
+    return worse(0, std::fabs(slope - expected) / check.scale);
   }
 
   /// The oracle's gradient along a direction in which no element stands still: that one of them is
@@ -159,43 +183,53 @@ private:
     std::vector<double> signs(check.elements);
     for (double &sign : signs)
       sign = random_() & 1 ? 1 : -1;
-    double expected = along(gradient, signs, 0, signs.size());
-    double error = INFINITY, first = 0, last = 0;
-    // Where a function has a kink near, a shorter step may not reach it.
-    for (double step : {kStep, kStep / 8}) {
-      last = difference(check.name, signs, 0, signs.size(), step);
-      if (step == kStep)
-        first = last;
-      error = std::min(error, std::fabs(last - expected) / check.greatest);
-      if (error <= GradCheckOptions::kOracleTolerance) {
-        check.oracleError = std::max(check.oracleError, error);
-        return true;
-      }
+    Direction direction{check.name, signs, 0, signs.size()};
+    double expected = along(gradient, direction);
+    double far = differences_->slope(direction, kStep), near = far;
+    double error = errorOf(check, far, expected);
+    if (error > GradCheckOptions::kOracleTolerance) {
+      near = differences_->slope(direction, kShortStep);
+      error = std::min(error, errorOf(check, near, expected));
+      // Where the slope itself has a kink, as that of square(relu(x)), the error goes with the
+      // step.
+      double limit = near + (near - far) * kShortStep / (kStep - kShortStep);
+      error = std::min(error, errorOf(check, limit, expected));
+    }
+    if (error <= GradCheckOptions::kOracleTolerance) {
+      check.oracleError = std::max(check.oracleError, error);
+      return true;
     }
     // A decision that turns around makes the loss jump: the quotient has no limit.
-    if (std::fabs(last) > 4 * std::max(std::fabs(first), std::fabs(expected))) {
+    bool jumps = std::isfinite(expected) &&
+                 std::fabs(near) > 4 * std::max(std::fabs(far), std::fabs(expected));
+    if (jumps || hasKink(check, gradient, direction)) {
+      ++check.leftOut;
+      return true;
+    }
+    WrongGradient wrong = findWrong(gradient, direction);
+    // Kinks of several elements may make up for each other.
+    if (hasKink(check, gradient, {check.name, signs, wrong.element, wrong.element + 1})) {
       ++check.leftOut;
       return true;
     }
     check.oracleError = std::max(check.oracleError, error);
-    check.wrongRule.push_back(findWrong(check, gradient, signs));
+    check.wrongRule.push_back(wrong);
     return false;
   }
 
   /// The element that is most to blame, by halves.
-  WrongGradient findWrong(const ParamCheck &check, const std::vector<double> &gradient,
-                          const std::vector<double> &signs) {
+  WrongGradient findWrong(const std::vector<double> &gradient, Direction direction) {
     auto deviation = [&](size_t begin, size_t end) {
-      return std::fabs(difference(check.name, signs, begin, end, kStep) -
-                       along(gradient, signs, begin, end));
+      Direction part{direction.param, direction.signs, begin, end};
+      return worse(0, std::fabs(differences_->slope(part, kStep) - along(gradient, part)));
     };
-    size_t begin = 0, end = signs.size();
+    size_t &begin = direction.begin, &end = direction.end;
     while (end - begin > 1) {
       size_t middle = begin + (end - begin) / 2;
       (deviation(begin, middle) >= deviation(middle, end) ? end : begin) = middle;
     }
     return {begin, begin < gradient.size() ? gradient[begin] : 0,
-            difference(check.name, signs, begin, end, kStep) * signs[begin]};
+            differences_->slope(direction, kStep) * direction.signs[begin]};
   }
 
   /// Every element of the compiled gradient.
@@ -204,8 +238,8 @@ private:
     for (size_t i = 0; i < check.elements; ++i) {
       double actual = i < compiled.size() ? static_cast<double>(compiled[i]) : 0;
       double expected = i < exact.size() ? exact[i] : 0;
-      double error = std::fabs(expected - actual) / check.greatest;
-      check.error = std::max(check.error, error);
+      double error = std::fabs(expected - actual) / check.scale;
+      check.error = worse(check.error, error);
       if (error <= options_.tolerance)
         continue;
       if (++check.wrongCount <= kMostTold)
@@ -227,10 +261,10 @@ private:
       check.name = model().params[which].name;
       check.elements = weights_.at(check.name)->data.size();
       const std::vector<double> &exact = exact_[check.name].elements;
-      // Of a parameter that does next to nothing the loss's own rounding would be compared.
-      check.greatest = 1e-4 * std::max(1.0, std::fabs(loss_));
       for (double g : exact)
-        check.greatest = std::max(check.greatest, std::fabs(g));
+        check.greatest = worse(check.greatest, std::fabs(g));
+      // Of a parameter that does next to nothing the loss's own rounding would be compared.
+      check.scale = std::max(1e-4 * std::max(1.0, std::fabs(loss_)), check.greatest);
       bool isRounded = model_.precision() == Precision::Bf16;
       ok &= compareCompiled(check, gradients_[which],
                             isRounded ? rounded_[check.name].elements : exact);
@@ -251,108 +285,20 @@ private:
   std::span<const rt::Instance> instances_;
   const std::function<void(rt::Session &)> &initialise_;
   const GradCheckOptions &options_;
+  std::vector<std::string> failures_; ///< by instance; nothing of those that did not fail
+  std::vector<rt::Instance> good_;
   oracle::Weights weights_;
   std::vector<std::vector<float>> gradients_; ///< by parameter
   oracle::ParamGradients exact_;
   oracle::ParamGradients rounded_; ///< in bf16, where the model computes in it
   double loss_ = 0;
-  std::optional<oracle::Oracle> oracle_;
-  std::vector<std::vector<double>> reads_; ///< by instance
-  const std::vector<double> *atReads_ = nullptr;
-  size_t nextRead_ = 0;
+  std::optional<LossDifferences> differences_;
+  std::vector<std::vector<double>> reads_; ///< by instance of `good_`
   std::mt19937_64 random_{1};
   GradCheckReport report_;
 };
 
 } // namespace
-
-static std::string trainCheckText(const TrainCheckReport &report) {
-  std::string text;
-  if (!report.steps.empty())
-    text +=
-        fmt::format("{} steps: the loss goes from {:.6g} to {:.6g}, in f64 from {:.6g} to "
-                    "{:.6g}, largest difference {:.2g} of it\n",
-                    report.steps.size(), report.steps.front().loss, report.steps.back().loss,
-                    report.steps.front().oracleLoss, report.steps.back().oracleLoss, report.error);
-  if (!report.problem.empty())
-    text += report.problem + "\n";
-  return text + (report.ok ? "training verified\n" : "training NOT verified\n");
-}
-
-static Json trainCheckJson(const TrainCheckReport &report) {
-  Json steps = Json::array();
-  for (const CheckedStep &step : report.steps)
-    steps.push_back({{"loss", step.loss},
-                     {"oracle_loss", step.oracleLoss},
-                     {"norm", step.norm},
-                     {"oracle_norm", step.oracleNorm}});
-  Json json = {{"ok", report.ok},
-               {"allowed_error", report.allowed},
-               {"largest_error", report.error},
-               {"steps", steps}};
-  if (!report.problem.empty())
-    json["problem"] = report.problem;
-  return json;
-}
-
-std::string gradCheckText(const GradCheckReport &report) {
-  std::string text;
-  for (const ParamCheck &param : report.params) {
-    for (const WrongGradient &wrong : param.wrong)
-      text += fmt::format("{}[{}]: the gradient is {:.8g}, that of the oracle {:.8g}\n", param.name,
-                          wrong.element, wrong.gradient, wrong.expected);
-    if (param.wrongCount > param.wrong.size())
-      text +=
-          fmt::format("{}: {} more are wrong\n", param.name, param.wrongCount - param.wrong.size());
-    for (const WrongGradient &wrong : param.wrongRule)
-      text += fmt::format("{}[{}]: the oracle's gradient is {:.12g}, the difference {:.12g}\n",
-                          param.name, wrong.element, wrong.gradient, wrong.expected);
-    text += fmt::format(
-        "{}: {} elements, greatest gradient {:.3g}, largest error {:.2g} of it, "
-        "the oracle's {:.2g} along {} direction{}{}\n",
-        param.name, param.elements, param.greatest, param.error, param.oracleError,
-        param.directions, param.directions == 1 ? "" : "s",
-        param.leftOut ? fmt::format("; {} where a decision turns around left out", param.leftOut)
-                      : "");
-  }
-  if (!report.problem.empty())
-    text += report.problem + "\n";
-  text += report.ok ? "gradients verified\n" : "gradients NOT verified\n";
-  return report.training ? text + trainCheckText(*report.training) : text;
-}
-
-std::string gradCheckJson(const GradCheckReport &report) {
-  auto list = [](const std::vector<WrongGradient> &all, const char *expected) {
-    Json json = Json::array();
-    for (const WrongGradient &each : all)
-      json.push_back(
-          {{"element", each.element}, {"gradient", each.gradient}, {expected, each.expected}});
-    return json;
-  };
-  Json params = Json::array();
-  for (const ParamCheck &param : report.params)
-    params.push_back({{"name", param.name},
-                      {"elements", param.elements},
-                      {"greatest_gradient", param.greatest},
-                      {"largest_error", param.error},
-                      {"wrong_elements", param.wrongCount},
-                      {"wrong", list(param.wrong, "oracle")},
-                      {"directions", param.directions},
-                      {"left_out", param.leftOut},
-                      {"largest_oracle_error", param.oracleError},
-                      {"wrong_oracle", list(param.wrongRule, "difference")}});
-  Json json = reportJson("grad-check", 2,
-                         {{"model", report.model},
-                          {"ok", report.ok},
-                          {"allowed_error", report.allowed},
-                          {"allowed_oracle_error", GradCheckOptions::kOracleTolerance},
-                          {"params", params}});
-  if (!report.problem.empty())
-    json["problem"] = report.problem;
-  if (report.training)
-    json["training"] = trainCheckJson(*report.training);
-  return jsonText(json);
-}
 
 void requireLoss(const rt::Model &model) {
   const rt::TypeDesc &type = model.types.types.at(model.entry.resultType);

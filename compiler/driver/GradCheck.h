@@ -36,8 +36,10 @@ struct WrongGradient {
 struct ParamCheck {
   std::string name;
   size_t elements = 0;
-  double greatest = 0; ///< gradient
-  /// Of the compiled gradient, against the oracle's: the largest, of `greatest`, and the first
+  double greatest = 0; ///< gradient of an element, by the oracle
+  /// What errors are told of: `greatest`, or more where that is next to nothing.
+  double scale = 0;
+  /// Of the compiled gradient, against the oracle's: the largest, of `scale`, and the first
   /// elements beyond the tolerance, of `wrongCount`.
   double error = 0;
   std::vector<WrongGradient> wrong;
@@ -45,14 +47,19 @@ struct ParamCheck {
   /// Of the oracle's gradient, against differences.
   size_t directions = 0;
   double oracleError = 0;
-  size_t leftOut = 0; ///< directions in which a decision is near that turns around
+  size_t leftOut = 0; ///< directions with a kink or a decision that turns around at the point
   std::vector<WrongGradient> wrongRule;
+  /// Whether any difference says something of the oracle's gradient.
+  bool hasDifferences() const { return leftOut < directions; }
 };
 
 struct GradCheckReport {
   bool ok = false; ///< of the gradients
   std::string model;
   double allowed = 0; ///< ParamCheck::error
+  size_t instances = 0;
+  size_t failed = 0;   ///< instances, as compiled and by the oracle: left out
+  std::string failure; ///< of the first of them
   std::vector<ParamCheck> params;
   std::string problem; ///< why nothing could be compared
   std::optional<TrainCheckReport> training;
@@ -67,8 +74,8 @@ void requireLoss(const rt::Model &model);
 /// Compares the gradients of the mean loss of these instances, as the compiled model computes them,
 /// with those of the oracle in f64, in every element of every parameter, and with themselves, bit
 /// by bit, on 1, 2 and 3 threads; and the oracle's with central differences of its losses, along
-/// directions in which every element of a parameter changes. `initialise` gives a session its
-/// weights.
+/// directions in which every element of a parameter changes. Instances that fail, as compiled and
+/// by the oracle, are left out. `initialise` gives a session its weights.
 GradCheckReport checkGradients(const CompiledModel &model, std::span<const rt::Instance> instances,
                                const std::function<void(rt::Session &)> &initialise,
                                const GradCheckOptions &options);

@@ -10,6 +10,23 @@
 
 namespace sheaf::driver {
 
+/// Why a step is not what can be compared, or nothing.
+static std::string problemOf(const rt::TrainingStep &compiled, const rt::TrainingStep &exact) {
+  if (compiled.failed != exact.failed)
+    return fmt::format("{} instances fail as compiled, {} in f64; {}", compiled.failed,
+                       exact.failed,
+                       (compiled.failed > exact.failed ? compiled.error : exact.error)->what());
+  auto whose = [](bool ofCompiled, bool ofExact) {
+    return ofCompiled && ofExact ? "" : ofCompiled ? " as compiled" : " in f64";
+  };
+  bool isLost = !std::isfinite(compiled.loss), isExactLost = !std::isfinite(exact.loss);
+  if (isLost || isExactLost)
+    return fmt::format("the loss is not finite{}", whose(isLost, isExactLost));
+  if (compiled.skipped || exact.skipped)
+    return fmt::format("the gradients are not finite{}", whose(compiled.skipped, exact.skipped));
+  return "";
+}
+
 TrainCheckReport checkTraining(const CompiledModel &model, std::span<const rt::Instance> instances,
                                const std::function<void(rt::Session &)> &initialise,
                                const TrainCheckOptions &options) {
@@ -32,19 +49,15 @@ TrainCheckReport checkTraining(const CompiledModel &model, std::span<const rt::I
   for (int64_t i = 0; i < options.steps; ++i) {
     rt::TrainingStep compiled = trainer.step(), exact = oracle.step();
     report.steps.push_back({compiled.loss, exact.loss, compiled.norm, exact.norm});
-    for (const rt::TrainingStep *step : {&compiled, &exact}) {
-      if (step->failed)
-        report.problem = step->error->what();
-      else if (step->skipped)
-        report.problem = "the gradients are not finite";
-    }
+    // A loss of nothing is compared with the rounding of one.
+    double error = std::fabs(compiled.loss - exact.loss) / std::max(std::fabs(exact.loss), 1e-12);
+    report.error = std::isnan(error) ? INFINITY : std::max(report.error, error);
+    report.failed += compiled.failed;
+    report.problem = problemOf(compiled, exact);
     if (!report.problem.empty()) {
       report.problem = fmt::format("step {}: {}", i + 1, report.problem);
       return report;
     }
-    // A loss of nothing is compared with the rounding of one.
-    double scale = std::max(std::fabs(exact.loss), 1e-12);
-    report.error = std::max(report.error, std::fabs(compiled.loss - exact.loss) / scale);
     if (options.progress)
       options.progress();
   }

@@ -34,7 +34,8 @@ struct CheckedStep {
 struct TrainCheckReport {
   bool ok = false;
   double allowed = 0;
-  double error = 0; ///< the largest |loss - oracleLoss| / |oracleLoss|
+  double error = 0;   ///< the largest |loss - oracleLoss| / |oracleLoss|; infinity for no number
+  int64_t failed = 0; ///< instances of all steps, on both sides: they have no part in a step
   std::vector<CheckedStep> steps;
   std::string problem; ///< why it could not go on
 };

@@ -146,6 +146,8 @@ Values applyOperator(const Step &step, llvm::ArrayRef<Value> values, const Conte
       roundTo(llvm::APFloat::IEEEhalf(), result.data);
     out.push_back(makeTensor(std::move(result)));
   }
+  if (context.options.onStopGradient && step.record->name == "stop_gradient")
+    out[0] = context.options.onStopGradient(std::get<TensorPtr>(out[0]));
   return out;
 }
 

@@ -21,7 +21,7 @@ struct Context {
   const ops::Arithmetic &arithmetic;
   Precision precision;
   const Weights &weights;
-  const std::function<double(double)> &onRead; ///< OracleOptions::onRead
+  const OracleOptions &options; ///< what is told of values
 };
 
 /// Lives as long as the program.

@@ -253,8 +253,7 @@ double GradientOracle::addGradients(llvm::StringRef function, std::vector<Value>
     if (tensor->dtype == ops::DType::F32)
       params.insert(tensor.get());
   Tape tape(std::move(params));
-  Context context{arithmeticOf(impl_->precision), impl_->precision, impl_->weights,
-                  impl_->options.onRead};
+  Context context{arithmeticOf(impl_->precision), impl_->precision, impl_->weights, impl_->options};
   std::vector<Value> results = runInstance(impl_->functions.get(function), std::move(args), context,
                                            impl_->options, {instance, step}, &tape);
   const auto &loss = std::get<TensorPtr>(results.at(0));

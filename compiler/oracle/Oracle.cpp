@@ -53,8 +53,7 @@ void Oracle::setWeights(Weights weights) {
 }
 
 std::vector<Value> Oracle::run(llvm::StringRef name, std::vector<Value> args, int64_t instance) {
-  Context context{arithmeticOf(impl_->precision), impl_->precision, impl_->weights,
-                  impl_->options.onRead};
+  Context context{arithmeticOf(impl_->precision), impl_->precision, impl_->weights, impl_->options};
   return runInstance(impl_->functions.get(name), std::move(args), context, impl_->options,
                      {instance, 0}, nullptr);
 }

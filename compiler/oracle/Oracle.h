@@ -38,6 +38,8 @@ struct OracleOptions {
   /// Told every number that the program reads, in order; what it returns is read instead. May be
   /// empty.
   std::function<double(double)> onRead = {};
+  /// Likewise, every result of `stop_gradient`, in a program before its operators are expanded.
+  std::function<TensorPtr(TensorPtr)> onStopGradient = {};
 };
 
 /// Throws UserError when a parameter of the program has no weight or one of another shape.

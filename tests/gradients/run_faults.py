@@ -3,7 +3,7 @@
 
 With a compiler that breaks when it is told (tests/reports/faults.cpp): one that computes something
 else than the program says, which the oracle shows, and one whose gradient record of tanh is off by
-1e-5 of it, compiled and in the oracle alike, which only differences in f64 show.
+1e-5 of it, compiled and in the oracle alike, which only differences in f64 show, at a kink as well.
 """
 import json
 import os
@@ -14,7 +14,8 @@ PROGRAM = """
 dim n = 70
 param a : f32[n] = uniform(-1, 1)
 param b : f32[n] = uniform(-1, 1)
-fn loss(x: f32[n]) -> f32 = sum(tanh(a * x)) + sum(sin(b * x))
+param tied : f32[2] = zeros
+fn loss(x: f32[n]) -> f32 = sum(tanh(a * x)) + sum(sin(b * x)) + max(tanh(tied))
 """
 
 
@@ -56,6 +57,8 @@ def faults(runner):
         expect(abs(wrong["gradient"] / wrong["difference"] - 1 - 1e-5) < 1e-7,
                f"the element to blame: {wrong}")
     expect(not b["wrong_oracle"], f"b is right: {b}")
+    expect(len(params["tied"]["wrong_oracle"]) == 1,
+           f"a gradient that is not between the slopes of a kink: {params['tied']}")
     expect(report["training"]["ok"], "both train alike by a wrong rule")
 
 

@@ -93,6 +93,27 @@ TEST_F(OracleTest, OperatorsAndParameters) {
   EXPECT_AGREES(vec({9.5, 12, 14}), run({vec({1, 2})}));
 }
 
+TEST_F(OracleTest, StoppedGradientsCanBeHeld) {
+  parse(R"(
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %s = sheaf.apply "stop_gradient"(%x) {} : (tensor<2xf32>) -> tensor<2xf32>
+      %p = sheaf.apply "mul"(%x, %s) {} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %t = sheaf.apply "stop_gradient"(%p) {} : (tensor<2xf32>) -> tensor<2xf32>
+      %y = sheaf.apply "add"(%s, %t) {} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    })");
+  std::vector<TensorPtr> told;
+  OracleOptions options;
+  options.onStopGradient = [&](TensorPtr x) {
+    told.push_back(x);
+    return told.size() == 1 ? std::get<TensorPtr>(Value(vec({10, 20}))) : x;
+  };
+  EXPECT_AGREES(vec({20, 60}), run({vec({1, 2})}, Precision::F64, options));
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0]->data, (std::vector<double>{1, 2}));
+  EXPECT_EQ(told[1]->data, (std::vector<double>{10, 40}));
+}
+
 TEST_F(OracleTest, WeightsAreChecked) {
   parse(R"(sheaf.param @w : tensor<2x3xf32> init("glorot", []))");
   auto message = [&] {

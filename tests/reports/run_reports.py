@@ -152,6 +152,9 @@ def commands():
                    and p["largest_oracle_error"] <= value["allowed_oracle_error"]
                    for p in value["params"])
         assert value["training"]["ok"] and len(value["training"]["steps"]) == 3
+        assert all(p["compared_with_differences"] for p in value["params"]) and not value["failed"]
+        value = run("grad-check", "grad-check", "--loss", "loss", "--max-steps", "12", exit=1)
+        assert not value["ok"] and value["failed"] and "first_failure" in value
         value = run("tune", "tune", "--seconds", "1", "--batch", "4", "--store", "choices")
         assert value["store"]["kept"] == sum(k["outcome"] in ("chosen", "default")
                                              for k in value["kernels"]) > 0
