@@ -71,8 +71,11 @@ Division divide(const DivisionCase &bucket) {
 
 Flusher::Flusher(const Model &model, unsigned threads, Scratch &scratch, bool hostile)
     : model_(model), workers_(threads), scratch_(scratch), hostile_(hostile), threads_(threads) {
-  for (const KernelDesc &kernel : model.kernels)
+  for (const KernelDesc &kernel : model.kernels) {
     kernels_.push_back({kernel.fn, nullptr, kernel.panels, kernel.scratchBytes, kFirstNsPerWork});
+    steady_ |= std::any_of(kernel.weights.begin(), kernel.weights.end(),
+                           [](const WeightUse &use) { return use.kind == WeightUse::Foreign; });
+  }
   for (ThreadState &state : threads_) {
     // A cache line of padding keeps the threads' vectors apart.
     state.nanoseconds.resize(kernels_.size() + 8);
@@ -137,10 +140,10 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
     state.shared = state.clock = state.barriers = state.parallelLaunches = 0;
     state.unread = false;
   }
-  exact_ = trace || flushes_ < kExactFlushes || flushes_ % kExactFlushes == 0;
+  exact_ = trace || steady_ || flushes_ < kExactFlushes || flushes_ % kExactFlushes == 0;
   ++flushes_;
   measure(counters);
-  together_ = hostile_ || patience_.worthIt();
+  together_ = hostile_ || steady_ || patience_.worthIt();
   aloneFrom_.store(SIZE_MAX, std::memory_order_relaxed);
   uint64_t start = threads_.size() > 1 ? clockNow() : 0;
 
@@ -174,7 +177,7 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
       ns += state.nanoseconds[k];
     counters.kernels[k].nanoseconds += ns;
     // Half old, half new: one disturbed measurement must not change the policy for long.
-    if (exact_ && work_[k] > 0)
+    if (exact_ && !steady_ && work_[k] > 0)
       kernels_[k].nanosecondsPerWork =
           (kernels_[k].nanosecondsPerWork + static_cast<double>(ns) / work_[k]) / 2;
   }
@@ -220,7 +223,7 @@ double Flusher::lostSoFar() const {
 void Flusher::passBarrier(size_t next, unsigned thread) {
   leaveClock(threads_[thread]);
   ++threads_[thread].barriers;
-  if (thread == 0 && !hostile_ && next < aloneFrom_.load(std::memory_order_relaxed))
+  if (thread == 0 && !hostile_ && !steady_ && next < aloneFrom_.load(std::memory_order_relaxed))
     if (double lost = lostSoFar(); lost > 0) {
       aloneFrom_.store(next, std::memory_order_relaxed);
       patience_.together(lost);

@@ -101,6 +101,9 @@ private:
   Workers workers_;
   Scratch &scratch_;
   bool hostile_;
+  /// What a vendor's library computes may depend on how a bucket is divided, so no measured time
+  /// has a part in it.
+  bool steady_ = false;
   Patience patience_;
   std::vector<KernelState> kernels_;
   std::vector<ThreadState> threads_;
