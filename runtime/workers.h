@@ -105,7 +105,7 @@ private:
   Barrier barrier_;
   void (*function_)(void *, unsigned) = nullptr;
   void *argument_ = nullptr;
-  bool stop_ = false;
+  std::atomic<bool> stop_{false};
   alignas(64) std::atomic<uint32_t> job_{0};
   std::atomic<uint32_t> sleeping_{0};
   /// The job's number above, below how many have joined it, and whether no more may.
