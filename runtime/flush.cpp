@@ -223,7 +223,7 @@ double Flusher::lostSoFar() const {
 void Flusher::passBarrier(size_t next, unsigned thread) {
   leaveClock(threads_[thread]);
   ++threads_[thread].barriers;
-  if (thread == 0 && !hostile_ && !steady_ && next < aloneFrom_.load(std::memory_order_relaxed))
+  if (thread == 0 && !hostile_ && !steady_)
     if (double lost = lostSoFar(); lost > 0) {
       aloneFrom_.store(next, std::memory_order_relaxed);
       patience_.together(lost);

@@ -27,6 +27,14 @@ constexpr double kMostFactor = 16;
 constexpr uint64_t kClosed = uint64_t(1) << 31;
 constexpr uint64_t kJoined = kClosed - 1;
 constexpr uint64_t stateOf(uint32_t job) { return uint64_t(job) << 32; }
+
+/// Turn `spins` of waiting for another thread, from 1: who is waited for may need this core.
+void spin(int spins) {
+  if (spins < kSpinsBeforeYield)
+    pause();
+  else
+    sched_yield();
+}
 } // namespace
 
 void pause() {
@@ -51,12 +59,8 @@ FloatEnvironment::~FloatEnvironment() { asm volatile("msr fpcr, %0" ::"r"(saved_
 #endif
 
 void Barrier::waitSlow(uint32_t round) {
-  for (int spins = 0; round_.load(std::memory_order_acquire) == round;) {
-    if (++spins < kSpinsBeforeYield)
-      pause();
-    else
-      sched_yield();
-  }
+  for (int spins = 0; round_.load(std::memory_order_acquire) == round;)
+    spin(++spins);
 }
 
 Workers::Workers(unsigned threads) : threads_(threads), barrier_(threads) {
@@ -102,12 +106,8 @@ void Workers::run(void (*f)(void *, unsigned), void *argument, bool everyone) {
   uint64_t joined = threads_ - 1;
   if (!everyone)
     joined = state_.fetch_or(kClosed, std::memory_order_acq_rel) & kJoined;
-  for (int spins = 0; finished_.load(std::memory_order_acquire) != joined;) {
-    if (++spins < kSpinsBeforeYield)
-      pause();
-    else
-      sched_yield();
-  }
+  for (int spins = 0; finished_.load(std::memory_order_acquire) != joined;)
+    spin(++spins);
 }
 
 /// What a job is may be read between this and finished_: until then there is no other.
@@ -158,14 +158,9 @@ void Workers::work(unsigned thread) {
   FloatEnvironment environment;
   uint32_t seen = 0;
   for (;;) {
-    // Who makes the next job may be waiting for this core.
     for (int spins = 0; job_.load(std::memory_order_acquire) == seen &&
-                        ++spins < kSpinsBeforeYield + kYieldsBeforeSleep;) {
-      if (spins < kSpinsBeforeYield)
-        pause();
-      else
-        sched_yield();
-    }
+                        ++spins < kSpinsBeforeYield + kYieldsBeforeSleep;)
+      spin(spins);
     uint32_t job = job_.load(std::memory_order_acquire);
     if (job == seen) {
       sleeping_.fetch_add(1);

@@ -61,6 +61,11 @@ private:
     return sum.own->data;
   }
 
+  static void addTo(std::vector<double> &sum, size_t begin, const RefTensor &gradient) {
+    for (size_t i = 0; i < gradient.data.size(); ++i)
+      sum[begin + i] += gradient.data[i];
+  }
+
   void add(const RefTensor *x, const TensorPtr &gradient) {
     if (gradient->data.size() != x->data.size())
       throw InternalError("a gradient has other extents than what it is of");
@@ -71,17 +76,12 @@ private:
     }
     if (isParam)
       params_.at(x)->isSparse = false;
-    std::vector<double> &sum = elementsOf(x);
-    for (size_t i = 0; i < sum.size(); ++i)
-      sum[i] += gradient->data[i];
+    addTo(elementsOf(x), 0, *gradient);
   }
 
   /// To one part along the first axis.
   void addPart(const RefTensor *x, int64_t part, const TensorPtr &gradient) {
-    std::vector<double> &sum = elementsOf(x);
-    size_t begin = static_cast<size_t>(part) * gradient->data.size();
-    for (size_t i = 0; i < gradient->data.size(); ++i)
-      sum[begin + i] += gradient->data[i];
+    addTo(elementsOf(x), static_cast<size_t>(part) * gradient->data.size(), *gradient);
     if (auto it = params_.find(x); it != params_.end())
       it->second->parts.insert(part);
   }
@@ -193,9 +193,7 @@ private:
   }
 
   void addTaken(const RefTensor *x, const RefTensor &indices, const RefTensor &gradient) {
-    std::vector<double> &sum = elementsOf(x);
-    for (size_t i = 0; i < sum.size(); ++i)
-      sum[i] += gradient.data[i];
+    addTo(elementsOf(x), 0, gradient);
     for (double index : indices.data)
       params_.at(x)->parts.insert(std::clamp<int64_t>(int64_t(index), 0, x->shape[0] - 1));
   }

@@ -1,10 +1,9 @@
 // Errors, models, types and vocabularies.
 #include "runtime/api/handles.h"
 
+#include "runtime/artefact/checksum.h"
 #include "runtime/io/types.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <set>
 
@@ -183,9 +182,7 @@ sheaf_status sheaf_model_load(const char *path, const sheaf_load_options *option
         throw Invalid("options.size is not sizeof(sheaf_load_options)");
       if (options->sha256) {
         open.sha256 = options->sha256;
-        auto isDigit = [](unsigned char c) { return std::isxdigit(c) != 0; };
-        if (open.sha256.size() != 64 ||
-            !std::all_of(open.sha256.begin(), open.sha256.end(), isDigit))
+        if (!artefact::isSha256(open.sha256))
           throw Invalid("options.sha256 is not 64 hexadecimal digits");
       }
       open.checkWeights = !options->skip_weight_checksums;

@@ -71,4 +71,9 @@ std::string sha256(std::span<const uint8_t> bytes) {
   return text;
 }
 
+bool isSha256(std::string_view text) {
+  return text.size() == 64 &&
+         text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+}
+
 } // namespace sheaf::artefact

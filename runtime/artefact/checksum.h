@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace sheaf::artefact {
 
@@ -13,6 +14,9 @@ uint64_t checksum(std::span<const uint8_t> bytes);
 
 /// SHA-256 (FIPS 180-4) in 64 hexadecimal digits, lower case.
 std::string sha256(std::span<const uint8_t> bytes);
+
+/// Whether a text can be such a digest, in upper or lower case.
+bool isSha256(std::string_view text);
 
 } // namespace sheaf::artefact
 

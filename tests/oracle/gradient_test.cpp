@@ -1,13 +1,9 @@
 // Gradients by the oracle on hand-written Programs: what a tape must carry. Rules are compared with
 // differences by tests/gradients.
 
-#include "compiler/ir/Program.h"
+#include "tests/oracle/program_test.h"
+
 #include "compiler/oracle/Gradient.h"
-
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
-
-#include <gtest/gtest.h>
 
 #include <cmath>
 
@@ -21,29 +17,14 @@ TensorPtr tensorOf(std::vector<int64_t> shape, std::vector<double> data) {
   return std::make_shared<const ops::RefTensor>(std::move(t));
 }
 
-class GradientTest : public testing::Test {
+class GradientTest : public ProgramTest {
 protected:
-  GradientTest() {
-    mlir::DialectRegistry registry;
-    ir::registerDialects(registry);
-    context_.appendDialectRegistry(registry);
-  }
-
-  void parse(const std::string &text) {
-    program_ = mlir::parseSourceString<mlir::ModuleOp>(text, &context_, "test.sheaf");
-    if (!program_ || mlir::failed(mlir::verify(*program_)))
-      throw std::runtime_error("the program of this test is not valid");
-  }
-
   double run(std::vector<Value> args, double weight = 1, OracleOptions options = {}) {
     GradientOracle oracle(*program_, Precision::F64, options);
     oracle.setWeights(weights_);
     return oracle.addGradients("loss", std::move(args), 7, 0, weight, gradients_);
   }
 
-  mlir::MLIRContext context_;
-  mlir::OwningOpRef<mlir::ModuleOp> program_;
-  Weights weights_;
   ParamGradients gradients_;
 };
 

@@ -1,14 +1,9 @@
 // The oracle on hand-written Programs.
 
-#include "compiler/ir/Program.h"
+#include "tests/oracle/program_test.h"
+
 #include "compiler/oracle/Compare.h"
-#include "compiler/oracle/Oracle.h"
 #include "runtime/sanitizer.h"
-
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
-
-#include <gtest/gtest.h>
 
 #include <cmath>
 
@@ -29,20 +24,8 @@ Value vec(std::vector<double> data) {
   return tensorOf({n}, std::move(data));
 }
 
-class OracleTest : public testing::Test {
+class OracleTest : public ProgramTest {
 protected:
-  OracleTest() {
-    mlir::DialectRegistry registry;
-    ir::registerDialects(registry);
-    context_.appendDialectRegistry(registry);
-  }
-
-  void parse(const std::string &text) {
-    program_ = mlir::parseSourceString<mlir::ModuleOp>(text, &context_, "test.sheaf");
-    if (!program_ || mlir::failed(mlir::verify(*program_)))
-      throw std::runtime_error("the program of this test is not valid");
-  }
-
   std::vector<Value> runAll(std::vector<Value> args, Precision precision = Precision::F64,
                             OracleOptions options = {}) {
     Oracle oracle(*program_, weights_, precision, options);
@@ -66,10 +49,6 @@ protected:
   void weight(const std::string &name, const Value &value) {
     weights_[name] = std::get<TensorPtr>(value);
   }
-
-  mlir::MLIRContext context_;
-  mlir::OwningOpRef<mlir::ModuleOp> program_;
-  Weights weights_;
 };
 
 #define EXPECT_AGREES(expected, actual)                                                            \

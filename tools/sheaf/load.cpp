@@ -52,9 +52,20 @@ template <typename Visit> void withSyntax(const SourceFile &source, Visit visit)
     visit(module);
 }
 
+std::string missingEntry(const SourceFile &source, const Module &module,
+                         const ModelOptions &options) {
+  std::vector<std::string> functions = declared<FnDecl>(module);
+  if (contains(functions, options.entry))
+    return {};
+  return fmt::format("{}: there is no function '{}'{}", source.name(), options.entry,
+                     didYouMean(options.entry, functions));
+}
+
 /// Whether the file declares what the command line names.
 void checkNames(const SourceFile &source, const ModelOptions &options) {
+  std::string missing;
   withSyntax(source, [&](const Module &module) {
+    missing = missingEntry(source, module, options);
     std::vector<std::string> dims = declared<DimDecl>(module);
     for (const auto &[name, value] : parseDims(options.dims))
       if (!contains(dims, name))
@@ -64,7 +75,7 @@ void checkNames(const SourceFile &source, const ModelOptions &options) {
   });
   // The compiler tells of a file without `main`.
   bool isTold = !entryIsGiven(options) && options.entryOption == "--entry";
-  if (std::string missing = missingEntry(source, options); !missing.empty() && !isTold) {
+  if (!missing.empty() && !isTold) {
     if (entryIsGiven(options))
       throw UsageError(fmt::format("{}: {}", options.entryOption, missing));
     throw UserError(fmt::format("{}; {} names another", missing, options.entryOption));
@@ -75,12 +86,8 @@ void checkNames(const SourceFile &source, const ModelOptions &options) {
 
 std::string missingEntry(const SourceFile &source, const ModelOptions &options) {
   std::string missing;
-  withSyntax(source, [&](const Module &module) {
-    std::vector<std::string> functions = declared<FnDecl>(module);
-    if (!contains(functions, options.entry))
-      missing = fmt::format("{}: there is no function '{}'{}", source.name(), options.entry,
-                            didYouMean(options.entry, functions));
-  });
+  withSyntax(source,
+             [&](const Module &module) { missing = missingEntry(source, module, options); });
   return missing;
 }
 

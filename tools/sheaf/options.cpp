@@ -3,6 +3,8 @@
 
 #include "tools/sheaf/command.h"
 
+#include "runtime/artefact/checksum.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -87,9 +89,7 @@ void ModelOptions::addArtefact(CLI::App &app) {
                  "refuse an artefact with another SHA-256: running one is trusting its author")
       ->type_name("DIGEST")
       ->check([](const std::string &text) {
-        bool digits = text.size() == 64 &&
-                      text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
-        return digits ? std::string() : "takes 64 hexadecimal digits";
+        return artefact::isSha256(text) ? std::string() : "takes 64 hexadecimal digits";
       });
 }
 

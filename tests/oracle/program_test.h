@@ -1,0 +1,36 @@
+//===- program_test.h - Tests on hand-written Programs ----------*- C++ -*-===//
+#ifndef SHEAF_TESTS_ORACLE_PROGRAM_TEST_H
+#define SHEAF_TESTS_ORACLE_PROGRAM_TEST_H
+
+#include "compiler/ir/Program.h"
+#include "compiler/oracle/Oracle.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+namespace sheaf::oracle {
+
+class ProgramTest : public testing::Test {
+protected:
+  ProgramTest() {
+    mlir::DialectRegistry registry;
+    ir::registerDialects(registry);
+    context_.appendDialectRegistry(registry);
+  }
+
+  void parse(const std::string &text) {
+    program_ = mlir::parseSourceString<mlir::ModuleOp>(text, &context_, "test.sheaf");
+    if (!program_ || mlir::failed(mlir::verify(*program_)))
+      throw std::runtime_error("the program of this test is not valid");
+  }
+
+  mlir::MLIRContext context_;
+  mlir::OwningOpRef<mlir::ModuleOp> program_;
+  Weights weights_;
+};
+
+} // namespace sheaf::oracle
+
+#endif // SHEAF_TESTS_ORACLE_PROGRAM_TEST_H
