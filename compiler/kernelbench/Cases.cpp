@@ -33,13 +33,10 @@ std::vector<std::pair<int64_t, int64_t>> defaultShapes() {
           {512, 64}, {512, 256}, {512, 512}, {256, 1024}, {512, 2048}, {1024, 2560}};
 }
 
-std::optional<double> Line::ratio() const {
+std::optional<driver::Ratio> Line::ratio() const {
   if (others.empty())
     return std::nullopt;
-  double best = 0;
-  for (const auto &[name, speed] : others)
-    best = std::max(best, speed);
-  return own / best;
+  return std::ranges::min(others, {}, [](const Other &other) { return other.ratio.median; }).ratio;
 }
 
 void Bench::rows() {
@@ -85,7 +82,7 @@ void Bench::rows() {
       race.run();
       double bytes = static_cast<double>(count * n * 4) * static_cast<double>(what.arguments + 1);
       line.own = bytes * 1e-9 / race.best(own);
-      line.others.emplace_back("copy", bytes * 1e-9 / race.best(copy));
+      line.others.push_back({"copy", bytes * 1e-9 / race.best(copy), race.ratio(copy, own)});
       add(std::move(line));
     }
 }

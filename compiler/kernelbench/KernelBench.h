@@ -2,13 +2,15 @@
 //
 // Single kernels, one thread, as the compiler makes them for one-line models, against vendors'
 // libraries, the core's peak and the memory that holds what they read. All candidates of a line
-// take turns, the best time of each counts.
+// take turns: the best time of each is its speed, and how they compare is the median of the ratios
+// of all rounds, since the speed of a core that is shared changes within milliseconds.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_KERNELBENCH_KERNELBENCH_H
 #define SHEAF_KERNELBENCH_KERNELBENCH_H
 
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/Timing.h"
 
 #include <cstdint>
 #include <functional>
@@ -63,7 +65,12 @@ struct Line {
   double own = 0;   ///< in the part's unit
   double peak = 0;  ///< in the same; 0 where there is none
   /// Those that could do it: each library, or `copy`.
-  std::vector<std::pair<std::string, double>> others = {};
+  struct Other {
+    std::string name;
+    double speed;
+    driver::Ratio ratio; ///< the kernel's speed over its
+  };
+  std::vector<Other> others = {};
   /// How fast the weights were read, over the speed at which a loop of vector loads reads them;
   /// where there are so few rows that this is what bounds a kernel.
   std::optional<double> stream = {};
@@ -71,8 +78,8 @@ struct Line {
   /// Whether the summary of the part counts it.
   bool counts = true;
 
-  /// Over the best of the others, if there are any.
-  std::optional<double> ratio() const;
+  /// Over the best of the others, which is who makes it least, if there are any.
+  std::optional<driver::Ratio> ratio() const;
 };
 
 /// Told of what is going on. All may be empty.

@@ -42,7 +42,7 @@ void Bench::matrices() {
       if (!made)
         continue;
       peers.emplace_back(made, made->destroy);
-      line.others.emplace_back(library.known.name, 0);
+      line.others.push_back({library.known.name, 0, {}});
       entries.push_back(race.add([&, made] {
         for (size_t i = 0; i < count; ++i)
           made->run(made, &a[i * size], &b[i * size], &c[i * size]);
@@ -54,11 +54,13 @@ void Bench::matrices() {
                      fmt::format("matrices of {} and {}", n, library.known.name));
     }
     driver::PeakProbe probe(kernel.model().target(), kernel.model().precision());
-    line.peak = runWithPeak(race, probe);
+    race.run(&probe);
+    line.peak = race.peak();
     double flop = 2.0 * static_cast<double>(count * n * n * n) * 1e-9;
     line.own = flop / race.best(own);
     for (size_t i = 0; i < entries.size(); ++i)
-      line.others[i].second = flop / race.best(entries[i]);
+      line.others[i] = {line.others[i].name, flop / race.best(entries[i]),
+                        race.ratio(entries[i], own)};
     add(std::move(line));
   }
 }

@@ -98,13 +98,15 @@ void Bench::products(Part part) {
       // The weights as one stream of bytes: what a single row is bound by.
       volatile float sink = 0;
       size_t stream = m <= 2 ? race.add([&] { sink = readAll(weights.data(), k * n); }) : own;
-      line.peak = runWithPeak(race, probe);
+      race.run(&probe);
+      line.peak = race.peak();
       double flop = 2.0 * static_cast<double>(m * k * n) * 1e-9;
       line.own = flop / race.best(own);
       for (size_t i = 0; i < peers.size(); ++i)
-        line.others.emplace_back(peers[i].name, flop / race.best(entries[i]));
+        line.others.push_back(
+            {peers[i].name, flop / race.best(entries[i]), race.ratio(entries[i], own)});
       if (stream != own)
-        line.stream = race.best(stream) / race.best(own);
+        line.stream = race.ratio(stream, own).median;
       add(std::move(line));
     }
   }
@@ -129,7 +131,8 @@ void Bench::cells() {
       kernel.prepare(m, args, 2 * granules);
       Race race(options_.repetitions);
       size_t own = race.add([&] { kernel.run(); });
-      line.peak = runWithPeak(race, probe);
+      race.run(&probe);
+      line.peak = race.peak();
       line.own = 2.0 * static_cast<double>(m * 2 * h * 4 * h) * 1e-9 / race.best(own);
       add(std::move(line));
     }

@@ -1,8 +1,6 @@
 //===- Race.cpp - Times candidates in turn --------------------------------===//
 #include "compiler/kernelbench/Race.h"
 
-#include "compiler/driver/Timing.h"
-
 #include <algorithm>
 
 namespace sheaf::kernelbench {
@@ -14,30 +12,31 @@ size_t Race::add(std::function<void()> run) {
   double start = seconds();
   run();
   double once = std::max(seconds() - start, 1e-8);
-  candidates_.push_back({std::move(run), std::max(1, static_cast<int>(0.5e-3 / once)), 1e9});
+  candidates_.push_back({std::move(run), std::max(1, static_cast<int>(0.5e-3 / once)), {}});
   return candidates_.size() - 1;
 }
 
-void Race::run() {
-  for (int64_t i = 0; i < rounds_; ++i)
+void Race::run(driver::PeakProbe *probe) {
+  for (int64_t i = 0; i < rounds_; ++i) {
+    if (probe)
+      peak_ = std::max(peak_, probe->measure());
     for (Candidate &candidate : candidates_) {
       double start = seconds();
       for (int j = 0; j < candidate.times; ++j)
         candidate.run();
-      candidate.best = std::min(candidate.best, (seconds() - start) / candidate.times);
+      candidate.seconds.push_back((seconds() - start) / candidate.times);
     }
+  }
 }
 
-double runWithPeak(Race &race, driver::PeakProbe &probe) {
-  double peak = 0;
-  auto measure = [&] {
-    for (int i = 0; i < 5; ++i)
-      peak = std::max(peak, probe.measure());
-  };
-  measure();
-  race.run();
-  measure();
-  return peak;
+double Race::best(size_t candidate) const {
+  return std::ranges::min(candidates_[candidate].seconds);
+}
+
+driver::Ratio Race::ratio(size_t longer, size_t shorter) const {
+  std::vector<double> ratios = candidates_[longer].seconds;
+  std::ranges::transform(ratios, candidates_[shorter].seconds, ratios.begin(), std::divides<>());
+  return driver::ratioOf(std::move(ratios));
 }
 
 } // namespace sheaf::kernelbench

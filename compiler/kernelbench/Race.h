@@ -3,6 +3,7 @@
 #define SHEAF_KERNELBENCH_RACE_H
 
 #include "compiler/driver/Peak.h"
+#include "compiler/driver/Timing.h"
 
 #include <cstddef>
 #include <functional>
@@ -10,29 +11,33 @@
 
 namespace sheaf::kernelbench {
 
-/// Times candidates in turns of about half a millisecond; the best turn of each counts.
+/// Times candidates in turns of about half a millisecond.
 class Race {
 public:
   explicit Race(int64_t rounds) : rounds_(rounds) {}
 
   /// Its number. Runs it a few times.
   size_t add(std::function<void()> run);
-  void run();
-  /// Seconds of one run.
-  double best(size_t candidate) const { return candidates_[candidate].best; }
+  /// Takes the peak in every round, too, if there is a probe.
+  void run(driver::PeakProbe *probe = nullptr);
+
+  /// Seconds of one run, of the best turn.
+  double best(size_t candidate) const;
+  /// How much longer one takes than the other, by the turns of each round.
+  driver::Ratio ratio(size_t longer, size_t shorter) const;
+  /// The highest that was probed: GFLOP/s.
+  double peak() const { return peak_; }
 
 private:
   struct Candidate {
     std::function<void()> run;
-    int times; ///< a turn
-    double best;
+    int times;                   ///< a turn
+    std::vector<double> seconds; ///< of one run, by round
   };
   int64_t rounds_;
   std::vector<Candidate> candidates_;
+  double peak_ = 0;
 };
-
-/// Runs the race; GFLOP/s of the best of several probes of the peak before and behind it.
-double runWithPeak(Race &race, driver::PeakProbe &probe);
 
 } // namespace sheaf::kernelbench
 

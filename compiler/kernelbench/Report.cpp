@@ -31,10 +31,11 @@ std::string lineText(const Line &line) {
                                  line.k ? std::to_string(line.k) : "", line.n, line.rows, line.own);
   if (line.peak > 0)
     text += fmt::format(" {:>5.0f}%", 100 * line.own / line.peak);
-  for (const auto &[name, speed] : line.others)
-    text += fmt::format("  {} {:.1f}", name, speed);
-  if (std::optional<double> ratio = line.ratio())
-    text += fmt::format("  ratio {:.2f}", *ratio);
+  for (const Line::Other &other : line.others)
+    text += fmt::format("  {} {:.1f}", other.name, other.speed);
+  if (std::optional<driver::Ratio> ratio = line.ratio())
+    text +=
+        fmt::format("  ratio {:.2f} ({:.2f} to {:.2f})", ratio->median, ratio->low, ratio->high);
   if (line.stream)
     text += fmt::format("  weights read at {:.0f}% of a loop of loads", 100 * *line.stream);
   return text + "\n";
@@ -44,9 +45,9 @@ std::string summaryText(const std::vector<Line> &lines, Part part) {
   double logs = 0, least = 1e9;
   size_t count = 0;
   for (const Line &line : lines)
-    if (std::optional<double> ratio = line.ratio(); ratio && line.counts && line.part == part) {
-      logs += std::log(*ratio);
-      least = std::min(least, *ratio);
+    if (auto ratio = line.ratio(); ratio && line.counts && line.part == part) {
+      logs += std::log(ratio->median);
+      least = std::min(least, ratio->median);
       ++count;
     }
   if (!count)
@@ -77,16 +78,16 @@ std::string json(const Options &options, const std::vector<Line> &lines) {
     if (line.peak > 0)
       json["peak"] = line.peak;
     json["others"] = Json::object();
-    for (const auto &[name, speed] : line.others)
-      json["others"][name] = speed;
-    if (std::optional<double> ratio = line.ratio())
-      json["ratio"] = *ratio;
+    for (const Line::Other &other : line.others)
+      json["others"][other.name] = other.speed;
+    if (std::optional<driver::Ratio> ratio = line.ratio())
+      json["ratio"] = {{"median", ratio->median}, {"low", ratio->low}, {"high", ratio->high}};
     if (line.stream)
       json["weights_over_loads"] = *line.stream;
     all.push_back(std::move(json));
   }
   return driver::jsonText(driver::reportJson(
-      "bench-kernels", 1,
+      "bench-kernels", 2,
       {{"cpu", driver::targetInfo(options.targetCpu).processor.cpu},
        {"precision", options.precision == driver::Precision::Bf16 ? "bf16" : "f32"},
        {"repetitions", options.repetitions},
