@@ -224,8 +224,9 @@ SmallVector<Value> Emitter::emitPackedPairs(const Stage &stage, const ProductGro
     return loadAs(type, bytes(bytes(panel.weights, mul(step, constant(stepBytes))), place), 4);
   };
   auto add = [&](Value a, Value c, Value sum) { return addPair(a, c, sum); };
-  return emitRun({static_cast<size_t>(rows), static_cast<size_t>(vectors), left, right, add},
-                 constant(steps), start);
+  return emitRun(
+      {static_cast<size_t>(rows), static_cast<size_t>(vectors), /*packed=*/true, left, right, add},
+      constant(steps), start);
 }
 
 /// A run whose right operand is not packed: factors are rounded where they are needed. Of an odd
@@ -254,7 +255,8 @@ SmallVector<Value> Emitter::emitPairsInPlace(const Stage &stage, Value extent,
   };
   auto addBoth = [&](Value a, Value c, Value sum) { return addPair(a, c, sum); };
   Value steps = arith::DivSIOp::create(b, add(extent, constant(1)), constant(2));
-  return emitRun({lefts.size(), sums.size() / lefts.size(), left, right, addBoth}, steps, sums);
+  return emitRun({lefts.size(), sums.size() / lefts.size(), /*packed=*/false, left, right, addBoth},
+                 steps, sums);
 }
 
 //===----------------------------------------------------------------------===//

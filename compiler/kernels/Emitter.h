@@ -91,13 +91,15 @@ private:
   /// What the rows and the vectors of a step of a run over k contribute.
   struct Step {
     size_t rows, vectors;
+    bool packed; ///< the right operand is packed weights
     llvm::function_ref<Value(size_t row, Value step)> left;
     llvm::function_ref<Value(size_t vector, Value step)> right;
     llvm::function_ref<Value(Value left, Value right, Value sum)> add;
   };
+  void emitStep(const Step &step, Value number, llvm::MutableArrayRef<Value> sums);
   llvm::SmallVector<Value> emitRun(const Step &step, Value steps, llvm::ArrayRef<Value> sums);
   llvm::SmallVector<Value> emitChain(llvm::ArrayRef<Operand> rows, Value extent,
-                                     llvm::ArrayRef<Value> sums, int64_t lanes,
+                                     llvm::ArrayRef<Value> sums, int64_t lanes, bool packed,
                                      llvm::function_ref<Value(size_t vector, Value step)> right);
   llvm::SmallVector<Value> emitPacked(const Stage &stage, const ProductGroup &group,
                                       const Tile &tile, int64_t step,
