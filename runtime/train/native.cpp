@@ -48,29 +48,49 @@ struct TileInput {
 /// Columns of a panel.
 template <int L> constexpr int64_t kPanel = Lanes<L>::kVectors * L;
 
-/// An R x C tile of vectors: one chain of multiply-adds for each element.
-template <int L, int R, int C, bool Fma>
+/// The first of `columns` lanes of a vector: all, if there are as many.
+template <int L, bool Whole>
+SHEAF_INLINE typename Lanes<L>::Vector loadLanes(const float *from, int64_t columns) {
+  typename Lanes<L>::Vector vector;
+  if constexpr (Whole) {
+    __builtin_memcpy(&vector, from, sizeof vector);
+  } else {
+    float lanes[L] = {};
+    for (int64_t l = 0; l < L && l < columns; ++l)
+      lanes[l] = from[l];
+    __builtin_memcpy(&vector, lanes, sizeof vector);
+  }
+  return vector;
+}
+
+template <int L, bool Whole>
+SHEAF_INLINE void storeLanes(typename Lanes<L>::Vector vector, float *to, int64_t columns) {
+  if constexpr (Whole) {
+    __builtin_memcpy(to, &vector, sizeof vector);
+  } else {
+    float lanes[L];
+    __builtin_memcpy(lanes, &vector, sizeof vector);
+    for (int64_t l = 0; l < L && l < columns; ++l)
+      to[l] = lanes[l];
+  }
+}
+
+/// An R x C tile of vectors: one chain of multiply-adds for each element. Whole: it is no wider
+/// than the matrix.
+template <int L, int R, int C, bool Fma, bool Whole>
 SHEAF_INLINE void tile(const TileInput &in, float *to, int64_t stride, int64_t columns) {
   using Vector = typename Lanes<L>::Vector;
   Vector sums[R][C];
-  bool whole = columns == C * L;
   for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) {
-      float lanes[L] = {};
-      const float *from = to + r * stride + c * L;
-      if (in.add && whole)
-        __builtin_memcpy(lanes, from, sizeof lanes);
-      else if (in.add)
-        for (int64_t l = 0; l < L && c * L + l < columns; ++l)
-          lanes[l] = from[l];
-      __builtin_memcpy(&sums[r][c], lanes, sizeof lanes);
-    }
+    for (int c = 0; c < C; ++c)
+      sums[r][c] =
+          in.add ? loadLanes<L, Whole>(to + r * stride + c * L, columns - c * L) : Vector{};
   // The next tile is that of the rows below.
-  if (in.add && whole)
+  if (in.add && Whole)
     for (int r = 0; r < R; ++r)
       for (int c = 0; c < C; ++c)
         __builtin_prefetch(to + (R + r) * stride + c * L, 1);
-  for (int64_t i = 0; i < in.count; ++i) {
+  auto step = [&](int64_t i) __attribute__((always_inline)) {
     const float *left = in.left + i * kStripRows, *right = in.right + i * kPanel<L>;
     Vector b[C];
     for (int c = 0; c < C; ++c)
@@ -84,29 +104,31 @@ SHEAF_INLINE void tile(const TileInput &in, float *to, int64_t stride, int64_t c
           sums[r][c] = sums[r][c] + a * b[c];
       }
     }
+  };
+  // Two a turn: see Emitter::emitRun.
+  int64_t i = 0;
+  for (; i + 2 <= in.count; i += 2) {
+    step(i);
+    step(i + 1);
   }
+  if (i < in.count)
+    step(i);
   for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c) {
-      float *at = to + r * stride + c * L;
-      if (whole) {
-        __builtin_memcpy(at, &sums[r][c], sizeof(Vector));
-        continue;
-      }
-      float lanes[L];
-      __builtin_memcpy(lanes, &sums[r][c], sizeof lanes);
-      for (int64_t l = 0; l < L && c * L + l < columns; ++l)
-        at[l] = lanes[l];
-    }
+    for (int c = 0; c < C; ++c)
+      storeLanes<L, Whole>(sums[r][c], to + r * stride + c * L, columns - c * L);
 }
 
 template <int L, int R, bool Fma>
 SHEAF_INLINE void rowsOfTile(TileInput in, float *to, int64_t stride, int64_t columns) {
   if (columns == kPanel<L>) {
-    tile<L, R, Lanes<L>::kVectors, Fma>(in, to, stride, columns);
+    tile<L, R, Lanes<L>::kVectors, Fma, true>(in, to, stride, columns);
     return;
   }
   for (; columns > 0; columns -= L, to += L, in.right += L)
-    tile<L, R, 1, Fma>(in, to, stride, std::min<int64_t>(columns, L));
+    if (columns >= L)
+      tile<L, R, 1, Fma, true>(in, to, stride, L);
+    else
+      tile<L, R, 1, Fma, false>(in, to, stride, columns);
 }
 
 /// Copies `count` floats at `column` of each row to `to`, `stride` floats apart.
