@@ -1,6 +1,7 @@
 //===- EmitStages.cpp - Kernel functions, elementwise and reduction stages -===//
 
 #include "compiler/kernels/Emitter.h"
+#include "compiler/ops/Lanes.h"
 
 using namespace mlir;
 
@@ -166,11 +167,9 @@ struct Combiner {
       return isFloat(a) ? Value(arith::AddFOp::create(b, a, c))
                         : Value(arith::AddIOp::create(b, a, c));
     case ops::Reduction::Min:
-      return isFloat(a) ? Value(arith::MinimumFOp::create(b, a, c))
-                        : Value(arith::MinSIOp::create(b, a, c));
+      return ops::lanes::minimum(b, a, c);
     default:
-      return isFloat(a) ? Value(arith::MaximumFOp::create(b, a, c))
-                        : Value(arith::MaxSIOp::create(b, a, c));
+      return ops::lanes::maximum(b, a, c);
     }
   }
   /// Is (value c at place j) to be taken over (a at i)? NaN is greatest, ties go to the first.

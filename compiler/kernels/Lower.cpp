@@ -1,6 +1,7 @@
 //===- Lower.cpp - Emitted kernels to LLVM IR -----------------------------===//
 
 #include "compiler/kernels/Emitter.h"
+#include "compiler/kernels/Functions.h"
 #include "compiler/kernels/NarrowFloats.h"
 #include "runtime/error.h"
 
@@ -27,13 +28,6 @@ using namespace mlir;
 namespace sheaf::kernels {
 namespace {
 
-/// Functions that become vector polynomials; docs/numerics.md states their accuracy.
-bool isApproximated(StringRef name) {
-  return name == math::TanhOp::getOperationName() || name == math::ExpOp::getOperationName() ||
-         name == math::LogOp::getOperationName() || name == math::ErfOp::getOperationName() ||
-         name == math::SinOp::getOperationName() || name == math::CosOp::getOperationName();
-}
-
 /// For processors without a fused multiply-add, where each would become a call of the C library.
 struct SplitFma : OpRewritePattern<math::FmaOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -49,13 +43,17 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
   explicit ExpandMath(bool fma) : fma(fma) {}
   void runOnOperation() override {
     apply([](RewritePatternSet &patterns) {
-      populateMathPolynomialApproximationPatterns(patterns, isApproximated);
+      populateFunctionPatterns(patterns);
+      // Of MLIR's polynomials the logarithm's; docs/numerics.md states the accuracy of all.
+      populateMathPolynomialApproximationPatterns(
+          patterns, [](StringRef name) { return name == math::LogOp::getOperationName(); });
     });
     if (!fma)
       apply([](RewritePatternSet &patterns) { patterns.add<SplitFma>(patterns.getContext()); });
     // What is left would become calls of the C library, one lane at a time.
     getOperation().walk([&](Operation *op) {
-      if (isApproximated(op->getName().getStringRef()) || (!fma && isa<math::FmaOp>(op)))
+      if (isa<math::ExpOp, math::TanhOp, math::ErfOp, math::LogOp, math::SinOp, math::CosOp>(op) ||
+          (!fma && isa<math::FmaOp>(op)))
         signalPassFailure();
     });
   }

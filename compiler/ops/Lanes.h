@@ -1,7 +1,7 @@
 //===- Lanes.h - What elementwise emitters share ----------------*- C++ -*-===//
 //
-// For the operator families only: arith and math operations on lanes, that is on vectors (or
-// scalars) of a compute type.
+// For the operator families and the kernels' reductions only: arith and math operations on lanes,
+// that is on vectors (or scalars) of a compute type.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_OPS_LANES_H
@@ -62,15 +62,9 @@ inline mlir::Value mul(Builder &b, mlir::Value x, mlir::Value y) {
 inline mlir::Value div(Builder &b, mlir::Value x, mlir::Value y) {
   return mlir::arith::DivFOp::create(b, x, y);
 }
-inline mlir::Value maximum(Builder &b, mlir::Value x, mlir::Value y) {
-  return isFloat(x) ? mlir::Value(mlir::arith::MaximumFOp::create(b, x, y))
-                    : mlir::Value(mlir::arith::MaxSIOp::create(b, x, y));
+inline mlir::Value multiplyAdd(Builder &b, mlir::Value x, mlir::Value y, mlir::Value z) {
+  return mlir::math::FmaOp::create(b, x, y, z);
 }
-inline mlir::Value minimum(Builder &b, mlir::Value x, mlir::Value y) {
-  return isFloat(x) ? mlir::Value(mlir::arith::MinimumFOp::create(b, x, y))
-                    : mlir::Value(mlir::arith::MinSIOp::create(b, x, y));
-}
-inline mlir::Value exp(Builder &b, mlir::Value x) { return mlir::math::ExpOp::create(b, x); }
 
 inline mlir::Value compare(Builder &b, mlir::arith::CmpFPredicate ofFloats,
                            mlir::arith::CmpIPredicate ofInts, mlir::Value x, mlir::Value y) {
@@ -80,6 +74,25 @@ inline mlir::Value compare(Builder &b, mlir::arith::CmpFPredicate ofFloats,
 inline mlir::Value select(Builder &b, mlir::Value c, mlir::Value x, mlir::Value y) {
   return mlir::arith::SelectOp::create(b, c, x, y);
 }
+
+/// x if it is NaN or greater (less) than y, else y: as the references have it, the sign of zero
+/// included.
+inline mlir::Value maximum(Builder &b, mlir::Value x, mlir::Value y) {
+  if (!isFloat(x))
+    return mlir::arith::MaxSIOp::create(b, x, y);
+  using mlir::arith::CmpFOp, mlir::arith::CmpFPredicate;
+  mlir::Value greater = select(b, CmpFOp::create(b, CmpFPredicate::OGT, x, y), x, y);
+  return select(b, CmpFOp::create(b, CmpFPredicate::UNO, x, x), x, greater);
+}
+inline mlir::Value minimum(Builder &b, mlir::Value x, mlir::Value y) {
+  if (!isFloat(x))
+    return mlir::arith::MinSIOp::create(b, x, y);
+  using mlir::arith::CmpFOp, mlir::arith::CmpFPredicate;
+  mlir::Value less = select(b, CmpFOp::create(b, CmpFPredicate::OLT, x, y), x, y);
+  return select(b, CmpFOp::create(b, CmpFPredicate::UNO, x, x), x, less);
+}
+
+inline mlir::Value exp(Builder &b, mlir::Value x) { return mlir::math::ExpOp::create(b, x); }
 
 /// 1 / (1 + exp(-x))
 inline mlir::Value sigmoid(Builder &b, mlir::Value x) {

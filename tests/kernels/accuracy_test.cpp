@@ -33,18 +33,23 @@ double unitOf(double x) {
   return std::ldexp(1, exponent - 24);
 }
 
+/// @f(x) = name(x), elementwise.
+std::string blockOf(const std::string &name) {
+  return R"(
+sheaf.block @f args(1) {
+^bb0(%x: tensor<4096xf32>):
+  %y = sheaf.apply ")" +
+         name + R"("(%x) {} : (tensor<4096xf32>) -> tensor<4096xf32>
+  sheaf.yield %y : tensor<4096xf32>
+})";
+}
+
+constexpr const char *kProcessors[] = {"host", "x86-64-v3", "x86-64-v2"};
+
 class Accuracy : public testing::TestWithParam<Function> {};
 
 TEST_P(Accuracy, IsAsStated) {
   const Function &function = GetParam();
-  std::string text = std::string(R"(
-sheaf.block @f args(1) {
-^bb0(%x: tensor<4096xf32>):
-  %y = sheaf.apply ")") +
-                     function.name +
-                     R"("(%x) {} : (tensor<4096xf32>) -> tensor<4096xf32>
-  sheaf.yield %y : tensor<4096xf32>
-})";
   Inputs inputs;
   inputs.element = [&](std::mt19937 &random) -> double {
     std::uniform_real_distribution<double> uniform(function.least, function.most);
@@ -57,10 +62,10 @@ sheaf.block @f args(1) {
       x = -x;
     return static_cast<float>(std::clamp(x, function.least, function.most));
   };
-  for (const char *cpu : {"host", "x86-64-v3", "x86-64-v2"}) {
+  for (const char *cpu : kProcessors) {
     if (!runsHere(cpu))
       continue;
-    KernelRun run(text, cpu, {});
+    KernelRun run(blockOf(function.name), cpu, {});
     run.fill(kRecords, inputs, 1);
     ASSERT_TRUE(run.run(kRecords, 1));
     double worst = 0, at = 0;
@@ -94,21 +99,75 @@ double rsqrt(double x) { return 1 / std::sqrt(x); }
 
 // clang-format off
 const Function functions[] = {
-    {"exp", std::exp, -87, 88, 1, 1},
+    {"exp", std::exp, -86.9, 88.7, 0.9, 1.2},
     {"log", std::log, 0x1p-126, 3e38, 0.9, 1.1},
-    {"tanh", std::tanh, -90, 90, 4.8, 6.3},
-    {"erf", std::erf, -20, 20, 4.7, 6.4},
+    {"tanh", std::tanh, -90, 90, 4.4, 5.1},
+    {"erf", std::erf, -20, 20, 5.2, 6.4},
     {"sin", std::sin, -1e7, 1e7, 0.8, 0.8, 1},
     {"cos", std::cos, -1e7, 1e7, 0.8, 0.8, 1},
     {"sigmoid", sigmoid, -80, 80, 2.4, 2.4},
     {"silu", silu, -80, 80, 2.6, 2.6},
-    {"gelu", gelu, -20, 20, 3.1, 3.9, 1},
-    {"gelu_tanh", geluTanh, -6, 6, 4.8, 6.7, 1},
-    {"softplus", softplus, -80, 80, 2.6, 2.6},
+    {"gelu", gelu, -20, 20, 5.7, 7.8, 1},
+    {"gelu_tanh", geluTanh, -6, 6, 5.1, 6.8, 1},
+    {"softplus", softplus, -80, 80, 2.6, 2.8},
     {"sqrt", std::sqrt, 0, 3e38, 0.5, 0.5},
     {"rsqrt", rsqrt, 0x1p-126, 3e38, 1.5, 1.5},
 };
 // clang-format on
+
+/// Where functions end, and beyond what a float can hold.
+TEST(Functions, AtTheirEnds) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  constexpr float none = std::numeric_limits<float>::quiet_NaN();
+  struct Case {
+    const char *name;
+    float x, least, most; ///< between these, inclusive; NaN: is NaN
+  };
+  const Case cases[] = {{"exp", -inf, 0, 0},
+                        {"exp", -1e9f, 0, 0},
+                        {"exp", -87.5f, 0, 0},
+                        {"exp", 0, 1, 1},
+                        {"exp", 88.8f, inf, inf},
+                        {"exp", inf, inf, inf},
+                        {"exp", none, none, none},
+                        {"sigmoid", -inf, 0, 2e-38f},
+                        {"sigmoid", -1e30f, 0, 2e-38f},
+                        {"sigmoid", 0, 0.5f, 0.5f},
+                        {"sigmoid", inf, 1, 1},
+                        {"sigmoid", none, none, none},
+                        {"tanh", -inf, -1, -1},
+                        {"tanh", -9.01f, -1, -1},
+                        {"tanh", 0, 0, 0},
+                        {"tanh", inf, 1, 1},
+                        {"tanh", none, none, none},
+                        {"erf", -inf, -1, -1},
+                        {"erf", -4, -1, -1},
+                        {"erf", 0, 0, 0},
+                        {"erf", inf, 1, 1},
+                        {"erf", none, none, none},
+                        {"gelu", -1e9f, 0, 0},
+                        {"gelu", 1e9f, 1e9f, 1e9f},
+                        {"gelu", none, none, none},
+                        {"gelu_tanh", -1e9f, 0, 0},
+                        {"gelu_tanh", 1e9f, 1e9f, 1e9f}};
+  for (const char *cpu : kProcessors) {
+    if (!runsHere(cpu))
+      continue;
+    for (const Case &what : cases) {
+      KernelRun run(blockOf(what.name), cpu, {});
+      Inputs inputs;
+      inputs.element = [&](std::mt19937 &) -> double { return what.x; };
+      run.fill(1, inputs, 1);
+      ASSERT_TRUE(run.run(1, 1));
+      double y = run.results(0)[0][0];
+      if (std::isnan(what.least))
+        EXPECT_TRUE(std::isnan(y)) << cpu << ", " << what.name << " of " << what.x << " is " << y;
+      else
+        EXPECT_TRUE(y >= what.least && y <= what.most)
+            << cpu << ", " << what.name << " of " << what.x << " is " << y;
+    }
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Of, Accuracy, testing::ValuesIn(functions),
                          [](const auto &info) { return info.param.name; });
