@@ -425,6 +425,10 @@ llvm::SmallPtrSet<Value, 8> Planner::weightsReadRaw() {
   llvm::SmallPtrSet<Value, 8> weights;
   llvm::SmallPtrSet<Value, 32> seen;
   llvm::SmallVector<Value> work(block_.getBody().front().getTerminator()->getOperands());
+  // Without `simplify` and `fuse` there are stages of what nothing follows from.
+  for (const auto &[key, roots] : stageRoots_)
+    for (const RootSpec &root : roots)
+      work.push_back(root.value);
   while (!work.empty()) {
     Value value = work.pop_back_val();
     if (!seen.insert(value).second)
