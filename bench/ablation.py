@@ -7,13 +7,15 @@ TREES: binary bracket trees, such as those of the Stanford Sentiment Treebank, o
 are taken; models of sentences read their words. Needs build/bin/sheaf (./demo makes it) and an otherwise idle machine. One thread.
 
 A table a model: for each batch the launches of a mini-batch, its shortest time, the products'
-GFLOP/s at that time, and the time over that with everything on. With --sizes one table of all
+GFLOP/s at that time, and the time over that with everything on: the median of so many runs of both
+in turn. What compiles to the same code is not timed. With --sizes one table of all
 models at both sizes with everything on, and the share of the time that is spent inside kernels.
 """
 import argparse
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -83,20 +85,46 @@ def measure(model, data, dims, batch, without, seconds):
     return json.loads(sheaf(*words))[0]
 
 
+def code(model, dims, name):
+    """What a model compiles to."""
+    words = ["compile", os.path.join(ROOT, "models", model + ".sheaf"), "--emit", "asm", "--store",
+             "none", "--dim", "vocab=1000"]
+    for dim in dims:
+        words += ["--dim", dim]
+    return sheaf(*words, *(["--without", name] if name else []))
+
+
+def in_turn(model, data, dims, batch, name, rounds, seconds):
+    """The best row without a pass, and the median ratio to the time with everything on."""
+    ratios, best = [], None
+    for number in range(rounds):
+        both = {}
+        for which in (None, name) if number % 2 else (name, None):
+            both[which] = measure(model, data, dims, batch, which, seconds)
+        ratios.append(both[name]["ms_min"] / both[None]["ms_min"])
+        if best is None or both[name]["ms_min"] < best["ms_min"]:
+            best = both[name]
+    return best, statistics.median(ratios)
+
+
 def table(model, data, dims, batches, rounds, seconds):
     print(f"\n{model}, {', '.join(dims)}\n")
     print("| left out |" + "".join(f" batch {b}: launches | ms | GFLOP/s | time |" for b in batches))
     print("|---|" + "---:|---:|---:|---:|" * len(batches))
-    names = [None, *optimisations()]
-    cells = {name: "" for name in names}
-    for batch in batches:
-        best = fastest(model, data, dims, batch, names, rounds, seconds)
-        for name, row in best.items():
-            cells[name] += (f" {row['launches']} | {row['ms_min']:.2f} | "
-                            f"{row['gflop'] / row['ms_min'] * 1e3:.0f} | "
-                            f"{row['ms_min'] / best[None]['ms_min']:.2f} |")
-    for name in names:
-        print(f"| {name or '(nothing)'} |{cells[name]}", flush=True)
+    def row(name, measured):
+        cells = "".join(f" {best['launches']} | {best['ms_min']:.2f} | "
+                        f"{best['gflop'] / best['ms_min'] * 1e3:.0f} | {ratio:.2f} |"
+                        for best, ratio in measured)
+        print(f"| {name} |{cells}", flush=True)
+    row("(nothing)", [(fastest(model, data, dims, b, [None], rounds, seconds)[None], 1)
+                      for b in batches])
+    everything, same = code(model, dims, None), []
+    for name in optimisations():
+        if code(model, dims, name) == everything:
+            same.append(name)
+        else:
+            row(name, [in_turn(model, data, dims, b, name, rounds, seconds) for b in batches])
+    print(f"\nThe same code without: {', '.join(same)}.", flush=True)
 
 
 def sizes(models, data, batches, rounds, seconds):
@@ -120,7 +148,7 @@ def main():
     parser.add_argument("--sizes", action="store_true")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--batches", default="8,64")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.15)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
