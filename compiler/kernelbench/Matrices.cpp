@@ -58,9 +58,10 @@ void Bench::matrices() {
     line.peak = race.peak();
     double flop = 2.0 * static_cast<double>(count * n * n * n) * 1e-9;
     line.own = flop / race.best(own);
-    for (size_t i = 0; i < entries.size(); ++i)
-      line.others[i] = {line.others[i].name, flop / race.best(entries[i]),
-                        race.ratio(entries[i], own)};
+    for (size_t i = 0; i < entries.size(); ++i) {
+      line.others[i].speed = flop / race.best(entries[i]);
+      line.others[i].ratio = race.ratio(entries[i], own);
+    }
     add(std::move(line));
   }
 }

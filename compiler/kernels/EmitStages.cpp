@@ -160,12 +160,10 @@ struct Combiner {
   ImplicitLocOpBuilder &b;
   ops::Reduction::Kind kind;
 
-  bool isFloat(Value v) const { return isa<FloatType>(getElementTypeOrSelf(v.getType())); }
   Value operator()(Value a, Value c) const {
     switch (kind) {
     case ops::Reduction::Sum:
-      return isFloat(a) ? Value(arith::AddFOp::create(b, a, c))
-                        : Value(arith::AddIOp::create(b, a, c));
+      return ops::lanes::add(b, a, c);
     case ops::Reduction::Min:
       return ops::lanes::minimum(b, a, c);
     default:
@@ -175,7 +173,7 @@ struct Combiner {
   /// Is (value c at place j) to be taken over (a at i)? NaN is greatest, ties go to the first.
   Value better(Value a, Value i, Value c, Value j) const {
     Value greater, equal;
-    if (isFloat(a)) {
+    if (ops::lanes::isFloat(a)) {
       Value aNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, a, a);
       Value cNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, c, c);
       Value more = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, c, a);

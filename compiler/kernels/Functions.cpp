@@ -18,6 +18,10 @@ namespace {
 using mlir::Value;
 using namespace ops::lanes;
 
+Value multiplyAdd(Builder &b, Value x, Value y, Value z) {
+  return mlir::math::FmaOp::create(b, x, y, z);
+}
+
 /// c0 + z * (c1 + z * (c2 + ...)), in multiply-adds.
 Value polynomial(Builder &b, Value z, std::initializer_list<double> coefficients) {
   Value sum;
@@ -28,16 +32,10 @@ Value polynomial(Builder &b, Value z, std::initializer_list<double> coefficients
   return sum;
 }
 
-/// Not above and not below; NaN stays.
-Value atMost(Builder &b, Value x, double bound) {
-  Value most = constant(b, x.getType(), bound);
-  return select(b, mlir::arith::CmpFOp::create(b, mlir::arith::CmpFPredicate::OLT, most, x), most,
-                x);
-}
-Value atLeast(Builder &b, Value x, double bound) {
-  Value least = constant(b, x.getType(), bound);
-  return select(b, mlir::arith::CmpFOp::create(b, mlir::arith::CmpFPredicate::OGT, least, x), least,
-                x);
+/// x between two bounds; NaN stays.
+Value held(Builder &b, Value x, double least, double most) {
+  x = minimum(b, constant(b, x.getType(), most), x);
+  return maximum(b, constant(b, x.getType(), least), x);
 }
 
 /// x * p(x^2) over q(x^2), polynomials that are 1 or more, held between -1 and 1: at the bound,
@@ -45,11 +43,11 @@ Value atLeast(Builder &b, Value x, double bound) {
 /// exactly.
 Value oddQuotient(Builder &b, Value x, double bound, std::initializer_list<double> numerator,
                   std::initializer_list<double> denominator) {
-  x = atLeast(b, atMost(b, x, bound), -bound);
+  x = held(b, x, -bound, bound);
   Value square = mul(b, x, x);
   Value above = mul(b, x, polynomial(b, square, numerator));
   Value quotient = div(b, above, polynomial(b, square, denominator));
-  return atLeast(b, atMost(b, quotient, 1), -1);
+  return held(b, quotient, -1, 1);
 }
 
 Value exponential(Builder &b, Value x) {
@@ -57,7 +55,7 @@ Value exponential(Builder &b, Value x) {
   auto number = [&](double v) { return constant(b, type, v); };
   // With n the nearest integer of x / log 2, exp(x) = 2^(n-1) * 2 exp(r). Below, n is -126 and what
   // stands for 2^-127 is zero.
-  x = atLeast(b, atMost(b, x, 89), -87.33);
+  x = held(b, x, -87.33, 89);
   // In the last bits of a number of this size stands its integer part: n plus the exponent's bias.
   constexpr double kShift = 0x1.8p23 + 126;
   Value shifted = multiplyAdd(b, x, number(M_LOG2E), number(kShift));

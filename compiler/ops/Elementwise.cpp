@@ -459,9 +459,7 @@ void addNonlinearities(std::vector<Op> &ops) {
             "",
             [](auto x) { return x[0] < 0 ? 0 : x[0]; },
             [](Builder &b, ValueRange x) {
-              Value zero = lanes::constant(b, x[0].getType(), 0);
-              Value below = lanes::compare(b, CmpFPredicate::OGT, CmpIPredicate::sgt, zero, x[0]);
-              return lanes::select(b, below, zero, x[0]);
+              return lanes::maximum(b, lanes::constant(b, x[0].getType(), 0), x[0]);
             }});
   add(ops, {"silu",
             "x * sigmoid(x)",

@@ -62,9 +62,6 @@ inline mlir::Value mul(Builder &b, mlir::Value x, mlir::Value y) {
 inline mlir::Value div(Builder &b, mlir::Value x, mlir::Value y) {
   return mlir::arith::DivFOp::create(b, x, y);
 }
-inline mlir::Value multiplyAdd(Builder &b, mlir::Value x, mlir::Value y, mlir::Value z) {
-  return mlir::math::FmaOp::create(b, x, y, z);
-}
 
 inline mlir::Value compare(Builder &b, mlir::arith::CmpFPredicate ofFloats,
                            mlir::arith::CmpIPredicate ofInts, mlir::Value x, mlir::Value y) {
@@ -75,21 +72,21 @@ inline mlir::Value select(Builder &b, mlir::Value c, mlir::Value x, mlir::Value 
   return mlir::arith::SelectOp::create(b, c, x, y);
 }
 
-/// x if it is NaN or greater (less) than y, else y: as the references have it, the sign of zero
-/// included.
-inline mlir::Value maximum(Builder &b, mlir::Value x, mlir::Value y) {
-  if (!isFloat(x))
-    return mlir::arith::MaxSIOp::create(b, x, y);
+/// Of floats: x if it is NaN or `wins` over y, else y.
+inline mlir::Value winner(Builder &b, mlir::arith::CmpFPredicate wins, mlir::Value x,
+                          mlir::Value y) {
   using mlir::arith::CmpFOp, mlir::arith::CmpFPredicate;
-  mlir::Value greater = select(b, CmpFOp::create(b, CmpFPredicate::OGT, x, y), x, y);
-  return select(b, CmpFOp::create(b, CmpFPredicate::UNO, x, x), x, greater);
+  mlir::Value better = select(b, CmpFOp::create(b, wins, x, y), x, y);
+  return select(b, CmpFOp::create(b, CmpFPredicate::UNO, x, x), x, better);
+}
+/// As the references have them, the sign of zero included: if neither wins, y.
+inline mlir::Value maximum(Builder &b, mlir::Value x, mlir::Value y) {
+  return isFloat(x) ? winner(b, mlir::arith::CmpFPredicate::OGT, x, y)
+                    : mlir::Value(mlir::arith::MaxSIOp::create(b, x, y));
 }
 inline mlir::Value minimum(Builder &b, mlir::Value x, mlir::Value y) {
-  if (!isFloat(x))
-    return mlir::arith::MinSIOp::create(b, x, y);
-  using mlir::arith::CmpFOp, mlir::arith::CmpFPredicate;
-  mlir::Value less = select(b, CmpFOp::create(b, CmpFPredicate::OLT, x, y), x, y);
-  return select(b, CmpFOp::create(b, CmpFPredicate::UNO, x, x), x, less);
+  return isFloat(x) ? winner(b, mlir::arith::CmpFPredicate::OLT, x, y)
+                    : mlir::Value(mlir::arith::MinSIOp::create(b, x, y));
 }
 
 inline mlir::Value exp(Builder &b, mlir::Value x) { return mlir::math::ExpOp::create(b, x); }
