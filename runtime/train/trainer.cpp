@@ -99,11 +99,14 @@ TrainingStep Trainer::step() {
   auto count = static_cast<double>(std::max<int64_t>(result.instances, 1));
   result.loss /= count;
   result.rate = options_.rate.at(next_);
-  StepReport report =
-      optimizer_.step(gradients, result.rate, 1 / (result.lossScale * (options_.sum ? 1 : count)));
-  if (average_ && !report.skipped)
-    average_->update();
-  options_.lossScale.update(report.skipped);
+  StepReport report;
+  if (result.instances > 0) { // without a gradient not even momentum moves weights
+    report = optimizer_.step(gradients, result.rate,
+                             1 / (result.lossScale * (options_.sum ? 1 : count)));
+    if (average_ && !report.skipped)
+      average_->update();
+    options_.lossScale.update(report.skipped);
+  }
   result.updateSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.norm = report.norm;

@@ -13,11 +13,11 @@ namespace sheaf::tool {
 /// What a training remembers beside weights and the optimiser's state.
 struct Progress {
   int64_t steps = 0;
-  int64_t skipped = 0;
   std::optional<double> best; ///< the best measure of an epoch so far
   // Of the epoch that runs.
   double lossSum = 0;
   int64_t instances = 0;
+  int64_t skipped = 0; ///< steps
 };
 
 /// Writes weights, trainer and progress to `DIRECTORY/checkpoint-STEPS.safetensors`, whole or not

@@ -114,6 +114,7 @@ private:
   std::vector<std::unique_ptr<Evaluation>> evaluations_;
   std::optional<DirectoryLock> lock_;
   Progress progress_;
+  int64_t keep_ = 0; ///< checkpoints
   std::optional<TrainLog> log_;
   // The epoch that runs.
   int64_t instances_ = 0, failed_ = 0; ///< since it began or was resumed
@@ -235,8 +236,7 @@ void Training::logStep(const rt::TrainingStep &step) {
 }
 
 void Training::checkpoint() {
-  saveCheckpoint(arguments_.output, *session_, *trainer_, progress_,
-                 parseNumber("--keep", arguments_.keep));
+  saveCheckpoint(arguments_.output, *session_, *trainer_, progress_, keep_);
 }
 
 void Training::endEpoch(int64_t epoch) {
@@ -283,6 +283,7 @@ void Training::endEpoch(int64_t epoch) {
       fmt::format(", {:.0f} instances/s{}{}\n", static_cast<double>(instances_) / seconds,
                   failed_ ? fmt::format(", {} instances failed", failed_) : "",
                   progress_.skipped ? fmt::format(", {} steps skipped", progress_.skipped) : "");
+  progress_.skipped = 0;
   std::string logged = log_->write("epoch", line);
   // What follows from no loss at all is nothing to keep: the last checkpoint stays the newest.
   if (loss.instances == 0)
@@ -303,6 +304,7 @@ int Training::run() {
   int64_t checkpointEvery = arguments_.checkpointEvery == "0"
                                 ? 0
                                 : parseNumber("--checkpoint-every", arguments_.checkpointEvery);
+  keep_ = parseNumber("--keep", arguments_.keep);
   if (!arguments_.metric.empty() && arguments_.dev.empty())
     throw UsageError("--metric needs --dev, the data that it is taken of");
   arguments_.limits.check();

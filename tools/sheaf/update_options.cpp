@@ -79,7 +79,7 @@ std::vector<CLI::Option *> UpdateOptions::add(CLI::App &app) {
       ->type_name("PATTERN")
       ->expected(1)
       ->take_all();
-  number("--clip", clip, "most length of all gradients together (default: no limit)");
+  number("--clip", clip, "most length of all gradients together (default: 0, no limit)");
   number("--batch", batch, "instances a mini-batch (default: 64)");
   number("--accumulate", accumulate,
          "mini-batches whose gradients make one step together (default: 1)");
@@ -100,8 +100,8 @@ void UpdateOptions::check() const {
                              {"--epsilon", epsilon},
                              {"--weight-decay", weightDecay},
                              {"--clip", clip}})
-    if (!std::isfinite(value))
-      throw UsageError(fmt::format("{} takes a finite number", name));
+    if (!(value >= 0 && std::isfinite(value)))
+      throw UsageError(fmt::format("{} takes a finite number from 0", name));
 }
 
 rt::TrainerOptions UpdateOptions::trainer(uint64_t seed) const {
