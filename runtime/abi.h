@@ -25,14 +25,15 @@ struct RootFrame {
 /// The first members of a session's recorder, at fixed offsets: generated code reads them.
 struct Context {
   uint8_t *rows;       ///< offset 0: address of granule 0
-  uint8_t *stackLimit; ///< offset 8: frames below this address are an overflow
+  uint8_t *stackLimit; ///< offset 8: frames below this address are an overflow (older artefacts)
   int64_t instance;    ///< offset 16: which instance is being walked (for errors)
   /// offset 24: what stands at this depth or above has been computed, unless no read may depend on
   /// it. What is recorded next stands deeper.
   int64_t computed;
-  int64_t stepsLeft; ///< offset 32: calls of recursive functions before the instance is given up
-  uint64_t key;      ///< offset 40: what the instance's draws follow from (keys.h)
-  RootFrame *roots;  ///< offset 48: of the innermost call that runs and may wait
+  int64_t stepsLeft;   ///< offset 32: calls of recursive functions before the instance is given up
+  uint64_t key;        ///< offset 40: what the instance's draws follow from (keys.h)
+  RootFrame *roots;    ///< offset 48: of the innermost call that runs and may wait
+  uint8_t *stackTaken; ///< offset 56: frames below this address call sheaf_deepen() first
 };
 
 /// A call that runs beside the one that made it (runtime/tasks.h).
@@ -103,6 +104,9 @@ void sheaf_join(sheaf::rt::Context *, sheaf::rt::Task *);
 /// End the instance with an error and never return. `message` indexes Model::messages: a text with
 /// its source place; `{0}` and `{1}` in it stand for a and b, `{stack}` and `{steps}` for limits.
 [[noreturn]] void sheaf_fail(sheaf::rt::Context *, uint32_t message, int64_t a, int64_t b);
+/// Makes room on the host stack for what lies above `frame` (and sets Context::stackTaken), or ends
+/// the instance: with this message when its stack is used up, else for want of memory.
+void sheaf_deepen(sheaf::rt::Context *, const uint8_t *frame, uint32_t message);
 /// The host stack of an instance is used up. Of artefacts whose messages do not say so.
 [[noreturn]] void sheaf_stack_overflow(sheaf::rt::Context *);
 /// Context::stepsLeft has come to an end. Likewise.

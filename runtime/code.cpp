@@ -51,6 +51,7 @@ std::span<const Import> imports() {
         {"sheaf_list_reverse", addressOf(&sheaf_list_reverse)},
         {"sheaf_list_flat", addressOf(&sheaf_list_flat)},
         {"sheaf_fail", addressOf(&sheaf_fail)},
+        {"sheaf_deepen", addressOf(&sheaf_deepen)},
         {"sheaf_stack_overflow", addressOf(&sheaf_stack_overflow)},
         {"sheaf_too_many_steps", addressOf(&sheaf_too_many_steps)},
         {"sheaf_wait", addressOf(&sheaf_wait)},

@@ -11,10 +11,11 @@ namespace bc = boost::context::detail;
 namespace {
 /// For the runtime's functions (and their system calls) under the deepest frame of an instance.
 constexpr uint64_t kReserveBytes = uint64_t(256) << 10;
+/// What the frames of a stack take in any case.
+constexpr uint64_t kFirstBytes = uint64_t(64) << 10;
 /// Kept between mini-batches by all stacks together; deeper pages are given back.
 constexpr uint64_t kKeepBytes = uint64_t(16) << 20;
-constexpr uint64_t kKeepBytesEach = uint64_t(64) << 10;
-/// Asking for the pages of a stack is a system call.
+/// Giving back the pages of a stack is a system call.
 constexpr size_t kTrimmedAtOnce = 8;
 constexpr uint64_t kLeastBytes = uint64_t(1) << 20;
 
@@ -61,7 +62,7 @@ struct HostStack::Entry {
 uint64_t HostStack::overheadBytes() { return pageBytes() + kReserveBytes; }
 
 HostStack::HostStack(uint8_t *data, uint64_t size)
-    : data_(data), size_(size), limit_(data + overheadBytes()) {}
+    : data_(data), size_(size), taken_(std::max(limit(), data + size - kFirstBytes)) {}
 
 HostStack::Left HostStack::enter(void *context, void *data) {
 #ifdef SHEAF_TSAN
@@ -117,11 +118,17 @@ void HostStack::abandon() {
 // HostStacks
 //===----------------------------------------------------------------------===//
 
-HostStacks::HostStacks(uint64_t bytes, unsigned count, MemoryKind &memory)
+HostStacks::HostStacks(uint64_t bytes, unsigned count, MemoryMeter &meter, MemoryKind &memory)
     : space_((wholePages(bytes) + HostStack::overheadBytes()) * count,
              (wholePages(std::min(bytes, kLeastBytes)) + HostStack::overheadBytes()) * count,
              "the host stack"),
-      each_(space_.size() / count / pageBytes() * pageBytes()), count_(count), memory_(memory) {}
+      each_(space_.size() / count / pageBytes() * pageBytes()), count_(count), meter_(meter),
+      memory_(memory) {}
+
+HostStacks::~HostStacks() {
+  for (const std::unique_ptr<HostStack> &stack : made_)
+    shrink(*stack, kFirstBytes);
+}
 
 HostStack *HostStacks::take() {
   if (!free_.empty()) {
@@ -137,44 +144,52 @@ HostStack *HostStacks::take() {
   return made_.back().get();
 }
 
-uint64_t HostStacks::residentBytes(size_t stack) const {
-  // Frames are laid down from the top, so the first block without a page ends what was used.
-  uint64_t bottom = stack * each_ + pageBytes(), top = (stack + 1) * each_;
-  uint64_t block = uint64_t(64) << 10, total = 0;
-  for (uint64_t end = top; end > bottom; block = std::min(2 * block, uint64_t(1) << 20)) {
-    uint64_t begin = end > block + bottom ? end - block : bottom;
-    if (space_.residentBytes(begin, end) == 0)
-      break;
-    total = top - begin;
-    end = begin;
-  }
-  return total;
+/// True when the budget pays for the first `bytes` of a stack's frames, or for as many as there
+/// are.
+bool HostStacks::charge(HostStack &stack, uint64_t bytes) {
+  uint8_t *top = stack.data_ + stack.size_;
+  bytes = std::min(wholePages(bytes), static_cast<uint64_t>(top - stack.limit()));
+  if (!meter_.charge(memory_, bytes - static_cast<uint64_t>(top - stack.taken_)))
+    return false;
+  stack.taken_ = top - bytes;
+  return true;
 }
 
-uint64_t HostStacks::residentBytes() const {
-  uint64_t total = 0;
-  for (size_t i = 0; i < made_.size(); ++i)
-    total += residentBytes(i);
-  return total;
+HostStacks::Deepened HostStacks::deepen(HostStack &stack, const uint8_t *frame) {
+  if (frame <= stack.limit())
+    return Deepened::UsedUp;
+  auto needed = static_cast<uint64_t>(stack.data_ + stack.size_ - frame) + kFirstBytes;
+  if (charge(stack, needed + needed / 8) || charge(stack, needed) ||
+      (giveBack() && charge(stack, needed)))
+    return Deepened::Done;
+  return Deepened::NoMemory;
+}
+
+/// Gives back what frames below the first `bytes` took.
+void HostStacks::shrink(HostStack &stack, uint64_t bytes) {
+  uint8_t *top = stack.data_ + stack.size_;
+  auto taken = static_cast<uint64_t>(top - stack.taken_);
+  if (taken <= bytes)
+    return;
+  space_.release(static_cast<uint64_t>(stack.taken_ - space_.data()),
+                 static_cast<uint64_t>(top - bytes - space_.data()));
+  meter_.uncharge(memory_, taken - bytes);
+  stack.taken_ = top - bytes;
 }
 
 void HostStacks::trim() {
   if (made_.empty())
     return;
-  uint64_t keep = std::min(std::max(kKeepBytes / made_.size(), kKeepBytesEach), each_);
-  memory_.now = keep * made_.size();
-  uint64_t used = 0;
-  for (size_t n = std::min(made_.size(), kTrimmedAtOnce); n > 0; --n) {
-    size_t i = trimmed_++ % made_.size();
-    uint64_t top = (i + 1) * each_;
-    if (keep + pageBytes() >= each_ ||
-        space_.residentBytes(top - keep - pageBytes(), top - keep) == 0)
-      continue;
-    uint64_t bytes = residentBytes(i);
-    used += bytes;
-    space_.release(top - bytes, top - keep);
-  }
-  memory_.peak = std::max(memory_.peak, used);
+  uint64_t keep = std::max(kKeepBytes / made_.size(), kFirstBytes);
+  for (size_t n = std::min(made_.size(), kTrimmedAtOnce); n > 0; --n)
+    shrink(*made_[trimmed_++ % made_.size()], keep);
+}
+
+bool HostStacks::giveBack() {
+  uint64_t before = memory_.now;
+  for (HostStack *stack : free_)
+    shrink(*stack, kFirstBytes);
+  return memory_.now < before;
 }
 
 } // namespace sheaf::rt

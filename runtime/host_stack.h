@@ -32,21 +32,22 @@ public:
   [[noreturn]] void abandon();
 
   /// Frames must not reach below; what is left under it is for the runtime's own functions.
-  uint8_t *limit() const { return limit_; }
-  /// What frames may take together.
-  uint64_t bytes() const { return static_cast<uint64_t>(data_ + size_ - limit_); }
+  uint8_t *limit() const { return data_ + overheadBytes(); }
+  /// Frames that would reach below ask HostStacks::deepen() first.
+  uint8_t *taken() const { return taken_; }
 
   /// Address space that a stack needs beside its frames.
   static uint64_t overheadBytes();
 
 private:
+  friend class HostStacks;
   struct Entry;
   Left enter(void *context, void *data);
   void leave(Left how);
 
   uint8_t *data_;
   uint64_t size_;
-  uint8_t *limit_;
+  uint8_t *taken_; ///< the budget has paid for what lies above
   void (*function_)(void *) = nullptr;
   void *argument_ = nullptr;
   void *caller_ = nullptr; ///< the context that entered the stack
@@ -60,30 +61,39 @@ private:
   void *fiber_ = nullptr;
 };
 
-/// A number of equal stacks in one range of addresses.
+/// A number of equal stacks in one range of addresses. All but the first 64 KB of each count
+/// against the budget, as deep as frames have reached.
 class HostStacks {
 public:
   /// `bytes` for the frames of each. Fewer bytes each when the machine refuses the address space.
-  HostStacks(uint64_t bytes, unsigned count, MemoryKind &memory);
+  HostStacks(uint64_t bytes, unsigned count, MemoryMeter &meter, MemoryKind &memory);
+  ~HostStacks();
 
   /// A stack that no one uses, or null. The one given back last comes first: its pages are warm.
   HostStack *take();
   void giveBack(HostStack *stack) { free_.push_back(stack); }
 
+  /// Makes room for frames down to `frame`, and some more.
+  enum class Deepened : uint8_t { Done, UsedUp, NoMemory };
+  Deepened deepen(HostStack &stack, const uint8_t *frame);
+
   /// What frames may take together on one stack.
   uint64_t bytes() const { return each_ - HostStack::overheadBytes(); }
 
-  /// Gives pages back that only a deep recursion used, on a few stacks in turn. Called between
+  /// Gives pages back that only a deep recursion used, of a few stacks. Called between
   /// mini-batches.
   void trim();
-  uint64_t residentBytes() const;
+  /// Gives back all that is only kept, of stacks that no one uses. False when there was nothing.
+  bool giveBack();
 
 private:
-  uint64_t residentBytes(size_t stack) const;
+  bool charge(HostStack &stack, uint64_t bytes);
+  void shrink(HostStack &stack, uint64_t bytes);
 
   Reservation space_;
   uint64_t each_;
   unsigned count_;
+  MemoryMeter &meter_;
   MemoryKind &memory_;
   std::vector<std::unique_ptr<HostStack>> made_;
   std::vector<HostStack *> free_;

@@ -77,28 +77,6 @@ void Reservation::release(uint64_t begin, uint64_t end) {
 
 void Reservation::guardPage(uint64_t begin) { mprotect(data_ + begin, pageBytes(), PROT_NONE); }
 
-bool Reservation::resident(uint64_t begin, uint64_t end) const {
-  return residentBytes(begin, std::min(begin + pageBytes(), end)) != 0 ||
-         residentBytes(end > pageBytes() ? std::max(begin, end - pageBytes()) : begin, end) != 0;
-}
-
-uint64_t Reservation::residentBytes(uint64_t begin, uint64_t end) const {
-  uint64_t page = pageBytes();
-  begin = begin / page * page;
-  end = std::min((end + page - 1) / page * page, size_);
-  uint64_t total = 0;
-  unsigned char flags[1024];
-  while (begin < end) {
-    uint64_t n = std::min<uint64_t>(end - begin, sizeof flags * page);
-    if (mincore(data_ + begin, n, flags) != 0)
-      return total;
-    for (uint64_t i = 0; i < n / page; ++i)
-      total += (flags[i] & 1) ? page : 0;
-    begin += n;
-  }
-  return total;
-}
-
 //===----------------------------------------------------------------------===//
 // MemoryMeter
 //===----------------------------------------------------------------------===//

@@ -41,10 +41,6 @@ public:
   void release(uint64_t begin, uint64_t end);
   /// Makes the page at this offset fault.
   void guardPage(uint64_t begin);
-  /// Whether any page of [begin, end) is in memory; looks at the bounds' pages only.
-  bool resident(uint64_t begin, uint64_t end) const;
-  /// Bytes of [begin, end) in memory.
-  uint64_t residentBytes(uint64_t begin, uint64_t end) const;
 
 private:
   uint8_t *data_ = nullptr;

@@ -11,7 +11,7 @@ namespace sheaf::rt {
 static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8 &&
                   offsetof(Context, instance) == 16 && offsetof(Context, computed) == 24 &&
                   offsetof(Context, stepsLeft) == 32 && offsetof(Context, key) == 40 &&
-                  offsetof(Context, roots) == 48,
+                  offsetof(Context, roots) == 48 && offsetof(Context, stackTaken) == 56,
               "generated code reads these offsets");
 
 Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
@@ -22,10 +22,10 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
       buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
       heap(meter, memory.heap, limits.heapBytes, hostile), lists(heap, model.chainedLists),
-      stacks(limits.stackBytes, limits.stacks, memory.stack),
+      stacks(limits.stackBytes, limits.stacks, meter, memory.stack),
       tasks(*this, stacks, failure, limits.steps) {
   rows = rowSpace.address(0);
-  stackLimit = nullptr;
+  stackLimit = stackTaken = nullptr;
   instance = computed = stepsLeft = 0;
   key = 0;
   roots = nullptr;
@@ -85,6 +85,8 @@ std::string Recorder::describe(const Failure &why, const Model &model,
                                                 {"{steps}", steps}});
   case Failure::StackOverflow:
     return "the recursion is too deep: the host stack of " + stack + " is used up";
+  case Failure::Stack:
+    return "out of memory for the host stack: " + limit;
   case Failure::Rows: {
     // More granules than any machine has, or a negative extent, has no sensible byte count.
     if (why.wanted > RowSpace::kMaxGranules)
@@ -246,6 +248,18 @@ ListObject *sheaf_list_flat(Context *context, ListObject *list) {
 
 void sheaf_fail(Context *context, uint32_t message, int64_t a, int64_t b) {
   recorder(context).fail({Failure::Message, message, a, b, 0});
+}
+
+void sheaf_deepen(Context *context, const uint8_t *frame, uint32_t message) {
+  Recorder &r = recorder(context);
+  switch (r.tasks.deepen(frame)) {
+  case HostStacks::Deepened::Done:
+    return;
+  case HostStacks::Deepened::UsedUp:
+    r.fail({Failure::Message, message, 0, 0, 0});
+  case HostStacks::Deepened::NoMemory:
+    r.fail({Failure::Stack, 0, 0, 0, 0});
+  }
 }
 
 void sheaf_stack_overflow(Context *context) {

@@ -19,8 +19,6 @@ SessionOptions withDefaults(const Model &model, SessionOptions options) {
   options.fibers = model.reads ? std::max(options.fibers, 1u) : 1;
   if (options.memoryLimit == 0)
     options.memoryLimit = memory / 10 * 9;
-  // The stack is not metered frame by frame, but it does not outgrow the limit by itself.
-  options.hostStackBytes = std::min(options.hostStackBytes, options.memoryLimit);
   if (options.rowSpaceBytes == 0)
     options.rowSpaceBytes = uint64_t(64) << 30;
   // One granule for the guard of the parameters, and some rows in any case.
@@ -305,11 +303,6 @@ void Session::resetCounters() {
   impl_->counters = std::move(fresh);
 }
 
-MemoryUse Session::memory() const {
-  MemoryUse use = impl_->memory;
-  use.stack.now = impl_->recorder.stacks.residentBytes();
-  use.stack.peak = std::max(use.stack.peak, use.stack.now);
-  return use;
-}
+MemoryUse Session::memory() const { return impl_->memory; }
 
 } // namespace sheaf::rt

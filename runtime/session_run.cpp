@@ -49,7 +49,8 @@ void Session::Impl::end(const Walk &walk, Outcome &outcome) {
 void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
   Failure::Kind kind = recorder.failure.kind;
   outcome.error.emplace(walk.instance, recorder.describe(recorder.failure, model, meter),
-                        kind == Failure::Rows || kind == Failure::Heap || kind == Failure::Records);
+                        kind == Failure::Stack || kind == Failure::Rows || kind == Failure::Heap ||
+                            kind == Failure::Records);
 }
 
 template <typename Ended> void Session::Impl::stopTasks(Ended ended) {
@@ -106,7 +107,6 @@ void Session::Impl::note(TracePart::Kind kind, uint64_t begin, int64_t number) {
 void Session::Impl::noteMemory() {
   if (!trace)
     return;
-  // Of stacks what they may keep: looking at their pages takes system calls.
   recorder.rowSpace.account();
   TraceMemory &sample = trace->memory.emplace_back();
   sample.time = clockNow();
@@ -275,6 +275,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   if (walkAll(instances, stop) && !stop.stop_requested()) {
     bool more = recorder.known.giveBack();
     more |= recorder.scratch.giveBack();
+    more |= recorder.stacks.giveBack();
     if (more) {
       forgetMiniBatch();
       walkAll(instances, stop);

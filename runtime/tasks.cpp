@@ -61,6 +61,7 @@ Walk *Tasks::runReady() {
     current_ = task;
     failure_ = {};
     context_.stackLimit = task->stack->limit();
+    context_.stackTaken = task->stack->taken();
     context_.instance = task->walk->instance;
     context_.key = task->walk->key;
     context_.roots = task->roots;
@@ -158,6 +159,12 @@ void Tasks::wait(uint32_t place) {
     failure_ = {Failure::Stopped};
     abandon();
   }
+}
+
+HostStacks::Deepened Tasks::deepen(const uint8_t *frame) {
+  HostStacks::Deepened deepened = stacks_.deepen(*current_->stack, frame);
+  context_.stackTaken = current_->stack->taken();
+  return deepened;
 }
 
 void Tasks::stop() {

@@ -24,6 +24,7 @@ struct Failure {
     None,
     Message,
     StackOverflow,
+    Stack,
     Rows,
     Heap,
     Records,
@@ -100,6 +101,8 @@ public:
   /// A fork that the caller runs itself begins and has ended.
   void ranInline() { ++current_->forks; }
   void join(Task &task);
+  /// Makes room on the stack of what runs; see HostStacks.
+  HostStacks::Deepened deepen(const uint8_t *frame);
   [[noreturn]] void abandon();
   int64_t maxSteps() const { return maxSteps_; }
 

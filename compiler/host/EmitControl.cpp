@@ -130,9 +130,17 @@ void FunctionEmitter::checkStack() {
   func::FuncOp source = function_.source;
   llvm::Type *ptr = b_.getPtrTy();
   llvm::Value *frame = b_.CreateIntrinsic(llvm::Intrinsic::frameaddress, {ptr}, {i32(0)});
-  llvm::Value *limit = b_.CreateLoad(ptr, contextField(offsetof(rt::Context, stackLimit)));
-  require(b_.CreateICmpUGT(frame, limit), source.getLoc(),
-          "the recursion is too deep: the host stack of {stack} is used up");
+  llvm::Value *taken = b_.CreateLoad(ptr, contextField(offsetof(rt::Context, stackTaken)));
+  llvm::BasicBlock *goOn = newBlock("ok"), *deeper = newBlock("deeper");
+  b_.CreateCondBr(b_.CreateICmpUGT(frame, taken), goOn, deeper,
+                  llvm::MDBuilder(m_.context).createLikelyBranchWeights());
+  b_.SetInsertPoint(deeper);
+  callRuntime(
+      "sheaf_deepen", b_.getVoidTy(), frame,
+      static_cast<llvm::Value *>(i32(m_.message(
+          source.getLoc(), "the recursion is too deep: the host stack of {stack} is used up"))));
+  b_.CreateBr(goOn);
+  b_.SetInsertPoint(goOn);
 }
 
 void FunctionEmitter::countStep() {

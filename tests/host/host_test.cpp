@@ -369,7 +369,7 @@ TEST_P(Host, DataAndRecursion) {
 TEST_P(Host, DeepRecursionIsAnError) {
   auto p = compile(kChain);
   // The address of a local would not do: the address sanitizer may put locals on the heap.
-  p->mock.context.stackLimit = static_cast<uint8_t *>(__builtin_frame_address(0)) - (64 << 10);
+  p->mock.context.stackTaken = static_cast<uint8_t *>(__builtin_frame_address(0)) - (64 << 10);
   p->run({100000}, 2);
   EXPECT_NE(p->message().find("the recursion is too deep"), std::string::npos);
   p->run({10}, 2);

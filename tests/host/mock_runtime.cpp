@@ -87,6 +87,8 @@ void fail(Context *context, uint32_t message, int64_t a, int64_t b) {
   std::longjmp(m.out, 1);
 }
 
+void deepen(Context *context, const uint8_t *, uint32_t message) { fail(context, message, 0, 0); }
+
 } // namespace
 
 ListObject *Mock::makeList(int64_t elementSlots, int64_t size) {
@@ -108,6 +110,7 @@ void *sheaf::tests::abiFunction(const std::string &name) {
       {"sheaf_list_slice", reinterpret_cast<void *>(slice)},
       {"sheaf_list_flat", reinterpret_cast<void *>(flat)},
       {"sheaf_list_reverse", reinterpret_cast<void *>(reverse)},
+      {"sheaf_deepen", reinterpret_cast<void *>(deepen)},
       {"sheaf_fail", reinterpret_cast<void *>(fail)},
   };
   auto it = functions.find(name);

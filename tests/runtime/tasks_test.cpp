@@ -16,6 +16,7 @@ namespace {
 /// What the code of these tests is given as its first argument.
 struct Bench {
   Context context{};
+  MemoryMeter meter{uint64_t(1) << 30};
   MemoryKind memory;
   HostStacks stacks;
   Failure failure;
@@ -24,7 +25,7 @@ struct Bench {
   std::vector<std::unique_ptr<Slot[]>> kept;
 
   explicit Bench(unsigned count)
-      : stacks(uint64_t(1) << 16, count, memory), tasks(context, stacks, failure, 1000) {}
+      : stacks(uint64_t(1) << 16, count, meter, memory), tasks(context, stacks, failure, 1000) {}
 
   Task *fork(EntryFn fn, const Slot *args, Slot *results) {
     if (HostStack *stack = tasks.stackForFork()) {

@@ -87,8 +87,9 @@ UNINSTRUMENTED Slot recordNode(Context *context, Slot left, Slot right) {
 }
 
 template <int64_t H, bool Once> UNINSTRUMENTED Value walk(Context *context, const Slot *tree) {
-  if (static_cast<uint8_t *>(__builtin_frame_address(0)) < context->stackLimit)
-    sheaf_stack_overflow(context);
+  auto *frame = static_cast<uint8_t *>(__builtin_frame_address(0));
+  if (frame <= context->stackTaken)
+    sheaf_deepen(context, frame, 2);
   if (tree[0] == 0)
     return {recordLeaf<H, Once>(context, tree[1]), 1};
   Value left = walk<H, Once>(context, std::bit_cast<const Slot *>(tree[1]));
@@ -183,7 +184,8 @@ Model makeTreeModel(int64_t hidden) {
   model.entry.argTypes = {kTreeType};
   model.entry.resultType = kResultType;
   model.messages = {"tree.sheaf:3:5: word {0} is outside of a vocabulary of {1} ({0})",
-                    "tree.sheaf:4:5: {2} {0"};
+                    "tree.sheaf:4:5: {2} {0",
+                    "the recursion is too deep: the host stack of {stack} is used up"};
   if (hidden == 4)
     fill<4>(model);
   else if (hidden == 20)
