@@ -20,11 +20,12 @@ Progress::~Progress() {
     std::fputs("\r\033[K", stderr);
 }
 
-std::string Progress::line(const std::string &title, int64_t done, int64_t total, int width) {
+std::string Progress::line(const std::string &title, int64_t done, int64_t total, int width,
+                           const std::string &more) {
   if (total <= 0)
-    return fmt::format("{} {}", title, done).substr(0, static_cast<size_t>(width));
+    return fmt::format("{} {}{}", title, done, more).substr(0, static_cast<size_t>(width));
   double share = std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
-  std::string numbers = fmt::format("{:3.0f}% {}/{}", share * 100, done, total);
+  std::string numbers = fmt::format("{:3.0f}% {}/{}{}", share * 100, done, total, more);
   int room = width - static_cast<int>(title.size() + numbers.size()) - 4;
   if (room < 5)
     return fmt::format("{} {}", title, numbers).substr(0, static_cast<size_t>(width));
@@ -33,14 +34,15 @@ std::string Progress::line(const std::string &title, int64_t done, int64_t total
                      std::string(static_cast<size_t>(bar - full), '.'), numbers);
 }
 
-void Progress::draw() {
+void Progress::draw(const Text &more) {
   Clock::time_point now = Clock::now();
   if (now < next_)
     return;
   next_ = now + std::chrono::milliseconds(100);
   winsize size{};
   int width = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 10 ? size.ws_col : 80;
-  std::fprintf(stderr, "\r%s\033[K", line(title_, done_, total_, width - 1).c_str());
+  std::string text = line(title_, done_, total_, width - 1, more ? more() : "");
+  std::fprintf(stderr, "\r%s\033[K", text.c_str());
   std::fflush(stderr);
   drawn_ = true;
 }

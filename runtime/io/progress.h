@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace sheaf::io {
@@ -18,17 +19,20 @@ public:
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
 
-  void step(int64_t steps = 1) {
+  /// `more` makes what the line ends with, when it is drawn.
+  using Text = std::function<std::string()>;
+  void step(int64_t steps = 1, const Text &more = {}) {
     done_ += steps;
     if (onTerminal_)
-      draw();
+      draw(more);
   }
 
   /// What the line shows, `width` columns at most.
-  static std::string line(const std::string &title, int64_t done, int64_t total, int width);
+  static std::string line(const std::string &title, int64_t done, int64_t total, int width,
+                          const std::string &more = "");
 
 private:
-  void draw();
+  void draw(const Text &more);
 
   std::string title_;
   int64_t total_;

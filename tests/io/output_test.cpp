@@ -122,6 +122,8 @@ TEST(Progress, Line) {
   EXPECT_EQ(Progress::line("reading", 5, 0, 40), "reading 5");
   EXPECT_EQ(Progress::line("reading", 5, 10, 20), "reading  50% 5/10");
   EXPECT_EQ(Progress::line("reading", 5, 10, 8), "reading ");
+  EXPECT_EQ(Progress::line("reading", 5, 10, 40, ", loss 0.5"),
+            "reading [#####.....]  50% 5/10, loss 0.5");
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "tools/sheaf/train_options.h"
 
 #include "compiler/driver/GradCheck.h"
+#include "compiler/driver/Peak.h"
 #include "runtime/io/progress.h"
 #include "runtime/io/text.h"
 #include "runtime/io/weights.h"
@@ -93,14 +94,18 @@ public:
 
 private:
   void lockDirectory();
-  void beginDirectory();
+  void saveVocabularies();
+  void saveOptions();
   void compareHashes();
   void makeTrainer();
   void makeEvaluations();
   rt::TensorView param(size_t index) const;
   void saveWeights(const std::string &name);
   void logStep(const rt::TrainingStep &step);
+  void beginEpoch();
   void endEpoch(int64_t epoch);
+  void probePeak();
+  std::string howItGoes(int64_t total) const;
   void checkpoint();
   double secondsSince(std::chrono::steady_clock::time_point begin) const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -120,6 +125,11 @@ private:
   int64_t instances_ = 0, failed_ = 0; ///< since it began or was resumed
   std::string firstFailure_;           ///< of those; told once
   std::chrono::steady_clock::time_point begin_;
+  // How fast it goes.
+  std::optional<driver::PeakProbe> probe_;
+  double peak_ = 0, flop_ = 0; ///< GFLOP/s of the threads; of the session when the epoch began
+  double seconds_ = 0;         ///< of the epochs that have ended here, without evaluations
+  int64_t before_ = 0;         ///< steps done when this process took the training up
 };
 
 void Training::lockDirectory() {
@@ -151,13 +161,17 @@ std::map<std::string, std::string> hashesOf(const TrainOptions &arguments) {
   return hashes;
 }
 
-/// The vocabularies stand beside the weights; the options come last, so that a directory that has
-/// them has all that --resume needs.
-void Training::beginDirectory() {
+/// Beside the weights.
+void Training::saveVocabularies() {
   for (const char *weights : {"last", "best"})
     for (const auto &[name, vocabulary] : data_.vocabularies.all())
       vocabulary.save(
           vocabularyBeside(fmt::format("{}/{}.safetensors", arguments_.output, weights), name));
+}
+
+/// Last, so that a directory that has them has all that --resume needs, and nothing is wrong with
+/// them.
+void Training::saveOptions() {
   arguments_.hashes = hashesOf(arguments_);
   io::AtomicFile file(arguments_.output + "/config.json");
   file.write(arguments_.write());
@@ -235,12 +249,42 @@ void Training::logStep(const rt::TrainingStep &step) {
   log_->write("step", line);
 }
 
+void Training::probePeak() {
+  peak_ = std::max(peak_, probe_->measure() * static_cast<double>(options_.threads));
+}
+
+void Training::beginEpoch() {
+  instances_ = failed_ = 0;
+  flop_ = session_->counters().flop;
+  peak_ = 0;
+  probePeak();
+  begin_ = std::chrono::steady_clock::now();
+}
+
+/// What stands behind the bar: how the epoch goes, and when the training will end.
+std::string Training::howItGoes(int64_t total) const {
+  double seconds = secondsSince(begin_);
+  int64_t done = trainer_->stepsDone();
+  auto left = static_cast<int64_t>((seconds_ + seconds) * static_cast<double>(total - done) /
+                                   static_cast<double>(done - before_));
+  std::string loss = progress_.instances
+                         ? fmt::format(", loss {:.4f}",
+                                       progress_.lossSum / static_cast<double>(progress_.instances))
+                         : "";
+  return fmt::format("{}, {:.0f} instances/s, {}:{:02}:{:02} to go", loss,
+                     static_cast<double>(instances_) / seconds, left / 3600, left / 60 % 60,
+                     left % 60);
+}
+
 void Training::checkpoint() {
   saveCheckpoint(arguments_.output, *session_, *trainer_, progress_, keep_);
 }
 
 void Training::endEpoch(int64_t epoch) {
   double seconds = secondsSince(begin_);
+  seconds_ += seconds;
+  probePeak();
+  double gflops = (session_->counters().flop - flop_) * 1e-9 / seconds;
   Mean loss;
   loss.instances = progress_.instances;
   if (loss.instances)
@@ -267,6 +311,8 @@ void Training::endEpoch(int64_t epoch) {
       text += fmt::format(" ({} failed, the first: {})", mean.failed, mean.error);
   }
   line["seconds"] = seconds;
+  line["gflops"] = gflops;
+  line["share_of_peak"] = gflops / peak_;
   rt::MemoryUse memory = session_->memory();
   auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   line["rows_mb"] = megabytes(memory.rows.peak);
@@ -279,10 +325,10 @@ void Training::endEpoch(int64_t epoch) {
     line["failed"] = failed_;
   if (progress_.skipped)
     line["skipped"] = progress_.skipped;
-  text +=
-      fmt::format(", {:.0f} instances/s{}{}\n", static_cast<double>(instances_) / seconds,
-                  failed_ ? fmt::format(", {} instances failed", failed_) : "",
-                  progress_.skipped ? fmt::format(", {} steps skipped", progress_.skipped) : "");
+  text += fmt::format(
+      ", {:.0f} instances/s, {:.0f} % of the peak{}{}\n", static_cast<double>(instances_) / seconds,
+      100 * gflops / peak_, failed_ ? fmt::format(", {} instances failed", failed_) : "",
+      progress_.skipped ? fmt::format(", {} steps skipped", progress_.skipped) : "");
   progress_.skipped = 0;
   std::string logged = log_->write("epoch", line);
   // What follows from no loss at all is nothing to keep: the last checkpoint stays the newest.
@@ -321,25 +367,27 @@ int Training::run() {
   makeTrainer();
   lockDirectory();
   if (arguments_.resume.empty()) {
-    beginDirectory();
+    saveVocabularies();
+    makeEvaluations();
+    saveOptions();
   } else {
     compareHashes();
+    makeEvaluations();
     if (std::optional<Progress> before = loadCheckpoint(arguments_.output, *session_, *trainer_))
       progress_ = *before;
   }
   log_.emplace(arguments_.output, progress_.steps, arguments_.tensorboard);
-  makeEvaluations();
+  probe_.emplace(data_.compiled->target(), data_.compiled->precision());
 
+  before_ = trainer_->stepsDone();
   int64_t perEpoch = trainer_->stepsPerEpoch(), total = perEpoch * epochs;
   while (trainer_->stepsDone() < total) {
     int64_t epoch = trainer_->stepsDone() / perEpoch;
     io::Progress bar(fmt::format("epoch {} of {}", epoch + 1, epochs), perEpoch);
     bar.step(trainer_->stepsDone() % perEpoch);
-    begin_ = std::chrono::steady_clock::now();
-    instances_ = failed_ = 0;
+    beginEpoch();
     do {
       rt::TrainingStep step = trainer_->step();
-      bar.step();
       progress_.lossSum += step.loss * static_cast<double>(step.instances);
       progress_.instances += step.instances;
       instances_ += step.instances;
@@ -352,6 +400,7 @@ int Training::run() {
       if (step.anomaly)
         note(fmt::format("step {}: {}", step.number + 1, step.anomaly->message()));
       progress_.steps = trainer_->stepsDone();
+      bar.step(1, [&] { return howItGoes(total); });
       if (progress_.steps % logEvery == 0)
         logStep(step);
       if (checkpointEvery && progress_.steps % checkpointEvery == 0 &&
