@@ -19,6 +19,12 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// What is to be done at one time needs more memory than it may take; less at one time may do.
+class OutOfMemory : public UserError {
+public:
+  using UserError::UserError;
+};
+
 /// One instance could not be computed: a failed check, an index out of range, too deep a
 /// recursion, too little memory. what() begins with the instance; message() does not.
 class RunError : public std::runtime_error {

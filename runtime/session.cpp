@@ -214,9 +214,12 @@ const uint8_t *Session::rows() const { return impl_->recorder.rowSpace.address(0
 std::span<const ParamGradient> Session::backward(std::span<const float> weights, bool keepRows) {
   const TypeDesc &type = impl_->model.types.types.at(impl_->model.entry.resultType);
   if (!impl_->backward || type.kind != TypeKind::Tensor || type.dtype != DType::F32 ||
-      !type.shape.empty() || weights.size() != impl_->outcomes.size() ||
-      impl_->options.keepBytes != 0)
+      !type.shape.empty() || impl_->options.keepBytes != 0)
     throw InternalError("backward() on a session that cannot go back");
+  if (weights.size() != impl_->outcomes.size())
+    throw InternalError("backward() with " + std::to_string(weights.size()) +
+                        " weights behind a run of " + std::to_string(impl_->outcomes.size()) +
+                        " instances");
   std::vector<GradientSeed> seeds;
   for (size_t i = 0; i < weights.size(); ++i)
     if (impl_->outcomes[i].ok())

@@ -137,7 +137,7 @@ public:
   /// The gradients of sum(weights[i] * loss of instance i) of the last run, of a model made for
   /// training whose result is a float tensor without axes, in a session with keepBytes 0. An
   /// instance that failed has no part in it. Once a run. With `keepRows` the rows that
-  /// backwardSchedule() made stay as they are. Throws UserError when memory is short.
+  /// backwardSchedule() made stay as they are. Throws OutOfMemory; the session can run again.
   std::span<const ParamGradient> backward(std::span<const float> weights, bool keepRows = false);
   /// What the last backward() did; valid until the next run.
   const Schedule &backwardSchedule() const;

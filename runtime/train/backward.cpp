@@ -108,8 +108,8 @@ uint32_t Backward::idOf(const RowSource &source, const Ids &ids) const {
 //===----------------------------------------------------------------------===//
 
 void Backward::outOfMemory() const {
-  throw UserError("the memory limit of " + std::to_string(meter_.limit() >> 20) +
-                  " MB does not hold the gradients of this mini-batch: smaller ones need less");
+  throw OutOfMemory("out of memory for gradients: the memory limit of " +
+                    std::to_string(meter_.limit() >> 20) + " MB does not hold them");
 }
 
 /// Rows that stay until the next run.

@@ -2,6 +2,7 @@
 
 #include "runtime/keys.h"
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <utility>
@@ -45,7 +46,8 @@ Trainer::Trainer(Session &session, std::span<const Instance> instances,
 int64_t Trainer::stepsPerEpoch() const { return stepsAnEpoch(options_, instances_.size()); }
 
 /// Forward and back over some of the epoch's instances; each loss counts with the loss scale.
-std::span<const ParamGradient> Trainer::runBatch(size_t begin, size_t end, TrainingStep &step) {
+/// Nothing, and no part in the step, when there are several and memory does not hold them together.
+std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, TrainingStep &step) {
   auto clock = std::chrono::steady_clock::now();
   auto lap = [&] {
     auto before = std::exchange(clock, std::chrono::steady_clock::now());
@@ -56,11 +58,27 @@ std::span<const ParamGradient> Trainer::runBatch(size_t begin, size_t end, Train
     batch_.push_back(instances_[order_[i]]);
   std::span<const Outcome> outcomes = session_.run(batch_);
   step.forwardSeconds += lap();
+  bool several = end - begin > 1;
+  if (several && std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {
+        return !outcome.ok() && outcome.error->outOfMemory();
+      }))
+    return std::nullopt;
+  weights_.assign(outcomes.size(), static_cast<float>(step.lossScale));
+  Gradients gradients;
+  std::optional<std::string> shortOf;
+  try {
+    gradients = session_.backward(weights_);
+  } catch (const OutOfMemory &error) {
+    if (several)
+      return std::nullopt;
+    shortOf = error.what();
+  }
+  step.backwardSeconds += lap();
   uint32_t type = session_.model().entry.resultType;
   for (const Outcome &outcome : outcomes) {
-    if (!outcome.ok()) {
+    if (!outcome.ok() || shortOf) {
       if (step.failed++ == 0)
-        step.error = *outcome.error;
+        step.error = shortOf ? RunError(batch_[0].index, *shortOf, true) : *outcome.error;
       continue;
     }
     float loss = 0;
@@ -68,10 +86,22 @@ std::span<const ParamGradient> Trainer::runBatch(size_t begin, size_t end, Train
     step.loss += static_cast<double>(loss);
     ++step.instances;
   }
-  weights_.assign(outcomes.size(), static_cast<float>(step.lossScale));
-  std::span<const ParamGradient> gradients = session_.backward(weights_);
-  step.backwardSeconds += lap();
   return gradients;
+}
+
+/// What memory does not hold together is summed part by part: only an instance that is too large by
+/// itself fails.
+void Trainer::addHalves(size_t begin, size_t end, TrainingStep &step) {
+  size_t middle = begin + (end - begin) / 2;
+  addBatch(begin, middle, step);
+  addBatch(middle, end, step);
+}
+
+void Trainer::addBatch(size_t begin, size_t end, TrainingStep &step) {
+  if (std::optional<Gradients> gradients = runAtOnce(begin, end, step))
+    sum_.add(*gradients);
+  else
+    addHalves(begin, end, step);
 }
 
 TrainingStep Trainer::step() {
@@ -86,13 +116,16 @@ TrainingStep Trainer::step() {
 
   // Outside of training draws are those of step 0.
   session_.setStep(static_cast<uint64_t>(next_) + 1);
-  std::span<const ParamGradient> gradients;
-  if (options_.accumulate == 1) {
-    gradients = runBatch(begin, end, result);
-  } else {
+  std::optional<Gradients> gradients;
+  if (options_.accumulate == 1)
+    gradients = runAtOnce(begin, end, result);
+  if (!gradients) {
     sum_.clear();
-    for (size_t i = begin; i < end; i += batch)
-      sum_.add(runBatch(i, std::min(i + batch, end), result));
+    if (options_.accumulate == 1)
+      addHalves(begin, end, result);
+    else
+      for (size_t i = begin; i < end; i += batch)
+        addBatch(i, std::min(i + batch, end), result);
     gradients = sum_.gradients();
   }
   auto start = std::chrono::steady_clock::now();
@@ -101,7 +134,7 @@ TrainingStep Trainer::step() {
   result.rate = options_.rate.at(next_);
   StepReport report;
   if (result.instances > 0) { // without a gradient not even momentum moves weights
-    report = optimizer_.step(gradients, result.rate,
+    report = optimizer_.step(*gradients, result.rate,
                              1 / (result.lossScale * (options_.sum ? 1 : count)));
     if (average_ && !report.skipped)
       average_->update();

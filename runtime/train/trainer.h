@@ -65,7 +65,11 @@ public:
   void resume(int64_t steps) { next_ = steps; }
 
 private:
-  std::span<const ParamGradient> runBatch(size_t begin, size_t end, TrainingStep &step);
+  /// Gradients of some of the epoch's instances.
+  using Gradients = std::span<const ParamGradient>;
+  std::optional<Gradients> runAtOnce(size_t begin, size_t end, TrainingStep &step);
+  void addBatch(size_t begin, size_t end, TrainingStep &step);
+  void addHalves(size_t begin, size_t end, TrainingStep &step);
 
   Session &session_;
   std::span<const Instance> instances_;

@@ -187,6 +187,32 @@ fn loss(x: f32[3], ok: bool) -> f32 = {
     expect(abs(end["a"][0] - (2 / 11 * one + 9 / 11 * two)) < 1e-6,
            f"a step without gradients changes nothing: {end['a']}")
 
+    # A mini-batch that memory does not hold goes in parts; only what is too large alone fails.
+    runner.write("g.sheaf", """
+dim h = 2
+param w : f32[h, h] = identity
+param b : f32[h] = normal(0.1)
+fn go(i: int, x: f32[h]) -> f32[h] = if i == 0 { x } else { go(i - 1, tanh(x @ w + b)) }
+fn loss(i: int, x: f32[h]) -> f32 = sum(go(i, x))
+""")
+    runner.write("g.jsonl", "".join(f'{{"i": {2000 * i}, "x": [0.1, 0.2]}}\n' for i in range(1, 7)))
+    runner.write("g7.jsonl", '{"i": 1000000, "x": [0.1, 0.2]}\n' + "".join(
+        f'{{"i": {2000 * i}, "x": [0.1, 0.2]}}\n' for i in range(1, 7)))
+    common = ["train", "g.sheaf", "--optimizer", "sgd", "--lr", "0.1", "--epochs", "1"]
+    runner.run(*common, "--data", "g.jsonl", "--batch", "6", "-o", "g")
+    whole = runner.tensors("g/last.safetensors")
+    for name, more, failed in (
+            ("g1", ["--data", "g.jsonl", "--batch", "6"], None),
+            ("g2", ["--data", "g.jsonl", "--batch", "3", "--accumulate", "2"], None),
+            ("g3", ["--data", "g7.jsonl", "--batch", "7"], "1 instances failed")):
+        text = runner.run(*common, *more, "--memory-limit", "6M", "-o", name)
+        expect("failed" not in text if failed is None else
+               failed in text and "g7.jsonl:1: instance 0" in text and "out of memory" in text,
+               f"{name}, in parts: {text}")
+        parts = runner.tensors(f"{name}/last.safetensors")
+        expect(all(abs(p - q) < 1e-5 for k in whole for p, q in zip(whole[k], parts[k])),
+               f"{name}: {whole} in parts: {parts}")
+
     # Gradients that are not finite change nothing.
     runner.write("n.sheaf", "param a : f32[3] = ones\n"
                  "fn loss(x: f32[3]) -> f32 = sum(log(a * x))\n")
