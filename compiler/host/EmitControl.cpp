@@ -351,11 +351,13 @@ void FunctionEmitter::emit(Operation *op) {
       .Case<ir::DivOp, ir::RemOp>([&](Operation *op) { emitDivision(op); })
       .Case([&](ir::SplitKeyOp op) { emitSplitKey(op); })
       .Case([&](ir::CheckOp op) {
-        // A program's own words: braces mean nothing in them.
         std::string text;
         for (char c : op.getMessage())
-          text += c == '{' ? "{{" : std::string(1, c);
-        require(one(op.getCondition()), op.getLoc(), text);
+          text += c == '{' && op.getValues().empty() ? "{{" : std::string(1, c);
+        auto value = [&](size_t i) {
+          return i < op.getValues().size() ? one(op.getValues()[i]) : nullptr;
+        };
+        require(one(op.getCondition()), op.getLoc(), text, value(0), value(1));
       })
       .Case([&](ir::TupleOp op) { emitTuple(op); })
       .Case([&](ir::GetOp op) { emitGet(op); })

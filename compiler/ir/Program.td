@@ -172,8 +172,15 @@ def Sheaf_SplitKeyOp : Sheaf_Op<"split_key", [Pure]> {
 
 def Sheaf_CheckOp : Sheaf_Op<"check", [Sheaf_MayFail]> {
   let summary = "ends the instance with an error unless the condition holds";
-  let arguments = (ins I1:$condition, StrAttr:$message);
-  let assemblyFormat = "$condition `,` $message attr-dict";
+  let description = [{
+    `{0}` and `{1}` in the message stand for the values; without values braces mean nothing.
+  }];
+  let arguments = (ins I1:$condition, Variadic<I64>:$values, StrAttr:$message);
+  let assemblyFormat = "$condition `,` $message (`(` $values^ `)`)? attr-dict";
+  let builders = [OpBuilder<(ins "::mlir::Value":$condition, "const ::llvm::Twine &":$message,
+                                 CArg<"::mlir::ValueRange", "{}">:$values), [{
+    build($_builder, $_state, condition, values, $_builder.getStringAttr(message));
+  }]>];
 }
 
 def Sheaf_TupleOp : Sheaf_Op<"tuple", [Pure]> {

@@ -133,7 +133,10 @@ void checkIndex(ExpandBuilder &b, Value index, Value tensor, int64_t axis) {
   // As unsigned numbers, negative indices are beyond every extent.
   Value holds = mlir::arith::CmpIOp::create(b, mlir::arith::CmpIPredicate::ult, index,
                                             extentValue(b, extent));
-  ir::CheckOp::create(b, holds, "index out of range for " + describeAxis(tensor, axis));
+  ir::CheckOp::create(b, holds,
+                      "index {0} is out of range for axis " + std::to_string(axis) +
+                          " of a tensor, whose extent is {1}",
+                      {index, extentValue(b, extent)});
 }
 
 void checkWindow(ExpandBuilder &b, Extent start, Extent size, Value tensor, int64_t axis) {
@@ -151,7 +154,9 @@ void checkWindow(ExpandBuilder &b, Extent start, Extent size, Value tensor, int6
   Value rest = mlir::arith::SubIOp::create(b, whole, begin);
   Value endsInside = CmpIOp::create(b, CmpIPredicate::ule, length, rest);
   ir::CheckOp::create(b, AndIOp::create(b, beginsInside, endsInside),
-                      "slice out of range for " + describeAxis(tensor, axis));
+                      "a slice of {1} from {0} on is out of range for " +
+                          describeAxis(tensor, axis),
+                      {begin, length});
 }
 
 } // namespace sheaf::ops

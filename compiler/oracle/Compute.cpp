@@ -42,6 +42,19 @@ Value get(const Value &list, int64_t index) {
   return element(list, index);
 }
 
+/// `{0}` and `{1}` stand for the values, if there are any.
+std::string fillIn(llvm::StringRef text, Operands values) {
+  std::string filled;
+  for (size_t i = 0; i < text.size(); ++i)
+    if (!values.empty() && text.substr(i).starts_with("{")) {
+      filled += std::to_string(toInt(values[static_cast<size_t>(text[i + 1] - '0')]));
+      i += 2;
+    } else {
+      filled += text[i];
+    }
+  return filled;
+}
+
 Value cut(const Value &list, int64_t lo, int64_t hi) {
   if (lo < 0 || hi < lo || hi > length(list))
     throw Failure{"slice " + std::to_string(lo) + ":" + std::to_string(hi) +
@@ -141,7 +154,7 @@ Values compute(const Step &step, Operands x, const Context &context) {
       })
       .Case<ir::CheckOp>([&](auto op) -> Values {
         if (toInt(x[0]) == 0)
-          throw Failure{op.getMessage().str()};
+          throw Failure{fillIn(op.getMessage(), x.drop_front())};
         return {};
       })
       .Case<ir::TupleOp>([&](auto) -> Values { return {makeTuple(toVector(x))}; })

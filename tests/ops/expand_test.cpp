@@ -300,13 +300,14 @@ TEST_F(ExpandTest, ChecksOfDynamicPositions) {
     expandAll();
     EXPECT_EQ(outcome(1, 4), "fine");
     EXPECT_EQ(outcome(1, 0), "fine");
-    EXPECT_EQ(outcome(1, 5), "slice out of range for axis 0 of a tensor");
-    EXPECT_EQ(outcome(1, -1), "slice out of range for axis 0 of a tensor");
-    EXPECT_EQ(outcome(1, INT64_MAX), "slice out of range for axis 0 of a tensor");
+    EXPECT_EQ(outcome(1, 5), "a slice of 5 from 1 on is out of range for axis 0 of a tensor");
+    EXPECT_EQ(outcome(1, -1), "a slice of -1 from 1 on is out of range for axis 0 of a tensor");
+    EXPECT_EQ(outcome(1, INT64_MAX),
+              "a slice of 9223372036854775807 from 1 on is out of range for axis 0 of a tensor");
   }
   EXPECT_EQ(outcome(5, 0), "fine");
-  EXPECT_EQ(outcome(6, 0), "slice out of range for axis 0 of a tensor");
-  EXPECT_EQ(outcome(-1, 2), "slice out of range for axis 0 of a tensor");
+  EXPECT_EQ(outcome(6, 0), "a slice of 0 from 6 on is out of range for axis 0 of a tensor");
+  EXPECT_EQ(outcome(-1, 2), "a slice of 2 from -1 on is out of range for axis 0 of a tensor");
 
   build("index", {"f32[4, 3]", "int"}, {}, false);
   expandAll();
@@ -320,8 +321,8 @@ TEST_F(ExpandTest, ChecksOfDynamicPositions) {
     return "fine";
   };
   EXPECT_EQ(indexed(3), "fine");
-  EXPECT_EQ(indexed(4), "index out of range for axis 0 of a tensor, whose extent is 4");
-  EXPECT_EQ(indexed(-1), "index out of range for axis 0 of a tensor, whose extent is 4");
+  EXPECT_EQ(indexed(4), "index 4 is out of range for axis 0 of a tensor, whose extent is 4");
+  EXPECT_EQ(indexed(-1), "index -1 is out of range for axis 0 of a tensor, whose extent is 4");
 }
 
 } // namespace
