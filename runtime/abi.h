@@ -22,6 +22,8 @@ struct RootFrame {
   const Slot *slots() const { return reinterpret_cast<const Slot *>(this + 1); }
 };
 
+class ReadLog;
+
 /// The first members of a session's recorder, at fixed offsets: generated code reads them.
 struct Context {
   uint8_t *rows;       ///< offset 0: address of granule 0
@@ -34,6 +36,7 @@ struct Context {
   uint64_t key;        ///< offset 40: what the instance's draws follow from (keys.h)
   RootFrame *roots;    ///< offset 48: of the innermost call that runs and may wait
   uint8_t *stackTaken; ///< offset 56: frames below this address call sheaf_deepen() first
+  ReadLog *readLog;    ///< offset 64: where what is read is noted; null: nowhere
 };
 
 /// A call that runs beside the one that made it (runtime/tasks.h).
@@ -92,6 +95,8 @@ sheaf::rt::ListObject *sheaf_list_flat(sheaf::rt::Context *, sheaf::rt::ListObje
 /// Waits until every tensor that a read may depend on and that this instance has recorded is
 /// computed. `place`: which read it is, an index into Model::readPlaces.
 void sheaf_wait(sheaf::rt::Context *, uint32_t place);
+/// Notes what was read there. Only when there is a Context::readLog.
+void sheaf_note_read(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot value);
 
 /// Starts `fn` on copies of these arguments beside the caller: a call that does not depend on what
 /// the caller does next. Whoever forks keeps the results among its roots. Returns what

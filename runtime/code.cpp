@@ -55,6 +55,7 @@ std::span<const Import> imports() {
         {"sheaf_stack_overflow", addressOf(&sheaf_stack_overflow)},
         {"sheaf_too_many_steps", addressOf(&sheaf_too_many_steps)},
         {"sheaf_wait", addressOf(&sheaf_wait)},
+        {"sheaf_note_read", addressOf(&sheaf_note_read)},
         {"sheaf_fork", addressOf(&sheaf_fork)},
         {"sheaf_join", addressOf(&sheaf_join)},
         {"memcpy", addressOf(static_cast<void *(*)(void *, const void *, size_t)>(&std::memcpy))},

@@ -11,7 +11,8 @@ namespace sheaf::rt {
 static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8 &&
                   offsetof(Context, instance) == 16 && offsetof(Context, computed) == 24 &&
                   offsetof(Context, stepsLeft) == 32 && offsetof(Context, key) == 40 &&
-                  offsetof(Context, roots) == 48 && offsetof(Context, stackTaken) == 56,
+                  offsetof(Context, roots) == 48 && offsetof(Context, stackTaken) == 56 &&
+                  offsetof(Context, readLog) == 64,
               "generated code reads these offsets");
 
 Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
@@ -29,6 +30,7 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
   instance = computed = stepsLeft = 0;
   key = 0;
   roots = nullptr;
+  readLog = nullptr;
 }
 
 void Recorder::fail(const Failure &why) {
@@ -271,6 +273,10 @@ void sheaf_too_many_steps(Context *context) {
 }
 
 void sheaf_wait(Context *context, uint32_t place) { recorder(context).tasks.wait(place); }
+
+void sheaf_note_read(Context *context, uint32_t place, Slot value) {
+  recorder(context).tasks.noteRead({place, value});
+}
 
 Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {
   Recorder &r = recorder(context);

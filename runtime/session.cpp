@@ -293,6 +293,8 @@ void Session::setTrace(Trace *trace) {
   impl_->trace = impl_->flusher.trace = impl_->recorder.tasks.trace = trace;
 }
 
+void Session::setReadLog(ReadLog *log) { impl_->recorder.readLog = log; }
+
 Policy Session::policy() const {
   return impl_->options.policy == Policy::Auto ? impl_->trial.chosen().value_or(Policy::Auto)
                                                : impl_->options.policy;

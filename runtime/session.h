@@ -5,6 +5,7 @@
 #include "runtime/counters.h"
 #include "runtime/model.h"
 #include "runtime/policy.h"
+#include "runtime/read_log.h"
 #include "runtime/schedule.h"
 #include "runtime/trace.h"
 #include "runtime/train/param_gradient.h"
@@ -167,6 +168,10 @@ public:
   /// Where the next runs note what they do; null: nowhere. It has as many threads as the session,
   /// and must outlive its use here.
   void setTrace(Trace *trace);
+
+  /// Where the next runs note what they read, one behind the other; null: nowhere. It must outlive
+  /// its use here.
+  void setReadLog(ReadLog *log);
 
   const Counters &counters() const;
   void resetCounters();

@@ -13,6 +13,7 @@ bool Session::Impl::begin(const Instance &instance, HostStack *stack) {
   Walk &walk = walks.emplace_back();
   walk.instance = instance.index;
   walk.key = instanceKey(options.sampleSeed, step, instance.index);
+  uint32_t logged = recorder.readLog ? recorder.readLog->begin() : 0;
   recorder.failure = {};
   size_t bytes = static_cast<size_t>(values.facts().slots(model.entry.resultType)) * sizeof(Slot);
   void *memory = recorder.heap.allocate(sizeof(Task) + bytes);
@@ -22,6 +23,7 @@ bool Session::Impl::begin(const Instance &instance, HostStack *stack) {
   } else {
     task->fn = model.entry.fn;
     task->walk = &walk;
+    task->logged = logged;
     task->results = walk.results = reinterpret_cast<Slot *>(task + 1);
     uint64_t start = trace ? clockNow() : 0;
     task->args = values.bringIn(model.entry.argTypes, instance.args);
@@ -271,6 +273,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   policy = options.policy == Policy::Auto ? trial.next() : options.policy;
   uint64_t flushed = counters.flushNanoseconds, recorded = counters.records;
   uint64_t start = clockNow();
+  size_t logged = recorder.readLog ? recorder.readLog->instances() : 0;
   // No instance fails for want of what is only kept to save time.
   if (walkAll(instances, stop) && !stop.stop_requested()) {
     bool more = recorder.known.giveBack();
@@ -278,6 +281,8 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
     more |= recorder.stacks.giveBack();
     if (more) {
       forgetMiniBatch();
+      if (recorder.readLog)
+        recorder.readLog->keep(logged);
       walkAll(instances, stop);
     }
   }

@@ -185,6 +185,8 @@ void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slo
   task.walk = current_->walk;
   task.parent = current_;
   task.number = current_->forks++;
+  if (ReadLog *log = context_.readLog)
+    task.logged = log->fork(current_->logged);
   start(task, stack);
 }
 

@@ -14,6 +14,7 @@
 
 #include "runtime/abi.h"
 #include "runtime/host_stack.h"
+#include "runtime/read_log.h"
 #include "runtime/trace.h"
 
 namespace sheaf::rt {
@@ -58,6 +59,7 @@ struct Task {
   HostStack *stack = nullptr;
   enum State : uint8_t { Ready, Running, Waiting, Joining, Done, Failed } state = Ready;
   uint32_t waitsAt = 0;       ///< Waiting: for which read (Model::readPlaces)
+  uint32_t logged = 0;        ///< with Context::readLog: its number there
   RootFrame *roots = nullptr; ///< Waiting, Joining: what the calls on its stack still need
   Task *joiner = nullptr;     ///< waits for this one
   Task *next = nullptr;       ///< in a queue
@@ -94,6 +96,7 @@ public:
 
   // From generated code.
   void wait(uint32_t place);
+  void noteRead(LoggedRead read) { context_.readLog->note(current_->logged, read); }
   /// A stack for a fork, or null: then the caller runs it itself.
   HostStack *stackForFork();
   /// `task` is fresh memory for the fork.

@@ -66,6 +66,9 @@ CompiledModel::~CompiledModel() = default;
 
 const rt::Model &CompiledModel::model() const { return impl_->compilation->model; }
 mlir::ModuleOp CompiledModel::program() const { return *impl_->compilation->program; }
+const std::vector<std::string> &CompiledModel::readPaths() const {
+  return impl_->compilation->readPaths;
+}
 mlir::ModuleOp CompiledModel::roundedProgram() const {
   return impl_->compilation->rounded ? *impl_->compilation->rounded : program();
 }

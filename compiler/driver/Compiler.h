@@ -169,6 +169,8 @@ public:
   mlir::ModuleOp program() const;
   /// The same with the products that compute in bf16. `program()` where there are none.
   mlir::ModuleOp roundedProgram() const;
+  /// By the places of Model::readPlaces, ir::pathText of where they are in `program()`.
+  const std::vector<std::string> &readPaths() const;
   Precision precision() const;
   /// The libraries that compute products, by name: its bits are of their numeric class.
   std::set<std::string> libraries() const;

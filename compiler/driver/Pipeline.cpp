@@ -394,6 +394,7 @@ void Compilation::emitHost() {
   model.chainedLists = host.chainedLists;
   model.reads = host.reads;
   model.readPlaces = std::move(host.readPlaces);
+  readPaths = std::move(host.readPaths);
   if (model.reads) {
     model.roots = host::describeRoots(*blocks, host.roots, model.types);
     model.rootsHoldAll = true;

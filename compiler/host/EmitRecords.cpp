@@ -6,6 +6,8 @@
 #include "compiler/passes/Pass.h"
 #include "runtime/error.h"
 
+#include "llvm/IR/MDBuilder.h"
+
 using namespace mlir;
 
 namespace sheaf::host {
@@ -229,7 +231,20 @@ void FunctionEmitter::emitGhost(ir::GhostOp op) {
 // Reads
 //===----------------------------------------------------------------------===//
 
+/// For those who want to know, seldom, what was read.
+void FunctionEmitter::noteRead(llvm::Value *place, llvm::Value *element) {
+  llvm::Value *log = b_.CreateLoad(b_.getPtrTy(), contextField(offsetof(rt::Context, readLog)));
+  llvm::BasicBlock *note = newBlock("note"), *goOn = newBlock("noted");
+  b_.CreateCondBr(b_.CreateIsNull(log), goOn, note,
+                  llvm::MDBuilder(m_.context).createLikelyBranchWeights());
+  b_.SetInsertPoint(note);
+  callRuntime("sheaf_note_read", b_.getVoidTy(), place, toSlot(b_, element));
+  b_.CreateBr(goOn);
+  b_.SetInsertPoint(goOn);
+}
+
 void FunctionEmitter::emitRead(ir::ReadOp op) {
+  llvm::Value *place = b_.getInt32(m_.readPlace(op.getLoc()));
   auto type = cast<RankedTensorType>(op.getTensor().getType());
   llvm::Value *handle = one(op.getTensor()), *depth = depthOf(handle);
   llvm::Value *computed =
@@ -238,7 +253,7 @@ void FunctionEmitter::emitRead(ir::ReadOp op) {
   b_.CreateCondBr(b_.CreateICmpULE(depth, computed), there, wait);
   b_.SetInsertPoint(wait);
   bool saved = saveRoots(op, /*own=*/true);
-  callRuntime("sheaf_wait", b_.getVoidTy(), b_.getInt32(m_.readPlace(op.getLoc())));
+  callRuntime("sheaf_wait", b_.getVoidTy(), place);
   dropRoots(saved);
   b_.CreateBr(there);
   b_.SetInsertPoint(there);
@@ -276,6 +291,7 @@ void FunctionEmitter::emitRead(ir::ReadOp op) {
     element = b_.CreateICmpNE(element, b_.getInt8(0));
   else
     element = b_.CreateSExtOrTrunc(element, b_.getInt64Ty());
+  noteRead(place, element);
   set(op, {element});
 }
 

@@ -68,7 +68,7 @@ public:
                                llvm::ArrayRef<llvm::Type *> args);
   /// The number of a message; `text` may hold {0} and {1}.
   unsigned message(mlir::Location where, const llvm::Twine &text);
-  /// Number of a place where host code may wait for a tensor.
+  /// Number of a place where host code reads a tensor, which it may wait for.
   unsigned readPlace(mlir::Location where);
   /// Number of a place that has these roots.
   unsigned rootPlace(std::vector<Root> roots);
@@ -87,7 +87,7 @@ private:
   llvm::StringMap<const kernels::Kernel *> kernels_;
   llvm::DenseMap<mlir::Operation *, std::set<unsigned>> extentArguments_;
   llvm::StringMap<unsigned> messageNumbers_;
-  std::vector<std::string> messages_, readPlaces_;
+  std::vector<std::string> messages_, readPlaces_, readPaths_;
   std::vector<std::vector<Root>> roots_;
   mlir::SymbolTable symbols_;
   llvm::DenseMap<int64_t, llvm::Constant *> emptyConstructors_;
@@ -215,6 +215,7 @@ private:
   void emitConstruct(ir::ConstructOp op);
   void emitDim(ir::DimOp op);
   void emitRead(ir::ReadOp op);
+  void noteRead(llvm::Value *place, llvm::Value *element);
 
   //===--- Lists (EmitLists.cpp) ----------------------------------------------===//
 

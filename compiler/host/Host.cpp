@@ -124,8 +124,8 @@ HostCode ModuleEmitter::run() {
   llvm::raw_string_ostream stream(error);
   if (llvm::verifyModule(module, &stream))
     throw InternalError("host code is not valid: " + error);
-  return {kEntrySymbol, std::move(fold),        std::move(messages_), chainedLists,
-          reads,        std::move(readPlaces_), std::move(roots_)};
+  return {kEntrySymbol, std::move(fold),        std::move(messages_),  chainedLists,
+          reads,        std::move(readPlaces_), std::move(readPaths_), std::move(roots_)};
 }
 
 void ModuleEmitter::declareFunctions() {
@@ -222,11 +222,13 @@ unsigned ModuleEmitter::message(Location where, const llvm::Twine &text) {
 }
 
 unsigned ModuleEmitter::readPlace(Location where) {
-  std::string place = passes::placeOf(where);
-  auto it = llvm::find(readPlaces_, place);
-  if (it == readPlaces_.end())
-    it = readPlaces_.insert(it, std::move(place));
-  return it - readPlaces_.begin();
+  std::string path = ir::pathText(ir::pathOf(where));
+  auto it = llvm::find(readPaths_, path);
+  if (it == readPaths_.end()) {
+    it = readPaths_.insert(it, std::move(path));
+    readPlaces_.push_back(passes::placeOf(where));
+  }
+  return it - readPaths_.begin();
 }
 
 unsigned ModuleEmitter::rootPlace(std::vector<Root> roots) {

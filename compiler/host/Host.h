@@ -47,6 +47,7 @@ struct HostCode {
   bool chainedLists = false;            ///< rt::Model::chainedLists
   bool reads = false;                   ///< rt::Model::reads
   std::vector<std::string> readPlaces;  ///< rt::Model::readPlaces
+  std::vector<std::string> readPaths;   ///< of the same reads: ir::pathText
   std::vector<std::vector<Root>> roots; ///< rt::Model::roots
 };
 

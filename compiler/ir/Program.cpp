@@ -13,6 +13,7 @@
 #include "mlir/IR/DialectImplementation.h"
 
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -53,6 +54,24 @@ bool sheaf::ir::takesKey(Operation *function) {
   auto entry = cast<FunctionOpInterface>(function);
   return entry.getNumArguments() && entry.getArgAttr(0, kKeyAttr);
 }
+
+SmallVector<std::string, 2> sheaf::ir::pathOf(Location location) {
+  SmallVector<Location> inwards;
+  while (auto call = dyn_cast<CallSiteLoc>(location)) {
+    inwards.push_back(call.getCaller());
+    location = call.getCallee();
+  }
+  inwards.push_back(location);
+  SmallVector<std::string, 2> path;
+  for (Location each : llvm::reverse(inwards))
+    if (auto at = each->findInstanceOf<FileLineColLoc>())
+      path.push_back(
+          (at.getFilename().getValue() + ":" + Twine(at.getLine()) + ":" + Twine(at.getColumn()))
+              .str());
+  return path;
+}
+
+std::string sheaf::ir::pathText(ArrayRef<std::string> path) { return llvm::join(path, "<"); }
 
 std::optional<StringRef> sheaf::ir::tokenVocab(RankedTensorType type) {
   if (auto vocab = dyn_cast_or_null<StringAttr>(type.getEncoding()))

@@ -51,6 +51,13 @@ inline constexpr llvm::StringLiteral kForkAttr = "sheaf.fork";
 inline constexpr llvm::StringLiteral kFoldedAttr = "sheaf.folded";
 bool takesKey(mlir::Operation *function);
 
+/// Where an operation stands in the source, `file:line:column`, and behind it the calls by whose
+/// inlining it came into its function (a CallSiteLoc says so), from the inside outwards. What is
+/// not known is left out.
+llvm::SmallVector<std::string, 2> pathOf(mlir::Location location);
+/// In one text, by which places are told apart.
+std::string pathText(llvm::ArrayRef<std::string> path);
+
 } // namespace sheaf::ir
 
 #endif // SHEAF_IR_PROGRAM_H

@@ -121,13 +121,17 @@ def Sheaf_GhostOp : Sheaf_Op<"ghost", [Pure, SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
-def Sheaf_ReadOp : Sheaf_Op<"read", [Pure]> {
+def Sheaf_ReadOp : Sheaf_Op<"read", [AlwaysSpeculatable]> {
   let summary = "the element of a one-element tensor as a host value: the instance waits for it";
   let description = [{
     A float tensor gives f64, an integer one i64, a bool one i1, a token one a token.
+
+    The effect says that each stands for itself: one that nothing uses may go, but two of the same
+    tensor are never made one. What a compiled program reads can then be found again, read by read,
+    in the program as it was written (compiler/oracle/Replay.h).
   }];
   let arguments = (ins AnyRankedTensor:$tensor);
-  let results = (outs AnyType:$result);
+  let results = (outs Res<AnyType, "", [MemAlloc]>:$result);
   let assemblyFormat = "$tensor attr-dict `:` functional-type($tensor, $result)";
   let hasVerifier = 1;
 }

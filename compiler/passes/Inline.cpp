@@ -1,5 +1,6 @@
 //===- Inline.cpp - Puts small functions into their callers ---------------===//
 
+#include "compiler/ir/Program.h"
 #include "compiler/passes/CallGraph.h"
 #include "compiler/passes/Passes.h"
 
@@ -97,7 +98,8 @@ private:
     Block &body = callee.getBody().front();
     map.map(body.getArguments(), call.getOperands());
     for (Operation &op : body.without_terminator())
-      builder.clone(op, map);
+      builder.clone(op, map)->walk(
+          [&](ir::ReadOp read) { read->setLoc(CallSiteLoc::get(read.getLoc(), call.getLoc())); });
     for (auto [result, value] : llvm::zip(call.getResults(), body.getTerminator()->getOperands()))
       result.replaceAllUsesWith(map.lookupOrDefault(value));
     call.erase();

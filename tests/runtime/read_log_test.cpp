@@ -1,0 +1,69 @@
+// What instances read, put in the order of the program.
+
+#include "runtime/read_log.h"
+
+#include <gtest/gtest.h>
+
+namespace sheaf::rt {
+namespace {
+
+std::vector<Slot> valuesOf(const ReadLog &log, size_t instance) {
+  std::vector<Slot> values;
+  for (LoggedRead read : log.of(instance))
+    values.push_back(read.value);
+  return values;
+}
+
+TEST(ReadLog, ForksCountWhereTheyStand) {
+  ReadLog log;
+  uint32_t first = log.begin(), second = log.begin();
+  log.note(first, {0, 1});
+  uint32_t child = log.fork(first), empty = log.fork(first);
+  uint32_t inner = log.fork(child);
+  // In any order of time.
+  log.note(first, {0, 5});
+  log.note(second, {1, 9});
+  log.note(child, {0, 4});
+  log.note(inner, {0, 2});
+  log.note(inner, {0, 3});
+  EXPECT_EQ(valuesOf(log, 0), (std::vector<Slot>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(valuesOf(log, 1), std::vector<Slot>{9});
+  EXPECT_EQ(log.of(1)[0].place, 1u);
+  log.note(empty, {2, 7});
+  EXPECT_EQ(valuesOf(log, 0), (std::vector<Slot>{1, 2, 3, 4, 7, 5}));
+}
+
+TEST(ReadLog, WhatRunsAnewIsForgotten) {
+  ReadLog log;
+  log.note(log.begin(), {0, 1});
+  uint32_t again = log.begin();
+  log.note(log.fork(again), {0, 2});
+  log.keep(3);
+  EXPECT_EQ(log.instances(), 2u);
+  log.keep(1);
+  EXPECT_EQ(log.instances(), 1u);
+  EXPECT_EQ(valuesOf(log, 0), std::vector<Slot>{1});
+  log.note(log.begin(), {0, 3});
+  EXPECT_EQ(valuesOf(log, 1), std::vector<Slot>{3});
+  log.clear();
+  EXPECT_EQ(log.instances(), 0u);
+}
+
+/// As deep as calls fork calls.
+TEST(ReadLog, DeepForksTakeNoStack) {
+  ReadLog log;
+  uint32_t thread = log.begin();
+  constexpr int kDepth = 1000000;
+  for (int i = 0; i < kDepth; ++i) {
+    uint32_t child = log.fork(thread);
+    log.note(thread, {0, i});
+    thread = child;
+  }
+  std::vector<LoggedRead> reads = log.of(0);
+  ASSERT_EQ(reads.size(), size_t{kDepth});
+  EXPECT_EQ(reads.front().value, kDepth - 1);
+  EXPECT_EQ(reads.back().value, 0);
+}
+
+} // namespace
+} // namespace sheaf::rt
