@@ -3,6 +3,7 @@
 
 #include "compiler/driver/FlatValue.h"
 #include "compiler/driver/LossDifferences.h"
+#include "compiler/driver/WrongRead.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Gradient.h"
 #include "runtime/error.h"
@@ -25,6 +26,9 @@ namespace {
 constexpr double kStep = 1e-5;
 /// Where a function has a kink near, a shorter step may not reach it.
 constexpr double kShortStep = kStep / 8;
+/// How far from the oracle's the numbers may be that the compiled program reads, and decisions from
+/// being what they are: gradients of another way through the program could not be compared.
+constexpr double kReadTolerance = 1e-4, kBf16ReadTolerance = 2e-2;
 /// Elements of a parameter that are told when they are wrong.
 constexpr size_t kMostTold = 8;
 
@@ -60,9 +64,14 @@ private:
       options.keepBytes = 0;
       rt::Session session(model(), options);
       initialise_(session);
+      rt::ReadLog log;
+      session.setReadLog(&log);
       std::span<const rt::Outcome> outcomes = session.run(instances_);
-      if (threads == 1)
+      if (threads == 1) {
         leaveOut(outcomes);
+        for (size_t i = 0; i < instances_.size(); ++i)
+          reads_.push_back(log.of(i));
+      }
       if (good_.empty())
         return fail("every instance fails: " + report_.failure);
       for (size_t i = 0; i < outcomes.size(); ++i) {
@@ -104,16 +113,19 @@ private:
     }
   }
 
-  /// The mean loss and its gradients by the oracle; whether the same instances fail in it.
-  bool gradientsOf(mlir::ModuleOp program, oracle::Precision precision,
-                   oracle::OracleOptions options, oracle::ParamGradients &gradients) {
-    oracle::GradientOracle differentiated(program, precision, std::move(options));
+  /// The mean loss and its gradients by the oracle; whether the same instances fail in it, and none
+  /// of what the others read is farther from its own than `readTolerance`.
+  bool gradientsOf(mlir::ModuleOp program, oracle::Precision precision, double readTolerance,
+                   oracle::ParamGradients &gradients) {
+    oracle::Replay replay(model_.readPaths());
+    oracle::GradientOracle differentiated(
+        program, precision, {.sampleSeed = options_.session.sampleSeed, .replay = &replay});
     differentiated.setWeights(weights_);
     auto count = static_cast<double>(good_.size());
     double sum = 0;
     for (size_t i = 0; i < instances_.size(); ++i) {
       const rt::Instance &instance = instances_[i];
-      reads_.emplace_back();
+      replay.expect(reads_[i]);
       try {
         sum += differentiated.addGradients(
             model().entry.name,
@@ -122,29 +134,33 @@ private:
       } catch (const RunError &error) {
         if (failures_[i].empty())
           return fail(std::string(error.what()) + ", by the oracle only");
-        reads_.pop_back();
         continue;
       }
       if (!failures_[i].empty())
         return fail(failures_[i] + ", as compiled only");
+      if (std::string wrong = wrongOrMissingRead(model(), replay, readTolerance); !wrong.empty())
+        return fail(fmt::format("instance {}: {}", instance.index, wrong));
     }
     loss_ = sum / count;
     return true;
   }
 
   bool differentiate() {
-    oracle::OracleOptions options;
-    options.sampleSeed = options_.session.sampleSeed;
     if (model_.precision() == Precision::Bf16 &&
-        !gradientsOf(model_.roundedProgram(), oracle::Precision::Bf16, options, rounded_))
+        !gradientsOf(model_.roundedProgram(), oracle::Precision::Bf16, kBf16ReadTolerance,
+                     rounded_))
       return false;
-    reads_.clear();
-    options.onRead = [&](double element) { return reads_.back().emplace_back(element); };
-    if (!gradientsOf(model_.program(), oracle::Precision::F64, options, exact_))
+    bool isRounded = model_.precision() == Precision::Bf16;
+    if (!gradientsOf(model_.program(), oracle::Precision::F64,
+                     isRounded ? kBf16ReadTolerance : kReadTolerance, exact_))
       return false;
     if (!std::isfinite(loss_))
       return fail("the loss of the oracle is not finite");
-    differences_.emplace(model_, good_, weights_, std::move(reads_), options.sampleSeed);
+    std::vector<LossDifferences::Reads> ofGood;
+    for (size_t i = 0; i < reads_.size(); ++i)
+      if (failures_[i].empty())
+        ofGood.push_back(std::move(reads_[i]));
+    differences_.emplace(model_, good_, weights_, std::move(ofGood), options_.session.sampleSeed);
     return true;
   }
 
@@ -293,7 +309,7 @@ private:
   oracle::ParamGradients rounded_; ///< in bf16, where the model computes in it
   double loss_ = 0;
   std::optional<LossDifferences> differences_;
-  std::vector<std::vector<double>> reads_; ///< by instance of `good_`
+  std::vector<LossDifferences::Reads> reads_; ///< of the compiled program, by instance
   std::mt19937_64 random_{1};
   GradCheckReport report_;
 };

@@ -8,24 +8,19 @@
 namespace sheaf::driver {
 
 LossDifferences::LossDifferences(const CompiledModel &model, std::vector<rt::Instance> instances,
-                                 oracle::Weights weights, std::vector<std::vector<double>> reads,
+                                 oracle::Weights weights, std::vector<Reads> reads,
                                  uint64_t sampleSeed)
     : model_(model), instances_(std::move(instances)), weights_(std::move(weights)),
-      reads_(std::move(reads)), stopped_(instances_.size()),
+      reads_(std::move(reads)), stopped_(instances_.size()), replay_(model.readPaths()),
       oracle_(model.program(), weights_, oracle::Precision::F64,
               {.sampleSeed = sampleSeed,
-               .onRead =
-                   [this](double element) {
-                     const std::vector<double> &reads = reads_[instance_];
-                     return nextRead_ < reads.size() ? reads[nextRead_++] : element;
-                   },
-               .onStopGradient =
-                   [this](oracle::TensorPtr x) {
-                     std::vector<oracle::TensorPtr> &stopped = stopped_[instance_];
-                     if (notesStopped_)
-                       stopped.push_back(x);
-                     return nextStopped_ < stopped.size() ? stopped[nextStopped_++] : x;
-                   }}) {
+               .replay = &replay_,
+               .onStopGradient = [this](oracle::TensorPtr x) {
+                 std::vector<oracle::TensorPtr> &stopped = stopped_[instance_];
+                 if (notesStopped_)
+                   stopped.push_back(x);
+                 return nextStopped_ < stopped.size() ? stopped[nextStopped_++] : x;
+               }}) {
   loss_ = lossWith(weights_);
   notesStopped_ = false;
 }
@@ -35,7 +30,8 @@ double LossDifferences::lossWith(const oracle::Weights &weights) {
   oracle_.setWeights(weights);
   double sum = 0;
   for (instance_ = 0; instance_ < instances_.size(); ++instance_) {
-    nextRead_ = nextStopped_ = 0;
+    nextStopped_ = 0;
+    replay_.expect(reads_[instance_]);
     const rt::Instance &instance = instances_[instance_];
     std::vector<oracle::Value> result = oracle_.run(
         model.entry.name, oracle::fromInstance(model.types, model.entry.argTypes, instance.args),

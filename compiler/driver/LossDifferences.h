@@ -4,6 +4,7 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/oracle/Oracle.h"
+#include "compiler/oracle/Replay.h"
 #include "runtime/session.h"
 
 #include <span>
@@ -26,15 +27,16 @@ struct Slopes {
 };
 
 /// The mean loss of instances by the oracle in f64, and its differences. What is constant to
-/// gradients, numbers that are read and results of `stop_gradient`, stays what it was with the
-/// weights as they are.
+/// gradients, numbers that the compiled program reads and results of `stop_gradient`, stays what it
+/// was with the weights as they are.
 class LossDifferences {
 public:
-  /// None of the instances may fail. `reads`: the numbers that each instance reads. The model must
-  /// outlive this. Throws as Oracle::run does.
+  using Reads = std::vector<rt::LoggedRead>;
+
+  /// None of the instances may fail. `reads`: what each instance reads. The model must outlive
+  /// this. Throws as Oracle::run does.
   LossDifferences(const CompiledModel &model, std::vector<rt::Instance> instances,
-                  oracle::Weights weights, std::vector<std::vector<double>> reads,
-                  uint64_t sampleSeed);
+                  oracle::Weights weights, std::vector<Reads> reads, uint64_t sampleSeed);
 
   /// By differences to a loss a step to either side.
   Slopes slopes(const Direction &direction, double step);
@@ -48,10 +50,11 @@ private:
   const CompiledModel &model_;
   std::vector<rt::Instance> instances_;
   oracle::Weights weights_;
-  std::vector<std::vector<double>> reads_;              ///< by instance
+  std::vector<Reads> reads_;                            ///< by instance
   std::vector<std::vector<oracle::TensorPtr>> stopped_; ///< likewise
   bool notesStopped_ = true;
-  size_t instance_ = 0, nextRead_ = 0, nextStopped_ = 0;
+  size_t instance_ = 0, nextStopped_ = 0;
+  oracle::Replay replay_;
   oracle::Oracle oracle_;
   double loss_ = 0;
 };

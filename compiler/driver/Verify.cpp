@@ -3,9 +3,11 @@
 
 #include "compiler/driver/FlatValue.h"
 #include "compiler/driver/ReportJson.h"
+#include "compiler/driver/WrongRead.h"
 #include "compiler/oracle/Compare.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Oracle.h"
+#include "compiler/oracle/Replay.h"
 #include "runtime/error.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -15,6 +17,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 #include <set>
@@ -43,6 +46,17 @@ bool hasNarrowFloats(mlir::ModuleOp program) {
       })
       .wasInterrupted();
 }
+
+/// An oracle, and what it takes of the compiled run.
+struct Replayed {
+  oracle::Replay replay;
+  oracle::Oracle oracle;
+
+  Replayed(const CompiledModel &model, mlir::ModuleOp program, oracle::Weights weights,
+           oracle::Precision precision, uint64_t sampleSeed)
+      : replay(model.readPaths()), oracle(program, std::move(weights), precision,
+                                          {.sampleSeed = sampleSeed, .replay = &replay}) {}
+};
 
 class Verifier {
 public:
@@ -84,26 +98,31 @@ private:
     return false;
   }
 
-  std::vector<oracle::Value> interpret(oracle::Oracle &oracle, const rt::Instance &instance) {
+  /// Throws RunError, as the instance does.
+  oracle::Value interpret(Replayed &with, const rt::Instance &instance,
+                          std::span<const rt::LoggedRead> reads) {
     const rt::Model &model = model_.model();
-    return oracle.run(model.entry.name,
-                      oracle::fromInstance(model.types, model.entry.argTypes, instance.args),
-                      instance.index);
-  }
-
-  oracle::OracleOptions oracleOptions() const {
-    oracle::OracleOptions options;
-    options.sampleSeed = options_.session.sampleSeed;
-    return options;
-  }
-
-  static oracle::Value single(std::vector<oracle::Value> values) {
+    with.replay.expect(reads);
+    std::vector<oracle::Value> values = with.oracle.run(
+        model.entry.name, oracle::fromInstance(model.types, model.entry.argTypes, instance.args),
+        instance.index);
     return values.size() == 1 ? std::move(values[0]) : oracle::makeTuple(std::move(values));
   }
 
+  std::unique_ptr<Replayed> makeOracle(mlir::ModuleOp program, oracle::Precision precision) const {
+    return std::make_unique<Replayed>(model_, program, weights_, precision,
+                                      options_.session.sampleSeed);
+  }
+
   bool againstOracle();
-  bool agrees(const oracle::Value &expected, const oracle::Value &actual,
-              const rt::Instance &instance);
+  bool agrees(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
+              const rt::Outcome &outcome, const rt::Session &session);
+  /// The result by the oracle, and as compiled.
+  struct Results {
+    oracle::Value expected, actual;
+  };
+  bool agreesByConditioning(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
+                            const Results *results);
   bool acrossBatches();
   bool repeats();
   bool sameBits(rt::Session &session, const std::string &how, std::span<const size_t> order,
@@ -114,10 +133,11 @@ private:
   const std::function<void(rt::Session &)> &initialise_;
   const VerifyOptions &options_;
 
-  std::unique_ptr<oracle::Oracle> narrow_; ///< made when the f64 oracle disagrees
   oracle::Weights weights_;
+  std::unique_ptr<Replayed> wide_;
+  std::unique_ptr<Replayed> narrow_; ///< made when the f64 oracle disagrees
+  rt::ReadLog log_;                  ///< of the mini-batch that is compared with the oracle
   std::vector<Kept> kept_;
-  std::vector<oracle::Value> expected_; ///< by the oracle, for libraries; of failed ones nothing
   VerifyReport report_;
 };
 
@@ -128,14 +148,16 @@ bool Verifier::againstOracle() {
   report_.narrowFloats = hasNarrowFloats(model_.program());
   if (report_.narrowFloats || report_.precision == Precision::Bf16)
     report_.allowed = 2e-2;
-  oracle::Oracle wide(model_.program(), weights_, oracle::Precision::F64, oracleOptions());
+  wide_ = makeOracle(model_.program(), oracle::Precision::F64);
   uint32_t type = model_.model().entry.resultType;
   Flattener flattener;
+  session->setReadLog(&log_);
   kept_.resize(instances_.size());
   size_t batch = static_cast<size_t>(options_.batch);
   for (size_t begin = 0; begin < instances_.size(); begin += batch) {
     std::span<const rt::Instance> some =
         instances_.subspan(begin, std::min(batch, instances_.size() - begin));
+    log_.clear();
     std::span<const rt::Outcome> outcomes = session->run(some);
     for (size_t i = 0; i < some.size(); ++i) {
       progress("oracle", static_cast<int64_t>(begin + i));
@@ -145,28 +167,8 @@ bool Verifier::againstOracle() {
         flattener.flatten(*session, type, outcomes[i].slots, kept.value);
       else
         kept.error = outcomes[i].error->message();
-
-      oracle::Value expected;
-      try {
-        expected = single(interpret(wide, some[i]));
-      } catch (const RunError &error) {
-        if (kept.ok)
-          return fail(
-              fmt::format("instance {}: the oracle fails ({}), the compiled program does not",
-                          some[i].index, error.message()));
-        if (++report_.failed == 1)
-          report_.firstFailure = fmt::format("instance {}: {}", some[i].index, kept.error);
-        continue;
-      }
-      if (!kept.ok)
-        return fail(fmt::format("instance {}: the compiled program fails ({}), the oracle does not",
-                                some[i].index, kept.error));
-      if (!agrees(expected, oracle::fromOutcome(*session, type, outcomes[i].slots), some[i]))
+      if (!agrees(some[i], log_.of(i), outcomes[i], *session))
         return false;
-      if (!report_.libraries.empty()) {
-        expected_.resize(instances_.size());
-        expected_[begin + i] = std::move(expected);
-      }
     }
   }
   if (report_.failed && report_.failed == report_.instances)
@@ -174,40 +176,94 @@ bool Verifier::againstOracle() {
   return true;
 }
 
-bool Verifier::agrees(const oracle::Value &expected, const oracle::Value &actual,
-                      const rt::Instance &instance) {
-  oracle::Comparison comparison = oracle::compare(expected, actual, report_.allowed);
-  if (comparison.ok) {
-    report_.largestError = std::max(report_.largestError, comparison.worst());
-    return true;
-  }
-  // Is it the program that loses so much, in any arithmetic of its precision?
-  if (!narrow_ && model_.precision() == Precision::Bf16)
-    narrow_ = std::make_unique<oracle::Oracle>(model_.roundedProgram(), weights_,
-                                               oracle::Precision::Bf16, oracleOptions());
-  if (!narrow_)
-    narrow_ = std::make_unique<oracle::Oracle>(model_.program(), weights_, oracle::Precision::F32,
-                                               oracleOptions());
-  oracle::Value inF32;
+/// The outcome of an instance and what it read, with the oracle's.
+bool Verifier::agrees(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
+                      const rt::Outcome &outcome, const rt::Session &session) {
+  oracle::Value expected;
+  std::string failure;
   try {
-    inF32 = single(interpret(*narrow_, instance));
-  } catch (const RunError &) {
-    return fail(fmt::format("instance {}: {}", instance.index, comparison.message));
+    expected = interpret(*wide_, instance, reads);
+  } catch (const RunError &error) {
+    failure = error.message();
   }
-  oracle::Comparison own = oracle::compare(expected, inF32, report_.allowed);
-  std::vector<double> allowed;
-  for (const oracle::TensorError &error : own.tensors)
-    allowed.push_back(4 * error.maxError);
-  if (oracle::compare(expected, actual, report_.allowed, allowed).ok) {
+  auto differs = [&](const std::string &what) {
+    std::string read = wrongRead(model_.model(), wide_->replay, {&report_.allowed, 1});
+    return fail(
+        fmt::format("instance {}: {}{}", instance.index, read.empty() ? "" : read + "; ", what));
+  };
+  if (!failure.empty() && outcome.ok())
+    return differs(fmt::format("the oracle fails ({}), the compiled program does not", failure));
+  if (failure.empty() && !outcome.ok())
+    return differs(fmt::format("the compiled program fails ({}), the oracle does not",
+                               outcome.error->message()));
+  if (auto read = wide_->replay.leftOver(); read && outcome.ok())
+    return differs(fmt::format("{}: the compiled program reads what the oracle does not come to",
+                               model_.model().readPlaces.at(read->place)));
+
+  oracle::Comparison comparison;
+  std::optional<Results> results;
+  if (outcome.ok()) {
+    results = {std::move(expected),
+               oracle::fromOutcome(session, model_.model().entry.resultType, outcome.slots)};
+    wide_->replay.compareResult(results->expected, results->actual);
+    comparison = oracle::compare(results->expected, results->actual, report_.allowed);
+  }
+  std::string read = wrongRead(model_.model(), wide_->replay, {&report_.allowed, 1});
+  if (!comparison.ok || !read.empty()) {
+    if (!agreesByConditioning(instance, reads, results ? &*results : nullptr))
+      return fail(fmt::format("instance {}: {}", instance.index,
+                              !read.empty() ? read
+                                            : "oracle (f64) and compiled program disagree: " +
+                                                  comparison.message));
     ++report_.byConditioning;
-    return true;
+  } else {
+    report_.largestError = std::max(report_.largestError, comparison.worst());
+    for (const oracle::Replay::Read &each : wide_->replay.reads())
+      report_.largestError = std::max(report_.largestError, std::fabs(each.distance));
   }
-  if (!own.ok && oracle::compare(inF32, actual, report_.allowed).ok) {
-    ++report_.nearTies;
-    return true;
+  if (!outcome.ok() && ++report_.failed == 1)
+    report_.firstFailure = fmt::format("instance {}: {}", instance.index, outcome.error->message());
+  report_.reads += static_cast<int64_t>(reads.size());
+  report_.nearTies += wide_->replay.turned() > 0;
+  return true;
+}
+
+/// Whether it is the program that loses so much, in any arithmetic of its precision. Of an instance
+/// that fails there are no results.
+bool Verifier::agreesByConditioning(const rt::Instance &instance,
+                                    std::span<const rt::LoggedRead> reads, const Results *results) {
+  if (!narrow_)
+    narrow_ = model_.precision() == Precision::Bf16
+                  ? makeOracle(model_.roundedProgram(), oracle::Precision::Bf16)
+                  : makeOracle(model_.program(), oracle::Precision::F32);
+  oracle::Value narrow;
+  try {
+    narrow = interpret(*narrow_, instance, reads);
+  } catch (const RunError &) {
+    if (results)
+      return false;
   }
-  return fail(fmt::format("instance {}: oracle (f64) and compiled program disagree: {}",
-                          instance.index, comparison.message));
+  if (results)
+    narrow_->replay.compareResult(narrow, results->actual);
+  std::span<const oracle::Replay::Read> wideReads = wide_->replay.reads(),
+                                        narrowReads = narrow_->replay.reads();
+  if (wideReads.size() != narrowReads.size())
+    return false;
+  std::vector<double> allowed;
+  for (size_t i = 0; i < wideReads.size(); ++i) {
+    // Two that are both infinitely far from it tell nothing.
+    double own = std::fabs(wideReads[i].distance - narrowReads[i].distance);
+    allowed.push_back(std::isnan(own) ? report_.allowed : std::max(report_.allowed, 4 * own));
+  }
+  if (!allowed.empty() && !wrongRead(model_.model(), wide_->replay, allowed).empty())
+    return false;
+  if (!results)
+    return true;
+  allowed.clear();
+  for (const oracle::TensorError &error :
+       oracle::compare(results->expected, narrow, report_.allowed).tensors)
+    allowed.push_back(4 * error.maxError);
+  return oracle::compare(results->expected, results->actual, report_.allowed, allowed).ok;
 }
 
 bool Verifier::sameBits(rt::Session &session, const std::string &how, std::span<const size_t> order,
@@ -215,11 +271,14 @@ bool Verifier::sameBits(rt::Session &session, const std::string &how, std::span<
   uint32_t type = model_.model().entry.resultType;
   Flattener flattener;
   FlatValue value;
+  if (!report_.libraries.empty())
+    session.setReadLog(&log_);
   std::vector<rt::Instance> some;
   for (size_t begin = 0; begin < order.size(); begin += batch) {
     some.clear();
     for (size_t i = begin; i < std::min(begin + batch, order.size()); ++i)
       some.push_back(instances_[order[i]]);
+    log_.clear();
     std::span<const rt::Outcome> outcomes = session.run(some);
     for (size_t i = 0; i < some.size(); ++i) {
       progress(how.c_str(), static_cast<int64_t>(begin + i));
@@ -235,11 +294,10 @@ bool Verifier::sameBits(rt::Session &session, const std::string &how, std::span<
               outcomes[i].error->message(), how, kept.error, options_.batch));
         continue;
       }
-      if (!expected_.empty()) {
+      if (!report_.libraries.empty()) {
         // What it is allowed has been told.
         VerifyReport told = report_;
-        if (!agrees(expected_[order[begin + i]],
-                    oracle::fromOutcome(session, type, outcomes[i].slots), some[i]))
+        if (!agrees(some[i], log_.of(i), outcomes[i], session))
           return fail(fmt::format("with {}: {}", how, report_.problem));
         told.largestError = report_.largestError;
         report_ = std::move(told);
@@ -331,8 +389,9 @@ std::string verifyText(const VerifyReport &r) {
                           "{:.0g} impossible\n",
                           r.byConditioning, narrowName(r), r.allowed);
     if (r.nearTies)
-      text += fmt::format("  {} of them decide a near-tie as the {} oracle does\n", r.nearTies,
-                          narrowName(r));
+      text += fmt::format("  {} of them decide near-ties otherwise than the oracle would, which "
+                          "takes the {} numbers that they read\n",
+                          r.nearTies, r.reads);
     if (r.failed)
       text += fmt::format("  {} of them fail, in both; the first: {}\n", r.failed, r.firstFailure);
   }
@@ -363,6 +422,7 @@ std::string verifyJson(const VerifyReport &r) {
                           {"largest_error", r.largestError},
                           {"allowed_error", r.allowed},
                           {"by_conditioning", r.byConditioning},
+                          {"reads", r.reads},
                           {"near_ties", r.nearTies},
                           {"failed", r.failed},
                           {"same_bits", r.sameBits},

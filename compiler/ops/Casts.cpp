@@ -51,6 +51,18 @@ std::string castReference(const RefTensors &operands, const Arithmetic &arithmet
   return {};
 }
 
+/// How far a float is from those that become this int or bool.
+double castDistance(double x, DType to, double value) {
+  constexpr double never = std::numeric_limits<double>::infinity();
+  if (std::isnan(x) || value != std::floor(value))
+    return never;
+  if (to == DType::Bool)
+    return value == 0 ? std::fabs(x) : 0;
+  // Truncated: all between -1 and 1 become 0.
+  double least = value <= 0 ? value - 1 : value, greatest = value >= 0 ? value + 1 : value;
+  return std::max({0.0, least - x, x - greatest});
+}
+
 Value toF32(Builder &b, Value x) {
   if (lanes::isFloat(x))
     return x;
@@ -142,6 +154,12 @@ void addCasts(std::vector<Op> &ops) {
       return castReference(operands, arithmetic, results[0]);
     };
     op.batch = Elementwise{[to](Builder &b, ValueRange x) { return castLanes(b, x[0], to); }};
+    if (!isFloat(to))
+      op.decision = {.distance = [to](const RefTensors &operands, const Attrs &, const RefTensor &,
+                                      size_t at, double value) {
+        return isFloat(operands[0].dtype) ? castDistance(operands[0].data[at], to, value)
+                                          : std::numeric_limits<double>::infinity();
+      }};
     ops.push_back(std::move(op));
   }
 }

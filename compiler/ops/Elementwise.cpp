@@ -513,6 +513,22 @@ void addNonlinearities(std::vector<Op> &ops) {
             }});
 }
 
+/// A comparison turns around where its sides are equal. A host scalar stays what it is.
+double comparisonDistance(const RefTensors &operands, const RefTensor &result, size_t at,
+                          double value) {
+  constexpr double never = std::numeric_limits<double>::infinity();
+  if (!isFloat(operands[0].dtype) && !isFloat(operands[1].dtype))
+    return never;
+  std::vector<int64_t> index(result.shape.size());
+  for (size_t axis = index.size(); axis-- > 0; at /= static_cast<size_t>(result.shape[axis]))
+    index[axis] = static_cast<int64_t>(at) % result.shape[axis];
+  double distance =
+      distanceToMeet(broadcastAt(operands[0], index), broadcastAt(operands[1], index));
+  if (value != 0 && value != 1)
+    return never;
+  return operands[0].host || operands[1].host ? 2 * distance : distance;
+}
+
 void addComparison(std::vector<Op> &ops, const std::string &name, const std::string &sign,
                    const std::string &summary, Elements kind,
                    std::function<bool(double, double)> holds, CmpFPredicate ofFloats,
@@ -526,6 +542,9 @@ void addComparison(std::vector<Op> &ops, const std::string &name, const std::str
        [holds](auto x) { return holds(x[0], x[1]); },
        [=](Builder &b, ValueRange x) { return lanes::compare(b, ofFloats, ofInts, x[0], x[1]); },
        true});
+  ops.back().decision = {
+      .distance = [](const RefTensors &operands, const Attrs &, const RefTensor &result, size_t at,
+                     double value) { return comparisonDistance(operands, result, at, value); }};
 }
 
 void addLogic(std::vector<Op> &ops) {

@@ -178,6 +178,24 @@ using Reference = std::function<std::string(const RefTensors &operands, const At
                                             const Arithmetic &, std::span<RefTensor> results)>;
 
 //===----------------------------------------------------------------------===//
+// Decisions
+//===----------------------------------------------------------------------===//
+
+/// Of an operator with ints or bools in its results that follow from floats: how much would have to
+/// change for it to decide otherwise.
+struct Decision {
+  size_t result = 0; ///< which one holds them
+  /// The least change of the floats, each by that much at most, that makes element `at` of the
+  /// result `value`; infinite when none does. Of elements that are taken one behind the other
+  /// (top_k) those before are given.
+  std::function<double(const RefTensors &operands, const Attrs &, const RefTensor &result,
+                       size_t at, double value)>
+      distance;
+  /// Makes it so, other elements of the result included. Empty: it concerns no others.
+  std::function<void(const Attrs &, RefTensor &result, size_t at, double value)> take = {};
+};
+
+//===----------------------------------------------------------------------===//
 // Batch rules: what the kernel generator does with the operator
 //===----------------------------------------------------------------------===//
 
@@ -278,7 +296,8 @@ struct Op {
   /// Product FLOP of one application for the given operand and result shapes (0: not a product).
   std::function<double(std::span<const std::vector<int64_t>> operands)> productFlop;
   Gradient gradient = {}; ///< of training (Gradient.h)
-  bool internal = false;  ///< made by passes only; not callable from source
+  std::optional<Decision> decision = {};
+  bool internal = false; ///< made by passes only; not callable from source
   /// The operator that takes its place where products compute in bf16 (the pass autocast). Empty:
   /// it stays as it is.
   std::string bf16Form = {};

@@ -196,6 +196,11 @@ void addDropout(std::vector<Op> &ops) {
 /// Instead of 0, whose logarithm is no number.
 constexpr double kLeastDrawn = kUnit / 2;
 
+/// -log(-log(u)) of a uniform number, not rounded.
+double gumbelNoise(int64_t key, int64_t index) {
+  return -std::log(-std::log(std::max(uniform(key, index, 0), kLeastDrawn)));
+}
+
 void addSample(std::vector<Op> &ops) {
   Op op;
   op.name = "sample";
@@ -234,6 +239,18 @@ void addSample(std::vector<Op> &ops) {
     }
     return std::string();
   };
+  op.decision = {.distance = [](const RefTensors &operands, const Attrs &, const RefTensor &result,
+                                size_t at, double value) {
+    const RefTensor &logits = operands[0];
+    int64_t size = logits.shape.back();
+    if (!isPlace(value, size))
+      return std::numeric_limits<double>::infinity();
+    auto score = [&](double place) {
+      int64_t i = static_cast<int64_t>(at) * size + static_cast<int64_t>(place);
+      return logits.data[i] + gumbelNoise(operands[1].key, i);
+    };
+    return distanceToMeet(score(result.data[at]), score(value));
+  }};
   op.batch = expand([](ExpandBuilder &b, ir::ApplyOp apply) -> std::vector<Value> {
     Value logits = widen(b, apply.getOperands()[0]);
     Value u = uniformNumbers(b, extentsOf(b, logits), apply.getOperands()[1]);

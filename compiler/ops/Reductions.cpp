@@ -140,6 +140,20 @@ std::string reduceReference(const RowReference &rule, const RefTensor &x, const 
   return {};
 }
 
+/// Another place is the greatest's once the two are equal.
+double argmaxDistance(const RefTensor &x, const Attrs &attrs, const RefTensor &result, size_t at,
+                      double value) {
+  int64_t axis = intAttr(attrs, "axis", -1), rank = static_cast<int64_t>(x.shape.size());
+  AxisView view(x.shape, static_cast<size_t>(axis < 0 ? axis + rank : axis));
+  if (!isFloat(x.dtype) || !isPlace(value, view.extent))
+    return std::numeric_limits<double>::infinity();
+  auto outer = static_cast<int64_t>(at) / view.inner, inner = static_cast<int64_t>(at) % view.inner;
+  auto score = [&](double place) {
+    return x.data[view.at(outer, static_cast<int64_t>(place), inner)];
+  };
+  return distanceToMeet(score(result.data[at]), score(value));
+}
+
 /// One of the operators that kernels know.
 void addKernelReduction(std::vector<Op> &ops, Spec spec, Reduction::Kind kind, RowReference rule) {
   Op op;
@@ -160,6 +174,11 @@ void addKernelReduction(std::vector<Op> &ops, Spec spec, Reduction::Kind kind, R
     withAxis.try_emplace("axis", int64_t(-1));
     return reduceReference(rule, operands[0], withAxis, arithmetic, results[0]);
   };
+  if (kind == Reduction::ArgMax)
+    op.decision = {.distance = [](const RefTensors &operands, const Attrs &attrs,
+                                  const RefTensor &result, size_t at, double value) {
+      return argmaxDistance(operands[0], attrs, result, at, value);
+    }};
   ops.push_back(std::move(op));
 }
 

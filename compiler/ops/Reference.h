@@ -61,6 +61,16 @@ struct AxisView {
   int64_t at(int64_t o, int64_t i, int64_t n) const { return (o * extent + i) * inner + n; }
 };
 
+/// How much two floats have to change, each by that much, to meet (Decision::distance).
+inline double distanceToMeet(double a, double b) {
+  double distance = a == b ? 0 : std::fabs(a - b) / 2;
+  return std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance;
+}
+/// Whether a number is a place along an axis.
+inline bool isPlace(double value, int64_t extent) {
+  return value >= 0 && value < static_cast<double>(extent) && value == std::floor(value);
+}
+
 /// An int of 64 bits as the tensor element of an integer type: wraps.
 inline double wrapInt(int64_t value, DType dtype) {
   return static_cast<double>(dtype == DType::I32 ? static_cast<int32_t>(value) : value);

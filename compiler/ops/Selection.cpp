@@ -107,6 +107,49 @@ std::vector<Value> expandTop(ExpandBuilder &b, ir::ApplyOp op) {
   return {turned(values), turned(places)};
 }
 
+/// Where an element of the places stands in its row of them.
+struct TopPlace {
+  AxisView to;
+  int64_t outer, rank, inner;
+  TopPlace(const RefTensor &places, const Attrs &attrs, size_t at)
+      : to(places.shape, lastAxisIn(attrs, places.shape.size())),
+        outer(static_cast<int64_t>(at) / (to.extent * to.inner)),
+        rank(static_cast<int64_t>(at) / to.inner % to.extent),
+        inner(static_cast<int64_t>(at) % to.inner) {}
+};
+
+/// Whoever stands at a rank gives it up to one that is equal.
+Decision topDecision(size_t result) {
+  return {.result = result,
+          .distance =
+              [](const RefTensors &operands, const Attrs &attrs, const RefTensor &places, size_t at,
+                 double value) {
+                const RefTensor &x = operands[0];
+                AxisView from(x.shape, lastAxisIn(attrs, x.shape.size()));
+                TopPlace place(places, attrs, at);
+                bool isTaken = !isFloat(x.dtype) || !isPlace(value, from.extent);
+                for (int64_t i = 0; i < place.rank; ++i)
+                  isTaken |= places.data[place.to.at(place.outer, i, place.inner)] == value;
+                if (isTaken)
+                  return std::numeric_limits<double>::infinity();
+                auto score = [&](double i) {
+                  return x.data[from.at(place.outer, static_cast<int64_t>(i), place.inner)];
+                };
+                return distanceToMeet(score(places.data[at]), score(value));
+              },
+          .take =
+              [](const Attrs &attrs, RefTensor &places, size_t at, double value) {
+                TopPlace place(places, attrs, at);
+                // Those behind move on, up to where it stood; else the last one goes.
+                double next = value;
+                for (int64_t i = place.rank; i < place.to.extent; ++i) {
+                  std::swap(places.data[place.to.at(place.outer, i, place.inner)], next);
+                  if (next == value)
+                    break;
+                }
+              }};
+}
+
 void addTop(std::vector<Op> &ops) {
   Op op;
   op.name = "top_k";
@@ -124,6 +167,7 @@ void addTop(std::vector<Op> &ops) {
     });
   };
   op.batch = expand(expandTop);
+  op.decision = topDecision(1);
   ops.push_back(std::move(op));
 
   Op places;
@@ -138,6 +182,7 @@ void addTop(std::vector<Op> &ops) {
     return topReference(operands[0], attrs, results[0], [](int64_t, int64_t) {});
   };
   places.batch = Reduction{Reduction::Top};
+  places.decision = topDecision(0);
   ops.push_back(std::move(places));
 }
 

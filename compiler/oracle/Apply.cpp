@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/APFloat.h"
 
+#include <cmath>
+
 namespace sheaf::oracle {
 namespace {
 
@@ -104,12 +106,9 @@ void checkDeclared(const ops::RefTensor &result, mlir::Type declared) {
                     std::to_string(result.shape[i]) + ", not " + std::to_string(shape[i])};
 }
 
-} // namespace
-
-Values applyOperator(const Step &step, llvm::ArrayRef<Value> values, const Context &context) {
-  const ops::ApplyParts &parts = step.parts;
+Operands operandsOf(const Step &step, llvm::ArrayRef<Value> values) {
   Operands operands;
-  for (auto [type, value] : llvm::zip(parts.operands, values)) {
+  for (auto [type, value] : llvm::zip(step.parts.operands, values)) {
     if (type.isList)
       operands.addList(value, *type.tensor());
     else if (const ops::TensorType *tensor = type.tensor())
@@ -117,15 +116,50 @@ Values applyOperator(const Step &step, llvm::ArrayRef<Value> values, const Conte
     else
       operands.addHost(value, *type.host());
   }
-  ops::Attrs attrs = parts.attrs;
-  for (const auto &extent : parts.extents) {
+  return operands;
+}
+
+ops::Attrs attrsOf(const Step &step, llvm::ArrayRef<Value> values) {
+  ops::Attrs attrs = step.parts.attrs;
+  for (const auto &extent : step.parts.extents) {
     Dim number(toInt(values[extent.operand]));
     if (extent.position)
       std::get<std::vector<Dim>>(attrs[extent.param])[*extent.position] = number;
     else
       attrs[extent.param] = number;
   }
+  return attrs;
+}
 
+} // namespace
+
+std::vector<double> decisionDistances(const Step &step, llvm::ArrayRef<Value> values,
+                                      const ops::RefTensor &result, llvm::ArrayRef<Turn> turns) {
+  Operands operands = operandsOf(step, values);
+  ops::Attrs attrs = attrsOf(step, values);
+  double scale = 1;
+  for (const ops::RefTensor *operand : operands.tensors)
+    if (ops::isFloat(operand->dtype))
+      for (double x : operand->data)
+        scale = std::isfinite(x) ? std::max(scale, std::fabs(x)) : scale;
+  std::vector<double> distances;
+  for (Turn turn : turns)
+    distances.push_back(
+        step.record->decision->distance(operands.tensors, attrs, result, turn.at, turn.value) /
+        scale);
+  return distances;
+}
+
+void takeDecision(const Step &step, ops::RefTensor &result, Turn turn) {
+  if (const auto &take = step.record->decision->take)
+    take(step.parts.attrs, result, turn.at, turn.value);
+  else
+    result.data[turn.at] = turn.value;
+}
+
+Values applyOperator(const Step &step, llvm::ArrayRef<Value> values, const Context &context) {
+  Operands operands = operandsOf(step, values);
+  ops::Attrs attrs = attrsOf(step, values);
   ops::ShapeResult shape = step.record->shape(operands.types, attrs, NumberOracle());
   if (!shape.error.empty())
     throw Failure{shape.error};

@@ -39,6 +39,17 @@ std::optional<Value> computeScalar(mlir::Operation *op, llvm::ArrayRef<Value> op
 /// The results of a `sheaf.apply`, by the operator's reference.
 Values applyOperator(const Step &step, llvm::ArrayRef<Value> operands, const Context &context);
 
+/// Another value for an element of a decision's result.
+struct Turn {
+  size_t at;
+  double value;
+};
+/// How far each of these is from being decided so (ops::Decision::distance), in units of
+/// max(1, greatest |operand|).
+std::vector<double> decisionDistances(const Step &step, llvm::ArrayRef<Value> operands,
+                                      const ops::RefTensor &result, llvm::ArrayRef<Turn> turns);
+void takeDecision(const Step &step, ops::RefTensor &result, Turn turn);
+
 /// Ints, tokens and bools as an int.
 int64_t toInt(const Value &value);
 /// An int as a value of this type: an i1 is a bool, narrow ints wrap.

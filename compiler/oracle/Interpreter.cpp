@@ -3,6 +3,7 @@
 #include "compiler/oracle/Interpreter.h"
 
 #include "compiler/ir/Program.h"
+#include "compiler/oracle/Replay.h"
 #include "compiler/oracle/Tape.h"
 #include "runtime/keys.h"
 
@@ -96,18 +97,47 @@ void Interpreter::step() {
   }
 }
 
+Values Interpreter::computeStep(const Step &step, llvm::ArrayRef<Value> operands) {
+  if (step.kind == Step::Kind::Apply)
+    return applyOperator(step, operands, context_);
+  if (replay_ && mlir::isa<ir::ReadOp>(step.op)) {
+    llvm::ArrayRef<mlir::Location> calls;
+    if (!calls_.empty())
+      calls = calls_.back();
+    return {replay_->read(step.op, calls, std::get<TensorPtr>(operands[0]))};
+  }
+  return oracle::compute(step, operands, context_);
+}
+
 void Interpreter::compute(const Frame &frame, const Step &step) {
   auto operands = read(frame, step);
-  Values results = step.kind == Step::Kind::Apply ? applyOperator(step, operands, context_)
-                                                  : oracle::compute(step, operands, context_);
+  Values results = computeStep(step, operands);
   if (tape_)
     tape_->note(step, operands, results);
+  if (replay_)
+    replay_->note(step, operands, results);
   finish(results);
+}
+
+/// Of a call in tail position the caller is no longer open afterwards, but it is on the way.
+void Interpreter::noteCall(const Step &step) {
+  llvm::SmallVector<mlir::Location, 2> calls;
+  if (replay_->pathLength() > 0)
+    calls.push_back(step.op->getLoc());
+  if (!calls_.empty())
+    for (mlir::Location call : calls_.back())
+      if (calls.size() < replay_->pathLength())
+        calls.push_back(call);
+  if (step.isTail && !calls_.empty())
+    calls_.pop_back();
+  calls_.push_back(std::move(calls));
 }
 
 void Interpreter::call(Frame &frame, const Step &step) {
   auto args = read(frame, step);
   const Function &callee = *step.callee;
+  if (replay_)
+    noteCall(step);
   if (step.isTail) {
     size_t base = frame.base;
     while (!frames_.empty() && frames_.back().base == base)
@@ -127,6 +157,8 @@ void Interpreter::leave(Frame &frame, const Step &step) {
   slots_.resize(frame.base);
   frames_.pop_back();
   --depth_;
+  if (!calls_.empty())
+    calls_.pop_back();
   if (frames_.empty()) {
     results_.assign(values.begin(), values.end());
     return;
@@ -226,7 +258,9 @@ std::vector<Value> runInstance(const Function &function, std::vector<Value> args
     throw InternalError(mlir::func::FuncOp(function.op).getSymName().str() + " takes " +
                         std::to_string(function.body.args.size()) + " arguments, not " +
                         std::to_string(args.size()));
-  Interpreter interpreter(context, options.maxDepth, tape);
+  if (options.replay)
+    options.replay->begin(context);
+  Interpreter interpreter(context, options.maxDepth, tape, options.replay);
   try {
     return interpreter.run(function, args);
   } catch (const Failure &failure) {

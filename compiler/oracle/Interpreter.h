@@ -11,15 +11,18 @@
 
 namespace sheaf::oracle {
 
+class Replay;
 class Tape;
 
 /// One run at a time. The stack of open blocks and the slots of open calls are data: recursion of
 /// the program takes no machine stack.
 class Interpreter {
 public:
-  /// `maxDepth`: OracleOptions::maxDepth. `tape`, if there is one, is told of every operator.
-  Interpreter(const Context &context, int64_t maxDepth, Tape *tape = nullptr)
-      : context_(context), maxDepth_(maxDepth), tape_(tape) {}
+  /// `maxDepth`: OracleOptions::maxDepth. `tape` and `replay`, if there are such, are told of every
+  /// operator.
+  Interpreter(const Context &context, int64_t maxDepth, Tape *tape = nullptr,
+              Replay *replay = nullptr)
+      : context_(context), maxDepth_(maxDepth), tape_(tape), replay_(replay) {}
 
   /// Throws Failure, and InternalError for operations that are no part of a Program; there is no
   /// other run behind that.
@@ -49,6 +52,8 @@ private:
   llvm::SmallVector<Value, 4> read(const Frame &frame, const Step &step);
   void forget(const Frame &frame, const Step &step);
   void enter(const Function &function, llvm::MutableArrayRef<Value> args);
+  void noteCall(const Step &step);
+  Values computeStep(const Step &step, llvm::ArrayRef<Value> operands);
   template <typename Results> void finish(Results &&results);
   void open(const Code &code, std::unique_ptr<Loop> loop = nullptr);
   void step();
@@ -64,7 +69,11 @@ private:
   const Context &context_;
   int64_t maxDepth_;
   Tape *tape_;
+  Replay *replay_;
   std::deque<Frame> frames_;
+  /// With a replay: of each open call but the first where it was called, and the caller, as far
+  /// as a replay must know.
+  std::deque<llvm::SmallVector<mlir::Location, 2>> calls_;
   std::deque<Value> slots_;
   std::vector<Value> results_;
   int64_t depth_ = 0;

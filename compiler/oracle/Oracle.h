@@ -30,15 +30,18 @@ enum class Precision {
 /// Parameters by name, in their declared shapes.
 using Weights = std::map<std::string, TensorPtr>;
 
+class Replay;
+
 struct OracleOptions {
   /// Calls that may be open at one time; tail calls do not count.
   int64_t maxDepth = 10'000'000;
   /// What draws follow from, as in rt::SessionOptions.
   uint64_t sampleSeed = 0;
-  /// Told every number that the program reads, in order; what it returns is read instead. May be
-  /// empty.
-  std::function<double(double)> onRead = {};
-  /// Likewise, every result of `stop_gradient`, in a program before its operators are expanded.
+  /// Gives what the program reads; the oracle's own numbers if there is none. It is told before
+  /// each run what that reads.
+  Replay *replay = nullptr;
+  /// Told every result of `stop_gradient`, in a program before its operators are expanded; what it
+  /// returns is taken instead. May be empty.
   std::function<TensorPtr(TensorPtr)> onStopGradient = {};
 };
 

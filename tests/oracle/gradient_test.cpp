@@ -4,7 +4,9 @@
 #include "tests/oracle/program_test.h"
 
 #include "compiler/oracle/Gradient.h"
+#include "compiler/oracle/Replay.h"
 
+#include <bit>
 #include <cmath>
 
 namespace sheaf::oracle {
@@ -103,8 +105,10 @@ TEST_F(GradientTest, ListsAndReads) {
   EXPECT_EQ(run({xs}), d * d);
   EXPECT_EQ(gradients_["w"].elements, (Elements{d * 2 * 5 * 2, d * 2 * 1 * 3}));
   gradients_.clear();
+  Replay replay(readPaths());
+  replay.expect(std::vector<rt::LoggedRead>{{0, std::bit_cast<rt::Slot>(1.0)}});
   OracleOptions options;
-  options.onRead = [](double) { return 1.0; };
+  options.replay = &replay;
   EXPECT_EQ(run({xs}, 1, options), d);
   EXPECT_EQ(gradients_["w"].elements, (Elements{20, 6}));
 }

@@ -26,6 +26,14 @@ protected:
       throw std::runtime_error("the program of this test is not valid");
   }
 
+  /// What Replay calls the places of all reads, in order.
+  std::vector<std::string> readPaths() {
+    std::vector<std::string> paths;
+    program_->walk(
+        [&](ir::ReadOp read) { paths.push_back(ir::pathText(ir::pathOf(read.getLoc()))); });
+    return paths;
+  }
+
   mlir::MLIRContext context_;
   mlir::OwningOpRef<mlir::ModuleOp> program_;
   Weights weights_;

@@ -2,7 +2,8 @@
 //
 // What SHEAF_FAULT asks for, in programs that hold `tanh`: `miscompile` computes sigmoid instead,
 // `internal` breaks a promise, `crash` is a segmentation fault, `gradient` makes its gradient 1e-5
-// too large. Only in the program sheaf-faulty.
+// too large; and in programs that hold `argmax`: `decision` finds the least. Only in the program
+// sheaf-faulty.
 //
 //===----------------------------------------------------------------------===//
 #include "tools/sheaf/hooks.h"
@@ -42,6 +43,10 @@ void breakWhenTold(std::string_view pass, mlir::ModuleOp module) {
   if (fault == "gradient")
     std::call_once(once, spoilGradient);
   module.walk([&](ir::ApplyOp apply) {
+    if (apply.getOp() == "argmax" && fault == "decision") {
+      mlir::ImplicitLocOpBuilder builder(apply.getLoc(), apply);
+      apply->setOperand(0, ops::applyOne(builder, "neg", apply->getOperand(0)));
+    }
     if (apply.getOp() != "tanh")
       return;
     if (fault == "miscompile")

@@ -1,0 +1,95 @@
+//===- Replay.h - Reads as compiled code found them -------------*- C++ -*-===//
+//
+// Rounding may turn a decision around: an argmax of near-equals, a number that is read and compared
+// with another. Whatever follows is then not comparable. So the oracle takes what the compiled run
+// of the instance read (rt::ReadLog) in the place of its own numbers, and notes how far these are
+// from it. Whether that is near enough is for others to say.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_ORACLE_REPLAY_H
+#define SHEAF_ORACLE_REPLAY_H
+
+#include "compiler/oracle/Decisions.h"
+#include "runtime/read_log.h"
+
+#include "mlir/IR/Location.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+namespace sheaf::oracle {
+
+class Replay {
+public:
+  /// By place of the log: ir::pathText of where it is in the program, inlined calls and all. The
+  /// program is that one or one that it was made from: a read belongs to the place whose path is
+  /// the longest that ends the path of calls to it. At each place reads come in the order of the
+  /// program. A read that belongs nowhere, because the compiled program has dropped it, is the
+  /// oracle's own, like what is read after the last one of its place.
+  explicit Replay(const std::vector<std::string> &paths);
+
+  /// The next run takes these. Before every run.
+  void expect(std::span<const rt::LoggedRead> log);
+
+  /// A number that the run has read.
+  struct Read {
+    uint32_t place; ///< kResult: an int of the result
+    double own, logged;
+    /// Of a float: by how much the own one is greater, in units of max(1, |own|). Of an int or bool
+    /// that is another: how far the decision was from being that (Decisions::change); else 0.
+    double distance;
+  };
+  static constexpr uint32_t kResult = UINT32_MAX;
+
+  /// Of the last run, in its order, those that the log has.
+  std::span<const Read> reads() const { return reads_; }
+  /// Decisions that were taken otherwise than by the oracle's own numbers: ints and bools, and
+  /// comparisons and conversions of floats by host code.
+  int64_t turned() const { return turned_; }
+  /// A read of the log that the run did not come to.
+  std::optional<rt::LoggedRead> leftOver() const;
+
+  /// Takes ints and bools in the tensors of a result as compiled code found them, like reads.
+  void compareResult(const Value &expected, const Value &actual);
+
+  // From the interpreter.
+
+  void begin(const Context &context);
+  /// How many calls it must know on the way to a read.
+  size_t pathLength() const { return pathLength_; }
+  /// What an operation reads that stands in the function which the first of these calls called, and
+  /// so on.
+  Value read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls, const TensorPtr &tensor);
+  /// Every operation that computes something.
+  void note(const Step &step, llvm::ArrayRef<Value> operands, const Values &results);
+
+private:
+  struct Place {
+    std::vector<rt::Slot> log;
+    size_t next = 0;
+  };
+
+  std::optional<uint32_t> placeOf(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls) const;
+  double distanceOf(const ops::RefTensor &tensor, size_t at, double logged);
+  void noteHost(const Step &step, llvm::ArrayRef<Value> operands, const Values &results);
+  void noteOwn(double logged, double own);
+
+  llvm::StringMap<uint32_t> numbers_; ///< by path
+  size_t pathLength_ = 0;
+  std::vector<Place> places_;
+  std::vector<Read> reads_;
+  int64_t turned_ = 0;
+  OracleOptions options_;
+  std::optional<Context> context_;
+  Decisions decisions_;
+  /// What host floats that follow from reads may be by the oracle's own numbers. By their bits, so
+  /// one that is equal to another is taken for that as well; it only matters to turned().
+  std::unordered_map<uint64_t, llvm::SmallVector<double, 1>> own_;
+};
+
+} // namespace sheaf::oracle
+
+#endif // SHEAF_ORACLE_REPLAY_H

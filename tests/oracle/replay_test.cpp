@@ -1,0 +1,162 @@
+// Runs of the oracle that take what another arithmetic has read.
+
+#include "tests/oracle/program_test.h"
+
+#include "compiler/oracle/Replay.h"
+
+#include <bit>
+#include <cmath>
+
+namespace sheaf::oracle {
+namespace {
+
+rt::Slot slotOf(double x) { return std::bit_cast<rt::Slot>(x); }
+
+Value vec(std::vector<double> data, ops::DType dtype = ops::DType::F32) {
+  ops::RefTensor t;
+  t.dtype = dtype;
+  t.shape = {static_cast<int64_t>(data.size())};
+  t.data = std::move(data);
+  return makeTensor(std::move(t));
+}
+
+class ReplayTest : public ProgramTest {
+protected:
+  Value run(std::vector<Value> args, std::vector<rt::LoggedRead> log) {
+    replay_.emplace(paths_.empty() ? readPaths() : paths_);
+    replay_->expect(log);
+    OracleOptions options;
+    options.replay = &*replay_;
+    oracle_.emplace(*program_, weights_, Precision::F64, options);
+    return oracle_->run("main", std::move(args)).at(0);
+  }
+
+  double distance(size_t i) { return replay_->reads()[i].distance; }
+
+  std::vector<std::string> paths_; ///< if others than those of all reads
+  std::optional<Replay> replay_;
+  std::optional<Oracle> oracle_;
+};
+
+constexpr const char *kThreshold = R"(
+  func.func @main(%x: tensor<1xf32>) -> i64 {
+    %zero = arith.constant 0 : i64
+    %e = sheaf.apply "index"(%x, %zero) {} : (tensor<1xf32>, i64) -> tensor<f32>
+    %r = sheaf.read %e : (tensor<f32>) -> f64
+    %half = arith.constant 5.000000e-01 : f64
+    %d = arith.subf %r, %half : f64
+    %none = arith.constant 0.000000e+00 : f64
+    %c = arith.cmpf ogt, %d, %none : f64
+    %k = sheaf.convert %c : i1 to i64
+    return %k : i64
+  })";
+
+TEST_F(ReplayTest, FloatsAreTakenAndComparedWithTheirOwn) {
+  parse(kThreshold);
+  EXPECT_EQ(std::get<int64_t>(run({vec({0.75})}, {})), 1);
+  EXPECT_EQ(replay_->reads().size(), 0u);
+  // A comparison turns around, behind host arithmetic.
+  EXPECT_EQ(std::get<int64_t>(run({vec({0.5 + 1e-9})}, {{0, slotOf(0.5)}})), 0);
+  EXPECT_NEAR(distance(0), 1e-9, 1e-15);
+  EXPECT_EQ(replay_->turned(), 1);
+  EXPECT_FALSE(replay_->leftOver());
+  // It does not.
+  EXPECT_EQ(std::get<int64_t>(run({vec({2})}, {{0, slotOf(1)}})), 1);
+  EXPECT_EQ(distance(0), 0.5);
+  EXPECT_EQ(replay_->turned(), 0);
+  run({vec({2})}, {{0, slotOf(std::nan(""))}});
+  EXPECT_TRUE(std::isinf(distance(0)));
+  run({vec({2})}, {{0, slotOf(2)}, {0, slotOf(3)}});
+  EXPECT_EQ(replay_->leftOver()->value, slotOf(3));
+}
+
+constexpr const char *kPlaces = R"(
+  func.func @main(%x: tensor<5xf32>, %t: tensor<5xf32>) -> tuple<i64, i64, tensor<f32>, tensor<2xi32>> {
+    %values, %places = sheaf.apply "top_k"(%x) {axis = 0 : i64, k = 2 : i64}
+        : (tensor<5xf32>) -> (tensor<2xf32>, tensor<2xi32>)
+    %some = sheaf.apply "index"(%t, %places) {} : (tensor<5xf32>, tensor<2xi32>) -> tensor<2xf32>
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %p0 = sheaf.apply "index"(%places, %zero) {} : (tensor<2xi32>, i64) -> tensor<i32>
+    %p1 = sheaf.apply "index"(%places, %one) {} : (tensor<2xi32>, i64) -> tensor<i32>
+    %r0 = sheaf.read %p0 : (tensor<i32>) -> i64
+    %r1 = sheaf.read %p1 : (tensor<i32>) -> i64
+    %s = sheaf.apply "index"(%some, %zero) {} : (tensor<2xf32>, i64) -> tensor<f32>
+    %all = sheaf.tuple(%r0, %r1, %s, %places) : (i64, i64, tensor<f32>, tensor<2xi32>) -> tuple<i64, i64, tensor<f32>, tensor<2xi32>>
+    return %all : tuple<i64, i64, tensor<f32>, tensor<2xi32>>
+  })";
+
+TEST_F(ReplayTest, WhatFollowsFromADecisionTurnsAroundWithIt) {
+  parse(kPlaces);
+  Value table = vec({10, 11, 12, 13, 14});
+  Value all = run({vec({1, 3, 3.002, 0, 2.998}), table}, {{0, 1}, {1, 4}});
+  // 3 is taken before 3.002, and then 2.998 before that.
+  EXPECT_NEAR(distance(0), 0.001 / 3.002, 1e-12);
+  EXPECT_NEAR(distance(1), 0.002 / 3.002, 1e-12);
+  EXPECT_EQ(replay_->turned(), 2);
+  // It had been taken of a table already.
+  EXPECT_EQ(tensor(cell(all).children[2]).data, std::vector<double>({11}));
+  EXPECT_EQ(tensor(cell(all).children[3]).data, std::vector<double>({1, 4}));
+  // No place at all, and one twice.
+  run({vec({1, 3, 3.002, 0, 2.998}), table}, {{0, 7}, {1, 1}});
+  EXPECT_TRUE(std::isinf(distance(0)));
+  EXPECT_EQ(distance(1), 0);
+  run({vec({1, 3, 3.002, 0, 2.998}), table}, {{0, 2}, {1, 2}});
+  EXPECT_GT(distance(1), 0.3);
+}
+
+TEST_F(ReplayTest, IntsOfResultsAreDecisions) {
+  parse(R"(
+    func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %one: tensor<i64>) -> tuple<tensor<i64>, tensor<4xi1>> {
+      %a = sheaf.apply "argmax"(%x) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<4xf32>) -> tensor<i32>
+      %b = sheaf.apply "i64"(%a) {} : (tensor<i32>) -> tensor<i64>
+      %c = sheaf.apply "add"(%b, %one) {} : (tensor<i64>, tensor<i64>) -> tensor<i64>
+      %less = sheaf.apply "lt"(%x, %y) {} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+      %all = sheaf.tuple(%c, %less) : (tensor<i64>, tensor<4xi1>) -> tuple<tensor<i64>, tensor<4xi1>>
+      return %all : tuple<tensor<i64>, tensor<4xi1>>
+    })");
+  ops::RefTensor place;
+  place.dtype = ops::DType::I64;
+  place.data = {1};
+  Value expected = run({vec({1, 5, 5 - 1e-6, 0}), vec({1 + 1e-6, 9, 0, 1}), makeTensor(place)}, {});
+  place.data = {3};
+  Value actual = makeTuple({makeTensor(place), vec({0, 1, 0, 0}, ops::DType::Bool)});
+  replay_->compareResult(expected, actual);
+  ASSERT_EQ(replay_->reads().size(), 5u);
+  EXPECT_NEAR(distance(0), 0.5e-6 / 5, 1e-12);
+  EXPECT_NEAR(distance(1), 0.5e-6 / 9, 1e-12);
+  EXPECT_NEAR(distance(4), 0.5 / 9, 1e-12);
+  EXPECT_EQ(tensor(cell(expected).children[0]).data, std::vector<double>({3}));
+  EXPECT_EQ(tensor(cell(expected).children[1]).data, std::vector<double>({0, 1, 0, 0}));
+  EXPECT_EQ(replay_->turned(), 3);
+}
+
+TEST_F(ReplayTest, PlacesAreToldApartByTheCallsToThem) {
+  parse(R"(
+    func.func private @value(%x: tensor<f32>) -> f64 {
+      %r = sheaf.read %x : (tensor<f32>) -> f64 loc("m.sheaf":1:5)
+      return %r : f64
+    }
+    func.func @main(%x: tensor<f32>) -> f64 {
+      %a = func.call @value(%x) : (tensor<f32>) -> f64 loc("m.sheaf":2:1)
+      %b = func.call @value(%x) : (tensor<f32>) -> f64 loc("m.sheaf":3:1)
+      %c = func.call @value(%x) : (tensor<f32>) -> f64 loc("m.sheaf":4:1)
+      %d = arith.subf %c, %b : f64
+      return %d : f64
+    })");
+  // The first was dropped behind inlining, the last was not inlined.
+  paths_ = {"m.sheaf:1:5", "m.sheaf:1:5<m.sheaf:3:1"};
+  ops::RefTensor x;
+  x.data = {1};
+  Value one = makeTensor(x);
+  // That of the first call finds the place of those that were not inlined, and takes nothing there
+  // that another lacks: all of them read the same.
+  EXPECT_EQ(std::get<double>(run({one}, {{0, slotOf(1.5)}, {1, slotOf(1.25)}})), 1 - 1.25);
+  EXPECT_EQ(replay_->reads().size(), 2u);
+  paths_ = {"m.sheaf:1:5<m.sheaf:4:1", "m.sheaf:1:5<m.sheaf:3:1"};
+  EXPECT_EQ(std::get<double>(run({one}, {{0, slotOf(1.5)}, {1, slotOf(1.25)}})), 0.25);
+  EXPECT_FALSE(replay_->leftOver());
+}
+
+} // namespace
+} // namespace sheaf::oracle
