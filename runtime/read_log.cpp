@@ -18,24 +18,27 @@ uint32_t ReadLog::begin() {
 uint32_t ReadLog::fork(uint32_t parent) {
   auto thread = static_cast<uint32_t>(threads_.size());
   threads_.emplace_back();
-  threads_[parent].push_back({kForked, static_cast<Slot>(thread)});
+  threads_[parent].reads.push_back({kForked, static_cast<Slot>(thread)});
   return thread;
 }
 
 std::vector<LoggedRead> ReadLog::of(size_t instance) const {
   std::vector<LoggedRead> reads;
   struct Open {
-    const std::vector<LoggedRead> *thread;
+    const Thread *thread;
     size_t next;
   };
   std::vector<Open> open{{&threads_[instances_.at(instance)], 0}};
   while (!open.empty()) {
     Open &top = open.back();
-    if (top.next == top.thread->size()) {
+    if (top.next == top.thread->reads.size()) {
+      // What would come next was not read, whatever others read that come behind it.
+      if (!top.thread->ended)
+        break;
       open.pop_back();
       continue;
     }
-    LoggedRead read = (*top.thread)[top.next++];
+    LoggedRead read = top.thread->reads[top.next++];
     if (read.place == kForked)
       open.push_back({&threads_[static_cast<uint32_t>(read.value)], 0});
     else

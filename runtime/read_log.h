@@ -26,7 +26,7 @@ public:
   /// How many instances ran since the beginning.
   size_t instances() const { return instances_.size(); }
   /// What one of them read, in the order of the program: calls that were forked count where they
-  /// stand. Of an instance that failed, what comes behind the failure is not complete.
+  /// stand. Of an instance that failed, what it read before it came to the failure in that order.
   std::vector<LoggedRead> of(size_t instance) const;
   /// Forgets all but the first so many instances.
   void keep(size_t instances);
@@ -37,12 +37,18 @@ public:
   uint32_t begin();
   /// One that `parent` forks now.
   uint32_t fork(uint32_t parent);
-  void note(uint32_t thread, LoggedRead read) { threads_[thread].push_back(read); }
+  void note(uint32_t thread, LoggedRead read) { threads_[thread].reads.push_back(read); }
+  /// It has come to its end, and did not fail.
+  void end(uint32_t thread) { threads_[thread].ended = true; }
 
 private:
   /// In the place of a read: a thread of control that was forked there, its number as the value.
   static constexpr uint32_t kForked = UINT32_MAX;
-  std::deque<std::vector<LoggedRead>> threads_;
+  struct Thread {
+    std::vector<LoggedRead> reads;
+    bool ended = false;
+  };
+  std::deque<Thread> threads_;
   std::vector<uint32_t> instances_; ///< their first threads
 };
 

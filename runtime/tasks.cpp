@@ -88,6 +88,8 @@ Walk *Tasks::runReady() {
       continue;
     task->state = left == HostStack::Left::Completed ? Task::Done : Task::Failed;
     task->failure = failure_;
+    if (context_.readLog && task->state == Task::Done)
+      context_.readLog->end(task->logged);
     if (Walk *walk = ended(*task))
       return walk;
   }

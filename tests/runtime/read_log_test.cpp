@@ -26,11 +26,31 @@ TEST(ReadLog, ForksCountWhereTheyStand) {
   log.note(child, {0, 4});
   log.note(inner, {0, 2});
   log.note(inner, {0, 3});
+  for (uint32_t thread : {first, second, child, inner, empty})
+    log.end(thread);
   EXPECT_EQ(valuesOf(log, 0), (std::vector<Slot>{1, 2, 3, 4, 5}));
   EXPECT_EQ(valuesOf(log, 1), std::vector<Slot>{9});
   EXPECT_EQ(log.of(1)[0].place, 1u);
   log.note(empty, {2, 7});
   EXPECT_EQ(valuesOf(log, 0), (std::vector<Slot>{1, 2, 3, 4, 7, 5}));
+}
+
+/// One that failed, or was given up, and what comes behind it, has not read all.
+TEST(ReadLog, OfFailuresWhatComesBeforeThem) {
+  ReadLog log;
+  uint32_t thread = log.begin();
+  log.note(thread, {0, 1});
+  uint32_t before = log.fork(thread), failing = log.fork(thread), behind = log.fork(thread);
+  log.note(behind, {0, 4});
+  log.end(behind);
+  log.note(failing, {0, 3});
+  log.note(before, {0, 2});
+  log.note(thread, {0, 5});
+  EXPECT_EQ(valuesOf(log, 0), (std::vector<Slot>{1, 2}));
+  log.end(before);
+  EXPECT_EQ(valuesOf(log, 0), (std::vector<Slot>{1, 2, 3}));
+  log.end(failing);
+  EXPECT_EQ(valuesOf(log, 0), (std::vector<Slot>{1, 2, 3, 4, 5}));
 }
 
 TEST(ReadLog, WhatRunsAnewIsForgotten) {
@@ -57,8 +77,10 @@ TEST(ReadLog, DeepForksTakeNoStack) {
   for (int i = 0; i < kDepth; ++i) {
     uint32_t child = log.fork(thread);
     log.note(thread, {0, i});
+    log.end(thread);
     thread = child;
   }
+  log.end(thread);
   std::vector<LoggedRead> reads = log.of(0);
   ASSERT_EQ(reads.size(), size_t{kDepth});
   EXPECT_EQ(reads.front().value, kDepth - 1);
