@@ -1,9 +1,9 @@
 //===- GradCheck.cpp - Gradients against finite differences ---------------===//
 #include "compiler/driver/GradCheck.h"
 
+#include "compiler/driver/Conditioning.h"
 #include "compiler/driver/FlatValue.h"
 #include "compiler/driver/LossDifferences.h"
-#include "compiler/driver/WrongRead.h"
 #include "compiler/oracle/Convert.h"
 #include "compiler/oracle/Gradient.h"
 #include "runtime/error.h"
@@ -26,9 +26,6 @@ namespace {
 constexpr double kStep = 1e-5;
 /// Where a function has a kink near, a shorter step may not reach it.
 constexpr double kShortStep = kStep / 8;
-/// How far from the oracle's the numbers may be that the compiled program reads, and decisions from
-/// being what they are: gradients of another way through the program could not be compared.
-constexpr double kReadTolerance = 1e-4, kBf16ReadTolerance = 2e-2;
 /// Elements of a parameter that are told when they are wrong.
 constexpr size_t kMostTold = 8;
 
@@ -113,11 +110,12 @@ private:
     }
   }
 
-  /// The mean loss and its gradients by the oracle; whether the same instances fail in it, and none
-  /// of what the others read is farther from its own than `readTolerance`.
-  bool gradientsOf(mlir::ModuleOp program, oracle::Precision precision, double readTolerance,
+  /// The mean loss and its gradients by the oracle; whether the same instances fail in it. It takes
+  /// what was read, which is compared with its own in f64: gradients of another way through the
+  /// program could not be compared.
+  bool gradientsOf(mlir::ModuleOp program, oracle::Precision precision,
                    oracle::ParamGradients &gradients) {
-    oracle::Replay replay(model_.readPaths());
+    oracle::Replay replay(model_.readPaths(), allowedError(model_));
     oracle::GradientOracle differentiated(
         program, precision, {.sampleSeed = options_.session.sampleSeed, .replay = &replay});
     differentiated.setWeights(weights_);
@@ -138,21 +136,34 @@ private:
       }
       if (!failures_[i].empty())
         return fail(failures_[i] + ", as compiled only");
-      if (std::string wrong = wrongOrMissingRead(model(), replay, readTolerance); !wrong.empty())
+      std::string wrong = precision == oracle::Precision::F64 ? wrongReadOf(i, replay) : "";
+      if (wrong.empty())
+        wrong = missingRead(model(), replay);
+      if (!wrong.empty())
         return fail(fmt::format("instance {}: {}", instance.index, wrong));
     }
     loss_ = sum / count;
     return true;
   }
 
+  /// As --verify has it.
+  std::string wrongReadOf(size_t instance, const oracle::Replay &wide) {
+    double allowed = allowedError(model_);
+    std::string wrong = wrongRead(model(), wide, {&allowed, 1});
+    if (wrong.empty())
+      return wrong;
+    if (!conditioning_)
+      conditioning_.emplace(model_, weights_, options_.session.sampleSeed);
+    bool isExcused =
+        conditioning_->excuses(instances_[instance], reads_[instance], wide, /*results=*/nullptr);
+    return isExcused ? "" : wrong;
+  }
+
   bool differentiate() {
     if (model_.precision() == Precision::Bf16 &&
-        !gradientsOf(model_.roundedProgram(), oracle::Precision::Bf16, kBf16ReadTolerance,
-                     rounded_))
+        !gradientsOf(model_.roundedProgram(), oracle::Precision::Bf16, rounded_))
       return false;
-    bool isRounded = model_.precision() == Precision::Bf16;
-    if (!gradientsOf(model_.program(), oracle::Precision::F64,
-                     isRounded ? kBf16ReadTolerance : kReadTolerance, exact_))
+    if (!gradientsOf(model_.program(), oracle::Precision::F64, exact_))
       return false;
     if (!std::isfinite(loss_))
       return fail("the loss of the oracle is not finite");
@@ -308,6 +319,7 @@ private:
   oracle::ParamGradients exact_;
   oracle::ParamGradients rounded_; ///< in bf16, where the model computes in it
   double loss_ = 0;
+  std::optional<Conditioning> conditioning_;
   std::optional<LossDifferences> differences_;
   std::vector<LossDifferences::Reads> reads_; ///< of the compiled program, by instance
   std::mt19937_64 random_{1};

@@ -1,6 +1,7 @@
 //===- LossDifferences.cpp - Finite differences of a loss -----------------===//
 #include "compiler/driver/LossDifferences.h"
 
+#include "compiler/driver/Replayed.h"
 #include "compiler/oracle/Convert.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -11,7 +12,8 @@ LossDifferences::LossDifferences(const CompiledModel &model, std::vector<rt::Ins
                                  oracle::Weights weights, std::vector<Reads> reads,
                                  uint64_t sampleSeed)
     : model_(model), instances_(std::move(instances)), weights_(std::move(weights)),
-      reads_(std::move(reads)), stopped_(instances_.size()), replay_(model.readPaths()),
+      reads_(std::move(reads)), stopped_(instances_.size()),
+      replay_(model.readPaths(), allowedError(model)),
       oracle_(model.program(), weights_, oracle::Precision::F64,
               {.sampleSeed = sampleSeed,
                .replay = &replay_,

@@ -1,17 +1,12 @@
 //===- Verify.cpp - Compiled code against the oracle ----------------------===//
 #include "compiler/driver/Verify.h"
 
+#include "compiler/driver/Conditioning.h"
 #include "compiler/driver/FlatValue.h"
 #include "compiler/driver/ReportJson.h"
-#include "compiler/driver/WrongRead.h"
 #include "compiler/oracle/Compare.h"
 #include "compiler/oracle/Convert.h"
-#include "compiler/oracle/Oracle.h"
-#include "compiler/oracle/Replay.h"
 #include "runtime/error.h"
-
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/BuiltinTypes.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,31 +26,6 @@ struct Kept {
   bool ok = false;
   std::string error;
   FlatValue value;
-};
-
-/// Whether the program computes with 16-bit floats, whose rounding the tolerance must allow for.
-bool hasNarrowFloats(mlir::ModuleOp program) {
-  auto narrow = [](mlir::Type type) {
-    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
-    return tensor && (tensor.getElementType().isBF16() || tensor.getElementType().isF16());
-  };
-  return program
-      .walk([&](mlir::Operation *op) {
-        return llvm::any_of(op->getResultTypes(), narrow) ? mlir::WalkResult::interrupt()
-                                                          : mlir::WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-/// An oracle, and what it takes of the compiled run.
-struct Replayed {
-  oracle::Replay replay;
-  oracle::Oracle oracle;
-
-  Replayed(const CompiledModel &model, mlir::ModuleOp program, oracle::Weights weights,
-           oracle::Precision precision, uint64_t sampleSeed)
-      : replay(model.readPaths()), oracle(program, std::move(weights), precision,
-                                          {.sampleSeed = sampleSeed, .replay = &replay}) {}
 };
 
 class Verifier {
@@ -98,31 +68,9 @@ private:
     return false;
   }
 
-  /// Throws RunError, as the instance does.
-  oracle::Value interpret(Replayed &with, const rt::Instance &instance,
-                          std::span<const rt::LoggedRead> reads) {
-    const rt::Model &model = model_.model();
-    with.replay.expect(reads);
-    std::vector<oracle::Value> values = with.oracle.run(
-        model.entry.name, oracle::fromInstance(model.types, model.entry.argTypes, instance.args),
-        instance.index);
-    return values.size() == 1 ? std::move(values[0]) : oracle::makeTuple(std::move(values));
-  }
-
-  std::unique_ptr<Replayed> makeOracle(mlir::ModuleOp program, oracle::Precision precision) const {
-    return std::make_unique<Replayed>(model_, program, weights_, precision,
-                                      options_.session.sampleSeed);
-  }
-
   bool againstOracle();
   bool agrees(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
               const rt::Outcome &outcome, const rt::Session &session);
-  /// The result by the oracle, and as compiled.
-  struct Results {
-    oracle::Value expected, actual;
-  };
-  bool agreesByConditioning(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
-                            const Results *results);
   bool acrossBatches();
   bool repeats();
   bool sameBits(rt::Session &session, const std::string &how, std::span<const size_t> order,
@@ -135,8 +83,8 @@ private:
 
   oracle::Weights weights_;
   std::unique_ptr<Replayed> wide_;
-  std::unique_ptr<Replayed> narrow_; ///< made when the f64 oracle disagrees
-  rt::ReadLog log_;                  ///< of the mini-batch that is compared with the oracle
+  std::optional<Conditioning> conditioning_;
+  rt::ReadLog log_; ///< of the mini-batch that is compared with the oracle
   std::vector<Kept> kept_;
   VerifyReport report_;
 };
@@ -145,10 +93,11 @@ bool Verifier::againstOracle() {
   std::unique_ptr<rt::Session> session = makeSession(1);
   session->packWeights();
   weights_ = oracle::weightsOf(*session);
-  report_.narrowFloats = hasNarrowFloats(model_.program());
-  if (report_.narrowFloats || report_.precision == Precision::Bf16)
-    report_.allowed = 2e-2;
-  wide_ = makeOracle(model_.program(), oracle::Precision::F64);
+  report_.narrowFloats = hasNarrowFloats(model_);
+  report_.allowed = allowedError(model_);
+  wide_ = std::make_unique<Replayed>(model_, model_.program(), weights_, oracle::Precision::F64,
+                                     options_.session.sampleSeed);
+  conditioning_.emplace(model_, weights_, options_.session.sampleSeed);
   uint32_t type = model_.model().entry.resultType;
   Flattener flattener;
   session->setReadLog(&log_);
@@ -182,7 +131,7 @@ bool Verifier::agrees(const rt::Instance &instance, std::span<const rt::LoggedRe
   oracle::Value expected;
   std::string failure;
   try {
-    expected = interpret(*wide_, instance, reads);
+    expected = wide_->run(instance, reads);
   } catch (const RunError &error) {
     failure = error.message();
   }
@@ -196,9 +145,9 @@ bool Verifier::agrees(const rt::Instance &instance, std::span<const rt::LoggedRe
   if (failure.empty() && !outcome.ok())
     return differs(fmt::format("the compiled program fails ({}), the oracle does not",
                                outcome.error->message()));
-  if (auto read = wide_->replay.leftOver(); read && outcome.ok())
-    return differs(fmt::format("{}: the compiled program reads what the oracle does not come to",
-                               model_.model().readPlaces.at(read->place)));
+  if (std::string missing = missingRead(model_.model(), wide_->replay);
+      outcome.ok() && !missing.empty())
+    return differs(missing);
 
   oracle::Comparison comparison;
   std::optional<Results> results;
@@ -210,7 +159,7 @@ bool Verifier::agrees(const rt::Instance &instance, std::span<const rt::LoggedRe
   }
   std::string read = wrongRead(model_.model(), wide_->replay, {&report_.allowed, 1});
   if (!comparison.ok || !read.empty()) {
-    if (!agreesByConditioning(instance, reads, results ? &*results : nullptr))
+    if (!conditioning_->excuses(instance, reads, wide_->replay, results ? &*results : nullptr))
       return fail(fmt::format("instance {}: {}", instance.index,
                               !read.empty() ? read
                                             : "oracle (f64) and compiled program disagree: " +
@@ -223,47 +172,11 @@ bool Verifier::agrees(const rt::Instance &instance, std::span<const rt::LoggedRe
   }
   if (!outcome.ok() && ++report_.failed == 1)
     report_.firstFailure = fmt::format("instance {}: {}", instance.index, outcome.error->message());
-  report_.reads += static_cast<int64_t>(reads.size());
+  report_.reads += llvm::count_if(wide_->replay.reads(), [](const oracle::Replay::Read &each) {
+    return each.place != oracle::Replay::kResult;
+  });
   report_.nearTies += wide_->replay.turned() > 0;
   return true;
-}
-
-/// Whether it is the program that loses so much, in any arithmetic of its precision. Of an instance
-/// that fails there are no results.
-bool Verifier::agreesByConditioning(const rt::Instance &instance,
-                                    std::span<const rt::LoggedRead> reads, const Results *results) {
-  if (!narrow_)
-    narrow_ = model_.precision() == Precision::Bf16
-                  ? makeOracle(model_.roundedProgram(), oracle::Precision::Bf16)
-                  : makeOracle(model_.program(), oracle::Precision::F32);
-  oracle::Value narrow;
-  try {
-    narrow = interpret(*narrow_, instance, reads);
-  } catch (const RunError &) {
-    if (results)
-      return false;
-  }
-  if (results)
-    narrow_->replay.compareResult(narrow, results->actual);
-  std::span<const oracle::Replay::Read> wideReads = wide_->replay.reads(),
-                                        narrowReads = narrow_->replay.reads();
-  if (wideReads.size() != narrowReads.size())
-    return false;
-  std::vector<double> allowed;
-  for (size_t i = 0; i < wideReads.size(); ++i) {
-    // Two that are both infinitely far from it tell nothing.
-    double own = std::fabs(wideReads[i].distance - narrowReads[i].distance);
-    allowed.push_back(std::isnan(own) ? report_.allowed : std::max(report_.allowed, 4 * own));
-  }
-  if (!allowed.empty() && !wrongRead(model_.model(), wide_->replay, allowed).empty())
-    return false;
-  if (!results)
-    return true;
-  allowed.clear();
-  for (const oracle::TensorError &error :
-       oracle::compare(results->expected, narrow, report_.allowed).tensors)
-    allowed.push_back(4 * error.maxError);
-  return oracle::compare(results->expected, results->actual, report_.allowed, allowed).ok;
 }
 
 bool Verifier::sameBits(rt::Session &session, const std::string &how, std::span<const size_t> order,
@@ -390,8 +303,8 @@ std::string verifyText(const VerifyReport &r) {
                           r.byConditioning, narrowName(r), r.allowed);
     if (r.nearTies)
       text += fmt::format("  {} of them decide near-ties otherwise than the oracle would, which "
-                          "takes the {} numbers that they read\n",
-                          r.nearTies, r.reads);
+                          "takes what they read\n",
+                          r.nearTies);
     if (r.failed)
       text += fmt::format("  {} of them fail, in both; the first: {}\n", r.failed, r.firstFailure);
   }

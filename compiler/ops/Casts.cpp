@@ -51,16 +51,22 @@ std::string castReference(const RefTensors &operands, const Arithmetic &arithmet
   return {};
 }
 
-/// How far a float is from those that become this int or bool.
+/// How far a float is from those that become this int or bool (Decision::distance): the boundary
+/// stays where it is.
 double castDistance(double x, DType to, double value) {
   constexpr double never = std::numeric_limits<double>::infinity();
   if (std::isnan(x) || value != std::floor(value))
     return never;
+  auto from = [&](double boundary) { return 2 * distanceToMeet(x, boundary); };
   if (to == DType::Bool)
-    return value == 0 ? std::fabs(x) : 0;
-  // Truncated: all between -1 and 1 become 0.
+    return value == 0 ? from(0) : value == 1 ? 0 : never;
+  // Truncated: all between -1 and 1 become 0. What is beyond all ints becomes the last one.
   double least = value <= 0 ? value - 1 : value, greatest = value >= 0 ? value + 1 : value;
-  return std::max({0.0, least - x, x - greatest});
+  if (x < least && value != static_cast<double>(truncateToInt(-never, to)))
+    return from(least);
+  if (x > greatest && value != static_cast<double>(truncateToInt(never, to)))
+    return from(greatest);
+  return 0;
 }
 
 Value toF32(Builder &b, Value x) {
@@ -155,11 +161,19 @@ void addCasts(std::vector<Op> &ops) {
     };
     op.batch = Elementwise{[to](Builder &b, ValueRange x) { return castLanes(b, x[0], to); }};
     if (!isFloat(to))
-      op.decision = {.distance = [to](const RefTensors &operands, const Attrs &, const RefTensor &,
-                                      size_t at, double value) {
-        return isFloat(operands[0].dtype) ? castDistance(operands[0].data[at], to, value)
-                                          : std::numeric_limits<double>::infinity();
-      }};
+      op.decision = {.distance =
+                         [to](const RefTensors &operands, const Attrs &, const RefTensor &,
+                              size_t at, double value) {
+                           return isFloat(operands[0].dtype)
+                                      ? castDistance(operands[0].data[at], to, value)
+                                      : std::numeric_limits<double>::infinity();
+                         },
+                     .range = [to](const RefTensors &, const Attrs &, const RefTensor &result,
+                                   size_t at) -> std::pair<double, double> {
+                       if (to == DType::Bool)
+                         return {0, 1};
+                       return {result.data[at] - 1, result.data[at] + 1};
+                     }};
     ops.push_back(std::move(op));
   }
 }

@@ -544,7 +544,9 @@ void addComparison(std::vector<Op> &ops, const std::string &name, const std::str
        true});
   ops.back().decision = {
       .distance = [](const RefTensors &operands, const Attrs &, const RefTensor &result, size_t at,
-                     double value) { return comparisonDistance(operands, result, at, value); }};
+                     double value) { return comparisonDistance(operands, result, at, value); },
+      .range = [](const RefTensors &, const Attrs &, const RefTensor &,
+                  size_t) { return std::pair(0.0, 1.0); }};
 }
 
 void addLogic(std::vector<Op> &ops) {

@@ -181,18 +181,25 @@ using Reference = std::function<std::string(const RefTensors &operands, const At
 // Decisions
 //===----------------------------------------------------------------------===//
 
-/// Of an operator with ints or bools in its results that follow from floats: how much would have to
-/// change for it to decide otherwise.
+/// Of an operator with ints or bools in its results that follow from floats: how near they are to
+/// others.
 struct Decision {
   size_t result = 0; ///< which one holds them
-  /// The least change of the floats, each by that much at most, that makes element `at` of the
-  /// result `value`; infinite when none does. Of elements that are taken one behind the other
-  /// (top_k) those before are given.
+  /// How far element `at` of the result is from being `value`: the least change that does it of the
+  /// two numbers that meet there, each by that much, in units of max(1, the greater |number|).
+  /// Infinite when none does. Of elements that are taken one behind the other (top_k) the others
+  /// are what they are.
   std::function<double(const RefTensors &operands, const Attrs &, const RefTensor &result,
                        size_t at, double value)>
       distance;
-  /// Makes it so, other elements of the result included. Empty: it concerns no others.
-  std::function<void(const Attrs &, RefTensor &result, size_t at, double value)> take = {};
+  /// The least and the greatest value that a small change may make of an element.
+  std::function<std::pair<double, double>(const RefTensors &operands, const Attrs &,
+                                          const RefTensor &result, size_t at)>
+      range;
+  /// Makes it so, other elements and results included. Empty: it concerns no others.
+  std::function<void(const RefTensors &operands, const Attrs &, std::span<RefTensor *const> results,
+                     size_t at, double value)>
+      take = {};
 };
 
 //===----------------------------------------------------------------------===//

@@ -239,18 +239,21 @@ void addSample(std::vector<Op> &ops) {
     }
     return std::string();
   };
-  op.decision = {.distance = [](const RefTensors &operands, const Attrs &, const RefTensor &result,
-                                size_t at, double value) {
-    const RefTensor &logits = operands[0];
-    int64_t size = logits.shape.back();
-    if (!isPlace(value, size))
-      return std::numeric_limits<double>::infinity();
-    auto score = [&](double place) {
-      int64_t i = static_cast<int64_t>(at) * size + static_cast<int64_t>(place);
-      return logits.data[i] + gumbelNoise(operands[1].key, i);
-    };
-    return distanceToMeet(score(result.data[at]), score(value));
-  }};
+  op.decision = {.distance =
+                     [](const RefTensors &operands, const Attrs &, const RefTensor &result,
+                        size_t at, double value) {
+                       const RefTensor &logits = operands[0];
+                       int64_t size = logits.shape.back();
+                       if (!isPlace(value, size))
+                         return std::numeric_limits<double>::infinity();
+                       auto score = [&](double place) {
+                         int64_t i = static_cast<int64_t>(at) * size + static_cast<int64_t>(place);
+                         return logits.data[i] + gumbelNoise(operands[1].key, i);
+                       };
+                       return distanceToMeet(score(result.data[at]), score(value));
+                     },
+                 .range = [](const RefTensors &operands, const Attrs &, const RefTensor &,
+                             size_t) { return placeRange(operands[0].shape.back()); }};
   op.batch = expand([](ExpandBuilder &b, ir::ApplyOp apply) -> std::vector<Value> {
     Value logits = widen(b, apply.getOperands()[0]);
     Value u = uniformNumbers(b, extentsOf(b, logits), apply.getOperands()[1]);

@@ -140,11 +140,15 @@ std::string reduceReference(const RowReference &rule, const RefTensor &x, const 
   return {};
 }
 
+AxisView axisOf(const RefTensor &x, const Attrs &attrs) {
+  int64_t axis = intAttr(attrs, "axis", -1), rank = static_cast<int64_t>(x.shape.size());
+  return {x.shape, static_cast<size_t>(axis < 0 ? axis + rank : axis)};
+}
+
 /// Another place is the greatest's once the two are equal.
 double argmaxDistance(const RefTensor &x, const Attrs &attrs, const RefTensor &result, size_t at,
                       double value) {
-  int64_t axis = intAttr(attrs, "axis", -1), rank = static_cast<int64_t>(x.shape.size());
-  AxisView view(x.shape, static_cast<size_t>(axis < 0 ? axis + rank : axis));
+  AxisView view = axisOf(x, attrs);
   if (!isFloat(x.dtype) || !isPlace(value, view.extent))
     return std::numeric_limits<double>::infinity();
   auto outer = static_cast<int64_t>(at) / view.inner, inner = static_cast<int64_t>(at) % view.inner;
@@ -175,10 +179,12 @@ void addKernelReduction(std::vector<Op> &ops, Spec spec, Reduction::Kind kind, R
     return reduceReference(rule, operands[0], withAxis, arithmetic, results[0]);
   };
   if (kind == Reduction::ArgMax)
-    op.decision = {.distance = [](const RefTensors &operands, const Attrs &attrs,
-                                  const RefTensor &result, size_t at, double value) {
-      return argmaxDistance(operands[0], attrs, result, at, value);
-    }};
+    op.decision = {
+        .distance =
+            [](const RefTensors &operands, const Attrs &attrs, const RefTensor &result, size_t at,
+               double value) { return argmaxDistance(operands[0], attrs, result, at, value); },
+        .range = [](const RefTensors &operands, const Attrs &attrs, const RefTensor &,
+                    size_t) { return placeRange(axisOf(operands[0], attrs).extent); }};
   ops.push_back(std::move(op));
 }
 

@@ -8,6 +8,7 @@
 
 #include "compiler/ops/Op.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -61,10 +62,16 @@ struct AxisView {
   int64_t at(int64_t o, int64_t i, int64_t n) const { return (o * extent + i) * inner + n; }
 };
 
-/// How much two floats have to change, each by that much, to meet (Decision::distance).
+/// How much two floats have to change, each by that much, to meet, in units of max(1, |a|, |b|)
+/// (Decision::distance).
 inline double distanceToMeet(double a, double b) {
-  double distance = a == b ? 0 : std::fabs(a - b) / 2;
+  double scale = std::max({1.0, std::fabs(a), std::fabs(b)});
+  double distance = a == b ? 0 : std::fabs(a - b) / 2 / scale;
   return std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance;
+}
+/// Decision::range of places along an axis.
+inline std::pair<double, double> placeRange(int64_t extent) {
+  return {0, static_cast<double>(extent - 1)};
 }
 /// Whether a number is a place along an axis.
 inline bool isPlace(double value, int64_t extent) {

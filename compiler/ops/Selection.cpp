@@ -119,35 +119,65 @@ struct TopPlace {
 };
 
 /// Whoever stands at a rank gives it up to one that is equal.
+double topDistance(const RefTensor &x, const Attrs &attrs, const RefTensor &places, size_t at,
+                   double value) {
+  AxisView from(x.shape, lastAxisIn(attrs, x.shape.size()));
+  TopPlace place(places, attrs, at);
+  if (!isFloat(x.dtype) || !isPlace(value, from.extent))
+    return std::numeric_limits<double>::infinity();
+  auto score = [&](double i) {
+    return x.data[from.at(place.outer, static_cast<int64_t>(i), place.inner)];
+  };
+  return distanceToMeet(score(places.data[at]), score(value));
+}
+
+/// Those behind move on, up to where it stood; else the last one goes. One that stood before
+/// changes with it.
+void takeTop(const Attrs &attrs, RefTensor &places, size_t at, double value) {
+  TopPlace place(places, attrs, at);
+  auto rank = [&](int64_t i) -> double & {
+    return places.data[place.to.at(place.outer, i, place.inner)];
+  };
+  for (int64_t i = 0; i < place.rank; ++i)
+    if (rank(i) == value) {
+      std::swap(rank(i), rank(place.rank));
+      return;
+    }
+  double next = value;
+  for (int64_t i = place.rank; i < place.to.extent; ++i) {
+    std::swap(rank(i), next);
+    if (next == value)
+      break;
+  }
+}
+
+/// `result`: which one holds the places. One before it holds the values.
 Decision topDecision(size_t result) {
-  return {.result = result,
-          .distance =
-              [](const RefTensors &operands, const Attrs &attrs, const RefTensor &places, size_t at,
-                 double value) {
-                const RefTensor &x = operands[0];
-                AxisView from(x.shape, lastAxisIn(attrs, x.shape.size()));
-                TopPlace place(places, attrs, at);
-                bool isTaken = !isFloat(x.dtype) || !isPlace(value, from.extent);
-                for (int64_t i = 0; i < place.rank; ++i)
-                  isTaken |= places.data[place.to.at(place.outer, i, place.inner)] == value;
-                if (isTaken)
-                  return std::numeric_limits<double>::infinity();
-                auto score = [&](double i) {
-                  return x.data[from.at(place.outer, static_cast<int64_t>(i), place.inner)];
-                };
-                return distanceToMeet(score(places.data[at]), score(value));
-              },
-          .take =
-              [](const Attrs &attrs, RefTensor &places, size_t at, double value) {
-                TopPlace place(places, attrs, at);
-                // Those behind move on, up to where it stood; else the last one goes.
-                double next = value;
-                for (int64_t i = place.rank; i < place.to.extent; ++i) {
-                  std::swap(places.data[place.to.at(place.outer, i, place.inner)], next);
-                  if (next == value)
-                    break;
-                }
-              }};
+  return {
+      .result = result,
+      .distance = [](const RefTensors &operands, const Attrs &attrs, const RefTensor &places,
+                     size_t at,
+                     double value) { return topDistance(operands[0], attrs, places, at, value); },
+      .range =
+          [](const RefTensors &operands, const Attrs &attrs, const RefTensor &, size_t) {
+            const std::vector<int64_t> &shape = operands[0].shape;
+            return placeRange(shape[lastAxisIn(attrs, shape.size())]);
+          },
+      .take =
+          [result](const RefTensors &operands, const Attrs &attrs,
+                   std::span<RefTensor *const> results, size_t at, double value) {
+            const RefTensor &x = operands[0];
+            RefTensor &places = *results[result];
+            takeTop(attrs, places, at, value);
+            if (result == 0)
+              return;
+            AxisView from(x.shape, lastAxisIn(attrs, x.shape.size()));
+            for (size_t i = 0; i < places.data.size(); ++i) {
+              TopPlace place(places, attrs, i);
+              results[0]->data[i] =
+                  x.data[from.at(place.outer, static_cast<int64_t>(places.data[i]), place.inner)];
+            }
+          }};
 }
 
 void addTop(std::vector<Op> &ops) {

@@ -6,8 +6,6 @@
 
 #include "llvm/ADT/APFloat.h"
 
-#include <cmath>
-
 namespace sheaf::oracle {
 namespace {
 
@@ -133,28 +131,10 @@ ops::Attrs attrsOf(const Step &step, llvm::ArrayRef<Value> values) {
 
 } // namespace
 
-std::vector<double> decisionDistances(const Step &step, llvm::ArrayRef<Value> values,
-                                      const ops::RefTensor &result, llvm::ArrayRef<Turn> turns) {
+Deciding decidingOf(const Step &step, llvm::ArrayRef<Value> values) {
   Operands operands = operandsOf(step, values);
-  ops::Attrs attrs = attrsOf(step, values);
-  double scale = 1;
-  for (const ops::RefTensor *operand : operands.tensors)
-    if (ops::isFloat(operand->dtype))
-      for (double x : operand->data)
-        scale = std::isfinite(x) ? std::max(scale, std::fabs(x)) : scale;
-  std::vector<double> distances;
-  for (Turn turn : turns)
-    distances.push_back(
-        step.record->decision->distance(operands.tensors, attrs, result, turn.at, turn.value) /
-        scale);
-  return distances;
-}
-
-void takeDecision(const Step &step, ops::RefTensor &result, Turn turn) {
-  if (const auto &take = step.record->decision->take)
-    take(step.parts.attrs, result, turn.at, turn.value);
-  else
-    result.data[turn.at] = turn.value;
+  return {*step.record->decision, std::move(operands.tensors), attrsOf(step, values),
+          std::move(operands.owned)};
 }
 
 Values applyOperator(const Step &step, llvm::ArrayRef<Value> values, const Context &context) {
@@ -180,8 +160,6 @@ Values applyOperator(const Step &step, llvm::ArrayRef<Value> values, const Conte
       roundTo(llvm::APFloat::IEEEhalf(), result.data);
     out.push_back(makeTensor(std::move(result)));
   }
-  if (context.options.onStopGradient && step.record->name == "stop_gradient")
-    out[0] = context.options.onStopGradient(std::get<TensorPtr>(out[0]));
   return out;
 }
 

@@ -39,16 +39,15 @@ std::optional<Value> computeScalar(mlir::Operation *op, llvm::ArrayRef<Value> op
 /// The results of a `sheaf.apply`, by the operator's reference.
 Values applyOperator(const Step &step, llvm::ArrayRef<Value> operands, const Context &context);
 
-/// Another value for an element of a decision's result.
-struct Turn {
-  size_t at;
-  double value;
+/// What an operator decides by.
+struct Deciding {
+  const ops::Decision &rule;
+  ops::RefTensors operands;
+  ops::Attrs attrs;
+  std::vector<TensorPtr> owned; ///< of the operands those that are no tensors of the program
 };
-/// How far each of these is from being decided so (ops::Decision::distance), in units of
-/// max(1, greatest |operand|).
-std::vector<double> decisionDistances(const Step &step, llvm::ArrayRef<Value> operands,
-                                      const ops::RefTensor &result, llvm::ArrayRef<Turn> turns);
-void takeDecision(const Step &step, ops::RefTensor &result, Turn turn);
+/// Of a `sheaf.apply` whose record has a decision.
+Deciding decidingOf(const Step &step, llvm::ArrayRef<Value> operands);
 
 /// Ints, tokens and bools as an int.
 int64_t toInt(const Value &value);

@@ -4,12 +4,16 @@
 
 #include "compiler/ir/Program.h"
 
+#include <cmath>
 #include <limits>
+#include <tuple>
 
 namespace sheaf::oracle {
 namespace {
 
 using ops::RefTensor;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Calls `visit` with the tensors that a value is or, as a list, consists of.
 template <typename Visit> void forEachTensor(const Value &value, Visit visit) {
@@ -25,16 +29,17 @@ template <typename Visit> void forEachTensor(const Value &value, Visit visit) {
       visit(*tensor);
 }
 
-/// Where a decision stands among the results of a step; null when the step makes none.
-const ops::Decision *decisionOf(const Step &step) {
-  return step.record && step.record->decision ? &*step.record->decision : nullptr;
+template <typename Visit> void forEachTensor(llvm::ArrayRef<Value> values, Visit visit) {
+  for (const Value &value : values)
+    forEachTensor(value, visit);
 }
 
-bool hasFloats(llvm::ArrayRef<Value> operands) {
-  return llvm::any_of(operands, [](const Value &value) {
-    auto *tensor = std::get_if<TensorPtr>(&value);
-    return tensor && ops::isFloat((*tensor)->dtype);
-  });
+/// Whether a step decides something by floats.
+bool decides(const Step &step, llvm::ArrayRef<Value> operands) {
+  return step.record && step.record->decision && llvm::any_of(operands, [](const Value &value) {
+           auto *tensor = std::get_if<TensorPtr>(&value);
+           return tensor && ops::isFloat((*tensor)->dtype);
+         });
 }
 
 /// Tensors that a run has made for itself are no one else's to look at before it ends.
@@ -42,14 +47,20 @@ RefTensor &mutableTensor(const RefTensor &tensor) { return const_cast<RefTensor 
 
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// What is kept
+//===----------------------------------------------------------------------===//
+
 void Decisions::begin(const Weights &weights) {
   entries_.clear();
   made_.clear();
   weights_.clear();
+  distances_.clear();
   for (const auto &[name, tensor] : weights)
     weights_.insert(tensor.get());
-  elements_ = 0;
+  elements_ = tried_ = 0;
   nextSweep_ = 64;
+  hasForgotten_ = false;
 }
 
 bool Decisions::follows(const Value &value) const {
@@ -59,24 +70,20 @@ bool Decisions::follows(const Value &value) const {
 }
 
 void Decisions::note(const Step &step, llvm::ArrayRef<Value> operands, const Values &results) {
-  bool decides = decisionOf(step) && hasFloats(operands);
   bool isBehind =
       !made_.empty() && llvm::any_of(operands, [&](const Value &each) { return follows(each); });
-  if (!decides && !isBehind)
+  if (!isBehind && !decides(step, operands))
     return;
-  Entry entry{&step, {operands.begin(), operands.end()}, results, 0};
+  Entry entry{nextNumber_++, &step, {operands.begin(), operands.end()}, results, 0, {}};
   auto count = [&](const TensorPtr &tensor) {
     if (!weights_.contains(tensor.get()))
       entry.elements += tensor->data.size() + 16;
   };
-  for (const Value &operand : operands)
-    forEachTensor(operand, count);
-  for (const Value &result : results)
-    forEachTensor(result, [&](const TensorPtr &tensor) {
-      count(tensor);
-      if (isBehind || !ops::isFloat(tensor->dtype))
-        made_.insert(tensor.get());
-    });
+  forEachTensor(operands, count);
+  forEachTensor(results, [&](const TensorPtr &tensor) {
+    count(tensor);
+    made_[tensor.get()] = entry.number;
+  });
   elements_ += entry.elements;
   entries_.push_back(std::move(entry));
   if (entries_.size() >= nextSweep_ || elements_ > kMostElements)
@@ -99,8 +106,7 @@ bool Decisions::isHeld(const Entry &entry) {
 
 void Decisions::forget(Entry &entry) {
   elements_ -= entry.elements;
-  for (const Value &result : entry.results)
-    forEachTensor(result, [&](const TensorPtr &tensor) { made_.erase(tensor.get()); });
+  forEachTensor(entry.results, [&](const TensorPtr &tensor) { made_.erase(tensor.get()); });
   entry = {};
 }
 
@@ -110,127 +116,300 @@ void Decisions::sweep() {
   for (Entry &entry : llvm::reverse(entries_))
     if (!isHeld(entry))
       forget(entry);
-  if (elements_ > kMostElements)
+  if (elements_ > kMostElements) {
+    hasForgotten_ = true;
     for (Entry &entry : entries_)
       if (entry.step && elements_ > kMostElements / 2)
         forget(entry);
+  }
   std::erase_if(entries_, [](const Entry &entry) { return !entry.step; });
   nextSweep_ = 2 * entries_.size() + 64;
 }
 
-void Decisions::computeAnew(const Entry &entry, const Context &context) {
+/// The entry that made a tensor, which is known.
+size_t Decisions::indexOf(const RefTensor &tensor) const {
+  auto it = llvm::lower_bound(entries_, made_.at(&tensor), [](const Entry &entry, uint64_t number) {
+    return entry.number < number;
+  });
+  return static_cast<size_t>(it - entries_.begin());
+}
+
+//===----------------------------------------------------------------------===//
+// Which decision it was
+//===----------------------------------------------------------------------===//
+
+/// The entries that a tensor follows from through ints and bools, in order: decisions by floats,
+/// and what leads from them to it.
+std::vector<size_t> Decisions::behind(const RefTensor &tensor) const {
+  std::vector<size_t> found, pending{indexOf(tensor)};
+  llvm::DenseSet<size_t> seen{pending[0]};
+  while (!pending.empty()) {
+    size_t i = pending.back();
+    pending.pop_back();
+    found.push_back(i);
+    const Entry &entry = entries_[i];
+    if (decides(*entry.step, entry.operands))
+      continue;
+    forEachTensor(entry.operands, [&](const TensorPtr &each) {
+      if (!ops::isFloat(each->dtype) && made_.contains(each.get()))
+        if (size_t next = indexOf(*each); seen.insert(next).second)
+          pending.push_back(next);
+    });
+  }
+  llvm::sort(found);
+  return found;
+}
+
+/// What decisions of these entries may be instead, the nearest first: all that are near, and those
+/// that move an element by what the one in question is to move by.
+std::vector<Decisions::Option> Decisions::optionsOf(llvm::ArrayRef<size_t> slice, double difference,
+                                                    double near) {
+  std::vector<Option> options;
+  for (size_t i : llvm::reverse(slice)) {
+    const Entry &entry = entries_[i];
+    if (!decides(*entry.step, entry.operands))
+      continue;
+    Deciding by = decidingOf(*entry.step, entry.operands);
+    const RefTensor &result = tensor(entry.results[by.rule.result]);
+    for (size_t at = 0; at < result.data.size(); ++at) {
+      // As has been found before.
+      if (llvm::any_of(entry.held, [&](const Held &held) { return held.at == at; }))
+        continue;
+      double own = result.data[at],
+             moved = result.dtype == ops::DType::Bool ? 1 - own : own + difference;
+      auto add = [&](double value, double most) {
+        double distance = by.rule.distance(by.operands, by.attrs, result, at, value);
+        if (distance <= most && distance < kNever)
+          options.push_back({i, at, value, distance});
+      };
+      add(moved, kNever);
+      auto [least, greatest] = by.rule.range(by.operands, by.attrs, result, at);
+      tried_ += 1 + static_cast<size_t>(greatest - least);
+      for (double value = least; value <= greatest && tried_ <= kMostTried; ++value)
+        if (value != own && value != moved)
+          add(value, near);
+    }
+  }
+  // Of equals the latest.
+  llvm::sort(options, [](const Option &a, const Option &b) {
+    return std::tuple(a.distance, b.entry, a.at, a.value) <
+           std::tuple(b.distance, a.entry, b.at, b.value);
+  });
+  auto far = llvm::upper_bound(
+      options, near, [](double most, const Option &option) { return most < option.distance; });
+  if (static_cast<size_t>(options.end() - far) > kMostFar)
+    options.erase(far + kMostFar, options.end());
+  return options;
+}
+
+bool Decisions::isTouched(const Entry &entry,
+                          const llvm::DenseSet<const RefTensor *> &changed) const {
+  bool found = false;
+  forEachTensor(entry.operands,
+                [&](const TensorPtr &each) { found |= changed.contains(each.get()); });
+  return found;
+}
+
+/// Turns a decision around and computes what follows of these entries; false when that fails.
+bool Decisions::tryOption(llvm::ArrayRef<size_t> slice, const Option &option, Saved &saved,
+                          const Context &context) {
+  llvm::DenseSet<const RefTensor *> changed;
+  auto save = [&](const Entry &entry) {
+    forEachTensor(entry.results, [&](const TensorPtr &each) {
+      saved.emplace_back(&mutableTensor(*each), each->data);
+      changed.insert(each.get());
+    });
+    tried_ += entry.elements;
+  };
+  save(entries_[option.entry]);
+  take(entries_[option.entry], option.at, option.value);
+  try {
+    for (size_t i : slice) {
+      Entry &entry = entries_[i];
+      if (i <= option.entry || decides(*entry.step, entry.operands) || !isTouched(entry, changed))
+        continue;
+      save(entry);
+      computeAnew(entry, context);
+      reassert(entry, /*isTrial=*/true);
+    }
+  } catch (const Failure &) { // an index out of range, say
+    return false;
+  }
+  return true;
+}
+
+/// What to turn around, which is done in the tensors on the way; nothing if that is not found, and
+/// then all is as it was.
+std::vector<Decisions::Option> Decisions::search(const RefTensor &tensor, size_t at, double value,
+                                                 double near, const Context &context) {
+  std::vector<size_t> slice = behind(tensor);
+  double own = tensor.data[at], found = own;
+  std::vector<Option> options = optionsOf(slice, value - own, near), taken;
+  Saved all;
+  auto restore = [](Saved &saved) {
+    for (auto &[each, data] : llvm::reverse(saved))
+      each->data = std::move(data);
+    saved.clear();
+  };
+  auto keep = [&](const Option &option, Saved &saved) {
+    taken.push_back(option);
+    std::move(saved.begin(), saved.end(), std::back_inserter(all));
+    found = tensor.data[at];
+    return found == value;
+  };
+  // Each that does it, or comes nearer to it, as those do that are counted.
+  for (const Option &option : options) {
+    Saved saved;
+    if (tried_ > kMostTried)
+      break;
+    bool works = tryOption(slice, option, saved, context);
+    bool isNearer =
+        option.distance <= near && std::fabs(tensor.data[at] - value) < std::fabs(found - value);
+    if (!works || !(isNearer || tensor.data[at] == value))
+      restore(saved);
+    else if (keep(option, saved))
+      return taken;
+  }
+  restore(all);
+  taken.clear();
+  // All that are near, one behind the other, as one of them that is left holds a maximum.
+  llvm::DenseSet<std::pair<size_t, size_t>> seen;
+  for (const Option &option : options) {
+    Saved saved;
+    if (option.distance > near || tried_ > kMostTried)
+      break;
+    if (!seen.insert({option.entry, option.at}).second)
+      continue;
+    if (!tryOption(slice, option, saved, context))
+      restore(saved);
+    else if (keep(option, saved))
+      return taken;
+  }
+  restore(all);
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Changes
+//===----------------------------------------------------------------------===//
+
+void Decisions::take(const Entry &entry, size_t at, double value) {
+  Deciding by = decidingOf(*entry.step, entry.operands);
+  std::vector<RefTensor *> results;
+  for (const Value &result : entry.results)
+    results.push_back(&mutableTensor(tensor(result)));
+  if (by.rule.take)
+    by.rule.take(by.operands, by.attrs, results, at, value);
+  else
+    results[by.rule.result]->data[at] = value;
+}
+
+void Decisions::computeAnew(Entry &entry, const Context &context) {
   Values fresh = entry.step->kind == Step::Kind::Apply
                      ? applyOperator(*entry.step, entry.operands, context)
                      : compute(*entry.step, entry.operands, context);
-  for (auto [old, now] : llvm::zip(entry.results, fresh)) {
-    std::vector<TensorPtr> from;
-    forEachTensor(now, [&](const TensorPtr &tensor) { from.push_back(tensor); });
-    size_t next = 0;
-    forEachTensor(
-        old, [&](const TensorPtr &tensor) { mutableTensor(*tensor).data = from[next++]->data; });
+  std::vector<TensorPtr> from;
+  forEachTensor(fresh, [&](const TensorPtr &tensor) { from.push_back(tensor); });
+  size_t next = 0;
+  forEachTensor(entry.results,
+                [&](const TensorPtr &tensor) { mutableTensor(*tensor).data = from[next++]->data; });
+}
+
+/// What is held of a result that was computed anew. A trial changes no distances.
+void Decisions::reassert(Entry &entry, bool isTrial) {
+  for (const Held &held : entry.held) {
+    double &own = held.tensor->data[held.at], distance = 0;
+    if (own != held.value) {
+      distance = kNever;
+      if (held.isDecision) {
+        Deciding by = decidingOf(*entry.step, entry.operands);
+        distance = by.rule.distance(by.operands, by.attrs, *held.tensor, held.at, held.value);
+        take(entry, held.at, held.value);
+      } else {
+        own = held.value;
+      }
+    }
+    if (!isTrial)
+      distances_[held.turn] = distance;
   }
 }
 
-/// The entries that a tensor follows from, in order.
-std::vector<size_t> Decisions::behind(const RefTensor &tensor) const {
-  llvm::DenseSet<const RefTensor *> needed{&tensor};
-  std::vector<size_t> found;
-  for (size_t i = entries_.size(); i-- > 0;) {
-    bool isNeeded = false;
-    for (const Value &result : entries_[i].results)
-      forEachTensor(result,
-                    [&](const TensorPtr &each) { isNeeded |= needed.contains(each.get()); });
-    if (!isNeeded)
+/// Computes anew what follows from the results of this entry; false when it cannot be computed.
+bool Decisions::spread(size_t from, const Context &context) {
+  llvm::DenseSet<const RefTensor *> changed;
+  forEachTensor(entries_[from].results, [&](const TensorPtr &each) { changed.insert(each.get()); });
+  bool works = true;
+  for (size_t i = from + 1; i < entries_.size(); ++i) {
+    Entry &entry = entries_[i];
+    if (!isTouched(entry, changed))
       continue;
-    found.push_back(i);
-    for (const Value &operand : entries_[i].operands)
-      forEachTensor(operand, [&](const TensorPtr &each) {
-        if (made_.contains(each.get()))
-          needed.insert(each.get());
-      });
-  }
-  return {found.rbegin(), found.rend()};
-}
-
-void Decisions::take(const Candidate &candidate) {
-  const Entry &entry = entries_[candidate.entry];
-  const RefTensor &result = tensor(entry.results[decisionOf(*entry.step)->result]);
-  takeDecision(*entry.step, mutableTensor(result), candidate.turn);
-}
-
-double Decisions::change(const RefTensor &tensor, size_t at, double value, const Context &context) {
-  Candidate best{0, {0, 0}, std::numeric_limits<double>::infinity()};
-  if (!made_.contains(&tensor))
-    return best.distance;
-  std::vector<size_t> chain = behind(tensor);
-  std::vector<std::vector<double>> before;
-  auto forChain = [&](auto visit) {
-    for (size_t i : chain)
-      for (const Value &result : entries_[i].results)
-        forEachTensor(result, visit);
-  };
-  forChain([&](const TensorPtr &each) { before.push_back(each->data); });
-  // Whether the tensor would be what is wanted.
-  auto wouldDo = [&](const Candidate &candidate) {
-    take(candidate);
-    bool does = false;
     try {
-      for (size_t i : chain)
-        if (i > candidate.entry)
-          computeAnew(entries_[i], context);
-      does = tensor.data[at] == value;
+      computeAnew(entry, context);
     } catch (const Failure &) { // an index out of range, say
-    }
-    size_t next = 0;
-    forChain([&](const TensorPtr &each) { mutableTensor(*each).data = before[next++]; });
-    return does;
-  };
-
-  double own = tensor.data[at];
-  int trials = 0;
-  for (size_t i : chain) {
-    const Entry &entry = entries_[i];
-    const ops::Decision *decision = decisionOf(*entry.step);
-    if (!decision || !hasFloats(entry.operands))
+      works = false;
       continue;
-    const RefTensor &result = oracle::tensor(entry.results[decision->result]);
-    bool isIt = &result == &tensor;
-    std::vector<Turn> turns;
-    for (size_t j = isIt ? at : 0; j < (isIt ? at + 1 : result.data.size()); ++j)
-      // What moves it, or adds to it, carries the difference on.
-      turns.push_back({j, result.dtype == ops::DType::Bool ? 1 - result.data[j]
-                                                           : result.data[j] + value - own});
-    auto distances = decisionDistances(*entry.step, entry.operands, result, turns);
-    for (auto [turn, distance] : llvm::zip(turns, distances)) {
-      Candidate candidate{i, turn, distance};
-      if (distance < best.distance && ++trials <= kMostTrials && wouldDo(candidate))
-        best = candidate;
     }
+    reassert(entry, /*isTrial=*/false);
+    forEachTensor(entry.results, [&](const TensorPtr &each) { changed.insert(each.get()); });
   }
-  if (best.distance == std::numeric_limits<double>::infinity())
-    return best.distance;
-
-  take(best);
-  const Entry &turned = entries_[best.entry];
-  llvm::DenseSet<const RefTensor *> changed{
-      &oracle::tensor(turned.results[decisionOf(*turned.step)->result])};
-  for (size_t i = best.entry + 1; i < entries_.size(); ++i) {
-    bool isTouched = false;
-    for (const Value &operand : entries_[i].operands)
-      forEachTensor(operand,
-                    [&](const TensorPtr &each) { isTouched |= changed.contains(each.get()); });
-    if (!isTouched)
-      continue;
-    computeAnew(entries_[i], context);
-    for (const Value &result : entries_[i].results)
-      forEachTensor(result, [&](const TensorPtr &each) { changed.insert(each.get()); });
-  }
-  return best.distance;
+  return works;
 }
 
-void Decisions::set(const RefTensor &tensor, size_t at, double value) {
-  if (made_.contains(&tensor))
+uint32_t Decisions::hold(Entry &entry, const RefTensor &tensor, size_t at, double value,
+                         bool isDecision, double distance) {
+  auto turn = static_cast<uint32_t>(distances_.size());
+  distances_.push_back(distance);
+  entry.held.push_back({turn, &mutableTensor(tensor), at, value, isDecision});
+  return turn;
+}
+
+Decisions::Change Decisions::change(const RefTensor &tensor, size_t at, double value, double near,
+                                    const Context &context) {
+  if (!knows(tensor))
+    return {{}, !hasForgotten_};
+  size_t own = indexOf(tensor);
+  auto resultOf = [&](const Entry &entry) -> const RefTensor & {
+    return oracle::tensor(entry.results[entry.step->record->decision->result]);
+  };
+  std::vector<Option> taken;
+  if (decides(*entries_[own].step, entries_[own].operands) && &resultOf(entries_[own]) == &tensor) {
+    Deciding by = decidingOf(*entries_[own].step, entries_[own].operands);
+    double distance = by.rule.distance(by.operands, by.attrs, tensor, at, value);
+    if (distance < kNever) {
+      take(entries_[own], at, value);
+      taken.push_back({own, at, value, distance});
+    }
+  } else {
+    taken = search(tensor, at, value, near, context);
+  }
+  Change change;
+  if (taken.empty()) {
+    change.isComplete = !hasForgotten_ && tried_ <= kMostTried;
     mutableTensor(tensor).data[at] = value;
+    change.turns.push_back(hold(entries_[own], tensor, at, value, false, kNever));
+    spread(own, context);
+    return change;
+  }
+  for (const Option &option : taken) {
+    Entry &entry = entries_[option.entry];
+    change.turns.push_back(
+        hold(entry, resultOf(entry), option.at, option.value, true, option.distance));
+  }
+  bool works = true;
+  for (const Option &option : taken)
+    works &= spread(option.entry, context);
+  // What compiled code has not decided, for it has gone on.
+  if (!works)
+    for (uint32_t turn : change.turns)
+      distances_[turn] = kNever;
+  return change;
+}
+
+double Decisions::distance(llvm::ArrayRef<uint32_t> turns) const {
+  double greatest = turns.empty() ? kNever : 0;
+  for (uint32_t turn : turns)
+    greatest = std::max(greatest, distances_[turn]);
+  return greatest;
 }
 
 } // namespace sheaf::oracle

@@ -12,9 +12,8 @@
 namespace sheaf::oracle {
 
 /// The decisions that operators of a run made (ops::Decision), and what was computed of their
-/// results, so that one can be turned around when it is known how another arithmetic decided. It
-/// keeps what may still be asked for, as far as there is room (kMostElements); what it has
-/// forgotten counts as decided once and for all.
+/// results, so that they can be turned around when it is known how another arithmetic decided. It
+/// keeps what may still be asked for, as far as there is room (kMostElements).
 class Decisions {
 public:
   /// Before a run.
@@ -22,45 +21,86 @@ public:
   /// An operator that ran, or `rows`.
   void note(const Step &step, llvm::ArrayRef<Value> operands, const Values &results);
 
-  /// Makes element `at` of a tensor `value`: turns around the one decision that is nearest to it,
-  /// and computes anew whatever followed from that, in the tensors where it stands. Returns the
-  /// distance of that decision in units of max(1, greatest |operand|). Infinite when there is none;
-  /// then nothing changes.
-  double change(const ops::RefTensor &tensor, size_t at, double value, const Context &context);
-  /// Sets one element and nothing else, of a tensor that the run made of decisions.
-  void set(const ops::RefTensor &tensor, size_t at, double value);
+  /// Whether a tensor follows from a decision that is kept.
+  bool knows(const ops::RefTensor &tensor) const { return made_.contains(&tensor); }
+
+  /// What was turned around to make an element what it is.
+  struct Change {
+    llvm::SmallVector<uint32_t, 1> turns; ///< for distance()
+    bool isComplete = true; ///< false: other ways to make it so were forgotten or not tried
+  };
+  /// Makes element `at` of an int or bool tensor `value`, and computes anew whatever followed, in
+  /// the tensors where it stands. If the tensor is a decision's result it is that decision which
+  /// turns around; else decisions that the tensor follows from through ints and bools alone, the
+  /// nearest ones: one of them, or several within `near` of their boundaries. Where there are none,
+  /// the element is changed as it is, at an infinite distance. Of a tensor that it does not know
+  /// nothing changes.
+  Change change(const ops::RefTensor &tensor, size_t at, double value, double near,
+                const Context &context);
+  /// How far the farthest of these decisions is from being what it was made, by what it goes by
+  /// now: later turns may have changed that. Infinite if there are none.
+  double distance(llvm::ArrayRef<uint32_t> turns) const;
 
 private:
   static constexpr size_t kMostElements = size_t(1) << 24;
-  static constexpr int kMostTrials = 4096;
+  /// What trials of a run may compute, in elements: some seconds.
+  static constexpr size_t kMostTried = size_t(1) << 26;
+  /// Decisions that are not near their boundaries and are tried nevertheless.
+  static constexpr size_t kMostFar = 256;
 
+  /// An element of a result that is `value`, whatever is computed.
+  struct Held {
+    uint32_t turn;
+    ops::RefTensor *tensor;
+    size_t at;
+    double value;
+    bool isDecision; ///< else it is just set
+  };
   struct Entry {
-    const Step *step = nullptr;
+    uint64_t number = 0;
+    const Step *step = nullptr; ///< null: forgotten
     llvm::SmallVector<Value, 4> operands;
     Values results;
     size_t elements = 0; ///< that it holds, weights left out
+    std::vector<Held> held;
   };
-  /// A decision that would do, of the entry with this number.
-  struct Candidate {
-    size_t entry;
-    Turn turn;
-    double distance;
+  /// What a decision of this entry may be instead.
+  struct Option {
+    size_t entry, at;
+    double value, distance;
   };
+  /// Tensors and what they held.
+  using Saved = std::vector<std::pair<ops::RefTensor *, std::vector<double>>>;
 
   bool follows(const Value &value) const;
   static bool isHeld(const Entry &entry);
   void forget(Entry &entry);
   void sweep();
+  size_t indexOf(const ops::RefTensor &tensor) const;
   std::vector<size_t> behind(const ops::RefTensor &tensor) const;
-  void take(const Candidate &candidate);
-  void computeAnew(const Entry &entry, const Context &context);
+  std::vector<Option> optionsOf(llvm::ArrayRef<size_t> slice, double difference, double near);
+  void take(const Entry &entry, size_t at, double value);
+  bool isTouched(const Entry &entry, const llvm::DenseSet<const ops::RefTensor *> &changed) const;
+  void computeAnew(Entry &entry, const Context &context);
+  void reassert(Entry &entry, bool isTrial);
+  bool tryOption(llvm::ArrayRef<size_t> slice, const Option &option, Saved &saved,
+                 const Context &context);
+  std::vector<Option> search(const ops::RefTensor &tensor, size_t at, double value, double near,
+                             const Context &context);
+  bool spread(size_t from, const Context &context);
+  uint32_t hold(Entry &entry, const ops::RefTensor &tensor, size_t at, double value,
+                bool isDecision, double distance);
 
   std::deque<Entry> entries_;
-  /// Results of the entries, which hold them.
-  llvm::DenseSet<const ops::RefTensor *> made_;
+  uint64_t nextNumber_ = 0;
+  /// Results of the entries, which hold them, with the entries' numbers.
+  llvm::DenseMap<const ops::RefTensor *, uint64_t> made_;
   llvm::DenseSet<const ops::RefTensor *> weights_;
-  size_t elements_ = 0;   ///< of all entries
-  size_t nextSweep_ = 64; ///< entries
+  std::vector<double> distances_; ///< by turn
+  size_t elements_ = 0;           ///< of all entries
+  size_t nextSweep_ = 64;         ///< entries
+  size_t tried_ = 0;              ///< elements
+  bool hasForgotten_ = false;     ///< what might have been asked for
 };
 
 } // namespace sheaf::oracle

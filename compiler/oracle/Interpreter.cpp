@@ -112,11 +112,22 @@ Values Interpreter::computeStep(const Step &step, llvm::ArrayRef<Value> operands
 void Interpreter::compute(const Frame &frame, const Step &step) {
   auto operands = read(frame, step);
   Values results = computeStep(step, operands);
+  bool isHeld = holdStopped(step, results);
   if (tape_)
     tape_->note(step, operands, results);
-  if (replay_)
+  if (replay_ && !isHeld)
     replay_->note(step, operands, results);
   finish(results);
+}
+
+/// Whether the result follows from nothing, because another is taken for it.
+bool Interpreter::holdStopped(const Step &step, Values &results) {
+  const auto &held = context_.options.onStopGradient;
+  if (!held || step.kind != Step::Kind::Apply || step.record->name != "stop_gradient")
+    return false;
+  TensorPtr own = std::get<TensorPtr>(results[0]), taken = held(own);
+  results[0] = taken;
+  return taken != own;
 }
 
 /// Of a call in tail position the caller is no longer open afterwards, but it is on the way.
@@ -258,12 +269,16 @@ std::vector<Value> runInstance(const Function &function, std::vector<Value> args
     throw InternalError(mlir::func::FuncOp(function.op).getSymName().str() + " takes " +
                         std::to_string(function.body.args.size()) + " arguments, not " +
                         std::to_string(args.size()));
-  if (options.replay)
-    options.replay->begin(context);
-  Interpreter interpreter(context, options.maxDepth, tape, options.replay);
+  Replay *replay = options.replay && options.replay->begin(context) ? options.replay : nullptr;
+  Interpreter interpreter(context, options.maxDepth, tape, replay);
   try {
-    return interpreter.run(function, args);
+    std::vector<Value> results = interpreter.run(function, args);
+    if (replay)
+      replay->settle();
+    return results;
   } catch (const Failure &failure) {
+    if (replay)
+      replay->settle();
     throw RunError(draw.instance, interpreter.here() + failure.message);
   } catch (const std::bad_alloc &) {
     throw RunError(draw.instance, interpreter.here() + "memory is used up");

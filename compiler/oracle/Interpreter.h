@@ -54,6 +54,7 @@ private:
   void enter(const Function &function, llvm::MutableArrayRef<Value> args);
   void noteCall(const Step &step);
   Values computeStep(const Step &step, llvm::ArrayRef<Value> operands);
+  bool holdStopped(const Step &step, Values &results);
   template <typename Results> void finish(Results &&results);
   void open(const Code &code, std::unique_ptr<Loop> loop = nullptr);
   void step();

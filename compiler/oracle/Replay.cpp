@@ -32,6 +32,18 @@ Value fromElement(double element, mlir::Type type) {
   return static_cast<int64_t>(element);
 }
 
+bool isSame(double own, double logged) {
+  return own == logged || (std::isnan(own) && std::isnan(logged));
+}
+
+/// Of a float from what was read.
+double floatDistance(double own, double logged) {
+  if (isSame(own, logged))
+    return 0;
+  double distance = (own - logged) / std::max(1.0, std::fabs(own));
+  return std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance;
+}
+
 double numberOf(const Value &value) {
   auto *number = std::get_if<double>(&value);
   return number ? *number : static_cast<double>(toInt(value));
@@ -39,7 +51,8 @@ double numberOf(const Value &value) {
 
 } // namespace
 
-Replay::Replay(const std::vector<std::string> &paths) : places_(paths.size()) {
+Replay::Replay(const std::vector<std::string> &paths, double near, bool hasIntResults)
+    : places_(paths.size()), near_(near), hasIntResults_(hasIntResults) {
   for (const auto &[number, path] : llvm::enumerate(paths)) {
     numbers_[path] = static_cast<uint32_t>(number);
     pathLength_ = std::max(pathLength_, static_cast<size_t>(llvm::count(path, '<')));
@@ -53,15 +66,13 @@ void Replay::expect(std::span<const rt::LoggedRead> log) {
     places_.at(read.place).log.push_back(read.value);
 }
 
-void Replay::begin(const Context &context) {
-  // What is computed anew is told to no one.
-  options_ = context.options;
-  options_.onStopGradient = {};
-  context_.emplace(Context{context.arithmetic, context.precision, context.weights, options_});
+bool Replay::begin(const Context &context) {
+  context_.emplace(context);
   decisions_.begin(context.weights);
   reads_.clear();
   own_.clear();
   turned_ = 0;
+  return hasIntResults_ || !places_.empty();
 }
 
 std::optional<uint32_t> Replay::placeOf(mlir::Operation *op,
@@ -77,17 +88,28 @@ std::optional<uint32_t> Replay::placeOf(mlir::Operation *op,
   return std::nullopt;
 }
 
-/// Of a number that the oracle finds here. Where it decides otherwise, the tensor changes.
-double Replay::distanceOf(const ops::RefTensor &tensor, size_t at, double logged) {
-  double own = tensor.data[at];
-  if (own == logged || (std::isnan(own) && std::isnan(logged)))
-    return 0;
-  if (ops::isFloat(tensor.dtype)) {
-    double distance = (own - logged) / std::max(1.0, std::fabs(own));
-    return std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance;
+/// A number that the oracle finds here. Where it decides otherwise, the tensor changes.
+void Replay::compare(uint32_t place, const TensorPtr &tensor, size_t at, double logged) {
+  double own = tensor->data[at];
+  bool isFloat = ops::isFloat(tensor->dtype), mayChange = decisions_.knows(*tensor);
+  Read read{place, isFloat, own, logged, isFloat ? floatDistance(own, logged) : 0};
+  read.tensor = tensor;
+  read.at = at;
+  if (!isFloat && !isSame(own, logged)) {
+    ++turned_;
+    change(read);
   }
-  ++turned_;
-  return decisions_.change(tensor, at, logged, *context_);
+  if (!mayChange)
+    read.tensor = {};
+  reads_.push_back(std::move(read));
+}
+
+void Replay::change(Read &read) {
+  Decisions::Change change =
+      decisions_.change(*read.tensor, read.at, read.logged, near_, *context_);
+  read.turns.append(change.turns);
+  read.isComplete &= change.isComplete;
+  read.distance = decisions_.distance(read.turns);
 }
 
 Value Replay::read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls,
@@ -99,11 +121,26 @@ Value Replay::read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls,
   if (!place || place->next == place->log.size())
     return fromElement(own, type);
   Value logged = fromSlot(place->log[place->next++], type);
-  double distance = distanceOf(*tensor, 0, numberOf(logged));
-  reads_.push_back({*number, own, numberOf(logged), distance});
-  if (type.isF64() && distance != 0)
+  compare(*number, tensor, 0, numberOf(logged));
+  if (type.isF64() && !isSame(own, numberOf(logged)))
     noteOwn(numberOf(logged), own);
   return logged;
+}
+
+void Replay::settle() {
+  // One that is no longer what it was found to be, because of a later one, must be that as well.
+  for (Read &read : reads_)
+    if (read.tensor && !read.isFloat && !isSame(read.tensor->data[read.at], read.logged))
+      change(read);
+  for (Read &read : reads_) {
+    if (!read.tensor)
+      continue;
+    double own = read.tensor->data[read.at];
+    read.distance = read.isFloat                ? floatDistance(own, read.logged)
+                    : !isSame(own, read.logged) ? std::numeric_limits<double>::infinity()
+                    : read.turns.empty()        ? 0
+                                                : decisions_.distance(read.turns);
+  }
 }
 
 std::optional<rt::LoggedRead> Replay::leftOver() const {
@@ -157,6 +194,8 @@ void Replay::noteOwn(double logged, double own) {
 }
 
 void Replay::compareResult(const Value &expected, const Value &actual) {
+  if (!hasIntResults_)
+    return;
   std::vector<std::pair<Value, Value>> pending{{expected, actual}};
   while (!pending.empty()) {
     auto [x, y] = std::move(pending.back());
@@ -176,13 +215,14 @@ void Replay::compareResult(const Value &expected, const Value &actual) {
     auto *a = std::get_if<TensorPtr>(&x);
     if (!a || ops::isFloat((*a)->dtype) || (*a)->data.size() != tensor(y).data.size())
       continue;
-    for (size_t i = 0; i < (*a)->data.size(); ++i) {
-      double own = (*a)->data[i], logged = tensor(y).data[i];
-      reads_.push_back({kResult, own, logged, distanceOf(**a, i, logged)});
-      // What no single decision explains is told by its distance.
-      decisions_.set(**a, i, logged);
-    }
+    for (size_t i = 0; i < (*a)->data.size(); ++i)
+      compare(kResult, *a, i, tensor(y).data[i]);
   }
+  settle();
+  // What nothing explains is told by its distance.
+  for (const Read &read : reads_)
+    if (read.place == kResult && read.tensor)
+      const_cast<ops::RefTensor &>(*read.tensor).data[read.at] = read.logged;
 }
 
 } // namespace sheaf::oracle

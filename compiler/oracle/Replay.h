@@ -29,7 +29,10 @@ public:
   /// the longest that ends the path of calls to it. At each place reads come in the order of the
   /// program. A read that belongs nowhere, because the compiled program has dropped it, is the
   /// oracle's own, like what is read after the last one of its place.
-  explicit Replay(const std::vector<std::string> &paths);
+  /// Decisions within `near` of their boundaries may be turned around together with others
+  /// (Decisions::change). Where nothing is read and `hasIntResults` is not set, a run costs nothing
+  /// more.
+  Replay(const std::vector<std::string> &paths, double near, bool hasIntResults = false);
 
   /// The next run takes these. Before every run.
   void expect(std::span<const rt::LoggedRead> log);
@@ -37,10 +40,19 @@ public:
   /// A number that the run has read.
   struct Read {
     uint32_t place; ///< kResult: an int of the result
-    double own, logged;
-    /// Of a float: by how much the own one is greater, in units of max(1, |own|). Of an int or bool
-    /// that is another: how far the decision was from being that (Decisions::change); else 0.
+    bool isFloat;
+    double own, logged; ///< when it was read
+    /// By all that has been read. Of a float: by how much the own one is greater, in units of
+    /// max(1, |own|). Of an int or bool: how far what it follows from is from deciding so
+    /// (ops::Decision), 0 where it does; infinite where that cannot explain it, or two reads
+    /// contradict each other.
     double distance;
+    bool isComplete = true; ///< false: not all that might explain it could be tried
+
+    // What it was read from, if that may change.
+    TensorPtr tensor = {};
+    size_t at = 0;
+    llvm::SmallVector<uint32_t, 1> turns = {};
   };
   static constexpr uint32_t kResult = UINT32_MAX;
 
@@ -57,7 +69,8 @@ public:
 
   // From the interpreter.
 
-  void begin(const Context &context);
+  /// False when it wants to know nothing of the run.
+  bool begin(const Context &context);
   /// How many calls it must know on the way to a read.
   size_t pathLength() const { return pathLength_; }
   /// What an operation reads that stands in the function which the first of these calls called, and
@@ -65,6 +78,8 @@ public:
   Value read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls, const TensorPtr &tensor);
   /// Every operation that computes something.
   void note(const Step &step, llvm::ArrayRef<Value> operands, const Values &results);
+  /// Behind the run, when all is known that was read: the reads' distances.
+  void settle();
 
 private:
   struct Place {
@@ -73,7 +88,8 @@ private:
   };
 
   std::optional<uint32_t> placeOf(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls) const;
-  double distanceOf(const ops::RefTensor &tensor, size_t at, double logged);
+  void compare(uint32_t place, const TensorPtr &tensor, size_t at, double logged);
+  void change(Read &read);
   void noteHost(const Step &step, llvm::ArrayRef<Value> operands, const Values &results);
   void noteOwn(double logged, double own);
 
@@ -82,7 +98,8 @@ private:
   std::vector<Place> places_;
   std::vector<Read> reads_;
   int64_t turned_ = 0;
-  OracleOptions options_;
+  double near_;
+  bool hasIntResults_;
   std::optional<Context> context_;
   Decisions decisions_;
   /// What host floats that follow from reads may be by the oracle's own numbers. By their bits, so

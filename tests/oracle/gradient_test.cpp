@@ -105,7 +105,7 @@ TEST_F(GradientTest, ListsAndReads) {
   EXPECT_EQ(run({xs}), d * d);
   EXPECT_EQ(gradients_["w"].elements, (Elements{d * 2 * 5 * 2, d * 2 * 1 * 3}));
   gradients_.clear();
-  Replay replay(readPaths());
+  Replay replay(readPaths(), 1e-5);
   replay.expect(std::vector<rt::LoggedRead>{{0, std::bit_cast<rt::Slot>(1.0)}});
   OracleOptions options;
   options.replay = &replay;

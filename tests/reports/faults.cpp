@@ -2,8 +2,9 @@
 //
 // What SHEAF_FAULT asks for, in programs that hold `tanh`: `miscompile` computes sigmoid instead,
 // `internal` breaks a promise, `crash` is a segmentation fault, `gradient` makes its gradient 1e-5
-// too large; and in programs that hold `argmax`: `decision` finds the least. Only in the program
-// sheaf-faulty.
+// too large. In programs that decide: `decision` takes the least for the greatest in `argmax`,
+// `top_k` and `sample`, `comparison` swaps the sides of `>` and `<`, `cast` adds one to what
+// becomes an int. Only in the program sheaf-faulty.
 //
 //===----------------------------------------------------------------------===//
 #include "tools/sheaf/hooks.h"
@@ -34,6 +35,23 @@ void spoilGradient() {
   };
 }
 
+bool decideWrongly(std::string_view fault, ir::ApplyOp apply) {
+  llvm::StringRef op = apply.getOp();
+  mlir::ImplicitLocOpBuilder builder(apply.getLoc(), apply);
+  mlir::Value x = apply.getOperands().empty() ? mlir::Value() : apply->getOperand(0);
+  if (fault == "decision" && (op == "argmax" || op == "top_k" || op == "sample")) {
+    apply->setOperand(0, ops::applyOne(builder, "neg", x));
+  } else if (fault == "comparison" && (op == "gt" || op == "lt")) {
+    apply.setOp(op == "gt" ? "lt" : "gt");
+  } else if (fault == "cast" && op == "i32" && ops::isFloat(ops::dtypeOf(x))) {
+    apply->setOperand(0,
+                      ops::applyOne(builder, "add", {x, ops::number(builder, 1, ops::dtypeOf(x))}));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void breakWhenTold(std::string_view pass, mlir::ModuleOp module) {
   const char *asked = getenv("SHEAF_FAULT");
   if (!asked || pass != "specialise")
@@ -43,11 +61,7 @@ void breakWhenTold(std::string_view pass, mlir::ModuleOp module) {
   if (fault == "gradient")
     std::call_once(once, spoilGradient);
   module.walk([&](ir::ApplyOp apply) {
-    if (apply.getOp() == "argmax" && fault == "decision") {
-      mlir::ImplicitLocOpBuilder builder(apply.getLoc(), apply);
-      apply->setOperand(0, ops::applyOne(builder, "neg", apply->getOperand(0)));
-    }
-    if (apply.getOp() != "tanh")
+    if (decideWrongly(fault, apply) || apply.getOp() != "tanh")
       return;
     if (fault == "miscompile")
       apply.setOp("sigmoid");

@@ -3,7 +3,7 @@
 
 The oracle takes what the compiled program read (compiler/oracle/Replay.h). CASE is `near_ties`:
 decisions that rounding turns around, with much that depends on them, agree, and are counted;
-`order`: reads are found again in the program as it was written, however it was taken apart and in
+`gradients`: and grad-check goes the same way; `order`: reads are found again in the program as it was written, however it was taken apart and in
 whatever order they were made; `models`: every model that reads, in bf16; `faults`: a decision that
 is wrong is found and told with its instance and place (SHEAF is sheaf-faulty).
 """
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 SHEAF, MODELS, CASE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 
@@ -94,7 +95,76 @@ fn main(x: f32[h], y: f32[h]) -> (list<int>, f32[k, 2], i32, f32[2], i32[k], boo
 """
 
 
+# Numbers of decisions behind one int: how many, whether any, and where one stands behind another.
+SEVERAL = """
+dim h = 8
+param v : f32[h, h] = uniform(-1, 1)
+fn many(x: f32[h], y: f32[h]) -> f32 = sum(v[read(sum(i32(x + y > 1.0)))] * x)
+fn any(x: f32[h], y: f32[h]) -> f32 = sum(v[read(max(i32(x + y > 1.0)))] * x)
+fn one(x: f32[h], y: f32[h]) -> (f32, i32) = {
+  let p = argmax(x + y)
+  (sum(v[read(p + 1)] * x), 2 * p)
+}
+"""
+
+# A float that follows from a place is read before the place is.
+BEFORE = """
+dim h = 8
+param v : f32[h, h] = uniform(-1, 1)
+fn main(x: f32[h], y: f32[h]) -> (float, int) = {
+  let p = argmax(x + y)
+  let r = read(sum(v[p]))
+  (r, read(p))
+}
+"""
+
+# Decisions that are told apart in f64 and not in f32, by less than what f32 loses on the way and by
+# more than 1e-5.
+ILL = """
+dim h = 4
+param v : f32[h, h] = uniform(-1, 1)
+fn loss(x: f32[h]) -> f32 = {
+  let z = (x + 3000.0) - 3000.0
+  sum(v[read(argmax(z))] * x)
+}
+fn over(x: f32[h]) -> int = read(argmax(where(x > 0.0, x * 1e30 * 1e30, -1.0)))
+"""
+
+# Many decisions in a row, each of which has all that was computed before behind it.
+CHAIN = """
+dim h = 64, words = 300
+param table : f32[words, h] = uniform(-0.001, 0.001)
+param out   : f32[h, words] = uniform(-0.001, 0.001)
+param mix   : f32[h, h] = uniform(-0.5, 0.5)
+fn go(state: f32[h], written: list<int>, left: int) -> (list<int>, f32[h]) =
+  if left == 0 { (written, state) } else {
+    let word = read(argmax(state @ out))
+    let z = state @ mix + 300 * table[word]
+    go(where(z > 0.0, z, 0.1 * z) * 0.7, append(written, word), left - 1)
+  }
+fn main(x: f32[h]) -> (list<int>, f32[h]) = go(x, [], 300)
+"""
+
+ONES = [1, 1, 0, 0, 0, 0, 0, 0]
+# 1 + 1e-9 is 1 in f32.
+TIES = [{"x": ONES, "y": [1e-9, 1e-9, 0, 0, 0, 0, 0, 0]}, {"x": ONES, "y": [0, 1e-9, 0, 0, 0, 0, 0, 0]},
+        {"x": ONES, "y": [0, 1e-3, 0, 0, 0, 0, 0, 0]}]
+
+
 def near_ties():
+    for entry, ties in ("many", 2), ("any", 2), ("one", 1):
+        good(verify(SEVERAL, TIES, "--entry", entry), ties=ties, reads=3)
+    good(verify(BEFORE, TIES), ties=1, reads=6)
+    found = verify(ILL, [{"x": [0, 0.00005, 0.0001, 0]}], "--entry", "loss")
+    good(found, ties=1)
+    expect(found["by_conditioning"] == 1, found)
+    found = verify(ILL, [{"x": [1, 2, 3, -1]}], "--entry", "over")
+    good(found, ties=1)
+    expect(found["by_conditioning"] == 1, found)
+    start = time.monotonic()
+    inputs = [{"x": [((i * 7 + j * 3) % 11) / 11 - 0.5 for j in range(64)]} for i in range(3)]
+    good(verify(CHAIN, inputs, "--precision", "bf16"), reads=900)
+    expect(time.monotonic() - start < 120, "a chain of decisions takes too long")
     good(verify(THRESHOLD, [{"x": [0.5, 1e-9], "over": 0.5}, {"x": [0.5, 0.25], "over": 0.5},
                             {"x": [0.25, 0.25], "over": 0.5}]), ties=1, reads=90)
     # Not by this much: then it is no tie, and what is read is not what is there.
@@ -152,15 +222,15 @@ def order():
     instances = [{"t": tree(4, i), "xs": [[((i + 1) * (j + 2) * (k + 3) % 13) / 10 - 0.6
                                           for k in range(3)] for j in range(i)]}
                  for i in range(7)]
-    # Sums that are on the boundary in f64 and not in f32.
-    instances.append({"t": {"Leaf": [[0.5, 1e-9, 0]]}, "xs": [[0.5, 1e-9, 0.5], [0.5, 0.5, 1e-9]]})
+    # A sum of squares that is 0.5 in f32, and more in f64.
+    instances.append({"t": {"Leaf": [[0.5, 1e-9, 0]]}, "xs": [[0.5, 1e-9, 0.5], [0.5, 0.5, 1e-5]]})
     for options in [], ["--precision", "bf16"], ["--fibers", "1"], ["--fibers", "3", "--hostile"], \
             ["--without", "inline"], ["--without", "fork-calls"], ["--without", "simplify"], \
             ["--without", "inline,simplify,specialise,fork-calls,fold-constants"], \
             ["--batch", "1"], ["--policy", "agenda"]:
         found = verify(ORDER, instances, "--seed", "4", *options)
-        good(found)
-        expect(found["reads"] > 200, found)
+        good(found, ties=None if "bf16" in options else 1)
+        expect(found["reads"] > 200 and found["near_ties"] > 0, found)
 
 
 # With their data; what is small enough for the oracle.
@@ -192,6 +262,27 @@ def models():
                 expect(found["reads"] > 0, f"{path} reads nothing: {found}")
 
 
+# What is constant to gradients, and follows from a decision that turns around.
+STOPPED = """
+dim h = 8
+param v : f32[h, h] = uniform(-1, 1)
+param w : f32[h, h] = uniform(-1, 1)
+fn loss(x: f32[h], y: f32[h]) -> f32 = {
+  let t = x + y
+  let p = argmax(t)
+  let q = stop_gradient(sum(v[p] * v[p]))
+  let r = read(p)
+  q * sum(x @ w) + sum(v[r] * x)
+}
+"""
+
+
+def gradients():
+    for text, entry in (SEVERAL, "many"), (SEVERAL, "any"), (STOPPED, "loss"):
+        good(verify(text, TIES, "--loss", entry, command="grad-check"))
+    good(verify(ILL, [{"x": [0, 0.00005, 0.0001, 0]}], "--loss", "loss", command="grad-check"))
+
+
 # The line of what is wrong is that of the read.
 CHOICE = """dim h = 4
 param w : f32[h, h] = uniform(-1, 1)
@@ -211,10 +302,45 @@ fn value(x: f32[h]) -> f32 = {
 """
 
 
+# One kind of decision each; numbers beside those that meet do not matter: a mask, another row.
+KINDS = """dim h = 4
+fn greatest(x: f32[h], y: f32[2, h]) -> int = read(argmax(where(x > 0.15, tanh(x) * tanh(x), -1000000000.0)))
+fn sampled(x: f32[h], y: f32[2, h]) -> int = read(sample(where(x > 0.15, 30.0 * tanh(x), -1000000000.0)))
+fn top(x: f32[h], y: f32[2, h]) -> (int, int) = {
+  let (best, places) = top_k(where(x > 0.15, tanh(x), -1000000000.0), 2)
+  (read(places[0]), read(places[1]))
+}
+fn cast(x: f32[h], y: f32[2, h]) -> int = read(sum(i32(where(x > 0.15, 10.0 * x + 0.4, -1000000000.0))[2:4]))
+fn compared(x: f32[h], y: f32[2, h]) -> bool = read((where(x > 0.15, x * x, -1000000000.0) > 0.3)[1])
+fn greatests(x: f32[h], y: f32[2, h]) -> i32[2] = argmax(y * y)
+fn tops(x: f32[h], y: f32[2, h]) -> i32[2, 2] = {
+  let (best, places) = top_k(y, 2)
+  places
+}
+fn casts(x: f32[h], y: f32[2, h]) -> i32[2, h] = i32(10.0 * y + 0.4)
+fn comparisons(x: f32[h], y: f32[2, h]) -> bool[2, h] = y * y > 0.3
+fn over(x: f32[h], y: f32[2, h]) -> int = read(argmax(where(x > 0.15, x * 1e30 * 1e30, -1.0)))
+"""
+FAULTS = {"greatest": "decision", "sampled": "decision", "top": "decision", "cast": "cast",
+          "compared": "comparison", "greatests": "decision", "tops": "decision", "casts": "cast",
+          "comparisons": "comparison", "over": "decision"}
+
+
 def faults():
+    small = [0.1, 0.5, 0.9, 0.2]
+    instance = {"x": small, "y": [small, [1e6 * each for each in small]]}
+    for entry, fault in FAULTS.items():
+        for precision in "f32", "bf16":
+            options = ["--entry", entry, "--precision", precision]
+            good(verify(KINDS, [instance], *options, fault="none"), ties=entry == "over")
+            found = verify(KINDS, [instance], *options, fault=fault)
+            told = "the result holds the decision " if entry.endswith("s") else \
+                "the compiled program reads "
+            expect(not found["ok"] and not found["agrees_with_oracle"] and told in found.get("problem", ""),
+                   f"{entry}, {precision}: {found}")
     clear = {"x": [1, 2, 3, 4]}
     for entry, fault, told in ("loss", "decision", "m.sheaf:4: the compiled program reads 0, the "
-                               "oracle 3, which is 0.38 of max(1, max|b|) from that"), \
+                               "oracle 3: 0.38 of max(1, |b|) from deciding so"), \
                               ("value", "miscompile", "m.sheaf:13: the compiled program reads "):
         good(verify(CHOICE, [{"x": [0, 0, 0, 0]}, clear], "--entry", entry, fault="none"))
         found = verify(CHOICE, [clear], "--entry", entry, fault=fault)
@@ -229,6 +355,12 @@ def faults():
     found = verify(CHOICE, [least], "--entry", "failing", fault="decision")
     expect(found["problem"].startswith("instance 0: m.sheaf:8: the compiled program reads 1"),
            found["problem"])
+    # The steps of an instance are no part of the oracle; what it read before is not wrong.
+    found = report(os.path.join(MODELS, "drnn.sheaf"), "--data",
+                   os.path.join(MODELS, "data", "sentences.txt"), "--dim", "hidden=8",
+                   "--max-steps", "3")
+    expect(": the compiled program fails" in found["problem"] and
+           "the compiled program reads" not in found["problem"], found)
     # Gradients of another way are not compared.
     good(verify(CHOICE, [clear], "--loss", "loss", fault="none", command="grad-check"))
     found = verify(CHOICE, [clear], "--loss", "loss", fault="decision", command="grad-check")
@@ -236,4 +368,4 @@ def faults():
            in found["problem"], found)
 
 
-{"near_ties": near_ties, "order": order, "models": models, "faults": faults}[CASE]()
+{"near_ties": near_ties, "gradients": gradients, "order": order, "models": models, "faults": faults}[CASE]()

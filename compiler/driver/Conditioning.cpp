@@ -1,0 +1,107 @@
+//===- Conditioning.cpp - What a program's conditioning excuses -----------===//
+#include "compiler/driver/Conditioning.h"
+
+#include "compiler/oracle/Compare.h"
+#include "runtime/error.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace sheaf::driver {
+
+namespace {
+
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+/// Two ways to compute the same in f64.
+constexpr double kSame = 1e-5;
+
+/// What the wide oracle's reads may be off; nothing when the two went different ways.
+std::optional<std::vector<double>> boundsOf(const oracle::Replay &wide,
+                                            const oracle::Replay &narrow, double allowed) {
+  if (wide.reads().size() != narrow.reads().size())
+    return std::nullopt;
+  std::vector<double> bounds;
+  for (size_t i = 0; i < wide.reads().size(); ++i) {
+    const oracle::Replay::Read &w = wide.reads()[i], &n = narrow.reads()[i];
+    bool isAsCompiled = std::fabs(n.distance) <= (n.isFloat ? allowed : 0);
+    if (std::isinf(n.distance) || (std::isinf(w.distance) && !isAsCompiled))
+      bounds.push_back(allowed);
+    else if (std::isinf(w.distance))
+      bounds.push_back(kUnbounded);
+    else
+      bounds.push_back(std::max(allowed, 4 * std::fabs(w.distance - n.distance)));
+  }
+  return bounds;
+}
+
+/// Of the tensors of a result.
+bool isNear(const Results &results, const oracle::Value &narrow, double allowed) {
+  std::vector<oracle::TensorError> own = oracle::compare(results.expected, narrow, allowed).tensors,
+                                   others =
+                                       oracle::compare(narrow, results.actual, allowed).tensors;
+  std::vector<double> bounds;
+  for (size_t i = 0; i < own.size(); ++i) {
+    bool isAsCompiled = i < others.size() && others[i].relative() <= allowed;
+    bounds.push_back(std::isinf(own[i].maxError) && !isAsCompiled ? 0 : 4 * own[i].maxError);
+  }
+  return oracle::compare(results.expected, results.actual, allowed, bounds).ok;
+}
+
+} // namespace
+
+/// The oracle that rounds to bf16 interprets what passes have made of the program, since they
+/// decide what is rounded. It must mean the same.
+bool Conditioning::isSameUnrounded(const rt::Instance &instance,
+                                   std::span<const rt::LoggedRead> reads,
+                                   const oracle::Replay &wide, const Results *results) {
+  if (!unrounded_)
+    unrounded_ = std::make_unique<Replayed>(model_, model_.roundedProgram(), weights_,
+                                            oracle::Precision::F64, sampleSeed_);
+  oracle::Value value;
+  try {
+    value = unrounded_->run(instance, reads);
+  } catch (const RunError &) {
+    if (results)
+      return false;
+  }
+  oracle::Replay &other = unrounded_->replay;
+  if (results)
+    other.compareResult(value, results->actual);
+  if (wide.reads().size() != other.reads().size())
+    return false;
+  for (size_t i = 0; i < wide.reads().size(); ++i) {
+    double a = wide.reads()[i].distance, b = other.reads()[i].distance;
+    if (a != b && !(std::fabs(a - b) <= kSame))
+      return false;
+  }
+  return !results || oracle::compare(results->expected, value, kSame).ok;
+}
+
+bool Conditioning::excuses(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
+                           const oracle::Replay &wide, const Results *results) {
+  bool isBf16 = model_.precision() == Precision::Bf16;
+  if (isBf16 && !isSameUnrounded(instance, reads, wide, results))
+    return false;
+  if (!narrow_)
+    narrow_ = isBf16 ? std::make_unique<Replayed>(model_, model_.roundedProgram(), weights_,
+                                                  oracle::Precision::Bf16, sampleSeed_)
+                     : std::make_unique<Replayed>(model_, model_.program(), weights_,
+                                                  oracle::Precision::F32, sampleSeed_);
+  oracle::Value narrow;
+  try {
+    narrow = narrow_->run(instance, reads);
+  } catch (const RunError &) {
+    if (results)
+      return false;
+  }
+  if (results)
+    narrow_->replay.compareResult(narrow, results->actual);
+  double allowed = allowedError(model_);
+  std::optional<std::vector<double>> bounds = boundsOf(wide, narrow_->replay, allowed);
+  if (!bounds || (!bounds->empty() && !wrongRead(model_.model(), wide, *bounds).empty()))
+    return false;
+  return !results || isNear(*results, narrow, allowed);
+}
+
+} // namespace sheaf::driver

@@ -1,0 +1,104 @@
+//===- Replayed.cpp - The oracle beside a compiled program ----------------===//
+#include "compiler/driver/Replayed.h"
+
+#include "compiler/oracle/Convert.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+namespace sheaf::driver {
+
+namespace {
+
+/// Whether values of this type hold tensors of ints or bools.
+bool hasIntTensors(const rt::TypeTable &types, uint32_t type) {
+  std::vector<uint32_t> pending{type};
+  std::set<uint32_t> seen;
+  while (!pending.empty()) {
+    uint32_t next = pending.back();
+    pending.pop_back();
+    if (!seen.insert(next).second)
+      continue;
+    const rt::TypeDesc &desc = types.types.at(next);
+    bool isInt = desc.dtype == rt::DType::I32 || desc.dtype == rt::DType::I64 ||
+                 desc.dtype == rt::DType::Bool;
+    if (desc.kind == rt::TypeKind::Tensor && isInt)
+      return true;
+    pending.insert(pending.end(), desc.children.begin(), desc.children.end());
+    if (desc.kind == rt::TypeKind::Data)
+      for (const rt::CtorDesc &ctor : types.data.at(desc.data).ctors)
+        pending.insert(pending.end(), ctor.fieldTypes.begin(), ctor.fieldTypes.end());
+  }
+  return false;
+}
+
+} // namespace
+
+bool hasNarrowFloats(const CompiledModel &model) {
+  auto narrow = [](mlir::Type type) {
+    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+    return tensor && (tensor.getElementType().isBF16() || tensor.getElementType().isF16());
+  };
+  return model.program()
+      .walk([&](mlir::Operation *op) {
+        return llvm::any_of(op->getResultTypes(), narrow) ? mlir::WalkResult::interrupt()
+                                                          : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+double allowedError(const CompiledModel &model) {
+  return model.precision() == Precision::Bf16 || hasNarrowFloats(model) ? 2e-2 : 1e-5;
+}
+
+Replayed::Replayed(const CompiledModel &model, mlir::ModuleOp program, oracle::Weights weights,
+                   oracle::Precision precision, uint64_t sampleSeed)
+    : replay(model.readPaths(), allowedError(model),
+             hasIntTensors(model.model().types, model.model().entry.resultType)),
+      model_(model.model()), oracle_(program, std::move(weights), precision,
+                                     {.sampleSeed = sampleSeed, .replay = &replay}) {}
+
+oracle::Value Replayed::run(const rt::Instance &instance, std::span<const rt::LoggedRead> reads) {
+  replay.expect(reads);
+  std::vector<oracle::Value> values = oracle_.run(
+      model_.entry.name, oracle::fromInstance(model_.types, model_.entry.argTypes, instance.args),
+      instance.index);
+  return values.size() == 1 ? std::move(values[0]) : oracle::makeTuple(std::move(values));
+}
+
+std::string wrongRead(const rt::Model &model, const oracle::Replay &replay,
+                      std::span<const double> allowed) {
+  std::span<const oracle::Replay::Read> reads = replay.reads();
+  for (size_t i = 0; i < reads.size(); ++i) {
+    const oracle::Replay::Read &read = reads[i];
+    double distance = std::fabs(read.distance), bound = allowed[allowed.size() == 1 ? 0 : i];
+    if (distance <= bound)
+      continue;
+    bool isResult = read.place == oracle::Replay::kResult;
+    std::string text =
+        fmt::format("{} {:.9g}, the oracle {:.9g}",
+                    isResult ? "the result holds the decision"
+                             : model.readPlaces.at(read.place) + ": the compiled program reads",
+                    read.logged, read.own);
+    if (!read.isComplete)
+      return text + "; near-ties may explain it, but there are too many to try them all";
+    if (std::isinf(distance))
+      return text;
+    return text + fmt::format(": {:.2g} of max(1, |b|) {}; allowed {:.2g}", distance,
+                              read.isFloat ? "apart" : "from deciding so", bound);
+  }
+  return {};
+}
+
+std::string missingRead(const rt::Model &model, const oracle::Replay &replay) {
+  auto read = replay.leftOver();
+  return read ? model.readPlaces.at(read->place) +
+                    ": the compiled program reads what the oracle does not come to"
+              : "";
+}
+
+} // namespace sheaf::driver
