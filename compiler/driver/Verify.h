@@ -32,7 +32,7 @@ struct VerifyReport {
   double allowed = 1e-5;      ///< largest error, of max(1, max|b|)
   double largestError = 0;    ///< of those that keep to it
   int64_t byConditioning = 0; ///< instances allowed 4 times the narrow oracle's own error
-  int64_t reads = 0;          ///< numbers that they read, all of which the oracle has compared
+  int64_t reads = 0;          ///< numbers that they read, each compared with the oracle's
   int64_t nearTies = 0;       ///< instances that decide a near-tie otherwise than the oracle would
   int64_t failed = 0;         ///< instances that fail, in both
   std::string firstFailure;   ///< the first of them and why
@@ -52,9 +52,9 @@ std::string verifyJson(const VerifyReport &report);
 ///   conditioning makes that impossible, 4 times the f32 oracle's own error, which the text says
 ///   (of a model in bf16: 2e-2, and the error of the oracle that rounds where it does);
 ///   constructors, lengths and the instances that fail must be the same. The oracle takes what an
-///   instance read, and the ints of its result, as they were found (compiler/oracle/Replay.h): what
-///   it finds itself must agree with a float, and must not be farther from deciding for an int or
-///   bool, than that;
+///   instance read, and the ints of its result, as they were found (compiler/oracle/Replay.h), and
+///   compares them with its own: floats to the tolerance, ints and bools by how far the numbers
+///   that decide them are from deciding so;
 /// - in batches of 1, 3, `batch` and all, shuffled, on 1 and 2 threads, and under the other
 /// policies: bit by bit
 ///   the same.

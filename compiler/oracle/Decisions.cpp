@@ -173,7 +173,8 @@ std::vector<Decisions::Option> Decisions::optionsOf(llvm::ArrayRef<size_t> slice
     const RefTensor &result = tensor(entry.results[by.rule.result]);
     for (size_t at = 0; at < result.data.size(); ++at) {
       // As has been found before.
-      if (llvm::any_of(entry.held, [&](const Held &held) { return held.at == at; }))
+      if (llvm::any_of(entry.held,
+                       [&](const Held &held) { return held.isDecision && held.at == at; }))
         continue;
       double own = result.data[at],
              moved = result.dtype == ops::DType::Bool ? 1 - own : own + difference;
@@ -242,6 +243,8 @@ bool Decisions::tryOption(llvm::ArrayRef<size_t> slice, const Option &option, Sa
 /// then all is as it was.
 std::vector<Decisions::Option> Decisions::search(const RefTensor &tensor, size_t at, double value,
                                                  double near, const Context &context) {
+  if (tried_ > kMostTried)
+    return {};
   std::vector<size_t> slice = behind(tensor);
   double own = tensor.data[at], found = own;
   std::vector<Option> options = optionsOf(slice, value - own, near), taken;
