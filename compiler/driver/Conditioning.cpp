@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 
 namespace sheaf::driver {
@@ -16,21 +17,29 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 /// Two ways to compute the same in f64.
 constexpr double kSame = 1e-5;
 
-/// What the wide oracle's reads may be off; nothing when the two went different ways.
+/// What the wide oracle's reads may be off; nothing when the two went different ways. The error of
+/// one is a sample that may happen to be small: as for the elements of a tensor it is the greatest
+/// of those at the same place that counts.
 std::optional<std::vector<double>> boundsOf(const oracle::Replay &wide,
                                             const oracle::Replay &narrow, double allowed) {
-  if (wide.reads().size() != narrow.reads().size())
+  std::span<const oracle::Replay::Read> w = wide.reads(), n = narrow.reads();
+  if (w.size() != n.size())
     return std::nullopt;
+  std::map<uint32_t, double> errors;
+  auto errorOf = [&](size_t i) { return std::fabs(w[i].distance - n[i].distance); };
+  for (size_t i = 0; i < w.size(); ++i)
+    // Where the narrow one decides as compiled this says nothing of others.
+    if (std::isfinite(errorOf(i)) && (w[i].isFloat || n[i].distance != 0))
+      errors[w[i].place] = std::max(errors[w[i].place], errorOf(i));
   std::vector<double> bounds;
-  for (size_t i = 0; i < wide.reads().size(); ++i) {
-    const oracle::Replay::Read &w = wide.reads()[i], &n = narrow.reads()[i];
-    bool isAsCompiled = std::fabs(n.distance) <= (n.isFloat ? allowed : 0);
-    if (std::isinf(n.distance) || (std::isinf(w.distance) && !isAsCompiled))
+  for (size_t i = 0; i < w.size(); ++i) {
+    bool isAsCompiled = std::fabs(n[i].distance) <= (n[i].isFloat ? allowed : 0);
+    if (std::isinf(n[i].distance) || (std::isinf(w[i].distance) && !isAsCompiled))
       bounds.push_back(allowed);
-    else if (std::isinf(w.distance))
+    else if (std::isinf(w[i].distance))
       bounds.push_back(kUnbounded);
     else
-      bounds.push_back(std::max(allowed, 4 * std::fabs(w.distance - n.distance)));
+      bounds.push_back(std::max({allowed, 4 * errorOf(i), 4 * errors[w[i].place]}));
   }
   return bounds;
 }

@@ -3,10 +3,13 @@
 #include "compiler/oracle/Decisions.h"
 
 #include "compiler/ir/Program.h"
+#include "compiler/ops/Reference.h"
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace sheaf::oracle {
 namespace {
@@ -58,9 +61,9 @@ void Decisions::begin(const Weights &weights) {
   distances_.clear();
   for (const auto &[name, tensor] : weights)
     weights_.insert(tensor.get());
-  elements_ = tried_ = 0;
+  elements_ = tried_ = anew_ = stale_ = 0;
   nextSweep_ = 64;
-  hasForgotten_ = false;
+  hasForgotten_ = hasFailed_ = false;
 }
 
 bool Decisions::follows(const Value &value) const {
@@ -74,12 +77,13 @@ void Decisions::note(const Step &step, llvm::ArrayRef<Value> operands, const Val
       !made_.empty() && llvm::any_of(operands, [&](const Value &each) { return follows(each); });
   if (!isBehind && !decides(step, operands))
     return;
-  Entry entry{nextNumber_++, &step, {operands.begin(), operands.end()}, results, 0, {}};
+  Entry entry{nextNumber_++, &step, {operands.begin(), operands.end()}, results, 0, {}, {}, false};
   auto count = [&](const TensorPtr &tensor) {
     if (!weights_.contains(tensor.get()))
       entry.elements += tensor->data.size() + 16;
   };
   forEachTensor(operands, count);
+  addAsUser(entry);
   forEachTensor(results, [&](const TensorPtr &tensor) {
     count(tensor);
     made_[tensor.get()] = entry.number;
@@ -88,6 +92,17 @@ void Decisions::note(const Step &step, llvm::ArrayRef<Value> operands, const Val
   entries_.push_back(std::move(entry));
   if (entries_.size() >= nextSweep_ || elements_ > kMostElements)
     sweep();
+}
+
+void Decisions::addAsUser(const Entry &entry) {
+  forEachTensor(entry.operands, [&](const TensorPtr &tensor) {
+    auto it = made_.find(tensor.get());
+    if (it == made_.end())
+      return;
+    std::vector<uint64_t> &users = entries_[indexOf(it->second)].users;
+    if (users.empty() || users.back() != entry.number)
+      users.push_back(entry.number);
+  });
 }
 
 /// Whether anything but the entry itself holds one of its results.
@@ -106,6 +121,7 @@ bool Decisions::isHeld(const Entry &entry) {
 
 void Decisions::forget(Entry &entry) {
   elements_ -= entry.elements;
+  stale_ -= entry.isStale;
   forEachTensor(entry.results, [&](const TensorPtr &tensor) { made_.erase(tensor.get()); });
   entry = {};
 }
@@ -126,11 +142,10 @@ void Decisions::sweep() {
   nextSweep_ = 2 * entries_.size() + 64;
 }
 
-/// The entry that made a tensor, which is known.
-size_t Decisions::indexOf(const RefTensor &tensor) const {
-  auto it = llvm::lower_bound(entries_, made_.at(&tensor), [](const Entry &entry, uint64_t number) {
-    return entry.number < number;
-  });
+/// The first entry with this number or a greater one.
+size_t Decisions::indexOf(uint64_t number) const {
+  auto it = llvm::lower_bound(
+      entries_, number, [](const Entry &entry, uint64_t least) { return entry.number < least; });
   return static_cast<size_t>(it - entries_.begin());
 }
 
@@ -171,10 +186,12 @@ std::vector<Decisions::Option> Decisions::optionsOf(llvm::ArrayRef<size_t> slice
       continue;
     Deciding by = decidingOf(*entry.step, entry.operands);
     const RefTensor &result = tensor(entry.results[by.rule.result]);
+    llvm::DenseSet<size_t> found; // before
+    for (const Held &held : entry.held)
+      if (held.isDecision)
+        found.insert(held.at);
     for (size_t at = 0; at < result.data.size(); ++at) {
-      // As has been found before.
-      if (llvm::any_of(entry.held,
-                       [&](const Held &held) { return held.isDecision && held.at == at; }))
+      if (found.contains(at))
         continue;
       double own = result.data[at],
              moved = result.dtype == ops::DType::Bool ? 1 - own : own + difference;
@@ -203,33 +220,39 @@ std::vector<Decisions::Option> Decisions::optionsOf(llvm::ArrayRef<size_t> slice
   return options;
 }
 
-bool Decisions::isTouched(const Entry &entry,
-                          const llvm::DenseSet<const RefTensor *> &changed) const {
-  bool found = false;
-  forEachTensor(entry.operands,
-                [&](const TensorPtr &each) { found |= changed.contains(each.get()); });
-  return found;
+void Decisions::save(const Entry &entry, Saved &saved) {
+  forEachTensor(entry.results, [&](const TensorPtr &each) {
+    saved.emplace_back(&mutableTensor(*each), each->data);
+  });
 }
 
-/// Turns a decision around and computes what follows of these entries; false when that fails.
-bool Decisions::tryOption(llvm::ArrayRef<size_t> slice, const Option &option, Saved &saved,
-                          const Context &context) {
+void Decisions::restore(Saved &saved) {
+  for (auto &[each, data] : llvm::reverse(saved))
+    each->data = std::move(data);
+  saved.clear();
+}
+
+/// Computes what follows from the results of an entry, of these; false when that fails.
+bool Decisions::computeSlice(llvm::ArrayRef<size_t> slice, size_t from, Saved &saved,
+                             const Context &context) {
   llvm::DenseSet<const RefTensor *> changed;
-  auto save = [&](const Entry &entry) {
+  auto note = [&](const Entry &entry) {
     forEachTensor(entry.results, [&](const TensorPtr &each) {
-      saved.emplace_back(&mutableTensor(*each), each->data);
       changed.insert(each.get());
+      tried_ += each->data.size();
     });
-    tried_ += entry.elements;
   };
-  save(entries_[option.entry]);
-  take(entries_[option.entry], option.at, option.value);
+  note(entries_[from]);
   try {
     for (size_t i : slice) {
       Entry &entry = entries_[i];
-      if (i <= option.entry || decides(*entry.step, entry.operands) || !isTouched(entry, changed))
+      bool isTouched = false;
+      forEachTensor(entry.operands,
+                    [&](const TensorPtr &each) { isTouched |= changed.contains(each.get()); });
+      if (i <= from || !isTouched || decides(*entry.step, entry.operands))
         continue;
-      save(entry);
+      save(entry, saved);
+      note(entry);
       computeAnew(entry, context);
       reassert(entry, /*isTrial=*/true);
     }
@@ -239,21 +262,63 @@ bool Decisions::tryOption(llvm::ArrayRef<size_t> slice, const Option &option, Sa
   return true;
 }
 
+/// Turns a decision around and computes what follows of these entries; false when that fails.
+bool Decisions::tryOption(llvm::ArrayRef<size_t> slice, const Option &option, Saved &saved,
+                          const Context &context) {
+  save(entries_[option.entry], saved);
+  take(entries_[option.entry], option.at, option.value);
+  return computeSlice(slice, option.entry, saved, context);
+}
+
+/// The element of the only decision that the one in question seems to be a copy of. Found by
+/// numbering them; a guess, to be tried.
+std::optional<Decisions::Option> Decisions::originOf(llvm::ArrayRef<size_t> slice,
+                                                     const RefTensor &tensor, size_t at,
+                                                     double value, const Context &context) {
+  std::optional<size_t> from;
+  for (size_t i : slice)
+    if (decides(*entries_[i].step, entries_[i].operands)) {
+      if (from)
+        return std::nullopt;
+      from = i;
+    }
+  if (!from)
+    return std::nullopt;
+  Deciding by = decidingOf(*entries_[*from].step, entries_[*from].operands);
+  const RefTensor &result = oracle::tensor(entries_[*from].results[by.rule.result]);
+  Saved saved;
+  save(entries_[*from], saved);
+  std::iota(mutableTensor(result).data.begin(), mutableTensor(result).data.end(), 0.0);
+  size_t tried = tried_;
+  bool works = computeSlice(slice, *from, saved, context);
+  tried_ = tried;
+  double origin = tensor.data[at];
+  restore(saved);
+  if (!works || !ops::isPlace(origin, static_cast<int64_t>(result.data.size())))
+    return std::nullopt;
+  auto element = static_cast<size_t>(origin);
+  double distance = by.rule.distance(by.operands, by.attrs, result, element, value);
+  if (distance == kNever)
+    return std::nullopt;
+  return Option{*from, element, value, distance};
+}
+
 /// What to turn around, which is done in the tensors on the way; nothing if that is not found, and
 /// then all is as it was.
 std::vector<Decisions::Option> Decisions::search(const RefTensor &tensor, size_t at, double value,
                                                  double near, const Context &context) {
+  std::vector<size_t> slice = behind(tensor);
+  if (auto origin = originOf(slice, tensor, at, value, context)) {
+    Saved saved;
+    if (tryOption(slice, *origin, saved, context) && tensor.data[at] == value)
+      return {*origin};
+    restore(saved);
+  }
   if (tried_ > kMostTried)
     return {};
-  std::vector<size_t> slice = behind(tensor);
   double own = tensor.data[at], found = own;
   std::vector<Option> options = optionsOf(slice, value - own, near), taken;
   Saved all;
-  auto restore = [](Saved &saved) {
-    for (auto &[each, data] : llvm::reverse(saved))
-      each->data = std::move(data);
-    saved.clear();
-  };
   auto keep = [&](const Option &option, Saved &saved) {
     taken.push_back(option);
     std::move(saved.begin(), saved.end(), std::back_inserter(all));
@@ -320,13 +385,17 @@ void Decisions::computeAnew(Entry &entry, const Context &context) {
 
 /// What is held of a result that was computed anew. A trial changes no distances.
 void Decisions::reassert(Entry &entry, bool isTrial) {
+  if (entry.held.empty())
+    return;
+  std::optional<Deciding> by;
+  if (decides(*entry.step, entry.operands))
+    by.emplace(decidingOf(*entry.step, entry.operands));
   for (const Held &held : entry.held) {
     double &own = held.tensor->data[held.at], distance = 0;
     if (own != held.value) {
       distance = kNever;
       if (held.isDecision) {
-        Deciding by = decidingOf(*entry.step, entry.operands);
-        distance = by.rule.distance(by.operands, by.attrs, *held.tensor, held.at, held.value);
+        distance = by->rule.distance(by->operands, by->attrs, *held.tensor, held.at, held.value);
         take(entry, held.at, held.value);
       } else {
         own = held.value;
@@ -337,25 +406,71 @@ void Decisions::reassert(Entry &entry, bool isTrial) {
   }
 }
 
-/// Computes anew what follows from the results of this entry; false when it cannot be computed.
-bool Decisions::spread(size_t from, const Context &context) {
-  llvm::DenseSet<const RefTensor *> changed;
-  forEachTensor(entries_[from].results, [&](const TensorPtr &each) { changed.insert(each.get()); });
-  bool works = true;
-  for (size_t i = from + 1; i < entries_.size(); ++i) {
-    Entry &entry = entries_[i];
-    if (!isTouched(entry, changed))
-      continue;
-    try {
-      computeAnew(entry, context);
-    } catch (const Failure &) { // an index out of range, say
-      works = false;
-      continue;
+/// What follows from the results of an entry is not yet what it will be.
+void Decisions::markUsers(size_t from) {
+  std::vector<size_t> pending{from};
+  while (!pending.empty()) {
+    size_t next = pending.back();
+    pending.pop_back();
+    // They come back when they are computed anew.
+    for (uint64_t number : std::exchange(entries_[next].users, {})) {
+      size_t i = indexOf(number);
+      if (i == entries_.size() || entries_[i].number != number || entries_[i].isStale)
+        continue;
+      entries_[i].isStale = true;
+      ++stale_;
+      pending.push_back(i);
     }
-    reassert(entry, /*isTrial=*/false);
-    forEachTensor(entry.results, [&](const TensorPtr &each) { changed.insert(each.get()); });
   }
-  return works;
+}
+
+void Decisions::refreshEntry(size_t index, const Context &context) {
+  Entry &entry = entries_[index];
+  entry.isStale = false;
+  --stale_;
+  addAsUser(entry);
+  forEachTensor(entry.results, [&](const TensorPtr &each) { anew_ += each->data.size(); });
+  if (anew_ > kMostAnew)
+    return;
+  try {
+    computeAnew(entry, context);
+    reassert(entry, /*isTrial=*/false);
+  } catch (const Failure &) { // an index out of range, say
+    hasFailed_ = true;
+  }
+}
+
+void Decisions::refresh(llvm::ArrayRef<Value> values, const Context &context) {
+  if (stale_ == 0)
+    return;
+  std::vector<size_t> found, pending;
+  llvm::DenseSet<size_t> seen;
+  auto need = [&](const TensorPtr &tensor) {
+    auto it = made_.find(tensor.get());
+    if (it == made_.end())
+      return;
+    size_t i = indexOf(it->second);
+    if (entries_[i].isStale && seen.insert(i).second)
+      pending.push_back(i);
+  };
+  forEachTensor(values, need);
+  while (!pending.empty()) {
+    size_t i = pending.back();
+    pending.pop_back();
+    found.push_back(i);
+    forEachTensor(entries_[i].operands, need);
+  }
+  llvm::sort(found);
+  for (size_t i : found)
+    refreshEntry(i, context);
+}
+
+void Decisions::refreshAll(const Context &context) {
+  if (stale_ > 0)
+    sweep();
+  for (size_t i = 0; i < entries_.size() && stale_ > 0; ++i)
+    if (entries_[i].isStale)
+      refreshEntry(i, context);
 }
 
 uint32_t Decisions::hold(Entry &entry, const RefTensor &tensor, size_t at, double value,
@@ -390,7 +505,7 @@ Decisions::Change Decisions::change(const RefTensor &tensor, size_t at, double v
     change.isComplete = !hasForgotten_ && tried_ <= kMostTried;
     mutableTensor(tensor).data[at] = value;
     change.turns.push_back(hold(entries_[own], tensor, at, value, false, kNever));
-    spread(own, context);
+    markUsers(own);
     return change;
   }
   for (const Option &option : taken) {
@@ -398,18 +513,13 @@ Decisions::Change Decisions::change(const RefTensor &tensor, size_t at, double v
     change.turns.push_back(
         hold(entry, resultOf(entry), option.at, option.value, true, option.distance));
   }
-  bool works = true;
   for (const Option &option : taken)
-    works &= spread(option.entry, context);
-  // What compiled code has not decided, for it has gone on.
-  if (!works)
-    for (uint32_t turn : change.turns)
-      distances_[turn] = kNever;
+    markUsers(option.entry);
   return change;
 }
 
 double Decisions::distance(llvm::ArrayRef<uint32_t> turns) const {
-  double greatest = turns.empty() ? kNever : 0;
+  double greatest = turns.empty() || hasFailed_ || !isComplete() ? kNever : 0;
   for (uint32_t turn : turns)
     greatest = std::max(greatest, distances_[turn]);
   return greatest;

@@ -8,6 +8,7 @@
 #include "llvm/ADT/DenseSet.h"
 
 #include <deque>
+#include <optional>
 
 namespace sheaf::oracle {
 
@@ -23,28 +24,38 @@ public:
 
   /// Whether a tensor follows from a decision that is kept.
   bool knows(const ops::RefTensor &tensor) const { return made_.contains(&tensor); }
+  /// Computes anew what these follow from and is not yet what turns have made of it: before any
+  /// look at them.
+  void refresh(llvm::ArrayRef<Value> values, const Context &context);
+  /// And everything.
+  void refreshAll(const Context &context);
 
   /// What was turned around to make an element what it is.
   struct Change {
     llvm::SmallVector<uint32_t, 1> turns; ///< for distance()
     bool isComplete = true; ///< false: other ways to make it so were forgotten or not tried
   };
-  /// Makes element `at` of an int or bool tensor `value`, and computes anew whatever followed, in
-  /// the tensors where it stands. If the tensor is a decision's result it is that decision which
-  /// turns around; else decisions that the tensor follows from through ints and bools alone, the
-  /// nearest ones: one of them, or several within `near` of their boundaries. Where there are none,
-  /// the element is changed as it is, at an infinite distance. Of a tensor that it does not know
-  /// nothing changes.
+  /// Makes element `at` of an int or bool tensor `value`, and whatever followed, in the tensors
+  /// where it stands, what it is then: when it is looked at (refresh). If the tensor is a
+  /// decision's result it is that decision which turns around; else decisions that the tensor
+  /// follows from through ints and bools alone, the nearest ones: one of them, or several within
+  /// `near` of their boundaries. Where there are none, the element is changed as it is, at an
+  /// infinite distance. Of a tensor that it does not know nothing changes.
   Change change(const ops::RefTensor &tensor, size_t at, double value, double near,
                 const Context &context);
   /// How far the farthest of these decisions is from being what it was made, by what it goes by
-  /// now: later turns may have changed that. Infinite if there are none.
+  /// now: later turns may have changed that. Infinite if there are none, and when what follows from
+  /// turns could not be computed, or not within kMostAnew.
   double distance(llvm::ArrayRef<uint32_t> turns) const;
+  /// Whether what follows from turns has been computed as far as was asked for.
+  bool isComplete() const { return anew_ <= kMostAnew; }
 
 private:
   static constexpr size_t kMostElements = size_t(1) << 24;
   /// What trials of a run may compute, in elements: some seconds.
   static constexpr size_t kMostTried = size_t(1) << 26;
+  /// What may be computed anew behind turns of a run, in elements.
+  static constexpr size_t kMostAnew = size_t(1) << 28;
   /// Decisions that are not near their boundaries and are tried nevertheless.
   static constexpr size_t kMostFar = 256;
 
@@ -63,6 +74,8 @@ private:
     Values results;
     size_t elements = 0; ///< that it holds, weights left out
     std::vector<Held> held;
+    std::vector<uint64_t> users; ///< entries that take its results, by number
+    bool isStale = false;        ///< something that it takes was turned, or is stale
   };
   /// What a decision of this entry may be instead.
   struct Option {
@@ -76,18 +89,26 @@ private:
   static bool isHeld(const Entry &entry);
   void forget(Entry &entry);
   void sweep();
-  size_t indexOf(const ops::RefTensor &tensor) const;
+  size_t indexOf(uint64_t number) const;
+  size_t indexOf(const ops::RefTensor &tensor) const { return indexOf(made_.at(&tensor)); }
   std::vector<size_t> behind(const ops::RefTensor &tensor) const;
   std::vector<Option> optionsOf(llvm::ArrayRef<size_t> slice, double difference, double near);
   void take(const Entry &entry, size_t at, double value);
-  bool isTouched(const Entry &entry, const llvm::DenseSet<const ops::RefTensor *> &changed) const;
+  static void save(const Entry &entry, Saved &saved);
+  static void restore(Saved &saved);
   void computeAnew(Entry &entry, const Context &context);
   void reassert(Entry &entry, bool isTrial);
+  bool computeSlice(llvm::ArrayRef<size_t> slice, size_t from, Saved &saved,
+                    const Context &context);
   bool tryOption(llvm::ArrayRef<size_t> slice, const Option &option, Saved &saved,
                  const Context &context);
+  std::optional<Option> originOf(llvm::ArrayRef<size_t> slice, const ops::RefTensor &tensor,
+                                 size_t at, double value, const Context &context);
   std::vector<Option> search(const ops::RefTensor &tensor, size_t at, double value, double near,
                              const Context &context);
-  bool spread(size_t from, const Context &context);
+  void addAsUser(const Entry &entry);
+  void markUsers(size_t from);
+  void refreshEntry(size_t index, const Context &context);
   uint32_t hold(Entry &entry, const ops::RefTensor &tensor, size_t at, double value,
                 bool isDecision, double distance);
 
@@ -99,7 +120,9 @@ private:
   std::vector<double> distances_; ///< by turn
   size_t elements_ = 0;           ///< of all entries
   size_t nextSweep_ = 64;         ///< entries
-  size_t tried_ = 0;              ///< elements
+  size_t tried_ = 0, anew_ = 0;   ///< elements
+  size_t stale_ = 0;              ///< entries
+  bool hasFailed_ = false;        ///< to compute what follows from turns
   bool hasForgotten_ = false;     ///< what might have been asked for
 };
 

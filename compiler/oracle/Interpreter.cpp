@@ -111,6 +111,8 @@ Values Interpreter::computeStep(const Step &step, llvm::ArrayRef<Value> operands
 
 void Interpreter::compute(const Frame &frame, const Step &step) {
   auto operands = read(frame, step);
+  if (replay_)
+    replay_->prepare(step, operands);
   Values results = computeStep(step, operands);
   bool isHeld = holdStopped(step, results);
   if (tape_)

