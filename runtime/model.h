@@ -106,6 +106,7 @@ struct KernelDesc {
   uint32_t words = 1; ///< 32-bit words a record
   std::vector<RecordWord> layout;
   std::vector<RecordTensor> results; ///< what a record reserves at Out, one after the other
+  std::vector<std::vector<uint32_t>> resultRows; ///< of each result, the Row words it follows from
   std::vector<WeightUse> weights;
   uint64_t scratchBytes = 0; ///< per running thread
   bool temporaries = false;  ///< needs beside it what was asked for by sheaf_temporaries()

@@ -60,19 +60,18 @@ std::string nonFiniteName(double value) {
 
 std::optional<NonFinite> firstNonFinite(const Model &model, const Schedule &schedule,
                                         const uint8_t *rows, const std::vector<bool> *among) {
-  size_t record = 0;
+  size_t number = 0;
   for (const ScheduledBucket &bucket : schedule) {
     const KernelDesc &kernel = model.kernels[bucket.kernel];
-    for (int64_t i = 0; i < bucket.count; ++i, ++record) {
-      if (among && !(*among)[record])
-        continue;
+    for (int64_t i = 0; i < bucket.count; ++i) {
       const int32_t *words = bucket.records + i * kernel.words;
       uint64_t granule = static_cast<uint32_t>(words[kernel.words - 1]);
       for (const RecordTensor &result : kernel.results) {
         TensorView view{result.dtype, {}, rows + granule * kGranuleBytes};
         for (const WordSum &extent : result.extents)
           view.shape.push_back(evaluate(extent, words));
-        if (isFloat(view.dtype))
+        bool isMeant = !among || (*among)[number++];
+        if (isMeant && isFloat(view.dtype))
           if (std::optional<double> value = nonFiniteIn(view))
             return NonFinite{bucket.kernel, *value};
         granule += static_cast<uint64_t>(tensorGranules(view.shape, view.dtype));

@@ -24,7 +24,8 @@ struct NonFinite {
 };
 
 /// The first record of a schedule with a result that is not finite. `rows`: granule 0. With
-/// `among` only of the records whose bits are set; they are numbered in the order of the schedule.
+/// `among` only of the results whose bits are set: one for each result of each record, in the order
+/// of the schedule.
 std::optional<NonFinite> firstNonFinite(const Model &model, const Schedule &schedule,
                                         const uint8_t *rows,
                                         const std::vector<bool> *among = nullptr);

@@ -117,13 +117,7 @@ bool Scheduler::trace(const Schedule &schedule, const RowSpace &rows) {
 }
 
 std::vector<bool> Scheduler::neededFor(uint64_t id, uint64_t granules) const {
-  std::vector<bool> needed(graph_.size());
-  makers_.of(id, granules, [&](uint32_t record) { needed[record] = true; });
-  // Nobody waits for one of a higher number.
-  for (uint32_t record = graph_.size(); record-- > 0;)
-    for (uint32_t user : graph_.users(record))
-      needed[record] = needed[record] || needed[user];
-  return needed;
+  return graph_.resultsNeededFor(makers_, id, granules);
 }
 
 void Scheduler::release() {

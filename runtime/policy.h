@@ -46,8 +46,8 @@ public:
   /// Finds out who waits for whom in all launches of the schedule, for neededFor(). False when
   /// memory is short.
   bool trace(const Schedule &schedule, const RowSpace &rows);
-  /// The records that granules [id, id + granules) follow from, as bits in the order of the
-  /// schedule that was traced.
+  /// The results that granules [id, id + granules) follow from, as bits: one for each result of
+  /// each record, in the order of the schedule that was traced.
   std::vector<bool> neededFor(uint64_t id, uint64_t granules) const;
   /// Gives the memory of all this back, until it is needed again.
   void release();

@@ -1,5 +1,6 @@
 #include "runtime/record_graph.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -100,6 +101,13 @@ uint64_t RecordGraph::granulesOf(const Row &row, const int32_t *words) {
   return static_cast<uint64_t>(tensorGranules(row.shape, row.dtype, words + row.word + 1));
 }
 
+uint64_t RecordGraph::granulesOf(const RecordTensor &result, const int32_t *words) {
+  std::vector<int64_t> shape;
+  for (const WordSum &extent : result.extents)
+    shape.push_back(evaluate(extent, words));
+  return static_cast<uint64_t>(tensorGranules(shape, result.dtype));
+}
+
 bool RecordGraph::reserve(const Schedule &schedule, size_t begin) {
   uint64_t records = 0, rows = 0;
   for (size_t i = begin; i < schedule.size(); ++i) {
@@ -180,6 +188,40 @@ bool RecordGraph::build(const Schedule &schedule, size_t begin, RowMakers &maker
     for (uint32_t other : needs(record))
       users_[usersBegin_[other + 1]++] = record;
   return true;
+}
+
+std::vector<bool> RecordGraph::resultsNeededFor(const RowMakers &makers, uint64_t id,
+                                                uint64_t count) const {
+  std::vector<size_t> begins(size() + size_t(1)); // by record: the bit of its first result
+  for (uint32_t record = 0; record < size(); ++record)
+    begins[record + 1] = begins[record] + model_.kernels[kernel(family(record))].results.size();
+  std::vector<bool> needed(begins.back());
+  auto need = [&](uint64_t first, uint64_t granules) {
+    makers.of(first, granules, [&](uint32_t record) {
+      const KernelDesc &desc = model_.kernels[kernel(family(record))];
+      uint64_t begin = static_cast<uint32_t>(words(record)[desc.words - 1]);
+      for (size_t i = 0; i < desc.results.size(); ++i) {
+        uint64_t end = begin + granulesOf(desc.results[i], words(record));
+        if (begin < first + granules && first < end)
+          needed[begins[record] + i] = true;
+        begin = end;
+      }
+    });
+  };
+  need(id, count);
+  // Nobody waits for one of a higher number.
+  for (uint32_t record = size(); record-- > 0;) {
+    const KernelDesc &desc = model_.kernels[kernel(family(record))];
+    for (const Row &row : rows_[kernel(family(record))]) {
+      bool isRead = false;
+      for (size_t i = 0; i < desc.results.size(); ++i)
+        isRead = isRead || (needed[begins[record] + i] &&
+                            std::ranges::count(desc.resultRows[i], row.word) > 0);
+      if (isRead)
+        need(static_cast<uint32_t>(words(record)[row.word]), granulesOf(row, words(record)));
+    }
+  }
+  return needed;
 }
 
 std::vector<uint32_t> RecordGraph::longestChains() const {

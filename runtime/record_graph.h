@@ -120,6 +120,10 @@ public:
     return {users_.data() + usersBegin_[record], users_.data() + usersBegin_[record + 1]};
   }
 
+  /// Which results of records granules [id, id + count) follow from, as bits: those of the first
+  /// record, then those of the next. `makers` as build() left them.
+  std::vector<bool> resultsNeededFor(const RowMakers &makers, uint64_t id, uint64_t count) const;
+
   uint32_t families() const { return static_cast<uint32_t>(kernels_.size()); }
   /// The first kernel of a family.
   uint32_t kernel(uint32_t family) const { return kernels_[family]; }
@@ -138,6 +142,7 @@ private:
   };
   bool reserve(const Schedule &schedule, size_t begin);
   static uint64_t granulesOf(const Row &row, const int32_t *words);
+  static uint64_t granulesOf(const RecordTensor &result, const int32_t *words);
 
   const Model &model_;
   MemoryMeter &meter_;

@@ -5,6 +5,8 @@
 #include "compiler/passes/GradientBlock.h"
 #include "runtime/error.h"
 
+#include "llvm/ADT/BitVector.h"
+
 namespace sheaf::driver {
 namespace {
 
@@ -125,6 +127,32 @@ std::vector<rt::RecordTensor> recordResults(const kernels::Kernel &kernel) {
   for (const kernels::RecordBuffer &buffer : kernel.results)
     results.push_back(words.tensor(buffer.dtype, buffer.shape));
   return results;
+}
+
+std::vector<std::vector<uint32_t>> recordResultRows(const kernels::Kernel &kernel) {
+  ir::BlockOp block = kernel.block;
+  std::vector<uint32_t> firstWords = RecordWords::firstWords(block);
+  llvm::DenseMap<mlir::Value, llvm::BitVector> arguments; // that a value follows from
+  auto number = static_cast<unsigned>(firstWords.size());
+  mlir::Block &body = block.getBody().front();
+  for (unsigned i = 0; i < number; ++i)
+    arguments.try_emplace(body.getArgument(i), number).first->second.set(i);
+  for (mlir::Operation &op : body.without_terminator()) {
+    llvm::BitVector all(number);
+    for (mlir::Value operand : op.getOperands())
+      if (auto it = arguments.find(operand); it != arguments.end())
+        all |= it->second;
+    for (mlir::Value result : op.getResults())
+      arguments[result] = all;
+  }
+  std::vector<std::vector<uint32_t>> rows;
+  for (mlir::Value result : body.getTerminator()->getOperands()) {
+    std::vector<uint32_t> &words = rows.emplace_back();
+    for (unsigned argument : arguments[result].set_bits())
+      if (mlir::isa<mlir::RankedTensorType>(body.getArgument(argument).getType()))
+        words.push_back(firstWords[argument]);
+  }
+  return rows;
 }
 
 rt::KernelGradient describeGradient(const kernels::Kernel &forward, const kernels::Kernel &backward,

@@ -9,6 +9,9 @@ namespace sheaf::driver {
 /// What a record of a kernel makes, as KernelDesc::results.
 std::vector<rt::RecordTensor> recordResults(const kernels::Kernel &kernel);
 
+/// Which rows each of them follows from, as KernelDesc::resultRows.
+std::vector<std::vector<uint32_t>> recordResultRows(const kernels::Kernel &kernel);
+
 /// How gradients go back through a kernel, but for `KernelGradient::kernel`; `backward` is the
 /// planned block that `forward`'s names. `params`: the parameters that are the block's weights.
 rt::KernelGradient describeGradient(const kernels::Kernel &forward, const kernels::Kernel &backward,

@@ -322,6 +322,7 @@ void Compilation::emitHost() {
     desc.flop = kernel.flop;
     desc.bytes = kernel.bytes;
     desc.results = recordResults(kernel);
+    desc.resultRows = recordResultRows(kernel);
     auto number = [&](uint32_t argument) {
       return paramNumbers.at(instance.weights.at(argument).getValue().str());
     };
