@@ -4,6 +4,8 @@
 #include "compiler/passes/CallGraph.h"
 #include "compiler/passes/OpQueries.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -14,37 +16,42 @@ namespace sheaf::passes {
 
 Recorders::Recorders(ModuleOp module) : symbols_(module) {
   for (auto func : module.getOps<func::FuncOp>())
-    if (bodyRecords(func))
+    if (bodyRecords(func, {}))
       recording_.insert(func);
   CallGraph(module).addCallers(recording_);
 }
 
-bool Recorders::records(Operation *op) const {
+bool Recorders::records(Operation *op, const llvm::DenseSet<Operation *> &apart) const {
   if (isa<ir::RecordOp>(op) || takesList(op))
     return true;
   if (auto call = dyn_cast<func::CallOp>(op))
     return recording_.contains(symbols_.lookup(call.getCallee()));
-  return op->getNumRegions() && bodyRecords(op);
+  return op->getNumRegions() && bodyRecords(op, apart);
 }
 
-bool Recorders::bodyRecords(Operation *root) const {
+bool Recorders::bodyRecords(Operation *root, const llvm::DenseSet<Operation *> &apart) const {
   return root
       ->walk([&](Operation *op) {
-        bool found = op != root && (isTensorCode(op) || isa<ir::RecordOp>(op) || takesList(op) ||
-                                    (isa<func::CallOp>(op) && records(op)));
+        bool found = op != root && !apart.contains(op) &&
+                     (isTensorCode(op) || isa<ir::RecordOp>(op) || takesList(op) ||
+                      (isa<func::CallOp>(op) && records(op)));
         return found ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }
 
-namespace {
-
-/// A weight, or a constant that each block makes for itself: does not tie its users together.
 bool isSharedOperand(Value value) {
   Operation *def = value.getDefiningOp();
   return isa_and_nonnull<ir::ParamRefOp>(def) || isFill(def) ||
          !isa<RankedTensorType>(value.getType());
 }
+
+bool isConstant(Operation *op) {
+  return isa_and_nonnull<ir::ParamRefOp, arith::ConstantOp>(op) ||
+         (isFill(op) && op->getNumOperands() == 0);
+}
+
+namespace {
 
 /// Whether work of this kind is so light that batching it by itself gains nothing.
 bool isLight(Operation *op) { return !batchRule<ops::Product>(op); }
@@ -52,9 +59,10 @@ bool isLight(Operation *op) { return !batchRule<ops::Product>(op); }
 /// The tensor code of one region block, split into groups; each becomes one block.
 class Grouper {
 public:
-  Grouper(Block &block, const Recorders &recorders, bool oneByOne, bool split) {
+  Grouper(Block &block, const Recorders &recorders, bool oneByOne, bool split,
+          ArrayRef<Operation *> quiet = {}) {
     for (Operation &op : block)
-      place(&op, recorders);
+      place(&op, recorders, llvm::is_contained(quiet, &op));
     if (oneByOne) {
       for (Operation *op : operators_)
         groups_.push_back({op});
@@ -67,7 +75,12 @@ public:
       splitLongGroups();
   }
 
-  Grouping take() { return {std::move(groups_), sunk_, cuts_}; }
+  Grouping take() {
+    llvm::DenseMap<Value, unsigned> levels;
+    for (auto &[value, place] : places_)
+      levels[value] = place.level;
+    return {std::move(groups_), sunk_, cuts_, std::move(levels)};
+  }
 
 private:
   struct Place {
@@ -78,8 +91,8 @@ private:
   /// The level of an operation is the number of recording host operations on the longest way from
   /// the block's arguments to it. Host code that takes the result of tensor code of level n is
   /// behind the record of level n, so it stands on level n + 1.
-  void place(Operation *op, const Recorders &recorders) {
-    bool tensorCode = isTensorCode(op) && !isFill(op);
+  void place(Operation *op, const Recorders &recorders, bool isQuiet) {
+    bool tensorCode = !isQuiet && isTensorCode(op) && !isFill(op);
     unsigned level = 0;
     auto use = [&](Value value) {
       auto it = places_.find(value);
@@ -88,7 +101,7 @@ private:
     };
     // Values from outside of this block have no place: they count as arguments.
     op->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), use); });
-    if (!tensorCode && recorders.records(op) && !isFill(op))
+    if (!tensorCode && !isQuiet && recorders.records(op) && !isFill(op))
       ++level;
     for (Value result : op->getResults())
       places_[result] = {level, tensorCode};
@@ -270,7 +283,7 @@ private:
     }
   }
 
-  static constexpr unsigned kLongGroup = 72, kShortestPiece = 24;
+  static constexpr unsigned kShortestPiece = 24;
 
   llvm::DenseMap<Value, Place> places_;
   SmallVector<Operation *> operators_;
@@ -285,5 +298,31 @@ private:
 Grouping groupTensorCode(Block &block, const Recorders &recorders, bool oneByOne, bool split) {
   return Grouper(block, recorders, oneByOne, split).take();
 }
+
+const Grouping &Groups::of(Block &block) {
+  std::unique_ptr<Grouping> &grouping = groupings_[&block];
+  if (!grouping) {
+    grouping = std::make_unique<Grouping>(
+        groupTensorCode(block, recorders_, /*oneByOne=*/false, /*split=*/false));
+    for (const Group &group : grouping->groups)
+      for (Operation *op : group)
+        groupOf_[op] = &group;
+  }
+  return *grouping;
+}
+
+const Group *Groups::of(Operation *op) {
+  if (!isTensorCode(op) || isFill(op))
+    return nullptr;
+  of(*op->getBlock());
+  return groupOf_.lookup(op);
+}
+
+unsigned Groups::countWithout(Block &block, ArrayRef<Operation *> quiet) const {
+  Grouper grouper(block, recorders_, /*oneByOne=*/false, /*split=*/false, quiet);
+  return static_cast<unsigned>(grouper.take().groups.size());
+}
+
+unsigned Groups::level(Value value, Block &block) { return of(block).levels.lookup(value); }
 
 } // namespace sheaf::passes

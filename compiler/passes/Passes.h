@@ -13,6 +13,7 @@ namespace sheaf::passes {
 PassRecord alignBranchesPass();
 PassRecord assignPhasesPass();
 PassRecord autocastPass();
+PassRecord codeMotionPass();
 PassRecord deriveGradientsPass();
 PassRecord inlinePass();
 PassRecord specialisePass();
@@ -22,6 +23,7 @@ PassRecord foldConstantsPass();
 PassRecord foldWeightsPass();
 PassRecord forkCallsPass();
 PassRecord formBlocksPass();
+PassRecord fuseMapsPass();
 PassRecord identicalRecordsPass();
 
 } // namespace sheaf::passes

@@ -35,6 +35,9 @@ std::vector<PassRecord> pipeline() {
       foldWeightsPass(),
       // Behind the last pass that makes constant tensors; before blocks, which would record them.
       foldConstantsPass(),
+      // Before form-blocks, whose groups they look at; maps first, whose bodies then are whole.
+      fuseMapsPass(),
+      codeMotionPass(),
       // Its blocks are what the kernel generator takes, its records what the host code makes.
       formBlocksPass(),
       // Marks records, so it comes when there are some.
@@ -54,10 +57,10 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      inlinePass(),           specialisePass(),    simplifyPass(),      expandOperatorsPass(),
-      autocastPass(),         foldWeightsPass(),   foldConstantsPass(), formBlocksPass(),
-      identicalRecordsPass(), alignBranchesPass(), assignPhasesPass(),  forkCallsPass(),
-      deriveGradientsPass()};
+      inlinePass(),       specialisePass(),  simplifyPass(),         expandOperatorsPass(),
+      autocastPass(),     foldWeightsPass(), foldConstantsPass(),    fuseMapsPass(),
+      codeMotionPass(),   formBlocksPass(),  identicalRecordsPass(), alignBranchesPass(),
+      assignPhasesPass(), forkCallsPass(),   deriveGradientsPass()};
   return passes;
 }
 

@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -15,9 +16,11 @@ using namespace mlir;
 namespace sheaf::passes {
 namespace {
 
-/// The dialects whose operations passes make, whether the module they are given has any or not.
+/// The dialects whose operations passes make (those of math to weigh operators by), whether the
+/// module they are given has any or not.
 void insertMade(DialectRegistry &registry) {
-  registry.insert<ir::SheafDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect>();
+  registry.insert<ir::SheafDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect,
+                  math::MathDialect>();
 }
 
 void emitRemarks(const std::vector<Remark> &remarks) {
