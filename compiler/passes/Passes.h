@@ -23,7 +23,6 @@ PassRecord foldConstantsPass();
 PassRecord foldWeightsPass();
 PassRecord forkCallsPass();
 PassRecord formBlocksPass();
-PassRecord fuseMapsPass();
 PassRecord identicalRecordsPass();
 
 } // namespace sheaf::passes

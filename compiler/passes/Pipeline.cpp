@@ -35,8 +35,7 @@ std::vector<PassRecord> pipeline() {
       foldWeightsPass(),
       // Behind the last pass that makes constant tensors; before blocks, which would record them.
       foldConstantsPass(),
-      // Before form-blocks, whose groups they look at; maps first, whose bodies then are whole.
-      fuseMapsPass(),
+      // Before form-blocks, whose groups it looks at.
       codeMotionPass(),
       // Its blocks are what the kernel generator takes, its records what the host code makes.
       formBlocksPass(),
@@ -57,10 +56,10 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      inlinePass(),       specialisePass(),  simplifyPass(),         expandOperatorsPass(),
-      autocastPass(),     foldWeightsPass(), foldConstantsPass(),    fuseMapsPass(),
-      codeMotionPass(),   formBlocksPass(),  identicalRecordsPass(), alignBranchesPass(),
-      assignPhasesPass(), forkCallsPass(),   deriveGradientsPass()};
+      inlinePass(),     specialisePass(),       simplifyPass(),      expandOperatorsPass(),
+      autocastPass(),   foldWeightsPass(),      foldConstantsPass(), codeMotionPass(),
+      formBlocksPass(), identicalRecordsPass(), alignBranchesPass(), assignPhasesPass(),
+      forkCallsPass(),  deriveGradientsPass()};
   return passes;
 }
 

@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
-OFF = ["inline", "specialise", "simplify", "fold-weights", "fold-constants", "fuse-maps",
+OFF = ["inline", "specialise", "simplify", "fold-weights", "fold-constants",
        "code-motion", "fork-calls", "blocks",
        "split-blocks", "identical-records", "ghosts", "phases", "fuse", "merge", "panels",
        "flat-rows", "share-temporaries", "tuned"]
