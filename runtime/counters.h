@@ -62,7 +62,7 @@ struct MemoryUse {
   MemoryKind heap;    ///< data values and lists
   MemoryKind records; ///< records, buckets and their directory
   MemoryKind scratch; ///< of all threads
-  MemoryKind stack;   ///< pages of the host stack in memory
+  MemoryKind stack;   ///< of host stacks, beyond the first 64 KB of each
 };
 
 /// The kinds, by the names that reports have for them.

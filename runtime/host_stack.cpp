@@ -180,7 +180,7 @@ void HostStacks::shrink(HostStack &stack, uint64_t bytes) {
 void HostStacks::trim() {
   if (made_.empty())
     return;
-  uint64_t keep = std::max(kKeepBytes / made_.size(), kFirstBytes);
+  uint64_t keep = wholePages(std::max(kKeepBytes / made_.size(), kFirstBytes));
   for (size_t n = std::min(made_.size(), kTrimmedAtOnce); n > 0; --n)
     shrink(*made_[trimmed_++ % made_.size()], keep);
 }

@@ -19,6 +19,8 @@ SessionOptions withDefaults(const Model &model, SessionOptions options) {
   options.fibers = model.reads ? std::max(options.fibers, 1u) : 1;
   if (options.memoryLimit == 0)
     options.memoryLimit = memory / 10 * 9;
+  // Older artefacts do not ask for their frames' memory.
+  options.hostStackBytes = std::min(options.hostStackBytes, options.memoryLimit);
   if (options.rowSpaceBytes == 0)
     options.rowSpaceBytes = uint64_t(64) << 30;
   // One granule for the guard of the parameters, and some rows in any case.
@@ -145,8 +147,12 @@ void Session::Impl::foldWeights() {
   FloatEnvironment environment;
   struct Restore {
     Counters &counters, before;
-    ~Restore() { std::swap(counters, before); }
-  } restore{counters, counters};
+    ReadLog *&log, *logged;
+    ~Restore() {
+      std::swap(counters, before);
+      log = logged;
+    }
+  } restore{counters, counters, recorder.readLog, std::exchange(recorder.readLog, nullptr)};
   forgetMiniBatch();
   recorder.known.forgetKept(); // it follows from older weights
   recorder.scratch.beginRun();
@@ -225,6 +231,9 @@ std::span<const ParamGradient> Session::backward(std::span<const float> weights,
     if (impl_->outcomes[i].ok())
       seeds.push_back({TensorHandle::unpack(*impl_->outcomes[i].slots).id, weights[i]});
   uint64_t begin = impl_->trace ? clockNow() : 0;
+  // Frames are needed no more, and memory that is asked for in vain here is not asked for again.
+  if (impl_->meter.used() > impl_->meter.limit() / 2)
+    impl_->recorder.stacks.giveBack();
   impl_->backward->run(impl_->schedule, seeds, impl_->flusher, impl_->weights, impl_->counters,
                        keepRows);
   impl_->recorder.rowSpace.account();

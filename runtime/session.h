@@ -25,7 +25,7 @@ struct SessionOptions {
   unsigned threads = 1;
   /// Address space for the recursion of one instance; what is used of it counts against
   /// memoryLimit, but for the first 64 KB. 0: 16 GB, or a quarter of the machine's memory if that
-  /// is less; at most 1 GB when a model reads tensors.
+  /// is less; at most 1 GB when a model reads tensors. Never more than memoryLimit.
   uint64_t hostStackBytes = 0;
   /// Instances, and calls inside them, of a model that reads tensors which wait at one time; each
   /// has a stack. More instances wait for their turn, more calls run one after the other.

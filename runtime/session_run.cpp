@@ -273,12 +273,13 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   policy = options.policy == Policy::Auto ? trial.next() : options.policy;
   uint64_t flushed = counters.flushNanoseconds, recorded = counters.records;
   uint64_t start = clockNow();
+  bool keepsStacks = memory.stack.now > 0;
   size_t logged = recorder.readLog ? recorder.readLog->instances() : 0;
   // No instance fails for want of what is only kept to save time.
   if (walkAll(instances, stop) && !stop.stop_requested()) {
     bool more = recorder.known.giveBack();
     more |= recorder.scratch.giveBack();
-    more |= recorder.stacks.giveBack();
+    more |= recorder.stacks.giveBack() && keepsStacks;
     if (more) {
       forgetMiniBatch();
       if (recorder.readLog)

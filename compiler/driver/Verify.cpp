@@ -326,7 +326,7 @@ std::string verifyText(const VerifyReport &r) {
 }
 
 std::string verifyJson(const VerifyReport &r) {
-  Json json = reportJson("verify", 1,
+  Json json = reportJson("verify", 2,
                          {{"model", r.model},
                           {"ok", r.ok},
                           {"instances", r.instances},

@@ -5,7 +5,7 @@
 //
 // Values are kept in registers, one for each slot of their type (runtime/layout.h). Functions use
 // the `tailcc` convention; calls in tail position take no stack. Functions that may call
-// themselves compare their frame with Context::stackLimit.
+// themselves compare their frame with Context::stackTaken.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_HOST_HOST_H

@@ -44,14 +44,12 @@ Value get(const Value &list, int64_t index) {
 
 /// `{0}` and `{1}` stand for the values, if there are any.
 std::string fillIn(llvm::StringRef text, Operands values) {
-  std::string filled;
-  for (size_t i = 0; i < text.size(); ++i)
-    if (!values.empty() && text.substr(i).starts_with("{")) {
-      filled += std::to_string(toInt(values[static_cast<size_t>(text[i + 1] - '0')]));
-      i += 2;
-    } else {
-      filled += text[i];
-    }
+  std::string filled = text.str();
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::string name = "{" + std::to_string(i) + "}";
+    if (size_t at = filled.find(name); at != std::string::npos)
+      filled.replace(at, name.size(), std::to_string(toInt(values[i])));
+  }
   return filled;
 }
 

@@ -24,47 +24,68 @@ std::optional<size_t> nonFiniteGradient(const Model &model,
   return std::nullopt;
 }
 
+/// An instance's loss and the parameter whose gradient is not finite, if there is one.
+struct Found {
+  float loss = 0;
+  std::optional<size_t> param;
+};
+
+/// Nothing of an instance that fails, or whose gradients memory does not hold.
+std::optional<Found> runAlone(Session &session, const Instance &instance, float weight,
+                              bool keepRows) {
+  const Model &model = session.model();
+  const Outcome &outcome = session.run({&instance, 1}).front();
+  if (!outcome.ok())
+    return std::nullopt;
+  Found found;
+  session.tensor(model.entry.resultType, outcome.slots).copyTo(&found.loss);
+  try {
+    found.param = nonFiniteGradient(model, session.backward({&weight, 1}, keepRows));
+  } catch (const OutOfMemory &) {
+    return std::nullopt;
+  }
+  return found;
+}
+
 } // namespace
 
 std::optional<Anomaly> findAnomaly(Session &session, std::span<const Instance> instances,
-                                   float weight) {
+                                   std::span<const ParamGradient> gradients, float weight) {
   const Model &model = session.model();
+  std::optional<size_t> ofAll = nonFiniteGradient(model, gradients);
+  if (!ofAll)
+    return std::nullopt;
+  Anomaly anomaly;
+  anomaly.param = model.params[*ofAll].name;
   for (const Instance &instance : instances) {
-    const Outcome &outcome = session.run({&instance, 1}).front();
-    if (!outcome.ok())
+    std::optional<Found> found = runAlone(session, instance, weight, /*keepRows=*/true);
+    bool keepsRows = found.has_value();
+    if (!keepsRows)
+      found = runAlone(session, instance, weight, /*keepRows=*/false);
+    if (!found || !found->param) {
+      anomaly.sums &= found.has_value();
       continue;
-    float loss = 0;
-    session.tensor(model.entry.resultType, outcome.slots).copyTo(&loss);
-    std::optional<size_t> param =
-        nonFiniteGradient(model, session.backward({&weight, 1}, /*keepRows=*/true));
-    if (!param)
-      continue;
-    Anomaly anomaly;
-    anomaly.param = model.params[*param].name;
+    }
+    anomaly.param = model.params[*found->param].name;
     anomaly.instance = instance.index;
-    anomaly.back = std::isfinite(loss);
+    anomaly.back = std::isfinite(found->loss);
+    if (!keepsRows)
+      return anomaly;
     const Schedule &schedule = anomaly.back ? session.backwardSchedule() : session.schedule();
-    if (auto found = firstNonFinite(model, schedule, session.rows())) {
-      anomaly.kernel = model.kernels[found->kernel].name;
-      anomaly.source = model.kernels[found->kernel].source;
-      anomaly.value = found->value;
+    if (auto first = firstNonFinite(model, schedule, session.rows())) {
+      anomaly.kernel = model.kernels[first->kernel].name;
+      anomaly.source = model.kernels[first->kernel].source;
+      anomaly.value = first->value;
     }
     return anomaly;
   }
-  std::vector<float> weights(instances.size(), weight);
-  session.run(instances);
-  if (std::optional<size_t> param = nonFiniteGradient(model, session.backward(weights))) {
-    Anomaly anomaly;
-    anomaly.param = model.params[*param].name;
-    return anomaly;
-  }
-  return std::nullopt;
+  return anomaly;
 }
 
 std::string Anomaly::message() const {
   std::string text = "the gradient of '" + param + "' is not finite";
   if (instance < 0)
-    return text + ", but that of each instance is: their sum overflows";
+    return text + (sums ? ", but that of each instance is: their sum overflows" : "");
   text += ": in instance " + std::to_string(instance);
   if (kernel.empty())
     return text;

@@ -11,7 +11,8 @@ namespace sheaf::rt {
 /// Where a NaN or an infinity comes from.
 struct Anomaly {
   std::string param;     ///< whose gradient is not finite
-  int64_t instance = -1; ///< Instance::index; -1: only the sum over several is not finite
+  int64_t instance = -1; ///< Instance::index; -1: of none that memory held alone
+  bool sums = true;      ///< without an instance: each has finite gradients
   std::string kernel;    ///< the first that made such a value; empty: none did
   std::string source;    ///< its file:line
   bool back = false;     ///< on the way back
@@ -20,11 +21,13 @@ struct Anomaly {
   std::string message() const;
 };
 
-/// Runs instances again, forward and back, one at a time until one has gradients that are not
-/// finite. A loss that is not finite is traced to the way forward, gradients of one that is to the
-/// way back. `weight`: what losses are multiplied with. Nothing when all is finite.
+/// Looks for what made a step's gradients NaN or infinite: runs its instances again, forward and
+/// back, one at a time until one has gradients that are not finite. A loss that is not finite is
+/// traced to the way forward, gradients of one that is to the way back. Where memory is short no
+/// block is told, or no instance. `gradients` may be those of the last run. `weight`: what losses
+/// are multiplied with. Nothing when the gradients are finite.
 std::optional<Anomaly> findAnomaly(Session &session, std::span<const Instance> instances,
-                                   float weight);
+                                   std::span<const ParamGradient> gradients, float weight);
 
 } // namespace sheaf::rt
 

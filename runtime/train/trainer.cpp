@@ -148,7 +148,8 @@ TrainingStep Trainer::step() {
     batch_.clear();
     for (size_t i = begin; i < end; ++i)
       batch_.push_back(instances_[order_[i]]);
-    result.anomaly = findAnomaly(session_, batch_, static_cast<float>(result.lossScale));
+    result.anomaly =
+        findAnomaly(session_, batch_, *gradients, static_cast<float>(result.lossScale));
   }
   ++next_;
   return result;

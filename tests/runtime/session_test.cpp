@@ -179,6 +179,7 @@ TEST(Session, ChainOfAMillionRecursive) {
   }
   // Pages, directory, records: in proportion to a million nodes.
   EXPECT_LT(session.memory().records.peak, uint64_t(kDeep) * 192);
+  EXPECT_GT(session.memory().stack.peak, uint64_t(kDeep) * 16);
   // What only the deep ones needed is given back, some mini-batches later.
   for (int i = 0; i < 60; ++i)
     EXPECT_EQ(valueOf(session, session.run(shallow)[7]), before);

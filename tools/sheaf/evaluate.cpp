@@ -70,26 +70,40 @@ driver::Json Mean::json() const {
 Mean evaluate(rt::Session &session, const LoadedRun &run, int64_t batch) {
   uint32_t resultType = session.model().entry.resultType;
   const rt::TypeDesc &type = session.model().types.types.at(resultType);
+  auto valueOf = [&](const rt::Outcome &outcome) {
+    if (type.kind == rt::TypeKind::Tensor)
+      return elementOf(session.tensor(resultType, outcome.slots));
+    if (type.kind == rt::TypeKind::Float)
+      return std::bit_cast<double>(outcome.slots[0]);
+    return static_cast<double>(outcome.slots[0]);
+  };
   Mean mean;
   double sum = 0;
+  // Those that had too little memory run again later, but count in the order of the data.
+  std::vector<double> values;
+  std::vector<std::string> errors;
   std::span<const rt::Instance> rest = run.instances;
   while (!rest.empty()) {
     std::span<const rt::Instance> some =
         rest.first(std::min<size_t>(static_cast<size_t>(batch), rest.size()));
     rest = rest.subspan(some.size());
-    for (const rt::Outcome &outcome : session.run(some)) {
-      if (!outcome.ok()) {
-        if (mean.failed++ == 0)
-          mean.error = failureText(run.data, *outcome.error);
-        continue;
+    values.assign(some.size(), 0);
+    errors.assign(some.size(), "");
+    rt::runEach(
+        some, [&](std::span<const rt::Instance> part) { return session.run(part); },
+        [&](size_t i, const rt::Outcome &outcome) {
+          if (outcome.ok())
+            values[i] = valueOf(outcome);
+          else
+            errors[i] = failureText(run.data, *outcome.error);
+        });
+    for (size_t i = 0; i < some.size(); ++i) {
+      if (errors[i].empty()) {
+        ++mean.instances;
+        sum += values[i];
+      } else if (mean.failed++ == 0) {
+        mean.error = errors[i];
       }
-      ++mean.instances;
-      if (type.kind == rt::TypeKind::Tensor)
-        sum += elementOf(session.tensor(resultType, outcome.slots));
-      else if (type.kind == rt::TypeKind::Float)
-        sum += std::bit_cast<double>(outcome.slots[0]);
-      else
-        sum += static_cast<double>(outcome.slots[0]);
     }
   }
   if (mean.instances)

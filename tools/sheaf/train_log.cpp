@@ -28,7 +28,7 @@ TrainLog::TrainLog(const std::string &directory, int64_t steps, bool tensorboard
 }
 
 std::string TrainLog::write(const char *event, const Json &members) {
-  Json json = driver::reportJson("train", 1, {{"event", event}});
+  Json json = driver::reportJson("train", 2, {{"event", event}});
   json.update(members);
   std::string line = driver::jsonLine(json);
   out_ << line << std::flush;
