@@ -188,13 +188,13 @@ fn loss(x: f32[3], ok: bool) -> f32 = {
            f"a step without gradients changes nothing: {end['a']}")
 
     # A mini-batch that memory does not hold goes in parts; only what is too large alone fails.
-    runner.write("g.sheaf", """
+    recursion = """
 dim h = 2
 param w : f32[h, h] = identity
 param b : f32[h] = normal(0.1)
 fn go(i: int, x: f32[h]) -> f32[h] = if i == 0 { x } else { go(i - 1, tanh(x @ w + b)) }
-fn loss(i: int, x: f32[h]) -> f32 = sum(go(i, x))
-""")
+"""
+    runner.write("g.sheaf", recursion + "fn loss(i: int, x: f32[h]) -> f32 = sum(go(i, x))\n")
     runner.write("g.jsonl", "".join(f'{{"i": {2000 * i}, "x": [0.1, 0.2]}}\n' for i in range(1, 7)))
     runner.write("g7.jsonl", '{"i": 1000000, "x": [0.1, 0.2]}\n' + "".join(
         f'{{"i": {2000 * i}, "x": [0.1, 0.2]}}\n' for i in range(1, 7)))
@@ -214,13 +214,8 @@ fn loss(i: int, x: f32[h]) -> f32 = sum(go(i, x))
                f"{name}: {whole} in parts: {parts}")
 
     # What is told of a step that is skipped needs no more memory than the step did.
-    runner.write("gn.sheaf", """
-dim h = 2
-param w : f32[h, h] = identity
-param b : f32[h] = normal(0.1)
-fn go(i: int, x: f32[h]) -> f32[h] = if i == 0 { x } else { go(i - 1, tanh(x @ w + b)) }
-fn loss(i: int, s: float) -> f32 = sum(log(go(i, ones(h)) * s))
-""")
+    runner.write("gn.sheaf", recursion + "fn loss(i: int, s: float) -> f32 = "
+                 "sum(log(go(i, ones(h)) * s))\n")
     runner.write("gn.jsonl", '{"i": 20000, "s": 1}\n{"i": 2000, "s": 0}\n')
     text = runner.run("train", "gn.sheaf", "--data", "gn.jsonl", "--epochs", "1", "--batch", "2",
                       "--memory-limit", "6M", "--detect-anomaly", "-o", "gn")

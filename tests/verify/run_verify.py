@@ -3,8 +3,8 @@
 
 The oracle takes what the compiled program read (compiler/oracle/Replay.h). CASE is `near_ties`:
 decisions that rounding turns around, with much that depends on them, agree, and are counted;
-`gradients`: and grad-check goes the same way; `order`: reads are found again in the program as it was written, however it was taken apart and in
-whatever order they were made; `models`: every model that reads, in bf16; `faults`: a decision that
+`gradients`: and grad-check goes the same way; `order`: reads are found again in the program as it
+was written, however it was taken apart and in whatever order they were made; `models`: every model that reads, in bf16; `faults`: a decision that
 is wrong is found and told with its instance and place (SHEAF is sheaf-faulty).
 """
 import json
