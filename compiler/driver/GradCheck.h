@@ -16,9 +16,10 @@ namespace sheaf::driver {
 struct GradCheckOptions {
   int64_t directions = 2;  ///< of each parameter
   double tolerance = 1e-4; ///< of the compiled gradients, of the greatest of the parameter
-  /// Where products round their factors to bf16: the same numbers summed in another order may be
-  /// rounded to neighbours, and products of gradients do not round everywhere.
-  static constexpr double kBf16Tolerance = 2e-2;
+  /// Where products round their factors to bf16, or tensors are 16-bit floats themselves: the same
+  /// numbers summed in another order may be rounded to neighbours, and the oracle rounds factors of
+  /// forward products only.
+  static constexpr double k16BitTolerance = 2e-2;
   /// Of the oracle's, likewise; what differences of f64 allow.
   static constexpr double kOracleTolerance = 1e-6;
   rt::SessionOptions session;

@@ -16,8 +16,8 @@ namespace sheaf::driver {
 struct TrainCheckOptions {
   int64_t steps = 0;
   double tolerance = 1e-3; ///< of the loss of a step
-  /// Where products round their factors to bf16 and the oracle does not.
-  static constexpr double kBf16Tolerance = 5e-2;
+  /// Where the program rounds to 16-bit floats and the oracle does not.
+  static constexpr double k16BitTolerance = 5e-2;
   rt::SessionOptions session;
   rt::TrainerOptions trainer;
   std::vector<size_t> frozen, excluded; ///< parameters; from weight decay

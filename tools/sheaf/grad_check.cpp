@@ -5,6 +5,7 @@
 #include "tools/sheaf/update_options.h"
 
 #include "compiler/driver/GradCheck.h"
+#include "compiler/driver/Replayed.h"
 #include "runtime/io/progress.h"
 
 #include <fmt/format.h>
@@ -27,14 +28,19 @@ struct GradCheckArguments {
   FormatOption format;
 };
 
+/// Products, or tensors of the program's own.
+bool roundsTo16Bits(const driver::CompiledModel &model) {
+  return model.precision() == driver::Precision::Bf16 || driver::hasNarrowFloats(model);
+}
+
 driver::TrainCheckReport checkTraining(const GradCheckArguments &arguments, const LoadedRun &run,
                                        const std::function<void(rt::Session &)> &initialise,
                                        const driver::GradCheckOptions &gradients) {
   driver::TrainCheckOptions options;
   options.steps = parseNumber("--steps", arguments.steps);
   options.session = gradients.session;
-  if (run.compiled->precision() == driver::Precision::Bf16)
-    options.tolerance = driver::TrainCheckOptions::kBf16Tolerance;
+  if (roundsTo16Bits(*run.compiled))
+    options.tolerance = driver::TrainCheckOptions::k16BitTolerance;
   options.trainer = arguments.update.trainer(arguments.weights.seed);
   options.trainer.rate.total = options.steps;
   options.frozen = paramsOf(run.model(), "--freeze", arguments.update.frozen);
@@ -59,8 +65,8 @@ int checkGradients(GradCheckArguments &arguments) {
                           parseNumber("--limit", arguments.limit));
   driver::requireLoss(run.model());
   options.session = sessionOptions(arguments.limits, 1, run.model());
-  if (run.compiled->precision() == driver::Precision::Bf16)
-    options.tolerance = driver::GradCheckOptions::kBf16Tolerance;
+  if (roundsTo16Bits(*run.compiled))
+    options.tolerance = driver::GradCheckOptions::k16BitTolerance;
   std::function<void(rt::Session &)> initialise = weightSetter(arguments.weights, run.vocabularies);
   std::unique_ptr<io::Progress> bar;
   options.progress = [&](int64_t, int64_t total) {
