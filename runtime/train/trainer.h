@@ -47,7 +47,7 @@ struct TrainingStep {
 
 /// Trains a session's parameters. All that a step depends on follows from its number, the
 /// parameters and the optimiser's state, so that a training that is taken up again goes on with the
-/// same bits.
+/// same bits; but for whether memory holds a mini-batch at once, or it goes in parts.
 class Trainer {
 public:
   /// `session`: of a model made for training. All instances must outlive this.

@@ -136,7 +136,7 @@ void WeightOptions::check() const {
 
 void LimitOptions::add(CLI::App &app) {
   app.add_option("--memory-limit", memoryLimitText,
-                 "most bytes of weights, rows and host values; K, M and G are understood")
+                 "most bytes of weights, rows, host values and stacks; K, M and G are understood")
       ->type_name("BYTES");
   app.add_option("--fold-memory", foldMemoryText,
                  "most bytes of results that depend on parameters alone, kept from one mini-batch "
