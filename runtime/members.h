@@ -28,6 +28,24 @@ struct Members {
   }
 };
 
+/// These types and all that values of them may hold, by type.
+inline std::vector<bool> reachableTypes(const TypeTable &types, std::vector<uint32_t> pending) {
+  std::vector<bool> reached(types.types.size());
+  while (!pending.empty()) {
+    uint32_t type = pending.back();
+    pending.pop_back();
+    if (reached[type])
+      continue;
+    reached[type] = true;
+    const TypeDesc &desc = types.types[type];
+    pending.insert(pending.end(), desc.children.begin(), desc.children.end());
+    if (desc.kind == TypeKind::Data)
+      for (const CtorDesc &ctor : types.data[desc.data].ctors)
+        pending.insert(pending.end(), ctor.fieldTypes.begin(), ctor.fieldTypes.end());
+  }
+  return reached;
+}
+
 /// The constructor that made a value of data.
 inline const CtorDesc &constructorOf(const TypeTable &types, const TypeDesc &type,
                                      const Slot *slots) {

@@ -57,6 +57,23 @@ bool isNear(const Results &results, const oracle::Value &narrow, double allowed)
   return oracle::compare(results.expected, results.actual, allowed, bounds).ok;
 }
 
+/// What an oracle beside it makes of the instance. Nothing when it fails, if there are results;
+/// without, its reads up to there count.
+std::optional<oracle::Value> valueBy(Replayed &oracle, const rt::Instance &instance,
+                                     std::span<const rt::LoggedRead> reads,
+                                     const Results *results) {
+  oracle::Value value;
+  try {
+    value = oracle.run(instance, reads);
+  } catch (const RunError &) {
+    if (results)
+      return std::nullopt;
+  }
+  if (results)
+    oracle.replay.compareResult(value, results->actual);
+  return value;
+}
+
 } // namespace
 
 /// The oracle that rounds to bf16 interprets what passes have made of the program, since they
@@ -67,16 +84,10 @@ bool Conditioning::isSameUnrounded(const rt::Instance &instance,
   if (!unrounded_)
     unrounded_ = std::make_unique<Replayed>(model_, model_.roundedProgram(), weights_,
                                             oracle::Precision::F64, sampleSeed_);
-  oracle::Value value;
-  try {
-    value = unrounded_->run(instance, reads);
-  } catch (const RunError &) {
-    if (results)
-      return false;
-  }
-  oracle::Replay &other = unrounded_->replay;
-  if (results)
-    other.compareResult(value, results->actual);
+  std::optional<oracle::Value> value = valueBy(*unrounded_, instance, reads, results);
+  if (!value)
+    return false;
+  const oracle::Replay &other = unrounded_->replay;
   if (wide.reads().size() != other.reads().size())
     return false;
   for (size_t i = 0; i < wide.reads().size(); ++i) {
@@ -84,7 +95,7 @@ bool Conditioning::isSameUnrounded(const rt::Instance &instance,
     if (a != b && !(std::fabs(a - b) <= kSame))
       return false;
   }
-  return !results || oracle::compare(results->expected, value, kSame).ok;
+  return !results || oracle::compare(results->expected, *value, kSame).ok;
 }
 
 bool Conditioning::excuses(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
@@ -97,20 +108,14 @@ bool Conditioning::excuses(const rt::Instance &instance, std::span<const rt::Log
                                                   oracle::Precision::Bf16, sampleSeed_)
                      : std::make_unique<Replayed>(model_, model_.program(), weights_,
                                                   oracle::Precision::F32, sampleSeed_);
-  oracle::Value narrow;
-  try {
-    narrow = narrow_->run(instance, reads);
-  } catch (const RunError &) {
-    if (results)
-      return false;
-  }
-  if (results)
-    narrow_->replay.compareResult(narrow, results->actual);
-  double allowed = allowedError(model_);
+  std::optional<oracle::Value> narrow = valueBy(*narrow_, instance, reads, results);
+  if (!narrow)
+    return false;
+  double allowed = wide.near();
   std::optional<std::vector<double>> bounds = boundsOf(wide, narrow_->replay, allowed);
   if (!bounds || (!bounds->empty() && !wrongRead(model_.model(), wide, *bounds).empty()))
     return false;
-  return !results || isNear(*results, narrow, allowed);
+  return !results || isNear(*results, *narrow, allowed);
 }
 
 } // namespace sheaf::driver

@@ -62,7 +62,8 @@ private:
       rt::Session session(model(), options);
       initialise_(session);
       rt::ReadLog log;
-      session.setReadLog(&log);
+      if (threads == 1)
+        session.setReadLog(&log);
       std::span<const rt::Outcome> outcomes = session.run(instances_);
       if (threads == 1) {
         leaveOut(outcomes);
@@ -148,7 +149,7 @@ private:
 
   /// As --verify has it.
   std::string wrongReadOf(size_t instance, const oracle::Replay &wide) {
-    double allowed = allowedError(model_);
+    double allowed = wide.near();
     std::string wrong = wrongRead(model(), wide, {&allowed, 1});
     if (wrong.empty())
       return wrong;

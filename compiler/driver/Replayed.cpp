@@ -2,13 +2,13 @@
 #include "compiler/driver/Replayed.h"
 
 #include "compiler/oracle/Convert.h"
+#include "runtime/members.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <set>
 
 namespace sheaf::driver {
 
@@ -16,22 +16,13 @@ namespace {
 
 /// Whether values of this type hold tensors of ints or bools.
 bool hasIntTensors(const rt::TypeTable &types, uint32_t type) {
-  std::vector<uint32_t> pending{type};
-  std::set<uint32_t> seen;
-  while (!pending.empty()) {
-    uint32_t next = pending.back();
-    pending.pop_back();
-    if (!seen.insert(next).second)
-      continue;
-    const rt::TypeDesc &desc = types.types.at(next);
+  std::vector<bool> held = rt::reachableTypes(types, {type});
+  for (size_t i = 0; i < held.size(); ++i) {
+    const rt::TypeDesc &desc = types.types[i];
     bool isInt = desc.dtype == rt::DType::I32 || desc.dtype == rt::DType::I64 ||
                  desc.dtype == rt::DType::Bool;
-    if (desc.kind == rt::TypeKind::Tensor && isInt)
+    if (held[i] && desc.kind == rt::TypeKind::Tensor && isInt)
       return true;
-    pending.insert(pending.end(), desc.children.begin(), desc.children.end());
-    if (desc.kind == rt::TypeKind::Data)
-      for (const rt::CtorDesc &ctor : types.data.at(desc.data).ctors)
-        pending.insert(pending.end(), ctor.fieldTypes.begin(), ctor.fieldTypes.end());
   }
   return false;
 }
@@ -51,9 +42,11 @@ bool hasNarrowFloats(const CompiledModel &model) {
       .wasInterrupted();
 }
 
-double allowedError(const CompiledModel &model) {
-  return model.precision() == Precision::Bf16 || hasNarrowFloats(model) ? 2e-2 : 1e-5;
+bool roundsTo16Bits(const CompiledModel &model) {
+  return model.precision() == Precision::Bf16 || hasNarrowFloats(model);
 }
+
+double allowedError(const CompiledModel &model) { return roundsTo16Bits(model) ? 2e-2 : 1e-5; }
 
 Replayed::Replayed(const CompiledModel &model, mlir::ModuleOp program, oracle::Weights weights,
                    oracle::Precision precision, uint64_t sampleSeed)

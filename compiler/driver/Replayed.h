@@ -13,10 +13,12 @@
 
 namespace sheaf::driver {
 
-/// What compiled results and reads may be off: of max(1, max|b|).
-double allowedError(const CompiledModel &model);
-/// Whether the program computes with 16-bit floats, whose rounding that allows for.
+/// Whether tensors of the program are 16-bit floats.
 bool hasNarrowFloats(const CompiledModel &model);
+/// Whether they are, or factors of products are rounded to such.
+bool roundsTo16Bits(const CompiledModel &model);
+/// What compiled results and reads may be off: of max(1, max|b|). Allows for that rounding.
+double allowedError(const CompiledModel &model);
 
 /// An oracle of a model's program that takes what the compiled one read.
 class Replayed {

@@ -124,14 +124,8 @@ Values compute(const Step &step, Operands x, const Context &context) {
         return {tensor(x[0]).shape[static_cast<size_t>(op.getAxis())]};
       })
       .Case<ir::GhostOp>([&](auto) -> Values { return {x[0]}; })
-      .Case<ir::ReadOp>([&](auto op) -> Values {
-        double element = tensor(x[0]).data.at(0);
-        if (op.getType().isF64())
-          return {element};
-        if (op.getType().isInteger(1))
-          return {element != 0};
-        return {static_cast<int64_t>(element)};
-      })
+      .Case<ir::ReadOp>(
+          [&](auto op) -> Values { return {fromElement(tensor(x[0]).data.at(0), op.getType())}; })
       .Case<ir::ConvertOp>([&](auto op) -> Values { return {convert(op, x[0])}; })
       .Case<ir::DivOp, ir::RemOp>([&](auto op) -> Values {
         int64_t a = toInt(x[0]), b = toInt(x[1]);

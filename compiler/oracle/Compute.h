@@ -53,6 +53,8 @@ Deciding decidingOf(const Step &step, llvm::ArrayRef<Value> operands);
 int64_t toInt(const Value &value);
 /// An int as a value of this type: an i1 is a bool, narrow ints wrap.
 Value fromInt(int64_t value, mlir::Type type);
+/// The element of a tensor as the type of a read: f64, i1 or i64.
+Value fromElement(double element, mlir::Type type);
 
 } // namespace sheaf::oracle
 

@@ -24,14 +24,6 @@ Value fromSlot(rt::Slot slot, mlir::Type type) {
   return static_cast<int64_t>(slot);
 }
 
-Value fromElement(double element, mlir::Type type) {
-  if (type.isF64())
-    return element;
-  if (type.isInteger(1))
-    return element != 0;
-  return static_cast<int64_t>(element);
-}
-
 bool isSame(double own, double logged) {
   return own == logged || (std::isnan(own) && std::isnan(logged));
 }

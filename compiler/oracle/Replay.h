@@ -58,6 +58,8 @@ public:
 
   /// Of the last run, in its order, those that the log has.
   std::span<const Read> reads() const { return reads_; }
+  /// What reads may be off.
+  double near() const { return near_; }
   /// Decisions that were taken otherwise than by the oracle's own numbers: ints and bools, and
   /// comparisons and conversions of floats by host code.
   int64_t turned() const { return turned_; }

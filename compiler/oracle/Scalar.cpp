@@ -176,6 +176,14 @@ int64_t toInt(const Value &value) {
   return std::get<int64_t>(value);
 }
 
+Value fromElement(double element, mlir::Type type) {
+  if (type.isF64())
+    return element;
+  if (type.isInteger(1))
+    return element != 0;
+  return static_cast<int64_t>(element);
+}
+
 Value fromInt(int64_t value, mlir::Type type) {
   if (type.isInteger(1))
     return (value & 1) != 0;

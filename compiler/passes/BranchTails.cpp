@@ -145,17 +145,11 @@ bool CodeMotion::findArms(const Moved &tail, Operation *branch, SmallVector<Arm>
 }
 
 void CodeMotion::sinkTail(const Moved &tail, Operation *branch) {
-  auto inTail = [&](Operation *user) { return tail.contains(user); };
-  SmallVector<OpResult> left, made;
-  for (OpResult result : branch->getResults())
-    if (!llvm::all_of(result.getUsers(), inTail))
-      left.push_back(result);
+  SmallVector<OpResult> left = tail.usedByOthers(branch->getResults()), made;
   for (Operation *op : tail.before)
     op->moveBefore(branch);
   for (Operation *op : tail.group)
-    for (OpResult result : op->getResults())
-      if (!llvm::all_of(result.getUsers(), inTail))
-        made.push_back(result);
+    llvm::append_range(made, tail.usedByOthers(op->getResults()));
   for (Region &region : branch->getRegions()) {
     Operation *end = region.front().getTerminator();
     OpBuilder builder(end);
@@ -181,7 +175,7 @@ void CodeMotion::sinkTail(const Moved &tail, Operation *branch) {
   Operation *fresh = withResults(branch, types);
   touch(fresh);
   for (auto [old, result] : llvm::zip(llvm::concat<OpResult>(left, made), fresh->getResults()))
-    old.replaceUsesWithIf(result, [&](OpOperand &use) { return !inTail(use.getOwner()); });
+    old.replaceUsesWithIf(result, [&](OpOperand &use) { return !tail.contains(use.getOwner()); });
   for (Operation *op : llvm::reverse(tail.group))
     bury(op);
   bury(branch);

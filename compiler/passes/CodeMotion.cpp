@@ -105,6 +105,12 @@ CodeMotion::CodeMotion(ModuleOp module, PassContext &context)
 // What may move
 //===----------------------------------------------------------------------===//
 
+SmallVector<OpResult> CodeMotion::Moved::usedByOthers(ResultRange results) const {
+  return llvm::filter_to_vector(results, [&](OpResult result) {
+    return llvm::any_of(result.getUsers(), [&](Operation *user) { return !contains(user); });
+  });
+}
+
 bool CodeMotion::mayMove(const Group &group) { return llvm::all_of(group, isMovable); }
 
 SmallVector<Operation *> CodeMotion::makersOf(const Group &group, Block &block, Moved &moved) {

@@ -40,6 +40,8 @@ private:
     /// What it takes and what stands too late for its new place, in order: to be brought there.
     llvm::SmallVector<mlir::Operation *> before;
     bool contains(mlir::Operation *op) const { return llvm::is_contained(group, op); }
+    /// Of these results those that others use, too.
+    llvm::SmallVector<mlir::OpResult> usedByOthers(mlir::ResultRange results) const;
   };
 
   /// What is known of the module as it is when a round begins.

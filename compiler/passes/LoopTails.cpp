@@ -141,9 +141,7 @@ bool CodeMotion::sinkLoopTail(const Moved &tail, ir::FoldOp fold) {
       if (!host && next.getParentBlock() == &body)
         host = now_->groups.making(next);
     }
-    for (OpResult result : op->getResults()) {
-      if (llvm::all_of(result.getUsers(), [&](Operation *user) { return tail.contains(user); }))
-        continue;
+    for (OpResult result : tail.usedByOthers(op->getResults())) {
       made.push_back(result);
       auto *same =
           llvm::find_if(inits, [&](Value init) { return init.getType() == result.getType(); });

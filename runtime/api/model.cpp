@@ -3,9 +3,9 @@
 
 #include "runtime/artefact/checksum.h"
 #include "runtime/io/types.h"
+#include "runtime/members.h"
 
 #include <cstring>
-#include <set>
 
 namespace sheaf::api {
 
@@ -138,23 +138,9 @@ const rt::TypeDesc *ofKind(const sheaf_model *model, sheaf_type type, rt::TypeKi
 /// Types that stand in arguments and results.
 bool isVisible(const LoadedModel &model, sheaf_type wanted) {
   const rt::Model &m = model.model();
-  std::vector<uint32_t> pending = m.entry.argTypes;
-  pending.push_back(m.entry.resultType);
-  std::set<uint32_t> seen;
-  while (!pending.empty()) {
-    uint32_t type = pending.back();
-    pending.pop_back();
-    if (type == wanted)
-      return true;
-    if (!seen.insert(type).second)
-      continue;
-    const rt::TypeDesc &desc = m.types.types[type];
-    pending.insert(pending.end(), desc.children.begin(), desc.children.end());
-    if (desc.kind == rt::TypeKind::Data)
-      for (const rt::CtorDesc &ctor : m.types.data[desc.data].ctors)
-        pending.insert(pending.end(), ctor.fieldTypes.begin(), ctor.fieldTypes.end());
-  }
-  return false;
+  std::vector<uint32_t> types = m.entry.argTypes;
+  types.push_back(m.entry.resultType);
+  return wanted < m.types.types.size() && rt::reachableTypes(m.types, std::move(types))[wanted];
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "runtime/artefact/artefact.h"
 
 #include "runtime/artefact/encode.h"
+#include "runtime/members.h"
 #include "runtime/weights.h"
 
 #include <algorithm>
@@ -148,22 +149,12 @@ private:
       if (!known.insert(d_.vocabularies[i].name).second)
         damaged(at("vocabularies", i) + ".name", "is there twice");
     }
-    std::vector<uint32_t> pending = model_.entry.argTypes;
-    std::vector<bool> seen(model_.types.types.size());
-    while (!pending.empty()) {
-      uint32_t type = pending.back();
-      pending.pop_back();
-      if (seen[type])
-        continue;
-      seen[type] = true;
+    std::vector<bool> reached = reachableTypes(model_.types, model_.entry.argTypes);
+    for (size_t type = 0; type < reached.size(); ++type) {
       const rt::TypeDesc &desc = model_.types.types[type];
       bool token = desc.kind == TypeKind::Token || (desc.kind == TypeKind::Tensor && desc.isToken);
-      if (token && !known.contains(desc.vocab))
+      if (reached[type] && token && !known.contains(desc.vocab))
         damaged("vocabularies", "lack that of " + io::tokenTypeName(desc.vocab));
-      pending.insert(pending.end(), desc.children.begin(), desc.children.end());
-      if (desc.kind == TypeKind::Data)
-        for (const rt::CtorDesc &ctor : model_.types.data[desc.data].ctors)
-          pending.insert(pending.end(), ctor.fieldTypes.begin(), ctor.fieldTypes.end());
     }
   }
 

@@ -28,18 +28,13 @@ struct GradCheckArguments {
   FormatOption format;
 };
 
-/// Products, or tensors of the program's own.
-bool roundsTo16Bits(const driver::CompiledModel &model) {
-  return model.precision() == driver::Precision::Bf16 || driver::hasNarrowFloats(model);
-}
-
 driver::TrainCheckReport checkTraining(const GradCheckArguments &arguments, const LoadedRun &run,
                                        const std::function<void(rt::Session &)> &initialise,
                                        const driver::GradCheckOptions &gradients) {
   driver::TrainCheckOptions options;
   options.steps = parseNumber("--steps", arguments.steps);
   options.session = gradients.session;
-  if (roundsTo16Bits(*run.compiled))
+  if (driver::roundsTo16Bits(*run.compiled))
     options.tolerance = driver::TrainCheckOptions::k16BitTolerance;
   options.trainer = arguments.update.trainer(arguments.weights.seed);
   options.trainer.rate.total = options.steps;
@@ -65,7 +60,7 @@ int checkGradients(GradCheckArguments &arguments) {
                           parseNumber("--limit", arguments.limit));
   driver::requireLoss(run.model());
   options.session = sessionOptions(arguments.limits, 1, run.model());
-  if (roundsTo16Bits(*run.compiled))
+  if (driver::roundsTo16Bits(*run.compiled))
     options.tolerance = driver::GradCheckOptions::k16BitTolerance;
   std::function<void(rt::Session &)> initialise = weightSetter(arguments.weights, run.vocabularies);
   std::unique_ptr<io::Progress> bar;

@@ -105,6 +105,7 @@ private:
   void beginEpoch();
   void endEpoch(int64_t epoch);
   void probePeak();
+  Mean trainLoss() const;
   std::string howItGoes(int64_t total) const;
   void checkpoint();
   double secondsSince(std::chrono::steady_clock::time_point begin) const {
@@ -261,17 +262,22 @@ void Training::beginEpoch() {
   begin_ = std::chrono::steady_clock::now();
 }
 
+/// Of the epoch so far.
+Mean Training::trainLoss() const {
+  Mean loss;
+  loss.instances = progress_.instances;
+  if (loss.instances)
+    loss.value = progress_.lossSum / static_cast<double>(loss.instances);
+  return loss;
+}
+
 /// What stands behind the bar: how the epoch goes, and when the training will end.
 std::string Training::howItGoes(int64_t total) const {
   double seconds = secondsSince(begin_);
   int64_t done = trainer_->stepsDone();
   auto left = static_cast<int64_t>((seconds_ + seconds) * static_cast<double>(total - done) /
                                    static_cast<double>(done - before_));
-  std::string loss = progress_.instances
-                         ? fmt::format(", loss {:.4f}",
-                                       progress_.lossSum / static_cast<double>(progress_.instances))
-                         : "";
-  return fmt::format("{}, {:.0f} instances/s, {}:{:02}:{:02} to go", loss,
+  return fmt::format(", loss {}, {:.0f} instances/s, {}:{:02}:{:02} to go", trainLoss().text(4),
                      static_cast<double>(instances_) / seconds, left / 3600, left / 60 % 60,
                      left % 60);
 }
@@ -285,10 +291,7 @@ void Training::endEpoch(int64_t epoch) {
   seconds_ += seconds;
   probePeak();
   double gflops = (session_->counters().flop - flop_) * 1e-9 / seconds;
-  Mean loss;
-  loss.instances = progress_.instances;
-  if (loss.instances)
-    loss.value = progress_.lossSum / static_cast<double>(loss.instances);
+  Mean loss = trainLoss();
   progress_.lossSum = 0;
   progress_.instances = 0;
   Json line;
