@@ -1,4 +1,8 @@
 // The headers that nearly every translation unit of the compiler includes.
+#include "compiler/ir/Program.h"
+#include "compiler/ops/Build.h"
+#include "compiler/ops/Op.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -26,3 +30,5 @@
 #include <string>
 #include <variant>
 #include <vector>
+
+#include <fmt/format.h>

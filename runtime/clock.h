@@ -11,10 +11,6 @@
 #include <chrono>
 #include <cstdint>
 
-#ifdef __x86_64__
-#include <x86intrin.h>
-#endif
-
 namespace sheaf::rt {
 
 /// How ticks of the time stamp counter become nanoseconds.
@@ -40,7 +36,9 @@ inline uint64_t clockNow() {
 #ifdef __x86_64__
   if (const TickScale &scale = tickScale(); scale.nanoseconds != 0) [[likely]]
     return static_cast<uint64_t>(
-        (static_cast<unsigned __int128>(__rdtsc() - scale.first) * scale.nanoseconds) >> 32);
+        (static_cast<unsigned __int128>(__builtin_ia32_rdtsc() - scale.first) *
+         scale.nanoseconds) >>
+        32);
 #endif
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                    std::chrono::steady_clock::now().time_since_epoch())

@@ -184,4 +184,21 @@ std::string emit(const SourceFile &source, const CompileOptions &options, Phase 
   return text;
 }
 
+bool hasNarrowFloats(const CompiledModel &model) {
+  auto narrow = [](mlir::Type type) {
+    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+    return tensor && (tensor.getElementType().isBF16() || tensor.getElementType().isF16());
+  };
+  return model.program()
+      .walk([&](mlir::Operation *op) {
+        return llvm::any_of(op->getResultTypes(), narrow) ? mlir::WalkResult::interrupt()
+                                                          : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+bool roundsTo16Bits(const CompiledModel &model) {
+  return model.precision() == Precision::Bf16 || hasNarrowFloats(model);
+}
+
 } // namespace sheaf::driver

@@ -198,6 +198,11 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
+/// Whether tensors of the program are 16-bit floats.
+bool hasNarrowFloats(const CompiledModel &model);
+/// Whether they are, or factors of products are rounded to such.
+bool roundsTo16Bits(const CompiledModel &model);
+
 /// Types and shapes only. False when `diags` has errors.
 bool check(const SourceFile &source, const CompileOptions &options, Diagnostics &diags);
 

@@ -29,23 +29,6 @@ bool hasIntTensors(const rt::TypeTable &types, uint32_t type) {
 
 } // namespace
 
-bool hasNarrowFloats(const CompiledModel &model) {
-  auto narrow = [](mlir::Type type) {
-    auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
-    return tensor && (tensor.getElementType().isBF16() || tensor.getElementType().isF16());
-  };
-  return model.program()
-      .walk([&](mlir::Operation *op) {
-        return llvm::any_of(op->getResultTypes(), narrow) ? mlir::WalkResult::interrupt()
-                                                          : mlir::WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-bool roundsTo16Bits(const CompiledModel &model) {
-  return model.precision() == Precision::Bf16 || hasNarrowFloats(model);
-}
-
 double allowedError(const CompiledModel &model) { return roundsTo16Bits(model) ? 2e-2 : 1e-5; }
 
 Replayed::Replayed(const CompiledModel &model, mlir::ModuleOp program, oracle::Weights weights,

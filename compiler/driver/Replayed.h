@@ -13,10 +13,6 @@
 
 namespace sheaf::driver {
 
-/// Whether tensors of the program are 16-bit floats.
-bool hasNarrowFloats(const CompiledModel &model);
-/// Whether they are, or factors of products are rounded to such.
-bool roundsTo16Bits(const CompiledModel &model);
 /// What compiled results and reads may be off: of max(1, max|b|). Allows for that rounding.
 double allowedError(const CompiledModel &model);
 

@@ -155,7 +155,7 @@ int runBench(BenchArguments &arguments) {
 } // namespace
 
 void addBench(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand("bench", "times mini-batches against the machine's peak");
+  CLI::App *sub = addCommand(app, "bench", "times mini-batches against the machine's peak");
   auto arguments = std::make_shared<BenchArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addArtefact(*sub);

@@ -106,8 +106,9 @@ int runKernels(const KernelsArguments &arguments) {
 } // namespace
 
 void addBenchKernels(CLI::App &bench, Action &action) {
-  CLI::App *sub = bench.add_subcommand(
-      "kernels", "times single kernels against the peak, memory and the vendors' libraries that "
+  CLI::App *sub =
+      addCommand(bench, "kernels",
+                 "times single kernels against the peak, memory and the vendors' libraries that "
                  "this build knows (a model of that name is ./kernels)");
   // What `sheaf bench` alone needs, and what it alone takes.
   sub->preparse_callback([&bench](size_t) {

@@ -57,8 +57,8 @@ int runBuild(BuildArguments &arguments) {
 } // namespace
 
 void addBuild(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand(
-      "build", "writes a compiled model with its weights, which runs without a compiler");
+  CLI::App *sub = addCommand(
+      app, "build", "writes a compiled model with its weights, which runs without a compiler");
   auto arguments = std::make_shared<BuildArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addStore(*sub);

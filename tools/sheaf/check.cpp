@@ -70,7 +70,7 @@ int runCheck(const CheckArguments &arguments) {
 } // namespace
 
 void addCheck(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand("check", "types, shapes, exhaustive matches");
+  CLI::App *sub = addCommand(app, "check", "types, shapes, exhaustive matches");
   auto arguments = std::make_shared<CheckArguments>();
   arguments->model.add(*sub, /*vocabulary=*/false);
   arguments->format.add(*sub);

@@ -37,6 +37,9 @@ template <typename Read> auto fromCommandLine(Read read) {
 /// What the command line asked for; runs after all of it was read. Returns the exit code.
 using Action = std::function<int()>;
 
+/// A new subcommand of `app`. (CLI11 is all headers: whoever makes an App compiles all of it.)
+CLI::App *addCommand(CLI::App &app, const char *name, const char *description);
+
 /// Each adds one subcommand to the application and sets `action` when that was chosen.
 void addCheck(CLI::App &app, Action &action);
 void addRun(CLI::App &app, Action &action);

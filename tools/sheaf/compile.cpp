@@ -60,7 +60,7 @@ int runCompile(const CompileArguments &arguments) {
 } // namespace
 
 void addCompile(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand("compile", "shows what the compiler makes of a model");
+  CLI::App *sub = addCommand(app, "compile", "shows what the compiler makes of a model");
   auto arguments = std::make_shared<CompileArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addStore(*sub);

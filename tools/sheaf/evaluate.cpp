@@ -178,7 +178,7 @@ int runEval(EvalArguments &arguments) {
 } // namespace
 
 void addEval(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand("eval", "the mean of a function of the model over data");
+  CLI::App *sub = addCommand(app, "eval", "the mean of a function of the model over data");
   auto arguments = std::make_shared<EvalArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true, EntryOption::Metric);
   arguments->model.addStore(*sub);

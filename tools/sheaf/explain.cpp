@@ -69,8 +69,9 @@ int runExplain(ExplainArguments &arguments) {
 } // namespace
 
 void addExplain(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand(
-      "explain", "says what was shared and fused, what was not and why; with --data, what a "
+  CLI::App *sub =
+      addCommand(app, "explain",
+                 "says what was shared and fused, what was not and why; with --data, what a "
                  "mini-batch did and where its rows were few");
   auto arguments = std::make_shared<ExplainArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);

@@ -5,7 +5,6 @@
 #include "tools/sheaf/update_options.h"
 
 #include "compiler/driver/GradCheck.h"
-#include "compiler/driver/Replayed.h"
 #include "runtime/io/progress.h"
 
 #include <fmt/format.h>
@@ -81,9 +80,9 @@ int checkGradients(GradCheckArguments &arguments) {
 } // namespace
 
 void addGradCheck(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand(
-      "grad-check",
-      "compares gradients with those of the oracle in f64, and these with differences");
+  CLI::App *sub =
+      addCommand(app, "grad-check",
+                 "compares gradients with those of the oracle in f64, and these with differences");
   auto arguments = std::make_shared<GradCheckArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true, EntryOption::Loss);
   arguments->model.addStore(*sub);

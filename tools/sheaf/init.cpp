@@ -41,7 +41,7 @@ int runInit(const InitArguments &arguments) {
 } // namespace
 
 void addInit(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand("init", "writes weights, each by its param's initialiser");
+  CLI::App *sub = addCommand(app, "init", "writes weights, each by its param's initialiser");
   auto arguments = std::make_shared<InitArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addStore(*sub);

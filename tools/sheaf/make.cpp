@@ -42,7 +42,7 @@ int makeListOps(const ListOpsArguments &arguments) {
 } // namespace
 
 void addMake(CLI::App &app, Action &action) {
-  CLI::App *make = app.add_subcommand("make", "makes data");
+  CLI::App *make = addCommand(app, "make", "makes data");
   make->require_subcommand(0, 1);
   // What `sheaf make` alone, or with a word that is no kind of data, asks for.
   make->callback([make] {
@@ -52,8 +52,8 @@ void addMake(CLI::App &app, Action &action) {
                                               : "sheaf make needs to know what: listops");
   });
 
-  CLI::App *sub = make->add_subcommand(
-      "listops", "nested list operations as bracket trees, labelled with their values 0-9");
+  CLI::App *sub = addCommand(
+      *make, "listops", "nested list operations as bracket trees, labelled with their values 0-9");
   auto arguments = std::make_shared<ListOpsArguments>();
   sub->add_option("-n", arguments->count, "trees (default: 1000)")->type_name("N");
   addSeed(*sub, "--seed", arguments->options.seed, "of the random numbers (default: 0)");

@@ -12,6 +12,10 @@
 
 namespace sheaf::tool {
 
+CLI::App *addCommand(CLI::App &app, const char *name, const char *description) {
+  return app.add_subcommand(name, description);
+}
+
 void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
   app.add_option("model", model, "the model's source file")->required()->type_name("MODEL");
   app.add_option("--dim", dims, "bind a dim, instead of the value in the source; repeatable")

@@ -517,8 +517,8 @@ private:
 } // namespace
 
 void addReduce(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand(
-      "reduce", "makes a failing program and its data smaller; keeps what fails");
+  CLI::App *sub =
+      addCommand(app, "reduce", "makes a failing program and its data smaller; keeps what fails");
   auto arguments = std::make_shared<ReduceArguments>();
   sub->add_option("what", arguments->what, "the model, or a reproducer of an internal error")
       ->required()

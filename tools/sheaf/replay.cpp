@@ -48,7 +48,7 @@ int replay(const ReplayArguments &arguments) {
 } // namespace
 
 void addReplay(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand("replay", "runs again what an internal error left");
+  CLI::App *sub = addCommand(app, "replay", "runs again what an internal error left");
   auto arguments = std::make_shared<ReplayArguments>();
   sub->add_option("directory", arguments->directory, "the reproducer")->type_name("DIR");
   sub->add_option("--crashed", arguments->crashed)->group("");

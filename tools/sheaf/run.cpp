@@ -175,7 +175,7 @@ int runModel(RunArguments &arguments) {
 } // namespace
 
 void addRun(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand("run", "runs a model over data; one JSON line an instance");
+  CLI::App *sub = addCommand(app, "run", "runs a model over data; one JSON line an instance");
   auto arguments = std::make_shared<RunArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addStore(*sub);

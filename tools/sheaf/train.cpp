@@ -440,7 +440,7 @@ int runTrain(CLI::App &app, TrainOptions &arguments) {
 } // namespace
 
 void addTrain(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand("train", "trains a model's parameters on data");
+  CLI::App *sub = addCommand(app, "train", "trains a model's parameters on data");
   auto arguments = std::make_shared<TrainOptions>();
   arguments->add(*sub);
   sub->callback([arguments, sub, &action] {

@@ -89,9 +89,10 @@ int runTune(TuneArguments &arguments) {
 } // namespace
 
 void addTune(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand(
-      "tune", "times the kernels of a model on its data, cut in different ways, and keeps the "
-              "fastest in the store");
+  CLI::App *sub =
+      addCommand(app, "tune",
+                 "times the kernels of a model on its data, cut in different ways, and keeps the "
+                 "fastest in the store");
   auto arguments = std::make_shared<TuneArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addStore(*sub);

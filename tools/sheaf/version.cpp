@@ -13,7 +13,7 @@
 namespace sheaf::tool {
 
 void addVersion(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand("version", "the version, and the processor code is made for");
+  CLI::App *sub = addCommand(app, "version", "the version, and the processor code is made for");
   auto format = std::make_shared<FormatOption>();
   format->add(*sub);
   sub->callback([format, &action] {

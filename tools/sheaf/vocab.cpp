@@ -75,7 +75,7 @@ int runVocab(const VocabArguments &arguments) {
 } // namespace
 
 void addVocab(CLI::App &app, Action &action) {
-  CLI::App *sub = app.add_subcommand("vocab", "makes a vocabulary of the words in a data file");
+  CLI::App *sub = addCommand(app, "vocab", "makes a vocabulary of the words in a data file");
   auto arguments = std::make_shared<VocabArguments>();
   sub->add_option("data", arguments->data, "the data file; - is standard input")
       ->required()
