@@ -88,7 +88,7 @@ void Planner::describe(Kernel &kernel) {
       tell(stage.library->name);
     else if (stage.kind == Stage::Products)
       tell(std::to_string(stage.tileRows) + " x " +
-           std::to_string(stage.tileVectors * static_cast<int64_t>(stage.accumulators.size())));
+           std::to_string(stage.tileVectors * stage.accumulatorsAtOnce()));
   for (const Stage &stage : plan_->stages)
     if (stage.rowsOfAllRecords)
       tell(std::to_string(stage.passRows) + " rows");
@@ -115,8 +115,8 @@ void Planner::describe(Kernel &kernel) {
            << stage.lanes << " lanes";
       else
         os << ", tile " << stage.tileRows << " rows x "
-           << stage.accumulators.size() * stage.tileVectors << " vectors of " << stage.lanes
-           << " lanes";
+           << stage.accumulatorsAtOnce() * stage.tileVectors << " vectors of " << stage.lanes
+           << " lanes" << (stage.groupsTakeTurns ? ", groups in turn" : "");
       for (const ProductGroup &group : stage.groups) {
         os << "; k =";
         for (const ProductSegment &segment : group.lead->segments)

@@ -24,7 +24,7 @@ constexpr int64_t kPrefetchWidth = 128;
 /// from its registers; the processor's tiles are stored by themselves.
 bool onlyStores(const Stage &stage) {
   const Dim &width = stage.shape.back();
-  return stage.sums != Sums::Tiles && width.isConstant() &&
+  return stage.sums != Sums::Tiles && width.isConstant() && !stage.groupsTakeTurns &&
          width.constant() % (stage.lanes * stage.tileVectors) == 0 &&
          llvm::all_of(stage.roots, [&](const Root &root) {
            return !root.masked && llvm::any_of(stage.accumulators, [&](const Accumulator &a) {
@@ -76,22 +76,24 @@ Value Emitter::startsOf(const Stage &stage, Value panel) {
   return bytes(starts, mul(panel, constant(views * stage.tileVectors * stage.lanes * 4)));
 }
 
-std::vector<Value> Emitter::startValues(const Stage &stage, int64_t rows, Value panel) {
+/// Row by row, the vectors of the group's accumulators.
+SmallVector<Value> Emitter::startValues(const Stage &stage, const ProductGroup &group, int64_t rows,
+                                        Value panel) {
   auto type = VectorType::get({stage.lanes}, f32_);
-  size_t across = stage.accumulators.size() * stage.tileVectors;
-  std::vector<Value> sums(rows * across);
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
   Value starts = stage.startUse >= 0 ? startsOf(stage, panel) : Value();
-  for (size_t a = 0; a < stage.accumulators.size(); ++a)
-    for (int64_t v = 0; v < stage.tileVectors; ++v) {
-      Value start = zero;
-      if (stage.startViews[a] >= 0)
-        start = loadAs(
-            type, bytes(starts, (stage.startViews[a] * stage.tileVectors + v) * stage.lanes * 4),
-            4);
-      for (int64_t row = 0; row < rows; ++row)
-        sums[row * across + a * stage.tileVectors + v] = start;
-    }
+  SmallVector<Value> row;
+  for (unsigned a : group.accumulators)
+    for (int64_t v = 0; v < stage.tileVectors; ++v)
+      row.push_back(stage.startViews[a] < 0
+                        ? zero
+                        : loadAs(type,
+                                 bytes(starts, (stage.startViews[a] * stage.tileVectors + v) *
+                                                   stage.lanes * 4),
+                                 4));
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < rows; ++i)
+    sums.append(row);
   return sums;
 }
 
@@ -103,7 +105,13 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
   int64_t across = static_cast<int64_t>(stage.accumulators.size()) * stage.tileVectors;
   int k = static_cast<int>(stage.shape.size());
   Value column = mul(tile.panel, constant(stage.lanes * stage.tileVectors));
-  std::vector<Value> sums = startValues(stage, rows, tile.panel);
+  std::vector<Value> sums(static_cast<size_t>(rows * across));
+  auto leave = [&](size_t place, Value sum) {
+    if (onlyStores(stage))
+      sums[place] = sum;
+    else
+      LLVM::StoreOp::create(b, sum, bytes(scratch_, place * stage.lanes * 4), 4);
+  };
 
   for (const ProductGroup &group : stage.groups) {
     int64_t step =
@@ -114,15 +122,13 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
       for (unsigned a : group.accumulators)
         for (int64_t v = 0; v < stage.tileVectors; ++v)
           places.push_back(static_cast<size_t>(row * across + a * stage.tileVectors + v));
-    SmallVector<Value> own;
-    for (size_t place : places)
-      own.push_back(sums[place]);
+    SmallVector<Value> own = startValues(stage, group, rows, tile.panel);
 
     ArrayRef<ProductSegment> segments = group.lead->segments;
     if (stage.factorRow) {
       own = emitPackedPairs(stage, group, tile, rows, own);
       for (auto [place, sum] : llvm::zip(places, own))
-        sums[place] = sum;
+        leave(place, sum);
       continue;
     }
     std::vector<SmallVector<Operand>> lefts(segments.size());
@@ -156,13 +162,10 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
                         /*packed=*/false, right);
       }
     for (auto [place, sum] : llvm::zip(places, own))
-      sums[place] = sum;
+      leave(place, sum);
   }
-  if (!onlyStores(stage)) {
-    for (size_t i = 0; i < sums.size(); ++i)
-      LLVM::StoreOp::create(b, sums[i], bytes(scratch_, i * stage.lanes * 4), 4);
+  if (!onlyStores(stage))
     return;
-  }
   for (int64_t row = 0; row < rows; ++row) {
     std::vector<Value> index = enterRow(row);
     for (int64_t v = 0; v < stage.tileVectors; ++v) {

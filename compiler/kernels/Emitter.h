@@ -142,7 +142,8 @@ private:
   void moveApart(mlir::scf::ExecuteRegionOp region);
   void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
   Value startsOf(const Stage &stage, Value panel);
-  std::vector<Value> startValues(const Stage &stage, int64_t rows, Value panel);
+  llvm::SmallVector<Value> startValues(const Stage &stage, const ProductGroup &group, int64_t rows,
+                                       Value panel);
   Value panelCount(const Stage &stage);
 
   // EmitValues.cpp

@@ -168,14 +168,14 @@ void Planner::findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots) {
 /// values fit the registers; 5 or 6 vectors across feed two multiply-adds a cycle from one load
 /// each.
 void Planner::chooseTile(Stage &stage) {
-  int64_t across = static_cast<int64_t>(stage.accumulators.size());
-  bool unpacked = llvm::any_of(stage.groups, [](auto &g) { return g.weightUse < 0; });
-  stage.lanes = unpacked ? kLoopLanes : target_.lanes;
-  if (stage.sums == Sums::Tiles)
-    stage.lanes = kLoopLanes;
+  int64_t across = stage.accumulatorsAtOnce();
+  stage.lanes = stage.sums == Sums::Tiles ? kLoopLanes : target_.lanes;
   int64_t registersEach = std::max<int64_t>(1, stage.lanes / target_.lanes);
   int64_t most = target_.registers / registersEach;
-  int64_t wanted = tuning_.vectors ? tuning_.vectors : target_.registers == 32 ? 6 : 4;
+  int64_t wanted = tuning_.vectors           ? tuning_.vectors
+                   : target_.registers == 32 ? 6
+                   : stage.groupsTakeTurns   ? mostAtOnce()
+                                             : 4;
   if (stage.shape.back().isConstant()) {
     int64_t vectors =
         std::max<int64_t>(1, llvm::divideCeil(stage.shape.back().constant(), stage.lanes));
@@ -260,6 +260,30 @@ void Planner::groupProducts(Stage &stage) {
     }
     group->accumulators.push_back(i);
   }
+  shareRegisters(stage);
+}
+
+/// Accumulators of a row that leave the registers room for 4 rows and more.
+int64_t Planner::mostAtOnce() const { return target_.registers == 32 ? 6 : 3; }
+
+/// Where a tile has few rows, each weight is read for few multiply-adds, from the second-level
+/// cache mostly: rather than all accumulators in few rows, groups of them take turns.
+void Planner::shareRegisters(Stage &stage) {
+  auto most = static_cast<size_t>(mostAtOnce());
+  if (stage.sums != Sums::Chain || stage.accumulators.size() <= most ||
+      llvm::any_of(stage.groups, [](const ProductGroup &g) { return g.weightUse < 0; }))
+    return;
+  stage.groupsTakeTurns = true;
+  std::vector<ProductGroup> groups;
+  for (const ProductGroup &group : stage.groups) {
+    size_t count = group.accumulators.size(), parts = llvm::divideCeil(count, most);
+    for (size_t part = 0; part < parts; ++part) {
+      groups.push_back({group.lead, {}, group.weightUse});
+      for (size_t i = count * part / parts; i < count * (part + 1) / parts; ++i)
+        groups.back().accumulators.push_back(group.accumulators[i]);
+    }
+  }
+  stage.groups = std::move(groups);
 }
 
 void Planner::packWeights(Kernel &kernel, Stage &stage) {

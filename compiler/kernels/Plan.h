@@ -134,7 +134,8 @@ struct Accumulator {
   int64_t column;
 };
 
-/// Products of a stage that read the same rows: one loop over k feeds all their accumulators.
+/// Products of a stage that read the same rows, or as many of them as registers hold: one loop over
+/// k feeds all their accumulators.
 struct ProductGroup {
   const Product *lead;
   std::vector<unsigned> accumulators; ///< indices into Stage::accumulators
@@ -168,6 +169,8 @@ struct Stage {
   bool passOfOneRecord = false; ///< all rows of a pass come from one record
   std::vector<Accumulator> accumulators;
   std::vector<ProductGroup> groups;
+  /// The groups take turns in the registers: what one leaves is in scratch before the next begins.
+  bool groupsTakeTurns = false;
   Sums sums = Sums::Chain;
   /// Bytes of a row of factors in scratch: what the groups read of a row, one behind the other;
   /// rounded, but for a library. 0: rows are read where they are.
@@ -180,6 +183,14 @@ struct Stage {
   int64_t tileRows = 1;        ///< most rows of a tile
   int64_t tileVectors = 1;     ///< vectors of each accumulator in a tile
   int64_t lanes = kLoopLanes;
+
+  /// Accumulators that are in registers together.
+  int64_t accumulatorsAtOnce() const {
+    size_t most = 0;
+    for (const ProductGroup &group : groups)
+      most = std::max(most, group.accumulators.size());
+    return static_cast<int64_t>(groupsTakeTurns ? most : accumulators.size());
+  }
 
   /// How many rows tiles share out, where every record has as many of its own.
   std::optional<int64_t> knownRows() const {

@@ -72,6 +72,25 @@ sheaf.block @m args(4) {
   %M = sheaf.apply "matmul"(%wm, %AB) {} : (tensor<20x40xf32>, tensor<40x20xf32>) -> tensor<20x20xf32>
   sheaf.yield %v, %M : tensor<20xf32>, tensor<20x20xf32>
 })"},
+    // More accumulators than any tile's row holds: eight of one input with a bias, one of another.
+    {"nine_accumulators", R"(
+sheaf.block @na args(2) {
+^bb0(%x: tensor<33xf32>, %h: tensor<18xf32>, %w: tensor<33x168xf32>, %u: tensor<18x21xf32>, %b: tensor<168xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<33xf32>, tensor<33x168xf32>) -> tensor<168xf32>
+  %z = sheaf.apply "add"(%p, %b) {} : (tensor<168xf32>, tensor<168xf32>) -> tensor<168xf32>
+  %g0, %g1, %g2, %g3, %g4, %g5, %g6, %g7 = sheaf.apply "split"(%z) {parts = 8 : i64, axis = 0 : i64} : (tensor<168xf32>) -> (tensor<21xf32>, tensor<21xf32>, tensor<21xf32>, tensor<21xf32>, tensor<21xf32>, tensor<21xf32>, tensor<21xf32>, tensor<21xf32>)
+  %q = sheaf.apply "matmul"(%h, %u) {} : (tensor<18xf32>, tensor<18x21xf32>) -> tensor<21xf32>
+  %r0 = sheaf.apply "mul"(%q, %g0) {} : (tensor<21xf32>, tensor<21xf32>) -> tensor<21xf32>
+  %r1 = sheaf.apply "add"(%r0, %g1) {} : (tensor<21xf32>, tensor<21xf32>) -> tensor<21xf32>
+  %r2 = sheaf.apply "mul"(%r1, %g2) {} : (tensor<21xf32>, tensor<21xf32>) -> tensor<21xf32>
+  %r3 = sheaf.apply "add"(%r2, %g3) {} : (tensor<21xf32>, tensor<21xf32>) -> tensor<21xf32>
+  %r4 = sheaf.apply "mul"(%r3, %g4) {} : (tensor<21xf32>, tensor<21xf32>) -> tensor<21xf32>
+  %r5 = sheaf.apply "add"(%r4, %g5) {} : (tensor<21xf32>, tensor<21xf32>) -> tensor<21xf32>
+  %r6 = sheaf.apply "mul"(%r5, %g6) {} : (tensor<21xf32>, tensor<21xf32>) -> tensor<21xf32>
+  %r7 = sheaf.apply "add"(%r6, %g7) {} : (tensor<21xf32>, tensor<21xf32>) -> tensor<21xf32>
+  %t = sheaf.apply "tanh"(%r7) {} : (tensor<21xf32>) -> tensor<21xf32>
+  sheaf.yield %t, %g3 : tensor<21xf32>, tensor<21xf32>
+})"},
     {"two_inputs_sum", R"(
 sheaf.block @s args(2) {
 ^bb0(%x: tensor<33xf32>, %h: tensor<17xf32>, %w: tensor<33x70xf32>, %u: tensor<17x70xf32>, %b: tensor<70xf32>):
