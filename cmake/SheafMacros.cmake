@@ -3,7 +3,6 @@
 # sheaf_test(NAME [MLIR] SOURCES ... [LINK ...]): a GoogleTest program, each of its tests known to CTest.
 # MLIR: the sources include MLIR or LLVM headers (adds their include paths, the shared precompiled
 # header and the shared libraries). Only targets that say so can include them.
-# OPTIMISED: with MLIR, is optimised under a sanitizer, too.
 
 add_library(sheaf_flags INTERFACE)
 target_include_directories(sheaf_flags INTERFACE ${CMAKE_SOURCE_DIR})
@@ -36,9 +35,8 @@ function(sheaf_use_pch target name)
                                            $<TARGET_PROPERTY:${name},INTERFACE_COMPILE_OPTIONS>)
 endfunction()
 
-# A build under a sanitizer is made to be run once, and instrumented code takes long to optimise:
-# only libraries without MLIR are, and what interprets programs, which do most of the work of tests.
-# Libraries without MLIR are what is fuzzed, too.
+# A program under a sanitizer is run once or twice: its own files are not optimised, only libraries
+# are. (With MLIR, all have one precompiled header, and so one level.) What is fuzzed is without MLIR.
 if(SHEAF_SANITIZE)
   set(run_once -O0)
 endif()
@@ -57,16 +55,12 @@ endif()
 
 # PCH: what is used where MLIR's is not.
 function(_sheaf_target name)
-  cmake_parse_arguments(ARG "MLIR;OPTIMISED" "PCH" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR" "PCH" "SOURCES;LINK" ${ARGN})
   target_sources(${name} PRIVATE ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC sheaf_flags ${ARG_LINK})
   if(ARG_MLIR)
     target_link_libraries(${name} PUBLIC sheaf_mlir)
-    if(ARG_OPTIMISED)
-      sheaf_use_pch(${name} sheaf_optimised_pch)
-    else()
-      sheaf_use_pch(${name} sheaf_pch)
-    endif()
+    sheaf_use_pch(${name} sheaf_pch)
     add_dependencies(${name} sheaf_ir_gen)
   elseif(ARG_PCH)
     sheaf_use_pch(${name} ${ARG_PCH})
@@ -81,7 +75,9 @@ endfunction()
 function(sheaf_executable name)
   add_executable(${name})
   _sheaf_target(${name} ${ARGN})
-  target_compile_options(${name} PRIVATE ${run_once})
+  if(NOT "MLIR" IN_LIST ARGN)
+    target_compile_options(${name} PRIVATE ${run_once})
+  endif()
   # What is kept in a store is good for one build of the compiler (compiler/driver/StoredCode.cpp).
   target_link_options(${name} PRIVATE -Wl,--build-id=sha1)
 endfunction()

@@ -30,6 +30,13 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+/// For the innermost loops of what tests do most, where bounds are plain to see.
+#if defined(SHEAF_ASAN)
+#define SHEAF_NOT_INSTRUMENTED __attribute__((no_sanitize("address", "undefined"), noinline))
+#else
+#define SHEAF_NOT_INSTRUMENTED
+#endif
+
 namespace sheaf::rt {
 
 #ifdef SHEAF_ASAN

@@ -106,8 +106,9 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
   int k = static_cast<int>(stage.shape.size());
   Value column = mul(tile.panel, constant(stage.lanes * stage.tileVectors));
   std::vector<Value> sums(static_cast<size_t>(rows * across));
+  bool stores = onlyStores(stage);
   auto leave = [&](size_t place, Value sum) {
-    if (onlyStores(stage))
+    if (stores)
       sums[place] = sum;
     else
       LLVM::StoreOp::create(b, sum, bytes(scratch_, place * stage.lanes * 4), 4);
@@ -164,7 +165,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
     for (auto [place, sum] : llvm::zip(places, own))
       leave(place, sum);
   }
-  if (!onlyStores(stage))
+  if (!stores)
     return;
   for (int64_t row = 0; row < rows; ++row) {
     std::vector<Value> index = enterRow(row);

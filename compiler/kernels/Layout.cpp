@@ -170,8 +170,7 @@ void Planner::findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots) {
 void Planner::chooseTile(Stage &stage) {
   int64_t across = stage.accumulatorsAtOnce();
   stage.lanes = stage.sums == Sums::Tiles ? kLoopLanes : target_.lanes;
-  int64_t registersEach = std::max<int64_t>(1, stage.lanes / target_.lanes);
-  int64_t most = target_.registers / registersEach;
+  int64_t most = target_.registers;
   int64_t wanted = tuning_.vectors           ? tuning_.vectors
                    : target_.registers == 32 ? 6
                    : stage.groupsTakeTurns   ? mostAtOnce()
@@ -191,6 +190,9 @@ void Planner::chooseTile(Stage &stage) {
         best = v, bestWaste = waste;
     }
     stage.tileVectors = best;
+  } else {
+    // As many columns as rows are padded to.
+    stage.tileVectors = kLoopLanes / stage.lanes;
   }
   stage.tileRows = 1;
   if (stage.sums == Sums::Foreign) {
@@ -342,9 +344,14 @@ int64_t Planner::rowBytes(const Stage &stage) const {
   if (stage.factorRow)
     return stage.factorRow;
   int64_t bytes = 0;
-  for (const ProductGroup &group : stage.groups)
+  const Product *before = nullptr; // groups that take turns may read the same rows
+  for (const ProductGroup &group : stage.groups) {
+    if (group.lead == before)
+      continue;
+    before = group.lead;
     for (const ProductSegment &segment : group.lead->segments)
       bytes += segment.extent.isConstant() ? 4 * segment.extent.constant() : 0;
+  }
   return std::max<int64_t>(bytes, 64);
 }
 

@@ -169,7 +169,8 @@ struct Stage {
   bool passOfOneRecord = false; ///< all rows of a pass come from one record
   std::vector<Accumulator> accumulators;
   std::vector<ProductGroup> groups;
-  /// The groups take turns in the registers: what one leaves is in scratch before the next begins.
+  /// The registers are for one group at a time, and tiles are chosen for that; else all
+  /// accumulators are in registers together.
   bool groupsTakeTurns = false;
   Sums sums = Sums::Chain;
   /// Bytes of a row of factors in scratch: what the groups read of a row, one behind the other;
@@ -186,10 +187,10 @@ struct Stage {
 
   /// Accumulators that are in registers together.
   int64_t accumulatorsAtOnce() const {
-    size_t most = 0;
+    size_t most = groupsTakeTurns ? 0 : accumulators.size();
     for (const ProductGroup &group : groups)
       most = std::max(most, group.accumulators.size());
-    return static_cast<int64_t>(groupsTakeTurns ? most : accumulators.size());
+    return static_cast<int64_t>(most);
   }
 
   /// How many rows tiles share out, where every record has as many of its own.

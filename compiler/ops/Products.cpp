@@ -9,6 +9,7 @@
 #include "compiler/ops/Expand.h"
 #include "compiler/ops/Reference.h"
 #include "compiler/ops/Shape.h"
+#include "runtime/sanitizer.h"
 
 namespace sheaf::ops {
 namespace {
@@ -118,6 +119,12 @@ ShapeResult outerShape(std::span<const OperandType> operands, const Attrs &, con
   return ShapeResult::ok({a.dtype, {a.dims[0], b.dims[0]}, {}});
 }
 
+/// to[n] += scale * row[n], for n in [0, count).
+SHEAF_NOT_INSTRUMENTED void addScaled(double *to, double scale, const double *row, int64_t count) {
+  for (int64_t n = 0; n < count; ++n)
+    to[n] += scale * row[n];
+}
+
 std::string matmulReference(const RefTensor &a, const RefTensor &b, const Arithmetic &arithmetic,
                             RefTensor &result) {
   bool rowVector = a.shape.size() == 1, columnVector = b.shape.size() == 1;
@@ -141,10 +148,7 @@ std::string matmulReference(const RefTensor &a, const RefTensor &b, const Arithm
     for (int64_t m = 0; m < rows; ++m, out += columns) {
       std::fill(out, out + columns, 0.0);
       for (int64_t i = 0; i < k; ++i) {
-        double scale = left[m * k + i];
-        const double *row = right + i * columns;
-        for (int64_t n = 0; n < columns; ++n)
-          out[n] += scale * row[n];
+        addScaled(out, left[m * k + i], right + i * columns, columns);
         arithmetic.roundAll({out, static_cast<size_t>(columns)});
       }
     }

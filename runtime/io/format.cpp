@@ -5,6 +5,8 @@
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
+template auto dragonbox::to_decimal(float) noexcept -> dragonbox::decimal_fp<float>;
+template auto dragonbox::to_decimal(double) noexcept -> dragonbox::decimal_fp<double>;
 template auto thousands_sep_impl<char>(locale_ref) -> thousands_sep_result<char>;
 template auto decimal_point_impl<char>(locale_ref) -> char;
 template void buffer<char>::append(const char *, const char *);

@@ -72,7 +72,22 @@ sheaf.block @m args(4) {
   %M = sheaf.apply "matmul"(%wm, %AB) {} : (tensor<20x40xf32>, tensor<40x20xf32>) -> tensor<20x20xf32>
   sheaf.yield %v, %M : tensor<20xf32>, tensor<20x20xf32>
 })"},
-    // More accumulators than any tile's row holds: eight of one input with a bias, one of another.
+    // Groups of accumulators that take turns, over the rows of all records.
+    {"gates_of_rows", R"(
+sheaf.block @gr args(1) {
+^bb0(%x: tensor<?x21xf32>, %w: tensor<21x78xf32>, %b: tensor<78xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<?x21xf32>, tensor<21x78xf32>) -> tensor<?x78xf32>
+  %z = sheaf.apply "add"(%p, %b) {} : (tensor<?x78xf32>, tensor<78xf32>) -> tensor<?x78xf32>
+  %g0, %g1, %g2, %g3, %g4, %g5 = sheaf.apply "split"(%z) {parts = 6 : i64, axis = 1 : i64} : (tensor<?x78xf32>) -> (tensor<?x13xf32>, tensor<?x13xf32>, tensor<?x13xf32>, tensor<?x13xf32>, tensor<?x13xf32>, tensor<?x13xf32>)
+  %r0 = sheaf.apply "mul"(%g0, %g1) {} : (tensor<?x13xf32>, tensor<?x13xf32>) -> tensor<?x13xf32>
+  %r1 = sheaf.apply "mul"(%g2, %g3) {} : (tensor<?x13xf32>, tensor<?x13xf32>) -> tensor<?x13xf32>
+  %r2 = sheaf.apply "add"(%r0, %r1) {} : (tensor<?x13xf32>, tensor<?x13xf32>) -> tensor<?x13xf32>
+  %r3 = sheaf.apply "mul"(%r2, %g4) {} : (tensor<?x13xf32>, tensor<?x13xf32>) -> tensor<?x13xf32>
+  %r4 = sheaf.apply "add"(%r3, %g5) {} : (tensor<?x13xf32>, tensor<?x13xf32>) -> tensor<?x13xf32>
+  %t = sheaf.apply "tanh"(%r4) {} : (tensor<?x13xf32>) -> tensor<?x13xf32>
+  sheaf.yield %t, %g2 : tensor<?x13xf32>, tensor<?x13xf32>
+})"},
+    // The same, over records: eight of one input with a bias, one of another.
     {"nine_accumulators", R"(
 sheaf.block @na args(2) {
 ^bb0(%x: tensor<33xf32>, %h: tensor<18xf32>, %w: tensor<33x168xf32>, %u: tensor<18x21xf32>, %b: tensor<168xf32>):
