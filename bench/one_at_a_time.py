@@ -8,7 +8,8 @@ of models/data, at the sizes that the models have by default. Records that are t
 each time (--without identical-records,fold-weights), so both sides do the same work.
 
 A cell is the time of one at a time over the time batched: the median of so many pairs of runs in
-turn, and where the median is below 1 the pairs' interval of 95 % (sign test).
+turn, and where the median is below 1 the pairs' interval of 95 % (sign test; of fewer
+than six pairs, all of them).
 """
 import argparse
 import json
