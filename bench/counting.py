@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+from medians import interval
+
 BUILD = os.path.abspath(sys.argv[1])
 PAIRS = int(sys.argv[2]) if len(sys.argv) > 2 else 21
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -28,14 +30,6 @@ def milliseconds(program, model, hidden, batch, data, *more):
          "--format", "json", "--seed", "1", "--seconds", "0.2", *more],
         text=True, capture_output=True, check=True).stdout
     return json.loads(out)[0]["ms"]
-
-
-def interval(values):
-    """Of the median, by order statistics."""
-    values = sorted(values)
-    n = len(values)
-    low = max(0, int(n / 2 - 0.98 * n**0.5))
-    return values[low], values[n - 1 - low]
 
 
 def main():

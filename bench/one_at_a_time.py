@@ -8,8 +8,7 @@ of models/data, at the sizes that the models have by default. Records that are t
 each time (--without identical-records,fold-weights), so both sides do the same work.
 
 A cell is the time of one at a time over the time batched: the median of so many pairs of runs in
-turn, and where the median is below 1 the pairs' interval of 95 % (sign test; of fewer
-than six pairs, all of them).
+turn, and where the median is below 1 the pairs' interval of 95 % (of few pairs, all).
 """
 import argparse
 import json
@@ -19,6 +18,7 @@ import subprocess
 import sys
 
 import models
+from medians import interval
 
 SHEAF = os.path.join(models.ROOT, "build", "bin", "sheaf")
 
@@ -32,18 +32,6 @@ def times(model, batches, seconds):
     if run.returncode:
         sys.exit(f"{' '.join(command)}\n{run.stderr}")
     return {(row["engine"], row["batch"]): row["ms"] for row in json.loads(run.stdout)}
-
-
-def interval(ratios):
-    """Of the median, 95 %, by the sign test: between these two of the sorted ratios."""
-    ordered, n = sorted(ratios), len(ratios)
-    chance, out = 0.5 ** n, 0
-    term = chance
-    while out < n // 2 and chance <= 0.025:
-        out += 1
-        term = term * (n - out + 1) / out
-        chance += term
-    return ordered[max(0, out - 1)], ordered[min(n - 1, n - out)]
 
 
 def main():

@@ -16,6 +16,7 @@ if(SHEAF_SANITIZE)
   endif()
   target_link_options(sheaf_flags INTERFACE -fsanitize=${SHEAF_SANITIZE})
 endif()
+
 # _sheaf_pch(NAME [OPTIONS option ...] HEADERS header ...): a precompiled header for targets to use
 # together, by sheaf_use_pch(TARGET NAME), with the same OPTIONS. Position independent, as libraries
 # are, so programs must be, too.
@@ -45,7 +46,7 @@ if(SHEAF_FUZZ)
   target_link_options(sheaf_flags INTERFACE ${fuzzed})
 endif()
 
-# Precompiled headers halve the time of a clean build. That with MLIR's is in SheafMLIR.cmake.
+# That with MLIR's headers is in SheafMLIR.cmake.
 _sheaf_pch(sheaf_std_pch OPTIONS ${fuzzed} HEADERS ${CMAKE_SOURCE_DIR}/cmake/pch_std.h)
 if(SHEAF_TESTS)
   _sheaf_pch(sheaf_test_pch OPTIONS ${run_once}

@@ -28,8 +28,9 @@ struct Members {
   }
 };
 
-/// These types and all that values of them may hold, by type.
-inline std::vector<bool> reachableTypes(const TypeTable &types, std::vector<uint32_t> pending) {
+/// Calls `visit(type)` once for each of these types and of all that values of them may hold.
+template <typename Visit>
+void forEachReachable(const TypeTable &types, std::vector<uint32_t> pending, Visit visit) {
   std::vector<bool> reached(types.types.size());
   while (!pending.empty()) {
     uint32_t type = pending.back();
@@ -37,12 +38,19 @@ inline std::vector<bool> reachableTypes(const TypeTable &types, std::vector<uint
     if (reached[type])
       continue;
     reached[type] = true;
+    visit(type);
     const TypeDesc &desc = types.types[type];
     pending.insert(pending.end(), desc.children.begin(), desc.children.end());
     if (desc.kind == TypeKind::Data)
       for (const CtorDesc &ctor : types.data[desc.data].ctors)
         pending.insert(pending.end(), ctor.fieldTypes.begin(), ctor.fieldTypes.end());
   }
+}
+
+/// The same, by type.
+inline std::vector<bool> reachableTypes(const TypeTable &types, std::vector<uint32_t> from) {
+  std::vector<bool> reached(types.types.size());
+  forEachReachable(types, std::move(from), [&](uint32_t type) { reached[type] = true; });
   return reached;
 }
 

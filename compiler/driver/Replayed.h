@@ -13,7 +13,7 @@
 
 namespace sheaf::driver {
 
-/// What compiled results and reads may be off: of max(1, max|b|). Allows for that rounding.
+/// What compiled results and reads may be off: of max(1, max|b|). Allows for rounding to 16 bits.
 double allowedError(const CompiledModel &model);
 
 /// An oracle of a model's program that takes what the compiled one read.

@@ -1,6 +1,7 @@
 #include "runtime/io/jsonl.h"
 
 #include "runtime/io/types.h"
+#include "runtime/members.h"
 
 #include <algorithm>
 #include <bit>
@@ -17,23 +18,12 @@ JsonInstanceReader::JsonInstanceReader(const rt::TypeTable &types, const rt::Ent
                                        const std::map<std::string, int64_t> *dims)
     : types_(types), entry_(entry), tokens_(tokens), heap_(heap), extents_(dims) {
   // Only vocabularies that the entry's arguments can reach are needed.
-  std::vector<uint32_t> work(entry.argTypes);
-  std::vector<bool> seen(types.types.size());
   vocabs_.resize(types.types.size());
-  while (!work.empty()) {
-    uint32_t t = work.back();
-    work.pop_back();
-    if (seen[t])
-      continue;
-    seen[t] = true;
+  rt::forEachReachable(types, entry.argTypes, [&](uint32_t t) {
     const TypeDesc &type = types.types[t];
     if (type.kind == TypeKind::Token || (type.kind == TypeKind::Tensor && type.isToken))
       vocabs_[t] = tokens.open(type.vocab);
-    work.insert(work.end(), type.children.begin(), type.children.end());
-    if (type.kind == TypeKind::Data)
-      for (const rt::CtorDesc &ctor : types.data[type.data].ctors)
-        work.insert(work.end(), ctor.fieldTypes.begin(), ctor.fieldTypes.end());
-  }
+  });
   for (uint32_t t = 0; t < types.types.size(); ++t)
     slots_.push_back(types.slots(t));
   auto layoutOf = [&](const std::vector<uint32_t> &fields) {
