@@ -1,6 +1,7 @@
 # sheaf_library(NAME [MLIR] SOURCES a.cpp ... [LINK lib ...]): a static library of this project.
 # sheaf_executable(NAME [MLIR] SOURCES ... [LINK ...]): a program.
-# sheaf_test(NAME [MLIR] SOURCES ... [LINK ...]): a GoogleTest program, each of its tests known to CTest.
+# sheaf_test(NAME [MLIR] SOURCES ... [LINK ...] [NOT_SANITIZED PATTERN]): a GoogleTest program, each
+#   of its tests known to CTest; under a sanitizer one for CTest, without the tests of that pattern.
 # MLIR: the sources include MLIR or LLVM headers (adds their include paths, the shared precompiled
 # header and the shared libraries). Only targets that say so can include them.
 
@@ -54,9 +55,19 @@ if(SHEAF_TESTS)
   target_link_libraries(sheaf_test_pch PRIVATE GTest::gtest)
 endif()
 
+# What headers instantiate takes longer to compile than what is in most files. Under a sanitizer,
+# which takes longer still and whose builds nobody edits, libraries and programs are compiled a dozen
+# files at a time; so names in a library's unnamed namespaces are different ones. Tests have fixtures
+# of their own, with names that come again.
+function(_sheaf_unity target)
+  if(SHEAF_SANITIZE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  endif()
+endfunction()
+
 # PCH: what is used where MLIR's is not.
 function(_sheaf_target name)
-  cmake_parse_arguments(ARG "MLIR" "PCH" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR" "PCH;NOT_SANITIZED" "SOURCES;LINK" ${ARGN})
   target_sources(${name} PRIVATE ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC sheaf_flags ${ARG_LINK})
   if(ARG_MLIR)
@@ -71,11 +82,13 @@ endfunction()
 function(sheaf_library name)
   add_library(${name} STATIC)
   _sheaf_target(${name} ${ARGN} PCH sheaf_std_pch)
+  _sheaf_unity(${name})
 endfunction()
 
 function(sheaf_executable name)
   add_executable(${name})
   _sheaf_target(${name} ${ARGN})
+  _sheaf_unity(${name})
   if(NOT "MLIR" IN_LIST ARGN)
     target_compile_options(${name} PRIVATE ${run_once})
   endif()
@@ -87,5 +100,12 @@ function(sheaf_test name)
   add_executable(${name})
   _sheaf_target(${name} ${ARGN} PCH sheaf_test_pch)
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main Threads::Threads)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  if(SHEAF_SANITIZE)
+    # Starting a program takes a sanitizer longer than most tests.
+    cmake_parse_arguments(ARG "" "NOT_SANITIZED" "" ${ARGN})
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 --gtest_filter=-${ARG_NOT_SANITIZED})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  endif()
 endfunction()

@@ -26,7 +26,7 @@ constexpr int64_t kManyRows = 512;
 
 double toMs(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-6; }
 
-double least(const std::vector<double> &values) {
+double leastOf(const std::vector<double> &values) {
   return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
 }
 
@@ -178,7 +178,7 @@ private:
                          ? bucket.depth - (kernel.phase << model_.depthBits)
                          : bucket.depth;
       launch.rows = bucket.count;
-      launch.ms = least(all.launchMs[i]);
+      launch.ms = leastOf(all.launchMs[i]);
       launch.gflop = rt::sumOverRecords(kernel.flop, kernel.words, bucket) * 1e-9;
       launch.threads = 0;
       launch.startMs = INFINITY;
@@ -203,7 +203,7 @@ private:
   void leaveOutDisturbance(const Repetitions &all) {
     double parts = 0, whole = 0;
     for (const std::vector<double> &ms : all.launchMs)
-      parts += least(ms);
+      parts += leastOf(ms);
     for (const std::vector<rt::TraceLaunch> &thread : shortest_.launches)
       for (const rt::TraceLaunch &launch : thread)
         whole += toMs(launch.span.nanoseconds());

@@ -21,7 +21,7 @@ using mlir::arith::CmpIPredicate;
 enum class Elements { Floats, Numbers, Bools, Any };
 
 /// What makes one elementwise operator.
-struct Spec {
+struct ElementwiseSpec {
   std::string name;
   std::string summary;
   std::vector<std::string> params;
@@ -87,7 +87,7 @@ Expected<TensorType> promote(HostKind host, DType to) {
 }
 
 /// The operands as tensors, host scalars promoted, all of kinds that the operator accepts.
-Expected<std::vector<TensorType>> tensorsOf(const Op &op, const Spec &spec,
+Expected<std::vector<TensorType>> tensorsOf(const Op &op, const ElementwiseSpec &spec,
                                             std::span<const OperandType> operands) {
   std::vector<TensorType> tensors;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -118,8 +118,8 @@ Expected<std::vector<TensorType>> tensorsOf(const Op &op, const Spec &spec,
   return tensors;
 }
 
-ShapeResult elementwiseShape(const Op &op, const Spec &spec, std::span<const OperandType> operands,
-                             const DimOracle &oracle) {
+ShapeResult elementwiseShape(const Op &op, const ElementwiseSpec &spec,
+                             std::span<const OperandType> operands, const DimOracle &oracle) {
   auto converted = tensorsOf(op, spec, operands);
   if (auto *error = std::get_if<ShapeError>(&converted))
     return *error;
@@ -164,7 +164,7 @@ ShapeResult elementwiseShape(const Op &op, const Spec &spec, std::span<const Ope
   return ShapeResult::ok(std::move(result));
 }
 
-std::string elementwiseReference(const Spec &spec, const RefTensors &operands,
+std::string elementwiseReference(const ElementwiseSpec &spec, const RefTensors &operands,
                                  const Arithmetic &arithmetic, RefTensor &result) {
   std::vector<double> values(operands.size());
   std::vector<uint64_t> ints(operands.size());
@@ -218,7 +218,7 @@ DType floatPromotion(std::span<const OperandType> operands, size_t operand) {
   return DType::F32;
 }
 
-void add(std::vector<Op> &ops, Spec spec) {
+void add(std::vector<Op> &ops, ElementwiseSpec spec) {
   if (spec.phrase.empty())
     spec.phrase = "apply '" + spec.name + "' to " + listOf(spec.params.size());
   Op op;

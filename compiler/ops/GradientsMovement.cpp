@@ -90,7 +90,7 @@ Values ofBroadcast(ExpandBuilder &b, const GradientCall &call) {
 }
 
 /// Where the places of an axis are `index`, of rank `rank` with this axis: bools that broadcast.
-Value isPlace(ExpandBuilder &b, Value index, Extent size, int64_t axis, int64_t rank) {
+Value isHere(ExpandBuilder &b, Value index, Extent size, int64_t axis, int64_t rank) {
   std::vector<Extent> dims(rank, Extent(b.getI64IntegerAttr(1)));
   dims[axis] = size;
   Value places = applyOne(b, "i64", applyOne(b, "iota", {}, {{"size", size}}));
@@ -106,7 +106,7 @@ Values ofPick(ExpandBuilder &b, const GradientCall &call) {
   Value x = call.x(0);
   int64_t rank = rankOf(x), axis = axisOf(call.apply, "axis", 0, rank);
   Value index = promote(b, indexValue(b, call.x(1)), DType::I64);
-  Value here = isPlace(b, index, extentOf(b, x, axis), axis, rank);
+  Value here = isHere(b, index, extentOf(b, x, axis), axis, rank);
   return {only(b, here, insertAxis(b, call.dy(), axis))};
 }
 
@@ -139,7 +139,7 @@ Values ofTake(ExpandBuilder &b, const GradientCall &call) {
       dims.push_back(productOf(rest));
     dy = applyOne(b, "reshape", dy, {{"dims", dims}});
   }
-  Value here = applyOne(b, "f32", isPlace(b, index, extent, 0, 2));
+  Value here = applyOne(b, "f32", isHere(b, index, extent, 0, 2));
   Value gradient = applyOne(b, "matmul", {here, widen(b, dy)});
   if (rest.size() > 1)
     gradient = applyOne(b, "reshape", gradient, {{"dims", extentsOf(b, x)}});
@@ -154,7 +154,7 @@ Values ofTakeAlong(ExpandBuilder &b, const GradientCall &call) {
       promote(b, extentValue(b, difference(b, extent, b.getI64IntegerAttr(1))), DType::I64);
   Value index =
       applyOne(b, "clamp", {applyOne(b, "i64", call.x(1)), number(b, 0, DType::I64), last});
-  Value here = isPlace(b, insertAxis(b, index, axis), extent, axis, rank + 1);
+  Value here = isHere(b, insertAxis(b, index, axis), extent, axis, rank + 1);
   Value all = only(b, here, insertAxis(b, call.dy(), axis));
   return {reduceAxis(b, "reduce_sum", all, axis + 1, false)};
 }
@@ -180,7 +180,7 @@ Gradient ofExtreme(bool least) {
             Value x = call.x(0);
             int64_t rank = rankOf(x), axis = axisOf(call.apply, "axis", -1, rank);
             Value place = reduceAxis(b, "argmax", least ? applyOne(b, "neg", x) : x, axis, true);
-            Value here = isPlace(b, applyOne(b, "i64", place), extentOf(b, x, axis), axis, rank);
+            Value here = isHere(b, applyOne(b, "i64", place), extentOf(b, x, axis), axis, rank);
             return {only(b, here, withAxis(b, call, axis))};
           }};
 }

@@ -18,15 +18,15 @@ namespace {
 
 using mlir::Value;
 
-struct Spec {
+struct ReductionSpec {
   std::string name;
   std::string summary;
   bool floatsOnly = false;
   bool toIndex = false;
 };
 
-ShapeResult reduceShape(const Spec &spec, std::span<const OperandType> operands, const Attrs &attrs,
-                        std::optional<int64_t> axis) {
+ShapeResult reduceShape(const ReductionSpec &spec, std::span<const OperandType> operands,
+                        const Attrs &attrs, std::optional<int64_t> axis) {
   std::string action = "take the " + spec.name + " of";
   auto operand =
       spec.floatsOnly ? floatTensor(operands, 0, action) : tensorOperand(operands, 0, action);
@@ -159,7 +159,8 @@ double argmaxDistance(const RefTensor &x, const Attrs &attrs, const RefTensor &r
 }
 
 /// One of the operators that kernels know.
-void addKernelReduction(std::vector<Op> &ops, Spec spec, Reduction::Kind kind, RowReference rule) {
+void addKernelReduction(std::vector<Op> &ops, ReductionSpec spec, Reduction::Kind kind,
+                        RowReference rule) {
   Op op;
   bool isPublic = kind == Reduction::ArgMax;
   op.name = isPublic ? spec.name : "reduce_" + spec.name;
@@ -204,7 +205,7 @@ std::vector<Value> expandReduction(ExpandBuilder &b, ir::ApplyOp op, const AxisR
   return {narrow(b, x, dtype)};
 }
 
-void addReduction(std::vector<Op> &ops, Spec spec, RowReference reference, AxisRule rule) {
+void addReduction(std::vector<Op> &ops, ReductionSpec spec, RowReference reference, AxisRule rule) {
   Op op;
   op.name = spec.name;
   op.summary = spec.summary;

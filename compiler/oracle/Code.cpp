@@ -14,7 +14,6 @@ namespace {
 
 using mlir::Block;
 using mlir::Operation;
-using mlir::Value;
 
 Step::Kind kindOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, Step::Kind>(op)
@@ -69,7 +68,7 @@ public:
   }
 
 private:
-  uint32_t allocate(Value value) {
+  uint32_t allocate(mlir::Value value) {
     uint32_t slot;
     if (free_.empty()) {
       slot = next_++;
@@ -82,7 +81,7 @@ private:
   }
 
   /// The operation of `block` in which `value`, defined in that block, is used last.
-  static Operation *lastUse(Value value, Block &block) {
+  static Operation *lastUse(mlir::Value value, Block &block) {
     Operation *last = nullptr;
     for (Operation *user : value.getUsers()) {
       Operation *here = block.findAncestorOpInBlock(*user);
@@ -93,9 +92,9 @@ private:
   }
 
   void number(Block &block, Code &code) {
-    llvm::DenseMap<Operation *, llvm::SmallVector<Value, 4>> dying;
-    llvm::SmallVector<Value, 4> unused;
-    auto define = [&](Value value) {
+    llvm::DenseMap<Operation *, llvm::SmallVector<mlir::Value, 4>> dying;
+    llvm::SmallVector<mlir::Value, 4> unused;
+    auto define = [&](mlir::Value value) {
       uint32_t slot = allocate(value);
       if (Operation *last = lastUse(value, block))
         dying[last].push_back(value);
@@ -103,26 +102,26 @@ private:
         unused.push_back(value);
       return slot;
     };
-    for (Value arg : block.getArguments())
+    for (mlir::Value arg : block.getArguments())
       code.args.push_back(define(arg));
 
     for (Operation &op : block) {
       Step step;
       step.op = &op;
       step.kind = kindOf(&op);
-      for (Value operand : op.getOperands())
+      for (mlir::Value operand : op.getOperands())
         step.operands.push_back(slots_.at(operand));
       for (mlir::Region &region : op.getRegions()) {
         step.regions.push_back(region.empty() ? nullptr : std::make_unique<Code>());
         if (!region.empty())
           number(region.front(), *step.regions.back());
       }
-      for (Value result : op.getResults())
+      for (mlir::Value result : op.getResults())
         step.results.push_back(define(result));
       if (auto it = dying.find(&op); it != dying.end())
-        for (Value value : it->second)
+        for (mlir::Value value : it->second)
           step.deaths.push_back(slots_.at(value));
-      for (Value value : unused)
+      for (mlir::Value value : unused)
         step.deaths.push_back(slots_.at(value));
       unused.clear();
       free_.insert(free_.end(), step.deaths.begin(), step.deaths.end());
@@ -136,7 +135,7 @@ private:
         calls.push_back({&step, mlir::cast<mlir::func::CallOp>(step.op).getCallee()});
   }
 
-  llvm::DenseMap<Value, uint32_t> slots_;
+  llvm::DenseMap<mlir::Value, uint32_t> slots_;
   std::vector<uint32_t> free_;
   uint32_t next_ = 0;
 };

@@ -14,9 +14,9 @@ namespace sheaf::oracle {
 namespace {
 
 using mlir::Operation;
-using Operands = llvm::ArrayRef<Value>;
+using ValuesRef = llvm::ArrayRef<Value>;
 
-std::vector<Value> toVector(Operands operands) { return {operands.begin(), operands.end()}; }
+std::vector<Value> toVector(ValuesRef operands) { return {operands.begin(), operands.end()}; }
 
 Value convert(ir::ConvertOp op, const Value &value) {
   mlir::Type to = op.getType();
@@ -43,7 +43,7 @@ Value get(const Value &list, int64_t index) {
 }
 
 /// `{0}` and `{1}` stand for the values, if there are any.
-std::string fillIn(llvm::StringRef text, Operands values) {
+std::string fillIn(llvm::StringRef text, ValuesRef values) {
   std::string filled = text.str();
   for (size_t i = 0; i < values.size(); ++i) {
     std::string name = "{" + std::to_string(i) + "}";
@@ -66,7 +66,7 @@ Value reversed(const Value &list) {
   return makeList(std::move(all));
 }
 
-Value zip(Operands lists) {
+Value zip(ValuesRef lists) {
   std::vector<std::vector<Value>> columns;
   for (const Value &list : lists)
     columns.push_back(elements(list));
@@ -114,7 +114,7 @@ Value rows(const ops::RefTensor &matrix) {
 
 } // namespace
 
-Values compute(const Step &step, Operands x, const Context &context) {
+Values compute(const Step &step, ValuesRef x, const Context &context) {
   if (auto scalar = computeScalar(step.op, x))
     return {*scalar};
   return llvm::TypeSwitch<Operation *, Values>(step.op)

@@ -263,7 +263,7 @@ private:
   llvm::DenseSet<Operation *> recording_;
 };
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult alignBranches(ModuleOp module, PassContext &context) {
   BranchAligner(module, context).run();
   return success();
 }
@@ -275,7 +275,7 @@ PassRecord alignBranchesPass() {
           .description = "What leaves the shorter branch of an if or match inside of a recursion "
                          "counts as ready as late as what leaves the longest, where what follows "
                          "gains from it.",
-          .run = run,
+          .run = alignBranches,
           .after = Level::Blocks};
 }
 

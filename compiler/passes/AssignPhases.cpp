@@ -246,7 +246,7 @@ private:
   std::vector<unsigned> partOf_; ///< by site
 };
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult assignPhases(ModuleOp module, PassContext &context) {
   PhaseFinder(module, context).run();
   return success();
 }
@@ -258,7 +258,7 @@ PassRecord assignPhasesPass() {
           .description = "What depends on a recursion but is no part of it waits until all "
                          "instances are through, wherever it stands, so that unequal instances "
                          "run it together.",
-          .run = run,
+          .run = assignPhases,
           .after = Level::Blocks};
 }
 

@@ -51,7 +51,7 @@ private:
   llvm::DenseMap<Value, bool> known_;
 };
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult autocast(ModuleOp module, PassContext &context) {
   if (!module->hasAttr(ops::kBf16Attr))
     return success();
   SharedTensors shared(module->hasAttr(ops::kTrainingAttr));
@@ -82,7 +82,7 @@ PassRecord autocastPass() {
           .description =
               "With --precision bf16: operators whose record names a bf16 form (products) "
               "take it where the right operand is a weight. All others stay f32.",
-          .run = run,
+          .run = autocast,
           .required = true,
           .after = Level::Plain};
 }

@@ -47,7 +47,7 @@ namespace sheaf::passes {
 namespace {
 
 /// Copies of operators together may grow the program by this factor and this many.
-constexpr int64_t kGrowthFactor = 2, kGrowthSlack = 256;
+constexpr int64_t kCopiesFactor = 2, kCopiesSlack = 256;
 /// What moves once may move on, from branch to branch; so often.
 constexpr unsigned kMostRounds = 4;
 /// Readers of one value that are looked at.
@@ -98,7 +98,7 @@ CodeMotion::CodeMotion(ModuleOp module, PassContext &context)
         if (auto ref = operand.getDefiningOp<ir::ParamRefOp>())
           products_[ref.getParamAttr()].push_back(apply);
   });
-  room_ = room_ * (kGrowthFactor - 1) + kGrowthSlack;
+  room_ = room_ * (kCopiesFactor - 1) + kCopiesSlack;
 }
 
 //===----------------------------------------------------------------------===//

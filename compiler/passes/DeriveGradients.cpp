@@ -400,7 +400,7 @@ void widenRecords(ArrayRef<ir::RecordOp> records, ArrayRef<Value> added) {
   }
 }
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult deriveGradients(ModuleOp module, PassContext &context) {
   if (!module->hasAttr(ops::kTrainingAttr))
     return success();
   SymbolTable symbols(module);
@@ -444,7 +444,7 @@ PassRecord deriveGradientsPass() {
               "gradients of its weights are made of. What does not depend on a "
               "parameter, such as inputs, gets none. Decides which values the block keeps for it "
               "and which are computed again.",
-          .run = run,
+          .run = deriveGradients,
           .required = true,
           .after = Level::Blocks};
 }

@@ -10,7 +10,7 @@ using namespace mlir;
 namespace sheaf::passes {
 namespace {
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult expandOperators(ModuleOp module, PassContext &context) {
   llvm::MapVector<StringRef, int64_t> counts;
   if (failed(ops::expandAll(module, [&](const ops::Op &op) { ++counts[op.name]; })))
     return failure();
@@ -25,7 +25,7 @@ PassRecord expandOperatorsPass() {
   return {.name = "expand-operators",
           .description = "Rewrites operators whose record has an Expand rule (softmax, layer_norm, "
                          "cross_entropy, ...) into operators that kernels know.",
-          .run = run,
+          .run = expandOperators,
           .required = true,
           .after = Level::Plain};
 }

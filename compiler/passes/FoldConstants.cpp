@@ -81,7 +81,7 @@ private:
   llvm::DenseMap<std::pair<Type, Attribute>, ir::ParamOp> params_;
 };
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult foldConstants(ModuleOp module, PassContext &context) {
   ConstantFolder(module, context).run();
   return success();
 }
@@ -94,7 +94,7 @@ PassRecord foldConstantsPass() {
               "Constant tensors that are used outside of tensor code (the first state of a fold, a "
               "field of a data value) become synthetic parameters: rows that exist before any "
               "instance, so that nothing is recorded for them.",
-          .run = run};
+          .run = foldConstants};
 }
 
 } // namespace sheaf::passes

@@ -215,7 +215,7 @@ private:
   SmallVector<FlatSymbolRefAttr> names_;
 };
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult foldWeights(ModuleOp module, PassContext &context) {
   // In training weights change with every step, and gradients go through what is made of them.
   if (module->hasAttr(ops::kTrainingAttr))
     return success();
@@ -231,7 +231,7 @@ PassRecord foldWeightsPass() {
               "Tensor code that depends on weights and constants alone becomes a synthetic "
               "parameter, computed by the function folded_weights whenever weights are loaded. "
               "Views that packing a weight follows anyway stay.",
-          .run = run};
+          .run = foldWeights};
 }
 
 } // namespace sheaf::passes

@@ -202,7 +202,7 @@ void forkCalls(ModuleOp module, PassContext &context) {
   });
 }
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult forkIndependentCalls(ModuleOp module, PassContext &context) {
   if (!Readers(module).any())
     return success();
   SymbolTable symbols(module);
@@ -219,7 +219,7 @@ PassRecord forkCallsPass() {
           .description = "Calls that may read and do not need each other (the children of a node, "
                          "the elements of a map, calls in branches) run side by side, so that "
                          "their reads wait together.",
-          .run = run,
+          .run = forkIndependentCalls,
           .after = Level::Blocks};
 }
 

@@ -280,7 +280,7 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &reco
   return success();
 }
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult formBlocks(ModuleOp module, PassContext &context) {
   Recorders recorders(module);
   BlockTable table(module);
   for (auto func : llvm::to_vector(module.getOps<func::FuncOp>()))
@@ -302,7 +302,7 @@ PassRecord formBlocksPass() {
           "them that share a per-instance value or feed each other. Each block becomes one "
           "record at run time and one kernel; weights become its parameters, so that equal "
           "blocks over different weights are one kernel.",
-      .run = run,
+      .run = formBlocks,
       .required = true,
       .after = Level::Blocks,
       .switches = {{"blocks", "several operators in one block"},

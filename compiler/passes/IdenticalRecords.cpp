@@ -187,7 +187,7 @@ private:
   bool changed_ = false;
 };
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult markIdenticalRecords(ModuleOp module, PassContext &context) {
   RepeatFinder(module, context).run();
   return success();
 }
@@ -201,7 +201,7 @@ PassRecord identicalRecordsPass() {
           "Records whose arguments may be met again (made of parameters, tokens and ints, not of "
           "the instance's own tensors) are looked up: two with the same arguments run once in "
           "a mini-batch, and those of parameters' rows alone once until the weights change.",
-      .run = run,
+      .run = markIdenticalRecords,
       .after = Level::Blocks};
 }
 

@@ -112,7 +112,7 @@ private:
   int64_t total_ = 0, limit_ = 0;
 };
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult inlineCalls(ModuleOp module, PassContext &context) {
   dropUnreachable(module);
   Inliner(module, context).run();
   dropUnreachable(module);
@@ -127,7 +127,7 @@ PassRecord inlinePass() {
               "Puts the bodies of functions that do not call themselves in place of their calls: "
               "always when there is one call, else up to a size. Blocks then reach across what "
               "were function boundaries. Drops functions that nothing calls.",
-          .run = run};
+          .run = inlineCalls};
 }
 
 } // namespace sheaf::passes

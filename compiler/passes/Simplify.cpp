@@ -494,7 +494,7 @@ int64_t countOps(ModuleOp module) {
   return count;
 }
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult simplify(ModuleOp module, PassContext &context) {
   int64_t before = countOps(module);
   FrozenRewritePatternSet patterns = makePatterns(module.getContext());
   GreedyRewriteConfig config;
@@ -524,7 +524,7 @@ PassRecord simplifyPass() {
           .description =
               "Brings operations into canonical form, computes equal values once, takes apart "
               "tuples, known matches and extents, and drops what nothing uses.",
-          .run = run};
+          .run = simplify};
 }
 
 } // namespace sheaf::passes

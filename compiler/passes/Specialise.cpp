@@ -112,7 +112,7 @@ private:
   llvm::DenseMap<Operation *, SmallVector<std::pair<SmallVector<Attribute>, func::FuncOp>>> clones_;
 };
 
-LogicalResult run(ModuleOp module, PassContext &context) {
+LogicalResult specialise(ModuleOp module, PassContext &context) {
   Specialiser(module, context).run();
   dropUnreachable(module);
   return success();
@@ -126,7 +126,7 @@ PassRecord specialisePass() {
               "Clones functions per distinct tuple of parameters passed to them, through recursion "
               "and loops, so that inside each clone a weight is known to be the same for the whole "
               "batch.",
-          .run = run};
+          .run = specialise};
 }
 
 } // namespace sheaf::passes

@@ -29,8 +29,6 @@ template <> struct Lanes<4> {
 /// each other in the caches. Of the left ones kStripRows columns at a time lie in the first level,
 /// of the right ones all that a record needs in the second.
 constexpr int64_t kBlockRows = 96, kStripRows = 48;
-/// Floats of a granule.
-constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
 
 #define SHEAF_INLINE [[gnu::always_inline]] inline
 

@@ -11,6 +11,9 @@
 
 namespace sheaf::rt {
 
+/// Floats of a granule.
+constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
+
 /// Their places behind the other kernels of a model made for training.
 enum class NativeKernel : uint8_t { Sum, Product };
 constexpr size_t kNativeKernels = 2;

@@ -37,8 +37,6 @@ namespace {
 
 typedef uint32_t Words __attribute__((vector_size(64)));
 
-constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
-
 /// The rows that a product takes of one side.
 struct Side {
   const float *rows;
