@@ -6,7 +6,7 @@
 
 namespace sheaf {
 
-/// Beyond what any stack of frames holds. A sanitizer's frames are larger, and its runs take longer.
+/// Beyond what a stack of frames holds. Under a sanitizer frames are larger and runs take longer.
 constexpr int kDeep = rt::kPoisoning ? 200'000 : 1'000'000;
 
 } // namespace sheaf

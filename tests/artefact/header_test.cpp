@@ -1,6 +1,7 @@
 // The structs that `sheaf build --emit-header` writes of data_types.sheaf, there and back.
 #include "data_types.h"
 #include "tests/artefact/message_of.h"
+#include "tests/deep.h"
 
 #include <gtest/gtest.h>
 
@@ -71,7 +72,7 @@ TEST(GeneratedHeader, DeepStructsTakeNoStack) {
   using Shape = data_types::Shape;
   data_types::Arguments a = sample();
   Shape deep{Shape::Point{}};
-  for (int i = 0; i < 1000000; ++i) {
+  for (int i = 0; i < sheaf::kDeep; ++i) {
     std::vector<Shape> one;
     one.push_back(std::move(deep));
     deep = Shape{Shape::Group{std::move(one)}};
@@ -82,7 +83,7 @@ TEST(GeneratedHeader, DeepStructsTakeNoStack) {
   size_t depth = 0;
   for (const Shape *s = &std::get<0>(result)[0]; s->value.index() == 2; ++depth)
     s = &(*std::get<Shape::Group>(s->value).members)[0];
-  EXPECT_EQ(depth, 1000000u);
+  EXPECT_EQ(depth, size_t(sheaf::kDeep));
 }
 
 TEST(GeneratedHeader, TensorsInAnyLayout) {

@@ -1,3 +1,4 @@
+#include "tests/deep.h"
 #include "tests/io/io_test_support.h"
 
 #include <cmath>
@@ -286,19 +287,18 @@ TEST_F(JsonlTest, DeepDataAndLists) {
   types.ctor(chain, "More", {{"value", types.integer()}, {"rest", chain}});
   types.ctor(chain, "End", {});
   params({{"c", chain}});
-  constexpr int kDepth = 1'000'000;
   std::string text;
-  for (int i = 0; i < kDepth; ++i)
+  for (int i = 0; i < kDeep; ++i)
     text += i % 2 ? R"({"More":[1,)" : R"({"More":{"value":2,"rest":)";
   text += "\"End\"";
-  for (int i = kDepth; i-- > 0;)
+  for (int i = kDeep; i-- > 0;)
     text += i % 2 ? "]}" : "}}";
   Dataset data = bench.read(text, "d.jsonl");
   int64_t sum = 0;
   for (auto node = std::bit_cast<const rt::Slot *>(data.args(0)[0]); node[0] == 0;
        node = std::bit_cast<const rt::Slot *>(node[2]))
     sum += node[1];
-  EXPECT_EQ(sum, kDepth / 2 * 3);
+  EXPECT_EQ(sum, kDeep / 2 * 3);
   std::string once = bench.roundTrip(text, "d.jsonl");
   EXPECT_EQ(bench.roundTrip(once, "d.jsonl"), once);
   // An error a million levels down shows both ends of the path.
@@ -316,15 +316,15 @@ TEST_F(JsonlTest, DeepDataAndLists) {
 TEST_F(JsonlTest, LongList) {
   params({{"xs", types.list(types.integer())}});
   std::string text = "[0";
-  for (int i = 1; i < 1'000'000; ++i)
+  for (int i = 1; i < kDeep; ++i)
     text += "," + std::to_string(i);
   text += "]";
   Dataset data = bench.read(text, "d.jsonl");
   auto list = std::bit_cast<const rt::ListObject *>(data.args(0)[0]);
-  EXPECT_EQ(list->size, 1'000'000);
+  EXPECT_EQ(list->size, kDeep);
   EXPECT_EQ(list->elementSlots, 1);
   EXPECT_EQ(list->buffer, nullptr);
-  EXPECT_EQ(list->elements[999'999], 999'999);
+  EXPECT_EQ(list->elements[kDeep - 1], kDeep - 1);
 }
 
 TEST(Json, Numbers) {

@@ -1,3 +1,4 @@
+#include "tests/deep.h"
 #include "tests/io/io_test_support.h"
 
 namespace sheaf::io::test {
@@ -177,17 +178,16 @@ TEST_F(TreesTest, EntriesThatTreesDoNotFit) {
 
 TEST_F(TreesTest, MillionDeep) {
   binary();
-  constexpr int64_t kDepth = 1'000'000;
   std::string left, right;
-  for (int64_t i = 0; i < kDepth; ++i) {
+  for (int64_t i = 0; i < kDeep; ++i) {
     left += "(1 ";
     right += "(1 (2 It) ";
   }
   left += "(2 is)";
   right += "(2 is)";
-  for (int64_t i = 0; i < kDepth; ++i)
+  for (int64_t i = 0; i < kDeep; ++i)
     left += " (2 good))";
-  right += std::string(kDepth, ')');
+  right += std::string(kDeep, ')');
   Dataset data = bench.read(left + "\n" + right + "\n");
   ASSERT_EQ(data.size(), 2);
   for (int64_t side = 0; side < 2; ++side) {
@@ -195,7 +195,7 @@ TEST_F(TreesTest, MillionDeep) {
     int64_t depth = 0;
     for (; node[0] == 1; ++depth)
       node = std::bit_cast<const rt::Slot *>(node[1 + side]);
-    EXPECT_EQ(depth, kDepth);
+    EXPECT_EQ(depth, kDeep);
     EXPECT_EQ(node[1], 2);
   }
   std::string json = bench.roundTrip(left);

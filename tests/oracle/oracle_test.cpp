@@ -3,7 +3,7 @@
 #include "tests/oracle/program_test.h"
 
 #include "compiler/oracle/Compare.h"
-#include "runtime/sanitizer.h"
+#include "tests/deep.h"
 
 #include <cmath>
 
@@ -157,11 +157,9 @@ TEST_F(OracleTest, RecursionOverData) {
 TEST_F(OracleTest, AMillionOpenCalls) {
   parse(kTree);
   Value tree = leaf(0), one = leaf(1);
-  // A sanitizer takes a minute for a million; a hundred thousand are too deep for a stack as well.
-  int calls = rt::kPoisoning ? 100'000 : 1'000'000;
-  for (int i = 0; i < calls; ++i)
+  for (int i = 0; i < kDeep; ++i)
     tree = makeData(1, {one, tree});
-  EXPECT_AGREES(vec({1.0 * calls, 2.0 * calls}), run({tree}));
+  EXPECT_AGREES(vec({1.0 * kDeep, 2.0 * kDeep}), run({tree}));
 }
 
 TEST_F(OracleTest, DepthLimit) {

@@ -1,6 +1,7 @@
 // What instances read, put in the order of the program.
 
 #include "runtime/read_log.h"
+#include "tests/deep.h"
 
 #include <gtest/gtest.h>
 
@@ -73,8 +74,7 @@ TEST(ReadLog, WhatRunsAnewIsForgotten) {
 TEST(ReadLog, DeepForksTakeNoStack) {
   ReadLog log;
   uint32_t thread = log.begin();
-  constexpr int kDepth = 1000000;
-  for (int i = 0; i < kDepth; ++i) {
+  for (int i = 0; i < kDeep; ++i) {
     uint32_t child = log.fork(thread);
     log.note(thread, {0, i});
     log.end(thread);
@@ -82,8 +82,8 @@ TEST(ReadLog, DeepForksTakeNoStack) {
   }
   log.end(thread);
   std::vector<LoggedRead> reads = log.of(0);
-  ASSERT_EQ(reads.size(), size_t{kDepth});
-  EXPECT_EQ(reads.front().value, kDepth - 1);
+  ASSERT_EQ(reads.size(), size_t{kDeep});
+  EXPECT_EQ(reads.front().value, kDeep - 1);
   EXPECT_EQ(reads.back().value, 0);
 }
 
