@@ -6,8 +6,6 @@ namespace sheaf::rt {
 
 namespace {
 
-/// For several threads a product is at least so many records, if they are not too small.
-constexpr int64_t kLeastTasks = 8, kLeastTaskRows = 48;
 /// Granules that one record sums or clears.
 constexpr int64_t kSumGranules = 4, kClearGranules = 4096;
 
@@ -20,6 +18,36 @@ int64_t strideOf(const ParamDesc &param) {
 constexpr int64_t kRowUnit = 12, kTileRowUnit = 32, kColumnUnit = 64;
 
 int64_t ceilDivide(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/// Multiply-adds that take as long as copying one float of a row, and as packing it for AMX.
+constexpr int64_t kCopyCost = 8, kPackCost = 64;
+
+/// Into how many parts a matrix is cut, down and across.
+struct Parts {
+  int64_t down, across;
+};
+
+/// The parts by which the thread that has most to do is done first, for each row of both factors:
+/// parts are the threads' by their number, and each copies what it takes of the rows.
+Parts partsFor(int64_t rows, int64_t columns, bool tiles, int64_t threads) {
+  Parts least{ceilDivide(rows, kProductRows), ceilDivide(columns, kProductColumns)}, best = least;
+  if (threads == 1)
+    return best;
+  int64_t rowUnit = tiles ? kTileRowUnit : kRowUnit, copyCost = tiles ? kPackCost : kCopyCost;
+  int64_t bestCost = INT64_MAX;
+  int64_t mostDown = std::min(ceilDivide(rows, rowUnit), least.down + threads);
+  int64_t mostAcross = std::min(ceilDivide(columns, kColumnUnit), least.across + threads);
+  for (int64_t down = least.down; down <= std::max(least.down, mostDown); ++down)
+    for (int64_t across = least.across; across <= std::max(least.across, mostAcross); ++across) {
+      int64_t height = ceilDivide(ceilDivide(rows, rowUnit), down) * rowUnit;
+      int64_t width = ceilDivide(ceilDivide(columns, kColumnUnit), across) * kColumnUnit;
+      int64_t cost =
+          ceilDivide(down * across, threads) * (height * width + copyCost * (height + width));
+      if (cost < bestCost)
+        best = {down, across}, bestCost = cost;
+    }
+  return best;
+}
 
 /// [0, size) in parts of whole units, as equal as they can be.
 class Cuts {
@@ -41,23 +69,14 @@ uint32_t Backward::paramOf(uint32_t granule) const {
   return static_cast<uint32_t>(behind - model_.params.begin() - 1);
 }
 
-void Backward::addProducts(const Job &job, uint32_t sums, std::vector<int32_t> &words) const {
+std::vector<ProductRecord> Backward::productsOf(const Job &job, uint32_t sums) const {
   const ParamDesc &param = model_.params[job.param];
-  int64_t across = ceilDivide(job.columnCount, kProductColumns);
-  int64_t down = ceilDivide(job.rowCount, kProductRows);
   bool tiles = hasTileProducts(model_);
-  if (threads_ > 1) {
-    // As many for each thread, as equal as they can be: threads share them by their number.
-    int64_t most = ceilDivide(job.rowCount, kLeastTaskRows);
-    // What AMX takes is packed anew for each part, which costs more than the product.
-    int64_t least = tiles ? threads_ : kLeastTasks;
-    down = std::max(down, std::min(ceilDivide(least, across), most));
-    while (down < most && across * down % threads_ != 0)
-      ++down;
-  }
+  auto [down, across] = partsFor(job.rowCount, job.columnCount, tiles, threads_);
   Cuts rows(job.rowCount, down, tiles ? kTileRowUnit : kRowUnit),
       columns(job.columnCount, across, kColumnUnit);
   auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
+  std::vector<ProductRecord> records;
   for (int64_t i = 0; i < down; ++i)
     for (int64_t j = 0; j < across; ++j) {
       ProductRecord record{};
@@ -74,8 +93,26 @@ void Backward::addProducts(const Job &job, uint32_t sums, std::vector<int32_t> &
       record.count = word(static_cast<int64_t>(job.right.size()));
       record.add = job.add;
       record.sums = i == 0 ? sums : 0;
-      appendRecord(words, record);
+      records.push_back(record);
     }
+  return records;
+}
+
+/// Makes records of products that may run side by side. A launch is divided into equal numbers of
+/// records, so every thread's of each product lie together.
+void Backward::flushProducts(std::span<const std::vector<ProductRecord>> products, uint32_t depth) {
+  std::vector<int32_t> all;
+  for (size_t thread = 0; thread < threads_; ++thread)
+    for (const std::vector<ProductRecord> &records : products)
+      for (size_t i = records.size() * thread / threads_;
+           i < records.size() * (thread + 1) / threads_; ++i)
+        appendRecord(all, records[i]);
+  if (all.empty())
+    return;
+  int32_t *words = allocateWords(static_cast<int64_t>(all.size()));
+  std::copy(all.begin(), all.end(), words);
+  schedule_.push_back({depth, nativeKernel(model_, NativeKernel::Product), words,
+                       static_cast<int64_t>(all.size()) / kRecordWords<ProductRecord>});
 }
 
 /// For each product that runs now, where the gradient is that is the sum of the product's right
@@ -186,15 +223,16 @@ void Backward::addJobs(uint32_t &depth) {
   }
   flushSums(depth++);
 
-  std::vector<int32_t> products;
+  std::vector<std::vector<ProductRecord>> products;
   for (int now = 0; now <= deepest; ++now) {
+    products.clear();
     std::vector<uint32_t> sums = sumsBesideProducts(level, now);
     for (size_t i = 0; i < jobs_.size(); ++i) {
       const Job &job = jobs_[i];
       if (level[i] != now)
         continue;
       if (job.kind == WeightGradient::Product) {
-        addProducts(job, sums[i], products);
+        products.push_back(productsOf(job, sums[i]));
         continue;
       }
       const ParamDesc &param = model_.params[job.param];
@@ -206,13 +244,7 @@ void Backward::addJobs(uint32_t &depth) {
                                       static_cast<uint32_t>(DType::F32), job.right.data()});
     }
     flushSums(depth);
-    if (!products.empty()) {
-      int32_t *words = allocateWords(static_cast<int64_t>(products.size()));
-      std::copy(products.begin(), products.end(), words);
-      schedule_.push_back({depth, nativeKernel(model_, NativeKernel::Product), words,
-                           static_cast<int64_t>(products.size()) / kRecordWords<ProductRecord>});
-      products.clear();
-    }
+    flushProducts(products, depth);
     ++depth;
   }
 }
