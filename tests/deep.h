@@ -7,7 +7,11 @@
 namespace sheaf {
 
 /// Beyond what a stack of frames holds. Under a sanitizer frames are larger and runs take longer.
-constexpr int kDeep = rt::kPoisoning ? 200'000 : 1'000'000;
+#if defined(SHEAF_ASAN) || defined(SHEAF_TSAN)
+constexpr int kDeep = 200'000;
+#else
+constexpr int kDeep = 1'000'000;
+#endif
 
 } // namespace sheaf
 
