@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """sheaf train against PyTorch: what a TreeLSTM has learnt, with both from the same weights.
 
-    bench/compare/accuracy_torch.py sst TRAIN DEV [--seeds N] [--epochs N]
-    bench/compare/accuracy_torch.py listops [--seeds N] [--epochs N]
+    bench/compare/accuracy_torch.py sst TRAIN DEV [--seeds 1,2,3] [--epochs N]
+    bench/compare/accuracy_torch.py listops [--seeds 1,2,3] [--epochs N]
 
 sst: models/sentiment.sheaf, a loss at every phrase, the root's accuracy on DEV after each epoch.
 listops: models/treelstm.sheaf on made expressions, with the options of ./demo. PyTorch computes all
@@ -158,7 +158,7 @@ def main():
                                         formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("task", choices=["sst", "listops"])
     arguments.add_argument("data", nargs="*")
-    arguments.add_argument("--seeds", type=int, default=3)
+    arguments.add_argument("--seeds", default="1,2,3")
     arguments.add_argument("--epochs", type=int)
     given = arguments.parse_args()
     torch.set_num_threads(1)
@@ -188,7 +188,7 @@ def main():
                 for path in (train, dev)]
         print(f"{given.task}: {len(flat[0])} trees, {len(flat[1])} others; accuracy of both, the "
               "best of the epochs and the last")
-        for seed in range(1, given.seeds + 1):
+        for seed in map(int, given.seeds.split(",")):
             sheaf("init", model, "--entry", "loss", *sizes, "--vocab", at("vocab.txt"), "--seed",
                   seed, "-o", at("w.safetensors"))
             run = at(f"run{seed}")
