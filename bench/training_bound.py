@@ -6,9 +6,10 @@
 TREES: binary bracket trees, such as those of the Stanford Sentiment Treebank. The products are those
 of models/treelstm.sheaf for the first mini-batch: forward by height, back by height with transposed
 weights, and the weights' gradients over all rows. `sheaf bench kernels` times each with nothing
-else around it (no gates, no bias, no sums of gradients), the libraries with rows in order. A share
-is that of the peak of the same moment, with each product as long as it takes in a step. One thread;
-needs build/bin/sheaf (./demo makes it) and an otherwise idle core.
+else around it (no gates, no bias, no sums of gradients), the libraries with rows in order. All nodes
+count, also equal ones; the few products of the output layer do not. A share is that of the peak of
+the same moment, each product weighted by the time that it takes. One thread; needs build/bin/sheaf
+(./demo makes it), built where at least one library is, and an otherwise idle core.
 """
 import argparse
 import collections
@@ -16,6 +17,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 SHEAF = os.path.join(ROOT, "build", "bin", "sheaf")
@@ -43,9 +45,12 @@ def speeds(k, n, rows):
     run = subprocess.run([SHEAF, "bench", "kernels", "product", "--shape", str(k), str(n), "--rows",
                           ",".join(map(str, sorted(rows))), "--format", "json"],
                          capture_output=True, text=True, check=True)
-    return {line["rows"]: (line["sheaf"], max(line["others"].values(), default=0),
+    lines = json.loads(run.stdout)["lines"]
+    if not all(line["others"] for line in lines):
+        sys.exit("this build of Sheaf knows no library of products")
+    return {line["rows"]: (line["sheaf"], max(line["others"].values()),
                            line["peak"])
-            for line in json.loads(run.stdout)["lines"]}
+            for line in lines}
 
 
 def main():
@@ -68,18 +73,18 @@ def main():
     whole = [0, 0, 0, 0]
     for name, k, n, rows in products:
         measured = speeds(k, n, rows)
-        flop = ideal = mine = best = 0
+        gflop = ideal = mine = best = 0
         for m, times in rows.items():
             each = 2e-9 * m * k * n * times
             sheaf, library, peak = measured[m]
-            flop += each
+            gflop += each
             ideal += each / peak
             mine += each / sheaf
-            best += each / max(library, 1e-9)
-        whole = [a + b for a, b in zip(whole, (flop, ideal, mine, best))]
-        print(f"| {name} | {flop:.2f} | {ideal / mine:.0%} | {ideal / best:.0%} |", flush=True)
-    flop, ideal, mine, best = whole
-    print(f"| all | {flop:.2f} | {ideal / mine:.0%} | {ideal / best:.0%} |")
+            best += each / library
+        whole = [a + b for a, b in zip(whole, (gflop, ideal, mine, best))]
+        print(f"| {name} | {gflop:.2f} | {ideal / mine:.0%} | {ideal / best:.0%} |", flush=True)
+    gflop, ideal, mine, best = whole
+    print(f"| all | {gflop:.2f} | {ideal / mine:.0%} | {ideal / best:.0%} |")
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ endfunction()
 
 # PCH: what is used where MLIR's is not.
 function(_sheaf_target name)
-  cmake_parse_arguments(ARG "MLIR" "PCH;NOT_SANITIZED" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR" "PCH" "SOURCES;LINK" ${ARGN})
   target_sources(${name} PRIVATE ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC sheaf_flags ${ARG_LINK})
   if(ARG_MLIR)
@@ -97,12 +97,12 @@ function(sheaf_executable name)
 endfunction()
 
 function(sheaf_test name)
+  cmake_parse_arguments(ARG "" "NOT_SANITIZED" "" ${ARGN})
   add_executable(${name})
-  _sheaf_target(${name} ${ARGN} PCH sheaf_test_pch)
+  _sheaf_target(${name} ${ARG_UNPARSED_ARGUMENTS} PCH sheaf_test_pch)
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main Threads::Threads)
   if(SHEAF_SANITIZE)
     # Starting a program takes a sanitizer longer than most tests.
-    cmake_parse_arguments(ARG "" "NOT_SANITIZED" "" ${ARGN})
     add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 --gtest_filter=-${ARG_NOT_SANITIZED})
     set_tests_properties(${name} PROPERTIES TIMEOUT 900)
   else()

@@ -15,7 +15,7 @@ constexpr double kLeastPieceNs = 400;
 /// Kernels hold four or more records in registers; with fewer than this a piece, dividing by
 /// records reads all weights on every thread, dividing by panels reads each weight once.
 constexpr int64_t kLeastPieceRecords = 4;
-/// With fewer, a bucket without panels is divided only if it takes this long.
+/// With fewer, a bucket without panels is divided if it takes this long.
 constexpr double kLongRecordsNs = 10000;
 
 /// Before a kernel was measured: 60 GFLOP/s, and what a record costs beside its products.
@@ -60,12 +60,12 @@ Division divide(const DivisionCase &bucket) {
   int64_t byPanels = std::min<int64_t>(most, bucket.panels);
   if (byPanels >= 2 && byPanels >= byRecords)
     return {Division::Panels, static_cast<unsigned>(byPanels)};
+  // Fewer records a piece waste registers and read all weights on more threads, but for long
+  // records that is still better than threads without work.
+  if (byPanels < 2 && bucket.nanoseconds >= kLongRecordsNs)
+    byRecords = std::min<int64_t>(most, bucket.records);
   if (byRecords >= 2)
     return {Division::Records, static_cast<unsigned>(byRecords)};
-  // A record a piece wastes registers and reads all weights on every thread, but for long records
-  // it is still better than one thread.
-  if (bucket.records >= 2 && bucket.nanoseconds >= kLongRecordsNs)
-    return {Division::Records, static_cast<unsigned>(std::min<int64_t>(most, bucket.records))};
   return {};
 }
 

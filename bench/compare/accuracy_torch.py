@@ -158,7 +158,8 @@ def main():
                                         formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("task", choices=["sst", "listops"])
     arguments.add_argument("data", nargs="*")
-    arguments.add_argument("--seeds", default="1,2,3")
+    arguments.add_argument("--seeds", default=[1, 2, 3], metavar="N,...",
+                           type=lambda text: [int(seed) for seed in text.split(",")])
     arguments.add_argument("--epochs", type=int)
     given = arguments.parse_args()
     torch.set_num_threads(1)
@@ -188,7 +189,7 @@ def main():
                 for path in (train, dev)]
         print(f"{given.task}: {len(flat[0])} trees, {len(flat[1])} others; accuracy of both, the "
               "best of the epochs and the last")
-        for seed in map(int, given.seeds.split(",")):
+        for seed in given.seeds:
             sheaf("init", model, "--entry", "loss", *sizes, "--vocab", at("vocab.txt"), "--seed",
                   seed, "-o", at("w.safetensors"))
             run = at(f"run{seed}")

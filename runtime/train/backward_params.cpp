@@ -19,7 +19,8 @@ constexpr int64_t kRowUnit = 12, kTileRowUnit = 32, kColumnUnit = 64;
 
 int64_t ceilDivide(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
-/// Multiply-adds that take as long as copying one float of a row, and as packing it for AMX.
+/// Multiply-adds that take about as long as copying one float of a row, and as packing it for AMX:
+/// by vectors of 8 floats, of which few are in the first-level cache.
 constexpr int64_t kCopyCost = 8, kPackCost = 64;
 
 /// Into how many parts a matrix is cut, down and across.
@@ -27,8 +28,8 @@ struct Parts {
   int64_t down, across;
 };
 
-/// The parts by which the thread that has most to do is done first, for each row of both factors:
-/// parts are the threads' by their number, and each copies what it takes of the rows.
+/// The cut with the least work for the busiest thread, counted for one row of both factors. Threads
+/// take parts in equal numbers, and every part copies the columns of the rows that it needs.
 Parts partsFor(int64_t rows, int64_t columns, bool tiles, int64_t threads) {
   Parts least{ceilDivide(rows, kProductRows), ceilDivide(columns, kProductColumns)}, best = least;
   if (threads == 1)
@@ -37,8 +38,8 @@ Parts partsFor(int64_t rows, int64_t columns, bool tiles, int64_t threads) {
   int64_t bestCost = INT64_MAX;
   int64_t mostDown = std::min(ceilDivide(rows, rowUnit), least.down + threads);
   int64_t mostAcross = std::min(ceilDivide(columns, kColumnUnit), least.across + threads);
-  for (int64_t down = least.down; down <= std::max(least.down, mostDown); ++down)
-    for (int64_t across = least.across; across <= std::max(least.across, mostAcross); ++across) {
+  for (int64_t down = least.down; down <= mostDown; ++down)
+    for (int64_t across = least.across; across <= mostAcross; ++across) {
       int64_t height = ceilDivide(ceilDivide(rows, rowUnit), down) * rowUnit;
       int64_t width = ceilDivide(ceilDivide(columns, kColumnUnit), across) * kColumnUnit;
       int64_t cost =
@@ -69,14 +70,14 @@ uint32_t Backward::paramOf(uint32_t granule) const {
   return static_cast<uint32_t>(behind - model_.params.begin() - 1);
 }
 
-std::vector<ProductRecord> Backward::productsOf(const Job &job, uint32_t sums) const {
+void Backward::addProducts(const Job &job, uint32_t sums,
+                           std::vector<ProductRecord> &products) const {
   const ParamDesc &param = model_.params[job.param];
   bool tiles = hasTileProducts(model_);
   auto [down, across] = partsFor(job.rowCount, job.columnCount, tiles, threads_);
   Cuts rows(job.rowCount, down, tiles ? kTileRowUnit : kRowUnit),
       columns(job.columnCount, across, kColumnUnit);
   auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
-  std::vector<ProductRecord> records;
   for (int64_t i = 0; i < down; ++i)
     for (int64_t j = 0; j < across; ++j) {
       ProductRecord record{};
@@ -93,22 +94,28 @@ std::vector<ProductRecord> Backward::productsOf(const Job &job, uint32_t sums) c
       record.count = word(static_cast<int64_t>(job.right.size()));
       record.add = job.add;
       record.sums = i == 0 ? sums : 0;
-      records.push_back(record);
+      products.push_back(record);
     }
-  return records;
 }
 
-/// Makes records of products that may run side by side. A launch is divided into equal numbers of
-/// records, so every thread's of each product lie together.
-void Backward::flushProducts(std::span<const std::vector<ProductRecord>> products, uint32_t depth) {
-  std::vector<int32_t> all;
-  for (size_t thread = 0; thread < threads_; ++thread)
-    for (const std::vector<ProductRecord> &records : products)
-      for (size_t i = records.size() * thread / threads_;
-           i < records.size() * (thread + 1) / threads_; ++i)
-        appendRecord(all, records[i]);
-  if (all.empty())
+/// Makes a launch of products that may run side by side. Flusher gives each thread a run of as many
+/// records: they are dealt to these runs, so that of the parts of a product, which are alike, each
+/// has its share.
+void Backward::flushProducts(std::span<const ProductRecord> products, uint32_t depth) {
+  if (products.empty())
     return;
+  size_t count = products.size(), thread = 0;
+  auto beginOf = [&](size_t t) { return count * t / threads_; };
+  std::vector<size_t> order(count), dealt(threads_, 0);
+  for (size_t i = 0; i < count; ++i) {
+    while (beginOf(thread) + dealt[thread] == beginOf(thread + 1))
+      thread = (thread + 1) % threads_;
+    order[beginOf(thread) + dealt[thread]++] = i;
+    thread = (thread + 1) % threads_;
+  }
+  std::vector<int32_t> all;
+  for (size_t i : order)
+    appendRecord(all, products[i]);
   int32_t *words = allocateWords(static_cast<int64_t>(all.size()));
   std::copy(all.begin(), all.end(), words);
   schedule_.push_back({depth, nativeKernel(model_, NativeKernel::Product), words,
@@ -223,7 +230,7 @@ void Backward::addJobs(uint32_t &depth) {
   }
   flushSums(depth++);
 
-  std::vector<std::vector<ProductRecord>> products;
+  std::vector<ProductRecord> products;
   for (int now = 0; now <= deepest; ++now) {
     products.clear();
     std::vector<uint32_t> sums = sumsBesideProducts(level, now);
@@ -232,7 +239,7 @@ void Backward::addJobs(uint32_t &depth) {
       if (level[i] != now)
         continue;
       if (job.kind == WeightGradient::Product) {
-        products.push_back(productsOf(job, sums[i]));
+        addProducts(job, sums[i], products);
         continue;
       }
       const ParamDesc &param = model_.params[job.param];

@@ -301,7 +301,7 @@ TEST_F(JsonlTest, DeepDataAndLists) {
   EXPECT_EQ(sum, kDeep / 2 * 3);
   std::string once = bench.roundTrip(text, "d.jsonl");
   EXPECT_EQ(bench.roundTrip(once, "d.jsonl"), once);
-  // An error a million levels down shows both ends of the path.
+  // An error far down shows both ends of the path.
   size_t end = text.find("\"End\"");
   text.replace(end, 5, "\"Bad\"");
   EXPECT_EQ(error(text),

@@ -99,6 +99,11 @@ TEST(Divide, Policy) {
   EXPECT_EQ(decide(1000, 0, 2000, 16).pieces, 5u);
   EXPECT_EQ(decide(1000, 0, 1e6, 16).pieces, 16u);
   EXPECT_EQ(decide(16, 3, 1e6, 16).by, Division::Records);
+  EXPECT_EQ(decide(16, 3, 1e6, 16).pieces, 4u);
+  // No thread without work for the sake of tiles, if records are long.
+  EXPECT_EQ(decide(8, 0, 1e6, 8).pieces, 8u);
+  EXPECT_EQ(decide(12, 0, 1e6, 8).pieces, 8u);
+  EXPECT_EQ(decide(8, 0, 5000, 8).pieces, 2u);
   EXPECT_EQ(decide(16, 32, 1e6, 16).by, Division::Panels);
   // Hostile: whatever can be divided.
   EXPECT_EQ(decide(2, 0, 1, 2, true).by, Division::Records);
