@@ -57,8 +57,8 @@ endif()
 
 # What headers instantiate takes longer to compile than what is in most files. Under a sanitizer,
 # which takes longer still and whose builds nobody edits, libraries and programs are compiled a dozen
-# files at a time; so names in a library's unnamed namespaces are different ones. Tests have fixtures
-# of their own, with names that come again.
+# files at a time; so names in the unnamed namespaces of one target are different ones. Tests without
+# MLIR, which take little, may have fixtures of the same names.
 function(_sheaf_unity target)
   if(SHEAF_SANITIZE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
@@ -100,6 +100,9 @@ function(sheaf_test name)
   cmake_parse_arguments(ARG "" "NOT_SANITIZED" "" ${ARGN})
   add_executable(${name})
   _sheaf_target(${name} ${ARG_UNPARSED_ARGUMENTS} PCH sheaf_test_pch)
+  if("MLIR" IN_LIST ARGN)
+    _sheaf_unity(${name})
+  endif()
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main Threads::Threads)
   if(SHEAF_SANITIZE)
     # Starting a program takes a sanitizer longer than most tests.

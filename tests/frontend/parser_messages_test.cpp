@@ -14,7 +14,7 @@
 namespace sheaf {
 namespace {
 
-struct BadProgram {
+struct Unparsable {
   const char *text;
   /// In source order, each as `line:column: message [help] {line:column note}`.
   std::vector<std::string> errors;
@@ -41,7 +41,7 @@ std::vector<std::string> errorsIn(const Parsed &parsed) {
   return texts;
 }
 
-const BadProgram badPrograms[] = {
+const Unparsable unparsable[] = {
     {"dim", {"1:4: expected the name of a dim but found end of file"}},
     {"dim 3 = 4", {"1:5: expected the name of a dim but found '3'"}},
     {"dim hidden 256", {"1:12: expected '=' after the name of a dim but found '256'"}},
@@ -486,7 +486,7 @@ const BadProgram badPrograms[] = {
 };
 
 TEST(ParserMessages, ReadAsExpected) {
-  for (const BadProgram &bad : badPrograms) {
+  for (const Unparsable &bad : unparsable) {
     Parsed parsed(bad.text);
     EXPECT_EQ(errorsIn(parsed), bad.errors) << bad.text;
     // What is left of the tree has no holes.

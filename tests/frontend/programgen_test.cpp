@@ -64,7 +64,7 @@ private:
 
 #define ASSERT_PROGRAM(generated) ASSERT_TRUE((generated).verifies()) << (generated).diags.render()
 
-const char *treeLstm = R"(
+const char *generatedTreeLstm = R"(
 dim hidden = 256, vocab = 20000, classes = 5
 
 data Tree = Leaf(word: token) | Node(left: Tree, right: Tree)
@@ -95,7 +95,7 @@ fn encode(t: Tree) -> (f32[hidden], f32[hidden]) = match t {
 fn main(t: Tree) -> f32[classes] = { let (h, _) = encode(t); h @ out_w + out_b }
 )";
 
-const char *tagger = R"(
+const char *generatedTagger = R"(
 dim hidden = 256, vocab = 20000, tags = 9
 
 layer LSTM(input, state) {
@@ -124,7 +124,7 @@ fn main(words: list<token>) -> list<f32[tags]> = {
 )";
 
 TEST(ProgramGen, TreeLstm) {
-  Generated program(treeLstm);
+  Generated program(generatedTreeLstm);
   ASSERT_PROGRAM(program);
   EXPECT_EQ(program.functions(), 2);
   EXPECT_EQ(program.count<ir::ParamOp>(), 7);
@@ -143,7 +143,7 @@ TEST(ProgramGen, TreeLstm) {
 }
 
 TEST(ProgramGen, Tagger) {
-  Generated program(tagger);
+  Generated program(generatedTagger);
   ASSERT_PROGRAM(program);
   std::vector<std::string> params;
   program.program->walk([&](ir::ParamOp op) { params.push_back(op.getSymName().str()); });

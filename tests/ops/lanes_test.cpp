@@ -17,7 +17,7 @@
 namespace sheaf::ops::test {
 namespace {
 
-struct Exact : Arithmetic {
+struct ExactLanes : Arithmetic {
   double round(double x) const override { return x; }
 };
 
@@ -108,7 +108,7 @@ protected:
       std::vector<RefTensor> expected(1);
       expected[0].dtype = to;
       expected[0].data = {0};
-      ASSERT_EQ(op.reference(operands, {}, Exact(), expected), "");
+      ASSERT_EQ(op.reference(operands, {}, ExactLanes(), expected), "");
       double x = expected[0].data[0], y = number(interpreter.run("main", args)[0]);
       bool isNarrow = to == DType::BF16 || to == DType::F16;
       double tolerance = (isNarrow ? 1e-2 : 1e-6) * std::max(1.0, std::fabs(x));

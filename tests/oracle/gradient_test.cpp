@@ -12,7 +12,7 @@
 namespace sheaf::oracle {
 namespace {
 
-TensorPtr tensorOf(std::vector<int64_t> shape, std::vector<double> data) {
+TensorPtr weightOf(std::vector<int64_t> shape, std::vector<double> data) {
   ops::RefTensor t;
   t.shape = std::move(shape);
   t.data = std::move(data);
@@ -42,7 +42,7 @@ TEST_F(GradientTest, GradientsOfRunsAreAdded) {
       %z = sheaf.apply "mul"(%y, %w) {} : (tensor<f32>, tensor<f32>) -> tensor<f32>
       return %z : tensor<f32>
     })");
-  weights_["w"] = tensorOf({}, {3});
+  weights_["w"] = weightOf({}, {3});
   EXPECT_EQ(run({2.0}), 18);
   EXPECT_EQ(gradients_["w"].elements, Elements{12});
   run({1.0}, 0.5);
@@ -72,7 +72,7 @@ TEST_F(GradientTest, ManyOpenCalls) {
       %r = func.call @power(%n) : (i64) -> tensor<f32>
       return %r : tensor<f32>
     })");
-  weights_["w"] = tensorOf({}, {1 + 5e-7});
+  weights_["w"] = weightOf({}, {1 + 5e-7});
   EXPECT_NEAR(run({int64_t(200'000)}), std::exp(0.1), 1e-6);
   EXPECT_NEAR(gradients_["w"].elements.at(0) / (2e5 * std::exp(0.1)), 1, 1e-6);
 }
@@ -98,9 +98,9 @@ TEST_F(GradientTest, ListsAndReads) {
       %loss = sheaf.apply "mul"(%d, %k) {} : (tensor<f32>, tensor<f32>) -> tensor<f32>
       return %loss : tensor<f32>
     })");
-  weights_["w"] = tensorOf({2}, {2, 3});
+  weights_["w"] = weightOf({2}, {2, 3});
   // d = sum of x * w * w over both; what is read is constant.
-  Value xs = makeList({Value(tensorOf({2}, {1, 0})), Value(tensorOf({2}, {4, 1}))});
+  Value xs = makeList({Value(weightOf({2}, {1, 0})), Value(weightOf({2}, {4, 1}))});
   double d = 5 * 4 + 1 * 9;
   EXPECT_EQ(run({xs}), d * d);
   EXPECT_EQ(gradients_["w"].elements, (Elements{d * 2 * 5 * 2, d * 2 * 1 * 3}));
@@ -125,8 +125,8 @@ TEST_F(GradientTest, RowsOfTables) {
       %s = sheaf.apply "sum"(%p) {keepdims = 0 : i64} : (tensor<2x2xf32>) -> tensor<f32>
       return %s : tensor<f32>
     })");
-  weights_["table"] = tensorOf({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
-  weights_["other"] = tensorOf({2}, {0, 0});
+  weights_["table"] = weightOf({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  weights_["other"] = weightOf({2}, {0, 0});
   ops::RefTensor k;
   k.dtype = ops::DType::I32;
   k.shape = {2};
@@ -147,7 +147,7 @@ TEST_F(GradientTest, AnInstanceThatFailsAddsNothing) {
       sheaf.check %x, "no"
       return %y : tensor<f32>
     })");
-  weights_["w"] = tensorOf({}, {3});
+  weights_["w"] = weightOf({}, {3});
   EXPECT_THROW(run({false}), RunError);
   EXPECT_TRUE(gradients_["w"].elements.empty());
   run({true});

@@ -12,7 +12,7 @@ namespace {
 
 rt::Slot slotOf(double x) { return std::bit_cast<rt::Slot>(x); }
 
-Value vec(std::vector<double> data, ops::DType dtype = ops::DType::F32) {
+Value vectorOf(std::vector<double> data, ops::DType dtype = ops::DType::F32) {
   ops::RefTensor t;
   t.dtype = dtype;
   t.shape = {static_cast<int64_t>(data.size())};
@@ -54,20 +54,20 @@ constexpr const char *kThreshold = R"(
 
 TEST_F(ReplayTest, FloatsAreTakenAndComparedWithTheirOwn) {
   parse(kThreshold);
-  EXPECT_EQ(std::get<int64_t>(run({vec({0.75})}, {})), 1);
+  EXPECT_EQ(std::get<int64_t>(run({vectorOf({0.75})}, {})), 1);
   EXPECT_EQ(replay_->reads().size(), 0u);
   // A comparison turns around, behind host arithmetic.
-  EXPECT_EQ(std::get<int64_t>(run({vec({0.5 + 1e-9})}, {{0, slotOf(0.5)}})), 0);
+  EXPECT_EQ(std::get<int64_t>(run({vectorOf({0.5 + 1e-9})}, {{0, slotOf(0.5)}})), 0);
   EXPECT_NEAR(distance(0), 1e-9, 1e-15);
   EXPECT_EQ(replay_->turned(), 1);
   EXPECT_FALSE(replay_->leftOver());
   // It does not.
-  EXPECT_EQ(std::get<int64_t>(run({vec({2})}, {{0, slotOf(1)}})), 1);
+  EXPECT_EQ(std::get<int64_t>(run({vectorOf({2})}, {{0, slotOf(1)}})), 1);
   EXPECT_EQ(distance(0), 0.5);
   EXPECT_EQ(replay_->turned(), 0);
-  run({vec({2})}, {{0, slotOf(std::nan(""))}});
+  run({vectorOf({2})}, {{0, slotOf(std::nan(""))}});
   EXPECT_TRUE(std::isinf(distance(0)));
-  run({vec({2})}, {{0, slotOf(2)}, {0, slotOf(3)}});
+  run({vectorOf({2})}, {{0, slotOf(2)}, {0, slotOf(3)}});
   EXPECT_EQ(replay_->leftOver()->value, slotOf(3));
 }
 
@@ -89,8 +89,8 @@ constexpr const char *kPlaces = R"(
 
 TEST_F(ReplayTest, WhatFollowsFromADecisionTurnsAroundWithIt) {
   parse(kPlaces);
-  Value table = vec({10, 11, 12, 13, 14});
-  Value all = run({vec({1, 3, 3.002, 0, 2.998}), table}, {{0, 1}, {1, 4}});
+  Value table = vectorOf({10, 11, 12, 13, 14});
+  Value all = run({vectorOf({1, 3, 3.002, 0, 2.998}), table}, {{0, 1}, {1, 4}});
   // 3 is taken before 3.002, and then 2.998 before that.
   EXPECT_NEAR(distance(0), 0.001 / 3.002, 1e-12);
   EXPECT_NEAR(distance(1), 0.002 / 3.002, 1e-12);
@@ -99,10 +99,10 @@ TEST_F(ReplayTest, WhatFollowsFromADecisionTurnsAroundWithIt) {
   EXPECT_EQ(tensor(cell(all).children[2]).data, std::vector<double>({11}));
   EXPECT_EQ(tensor(cell(all).children[3]).data, std::vector<double>({1, 4}));
   // No place at all, and one twice.
-  run({vec({1, 3, 3.002, 0, 2.998}), table}, {{0, 7}, {1, 1}});
+  run({vectorOf({1, 3, 3.002, 0, 2.998}), table}, {{0, 7}, {1, 1}});
   EXPECT_TRUE(std::isinf(distance(0)));
   EXPECT_EQ(distance(1), 0);
-  run({vec({1, 3, 3.002, 0, 2.998}), table}, {{0, 2}, {1, 2}});
+  run({vectorOf({1, 3, 3.002, 0, 2.998}), table}, {{0, 2}, {1, 2}});
   EXPECT_TRUE(std::isinf(distance(0)) || std::isinf(distance(1)));
 }
 
@@ -119,9 +119,10 @@ TEST_F(ReplayTest, IntsOfResultsAreDecisions) {
   ops::RefTensor place;
   place.dtype = ops::DType::I64;
   place.data = {1};
-  Value expected = run({vec({1, 5, 5 - 1e-6, 0}), vec({1 + 1e-6, 9, 0, 1}), makeTensor(place)}, {});
+  Value expected =
+      run({vectorOf({1, 5, 5 - 1e-6, 0}), vectorOf({1 + 1e-6, 9, 0, 1}), makeTensor(place)}, {});
   place.data = {3};
-  Value actual = makeTuple({makeTensor(place), vec({0, 1, 0, 0}, ops::DType::Bool)});
+  Value actual = makeTuple({makeTensor(place), vectorOf({0, 1, 0, 0}, ops::DType::Bool)});
   replay_->compareResult(expected, actual);
   ASSERT_EQ(replay_->reads().size(), 5u);
   EXPECT_NEAR(distance(0), 0.5e-6 / 5, 1e-12);
@@ -142,7 +143,7 @@ TEST_F(ReplayTest, ReadsThatContradictEachOtherAreWrong) {
       %s = arith.addi %r0, %r1 : i64
       return %s : i64
     })");
-  Value x = vec({0, 1, 1 - 1e-9, 0});
+  Value x = vectorOf({0, 1, 1 - 1e-9, 0});
   run({x}, {{0, 2}, {1, 2}});
   EXPECT_LT(distance(0), 1e-9);
   EXPECT_EQ(distance(1), 0);
@@ -160,14 +161,14 @@ TEST_F(ReplayTest, PlacesMayBeReadInAnyOrder) {
               r1 = text.substr(second, text.find("%s = ") - second);
   text.replace(first, r0.size() + r1.size(), r1 + r0);
   parse(text.c_str());
-  Value table = vec({10, 11, 12, 13, 14});
+  Value table = vectorOf({10, 11, 12, 13, 14});
   // By the oracle 2 and then 1.
-  Value all = run({vec({1, 3, 3.002, 0, 2.998}), table}, {{0, 2}, {1, 1}});
+  Value all = run({vectorOf({1, 3, 3.002, 0, 2.998}), table}, {{0, 2}, {1, 1}});
   EXPECT_NEAR(distance(0), 0.001 / 3.002, 1e-12);
   EXPECT_EQ(distance(1), 0);
   EXPECT_EQ(tensor(cell(all).children[3]).data, std::vector<double>({1, 2}));
   // One of them twice.
-  run({vec({1, 3, 3.002, 0, 2.998}), table}, {{0, 1}, {1, 1}});
+  run({vectorOf({1, 3, 3.002, 0, 2.998}), table}, {{0, 1}, {1, 1}});
   EXPECT_TRUE(std::isinf(distance(0)) || std::isinf(distance(1)));
 }
 
@@ -188,19 +189,19 @@ std::string counted(int64_t size) {
 
 TEST_F(ReplayTest, DecisionsTurnAroundTogether) {
   parse(counted(64).c_str());
-  Value zeros = vec(std::vector<double>(64, 0)), ones = vec(std::vector<double>(64, 1));
+  Value zeros = vectorOf(std::vector<double>(64, 0)), ones = vectorOf(std::vector<double>(64, 1));
   std::vector<double> few(64, 1);
   for (size_t i = 0; i < 5; ++i)
     few[10 * i] = 1e-6 * static_cast<double>(i + 1);
-  run({zeros, vec(few)}, {{0, 61}});
+  run({zeros, vectorOf(few)}, {{0, 61}});
   EXPECT_NEAR(distance(0), 1.5e-6, 1e-12);
-  run({zeros, vec(few)}, {{0, 59}});
+  run({zeros, vectorOf(few)}, {{0, 59}});
   EXPECT_NEAR(distance(0), 2.5e-6, 1e-12);
   EXPECT_TRUE(replay_->reads()[0].isComplete);
   // There are no more than five that are near. One that is not is told as it is.
-  run({zeros, vec(few)}, {{0, 58}});
+  run({zeros, vectorOf(few)}, {{0, 58}});
   EXPECT_EQ(distance(0), 0.5);
-  run({zeros, vec(few)}, {{0, 57}});
+  run({zeros, vectorOf(few)}, {{0, 57}});
   EXPECT_TRUE(std::isinf(distance(0)));
   EXPECT_TRUE(replay_->reads()[0].isComplete);
   run({zeros, ones}, {{0, 63}});
@@ -211,7 +212,7 @@ TEST_F(ReplayTest, ThatNotAllCouldBeTriedIsSaid) {
   parse(counted(16384).c_str());
   std::vector<double> zeros(16384, 0);
   // More than there are.
-  run({vec(zeros), vec(zeros)}, {{0, 20000}});
+  run({vectorOf(zeros), vectorOf(zeros)}, {{0, 20000}});
   EXPECT_TRUE(std::isinf(distance(0)));
   EXPECT_FALSE(replay_->reads()[0].isComplete);
 }
