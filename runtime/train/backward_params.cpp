@@ -19,8 +19,8 @@ constexpr int64_t kRowUnit = 12, kTileRowUnit = 32, kColumnUnit = 64;
 
 int64_t ceilDivide(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
-/// Multiply-adds that take about as long as copying one float of a row, and as packing it for AMX:
-/// by vectors of 8 floats, of which few are in the first-level cache.
+/// Multiply-adds that take about as long as copying one float of a row, and as packing it for AMX;
+/// estimates.
 constexpr int64_t kCopyCost = 8, kPackCost = 64;
 
 /// Into how many parts a matrix is cut, down and across.
@@ -104,18 +104,10 @@ void Backward::addProducts(const Job &job, uint32_t sums,
 void Backward::flushProducts(std::span<const ProductRecord> products, uint32_t depth) {
   if (products.empty())
     return;
-  size_t count = products.size(), thread = 0;
-  auto beginOf = [&](size_t t) { return count * t / threads_; };
-  std::vector<size_t> order(count), dealt(threads_, 0);
-  for (size_t i = 0; i < count; ++i) {
-    while (beginOf(thread) + dealt[thread] == beginOf(thread + 1))
-      thread = (thread + 1) % threads_;
-    order[beginOf(thread) + dealt[thread]++] = i;
-    thread = (thread + 1) % threads_;
-  }
   std::vector<int32_t> all;
-  for (size_t i : order)
-    appendRecord(all, products[i]);
+  for (size_t thread = 0; thread < threads_; ++thread)
+    for (size_t i = thread; i < products.size(); i += threads_)
+      appendRecord(all, products[i]);
   int32_t *words = allocateWords(static_cast<int64_t>(all.size()));
   std::copy(all.begin(), all.end(), words);
   schedule_.push_back({depth, nativeKernel(model_, NativeKernel::Product), words,
