@@ -1,5 +1,7 @@
 #include "runtime/launch_order.h"
 
+#include "runtime/order_search.h"
+
 #include <algorithm>
 #include <cmath>
 #include <new>
@@ -40,10 +42,23 @@ bool LaunchOrder::find(By by, const RecordGraph &graph) {
   if (!reserve(graph))
     return false;
   try {
-    by == By::Agenda ? findDepths(graph) : findUrgencies(graph);
-    forwards(by, graph);
+    if (by == By::Agenda) {
+      findDepths(graph);
+      forwards(graph, [this] { return lowest(); });
+      return true;
+    }
+    findUrgencies(graph);
+    forwards(graph, [this] { return mostReady(); });
+    backwards(graph);
     if (by == By::LookAhead)
-      backwards(graph);
+      return true;
+    std::vector<uint32_t> found = searchOrder(graph, launches_.size(), meter_, count_);
+    if (found.empty())
+      return true;
+    forwards(graph, [this, next = found.begin(), end = found.end()]() mutable {
+      return next == end ? nullptr : &kinds_[*next++];
+    });
+    backwards(graph);
   } catch (const std::bad_alloc &) {
     return false;
   }
@@ -107,7 +122,7 @@ void LaunchOrder::appendLaunch(Kind &kind) {
   kind.ready.clear();
 }
 
-void LaunchOrder::forwards(By by, const RecordGraph &graph) {
+template <typename Next> void LaunchOrder::forwards(const RecordGraph &graph, Next next) {
   begin(graph);
   for (uint32_t record = 0; record < graph.size(); ++record) {
     Kind &kind = kinds_[graph.family(record)];
@@ -119,7 +134,7 @@ void LaunchOrder::forwards(By by, const RecordGraph &graph) {
       kind.readyWeight += weights_[record];
     }
   }
-  while (Kind *kind = nextKind(by)) {
+  while (Kind *kind = next()) {
     kind->pending -= static_cast<uint32_t>(kind->ready.size());
     kind->pendingWeight -= kind->readyWeight;
     kind->readyWeight = 0;
@@ -128,10 +143,10 @@ void LaunchOrder::forwards(By by, const RecordGraph &graph) {
     for (uint32_t i = launch.begin; i < launch.end; ++i)
       for (uint32_t user : graph.users(records_[i]))
         if (--waits_[user] == 0) {
-          Kind &next = kinds_[graph.family(user)];
-          next.ready.push_back(user);
-          next.readyWeight += weights_[user];
-          next.since = static_cast<uint32_t>(launches_.size());
+          Kind &kindOfUser = kinds_[graph.family(user)];
+          kindOfUser.ready.push_back(user);
+          kindOfUser.readyWeight += weights_[user];
+          kindOfUser.since = static_cast<uint32_t>(launches_.size());
         }
   }
 }
@@ -174,21 +189,25 @@ void LaunchOrder::backwards(const RecordGraph &graph) {
 // Which kernel is next
 //===----------------------------------------------------------------------===//
 
-LaunchOrder::Kind *LaunchOrder::nextKind(By by) {
+template <typename Value> LaunchOrder::Kind *LaunchOrder::greatest(Value value) {
   Kind *best = nullptr;
   double most = 0;
-  for (Kind &kind : kinds_) {
-    if (kind.ready.empty())
-      continue;
-    auto pending = static_cast<double>(kind.pendingWeight);
-    double value = by == By::Agenda ? -pending / kind.pending
-                                    : static_cast<double>(kind.readyWeight) / pending;
-    if (!best || value > most) {
-      best = &kind;
-      most = value;
-    }
-  }
+  for (Kind &kind : kinds_)
+    if (!kind.ready.empty())
+      if (double its = value(kind); !best || its > most) {
+        best = &kind;
+        most = its;
+      }
   return best;
+}
+
+LaunchOrder::Kind *LaunchOrder::lowest() {
+  return greatest([](const Kind &kind) { return -double(kind.pendingWeight) / kind.pending; });
+}
+
+LaunchOrder::Kind *LaunchOrder::mostReady() {
+  return greatest(
+      [](const Kind &kind) { return double(kind.readyWeight) / double(kind.pendingWeight); });
 }
 
 } // namespace sheaf::rt

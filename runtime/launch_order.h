@@ -2,8 +2,8 @@
 //
 // An order of launches is a sequence of kernels: whichever comes next runs all of its records that
 // are ready. To find the shortest is to find the shortest common supersequence of the instances,
-// which is NP-hard; these are heuristics for it that take time in proportion to the records and
-// what they read.
+// which is NP-hard; these are heuristics for it. The first two take time in proportion to the
+// records and what they read.
 //
 // - Agenda (DyNet's): the kernel whose records that have not run stand at the lowest depth on
 //   average.
@@ -12,6 +12,7 @@
 //   a record that must run there, because something that has its place already needs it, is left
 //   out, and every other one takes all records that may run as late. What is left has no launch
 //   that could be left out alone.
+// - Search: look-ahead, then a beam search for an order of fewer launches (order_search.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_LAUNCH_ORDER_H
@@ -29,7 +30,7 @@ public:
     uint32_t begin, end;
     uint32_t level; ///< ascending; neighbours of one level do not need each other
   };
-  enum class By : uint8_t { Agenda, LookAhead };
+  enum class By : uint8_t { Agenda, LookAhead, Search };
 
   LaunchOrder(MemoryMeter &meter, MemoryKind &count) : meter_(meter), count_(count) {}
   ~LaunchOrder() { meter_.uncharge(count_, charged_); }
@@ -59,10 +60,13 @@ private:
   void begin(const RecordGraph &graph);
   void findDepths(const RecordGraph &graph);
   void findUrgencies(const RecordGraph &graph);
-  void forwards(By by, const RecordGraph &graph);
+  /// Runs the kind that `next` chooses until it gives null.
+  template <typename Next> void forwards(const RecordGraph &graph, Next next);
   void backwards(const RecordGraph &graph);
   /// The kind whose records are to run next; null when none is ready.
-  Kind *nextKind(By by);
+  Kind *lowest();
+  Kind *mostReady();
+  template <typename Value> Kind *greatest(Value value);
   void appendLaunch(Kind &kind);
 
   MemoryMeter &meter_;

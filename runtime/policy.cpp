@@ -13,6 +13,8 @@ std::string_view policyName(Policy policy) {
     return "agenda";
   case Policy::LookAhead:
     return "lookahead";
+  case Policy::Search:
+    return "search";
   case Policy::Auto:
     break;
   }
@@ -20,10 +22,10 @@ std::string_view policyName(Policy policy) {
 }
 
 std::optional<Policy> policyByName(std::string_view name) {
-  for (Policy policy : {Policy::Depth, Policy::Agenda, Policy::LookAhead, Policy::Auto})
+  for (Policy policy : kOrders)
     if (policyName(policy) == name)
       return policy;
-  return std::nullopt;
+  return name == policyName(Policy::Auto) ? std::optional(Policy::Auto) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -63,8 +65,9 @@ void Scheduler::arrange(Policy policy, Schedule &schedule, size_t begin, const R
   // Launches of an earlier flush that are not in the graph would look like inputs: from then on
   // this mini-batch keeps the order of depth.
   failed_ = true;
-  LaunchOrder::By by =
-      policy == Policy::Agenda ? LaunchOrder::By::Agenda : LaunchOrder::By::LookAhead;
+  LaunchOrder::By by = policy == Policy::Agenda      ? LaunchOrder::By::Agenda
+                       : policy == Policy::LookAhead ? LaunchOrder::By::LookAhead
+                                                     : LaunchOrder::By::Search;
   if (!build(schedule, begin, rows) || !order_.find(by, graph_))
     return;
   uint64_t words = 0;
@@ -127,21 +130,21 @@ void Scheduler::release() {
   order_.release();
 }
 
-Policy PolicyTrial::next() const { return chosen().value_or(kTried[runs_ % std::size(kTried)]); }
+Policy PolicyTrial::next() const { return chosen().value_or(kOrders[runs_ % std::size(kOrders)]); }
 
 void PolicyTrial::took(uint64_t nanoseconds, uint64_t records) {
   if (chosen() || records == 0)
     return;
-  size_t which = runs_ % std::size(kTried);
+  size_t which = runs_ % std::size(kOrders);
   double each = static_cast<double>(nanoseconds) / static_cast<double>(records);
-  best_[which] = runs_ < std::size(kTried) ? each : std::min(best_[which], each);
+  best_[which] = runs_ < std::size(kOrders) ? each : std::min(best_[which], each);
   ++runs_;
 }
 
 std::optional<Policy> PolicyTrial::chosen() const {
-  if (runs_ < kRounds * std::size(kTried))
+  if (runs_ < kRounds * std::size(kOrders))
     return std::nullopt;
-  return kTried[std::min_element(std::begin(best_), std::end(best_)) - std::begin(best_)];
+  return kOrders[std::min_element(std::begin(best_), std::end(best_)) - std::begin(best_)];
 }
 
 } // namespace sheaf::rt

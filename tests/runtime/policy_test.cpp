@@ -151,7 +151,7 @@ TEST(Policy, AgendaTakesTheLowestOnAverage) {
 }
 
 TEST(Policy, LaunchesThatDoNotNeedEachOtherShareADepth) {
-  for (Policy policy : {Policy::Agenda, Policy::LookAhead}) {
+  for (Policy policy : {Policy::Agenda, Policy::LookAhead, Policy::Search}) {
     Book book;
     int32_t a = book.one(kA, 0, 0), b = book.one(kB, 0, 0);
     book.record(kPair, 1, {a, b}, {a, b});
@@ -173,7 +173,7 @@ TEST(Policy, OneFamilyRunsInOneLaunch) {
 }
 
 TEST(Policy, AStackNeedsAllItsRows) {
-  for (Policy policy : {Policy::Agenda, Policy::LookAhead}) {
+  for (Policy policy : {Policy::Agenda, Policy::LookAhead, Policy::Search}) {
     Book book;
     // Two stacks one behind the other; rows of the first are ready at depths 1 to 4.
     int32_t rows[4];
@@ -195,7 +195,7 @@ TEST(Policy, AStackNeedsAllItsRows) {
 }
 
 TEST(Policy, RecordsWithoutRowsMayStandAnywhere) {
-  for (Policy policy : {Policy::Agenda, Policy::LookAhead}) {
+  for (Policy policy : {Policy::Agenda, Policy::LookAhead, Policy::Search}) {
     Book book;
     int32_t a = book.one(kA, 0, 0);
     // An empty stack's results have no rows: they begin where the next record's do.
@@ -230,7 +230,7 @@ TEST(Policy, WhatInstancesBringIsReady) {
 }
 
 TEST(Policy, EarlierFlushesAreReady) {
-  for (Policy policy : {Policy::Agenda, Policy::LookAhead}) {
+  for (Policy policy : {Policy::Agenda, Policy::LookAhead, Policy::Search}) {
     Book book;
     int32_t a = book.chain(kA, 0, 2, 0);
     book.flush(policy);
@@ -272,17 +272,15 @@ bool suffices(const std::vector<uint32_t> &families, const std::vector<uint32_t>
   return count == ran.size();
 }
 
-TEST(Policy, LookAheadLeavesNoLaunchThatCouldBeLeftOut) {
-  std::mt19937 random(1);
-  auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
-  uint64_t depthLaunches = 0, launches = 0;
-  for (int graph = 0; graph < 40; ++graph) {
-    // Instances of different lengths; a node reads one or two of the last of its instance.
-    Book book;
-    std::vector<uint32_t> familyOf;
-    std::vector<std::vector<uint32_t>> needs;
+/// Instances of different lengths; a node reads one or two of the last of its instance.
+struct RandomGraph {
+  std::vector<uint32_t> familyOf;
+  std::vector<std::vector<uint32_t>> needs;
+
+  RandomGraph(Book &book, std::mt19937 &random, uint32_t most) {
+    auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
     std::map<int32_t, uint32_t> numberOf;
-    for (uint32_t instance = 0, instances = 1 + below(12); instance < instances; ++instance) {
+    for (uint32_t instance = 0, instances = 1 + below(most); instance < instances; ++instance) {
       std::vector<std::pair<int32_t, uint32_t>> made; // rows and their depth
       for (uint32_t i = 0, length = 1 + below(20); i < length; ++i) {
         uint32_t kernel = below(3);
@@ -309,31 +307,116 @@ TEST(Policy, LookAheadLeavesNoLaunchThatCouldBeLeftOut) {
           needed.push_back(numberOf[other]);
       }
     }
-    depthLaunches += book.buckets.size();
-    book.flush(Policy::LookAhead);
-    std::vector<uint32_t> order = book.kernels();
-    launches += order.size();
-    EXPECT_TRUE(suffices(order, familyOf, needs));
-    for (size_t i = 0; i < order.size(); ++i) {
-      std::vector<uint32_t> without = order;
-      without.erase(without.begin() + static_cast<ptrdiff_t>(i));
-      EXPECT_FALSE(suffices(without, familyOf, needs)) << "graph " << graph << ", launch " << i;
+  }
+};
+
+TEST(Policy, NoLaunchCouldBeLeftOut) {
+  uint64_t depthLaunches = 0, aheadLaunches = 0, searchLaunches = 0;
+  std::mt19937 random(1);
+  for (int number = 0; number < 40; ++number) {
+    size_t ahead = 0;
+    std::mt19937 begin = random;
+    for (Policy policy : {Policy::LookAhead, Policy::Search}) {
+      Book book;
+      random = begin;
+      RandomGraph graph(book, random, 12);
+      size_t depth = book.buckets.size();
+      book.flush(policy);
+      std::vector<uint32_t> order = book.kernels();
+      EXPECT_TRUE(suffices(order, graph.familyOf, graph.needs));
+      for (size_t i = 0; i < order.size(); ++i) {
+        std::vector<uint32_t> without = order;
+        without.erase(without.begin() + static_cast<ptrdiff_t>(i));
+        EXPECT_FALSE(suffices(without, graph.familyOf, graph.needs))
+            << "graph " << number << ", launch " << i;
+      }
+      if (policy == Policy::LookAhead) {
+        depthLaunches += depth;
+        aheadLaunches += ahead = order.size();
+      } else {
+        EXPECT_LE(order.size(), ahead) << "graph " << number;
+        searchLaunches += order.size();
+      }
     }
   }
-  EXPECT_LT(launches * 3, depthLaunches * 2);
+  EXPECT_LT(aheadLaunches * 3, depthLaunches * 2);
+  EXPECT_LT(searchLaunches * 100, aheadLaunches * 97);
+}
+
+/// The fewest launches that a graph can do with, by trying all orders, breadth first.
+size_t fewestLaunches(const RandomGraph &graph) {
+  std::set<uint64_t> reached = {0};
+  uint64_t all = (uint64_t(1) << graph.familyOf.size()) - 1;
+  for (size_t length = 0;; ++length) {
+    if (reached.contains(all))
+      return length;
+    std::set<uint64_t> longer;
+    for (uint64_t ran : reached)
+      for (uint32_t family = 0; family < 3; ++family) {
+        uint64_t then = ran;
+        for (size_t record = 0; record < graph.familyOf.size(); ++record)
+          if (graph.familyOf[record] == family &&
+              std::all_of(graph.needs[record].begin(), graph.needs[record].end(),
+                          [&](uint32_t other) { return ran >> other & 1; }))
+            then |= uint64_t(1) << record;
+        longer.insert(then);
+      }
+    reached = std::move(longer);
+  }
+}
+
+TEST(Policy, SearchFindsTheFewestLaunchesOfSmallGraphs) {
+  size_t graphs = 0, aheadMore = 0;
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    Book ahead, search;
+    std::mt19937 random(seed), again(seed);
+    RandomGraph graph(ahead, random, 4), same(search, again, 4);
+    if (graph.familyOf.size() > 60)
+      continue;
+    ++graphs;
+    size_t fewest = fewestLaunches(graph);
+    ahead.flush(Policy::LookAhead);
+    search.flush(Policy::Search);
+    EXPECT_EQ(search.schedule.size(), fewest) << "graph " << seed;
+    aheadMore += ahead.schedule.size() > fewest;
+  }
+  EXPECT_GT(graphs, 40u);
+  EXPECT_GT(aheadMore, 5u);
+}
+
+TEST(Policy, WhatNothingWaitsForRunsOnceInTheEnd) {
+  // Every step has a result of its own, and something is made of one of them.
+  Book book;
+  int32_t result = 0;
+  for (uint32_t length : {3u, 9u, 6u}) {
+    int32_t row = 0;
+    for (uint32_t depth = 0; depth < length; ++depth) {
+      row = book.one(depth % 3 == 2 ? kB : kA, depth, row);
+      result = book.record(kPair, depth + 1, {row, row}, {row});
+    }
+  }
+  book.one(kCopy, 20, result);
+  book.flush(Policy::Search);
+  std::vector<uint32_t> order = book.kernels();
+  ASSERT_EQ(order.size(), 11u);
+  EXPECT_EQ(order[9], kPair);
+  EXPECT_EQ(book.schedule[9].count, 18);
+  EXPECT_EQ(order[10], kCopy);
 }
 
 TEST(Policy, LongChainsAreOrdered) {
-  // Far longer than urgencies reach; the short ones wait for the turn of their kernel.
-  Book book;
-  for (int i = 0; i < 3; ++i) {
-    int32_t row = 0;
-    for (uint32_t depth = 0; depth < 30000; ++depth)
-      row = book.one(depth % 2 ? kB : kA, depth, row);
-    book.one(kB, 0, 0);
+  // Far longer than urgencies reach, or a search; the short ones wait for the turn of their kernel.
+  for (Policy policy : {Policy::LookAhead, Policy::Search}) {
+    Book book;
+    for (int i = 0; i < 3; ++i) {
+      int32_t row = 0;
+      for (uint32_t depth = 0; depth < 30000; ++depth)
+        row = book.one(depth % 2 ? kB : kA, depth, row);
+      book.one(kB, 0, 0);
+    }
+    book.flush(policy);
+    EXPECT_EQ(book.schedule.size(), 30000u);
   }
-  book.flush(Policy::LookAhead);
-  EXPECT_EQ(book.schedule.size(), 30000u);
 }
 
 TEST(Policy, ShortMemoryLeavesTheOrderOfDepth) {
@@ -341,7 +424,7 @@ TEST(Policy, ShortMemoryLeavesTheOrderOfDepth) {
     Book book(limit);
     for (int i = 0; i < 200; ++i)
       unequal(book);
-    book.flush(Policy::LookAhead);
+    book.flush(Policy::Search);
     EXPECT_TRUE(book.schedule.size() == 7 || book.schedule.size() == 8) << limit;
     book.scheduler.beginRun(book.rows);
   }
@@ -353,14 +436,15 @@ TEST(Policy, TrialTakesTheFastest) {
     ASSERT_LT(i, 100);
     uint64_t time = trial.next() == Policy::Agenda ? 90 : 100;
     // The first is slow: nothing is warm yet.
-    trial.took(i < 3 ? 1000 : time, 10);
+    trial.took(i < int(std::size(kOrders)) ? 1000 : time, 10);
   }
   EXPECT_EQ(trial.next(), Policy::Agenda);
 }
 
 TEST(Policy, NamesAreRead) {
-  for (Policy policy : {Policy::Depth, Policy::Agenda, Policy::LookAhead, Policy::Auto})
+  for (Policy policy : kOrders)
     EXPECT_EQ(policyByName(policyName(policy)), policy);
+  EXPECT_EQ(policyByName("auto"), Policy::Auto);
   EXPECT_FALSE(policyByName("breadth"));
 }
 
@@ -376,7 +460,8 @@ TEST(Policy, SessionsGiveTheSameBits) {
     test::Trees trees;
     std::vector<Instance> batch = trees.randomBatch(40);
     std::vector<std::vector<float>> expected;
-    for (Policy policy : {Policy::Depth, Policy::Agenda, Policy::LookAhead, Policy::Auto})
+    for (Policy policy :
+         {Policy::Depth, Policy::Agenda, Policy::LookAhead, Policy::Search, Policy::Auto})
       for (bool hostile : {false, true}) {
         SessionOptions options;
         options.policy = policy;

@@ -57,7 +57,7 @@ std::vector<driver::BenchCase> casesOf(const BenchArguments &arguments) {
   if (arguments.train)
     cases.push_back({.engine = driver::Engine::Training, .policy = arguments.limits.policy});
   else if (arguments.policies)
-    for (rt::Policy policy : {rt::Policy::Depth, rt::Policy::Agenda, rt::Policy::LookAhead})
+    for (rt::Policy policy : rt::kOrders)
       cases.push_back({.policy = policy});
   else
     for (driver::Engine engine : parseEngines(arguments.engines))

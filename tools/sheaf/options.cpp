@@ -156,9 +156,10 @@ void LimitOptions::add(CLI::App &app) {
   app.add_option("--fibers", fibersText,
                  "instances and calls that may wait for a read at one time (default: 4096)")
       ->type_name("NUMBER");
-  app.add_option("--policy", policyText,
-                 "in which order records run: depth, agenda, lookahead, or auto, which times each "
-                 "of them on the first mini-batches; no result depends on it (default: depth)")
+  app.add_option(
+         "--policy", policyText,
+         "in which order records run: depth, agenda, lookahead, search, or auto, which times each "
+         "of them on the first mini-batches; no result depends on it (default: depth)")
       ->type_name("NAME");
   addSeed(app, "--sample-seed", sampleSeed, "what random draws follow from (default: 0)");
   app.add_flag("--hostile", hostile,
@@ -178,8 +179,8 @@ void LimitOptions::check() {
     fibers = parseNumber("--fibers", fibersText);
   std::optional<rt::Policy> named = rt::policyByName(policyText);
   if (!named)
-    throw UsageError(
-        fmt::format("--policy takes depth, agenda, lookahead and auto, not '{}'", policyText));
+    throw UsageError(fmt::format(
+        "--policy takes depth, agenda, lookahead, search and auto, not '{}'", policyText));
   policy = *named;
   constexpr int64_t mostFibers = 16384;
   if (fibers > mostFibers)
