@@ -117,6 +117,8 @@ void Planner::describe(Kernel &kernel) {
         os << ", tile " << stage.tileRows << " rows x "
            << stage.accumulatorsAtOnce() * stage.tileVectors << " vectors of " << stage.lanes
            << " lanes" << (stage.groupsTakeTurns ? ", groups in turn" : "");
+      if (stage.fewRows)
+        os << ", up to " << stage.fewRows << " rows in two panels at once";
       for (const ProductGroup &group : stage.groups) {
         os << "; k =";
         for (const ProductSegment &segment : group.lead->segments)

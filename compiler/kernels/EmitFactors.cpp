@@ -203,7 +203,7 @@ SmallVector<Value> Emitter::emitPackedPairs(const Stage &stage, const ProductGro
                                             const Tile &tile, int64_t rows, ArrayRef<Value> sums) {
   int64_t vectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
   int64_t stepBytes = vectors * stage.lanes * 4, steps = group.depth / 2;
-  Panel panel = panelOf(group, tile, stepBytes, steps);
+  Panel panel = panelOf(group, tile, stepBytes, steps, kLineBytes);
   auto type = VectorType::get({stage.lanes}, b.getI32Type());
   Value first =
       bytes(bytes(factorRows(), mul(tile.first, constant(stage.factorRow))), group.rowOffset);
@@ -212,21 +212,22 @@ SmallVector<Value> Emitter::emitPackedPairs(const Stage &stage, const ProductGro
   if (steps && stage.startUse >= 0 && !target_.bf16)
     for (Value &sum : start)
       sum = flush(b, sum);
-  auto left = [&](size_t row, Value step) {
-    Value at =
-        bytes(bytes(first, static_cast<int64_t>(row) * stage.factorRow), mul(step, constant(4)));
-    return splat(loadAs(b.getI32Type(), at, 4), stage.lanes);
+  auto left = [&](size_t row, At step) {
+    Value of = bytes(first, static_cast<int64_t>(row) * stage.factorRow);
+    return splat(loadAs(b.getI32Type(), along(of, constant(4), step), 4), stage.lanes);
   };
-  auto right = [&](size_t vector, Value step) {
-    if (vector == 0 && rows > 2)
-      LLVM::Prefetch::create(b, bytes(panel.lines, mul(step, constant(kLineBytes))), 0, 2, 1);
+  auto right = [&](size_t vector, At step) {
     int64_t place = static_cast<int64_t>(vector) * stage.lanes * 4;
-    return loadAs(type, bytes(bytes(panel.weights, mul(step, constant(stepBytes))), place), 4);
+    return loadAs(type, bytes(along(panel.weights.front(), constant(stepBytes), step), place), 4);
   };
   auto add = [&](Value a, Value c, Value sum) { return addPair(a, c, sum); };
-  return emitRun(
-      {static_cast<size_t>(rows), static_cast<size_t>(vectors), /*packed=*/true, left, right, add},
-      constant(steps), start);
+  auto ask = [&](At step) {
+    if (rows > 2)
+      LLVM::Prefetch::create(b, along(panel.lines, constant(kLineBytes), step), 0, 2, 1);
+  };
+  return emitRun({static_cast<size_t>(rows), static_cast<size_t>(vectors), /*packed=*/true, left,
+                  right, add, ask, /*askEvery=*/1},
+                 constant(steps), start);
 }
 
 /// A run whose right operand is not packed: factors are rounded where they are needed. Of an odd
@@ -247,15 +248,18 @@ SmallVector<Value> Emitter::emitPairsInPlace(const Stage &stage, Value extent,
     high = arith::SelectOp::create(b, pair.isWhole, high, vectorConstant(b, high, 0));
     return joinPair(b, low, high);
   };
-  auto left = [&](size_t row, Value step) {
-    return join(pairAt(step), [&](Value k) { return leftLanes(lefts[row], k, stage.lanes); });
+  auto left = [&](size_t row, At step) {
+    return join(pairAt(numberOf(step)),
+                [&](Value k) { return leftLanes(lefts[row], {k, 0}, stage.lanes); });
   };
-  auto right = [&](size_t vector, Value step) {
-    return join(pairAt(step), [&](Value k) { return rightLanes(stage, rights, vector, k); });
+  auto right = [&](size_t vector, At step) {
+    return join(pairAt(numberOf(step)),
+                [&](Value k) { return rightLanes(stage, rights, vector, {k, 0}); });
   };
   auto addBoth = [&](Value a, Value c, Value sum) { return addPair(a, c, sum); };
   Value steps = arith::DivSIOp::create(b, add(extent, constant(1)), constant(2));
-  return emitRun({lefts.size(), sums.size() / lefts.size(), /*packed=*/false, left, right, addBoth},
+  return emitRun({lefts.size(), sums.size() / lefts.size(), /*packed=*/false, left, right, addBoth,
+                  /*ask=*/{}, 1},
                  steps, sums);
 }
 
@@ -307,7 +311,7 @@ void Emitter::emitHardwareTiles(const Stage &stage, const Tile &tile, int64_t hi
   for (const ProductGroup &group : stage.groups) {
     int64_t vectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
     int64_t stepBytes = vectors * kLineBytes, steps = group.depth / 2;
-    Panel panel = panelOf(group, tile, stepBytes, steps, high);
+    Panel panel = panelOf(group, tile, stepBytes, steps, high * kLineBytes);
     int64_t most = kMostTileSums[high - 1];
     for (int64_t first = 0; first < vectors; first += most) {
       int64_t count = std::min(vectors - first, most);
@@ -337,7 +341,8 @@ void Emitter::emitHardwareTiles(const Stage &stage, const Tile &tile, int64_t hi
         for (int64_t r = 0; r < high; ++r)
           tileCall("tileloadd64", ofRows + r,
                    {bytes(left, r * kTileRows * stage.factorRow), constant(stage.factorRow)});
-        Value right = bytes(panel.weights, mul(block, constant(kTileDepth / 2 * stepBytes)));
+        Value right =
+            bytes(panel.weights.front(), mul(block, constant(kTileDepth / 2 * stepBytes)));
         for (int64_t j = 0; j < count; ++j) {
           int64_t weights = ofWeights + j % others;
           tileCall("tileloadd64", weights,

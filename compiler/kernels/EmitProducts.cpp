@@ -25,7 +25,7 @@ constexpr int64_t kPrefetchWidth = 128;
 bool onlyStores(const Stage &stage) {
   const Dim &width = stage.shape.back();
   return stage.sums != Sums::Tiles && width.isConstant() && !stage.groupsTakeTurns &&
-         width.constant() % (stage.lanes * stage.tileVectors) == 0 &&
+         width.constant() % (stage.lanes * stage.tileVectors * stage.panelsAtOnce()) == 0 &&
          llvm::all_of(stage.roots, [&](const Root &root) {
            return !root.masked && llvm::any_of(stage.accumulators, [&](const Accumulator &a) {
              return a.product->value == root.value && a.column == 0;
@@ -42,7 +42,8 @@ Value Emitter::panelCount(const Stage &stage) {
 }
 
 /// Splits `count` rows into tiles whose sizes differ by one at most (6 is 3 + 3, not 5 + 1); into
-/// whole ones and a rest where they are the processor's, which take as long with fewer rows.
+/// whole ones and a rest where they are the processor's, which take as long with fewer rows. Few
+/// rows are one tile of two panels.
 void Emitter::emitTiles(const Stage &stage, Value count,
                         llvm::function_ref<void(const Tile &)> tile, Value panelBegin,
                         Value panelEnd) {
@@ -51,20 +52,35 @@ void Emitter::emitTiles(const Stage &stage, Value count,
   Value some = b.createOrFold<arith::MaxSIOp>(tiles, constant(1));
   Value small = b.createOrFold<arith::DivSIOp>(count, some);
   Value larger = b.createOrFold<arith::RemSIOp>(count, some);
-  loop(panelBegin, panelEnd, 1, [&](Value panel) {
-    Value following = add(panel, constant(1));
-    Value isLast = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, following, panelEnd);
-    following = b.createOrFold<arith::SelectOp>(isLast, panelBegin, following);
+  auto following = [&](Value panel, int64_t panels) {
+    Value next = add(panel, constant(panels));
+    Value isThere = isLess(next, panelEnd);
+    return b.createOrFold<arith::SelectOp>(isThere, next, panelBegin);
+  };
+  Value single = panelBegin;
+  if (stage.fewRows) {
+    Value areFew = arith::AndIOp::create(b, isLess(constant(0), count),
+                                         isLess(count, constant(stage.fewRows + 1)));
+    single = arith::SelectOp::create(b, areFew, panelEnd, panelBegin);
+    // Of an odd number the last is taken twice; there are no columns for the second time.
+    Value last = arith::SubIOp::create(b, panelEnd, constant(1));
+    loop(panelBegin, single, 2, [&](Value panel) {
+      Value second = minimum(add(panel, constant(1)), last);
+      tile({constant(0), count, constant(0), panel, following(panel, 2), second});
+    });
+  }
+  loop(single, panelEnd, 1, [&](Value panel) {
+    Value next = following(panel, 1);
     loop(constant(0), tiles, 1, [&](Value number) {
       if (stage.sums == Sums::Tiles) {
         Value first = mul(number, most);
         Value rows = minimum(most, arith::SubIOp::create(b, count, first));
-        return tile({first, rows, number, panel, following});
+        return tile({first, rows, number, panel, next, {}});
       }
       Value isLarger = isLess(number, larger);
       Value rows = add(small, b.createOrFold<arith::ExtUIOp>(i64_, isLarger));
       Value first = add(mul(number, small), minimum(number, larger));
-      tile({first, rows, number, panel, following});
+      tile({first, rows, number, panel, next, {}});
     });
   });
 }
@@ -78,19 +94,24 @@ Value Emitter::startsOf(const Stage &stage, Value panel) {
 
 /// Row by row, the vectors of the group's accumulators.
 SmallVector<Value> Emitter::startValues(const Stage &stage, const ProductGroup &group, int64_t rows,
-                                        Value panel) {
+                                        const Tile &tile) {
   auto type = VectorType::get({stage.lanes}, f32_);
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
-  Value starts = stage.startUse >= 0 ? startsOf(stage, panel) : Value();
+  SmallVector<Value> starts;
+  if (stage.startUse >= 0)
+    for (Value panel : tile.panels())
+      starts.push_back(startsOf(stage, panel));
   SmallVector<Value> row;
   for (unsigned a : group.accumulators)
-    for (int64_t v = 0; v < stage.tileVectors; ++v)
-      row.push_back(stage.startViews[a] < 0
-                        ? zero
-                        : loadAs(type,
-                                 bytes(starts, (stage.startViews[a] * stage.tileVectors + v) *
-                                                   stage.lanes * 4),
-                                 4));
+    for (int64_t v = 0; v < tile.vectors(stage); ++v) {
+      if (stage.startViews[a] < 0) {
+        row.push_back(zero);
+        continue;
+      }
+      int64_t place = stage.startViews[a] * stage.tileVectors + v % stage.tileVectors;
+      Value from = starts[static_cast<size_t>(v / stage.tileVectors)];
+      row.push_back(loadAs(type, bytes(from, place * stage.lanes * 4), 4));
+    }
   SmallVector<Value> sums;
   for (int64_t i = 0; i < rows; ++i)
     sums.append(row);
@@ -102,7 +123,8 @@ SmallVector<Value> Emitter::startValues(const Stage &stage, const ProductGroup &
 /// the column.
 void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
                        llvm::function_ref<std::vector<Value>(int64_t)> enterRow) {
-  int64_t across = static_cast<int64_t>(stage.accumulators.size()) * stage.tileVectors;
+  int64_t vectors = tile.vectors(stage);
+  int64_t across = static_cast<int64_t>(stage.accumulators.size()) * vectors;
   int k = static_cast<int>(stage.shape.size());
   Value column = mul(tile.panel, constant(stage.lanes * stage.tileVectors));
   std::vector<Value> sums(static_cast<size_t>(rows * across));
@@ -121,9 +143,9 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
     SmallVector<size_t> places;
     for (int64_t row = 0; row < rows; ++row)
       for (unsigned a : group.accumulators)
-        for (int64_t v = 0; v < stage.tileVectors; ++v)
-          places.push_back(static_cast<size_t>(row * across + a * stage.tileVectors + v));
-    SmallVector<Value> own = startValues(stage, group, rows, tile.panel);
+        for (int64_t v = 0; v < vectors; ++v)
+          places.push_back(static_cast<size_t>(row * across + a * vectors + v));
+    SmallVector<Value> own = startValues(stage, group, rows, tile);
 
     ArrayRef<ProductSegment> segments = group.lead->segments;
     if (stage.factorRow) {
@@ -158,7 +180,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
           own = emitPairsInPlace(stage, extent(segments[s].extent), lefts[s], rights, own);
           continue;
         }
-        auto right = [&](size_t vector, Value k) { return rightLanes(stage, rights, vector, k); };
+        auto right = [&](size_t vector, At k) { return rightLanes(stage, rights, vector, k); };
         own = emitChain(lefts[s], extent(segments[s].extent), own, stage.lanes,
                         /*packed=*/false, right);
       }
@@ -169,10 +191,10 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
     return;
   for (int64_t row = 0; row < rows; ++row) {
     std::vector<Value> index = enterRow(row);
-    for (int64_t v = 0; v < stage.tileVectors; ++v) {
+    for (int64_t v = 0; v < vectors; ++v) {
       std::vector<Value> own;
       for (int64_t a = 0; a < static_cast<int64_t>(stage.accumulators.size()); ++a)
-        own.push_back(sums[static_cast<size_t>(row * across + a * stage.tileVectors + v)]);
+        own.push_back(sums[static_cast<size_t>(row * across + a * vectors + v)]);
       writeVector(stage, index, add(column, constant(v * stage.lanes)), std::move(own));
     }
   }
@@ -195,27 +217,29 @@ void Emitter::writeVector(const Stage &stage, std::vector<Value> index, Value co
 }
 
 /// What follows the products, for one row of a tile: `row` counts inside the tile.
-void Emitter::emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index) {
+void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
+                           std::vector<Value> index) {
   auto type = VectorType::get({stage.lanes}, f32_);
-  int64_t across = static_cast<int64_t>(stage.accumulators.size()) * stage.tileVectors;
+  int64_t most = tile.vectors(stage);
+  int64_t across = static_cast<int64_t>(stage.accumulators.size()) * most;
   Value sums = bytes(scratch_, mul(row, constant(across * stage.lanes * 4)));
-  Value column = mul(panel, constant(stage.lanes * stage.tileVectors));
+  Value column = mul(tile.panel, constant(stage.lanes * stage.tileVectors));
   auto vectorAt = [&](Value v, Value at) {
     std::vector<Value> accumulators;
     for (size_t a = 0; a < stage.accumulators.size(); ++a) {
-      Value from = bytes(sums, a * stage.tileVectors * stage.lanes * 4);
+      Value from = bytes(sums, static_cast<int64_t>(a) * most * stage.lanes * 4);
       accumulators.push_back(loadAs(type, bytes(from, mul(v, constant(stage.lanes * 4))), 4));
     }
     writeVector(stage, index, at, std::move(accumulators));
   };
-  if (stage.tileVectors == 1) {
+  if (most == 1) {
     vectorAt(constant(0), column);
     return;
   }
   Value left = arith::SubIOp::create(b, extent(stage.shape.back()), column);
   Value vectors =
       arith::DivSIOp::create(b, add(left, constant(stage.lanes - 1)), constant(stage.lanes));
-  loop(constant(0), minimum(vectors, constant(stage.tileVectors)), 1,
+  loop(constant(0), minimum(vectors, constant(most)), 1,
        [&](Value v) { vectorAt(v, add(column, mul(v, constant(stage.lanes)))); });
 }
 
@@ -228,7 +252,8 @@ void Emitter::prefetch(const Stage &stage, const Tile &tile, EnterRow enter) {
     auto line = [&](const Buffer &buffer, bool write) {
       int64_t panelBytes = stage.lanes * stage.tileVectors * bytesOf(buffer.dtype);
       Value first = bytes(base(buffer), mul(tile.panel, constant(panelBytes)));
-      for (int64_t offset = 0; offset < panelBytes; offset += kLineBytes)
+      for (int64_t offset = 0; offset < panelBytes * static_cast<int64_t>(tile.panels().size());
+           offset += kLineBytes)
         LLVM::Prefetch::create(b, bytes(first, offset), write, 3, 1);
     };
     for (const Buffer *buffer : stage.prefetch)
@@ -240,18 +265,21 @@ void Emitter::prefetch(const Stage &stage, const Tile &tile, EnterRow enter) {
 }
 
 /// One branch for each number of rows a tile may have.
-void Emitter::forRows(const Stage &stage, Value rows, llvm::function_ref<void(int64_t)> body) {
-  if (stage.tileRows == 1)
-    return body(1);
-  int64_t least = 1;
+void Emitter::forRows(const Stage &stage, const Tile &tile,
+                      llvm::function_ref<void(int64_t)> body) {
+  int64_t least = 1, most = stage.tileRows;
+  if (tile.second)
+    most = stage.fewRows;
+  else if (stage.fewRows)
+    least = (most + 1) / 2;
   if (std::optional<int64_t> known = stage.knownRows(); known && *known > 0)
-    least = *known / llvm::divideCeil(*known, stage.tileRows);
-  if (least == stage.tileRows)
+    least = *known / llvm::divideCeil(*known, most);
+  if (least == most)
     return body(least);
   SmallVector<int64_t> cases;
-  for (int64_t i = least; i < stage.tileRows; ++i)
+  for (int64_t i = least; i < most; ++i)
     cases.push_back(i);
-  Value index = arith::IndexCastOp::create(b, b.getIndexType(), rows);
+  Value index = arith::IndexCastOp::create(b, b.getIndexType(), tile.rows);
   auto choose =
       scf::IndexSwitchOp::create(b, TypeRange{}, index, cases, static_cast<unsigned>(cases.size()));
   auto fill = [&](Region &region, int64_t count) {
@@ -262,7 +290,7 @@ void Emitter::forRows(const Stage &stage, Value rows, llvm::function_ref<void(in
   };
   for (auto [i, region] : llvm::enumerate(choose.getCaseRegions()))
     fill(region, cases[i]);
-  fill(choose.getDefaultRegion(), stage.tileRows);
+  fill(choose.getDefaultRegion(), most);
 }
 
 /// A tile whose rows may belong to different records.
@@ -278,13 +306,13 @@ void Emitter::emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow e
   emitApart([&] {
     loop(constant(0), tile.rows, 1, [&](Value row) {
       std::vector<Value> index = enter(add(tile.first, row));
-      emitEpilogue(stage, tile.panel, row, std::move(index));
+      emitEpilogue(stage, tile, row, std::move(index));
     });
   });
 }
 
 void Emitter::emitTileOfRows(const Stage &stage, const Tile &tile, EnterRow enter) {
-  forRows(stage, tile.rows, [&](int64_t many) {
+  forRows(stage, tile, [&](int64_t many) {
     std::vector<Record> entered(many);
     std::vector<std::vector<Value>> indices(many);
     for (int64_t i = 0; i < many; ++i) {
@@ -410,7 +438,12 @@ void Emitter::emitPasses(const Stage &stage, Value begin, Value end,
 void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
   if (stage.rowsAreRecords) {
     // Panels outermost: a panel of weights stays in cache while all rows of the chunk pass.
-    bool split = kernel_.panels > 0;
+    Value panelBegin = constant(0), panelEnd = panelCount(stage);
+    if (kernel_.panels > 0) {
+      Value each = constant(stage.panelsAtOnce());
+      panelEnd = minimum(mul(panelEnd_, each), panelEnd);
+      panelBegin = mul(panelBegin_, each);
+    }
     Value count = arith::SubIOp::create(b, end, begin);
     auto enter = [&](Value row) {
       enterRecord(add(begin, row), begin);
@@ -420,8 +453,8 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
     if (stage.library)
       return emitForeign(stage, count, enter);
     emitTiles(
-        stage, count, [&](const Tile &tile) { emitTileOfRecords(stage, tile, enter); },
-        split ? panelBegin_ : constant(0), split ? panelEnd_ : panelCount(stage));
+        stage, count, [&](const Tile &tile) { emitTileOfRecords(stage, tile, enter); }, panelBegin,
+        panelEnd);
     return;
   }
   if (stage.rowsOfAllRecords) {
@@ -448,14 +481,14 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
             index.push_back(add(tile.first, row));
           return index;
         };
-        forRows(stage, tile.rows, [&](int64_t many) {
+        forRows(stage, tile, [&](int64_t many) {
           emitTile(stage, many, tile, [&](int64_t row) { return indexOfRow(constant(row)); });
         });
         if (onlyStores(stage))
           return;
         emitApart([&] {
           loop(constant(0), tile.rows, 1,
-               [&](Value row) { emitEpilogue(stage, tile.panel, row, indexOfRow(row)); });
+               [&](Value row) { emitEpilogue(stage, tile, row, indexOfRow(row)); });
         });
       };
       emitTiles(stage, count, compute, constant(0), panelCount(stage));

@@ -11,7 +11,7 @@ namespace sheaf::kernels {
 namespace {
 
 /// A step that adds to more accumulators is long enough to be unrolled once only.
-constexpr size_t kManySums = 8;
+constexpr int64_t kManySums = 12;
 
 /// What a run over `steps` can be unrolled by: all of it where it is known, else what divides it.
 int64_t divisorOf(Value steps) {
@@ -41,25 +41,35 @@ Emitter::Operand Emitter::operandAt(Value value, const View &view, const Place &
   return operand;
 }
 
+/// Where step `at` of a run is that so many bytes go on each.
+Value Emitter::along(Value pointer, Value stride, At at) {
+  Value turn = bytes(pointer, mul(at.turn, stride));
+  if (std::optional<int64_t> known = getConstantIntValue(stride))
+    return bytes(turn, at.step * *known);
+  return bytes(turn, mul(constant(at.step), stride));
+}
+
+Value Emitter::numberOf(At at) { return add(at.turn, constant(at.step)); }
+
 /// Element k of a left operand, in every lane.
-Value Emitter::leftLanes(const Operand &operand, Value k, int64_t lanes) {
-  Value element = loadElement(*operand.buffer, bytes(operand.pointer, mul(k, operand.stride)));
+Value Emitter::leftLanes(const Operand &operand, At k, int64_t lanes) {
+  Value element = loadElement(*operand.buffer, along(operand.pointer, operand.stride, k));
   return splat(toLanes(element, operand.buffer->dtype), lanes);
 }
 
 /// Row k of a right operand that is not packed: vector number `vector` of all operands'.
-Value Emitter::rightLanes(const Stage &stage, ArrayRef<Operand> rights, size_t vector, Value k) {
+Value Emitter::rightLanes(const Stage &stage, ArrayRef<Operand> rights, size_t vector, At k) {
   const Operand &operand = rights[vector / static_cast<size_t>(stage.tileVectors)];
   ops::DType dtype = operand.buffer->dtype;
   int64_t place = static_cast<int64_t>(vector) % stage.tileVectors * stage.lanes * bytesOf(dtype);
-  Value at = bytes(bytes(operand.pointer, mul(k, operand.stride)), place);
+  Value at = bytes(along(operand.pointer, operand.stride, k), place);
   auto stored = VectorType::get({stage.lanes}, storageType(dtype));
   return toLanes(loadAs(stored, at, bytesOf(dtype)), dtype);
 }
 
-/// Adds step number `number` to the accumulators. The fewer operands wait in registers for the
+/// Adds one step to the accumulators. The fewer operands wait in registers for the
 /// others, as the tile was chosen for.
-void Emitter::emitStep(const Step &step, Value number, MutableArrayRef<Value> sums) {
+void Emitter::emitStep(const Step &step, At at, MutableArrayRef<Value> sums) {
   auto add = [&](size_t row, size_t vector, Value left, Value right) {
     Value &sum = sums[row * step.vectors + vector];
     sum = step.add(left, right, sum);
@@ -67,17 +77,17 @@ void Emitter::emitStep(const Step &step, Value number, MutableArrayRef<Value> su
   SmallVector<Value> waiting;
   if (step.rows < step.vectors) {
     for (size_t row = 0; row < step.rows; ++row)
-      waiting.push_back(step.left(row, number));
+      waiting.push_back(step.left(row, at));
     for (size_t vector = 0; vector < step.vectors; ++vector) {
-      Value right = step.right(vector, number);
+      Value right = step.right(vector, at);
       for (size_t row = 0; row < step.rows; ++row)
         add(row, vector, waiting[row], right);
     }
   } else {
     for (size_t vector = 0; vector < step.vectors; ++vector)
-      waiting.push_back(step.right(vector, number));
+      waiting.push_back(step.right(vector, at));
     for (size_t row = 0; row < step.rows; ++row) {
-      Value left = step.left(row, number);
+      Value left = step.left(row, at);
       for (size_t vector = 0; vector < step.vectors; ++vector)
         add(row, vector, left, waiting[vector]);
     }
@@ -92,50 +102,57 @@ void Emitter::emitStep(const Step &step, Value number, MutableArrayRef<Value> su
 SmallVector<Value> Emitter::emitRun(const Step &step, Value steps, ArrayRef<Value> sums) {
   int64_t unroll = 1, rest = 0;
   if (step.packed)
-    unroll = step.rows * step.vectors > kManySums ? 2 : 4;
+    unroll = static_cast<int64_t>(step.rows * step.vectors) > kManySums ? 2 : 4;
   std::optional<int64_t> known = getConstantIntValue(steps);
   if (known)
     rest = *known % unroll;
   else
     unroll = std::gcd(unroll, divisorOf(steps));
   Value end = known ? constant(*known - rest) : steps;
-  auto along = scf::ForOp::create(b, constant(0), end, constant(unroll), sums);
+  auto turns = scf::ForOp::create(b, constant(0), end, constant(unroll), sums);
   {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(along.getBody());
-    SmallVector<Value> now(along.getRegionIterArgs());
-    for (int64_t i = 0; i < unroll; ++i)
-      emitStep(step, add(along.getInductionVar(), constant(i)), now);
+    b.setInsertionPointToEnd(turns.getBody());
+    SmallVector<Value> now(turns.getRegionIterArgs());
+    for (int64_t i = 0; i < unroll; ++i) {
+      if (step.ask && i % step.askEvery == 0)
+        step.ask({turns.getInductionVar(), i});
+      emitStep(step, {turns.getInductionVar(), i}, now);
+    }
     scf::YieldOp::create(b, now);
   }
-  SmallVector<Value> now(along.getResults());
+  SmallVector<Value> now(turns.getResults());
   for (int64_t i = 0; i < rest; ++i)
-    emitStep(step, add(end, constant(i)), now);
+    emitStep(step, {end, i}, now);
   return now;
 }
 
 /// A run of one multiply-add for each k.
 SmallVector<Value> Emitter::emitChain(ArrayRef<Operand> rows, Value extent, ArrayRef<Value> sums,
                                       int64_t lanes, bool packed,
-                                      llvm::function_ref<Value(size_t vector, Value step)> right) {
-  auto left = [&](size_t row, Value k) { return leftLanes(rows[row], k, lanes); };
+                                      llvm::function_ref<Value(size_t vector, At k)> right,
+                                      llvm::function_ref<void(At k)> ask, int64_t askEvery) {
+  auto left = [&](size_t row, At k) { return leftLanes(rows[row], k, lanes); };
   auto add = [&](Value a, Value c, Value sum) { return multiplyAdd(a, c, sum); };
-  return emitRun({rows.size(), sums.size() / rows.size(), packed, left, right, add}, extent, sums);
+  return emitRun({rows.size(), sums.size() / rows.size(), packed, left, right, add, ask, askEvery},
+                 extent, sums);
 }
 
 /// A panel of `steps` steps of so many bytes. It is read once a tile, and its first reading would
 /// wait for a cache further out than the second level: so each tile asks for its share of the next
-/// panel, a line or a few for every step.
+/// panel, so many bytes for every step.
 Emitter::Panel Emitter::panelOf(const ProductGroup &group, const Tile &tile, int64_t stepBytes,
-                                int64_t steps, int64_t linesAStep) {
+                                int64_t steps, int64_t askedAStep) {
   Value panels = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * group.weightUse), 8); });
-  Value packed = bytes(panels, mul(tile.panel, constant(steps * stepBytes)));
+  SmallVector<Value, 2> packed;
+  for (Value panel : tile.panels())
+    packed.push_back(bytes(panels, mul(panel, constant(steps * stepBytes))));
   Value share = bytes(bytes(panels, mul(tile.following, constant(steps * stepBytes))),
-                      mul(tile.number, constant(linesAStep * steps * kLineBytes)));
+                      mul(tile.number, constant(askedAStep * steps)));
   Value isNeeded = arith::CmpIOp::create(
       b, arith::CmpIPredicate::slt, tile.number,
-      constant(static_cast<int64_t>(llvm::divideCeil(stepBytes, linesAStep * kLineBytes))));
-  return {packed, arith::SelectOp::create(b, isNeeded, share, packed)};
+      constant(static_cast<int64_t>(llvm::divideCeil(stepBytes, askedAStep))));
+  return {packed, arith::SelectOp::create(b, isNeeded, share, packed.front())};
 }
 
 /// The runs of a group whose weights are packed, one behind the other: `step` bytes for each k.
@@ -147,22 +164,33 @@ SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &g
   SmallVector<Value> extents;
   for (const ProductSegment &segment : group.lead->segments)
     extents.push_back(constant(segment.extent.constant()));
-  auto [packed, asked] = panelOf(group, tile, step, group.depth);
-  auto run = [&](ArrayRef<Operand> rows, Value extent, ArrayRef<Value> from, Value weights,
-                 Value lines) {
-    auto right = [&](size_t vector, Value number) {
-      if (vector == 0 && rows.size() > 2)
-        LLVM::Prefetch::create(b, bytes(lines, mul(number, constant(kLineBytes))), 0, 2, 1);
-      int64_t place = static_cast<int64_t>(vector) * stage.lanes * 4;
-      return loadAs(type, bytes(bytes(weights, mul(number, constant(step))), place), 4);
+  // To ask is an instruction more. Where a step has few others, tiles of all rows that they may
+  // have ask at every second one, for half as much, and leave more to those that follow.
+  int64_t vectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
+  int64_t shared = stage.tileRows * vectors <= kManySums ? 2 : 1;
+  int64_t askEvery = static_cast<int64_t>(lefts[0].size()) == stage.tileRows ? shared : 1;
+  int64_t askedAStep = kLineBytes / askEvery;
+  auto [packed, asked] = panelOf(group, tile, step, group.depth, kLineBytes / shared);
+  auto run = [&](ArrayRef<Operand> rows, Value extent, ArrayRef<Value> from,
+                 ArrayRef<Value> weights, Value lines) {
+    auto right = [&](size_t vector, At k) {
+      auto [of, v] = std::div(static_cast<int64_t>(vector), tile.vectors(stage));
+      auto [panel, within] = std::div(v, stage.tileVectors);
+      int64_t place = (of * stage.tileVectors + within) * stage.lanes * 4;
+      return loadAs(type, bytes(along(weights[panel], constant(step), k), place), 4);
     };
-    return emitChain(rows, extent, from, stage.lanes, /*packed=*/true, right);
+    auto ask = [&](At k) {
+      if (rows.size() > 2)
+        LLVM::Prefetch::create(b, along(lines, constant(askedAStep), k), 0, 2, 1);
+    };
+    return emitChain(rows, extent, from, stage.lanes, /*packed=*/true, right, ask, askEvery);
   };
   if (lefts.size() == 1)
     return run(lefts[0], extents[0], sums, packed, asked);
 
   SmallVector<Value> start(sums);
-  start.append({packed, asked});
+  llvm::append_range(start, packed);
+  start.push_back(asked);
   auto runs = scf::ForOp::create(b, constant(0), constant(static_cast<int64_t>(lefts.size())),
                                  constant(1), start);
   OpBuilder::InsertionGuard guard(b);
@@ -182,14 +210,16 @@ SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &g
     rows.push_back({choose([&](size_t s) { return lefts[s][row].pointer; }),
                     choose([&](size_t s) { return lefts[s][row].stride; }), lefts[0][row].buffer});
   Value extent = choose([&](size_t s) { return extents[s]; });
-  ValueRange carried = runs.getRegionIterArgs();
-  Value weights = carried.drop_back().back(), lines = carried.back();
+  SmallVector<Value> carried(runs.getRegionIterArgs());
+  Value lines = carried.back();
+  ArrayRef<Value> weights = ArrayRef(carried).slice(sums.size(), packed.size());
   SmallVector<Value> out =
-      run(rows, extent, SmallVector<Value>(carried.drop_back(2)), weights, lines);
-  out.push_back(bytes(weights, mul(extent, constant(step))));
-  out.push_back(bytes(lines, mul(extent, constant(kLineBytes))));
+      run(rows, extent, ArrayRef(carried).take_front(sums.size()), weights, lines);
+  for (Value panel : weights)
+    out.push_back(bytes(panel, mul(extent, constant(step))));
+  out.push_back(bytes(lines, mul(extent, constant(askedAStep))));
   scf::YieldOp::create(b, out);
-  return SmallVector<Value>(runs.getResults().drop_back(2));
+  return SmallVector<Value>(runs.getResults().take_front(sums.size()));
 }
 
 } // namespace sheaf::kernels

@@ -70,6 +70,15 @@ private:
     Value first, rows;      ///< its rows among those that the panels pass over
     Value number;           ///< its number among the tiles of those rows
     Value panel, following; ///< its columns, and the panel that comes next
+    Value second;           ///< of few rows: the panel beside it, computed at once; else null
+    llvm::SmallVector<Value, 2> panels() const {
+      return second ? llvm::SmallVector<Value, 2>{panel, second}
+                    : llvm::SmallVector<Value, 2>{panel};
+    }
+    /// Vectors of an accumulator.
+    int64_t vectors(const Stage &stage) const {
+      return static_cast<int64_t>(panels().size()) * stage.tileVectors;
+    }
   };
   void emitProducts(const Stage &stage, Value begin, Value end);
   /// Makes a row of the tiles current, counted from the first of the pass, and gives its index
@@ -77,7 +86,7 @@ private:
   using EnterRow = llvm::function_ref<std::vector<Value>(Value row)>;
   void emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow enter);
   void emitTileOfRows(const Stage &stage, const Tile &tile, EnterRow enter);
-  void forRows(const Stage &stage, Value rows, llvm::function_ref<void(int64_t)> body);
+  void forRows(const Stage &stage, const Tile &tile, llvm::function_ref<void(int64_t)> body);
   Value rowsOfRecord(const Stage &stage);
   void emitPasses(const Stage &stage, Value begin, Value end,
                   llvm::function_ref<void(Value rows, EnterRow enter)> pass);
@@ -86,31 +95,45 @@ private:
   void emitTile(const Stage &stage, int64_t rows, const Tile &tile,
                 llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
   Operand operandAt(Value value, const View &view, const Place &place, int k);
-  Value leftLanes(const Operand &operand, Value k, int64_t lanes);
-  Value rightLanes(const Stage &stage, llvm::ArrayRef<Operand> rights, size_t vector, Value k);
+  /// A step of a run over k. The loop is unrolled: the first step of the turn, and how many before
+  /// it there are in the turn. Apart, since what is constant costs no instruction.
+  struct At {
+    Value turn;
+    int64_t step;
+  };
+  Value numberOf(At at);
+  Value along(Value pointer, Value stride, At at);
+  Value leftLanes(const Operand &operand, At k, int64_t lanes);
+  Value rightLanes(const Stage &stage, llvm::ArrayRef<Operand> rights, size_t vector, At k);
   /// What the rows and the vectors of a step of a run over k contribute.
   struct Step {
     size_t rows, vectors;
     bool packed; ///< the right operand is packed weights
-    llvm::function_ref<Value(size_t row, Value step)> left;
-    llvm::function_ref<Value(size_t vector, Value step)> right;
+    llvm::function_ref<Value(size_t row, At at)> left;
+    llvm::function_ref<Value(size_t vector, At at)> right;
     llvm::function_ref<Value(Value left, Value right, Value sum)> add;
+    /// Asks for lines of memory that are needed later, at every so many steps; may be null.
+    llvm::function_ref<void(At at)> ask;
+    int64_t askEvery;
   };
-  void emitStep(const Step &step, Value number, llvm::MutableArrayRef<Value> sums);
+  void emitStep(const Step &step, At at, llvm::MutableArrayRef<Value> sums);
   llvm::SmallVector<Value> emitRun(const Step &step, Value steps, llvm::ArrayRef<Value> sums);
   llvm::SmallVector<Value> emitChain(llvm::ArrayRef<Operand> rows, Value extent,
                                      llvm::ArrayRef<Value> sums, int64_t lanes, bool packed,
-                                     llvm::function_ref<Value(size_t vector, Value step)> right);
+                                     llvm::function_ref<Value(size_t vector, At k)> right,
+                                     llvm::function_ref<void(At k)> ask = {}, int64_t askEvery = 1);
   llvm::SmallVector<Value> emitPacked(const Stage &stage, const ProductGroup &group,
                                       const Tile &tile, int64_t step,
                                       llvm::ArrayRef<llvm::SmallVector<Operand>> lefts,
                                       llvm::ArrayRef<Value> sums);
-  /// The packed panel of a group's weights, and the lines that a tile asks for of the next one.
+  /// The packed panels of a group's weights that a tile takes, and the lines that it asks for of
+  /// the next one.
   struct Panel {
-    Value weights, lines;
+    llvm::SmallVector<Value, 2> weights;
+    Value lines;
   };
   Panel panelOf(const ProductGroup &group, const Tile &tile, int64_t stepBytes, int64_t steps,
-                int64_t linesAStep = 1);
+                int64_t askedAStep);
 
   // EmitFactors.cpp
   Value toFactors(Value lanes);
@@ -135,7 +158,7 @@ private:
   // EmitForeign.cpp
   void emitForeign(const Stage &stage, Value rows, EnterRow enter);
 
-  void emitEpilogue(const Stage &stage, Value panel, Value row, std::vector<Value> index);
+  void emitEpilogue(const Stage &stage, const Tile &tile, Value row, std::vector<Value> index);
   void writeVector(const Stage &stage, std::vector<Value> index, Value column,
                    std::vector<Value> accumulators);
   void emitApart(llvm::function_ref<void()> body);
@@ -143,7 +166,7 @@ private:
   void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
   Value startsOf(const Stage &stage, Value panel);
   llvm::SmallVector<Value> startValues(const Stage &stage, const ProductGroup &group, int64_t rows,
-                                       Value panel);
+                                       const Tile &tile);
   Value panelCount(const Stage &stage);
 
   // EmitValues.cpp

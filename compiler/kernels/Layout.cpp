@@ -26,6 +26,8 @@ constexpr int64_t kMostPassRows = 256;
 /// records have as many rows, one or two numbers occur.
 constexpr int64_t kMostTileRows = 8;
 constexpr int64_t kMostKnownTileRows = 16;
+/// A panel that the first-level cache holds beside rows.
+constexpr int64_t kNearPanelBytes = 24 << 10;
 /// Rows of two of the processor's tiles, one above the other.
 constexpr int64_t kHardwareTileRows = 32;
 
@@ -164,17 +166,33 @@ void Planner::findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots) {
     stage.rowAxis = axis;
 }
 
+/// Bytes of a panel of packed weights one vector wide.
+static int64_t panelBytes(const Stage &stage) {
+  int64_t depth = 0;
+  for (const ProductGroup &group : stage.groups) {
+    int64_t own = 0;
+    for (const ProductSegment &segment : group.lead->segments)
+      own += group.weightUse < 0 ? 0 : segment.extent.constant();
+    depth = std::max(depth, own);
+  }
+  return depth * stage.lanes * bytesOf(ops::DType::F32);
+}
+
 /// Register tile: rows x vectors, so that accumulators, one row of weights and the broadcast
-/// values fit the registers; 5 or 6 vectors across feed two multiply-adds a cycle from one load
-/// each.
+/// values fit the registers. With 32 of them, 5 or 6 vectors across feed two multiply-adds a cycle
+/// from one load each. With 16, 4 across leave 3 rows, which is well where the weights come from
+/// the first-level cache; else 2 across and 6 rows read them half as often.
 void Planner::chooseTile(Stage &stage) {
   int64_t across = stage.accumulatorsAtOnce();
   stage.lanes = stage.sums == Sums::Tiles ? kLoopLanes : target_.lanes;
   int64_t most = target_.registers;
+  bool severalRows = stage.rowsAreRecords || stage.rowAxis >= 0;
+  bool near = !severalRows || panelBytes(stage) * 4 <= kNearPanelBytes;
   int64_t wanted = tuning_.vectors           ? tuning_.vectors
                    : target_.registers == 32 ? 6
                    : stage.groupsTakeTurns   ? mostAtOnce()
-                                             : 4;
+                   : near                    ? 4
+                                             : 2;
   if (stage.shape.back().isConstant()) {
     int64_t vectors =
         std::max<int64_t>(1, llvm::divideCeil(stage.shape.back().constant(), stage.lanes));
@@ -205,12 +223,17 @@ void Planner::chooseTile(Stage &stage) {
     stage.tileRows = kHardwareTileRows;
     return;
   }
-  bool severalRows = stage.rowsAreRecords || stage.rowAxis >= 0;
   std::optional<int64_t> known = stage.knownRows();
   int64_t mostRows = tuning_.rows ? tuning_.rows : known ? kMostKnownTileRows : kMostTileRows;
   while (severalRows && stage.tileRows < mostRows &&
          (stage.tileRows + 1) * width + std::min(stage.tileRows + 1, width) + 1 <= most)
     ++stage.tileRows;
+  // A multiply-add takes four cycles, and two begin in each.
+  if (stage.sums == Sums::Chain && severalRows && !known && width < 4 &&
+      stage.shape.back().isConstant() &&
+      stage.shape.back().constant() > stage.lanes * stage.tileVectors &&
+      llvm::all_of(stage.groups, [](const ProductGroup &g) { return g.weightUse >= 0; }))
+    stage.fewRows = stage.tileRows / 2;
   // Equal tiles have one size.
   if (known && *known > 0)
     stage.tileRows = llvm::divideCeil(*known, llvm::divideCeil(*known, stage.tileRows));
@@ -545,8 +568,8 @@ void Planner::makeStages(Kernel &kernel) {
   if (plan_->stages.size() == 1 && plan_->stages[0].rowsAreRecords &&
       plan_->stages[0].sums != Sums::Foreign) {
     const Stage &stage = plan_->stages[0];
-    kernel.panels = static_cast<uint32_t>(
-        llvm::divideCeil(stage.shape.back().constant(), stage.lanes * stage.tileVectors));
+    kernel.panels = static_cast<uint32_t>(llvm::divideCeil(
+        stage.shape.back().constant(), stage.lanes * stage.tileVectors * stage.panelsAtOnce()));
   }
 }
 

@@ -302,6 +302,16 @@ sheaf.block @cr args(2) {
   %r = sheaf.apply "add"(%p, %y) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
   sheaf.yield %r : tensor<40xf32>
 })"},
+    {"deep_products", R"(
+sheaf.block @dp args(2) {
+^bb0(%x: tensor<200xf32>, %y: tensor<?x200xf32>, %v: tensor<200x64xf32>, %w: tensor<200x48xf32>):
+  %p = sheaf.apply "matmul"(%x, %v) {} : (tensor<200xf32>, tensor<200x64xf32>) -> tensor<64xf32>
+  %q = sheaf.apply "matmul"(%x, %w) {} : (tensor<200xf32>, tensor<200x48xf32>) -> tensor<48xf32>
+  %r = sheaf.apply "matmul"(%y, %v) {} : (tensor<?x200xf32>, tensor<200x64xf32>) -> tensor<?x64xf32>
+  %s = sheaf.apply "matmul"(%y, %w) {} : (tensor<?x200xf32>, tensor<200x48xf32>) -> tensor<?x48xf32>
+  %t = sheaf.apply "tanh"(%s) {} : (tensor<?x48xf32>) -> tensor<?x48xf32>
+  sheaf.yield %p, %q, %r, %t : tensor<64xf32>, tensor<48xf32>, tensor<?x64xf32>, tensor<?x48xf32>
+})"},
     {"nothing", R"(
 sheaf.block @no args(4) {
 ^bb0(%x: tensor<?x4xf32>, %y: tensor<0xf32>, %z: tensor<?xf32>, %i: tensor<?xi32>, %w: tensor<4x18xf32>, %v: tensor<0x18xf32>, %b: tensor<18xf32>, %u: tensor<4x0xf32>):
