@@ -89,6 +89,7 @@ ValueRange Emitter::loopWhile(ValueRange start, llvm::function_ref<void(ValueRan
 
 void Emitter::enterRecord(Value record, Value chunkBegin) {
   record_ = Record();
+  record_.number = record;
   record_.words = bytes(records_, mul(record, constant(4 * kernel_.words)));
   record_.inChunk = arith::SubIOp::create(b, record, chunkBegin);
   // Values that turn out to be needed deeper in the nest are inserted here.
@@ -292,7 +293,10 @@ const std::vector<Value> &Emitter::strides(const Buffer &buffer) {
 }
 
 Value Emitter::address(const Buffer &buffer, ArrayRef<Value> index) {
-  Value pointer = base(buffer);
+  return addressFrom(base(buffer), buffer, index);
+}
+
+Value Emitter::addressFrom(Value pointer, const Buffer &buffer, ArrayRef<Value> index) {
   const std::vector<Value> &stride = strides(buffer);
   Value offset;
   for (size_t axis = 0; axis < index.size(); ++axis) {

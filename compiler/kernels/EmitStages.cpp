@@ -6,6 +6,13 @@
 using namespace mlir;
 
 namespace sheaf::kernels {
+namespace {
+
+/// A row that is asked for is so far ahead, and at least so long.
+constexpr int64_t kAheadBytes = 4096;
+constexpr int64_t kLeastAheadBytes = 512;
+
+} // namespace
 
 Emitter::Emitter(const Kernel &kernel, const Target &target, ModuleOp module)
     : b(kernel.block->getLoc(), module.getContext()), kernel_(kernel), plan_(*kernel.plan),
@@ -124,6 +131,45 @@ void Emitter::writeRoots(const Stage &stage, Scope &scope) {
     store(root, evaluate(root.value, identity, scope, root.computed), *scope.place);
 }
 
+/// Rows lie scattered, so the processor cannot foresee the next. What this loop computes hides the
+/// reading of rows that the record one chunk ahead takes, and of those that it writes.
+SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage) {
+  SmallVector<RowAhead> rows;
+  int64_t bytesOfRow = bytesOf(ops::DType::F32);
+  for (const Dim &dim : stage.shape) {
+    if (!dim.isConstant())
+      return rows;
+    bytesOfRow *= dim.constant();
+  }
+  if (bytesOfRow < kLeastAheadBytes)
+    return rows;
+  int64_t ahead = plan_.chunkRecords != INT64_MAX ? plan_.chunkRecords
+                                                  : std::max<int64_t>(kAheadBytes / bytesOfRow, 1);
+  Record now = std::move(record_);
+  Value last = arith::SubIOp::create(b, end_, constant(1));
+  enterRecord(minimum(add(now.number, constant(ahead)), last), constant(0));
+  for (const Buffer &buffer : plan_.buffers) {
+    bool isWritten = llvm::any_of(stage.roots, [&](const Root &r) { return r.buffer == &buffer; });
+    if (buffer.shape == stage.shape &&
+        (buffer.kind == Buffer::Argument || (buffer.kind == Buffer::Result && isWritten)) &&
+        askedAhead_.insert(&buffer).second)
+      rows.push_back({&buffer, base(buffer)});
+  }
+  record_ = std::move(now);
+  return rows;
+}
+
+/// Where the block computes little there is nothing to hide it behind.
+void Emitter::ask(ArrayRef<RowAhead> rows, const Place &place) {
+  if (llvm::none_of(*b.getInsertionBlock(), [](Operation &op) {
+        return isa<math::MathDialect>(op.getDialect()) && !isa<math::FmaOp, math::AbsFOp>(op);
+      }))
+    return;
+  for (const RowAhead &row : rows)
+    LLVM::Prefetch::create(b, addressFrom(row.base, *row.buffer, place.index),
+                           row.buffer->kind == Buffer::Result, 2, 1);
+}
+
 void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
   forEachRecord(begin, end, [&] {
     Place place;
@@ -134,12 +180,14 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
       writeRoots(stage, scope);
       return;
     }
+    SmallVector<RowAhead> ahead = rowsAhead(stage);
     nest(ArrayRef(stage.shape).drop_back(), place.index, [&] {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
       scope.row = marker();
       loop(constant(0), extent(stage.shape.back()), place.lanes, [&](Value column) {
         place.index.push_back(column);
         writeRoots(stage, scope);
+        ask(ahead, place);
         place.index.pop_back();
       });
     });

@@ -20,7 +20,8 @@ private:
 
   /// Values of one record, emitted once where the record is entered.
   struct Record {
-    Value words;                     ///< address of its words
+    Value words; ///< address of its words
+    Value number;
     Value inChunk;                   ///< its number in the chunk, for scratch
     mlir::Operation *here = nullptr; ///< values of the record are inserted before this
     llvm::DenseMap<const Buffer *, Value> bases;
@@ -60,6 +61,14 @@ private:
   void reduceLast(const Stage &stage, const std::vector<Dim> &space);
   void reduceOuter(const Stage &stage, const std::vector<Dim> &space, int64_t axis);
   void selectTop(const Stage &stage); ///< EmitSelection.cpp
+  /// A row of a record that comes later, which the loop over one of this record asks for.
+  struct RowAhead {
+    const Buffer *buffer;
+    Value base;
+  };
+  llvm::SmallPtrSet<const Buffer *, 4> askedAhead_;
+  llvm::SmallVector<RowAhead> rowsAhead(const Stage &stage);
+  void ask(llvm::ArrayRef<RowAhead> rows, const Place &place);
   void writeRoots(const Stage &stage, Scope &scope);
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
   void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
@@ -192,6 +201,8 @@ private:
   Value temporaryEntry();
   Value rowBytes(const Dim &innermost, ops::DType dtype);
   Value address(const Buffer &buffer, llvm::ArrayRef<Value> index);
+  /// The same in a tensor that lies like the buffer, from `pointer` on.
+  Value addressFrom(Value pointer, const Buffer &buffer, llvm::ArrayRef<Value> index);
   Value indexOf(const AxisMap &map, const Place &place, const Dim &size);
   std::vector<Value> indices(const Buffer &buffer, const View &view, const Place &place);
   Value extent(const Dim &dim);

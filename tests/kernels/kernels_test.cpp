@@ -312,6 +312,17 @@ sheaf.block @dp args(2) {
   %t = sheaf.apply "tanh"(%s) {} : (tensor<?x48xf32>) -> tensor<?x48xf32>
   sheaf.yield %p, %q, %r, %t : tensor<64xf32>, tensor<48xf32>, tensor<?x64xf32>, tensor<?x48xf32>
 })"},
+    {"rows_asked_for_before_their_turn", R"(
+sheaf.block @ra args(2) {
+^bb0(%x: tensor<200xf32>, %y: tensor<3x70xf32>):
+  %m = sheaf.apply "reduce_max"(%x) {axis = 0 : i64, keepdims = 1 : i64} : (tensor<200xf32>) -> tensor<1xf32>
+  %d = sheaf.apply "sub"(%x, %m) {} : (tensor<200xf32>, tensor<1xf32>) -> tensor<200xf32>
+  %e = sheaf.apply "exp"(%d) {} : (tensor<200xf32>) -> tensor<200xf32>
+  %s = sheaf.apply "reduce_sum"(%e) {axis = 0 : i64, keepdims = 1 : i64} : (tensor<200xf32>) -> tensor<1xf32>
+  %q = sheaf.apply "div"(%e, %s) {} : (tensor<200xf32>, tensor<1xf32>) -> tensor<200xf32>
+  %t = sheaf.apply "tanh"(%y) {} : (tensor<3x70xf32>) -> tensor<3x70xf32>
+  sheaf.yield %q, %t : tensor<200xf32>, tensor<3x70xf32>
+})"},
     {"nothing", R"(
 sheaf.block @no args(4) {
 ^bb0(%x: tensor<?x4xf32>, %y: tensor<0xf32>, %z: tensor<?xf32>, %i: tensor<?xi32>, %w: tensor<4x18xf32>, %v: tensor<0x18xf32>, %b: tensor<18xf32>, %u: tensor<4x0xf32>):
