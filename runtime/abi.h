@@ -45,9 +45,9 @@ struct Task;
 /// One instance: reads the slots of its arguments, writes the slots of its result.
 using EntryFn = void (*)(Context *, const Slot *args, Slot *results);
 
-/// Runs records [begin, end) of a bucket, or for kernels with panels, columns panels
-/// [panelBegin, panelEnd) of them. `weights` are the kernel's weight uses in order (packed or
-/// raw); `scratch` is private to the call and 64-byte aligned.
+/// Runs records [begin, end) of a bucket, or for kernels with panels, pieces
+/// [panelBegin, panelEnd) of their columns. `weights` are the kernel's weight uses in order (packed
+/// or raw); `scratch` is private to the call and 64-byte aligned.
 using KernelFn = void (*)(const int32_t *records, int64_t begin, int64_t end, int64_t panelBegin,
                           int64_t panelEnd, uint8_t *rows, const void *const *weights,
                           uint8_t *scratch);

@@ -1,5 +1,6 @@
 #include "runtime/launch_order.h"
 
+#include "runtime/error.h"
 #include "runtime/order_search.h"
 
 #include <algorithm>
@@ -58,6 +59,8 @@ bool LaunchOrder::find(By by, const RecordGraph &graph) {
     forwards(graph, [this, next = found.begin(), end = found.end()]() mutable {
       return next == end ? nullptr : &kinds_[*next++];
     });
+    if (records_.size() != graph.size())
+      throw InternalError("a search for an order of launches left records out");
     backwards(graph);
   } catch (const std::bad_alloc &) {
     return false;

@@ -30,8 +30,9 @@ public:
       : graph_(graph),
         arena_(meter, count, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false) {}
 
-  /// Throws std::bad_alloc also when the budget is short.
+  /// Throws GivenUp when it takes too long or too much, or the budget is short; std::bad_alloc.
   std::vector<uint32_t> find(size_t fewerThan);
+  struct GivenUp {};
 
 private:
   struct State;
@@ -76,7 +77,7 @@ private:
   std::vector<uint32_t> findLast() const;
   void findParts(std::span<const uint32_t> last);
   void findWeights();
-  bool allNeedsRan(const uint64_t *ran, uint32_t record) const;
+  bool allNeedsRan(const uint64_t *ran, uint32_t record);
   /// The state of a part in which `ran` have run. `newlyReady_` are ready, and what was ready
   /// `before`, except for what ran `now`.
   State *makeState(const Part &part, const uint64_t *ran, std::span<const Ready> before,
@@ -86,10 +87,14 @@ private:
   /// Adds what may come next to the candidates; false when all have run.
   bool addCandidates(uint32_t number, const State *const *states);
 
+  void look(size_t count) {
+    if ((looks_ += count) > kMostLooks)
+      throw GivenUp();
+  }
   template <typename T> std::span<T> allocate(size_t count) {
     void *memory = arena_.allocate(count * sizeof(T));
     if (!memory || arena_.capacity() > kMostBytes)
-      throw std::bad_alloc();
+      throw GivenUp();
     return {new (memory) T[count](), count};
   }
 
@@ -97,7 +102,7 @@ private:
   BumpArena arena_;
   std::span<Part> parts_;
   std::span<uint32_t> placeInPart_; ///< by record, or kRunsLast
-  std::span<uint64_t> weights_;     ///< by record; the sum of all has 64 bits
+  std::span<uint64_t> weights_;     ///< by record, at least 1; the sum of all has 64 bits
   std::span<uint64_t> totals_;      ///< by family
   std::vector<uint32_t> newlyReady_;
   uint32_t states_ = 0;
@@ -110,30 +115,31 @@ private:
 //===----------------------------------------------------------------------===//
 
 std::vector<uint32_t> OrderSearch::findLast() const {
-  std::vector<uint32_t> last;
-  std::vector<bool> isLast(graph_.families());
-  for (bool more = true; more;) {
-    std::vector<bool> awaited(graph_.families());
-    for (uint32_t record = 0; record < graph_.size(); ++record)
-      for (uint32_t user : graph_.users(record))
-        if (!isLast[graph_.family(user)])
-          awaited[graph_.family(record)] = true;
-    more = false;
-    for (uint32_t family = 0; family < graph_.families(); ++family)
-      if (!awaited[family] && !isLast[family]) {
-        last.push_back(family);
-        isLast[family] = more = true;
-      }
+  std::vector<std::vector<uint32_t>> records(graph_.families());
+  std::vector<uint64_t> waiting(graph_.families()); // for its records, of families not in `last`
+  for (uint32_t record = 0; record < graph_.size(); ++record) {
+    records[graph_.family(record)].push_back(record);
+    waiting[graph_.family(record)] += graph_.users(record).size();
   }
+  std::vector<uint32_t> last;
+  for (uint32_t family = 0; family < graph_.families(); ++family)
+    if (waiting[family] == 0)
+      last.push_back(family);
+  for (size_t i = 0; i < last.size(); ++i)
+    for (uint32_t record : records[last[i]])
+      for (uint32_t other : graph_.needs(record))
+        if (--waiting[graph_.family(other)] == 0)
+          last.push_back(graph_.family(other));
   std::reverse(last.begin(), last.end());
   return last;
 }
 
 void OrderSearch::findParts(std::span<const uint32_t> last) {
   uint32_t size = graph_.size();
-  auto runsLast = [&](uint32_t record) {
-    return std::find(last.begin(), last.end(), graph_.family(record)) != last.end();
-  };
+  std::vector<bool> isLast(graph_.families());
+  for (uint32_t family : last)
+    isLast[family] = true;
+  auto runsLast = [&](uint32_t record) { return isLast[graph_.family(record)]; };
   std::span<uint32_t> first = allocate<uint32_t>(size); // of its part, in the end
   auto root = [&](uint32_t record) {
     while (first[record] != record)
@@ -180,15 +186,18 @@ void OrderSearch::findWeights() {
   }
   weights_ = allocate<uint64_t>(graph_.size());
   double bits = 64 - std::bit_width(graph_.size()), step = std::min(kUrgency, bits / longest);
-  for (uint32_t record = 0; record < graph_.size(); ++record)
-    weights_[record] = static_cast<uint64_t>(std::exp2(bits - step * (longest - behind[record])));
+  for (uint32_t record = 0; record < graph_.size(); ++record) {
+    double weight = std::exp2(bits - step * (longest - behind[record]));
+    weights_[record] = std::max<uint64_t>(static_cast<uint64_t>(weight), 1);
+  }
 }
 
 //===----------------------------------------------------------------------===//
 // States of a part
 //===----------------------------------------------------------------------===//
 
-bool OrderSearch::allNeedsRan(const uint64_t *ran, uint32_t record) const {
+bool OrderSearch::allNeedsRan(const uint64_t *ran, uint32_t record) {
+  look(graph_.needs(record).size());
   for (uint32_t other : graph_.needs(record))
     if (!(ran[placeInPart_[other] / 64] >> placeInPart_[other] % 64 & 1))
       return false;
@@ -199,7 +208,7 @@ OrderSearch::State *OrderSearch::makeState(const Part &part, const uint64_t *ran
                                            std::span<const Ready> before, const Ready *now) {
   State &state = allocate<State>(1).front();
   state.number = states_++;
-  looks_ += part.words() + newlyReady_.size();
+  look(part.words() + newlyReady_.size() + before.size());
   state.ran = allocate<uint64_t>(part.words()).data();
   std::copy_n(ran, part.words(), state.ran);
   std::sort(newlyReady_.begin(), newlyReady_.end(), [&](uint32_t a, uint32_t b) {
@@ -252,6 +261,7 @@ OrderSearch::State *OrderSearch::firstState(const Part &part) {
 OrderSearch::State *OrderSearch::next(const Part &part, const State &state, Ready &ready) {
   if (ready.next)
     return ready.next;
+  look(part.words() + ready.count);
   std::vector<uint64_t> ran(state.ran, state.ran + part.words());
   uint64_t hash = 0;
   for (uint32_t i = 0; i < ready.count; ++i)
@@ -259,7 +269,7 @@ OrderSearch::State *OrderSearch::next(const Part &part, const State &state, Read
   for (uint64_t word : ran)
     hash = (hash ^ word ^ hash >> 29) * 0x9E3779B97F4A7C15;
   State *&bucket = part.buckets[(hash >> 32) & (part.buckets.size() - 1)];
-  for (State *other = bucket; other; other = other->sameBucket)
+  for (State *other = bucket; other; other = other->sameBucket, look(1))
     if (std::equal(ran.begin(), ran.end(), other->ran))
       return ready.next = other;
 
@@ -279,10 +289,12 @@ OrderSearch::State *OrderSearch::next(const Part &part, const State &state, Read
 //===----------------------------------------------------------------------===//
 
 bool OrderSearch::addCandidates(uint32_t number, const State *const *states) {
+  look(totals_.size());
   std::fill(totals_.begin(), totals_.end(), 0);
   uint64_t left = 0;
   for (size_t part = 0; part < parts_.size(); ++part) {
     left += states[part]->left;
+    look(states[part]->families);
     for (uint32_t i = 0; i < states[part]->families; ++i)
       totals_[states[part]->ready[i].family] += states[part]->ready[i].weight;
   }
@@ -317,8 +329,7 @@ std::vector<uint32_t> OrderSearch::find(size_t fewerThan) {
     std::vector<Step> &taken = steps.emplace_back();
     std::unordered_set<uint64_t> seen; // what two orders of the same launches lead to
     for (const Candidate &candidate : best) {
-      if ((looks_ += parts_.size()) > kMostLooks)
-        return {};
+      look(parts_.size());
       State *const *from = &beam[candidate.step.before * parts_.size()];
       State **to = &longer[taken.size() * parts_.size()];
       uint64_t hash = 0;
@@ -356,6 +367,8 @@ std::vector<uint32_t> searchOrder(const RecordGraph &graph, size_t fewerThan, Me
     return {};
   try {
     return OrderSearch(graph, meter, count).find(fewerThan);
+  } catch (const OrderSearch::GivenUp &) {
+    return {};
   } catch (const std::bad_alloc &) {
     return {};
   }

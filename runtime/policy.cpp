@@ -130,21 +130,21 @@ void Scheduler::release() {
   order_.release();
 }
 
-Policy PolicyTrial::next() const { return chosen().value_or(kOrders[runs_ % std::size(kOrders)]); }
+Policy PolicyTrial::next() const { return chosen().value_or(kTried[runs_ % std::size(kTried)]); }
 
 void PolicyTrial::took(uint64_t nanoseconds, uint64_t records) {
   if (chosen() || records == 0)
     return;
-  size_t which = runs_ % std::size(kOrders);
+  size_t which = runs_ % std::size(kTried);
   double each = static_cast<double>(nanoseconds) / static_cast<double>(records);
-  best_[which] = runs_ < std::size(kOrders) ? each : std::min(best_[which], each);
+  best_[which] = runs_ < std::size(kTried) ? each : std::min(best_[which], each);
   ++runs_;
 }
 
 std::optional<Policy> PolicyTrial::chosen() const {
-  if (runs_ < kRounds * std::size(kOrders))
+  if (runs_ < kRounds * std::size(kTried))
     return std::nullopt;
-  return kOrders[std::min_element(std::begin(best_), std::end(best_)) - std::begin(best_)];
+  return kTried[std::min_element(std::begin(best_), std::end(best_)) - std::begin(best_)];
 }
 
 } // namespace sheaf::rt

@@ -31,7 +31,7 @@ struct TraceLaunch {
   uint32_t kernel;
   uint32_t depth;
   int64_t records;    ///< of the part
-  uint32_t panelsEnd; ///< column panels [panelsBegin, panelsEnd) of the kernel's
+  uint32_t panelsEnd; ///< pieces of columns [panelsBegin, panelsEnd) of the kernel's
   uint32_t panelsBegin;
 };
 

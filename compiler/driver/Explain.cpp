@@ -228,9 +228,10 @@ std::string explainText(const CompiledModel &compiled) {
     for (const rt::WeightUse &use : kernel.weights)
       out += fmt::format("    weight: {}\n", weightText(model, use));
     if (kernel.panels)
-      out += fmt::format("    threads: split by records, or by {} column panels when records are "
-                         "few\n",
-                         kernel.panels);
+      out +=
+          fmt::format("    threads: split by records, or by {} pieces of columns when records are "
+                      "few\n",
+                      kernel.panels);
     else
       out += "    threads: split by records\n";
     for (const std::string &remark : block.remarks)

@@ -22,10 +22,10 @@ constexpr int64_t kPrefetchWidth = 128;
 
 /// Whether nothing follows the products but storing them in whole vectors. Then a tile stores them
 /// from its registers; the processor's tiles are stored by themselves.
-bool onlyStores(const Stage &stage) {
+bool onlyStores(const Stage &stage, int64_t tileVectors) {
   const Dim &width = stage.shape.back();
   return stage.sums != Sums::Tiles && width.isConstant() && !stage.groupsTakeTurns &&
-         width.constant() % (stage.lanes * stage.tileVectors * stage.panelsAtOnce()) == 0 &&
+         width.constant() % (stage.lanes * tileVectors) == 0 &&
          llvm::all_of(stage.roots, [&](const Root &root) {
            return !root.masked && llvm::any_of(stage.accumulators, [&](const Accumulator &a) {
              return a.product->value == root.value && a.column == 0;
@@ -128,7 +128,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
   int k = static_cast<int>(stage.shape.size());
   Value column = mul(tile.panel, constant(stage.lanes * stage.tileVectors));
   std::vector<Value> sums(static_cast<size_t>(rows * across));
-  bool stores = onlyStores(stage);
+  bool stores = onlyStores(stage, vectors);
   auto leave = [&](size_t place, Value sum) {
     if (stores)
       sums[place] = sum;
@@ -301,7 +301,7 @@ void Emitter::emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow e
     emitHardwareTiles(stage, tile);
   else
     emitTileOfRows(stage, tile, enter);
-  if (onlyStores(stage))
+  if (onlyStores(stage, tile.vectors(stage)))
     return;
   emitApart([&] {
     loop(constant(0), tile.rows, 1, [&](Value row) {
@@ -484,7 +484,7 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
         forRows(stage, tile, [&](int64_t many) {
           emitTile(stage, many, tile, [&](int64_t row) { return indexOfRow(constant(row)); });
         });
-        if (onlyStores(stage))
+        if (onlyStores(stage, tile.vectors(stage)))
           return;
         emitApart([&] {
           loop(constant(0), tile.rows, 1,

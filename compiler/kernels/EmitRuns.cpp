@@ -165,7 +165,8 @@ SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &g
   for (const ProductSegment &segment : group.lead->segments)
     extents.push_back(constant(segment.extent.constant()));
   // To ask is an instruction more. Where a step has few others, tiles of all rows that they may
-  // have ask at every second one, for half as much, and leave more to those that follow.
+  // have ask for half as much, at every second step if the run is unrolled, and leave more to those
+  // that follow.
   int64_t vectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
   int64_t shared = stage.tileRows * vectors <= kManySums ? 2 : 1;
   int64_t askEvery = static_cast<int64_t>(lefts[0].size()) == stage.tileRows ? shared : 1;
@@ -174,10 +175,11 @@ SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &g
   auto run = [&](ArrayRef<Operand> rows, Value extent, ArrayRef<Value> from,
                  ArrayRef<Value> weights, Value lines) {
     auto right = [&](size_t vector, At k) {
-      auto [of, v] = std::div(static_cast<int64_t>(vector), tile.vectors(stage));
-      auto [panel, within] = std::div(v, stage.tileVectors);
-      int64_t place = (of * stage.tileVectors + within) * stage.lanes * 4;
-      return loadAs(type, bytes(along(weights[panel], constant(step), k), place), 4);
+      int64_t number = static_cast<int64_t>(vector), across = tile.vectors(stage);
+      int64_t accumulator = number / across, v = number % across;
+      int64_t place = (accumulator * stage.tileVectors + v % stage.tileVectors) * stage.lanes * 4;
+      Value panel = weights[static_cast<size_t>(v / stage.tileVectors)];
+      return loadAs(type, bytes(along(panel, constant(step), k), place), 4);
     };
     auto ask = [&](At k) {
       if (rows.size() > 2)

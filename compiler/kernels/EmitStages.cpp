@@ -132,7 +132,8 @@ void Emitter::writeRoots(const Stage &stage, Scope &scope) {
 }
 
 /// Rows lie scattered, so the processor cannot foresee the next. What this loop computes hides the
-/// reading of rows that the record one chunk ahead takes, and of those that it writes.
+/// reading of rows that a later record takes, and of those that it writes: one chunk ahead, or
+/// where all records are one chunk, kAheadBytes.
 SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage) {
   SmallVector<RowAhead> rows;
   int64_t bytesOfRow = bytesOf(ops::DType::F32);
@@ -151,8 +152,7 @@ SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage) {
   for (const Buffer &buffer : plan_.buffers) {
     bool isWritten = llvm::any_of(stage.roots, [&](const Root &r) { return r.buffer == &buffer; });
     if (buffer.shape == stage.shape &&
-        (buffer.kind == Buffer::Argument || (buffer.kind == Buffer::Result && isWritten)) &&
-        askedAhead_.insert(&buffer).second)
+        (buffer.kind == Buffer::Argument || (buffer.kind == Buffer::Result && isWritten)))
       rows.push_back({&buffer, base(buffer)});
   }
   record_ = std::move(now);
@@ -166,8 +166,9 @@ void Emitter::ask(ArrayRef<RowAhead> rows, const Place &place) {
       }))
     return;
   for (const RowAhead &row : rows)
-    LLVM::Prefetch::create(b, addressFrom(row.base, *row.buffer, place.index),
-                           row.buffer->kind == Buffer::Result, 2, 1);
+    if (askedAhead_.insert(row.buffer).second)
+      LLVM::Prefetch::create(b, addressFrom(row.base, *row.buffer, place.index),
+                             row.buffer->kind == Buffer::Result, 2, 1);
 }
 
 void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {

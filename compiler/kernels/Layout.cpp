@@ -166,7 +166,7 @@ void Planner::findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots) {
     stage.rowAxis = axis;
 }
 
-/// Bytes of a panel of packed weights one vector wide.
+/// Bytes of a panel of packed weights one vector wide, where sums are chains.
 static int64_t panelBytes(const Stage &stage) {
   int64_t depth = 0;
   for (const ProductGroup &group : stage.groups) {
@@ -175,7 +175,7 @@ static int64_t panelBytes(const Stage &stage) {
       own += group.weightUse < 0 ? 0 : segment.extent.constant();
     depth = std::max(depth, own);
   }
-  return depth * stage.lanes * bytesOf(ops::DType::F32);
+  return stage.sums == Sums::Chain ? depth * stage.lanes * bytesOf(ops::DType::F32) : 0;
 }
 
 /// Register tile: rows x vectors, so that accumulators, one row of weights and the broadcast
@@ -187,12 +187,12 @@ void Planner::chooseTile(Stage &stage) {
   stage.lanes = stage.sums == Sums::Tiles ? kLoopLanes : target_.lanes;
   int64_t most = target_.registers;
   bool severalRows = stage.rowsAreRecords || stage.rowAxis >= 0;
-  bool near = !severalRows || panelBytes(stage) * 4 <= kNearPanelBytes;
+  bool deep = severalRows && panelBytes(stage) * 4 > kNearPanelBytes;
   int64_t wanted = tuning_.vectors           ? tuning_.vectors
                    : target_.registers == 32 ? 6
                    : stage.groupsTakeTurns   ? mostAtOnce()
-                   : near                    ? 4
-                                             : 2;
+                   : deep                    ? 2
+                                             : 4;
   if (stage.shape.back().isConstant()) {
     int64_t vectors =
         std::max<int64_t>(1, llvm::divideCeil(stage.shape.back().constant(), stage.lanes));
@@ -200,9 +200,15 @@ void Planner::chooseTile(Stage &stage) {
     if (tuning_.vectors)
       wanted = std::min(wanted, most - 2);
     int64_t limit = std::max<int64_t>(1, std::min(vectors, wanted / across));
-    // The widest tile that wastes the least.
+    // The widest tile that wastes the least. One vector across would be bound by loads: where two
+    // are wanted, three are the other choice.
+    llvm::SmallVector<int64_t> tried;
+    for (int64_t v = limit; v >= std::max<int64_t>(1, limit - 2); --v)
+      tried.push_back(v);
+    if (limit == 2 && across == 1 && !tuning_.vectors)
+      tried = {2, 3};
     int64_t best = 1, bestWaste = INT64_MAX;
-    for (int64_t v = limit; v >= std::max<int64_t>(1, limit - 2); --v) {
+    for (int64_t v : tried) {
       int64_t waste = llvm::divideCeil(vectors, v) * v - vectors;
       if (waste < bestWaste)
         best = v, bestWaste = waste;
@@ -228,7 +234,8 @@ void Planner::chooseTile(Stage &stage) {
   while (severalRows && stage.tileRows < mostRows &&
          (stage.tileRows + 1) * width + std::min(stage.tileRows + 1, width) + 1 <= most)
     ++stage.tileRows;
-  // A multiply-add takes four cycles, and two begin in each.
+  // A multiply-add takes four cycles and two begin in each, so a row of fewer than four vectors
+  // leaves them idle where there are few rows.
   if (stage.sums == Sums::Chain && severalRows && !known && width < 4 &&
       stage.shape.back().isConstant() &&
       stage.shape.back().constant() > stage.lanes * stage.tileVectors &&

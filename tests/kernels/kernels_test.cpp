@@ -323,6 +323,19 @@ sheaf.block @ra args(2) {
   %t = sheaf.apply "tanh"(%y) {} : (tensor<3x70xf32>) -> tensor<3x70xf32>
   sheaf.yield %q, %t : tensor<200xf32>, tensor<3x70xf32>
 })"},
+    {"panels_of_an_odd_number", R"(
+sheaf.block @po args(1) {
+^bb0(%x: tensor<200xf32>, %w: tensor<200x48xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<200xf32>, tensor<200x48xf32>) -> tensor<48xf32>
+  sheaf.yield %p : tensor<48xf32>
+})"},
+    {"panels_that_are_not_full", R"(
+sheaf.block @pf args(2) {
+^bb0(%x: tensor<200xf32>, %y: tensor<76xf32>, %w: tensor<200x76xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<200xf32>, tensor<200x76xf32>) -> tensor<76xf32>
+  %r = sheaf.apply "mul"(%p, %y) {} : (tensor<76xf32>, tensor<76xf32>) -> tensor<76xf32>
+  sheaf.yield %r : tensor<76xf32>
+})"},
     {"nothing", R"(
 sheaf.block @no args(4) {
 ^bb0(%x: tensor<?x4xf32>, %y: tensor<0xf32>, %z: tensor<?xf32>, %i: tensor<?xi32>, %w: tensor<4x18xf32>, %v: tensor<0x18xf32>, %b: tensor<18xf32>, %u: tensor<4x0xf32>):
