@@ -24,7 +24,7 @@
 
 namespace sheaf::rt {
 
-/// How one bucket is divided: into `pieces` runs of records, or of column panels.
+/// How one bucket is divided: into `pieces` runs of records, or of columns.
 struct Division {
   enum By : uint8_t { Nothing, Records, Panels } by = Nothing;
   unsigned pieces = 1;

@@ -78,14 +78,8 @@ void LaunchOrder::findDepths(const RecordGraph &graph) {
 
 /// From the longest way behind each record.
 void LaunchOrder::findUrgencies(const RecordGraph &graph) {
-  weights_.assign(graph.size(), 0);
-  uint32_t longest = 0;
-  for (uint32_t record = graph.size(); record-- > 0;) {
-    uint32_t behind = weights_[record] + 1;
-    longest = std::max(longest, behind);
-    for (uint32_t other : graph.needs(record))
-      weights_[other] = std::max(weights_[other], behind);
-  }
+  weights_.resize(graph.size());
+  uint32_t longest = graph.findWaysBehind(weights_) + 1;
   double step = std::min(kMostUrgency, kUrgencyBits / longest);
   powers_.resize(longest);
   for (uint32_t i = 0; i < longest; ++i)

@@ -36,7 +36,7 @@ public:
   ~LaunchOrder() { meter_.uncharge(count_, charged_); }
   LaunchOrder(const LaunchOrder &) = delete;
 
-  /// Orders the records of `graph`. False when the budget does not allow it.
+  /// Orders the records of `graph`. False when the budget does not allow it. Throws InternalError.
   bool find(By by, const RecordGraph &graph);
 
   std::span<const Launch> launches() const { return launches_; }

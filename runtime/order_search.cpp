@@ -22,7 +22,7 @@ constexpr uint64_t kMostBytes = uint64_t(64) << 20;
 /// to 0.7 makes no difference on lattices.
 constexpr double kUrgency = 0.5;
 
-constexpr uint32_t kRunsLast = UINT32_MAX;
+constexpr uint32_t kNone = UINT32_MAX, kRunsLast = UINT32_MAX;
 
 class OrderSearch {
 public:
@@ -74,7 +74,7 @@ private:
   };
 
   /// Families that nothing waits for but those after them here: each runs once, in the end.
-  std::vector<uint32_t> findLast() const;
+  std::vector<uint32_t> findLast();
   void findParts(std::span<const uint32_t> last);
   void findWeights();
   bool allNeedsRan(const uint64_t *ran, uint32_t record);
@@ -114,11 +114,13 @@ private:
 // The graph
 //===----------------------------------------------------------------------===//
 
-std::vector<uint32_t> OrderSearch::findLast() const {
-  std::vector<std::vector<uint32_t>> records(graph_.families());
+std::vector<uint32_t> OrderSearch::findLast() {
+  std::span<uint32_t> firstOf = allocate<uint32_t>(graph_.families());
+  std::span<uint32_t> next = allocate<uint32_t>(graph_.size()); // of its family
+  std::fill(firstOf.begin(), firstOf.end(), kNone);
   std::vector<uint64_t> waiting(graph_.families()); // for its records, of families not in `last`
   for (uint32_t record = 0; record < graph_.size(); ++record) {
-    records[graph_.family(record)].push_back(record);
+    next[record] = std::exchange(firstOf[graph_.family(record)], record);
     waiting[graph_.family(record)] += graph_.users(record).size();
   }
   std::vector<uint32_t> last;
@@ -126,7 +128,7 @@ std::vector<uint32_t> OrderSearch::findLast() const {
     if (waiting[family] == 0)
       last.push_back(family);
   for (size_t i = 0; i < last.size(); ++i)
-    for (uint32_t record : records[last[i]])
+    for (uint32_t record = firstOf[last[i]]; record != kNone; record = next[record])
       for (uint32_t other : graph_.needs(record))
         if (--waiting[graph_.family(other)] == 0)
           last.push_back(graph_.family(other));
@@ -178,12 +180,7 @@ void OrderSearch::findParts(std::span<const uint32_t> last) {
 /// From the longest way behind each record.
 void OrderSearch::findWeights() {
   std::span<uint32_t> behind = allocate<uint32_t>(graph_.size());
-  uint32_t longest = 1;
-  for (uint32_t record = graph_.size(); record-- > 0;) {
-    longest = std::max(longest, behind[record] + 1);
-    for (uint32_t other : graph_.needs(record))
-      behind[other] = std::max(behind[other], behind[record] + 1);
-  }
+  uint32_t longest = graph_.findWaysBehind(behind) + 1;
   weights_ = allocate<uint64_t>(graph_.size());
   double bits = 64 - std::bit_width(graph_.size()), step = std::min(kUrgency, bits / longest);
   for (uint32_t record = 0; record < graph_.size(); ++record) {
@@ -274,10 +271,12 @@ OrderSearch::State *OrderSearch::next(const Part &part, const State &state, Read
       return ready.next = other;
 
   newlyReady_.clear();
-  for (uint32_t i = 0; i < ready.count; ++i)
+  for (uint32_t i = 0; i < ready.count; ++i) {
+    look(graph_.users(ready.records[i]).size());
     for (uint32_t user : graph_.users(ready.records[i]))
       if (placeInPart_[user] != kRunsLast && allNeedsRan(ran.data(), user))
         newlyReady_.push_back(user);
+  }
   State *made = makeState(part, ran.data(), {state.ready, state.families}, &ready);
   made->left = state.left - ready.weight;
   made->sameBucket = bucket;
@@ -319,22 +318,24 @@ std::vector<uint32_t> OrderSearch::find(size_t fewerThan) {
   totals_ = allocate<uint64_t>(graph_.families());
   std::span<State *> beam = allocate<State *>(width * parts_.size());
   std::span<State *> longer = allocate<State *>(width * parts_.size());
-  std::vector<std::vector<Step>> steps; // of beams of length 1, 2, ...
+  std::vector<Step *> steps; // of beams of length 1, 2, ...
   for (size_t part = 0; part < parts_.size(); ++part)
     beam[part] = firstState(parts_[part]);
   addCandidates(0, beam.data());
   while (steps.size() + 1 + last.size() < fewerThan) {
     std::vector<Candidate> best = std::exchange(candidates_, {});
     std::sort(best.begin(), best.end());
-    std::vector<Step> &taken = steps.emplace_back();
+    steps.push_back(allocate<Step>(width).data());
+    uint32_t taken = 0;
     std::unordered_set<uint64_t> seen; // what two orders of the same launches lead to
     for (const Candidate &candidate : best) {
       look(parts_.size());
       State *const *from = &beam[candidate.step.before * parts_.size()];
-      State **to = &longer[taken.size() * parts_.size()];
+      State **to = &longer[taken * parts_.size()];
       uint64_t hash = 0;
       for (size_t part = 0; part < parts_.size(); ++part) {
         to[part] = from[part];
+        look(from[part]->families);
         for (uint32_t i = 0; i < from[part]->families; ++i)
           if (Ready &ready = from[part]->ready[i]; ready.family == candidate.step.family)
             to[part] = next(parts_[part], *from[part], ready);
@@ -342,16 +343,16 @@ std::vector<uint32_t> OrderSearch::find(size_t fewerThan) {
       }
       if (!seen.insert(hash).second)
         continue;
-      taken.push_back(candidate.step);
-      if (!addCandidates(static_cast<uint32_t>(taken.size() - 1), to)) {
+      steps.back()[taken++] = candidate.step;
+      if (!addCandidates(taken - 1, to)) {
         std::vector<uint32_t> order(steps.size());
-        uint32_t number = static_cast<uint32_t>(taken.size() - 1);
+        uint32_t number = taken - 1;
         for (size_t length = steps.size(); length-- > 0; number = steps[length][number].before)
           order[length] = steps[length][number].family;
         order.insert(order.end(), last.begin(), last.end());
         return order;
       }
-      if (taken.size() == width)
+      if (taken == width)
         break;
     }
     std::swap(beam, longer);

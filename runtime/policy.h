@@ -10,6 +10,7 @@
 
 #include "runtime/launch_order.h"
 
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -84,7 +85,7 @@ private:
   /// Not search, which takes longer than it saves where a launch costs a microsecond.
   static constexpr Policy kTried[] = {Policy::Depth, Policy::LookAhead, Policy::Agenda};
   static constexpr unsigned kRounds = 3; ///< the first warms up
-  double best_[3] = {};                  ///< nanoseconds a record
+  double best_[std::size(kTried)] = {};  ///< nanoseconds a record
   unsigned runs_ = 0;
 };
 

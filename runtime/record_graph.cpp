@@ -224,6 +224,17 @@ std::vector<bool> RecordGraph::resultsNeededFor(const RowMakers &makers, uint64_
   return needed;
 }
 
+uint32_t RecordGraph::findWaysBehind(std::span<uint32_t> records) const {
+  std::fill(records.begin(), records.end(), 0);
+  uint32_t most = 0;
+  for (uint32_t record = size(); record-- > 0;) {
+    most = std::max(most, records[record]);
+    for (uint32_t other : needs(record))
+      records[other] = std::max(records[other], records[record] + 1);
+  }
+  return most;
+}
+
 std::vector<uint32_t> RecordGraph::longestChains() const {
   std::vector<uint32_t> longest(families());
   std::vector<uint32_t> before(size());

@@ -227,7 +227,7 @@ std::string explainText(const CompiledModel &compiled) {
     out += fmt::format("    products: {}\n", flopText(kernel));
     for (const rt::WeightUse &use : kernel.weights)
       out += fmt::format("    weight: {}\n", weightText(model, use));
-    if (kernel.panels)
+    if (kernel.panels > 1)
       out +=
           fmt::format("    threads: split by records, or by {} pieces of columns when records are "
                       "few\n",

@@ -159,7 +159,8 @@ SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage) {
   return rows;
 }
 
-/// Where the block computes little there is nothing to hide it behind.
+/// Where the block computes little there is nothing to hide it behind. Each row is asked for by one
+/// loop, the first that computes enough.
 void Emitter::ask(ArrayRef<RowAhead> rows, const Place &place) {
   if (llvm::none_of(*b.getInsertionBlock(), [](Operation &op) {
         return isa<math::MathDialect>(op.getDialect()) && !isa<math::FmaOp, math::AbsFOp>(op);

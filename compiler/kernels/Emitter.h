@@ -66,7 +66,7 @@ private:
     const Buffer *buffer;
     Value base;
   };
-  llvm::SmallPtrSet<const Buffer *, 4> askedAhead_;
+  llvm::SmallPtrSet<const Buffer *, 4> askedAhead_; ///< that a loop of the kernel asks for
   llvm::SmallVector<RowAhead> rowsAhead(const Stage &stage);
   void ask(llvm::ArrayRef<RowAhead> rows, const Place &place);
   void writeRoots(const Stage &stage, Scope &scope);

@@ -183,8 +183,8 @@ struct Stage {
   std::vector<int> startViews; ///< for each accumulator its view in startUse, or -1
   int64_t tileRows = 1;        ///< most rows of a tile
   int64_t tileVectors = 1;     ///< vectors of each accumulator in a tile
-  /// So many rows and fewer leave registers unused, and wait for each other's sums: they are
-  /// computed in two panels of columns at once. 0: none are.
+  /// So many rows and fewer leave registers unused, and each step waits for the sums of the one
+  /// before: they are computed in two panels of columns at once. 0: none are.
   int64_t fewRows = 0;
   int64_t panelsAtOnce() const { return fewRows ? 2 : 1; }
   int64_t lanes = kLoopLanes;

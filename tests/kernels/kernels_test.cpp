@@ -336,6 +336,15 @@ sheaf.block @pf args(2) {
   %r = sheaf.apply "mul"(%p, %y) {} : (tensor<76xf32>, tensor<76xf32>) -> tensor<76xf32>
   sheaf.yield %r : tensor<76xf32>
 })"},
+    {"panels_of_three_vectors", R"(
+sheaf.block @pt args(1) {
+^bb0(%x: tensor<200xf32>, %v: tensor<200x24xf32>, %w: tensor<200x72xf32>, %b: tensor<72xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<200xf32>, tensor<200x72xf32>) -> tensor<72xf32>
+  %q = sheaf.apply "add"(%p, %b) {} : (tensor<72xf32>, tensor<72xf32>) -> tensor<72xf32>
+  %t = sheaf.apply "tanh"(%q) {} : (tensor<72xf32>) -> tensor<72xf32>
+  %r = sheaf.apply "matmul"(%x, %v) {} : (tensor<200xf32>, tensor<200x24xf32>) -> tensor<24xf32>
+  sheaf.yield %t, %r : tensor<72xf32>, tensor<24xf32>
+})"},
     {"nothing", R"(
 sheaf.block @no args(4) {
 ^bb0(%x: tensor<?x4xf32>, %y: tensor<0xf32>, %z: tensor<?xf32>, %i: tensor<?xi32>, %w: tensor<4x18xf32>, %v: tensor<0x18xf32>, %b: tensor<18xf32>, %u: tensor<4x0xf32>):
@@ -571,6 +580,23 @@ sheaf.block @p args(1) {
   for (const std::string &stage : stages)
     products += stage.find("products") != std::string::npos;
   EXPECT_EQ(products, 1u);
+}
+
+TEST(Plans, TilesAreAsWideAsTheirPanelsAreNear) {
+  auto tileOf = [](int k, int n) {
+    std::string x = "tensor<" + std::to_string(k) + "xf32>", y = std::to_string(n) + "xf32>";
+    std::string w = "tensor<" + std::to_string(k) + "x" + y;
+    return stagesOf("sheaf.block @p args(1) {\n^bb0(%x: " + x + ", %w: " + w + "):\n" +
+                    "%p = sheaf.apply \"matmul\"(%x, %w) {} : (" + x + ", " + w + ") -> tensor<" +
+                    y + "\nsheaf.yield %p : tensor<" + y + "\n}")[0];
+  };
+  EXPECT_NE(tileOf(64, 64).find("tile 3 rows x 4 vectors of 8 lanes; k"), std::string::npos);
+  EXPECT_NE(tileOf(200, 64).find("tile 6 rows x 2 vectors of 8 lanes, up to 3 rows in two panels"),
+            std::string::npos);
+  EXPECT_NE(tileOf(200, 72).find("tile 4 rows x 3 vectors of 8 lanes, up to 2 rows in two panels"),
+            std::string::npos);
+  // One panel.
+  EXPECT_NE(tileOf(200, 24).find("tile 4 rows x 3 vectors of 8 lanes; k"), std::string::npos);
 }
 
 /// Each value is used twice by the next: 2^60 paths.

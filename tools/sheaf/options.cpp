@@ -158,8 +158,8 @@ void LimitOptions::add(CLI::App &app) {
       ->type_name("NUMBER");
   app.add_option(
          "--policy", policyText,
-         "in which order records run: depth, agenda, lookahead, search, or auto, which times each "
-         "of them on the first mini-batches; no result depends on it (default: depth)")
+         "in which order records run: depth, agenda, lookahead, search, or auto, which times the "
+         "first three on the first mini-batches; no result depends on it (default: depth)")
       ->type_name("NAME");
   addSeed(app, "--sample-seed", sampleSeed, "what random draws follow from (default: 0)");
   app.add_flag("--hostile", hostile,
