@@ -24,6 +24,10 @@ constexpr double kUrgency = 0.5;
 
 constexpr uint32_t kNone = UINT32_MAX, kRunsLast = UINT32_MAX;
 
+uint64_t hashed(uint64_t before, uint64_t word) {
+  return (before ^ word ^ before >> 29) * 0x9E3779B97F4A7C15;
+}
+
 class OrderSearch {
 public:
   OrderSearch(const RecordGraph &graph, MemoryMeter &meter, MemoryKind &count)
@@ -264,7 +268,7 @@ OrderSearch::State *OrderSearch::next(const Part &part, const State &state, Read
   for (uint32_t i = 0; i < ready.count; ++i)
     ran[placeInPart_[ready.records[i]] / 64] |= uint64_t(1) << placeInPart_[ready.records[i]] % 64;
   for (uint64_t word : ran)
-    hash = (hash ^ word ^ hash >> 29) * 0x9E3779B97F4A7C15;
+    hash = hashed(hash, word);
   State *&bucket = part.buckets[(hash >> 32) & (part.buckets.size() - 1)];
   for (State *other = bucket; other; other = other->sameBucket, look(1))
     if (std::equal(ran.begin(), ran.end(), other->ran))
@@ -339,7 +343,7 @@ std::vector<uint32_t> OrderSearch::find(size_t fewerThan) {
         for (uint32_t i = 0; i < from[part]->families; ++i)
           if (Ready &ready = from[part]->ready[i]; ready.family == candidate.step.family)
             to[part] = next(parts_[part], *from[part], ready);
-        hash = (hash ^ to[part]->number ^ hash >> 29) * 0x9E3779B97F4A7C15;
+        hash = hashed(hash, to[part]->number);
       }
       if (!seen.insert(hash).second)
         continue;

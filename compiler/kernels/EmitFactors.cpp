@@ -226,7 +226,7 @@ SmallVector<Value> Emitter::emitPackedPairs(const Stage &stage, const ProductGro
       LLVM::Prefetch::create(b, along(panel.lines, constant(kLineBytes), step), 0, 2, 1);
   };
   return emitRun({static_cast<size_t>(rows), static_cast<size_t>(vectors), /*packed=*/true, left,
-                  right, add, ask, /*askEvery=*/1},
+                  right, add, ask},
                  constant(steps), start);
 }
 
@@ -258,8 +258,7 @@ SmallVector<Value> Emitter::emitPairsInPlace(const Stage &stage, Value extent,
   };
   auto addBoth = [&](Value a, Value c, Value sum) { return addPair(a, c, sum); };
   Value steps = arith::DivSIOp::create(b, add(extent, constant(1)), constant(2));
-  return emitRun({lefts.size(), sums.size() / lefts.size(), /*packed=*/false, left, right, addBoth,
-                  /*ask=*/{}, 1},
+  return emitRun({lefts.size(), sums.size() / lefts.size(), /*packed=*/false, left, right, addBoth},
                  steps, sums);
 }
 

@@ -67,8 +67,8 @@ Value Emitter::rightLanes(const Stage &stage, ArrayRef<Operand> rights, size_t v
   return toLanes(loadAs(stored, at, bytesOf(dtype)), dtype);
 }
 
-/// Adds one step to the accumulators. The fewer operands wait in registers for the
-/// others, as the tile was chosen for.
+/// Adds one step to the accumulators. The fewer operands wait in registers for the others, as the
+/// tile was chosen for.
 void Emitter::emitStep(const Step &step, At at, MutableArrayRef<Value> sums) {
   auto add = [&](size_t row, size_t vector, Value left, Value right) {
     Value &sum = sums[row * step.vectors + vector];

@@ -122,8 +122,8 @@ private:
     llvm::function_ref<Value(size_t vector, At at)> right;
     llvm::function_ref<Value(Value left, Value right, Value sum)> add;
     /// Asks for lines of memory that are needed later, at every so many steps; may be null.
-    llvm::function_ref<void(At at)> ask;
-    int64_t askEvery;
+    llvm::function_ref<void(At at)> ask = {};
+    int64_t askEvery = 1;
   };
   void emitStep(const Step &step, At at, llvm::MutableArrayRef<Value> sums);
   llvm::SmallVector<Value> emitRun(const Step &step, Value steps, llvm::ArrayRef<Value> sums);
