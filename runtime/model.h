@@ -50,13 +50,14 @@ struct PackView {
 /// Panels: for panel p, for k ascending, for view g, for v < vectors: `lanes` consecutive f32 of
 /// columns (p * vectors + v) * lanes ... of the view; zero beyond `width`. One panel after the
 /// other, 64-byte aligned.
+/// PanelsByView: the same, but inside of a panel for view g, for k ascending.
 /// Panels of factors are in bf16 (floatToFactor), and two k are taken together: 32 bits for each
 /// column, k in the lower half and k + 1 in the upper one. The rows of each segment are filled up
 /// to a multiple of `depthMultiple` with zeros.
 /// Foreign: a LibraryProduct that `library` made of the views side by side, of `width` columns
 /// each, for rows that are `aStride` and `cStride` floats apart. Artefacts have none.
 struct WeightUse {
-  enum Kind : uint8_t { Raw, Panels, Foreign } kind = Raw;
+  enum Kind : uint8_t { Raw, Panels, PanelsByView, Foreign } kind = Raw;
   uint32_t param = 0; ///< Raw
   std::vector<PackView> views;
   int64_t width = 0;

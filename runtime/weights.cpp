@@ -52,6 +52,8 @@ int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightU
     refuse("without lanes, vectors or views");
   if (use.factors && use.vectors > kMostBlock / use.lanes)
     refuse("with too wide panels");
+  if (use.factors && use.kind == WeightUse::PanelsByView)
+    refuse("of factors view by view");
   if (use.depthMultiple <= 0 || use.depthMultiple % (use.factors ? 2 : 1) != 0)
     refuse("of an impossible depth");
   int64_t depth = -1;
@@ -171,10 +173,13 @@ void packPanels(const Model &model, const uint8_t *rows, const WeightUse &use, i
                 const RowRange &changed, float *out) {
   int64_t views = static_cast<int64_t>(use.views.size());
   int64_t block = use.vectors * use.lanes;
+  bool byView = use.kind == WeightUse::PanelsByView;
+  int64_t step = byView ? block : views * block;
   for (int64_t g = 0; g < views; ++g) {
     const PackView &view = use.views[static_cast<size_t>(g)];
     auto at = [&](int64_t column, int64_t k) {
-      return out + ((column / block * depth + k) * views + g) * block + column % block;
+      int64_t panel = column / block * depth * views * block;
+      return out + panel + g * (byView ? depth * block : block) + k * step + column % block;
     };
     int64_t k = 0;
     for (const PackSegment &s : view.segments) {
@@ -186,7 +191,7 @@ void packPanels(const Model &model, const uint8_t *rows, const WeightUse &use, i
         forPanels(use, begin - view.column, end - view.column, [&](int64_t first, int64_t last) {
           for (int64_t row = s.kBegin; row < s.kEnd; row += kTransposedRun)
             reader.readTransposed(view.column + first, row, std::min(kTransposedRun, s.kEnd - row),
-                                  last - first, at(first, before + row), views * block);
+                                  last - first, at(first, before + row), step);
         });
         continue;
       }

@@ -64,7 +64,10 @@ std::string weightText(const rt::Model &model, const rt::WeightUse &use) {
   return fmt::format("packed once: {} columns in panels of {} x {} lanes, {}: {}", use.width,
                      use.vectors, use.lanes,
                      use.views.size() == 1 ? "1 view"
-                                           : fmt::format("{} views side by side", use.views.size()),
+                                           : fmt::format("{} views {}", use.views.size(),
+                                                         use.kind == rt::WeightUse::PanelsByView
+                                                             ? "one behind the other"
+                                                             : "side by side"),
                      join(views, "; "));
 }
 

@@ -116,9 +116,9 @@ void Planner::describe(Kernel &kernel) {
       else
         os << ", tile " << stage.tileRows << " rows x "
            << stage.accumulatorsAtOnce() * stage.tileVectors << " vectors of " << stage.lanes
-           << " lanes" << (stage.groupsTakeTurns ? ", groups in turn" : "");
+           << " lanes" << (stage.takesTurns ? ", in turn" : "");
       if (stage.fewRows)
-        os << ", up to " << stage.fewRows << " rows in two panels at once";
+        os << ", up to " << stage.fewRows << " rows in two panels at once, one in four";
       for (const ProductGroup &group : stage.groups) {
         os << "; k =";
         for (const ProductSegment &segment : group.lead->segments)

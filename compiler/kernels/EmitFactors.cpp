@@ -199,11 +199,12 @@ void Emitter::emitFactorRows(const Stage &stage, Value rows, EnterRow enter) {
 }
 
 /// The runs of a group, whose rows and weights lie alike, one behind the other.
-SmallVector<Value> Emitter::emitPackedPairs(const Stage &stage, const ProductGroup &group,
-                                            const Tile &tile, int64_t rows, ArrayRef<Value> sums) {
+SmallVector<Value> Emitter::emitPackedPairs(const Stage &stage, const Turn &turn, const Tile &tile,
+                                            int64_t rows, ArrayRef<Value> sums) {
+  const ProductGroup &group = *turn.group;
   int64_t vectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
   int64_t stepBytes = vectors * stage.lanes * 4, steps = group.depth / 2;
-  Panel panel = panelOf(group, tile, stepBytes, steps, kLineBytes);
+  Panel panel = panelOf(turn, tile, stepBytes, steps, kLineBytes);
   auto type = VectorType::get({stage.lanes}, b.getI32Type());
   Value first =
       bytes(bytes(factorRows(), mul(tile.first, constant(stage.factorRow))), group.rowOffset);
@@ -306,11 +307,12 @@ void Emitter::emitHardwareTiles(const Stage &stage, const Tile &tile) {
 void Emitter::emitHardwareTiles(const Stage &stage, const Tile &tile, int64_t high) {
   int64_t across = static_cast<int64_t>(stage.accumulators.size()) * stage.tileVectors;
   Value rows = bytes(factorRows(), mul(tile.first, constant(stage.factorRow)));
-  Value starts = stage.startUse >= 0 ? startsOf(stage, tile.panel) : Value();
+  Value starts = stage.startUse >= 0 ? startsOf(stage, tile.panels.front()) : Value();
   for (const ProductGroup &group : stage.groups) {
     int64_t vectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
     int64_t stepBytes = vectors * kLineBytes, steps = group.depth / 2;
-    Panel panel = panelOf(group, tile, stepBytes, steps, high * kLineBytes);
+    Panel panel =
+        panelOf({&group, group.accumulators, 0, {}}, tile, stepBytes, steps, high * kLineBytes);
     int64_t most = kMostTileSums[high - 1];
     for (int64_t first = 0; first < vectors; first += most) {
       int64_t count = std::min(vectors - first, most);

@@ -24,7 +24,7 @@ constexpr int64_t kPrefetchWidth = 128;
 /// from its registers; the processor's tiles are stored by themselves.
 bool onlyStores(const Stage &stage, int64_t tileVectors) {
   const Dim &width = stage.shape.back();
-  return stage.sums != Sums::Tiles && width.isConstant() && !stage.groupsTakeTurns &&
+  return stage.sums != Sums::Tiles && width.isConstant() && !stage.takesTurns &&
          width.constant() % (stage.lanes * tileVectors) == 0 &&
          llvm::all_of(stage.roots, [&](const Root &root) {
            return !root.masked && llvm::any_of(stage.accumulators, [&](const Accumulator &a) {
@@ -43,7 +43,7 @@ Value Emitter::panelCount(const Stage &stage) {
 
 /// Splits `count` rows into tiles whose sizes differ by one at most (6 is 3 + 3, not 5 + 1); into
 /// whole ones and a rest where they are the processor's, which take as long with fewer rows. Few
-/// rows are one tile of two panels.
+/// rows are one tile of several panels.
 void Emitter::emitTiles(const Stage &stage, Value count,
                         llvm::function_ref<void(const Tile &)> tile, Value panelBegin,
                         Value panelEnd) {
@@ -57,30 +57,41 @@ void Emitter::emitTiles(const Stage &stage, Value count,
     Value isThere = isLess(next, panelEnd);
     return b.createOrFold<arith::SelectOp>(isThere, next, panelBegin);
   };
-  Value single = panelBegin;
+  Value done = panelBegin;
+  auto inPanels = [&](int64_t panels, Value end) {
+    // Where fewer are left the last is taken again; there are no columns for it.
+    Value last = arith::SubIOp::create(b, panelEnd, constant(1));
+    loop(done, end, panels, [&](Value panel) {
+      SmallVector<Value, 4> taken{panel};
+      for (int64_t i = 1; i < panels; ++i)
+        taken.push_back(minimum(add(panel, constant(i)), last));
+      tile({constant(0), count, constant(0), taken, following(panel, panels)});
+    });
+    done = end;
+  };
   if (stage.fewRows) {
+    Value whole = arith::SubIOp::create(
+        b, panelEnd,
+        arith::RemSIOp::create(b, arith::SubIOp::create(b, panelEnd, panelBegin),
+                               constant(Stage::kPanelsOfOneRow)));
+    Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, count, constant(1));
+    inPanels(Stage::kPanelsOfOneRow, arith::SelectOp::create(b, isOne, whole, panelBegin));
     Value areFew = arith::AndIOp::create(b, isLess(constant(0), count),
                                          isLess(count, constant(stage.fewRows + 1)));
-    single = arith::SelectOp::create(b, areFew, panelEnd, panelBegin);
-    // Of an odd number the last is taken twice; there are no columns for the second time.
-    Value last = arith::SubIOp::create(b, panelEnd, constant(1));
-    loop(panelBegin, single, 2, [&](Value panel) {
-      Value second = minimum(add(panel, constant(1)), last);
-      tile({constant(0), count, constant(0), panel, following(panel, 2), second});
-    });
+    inPanels(stage.panelsAtOnce(), arith::SelectOp::create(b, areFew, panelEnd, panelBegin));
   }
-  loop(single, panelEnd, 1, [&](Value panel) {
+  loop(done, panelEnd, 1, [&](Value panel) {
     Value next = following(panel, 1);
     loop(constant(0), tiles, 1, [&](Value number) {
       if (stage.sums == Sums::Tiles) {
         Value first = mul(number, most);
         Value rows = minimum(most, arith::SubIOp::create(b, count, first));
-        return tile({first, rows, number, panel, next, {}});
+        return tile({first, rows, number, {panel}, next});
       }
       Value isLarger = isLess(number, larger);
       Value rows = add(small, b.createOrFold<arith::ExtUIOp>(i64_, isLarger));
       Value first = add(mul(number, small), minimum(number, larger));
-      tile({first, rows, number, panel, next, {}});
+      tile({first, rows, number, {panel}, next});
     });
   });
 }
@@ -93,16 +104,17 @@ Value Emitter::startsOf(const Stage &stage, Value panel) {
 }
 
 /// Row by row, the vectors of the group's accumulators.
-SmallVector<Value> Emitter::startValues(const Stage &stage, const ProductGroup &group, int64_t rows,
+SmallVector<Value> Emitter::startValues(const Stage &stage, const Turn &turn, int64_t rows,
                                         const Tile &tile) {
   auto type = VectorType::get({stage.lanes}, f32_);
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
   SmallVector<Value> starts;
   if (stage.startUse >= 0)
-    for (Value panel : tile.panels())
-      starts.push_back(startsOf(stage, panel));
+    for (Value panel : tile.panels)
+      starts.push_back(
+          turn.further(*this, startsOf(stage, panel), stage.tileVectors * stage.lanes * 4));
   SmallVector<Value> row;
-  for (unsigned a : group.accumulators)
+  for (unsigned a : turn.accumulators)
     for (int64_t v = 0; v < tile.vectors(stage); ++v) {
       if (stage.startViews[a] < 0) {
         row.push_back(zero);
@@ -118,6 +130,36 @@ SmallVector<Value> Emitter::startValues(const Stage &stage, const ProductGroup &
   return sums;
 }
 
+Value Emitter::Turn::further(Emitter &emitter, Value pointer, int64_t accumulatorBytes) const {
+  if (!number)
+    return pointer;
+  return emitter.bytes(pointer, emitter.mul(number, emitter.constant(accumulatorBytes)));
+}
+
+/// Turns are one loop in the code, as far as accumulators and start values go on by one each.
+void Emitter::forTurns(const Stage &stage, llvm::function_ref<void(const Turn &)> body) {
+  for (const ProductGroup &group : stage.groups) {
+    ArrayRef<unsigned> all = group.accumulators;
+    if (!stage.takesTurns) {
+      body({&group, all, 0, {}});
+      continue;
+    }
+    for (size_t first = 0, end; first < all.size(); first = end) {
+      int start = stage.startViews[all[first]];
+      auto goesOn = [&](size_t i) {
+        unsigned further = static_cast<unsigned>(i - first);
+        return all[i] == all[first] + further &&
+               stage.startViews[all[i]] == (start < 0 ? start : start + static_cast<int>(further));
+      };
+      for (end = first + 1; end < all.size() && goesOn(end);)
+        ++end;
+      loop(constant(0), constant(static_cast<int64_t>(end - first)), 1, [&](Value number) {
+        body({&group, all.slice(first, 1), static_cast<int64_t>(first), number});
+      });
+    }
+  }
+}
+
 /// Computes one tile and stores its products, or leaves its accumulators in scratch, row by row,
 /// when more is to be done. `enterRow` makes row i's record current and gives its index, without
 /// the column.
@@ -126,44 +168,33 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
   int64_t vectors = tile.vectors(stage);
   int64_t across = static_cast<int64_t>(stage.accumulators.size()) * vectors;
   int k = static_cast<int>(stage.shape.size());
-  Value column = mul(tile.panel, constant(stage.lanes * stage.tileVectors));
+  Value column = mul(tile.panels.front(), constant(stage.lanes * stage.tileVectors));
   std::vector<Value> sums(static_cast<size_t>(rows * across));
   bool stores = onlyStores(stage, vectors);
-  auto leave = [&](size_t place, Value sum) {
-    if (stores)
-      sums[place] = sum;
-    else
-      LLVM::StoreOp::create(b, sum, bytes(scratch_, place * stage.lanes * 4), 4);
-  };
-
-  for (const ProductGroup &group : stage.groups) {
-    int64_t step =
-        static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors * stage.lanes * 4;
+  auto compute = [&](const Turn &turn) {
+    const ProductGroup &group = *turn.group;
     /// Where the group's accumulators are among all.
     SmallVector<size_t> places;
     for (int64_t row = 0; row < rows; ++row)
-      for (unsigned a : group.accumulators)
+      for (unsigned a : turn.accumulators)
         for (int64_t v = 0; v < vectors; ++v)
           places.push_back(static_cast<size_t>(row * across + a * vectors + v));
-    SmallVector<Value> own = startValues(stage, group, rows, tile);
+    SmallVector<Value> own = startValues(stage, turn, rows, tile);
 
     ArrayRef<ProductSegment> segments = group.lead->segments;
-    if (stage.factorRow) {
-      own = emitPackedPairs(stage, group, tile, rows, own);
-      for (auto [place, sum] : llvm::zip(places, own))
-        leave(place, sum);
-      continue;
-    }
     std::vector<SmallVector<Operand>> lefts(segments.size());
-    for (auto [segment, left] : llvm::zip(segments, lefts))
-      for (int64_t row = 0; row < rows; ++row) {
-        Place place;
-        place.index = enterRow(row);
-        place.index.insert(place.index.end(), {column, constant(0)});
-        left.push_back(operandAt(segment.lhs, segment.lhsView, place, k));
-      }
-    if (group.weightUse >= 0)
-      own = emitPacked(stage, group, tile, step, lefts, own);
+    if (!stage.factorRow)
+      for (auto [segment, left] : llvm::zip(segments, lefts))
+        for (int64_t row = 0; row < rows; ++row) {
+          Place place;
+          place.index = enterRow(row);
+          place.index.insert(place.index.end(), {column, constant(0)});
+          left.push_back(operandAt(segment.lhs, segment.lhsView, place, k));
+        }
+    if (stage.factorRow)
+      own = emitPackedPairs(stage, turn, tile, rows, own);
+    else if (group.weightUse >= 0)
+      own = emitPacked(stage, turn, tile, lefts, own);
     else
       for (size_t s = 0; s < segments.size(); ++s) {
         SmallVector<Operand> rights;
@@ -184,9 +215,14 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
         own = emitChain(lefts[s], extent(segments[s].extent), own, stage.lanes,
                         /*packed=*/false, right);
       }
+    Value scratch = turn.further(*this, scratch_, vectors * stage.lanes * 4);
     for (auto [place, sum] : llvm::zip(places, own))
-      leave(place, sum);
-  }
+      if (stores)
+        sums[place] = sum;
+      else
+        LLVM::StoreOp::create(b, sum, bytes(scratch, place * stage.lanes * 4), 4);
+  };
+  forTurns(stage, compute);
   if (!stores)
     return;
   for (int64_t row = 0; row < rows; ++row) {
@@ -223,7 +259,7 @@ void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
   int64_t most = tile.vectors(stage);
   int64_t across = static_cast<int64_t>(stage.accumulators.size()) * most;
   Value sums = bytes(scratch_, mul(row, constant(across * stage.lanes * 4)));
-  Value column = mul(tile.panel, constant(stage.lanes * stage.tileVectors));
+  Value column = mul(tile.panels.front(), constant(stage.lanes * stage.tileVectors));
   auto vectorAt = [&](Value v, Value at) {
     std::vector<Value> accumulators;
     for (size_t a = 0; a < stage.accumulators.size(); ++a) {
@@ -251,8 +287,8 @@ void Emitter::prefetch(const Stage &stage, const Tile &tile, EnterRow enter) {
     enter(add(tile.first, row));
     auto line = [&](const Buffer &buffer, bool write) {
       int64_t panelBytes = stage.lanes * stage.tileVectors * bytesOf(buffer.dtype);
-      Value first = bytes(base(buffer), mul(tile.panel, constant(panelBytes)));
-      for (int64_t offset = 0; offset < panelBytes * static_cast<int64_t>(tile.panels().size());
+      Value first = bytes(base(buffer), mul(tile.panels.front(), constant(panelBytes)));
+      for (int64_t offset = 0; offset < panelBytes * static_cast<int64_t>(tile.panels.size());
            offset += kLineBytes)
         LLVM::Prefetch::create(b, bytes(first, offset), write, 3, 1);
     };
@@ -268,8 +304,8 @@ void Emitter::prefetch(const Stage &stage, const Tile &tile, EnterRow enter) {
 void Emitter::forRows(const Stage &stage, const Tile &tile,
                       llvm::function_ref<void(int64_t)> body) {
   int64_t least = 1, most = stage.tileRows;
-  if (tile.second)
-    most = stage.fewRows;
+  if (tile.panels.size() > 1)
+    most = tile.panels.size() > static_cast<size_t>(stage.panelsAtOnce()) ? 1 : stage.fewRows;
   else if (stage.fewRows)
     least = (most + 1) / 2;
   if (std::optional<int64_t> known = stage.knownRows(); known && *known > 0)

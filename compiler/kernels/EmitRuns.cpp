@@ -141,37 +141,41 @@ SmallVector<Value> Emitter::emitChain(ArrayRef<Operand> rows, Value extent, Arra
 /// A panel of `steps` steps of so many bytes. It is read once a tile, and its first reading would
 /// wait for a cache further out than the second level: so each tile asks for its share of the next
 /// panel, so many bytes for every step.
-Emitter::Panel Emitter::panelOf(const ProductGroup &group, const Tile &tile, int64_t stepBytes,
+Emitter::Panel Emitter::panelOf(const Turn &turn, const Tile &tile, int64_t stepBytes,
                                 int64_t steps, int64_t askedAStep) {
+  const ProductGroup &group = *turn.group;
   Value panels = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * group.weightUse), 8); });
+  int64_t own = steps * stepBytes;
+  auto turns = static_cast<int64_t>(group.accumulators.size() / turn.accumulators.size());
+  Value begin = turn.further(*this, bytes(panels, turn.first * own), own);
+  auto at = [&](Value panel) { return bytes(begin, mul(panel, constant(turns * own))); };
   SmallVector<Value, 2> packed;
-  for (Value panel : tile.panels())
-    packed.push_back(bytes(panels, mul(panel, constant(steps * stepBytes))));
-  Value share = bytes(bytes(panels, mul(tile.following, constant(steps * stepBytes))),
-                      mul(tile.number, constant(askedAStep * steps)));
+  for (Value panel : tile.panels)
+    packed.push_back(at(panel));
+  Value share = bytes(at(tile.following), mul(tile.number, constant(askedAStep * steps)));
   Value isNeeded = arith::CmpIOp::create(
       b, arith::CmpIPredicate::slt, tile.number,
       constant(static_cast<int64_t>(llvm::divideCeil(stepBytes, askedAStep))));
   return {packed, arith::SelectOp::create(b, isNeeded, share, packed.front())};
 }
 
-/// The runs of a group whose weights are packed, one behind the other: `step` bytes for each k.
-/// Several runs are one loop in the code, with its operands chosen by the number of the run.
-SmallVector<Value> Emitter::emitPacked(const Stage &stage, const ProductGroup &group,
-                                       const Tile &tile, int64_t step,
+/// The runs of a group whose weights are packed, one behind the other. Several runs are one loop in
+/// the code, with its operands chosen by the number of the run.
+SmallVector<Value> Emitter::emitPacked(const Stage &stage, const Turn &turn, const Tile &tile,
                                        ArrayRef<SmallVector<Operand>> lefts, ArrayRef<Value> sums) {
   auto type = VectorType::get({stage.lanes}, f32_);
   SmallVector<Value> extents;
-  for (const ProductSegment &segment : group.lead->segments)
+  for (const ProductSegment &segment : turn.group->lead->segments)
     extents.push_back(constant(segment.extent.constant()));
   // To ask is an instruction more. Where a step has few others, tiles of all rows that they may
   // have ask for half as much, at every second step if the run is unrolled, and leave more to those
   // that follow.
-  int64_t vectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
+  int64_t vectors = static_cast<int64_t>(turn.accumulators.size()) * stage.tileVectors;
+  int64_t step = vectors * stage.lanes * 4;
   int64_t shared = stage.tileRows * vectors <= kManySums ? 2 : 1;
   int64_t askEvery = static_cast<int64_t>(lefts[0].size()) == stage.tileRows ? shared : 1;
   int64_t askedAStep = kLineBytes / askEvery;
-  auto [packed, asked] = panelOf(group, tile, step, group.depth, kLineBytes / shared);
+  auto [packed, asked] = panelOf(turn, tile, step, turn.group->depth, kLineBytes / shared);
   auto run = [&](ArrayRef<Operand> rows, Value extent, ArrayRef<Value> from,
                  ArrayRef<Value> weights, Value lines) {
     auto right = [&](size_t vector, At k) {

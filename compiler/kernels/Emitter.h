@@ -76,19 +76,27 @@ private:
 
   // EmitProducts.cpp
   struct Tile {
-    Value first, rows;      ///< its rows among those that the panels pass over
-    Value number;           ///< its number among the tiles of those rows
-    Value panel, following; ///< its columns, and the panel that comes next
-    Value second;           ///< of few rows: the panel beside it, computed at once; else null
-    llvm::SmallVector<Value, 2> panels() const {
-      return second ? llvm::SmallVector<Value, 2>{panel, second}
-                    : llvm::SmallVector<Value, 2>{panel};
-    }
+    Value first, rows;                  ///< its rows among those that the panels pass over
+    Value number;                       ///< its number among the tiles of those rows
+    llvm::SmallVector<Value, 4> panels; ///< its columns: one panel, or several side by side
+    Value following;                    ///< the panel that comes next
     /// Vectors of an accumulator.
     int64_t vectors(const Stage &stage) const {
-      return static_cast<int64_t>(panels().size()) * stage.tileVectors;
+      return static_cast<int64_t>(panels.size()) * stage.tileVectors;
     }
   };
+  /// Accumulators of a group that run over k together: all, or where they take turns one. Then the
+  /// turn is `number` after that of `accumulators`, which is the group's number `first`.
+  struct Turn {
+    const ProductGroup *group;
+    llvm::ArrayRef<unsigned> accumulators;
+    int64_t first;
+    Value number; ///< or null
+    /// Where the turn's begin, if those of `accumulators` are at `pointer` and each accumulator has
+    /// so many bytes.
+    Value further(Emitter &emitter, Value pointer, int64_t accumulatorBytes) const;
+  };
+  void forTurns(const Stage &stage, llvm::function_ref<void(const Turn &turn)> body);
   void emitProducts(const Stage &stage, Value begin, Value end);
   /// Makes a row of the tiles current, counted from the first of the pass, and gives its index
   /// without the column.
@@ -131,8 +139,7 @@ private:
                                      llvm::ArrayRef<Value> sums, int64_t lanes, bool packed,
                                      llvm::function_ref<Value(size_t vector, At k)> right,
                                      llvm::function_ref<void(At k)> ask = {}, int64_t askEvery = 1);
-  llvm::SmallVector<Value> emitPacked(const Stage &stage, const ProductGroup &group,
-                                      const Tile &tile, int64_t step,
+  llvm::SmallVector<Value> emitPacked(const Stage &stage, const Turn &turn, const Tile &tile,
                                       llvm::ArrayRef<llvm::SmallVector<Operand>> lefts,
                                       llvm::ArrayRef<Value> sums);
   /// The packed panels of a group's weights that a tile takes, and the lines that it asks for of
@@ -141,7 +148,7 @@ private:
     llvm::SmallVector<Value, 2> weights;
     Value lines;
   };
-  Panel panelOf(const ProductGroup &group, const Tile &tile, int64_t stepBytes, int64_t steps,
+  Panel panelOf(const Turn &turn, const Tile &tile, int64_t stepBytes, int64_t steps,
                 int64_t askedAStep);
 
   // EmitFactors.cpp
@@ -151,9 +158,8 @@ private:
   Value addRoundedProductInDoubles(Value left, Value right, Value sum);
   Value factorRows();
   void emitFactorRows(const Stage &stage, Value rows, EnterRow enter);
-  llvm::SmallVector<Value> emitPackedPairs(const Stage &stage, const ProductGroup &group,
-                                           const Tile &tile, int64_t rows,
-                                           llvm::ArrayRef<Value> sums);
+  llvm::SmallVector<Value> emitPackedPairs(const Stage &stage, const Turn &turn, const Tile &tile,
+                                           int64_t rows, llvm::ArrayRef<Value> sums);
   llvm::SmallVector<Value> emitPairsInPlace(const Stage &stage, Value extent,
                                             llvm::ArrayRef<Operand> lefts,
                                             llvm::ArrayRef<Operand> rights,
@@ -174,7 +180,7 @@ private:
   void moveApart(mlir::scf::ExecuteRegionOp region);
   void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
   Value startsOf(const Stage &stage, Value panel);
-  llvm::SmallVector<Value> startValues(const Stage &stage, const ProductGroup &group, int64_t rows,
+  llvm::SmallVector<Value> startValues(const Stage &stage, const Turn &turn, int64_t rows,
                                        const Tile &tile);
   Value panelCount(const Stage &stage);
 

@@ -188,11 +188,7 @@ void Planner::chooseTile(Stage &stage) {
   int64_t most = target_.registers;
   bool severalRows = stage.rowsAreRecords || stage.rowAxis >= 0;
   bool deep = severalRows && panelBytes(stage) * 4 > kNearPanelBytes;
-  int64_t wanted = tuning_.vectors           ? tuning_.vectors
-                   : target_.registers == 32 ? 6
-                   : stage.groupsTakeTurns   ? mostAtOnce()
-                   : deep                    ? 2
-                                             : 4;
+  int64_t wanted = tuning_.vectors ? tuning_.vectors : target_.registers == 32 ? 6 : deep ? 2 : 4;
   if (stage.shape.back().isConstant()) {
     int64_t vectors =
         std::max<int64_t>(1, llvm::divideCeil(stage.shape.back().constant(), stage.lanes));
@@ -292,30 +288,11 @@ void Planner::groupProducts(Stage &stage) {
     }
     group->accumulators.push_back(i);
   }
-  shareRegisters(stage);
-}
-
-/// Accumulators of a row that leave the registers room for 4 rows and more.
-int64_t Planner::mostAtOnce() const { return target_.registers == 32 ? 6 : 3; }
-
-/// Where a tile has few rows, each weight is read for few multiply-adds, from the second-level
-/// cache mostly: rather than all accumulators in few rows, groups of them take turns.
-void Planner::shareRegisters(Stage &stage) {
-  auto most = static_cast<size_t>(mostAtOnce());
-  if (stage.sums != Sums::Chain || stage.accumulators.size() <= most ||
-      llvm::any_of(stage.groups, [](const ProductGroup &g) { return g.weightUse < 0; }))
-    return;
-  stage.groupsTakeTurns = true;
-  std::vector<ProductGroup> groups;
-  for (const ProductGroup &group : stage.groups) {
-    size_t count = group.accumulators.size(), parts = llvm::divideCeil(count, most);
-    for (size_t part = 0; part < parts; ++part) {
-      groups.push_back({group.lead, {}, group.weightUse});
-      for (size_t i = count * part / parts; i < count * (part + 1) / parts; ++i)
-        groups.back().accumulators.push_back(group.accumulators[i]);
-    }
-  }
-  stage.groups = std::move(groups);
+  // Where a tile has few rows, each weight is read for few multiply-adds, from the second-level
+  // cache mostly: rather than all accumulators in few rows, they take turns.
+  size_t most = target_.registers == 32 ? 6 : 3;
+  stage.takesTurns = stage.sums == Sums::Chain && stage.accumulators.size() > most &&
+                     llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; });
 }
 
 void Planner::packWeights(Kernel &kernel, Stage &stage) {
@@ -348,6 +325,8 @@ void Planner::packWeights(Kernel &kernel, Stage &stage) {
       views.push_back(std::move(view));
     }
     group.weightUse = addUse(std::move(views), stage.sums);
+    if (stage.takesTurns)
+      kernel.weights.back().kind = rt::WeightUse::PanelsByView;
     if (stage.sums == Sums::Foreign) {
       rt::WeightUse &use = kernel.weights.back();
       use.kind = rt::WeightUse::Foreign;
@@ -374,14 +353,9 @@ int64_t Planner::rowBytes(const Stage &stage) const {
   if (stage.factorRow)
     return stage.factorRow;
   int64_t bytes = 0;
-  const Product *before = nullptr; // groups that take turns may read the same rows
-  for (const ProductGroup &group : stage.groups) {
-    if (group.lead == before)
-      continue;
-    before = group.lead;
+  for (const ProductGroup &group : stage.groups)
     for (const ProductSegment &segment : group.lead->segments)
       bytes += segment.extent.isConstant() ? 4 * segment.extent.constant() : 0;
-  }
   return std::max<int64_t>(bytes, 64);
 }
 

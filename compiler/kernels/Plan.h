@@ -134,8 +134,7 @@ struct Accumulator {
   int64_t column;
 };
 
-/// Products of a stage that read the same rows, or as many of them as registers hold: one loop over
-/// k feeds all their accumulators.
+/// Products of a stage that read the same rows.
 struct ProductGroup {
   const Product *lead;
   std::vector<unsigned> accumulators; ///< indices into Stage::accumulators
@@ -169,9 +168,9 @@ struct Stage {
   bool passOfOneRecord = false; ///< all rows of a pass come from one record
   std::vector<Accumulator> accumulators;
   std::vector<ProductGroup> groups;
-  /// The registers are for one group at a time, and tiles are chosen for that; else all
-  /// accumulators are in registers together.
-  bool groupsTakeTurns = false;
+  /// Accumulators run over k one after the other, each for all rows of a tile, and their packed
+  /// weights lie so; else those of a group run together, and all are in registers.
+  bool takesTurns = false;
   Sums sums = Sums::Chain;
   /// Bytes of a row of factors in scratch: what the groups read of a row, one behind the other;
   /// rounded, but for a library. 0: rows are read where they are.
@@ -187,14 +186,13 @@ struct Stage {
   /// before: they are computed in two panels of columns at once. 0: none are.
   int64_t fewRows = 0;
   int64_t panelsAtOnce() const { return fewRows ? 2 : 1; }
+  /// Of these a single row is computed in so many, as long as there are that many.
+  static constexpr int64_t kPanelsOfOneRow = 4;
   int64_t lanes = kLoopLanes;
 
   /// Accumulators that are in registers together.
   int64_t accumulatorsAtOnce() const {
-    size_t most = groupsTakeTurns ? 0 : accumulators.size();
-    for (const ProductGroup &group : groups)
-      most = std::max(most, group.accumulators.size());
-    return static_cast<int64_t>(most);
+    return takesTurns ? 1 : static_cast<int64_t>(accumulators.size());
   }
 
   /// How many rows tiles share out, where every record has as many of its own.

@@ -99,12 +99,10 @@ private:
   // Layout.cpp
   void makeBuffers(Kernel &kernel);
   void makeStages(Kernel &kernel);
-  int64_t mostAtOnce() const;
   void chooseTile(Stage &stage);
   void findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots);
   void placeFactors(Stage &stage);
   void groupProducts(Stage &stage);
-  void shareRegisters(Stage &stage);
   void packWeights(Kernel &kernel, Stage &stage);
   llvm::SmallPtrSet<mlir::Value, 8> weightsReadRaw();
   void chooseChunk(Kernel &kernel);

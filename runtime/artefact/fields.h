@@ -15,7 +15,7 @@ namespace sheaf::rt {
 
 constexpr DType lastEnumerator(DType) { return DType::Bool; }
 constexpr TypeKind lastEnumerator(TypeKind) { return TypeKind::Data; }
-constexpr WeightUse::Kind lastEnumerator(WeightUse::Kind) { return WeightUse::Panels; }
+constexpr WeightUse::Kind lastEnumerator(WeightUse::Kind) { return WeightUse::PanelsByView; }
 constexpr RootDesc::Kind lastEnumerator(RootDesc::Kind) { return RootDesc::Forks; }
 constexpr RecordWord::Kind lastEnumerator(RecordWord::Kind) { return RecordWord::Out; }
 

@@ -232,7 +232,8 @@ private:
     }
     if (use.lanes < 1 || use.lanes > kMostLanes || use.vectors < 1 || use.vectors > kMostLanes ||
         use.depthMultiple < 1 || use.depthMultiple > kMostLanes || use.width < 0 ||
-        use.width > kMostExtent || use.views.size() > kMostSegments)
+        use.width > kMostExtent || use.views.size() > kMostSegments ||
+        (use.factors && use.kind != rt::WeightUse::Panels))
       damaged(field, "has panels of no possible form");
     for (const rt::PackView &view : use.views) {
       if (view.column < 0 || view.column > kMostExtent || view.segments.size() > kMostSegments)

@@ -71,7 +71,7 @@ sheaf.block @m args(4) {
   %M = sheaf.apply "matmul"(%wm, %AB) {} : (tensor<20x40xf32>, tensor<40x20xf32>) -> tensor<20x20xf32>
   sheaf.yield %v, %M : tensor<20xf32>, tensor<20x20xf32>
 })"},
-    // Groups of accumulators that take turns, over the rows of all records.
+    // Accumulators that take turns, over the rows of all records.
     {"gates_of_rows", R"(
 sheaf.block @gr args(1) {
 ^bb0(%x: tensor<?x21xf32>, %w: tensor<21x174xf32>, %b: tensor<174xf32>):
@@ -104,6 +104,25 @@ sheaf.block @na args(2) {
   %r7 = sheaf.apply "add"(%r6, %g7) {} : (tensor<21xf32>, tensor<21xf32>) -> tensor<21xf32>
   %t = sheaf.apply "tanh"(%r7) {} : (tensor<21xf32>) -> tensor<21xf32>
   sheaf.yield %t, %g3 : tensor<21xf32>, tensor<21xf32>
+})"},
+    // Accumulators of two inputs, one between the others', some with a bias: they take turns, in
+    // several panels at once where there are few rows.
+    {"turns_of_two_inputs", R"(
+sheaf.block @tt args(2) {
+^bb0(%x: tensor<200xf32>, %h: tensor<18xf32>, %w1: tensor<200x88xf32>, %w2: tensor<200x88xf32>, %w3: tensor<200x88xf32>, %w4: tensor<200x88xf32>, %u: tensor<18x88xf32>, %b1: tensor<88xf32>, %b4: tensor<88xf32>):
+  %p1 = sheaf.apply "matmul"(%x, %w1) {} : (tensor<200xf32>, tensor<200x88xf32>) -> tensor<88xf32>
+  %a = sheaf.apply "add"(%p1, %b1) {} : (tensor<88xf32>, tensor<88xf32>) -> tensor<88xf32>
+  %q = sheaf.apply "matmul"(%h, %u) {} : (tensor<18xf32>, tensor<18x88xf32>) -> tensor<88xf32>
+  %c = sheaf.apply "matmul"(%x, %w2) {} : (tensor<200xf32>, tensor<200x88xf32>) -> tensor<88xf32>
+  %d = sheaf.apply "matmul"(%x, %w3) {} : (tensor<200xf32>, tensor<200x88xf32>) -> tensor<88xf32>
+  %p4 = sheaf.apply "matmul"(%x, %w4) {} : (tensor<200xf32>, tensor<200x88xf32>) -> tensor<88xf32>
+  %e = sheaf.apply "add"(%p4, %b4) {} : (tensor<88xf32>, tensor<88xf32>) -> tensor<88xf32>
+  %r1 = sheaf.apply "mul"(%a, %q) {} : (tensor<88xf32>, tensor<88xf32>) -> tensor<88xf32>
+  %r2 = sheaf.apply "add"(%r1, %c) {} : (tensor<88xf32>, tensor<88xf32>) -> tensor<88xf32>
+  %r3 = sheaf.apply "mul"(%r2, %d) {} : (tensor<88xf32>, tensor<88xf32>) -> tensor<88xf32>
+  %r4 = sheaf.apply "add"(%r3, %e) {} : (tensor<88xf32>, tensor<88xf32>) -> tensor<88xf32>
+  %t = sheaf.apply "tanh"(%r4) {} : (tensor<88xf32>) -> tensor<88xf32>
+  sheaf.yield %t : tensor<88xf32>
 })"},
     {"two_inputs_sum", R"(
 sheaf.block @s args(2) {
@@ -595,6 +614,13 @@ TEST(Plans, TilesAreAsWideAsTheirPanelsAreNear) {
             std::string::npos);
   EXPECT_NE(tileOf(200, 72).find("tile 4 rows x 3 vectors of 8 lanes, up to 2 rows in two panels"),
             std::string::npos);
+  // One accumulator at a time: the tile is as wide as if it were alone.
+  for (const Case &c : cases)
+    if (std::string(c.name) == "turns_of_two_inputs")
+      EXPECT_NE(stagesOf(c.text)[0].find("5 accumulator(s) over [88], tile 6 rows x 2 vectors of 8 "
+                                         "lanes, in turn, up to 3 rows in two panels"),
+                std::string::npos)
+          << stagesOf(c.text)[0];
   // One panel.
   EXPECT_NE(tileOf(200, 24).find("tile 4 rows x 3 vectors of 8 lanes; k"), std::string::npos);
 }

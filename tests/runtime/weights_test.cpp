@@ -78,11 +78,20 @@ struct WeightModel {
     for (const PackSegment &s : use.views[0].segments)
       depth += s.kEnd - s.kBegin;
     std::vector<float> out;
+    int64_t block = use.vectors * use.lanes;
+    auto vectors = [&](const PackView &view, int64_t p, int64_t k) {
+      for (int64_t j = p * block; j < (p + 1) * block; ++j)
+        out.push_back(j < use.width ? element(view, k, view.column + j) : 0.0f);
+    };
     for (int64_t p = 0; p < panelCount(use); ++p)
-      for (int64_t k = 0; k < depth; ++k)
+      if (use.kind == WeightUse::PanelsByView)
         for (const PackView &view : use.views)
-          for (int64_t j = p * use.vectors * use.lanes; j < (p + 1) * use.vectors * use.lanes; ++j)
-            out.push_back(j < use.width ? element(view, k, view.column + j) : 0.0f);
+          for (int64_t k = 0; k < depth; ++k)
+            vectors(view, p, k);
+      else
+        for (int64_t k = 0; k < depth; ++k)
+          for (const PackView &view : use.views)
+            vectors(view, p, k);
     return out;
   }
   float element(const PackView &view, int64_t k, int64_t column) const {
@@ -118,6 +127,11 @@ TEST(Weights, PackingFollowsItsDefinition) {
   m.kernel({panels({{{{w, 0, 24}}, 0}}, 50, 16, 1)});
   // Two gates side by side, with their bias first.
   m.kernel({panels({{{{b, 0, 1}, {w, 0, 24}}, 0}, {{{b, 0, 1}, {w, 0, 24}}, 25}}, 25, 8, 2)});
+  // The same, but each gate for itself; the second one from another parameter's columns.
+  WeightUse apart = panels(
+      {{{{b, 0, 1}, {w, 0, 24}}, 0}, {{{b, 0, 1}, {w, 4, 20}, {v, 2, 10, true}}, 7}}, 25, 8, 2);
+  apart.kind = WeightUse::PanelsByView;
+  m.kernel({apart});
   // Pieces of two parameters, one of them transposed.
   m.kernel({panels({{{{w, 3, 9}, {v, 2, 28, true}}, 5}}, 29, 4, 3),
             panels({{{{v, 0, 37}}, 7}}, 23, 16, 2)});
@@ -150,6 +164,10 @@ TEST(Weights, PackingRowsIsPackingAll) {
         panels({{{{b, 0, 1}, {w, 0, 24}}, 0}, {{{b, 0, 1}, {w, 0, 24}}, 25}}, 25, 8, 2),
         panels({{{{w, 3, 9}, {v, 2, 28, true}}, 5}}, 29, 4, 3),
         panels({{{{v, 1, 30, true}}, 3}}, 34, 16, 1), panels({{{{v, 5, 36}}, 7}}, 23, 16, 2)};
+    if (!factors) {
+      uses.push_back(panels({{{{w, 0, 24}}, 0}, {{{w, 0, 4}, {v, 5, 25, true}}, 9}}, 25, 8, 2));
+      uses.back().kind = WeightUse::PanelsByView;
+    }
     for (WeightUse &use : uses) {
       use.factors = factors;
       use.depthMultiple = factors ? 32 : 1;
@@ -209,7 +227,7 @@ TEST(Weights, EqualUsesShareOneCopyAndRawIsTheRow) {
 }
 
 TEST(Weights, UsesThatDoNotFit) {
-  for (int fault = 0; fault < 5; ++fault) {
+  for (int fault = 0; fault < 6; ++fault) {
     WeightModel m;
     uint32_t w = m.param({24, 50});
     WeightUse use = panels({{{{w, 0, 24}}, 0}, {{{w, 0, 24}}, 0}}, 50, 16, 1);
@@ -223,6 +241,10 @@ TEST(Weights, UsesThatDoNotFit) {
       use.views[0].segments[0].transposed = true;
     if (fault == 4)
       use.lanes = 0;
+    if (fault == 5) {
+      use.kind = WeightUse::PanelsByView;
+      use.factors = true;
+    }
     m.kernel({use});
     EXPECT_THROW(m.session(), InternalError) << fault;
   }
