@@ -66,6 +66,12 @@ int32_t *sheaf_record(sheaf::rt::Context *, uint32_t kernel, uint32_t depth, int
 sheaf::rt::Slot sheaf_record_once(sheaf::rt::Context *, uint32_t kernel, uint32_t depth,
                                   int64_t granules, const int32_t *words);
 
+/// The handle of a table of i32 with the ids of a list of tensors, one slot each, for the next
+/// record of `kernel`; it is as deep as the deepest of them. `once`: a list with the same ids may
+/// get the same table, so that the record can be found by it.
+sheaf::rt::Slot sheaf_list_rows(sheaf::rt::Context *, uint32_t kernel, sheaf::rt::ListObject *,
+                                uint32_t once);
+
 /// The next record's kernel needs so many granules in the scratch of the thread that runs it,
 /// beside KernelDesc::scratchBytes.
 void sheaf_temporaries(sheaf::rt::Context *, int64_t granules);

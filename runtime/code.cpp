@@ -50,6 +50,7 @@ std::span<const Import> imports() {
         {"sheaf_list_slice", addressOf(&sheaf_list_slice)},
         {"sheaf_list_reverse", addressOf(&sheaf_list_reverse)},
         {"sheaf_list_flat", addressOf(&sheaf_list_flat)},
+        {"sheaf_list_rows", addressOf(&sheaf_list_rows)},
         {"sheaf_fail", addressOf(&sheaf_fail)},
         {"sheaf_deepen", addressOf(&sheaf_deepen)},
         {"sheaf_stack_overflow", addressOf(&sheaf_stack_overflow)},

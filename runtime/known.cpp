@@ -21,6 +21,9 @@ constexpr uint32_t kPause = 32 * kWindow;
 /// Kept rows are charged in steps.
 constexpr uint64_t kStepBytes = uint64_t(1) << 20;
 
+/// Of hashes: the golden ratio, as Knuth's multiplicative hashing has it.
+constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
+
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -46,7 +49,6 @@ void RecordTable::free() {
 }
 
 uint64_t RecordTable::start(const int32_t *key) const {
-  constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
   uint64_t hash = 0;
   // The words were written one by one a moment ago: reading two at once would wait for them.
   for (uint32_t i = 0; i < keyWords_; ++i)
@@ -123,8 +125,9 @@ void RecordTable::put(Place place, const int32_t *key, TensorHandle result, uint
 
 KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &meter,
                            MemoryUse &memory, uint64_t keepBytes, bool hostile)
-    : rows_(rows), meter_(meter), count_(memory.tables), paramGranules_(model.paramGranules),
-      forgetsWindows_(model.training),
+    : rows_(rows), meter_(meter), count_(memory.tables),
+      lists_(std::tuple_size_v<decltype(List::key)>, meter, memory.records, hostile ? 2 : 64),
+      paramGranules_(model.paramGranules), forgetsWindows_(model.training),
       keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)) {
   uint64_t first = hostile ? 2 : 64;
   kernels_.reserve(model.kernels.size());
@@ -137,7 +140,7 @@ KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &mete
     uint32_t word = 0;
     for (const RecordWord &entry : desc.layout) {
       bool scalar = entry.kind == RecordWord::Int || entry.kind == RecordWord::Float;
-      if (entry.kind == RecordWord::Row)
+      if (entry.kind == RecordWord::Row || entry.kind == RecordWord::List)
         kernel.rowWords.push_back(word);
       // There is no end of numbers: a table of them would only fill up.
       kernel.mayKeep &= !scalar;
@@ -185,6 +188,29 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
   else if (!place.in.entry)
     place.table = nullptr;
   return place;
+}
+
+KnownRecords::List KnownRecords::lookList(uint32_t kernel, std::span<const Slot> handles) {
+  if (kernels_[kernel].pause)
+    return {};
+  uint64_t hash = 0;
+  for (Slot handle : handles)
+    hash = std::rotl((hash ^ TensorHandle::unpack(handle).id) * kFactor, 32);
+  List list{{},
+            {},
+            {static_cast<int32_t>(hash), static_cast<int32_t>(hash >> 32),
+             static_cast<int32_t>(handles.size())}};
+  list.in = lists_.find(list.key.data(), run_);
+  if (!list.in.known)
+    return list;
+  uint32_t table = list.in.entry->id;
+  list.in = {};
+  auto *ids = reinterpret_cast<const uint32_t *>(rows_.address(table));
+  for (size_t i = 0; i < handles.size(); ++i)
+    if (ids[i] != TensorHandle::unpack(handles[i]).id)
+      return list; // another one with this hash
+  list.table = table;
+  return list;
 }
 
 uint64_t KnownRecords::keepRows(int64_t granules) {

@@ -19,6 +19,9 @@
 #include "runtime/model.h"
 #include "runtime/rows.h"
 
+#include <array>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace sheaf::rt {
@@ -107,6 +110,20 @@ public:
       place.table->put(place.in, key, result, run_);
   }
 
+  /// A list of tensors, by their ids.
+  struct List {
+    std::optional<uint32_t> table; ///< the granule id of its table, if there is one
+    RecordTable::Place in;         ///< where else it is to be noted, if it is
+    std::array<int32_t, 3> key;
+  };
+  /// Looks for a list that was noted in this mini-batch. Not while records of the kernel are not
+  /// looked up: equal tables serve to find these.
+  List lookList(uint32_t kernel, std::span<const Slot> handles);
+  void noteList(const List &list, uint32_t table) {
+    if (list.in.entry)
+      lists_.put(list.in, list.key.data(), {table, 0}, run_);
+  }
+
   /// A mini-batch begins: what the last one saw is forgotten; what it kept too, unless it ended.
   void beginRun();
   /// All records have run. Adds up what was saved.
@@ -142,6 +159,7 @@ private:
   MemoryMeter &meter_;
   MemoryKind &count_;
   std::vector<Kernel> kernels_;
+  RecordTable lists_; ///< by hash and length
   uint64_t paramGranules_;
   /// In training, what is looked up follows from the mini-batch alone: which records ran decides in
   /// which order gradients are summed.

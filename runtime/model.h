@@ -76,10 +76,13 @@ struct RecordWord {
     Int,    ///< two words: an i64, low word first
     Float,  ///< two words: the bits of a double, low word first
     Extent, ///< one word: a per-instance extent
-    Out     ///< one word, the last: the first granule of the results, one after the other
+    Out,    ///< one word, the last: the first granule of the results, one after the other
+    /// One word: the granule id of a table of i32, the granule ids of tensors. The next word, an
+    /// Extent, is their number.
+    List
   } kind;
   std::string name;
-  /// Row: the tensor; -1 stands for the Extent words that follow, in order.
+  /// Row: the tensor; -1 stands for the Extent words that follow, in order. List: each of them.
   std::vector<int64_t> shape = {};
   DType dtype = DType::F32;
 };
@@ -107,7 +110,8 @@ struct KernelDesc {
   uint32_t words = 1; ///< 32-bit words a record
   std::vector<RecordWord> layout;
   std::vector<RecordTensor> results; ///< what a record reserves at Out, one after the other
-  std::vector<std::vector<uint32_t>> resultRows; ///< of each result, the Row words it follows from
+  std::vector<std::vector<uint32_t>>
+      resultRows; ///< of each result, the Row and List words it follows from
   std::vector<WeightUse> weights;
   uint64_t scratchBytes = 0; ///< per running thread
   bool temporaries = false;  ///< needs beside it what was asked for by sheaf_temporaries()

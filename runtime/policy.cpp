@@ -53,7 +53,7 @@ bool Scheduler::build(const Schedule &schedule, size_t begin, const RowSpace &ro
     return false;
   for (; inputsKnown_ < inputs_.size(); ++inputsKnown_)
     makers_.addInputs(inputs_[inputsKnown_]);
-  if (!graph_.build(schedule, begin, makers_, recordsKnown_))
+  if (!graph_.build(schedule, begin, rows, makers_, recordsKnown_))
     return false;
   recordsKnown_ += graph_.size();
   return true;

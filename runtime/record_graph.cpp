@@ -74,9 +74,10 @@ RecordGraph::RecordGraph(const Model &model, MemoryMeter &meter, MemoryKind &cou
   for (size_t k = 0; k < model.kernels.size(); ++k) {
     uint32_t word = 0;
     for (const RecordWord &entry : model.kernels[k].layout) {
-      if (entry.kind == RecordWord::Row) {
+      bool isList = entry.kind == RecordWord::List;
+      if (isList || entry.kind == RecordWord::Row) {
         bool isStatic = std::find(entry.shape.begin(), entry.shape.end(), -1) == entry.shape.end();
-        rows_[k].push_back({word, isStatic ? tensorGranules(entry.shape, entry.dtype) : -1,
+        rows_[k].push_back({word, isList, isStatic ? tensorGranules(entry.shape, entry.dtype) : -1,
                             entry.shape, entry.dtype});
       }
       word += entry.kind == RecordWord::Int || entry.kind == RecordWord::Float ? 2 : 1;
@@ -108,12 +109,25 @@ uint64_t RecordGraph::granulesOf(const RecordTensor &result, const int32_t *word
   return static_cast<uint64_t>(tensorGranules(shape, result.dtype));
 }
 
+uint64_t RecordGraph::countRows(uint32_t kernel, const int32_t *records, int64_t count) const {
+  uint64_t rows = 0;
+  for (const Row &row : rows_[kernel]) {
+    if (!row.isList) {
+      rows += static_cast<uint64_t>(count);
+      continue;
+    }
+    const int32_t *length = records + row.word + 1;
+    for (int64_t r = 0; r < count; ++r, length += model_.kernels[kernel].words)
+      rows += static_cast<uint32_t>(*length);
+  }
+  return rows;
+}
+
 bool RecordGraph::reserve(const Schedule &schedule, size_t begin) {
   uint64_t records = 0, rows = 0;
   for (size_t i = begin; i < schedule.size(); ++i) {
-    uint64_t count = static_cast<uint64_t>(schedule[i].count);
-    records += count;
-    rows += count * rows_[schedule[i].kernel].size();
+    records += static_cast<uint64_t>(schedule[i].count);
+    rows += countRows(schedule[i].kernel, schedule[i].records, schedule[i].count);
   }
   uint64_t bytes =
       records * (sizeof(const int32_t *) + 3 * sizeof(uint32_t)) + rows * 2 * sizeof(uint32_t);
@@ -136,8 +150,9 @@ bool RecordGraph::reserve(const Schedule &schedule, size_t begin) {
   return true;
 }
 
-bool RecordGraph::build(const Schedule &schedule, size_t begin, RowMakers &makers,
-                        uint32_t firstNumber) {
+bool RecordGraph::build(const Schedule &schedule, size_t begin, const RowSpace &space,
+                        RowMakers &makers, uint32_t firstNumber) {
+  space_ = &space;
   if (!reserve(schedule, begin))
     return false;
   constexpr uint32_t none = UINT32_MAX;
@@ -171,13 +186,11 @@ bool RecordGraph::build(const Schedule &schedule, size_t begin, RowMakers &maker
     ++usersBegin_[from + 2];
   };
   for (size_t i = begin; i < schedule.size(); ++i) {
-    const std::vector<Row> &rows = rows_[schedule[i].kernel];
     for (int64_t r = 0; r < schedule[i].count; ++r, ++to) {
       needsBegin_[to] = static_cast<uint32_t>(needs_.size());
       last = none;
-      for (const Row &row : rows)
-        makers.of(static_cast<uint32_t>(records_[to][row.word]), granulesOf(row, records_[to]),
-                  need);
+      forEachRow(schedule[i].kernel, records_[to],
+                 [&](uint32_t, uint32_t id, uint64_t granules) { makers.of(id, granules, need); });
     }
   }
   needsBegin_[to] = static_cast<uint32_t>(needs_.size());
@@ -212,14 +225,15 @@ std::vector<bool> RecordGraph::resultsNeededFor(const RowMakers &makers, uint64_
   // Nobody waits for one of a higher number.
   for (uint32_t record = size(); record-- > 0;) {
     const KernelDesc &desc = model_.kernels[kernel(family(record))];
-    for (const Row &row : rows_[kernel(family(record))]) {
+    auto visit = [&](uint32_t word, uint32_t row, uint64_t granules) {
       bool isRead = false;
       for (size_t i = 0; i < desc.results.size(); ++i)
-        isRead = isRead || (needed[begins[record] + i] &&
-                            std::ranges::count(desc.resultRows[i], row.word) > 0);
+        isRead = isRead ||
+                 (needed[begins[record] + i] && std::ranges::count(desc.resultRows[i], word) > 0);
       if (isRead)
-        need(static_cast<uint32_t>(words(record)[row.word]), granulesOf(row, words(record)));
-    }
+        need(row, granules);
+    };
+    forEachRow(kernel(family(record)), words(record), visit);
   }
   return needed;
 }

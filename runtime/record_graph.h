@@ -103,9 +103,11 @@ public:
   /// Gives all memory back.
   void release();
 
-  /// Takes the launches of `schedule` from `begin` on; their records are noted in `makers`, where
-  /// those of earlier launches already are. False when the budget does not allow it.
-  bool build(const Schedule &schedule, size_t begin, RowMakers &makers, uint32_t firstNumber);
+  /// Takes the launches of `schedule` from `begin` on, whose rows are in `space`; their records are
+  /// noted in `makers`, where those of earlier launches already are. False when the budget does not
+  /// allow it.
+  bool build(const Schedule &schedule, size_t begin, const RowSpace &space, RowMakers &makers,
+             uint32_t firstNumber);
 
   uint32_t size() const { return static_cast<uint32_t>(records_.size()); }
   const int32_t *words(uint32_t record) const { return records_[record]; }
@@ -136,20 +138,37 @@ public:
   std::vector<uint32_t> longestChains() const;
 
 private:
-  /// A row that a kernel's records read.
+  /// A row that a kernel's records read, or a list of rows.
   struct Row {
     uint32_t word;
+    bool isList;
     int64_t granules;           ///< when all extents are static
     std::vector<int64_t> shape; ///< else
     DType dtype;
   };
   bool reserve(const Schedule &schedule, size_t begin);
+  /// Calls `visit(word, id, granules)` for all rows that a record of `kernel` reads.
+  template <typename Visit>
+  void forEachRow(uint32_t kernel, const int32_t *words, Visit &&visit) const {
+    for (const Row &row : rows_[kernel]) {
+      auto id = static_cast<uint32_t>(words[row.word]);
+      if (!row.isList) {
+        visit(row.word, id, granulesOf(row, words));
+        continue;
+      }
+      auto *ids = reinterpret_cast<const uint32_t *>(space_->address(id));
+      for (int32_t i = 0; i < words[row.word + 1]; ++i)
+        visit(row.word, ids[i], static_cast<uint64_t>(row.granules));
+    }
+  }
+  uint64_t countRows(uint32_t kernel, const int32_t *records, int64_t count) const;
   static uint64_t granulesOf(const Row &row, const int32_t *words);
   static uint64_t granulesOf(const RecordTensor &result, const int32_t *words);
 
   const Model &model_;
   MemoryMeter &meter_;
   MemoryKind &count_;
+  const RowSpace *space_ = nullptr;
   uint64_t charged_ = 0;
   std::vector<std::vector<Row>> rows_; ///< by kernel
   std::vector<uint32_t> familyOf_;     ///< by kernel: its number among those of this graph

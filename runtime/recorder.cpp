@@ -1,6 +1,7 @@
 #include "runtime/recorder.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <initializer_list>
 #include <string_view>
@@ -197,6 +198,27 @@ Slot sheaf_record_once(Context *context, uint32_t kernel, uint32_t depth, int64_
   TensorHandle result{static_cast<uint32_t>(id), depth + 1};
   r.known.note(place, key, result);
   return result.pack();
+}
+
+Slot sheaf_list_rows(Context *context, uint32_t kernel, ListObject *given, uint32_t once) {
+  Recorder &r = recorder(context);
+  const ListObject *list = orFail(r, r.lists.flat(given), listSlots(given));
+  std::span<const Slot> handles(list->elements, static_cast<size_t>(list->size));
+  uint32_t depth = 0;
+  for (Slot handle : handles)
+    depth = std::max(depth, TensorHandle::unpack(handle).depth);
+  KnownRecords::List known;
+  if (once) {
+    known = r.known.lookList(kernel, handles);
+    if (known.table)
+      return TensorHandle{*known.table, depth}.pack();
+  }
+  uint64_t id = rowsFor(r, kernel, tensorGranules(std::array{list->size}, DType::I32));
+  auto *ids = reinterpret_cast<uint32_t *>(r.rowSpace.address(id));
+  for (size_t i = 0; i < handles.size(); ++i)
+    ids[i] = TensorHandle::unpack(handles[i]).id;
+  r.known.noteList(known, static_cast<uint32_t>(id));
+  return TensorHandle{static_cast<uint32_t>(id), depth}.pack();
 }
 
 void sheaf_temporaries(Context *context, int64_t granules) {

@@ -81,6 +81,8 @@ const char *wordKind(rt::RecordWord::Kind kind) {
     return "float";
   case rt::RecordWord::Extent:
     return "extent";
+  case rt::RecordWord::List:
+    return "list of rows";
   case rt::RecordWord::Out:
     return "result";
   }
@@ -101,6 +103,8 @@ std::string depthText(const rt::KernelDesc &kernel) {
   for (const rt::RecordWord &word : kernel.layout)
     if (word.kind == rt::RecordWord::Row)
       rows.push_back(word.name.empty() ? "its row" : word.name);
+    else if (word.kind == rt::RecordWord::List)
+      rows.push_back("the deepest element of " + word.name);
   if (rows.empty())
     return fmt::format("0{}: nothing that it reads is made by another record",
                        kernel.phase ? fmt::format(" of phase {}", kernel.phase) : "");

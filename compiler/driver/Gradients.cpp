@@ -149,7 +149,7 @@ std::vector<std::vector<uint32_t>> recordResultRows(const kernels::Kernel &kerne
   for (mlir::Value result : body.getTerminator()->getOperands()) {
     std::vector<uint32_t> &words = rows.emplace_back();
     for (unsigned argument : arguments[result].set_bits())
-      if (mlir::isa<mlir::RankedTensorType>(body.getArgument(argument).getType()))
+      if (mlir::isa<mlir::RankedTensorType, ir::ListType>(body.getArgument(argument).getType()))
         words.push_back(firstWords[argument]);
   }
   return rows;

@@ -207,15 +207,31 @@ SmallVector<Slots> FunctionEmitter::record(unsigned instance, ArrayRef<Argument>
   return results;
 }
 
+/// A list of tensors stands in a record as a tensor of their ids.
+FunctionEmitter::Argument FunctionEmitter::tableOf(Value list, unsigned instance, bool once,
+                                                   Location where) {
+  llvm::Value *size = listSize(one(list));
+  require(b_.CreateICmpULE(size, i64(kMostExtent)), where, "a list of {0} elements is too long",
+          size);
+  llvm::Value *number = i32(instance), *isOnce = i32(once);
+  llvm::Value *handle = callRuntime("sheaf_list_rows", b_.getInt64Ty(), number, one(list), isOnce);
+  auto type =
+      RankedTensorType::get({ShapedType::kDynamic}, IntegerType::get(list.getContext(), 32));
+  return {type, {handle, size}};
+}
+
 void FunctionEmitter::emitRecord(ir::RecordOp record) {
   unsigned instance = m_.input.instances.of(record);
   ir::BlockOp block = m_.input.instances.all()[instance].block;
   Block &body = block.getBody().front();
   SmallVector<Argument> args;
+  bool once = record->hasAttr("sheaf.once");
   for (auto [value, arg] : llvm::zip(record.getArgs(), body.getArguments()))
-    args.push_back({arg.getType(), as(value, arg.getType())});
-  SmallVector<Slots> results =
-      this->record(instance, args, record.getLoc(), record->hasAttr("sheaf.once"));
+    if (isa<ir::ListType>(arg.getType()))
+      args.push_back(tableOf(value, instance, once, record.getLoc()));
+    else
+      args.push_back({arg.getType(), as(value, arg.getType())});
+  SmallVector<Slots> results = this->record(instance, args, record.getLoc(), once);
   for (auto [result, slots, type] :
        llvm::zip(record.getResults(), results, body.getTerminator()->getOperandTypes()))
     set(result, coerce(slots, type, result.getType()));

@@ -253,6 +253,7 @@ private:
     mlir::Type type;
     Slots slots;
   };
+  Argument tableOf(mlir::Value list, unsigned instance, bool once, mlir::Location where);
   void emitRecord(ir::RecordOp record);
   void emitGhost(ir::GhostOp op);
   void emitApply(ir::ApplyOp apply);

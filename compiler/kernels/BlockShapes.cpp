@@ -41,7 +41,10 @@ BlockShapes::BlockShapes(ir::BlockOp block) {
 
   for (BlockArgument arg : body.getArguments()) {
     std::vector<Dim> dims;
-    if (auto type = dyn_cast<RankedTensorType>(arg.getType()))
+    Type tensor = arg.getType();
+    if (auto list = dyn_cast<ir::ListType>(tensor))
+      tensor = list.getElement(); // all have the same constant extents
+    if (auto type = dyn_cast<RankedTensorType>(tensor))
       for (auto [axis, extent] : llvm::enumerate(type.getShape()))
         dims.push_back(ShapedType::isDynamic(extent)
                            ? Dim::symbol(symbolOf(arg) + "." + std::to_string(axis))

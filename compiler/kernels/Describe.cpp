@@ -30,6 +30,8 @@ void Planner::countWork(Kernel &kernel) {
       for (unsigned axis = 0; axis < type.getRank(); ++axis)
         if (type.isDynamicDim(axis))
           wordOf[name + "." + std::to_string(axis)] = ++word;
+    if (isa<ir::ListType>(arg.getType()))
+      wordOf[name + ".0"] = word + 1;
   }
   auto add = [&](std::vector<rt::FlopTerm> &terms, const Dim &amount) {
     for (auto &[symbols, coefficient] : amount.terms()) {
@@ -55,6 +57,9 @@ void Planner::countWork(Kernel &kernel) {
   for (BlockArgument arg : block_.getBody().front().getArguments().take_front(block_.getNumArgs()))
     if (isa<RankedTensorType>(arg.getType()))
       add(kernel.bytes, elements(shape(arg)) * Dim(bytesOf(dtypeOf(arg))));
+    else if (isa<ir::ListType>(arg.getType()))
+      add(kernel.bytes,
+          elements(shape(arg)) * lengthOf(arg.getArgNumber()) * Dim(bytesOf(dtypeOf(arg))));
   for (const RecordBuffer &result : kernel.results)
     add(kernel.bytes, elements(result.shape) * Dim(bytesOf(result.dtype)));
   for (Operation &op : block_.getBody().front().without_terminator()) {
@@ -67,8 +72,11 @@ void Planner::countWork(Kernel &kernel) {
     if (role != Role::Product && role != Role::Dot) {
       // An activation takes about ten instructions an element; what only moves or adds, fewer.
       Value over = role == Role::Reduction ? apply.getOperand(0) : apply->getResult(0);
+      Dim amount = elements(shape(over));
+      if (role == Role::Fold)
+        amount = amount * lengthOf(cast<BlockArgument>(apply.getOperand(1)).getArgNumber());
       double each = role == Role::Elementwise ? 8 : role == Role::Reduction ? 4 : 2;
-      kernel.work.push_back({op.getLoc(), each * estimate(elements(shape(over)))});
+      kernel.work.push_back({op.getLoc(), each * estimate(amount)});
       continue;
     }
     Dim flop = Dim(2) * shape(apply.getOperand(0)).back();

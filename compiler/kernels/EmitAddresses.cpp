@@ -134,10 +134,12 @@ Value Emitter::symbol(const std::string &name) {
            if (dot == std::string::npos)
              return word(first, true);
            unsigned axis = static_cast<unsigned>(std::stoul(name.substr(dot + 1)));
-           auto type = cast<RankedTensorType>(
+           auto type = dyn_cast<RankedTensorType>(
                plan_.block->getRegion(0).front().getArgument(argument).getType());
-           unsigned ordinal = static_cast<unsigned>(
-               llvm::count_if(type.getShape().take_front(axis), ShapedType::isDynamic));
+           unsigned ordinal = 0; // of a list, its length
+           if (type)
+             ordinal = static_cast<unsigned>(
+                 llvm::count_if(type.getShape().take_front(axis), ShapedType::isDynamic));
            return arith::ExtSIOp::create(b, i64_, word(first + 1 + ordinal, false));
          });
 }
@@ -191,6 +193,13 @@ Value Emitter::scalar(Value value) {
 // Addresses
 //===----------------------------------------------------------------------===//
 
+/// Where the granule with this id is.
+Value Emitter::granule(Value id) {
+  Value wide = arith::ExtUIOp::create(b, i64_, id);
+  return bytes(rows_, mul(wide, constant(rt::kGranuleBytes)));
+}
+
+/// Where a buffer begins; of a list, its table.
 Value Emitter::base(const Buffer &buffer) {
   if (buffer.kind == Buffer::Weight) {
     if (buffer.index == Buffer::kNoUse)
@@ -203,12 +212,9 @@ Value Emitter::base(const Buffer &buffer) {
   if (Value known = record_.bases.lookup(&buffer))
     return known;
   Value result;
-  auto granule = [&](Value id) {
-    Value wide = arith::ExtUIOp::create(b, i64_, id);
-    return bytes(rows_, mul(wide, constant(rt::kGranuleBytes)));
-  };
   switch (buffer.kind) {
   case Buffer::Argument:
+  case Buffer::List:
     result = atRecord([&] { return granule(word(buffer.index, false)); });
     break;
   case Buffer::Scratch:

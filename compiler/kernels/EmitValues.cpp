@@ -122,6 +122,9 @@ Value Emitter::evaluate(Value root, const View &rootView, Scope &scope, bool com
           need(operand, throughBroadcast(value, operand, view, *plan_.shapes));
       if (work.size() == before)
         lanes = emitElementwise(value, view, scope);
+    } else if (roleOf(value) == Role::Fold) {
+      if (need(value.getDefiningOp()->getOperand(0), view))
+        lanes = emitFold(value, view, scope);
     } else if (roleOf(value) == Role::Fill) {
       lanes = fill(value, view, *scope.place);
     } else if (roleOf(value) == Role::View) {
@@ -161,6 +164,26 @@ Value Emitter::emitElementwise(Value value, const View &view, Scope &scope) {
     if (!isa<VectorType>(operand.getType()))
       operand = splat(operand, scope.place->lanes);
   return rule.emit(b, operands);
+}
+
+/// The operand that it begins with is known. The elements' rows are found by the ids in the
+/// record's table.
+Value Emitter::emitFold(Value value, const View &view, Scope &scope) {
+  auto apply = value.getDefiningOp<ir::ApplyOp>();
+  auto list = cast<BlockArgument>(apply.getOperand(1));
+  const Buffer &buffer = *plan_.bufferOf.lookup(list);
+  Value table = base(buffer), length = extent(lengthOf(list.getArgNumber()));
+  Value init = scope.find(apply.getOperand(0), view);
+  auto steps = scf::ForOp::create(b, constant(0), length, constant(1), init);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(steps.getBody());
+  Value entry = bytes(table, mul(steps.getInductionVar(), constant(sizeof(int32_t))));
+  Value element =
+      load(buffer, view, *scope.place, granule(loadAs(b.getI32Type(), entry, sizeof(int32_t))));
+  Value next =
+      std::get<ops::Fold>(batchRuleOf(value)).emit(b, {steps.getRegionIterArg(0), element});
+  scf::YieldOp::create(b, next);
+  return steps.getResult(0);
 }
 
 Value Emitter::laneNumbers(Type element, int64_t lanes) {
@@ -223,12 +246,13 @@ Value Emitter::loadLaneByLane(const Buffer &buffer, const Place &place,
   return toLanes(vector::FromElementsOp::create(b, type, elements), buffer.dtype);
 }
 
-Value Emitter::load(const Buffer &buffer, const View &view, const Place &place) {
+Value Emitter::load(const Buffer &buffer, const View &view, const Place &place, Value base) {
+  auto addressAt = [&](const Place &at) {
+    return addressFrom(base ? base : this->base(buffer), buffer, indices(buffer, view, at));
+  };
   if (isScattered(view, place.lanesAxis))
-    return loadLaneByLane(buffer, place, [&](const Place &lane) {
-      return address(buffer, indices(buffer, view, lane));
-    });
-  Value pointer = address(buffer, indices(buffer, view, place));
+    return loadLaneByLane(buffer, place, addressAt);
+  Value pointer = addressAt(place);
   if (place.lanesAxis < 0 || view.empty() || view.back().axis != place.lanesAxis)
     return splat(toLanes(loadElement(buffer, pointer), buffer.dtype), place.lanes);
   auto type = VectorType::get({place.lanes}, storageType(buffer.dtype));

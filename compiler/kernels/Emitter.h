@@ -187,7 +187,9 @@ private:
   // EmitValues.cpp
   Value evaluate(Value value, const View &view, Scope &scope, bool computed = false);
   Value emitElementwise(Value value, const View &view, Scope &scope);
-  Value load(const Buffer &buffer, const View &view, const Place &place);
+  Value emitFold(Value value, const View &view, Scope &scope);
+  /// From the tensor at `base`, or where the buffer is.
+  Value load(const Buffer &buffer, const View &view, const Place &place, Value base = {});
   Value loadReshaped(Value value, const View &view, const Place &place);
   Value loadLaneByLane(const Buffer &buffer, const Place &place,
                        llvm::function_ref<Value(const Place &lane)> address);
@@ -201,6 +203,7 @@ private:
   void enterRecord(Value record, Value chunkBegin);
   Value atRecord(llvm::function_ref<Value()> make);
   Value atEntry(llvm::function_ref<Value()> make);
+  Value granule(Value id);
   Value base(const Buffer &buffer);
   const std::vector<Value> &strides(const Buffer &buffer);
   Value sizeOf(llvm::ArrayRef<RecordBuffer> buffers);

@@ -75,6 +75,12 @@ void Planner::recordLayout(Kernel &kernel) {
       for (unsigned i = 0; i < type.getNumDynamicDims(); ++i)
         kernel.layout.push_back({rt::RecordWord::Extent, name + "." + std::to_string(i)});
       kernel.words += 1 + static_cast<uint32_t>(type.getNumDynamicDims());
+    } else if (auto list = dyn_cast<ir::ListType>(arg.getType())) {
+      auto element = cast<RankedTensorType>(list.getElement());
+      kernel.layout.push_back(
+          {rt::RecordWord::List, name, element.getShape().vec(), runtimeType(dtypeOf(arg))});
+      kernel.layout.push_back({rt::RecordWord::Extent, name + ".0"});
+      kernel.words += 2;
     } else {
       kernel.layout.push_back(
           {arg.getType().isF64() ? rt::RecordWord::Float : rt::RecordWord::Int, name});
@@ -105,6 +111,9 @@ void Planner::makeBuffers(Kernel &kernel) {
           add(isWeight ? Buffer::Weight : Buffer::Argument, arg,
               isWeight ? arg.getArgNumber() : plan_->argumentWords[arg.getArgNumber()]);
     }
+  for (BlockArgument arg : body.getArguments())
+    if (isa<ir::ListType>(arg.getType()))
+      plan_->bufferOf[arg] = add(Buffer::List, arg, plan_->argumentWords[arg.getArgNumber()]);
   for (Value result : body.getTerminator()->getOperands()) {
     resultBuffers_.push_back(reserve(result));
     // A copy does not stand for its value.

@@ -26,6 +26,8 @@ constexpr int64_t kLineBytes = 64;
 constexpr int64_t kRowEntryBytes = 16;
 
 inline rt::DType runtimeType(ops::DType dtype) { return static_cast<rt::DType>(dtype); }
+/// The extent of an argument that is a list: how many elements it has.
+inline Dim lengthOf(unsigned argument) { return Dim::symbol(std::to_string(argument) + ".0"); }
 inline int64_t bytesOf(ops::DType dtype) { return rt::dtypeBytes(runtimeType(dtype)); }
 ops::DType dtypeOf(mlir::Value tensor);
 
@@ -33,6 +35,7 @@ ops::DType dtypeOf(mlir::Value tensor);
 struct Buffer {
   enum Kind {
     Argument, ///< rows of the record's argument
+    List,     ///< each element of an argument; the record names a table of their ids
     Weight,   ///< a parameter in the row space
     Result,   ///< reserved by the record
     Scratch,  ///< private to the running thread, one slice for each record of a chunk
@@ -42,7 +45,8 @@ struct Buffer {
   ops::DType dtype;
   std::vector<Dim> shape;
   static constexpr unsigned kNoUse = ~0u; ///< Weight: packed only
-  unsigned index = 0; ///< Argument: record word; Weight: weight use; Result, Temporary: number
+  unsigned index =
+      0; ///< Argument, List: record word; Weight: weight use; Result, Temporary: number
   int64_t scratchOffset = 0; ///< Scratch: bytes, 64-byte aligned
   int64_t scratchStride = 0; ///< Scratch: bytes from record to record
 };
@@ -67,7 +71,18 @@ View identityView(size_t rank);
 size_t axisOf(ir::ApplyOp apply, llvm::StringRef name, int64_t otherwise, size_t rank);
 
 /// What an operator does in an expression. Assemble is a concatenation.
-enum class Role { Argument, Weight, Elementwise, View, Assemble, Product, Dot, Reduction, Fill };
+enum class Role {
+  Argument,
+  Weight,
+  Elementwise,
+  Fold,
+  View,
+  Assemble,
+  Product,
+  Dot,
+  Reduction,
+  Fill
+};
 Role roleOf(mlir::Value value);
 
 /// How the kernel generator treats an operator that is not an argument or weight.

@@ -83,6 +83,12 @@ Planner::Reads Planner::read(Value root, bool computed) {
         if (isa<RankedTensorType>(operand.getType()))
           visit(operand, throughBroadcast(value, operand, view, *plan_->shapes));
       break;
+    case Role::Fold:
+      if (!llvm::is_contained(reads.elementwise, value))
+        reads.elementwise.push_back(value);
+      for (Value operand : llvm::reverse(apply.getOperands()))
+        visit(operand, view);
+      break;
     case Role::View: {
       ops::Movement::Kind kind = movementOf(value);
       if (kind == ops::Movement::Reshape && !isPlainReshape(value, *plan_->shapes)) {
@@ -279,7 +285,7 @@ bool Planner::keepBelow(Value root, const Product *product, int level) {
     Role role = roleOf(value);
     if (role == Role::Argument || role == Role::Weight || (value != root && isKept(value)))
       continue;
-    if (role == Role::Elementwise && value != root) {
+    if ((role == Role::Elementwise || role == Role::Fold) && value != root) {
       Reads reads = read(value, true);
       bool needs = llvm::any_of(reads.products, [&](auto &r) { return r.first == product; });
       if (needs && levelOf(reads) < level) {

@@ -109,6 +109,8 @@ Role roleOf(Value value) {
   const ops::BatchRule &rule = batchRuleOf(value);
   if (std::holds_alternative<ops::Elementwise>(rule))
     return Role::Elementwise;
+  if (std::holds_alternative<ops::Fold>(rule))
+    return Role::Fold;
   if (std::holds_alternative<ops::Reduction>(rule))
     return Role::Reduction;
   if (std::holds_alternative<ops::Fill>(rule))

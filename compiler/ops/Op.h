@@ -216,6 +216,11 @@ struct Elementwise {
   bool addition = false; ///< a + b: products and biases that meet here share one accumulator
 };
 
+/// `emit` of a tensor and each element of a list of such tensors, from left to right.
+struct Fold {
+  EmitLanes emit;
+};
+
 /// A reduction along attribute `axis`, in the lane order that docs/numerics.md fixes.
 struct Reduction {
   /// Top: the places of the `k` greatest along the last axis, which becomes k long.
@@ -263,7 +268,7 @@ struct HostAddress {
 };
 
 using BatchRule =
-    std::variant<Elementwise, Reduction, Movement, Product, Fill, Expand, HostAddress>;
+    std::variant<Elementwise, Fold, Reduction, Movement, Product, Fill, Expand, HostAddress>;
 
 //===----------------------------------------------------------------------===//
 // Gradients
@@ -284,7 +289,8 @@ struct Gradient {
     Rule,      ///< by `rule`
     Expansion, ///< as what its Expand rule makes of it
     Rows,      ///< it moves whole rows: the walk backwards finds them by their ids
-    None       ///< nothing goes through: ints, bools, steps, draws
+    None,      ///< nothing goes through: ints, bools, steps, draws
+    Untrained  ///< the pass that makes it does nothing in training
   } kind = Unstated;
   GradientRule rule = {};
 };
@@ -326,6 +332,10 @@ struct Op {
 /// The attributes of a call with defaults filled in and negative axes counted from the front, as
 /// `sheaf.apply` wants them. Only for calls that the shape rule accepts.
 Attrs canonicalAttrs(const Op &op, std::span<const OperandType> operands, Attrs attrs);
+
+/// The operator that applies one of two tensors to a tensor and each element of a list (Folds.cpp),
+/// if there is such a one.
+std::string foldOf(std::string_view operation);
 
 /// All operators, sorted by name. Built once, immutable.
 class OpTable {

@@ -10,6 +10,7 @@ OpTable::OpTable() {
   addActivations(ops_);
   addAttention(ops_);
   addElementwise(ops_);
+  addFolds(ops_);
   addCasts(ops_);
   addReductions(ops_);
   addMovement(ops_);

@@ -68,6 +68,8 @@ Dim product(std::span<const Dim> dims);
 void addActivations(std::vector<Op> &ops);
 void addAttention(std::vector<Op> &ops);
 void addElementwise(std::vector<Op> &ops);
+/// Behind the operators that they apply.
+void addFolds(std::vector<Op> &ops);
 void addCasts(std::vector<Op> &ops);
 void addReductions(std::vector<Op> &ops);
 void addMovement(std::vector<Op> &ops);

@@ -22,11 +22,11 @@ template <typename Rule> const Rule *batchRule(mlir::Operation *op) {
 /// A constant tensor: cheaper to make where it is used than to read.
 inline bool isFill(mlir::Operation *op) { return batchRule<ops::Fill>(op) != nullptr; }
 
-/// An operator over a host list (`stack`): as many records as the list has elements, made by the
-/// host code.
+/// An operator that lays the elements of a host list one behind the other (`stack`): as many
+/// records as the list has elements, made by the host code.
 inline bool takesList(mlir::Operation *op) {
-  return mlir::isa_and_nonnull<ir::ApplyOp>(op) &&
-         llvm::any_of(op->getOperandTypes(), llvm::IsaPred<ir::ListType>);
+  auto *movement = batchRule<ops::Movement>(op);
+  return movement && movement->kind == ops::Movement::Stack;
 }
 
 /// Tensor code that belongs into a block.

@@ -24,6 +24,7 @@ PassRecord foldWeightsPass();
 PassRecord forkCallsPass();
 PassRecord formBlocksPass();
 PassRecord identicalRecordsPass();
+PassRecord reduceFoldsPass();
 
 } // namespace sheaf::passes
 

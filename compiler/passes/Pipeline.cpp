@@ -33,6 +33,9 @@ std::vector<PassRecord> pipeline() {
       autocastPass(),
       // Behind the expansions, whose parts may depend on weights alone; before blocks.
       foldWeightsPass(),
+      // Where what a fold does for an element is known, and before constants: what it begins with
+      // is part of its block.
+      reduceFoldsPass(),
       // Behind the last pass that makes constant tensors; before blocks, which would record them.
       foldConstantsPass(),
       // Before form-blocks, whose groups it looks at.
@@ -56,10 +59,10 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      inlinePass(),     specialisePass(),       simplifyPass(),      expandOperatorsPass(),
-      autocastPass(),   foldWeightsPass(),      foldConstantsPass(), codeMotionPass(),
-      formBlocksPass(), identicalRecordsPass(), alignBranchesPass(), assignPhasesPass(),
-      forkCallsPass(),  deriveGradientsPass()};
+      inlinePass(),        specialisePass(),   simplifyPass(),    expandOperatorsPass(),
+      autocastPass(),      foldWeightsPass(),  reduceFoldsPass(),
+      foldConstantsPass(), codeMotionPass(),   formBlocksPass(),  identicalRecordsPass(),
+      alignBranchesPass(), assignPhasesPass(), forkCallsPass(),   deriveGradientsPass()};
   return passes;
 }
 

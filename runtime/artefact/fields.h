@@ -17,7 +17,7 @@ constexpr DType lastEnumerator(DType) { return DType::Bool; }
 constexpr TypeKind lastEnumerator(TypeKind) { return TypeKind::Data; }
 constexpr WeightUse::Kind lastEnumerator(WeightUse::Kind) { return WeightUse::PanelsByView; }
 constexpr RootDesc::Kind lastEnumerator(RootDesc::Kind) { return RootDesc::Forks; }
-constexpr RecordWord::Kind lastEnumerator(RecordWord::Kind) { return RecordWord::Out; }
+constexpr RecordWord::Kind lastEnumerator(RecordWord::Kind) { return RecordWord::List; }
 
 template <typename Archive> void fields(Archive &a, TypeDesc &x) {
   a(1, "kind", x.kind);

@@ -193,7 +193,10 @@ private:
       const rt::RecordWord &word = kernel.layout[i];
       if ((word.kind == rt::RecordWord::Out) != (i + 1 == kernel.layout.size()))
         damaged(at(field + ".layout", i) + ".kind", "is not where it belongs");
-      if (word.kind == rt::RecordWord::Row)
+      if (word.kind == rt::RecordWord::List &&
+          (i + 1 == kernel.layout.size() || kernel.layout[i + 1].kind != rt::RecordWord::Extent))
+        damaged(at(field + ".layout", i), "is a list of no length");
+      if (word.kind == rt::RecordWord::Row || word.kind == rt::RecordWord::List)
         granules(word.shape, word.dtype, -1, at(field + ".layout", i) + ".shape");
       words += word.kind == rt::RecordWord::Int || word.kind == rt::RecordWord::Float ? 2 : 1;
     }

@@ -19,6 +19,7 @@ const std::string kGolden = SHEAF_GOLDEN "/v1.sheafc";
 const std::string kWithBytes = SHEAF_GOLDEN "/v1_1.sheafc";
 const std::string kWithRoots = SHEAF_GOLDEN "/v1_2.sheafc";
 const std::string kWithAllRoots = SHEAF_GOLDEN "/v1_3.sheafc";
+const std::string kWithLists = SHEAF_GOLDEN "/v1_4.sheafc";
 
 std::vector<uint8_t> golden(const std::string &path = kGolden) {
   std::string text = io::readSource(path).text;
@@ -105,8 +106,16 @@ TEST(Artefact, GoldenWithAllRoots) {
   EXPECT_TRUE(Artefact::open(kWithAllRoots)->model().rootsHoldAll);
 }
 
+TEST(Artefact, GoldenWithLists) {
+  std::unique_ptr<Artefact> artefact = Artefact::open(kWithLists);
+  const rt::KernelDesc &kernel = artefact->model().kernels.at(0);
+  EXPECT_EQ(kernel.layout.at(0).kind, rt::RecordWord::List);
+  EXPECT_EQ(kernel.layout.at(1).kind, rt::RecordWord::Extent);
+  EXPECT_EQ(kernel.weights.at(0).kind, rt::WeightUse::PanelsByView);
+}
+
 TEST(Artefact, WritesWhatItReads) {
-  for (const std::string &path : {kGolden, kWithBytes, kWithRoots, kWithAllRoots}) {
+  for (const std::string &path : {kGolden, kWithBytes, kWithRoots, kWithAllRoots, kWithLists}) {
     std::vector<uint8_t> bytes = golden(path);
     std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
     EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << path;
@@ -267,6 +276,8 @@ TEST(Artefact, Inconsistent) {
       {"param_section.bytes", [](Description &d) { d.model.paramGranules += 1; }},
       {"model.kernels[0].words", [](Description &d) { d.model.kernels[0].words += 1; }},
       {"model.kernels[0].layout", [](Description &d) { d.model.kernels[0].layout.pop_back(); }},
+      {"model.kernels[0].layout[0]",
+       [](Description &d) { d.model.kernels[0].layout[0].kind = rt::RecordWord::List; }},
       {"model.kernels[0].bytes",
        [](Description &d) {
          d.model.kernels[0].bytes.emplace().push_back({1, {d.model.kernels[0].words}});
@@ -281,6 +292,11 @@ TEST(Artefact, Inconsistent) {
        [](Description &d) {
          d.model.kernels[0].weights[0].kind = rt::WeightUse::Panels;
          d.model.kernels[0].weights[0].lanes = 0;
+       }},
+      {"model.kernels[0].weights[0]",
+       [](Description &d) {
+         d.model.kernels[0].weights[0].kind = rt::WeightUse::PanelsByView;
+         d.model.kernels[0].weights[0].factors = true;
        }},
       {"functions.kernels", [](Description &d) { d.functions.kernels[0] = d.code.codeBytes; }},
       {"functions.kernels", [](Description &d) { d.functions.kernels.pop_back(); }},

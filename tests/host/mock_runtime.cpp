@@ -70,6 +70,19 @@ ListObject *slice(Context *context, ListObject *list, int64_t lo, int64_t hi) {
 /// The mock's lists are never in pieces.
 ListObject *flat(Context *, ListObject *list) { return list; }
 
+/// A table of ids, in the memory of the mock: the handle counts granules like those of records.
+Slot listRows(Context *context, uint32_t, ListObject *list, uint32_t) {
+  Mock &m = mock(context);
+  uint32_t depth = 0, id = m.nextGranule++;
+  std::vector<uint32_t> &ids = m.tables[id];
+  for (int64_t i = 0; i < list->size; ++i) {
+    rt::TensorHandle handle = rt::TensorHandle::unpack(list->elements[i]);
+    ids.push_back(handle.id);
+    depth = std::max(depth, handle.depth);
+  }
+  return rt::TensorHandle{id, depth}.pack();
+}
+
 ListObject *reverse(Context *context, ListObject *list) {
   ListObject *out = mock(context).makeList(list->elementSlots, list->size);
   for (int64_t i = 0; i < list->size; ++i)
@@ -109,6 +122,7 @@ void *sheaf::tests::abiFunction(const std::string &name) {
       {"sheaf_list_concat", reinterpret_cast<void *>(concat)},
       {"sheaf_list_slice", reinterpret_cast<void *>(slice)},
       {"sheaf_list_flat", reinterpret_cast<void *>(flat)},
+      {"sheaf_list_rows", reinterpret_cast<void *>(listRows)},
       {"sheaf_list_reverse", reinterpret_cast<void *>(reverse)},
       {"sheaf_deepen", reinterpret_cast<void *>(deepen)},
       {"sheaf_fail", reinterpret_cast<void *>(fail)},

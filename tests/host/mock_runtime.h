@@ -11,6 +11,7 @@
 #include <csetjmp>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Mock {
   std::vector<uint32_t> wordsOf; ///< words of each kernel's records
   std::deque<Record> records;
   uint32_t nextGranule = 1000;
+  std::map<uint32_t, std::vector<uint32_t>> tables; ///< of lists, by granule
   std::deque<std::vector<rt::Slot>> memory;
   std::deque<rt::ListObject> lists;
 

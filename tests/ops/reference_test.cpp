@@ -68,8 +68,9 @@ Outcome evaluate(std::string_view name, std::vector<RefTensor> operands,
       types.push_back({TensorType{t.dtype, {t.shape.begin(), t.shape.end()}, {}}, false});
   }
   if (isList) {
-    types.resize(1);
-    types[0].isList = true;
+    // The last parameter takes what is left.
+    types.resize(op.params.front().kind == ParamKind::List ? 1 : 2);
+    types.back().isList = true;
   }
   Attrs arguments = canonicalAttrs(op, types, attrs(attributes));
   ShapeResult shape = op.shape(types, arguments, StrictOracle());
@@ -285,6 +286,12 @@ TEST(References, Movement) {
   Outcome stacked = evaluate("stack", list, "axis=1", Exact(), true);
   EXPECT_EQ(stacked.results[0].data, (V{1, 3, 5, 2, 4, 6}));
   EXPECT_EQ(stacked.results[0].shape, (std::vector<int64_t>{2, 3}));
+  // In the order of a fold: 1e17 + 1 is 1e17 in doubles.
+  std::vector<RefTensor> summed = {f32({1e17, 2}), f32({1, 3}), f32({-1e17, 4}), f32({1, 5})};
+  EXPECT_EQ(evaluate("fold_add", summed, "", Exact(), true).results[0].data, (V{1, 14}));
+  EXPECT_EQ(evaluate("fold_mul", summed, "", Exact(), true).results[0].data, (V{-1e34, 120}));
+  EXPECT_EQ(evaluate("fold_maximum", summed, "", Exact(), true).results[0].data, (V{1e17, 5}));
+  EXPECT_EQ(evaluate("fold_minimum", summed, "", Exact(), true).results[0].data, (V{-1e17, 2}));
   EXPECT_EQ(value("transpose", {f32({2, 3}, {1, 2, 3, 4, 5, 6})}), (V{1, 4, 2, 5, 3, 6}));
   EXPECT_EQ(value("transpose", {f32({2, 1, 2}, {1, 2, 3, 4})}, "axis1=0, axis2=2"),
             (V{1, 3, 2, 4}));

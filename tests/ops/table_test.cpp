@@ -70,9 +70,11 @@ TEST(OpTable, HasTheOperatorsOfTheLanguage) {
     ASSERT_TRUE(op) << name;
     EXPECT_FALSE(op->internal) << name;
   }
-  for (const char *name : {"detach", "matmul_bf16", "pick", "reduce_max", "reduce_min",
-                           "reduce_sum", "rope_cos", "rope_sin", "row", "scalar", "take", "tokens",
-                           "top_places", "uniform_first", "uniform_second", "window"}) {
+  for (const char *name :
+       {"detach",      "fold_add",   "fold_maximum",  "fold_minimum",   "fold_mul",
+        "matmul_bf16", "pick",       "reduce_max",    "reduce_min",     "reduce_sum",
+        "rope_cos",    "rope_sin",   "row",           "scalar",         "take",
+        "tokens",      "top_places", "uniform_first", "uniform_second", "window"}) {
     const Op *op = OpTable::get().find(name);
     ASSERT_TRUE(op) << name;
     EXPECT_TRUE(op->internal) << name;

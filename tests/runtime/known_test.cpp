@@ -225,6 +225,43 @@ TEST(Known, WhatNeverRepeatsIsNotLookedForAnyMore) {
   EXPECT_EQ(recordsOf(session), (std::vector<int64_t>{0, 2}));
 }
 
+TEST(Known, EqualListsHaveOneTable) {
+  Model model = makeOnceModel(20);
+  MemoryMeter meter(1 << 20);
+  MemoryKind rowBytes;
+  MemoryUse use;
+  RowSpace rows(model.paramGranules, uint64_t(1) << 20, meter, rowBytes, false);
+  KnownRecords known(model, rows, meter, use, 0, true);
+  known.beginRun();
+  // A table in the row space, as host code writes it.
+  auto note = [&](std::vector<Slot> list) {
+    KnownRecords::List place = known.lookList(0, list);
+    EXPECT_FALSE(place.table);
+    uint64_t id = rows.allocate(1);
+    for (size_t i = 0; i < list.size(); ++i)
+      reinterpret_cast<uint32_t *>(rows.address(id))[i] = TensorHandle::unpack(list[i]).id;
+    known.noteList(place, static_cast<uint32_t>(id));
+    return static_cast<uint32_t>(id);
+  };
+  auto handle = [](uint32_t id, uint32_t depth) { return TensorHandle{id, depth}.pack(); };
+  uint32_t empty = note({}), two = note({handle(7, 1), handle(9, 1)});
+  uint32_t turned = note({handle(9, 1), handle(7, 1)}),
+           three = note({handle(7, 1), handle(9, 1), handle(9, 1)});
+  // Depths are no part of it.
+  EXPECT_EQ(known.lookList(1, std::vector{handle(7, 5), handle(9, 2)}).table, two);
+  EXPECT_EQ(known.lookList(0, std::vector{handle(9, 1), handle(7, 1)}).table, turned);
+  EXPECT_EQ(known.lookList(0, std::vector{handle(7, 1), handle(9, 1), handle(9, 1)}).table, three);
+  EXPECT_EQ(known.lookList(0, std::vector<Slot>{}).table, empty);
+  // Another list with the same hash: what is there is compared.
+  reinterpret_cast<uint32_t *>(rows.address(two))[1] = 10;
+  KnownRecords::List other = known.lookList(0, std::vector{handle(7, 1), handle(9, 1)});
+  EXPECT_FALSE(other.table);
+  EXPECT_EQ(other.in.entry, nullptr);
+  // Rows are given back, or the mini-batch is over.
+  known.forgetSeen();
+  EXPECT_FALSE(known.lookList(0, std::vector{handle(9, 1), handle(7, 1)}).table);
+}
+
 TEST(RecordTable, KeysAreBits) {
   MemoryMeter meter(1 << 20);
   MemoryKind count;
