@@ -13,6 +13,8 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Transforms/CSE.h"
 
+#include <array>
+
 using namespace mlir;
 
 namespace sheaf::passes {
@@ -171,18 +173,30 @@ private:
     return yield_->getNumOperands() - 1;
   }
 
-  /// A weight that is a matrix, as it is or transposed.
+  /// A weight that is a matrix, or a part of it that begins at `begin`, as it is or transposed.
   struct Matrix {
     int64_t weight = -1;
     bool transposed = false;
+    std::array<int64_t, 2> begin = {0, 0}; ///< row and column of the weight
   };
   Matrix matrixOf(Value value) const {
     Matrix matrix;
-    if (auto apply = value.getDefiningOp<ir::ApplyOp>(); apply && apply.getOp() == "transpose") {
-      value = apply.getOperand(0);
+    while (auto apply = value.getDefiningOp<ir::ApplyOp>()) {
       int64_t rank = ops::rankOf(value);
-      matrix.transposed =
-          ops::axisOf(apply, "axis1", -2, rank) != ops::axisOf(apply, "axis2", -1, rank);
+      if (rank != 2 || apply.getNumOperands() != 1)
+        return matrix;
+      if (apply.getOp() == "transpose") {
+        if (ops::axisOf(apply, "axis1", -2, rank) != ops::axisOf(apply, "axis2", -1, rank)) {
+          matrix.transposed = !matrix.transposed;
+          std::swap(matrix.begin[0], matrix.begin[1]);
+        }
+      } else if (apply.getOp() == "window") {
+        matrix.begin[static_cast<size_t>(ops::intAttr(apply, "axis"))] +=
+            ops::intAttr(apply, "start");
+      } else {
+        return matrix;
+      }
+      value = apply.getOperand(0);
     }
     auto type = cast<RankedTensorType>(value.getType());
     auto it = llvm::find(weights_, value);
@@ -247,10 +261,11 @@ private:
       if (matrix.transposed) {
         std::swap(product.rowBegin, product.columnBegin);
         std::swap(product.rowCount, product.columnCount);
-        factors_.push_back({product, gradient, input});
-      } else {
-        factors_.push_back({product, input, gradient});
       }
+      product.rowBegin += matrix.begin[0];
+      product.columnBegin += matrix.begin[1];
+      factors_.push_back(
+          {product, matrix.transposed ? gradient : input, matrix.transposed ? input : gradient});
       begin += width(piece);
     }
   }

@@ -177,7 +177,7 @@ private:
     for (Operation *op : group) {
       for (Value operand : op->getOperands())
         bring(operand, bring);
-      builder.clone(*op, map);
+      builder.clone(*op, map)->removeAttr(kApartAttr);
     }
     SmallVector<Value> yielded;
     for (Value result : results)
@@ -201,6 +201,9 @@ private:
                              ", " + Twine(results.size()) + " results");
     for (Operation *op : group) {
       Value right = op->getOperand(op->getNumOperands() - 1);
+      while (batchRule<ops::Movement>(right.getDefiningOp()) &&
+             right.getDefiningOp()->getNumOperands() == 1)
+        right = right.getDefiningOp()->getOperand(0); // packing follows views
       if (batchRule<ops::Product>(op) && !right.getDefiningOp<ir::ParamRefOp>() &&
           cast<RankedTensorType>(right.getType()).getRank() > 1)
         context_.remark(op->getLoc(), "the right operand of this product differs from instance to "

@@ -112,16 +112,20 @@ private:
   }
 
   void connect() {
-    llvm::DenseMap<std::pair<Value, unsigned>, Operation *> readers;
+    /// Of a value at a level, by those that are apart and others.
+    llvm::DenseMap<std::pair<Value, unsigned>, Operation *> readers[2];
     for (Operation *op : operators_) {
       components_.insert(op);
+      bool apart = op->hasAttr(kApartAttr);
       for (Value operand : op->getOperands()) {
         Operation *def = operand.getDefiningOp();
         auto it = level_.find(def);
-        if (it != level_.end() && it->second == level_[op])
+        bool isMadeHere = it != level_.end() && it->second == level_[op];
+        if (isMadeHere && def->hasAttr(kApartAttr) == apart)
           components_.unionSets(op, def);
         else if (!isSharedOperand(operand))
-          components_.unionSets(op, readers.try_emplace({operand, level_[op]}, op).first->second);
+          components_.unionSets(
+              op, readers[apart].try_emplace({operand, level_[op]}, op).first->second);
       }
     }
   }

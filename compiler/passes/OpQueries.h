@@ -29,6 +29,9 @@ inline bool takesList(mlir::Operation *op) {
   return movement && movement->kind == ops::Movement::Stack;
 }
 
+/// An operator with this attribute is in one block with its like only.
+inline constexpr llvm::StringLiteral kApartAttr = "sheaf.apart";
+
 /// Tensor code that belongs into a block.
 inline bool isTensorCode(mlir::Operation *op) {
   return mlir::isa_and_nonnull<ir::ApplyOp>(op) && !batchRule<ops::HostAddress>(op) &&

@@ -17,6 +17,7 @@ PassRecord codeMotionPass();
 PassRecord deriveGradientsPass();
 PassRecord inlinePass();
 PassRecord specialisePass();
+PassRecord tokenProductsPass();
 PassRecord simplifyPass();
 PassRecord expandOperatorsPass();
 PassRecord foldConstantsPass();

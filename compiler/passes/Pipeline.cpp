@@ -36,6 +36,9 @@ std::vector<PassRecord> pipeline() {
       // Where what a fold does for an element is known, and before constants: what it begins with
       // is part of its block.
       reduceFoldsPass(),
+      // Behind what makes products one (fold-weights) and what brings operators together that are
+      // in one block then (reduce-folds).
+      tokenProductsPass(),
       // Behind the last pass that makes constant tensors; before blocks, which would record them.
       foldConstantsPass(),
       // Before form-blocks, whose groups it looks at.
@@ -60,7 +63,7 @@ std::vector<PassRecord> pipeline() {
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
       inlinePass(),        specialisePass(),   simplifyPass(),    expandOperatorsPass(),
-      autocastPass(),      foldWeightsPass(),  reduceFoldsPass(),
+      autocastPass(),      foldWeightsPass(),  reduceFoldsPass(), tokenProductsPass(),
       foldConstantsPass(), codeMotionPass(),   formBlocksPass(),  identicalRecordsPass(),
       alignBranchesPass(), assignPhasesPass(), forkCallsPass(),   deriveGradientsPass()};
   return passes;
