@@ -180,8 +180,10 @@ Value Emitter::emitFold(Value value, const View &view, Scope &scope) {
   Value entry = bytes(table, mul(steps.getInductionVar(), constant(sizeof(int32_t))));
   Value element =
       load(buffer, view, *scope.place, granule(loadAs(b.getI32Type(), entry, sizeof(int32_t))));
-  Value next =
-      std::get<ops::Fold>(batchRuleOf(value)).emit(b, {steps.getRegionIterArg(0), element});
+  SmallVector<Value> pair{steps.getRegionIterArg(0), element};
+  if (cast<IntegerAttr>(apply.getAttrs().get("reversed")).getInt())
+    std::swap(pair[0], pair[1]);
+  Value next = std::get<ops::Fold>(batchRuleOf(value)).emit(b, pair);
   scf::YieldOp::create(b, next);
   return steps.getResult(0);
 }

@@ -519,7 +519,11 @@ void Planner::makeStages(Kernel &kernel) {
            llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; }));
       chooseTile(stage);
       packWeights(kernel, stage);
-      int64_t floats = stage.tileRows * stage.tileVectors * stage.lanes *
+      int64_t rowsOfPanels = stage.tileRows;
+      if (stage.fewRows)
+        rowsOfPanels =
+            std::max({rowsOfPanels, stage.fewRows * stage.panelsAtOnce(), Stage::kPanelsOfOneRow});
+      int64_t floats = rowsOfPanels * stage.tileVectors * stage.lanes *
                        static_cast<int64_t>(stage.accumulators.size());
       plan_->accumulatorBytes =
           std::max<int64_t>(plan_->accumulatorBytes, llvm::alignTo(4 * floats, rt::kGranuleBytes));

@@ -84,6 +84,13 @@ Planner::Reads Planner::read(Value root, bool computed) {
           visit(operand, throughBroadcast(value, operand, view, *plan_->shapes));
       break;
     case Role::Fold:
+      // It takes as long as the list, so it is computed once: by the stage that needs each of its
+      // elements once, or by one of its own.
+      if (!compute && (shape(value) != shape(root) || view != identityView(shape(value).size()))) {
+        keep(value);
+        reads.kept.push_back({value, std::move(view)});
+        break;
+      }
       if (!llvm::is_contained(reads.elementwise, value))
         reads.elementwise.push_back(value);
       for (Value operand : llvm::reverse(apply.getOperands()))
@@ -343,7 +350,8 @@ bool Planner::settleShared() {
   };
   bool changed = false;
   for (auto &[value, stages] : stagesOf)
-    if (stages.size() >= 2 && llvm::count_if(read(value, true).elementwise, isAlongRows) >= 2)
+    if (stages.size() >= 2 && (roleOf(value) == Role::Fold ||
+                               llvm::count_if(read(value, true).elementwise, isAlongRows) >= 2))
       changed |= keep(value);
   return changed;
 }

@@ -1,6 +1,7 @@
 //===- Folds.cpp - The elements of a list, put together -------------------===//
 //
-// fold_add, fold_mul, fold_maximum, fold_minimum: internal. `init` and the elements of `list` have
+// fold_add, fold_mul, fold_maximum, fold_minimum: internal. `reversed`: the element comes before
+// what there is so far, which tells where 0 meets -0. `init` and the elements of `list` have
 // one type, whose numbers are not rounded between two steps; the elements are taken from left to
 // right, so the bits are those of a fold that applies the operator once for each.
 //
@@ -24,13 +25,15 @@ ShapeResult foldShape(std::span<const OperandType> operands) {
 }
 
 /// `step` once for each element.
-std::string foldReference(const Reference &step, const RefTensors &operands,
+std::string foldReference(const Reference &step, const RefTensors &operands, bool reversed,
                           const Arithmetic &arithmetic, RefTensor &result) {
   result.data = operands[0].data;
   for (size_t i = 1; i < operands.size(); ++i) {
     RefTensor before = result;
-    std::string error =
-        step(std::vector<const RefTensor *>{&before, &operands[i]}, {}, arithmetic, {&result, 1});
+    std::vector<const RefTensor *> pair{&before, &operands[i]};
+    if (reversed)
+      std::swap(pair[0], pair[1]);
+    std::string error = step(pair, {}, arithmetic, {&result, 1});
     if (!error.empty())
       return error;
   }
@@ -48,14 +51,17 @@ void addFolds(std::vector<Op> &ops) {
     Op op;
     op.name = foldOf(name);
     op.summary = "`" + step.name + "` of a tensor and each element of a list, from left to right";
-    op.params = {{"init", ParamKind::Tensor}, {"list", ParamKind::List}};
+    op.params = {{"init", ParamKind::Tensor},
+                 {"list", ParamKind::List},
+                 {"reversed", ParamKind::Static, Attr(int64_t(0))}};
     op.shape = [](std::span<const OperandType> operands, const Attrs &, const DimOracle &) {
       return foldShape(operands);
     };
-    op.reference = [step = step.reference](const RefTensors &operands, const Attrs &,
+    op.reference = [step = step.reference](const RefTensors &operands, const Attrs &attrs,
                                            const Arithmetic &arithmetic,
                                            std::span<RefTensor> results) {
-      return foldReference(step, operands, arithmetic, results[0]);
+      return foldReference(step, operands, intAttr(attrs, "reversed", 0) != 0, arithmetic,
+                           results[0]);
     };
     op.batch = Fold{std::get<Elementwise>(step.batch).emit};
     op.gradient = {Gradient::Untrained};

@@ -201,9 +201,11 @@ private:
                              ", " + Twine(results.size()) + " results");
     for (Operation *op : group) {
       Value right = op->getOperand(op->getNumOperands() - 1);
-      while (batchRule<ops::Movement>(right.getDefiningOp()) &&
-             right.getDefiningOp()->getNumOperands() == 1)
-        right = right.getDefiningOp()->getOperand(0); // packing follows views
+      // Packing follows views.
+      for (Operation *def = right.getDefiningOp();
+           batchRule<ops::Movement>(def) && !takesList(def) && def->getNumOperands() == 1;
+           def = right.getDefiningOp())
+        right = def->getOperand(0);
       if (batchRule<ops::Product>(op) && !right.getDefiningOp<ir::ParamRefOp>() &&
           cast<RankedTensorType>(right.getType()).getRank() > 1)
         context_.remark(op->getLoc(), "the right operand of this product differs from instance to "

@@ -200,7 +200,8 @@ private:
       number[op] = static_cast<unsigned>(i);
       if (llvm::all_of(op->getOperands(), [&](Value operand) {
             Operation *def = operand.getDefiningOp();
-            return !isa<RankedTensorType>(operand.getType()) || isFill(def) || given.contains(def);
+            bool isHost = !isa<RankedTensorType, ir::ListType>(operand.getType());
+            return isHost || isFill(def) || given.contains(def);
           }))
         given.insert(op);
     }

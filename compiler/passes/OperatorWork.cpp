@@ -15,6 +15,8 @@ namespace {
 
 /// Measured on kernels of sigmoid and tanh against products of f32[1, 128] and f32[128, 256].
 constexpr double kFunction = 32, kDivision = 8;
+/// Of a list whose length nobody knows.
+constexpr double kListElements = 4;
 /// One lane costs as much as these.
 constexpr double kVector = 16;
 
@@ -78,6 +80,8 @@ double OperatorWork::of(Operation *apply) {
     elements += elementsOf(type);
   if (batchRule<ops::Reduction>(apply))
     elements = elementsOf(apply->getOperand(0).getType());
+  if (batchRule<ops::Fold>(apply))
+    elements *= kListElements;
   return std::max(elements, kVector) * perElement(apply);
 }
 

@@ -9,11 +9,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/ops/Expand.h"
+#include "compiler/passes/CallGraph.h"
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
 
@@ -24,12 +26,16 @@ namespace {
 struct Part {
   ir::ApplyOp step;
   Value element;
+  bool reversed; ///< the element is its left operand
 };
 
 class FoldReducer {
 public:
-  FoldReducer(ir::FoldOp fold, PassContext &context)
-      : fold_(fold), context_(context), body_(fold.getBody().front()) {}
+  /// `readers`: functions that may read.
+  FoldReducer(ir::FoldOp fold, const llvm::DenseSet<Operation *> &readers, SymbolTable &symbols,
+              PassContext &context)
+      : fold_(fold), readers_(readers), symbols_(symbols), context_(context),
+        body_(fold.getBody().front()) {}
 
   void run() {
     if (findParts())
@@ -54,7 +60,8 @@ private:
     if (llvm::none_of(types, llvm::IsaPred<RankedTensorType>))
       return false; // the host's own numbers and lists
     if (!llvm::all_of(types, llvm::IsaPred<RankedTensorType>))
-      return refuse("it carries something else beside tensors");
+      return refuse(
+          "it carries something else beside tensors; a count of elements is len of the list");
     if (fold_.getInit().getType() != fold_.getType())
       return refuse("it begins with other extents than it goes on with");
     Value yielded = body_.getTerminator()->getOperand(0);
@@ -70,6 +77,8 @@ private:
     }
     if (hasOtherUses())
       return refuse("what it carries is used for more than its next value");
+    if (reads())
+      return refuse("it reads, and what its steps made is not kept until the last");
     return !isLight() || refuse("what it takes of an element has no product: each step computes it "
                                 "along, without a record of its own");
   }
@@ -91,7 +100,7 @@ private:
       return refuse("every step rounds what it carries to 16 bits");
     if (!next.hasOneUse())
       return refuse("what it carries is used for more than its next value");
-    parts_.push_back({step, step.getOperand(isLeft ? 1 : 0)});
+    parts_.push_back({step, step.getOperand(isLeft ? 1 : 0), !isLeft});
     return true;
   }
 
@@ -119,6 +128,17 @@ private:
     return uses != parts_.size();
   }
 
+  bool reads() const {
+    return body_
+        .walk([&](Operation *op) {
+          auto call = dyn_cast<func::CallOp>(op);
+          bool found =
+              isa<ir::ReadOp>(op) || (call && readers_.contains(symbols_.lookup(call.getCallee())));
+          return found ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
   /// Whether there is tensor code for each element, but no product: a step computes it at no cost.
   bool isLight() {
     bool multiplies = false;
@@ -143,8 +163,10 @@ private:
             part.step.getResult(0).getType(), init,
             builder.getI64IntegerAttr(static_cast<int64_t>(number)));
       std::string name = ops::foldOf(part.step.getOp());
-      auto reduced = ir::ApplyOp::create(builder, part.step.getLoc(), init.getType(), name,
-                                         ValueRange{init, list}, builder.getDictionaryAttr({}));
+      auto reduced = ir::ApplyOp::create(
+          builder, part.step.getLoc(), init.getType(), name, ValueRange{init, list},
+          builder.getDictionaryAttr(
+              builder.getNamedAttr("reversed", builder.getI64IntegerAttr(part.reversed))));
       results.push_back(reduced.getResult(0));
       names += (names.empty() ? "" : ", ") + name;
     }
@@ -230,6 +252,8 @@ private:
   }
 
   ir::FoldOp fold_;
+  const llvm::DenseSet<Operation *> &readers_;
+  SymbolTable &symbols_;
   PassContext &context_;
   Block &body_;
   SmallVector<Part> parts_;
@@ -244,8 +268,13 @@ LogicalResult reduceFolds(ModuleOp module, PassContext &context) {
   }
   SmallVector<ir::FoldOp> folds;
   module.walk([&](ir::FoldOp fold) { folds.push_back(fold); });
+  llvm::DenseSet<Operation *> readers;
+  module.walk([&](ir::ReadOp read) { readers.insert(read->getParentOfType<func::FuncOp>()); });
+  CallGraph(module).addCallers(readers);
+  SymbolTable symbols(module);
+  // Those inside of others come first.
   for (ir::FoldOp fold : folds)
-    FoldReducer(fold, context).run();
+    FoldReducer(fold, readers, symbols, context).run();
   return success();
 }
 

@@ -13,6 +13,7 @@
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -114,7 +115,44 @@ private:
            row.hasStaticShape() && weight.hasStaticShape() && weight.getNumElements() >= kLeastWork;
   }
 
+  /// Others may get its address.
+  void erase(Operation *op) {
+    for (Value result : op->getResults()) {
+      shared_.erase(result);
+      tokens_.erase(result);
+      products_.erase(result);
+    }
+    op->erase();
+  }
+
   //===--- Products of both --------------------------------------------------===//
+
+  /// Pieces of a concatenation, one behind the other, that follow from tokens, or do not.
+  struct Run {
+    size_t begin, end;
+    int64_t size; ///< elements
+    bool isToken;
+  };
+
+  /// The longest runs; one of tokens that is too short for a product of its own counts as none.
+  SmallVector<Run> runsOf(ir::ApplyOp concat, ir::ApplyOp product) const {
+    int64_t columns = cast<RankedTensorType>(product.getResult(0).getType()).getNumElements();
+    SmallVector<Run> runs;
+    auto add = [&](Run run) {
+      if (runs.empty() || runs.back().isToken != run.isToken)
+        return runs.push_back(run);
+      runs.back().end = run.end;
+      runs.back().size += run.size;
+    };
+    for (auto [i, piece] : llvm::enumerate(concat.getOperands()))
+      add({i, i + 1, cast<RankedTensorType>(piece.getType()).getNumElements(),
+           tokens_.contains(piece)});
+    for (Run run : std::exchange(runs, {})) {
+      run.isToken &= run.size * columns >= kLeastWork;
+      add(run);
+    }
+    return runs;
+  }
 
   SmallVector<ir::ApplyOp> productsOfBoth() {
     SmallVector<ir::ApplyOp> found;
@@ -125,13 +163,8 @@ private:
       auto *movement = batchRule<ops::Movement>(concat);
       if (!movement || movement->kind != ops::Movement::Concat)
         return;
-      auto isToken = [&](Value piece) { return tokens_.contains(piece); };
-      int64_t columns = cast<RankedTensorType>(apply.getResult(0).getType()).getNumElements();
-      auto pays = [&](Value piece) {
-        return isToken(piece) &&
-               cast<RankedTensorType>(piece.getType()).getNumElements() * columns >= kLeastWork;
-      };
-      if (llvm::any_of(concat.getOperands(), pays) && !llvm::all_of(concat.getOperands(), isToken))
+      SmallVector<Run> runs = runsOf(concat, apply);
+      if (runs.size() > 1)
         found.push_back(apply);
     });
     return found;
@@ -143,27 +176,23 @@ private:
     ImplicitLocOpBuilder builder(product.getLoc(), product);
     SmallVector<Value> pieces(concat.getOperands()), terms;
     int64_t begin = 0;
-    for (size_t first = 0, end; first < pieces.size(); first = end) {
-      bool isToken = tokens_.contains(pieces[first]);
-      int64_t size = 0;
-      for (end = first; end < pieces.size() && tokens_.contains(pieces[end]) == isToken; ++end)
-        size += cast<RankedTensorType>(pieces[end].getType()).getNumElements();
-      ValueRange run = ArrayRef(pieces).slice(first, end - first);
-      Value left = run.size() == 1
-                       ? run[0]
-                       : ops::applyOne(builder, concat.getOp(), run, {{"axis", int64_t(0)}});
+    for (const Run &run : runsOf(concat, product)) {
+      ValueRange joined = ArrayRef(pieces).slice(run.begin, run.end - run.begin);
+      Value left = joined.size() == 1
+                       ? joined[0]
+                       : ops::applyOne(builder, concat.getOp(), joined, {{"axis", int64_t(0)}});
       Value right = ops::applyOne(builder, "window", product.getOperand(1),
-                                  {{"start", begin}, {"size", size}, {"axis", int64_t(0)}});
+                                  {{"start", begin}, {"size", run.size}, {"axis", int64_t(0)}});
       terms.push_back(ops::applyOne(builder, product.getOp(), {left, right}));
-      begin += size;
+      begin += run.size;
     }
     Value sum = terms.front();
     for (Value term : ArrayRef(terms).drop_front())
       sum = ops::applyOne(builder, "add", {sum, term});
     product.getResult(0).replaceAllUsesWith(sum);
-    product.erase();
+    erase(product);
     if (concat->use_empty())
-      concat.erase();
+      erase(concat);
   }
 
   //===--- Sums of both ------------------------------------------------------===//
@@ -222,7 +251,7 @@ private:
       for (Value operand : op->getOperands())
         if (Operation *part = operand.getDefiningOp(); part && isPart(part))
           parts.push_back(part);
-      op->erase();
+      erase(op);
       old.append(parts);
     }
   }

@@ -196,6 +196,9 @@ private:
       if (word.kind == rt::RecordWord::List &&
           (i + 1 == kernel.layout.size() || kernel.layout[i + 1].kind != rt::RecordWord::Extent))
         damaged(at(field + ".layout", i), "is a list of no length");
+      if (word.kind == rt::RecordWord::List &&
+          std::any_of(word.shape.begin(), word.shape.end(), [](int64_t e) { return e < 0; }))
+        damaged(at(field + ".layout", i) + ".shape", "is not known");
       if (word.kind == rt::RecordWord::Row || word.kind == rt::RecordWord::List)
         granules(word.shape, word.dtype, -1, at(field + ".layout", i) + ".shape");
       words += word.kind == rt::RecordWord::Int || word.kind == rt::RecordWord::Float ? 2 : 1;

@@ -124,6 +124,20 @@ sheaf.block @tt args(2) {
   %t = sheaf.apply "tanh"(%r4) {} : (tensor<88xf32>) -> tensor<88xf32>
   sheaf.yield %t : tensor<88xf32>
 })"},
+    // Tiles of two rows, some of them: a single row in four panels needs more room for its sums.
+    {"three_behind_scratch", R"(
+sheaf.block @tb args(1) {
+^bb0(%x: tensor<40xf32>, %w0: tensor<40x40xf32>, %w1: tensor<40x40xf32>, %w2: tensor<40x40xf32>, %w3: tensor<40x40xf32>):
+  %p = sheaf.apply "matmul"(%x, %w0) {} : (tensor<40xf32>, tensor<40x40xf32>) -> tensor<40xf32>
+  %t = sheaf.apply "tanh"(%p) {} : (tensor<40xf32>) -> tensor<40xf32>
+  %a = sheaf.apply "matmul"(%t, %w1) {} : (tensor<40xf32>, tensor<40x40xf32>) -> tensor<40xf32>
+  %c = sheaf.apply "matmul"(%t, %w2) {} : (tensor<40xf32>, tensor<40x40xf32>) -> tensor<40xf32>
+  %d = sheaf.apply "matmul"(%t, %w3) {} : (tensor<40xf32>, tensor<40x40xf32>) -> tensor<40xf32>
+  %r1 = sheaf.apply "mul"(%a, %c) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %r2 = sheaf.apply "mul"(%r1, %d) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %r3 = sheaf.apply "add"(%r2, %t) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  sheaf.yield %r3 : tensor<40xf32>
+})"},
     {"two_inputs_sum", R"(
 sheaf.block @s args(2) {
 ^bb0(%x: tensor<33xf32>, %h: tensor<17xf32>, %w: tensor<33x70xf32>, %u: tensor<17x70xf32>, %b: tensor<70xf32>):

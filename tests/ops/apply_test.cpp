@@ -52,8 +52,8 @@ TEST_F(ApplyTest, Accepts) {
   fine("split", "tensor<?xf32>", "axis = 0, parts = 2", "tensor<?xf32>, tensor<?xf32>");
   fine("concat", "tensor<?xf32>, tensor<4xf32>, tensor<2xf32>", "axis = 0", "tensor<?xf32>");
   fine("stack", "!sheaf.list<tensor<?xf32>>", "axis = 0", "tensor<?x?xf32>");
-  fine("fold_add", "tensor<4xf32>, !sheaf.list<tensor<4xf32>>", "", "tensor<4xf32>");
-  fine("fold_mul", "tensor<i32>, !sheaf.list<tensor<i32>>", "", "tensor<i32>");
+  fine("fold_add", "tensor<4xf32>, !sheaf.list<tensor<4xf32>>", "reversed = 0", "tensor<4xf32>");
+  fine("fold_mul", "tensor<i32>, !sheaf.list<tensor<i32>>", "reversed = 1", "tensor<i32>");
   fine("zeros", "", "", "tensor<3xf32>");
   fine("zeros", "i64", "", "tensor<?x3xf32>");
   fine("full", "i64, i64", "value = 1.0", "tensor<?x?xf32>");
@@ -106,9 +106,9 @@ TEST_F(ApplyTest, Refuses) {
   refuses("the operand for extent 'size' is missing or not an i64", "slice", "tensor<8xf32>, i64",
           "axis = 0", "tensor<?xf32>");
   refuses("cannot fold list<f32[3]> from f32[4]", "fold_add",
-          "tensor<4xf32>, !sheaf.list<tensor<3xf32>>", "", "tensor<4xf32>");
+          "tensor<4xf32>, !sheaf.list<tensor<3xf32>>", "reversed = 0", "tensor<4xf32>");
   refuses("cannot fold list<bf16[4]> without rounding", "fold_maximum",
-          "tensor<4xbf16>, !sheaf.list<tensor<4xbf16>>", "", "tensor<4xbf16>");
+          "tensor<4xbf16>, !sheaf.list<tensor<4xbf16>>", "reversed = 0", "tensor<4xbf16>");
   refuses("operand 'list' is not a list", "stack", "tensor<4xf32>", "axis = 0", "tensor<?x4xf32>");
   refuses("operand 0 is neither a tensor nor a host scalar", "neg", "tensor<4xf64>", "",
           "tensor<4xf64>");

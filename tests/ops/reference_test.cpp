@@ -291,6 +291,13 @@ TEST(References, Movement) {
   EXPECT_EQ(evaluate("fold_add", summed, "", Exact(), true).results[0].data, (V{1, 14}));
   EXPECT_EQ(evaluate("fold_mul", summed, "", Exact(), true).results[0].data, (V{-1e34, 120}));
   EXPECT_EQ(evaluate("fold_maximum", summed, "", Exact(), true).results[0].data, (V{1e17, 5}));
+  // The element comes first: what a comparison gives of two zeros tells.
+  std::vector<RefTensor> zeros = {f32({0.0}), f32({-0.0})};
+  auto sign = [&](std::string_view attrs) {
+    return std::signbit(evaluate("fold_maximum", zeros, attrs, Exact(), true).results[0].data[0]);
+  };
+  EXPECT_EQ(sign(""), std::signbit(value("maximum", {zeros[0], zeros[1]})[0]));
+  EXPECT_EQ(sign("reversed=1"), std::signbit(value("maximum", {zeros[1], zeros[0]})[0]));
   EXPECT_EQ(evaluate("fold_minimum", summed, "", Exact(), true).results[0].data, (V{-1e17, 2}));
   EXPECT_EQ(value("transpose", {f32({2, 3}, {1, 2, 3, 4, 5, 6})}), (V{1, 4, 2, 5, 3, 6}));
   EXPECT_EQ(value("transpose", {f32({2, 1, 2}, {1, 2, 3, 4})}, "axis1=0, axis2=2"),

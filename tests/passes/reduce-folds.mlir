@@ -2,7 +2,7 @@
 // RUN: sheaf-opt --reduce-folds=without=reduce-folds %s | FileCheck %s --check-prefix=OFF
 // OFF-NOT: "fold_
 
-// CHECK: reduce-folds.mlir:[[#@LINE+15]]:{{.*}} remark: this fold is fold_add over all elements{{$}}
+// CHECK: reduce-folds.mlir:[[#@LINE+18]]:{{.*}} remark: this fold is fold_add over all elements{{$}}
 // CHECK: remark: this fold is fold_mul, fold_minimum over all elements{{$}}
 // CHECK: remark: this fold is fold_maximum over all elements; what it takes of them is computed for all at once
 // CHECK: remark: this fold runs step by step: what it takes of an element has no product: each step computes it along, without a record of its own
@@ -11,10 +11,13 @@
 // CHECK: remark: this fold runs step by step: its next value is not add, mul, maximum or minimum of what it carries and of something else
 // CHECK: remark: this fold runs step by step: it carries tensors of extents that are not known here
 // CHECK: remark: this fold runs step by step: elements have other extents than what it carries
+// CHECK: remark: this fold runs step by step: it carries something else beside tensors; a count of elements is len of the list
+// CHECK: remark: this fold runs step by step: it reads, and what its steps made is not kept until the last
+// CHECK: remark: this fold runs step by step: it reads, and what its steps made is not kept until the last
 // CHECK-NOT: remark
 
 // CHECK-LABEL: func.func @plain
-// CHECK-NEXT: %[[S:.*]] = sheaf.apply "fold_add"(%arg0, %arg1) {}
+// CHECK-NEXT: %[[S:.*]] = sheaf.apply "fold_add"(%arg0, %arg1) {reversed = 1 : i64}
 // CHECK-NEXT: return %[[S]]
 func.func @plain(%init: tensor<4xf32>, %xs: !sheaf.list<tensor<4xf32>>) -> tensor<4xf32> {
   %r = sheaf.fold %init, %xs : (tensor<4xf32>, !sheaf.list<tensor<4xf32>>) -> tensor<4xf32> {
@@ -121,5 +124,32 @@ func.func @refused(%init: tensor<4xf32>, %xs: !sheaf.list<tensor<4xf32>>, %both:
     %s = arith.addi %acc, %x : i64
     sheaf.yield %s : i64
   }
+  %counted = sheaf.tuple(%init, %zero) : (tensor<4xf32>, i64) -> tuple<tensor<4xf32>, i64>
+  %7 = sheaf.fold %counted, %xs : (tuple<tensor<4xf32>, i64>, !sheaf.list<tensor<4xf32>>) -> tuple<tensor<4xf32>, i64> {
+  ^bb0(%acc: tuple<tensor<4xf32>, i64>, %x: tensor<4xf32>):
+    %p = sheaf.get %acc[0] : (tuple<tensor<4xf32>, i64>) -> tensor<4xf32>
+    %s = sheaf.apply "add"(%p, %x) {} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %t = sheaf.tuple(%s, %zero) : (tensor<4xf32>, i64) -> tuple<tensor<4xf32>, i64>
+    sheaf.yield %t : tuple<tensor<4xf32>, i64>
+  }
+  %8 = sheaf.fold %init, %xs : (tensor<4xf32>, !sheaf.list<tensor<4xf32>>) -> tensor<4xf32> {
+  ^bb0(%acc: tensor<4xf32>, %x: tensor<4xf32>):
+    %g = func.call @reading(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %s = sheaf.apply "add"(%acc, %g) {} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    sheaf.yield %s : tensor<4xf32>
+  }
+  %9 = sheaf.fold %init, %xs : (tensor<4xf32>, !sheaf.list<tensor<4xf32>>) -> tensor<4xf32> {
+  ^bb0(%acc: tensor<4xf32>, %x: tensor<4xf32>):
+    %one = sheaf.apply "window"(%x) {axis = 0 : i64, size = 1 : i64, start = 0 : i64} : (tensor<4xf32>) -> tensor<1xf32>
+    %f = sheaf.read %one : (tensor<1xf32>) -> f64
+    %s = sheaf.apply "add"(%acc, %x) {} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    sheaf.yield %s : tensor<4xf32>
+  }
   return
+}
+
+func.func private @reading(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %one = sheaf.apply "window"(%x) {axis = 0 : i64, size = 1 : i64, start = 0 : i64} : (tensor<4xf32>) -> tensor<1xf32>
+  %f = sheaf.read %one : (tensor<1xf32>) -> f64
+  return %x : tensor<4xf32>
 }
