@@ -23,7 +23,7 @@ namespace sheaf::passes {
 namespace {
 
 /// One of the tensors that a fold carries: `step` applies an operator to it and `element`.
-struct Part {
+struct FoldPart {
   ir::ApplyOp step;
   Value element;
   bool reversed; ///< the element is its left operand
@@ -114,7 +114,7 @@ private:
   /// Whether the state is read but by the steps, each once.
   bool hasOtherUses() const {
     llvm::SmallPtrSet<Operation *, 4> steps;
-    for (const Part &part : parts_)
+    for (const FoldPart &part : parts_)
       steps.insert(part.step);
     unsigned uses = 0;
     for (Operation *user : body_.getArgument(0).getUsers()) {
@@ -143,7 +143,7 @@ private:
   bool isLight() {
     bool multiplies = false;
     body_.walk([&](Operation *op) {
-      bool isStep = llvm::any_of(parts_, [&](const Part &part) { return op == part.step; });
+      bool isStep = llvm::any_of(parts_, [&](const FoldPart &part) { return op == part.step; });
       computes_ |= isTensorCode(op) && !isFill(op) && !isStep;
       multiplies |= isa<func::CallOp>(op) || batchRule<ops::Product>(op);
     });
@@ -201,7 +201,7 @@ private:
     if (isPlain)
       return {list};
     SmallVector<Type> types;
-    for (const Part &part : parts_)
+    for (const FoldPart &part : parts_)
       types.push_back(part.element.getType());
     Type element = types.size() == 1 ? types[0] : TupleType::get(builder.getContext(), types);
     auto map = ir::MapOp::create(builder, ir::ListType::get(builder.getContext(), element), list);
@@ -216,7 +216,7 @@ private:
         if (!isOfState(&op))
           builder.clone(op, mapping);
       SmallVector<Value> elements;
-      for (const Part &part : parts_)
+      for (const FoldPart &part : parts_)
         elements.push_back(mapping.lookupOrDefault(part.element));
       Value yielded = elements.front();
       if (elements.size() > 1)
@@ -248,7 +248,7 @@ private:
     if (isa<ir::GetOp>(op))
       return op->getOperand(0) == body_.getArgument(0);
     return op == body_.getTerminator()->getOperand(0).getDefiningOp() ||
-           llvm::any_of(parts_, [&](const Part &part) { return op == part.step; });
+           llvm::any_of(parts_, [&](const FoldPart &part) { return op == part.step; });
   }
 
   ir::FoldOp fold_;
@@ -256,7 +256,7 @@ private:
   SymbolTable &symbols_;
   PassContext &context_;
   Block &body_;
-  SmallVector<Part> parts_;
+  SmallVector<FoldPart> parts_;
   bool computes_ = false; ///< there is tensor code for each element
 };
 
