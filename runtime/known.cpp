@@ -21,8 +21,9 @@ constexpr uint32_t kPause = 32 * kWindow;
 /// Kept rows are charged in steps.
 constexpr uint64_t kStepBytes = uint64_t(1) << 20;
 
-/// Of hashes: the golden ratio, as Knuth's multiplicative hashing has it.
+/// Multiplicative hashing by the golden ratio (Knuth), word by word.
 constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
+uint64_t hashOn(uint64_t hash, uint32_t word) { return std::rotl((hash ^ word) * kFactor, 32); }
 
 } // namespace
 
@@ -52,7 +53,7 @@ uint64_t RecordTable::start(const int32_t *key) const {
   uint64_t hash = 0;
   // The words were written one by one a moment ago: reading two at once would wait for them.
   for (uint32_t i = 0; i < keyWords_; ++i)
-    hash = std::rotl((hash ^ static_cast<uint32_t>(key[i])) * kFactor, 32);
+    hash = hashOn(hash, static_cast<uint32_t>(key[i]));
   return (hash * kFactor) >> shift_;
 }
 
@@ -195,7 +196,7 @@ KnownRecords::List KnownRecords::lookList(uint32_t kernel, std::span<const Slot>
     return {};
   uint64_t hash = 0;
   for (Slot handle : handles)
-    hash = std::rotl((hash ^ TensorHandle::unpack(handle).id) * kFactor, 32);
+    hash = hashOn(hash, TensorHandle::unpack(handle).id);
   List list{{},
             {},
             {static_cast<int32_t>(hash), static_cast<int32_t>(hash >> 32),

@@ -55,7 +55,6 @@ public:
       looksUp_ |= site.op->hasAttr("sheaf.once");
     }
     findDepths();
-    findReaders();
   }
 
   std::vector<FunctionInfo> run() {
@@ -121,11 +120,6 @@ private:
                std::max(own.most, ready.most)};
       }
     }
-  }
-
-  void findReaders() {
-    program_.walk([&](ir::ReadOp read) { readers_.insert(read->getParentOfType<func::FuncOp>()); });
-    graph_.addCallers(readers_);
   }
 
   //===--- Values ------------------------------------------------------------===//
@@ -300,7 +294,7 @@ private:
   llvm::BitVector demanded_;
   std::vector<Depths> depths_; ///< by site
   llvm::DenseMap<Operation *, SmallVector<unsigned>> sitesOf_;
-  llvm::DenseSet<Operation *> readers_;
+  llvm::DenseSet<Operation *> readers_ = graph_.readers();
   bool looksUp_ = false; ///< any record is looked up
 };
 

@@ -131,9 +131,7 @@ HostCode ModuleEmitter::run() {
 void ModuleEmitter::declareFunctions() {
   ModuleOp program = input.program;
   passes::CallGraph graph(program);
-  llvm::DenseSet<Operation *> waiting;
-  program.walk([&](ir::ReadOp op) { waiting.insert(op->getParentOfType<func::FuncOp>()); });
-  graph.addCallers(waiting);
+  llvm::DenseSet<Operation *> waiting = graph.readers();
   llvm::Type *ptr = llvm::PointerType::get(context, 0), *i64 = llvm::Type::getInt64Ty(context);
   for (auto func : program.getOps<func::FuncOp>()) {
     Function function;

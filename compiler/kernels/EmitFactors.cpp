@@ -311,8 +311,7 @@ void Emitter::emitHardwareTiles(const Stage &stage, const Tile &tile, int64_t hi
   for (const ProductGroup &group : stage.groups) {
     int64_t vectors = static_cast<int64_t>(group.accumulators.size()) * stage.tileVectors;
     int64_t stepBytes = vectors * kLineBytes, steps = group.depth / 2;
-    Panel panel =
-        panelOf({&group, group.accumulators, 0, {}}, tile, stepBytes, steps, high * kLineBytes);
+    Panel panel = panelOf(Turn::of(group), tile, stepBytes, steps, high * kLineBytes);
     int64_t most = kMostTileSums[high - 1];
     for (int64_t first = 0; first < vectors; first += most) {
       int64_t count = std::min(vectors - first, most);

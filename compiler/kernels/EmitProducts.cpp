@@ -141,7 +141,7 @@ void Emitter::forTurns(const Stage &stage, llvm::function_ref<void(const Turn &)
   for (const ProductGroup &group : stage.groups) {
     ArrayRef<unsigned> all = group.accumulators;
     if (!stage.takesTurns) {
-      body({&group, all, 0, {}});
+      body(Turn::of(group));
       continue;
     }
     for (size_t first = 0, end; first < all.size(); first = end) {

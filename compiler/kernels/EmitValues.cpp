@@ -1,7 +1,7 @@
 //===- EmitValues.cpp - Expressions on vectors of lanes -------------------===//
 
 #include "compiler/kernels/Emitter.h"
-#include "compiler/ops/Build.h"
+#include "compiler/ops/Expand.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -181,7 +181,7 @@ Value Emitter::emitFold(Value value, const View &view, Scope &scope) {
   Value element =
       load(buffer, view, *scope.place, granule(loadAs(b.getI32Type(), entry, sizeof(int32_t))));
   SmallVector<Value> pair{steps.getRegionIterArg(0), element};
-  if (cast<IntegerAttr>(apply.getAttrs().get("reversed")).getInt())
+  if (ops::intAttr(apply, "reversed"))
     std::swap(pair[0], pair[1]);
   Value next = std::get<ops::Fold>(batchRuleOf(value)).emit(b, pair);
   scf::YieldOp::create(b, next);

@@ -92,6 +92,8 @@ private:
     llvm::ArrayRef<unsigned> accumulators;
     int64_t first;
     Value number; ///< or null
+    /// Of all accumulators together.
+    static Turn of(const ProductGroup &group) { return {&group, group.accumulators, 0, {}}; }
     /// Where the turn's begin, if those of `accumulators` are at `pointer` and each accumulator has
     /// so many bytes.
     Value further(Emitter &emitter, Value pointer, int64_t accumulatorBytes) const;

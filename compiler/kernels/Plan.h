@@ -45,8 +45,8 @@ struct Buffer {
   ops::DType dtype;
   std::vector<Dim> shape;
   static constexpr unsigned kNoUse = ~0u; ///< Weight: packed only
-  unsigned index =
-      0; ///< Argument, List: record word; Weight: weight use; Result, Temporary: number
+  /// Argument, List: record word; Weight: weight use; Result, Temporary: number
+  unsigned index = 0;
   int64_t scratchOffset = 0; ///< Scratch: bytes, 64-byte aligned
   int64_t scratchStride = 0; ///< Scratch: bytes from record to record
 };

@@ -1,6 +1,7 @@
 //===- CallGraph.cpp ------------------------------------------------------===//
 
 #include "compiler/passes/CallGraph.h"
+#include "compiler/ir/Program.h"
 
 #include <algorithm>
 
@@ -88,6 +89,14 @@ void CallGraph::findComponents() {
       ++components;
     }
   }
+}
+
+llvm::DenseSet<Operation *> CallGraph::readers() const {
+  llvm::DenseSet<Operation *> readers;
+  for (func::FuncOp func : functions_)
+    func.walk([&](ir::ReadOp) { readers.insert(func); });
+  addCallers(readers);
+  return readers;
 }
 
 unsigned dropUnreachable(ModuleOp module) {

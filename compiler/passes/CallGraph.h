@@ -33,6 +33,8 @@ public:
 
   /// Adds every function that calls one of these, directly or through others.
   void addCallers(llvm::DenseSet<mlir::Operation *> &functions) const;
+  /// The functions that may wait for a tensor: those that read, and their callers.
+  llvm::DenseSet<mlir::Operation *> readers() const;
 
 private:
   void findComponents();

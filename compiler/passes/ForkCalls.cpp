@@ -1,8 +1,8 @@
 //===- ForkCalls.cpp - Independent calls that may wait, side by side ------===//
 
 #include "compiler/ir/Program.h"
-#include "compiler/passes/CallGraph.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Readers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -15,48 +15,6 @@ using namespace mlir;
 
 namespace sheaf::passes {
 namespace {
-
-/// Which operations may wait for a tensor when they run.
-class Readers {
-public:
-  explicit Readers(ModuleOp module) : symbols_(module) {
-    for (auto func : module.getOps<func::FuncOp>())
-      if (reads(func))
-        reading_.insert(func);
-    CallGraph(module).addCallers(reading_);
-  }
-
-  bool any() const { return !reading_.empty(); }
-
-  bool reads(Operation *root) const {
-    return has(root, [&](Operation *op) { return isa<ir::ReadOp>(op) || isReadingCall(op); });
-  }
-
-  /// Whether it may call a function that reads.
-  bool callsReader(Operation *root) const {
-    return has(root, [&](Operation *op) { return isReadingCall(op); });
-  }
-  bool callsReader(Block &block) const {
-    return llvm::any_of(block, [&](Operation &op) { return callsReader(&op); });
-  }
-
-private:
-  bool isReadingCall(Operation *op) const {
-    auto call = dyn_cast<func::CallOp>(op);
-    return call && reading_.contains(symbols_.lookup(call.getCallee()));
-  }
-
-  static bool has(Operation *root, llvm::function_ref<bool(Operation *)> wanted) {
-    return root
-        ->walk([&](Operation *op) {
-          return wanted(op) ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
-  }
-
-  SymbolTable symbols_;
-  llvm::DenseSet<Operation *> reading_;
-};
 
 /// The call that a body is, and nothing else; or null.
 func::CallOp onlyCall(Block &body) {

@@ -17,7 +17,6 @@ PassRecord codeMotionPass();
 PassRecord deriveGradientsPass();
 PassRecord inlinePass();
 PassRecord specialisePass();
-PassRecord tokenProductsPass();
 PassRecord simplifyPass();
 PassRecord expandOperatorsPass();
 PassRecord foldConstantsPass();
@@ -26,6 +25,7 @@ PassRecord forkCallsPass();
 PassRecord formBlocksPass();
 PassRecord identicalRecordsPass();
 PassRecord reduceFoldsPass();
+PassRecord tokenProductsPass();
 
 } // namespace sheaf::passes
 

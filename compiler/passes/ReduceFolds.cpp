@@ -9,13 +9,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/CallGraph.h"
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Readers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
 
@@ -31,11 +30,8 @@ struct FoldPart {
 
 class FoldReducer {
 public:
-  /// `readers`: functions that may read.
-  FoldReducer(ir::FoldOp fold, const llvm::DenseSet<Operation *> &readers, SymbolTable &symbols,
-              PassContext &context)
-      : fold_(fold), readers_(readers), symbols_(symbols), context_(context),
-        body_(fold.getBody().front()) {}
+  FoldReducer(ir::FoldOp fold, const Readers &readers, PassContext &context)
+      : fold_(fold), readers_(readers), context_(context), body_(fold.getBody().front()) {}
 
   void run() {
     if (findParts())
@@ -77,10 +73,11 @@ private:
     }
     if (hasOtherUses())
       return refuse("what it carries is used for more than its next value");
-    if (reads())
+    if (readers_.reads(body_))
       return refuse("it reads, and what its steps made is not kept until the last");
-    return !isLight() || refuse("what it takes of an element has no product: each step computes it "
-                                "along, without a record of its own");
+    lookAtElements();
+    return !isLight_ || refuse("what it takes of an element has no product: each step computes it "
+                               "along, without a record of its own");
   }
 
   bool addPart(RankedTensorType type, unsigned number, Value next) {
@@ -128,27 +125,16 @@ private:
     return uses != parts_.size();
   }
 
-  bool reads() const {
-    return body_
-        .walk([&](Operation *op) {
-          auto call = dyn_cast<func::CallOp>(op);
-          bool found =
-              isa<ir::ReadOp>(op) || (call && readers_.contains(symbols_.lookup(call.getCallee())));
-          return found ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
-  }
-
-  /// Whether there is tensor code for each element, but no product: a step computes it at no cost.
-  bool isLight() {
+  /// What the body does for each element, beside the steps.
+  void lookAtElements() {
     bool multiplies = false;
     body_.walk([&](Operation *op) {
       bool isStep = llvm::any_of(parts_, [&](const FoldPart &part) { return op == part.step; });
-      computes_ |= isTensorCode(op) && !isFill(op) && !isStep;
-      multiplies |= isa<func::CallOp>(op) || batchRule<ops::Product>(op);
+      bool isCall = isa<func::CallOp>(op);
+      computes_ |= isCall || (isTensorCode(op) && !isFill(op) && !isStep);
+      multiplies |= isCall || batchRule<ops::Product>(op);
     });
-    computes_ |= multiplies;
-    return !multiplies && computes_;
+    isLight_ = computes_ && !multiplies;
   }
 
   void replace() {
@@ -163,11 +149,9 @@ private:
             part.step.getResult(0).getType(), init,
             builder.getI64IntegerAttr(static_cast<int64_t>(number)));
       std::string name = ops::foldOf(part.step.getOp());
-      auto reduced = ir::ApplyOp::create(
-          builder, part.step.getLoc(), init.getType(), name, ValueRange{init, list},
-          builder.getDictionaryAttr(
-              builder.getNamedAttr("reversed", builder.getI64IntegerAttr(part.reversed))));
-      results.push_back(reduced.getResult(0));
+      builder.setLoc(part.step.getLoc());
+      results.push_back(
+          ops::applyOne(builder, name, {init, list}, {{"reversed", int64_t(part.reversed)}}));
       names += (names.empty() ? "" : ", ") + name;
     }
     context_.remark(loc,
@@ -252,12 +236,12 @@ private:
   }
 
   ir::FoldOp fold_;
-  const llvm::DenseSet<Operation *> &readers_;
-  SymbolTable &symbols_;
+  const Readers &readers_;
   PassContext &context_;
   Block &body_;
   SmallVector<FoldPart> parts_;
   bool computes_ = false; ///< there is tensor code for each element
+  bool isLight_ = false;  ///< but no product: a step computes it at no cost
 };
 
 LogicalResult reduceFolds(ModuleOp module, PassContext &context) {
@@ -268,13 +252,10 @@ LogicalResult reduceFolds(ModuleOp module, PassContext &context) {
   }
   SmallVector<ir::FoldOp> folds;
   module.walk([&](ir::FoldOp fold) { folds.push_back(fold); });
-  llvm::DenseSet<Operation *> readers;
-  module.walk([&](ir::ReadOp read) { readers.insert(read->getParentOfType<func::FuncOp>()); });
-  CallGraph(module).addCallers(readers);
-  SymbolTable symbols(module);
+  Readers readers(module);
   // Those inside of others come first.
   for (ir::FoldOp fold : folds)
-    FoldReducer(fold, readers, symbols, context).run();
+    FoldReducer(fold, readers, context).run();
   return success();
 }
 

@@ -163,8 +163,7 @@ private:
       auto *movement = batchRule<ops::Movement>(concat);
       if (!movement || movement->kind != ops::Movement::Concat)
         return;
-      SmallVector<Run> runs = runsOf(concat, apply);
-      if (runs.size() > 1)
+      if (runsOf(concat, apply).size() > 1)
         found.push_back(apply);
     });
     return found;
@@ -280,12 +279,12 @@ private:
         apart.insert(def);
       }
     }
-    for (Operation *op : apart)
+    for (Operation *op : apart) {
       op->setAttr(kApartAttr, UnitAttr::get(op->getContext()));
-    for (Operation *op : apart)
       if (batchRule<ops::Product>(op))
         context_.remark(op->getLoc(), "this product of a token's row stands apart from what else "
                                       "takes it: its records are found again");
+    }
   }
 
   bool isTakenByOthers(ir::ApplyOp apply) const {
