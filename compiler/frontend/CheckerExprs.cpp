@@ -105,10 +105,10 @@ Checker::E Checker::require(E value, const Expectation &expected) {
   shown.type = before;
   // max(x, 0) is the greatest along axis 0, where others compare with 0.
   const auto *apply = value->as<typed::ApplyExpr>();
-  if (shown.help.empty() && apply && (apply->op->name == "max" || apply->op->name == "min") &&
+  std::string help = apply ? elementwiseHelp(*apply->op) : "";
+  if (shown.help.empty() && !help.empty() &&
       types.print(apply->operands[0]->type) == types.print(before))
-    shown.help = fmt::format("{0} reduces x along an axis; element by element it is {0}imum(a, b)",
-                             apply->op->name);
+    shown.help = help;
   reportMismatch(value->range, shown, value->type);
   return error(value->range);
 }

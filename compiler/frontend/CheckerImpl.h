@@ -292,7 +292,10 @@ private:
   /// How a tensor is made of such a list, or nothing.
   std::string tensorOfListHelp(TypeRef list);
   E finishApply(typed::ApplyExpr *apply, std::vector<ops::OperandType> operands, SourceRange range);
-  std::optional<int64_t> staticInt(const Arg &arg, const std::string &what);
+  std::optional<int64_t> staticInt(const Arg &arg, const std::string &what,
+                                   const std::string &help);
+  /// Of `max` and `min` what they reduce and which operator takes two tensors; else nothing.
+  std::string elementwiseHelp(const ops::Op &op);
   void settleLiterals(const std::vector<const typed::Expr *> &operands);
 
   using BuiltinRule = E (Checker::*)(std::vector<Arg>, SourceRange, TypeRef);
@@ -322,8 +325,10 @@ private:
   E convertScalar(std::vector<Arg> args, SourceRange range, TypeRef to, const char *name);
   bool wantArgs(const std::vector<Arg> &args, size_t least, size_t most, const std::string &name,
                 SourceRange range);
-  /// The argument as a list; null if it is none, which is reported.
-  E listArg(const Arg &arg, const std::string &what, bool allowLayers, TypeRef hint = nullptr);
+  /// The argument as a list; null if it is none, which is reported, with a help that says in which
+  /// order arguments come.
+  E listArg(const Arg &arg, const std::string &what, bool allowLayers, TypeRef hint = nullptr,
+            const std::string &order = {});
   E makeBuiltin(typed::Builtin builtin, std::vector<const typed::Expr *> args, SourceRange range,
                 TypeRef type);
   E functionArg(const Arg &arg, std::vector<TypeRef> params, TypeRef result,

@@ -59,11 +59,11 @@ bool Checker::wantArgs(const std::vector<Arg> &args, size_t least, size_t most,
   return false;
 }
 
-Checker::E Checker::listArg(const Arg &arg, const std::string &what, bool allowLayers,
-                            TypeRef hint) {
+Checker::E Checker::listArg(const Arg &arg, const std::string &what, bool allowLayers, TypeRef hint,
+                            const std::string &order) {
   if (arg.syntax && arg.syntax->is<LambdaExpr>())
     return fail(arg.range, fmt::format("{} must be a list, but this is a function", what),
-                "the function comes first");
+                order.empty() ? "the function comes first" : order);
   E list = inferArg(arg, hint);
   TypeRef type = types.resolve(list->type);
   if (type->is(TypeKind::Error))
@@ -77,7 +77,7 @@ Checker::E Checker::listArg(const Arg &arg, const std::string &what, bool allowL
                 fmt::format("{} must be a list, but this is '{}'", what, types.print(type)),
                 type->is(TypeKind::Tensor) && type->tensor.dims.size() >= 2
                     ? "rows(x) is the list of the rows of a tensor"
-                    : "");
+                    : order);
   if (!allowLayers && types.contains(type, TypeKind::Layer))
     return fail(list->range, fmt::format("{} cannot be a list of layers", what));
   return list;
@@ -135,7 +135,8 @@ Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef
   std::string name = scan ? "scan" : "fold";
   if (!wantArgs(args, 3, 3, name, range))
     return error(range);
-  E list = listArg(args[2], fmt::format("the third argument of '{}'", name), true);
+  E list = listArg(args[2], fmt::format("the third argument of '{}'", name), true, nullptr,
+                   fmt::format("it is written {}(f, start, xs)", name));
   TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
   // The accumulator has the type that the function's first parameter is written with, else what
   // the context asks for (that may leave extents open), else that of the start value.

@@ -265,7 +265,9 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
         break;
       }
       case ParamKind::Static: {
-        std::optional<int64_t> value = staticInt(*arg, what);
+        std::string help = param.name == "axis" ? elementwiseHelp(op) : "";
+        std::optional<int64_t> value =
+            staticInt(*arg, what, help.empty() ? fmt::format("it is written {}", usage) : help);
         bad |= !value;
         apply->attrs[param.name] = value.value_or(0);
         break;
@@ -402,8 +404,16 @@ std::optional<Dim> Checker::extentArg(const Arg &arg, typed::ApplyExpr &apply,
   return dim;
 }
 
-std::optional<int64_t> Checker::staticInt(const Arg &arg, const std::string &what) {
-  E value = checkArg(arg, {types.intType(), what});
+std::string Checker::elementwiseHelp(const ops::Op &op) {
+  if (op.name != "max" && op.name != "min")
+    return "";
+  return fmt::format("{0} reduces x along an axis; element by element it is {0}imum(a, b)",
+                     op.name);
+}
+
+std::optional<int64_t> Checker::staticInt(const Arg &arg, const std::string &what,
+                                          const std::string &help) {
+  E value = checkArg(arg, {types.intType(), what, help});
   if (isError(value->type))
     return std::nullopt;
   std::optional<Dim> dim = toDim(*value);

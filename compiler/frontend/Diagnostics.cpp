@@ -21,7 +21,7 @@ constexpr std::pair<std::string_view, std::string_view> foreignWords[] = {
     {"return", "there is no 'return': the last line of a block is its value"},
     {"for", "there are no loops: use map, fold, scan or recursion"},
     {"while", "there are no loops: use map, fold, scan or recursion"},
-    {"lambda", "a lambda is written |x| body"},
+    {"lambda", lambdaForm},
     {"in", "the value follows on the next line, without 'in'"},
     {"def", "functions are declared with 'fn', outside other functions"},
     {"var", "a name is introduced with 'let name = value'"},

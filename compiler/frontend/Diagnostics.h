@@ -89,6 +89,9 @@ private:
   Diagnostic dropped;
 };
 
+/// How the language writes a function without a name, for who wrote one in another way.
+inline constexpr std::string_view lambdaForm = "a lambda is written |x| body";
+
 /// What to write instead of a word of other languages (`for`, `return`); empty for other words.
 std::string_view foreignWordHelp(std::string_view word);
 

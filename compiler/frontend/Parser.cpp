@@ -164,7 +164,9 @@ bool Parser::expectClose(TokenKind close, const Token &open, std::string_view ex
 
 void Parser::failInList(const Token &open, TokenKind close) {
   std::string help = hintFor(peek());
-  if (help.empty() && beginsElement(peek().kind))
+  if (at(TokenKind::FatArrow))
+    help = lambdaForm;
+  else if (help.empty() && beginsElement(peek().kind))
     help = "is a ',' missing before it?";
   fail(fmt::format("',' or {}", describe(close)), help)
       .withNote(open.range, fmt::format("{} was opened here", describe(open.kind)));

@@ -215,7 +215,7 @@ const Expr *Parser::failOperand() {
     help = fmt::format("{} stands in a block: {{ {} ...; value }}", describe(peek().kind),
                        spelling(peek()));
   else if (at(TokenKind::KwFn))
-    help = "functions are declared outside functions; a lambda is written |x| body";
+    help = fmt::format("functions are declared outside functions; {}", lambdaForm);
   else if (at(TokenKind::Equal) && position > 0 && lastEnd == peek().range.begin)
     help = "values never change; a new one has a name of its own: let y = x + 1";
   else if (at(TokenKind::Plus))
@@ -242,6 +242,13 @@ const Expr *Parser::parseParenthesized() {
     if (hasTrailingComma)
       report(rangeFrom(open.range), "a tuple has at least two elements", "leave out the comma");
     return elements[0];
+  }
+  // The parameters of a function as other languages write it: there are no values of these names.
+  if (at(TokenKind::FatArrow) &&
+      std::all_of(elements.begin(), elements.end(),
+                  [](const Expr *element) { return element->is<NameExpr>(); })) {
+    fail("an operator or the end of the expression", std::string(lambdaForm));
+    return errorExpr();
   }
   auto *tuple = make<TupleExpr>(open.range);
   tuple->elements = std::move(elements);

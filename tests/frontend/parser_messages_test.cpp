@@ -283,6 +283,12 @@ const Unparsable unparsable[] = {
     {"fn f() = lambda x: x",
      {"1:17: expected end of line after a declaration but found 'x' [a lambda is written |x| "
       "body]"}},
+    {"fn f() = map(x => x + 1, xs)",
+     {"1:16: expected ',' or ')' but found '=>' [a lambda is written |x| body] "
+      "{1:13: '(' was opened here}"}},
+    {"fn f() = fold(xs, 0, (acc, x) => acc + x)",
+     {"1:31: expected an operator or the end of the expression but found '=>' [a lambda is written "
+      "|x| body]"}},
     {"fn f() = _",
      {"1:10: expected an expression but found '_' ['_' is a pattern and has no value]"}},
     {"fn f() = { x += 1 }",
