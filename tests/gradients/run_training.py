@@ -168,19 +168,19 @@ fn loss(x: f32[3], ok: bool) -> f32 = {
 """)
     runner.write("s.jsonl", '{"x": [1, 2, 3], "ok": true}\n{"x": [1, 2, 3], "ok": false}\n')
     text = runner.run("train", "s.sheaf", "--data", "s.jsonl", "--optimizer", "sgd", "--lr", "0.1",
-                      "--epochs", "1", "-o", "s")
+                      "--epochs", "1", "-o", "s", code=1)
     expect("1 instances failed" in text and "not this one" in text, f"a failed instance: {text}")
     end = runner.tensors("s/last.safetensors")
     expect(all(abs(p - q) < 1e-6 for p, q in zip(end["a"], [0.9, 0.8, 0.7])),
            f"an instance that failed has no part in the mean: {end['a']}")
     expect(end["b"] == [1, 1, 1], "nothing goes through stop_gradient")
     runner.run("train", "s.sheaf", "--data", "s.jsonl", "--optimizer", "sgd", "--lr", "0.1",
-               "--epochs", "1", "--reduction", "sum", "-o", "s2")
+               "--epochs", "1", "--reduction", "sum", "-o", "s2", code=1)
     expect(end == runner.tensors("s2/last.safetensors"), "the sum over one is its mean")
 
     # Nor has a step of which every instance failed, whatever momentum there is.
     runner.run("train", "s.sheaf", "--data", "s.jsonl", "--optimizer", "momentum", "--lr", "0.1",
-               "--epochs", "2", "--batch", "1", "--ema", "0.5", "-o", "s3")
+               "--epochs", "2", "--batch", "1", "--ema", "0.5", "-o", "s3", code=1)
     end = runner.tensors("s3/last.safetensors")
     # Velocities x and 1.9 x; the average takes min(0.5, t / (t + 9)) of what it was.
     one, two = 1 - 0.1, 1 - 0.29
@@ -205,7 +205,8 @@ fn go(i: int, x: f32[h]) -> f32[h] = if i == 0 { x } else { go(i - 1, tanh(x @ w
             ("g1", ["--data", "g.jsonl", "--batch", "6"], None),
             ("g2", ["--data", "g.jsonl", "--batch", "3", "--accumulate", "2"], None),
             ("g3", ["--data", "g7.jsonl", "--batch", "7"], "1 instances failed")):
-        text = runner.run(*common, *more, "--memory-limit", "6M", "-o", name)
+        text = runner.run(*common, *more, "--memory-limit", "6M", "-o", name,
+                          code=1 if failed else 0)
         expect("failed" not in text if failed is None else
                failed in text and "g7.jsonl:1: instance 0" in text and "out of memory" in text,
                f"{name}, in parts: {text}")
@@ -218,7 +219,7 @@ fn go(i: int, x: f32[h]) -> f32[h] = if i == 0 { x } else { go(i - 1, tanh(x @ w
                  "sum(log(go(i, ones(h)) * s))\n")
     runner.write("gn.jsonl", '{"i": 20000, "s": 1}\n{"i": 2000, "s": 0}\n')
     text = runner.run("train", "gn.sheaf", "--data", "gn.jsonl", "--epochs", "1", "--batch", "2",
-                      "--memory-limit", "6M", "--detect-anomaly", "-o", "gn")
+                      "--memory-limit", "6M", "--detect-anomaly", "-o", "gn", code=1)
     expect("1 steps skipped" in text and "in instance" in text and "out of memory" not in text,
            f"a step in parts that is skipped: {text}")
 
@@ -226,7 +227,7 @@ fn go(i: int, x: f32[h]) -> f32[h] = if i == 0 { x } else { go(i - 1, tanh(x @ w
     runner.write("n.sheaf", "param a : f32[3] = ones\n"
                  "fn loss(x: f32[3]) -> f32 = sum(log(a * x))\n")
     runner.write("n.jsonl", '{"x": [0, 1, 1]}\n')
-    text = runner.run("train", "n.sheaf", "--data", "n.jsonl", "--epochs", "2", "-o", "n")
+    text = runner.run("train", "n.sheaf", "--data", "n.jsonl", "--epochs", "2", "-o", "n", code=1)
     expect(text.count("1 steps skipped") == 2, f"steps are skipped: {text}")
     expect(runner.tensors("n/last.safetensors")["a"] == [1, 1, 1], "a skipped step changes nothing")
     runner.write("v.sheaf", "param a : f32[3] = ones\nfn loss(x: f32[3]) -> f32[3] = a * x\n")

@@ -172,7 +172,7 @@ fn loss(x: f32[3]) -> f32 = {
     runner.write("forward.jsonl", '{"x": [1, 1, 1]}\n{"x": [2, 1, 1]}\n{"x": [-3, 0, 1]}\n{"x": [3, 1, 1]}\n')
     runner.write("back.jsonl", '{"x": [1, 1, 1]}\n{"x": [300, 300, 300]}\n')
     common = ["train", "n.sheaf", "--epochs", "1", "--batch", "4", "--data"]
-    text = runner.run(*common, "forward.jsonl", "--detect-anomaly", "-o", "n1")
+    text = runner.run(*common, "forward.jsonl", "--detect-anomaly", "-o", "n1", code=1)
     expect("step 1: the gradient of 'a' is not finite: in instance 2, the block" in text and
            "n.sheaf:7) makes " in text and "1 steps skipped" in text, f"forward: {text}")
     text = runner.run(*common, "back.jsonl", "--detect-anomaly", "-o", "n2")

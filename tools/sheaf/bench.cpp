@@ -65,6 +65,15 @@ std::vector<driver::BenchCase> casesOf(const BenchArguments &arguments) {
   return cases;
 }
 
+/// What `time` gives. The error of an instance that fails tells its place in the data.
+template <typename Time> auto placed(const io::Dataset &data, const Time &time) {
+  try {
+    return time();
+  } catch (const RunError &error) {
+    throw UserError(failureText(data, error));
+  }
+}
+
 int runBench(BenchArguments &arguments) {
   if (arguments.model.model.empty())
     throw UsageError("model is required");
@@ -114,7 +123,7 @@ int runBench(BenchArguments &arguments) {
         if (progress)
           fmt::print(stderr, "\r\033[K{}, batch {}, {} threads", driver::engineName(what.engine),
                      batch, count);
-        rows.push_back(benchmark.run(what));
+        rows.push_back(placed(run.data, [&] { return benchmark.run(what); }));
       }
   if (progress)
     fmt::print(stderr, "\r\033[K");
@@ -132,7 +141,8 @@ int runBench(BenchArguments &arguments) {
         options);
     for (driver::BenchRow &row : rows)
       if (row.what.engine != driver::Engine::Oracle)
-        row.againstF32 = driver::timeInTurn(yardstick, benchmark, row.what);
+        row.againstF32 =
+            placed(run.data, [&] { return driver::timeInTurn(yardstick, benchmark, row.what); });
   }
 
   const std::string &name = run.model().name;

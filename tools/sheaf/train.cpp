@@ -125,6 +125,7 @@ private:
   // The epoch that runs.
   int64_t instances_ = 0, failed_ = 0; ///< since it began or was resumed
   std::string firstFailure_;           ///< of those; told once
+  bool failedAny_ = false; ///< whether an instance failed in any epoch, in training or a measure
   std::chrono::steady_clock::time_point begin_;
   // How fast it goes.
   std::optional<driver::PeakProbe> probe_;
@@ -310,6 +311,7 @@ void Training::endEpoch(int64_t epoch) {
       measure = isLoss ? -mean.value : mean.value;
     line["dev_" + evaluation->name()] = mean.json();
     text += fmt::format(", dev {} {}", evaluation->name(), mean.text(4));
+    failedAny_ |= mean.failed > 0;
     if (mean.failed)
       text += fmt::format(" ({} failed, the first: {})", mean.failed, mean.error);
   }
@@ -324,6 +326,7 @@ void Training::endEpoch(int64_t epoch) {
   bool best = measure && std::isfinite(*measure) && (!progress_.best || *measure > *progress_.best);
   if (best)
     progress_.best = measure;
+  failedAny_ |= failed_ > 0;
   if (failed_)
     line["failed"] = failed_;
   if (progress_.skipped)
@@ -418,7 +421,7 @@ int Training::run() {
                          ? arguments_.model.entry
                          : "mean of " + evaluations_.back()->name() + " over --dev",
                      arguments_.output));
-  return kOk;
+  return failedAny_ || !progress_.best ? kFailed : kOk;
 }
 
 int runTrain(CLI::App &app, TrainOptions &arguments) {
