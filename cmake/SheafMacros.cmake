@@ -55,12 +55,12 @@ if(SHEAF_TESTS)
   target_link_libraries(sheaf_test_pch PRIVATE GTest::gtest)
 endif()
 
-# What headers instantiate takes longer to compile than what is in most files. Under a sanitizer,
-# which takes longer still and whose builds nobody edits, libraries and programs are compiled a dozen
-# files at a time; so names in the unnamed namespaces of one target are different ones. Tests without
-# MLIR, which take little, may have fixtures of the same names.
+# What headers instantiate takes longer to compile than what is in most files. Where nobody edits,
+# libraries and programs are compiled a dozen files at a time; so names in the unnamed namespaces of
+# one target are different ones. Tests without MLIR, which take little, may have fixtures of the same
+# names.
 function(_sheaf_unity target)
-  if(SHEAF_SANITIZE)
+  if(SHEAF_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   endif()
 endfunction()

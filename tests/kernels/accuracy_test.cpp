@@ -14,7 +14,7 @@ using namespace sheaf::test;
 
 namespace {
 
-constexpr int64_t kRecords = 128;
+constexpr int64_t kLongRecords = 128;
 
 struct Function {
   const char *name;
@@ -66,10 +66,10 @@ TEST_P(Accuracy, IsAsStated) {
     if (!runsHere(cpu))
       continue;
     KernelRun run(blockOf(function.name), cpu, {});
-    run.fill(kRecords, inputs, 1);
-    ASSERT_TRUE(run.run(kRecords, 1));
+    run.fill(kLongRecords, inputs, 1);
+    ASSERT_TRUE(run.run(kLongRecords, 1));
     double worst = 0, at = 0;
-    for (int64_t r = 0; r < kRecords; ++r) {
+    for (int64_t r = 0; r < kLongRecords; ++r) {
       std::vector<double> y = run.results(r)[0];
       for (size_t i = 0; i < y.size(); ++i) {
         double x = run.argument(r, 0).data[i], exact = function.exact(x);
