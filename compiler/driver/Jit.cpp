@@ -9,6 +9,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ObjectFile.h"
@@ -64,9 +65,22 @@ void lowerMustTail(llvm::Module &module) {
           call->setTailCallKind(llvm::CallInst::TCK_Tail);
 }
 
-void runPasses(llvm::Module &module, llvm::TargetMachine &machine, IrPasses passes) {
-  if (passes == IrPasses::None)
+/// Kernels' loops come with the addresses that they go along (Emitter::carryWalks). To search for
+/// better ones takes LLVM as long as all the rest of a kernel does, and finds none.
+struct FinishedCode : llvm::OptPassGate {
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef name, llvm::StringRef /*description*/) const override {
+    return name != "Loop Strength Reduction";
+  }
+};
+
+/// Optimises the module's IR, and settles what the code generator does beyond.
+void runPasses(CodeModule &code, llvm::TargetMachine &machine) {
+  if (code.passes == IrPasses::None) {
+    static FinishedCode finished;
+    code.context->setOptPassGate(finished);
     return;
+  }
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager calls;
@@ -77,8 +91,8 @@ void runPasses(llvm::Module &module, llvm::TargetMachine &machine, IrPasses pass
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, calls, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(module, modules);
-  lowerMustTail(module);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(*code.module, modules);
+  lowerMustTail(*code.module);
 }
 
 /// The largest stack frame of an object's functions, its return address included.
@@ -177,7 +191,7 @@ void prepareModule(llvm::Module &module, const Processor &processor) {
 std::string emitAssembly(CodeModule &code, const Processor &processor) {
   std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(processor);
   prepareModule(*code.module, processor);
-  runPasses(*code.module, *machine, code.passes);
+  runPasses(code, *machine);
   llvm::SmallString<0> buffer;
   llvm::raw_svector_ostream stream(buffer);
   llvm::legacy::PassManager passes;
@@ -198,7 +212,7 @@ std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const Pr
     for (size_t i = next++; i < modules.size(); i = next++) {
       llvm::Module &module = *modules[i].module;
       prepareModule(module, processor);
-      runPasses(module, *machine, modules[i].passes);
+      runPasses(modules[i], *machine);
       auto object = llvm::orc::SimpleCompiler(*machine)(module);
       if (object)
         objects[i].assign((*object)->getBufferStart(), (*object)->getBufferEnd());

@@ -42,7 +42,7 @@ void checkRunsHere(const Processor &processor);
 
 /// How much the LLVM IR of a module is optimised before code generation.
 enum class IrPasses {
-  None, ///< kernels: they come as finished vector code
+  None, ///< kernels: they come as finished vector code, with their addresses
   O1    ///< host code
 };
 

@@ -21,8 +21,15 @@ Value Emitter::constant(int64_t v) {
   return known;
 }
 
-Value Emitter::add(Value a, Value c) { return b.createOrFold<arith::AddIOp>(a, c); }
-Value Emitter::mul(Value a, Value c) { return b.createOrFold<arith::MulIOp>(a, c); }
+// Equal constants are one value, so that what is computed of them is known to be equal.
+Value Emitter::add(Value a, Value c) {
+  std::optional<int64_t> x = getConstantIntValue(a), y = getConstantIntValue(c);
+  return x && y ? constant(*x + *y) : b.createOrFold<arith::AddIOp>(a, c);
+}
+Value Emitter::mul(Value a, Value c) {
+  std::optional<int64_t> x = getConstantIntValue(a), y = getConstantIntValue(c);
+  return x && y ? constant(*x * *y) : b.createOrFold<arith::MulIOp>(a, c);
+}
 Value Emitter::minimum(Value a, Value c) { return b.createOrFold<arith::MinSIOp>(a, c); }
 
 Value Emitter::isLess(Value a, Value c) {

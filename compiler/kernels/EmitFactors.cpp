@@ -258,7 +258,7 @@ SmallVector<Value> Emitter::emitPairsInPlace(const Stage &stage, Value extent,
                 [&](Value k) { return rightLanes(stage, rights, vector, {k, 0}); });
   };
   auto addBoth = [&](Value a, Value c, Value sum) { return addPair(a, c, sum); };
-  Value steps = arith::DivSIOp::create(b, add(extent, constant(1)), constant(2));
+  Value steps = b.createOrFold<arith::DivSIOp>(add(extent, constant(1)), constant(2));
   return emitRun({lefts.size(), sums.size() / lefts.size(), /*packed=*/false, left, right, addBoth},
                  steps, sums);
 }

@@ -19,6 +19,9 @@ namespace {
 
 /// Rows narrower than this are in the first-level cache anyway.
 constexpr int64_t kPrefetchWidth = 128;
+/// A matrix that is asked for ahead is at least so large, by so many lines a tile at most.
+constexpr int64_t kLeastMatrixBytes = 2048;
+constexpr int64_t kMostLinesAsked = 16;
 
 /// Whether nothing follows the products but storing them in whole vectors. Then a tile stores them
 /// from its registers; the processor's tiles are stored by themselves.
@@ -471,6 +474,54 @@ void Emitter::emitPasses(const Stage &stage, Value begin, Value end,
       });
 }
 
+/// Matrices of instances lie scattered, and are read in strips: each tile of a record asks for its
+/// share of the matrices of the next one.
+SmallVector<Emitter::MatrixAhead> Emitter::matricesAhead(const Stage &stage) {
+  SmallVector<MatrixAhead> ahead;
+  if (stage.rowAxis != 0 || stage.fewRows || stage.shape.size() != 2 ||
+      !stage.shape[0].isConstant() || !stage.shape[1].isConstant())
+    return ahead;
+  int64_t columns = stage.lanes * stage.tileVectors;
+  int64_t tilesOfPanel = llvm::divideCeil(stage.shape[0].constant(), stage.tileRows);
+  int64_t tiles = tilesOfPanel * llvm::divideCeil(stage.shape[1].constant(), columns);
+  Record now = std::move(record_);
+  Value last = arith::SubIOp::create(b, end_, constant(1));
+  enterRecord(minimum(add(now.number, constant(1)), last), constant(0));
+  llvm::SmallPtrSet<const Buffer *, 4> seen;
+  auto consider = [&](Value operand) {
+    const Buffer *buffer = plan_.bufferOf.lookup(operand);
+    if (!buffer || buffer->kind != Buffer::Argument || buffer->shape.size() != 2 ||
+        !seen.insert(buffer).second)
+      return;
+    int64_t size = bytesOf(buffer->dtype);
+    for (const Dim &dim : buffer->shape) {
+      if (!dim.isConstant())
+        return;
+      size *= dim.constant();
+    }
+    int64_t lines = llvm::divideCeil(size, kLineBytes * tiles);
+    if (size >= kLeastMatrixBytes && lines <= kMostLinesAsked)
+      ahead.push_back({base(*buffer), lines, tilesOfPanel});
+  };
+  for (const ProductGroup &group : stage.groups)
+    for (unsigned accumulator : group.accumulators)
+      for (const ProductSegment &segment : stage.accumulators[accumulator].product->segments) {
+        consider(segment.lhs);
+        consider(segment.rhs);
+      }
+  record_ = std::move(now);
+  return ahead;
+}
+
+void Emitter::ask(ArrayRef<MatrixAhead> matrices, const Tile &tile) {
+  for (const MatrixAhead &matrix : matrices) {
+    Value number = add(mul(tile.panels.front(), constant(matrix.tilesOfPanel)), tile.number);
+    Value share = bytes(matrix.base, mul(number, constant(matrix.lines * kLineBytes)));
+    for (int64_t line = 0; line < matrix.lines; ++line)
+      LLVM::Prefetch::create(b, bytes(share, line * kLineBytes), 0, 2, 1);
+  }
+}
+
 void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
   if (stage.rowsAreRecords) {
     // Panels outermost: a panel of weights stays in cache while all rows of the chunk pass.
@@ -508,9 +559,11 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
   bool several = stage.rowAxis >= 0;
   forEachRecord(begin, end, [&] {
     std::vector<Value> outer;
+    SmallVector<MatrixAhead> ahead = matricesAhead(stage);
     nest(ArrayRef(stage.shape).drop_back(several ? 2 : 1), outer, [&] {
       Value count = several ? extent(stage.shape[stage.rowAxis]) : constant(1);
       auto compute = [&](const Tile &tile) {
+        ask(ahead, tile);
         auto indexOfRow = [&](Value row) {
           std::vector<Value> index = outer;
           if (several)

@@ -43,10 +43,57 @@ Emitter::Operand Emitter::operandAt(Value value, const View &view, const Place &
 
 /// Where step `at` of a run is that so many bytes go on each.
 Value Emitter::along(Value pointer, Value stride, At at) {
-  Value turn = bytes(pointer, mul(at.turn, stride));
-  if (std::optional<int64_t> known = getConstantIntValue(stride))
-    return bytes(turn, at.step * *known);
-  return bytes(turn, mul(constant(at.step), stride));
+  std::optional<int64_t> known = getConstantIntValue(stride);
+  // What an address may multiply an index with costs nothing.
+  bool isFree = known && llvm::is_contained({0, 1, 2, 4, 8}, *known);
+  Value turn;
+  for (const Walk &walk : walks_)
+    if (!isFree && walk.from == pointer && walk.stride == stride)
+      turn = walk.at;
+  if (!turn) {
+    turn = bytes(pointer, mul(at.turn, stride));
+    if (!isFree && isa<BlockArgument>(at.turn))
+      walks_.push_back({pointer, stride, turn});
+  }
+  return bytes(turn, known ? constant(at.step * *known) : mul(constant(at.step), stride));
+}
+
+/// Lets a loop carry what its turns computed from their number by a multiplication each: LLVM would
+/// find that out for longer than all the rest of the kernel takes. Addresses that go on by the same
+/// share what they have gone on by; one alone is carried itself.
+scf::ForOp Emitter::carryWalks(scf::ForOp loop, ArrayRef<Walk> walks) {
+  llvm::MapVector<Value, SmallVector<Walk>> byStride;
+  for (const Walk &walk : walks)
+    byStride[walk.stride].push_back(walk);
+  SmallVector<Value> starts, strides;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(loop);
+    for (const auto &[stride, same] : byStride) {
+      starts.push_back(same.size() == 1 ? same.front().from : constant(0));
+      strides.push_back(mul(loop.getStep(), stride));
+    }
+  }
+  auto goOn = [&](OpBuilder &, Location, ArrayRef<BlockArgument> now) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(loop.getBody()->getTerminator());
+    SmallVector<Value> next;
+    for (auto [value, stride] : llvm::zip_equal(now, strides))
+      next.push_back(value.getType() == pointer_ ? bytes(value, stride) : add(value, stride));
+    return next;
+  };
+  IRRewriter rewriter(b);
+  auto carrying = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
+      rewriter, starts, /*replaceInitOperandUsesInLoop=*/false, goOn));
+  auto carried = carrying.getRegionIterArgs().take_back(starts.size());
+  for (auto [now, strided] : llvm::zip_equal(carried, byStride))
+    for (const Walk &walk : strided.second) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointAfterValue(walk.at);
+      rewriter.replaceOp(walk.at.getDefiningOp(),
+                         now.getType() == pointer_ ? Value(now) : bytes(walk.from, now));
+    }
+  return carrying;
 }
 
 Value Emitter::numberOf(At at) { return add(at.turn, constant(at.step)); }
@@ -95,15 +142,18 @@ void Emitter::emitStep(const Step &step, At at, MutableArrayRef<Value> sums) {
 }
 
 /// Adds one run over k to the accumulators `sums` (row by row, vectors of the group's products):
-/// the inner loop of all products. With packed weights it is unrolled: where another program runs
-/// on the same core, each of them gets half of the instructions that the core can begin, and those
-/// that only count are as dear as multiply-adds. Matrices of instances gain nothing by it, and
-/// their strides make it slow to compile.
+/// the inner loop of all products. It is unrolled: where another program runs on the same core,
+/// each of them gets half of the instructions that the core can begin, and those that only count
+/// are as dear as multiply-adds; and of few turns a processor foresees the last. But where strides
+/// and the number of steps are those of an instance, each step of a turn would need registers of
+/// its own.
 SmallVector<Value> Emitter::emitRun(const Step &step, Value steps, ArrayRef<Value> sums) {
-  int64_t unroll = 1, rest = 0;
-  if (step.packed)
-    unroll = static_cast<int64_t>(step.rows * step.vectors) > kManySums ? 2 : 4;
   std::optional<int64_t> known = getConstantIntValue(steps);
+  int64_t unroll = 1, rest = 0;
+  if (step.packed || known)
+    unroll = static_cast<int64_t>(step.rows * step.vectors) > kManySums ? 2 : 4;
+  if (known)
+    unroll = std::clamp<int64_t>(*known, 1, unroll);
   if (known)
     rest = *known % unroll;
   else
@@ -114,6 +164,7 @@ SmallVector<Value> Emitter::emitRun(const Step &step, Value steps, ArrayRef<Valu
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(turns.getBody());
     SmallVector<Value> now(turns.getRegionIterArgs());
+    walks_.clear();
     for (int64_t i = 0; i < unroll; ++i) {
       if (step.ask && i % step.askEvery == 0)
         step.ask({turns.getInductionVar(), i});
@@ -121,7 +172,8 @@ SmallVector<Value> Emitter::emitRun(const Step &step, Value steps, ArrayRef<Valu
     }
     scf::YieldOp::create(b, now);
   }
-  SmallVector<Value> now(turns.getResults());
+  turns = carryWalks(turns, std::exchange(walks_, {}));
+  SmallVector<Value> now(turns.getResults().take_front(sums.size()));
   for (int64_t i = 0; i < rest; ++i)
     emitStep(step, {end, i}, now);
   return now;

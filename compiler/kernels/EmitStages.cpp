@@ -134,10 +134,10 @@ void Emitter::writeRoots(const Stage &stage, Scope &scope) {
 /// Rows lie scattered, so the processor cannot foresee the next. What this loop computes hides the
 /// reading of rows that a later record takes, and of those that it writes: one chunk ahead, or
 /// where all records are one chunk, kAheadBytes.
-SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage) {
+SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage, ArrayRef<Dim> shape) {
   SmallVector<RowAhead> rows;
   int64_t bytesOfRow = bytesOf(ops::DType::F32);
-  for (const Dim &dim : stage.shape) {
+  for (const Dim &dim : shape) {
     if (!dim.isConstant())
       return rows;
     bytesOfRow *= dim.constant();
@@ -151,7 +151,7 @@ SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage) {
   enterRecord(minimum(add(now.number, constant(ahead)), last), constant(0));
   for (const Buffer &buffer : plan_.buffers) {
     bool isWritten = llvm::any_of(stage.roots, [&](const Root &r) { return r.buffer == &buffer; });
-    if (buffer.shape == stage.shape &&
+    if (ArrayRef(buffer.shape) == shape &&
         (buffer.kind == Buffer::Argument || (buffer.kind == Buffer::Result && isWritten)))
       rows.push_back({&buffer, base(buffer)});
   }
@@ -159,17 +159,30 @@ SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage) {
   return rows;
 }
 
-/// Where the block computes little there is nothing to hide it behind. Each row is asked for by one
-/// loop, the first that computes enough.
-void Emitter::ask(ArrayRef<RowAhead> rows, const Place &place) {
-  if (llvm::none_of(*b.getInsertionBlock(), [](Operation &op) {
-        return isa<math::MathDialect>(op.getDialect()) && !isa<math::FmaOp, math::AbsFOp>(op);
-      }))
+/// Asks for the lines of rows ahead that `place` is in. Each row is asked for by one loop: the
+/// first that computes enough to hide it behind; else, where several pass over rows that stay near,
+/// the last that reduces, or the last, for then the others have brought in what it reads.
+void Emitter::ask(ArrayRef<RowAhead> rows, const Place &place, bool reduces) {
+  Block *block = b.getInsertionBlock();
+  bool computesMuch = llvm::any_of(*block, [](Operation &op) {
+    return isa<math::MathDialect>(op.getDialect()) && !isa<math::FmaOp, math::AbsFOp>(op);
+  });
+  if (!computesMuch && (plan_.stages.size() == 1 || plan_.wantsRows()))
     return;
-  for (const RowAhead &row : rows)
-    if (askedAhead_.insert(row.buffer).second)
-      LLVM::Prefetch::create(b, addressFrom(row.base, *row.buffer, place.index),
-                             row.buffer->kind == Buffer::Result, 2, 1);
+  int worth = computesMuch ? 2 : reduces ? 1 : 0;
+  for (const RowAhead &row : rows) {
+    Asking &asking = asking_[row.buffer];
+    if (asking.loop != block) {
+      if (computesMuch ? asking.worth >= worth : asking.worth > worth)
+        continue;
+      for (LLVM::Prefetch request : asking.requests)
+        request.erase();
+      asking = {block, worth, {}};
+    }
+    asking.requests.push_back(
+        LLVM::Prefetch::create(b, addressFrom(row.base, *row.buffer, place.index),
+                               row.buffer->kind == Buffer::Result, 2, 1));
+  }
 }
 
 void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
@@ -182,14 +195,14 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
       writeRoots(stage, scope);
       return;
     }
-    SmallVector<RowAhead> ahead = rowsAhead(stage);
+    SmallVector<RowAhead> ahead = rowsAhead(stage, stage.shape);
     nest(ArrayRef(stage.shape).drop_back(), place.index, [&] {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
       scope.row = marker();
       loop(constant(0), extent(stage.shape.back()), place.lanes, [&](Value column) {
         place.index.push_back(column);
         writeRoots(stage, scope);
-        ask(ahead, place);
+        ask(ahead, place, /*reduces=*/false);
         place.index.pop_back();
       });
     });
@@ -306,6 +319,7 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
   bool arg = rule && rule->kind == ops::Reduction::ArgMax;
   int last = static_cast<int>(space.size()) - 1;
   Place place;
+  SmallVector<RowAhead> ahead = rowsAhead(stage, space);
   nest(ArrayRef(space).drop_back(), place.index, [&] {
     place.lanesAxis = last;
     Scope scope;
@@ -352,6 +366,8 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
           x = arith::SelectOp::create(b, mask, x, combine.identity(x.getType()));
         out.push_back(combine(partial[0], x));
       }
+      if (!tail)
+        ask(ahead, place, /*reduces=*/true);
       place.index.pop_back();
       return out;
     };

@@ -66,9 +66,15 @@ private:
     const Buffer *buffer;
     Value base;
   };
-  llvm::SmallPtrSet<const Buffer *, 4> askedAhead_; ///< that a loop of the kernel asks for
-  llvm::SmallVector<RowAhead> rowsAhead(const Stage &stage);
-  void ask(llvm::ArrayRef<RowAhead> rows, const Place &place);
+  /// The requests for the rows of a buffer, the loop that makes them, and how well it hides them.
+  struct Asking {
+    mlir::Block *loop = nullptr;
+    int worth = -1;
+    llvm::SmallVector<mlir::LLVM::Prefetch, 4> requests;
+  };
+  llvm::DenseMap<const Buffer *, Asking> asking_;
+  llvm::SmallVector<RowAhead> rowsAhead(const Stage &stage, llvm::ArrayRef<Dim> shape);
+  void ask(llvm::ArrayRef<RowAhead> rows, const Place &place, bool reduces);
   void writeRoots(const Stage &stage, Scope &scope);
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
   void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
@@ -99,6 +105,13 @@ private:
     Value further(Emitter &emitter, Value pointer, int64_t accumulatorBytes) const;
   };
   void forTurns(const Stage &stage, llvm::function_ref<void(const Turn &turn)> body);
+  /// A matrix of the next record: so many lines of it each tile asks for.
+  struct MatrixAhead {
+    Value base;
+    int64_t lines, tilesOfPanel;
+  };
+  llvm::SmallVector<MatrixAhead> matricesAhead(const Stage &stage);
+  void ask(llvm::ArrayRef<MatrixAhead> matrices, const Tile &tile);
   void emitProducts(const Stage &stage, Value begin, Value end);
   /// Makes a row of the tiles current, counted from the first of the pass, and gives its index
   /// without the column.
@@ -120,6 +133,13 @@ private:
     Value turn;
     int64_t step;
   };
+  /// An address of a run's first step of a turn, from that of its first turn.
+  struct Walk {
+    Value from, stride; ///< bytes a step
+    Value at;
+  };
+  llvm::SmallVector<Walk> walks_; ///< of the loop of a run that is being emitted
+  mlir::scf::ForOp carryWalks(mlir::scf::ForOp loop, llvm::ArrayRef<Walk> walks);
   Value numberOf(At at);
   Value along(Value pointer, Value stride, At at);
   Value leftLanes(const Operand &operand, At k, int64_t lanes);

@@ -18,8 +18,9 @@ constexpr int64_t kChunkRowBytes = 192 << 10;
 constexpr int64_t kChunkBytes = 512 << 10;
 /// Scratch of a chunk stays in the second-level cache.
 constexpr int64_t kChunkScratchBytes = 192 << 10;
-/// All that the stages of a chunk touch stays in the first-level cache.
-constexpr int64_t kChunkNearBytes = 64 << 10;
+/// All that the stages of a chunk touch stays in the first-level cache, and leaves room for what is
+/// asked for ahead.
+constexpr int64_t kChunkNearBytes = 8 << 10;
 /// So many rows hide the reading of a panel of weights.
 constexpr int64_t kMostPassRows = 256;
 /// More rows a tile cost code, not speed: each number of rows has code of its own. Where all
@@ -422,10 +423,7 @@ void Planner::chooseChunk(Kernel &kernel) {
   if (scratch)
     chunk = std::min(chunk, std::max<int64_t>(nearBytes(kChunkScratchBytes) / scratch, 1));
   // Where no weights want many rows, what stages hand on stays in the first-level cache.
-  bool wantsRows = llvm::any_of(plan_->stages, [](const Stage &stage) {
-    return stage.rowsAreRecords || stage.rowsOfAllRecords;
-  });
-  if (!wantsRows && plan_->stages.size() > 1)
+  if (!plan_->wantsRows() && plan_->stages.size() > 1)
     chunk =
         std::min(chunk, std::max<int64_t>(nearBytes(kChunkNearBytes) / (scratch + ownBytes()), 1));
   if (!kernel.temporaries.empty())

@@ -239,6 +239,13 @@ struct Plan {
   int64_t factorBytes = 0;      ///< behind it: rows of factors
   int64_t sumsBytes = 0;        ///< behind it: what libraries make of them
   int64_t tileConfig = -1;      ///< offset in scratch of the shapes of tiles, or -1
+
+  /// Whether weights are read once for the rows of many records.
+  bool wantsRows() const {
+    return std::any_of(stages.begin(), stages.end(), [](const Stage &stage) {
+      return stage.rowsAreRecords || stage.rowsOfAllRecords;
+    });
+  }
 };
 
 } // namespace sheaf::kernels
