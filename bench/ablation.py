@@ -7,15 +7,15 @@ TREES: binary bracket trees, such as those of the Stanford Sentiment Treebank, o
 are taken; models of sentences read their words. Needs build/bin/sheaf (./demo makes it) and an otherwise idle machine. One thread.
 
 A table a model: for each batch the launches of a mini-batch, its shortest time, the products'
-GFLOP/s at that time, and the time over that with everything on: the median of so many runs of both
-in turn. What compiles to the same code is not timed. With --sizes one table of all
-models at both sizes with everything on, and the share of the time that is spent inside kernels.
+GFLOP/s at that time, and how many times as long it takes as with everything on: the median of pairs
+of mini-batches in turn, with its interval of 95 % (`sheaf bench --against`). What compiles to the
+same code is not timed. With --sizes one table of all models at both sizes with everything on, the
+best of several rounds, and the share of the time that is spent inside kernels.
 """
 import argparse
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -64,7 +64,7 @@ def write_data(trees, instances, short, long):
 
 def fastest(model, data, dims, batch, rounds, seconds):
     """The best row with everything on."""
-    rows = [measure(model, data, dims, batch, None, seconds) for _ in range(rounds)]
+    rows = [measure(model, data, dims, batch, seconds) for _ in range(rounds)]
     return min(rows, key=lambda row: row["ms_min"])
 
 
@@ -73,16 +73,14 @@ def rounds_of(model, rounds):
     return 1 if model == "berxit" else rounds
 
 
-def measure(model, data, dims, batch, without, seconds):
+def measure(model, data, dims, batch, seconds, *more):
     repetitions = rounds_of(model, 10)
     words = ["bench", os.path.join(ROOT, "models", model + ".sheaf"), "--data", data, "--seed", "1",
              "--batch", str(batch), "--engine", "batched", "--format", "json",
              "--repetitions", str(repetitions), "--seconds", str(seconds)]
     for dim in dims:
         words += ["--dim", dim]
-    if without:
-        words += ["--without", without]
-    return json.loads(sheaf(*words))[0]
+    return json.loads(sheaf(*words, *more))[0]
 
 
 def code(model, dims, name):
@@ -94,37 +92,26 @@ def code(model, dims, name):
     return sheaf(*words, *(["--without", name] if name else []))
 
 
-def in_turn(model, data, dims, batch, name, rounds, seconds):
-    """The best row without a pass, and the median ratio to the time with everything on."""
-    ratios, best = [], None
-    for number in range(rounds):
-        both = {}
-        for which in (None, name) if number % 2 else (name, None):
-            both[which] = measure(model, data, dims, batch, which, seconds)
-        ratios.append(both[name]["ms_min"] / both[None]["ms_min"])
-        if best is None or both[name]["ms_min"] < best["ms_min"]:
-            best = both[name]
-    return best, statistics.median(ratios)
-
-
 def table(model, data, dims, batches, rounds, seconds):
     print(f"\n{model}, {', '.join(dims)}\n")
     print("| left out |" + "".join(f" batch {b}: launches | ms | GFLOP/s | time |" for b in batches))
     print("|---|" + "---:|---:|---:|---:|" * len(batches))
-
-    def row(name, measured):
-        cells = "".join(f" {best['launches']} | {best['ms_min']:.2f} | "
-                        f"{best['gflop'] / best['ms_min'] * 1e3:.0f} | {ratio:.2f} |"
-                        for best, ratio in measured)
-        print(f"| {name} |{cells}", flush=True)
-
-    row("(nothing)", [(fastest(model, data, dims, b, rounds, seconds), 1) for b in batches])
-    everything, same = code(model, dims, None), []
-    for name in optimisations():
-        if code(model, dims, name) == everything:
-            same.append(name)
-        else:
-            row(name, [in_turn(model, data, dims, b, name, rounds, seconds) for b in batches])
+    everything = code(model, dims, None)
+    names = optimisations()
+    others = [name for name in names if code(model, dims, name) != everything]
+    rows = {name: "" for name in [None, *others]}
+    for batch in batches:
+        against = measure(model, data, dims, batch, rounds * seconds, "--against", ",".join(others))
+        times = {other["what"]: other for other in against["against"]}
+        for name in rows:
+            row = measure(model, data, dims, batch, seconds, *(["--without", name] if name else []))
+            time = times.get(name, {"median": 1})
+            rows[name] += (f" {row['launches']} | {row['ms_min']:.2f} | "
+                           f"{row['gflop'] / row['ms_min'] * 1e3:.0f} | {time['median']:.2f}" +
+                           (f" ({time['low']:.2f} to {time['high']:.2f}) |" if name else " |"))
+    for name, cells in rows.items():
+        print(f"| {name or '(nothing)'} |{cells}", flush=True)
+    same = [name for name in names if name not in others]
     print(f"\nThe same code without: {', '.join(same)}.", flush=True)
 
 

@@ -354,7 +354,7 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
   Json array = Json::array();
   for (const BenchRow &row : rows) {
     array.push_back(
-        reportJson("bench", 1,
+        reportJson("bench", 2,
                    {{"model", model},
                     {"engine", engineName(row.what.engine)},
                     {"batch", row.what.batch},
@@ -382,11 +382,12 @@ std::string benchJson(const std::string &model, const std::map<std::string, int6
                     {"order_ms", row.orderMs}}));
     if (row.leastLaunches)
       array.back()["least_launches"] = *row.leastLaunches;
-    if (row.againstF32)
-      array.back()["against_f32"] = {{"median", row.againstF32->median},
-                                     {"low", row.againstF32->low},
-                                     {"high", row.againstF32->high},
-                                     {"pairs", row.againstF32->pairs}};
+    for (const Against &other : row.against)
+      array.back()["against"].push_back({{"what", other.what},
+                                         {"median", other.ratio.median},
+                                         {"low", other.ratio.low},
+                                         {"high", other.ratio.high},
+                                         {"pairs", other.ratio.pairs}});
     if (row.what.engine == Engine::Training)
       array.back()["step"] = {{"forward_ms", row.forwardMs},
                               {"backward_ms", row.backwardMs},
@@ -437,16 +438,16 @@ std::string trainingTable(std::span<const BenchRow> rows) {
   return out + lastLines(rows);
 }
 
-std::string againstF32Table(std::span<const BenchRow> rows) {
-  std::string out = fmt::format("{:<10} {:>6} {:>7} {:>14} {:>20} {:>7}\n", "engine", "batch",
-                                "threads", "f32 over bf16", "95 % of the median", "pairs");
+std::string againstTable(std::span<const BenchRow> rows) {
+  std::string out =
+      fmt::format("{:<10} {:>6} {:>7} {:<24} {:>13} {:>20} {:>7}\n", "engine", "batch", "threads",
+                  "in f32, or without", "times as long", "95 % of the median", "pairs");
   for (const BenchRow &row : rows)
-    if (row.againstF32)
-      out +=
-          fmt::format("{:<10} {:>6} {:>7} {:>13.2f}x {:>20} {:>7}\n", engineName(row.what.engine),
-                      row.what.batch, row.what.threads, row.againstF32->median,
-                      fmt::format("{:.2f} to {:.2f}", row.againstF32->low, row.againstF32->high),
-                      row.againstF32->pairs);
+    for (const auto &[what, ratio] : row.against)
+      out += fmt::format("{:<10} {:>6} {:>7} {:<24} {:>13.3f} {:>20} {:>7}\n",
+                         engineName(row.what.engine), row.what.batch, row.what.threads, what,
+                         ratio.median, fmt::format("{:.3f} to {:.3f}", ratio.low, ratio.high),
+                         ratio.pairs);
   return out;
 }
 

@@ -49,6 +49,12 @@ struct BenchCase {
   rt::Policy policy = rt::Policy::Depth;
 };
 
+/// How many times as long the same takes otherwise compiled, in turn with it.
+struct Against {
+  std::string what; ///< "f32", where the row is in bf16; else the optimisation that is left out
+  Ratio ratio;
+};
+
 struct BenchRow {
   BenchCase what;
   int64_t repetitions = 0;
@@ -76,8 +82,8 @@ struct BenchRow {
   double rssMb = 0;
   rt::MemoryUse memory;
   uint64_t codeBytes = 0;
-  std::vector<KernelRow> kernels;  ///< those that ran, the longest first; the mean of repetitions
-  std::optional<Ratio> againstF32; ///< of a model in bf16, if that was asked for
+  std::vector<KernelRow> kernels; ///< those that ran, the longest first; the mean of repetitions
+  std::vector<Against> against;   ///< what was asked for
 
   /// Peak bytes beyond weights, rows and code.
   uint64_t otherBytes() const;
@@ -133,8 +139,8 @@ private:
 /// options of the first say.
 Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what);
 
-/// What is known of BenchRow::againstF32, for people.
-std::string againstF32Table(std::span<const BenchRow> rows);
+/// What is known of BenchRow::against, for people.
+std::string againstTable(std::span<const BenchRow> rows);
 
 /// The rows as a JSON array; `dims` are the model's.
 std::string benchJson(const std::string &model, const std::map<std::string, int64_t> &dims,

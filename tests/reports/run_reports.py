@@ -138,8 +138,9 @@ def commands():
         assert value["ok"] and value["same_bits"] == (not value["libraries"]) != value["repeats"]
         run("bench", "bench", "--batch", "3", "--repetitions", "2", "--seconds", "0.01")
         value = run("bench", "bench", "--batch", "3", "--repetitions", "2", "--seconds", "0.01",
-                    "--precision", "bf16", "--against-f32")
-        assert all(row["against_f32"]["pairs"] >= 2 for row in value)
+                    "--precision", "bf16", "--against", "f32,fuse")
+        assert all([other["what"] for other in row["against"]] == ["f32", "fuse"] and
+                   all(other["pairs"] >= 2 for other in row["against"]) for row in value)
         run("explain", "explain", "--repetitions", "1")
         value = run("eval", "eval", "--metric", "loss")
         text = sheaf("eval", "m.sheaf", *data, "--metric", "loss", cwd=directory).stdout

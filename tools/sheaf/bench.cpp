@@ -30,7 +30,7 @@ struct BenchArguments {
   double seconds = 1;
   bool kernels = false;
   bool policies = false;
-  bool againstF32 = false;
+  std::vector<std::string> against;
   bool train = false;
   bool trace = false;
 };
@@ -74,14 +74,55 @@ template <typename Time> auto placed(const io::Dataset &data, const Time &time) 
   }
 }
 
+rt::SessionOptions sessionFor(const BenchArguments &arguments, const rt::Model &model) {
+  rt::SessionOptions session = sessionOptions(arguments.limits, 1, model);
+  if (arguments.train)
+    session.keepBytes = 0;
+  return session;
+}
+
+/// The options of what a model is compared with.
+ModelOptions otherwise(ModelOptions model, const std::string &what) {
+  if (what == "f32")
+    model.precision = "f32";
+  else
+    model.without.push_back(what);
+  return model;
+}
+
+/// Adds to each row how many times as long it takes the model as `--against` says.
+void timeAgainst(const BenchArguments &arguments, const LoadedRun &run,
+                 driver::Benchmark &benchmark, driver::BenchOptions options,
+                 std::span<driver::BenchRow> rows) {
+  for (const std::string &what : arguments.against) {
+    LoadedRun other = loadRun(otherwise(arguments.model, what), arguments.data, arguments.weights,
+                              static_cast<int64_t>(run.instances.size()));
+    options.session = sessionFor(arguments, other.model());
+    driver::Benchmark yardstick(
+        other.benchModel(), other.instances,
+        [&](rt::Session &session) {
+          setWeights(session, arguments.weights, other.vocabularies, /*quiet=*/true);
+        },
+        options);
+    for (driver::BenchRow &row : rows)
+      if (row.what.engine != driver::Engine::Oracle)
+        row.against.push_back({what, placed(run.data, [&] {
+                                 return driver::timeInTurn(yardstick, benchmark, row.what);
+                               })});
+  }
+}
+
 int runBench(BenchArguments &arguments) {
   if (arguments.model.model.empty())
     throw UsageError("model is required");
   std::vector<int64_t> batches = parseNumbers("--batch", arguments.batch);
   std::vector<int64_t> threads = parseNumbers("--threads", arguments.threads);
   bool asJson = arguments.format.json();
-  if (arguments.againstF32 && arguments.model.precision == "f32")
-    throw UsageError("--against-f32 needs --precision bf16");
+  for (const std::string &what : arguments.against) {
+    if (what == "f32" && arguments.model.precision == "f32")
+      throw UsageError("--against f32 needs --precision bf16");
+    compileOptions(otherwise(arguments.model, what)); // whether there is such an optimisation
+  }
   arguments.model.training = arguments.train;
   if (arguments.train && !arguments.model.entryGiven->count())
     arguments.model.entry = "loss";
@@ -97,13 +138,7 @@ int runBench(BenchArguments &arguments) {
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights, largest);
   if (arguments.train)
     driver::requireLoss(run.model());
-  auto sessionFor = [&](const rt::Model &model) {
-    rt::SessionOptions session = sessionOptions(arguments.limits, 1, model);
-    if (arguments.train)
-      session.keepBytes = 0;
-    return session;
-  };
-  options.session = sessionFor(run.model());
+  options.session = sessionFor(arguments, run.model());
   int64_t available = static_cast<int64_t>(run.instances.size());
   if (available < largest)
     note(fmt::format("the data hold {} instances; larger batches are cut to that", available));
@@ -128,34 +163,19 @@ int runBench(BenchArguments &arguments) {
   if (progress)
     fmt::print(stderr, "\r\033[K");
 
-  if (arguments.againstF32) {
-    ModelOptions inF32 = arguments.model;
-    inF32.precision = "f32";
-    LoadedRun other = loadRun(inF32, arguments.data, arguments.weights, largest);
-    options.session = sessionFor(other.model());
-    driver::Benchmark yardstick(
-        other.benchModel(), other.instances,
-        [&](rt::Session &session) {
-          setWeights(session, arguments.weights, other.vocabularies, /*quiet=*/true);
-        },
-        options);
-    for (driver::BenchRow &row : rows)
-      if (row.what.engine != driver::Engine::Oracle)
-        row.againstF32 =
-            placed(run.data, [&] { return driver::timeInTurn(yardstick, benchmark, row.what); });
-  }
+  timeAgainst(arguments, run, benchmark, options, rows);
 
   const std::string &name = run.model().name;
   if (asJson)
     fmt::print("{}", driver::benchJson(name, run.model().dims, rows));
   else if (arguments.train)
     fmt::print("{}{}", driver::trainingTable(rows),
-               arguments.againstF32 ? "\n" + driver::againstF32Table(rows) : "");
+               arguments.against.empty() ? "" : "\n" + driver::againstTable(rows));
   else if (arguments.policies)
     fmt::print("{}", driver::policyTable(rows));
   else
     fmt::print("{}{}", driver::benchTable(rows),
-               arguments.againstF32 ? "\n" + driver::againstF32Table(rows) : "");
+               arguments.against.empty() ? "" : "\n" + driver::againstTable(rows));
   if (arguments.kernels && !asJson)
     fmt::print("{}", driver::kernelTable(rows.back().kernels,
                                          rows.back().peakGflops / rows.back().what.threads));
@@ -194,8 +214,11 @@ void addBench(CLI::App &app, Action &action) {
                 "and update by Adam, and the share of the peak that all their products have")
       ->excludes("--engine")
       ->excludes("--policies");
-  sub->add_flag("--against-f32", arguments->againstF32,
-                "with --precision bf16: how much longer the same takes in f32, in turn with it")
+  sub->add_option("--against", arguments->against,
+                  "how many times as long the same takes without an optimisation, by the names of "
+                  "--without, or, with --precision bf16, in f32: in turn with it")
+      ->type_name("NAME,...")
+      ->delimiter(',')
       ->excludes("--policies");
   sub->add_flag("--traced", arguments->trace,
                 "with a trace being gathered as for 'run --trace': what that costs");
