@@ -117,7 +117,8 @@ std::string runReportText(const CompiledModel &compiled, const RunReport &r,
   if (r.fewRows.size() > most)
     out += fmt::format("  and {} more\n", r.fewRows.size() - most);
 
-  out += "\nkernel time by line\n" + lineTable(r, source);
+  out += "\nkernel time by line, each kernel's divided by an estimate of its lines' work\n" +
+         lineTable(r, source);
 
   out += "\nmemory over time\n";
   out += fmt::format("  {:>9}", "ms");

@@ -239,12 +239,12 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
   }
 }
 
-/// Computes and stores one vector of each root: `column` is its first, `accumulators` the products
-/// there.
+/// Computes and stores one vector of each root, with as many lanes as those of `accumulators`, the
+/// products there: `column` is its first.
 void Emitter::writeVector(const Stage &stage, std::vector<Value> index, Value column,
                           std::vector<Value> accumulators) {
   Place place;
-  place.lanes = stage.lanes;
+  place.lanes = cast<VectorType>(accumulators.front().getType()).getNumElements();
   place.index = std::move(index);
   place.index.push_back(column);
   place.lanesAxis = static_cast<int>(place.index.size()) - 1;
@@ -258,8 +258,13 @@ void Emitter::writeVector(const Stage &stage, std::vector<Value> index, Value co
 /// What follows the products, for one row of a tile: `row` counts inside the tile.
 void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
                            std::vector<Value> index) {
-  auto type = VectorType::get({stage.lanes}, f32_);
-  int64_t most = tile.vectors(stage);
+  int64_t most = tile.vectors(stage), together = 1;
+  // What follows products is one long chain of operations: two vectors hide each other's waiting.
+  const Dim &columns = stage.shape.back();
+  if (most * stage.lanes % kLoopLanes == 0 && columns.isConstant() &&
+      columns.constant() % kLoopLanes == 0)
+    together = kLoopLanes / stage.lanes;
+  auto type = VectorType::get({together * stage.lanes}, f32_);
   int64_t across = static_cast<int64_t>(stage.accumulators.size()) * most;
   Value sums = bytes(scratch_, mul(row, constant(across * stage.lanes * 4)));
   Value column = mul(tile.panels.front(), constant(stage.lanes * stage.tileVectors));
@@ -271,14 +276,14 @@ void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
     }
     writeVector(stage, index, at, std::move(accumulators));
   };
-  if (most == 1) {
+  if (most == together) {
     vectorAt(constant(0), column);
     return;
   }
   Value left = arith::SubIOp::create(b, extent(stage.shape.back()), column);
   Value vectors =
       arith::DivSIOp::create(b, add(left, constant(stage.lanes - 1)), constant(stage.lanes));
-  loop(constant(0), minimum(vectors, constant(most)), 1,
+  loop(constant(0), minimum(vectors, constant(most)), together,
        [&](Value v) { vectorAt(v, add(column, mul(v, constant(stage.lanes)))); });
 }
 

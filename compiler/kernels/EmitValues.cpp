@@ -273,20 +273,24 @@ static bool isWholeVectors(const View &view, int lanesAxis, int64_t lanes, const
          isMultiple(to) && isMultiple(from);
 }
 
-/// A reshape that regroups extents: elements are found by their row-major number.
+/// A reshape that regroups extents: elements are found by their row-major number, among those of
+/// the axes that are regrouped together.
 Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
   const Buffer &buffer = *plan_.bufferOf.lookup(value.getDefiningOp()->getOperand(0));
   const std::vector<Dim> &to = plan_.shapes->of(value), &from = buffer.shape;
   auto addressAt = [&](const Place &lane) {
-    Value number = constant(0);
-    for (auto [axis, map] : llvm::enumerate(view))
-      number = add(mul(number, extent(to[axis])), indexOf(map, lane, to[axis]));
     std::vector<Value> index(from.size());
-    for (size_t axis = from.size(); axis-- > 0;) {
-      Value size = extent(from[axis]);
-      index[axis] = axis ? Value(arith::RemSIOp::create(b, number, size)) : number;
-      if (axis)
-        number = arith::DivSIOp::create(b, number, size);
+    for (const Regrouping &group : regroupings(from, to)) {
+      Value number = constant(0);
+      for (size_t axis = group.toBegin; axis < group.toEnd; ++axis)
+        number = add(mul(number, extent(to[axis])), indexOf(view[axis], lane, to[axis]));
+      for (size_t axis = group.fromEnd; axis-- > group.fromBegin + 1;) {
+        Value size = extent(from[axis]);
+        index[axis] = arith::RemUIOp::create(b, number, size);
+        number = arith::DivUIOp::create(b, number, size);
+      }
+      if (group.fromBegin < group.fromEnd)
+        index[group.fromBegin] = number;
     }
     return address(buffer, index);
   };

@@ -101,6 +101,14 @@ std::pair<mlir::Value, View> throughView(mlir::Value value, const View &view,
 /// The view of an elementwise operand, by broadcasting.
 View throughBroadcast(mlir::Value result, mlir::Value operand, const View &view,
                       const BlockShapes &shapes);
+/// Axes of a tensor and of what it is reshaped to that hold the same elements, in the same order.
+struct Regrouping {
+  size_t fromBegin, fromEnd, toBegin, toEnd;
+};
+
+/// All axes of both shapes, in order, as few at a time as extents show.
+std::vector<Regrouping> regroupings(llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to);
+
 /// Whether a reshape only adds or removes extents of 1 (then it is a plain view).
 bool isPlainReshape(mlir::Value value, const BlockShapes &shapes);
 

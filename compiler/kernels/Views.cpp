@@ -76,6 +76,45 @@ bool isPlainReshape(Value value, const BlockShapes &shapes) {
   return matchUnits(shapes.of(apply.getOperand(0)), shapes.of(value)).has_value();
 }
 
+std::vector<Regrouping> regroupings(ArrayRef<Dim> from, ArrayRef<Dim> to) {
+  std::vector<Regrouping> before, behind;
+  size_t begin = 0, ends = 0, least = std::min(from.size(), to.size());
+  while (begin < least && from[begin] == to[begin]) {
+    before.push_back({begin, begin + 1, begin, begin + 1});
+    ++begin;
+  }
+  while (begin + ends < least && from[from.size() - ends - 1] == to[to.size() - ends - 1]) {
+    ++ends;
+    behind.push_back(
+        {from.size() - ends, from.size() - ends + 1, to.size() - ends, to.size() - ends + 1});
+  }
+  Regrouping rest{begin, from.size() - ends, begin, to.size() - ends};
+  auto elements = [](ArrayRef<Dim> dims) {
+    int64_t count = 1;
+    for (const Dim &dim : dims)
+      count *= dim.isConstant() ? dim.constant() : 0;
+    return count;
+  };
+  // As few axes at a time as have equally many elements. (Beside an extent of 0 there may be any.)
+  int64_t count = elements(from.slice(begin, rest.fromEnd - begin));
+  if (count > 0 && count == elements(to.slice(begin, rest.toEnd - begin)))
+    while (rest.fromBegin < rest.fromEnd && rest.toBegin < rest.toEnd) {
+      Regrouping group{rest.fromBegin, rest.fromBegin + 1, rest.toBegin, rest.toBegin + 1};
+      int64_t have = from[group.fromBegin].constant(), want = to[group.toBegin].constant();
+      while (have != want)
+        if (have < want)
+          have *= from[group.fromEnd++].constant();
+        else
+          want *= to[group.toEnd++].constant();
+      before.push_back(group);
+      rest.fromBegin = group.fromEnd;
+      rest.toBegin = group.toEnd;
+    }
+  before.push_back(rest);
+  before.insert(before.end(), behind.rbegin(), behind.rend());
+  return before;
+}
+
 ops::DType dtypeOf(Value tensor) { return ops::operandType(tensor.getType()).tensor()->dtype; }
 
 const ops::BatchRule &batchRuleOf(Value value) {

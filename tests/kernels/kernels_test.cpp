@@ -1,5 +1,6 @@
 //===- kernels_test.cpp - Kernels against the operators' references -------===//
 
+#include "compiler/kernels/Plan.h"
 #include "tests/kernels/harness.h"
 
 #include <regex>
@@ -588,6 +589,25 @@ sheaf.block @d args(2) {
 /// The stages that a block is planned into, as `explain` shows them.
 std::vector<std::string> stagesOf(const std::string &module) {
   return KernelRun(module, "x86-64-v3", {}).kernel().remarks;
+}
+
+TEST(Plans, ReshapesRegroupAsFewAxesAsExtentsShow) {
+  using Groups = std::vector<std::array<size_t, 4>>;
+  using sheaf::Dim;
+  auto groups = [](std::vector<Dim> from, std::vector<Dim> to) {
+    Groups out;
+    for (const sheaf::kernels::Regrouping &g : sheaf::kernels::regroupings(from, to))
+      if (g.fromBegin < g.fromEnd || g.toBegin < g.toEnd)
+        out.push_back({g.fromBegin, g.fromEnd, g.toBegin, g.toEnd});
+    return out;
+  };
+  Dim n = Dim::symbol("n");
+  EXPECT_EQ(groups({n, 32}, {n, 4, 8}), (Groups{{0, 1, 0, 1}, {1, 2, 1, 3}}));
+  EXPECT_EQ(groups({n, 4, 8}, {n, 32}), (Groups{{0, 1, 0, 1}, {1, 3, 1, 2}}));
+  EXPECT_EQ(groups({6, n, 10}, {2, 3, n, 10}), (Groups{{0, 1, 0, 2}, {1, 2, 2, 3}, {2, 3, 3, 4}}));
+  EXPECT_EQ(groups({2, 12, 5}, {8, 3, 5, 1}), (Groups{{0, 2, 0, 2}, {2, 3, 2, 3}, {3, 3, 3, 4}}));
+  EXPECT_EQ(groups({n, 4}, {Dim(2) * n, 2}), (Groups{{0, 2, 0, 2}}));
+  EXPECT_EQ(groups({0, 4}, {0, 6}), (Groups{{0, 1, 0, 1}, {1, 2, 1, 2}}));
 }
 
 TEST(Plans, OneChainForASumOfProductsAndABias) {
