@@ -281,6 +281,11 @@ private:
     for (size_t i = 0; i < model().params.size(); ++i)
       if (!model().params[i].synthetic && model().params[i].dtype == rt::DType::F32)
         trained.push_back(i);
+    double greatestOfAll = 0;
+    for (size_t which : trained)
+      for (double g : exact_[model().params[which].name].elements)
+        if (std::isfinite(g))
+          greatestOfAll = std::max(greatestOfAll, std::fabs(g));
     auto total = static_cast<int64_t>(trained.size()) * options_.directions;
     int64_t done = 0;
     bool ok = true;
@@ -291,8 +296,10 @@ private:
       const std::vector<double> &exact = exact_[check.name].elements;
       for (double g : exact)
         check.greatest = worse(check.greatest, std::fabs(g));
-      // Of a parameter that does next to nothing the loss's own rounding would be compared.
-      check.scale = std::max(1e-4 * std::max(1.0, std::fabs(loss_)), check.greatest);
+      // Of a parameter that does next to nothing the loss's own rounding would be compared; of one
+      // whose parts cancel, as those of a bias of all keys do, that of the parts.
+      check.scale =
+          std::max({1e-4 * std::max(1.0, std::fabs(loss_)), 1e-2 * greatestOfAll, check.greatest});
       bool isRounded = model_.precision() == Precision::Bf16;
       ok &= compareCompiled(check, gradients_[which],
                             isRounded ? rounded_[check.name].elements : exact);

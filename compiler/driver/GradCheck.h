@@ -38,7 +38,8 @@ struct ParamCheck {
   std::string name;
   size_t elements = 0;
   double greatest = 0; ///< gradient of an element, by the oracle
-  /// What errors are told of: `greatest`, or more where that is next to nothing.
+  /// What errors are told of: `greatest`, or more where that is next to nothing beside the loss or
+  /// the gradients of the others.
   double scale = 0;
   /// Of the compiled gradient, against the oracle's: the largest, of `scale`, and the first
   /// elements beyond the tolerance, of `wrongCount`.
