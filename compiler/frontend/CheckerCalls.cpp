@@ -56,7 +56,8 @@ Checker::E Checker::callValue(E callee, const std::vector<Arg> &args, const std:
     if (isError(type))
       return error(range);
     return fail(callee->range,
-                fmt::format("'{}' is '{}', which cannot be called", name, types.print(type)));
+                fmt::format("'{}' is '{}', which cannot be called", name, types.print(type)),
+                calledHelp(name, type));
   }
   if (args.size() != type->paramCount()) {
     for (const Arg &arg : args)
@@ -75,6 +76,32 @@ Checker::E Checker::callValue(E callee, const std::vector<Arg> &args, const std:
         checkArg(args[i], {type->args[i], fmt::format("argument {} of '{}'", i + 1, name)}));
   }
   return call;
+}
+
+std::string Checker::methodHelp(const std::string &name) const {
+  std::string_view help = foreignMethodHelp(name);
+  if (!help.empty())
+    return std::string(help);
+  const ops::Op *op = ops::OpTable::get().find(name);
+  bool isFunction = findGlobal(name) || builtins().contains(name) || (op && !op->internal);
+  return isFunction ? fmt::format("write {}(...)", name) : suggest(name, visibleValues());
+}
+
+std::string Checker::membersHelp(const std::string &name,
+                                 const std::vector<std::string> &members) const {
+  std::string near = suggest(name, members);
+  if (!near.empty() || members.empty())
+    return near;
+  return fmt::format("it has {}", fmt::join(members, ", "));
+}
+
+std::string Checker::calledHelp(const std::string &name, TypeRef type) {
+  type = types.resolve(type);
+  if (type->is(TypeKind::Layer) && !type->layer->fns.empty())
+    return fmt::format("write {}.{}(...)", name, type->layer->fns.front()->name);
+  if (type->is(TypeKind::List) || (type->is(TypeKind::Tensor) && !type->tensor.dims.empty()))
+    return fmt::format("a part of it is written {}[...]", name);
+  return "";
 }
 
 Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceRange range,
@@ -97,10 +124,7 @@ Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceR
     if (!type->is(TypeKind::Layer))
       return refuse(field->field.range,
                     fmt::format("a value of type '{}' has no functions", types.print(type)),
-                    suggest(field->field.name, visibleValues()).empty() &&
-                            !findGlobal(field->field.name)
-                        ? ""
-                        : fmt::format("write {}(...)", field->field.name));
+                    methodHelp(field->field.name));
     std::vector<std::string> members;
     for (const FnInfo *fn : type->layer->fns)
       members.push_back(fn->name);
@@ -111,7 +135,7 @@ Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceR
     return refuse(
         field->field.range,
         fmt::format("layer '{}' has no function '{}'", type->layer->name, field->field.name),
-        suggest(field->field.name, members));
+        membersHelp(field->field.name, members));
   }
 
   const std::string &name = callee.to<NameExpr>().name;
@@ -148,10 +172,11 @@ Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceR
   }
   if (isMember) {
     E value = infer(callee);
-    return refuse(callee.range, isError(value->type)
-                                    ? fmt::format("'{}' cannot be called", name)
-                                    : fmt::format("'{}' is '{}', which cannot be called", name,
-                                                  types.print(value->type)));
+    return refuse(callee.range,
+                  isError(value->type) ? fmt::format("'{}' cannot be called", name)
+                                       : fmt::format("'{}' is '{}', which cannot be called", name,
+                                                     types.print(value->type)),
+                  calledHelp(name, value->type));
   }
   if (auto builtin = builtins().find(name); builtin != builtins().end())
     return (this->*builtin->second)(std::move(args), range, hint);

@@ -36,23 +36,47 @@ std::string Checker::openedExtentHelp(TypeRef want, TypeRef have) const {
       want->tensor.dims.size() != have->tensor.dims.size() ||
       want->tensor.dtype != have->tensor.dtype)
     return {};
-  std::string named, checks, names = "mkpqrst";
+  // What is to be compared needs a name, and `?` has none.
+  std::vector<std::pair<Dim, std::string>> given;
+  std::string free = "mkpqrst";
+  auto nameOf = [&](const Dim &dim) -> std::string {
+    for (const auto &[known, name] : given)
+      if (dims.same(known, dim))
+        return name;
+    std::string printed = dims.print(dim);
+    if (printed != "?")
+      return printed;
+    while (!free.empty() && (findDim(free.substr(0, 1)) || findLocal(free.substr(0, 1))))
+      free.erase(0, 1);
+    if (free.empty())
+      return {};
+    given.emplace_back(dim, free.substr(0, 1));
+    free.erase(0, 1);
+    return given.back().second;
+  };
+  std::vector<Dim> wanted, actual;
   for (size_t i = 0; i < want->tensor.dims.size(); ++i) {
-    Dim wanted = dims.resolve(want->tensor.dims[i]), actual = dims.resolve(have->tensor.dims[i]);
-    std::string extent = dims.print(wanted);
-    if (!dims.same(wanted, actual)) {
-      if (!actual.asSymbol() || !actual.isFresh() || isUnknown(wanted))
-        return {};
-      while (!names.empty() && (findDim(names.substr(0, 1)) || findLocal(names.substr(0, 1))))
-        names.erase(0, 1);
-      if (names.empty())
-        return {};
-      extent = names.substr(0, 1);
-      names.erase(0, 1);
-      checks +=
-          fmt::format("{}check {} == {}", checks.empty() ? "" : ", ", extent, dims.print(wanted));
-    }
-    named += (i ? ", " : "") + extent;
+    wanted.push_back(dims.resolve(want->tensor.dims[i]));
+    actual.push_back(dims.resolve(have->tensor.dims[i]));
+  }
+  std::string named, checks;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (dims.same(wanted[i], actual[i]))
+      continue;
+    bool isThere = dims.print(wanted[i]) != "?" ||
+                   std::any_of(actual.begin(), actual.end(),
+                               [&](const Dim &dim) { return dims.same(dim, wanted[i]); });
+    if (!actual[i].asSymbol() || !actual[i].isFresh() || !isThere)
+      return {};
+    std::string mine = nameOf(actual[i]), other = nameOf(wanted[i]);
+    if (mine.empty() || other.empty())
+      return {};
+    checks += fmt::format("{}check {} == {}", checks.empty() ? "" : ", ", mine, other);
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    auto known = std::find_if(given.begin(), given.end(),
+                              [&](const auto &pair) { return dims.same(pair.first, actual[i]); });
+    named += (i ? ", " : "") + (known == given.end() ? dims.print(actual[i]) : known->second);
   }
   if (checks.empty())
     return {};

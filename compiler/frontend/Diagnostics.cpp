@@ -29,14 +29,33 @@ constexpr std::pair<std::string_view, std::string_view> foreignWords[] = {
     {"print", "there is no 'print': what the entry gives is written out"},
     {"const", "a name is introduced with 'let name = value'"},
 };
-} // namespace
 
-std::string_view foreignWordHelp(std::string_view word) {
-  for (auto [foreign, help] : foreignWords)
+/// Methods of other languages' tensors, likewise.
+constexpr std::pair<std::string_view, std::string_view> foreignMethods[] = {
+    {"item", "read(x) gives the element of a tensor as a host value"},
+    {"tolist", "read(x) gives the element of a tensor as a host value"},
+    {"mm", "a product is written a @ b"},
+    {"bmm", "a product is written a @ b"},
+    {"matmul", "a product is written a @ b"},
+    {"view", "write reshape(x, ...)"},
+    {"permute", "write transpose(x, axis1, axis2)"},
+    {"t", "write transpose(x)"},
+    {"unsqueeze", "write expand_dims(x, axis=...)"},
+    {"size", "extents have names: x: f32[n, h]"},
+    {"detach", "write stop_gradient(x)"},
+};
+
+std::string_view helpFor(std::span<const std::pair<std::string_view, std::string_view>> words,
+                         std::string_view word) {
+  for (auto [foreign, help] : words)
     if (word == foreign)
       return help;
   return {};
 }
+} // namespace
+
+std::string_view foreignWordHelp(std::string_view word) { return helpFor(foreignWords, word); }
+std::string_view foreignMethodHelp(std::string_view name) { return helpFor(foreignMethods, name); }
 
 std::string_view severityName(Severity severity) {
   switch (severity) {

@@ -94,6 +94,8 @@ inline constexpr std::string_view lambdaForm = "a lambda is written |x| body";
 
 /// What to write instead of a word of other languages (`for`, `return`); empty for other words.
 std::string_view foreignWordHelp(std::string_view word);
+/// What to write instead of a method of other languages' tensors (`item`); empty for other names.
+std::string_view foreignMethodHelp(std::string_view name);
 
 } // namespace sheaf
 
