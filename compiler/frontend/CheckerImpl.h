@@ -175,7 +175,7 @@ private:
   bool withinLimits(TypeRef type, SourceRange range);
 
   //===--------------------------------------------------------------------===//
-  // Expressions (CheckerExprs.cpp, Parts, Branches, Lambdas, Extents)
+  // Expressions (CheckerExprs.cpp, Expectations, Parts, Branches, Lambdas, Extents)
   //===--------------------------------------------------------------------===//
 
   /// What a value must be. `what` is the subject of the message: "the condition of 'if'".

@@ -103,6 +103,14 @@ void Emitter::enterRecord(Value record, Value chunkBegin) {
   record_.here = marker();
 }
 
+void Emitter::withRecordAhead(int64_t ahead, llvm::function_ref<void()> body) {
+  Record now = std::move(record_);
+  Value last = arith::SubIOp::create(b, end_, constant(1));
+  enterRecord(minimum(add(now.number, constant(ahead)), last), constant(0));
+  body();
+  record_ = std::move(now);
+}
+
 /// An operation that nothing uses, so it goes.
 Operation *Emitter::marker() { return arith::ConstantIntOp::create(b, i64_, 0); }
 

@@ -489,32 +489,24 @@ SmallVector<Emitter::MatrixAhead> Emitter::matricesAhead(const Stage &stage) {
   int64_t columns = stage.lanes * stage.tileVectors;
   int64_t tilesOfPanel = llvm::divideCeil(stage.shape[0].constant(), stage.tileRows);
   int64_t tiles = tilesOfPanel * llvm::divideCeil(stage.shape[1].constant(), columns);
-  Record now = std::move(record_);
-  Value last = arith::SubIOp::create(b, end_, constant(1));
-  enterRecord(minimum(add(now.number, constant(1)), last), constant(0));
   llvm::SmallPtrSet<const Buffer *, 4> seen;
   auto consider = [&](Value operand) {
     const Buffer *buffer = plan_.bufferOf.lookup(operand);
     if (!buffer || buffer->kind != Buffer::Argument || buffer->shape.size() != 2 ||
         !seen.insert(buffer).second)
       return;
-    int64_t size = bytesOf(buffer->dtype);
-    for (const Dim &dim : buffer->shape) {
-      if (!dim.isConstant())
-        return;
-      size *= dim.constant();
-    }
+    int64_t size = bytesOf(buffer->dtype) * knownElements(buffer->shape).value_or(0);
     int64_t lines = llvm::divideCeil(size, kLineBytes * tiles);
     if (size >= kLeastMatrixBytes && lines <= kMostLinesAsked)
       ahead.push_back({base(*buffer), lines, tilesOfPanel});
   };
-  for (const ProductGroup &group : stage.groups)
-    for (unsigned accumulator : group.accumulators)
-      for (const ProductSegment &segment : stage.accumulators[accumulator].product->segments) {
+  withRecordAhead(1, [&] {
+    for (const Accumulator &accumulator : stage.accumulators)
+      for (const ProductSegment &segment : accumulator.product->segments) {
         consider(segment.lhs);
         consider(segment.rhs);
       }
-  record_ = std::move(now);
+  });
   return ahead;
 }
 

@@ -136,26 +136,20 @@ void Emitter::writeRoots(const Stage &stage, Scope &scope) {
 /// where all records are one chunk, kAheadBytes.
 SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage, ArrayRef<Dim> shape) {
   SmallVector<RowAhead> rows;
-  int64_t bytesOfRow = bytesOf(ops::DType::F32);
-  for (const Dim &dim : shape) {
-    if (!dim.isConstant())
-      return rows;
-    bytesOfRow *= dim.constant();
-  }
+  int64_t bytesOfRow = bytesOf(ops::DType::F32) * knownElements(shape).value_or(0);
   if (bytesOfRow < kLeastAheadBytes)
     return rows;
   int64_t ahead = plan_.chunkRecords != INT64_MAX ? plan_.chunkRecords
                                                   : std::max<int64_t>(kAheadBytes / bytesOfRow, 1);
-  Record now = std::move(record_);
-  Value last = arith::SubIOp::create(b, end_, constant(1));
-  enterRecord(minimum(add(now.number, constant(ahead)), last), constant(0));
-  for (const Buffer &buffer : plan_.buffers) {
-    bool isWritten = llvm::any_of(stage.roots, [&](const Root &r) { return r.buffer == &buffer; });
-    if (ArrayRef(buffer.shape) == shape &&
-        (buffer.kind == Buffer::Argument || (buffer.kind == Buffer::Result && isWritten)))
-      rows.push_back({&buffer, base(buffer)});
-  }
-  record_ = std::move(now);
+  withRecordAhead(ahead, [&] {
+    for (const Buffer &buffer : plan_.buffers) {
+      bool isWritten =
+          llvm::any_of(stage.roots, [&](const Root &r) { return r.buffer == &buffer; });
+      if (ArrayRef(buffer.shape) == shape &&
+          (buffer.kind == Buffer::Argument || (buffer.kind == Buffer::Result && isWritten)))
+        rows.push_back({&buffer, base(buffer)});
+    }
+  });
   return rows;
 }
 

@@ -223,6 +223,8 @@ private:
 
   // EmitAddresses.cpp
   void enterRecord(Value record, Value chunkBegin);
+  /// Emits with so much later a record, or the last one, as the current record: its addresses.
+  void withRecordAhead(int64_t ahead, llvm::function_ref<void()> body);
   Value atRecord(llvm::function_ref<Value()> make);
   Value atEntry(llvm::function_ref<Value()> make);
   Value granule(Value id);

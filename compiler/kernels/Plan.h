@@ -101,6 +101,9 @@ std::pair<mlir::Value, View> throughView(mlir::Value value, const View &view,
 /// The view of an elementwise operand, by broadcasting.
 View throughBroadcast(mlir::Value result, mlir::Value operand, const View &view,
                       const BlockShapes &shapes);
+/// How many elements every record's tensor of this shape has, unless that differs.
+std::optional<int64_t> knownElements(llvm::ArrayRef<Dim> shape);
+
 /// Axes of a tensor and of what it is reshaped to that hold the same elements, in the same order.
 struct Regrouping {
   size_t fromBegin, fromEnd, toBegin, toEnd;

@@ -76,6 +76,16 @@ bool isPlainReshape(Value value, const BlockShapes &shapes) {
   return matchUnits(shapes.of(apply.getOperand(0)), shapes.of(value)).has_value();
 }
 
+std::optional<int64_t> knownElements(ArrayRef<Dim> shape) {
+  int64_t count = 1;
+  for (const Dim &dim : shape) {
+    if (!dim.isConstant())
+      return std::nullopt;
+    count *= dim.constant();
+  }
+  return count;
+}
+
 std::vector<Regrouping> regroupings(ArrayRef<Dim> from, ArrayRef<Dim> to) {
   std::vector<Regrouping> before, behind;
   size_t begin = 0, ends = 0, least = std::min(from.size(), to.size());
@@ -89,15 +99,9 @@ std::vector<Regrouping> regroupings(ArrayRef<Dim> from, ArrayRef<Dim> to) {
         {from.size() - ends, from.size() - ends + 1, to.size() - ends, to.size() - ends + 1});
   }
   Regrouping rest{begin, from.size() - ends, begin, to.size() - ends};
-  auto elements = [](ArrayRef<Dim> dims) {
-    int64_t count = 1;
-    for (const Dim &dim : dims)
-      count *= dim.isConstant() ? dim.constant() : 0;
-    return count;
-  };
   // As few axes at a time as have equally many elements. (Beside an extent of 0 there may be any.)
-  int64_t count = elements(from.slice(begin, rest.fromEnd - begin));
-  if (count > 0 && count == elements(to.slice(begin, rest.toEnd - begin)))
+  int64_t count = knownElements(from.slice(begin, rest.fromEnd - begin)).value_or(0);
+  if (count > 0 && count == knownElements(to.slice(begin, rest.toEnd - begin)))
     while (rest.fromBegin < rest.fromEnd && rest.toBegin < rest.toEnd) {
       Regrouping group{rest.fromBegin, rest.fromBegin + 1, rest.toBegin, rest.toBegin + 1};
       int64_t have = from[group.fromBegin].constant(), want = to[group.toBegin].constant();

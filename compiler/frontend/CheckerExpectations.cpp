@@ -1,0 +1,197 @@
+//===- CheckerExpectations.cpp - Types that are wanted --------------------===//
+
+#include "compiler/frontend/CheckerImpl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sheaf {
+
+Checker::E Checker::fail(SourceRange range, std::string message, std::string help) {
+  diags.error(range, std::move(message), std::move(help));
+  return error(range);
+}
+
+std::string Checker::compareInNumbers(TypeRef expected, TypeRef actual) const {
+  std::string a = types.printValues(expected), b = types.printValues(actual);
+  if ((a.empty() && b.empty()) || !types.hasOnlyKnownDims(expected) ||
+      !types.hasOnlyKnownDims(actual))
+    return {};
+  if (a.empty())
+    a = types.print(expected);
+  if (b.empty())
+    b = types.print(actual);
+  return fmt::format(" ({} against {})", a, b);
+}
+
+/// How an extent that was `?` comes to be one that is wanted; empty when that is not what is wrong.
+std::string Checker::openedExtentHelp(TypeRef want, TypeRef have) const {
+  if (!want->is(TypeKind::Tensor) || !have->is(TypeKind::Tensor) ||
+      want->tensor.dims.size() != have->tensor.dims.size() ||
+      want->tensor.dtype != have->tensor.dtype)
+    return {};
+  // What is to be compared needs a name, and `?` has none.
+  std::vector<std::pair<Dim, std::string>> given;
+  std::string free = "mkpqrst";
+  auto nameOf = [&](const Dim &dim) -> std::string {
+    for (const auto &[known, name] : given)
+      if (dims.same(known, dim))
+        return name;
+    std::string printed = dims.print(dim);
+    if (printed != "?")
+      return printed;
+    while (!free.empty() && (findDim(free.substr(0, 1)) || findLocal(free.substr(0, 1))))
+      free.erase(0, 1);
+    if (free.empty())
+      return {};
+    given.emplace_back(dim, free.substr(0, 1));
+    free.erase(0, 1);
+    return given.back().second;
+  };
+  std::vector<Dim> wanted, actual;
+  for (size_t i = 0; i < want->tensor.dims.size(); ++i) {
+    wanted.push_back(dims.resolve(want->tensor.dims[i]));
+    actual.push_back(dims.resolve(have->tensor.dims[i]));
+  }
+  std::string named, checks;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (dims.same(wanted[i], actual[i]))
+      continue;
+    bool isThere = dims.print(wanted[i]) != "?" ||
+                   std::any_of(actual.begin(), actual.end(),
+                               [&](const Dim &dim) { return dims.same(dim, wanted[i]); });
+    if (!actual[i].asSymbol() || !actual[i].isFresh() || !isThere)
+      return {};
+    std::string mine = nameOf(actual[i]), other = nameOf(wanted[i]);
+    if (mine.empty() || other.empty())
+      return {};
+    checks += fmt::format("{}check {} == {}", checks.empty() ? "" : ", ", mine, other);
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    auto known = std::find_if(given.begin(), given.end(),
+                              [&](const auto &pair) { return dims.same(pair.first, actual[i]); });
+    named += (i ? ", " : "") + (known == given.end() ? dims.print(actual[i]) : known->second);
+  }
+  if (checks.empty())
+    return {};
+  return fmt::format("name the extent that is '?' here, and compare: let x: {}[{}] = ..., then {}",
+                     ops::dtypeName(want->tensor.dtype), named, checks);
+}
+
+void Checker::reportMismatch(SourceRange range, const Expectation &expected, TypeRef actual) {
+  TypeRef want = types.resolve(expected.type), have = types.resolve(actual);
+  std::string help = expected.help;
+  if (help.empty()) {
+    bool scalar = want->is(TypeKind::Tensor) && want->tensor.dims.empty() && !want->tensor.vocab;
+    if (want->is(TypeKind::Float) && have->is(TypeKind::Int))
+      help = "write float(...)";
+    else if (want->is(TypeKind::Int) && (have->is(TypeKind::Float) || have->is(TypeKind::Token)))
+      help = "write int(...)";
+    else if (scalar && (have->is(TypeKind::Float) || have->is(TypeKind::Int) ||
+                        (have->is(TypeKind::Variable) && have->numeric)))
+      help = fmt::format("write {}(...)", ops::dtypeName(want->tensor.dtype));
+    else if (want->is(TypeKind::Bool) && have->is(TypeKind::Tensor))
+      help = have->tensor.dims.empty()
+                 ? "'read' waits for the element and gives it as a host value, as in "
+                   "if read(...) { ... }; where(c, a, b) chooses between tensors without waiting"
+                 : "where(c, a, b) chooses between tensors, element by element; a decision takes "
+                   "one element, which 'read' gives as a host value";
+    else if ((want->is(TypeKind::Int) || want->is(TypeKind::Float)) && have->is(TypeKind::Tensor))
+      help = "'read' waits for the element of a tensor and gives it as a host value";
+    else if (want->is(TypeKind::Tensor) && have->is(TypeKind::List))
+      help = tensorOfListHelp(have);
+    else if (types.containsUnknown(have) && !types.containsUnknown(want))
+      help = "an extent '?' may differ from element to element";
+    else
+      help = openedExtentHelp(want, have);
+  }
+  diags.error(range,
+              fmt::format("{} must be '{}', but this is '{}'{}", expected.what, types.print(want),
+                          types.print(have), compareInNumbers(want, have)),
+              help);
+}
+
+Checker::E Checker::require(E value, const Expectation &expected) {
+  if (!types.isSound(value->type))
+    return isError(value->type) ? value : error(value->range);
+  if (!types.isSound(expected.type))
+    return value;
+  TypeRef before = types.zonk(expected.type);
+  if (types.subsume(value->type, expected.type, expected.postponed))
+    return value;
+  Expectation shown = expected;
+  shown.type = before;
+  // max(x, 0) is the greatest along axis 0, where others compare with 0.
+  const auto *apply = value->as<typed::ApplyExpr>();
+  std::string help = apply ? elementwiseHelp(*apply->op) : "";
+  if (shown.help.empty() && !help.empty() &&
+      types.print(apply->operands[0]->type) == types.print(before))
+    shown.help = help;
+  reportMismatch(value->range, shown, value->type);
+  return error(value->range);
+}
+
+Checker::E Checker::check(const Expr &expr, const Expectation &expected) {
+  TypeRef want = types.resolve(expected.type);
+  switch (expr.kind) {
+  case ExprKind::Block:
+    return inferBlock(expr.to<BlockExpr>(), &expected, want);
+  case ExprKind::If:
+    return inferIf(expr.to<IfExpr>(), &expected, want);
+  case ExprKind::Match:
+    return inferMatch(expr.to<MatchExpr>(), &expected, want);
+  case ExprKind::Lambda:
+    if (want->is(TypeKind::Function) || want->is(TypeKind::Error))
+      return checkLambda(expr.to<LambdaExpr>(), expected);
+    return fail(expr.range, fmt::format("{} must be '{}', but this is a function", expected.what,
+                                        types.print(want)));
+  case ExprKind::Tuple: {
+    const auto &elements = expr.to<TupleExpr>().elements;
+    if (!want->is(TypeKind::Tuple) || want->args.size() != elements.size() || elements.empty())
+      break;
+    auto *tuple = make<typed::TupleExpr>(expr.range, nullptr);
+    std::vector<TypeRef> fields;
+    for (size_t i = 0; i < elements.size(); ++i) {
+      Expectation field = expected;
+      field.type = want->args[i];
+      field.what = fmt::format("field {} of {}", i + 1, expected.what);
+      E element = check(*elements[i], field);
+      tuple->elements.push_back(element);
+      fields.push_back(isError(element->type) ? types.error() : want->args[i]);
+    }
+    tuple->type = types.tuple(std::move(fields));
+    return tuple;
+  }
+  case ExprKind::List: {
+    if (!want->is(TypeKind::List) || types.contains(want, TypeKind::Layer))
+      break;
+    auto *list = make<typed::ListExpr>(expr.range, want);
+    for (const Expr *element : expr.to<ListExpr>().elements) {
+      Expectation inner = expected;
+      inner.type = want->element();
+      inner.what = fmt::format("an element of {}", expected.what);
+      E value = check(*element, inner);
+      if (isError(value->type))
+        list->type = types.error();
+      list->elements.push_back(value);
+    }
+    return list;
+  }
+  default:
+    if (want->is(TypeKind::Function) && namesFunction(expr))
+      return expandFunctionName(expr, expected);
+    break;
+  }
+  return require(infer(expr, want), expected);
+}
+
+Checker::E Checker::checkArg(const Arg &arg, const Expectation &expected) {
+  return arg.typed ? require(arg.typed, expected) : check(*arg.syntax, expected);
+}
+
+Checker::E Checker::inferArg(const Arg &arg, TypeRef hint) {
+  return arg.typed ? arg.typed : infer(*arg.syntax, hint);
+}
+
+} // namespace sheaf
