@@ -12,6 +12,12 @@ namespace {
 
 /// A step that adds to more accumulators is long enough to be unrolled once only.
 constexpr int64_t kManySums = 12;
+/// A step that adds to no more has just enough to do while it loads its operands.
+constexpr int64_t kFewSums = 8;
+/// Weights that are likely to be in a cache of the core's own or in the next.
+constexpr int64_t kNearWeightBytes = int64_t{4} << 20;
+/// Steps of a turn of the others' loops, where they divide the run.
+constexpr int64_t kMostUnrolled = 4;
 
 /// What a run over `steps` can be unrolled by: all of it where it is known, else what divides it.
 int64_t divisorOf(Value steps) {
@@ -27,6 +33,20 @@ int64_t divisorOf(Value steps) {
       return 1;
   }
   return divisor;
+}
+
+/// At how many steps a tile asks for a line of the next panel, and what part of the panel each tile
+/// is given. To ask is an instruction more, and most lines come without: the processor sees where
+/// the panel goes on, but not beyond a page. So tiles of few sums ask for half of the panel, with
+/// yet fewer and weights that stay near for a fourth, and leave more to those that follow.
+std::pair<int64_t, int64_t> askingOf(const Stage &stage, const ProductGroup &group, size_t rows,
+                                     int64_t vectors) {
+  if (stage.tileRows * vectors > kManySums)
+    return {1, 1};
+  int64_t columns = static_cast<int64_t>(group.accumulators.size()) * stage.shape.back().constant();
+  bool areNear = 4 * group.depth * columns <= kNearWeightBytes;
+  bool areFew = static_cast<int64_t>(rows) * vectors <= kFewSums;
+  return {areNear && areFew ? kMostUnrolled : kMostUnrolled / 2, 2};
 }
 
 } // namespace
@@ -151,7 +171,7 @@ SmallVector<Value> Emitter::emitRun(const Step &step, Value steps, ArrayRef<Valu
   std::optional<int64_t> known = getConstantIntValue(steps);
   int64_t unroll = 1, rest = 0;
   if (step.packed || known)
-    unroll = static_cast<int64_t>(step.rows * step.vectors) > kManySums ? 2 : 4;
+    unroll = static_cast<int64_t>(step.rows * step.vectors) > kManySums ? 2 : kMostUnrolled;
   if (known)
     unroll = std::clamp<int64_t>(*known, 1, unroll);
   if (known)
@@ -219,15 +239,11 @@ SmallVector<Value> Emitter::emitPacked(const Stage &stage, const Turn &turn, con
   SmallVector<Value> extents;
   for (const ProductSegment &segment : turn.group->lead->segments)
     extents.push_back(constant(segment.extent.constant()));
-  // To ask is an instruction more. Where a step has few others, tiles of all rows that they may
-  // have ask for half as much, at every second step if the run is unrolled, and leave more to those
-  // that follow.
   int64_t vectors = static_cast<int64_t>(turn.accumulators.size()) * stage.tileVectors;
   int64_t step = vectors * stage.lanes * 4;
-  int64_t shared = stage.tileRows * vectors <= kManySums ? 2 : 1;
-  int64_t askEvery = static_cast<int64_t>(lefts[0].size()) == stage.tileRows ? shared : 1;
+  auto [askEvery, share] = askingOf(stage, *turn.group, lefts[0].size(), vectors);
   int64_t askedAStep = kLineBytes / askEvery;
-  auto [packed, asked] = panelOf(turn, tile, step, turn.group->depth, kLineBytes / shared);
+  auto [packed, asked] = panelOf(turn, tile, step, turn.group->depth, kLineBytes / share);
   auto run = [&](ArrayRef<Operand> rows, Value extent, ArrayRef<Value> from,
                  ArrayRef<Value> weights, Value lines) {
     auto right = [&](size_t vector, At k) {
