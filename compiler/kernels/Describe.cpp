@@ -124,7 +124,9 @@ void Planner::describe(Kernel &kernel) {
       else
         os << ", tile " << stage.tileRows << " rows x "
            << stage.accumulatorsAtOnce() * stage.tileVectors << " vectors of " << stage.lanes
-           << " lanes" << (stage.takesTurns ? ", in turn" : "");
+           << " lanes";
+      if (stage.takesTurns)
+        os << ", in turn, " << stage.tilesAtOnce << " tiles at once";
       if (stage.fewRows)
         os << ", up to " << stage.fewRows << " rows in two panels at once, one in four";
       for (const ProductGroup &group : stage.groups) {

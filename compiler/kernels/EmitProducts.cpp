@@ -47,14 +47,21 @@ Value Emitter::panelCount(const Stage &stage) {
 /// Splits `count` rows into tiles whose sizes differ by one at most (6 is 3 + 3, not 5 + 1); into
 /// whole ones and a rest where they are the processor's, which take as long with fewer rows. Few
 /// rows are one tile of several panels.
-void Emitter::emitTiles(const Stage &stage, Value count,
-                        llvm::function_ref<void(const Tile &)> tile, Value panelBegin,
+void Emitter::emitTiles(const Stage &stage, Value count, const TileSteps &steps, Value panelBegin,
                         Value panelEnd) {
   Value most = constant(stage.tileRows);
   Value tiles = b.createOrFold<arith::DivSIOp>(add(count, constant(stage.tileRows - 1)), most);
   Value some = b.createOrFold<arith::MaxSIOp>(tiles, constant(1));
   Value small = b.createOrFold<arith::DivSIOp>(count, some);
   Value larger = b.createOrFold<arith::RemSIOp>(count, some);
+  using ForEach = llvm::function_ref<void(llvm::function_ref<void(const Tile &)>)>;
+  auto inOrder = [&](ForEach tile) {
+    tile(steps.begin);
+    forTurns(stage, [&](ArrayRef<Turn> turns) {
+      tile([&](const Tile &now) { steps.compute(now, turns); });
+    });
+    tile(steps.finish);
+  };
   auto following = [&](Value panel, int64_t panels) {
     Value next = add(panel, constant(panels));
     Value isThere = isLess(next, panelEnd);
@@ -68,7 +75,8 @@ void Emitter::emitTiles(const Stage &stage, Value count,
       SmallVector<Value, 4> taken{panel};
       for (int64_t i = 1; i < panels; ++i)
         taken.push_back(minimum(add(panel, constant(i)), last));
-      tile({constant(0), count, constant(0), taken, following(panel, panels)});
+      Tile tile{constant(0), count, constant(0), taken, following(panel, panels), scratch_};
+      inOrder([&](auto step) { step(tile); });
     });
     done = end;
   };
@@ -83,18 +91,32 @@ void Emitter::emitTiles(const Stage &stage, Value count,
                                          isLess(count, constant(stage.fewRows + 1)));
     inPanels(stage.panelsAtOnce(), arith::SelectOp::create(b, areFew, panelEnd, panelBegin));
   }
+  auto tileAt = [&](Value number, Value panel, Value next, Value sums) {
+    if (stage.sums == Sums::Tiles) {
+      Value first = mul(number, most);
+      Value rows = minimum(most, arith::SubIOp::create(b, count, first));
+      return Tile{first, rows, number, {panel}, next, sums};
+    }
+    Value isLarger = isLess(number, larger);
+    Value rows = add(small, b.createOrFold<arith::ExtUIOp>(i64_, isLarger));
+    Value first = add(mul(number, small), minimum(number, larger));
+    return Tile{first, rows, number, {panel}, next, sums};
+  };
   loop(done, panelEnd, 1, [&](Value panel) {
     Value next = following(panel, 1);
-    loop(constant(0), tiles, 1, [&](Value number) {
-      if (stage.sums == Sums::Tiles) {
-        Value first = mul(number, most);
-        Value rows = minimum(most, arith::SubIOp::create(b, count, first));
-        return tile({first, rows, number, {panel}, next});
+    loop(constant(0), tiles, stage.tilesAtOnce, [&](Value begin) {
+      if (stage.tilesAtOnce == 1) {
+        Tile tile = tileAt(begin, panel, next, scratch_);
+        return inOrder([&](auto step) { step(tile); });
       }
-      Value isLarger = isLess(number, larger);
-      Value rows = add(small, b.createOrFold<arith::ExtUIOp>(i64_, isLarger));
-      Value first = add(mul(number, small), minimum(number, larger));
-      tile({first, rows, number, {panel}, next});
+      Value end = minimum(add(begin, constant(stage.tilesAtOnce)), tiles);
+      inOrder([&](auto step) {
+        loop(begin, end, 1, [&](Value number) {
+          Value before = arith::SubIOp::create(b, number, begin);
+          Value sums = bytes(scratch_, mul(before, constant(4 * stage.sumsOfTile())));
+          step(tileAt(number, panel, next, sums));
+        });
+      });
     });
   });
 }
@@ -139,14 +161,13 @@ Value Emitter::Turn::further(Emitter &emitter, Value pointer, int64_t accumulato
   return emitter.bytes(pointer, emitter.mul(number, emitter.constant(accumulatorBytes)));
 }
 
-/// Turns are one loop in the code, as far as accumulators and start values go on by one each.
-void Emitter::forTurns(const Stage &stage, llvm::function_ref<void(const Turn &)> body) {
+/// All groups' accumulators, if they do not take turns. Turns are one loop in the code, as far as
+/// accumulators and start values go on by one each.
+void Emitter::forTurns(const Stage &stage, llvm::function_ref<void(ArrayRef<Turn>)> body) {
+  if (!stage.takesTurns)
+    return body(llvm::map_to_vector(stage.groups, Turn::of));
   for (const ProductGroup &group : stage.groups) {
     ArrayRef<unsigned> all = group.accumulators;
-    if (!stage.takesTurns) {
-      body(Turn::of(group));
-      continue;
-    }
     for (size_t first = 0, end; first < all.size(); first = end) {
       int start = stage.startViews[all[first]];
       auto goesOn = [&](size_t i) {
@@ -157,16 +178,16 @@ void Emitter::forTurns(const Stage &stage, llvm::function_ref<void(const Turn &)
       for (end = first + 1; end < all.size() && goesOn(end);)
         ++end;
       loop(constant(0), constant(static_cast<int64_t>(end - first)), 1, [&](Value number) {
-        body({&group, all.slice(first, 1), static_cast<int64_t>(first), number});
+        body(Turn{&group, all.slice(first, 1), static_cast<int64_t>(first), number});
       });
     }
   }
 }
 
-/// Computes one tile and stores its products, or leaves its accumulators in scratch, row by row,
-/// when more is to be done. `enterRow` makes row i's record current and gives its index, without
-/// the column.
-void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
+/// Computes the turns' sums of one tile and stores its products, or leaves its accumulators in
+/// scratch, row by row, when more is to be done. `enterRow` makes row i's record current and gives
+/// its index, without the column.
+void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, ArrayRef<Turn> turns,
                        llvm::function_ref<std::vector<Value>(int64_t)> enterRow) {
   int64_t vectors = tile.vectors(stage);
   int64_t across = static_cast<int64_t>(stage.accumulators.size()) * vectors;
@@ -218,14 +239,14 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile,
         own = emitChain(lefts[s], extent(segments[s].extent), own, stage.lanes,
                         /*packed=*/false, right);
       }
-    Value scratch = turn.further(*this, scratch_, vectors * stage.lanes * 4);
+    Value scratch = turn.further(*this, tile.sums, vectors * stage.lanes * 4);
     for (auto [place, sum] : llvm::zip(places, own))
       if (stores)
         sums[place] = sum;
       else
         LLVM::StoreOp::create(b, sum, bytes(scratch, place * stage.lanes * 4), 4);
   };
-  forTurns(stage, compute);
+  llvm::for_each(turns, compute);
   if (!stores)
     return;
   for (int64_t row = 0; row < rows; ++row) {
@@ -266,7 +287,7 @@ void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
     together = kLoopLanes / stage.lanes;
   auto type = VectorType::get({together * stage.lanes}, f32_);
   int64_t across = static_cast<int64_t>(stage.accumulators.size()) * most;
-  Value sums = bytes(scratch_, mul(row, constant(across * stage.lanes * 4)));
+  Value sums = bytes(tile.sums, mul(row, constant(across * stage.lanes * 4)));
   Value column = mul(tile.panels.front(), constant(stage.lanes * stage.tileVectors));
   auto vectorAt = [&](Value v, Value at) {
     std::vector<Value> accumulators;
@@ -337,25 +358,34 @@ void Emitter::forRows(const Stage &stage, const Tile &tile,
   fill(choose.getDefaultRegion(), most);
 }
 
-/// A tile whose rows may belong to different records.
-void Emitter::emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow enter) {
-  if (stage.rowsAreRecords)
-    prefetch(stage, tile, enter);
-  if (stage.sums == Sums::Tiles)
-    emitHardwareTiles(stage, tile);
-  else
-    emitTileOfRows(stage, tile, enter);
-  if (onlyStores(stage, tile.vectors(stage)))
-    return;
-  emitApart([&] {
-    loop(constant(0), tile.rows, 1, [&](Value row) {
-      std::vector<Value> index = enter(add(tile.first, row));
-      emitEpilogue(stage, tile, row, std::move(index));
+/// Tiles whose rows may belong to different records.
+void Emitter::emitTilesOfRecords(const Stage &stage, Value count, EnterRow enter, Value panelBegin,
+                                 Value panelEnd) {
+  auto begin = [&](const Tile &tile) {
+    if (stage.rowsAreRecords)
+      prefetch(stage, tile, enter);
+  };
+  auto compute = [&](const Tile &tile, ArrayRef<Turn> turns) {
+    if (stage.sums == Sums::Tiles)
+      emitHardwareTiles(stage, tile);
+    else
+      emitTileOfRows(stage, tile, turns, enter);
+  };
+  auto finish = [&](const Tile &tile) {
+    if (onlyStores(stage, tile.vectors(stage)))
+      return;
+    emitApart([&] {
+      loop(constant(0), tile.rows, 1, [&](Value row) {
+        std::vector<Value> index = enter(add(tile.first, row));
+        emitEpilogue(stage, tile, row, std::move(index));
+      });
     });
-  });
+  };
+  emitTiles(stage, count, {begin, compute, finish}, panelBegin, panelEnd);
 }
 
-void Emitter::emitTileOfRows(const Stage &stage, const Tile &tile, EnterRow enter) {
+void Emitter::emitTileOfRows(const Stage &stage, const Tile &tile, ArrayRef<Turn> turns,
+                             EnterRow enter) {
   forRows(stage, tile, [&](int64_t many) {
     std::vector<Record> entered(many);
     std::vector<std::vector<Value>> indices(many);
@@ -364,7 +394,7 @@ void Emitter::emitTileOfRows(const Stage &stage, const Tile &tile, EnterRow ente
       entered[i] = std::move(record_);
     }
     int64_t current = -1;
-    emitTile(stage, many, tile, [&](int64_t i) {
+    emitTile(stage, many, tile, turns, [&](int64_t i) {
       if (current >= 0)
         entered[current] = std::move(record_);
       record_ = std::move(entered[i]);
@@ -536,19 +566,14 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
     emitFactorRows(stage, count, enter);
     if (stage.library)
       return emitForeign(stage, count, enter);
-    emitTiles(
-        stage, count, [&](const Tile &tile) { emitTileOfRecords(stage, tile, enter); }, panelBegin,
-        panelEnd);
-    return;
+    return emitTilesOfRecords(stage, count, enter, panelBegin, panelEnd);
   }
   if (stage.rowsOfAllRecords) {
     emitPasses(stage, begin, end, [&](Value rows, EnterRow enter) {
       emitFactorRows(stage, rows, enter);
       if (stage.library)
         return emitForeign(stage, rows, enter);
-      emitTiles(
-          stage, rows, [&](const Tile &tile) { emitTileOfRecords(stage, tile, enter); },
-          constant(0), panelCount(stage));
+      emitTilesOfRecords(stage, rows, enter, constant(0), panelCount(stage));
     });
     return;
   }
@@ -559,25 +584,28 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
     SmallVector<MatrixAhead> ahead = matricesAhead(stage);
     nest(ArrayRef(stage.shape).drop_back(several ? 2 : 1), outer, [&] {
       Value count = several ? extent(stage.shape[stage.rowAxis]) : constant(1);
-      auto compute = [&](const Tile &tile) {
-        ask(ahead, tile);
-        auto indexOfRow = [&](Value row) {
-          std::vector<Value> index = outer;
-          if (several)
-            index.push_back(add(tile.first, row));
-          return index;
-        };
+      auto indexOfRow = [&](const Tile &tile, Value row) {
+        std::vector<Value> index = outer;
+        if (several)
+          index.push_back(add(tile.first, row));
+        return index;
+      };
+      auto compute = [&](const Tile &tile, ArrayRef<Turn> turns) {
         forRows(stage, tile, [&](int64_t many) {
-          emitTile(stage, many, tile, [&](int64_t row) { return indexOfRow(constant(row)); });
+          emitTile(stage, many, tile, turns,
+                   [&](int64_t row) { return indexOfRow(tile, constant(row)); });
         });
+      };
+      auto finish = [&](const Tile &tile) {
         if (onlyStores(stage, tile.vectors(stage)))
           return;
         emitApart([&] {
           loop(constant(0), tile.rows, 1,
-               [&](Value row) { emitEpilogue(stage, tile, row, indexOfRow(row)); });
+               [&](Value row) { emitEpilogue(stage, tile, row, indexOfRow(tile, row)); });
         });
       };
-      emitTiles(stage, count, compute, constant(0), panelCount(stage));
+      emitTiles(stage, count, {[&](const Tile &tile) { ask(ahead, tile); }, compute, finish},
+                constant(0), panelCount(stage));
     });
   });
 }

@@ -212,7 +212,8 @@ SmallVector<Value> Emitter::emitChain(ArrayRef<Operand> rows, Value extent, Arra
 
 /// A panel of `steps` steps of so many bytes. It is read once a tile, and its first reading would
 /// wait for a cache further out than the second level: so each tile asks for its share of the next
-/// panel, so many bytes for every step.
+/// panel, so many bytes for every step. Where accumulators take turns that is the next one's, which
+/// lies behind.
 Emitter::Panel Emitter::panelOf(const Turn &turn, const Tile &tile, int64_t stepBytes,
                                 int64_t steps, int64_t askedAStep) {
   const ProductGroup &group = *turn.group;
@@ -224,7 +225,8 @@ Emitter::Panel Emitter::panelOf(const Turn &turn, const Tile &tile, int64_t step
   SmallVector<Value, 2> packed;
   for (Value panel : tile.panels)
     packed.push_back(at(panel));
-  Value share = bytes(at(tile.following), mul(tile.number, constant(askedAStep * steps)));
+  Value next = turn.number ? bytes(packed.front(), own) : at(tile.following);
+  Value share = bytes(next, mul(tile.number, constant(askedAStep * steps)));
   Value isNeeded = arith::CmpIOp::create(
       b, arith::CmpIPredicate::slt, tile.number,
       constant(static_cast<int64_t>(llvm::divideCeil(stepBytes, askedAStep))));

@@ -86,6 +86,7 @@ private:
     Value number;                       ///< its number among the tiles of those rows
     llvm::SmallVector<Value, 4> panels; ///< its columns: one panel, or several side by side
     Value following;                    ///< the panel that comes next
+    Value sums;                         ///< its accumulators in scratch, row by row
     /// Vectors of an accumulator.
     int64_t vectors(const Stage &stage) const {
       return static_cast<int64_t>(panels.size()) * stage.tileVectors;
@@ -104,7 +105,14 @@ private:
     /// so many bytes.
     Value further(Emitter &emitter, Value pointer, int64_t accumulatorBytes) const;
   };
-  void forTurns(const Stage &stage, llvm::function_ref<void(const Turn &turn)> body);
+  void forTurns(const Stage &stage, llvm::function_ref<void(llvm::ArrayRef<Turn> together)> body);
+  /// What is done for each tile. Where accumulators take turns, each step and each turn is done
+  /// for several tiles before the next.
+  struct TileSteps {
+    llvm::function_ref<void(const Tile &)> begin;
+    llvm::function_ref<void(const Tile &, llvm::ArrayRef<Turn>)> compute;
+    llvm::function_ref<void(const Tile &)> finish;
+  };
   /// A matrix of the next record: so many lines of it each tile asks for.
   struct MatrixAhead {
     Value base;
@@ -116,15 +124,17 @@ private:
   /// Makes a row of the tiles current, counted from the first of the pass, and gives its index
   /// without the column.
   using EnterRow = llvm::function_ref<std::vector<Value>(Value row)>;
-  void emitTileOfRecords(const Stage &stage, const Tile &tile, EnterRow enter);
-  void emitTileOfRows(const Stage &stage, const Tile &tile, EnterRow enter);
+  void emitTilesOfRecords(const Stage &stage, Value count, EnterRow enter, Value panelBegin,
+                          Value panelEnd);
+  void emitTileOfRows(const Stage &stage, const Tile &tile, llvm::ArrayRef<Turn> turns,
+                      EnterRow enter);
   void forRows(const Stage &stage, const Tile &tile, llvm::function_ref<void(int64_t)> body);
   Value rowsOfRecord(const Stage &stage);
   void emitPasses(const Stage &stage, Value begin, Value end,
                   llvm::function_ref<void(Value rows, EnterRow enter)> pass);
-  void emitTiles(const Stage &stage, Value count, llvm::function_ref<void(const Tile &tile)> tile,
-                 Value panelBegin, Value panelEnd);
-  void emitTile(const Stage &stage, int64_t rows, const Tile &tile,
+  void emitTiles(const Stage &stage, Value count, const TileSteps &steps, Value panelBegin,
+                 Value panelEnd);
+  void emitTile(const Stage &stage, int64_t rows, const Tile &tile, llvm::ArrayRef<Turn> turns,
                 llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
   Operand operandAt(Value value, const View &view, const Place &place, int k);
   /// A step of a run over k. The loop is unrolled: the first step of the turn, and how many before

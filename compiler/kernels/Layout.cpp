@@ -29,6 +29,8 @@ constexpr int64_t kMostTileRows = 8;
 constexpr int64_t kMostKnownTileRows = 16;
 /// A panel that the first-level cache holds beside rows.
 constexpr int64_t kNearPanelBytes = 24 << 10;
+/// Panels that leave the second-level cache while other tiles are computed.
+constexpr int64_t kFarPanelBytes = 192 << 10;
 /// Rows of two of the processor's tiles, one above the other.
 constexpr int64_t kHardwareTileRows = 32;
 
@@ -250,6 +252,12 @@ void Planner::chooseTile(Stage &stage) {
   // Equal tiles have one size.
   if (known && *known > 0)
     stage.tileRows = llvm::divideCeil(*known, llvm::divideCeil(*known, stage.tileRows));
+  // Sums of more tiles are further away, but panels of all accumulators may be further still.
+  if (stage.takesTurns) {
+    auto accumulators = static_cast<int64_t>(stage.accumulators.size());
+    bool areFar = panelBytes(stage) * stage.tileVectors * accumulators > kFarPanelBytes;
+    stage.tilesAtOnce = areFar ? 8 : 4;
+  }
 }
 
 /// Where the factors of each group lie in a row of the stage.
@@ -517,12 +525,10 @@ void Planner::makeStages(Kernel &kernel) {
            llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; }));
       chooseTile(stage);
       packWeights(kernel, stage);
-      int64_t rowsOfPanels = stage.tileRows;
+      int64_t rows = stage.tilesAtOnce * stage.tileRows;
       if (stage.fewRows)
-        rowsOfPanels =
-            std::max({rowsOfPanels, stage.fewRows * stage.panelsAtOnce(), Stage::kPanelsOfOneRow});
-      int64_t floats = rowsOfPanels * stage.tileVectors * stage.lanes *
-                       static_cast<int64_t>(stage.accumulators.size());
+        rows = std::max({rows, stage.fewRows * stage.panelsAtOnce(), Stage::kPanelsOfOneRow});
+      int64_t floats = llvm::divideCeil(rows, stage.tileRows) * stage.sumsOfTile();
       plan_->accumulatorBytes =
           std::max<int64_t>(plan_->accumulatorBytes, llvm::alignTo(4 * floats, rt::kGranuleBytes));
       if (stage.rowsOfAllRecords) {

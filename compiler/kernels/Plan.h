@@ -208,6 +208,9 @@ struct Stage {
   std::vector<int> startViews; ///< for each accumulator its view in startUse, or -1
   int64_t tileRows = 1;        ///< most rows of a tile
   int64_t tileVectors = 1;     ///< vectors of each accumulator in a tile
+  /// Where accumulators take turns, so many tiles have the turn before the next accumulator does:
+  /// they read its panel of weights while it is near.
+  int64_t tilesAtOnce = 1;
   /// So many rows and fewer leave registers unused, and each step waits for the sums of the one
   /// before: they are computed in two panels of columns at once. 0: none are.
   int64_t fewRows = 0;
@@ -216,6 +219,10 @@ struct Stage {
   static constexpr int64_t kPanelsOfOneRow = 4;
   int64_t lanes = kLoopLanes;
 
+  /// Of a tile's accumulators in scratch.
+  int64_t sumsOfTile() const {
+    return tileRows * tileVectors * lanes * static_cast<int64_t>(accumulators.size());
+  }
   /// Accumulators that are in registers together.
   int64_t accumulatorsAtOnce() const {
     return takesTurns ? 1 : static_cast<int64_t>(accumulators.size());

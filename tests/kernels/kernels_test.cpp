@@ -87,7 +87,18 @@ sheaf.block @gr args(1) {
   %t = sheaf.apply "tanh"(%r4) {} : (tensor<?x29xf32>) -> tensor<?x29xf32>
   sheaf.yield %t, %g2 : tensor<?x29xf32>, tensor<?x29xf32>
 })"},
-    // The same, over records: eight of one input with a bias, one of another.
+    // Panels of all accumulators that are far: more tiles at once.
+    {"deep_gates_of_rows", R"(
+sheaf.block @dr args(1) {
+^bb0(%x: tensor<?x800xf32>, %w: tensor<800x92xf32>):
+  %p = sheaf.apply "matmul"(%x, %w) {} : (tensor<?x800xf32>, tensor<800x92xf32>) -> tensor<?x92xf32>
+  %g0, %g1, %g2, %g3 = sheaf.apply "split"(%p) {parts = 4 : i64, axis = 1 : i64} : (tensor<?x92xf32>) -> (tensor<?x23xf32>, tensor<?x23xf32>, tensor<?x23xf32>, tensor<?x23xf32>)
+  %r0 = sheaf.apply "mul"(%g0, %g1) {} : (tensor<?x23xf32>, tensor<?x23xf32>) -> tensor<?x23xf32>
+  %r1 = sheaf.apply "mul"(%g2, %g3) {} : (tensor<?x23xf32>, tensor<?x23xf32>) -> tensor<?x23xf32>
+  %r2 = sheaf.apply "add"(%r0, %r1) {} : (tensor<?x23xf32>, tensor<?x23xf32>) -> tensor<?x23xf32>
+  sheaf.yield %r2 : tensor<?x23xf32>
+})"},
+    // Over records: eight of one input with a bias, one of another.
     {"nine_accumulators", R"(
 sheaf.block @na args(2) {
 ^bb0(%x: tensor<33xf32>, %h: tensor<18xf32>, %w: tensor<33x168xf32>, %u: tensor<18x21xf32>, %b: tensor<168xf32>):
@@ -449,7 +460,8 @@ std::string inBf16(const std::string &text) {
   return std::regex_replace(text, product, "\"matmul_bf16\"$1");
 }
 
-constexpr int64_t kRecords = 23;
+/// More than as many tiles as take a turn together have rows, and not a multiple of a tile's.
+constexpr int64_t kRecords = 27;
 
 Inputs inputsOf(const Case &c) {
   Inputs inputs;
@@ -651,9 +663,14 @@ TEST(Plans, TilesAreAsWideAsTheirPanelsAreNear) {
   // One accumulator at a time: the tile is as wide as if it were alone.
   for (const Case &c : cases)
     if (std::string(c.name) == "turns_of_two_inputs")
-      EXPECT_NE(stagesOf(c.text)[0].find("5 accumulator(s) over [88], tile 6 rows x 2 vectors of 8 "
-                                         "lanes, in turn, up to 3 rows in two panels"),
-                std::string::npos)
+      EXPECT_NE(
+          stagesOf(c.text)[0].find("5 accumulator(s) over [88], tile 6 rows x 2 vectors of 8 "
+                                   "lanes, in turn, 4 tiles at once, up to 3 rows in two panels"),
+          std::string::npos)
+          << stagesOf(c.text)[0];
+  for (const Case &c : cases)
+    if (std::string(c.name) == "deep_gates_of_rows")
+      EXPECT_NE(stagesOf(c.text)[0].find("in turn, 8 tiles at once"), std::string::npos)
           << stagesOf(c.text)[0];
   // One panel.
   EXPECT_NE(tileOf(200, 24).find("tile 4 rows x 3 vectors of 8 lanes; k"), std::string::npos);
