@@ -4,13 +4,15 @@
     bench/ablation.py TREES [--sizes] [--models a,b] [--batches 8,64] [--rounds N] [--seconds S]
 
 TREES: binary bracket trees, such as those of the Stanford Sentiment Treebank, of which the first
-are taken; models of sentences read their words. Needs build/bin/sheaf (./demo makes it) and an otherwise idle machine. One thread.
+are taken; models of sentences read their words. Needs build/bin/sheaf (./demo makes it) and an
+otherwise idle machine. One thread.
 
 A table a model: for each batch the launches of a mini-batch, its shortest time, the products'
 GFLOP/s at that time, and how many times as long it takes as with everything on: the median of pairs
-of mini-batches in turn, with its interval of 95 % (`sheaf bench --against`). What compiles to the
-same code is not timed. With --sizes one table of all models at both sizes with everything on, the
-best of several rounds, and the share of the time that is spent inside kernels.
+of mini-batches in turn, with its interval of 95 % (`sheaf bench --against`). Of what compiles to
+the same code the first is timed, which tells how much is chance. With --sizes one table of all
+models at both sizes with everything on, the best of several rounds, and the share of the time that
+is spent inside kernels.
 """
 import argparse
 import json
@@ -99,9 +101,11 @@ def table(model, data, dims, batches, rounds, seconds):
     everything = code(model, dims, None)
     names = optimisations()
     others = [name for name in names if code(model, dims, name) != everything]
-    rows = {name: "" for name in [None, *others]}
+    same = [name for name in names if name not in others]
+    rows = {name: "" for name in [None, *same[:1], *others]}
     for batch in batches:
-        against = measure(model, data, dims, batch, rounds * seconds, "--against", ",".join(others))
+        against = measure(model, data, dims, batch, rounds * seconds, "--against",
+                          ",".join([*same[:1], *others]))
         times = {other["what"]: other for other in against["against"]}
         for name in rows:
             row = measure(model, data, dims, batch, seconds, *(["--without", name] if name else []))
@@ -110,8 +114,8 @@ def table(model, data, dims, batches, rounds, seconds):
                            f"{row['gflop'] / row['ms_min'] * 1e3:.0f} | {time['median']:.2f}" +
                            (f" ({time['low']:.2f} to {time['high']:.2f}) |" if name else " |"))
     for name, cells in rows.items():
-        print(f"| {name or '(nothing)'} |{cells}", flush=True)
-    same = [name for name in names if name not in others]
+        chance = " (the same code)" if name in same else ""
+        print(f"| {name or '(nothing)'}{chance} |{cells}", flush=True)
     print(f"\nThe same code without: {', '.join(same)}.", flush=True)
 
 

@@ -16,6 +16,9 @@ namespace sheaf::driver {
 
 namespace {
 
+/// Where rows and weights lie for pairs in turn: an even number, for both to move first as often.
+constexpr int64_t kPlaces = 12;
+
 /// Resident memory of this process.
 double residentMb() {
   std::ifstream status("/proc/self/status");
@@ -68,27 +71,40 @@ Benchmark::Benchmark(const BenchModel &model, std::span<const rt::Instance> inst
     : model_(model), instances_(instances), initialise_(std::move(initialise)), options_(options),
       probe_(model.target, model.precision) {}
 
+std::unique_ptr<rt::Session> Benchmark::newSession(const BenchCase &what) const {
+  rt::SessionOptions options = options_.session;
+  options.threads = what.threads;
+  options.policy = what.policy;
+  auto session = std::make_unique<rt::Session>(model_.model, options);
+  initialise_(*session);
+  session->packWeights();
+  return session;
+}
+
+void Benchmark::use(std::unique_ptr<rt::Session> session, const BenchCase &what) {
+  optimizer_.reset();
+  session_ = std::move(session);
+  if (what.engine == Engine::Training)
+    optimizer_ = std::make_unique<rt::Optimizer>(*session_,
+                                                 rt::OptimizerOptions{rt::OptimizerOptions::Adam});
+  if (options_.trace) {
+    trace_ = std::make_unique<rt::Trace>(what.threads);
+    session_->setTrace(trace_.get());
+  }
+}
+
 rt::Session &Benchmark::session(const BenchCase &what) {
   if (!session_ || session_->options().threads != what.threads ||
       session_->options().policy != what.policy) {
     optimizer_.reset();
     session_.reset(); // its memory must be free before the next one takes as much
-    rt::SessionOptions options = options_.session;
-    options.threads = what.threads;
-    options.policy = what.policy;
-    session_ = std::make_unique<rt::Session>(model_.model, options);
-    initialise_(*session_);
-    session_->packWeights();
-    if (what.engine == Engine::Training)
-      optimizer_ = std::make_unique<rt::Optimizer>(
-          *session_, rt::OptimizerOptions{rt::OptimizerOptions::Adam});
-    if (options_.trace) {
-      trace_ = std::make_unique<rt::Trace>(what.threads);
-      session_->setTrace(trace_.get());
-    }
+    use(newSession(what), what);
   }
   return *session_;
 }
+
+// The old session holds its pages until the new one has its own.
+void Benchmark::moveSession(const BenchCase &what) { use(newSession(what), what); }
 
 std::span<const rt::Instance> Benchmark::instancesOf(const BenchCase &what) const {
   return instances_.first(std::min(static_cast<size_t>(what.batch), instances_.size()));
@@ -152,16 +168,27 @@ Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what) {
   std::optional<Pin> pin;
   if (what.threads == 1)
     pin.emplace();
-  // What is made once is made before.
-  slower.timeOnce(what);
-  faster.timeOnce(what);
   const BenchOptions &options = slower.options();
+  int64_t places = std::clamp<int64_t>(options.minRepetitions, 1, kPlaces);
   std::vector<double> ratios;
   double begin = seconds();
-  while (static_cast<int64_t>(ratios.size()) < options.minRepetitions ||
-         seconds() - begin < options.minSeconds) {
-    double first = slower.timeOnce(what);
-    ratios.push_back(first / faster.timeOnce(what));
+  for (int64_t place = 1; place <= places; ++place) {
+    // Whoever moves first may get the better place.
+    Benchmark &first = place % 2 == 0 ? slower : faster, &second = place % 2 == 0 ? faster : slower;
+    first.moveSession(what);
+    second.moveSession(what);
+    // What is made once is made before.
+    first.timeOnce(what);
+    second.timeOnce(what);
+    double share = static_cast<double>(place) / static_cast<double>(places);
+    while (static_cast<int64_t>(ratios.size()) * places < options.minRepetitions * place ||
+           seconds() - begin < options.minSeconds * share) {
+      // Whichever comes first, in turn: what grows with time falls on both.
+      bool slowFirst = ratios.size() % 2 == 0;
+      double before = (slowFirst ? slower : faster).timeOnce(what);
+      double after = (slowFirst ? faster : slower).timeOnce(what);
+      ratios.push_back(slowFirst ? before / after : after / before);
+    }
   }
   return ratioOf(std::move(ratios));
 }

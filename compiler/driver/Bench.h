@@ -107,10 +107,14 @@ public:
   BenchRow run(const BenchCase &what);
   /// One repetition of the same: ms.
   double timeOnce(const BenchCase &what);
+  /// Rows and weights lie elsewhere from now on.
+  void moveSession(const BenchCase &what);
   const BenchOptions &options() const { return options_; }
 
 private:
   rt::Session &session(const BenchCase &what);
+  std::unique_ptr<rt::Session> newSession(const BenchCase &what) const;
+  void use(std::unique_ptr<rt::Session> session, const BenchCase &what);
   std::span<const rt::Instance> instancesOf(const BenchCase &what) const;
   void runOnce(rt::Session &session, const BenchCase &what,
                const std::function<void()> &afterEachRun = {});
@@ -136,7 +140,8 @@ private:
 };
 
 /// Both benchmarks hold the same instances. At least so many pairs, for at least so long, as the
-/// options of the first say.
+/// options of the first say, with rows and weights in several places one after the other: where
+/// they happen to lie in the caches makes the same code a few per cent faster or slower.
 Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what);
 
 /// What is known of BenchRow::against, for people.
