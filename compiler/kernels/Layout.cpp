@@ -14,7 +14,10 @@ namespace {
 
 /// Rows of a chunk stay in the second-level cache beside a panel of weights.
 constexpr int64_t kChunkRowBytes = 192 << 10;
-/// The same with the rows that are written, which every panel adds to.
+/// Rows of a pass over rows of several records, which many tiles read from further away: that takes
+/// less than reading all weights once more for the next pass.
+constexpr int64_t kPassRowBytes = 768 << 10;
+/// Rows of a chunk with the rows that are written, which every panel adds to.
 constexpr int64_t kChunkBytes = 512 << 10;
 /// Scratch of a chunk stays in the second-level cache.
 constexpr int64_t kChunkScratchBytes = 192 << 10;
@@ -408,7 +411,8 @@ int64_t Planner::nearBytes(int64_t bytes) const {
 
 /// So many rows stay near, with what is made of them, while all panels pass over them.
 int64_t Planner::nearRows(const Stage &stage) const {
-  int64_t read = rowBytes(stage), rows = nearBytes(kChunkRowBytes) / read;
+  bool isPass = stage.sums == Sums::Chain && !stage.rowsAreRecords;
+  int64_t read = rowBytes(stage), rows = nearBytes(isPass ? kPassRowBytes : kChunkRowBytes) / read;
   if (stage.rowsAreRecords)
     rows = std::min(rows, nearBytes(kChunkBytes) / (read + resultBytes(stage)));
   if (stage.sums == Sums::Foreign)
