@@ -60,11 +60,11 @@ bool isNear(const Results &results, const oracle::Value &narrow, double allowed)
 /// What an oracle beside it makes of the instance. Nothing when it fails, if there are results;
 /// without, its reads up to there count.
 std::optional<oracle::Value> valueBy(Replayed &oracle, const rt::Instance &instance,
-                                     std::span<const rt::LoggedRead> reads,
-                                     const Results *results) {
+                                     std::span<const rt::LoggedRead> reads, const Results *results,
+                                     int64_t maxCalls) {
   oracle::Value value;
   try {
-    value = oracle.run(instance, reads);
+    value = results ? oracle.run(instance, reads) : oracle.run(instance, reads, maxCalls);
   } catch (const RunError &) {
     if (results)
       return std::nullopt;
@@ -84,7 +84,7 @@ bool Conditioning::isSameUnrounded(const rt::Instance &instance,
   if (!unrounded_)
     unrounded_ = std::make_unique<Replayed>(model_, model_.roundedProgram(), weights_,
                                             oracle::Precision::F64, sampleSeed_);
-  std::optional<oracle::Value> value = valueBy(*unrounded_, instance, reads, results);
+  std::optional<oracle::Value> value = valueBy(*unrounded_, instance, reads, results, maxCalls_);
   if (!value)
     return false;
   const oracle::Replay &other = unrounded_->replay;
@@ -108,7 +108,7 @@ bool Conditioning::excuses(const rt::Instance &instance, std::span<const rt::Log
                                                   oracle::Precision::Bf16, sampleSeed_)
                      : std::make_unique<Replayed>(model_, model_.program(), weights_,
                                                   oracle::Precision::F32, sampleSeed_);
-  std::optional<oracle::Value> narrow = valueBy(*narrow_, instance, reads, results);
+  std::optional<oracle::Value> narrow = valueBy(*narrow_, instance, reads, results, maxCalls_);
   if (!narrow)
     return false;
   double allowed = wide.near();

@@ -17,9 +17,10 @@ struct Results {
 /// is the program that loses so much, in any arithmetic of its precision.
 class Conditioning {
 public:
-  /// The model must outlive this.
-  Conditioning(const CompiledModel &model, oracle::Weights weights, uint64_t sampleSeed)
-      : model_(model), weights_(std::move(weights)), sampleSeed_(sampleSeed) {}
+  /// `maxCalls`: of an instance that has no result. The model must outlive this.
+  Conditioning(const CompiledModel &model, oracle::Weights weights, uint64_t sampleSeed,
+               int64_t maxCalls)
+      : model_(model), weights_(std::move(weights)), sampleSeed_(sampleSeed), maxCalls_(maxCalls) {}
 
   /// Whether what an instance read, and the result, if there is one, are within 4 times the
   /// difference of the wide oracle to a narrow one that took the same reads. Where a distance or
@@ -36,6 +37,7 @@ private:
   const CompiledModel &model_;
   oracle::Weights weights_;
   uint64_t sampleSeed_;
+  int64_t maxCalls_;
   std::unique_ptr<Replayed> narrow_;    ///< made when it is asked
   std::unique_ptr<Replayed> unrounded_; ///< likewise, in bf16
 };

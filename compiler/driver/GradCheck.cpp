@@ -154,7 +154,8 @@ private:
     if (wrong.empty())
       return wrong;
     if (!conditioning_)
-      conditioning_.emplace(model_, weights_, options_.session.sampleSeed);
+      conditioning_.emplace(model_, weights_, options_.session.sampleSeed,
+                            options_.session.maxSteps);
     bool isExcused =
         conditioning_->excuses(instances_[instance], reads_[instance], wide, /*results=*/nullptr);
     return isExcused ? "" : wrong;

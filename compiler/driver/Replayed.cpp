@@ -38,8 +38,10 @@ Replayed::Replayed(const CompiledModel &model, mlir::ModuleOp program, oracle::W
       model_(model.model()), oracle_(program, std::move(weights), precision,
                                      {.sampleSeed = sampleSeed, .replay = &replay}) {}
 
-oracle::Value Replayed::run(const rt::Instance &instance, std::span<const rt::LoggedRead> reads) {
+oracle::Value Replayed::run(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
+                            int64_t maxCalls) {
   replay.expect(reads);
+  oracle_.limitCalls(maxCalls);
   std::vector<oracle::Value> values = oracle_.run(
       model_.entry.name, oracle::fromInstance(model_.types, model_.entry.argTypes, instance.args),
       instance.index);

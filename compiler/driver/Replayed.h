@@ -7,6 +7,7 @@
 #include "compiler/oracle/Replay.h"
 #include "runtime/session.h"
 
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,8 +24,10 @@ public:
   Replayed(const CompiledModel &model, mlir::ModuleOp program, oracle::Weights weights,
            oracle::Precision precision, uint64_t sampleSeed);
 
-  /// The result of an instance; of several a tuple. Throws RunError, as the instance does.
-  oracle::Value run(const rt::Instance &instance, std::span<const rt::LoggedRead> reads);
+  /// The result of an instance; of several a tuple. Throws RunError, as the instance does, and with
+  /// as many calls as `maxCalls`.
+  oracle::Value run(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
+                    int64_t maxCalls = std::numeric_limits<int64_t>::max());
 
   oracle::Replay replay;
 

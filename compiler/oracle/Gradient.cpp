@@ -19,7 +19,8 @@ using ops::RefTensor;
 class Sweep {
 public:
   Sweep(Vjps &vjps, const Context &context, ParamGradients &gradients)
-      : vjps_(vjps), interpreter_(context, /*maxDepth=*/1) {
+      : vjps_(vjps),
+        interpreter_(context, /*maxDepth=*/1, /*maxCalls=*/std::numeric_limits<int64_t>::max()) {
     for (const auto &[name, tensor] : context.weights)
       if (tensor->dtype == ops::DType::F32)
         params_[tensor.get()] = &gradients[name];

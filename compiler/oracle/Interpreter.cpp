@@ -51,6 +51,8 @@ void Interpreter::forget(const Frame &frame, const Step &step) {
 void Interpreter::enter(const Function &function, llvm::MutableArrayRef<Value> args) {
   if (++depth_ > maxDepth_)
     throw Failure{"the recursion is deeper than " + std::to_string(maxDepth_) + " calls"};
+  if (++entered_ >= maxCalls_)
+    throw Failure{"no end in sight: " + std::to_string(maxCalls_) + " calls were made"};
   Frame frame{&function.body, 0, slots_.size(), nullptr};
   slots_.resize(slots_.size() + function.slots);
   for (auto [index, arg] : llvm::zip(function.body.args, args))
@@ -272,7 +274,7 @@ std::vector<Value> runInstance(const Function &function, std::vector<Value> args
                         std::to_string(function.body.args.size()) + " arguments, not " +
                         std::to_string(args.size()));
   Replay *replay = options.replay && options.replay->begin(context) ? options.replay : nullptr;
-  Interpreter interpreter(context, options.maxDepth, tape, replay);
+  Interpreter interpreter(context, options.maxDepth, options.maxCalls, tape, replay);
   try {
     std::vector<Value> results = interpreter.run(function, args);
     if (replay)

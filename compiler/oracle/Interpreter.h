@@ -18,11 +18,11 @@ class Tape;
 /// the program takes no machine stack.
 class Interpreter {
 public:
-  /// `maxDepth`: OracleOptions::maxDepth. `tape` and `replay`, if there are such, are told of every
-  /// operator.
-  Interpreter(const Context &context, int64_t maxDepth, Tape *tape = nullptr,
+  /// `maxDepth`, `maxCalls`: as in OracleOptions. `tape` and `replay`, if there are such, are told
+  /// of every operator.
+  Interpreter(const Context &context, int64_t maxDepth, int64_t maxCalls, Tape *tape = nullptr,
               Replay *replay = nullptr)
-      : context_(context), maxDepth_(maxDepth), tape_(tape), replay_(replay) {}
+      : context_(context), maxDepth_(maxDepth), maxCalls_(maxCalls), tape_(tape), replay_(replay) {}
 
   /// Throws Failure, and InternalError for operations that are no part of a Program; there is no
   /// other run behind that.
@@ -68,7 +68,7 @@ private:
   void yield(Frame &frame, const Step &step);
 
   const Context &context_;
-  int64_t maxDepth_;
+  int64_t maxDepth_, maxCalls_;
   Tape *tape_;
   Replay *replay_;
   std::deque<Frame> frames_;
@@ -77,7 +77,7 @@ private:
   std::deque<llvm::SmallVector<mlir::Location, 2>> calls_;
   std::deque<Value> slots_;
   std::vector<Value> results_;
-  int64_t depth_ = 0;
+  int64_t depth_ = 0, entered_ = 0;
 };
 
 /// Which draws an instance takes.

@@ -15,6 +15,7 @@
 #include "mlir/IR/BuiltinOps.h"
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -35,6 +36,8 @@ class Replay;
 struct OracleOptions {
   /// Calls that may be open at one time; tail calls do not count.
   int64_t maxDepth = 10'000'000;
+  /// Calls, tail calls too, with which a run is given up as endless.
+  int64_t maxCalls = std::numeric_limits<int64_t>::max();
   /// What draws follow from, as in rt::SessionOptions.
   uint64_t sampleSeed = 0;
   /// Gives what the program reads; the oracle's own numbers if there is none. It is told before
@@ -58,11 +61,14 @@ public:
 
   /// Other weights from the next run on. Throws as checkWeights does.
   void setWeights(Weights weights);
+  /// OracleOptions::maxCalls from the next run on.
+  void limitCalls(int64_t maxCalls);
 
   /// Calls a function of the program and returns its results. The key of an entry that draws is no
   /// part of `args`: it follows from the seed and `instance`, at training step 0. Throws RunError,
-  /// naming `instance`, when a check fails, an index is out of range, shapes do not fit or the
-  /// recursion is too deep; InternalError for operations that are no part of a Program.
+  /// naming `instance`, when a check fails, an index is out of range, shapes do not fit, the
+  /// recursion is too deep or there are too many calls; InternalError for operations that are no
+  /// part of a Program.
   std::vector<Value> run(llvm::StringRef function, std::vector<Value> args, int64_t instance = 0);
 
 private:
