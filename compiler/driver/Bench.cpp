@@ -16,8 +16,11 @@ namespace sheaf::driver {
 
 namespace {
 
-/// Where rows and weights lie for pairs in turn: an even number, for both to move first as often.
+/// In so many places sessions lie for pairs in turn: an even number, for both to move first as
+/// often.
 constexpr int64_t kPlaces = 12;
+/// Mini-batches after which a session with Policy::Auto has chosen (rt::PolicyTrial).
+constexpr int kTrialRuns = 9;
 
 /// Resident memory of this process.
 double residentMb() {
@@ -169,28 +172,36 @@ Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what) {
   if (what.threads == 1)
     pin.emplace();
   const BenchOptions &options = slower.options();
-  int64_t places = std::clamp<int64_t>(options.minRepetitions, 1, kPlaces);
-  std::vector<double> ratios;
+  int64_t places = std::clamp<int64_t>(options.minRepetitions / 2 * 2, 1, kPlaces);
+  int warmUps = what.policy == rt::Policy::Auto ? kTrialRuns + 1 : 1;
+  std::vector<double> ofPlaces;
+  int64_t pairs = 0;
   double begin = seconds();
   for (int64_t place = 1; place <= places; ++place) {
     // Whoever moves first may get the better place.
     Benchmark &first = place % 2 == 0 ? slower : faster, &second = place % 2 == 0 ? faster : slower;
-    first.moveSession(what);
-    second.moveSession(what);
-    // What is made once is made before.
-    first.timeOnce(what);
-    second.timeOnce(what);
+    for (Benchmark *each : {&first, &second})
+      each->moveSession(what);
+    for (Benchmark *each : {&first, &second})
+      for (int i = 0; i < warmUps; ++i)
+        each->timeOnce(what);
     double share = static_cast<double>(place) / static_cast<double>(places);
-    while (static_cast<int64_t>(ratios.size()) * places < options.minRepetitions * place ||
+    std::vector<double> ratios;
+    while (pairs * places < options.minRepetitions * place ||
            seconds() - begin < options.minSeconds * share) {
       // Whichever comes first, in turn: what grows with time falls on both.
-      bool slowFirst = ratios.size() % 2 == 0;
+      bool slowFirst = pairs++ % 2 == 0;
       double before = (slowFirst ? slower : faster).timeOnce(what);
       double after = (slowFirst ? faster : slower).timeOnce(what);
       ratios.push_back(slowFirst ? before / after : after / before);
     }
+    if (!ratios.empty())
+      ofPlaces.push_back(median(std::move(ratios)));
   }
-  return ratioOf(std::move(ratios));
+  // Pairs of one place are alike: they tell of the others no more than their median.
+  Ratio ratio = ratioOf(std::move(ofPlaces));
+  ratio.pairs = pairs;
+  return ratio;
 }
 
 BenchRow Benchmark::run(const BenchCase &what) {

@@ -107,7 +107,8 @@ public:
   BenchRow run(const BenchCase &what);
   /// One repetition of the same: ms.
   double timeOnce(const BenchCase &what);
-  /// Rows and weights lie elsewhere from now on.
+  /// Packed weights of less than 4 MB, scratch and host values lie elsewhere from now on; so may
+  /// what is on huge pages. A third session is alive meanwhile.
   void moveSession(const BenchCase &what);
   const BenchOptions &options() const { return options_; }
 
@@ -140,8 +141,9 @@ private:
 };
 
 /// Both benchmarks hold the same instances. At least so many pairs, for at least so long, as the
-/// options of the first say, with rows and weights in several places one after the other: where
-/// they happen to lie in the caches makes the same code a few per cent faster or slower.
+/// options of the first say, with sessions in several places of memory one after the other: where
+/// they happen to lie in the caches makes the same code a few per cent faster or slower. The
+/// interval is of the medians of places.
 Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what);
 
 /// What is known of BenchRow::against, for people.
