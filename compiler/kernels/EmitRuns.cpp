@@ -46,7 +46,12 @@ std::pair<int64_t, int64_t> askingOf(const Stage &stage, const ProductGroup &gro
   int64_t columns = static_cast<int64_t>(group.accumulators.size()) * stage.shape.back().constant();
   bool areNear = 4 * group.depth * columns <= kNearWeightBytes;
   bool areFew = static_cast<int64_t>(rows) * vectors <= kFewSums;
-  return {areNear && areFew ? kMostUnrolled : kMostUnrolled / 2, 2};
+  int64_t every = areNear && areFew ? kMostUnrolled : kMostUnrolled / 2;
+  // Runs of several segments are unrolled by what divides them all.
+  if (group.lead->segments.size() > 1)
+    for (const ProductSegment &segment : group.lead->segments)
+      every = std::gcd(every, segment.extent.constant());
+  return {every, 2};
 }
 
 } // namespace
