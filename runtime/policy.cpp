@@ -142,7 +142,7 @@ void PolicyTrial::took(uint64_t nanoseconds, uint64_t records) {
 }
 
 std::optional<Policy> PolicyTrial::chosen() const {
-  if (runs_ < kRounds * std::size(kTried))
+  if (runs_ < kRuns)
     return std::nullopt;
   return kTried[std::min_element(std::begin(best_), std::end(best_)) - std::begin(best_)];
 }

@@ -74,7 +74,14 @@ private:
 
 /// Which policy is the fastest: tries each in turn for a few mini-batches.
 class PolicyTrial {
+  /// Not search, which takes longer than it saves where a launch costs a microsecond.
+  static constexpr Policy kTried[] = {Policy::Depth, Policy::LookAhead, Policy::Agenda};
+  static constexpr unsigned kRounds = 3; ///< the first warms up
+
 public:
+  /// So many mini-batches it takes.
+  static constexpr unsigned kRuns = kRounds * std::size(kTried);
+
   /// What the next mini-batch is to use.
   Policy next() const;
   /// It took so long for so many records.
@@ -82,10 +89,7 @@ public:
   std::optional<Policy> chosen() const;
 
 private:
-  /// Not search, which takes longer than it saves where a launch costs a microsecond.
-  static constexpr Policy kTried[] = {Policy::Depth, Policy::LookAhead, Policy::Agenda};
-  static constexpr unsigned kRounds = 3; ///< the first warms up
-  double best_[std::size(kTried)] = {};  ///< nanoseconds a record
+  double best_[std::size(kTried)] = {}; ///< nanoseconds a record
   unsigned runs_ = 0;
 };
 

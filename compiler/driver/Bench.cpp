@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <numeric>
 
@@ -19,8 +20,6 @@ namespace {
 /// In so many places sessions lie for pairs in turn: an even number, for both to move first as
 /// often.
 constexpr int64_t kPlaces = 12;
-/// Mini-batches after which a session with Policy::Auto has chosen (rt::PolicyTrial).
-constexpr int kTrialRuns = 9;
 
 /// Resident memory of this process.
 double residentMb() {
@@ -173,17 +172,20 @@ Ratio timeInTurn(Benchmark &slower, Benchmark &faster, const BenchCase &what) {
     pin.emplace();
   const BenchOptions &options = slower.options();
   int64_t places = std::clamp<int64_t>(options.minRepetitions / 2 * 2, 1, kPlaces);
-  int warmUps = what.policy == rt::Policy::Auto ? kTrialRuns + 1 : 1;
+  // What is made once is made before, and a policy is chosen.
+  unsigned warmUps = what.policy == rt::Policy::Auto ? rt::PolicyTrial::kRuns + 1 : 1;
   std::vector<double> ofPlaces;
   int64_t pairs = 0;
   double begin = seconds();
   for (int64_t place = 1; place <= places; ++place) {
     // Whoever moves first may get the better place.
-    Benchmark &first = place % 2 == 0 ? slower : faster, &second = place % 2 == 0 ? faster : slower;
-    for (Benchmark *each : {&first, &second})
+    std::array<Benchmark *, 2> both{&faster, &slower};
+    if (place % 2 == 0)
+      std::swap(both[0], both[1]);
+    for (Benchmark *each : both)
       each->moveSession(what);
-    for (Benchmark *each : {&first, &second})
-      for (int i = 0; i < warmUps; ++i)
+    for (Benchmark *each : both)
+      for (unsigned i = 0; i < warmUps; ++i)
         each->timeOnce(what);
     double share = static_cast<double>(place) / static_cast<double>(places);
     std::vector<double> ratios;

@@ -17,12 +17,6 @@ using namespace mlir;
 namespace sheaf::kernels {
 namespace {
 
-/// Rows narrower than this are in the first-level cache anyway.
-constexpr int64_t kPrefetchWidth = 128;
-/// A matrix that is asked for ahead is at least so large, by so many lines a tile at most.
-constexpr int64_t kLeastMatrixBytes = 2048;
-constexpr int64_t kMostLinesAsked = 16;
-
 /// Whether nothing follows the products but storing them in whole vectors. Then a tile stores them
 /// from its registers; the processor's tiles are stored by themselves.
 bool onlyStores(const Stage &stage, int64_t tileVectors) {
@@ -308,24 +302,15 @@ void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
        [&](Value v) { vectorAt(v, add(column, mul(v, constant(stage.lanes)))); });
 }
 
-/// The epilogue's operands and results lie scattered: asks for their lines while the tile computes.
-void Emitter::prefetch(const Stage &stage, const Tile &tile, EnterRow enter) {
-  if (stage.shape.back().constant() < kPrefetchWidth)
+/// What follows the products of a tile: `indexOfRow` takes a row's number inside of it.
+void Emitter::emitEpilogues(const Stage &stage, const Tile &tile, EnterRow indexOfRow) {
+  if (onlyStores(stage, tile.vectors(stage)))
     return;
-  loop(constant(0), tile.rows, 1, [&](Value row) {
-    enter(add(tile.first, row));
-    auto line = [&](const Buffer &buffer, bool write) {
-      int64_t panelBytes = stage.lanes * stage.tileVectors * bytesOf(buffer.dtype);
-      Value first = bytes(base(buffer), mul(tile.panels.front(), constant(panelBytes)));
-      for (int64_t offset = 0; offset < panelBytes * static_cast<int64_t>(tile.panels.size());
-           offset += kLineBytes)
-        LLVM::Prefetch::create(b, bytes(first, offset), write, 3, 1);
-    };
-    for (const Buffer *buffer : stage.prefetch)
-      line(*buffer, false);
-    for (const Root &root : stage.roots)
-      if (root.buffer->kind == Buffer::Result && root.view == identityView(1))
-        line(*root.buffer, true);
+  emitApart([&] {
+    loop(constant(0), tile.rows, 1, [&](Value row) {
+      std::vector<Value> index = indexOfRow(row);
+      emitEpilogue(stage, tile, row, std::move(index));
+    });
   });
 }
 
@@ -372,14 +357,7 @@ void Emitter::emitTilesOfRecords(const Stage &stage, Value count, EnterRow enter
       emitTileOfRows(stage, tile, turns, enter);
   };
   auto finish = [&](const Tile &tile) {
-    if (onlyStores(stage, tile.vectors(stage)))
-      return;
-    emitApart([&] {
-      loop(constant(0), tile.rows, 1, [&](Value row) {
-        std::vector<Value> index = enter(add(tile.first, row));
-        emitEpilogue(stage, tile, row, std::move(index));
-      });
-    });
+    emitEpilogues(stage, tile, [&](Value row) { return enter(add(tile.first, row)); });
   };
   emitTiles(stage, count, {begin, compute, finish}, panelBegin, panelEnd);
 }
@@ -509,46 +487,6 @@ void Emitter::emitPasses(const Stage &stage, Value begin, Value end,
       });
 }
 
-/// Matrices of instances lie scattered, and are read in strips: each tile of a record asks for its
-/// share of the matrices of the next one.
-SmallVector<Emitter::MatrixAhead> Emitter::matricesAhead(const Stage &stage) {
-  SmallVector<MatrixAhead> ahead;
-  if (stage.rowAxis != 0 || stage.fewRows || stage.shape.size() != 2 ||
-      !stage.shape[0].isConstant() || !stage.shape[1].isConstant())
-    return ahead;
-  int64_t columns = stage.lanes * stage.tileVectors;
-  int64_t tilesOfPanel = llvm::divideCeil(stage.shape[0].constant(), stage.tileRows);
-  int64_t tiles = tilesOfPanel * llvm::divideCeil(stage.shape[1].constant(), columns);
-  llvm::SmallPtrSet<const Buffer *, 4> seen;
-  auto consider = [&](Value operand) {
-    const Buffer *buffer = plan_.bufferOf.lookup(operand);
-    if (!buffer || buffer->kind != Buffer::Argument || buffer->shape.size() != 2 ||
-        !seen.insert(buffer).second)
-      return;
-    int64_t size = bytesOf(buffer->dtype) * knownElements(buffer->shape).value_or(0);
-    int64_t lines = llvm::divideCeil(size, kLineBytes * tiles);
-    if (size >= kLeastMatrixBytes && lines <= kMostLinesAsked)
-      ahead.push_back({base(*buffer), lines, tilesOfPanel});
-  };
-  withRecordAhead(1, [&] {
-    for (const Accumulator &accumulator : stage.accumulators)
-      for (const ProductSegment &segment : accumulator.product->segments) {
-        consider(segment.lhs);
-        consider(segment.rhs);
-      }
-  });
-  return ahead;
-}
-
-void Emitter::ask(ArrayRef<MatrixAhead> matrices, const Tile &tile) {
-  for (const MatrixAhead &matrix : matrices) {
-    Value number = add(mul(tile.panels.front(), constant(matrix.tilesOfPanel)), tile.number);
-    Value share = bytes(matrix.base, mul(number, constant(matrix.lines * kLineBytes)));
-    for (int64_t line = 0; line < matrix.lines; ++line)
-      LLVM::Prefetch::create(b, bytes(share, line * kLineBytes), 0, 2, 1);
-  }
-}
-
 void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
   if (stage.rowsAreRecords) {
     // Panels outermost: a panel of weights stays in cache while all rows of the chunk pass.
@@ -597,12 +535,7 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
         });
       };
       auto finish = [&](const Tile &tile) {
-        if (onlyStores(stage, tile.vectors(stage)))
-          return;
-        emitApart([&] {
-          loop(constant(0), tile.rows, 1,
-               [&](Value row) { emitEpilogue(stage, tile, row, indexOfRow(tile, row)); });
-        });
+        emitEpilogues(stage, tile, [&](Value row) { return indexOfRow(tile, row); });
       };
       emitTiles(stage, count, {[&](const Tile &tile) { ask(ahead, tile); }, compute, finish},
                 constant(0), panelCount(stage));

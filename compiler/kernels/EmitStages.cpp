@@ -6,14 +6,6 @@
 using namespace mlir;
 
 namespace sheaf::kernels {
-namespace {
-
-/// A row that is asked for is so far ahead, and at least so long.
-constexpr int64_t kAheadBytes = 4096;
-constexpr int64_t kLeastAheadBytes = 512;
-
-} // namespace
-
 Emitter::Emitter(const Kernel &kernel, const Target &target, ModuleOp module)
     : b(kernel.block->getLoc(), module.getContext()), kernel_(kernel), plan_(*kernel.plan),
       target_(target), module_(module), i64_(b.getI64Type()), f32_(b.getF32Type()),
@@ -129,54 +121,6 @@ void Emitter::writeRoots(const Stage &stage, Scope &scope) {
   View identity = identityView(stage.shape.size());
   for (const Root &root : stage.roots)
     store(root, evaluate(root.value, identity, scope, root.computed), *scope.place);
-}
-
-/// Rows lie scattered, so the processor cannot foresee the next. What this loop computes hides the
-/// reading of rows that a later record takes, and of those that it writes: one chunk ahead, or
-/// where all records are one chunk, kAheadBytes.
-SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage, ArrayRef<Dim> shape) {
-  SmallVector<RowAhead> rows;
-  int64_t bytesOfRow = bytesOf(ops::DType::F32) * knownElements(shape).value_or(0);
-  if (bytesOfRow < kLeastAheadBytes)
-    return rows;
-  int64_t ahead = plan_.chunkRecords != INT64_MAX ? plan_.chunkRecords
-                                                  : std::max<int64_t>(kAheadBytes / bytesOfRow, 1);
-  withRecordAhead(ahead, [&] {
-    for (const Buffer &buffer : plan_.buffers) {
-      bool isWritten =
-          llvm::any_of(stage.roots, [&](const Root &r) { return r.buffer == &buffer; });
-      if (ArrayRef(buffer.shape) == shape &&
-          (buffer.kind == Buffer::Argument || (buffer.kind == Buffer::Result && isWritten)))
-        rows.push_back({&buffer, base(buffer)});
-    }
-  });
-  return rows;
-}
-
-/// Asks for the lines of rows ahead that `place` is in. Each row is asked for by one loop: the
-/// first that computes enough to hide it behind; else, where several pass over rows that stay near,
-/// the last that reduces, or the last, for then the others have brought in what it reads.
-void Emitter::ask(ArrayRef<RowAhead> rows, const Place &place, bool reduces) {
-  Block *block = b.getInsertionBlock();
-  bool computesMuch = llvm::any_of(*block, [](Operation &op) {
-    return isa<math::MathDialect>(op.getDialect()) && !isa<math::FmaOp, math::AbsFOp>(op);
-  });
-  if (!computesMuch && (plan_.stages.size() == 1 || plan_.wantsRows()))
-    return;
-  int worth = computesMuch ? 2 : reduces ? 1 : 0;
-  for (const RowAhead &row : rows) {
-    Asking &asking = asking_[row.buffer];
-    if (asking.loop != block) {
-      if (computesMuch ? asking.worth >= worth : asking.worth > worth)
-        continue;
-      for (LLVM::Prefetch request : asking.requests)
-        request.erase();
-      asking = {block, worth, {}};
-    }
-    asking.requests.push_back(
-        LLVM::Prefetch::create(b, addressFrom(row.base, *row.buffer, place.index),
-                               row.buffer->kind == Buffer::Result, 2, 1));
-  }
 }
 
 void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {

@@ -61,20 +61,6 @@ private:
   void reduceLast(const Stage &stage, const std::vector<Dim> &space);
   void reduceOuter(const Stage &stage, const std::vector<Dim> &space, int64_t axis);
   void selectTop(const Stage &stage); ///< EmitSelection.cpp
-  /// A row of a record that comes later, which the loop over one of this record asks for.
-  struct RowAhead {
-    const Buffer *buffer;
-    Value base;
-  };
-  /// The requests for the rows of a buffer, the loop that makes them, and how well it hides them.
-  struct Asking {
-    mlir::Block *loop = nullptr;
-    int worth = -1;
-    llvm::SmallVector<mlir::LLVM::Prefetch, 4> requests;
-  };
-  llvm::DenseMap<const Buffer *, Asking> asking_;
-  llvm::SmallVector<RowAhead> rowsAhead(const Stage &stage, llvm::ArrayRef<Dim> shape);
-  void ask(llvm::ArrayRef<RowAhead> rows, const Place &place, bool reduces);
   void writeRoots(const Stage &stage, Scope &scope);
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
   void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
@@ -113,13 +99,6 @@ private:
     llvm::function_ref<void(const Tile &, llvm::ArrayRef<Turn>)> compute;
     llvm::function_ref<void(const Tile &)> finish;
   };
-  /// A matrix of the next record: so many lines of it each tile asks for.
-  struct MatrixAhead {
-    Value base;
-    int64_t lines, tilesOfPanel;
-  };
-  llvm::SmallVector<MatrixAhead> matricesAhead(const Stage &stage);
-  void ask(llvm::ArrayRef<MatrixAhead> matrices, const Tile &tile);
   void emitProducts(const Stage &stage, Value begin, Value end);
   /// Makes a row of the tiles current, counted from the first of the pass, and gives its index
   /// without the column.
@@ -183,6 +162,30 @@ private:
   Panel panelOf(const Turn &turn, const Tile &tile, int64_t stepBytes, int64_t steps,
                 int64_t askedAStep);
 
+  // EmitAhead.cpp
+  /// A row of a record that comes later, which the loop over one of this record asks for.
+  struct RowAhead {
+    const Buffer *buffer;
+    Value base;
+  };
+  /// The requests for the rows of a buffer, the loop that makes them, and how well it hides them.
+  struct Asking {
+    mlir::Block *loop = nullptr;
+    int worth = -1;
+    llvm::SmallVector<mlir::LLVM::Prefetch, 4> requests;
+  };
+  llvm::DenseMap<const Buffer *, Asking> asking_;
+  llvm::SmallVector<RowAhead> rowsAhead(const Stage &stage, llvm::ArrayRef<Dim> shape);
+  void ask(llvm::ArrayRef<RowAhead> rows, const Place &place, bool reduces);
+  /// A matrix of the next record: so many lines of it each tile asks for.
+  struct MatrixAhead {
+    Value base;
+    int64_t lines, tilesOfPanel;
+  };
+  llvm::SmallVector<MatrixAhead> matricesAhead(const Stage &stage);
+  void ask(llvm::ArrayRef<MatrixAhead> matrices, const Tile &tile);
+  void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
+
   // EmitFactors.cpp
   Value toFactors(Value lanes);
   Value addPair(Value left, Value right, Value sum);
@@ -205,12 +208,12 @@ private:
   // EmitForeign.cpp
   void emitForeign(const Stage &stage, Value rows, EnterRow enter);
 
+  void emitEpilogues(const Stage &stage, const Tile &tile, EnterRow indexOfRow);
   void emitEpilogue(const Stage &stage, const Tile &tile, Value row, std::vector<Value> index);
   void writeVector(const Stage &stage, std::vector<Value> index, Value column,
                    std::vector<Value> accumulators);
   void emitApart(llvm::function_ref<void()> body);
   void moveApart(mlir::scf::ExecuteRegionOp region);
-  void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
   Value startsOf(const Stage &stage, Value panel);
   llvm::SmallVector<Value> startValues(const Stage &stage, const Turn &turn, int64_t rows,
                                        const Tile &tile);
