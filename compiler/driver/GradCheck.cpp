@@ -155,7 +155,7 @@ private:
       return wrong;
     if (!conditioning_)
       conditioning_.emplace(model_, weights_, options_.session.sampleSeed,
-                            options_.session.maxSteps);
+                            mostCalls(options_.session.maxSteps));
     bool isExcused =
         conditioning_->excuses(instances_[instance], reads_[instance], wide, /*results=*/nullptr);
     return isExcused ? "" : wrong;

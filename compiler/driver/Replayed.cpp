@@ -8,11 +8,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace sheaf::driver {
 
 namespace {
+
+/// Made in a second or so.
+constexpr int64_t kMoreCalls = 100'000;
 
 /// Whether values of this type hold tensors of ints or bools.
 bool hasIntTensors(const rt::TypeTable &types, uint32_t type) {
@@ -30,6 +34,10 @@ bool hasIntTensors(const rt::TypeTable &types, uint32_t type) {
 } // namespace
 
 double allowedError(const CompiledModel &model) { return roundsTo16Bits(model) ? 2e-2 : 1e-5; }
+
+int64_t mostCalls(int64_t maxSteps) {
+  return std::min(maxSteps, std::numeric_limits<int64_t>::max() - kMoreCalls) + kMoreCalls;
+}
 
 Replayed::Replayed(const CompiledModel &model, mlir::ModuleOp program, oracle::Weights weights,
                    oracle::Precision precision, uint64_t sampleSeed)

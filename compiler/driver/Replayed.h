@@ -17,6 +17,10 @@ namespace sheaf::driver {
 /// What compiled results and reads may be off: of max(1, max|b|). Allows for rounding to 16 bits.
 double allowedError(const CompiledModel &model);
 
+/// Calls after which the oracle gives up an instance that failed as compiled, maybe as endless: so
+/// many more than `maxSteps` that one which only this limit keeps from its end is told of.
+int64_t mostCalls(int64_t maxSteps);
+
 /// An oracle of a model's program that takes what the compiled one read.
 class Replayed {
 public:

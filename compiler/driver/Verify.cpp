@@ -97,7 +97,8 @@ bool Verifier::againstOracle() {
   report_.allowed = allowedError(model_);
   wide_ = std::make_unique<Replayed>(model_, model_.program(), weights_, oracle::Precision::F64,
                                      options_.session.sampleSeed);
-  conditioning_.emplace(model_, weights_, options_.session.sampleSeed, options_.session.maxSteps);
+  conditioning_.emplace(model_, weights_, options_.session.sampleSeed,
+                        mostCalls(options_.session.maxSteps));
   uint32_t type = model_.model().entry.resultType;
   Flattener flattener;
   session->setReadLog(&log_);
@@ -133,7 +134,7 @@ bool Verifier::agrees(const rt::Instance &instance, std::span<const rt::LoggedRe
   try {
     // One that was given up as endless may be so for the oracle.
     expected = outcome.ok() ? wide_->run(instance, reads)
-                            : wide_->run(instance, reads, options_.session.maxSteps);
+                            : wide_->run(instance, reads, mostCalls(options_.session.maxSteps));
   } catch (const RunError &error) {
     failure = error.message();
   }
