@@ -23,10 +23,10 @@ constexpr int64_t kMostLinesAsked = 16;
 
 } // namespace
 
-/// Rows lie scattered, so the processor cannot foresee the next. What this loop computes hides the
-/// reading of rows that a later record takes, and of those that it writes: one chunk ahead, or
-/// where all records are one chunk, kAheadBytes.
-SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage, ArrayRef<Dim> shape) {
+/// Rows lie scattered, so the processor cannot foresee the next. What a loop over this shape
+/// computes hides the reading of rows that a later record takes, and of those that it writes, be it
+/// another loop that writes them: one chunk ahead, or where all records are one chunk, kAheadBytes.
+SmallVector<Emitter::RowAhead> Emitter::rowsAhead(ArrayRef<Dim> shape) {
   SmallVector<RowAhead> rows;
   int64_t bytesOfRow = bytesOf(ops::DType::F32) * knownElements(shape).value_or(0);
   if (bytesOfRow < kLeastAheadBytes)
@@ -35,10 +35,8 @@ SmallVector<Emitter::RowAhead> Emitter::rowsAhead(const Stage &stage, ArrayRef<D
                                                   : std::max<int64_t>(kAheadBytes / bytesOfRow, 1);
   withRecordAhead(ahead, [&] {
     for (const Buffer &buffer : plan_.buffers) {
-      bool isWritten =
-          llvm::any_of(stage.roots, [&](const Root &r) { return r.buffer == &buffer; });
       if (ArrayRef(buffer.shape) == shape &&
-          (buffer.kind == Buffer::Argument || (buffer.kind == Buffer::Result && isWritten)))
+          (buffer.kind == Buffer::Argument || buffer.kind == Buffer::Result))
         rows.push_back({&buffer, base(buffer)});
     }
   });

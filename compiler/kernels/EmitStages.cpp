@@ -133,7 +133,7 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
       writeRoots(stage, scope);
       return;
     }
-    SmallVector<RowAhead> ahead = rowsAhead(stage, stage.shape);
+    SmallVector<RowAhead> ahead = rowsAhead(stage.shape);
     nest(ArrayRef(stage.shape).drop_back(), place.index, [&] {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
       scope.row = marker();
@@ -257,7 +257,7 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
   bool arg = rule && rule->kind == ops::Reduction::ArgMax;
   int last = static_cast<int>(space.size()) - 1;
   Place place;
-  SmallVector<RowAhead> ahead = rowsAhead(stage, space);
+  SmallVector<RowAhead> ahead = rowsAhead(space);
   nest(ArrayRef(space).drop_back(), place.index, [&] {
     place.lanesAxis = last;
     Scope scope;

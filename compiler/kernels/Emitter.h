@@ -175,7 +175,7 @@ private:
     llvm::SmallVector<mlir::LLVM::Prefetch, 4> requests;
   };
   llvm::DenseMap<const Buffer *, Asking> asking_;
-  llvm::SmallVector<RowAhead> rowsAhead(const Stage &stage, llvm::ArrayRef<Dim> shape);
+  llvm::SmallVector<RowAhead> rowsAhead(llvm::ArrayRef<Dim> shape);
   void ask(llvm::ArrayRef<RowAhead> rows, const Place &place, bool reduces);
   /// A matrix of the next record: so many lines of it each tile asks for.
   struct MatrixAhead {
