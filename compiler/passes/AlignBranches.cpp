@@ -40,11 +40,12 @@ constexpr int64_t kBucketBytes = 32;
 constexpr unsigned kUnbounded = ~0u;
 
 /// How many records, at most, stand one behind the other between what comes into an operation and
-/// the values inside of it.
+/// the values inside of it. Records that are made without what comes in have run before.
 class Levels {
 public:
-  Levels(const SymbolTable &symbols, const llvm::DenseSet<Operation *> &recording)
-      : symbols_(symbols), recording_(recording) {}
+  Levels(const SymbolTable &symbols, const llvm::DenseSet<Operation *> &recording,
+         const llvm::DenseSet<Operation *> &before)
+      : symbols_(symbols), recording_(recording), before_(before) {}
 
   unsigned of(Value value) const {
     auto it = levels_.find(value);
@@ -84,7 +85,9 @@ private:
 
   void visit(Operation &op) {
     unsigned level = most(op.getOperands());
-    if (isa<ir::RecordOp>(op)) {
+    if (before_.contains(&op)) {
+      // As ready as what it takes.
+    } else if (isa<ir::RecordOp>(op)) {
       level = more(level, 1);
     } else if (takesList(&op)) {
       level = more(level, 1 + op.hasAttr("sheaf.arrange"));
@@ -109,6 +112,7 @@ private:
 
   const SymbolTable &symbols_;
   const llvm::DenseSet<Operation *> &recording_;
+  const llvm::DenseSet<Operation *> &before_;
   llvm::DenseMap<Value, unsigned> levels_;
 };
 
@@ -131,34 +135,42 @@ public:
   }
 
 private:
-  /// A use in a branch, and how many records stand before it there.
-  struct Use {
-    OpOperand *operand;
-    unsigned level;
-  };
-
   Kernel kernel(unsigned site) const {
     return {flow_.sites()[site].block, flow_.sites()[site].weights};
   }
 
-  /// The kernels of the recursion that the branches are part of: those recorded in them, and those
-  /// recorded elsewhere. False when they are part of none.
-  bool findKernels(Operation *op, Kernels &inside, Kernels &outside) const {
+  /// The recursion that branches are part of.
+  struct Recursion {
+    Kernels inside, outside; ///< what is recorded in the branches, and what elsewhere
+    /// What the branches record that needs nothing of the recursion.
+    llvm::DenseSet<Operation *> before;
+  };
+
+  /// None when the branches are part of no recursion.
+  std::optional<Recursion> recursionOf(Operation *op) const {
+    Recursion recursion;
     unsigned count = flow_.sites().size();
     llvm::BitVector part(count), within(count);
     for (unsigned i = 0; i < count; ++i)
       if (op->isAncestor(flow_.sites()[i].op)) {
         within.set(i);
-        inside.insert(kernel(i));
+        recursion.inside.insert(kernel(i));
         if (needs_[i][i])
           for (unsigned j : needs_[i].set_bits())
             if (needs_[j][i])
               part.set(j);
       }
+    if (part.none())
+      return std::nullopt;
     for (unsigned i : part.set_bits())
       if (!within[i])
-        outside.insert(kernel(i));
-    return part.any();
+        recursion.outside.insert(kernel(i));
+    for (unsigned i : within.set_bits())
+      recursion.before.insert(flow_.sites()[i].op);
+    for (unsigned i : within.set_bits()) // an operation may have several
+      if (part[i] || needs_[i].anyCommon(part))
+        recursion.before.erase(flow_.sites()[i].op);
+    return recursion;
   }
 
   int64_t cost(const Kernel &kernel) const {
@@ -182,10 +194,10 @@ private:
   }
 
   void visit(Operation *op) {
-    Kernels inside, outside;
-    if (!findKernels(op, inside, outside))
+    std::optional<Recursion> recursion = recursionOf(op);
+    if (!recursion)
       return;
-    Levels levels(symbols_, recording_);
+    Levels levels(symbols_, recording_, recursion->before);
     SmallVector<Operation *> ends;
     llvm::MapVector<StringRef, SmallVector<Operation *>> calls;
     for (Region &region : op->getRegions()) {
@@ -197,19 +209,20 @@ private:
       if (func::CallOp call = lastCall(region.front()))
         calls[call.getCallee()].push_back(call);
     }
-    unsigned raised = align(ends, levels, op, inside, outside);
+    unsigned raised = align(ends, levels, op, *recursion);
     for (auto &[callee, users] : calls)
-      raised = std::max(raised, align(users, levels, op, inside, outside));
+      raised = std::max(raised, align(users, levels, op, *recursion));
     if (raised > 0)
       context_.remark(op->getLoc(), "what leaves the shorter branch counts as ready " +
                                         Twine(raised) + (raised == 1 ? " depth" : " depths") +
-                                        " later, so that " + names(outside) + " keeps in step");
+                                        " later, so that " + names(recursion->outside) +
+                                        " keeps in step");
   }
 
   /// Raises what these operations take where it is ready earlier than in the others. Returns by how
   /// much at most.
   unsigned align(ArrayRef<Operation *> users, const Levels &levels, Operation *op,
-                 const Kernels &inside, const Kernels &outside) {
+                 const Recursion &recursion) {
     unsigned raised = 0;
     if (users.size() < 2)
       return raised;
@@ -223,7 +236,7 @@ private:
       }
       if (most == kUnbounded || least == most)
         continue;
-      if (!pays(most - least, inside, outside)) {
+      if (!pays(most - least, recursion)) {
         context_.remark(op->getLoc(), "branches of " + Twine(least) + " and " + Twine(most) +
                                           " records are not brought into step: what follows them "
                                           "in the recursion gains less than it costs");
@@ -240,11 +253,12 @@ private:
     return raised;
   }
 
-  bool pays(unsigned depths, const Kernels &inside, const Kernels &outside) const {
+  bool pays(unsigned depths, const Recursion &recursion) const {
     int64_t gain = 0, loss = 0;
-    for (const Kernel &kernel : outside)
-      (inside.contains(kernel) ? loss : gain) += cost(kernel);
-    loss += int64_t(depths) * kBucketBytes * int64_t(inside.size() + outside.size());
+    for (const Kernel &kernel : recursion.outside)
+      (recursion.inside.contains(kernel) ? loss : gain) += cost(kernel);
+    loss += int64_t(depths) * kBucketBytes *
+            int64_t(recursion.inside.size() + recursion.outside.size());
     return gain > loss;
   }
 

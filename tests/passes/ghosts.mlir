@@ -11,6 +11,11 @@ sheaf.block @part args(1) {
   %y = sheaf.apply "tanh"(%x) {} : (tensor<16xf32>) -> tensor<16xf32>
   sheaf.yield %y : tensor<16xf32>
 }
+sheaf.block @both args(2) {
+^bb0(%x: tensor<16xf32>, %z: tensor<16xf32>):
+  %y = sheaf.apply "add"(%x, %z) {} : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  sheaf.yield %y : tensor<16xf32>
+}
 sheaf.block @step args(1) {
 ^bb0(%x: tensor<16xf32>, %w: tensor<16x16xf32>):
   %y = sheaf.apply "matmul"(%x, %w) {} : (tensor<16xf32>, tensor<16x16xf32>) -> tensor<16xf32>
@@ -106,4 +111,25 @@ func.func @turns(%h: tensor<16xf32>, %c: i1) -> tensor<16xf32> {
     scf.yield %r : tensor<16xf32>
   }
   return %b : tensor<16xf32>
+}
+
+// What a branch records without what the loop carries has run before: one record more, not two.
+// CHECK-LABEL: func.func @before
+func.func @before(%a: tensor<16xf32>, %cs: !sheaf.list<i1>, %x: tensor<16xf32>) -> tensor<16xf32> {
+  %f = sheaf.fold %a, %cs : (tensor<16xf32>, !sheaf.list<i1>) -> tensor<16xf32> {
+  ^bb0(%h: tensor<16xf32>, %c: i1):
+    %b = scf.if %c -> tensor<16xf32> {
+      %p = sheaf.record @part(%x) weights [] : (tensor<16xf32>) -> tensor<16xf32>
+      %q = sheaf.record @both(%h, %p) weights [] : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+      scf.yield %q : tensor<16xf32>
+    } else {
+      // CHECK: else
+      // CHECK-NEXT: %[[G:.*]] = sheaf.ghost %{{.*}}, 1 : tensor<16xf32>
+      // CHECK-NEXT: scf.yield %[[G]]
+      scf.yield %h : tensor<16xf32>
+    }
+    %n = sheaf.record @step(%b) weights [@w] : (tensor<16xf32>) -> tensor<16xf32>
+    sheaf.yield %n : tensor<16xf32>
+  }
+  return %f : tensor<16xf32>
 }
