@@ -85,22 +85,23 @@ def measure(model, data, dims, batch, seconds, *more):
     return json.loads(sheaf(*words, *more))[0]
 
 
-def code(model, dims, name):
+def code(model, dims, *more):
     """What a model compiles to."""
     words = ["compile", os.path.join(ROOT, "models", model + ".sheaf"), "--emit", "asm", "--store",
-             "none", "--dim", "vocab=1000"]
+             "none"]
     for dim in dims:
         words += ["--dim", dim]
-    return sheaf(*words, *(["--without", name] if name else []))
+    return sheaf(*words, *more)
 
 
 def table(model, data, dims, batches, rounds, seconds):
     print(f"\n{model}, {', '.join(dims)}\n")
     print("| left out |" + "".join(f" batch {b}: launches | ms | GFLOP/s | time |" for b in batches))
     print("|---|" + "---:|---:|---:|---:|" * len(batches))
-    everything = code(model, dims, None)
+    complete = ["vocab=1000", *dims]
+    everything = code(model, complete)
     names = optimisations()
-    others = [name for name in names if code(model, dims, name) != everything]
+    others = [name for name in names if code(model, complete, "--without", name) != everything]
     same = [name for name in names if name not in others]
     rows = {name: "" for name in [None, *same[:1], *others]}
     for batch in batches:
