@@ -52,13 +52,23 @@ def optimisations():
     return [name for name in (line.split()[0] for line in names.splitlines()) if name not in others]
 
 
+def first_trees(path, instances=None):
+    """Lines of a file of trees."""
+    with open(path, encoding="utf-8") as stream:
+        return stream.read().splitlines()[:instances]
+
+
+def words_of(trees):
+    """Of all trees, in order."""
+    return re.findall(r"[^\s()]+(?=\))", "\n".join(trees))
+
+
 def write_data(trees, instances, short, long):
     """The first trees, and so many sentences of one length, of the words of all."""
-    with open(trees, encoding="utf-8") as stream:
-        lines = stream.read().splitlines()
+    lines = first_trees(trees)
     with open(short, "w", encoding="utf-8") as stream:
         stream.write("\n".join(lines[:instances]) + "\n")
-    words = re.findall(r"[^\s()]+(?=\))", "\n".join(lines))
+    words = words_of(lines)
     with open(long, "w", encoding="utf-8") as stream:
         for begin in range(0, min(len(words), (instances + 1) * LONG) - LONG, LONG):
             stream.write(" ".join(words[begin:begin + LONG]) + "\n")

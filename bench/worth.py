@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""For each optimisation a program that it makes fast: the last table of docs/acrobat.md.
+"""For each optimisation a program that it makes fast: "For each a program" in docs/acrobat.md.
 
     bench/worth.py TREES [--only a,b] [--seconds S]
 
@@ -7,16 +7,16 @@ TREES: binary bracket trees, such as those of the Stanford Sentiment Treebank, o
 or their words are read. Needs build/bin/sheaf (./demo makes it) and an otherwise idle machine. One
 thread.
 
-A program without a path is of bench/worth, of the optimisation's name. Columns: launches of a
-mini-batch with the optimisation and without it, and how many times as long it takes without it: the
-median of pairs of mini-batches in turn, with its interval of 95 % (`sheaf bench --against`). To
-compile: how many times as much of the processor's time it takes without, the median of five pairs.
+Programs are models, or where none is named, of bench/worth and of the optimisation's name. Columns:
+launches of a mini-batch with the optimisation and without it, and how many times as long it takes
+without it: the median of pairs of mini-batches in turn, with its interval of 95 % (`sheaf bench
+--against`). To compile: how many times as much of the processor's time it takes without, the median
+of five pairs.
 """
 import argparse
 import json
 import os
 import random
-import re
 import resource
 import statistics
 import subprocess
@@ -24,71 +24,55 @@ import tempfile
 
 import ablation
 
+INSTANCES = 64
 WORTH = os.path.join(ablation.ROOT, "bench", "worth")
-MODELS = os.path.join(ablation.ROOT, "models")
 
-# The optimisation; its program; what it reads; dims; batches.
+# The optimisation; its model; what it reads; dims; batches.
 PROGRAMS = [
-    ("inline", f"{MODELS}/birnn", "trees", [], [8, 64]),
-    ("specialise", None, "words", [], [8, 64]),
-    ("simplify", f"{MODELS}/drnn", "trees", [], [8]),
-    ("fold-weights", None, "words", [], [8, 64]),
-    ("reduce-folds", f"{MODELS}/treelstm_childsum", "listops", [], [8, 64]),
-    ("token-products", f"{MODELS}/lstm", "trees", [], [8, 64]),
-    ("fold-constants", f"{MODELS}/stackrnn", "trees", [], [8]),
-    ("code-motion", f"{MODELS}/lattice", "lattices", ["hidden=64"], [8, 64]),
-    ("blocks", f"{MODELS}/treelstm", "trees", [], [8, 64]),
-    ("split-blocks", None, "words", [], [8, 64]),
-    ("identical-records", f"{MODELS}/treelstm", "trees", [], [8, 64]),
+    ("inline", "birnn", "trees", [], [8, 64]),
+    ("specialise", None, "trees", [], [8, 64]),
+    ("simplify", "drnn", "trees", [], [8]),
+    ("fold-weights", None, "trees", [], [8, 64]),
+    ("reduce-folds", "treelstm_childsum", "listops", [], [8, 64]),
+    ("token-products", "lstm", "trees", [], [8, 64]),
+    ("fold-constants", "stackrnn", "trees", [], [8]),
+    ("code-motion", "lattice", "lattices", ["hidden=64"], [8, 64]),
+    ("blocks", "treelstm", "trees", [], [8, 64]),
+    ("split-blocks", None, "trees", [], [8, 64]),
+    ("identical-records", "treelstm", "trees", [], [8, 64]),
     ("ghosts", None, "kinds", [], [2, 8]),
-    ("phases", None, "words", [], [8, 64]),
-    ("fork-calls", f"{MODELS}/drnn", "trees", [], [8, 64]),
+    ("phases", None, "trees", [], [8, 64]),
+    ("fork-calls", "drnn", "trees", [], [8, 64]),
     ("fuse", None, "rows", [], [1, 8]),
-    ("merge", None, "words", [], [8, 64]),
-    ("panels", f"{MODELS}/treelstm", "trees", [], [8, 64]),
-    ("flat-rows", None, "words", [], [8, 64]),
+    ("merge", None, "trees", [], [8, 64]),
+    ("panels", "treelstm", "trees", [], [8, 64]),
+    ("flat-rows", None, "trees", [], [8, 64]),
     ("share-temporaries", None, "rows", [], [1, 8]),
 ]
-
 
 # The extents that data give, for compiling without them.
 EXTENTS = {"rows": [], "lattices": ["vocab=1000", "word_vocab=1000"]}
 
 
-def write_lines(path, values):
-    with open(path, "w", encoding="utf-8") as stream:
-        stream.writelines(json.dumps(value) + "\n" for value in values)
-
-
-def write_data(kind, path, trees, instances):
+def write_data(kind, stream, trees, instances):
     """`kinds` are sentences of 24 words, each long or short by chance; `rows` 4096 numbers each."""
+    draw = random.Random(1)
     if kind == "lattices":
-        with open(path, "w", encoding="utf-8") as stream:
-            subprocess.run([os.path.join(ablation.ROOT, "bench", "lattices.py"), str(instances), "1"],
-                           stdout=stream, check=True)
-        return
-    if kind == "listops":
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.write(ablation.sheaf("make", "listops", "-n", str(instances), "--seed", "1"))
-        return
-    if kind == "rows":
-        draw = random.Random(1)
-        write_lines(path, ({"x": [round(draw.gauss(0, 1), 3) for _ in range(4096)]}
-                           for _ in range(instances)))
-        return
-    with open(trees, encoding="utf-8") as stream:
-        lines = stream.read().splitlines()[:instances]
-    if kind == "trees":
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.write("\n".join(lines) + "\n")
-        return
-    sentences = [re.findall(r"[^\s()]+(?=\))", line) for line in lines]
-    if kind == "kinds":
-        draw = random.Random(1)
-        words = sorted({word for words in sentences for word in words})
-        sentences = [[{draw.choice(["Long", "Short"]): [draw.choice(words)]} for _ in range(24)]
-                     for _ in range(instances)]
-    write_lines(path, ({"words": words} for words in sentences))
+        subprocess.run([os.path.join(ablation.ROOT, "bench", "lattices.py"), str(instances), "1"],
+                       stdout=stream, check=True)
+    elif kind == "listops":
+        stream.write(ablation.sheaf("make", "listops", "-n", str(instances), "--seed", "1"))
+    elif kind == "trees":
+        stream.writelines(line + "\n" for line in trees)
+    elif kind == "kinds":
+        words = sorted(set(ablation.words_of(trees)))
+        for _ in range(instances):
+            sentence = [{draw.choice(["Long", "Short"]): [draw.choice(words)]} for _ in range(24)]
+            stream.write(json.dumps({"words": sentence}) + "\n")
+    else:
+        for _ in range(instances):
+            row = [round(draw.gauss(0, 1), 3) for _ in range(4096)]
+            stream.write(json.dumps({"x": row}) + "\n")
 
 
 def processor_time(program, dims, *more):
@@ -106,6 +90,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=2)
     arguments = parser.parse_args()
     chosen = arguments.only.split(",")
+    trees = ablation.first_trees(arguments.trees, INSTANCES)
     print("| left out | program | batch | launches | without | time | to compile |")
     print("|---|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as work:
@@ -116,15 +101,15 @@ def main():
             suffix = ".txt" if kind in ("trees", "listops") else ".jsonl"
             data = os.path.join(work, kind + suffix)
             if not os.path.exists(data):
-                write_data(kind, data, arguments.trees, 64)
+                with open(data, "w", encoding="utf-8") as stream:
+                    write_data(kind, stream, trees, INSTANCES)
             complete = [*EXTENTS.get(kind, ["vocab=1000"]), *dims]
             compiling = statistics.median(processor_time(program, complete, "--without", name) /
                                           processor_time(program, complete) for _ in range(5))
             for batch in batches:
-                measure = lambda seconds, *more: ablation.measure(program, data, dims, batch,
-                                                                  seconds, *more)
-                row = measure(arguments.seconds, "--against", name)
-                without = measure(0.1, "--without", name)
+                row = ablation.measure(program, data, dims, batch, arguments.seconds, "--against",
+                                       name)
+                without = ablation.measure(program, data, dims, batch, 0.1, "--without", name)
                 time = row["against"][0]
                 print(f"| {name} | `{os.path.basename(program)}` | {batch} | {row['launches']} | "
                       f"{without['launches']} | {time['median']:.2f} ({time['low']:.2f} to "
