@@ -24,6 +24,8 @@
 
 #include "llvm/ADT/SetVector.h"
 
+#include <optional>
+
 using namespace mlir;
 
 namespace sheaf::passes {
@@ -85,12 +87,9 @@ private:
 
   void visit(Operation &op) {
     unsigned level = most(op.getOperands());
-    if (before_.contains(&op)) {
-      // As ready as what it takes.
-    } else if (isa<ir::RecordOp>(op)) {
-      level = more(level, 1);
-    } else if (takesList(&op)) {
-      level = more(level, 1 + op.hasAttr("sheaf.arrange"));
+    if (isa<ir::RecordOp>(op) || takesList(&op)) {
+      if (!before_.contains(&op))
+        level = more(level, 1 + op.hasAttr("sheaf.arrange"));
     } else if (auto ghost = dyn_cast<ir::GhostOp>(op)) {
       level = more(level, ghost.getDepths());
     } else if (isa<scf::IfOp, ir::MatchOp, ir::MapOp>(op)) {
