@@ -14,16 +14,18 @@ constexpr uint64_t kReleaseSlack = (uint64_t(64) << 20) / kGranuleBytes;
 /// In granules: no hole is made of less.
 constexpr uint64_t kLeastHole = 4;
 constexpr uint64_t kPoisonBlock = (uint64_t(1) << 20) / kGranuleBytes;
+/// Behind the last row: kernels read whole vectors, beyond the end of a row's last slice, too.
+constexpr uint64_t kReadBeyond = 1;
 } // namespace
 
 RowSpace::RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &meter,
                    MemoryKind &count, bool guards, const std::optional<FileRange> &params)
-    : space_(std::min(reserveBytes, kMaxGranules * kGranuleBytes),
-             (uint64_t(paramGranules) + 1) * kGranuleBytes, "rows"),
+    : space_(std::min(reserveBytes, kMaxGranules * kGranuleBytes) + kReadBeyond * kGranuleBytes,
+             (uint64_t(paramGranules) + 1 + kReadBeyond) * kGranuleBytes, "rows"),
       meter_(meter), count_(count), first_(paramGranules), next_(first_), begin_(first_),
       end_(first_), touched_(first_), poisonEnd_(first_), guards_(guards),
       checked_(guards || kPoisoning) {
-  capacity_ = keptBegin_ = keptTouched_ = space_.size() / kGranuleBytes;
+  capacity_ = keptBegin_ = keptTouched_ = space_.size() / kGranuleBytes - kReadBeyond;
   // Kernels gather rows from everywhere: on small pages many of their reads miss the TLB.
   madvise(space_.data(), space_.size(), MADV_HUGEPAGE);
   if (params)
@@ -181,7 +183,7 @@ void RowSpace::forgetKept() {
 
 void RowSpace::releaseKept() {
   forgetKept();
-  space_.release(keptTouched_ * kGranuleBytes, capacity_ * kGranuleBytes);
+  space_.release(keptTouched_ * kGranuleBytes, space_.size());
   keptTouched_ = capacity_;
 }
 

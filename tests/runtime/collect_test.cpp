@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 
+#include <sys/mman.h>
+
 using namespace sheaf;
 using namespace sheaf::rt;
 
@@ -59,6 +61,16 @@ protected:
   MemoryKind count;
   RowSpace rows;
 };
+
+/// Kernels read whole vectors, beyond the end of the last slice of a row.
+TEST_P(Rows, WhatFollowsTheLastRowMayBeRead) {
+  uint64_t id = rows.keep(6);
+  ASSERT_NE(id, RowSpace::kFull);
+  auto behind = reinterpret_cast<uintptr_t>(rows.address(rows.capacity()));
+  unsigned char isThere = 0;
+  for (uintptr_t at : {behind, behind + kGranuleBytes - 1})
+    EXPECT_EQ(mincore(reinterpret_cast<void *>(at / pageBytes() * pageBytes()), 1, &isThere), 0);
+}
 
 TEST_P(Rows, HolesAreFilledBeforeMoreIsTaken) {
   std::vector<uint64_t> ids;
