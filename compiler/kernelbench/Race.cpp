@@ -21,7 +21,7 @@ void Race::run(driver::PeakProbe *probe) {
     if (probe)
       peak_ = std::max(peak_, probe->measure());
     for (Candidate &candidate : candidates_) {
-      candidate.run(); // what the others evicted is near again
+      candidate.run();
       double start = seconds();
       for (int j = 0; j < candidate.times; ++j)
         candidate.run();

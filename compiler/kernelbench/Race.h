@@ -11,7 +11,8 @@
 
 namespace sheaf::kernelbench {
 
-/// Times candidates in turns of about half a millisecond.
+/// Times candidates in turns of about half a millisecond, each after a run that does not count: the
+/// others may have evicted from the caches what it reads.
 class Race {
 public:
   explicit Race(int64_t rounds) : rounds_(rounds) {}
