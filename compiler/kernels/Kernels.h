@@ -38,6 +38,7 @@ struct Target {
   std::string features;   ///< LLVM's feature string, empty for what the CPU has
   int64_t lanes = 16;     ///< f32 lanes of a product tile's vectors: 16, 8 or 4
   int64_t registers = 32; ///< vector registers
+  bool halves = false;    ///< computes with 16 lanes in two halves, so 8 take half as long
   bool fma = true;        ///< without it products are multiply, then add: another numeric class
   bool f16 = true;        ///< converts between f16 and f32
   bool bf16 = false;      ///< sums pairs of bf16 products (AVX512_BF16)

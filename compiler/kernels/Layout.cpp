@@ -200,6 +200,12 @@ static int64_t panelBytes(const Stage &stage) {
 void Planner::chooseTile(Stage &stage) {
   int64_t across = stage.accumulatorsAtOnce();
   stage.lanes = stage.sums == Sums::Tiles ? kLoopLanes : target_.lanes;
+  // Narrower vectors pad less, where they are no slower for it.
+  const Dim &columns = stage.shape.back();
+  int64_t half = target_.lanes / 2;
+  if (target_.halves && stage.sums == Sums::Chain && columns.isConstant() &&
+      llvm::alignTo(columns.constant(), half) < llvm::alignTo(columns.constant(), target_.lanes))
+    stage.lanes = half;
   int64_t most = target_.registers;
   bool severalRows = stage.rowsAreRecords || stage.rowAxis >= 0;
   bool deep = severalRows && panelBytes(stage) * 4 > kNearPanelBytes;

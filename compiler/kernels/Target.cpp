@@ -39,6 +39,7 @@ std::optional<Target> describe(const std::string &cpu, const std::string &featur
   if (info->checkFeatures("+avx512f")) {
     target.lanes = 16;
     target.registers = 32;
+    target.halves = cpu == "znver4";
   } else if (info->checkFeatures("+avx")) {
     target.lanes = 8;
     target.registers = 16;

@@ -499,7 +499,8 @@ void runTilings(const Case &c, const std::string &cpu) {
   // On any machine, or what compares nothing on another processor would not be seen here.
   if (std::string(c.text).find("matmul") != std::string::npos) {
     EXPECT_GT(tunings.size(), 1u) << "a kernel with products has one tiling only";
-    for (const char *other : {"sapphirerapids", "skylake-avx512", "x86-64-v3", "x86-64-v2"})
+    for (const char *other :
+         {"sapphirerapids", "skylake-avx512", "znver4", "x86-64-v3", "x86-64-v2"})
       EXPECT_GT(distinctTilings(c, other).size(), 1u) << other;
   }
   std::vector<Results> byDefault;
@@ -599,8 +600,18 @@ sheaf.block @d args(2) {
 }
 
 /// The stages that a block is planned into, as `explain` shows them.
-std::vector<std::string> stagesOf(const std::string &module) {
-  return KernelRun(module, "x86-64-v3", {}).kernel().remarks;
+std::vector<std::string> stagesOf(const std::string &module, const std::string &cpu = "x86-64-v3") {
+  return KernelRun(module, cpu, {}).kernel().remarks;
+}
+
+/// The stage of one row of `k` through weights of `k` x `n`.
+std::string productStage(int k, int n, const std::string &cpu = "x86-64-v3") {
+  std::string x = "tensor<" + std::to_string(k) + "xf32>", y = std::to_string(n) + "xf32>";
+  std::string w = "tensor<" + std::to_string(k) + "x" + y;
+  return stagesOf("sheaf.block @p args(1) {\n^bb0(%x: " + x + ", %w: " + w + "):\n" +
+                      "%p = sheaf.apply \"matmul\"(%x, %w) {} : (" + x + ", " + w + ") -> tensor<" +
+                      y + "\nsheaf.yield %p : tensor<" + y + "\n}",
+                  cpu)[0];
 }
 
 TEST(Plans, ReshapesRegroupAsFewAxesAsExtentsShow) {
@@ -648,18 +659,13 @@ sheaf.block @p args(1) {
 }
 
 TEST(Plans, TilesAreAsWideAsTheirPanelsAreNear) {
-  auto tileOf = [](int k, int n) {
-    std::string x = "tensor<" + std::to_string(k) + "xf32>", y = std::to_string(n) + "xf32>";
-    std::string w = "tensor<" + std::to_string(k) + "x" + y;
-    return stagesOf("sheaf.block @p args(1) {\n^bb0(%x: " + x + ", %w: " + w + "):\n" +
-                    "%p = sheaf.apply \"matmul\"(%x, %w) {} : (" + x + ", " + w + ") -> tensor<" +
-                    y + "\nsheaf.yield %p : tensor<" + y + "\n}")[0];
-  };
-  EXPECT_NE(tileOf(64, 64).find("tile 3 rows x 4 vectors of 8 lanes; k"), std::string::npos);
-  EXPECT_NE(tileOf(200, 64).find("tile 6 rows x 2 vectors of 8 lanes, up to 3 rows in two panels"),
-            std::string::npos);
-  EXPECT_NE(tileOf(200, 72).find("tile 4 rows x 3 vectors of 8 lanes, up to 2 rows in two panels"),
-            std::string::npos);
+  EXPECT_NE(productStage(64, 64).find("tile 3 rows x 4 vectors of 8 lanes; k"), std::string::npos);
+  EXPECT_NE(
+      productStage(200, 64).find("tile 6 rows x 2 vectors of 8 lanes, up to 3 rows in two panels"),
+      std::string::npos);
+  EXPECT_NE(
+      productStage(200, 72).find("tile 4 rows x 3 vectors of 8 lanes, up to 2 rows in two panels"),
+      std::string::npos);
   // One accumulator at a time: the tile is as wide as if it were alone.
   for (const Case &c : cases)
     if (std::string(c.name) == "turns_of_two_inputs")
@@ -673,7 +679,21 @@ TEST(Plans, TilesAreAsWideAsTheirPanelsAreNear) {
       EXPECT_NE(stagesOf(c.text)[0].find("in turn, 8 tiles at once"), std::string::npos)
           << stagesOf(c.text)[0];
   // One panel.
-  EXPECT_NE(tileOf(200, 24).find("tile 4 rows x 3 vectors of 8 lanes; k"), std::string::npos);
+  EXPECT_NE(productStage(200, 24).find("tile 4 rows x 3 vectors of 8 lanes; k"), std::string::npos);
+}
+
+TEST(Plans, VectorsOfHalfTheLanesWhereTheyPadLessAndTakeHalfAsLong) {
+  auto lanes = [](int n, const char *cpu) {
+    std::string stage = productStage(200, n, cpu);
+    for (const char *width : {" of 16 lanes", " of 8 lanes", " of 4 lanes"})
+      if (stage.find(width) != std::string::npos)
+        return std::string(width);
+    return stage;
+  };
+  EXPECT_EQ(lanes(40, "znver4"), " of 8 lanes");
+  EXPECT_EQ(lanes(48, "znver4"), " of 16 lanes");
+  EXPECT_EQ(lanes(44, "znver4"), " of 16 lanes");
+  EXPECT_EQ(lanes(40, "skylake-avx512"), " of 16 lanes");
 }
 
 /// Each value is used twice by the next: 2^60 paths.
