@@ -193,6 +193,17 @@ static int64_t panelBytes(const Stage &stage) {
   return stage.sums == Sums::Chain ? depth * stage.lanes * bytesOf(ops::DType::F32) : 0;
 }
 
+/// Bytes of the weights that a stage's products have packed.
+static int64_t weightBytes(const Stage &stage) {
+  int64_t bytes = 0;
+  for (const ProductGroup &group : stage.groups)
+    for (const ProductSegment &segment : group.lead->segments)
+      if (group.weightUse >= 0)
+        bytes += segment.extent.constant() * static_cast<int64_t>(group.accumulators.size()) *
+                 stage.shape.back().constant() * bytesOf(ops::DType::F32);
+  return bytes;
+}
+
 /// Register tile: rows x vectors, so that accumulators, one row of weights and the broadcast
 /// values fit the registers. With 32 of them, 5 or 6 vectors across feed two multiply-adds a cycle
 /// from one load each. With 16, 4 across leave 3 rows, which is well where the weights come from
@@ -430,10 +441,12 @@ int64_t Planner::nearRows(const Stage &stage) const {
 }
 
 void Planner::chooseChunk(Kernel &kernel) {
-  int64_t scratch = plan_->scratchBytes, chunk = INT64_MAX;
+  int64_t scratch = plan_->scratchBytes, chunk = INT64_MAX, weights = 0;
   for (auto [i, stage] : llvm::enumerate(plan_->stages)) {
     if (stage.kind == Stage::Products && stage.rowsAreRecords)
       chunk = std::min(chunk, nearRows(stage));
+    if (stage.kind == Stage::Products)
+      weights += weightBytes(stage);
     // What a stage leaves in a record's rows is read by the next ones while it is near.
     if (stage.rowsOfAllRecords && plan_->chunkStage < 0 && plan_->stages.size() > 1)
       plan_->chunkStage = static_cast<int>(i);
@@ -444,6 +457,11 @@ void Planner::chooseChunk(Kernel &kernel) {
   if (!plan_->wantsRows() && plan_->stages.size() > 1)
     chunk =
         std::min(chunk, std::max<int64_t>(nearBytes(kChunkNearBytes) / (scratch + ownBytes()), 1));
+  // To read the weights once more takes less than to read the records' rows from further away in
+  // each stage.
+  else if (weights < ownBytes())
+    chunk =
+        std::min(chunk, std::max<int64_t>(nearBytes(kChunkRowBytes) / (scratch + ownBytes()), 1));
   if (!kernel.temporaries.empty())
     chunk = std::min(chunk, kMostPassRows);
   plan_->chunkRecords = chunk;
