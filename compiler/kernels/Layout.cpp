@@ -453,15 +453,13 @@ void Planner::chooseChunk(Kernel &kernel) {
   }
   if (scratch)
     chunk = std::min(chunk, std::max<int64_t>(nearBytes(kChunkScratchBytes) / scratch, 1));
-  // Where no weights want many rows, what stages hand on stays in the first-level cache.
-  if (!plan_->wantsRows() && plan_->stages.size() > 1)
-    chunk =
-        std::min(chunk, std::max<int64_t>(nearBytes(kChunkNearBytes) / (scratch + ownBytes()), 1));
-  // To read the weights once more takes less than to read the records' rows from further away in
-  // each stage.
-  else if (weights < ownBytes())
-    chunk =
-        std::min(chunk, std::max<int64_t>(nearBytes(kChunkRowBytes) / (scratch + ownBytes()), 1));
+  // What stages hand on stays in the first-level cache where no weights want many rows; in the
+  // second, with the records' own rows, where those are more than the weights: to read these once
+  // more takes less than to read the rows from further away in each stage.
+  if (plan_->stages.size() > 1 && (!plan_->wantsRows() || weights < ownBytes())) {
+    int64_t near = nearBytes(plan_->wantsRows() ? kChunkRowBytes : kChunkNearBytes);
+    chunk = std::min(chunk, std::max<int64_t>(near / (scratch + ownBytes()), 1));
+  }
   if (!kernel.temporaries.empty())
     chunk = std::min(chunk, kMostPassRows);
   plan_->chunkRecords = chunk;
