@@ -696,6 +696,28 @@ TEST(Plans, VectorsOfHalfTheLanesWhereTheyPadLessAndTakeHalfAsLong) {
   EXPECT_EQ(lanes(40, "skylake-avx512"), " of 16 lanes");
 }
 
+/// Two stages read a matrix of 64 x 64 of each record, one a weight of 64 x `n`.
+TEST(Plans, ChunksKeepRecordsNearThatAreMoreThanTheWeights) {
+  auto records = [](const std::string &n) {
+    std::string text = R"(
+sheaf.block @p args(2) {
+^bb0(%m: tensor<64x64xf32>, %x: tensor<64xf32>, %w: tensor<64xNxf32>):
+  %v = sheaf.apply "matmul"(%m, %x) {} : (tensor<64x64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %y = sheaf.apply "matmul"(%v, %w) {} : (tensor<64xf32>, tensor<64xNxf32>) -> tensor<Nxf32>
+  %q = sheaf.apply "matmul"(%m, %m) {} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  sheaf.yield %y, %q : tensor<Nxf32>, tensor<64x64xf32>
+})";
+    for (size_t at; (at = text.find('N')) != std::string::npos;)
+      text.replace(at, 1, n);
+    std::string tiling = KernelRun(text, "x86-64-v3", {}).kernel().tiling;
+    size_t end = tiling.find(" records"), begin = tiling.rfind(' ', end - 1);
+    EXPECT_NE(end, std::string::npos) << tiling;
+    return end == std::string::npos ? 0 : std::stoi(tiling.substr(begin + 1, end - begin - 1));
+  };
+  EXPECT_LE(records("32") * 2 * 64 * 64 * 4, 192 << 10);
+  EXPECT_GT(records("256") * 2 * 64 * 64 * 4, 192 << 10);
+}
+
 /// Each value is used twice by the next: 2^60 paths.
 TEST(Plans, SharedExpressionsAreVisitedOnce) {
   std::string text = "sheaf.block @d args(1) {\n^bb0(%v0: tensor<20xf32>):\n";
