@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Planner.h"
 #include "runtime/error.h"
+#include "runtime/weights.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -191,17 +192,6 @@ static int64_t panelBytes(const Stage &stage) {
     depth = std::max(depth, own);
   }
   return stage.sums == Sums::Chain ? depth * stage.lanes * bytesOf(ops::DType::F32) : 0;
-}
-
-/// Bytes of the weights that a stage's products have packed.
-static int64_t weightBytes(const Stage &stage) {
-  int64_t bytes = 0;
-  for (const ProductGroup &group : stage.groups)
-    for (const ProductSegment &segment : group.lead->segments)
-      if (group.weightUse >= 0)
-        bytes += segment.extent.constant() * static_cast<int64_t>(group.accumulators.size()) *
-                 stage.shape.back().constant() * bytesOf(ops::DType::F32);
-  return bytes;
 }
 
 /// Register tile: rows x vectors, so that accumulators, one row of weights and the broadcast
@@ -440,13 +430,20 @@ int64_t Planner::nearRows(const Stage &stage) const {
   return std::max(rows, 4 * stage.tileRows);
 }
 
+/// Bytes of the copies of weights that a kernel reads.
+static double packedBytes(const Kernel &kernel) {
+  double bytes = 0;
+  for (const rt::WeightUse &use : kernel.weights)
+    if (use.kind != rt::WeightUse::Raw)
+      bytes += static_cast<double>(rt::packedBytes(use).value_or(UINT64_MAX));
+  return bytes;
+}
+
 void Planner::chooseChunk(Kernel &kernel) {
-  int64_t scratch = plan_->scratchBytes, chunk = INT64_MAX, weights = 0;
+  int64_t scratch = plan_->scratchBytes, chunk = INT64_MAX;
   for (auto [i, stage] : llvm::enumerate(plan_->stages)) {
     if (stage.kind == Stage::Products && stage.rowsAreRecords)
       chunk = std::min(chunk, nearRows(stage));
-    if (stage.kind == Stage::Products)
-      weights += weightBytes(stage);
     // What a stage leaves in a record's rows is read by the next ones while it is near.
     if (stage.rowsOfAllRecords && plan_->chunkStage < 0 && plan_->stages.size() > 1)
       plan_->chunkStage = static_cast<int>(i);
@@ -456,8 +453,10 @@ void Planner::chooseChunk(Kernel &kernel) {
   // What stages hand on stays in the first-level cache where no weights want many rows; in the
   // second, with the records' own rows, where those are more than the weights: to read these once
   // more takes less than to read the rows from further away in each stage.
-  if (plan_->stages.size() > 1 && (!plan_->wantsRows() || weights < ownBytes())) {
-    int64_t near = nearBytes(plan_->wantsRows() ? kChunkRowBytes : kChunkNearBytes);
+  bool wantsRows = plan_->wantsRows();
+  if (plan_->stages.size() > 1 &&
+      (!wantsRows || packedBytes(kernel) < static_cast<double>(ownBytes()))) {
+    int64_t near = nearBytes(wantsRows ? kChunkRowBytes : kChunkNearBytes);
     chunk = std::min(chunk, std::max<int64_t>(near / (scratch + ownBytes()), 1));
   }
   if (!kernel.temporaries.empty())

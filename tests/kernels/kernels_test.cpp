@@ -709,7 +709,7 @@ sheaf.block @p args(2) {
 })";
     for (size_t at; (at = text.find('N')) != std::string::npos;)
       text.replace(at, 1, n);
-    std::string tiling = KernelRun(text, "x86-64-v3", {}).kernel().tiling;
+    std::string tiling = TilingPlan(text, "x86-64-v3").tiling({});
     size_t end = tiling.find(" records"), begin = tiling.rfind(' ', end - 1);
     EXPECT_NE(end, std::string::npos) << tiling;
     return end == std::string::npos ? 0 : std::stoi(tiling.substr(begin + 1, end - begin - 1));
