@@ -5,8 +5,8 @@
 #include "compiler/passes/Grouping.h"
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/ProgramOrder.h"
 
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -47,11 +47,6 @@ public:
     auto record = ir::RecordOp::create(builder, loc, TypeRange(results), shared.getSymName(),
                                        inputs.args.getArrayRef(),
                                        builder.getArrayAttr(inputs.weights.getArrayRef()));
-    // Behind everything it reads; users that now come too early are put right by the sort.
-    for (Value arg : inputs.args)
-      if (Operation *def = arg.getDefiningOp();
-          def && def->getBlock() == record->getBlock() && record->isBeforeInBlock(def))
-        record->moveAfter(def);
     explain(group, inputs, results, shared, loc);
     for (auto [result, recorded] : llvm::zip(results, record.getResults())) {
       for (unsigned axis = 0; axis < cast<RankedTensorType>(result.getType()).getRank(); ++axis)
@@ -278,7 +273,7 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &reco
     if (grouping.cuts)
       context.remark(func.getLoc(), "long blocks are cut in " + Twine(grouping.cuts) +
                                         " places where one tensor goes on");
-    if (!sortTopologically(block))
+    if (failed(restoreOrder(*block)))
       return func.emitOpError("has cyclic blocks");
   }
   dropUnused(func);

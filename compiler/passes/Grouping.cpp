@@ -3,6 +3,7 @@
 #include "compiler/passes/Grouping.h"
 #include "compiler/passes/CallGraph.h"
 #include "compiler/passes/OpQueries.h"
+#include "compiler/passes/ProgramOrder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -71,6 +72,7 @@ public:
     connect();
     collect();
     sinkLightGroups();
+    cutForOrder(block, groups_);
     if (split)
       splitLongGroups();
   }
