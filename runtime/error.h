@@ -29,20 +29,25 @@ public:
 /// recursion, too little memory. what() begins with the instance; message() does not.
 class RunError : public std::runtime_error {
 public:
-  /// `outOfMemory`: the mini-batch left the instance too little memory; alone it may do.
-  RunError(int64_t instance, const std::string &message, bool outOfMemory = false)
+  enum class Cause : uint8_t {
+    Program, ///< the program and the data: it fails wherever it runs
+    Limit,   ///< a bound of this run, such as that of the recursion's depth
+    Memory   ///< the mini-batch left the instance too little memory; alone it may do
+  };
+  RunError(int64_t instance, const std::string &message, Cause cause = Cause::Program)
       : std::runtime_error("instance " + std::to_string(instance) + ": " + message),
-        instance_(instance), message_(message), outOfMemory_(outOfMemory) {}
+        instance_(instance), message_(message), cause_(cause) {}
 
   /// Instance::index of the instance that failed.
   int64_t instance() const { return instance_; }
   const std::string &message() const { return message_; }
-  bool outOfMemory() const { return outOfMemory_; }
+  Cause cause() const { return cause_; }
+  bool outOfMemory() const { return cause_ == Cause::Memory; }
 
 private:
   int64_t instance_;
   std::string message_;
-  bool outOfMemory_;
+  Cause cause_;
 };
 
 /// A promise inside Sheaf is broken: a bug of ours, never of the user.

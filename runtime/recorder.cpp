@@ -69,6 +69,26 @@ std::string placeOf(const Failure &why, const Model &model) {
 }
 } // namespace
 
+RunError::Cause causeOf(const Failure &why, const Model &model) {
+  using Cause = RunError::Cause;
+  switch (why.kind) {
+  case Failure::Stack:
+  case Failure::Rows:
+  case Failure::Heap:
+  case Failure::Records:
+    return Cause::Memory;
+  case Failure::Message: {
+    // Host code tells where a limit was reached; its message has the limit's place.
+    bool known = why.message < model.messages.size();
+    std::string_view text = known ? model.messages[why.message] : std::string_view();
+    return text.find("{stack}") != text.npos || text.find("{steps}") != text.npos ? Cause::Limit
+                                                                                  : Cause::Program;
+  }
+  default:
+    return Cause::Limit;
+  }
+}
+
 std::string Recorder::describe(const Failure &why, const Model &model,
                                const MemoryMeter &meter) const {
   std::string place = placeOf(why, model);

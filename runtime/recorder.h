@@ -2,6 +2,7 @@
 #ifndef SHEAF_RUNTIME_RECORDER_H
 #define SHEAF_RUNTIME_RECORDER_H
 
+#include "runtime/error.h"
 #include "runtime/known.h"
 #include "runtime/list.h"
 #include "runtime/record.h"
@@ -40,6 +41,8 @@ struct Recorder : Context {
   /// `why` in words.
   std::string describe(const Failure &why, const Model &model, const MemoryMeter &meter) const;
 };
+
+RunError::Cause causeOf(const Failure &why, const Model &model);
 
 } // namespace sheaf::rt
 

@@ -49,10 +49,8 @@ void Session::Impl::end(const Walk &walk, Outcome &outcome) {
 }
 
 void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
-  Failure::Kind kind = recorder.failure.kind;
   outcome.error.emplace(walk.instance, recorder.describe(recorder.failure, model, meter),
-                        kind == Failure::Stack || kind == Failure::Rows || kind == Failure::Heap ||
-                            kind == Failure::Records);
+                        causeOf(recorder.failure, model));
 }
 
 template <typename Ended> void Session::Impl::stopTasks(Ended ended) {
@@ -223,7 +221,7 @@ void Session::Impl::giveUpAll(std::span<const Instance> instances) {
   for (size_t i = 0; i < instances.size(); ++i)
     if (outcomes[i].ok()) {
       outcomes[i].slots = nullptr;
-      outcomes[i].error.emplace(instances[i].index, why);
+      outcomes[i].error.emplace(instances[i].index, why, RunError::Cause::Limit);
     }
   keptIsStale = true;
 }

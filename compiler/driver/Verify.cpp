@@ -15,6 +15,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <regex>
 #include <set>
 
 namespace sheaf::driver {
@@ -126,28 +127,42 @@ bool Verifier::againstOracle() {
   return true;
 }
 
+/// `file:line` of a message that begins with it, or with `file:line:column`; else nothing.
+static std::string lineOf(const std::string &message) {
+  static const std::regex place(R"(([^:]+:\d+)(:\d+)?: .*)");
+  std::smatch found;
+  return std::regex_match(message, found, place) ? found[1].str() : "";
+}
+
 /// The outcome of an instance and what it read, with the oracle's.
 bool Verifier::agrees(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
                       const rt::Outcome &outcome, const rt::Session &session) {
   oracle::Value expected;
-  std::string failure;
+  std::optional<RunError> failure;
   try {
     // One that was given up as endless may be so for the oracle.
     expected = outcome.ok() ? wide_->run(instance, reads)
                             : wide_->run(instance, reads, mostCalls(options_.session.maxSteps));
   } catch (const RunError &error) {
-    failure = error.message();
+    failure = error;
   }
   auto differs = [&](const std::string &what) {
     std::string read = wrongRead(model_.model(), wide_->replay, {&report_.allowed, 1});
     return fail(
         fmt::format("instance {}: {}{}", instance.index, read.empty() ? "" : read + "; ", what));
   };
-  if (!failure.empty() && outcome.ok())
-    return differs(fmt::format("the oracle fails ({}), the compiled program does not", failure));
-  if (failure.empty() && !outcome.ok())
+  if (failure && outcome.ok())
+    return differs(
+        fmt::format("the oracle fails ({}), the compiled program does not", failure->message()));
+  if (!failure && !outcome.ok())
     return differs(fmt::format("the compiled program fails ({}), the oracle does not",
                                outcome.error->message()));
+  // Both have limits, of their own. What they say of an error is in other words.
+  if (failure && failure->cause() == RunError::Cause::Program &&
+      outcome.error->cause() == RunError::Cause::Program &&
+      lineOf(failure->message()) != lineOf(outcome.error->message()))
+    return differs(fmt::format("the oracle fails with '{}', the compiled program with '{}'",
+                               failure->message(), outcome.error->message()));
   if (std::string missing = missingRead(model_.model(), wide_->replay);
       outcome.ok() && !missing.empty())
     return differs(missing);

@@ -4,6 +4,7 @@
 
 #include "compiler/oracle/Code.h"
 #include "compiler/oracle/Oracle.h"
+#include "runtime/error.h"
 
 #include <functional>
 #include <optional>
@@ -14,6 +15,7 @@ namespace sheaf::oracle {
 /// Why an instance cannot go on; becomes a RunError that says where.
 struct Failure {
   std::string message;
+  RunError::Cause cause = RunError::Cause::Program;
 };
 
 /// What operations need beside their operands.

@@ -50,9 +50,11 @@ void Interpreter::forget(const Frame &frame, const Step &step) {
 
 void Interpreter::enter(const Function &function, llvm::MutableArrayRef<Value> args) {
   if (++depth_ > maxDepth_)
-    throw Failure{"the recursion is deeper than " + std::to_string(maxDepth_) + " calls"};
+    throw Failure{"the recursion is deeper than " + std::to_string(maxDepth_) + " calls",
+                  RunError::Cause::Limit};
   if (++entered_ >= maxCalls_)
-    throw Failure{"no end in sight: " + std::to_string(maxCalls_) + " calls were made"};
+    throw Failure{"no end in sight: " + std::to_string(maxCalls_) + " calls were made",
+                  RunError::Cause::Limit};
   Frame frame{&function.body, 0, slots_.size(), nullptr};
   slots_.resize(slots_.size() + function.slots);
   for (auto [index, arg] : llvm::zip(function.body.args, args))
@@ -283,9 +285,9 @@ std::vector<Value> runInstance(const Function &function, std::vector<Value> args
   } catch (const Failure &failure) {
     if (replay)
       replay->settle();
-    throw RunError(draw.instance, interpreter.here() + failure.message);
+    throw RunError(draw.instance, interpreter.here() + failure.message, failure.cause);
   } catch (const std::bad_alloc &) {
-    throw RunError(draw.instance, interpreter.here() + "memory is used up");
+    throw RunError(draw.instance, interpreter.here() + "memory is used up", RunError::Cause::Limit);
   }
 }
 

@@ -78,7 +78,8 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
   for (const Outcome &outcome : outcomes) {
     if (!outcome.ok() || shortOf) {
       if (step.failed++ == 0)
-        step.error = shortOf ? RunError(batch_[0].index, *shortOf, true) : *outcome.error;
+        step.error =
+            shortOf ? RunError(batch_[0].index, *shortOf, RunError::Cause::Memory) : *outcome.error;
       continue;
     }
     float loss = 0;
