@@ -177,6 +177,9 @@ void LoadedCode::finish(bool protectAll) {
     protect(layout_.codeBytes, layout_.constantBytes, PROT_READ);
   }
   protect(layout_.addressBegin(), layout_.addressBytes, PROT_READ);
+  // What was written as data: some processors, those of AArch64 among them, do not see to it.
+  __builtin___clear_cache(reinterpret_cast<char *>(base_),
+                          reinterpret_cast<char *>(base_ + layout_.codeBytes));
 }
 
 std::vector<uint8_t> LoadedCode::image() const {

@@ -14,16 +14,24 @@
 #ifndef SHEAF_RUNTIME_CODE_H
 #define SHEAF_RUNTIME_CODE_H
 
+#include "runtime/cpu.h"
+
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sheaf::rt {
 
-/// Ranges of an image begin at multiples of this.
-constexpr uint64_t kCodePage = 4096;
+/// Ranges of an image begin at multiples of this, so that they are whole pages: Linux has pages of
+/// 4, 16 or 64 KB on AArch64.
+constexpr uint64_t codePage(std::string_view architecture) {
+  return architecture == "aarch64" ? 65536 : 4096;
+}
+/// That of this library's own architecture.
+constexpr uint64_t kCodePage = codePage(kArchitecture);
 
 /// The word at offset `at` of the image, among the addresses, is to hold the image's address plus
 /// `target`.

@@ -9,7 +9,13 @@
 namespace sheaf::rt {
 
 /// The architecture that this library was built for, as LLVM names it.
-const char *architecture();
+#if defined(__x86_64__)
+constexpr const char *kArchitecture = "x86_64";
+#elif defined(__aarch64__)
+constexpr const char *kArchitecture = "aarch64";
+#else
+#error "generated code is for x86-64 and AArch64"
+#endif
 
 /// The first of these features (LLVM's names) that the processor or the system lacks, or that is
 /// not known here.

@@ -124,6 +124,20 @@ int64_t Session::findParam(std::string_view name) const {
 
 void Session::packWeights() { impl_->packWeights(); }
 
+void Session::packWeightsLike(const Session &other) {
+  for (uint32_t number : impl_->model.folded) {
+    const ParamDesc &desc = impl_->model.params[number];
+    int64_t found = other.findParam(desc.name);
+    if (found < 0 || other.param(static_cast<size_t>(found)).shape != desc.shape)
+      throw InternalError("the other session has no parameter '" + desc.name + "'");
+    const ParamDesc &from = other.model().params[static_cast<size_t>(found)];
+    std::memcpy(paramRow(number), other.impl_->recorder.rowSpace.address(from.id),
+                static_cast<size_t>(tensorGranules(desc.shape, desc.dtype)) * kGranuleBytes);
+  }
+  impl_->weights.pack();
+  rowsPacked();
+}
+
 bool Session::packsRows() const {
   return !impl_->weightsChanged && !impl_->model.foldWeights && impl_->weights.packsRows();
 }

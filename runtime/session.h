@@ -92,6 +92,9 @@ public:
   /// the last mini-batch. run() does it by itself after setParam/initParams. Throws UserError when
   /// memory is short.
   void packWeights();
+  /// The same without running code: what follows from weights alone is taken from a session of the
+  /// same program that was compiled for another machine, and has the same weights, packed.
+  void packWeightsLike(const Session &other);
   /// Whether all weights are in that form and nothing else follows from them, so that whoever
   /// writes rows of parameters through paramRow() may call packRows() for these and then
   /// rowsPacked(), instead of packWeights().

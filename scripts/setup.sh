@@ -72,8 +72,10 @@ build_directory() {
   esac
 }
 
+# configure PRESET [CMAKE ARGUMENT ...]
 configure() {
   local preset=$1 directory arguments
+  shift
   directory=$(build_directory "$preset")
   use_ccache
   if [[ -f $directory/build.ninja && $directory/build.ninja -nt $root/CMakePresets.json &&
@@ -86,7 +88,7 @@ configure() {
     arguments+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache
                 "-DCMAKE_CXX_FLAGS=-Xclang -fno-pch-timestamp")
   fi
-  (cd "$root" && quietly cmake --preset "$preset" "${arguments[@]}")
+  (cd "$root" && quietly cmake --preset "$preset" "${arguments[@]}" "$@")
   touch "$directory/.configured"
 }
 

@@ -47,8 +47,10 @@ struct CompileOptions {
   bool training = false;
   /// Optimisations to leave out, by name (optimisationNames).
   std::set<std::string> without;
-  /// `host`, or LLVM's name of a CPU.
+  /// `host`, or the name of a CPU as kernels::detectTarget() takes it.
   std::string targetCpu = "host";
+  /// Whether the code may be for a machine that this one is not. Then nothing of it may be run.
+  bool runsElsewhere = false;
   Precision precision = Precision::F32;
   /// Whether libraries may compute products. Not of a model made for training.
   kernels::NumericClass numericClass = kernels::NumericClass::Exact;

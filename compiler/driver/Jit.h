@@ -26,19 +26,20 @@ namespace sheaf::driver {
 
 /// The processor that code is made for.
 struct Processor {
-  std::string triple;
+  std::string triple;   ///< LLVM's name of architecture and system
   std::string cpu;      ///< LLVM's name
   std::string features; ///< LLVM's feature string; empty for restricted CPU names
-};
 
-/// The triple of this process.
-std::string hostTriple();
+  /// As rt::kArchitecture names it.
+  std::string architecture() const;
+};
 
 /// The features that the processor's code may use, by LLVM's names.
 std::vector<std::string> usedFeatures(const Processor &processor);
 
 /// Throws UserError when the processor's code cannot run on this machine, naming what it lacks.
 void checkRunsHere(const Processor &processor);
+bool runsHere(const Processor &processor);
 
 /// How much the LLVM IR of a module is optimised before code generation.
 enum class IrPasses {
@@ -72,7 +73,8 @@ using ObjectCode = std::vector<uint8_t>;
 std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const Processor &processor,
                                        unsigned threads);
 
-/// Linked code. Addresses stay valid as long as the object lives.
+/// Linked code. Addresses stay valid as long as the object lives; code for another machine
+/// must not be called by them.
 class Jit {
 public:
   /// Throws InternalError for what the linker refuses.

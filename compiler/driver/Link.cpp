@@ -1,15 +1,14 @@
 //===- Link.cpp - Object files into one code image ------------------------===//
 #include "compiler/driver/Link.h"
 
+#include "compiler/driver/Relocations.h"
 #include "runtime/error.h"
 
 #include "llvm/Object/ELFObjectFile.h"
-#include "llvm/Support/Endian.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <array>
-#include <cstring>
 
 namespace sheaf::driver {
 
@@ -19,6 +18,7 @@ using Elf = llvm::object::ELF64LE;
 using Object = llvm::object::ELFObjectFile<Elf>;
 using llvm::object::ELFSectionRef;
 using llvm::object::ELFSymbolRef;
+using Asks = Architecture::Asks;
 
 template <typename T> T unwrap(llvm::Expected<T> value) {
   if (!value)
@@ -35,9 +35,17 @@ public:
     for (const std::vector<uint8_t> &object : objects)
       objects_.push_back(unwrap(Object::create(
           {{reinterpret_cast<const char *>(object.data()), object.size()}, "generated code"})));
+    for (const Object &object : objects_) {
+      const Architecture *its = &Architecture::ofMachine(object.getELFFile().getHeader().e_machine);
+      if (architecture_ && architecture_ != its)
+        throw InternalError("generated code is of two architectures");
+      architecture_ = its;
+    }
   }
 
   LinkedCode run() {
+    if (objects_.empty())
+      throw InternalError("there is no generated code to link");
     for (size_t i = 0; i < objects_.size(); ++i)
       placeSections(i);
     for (size_t i = 0; i < objects_.size(); ++i)
@@ -83,9 +91,7 @@ private:
                     : (flags & llvm::ELF::SHF_WRITE)   ? Addresses
                                                        : Constants;
       std::vector<uint8_t> &bytes = contents_[range];
-      // What lies between functions is never run; a trap all the same.
-      bytes.resize(llvm::alignTo(bytes.size(), section.getAlignment().value()),
-                   range == Code ? 0xCC : 0);
+      bytes.resize(llvm::alignTo(bytes.size(), section.getAlignment().value()), filler(range));
       places_[{number, section.getRawDataRefImpl().p}] = {range, bytes.size()};
       llvm::StringRef data = unwrap(section.getContents());
       bytes.insert(bytes.end(), data.bytes_begin(), data.bytes_end());
@@ -130,22 +136,15 @@ private:
     }
   }
 
-  static bool throughTable(uint32_t type) {
-    return type == llvm::ELF::R_X86_64_GOTPCREL || type == llvm::ELF::R_X86_64_GOTPCRELX ||
-           type == llvm::ELF::R_X86_64_REX_GOTPCRELX;
-  }
-  static bool isRelative(uint32_t type) {
-    return type == llvm::ELF::R_X86_64_PC32 || type == llvm::ELF::R_X86_64_PLT32;
-  }
+  uint8_t filler(unsigned range) const { return range == Code ? architecture_->filler() : 0; }
 
   /// Finds out which words the addresses need.
   void collect(const Site &site) {
     std::string name = unwrap(site.symbol.getName()).str();
     std::optional<Place> place = placeOf(site.object, site.symbol);
-    bool known = isRelative(site.type) || throughTable(site.type) ||
-                 site.type == llvm::ELF::R_X86_64_PC64 ||
-                 (site.type == llvm::ELF::R_X86_64_64 && site.place.range == Addresses);
-    bool importable = throughTable(site.type) || site.type == llvm::ELF::R_X86_64_PLT32;
+    Asks asks = architecture_->asks(site.type);
+    bool known = asks != Asks::Nothing && (asks != Asks::Address || site.place.range == Addresses);
+    bool importable = asks == Asks::Word || asks == Asks::Call;
     if (!known || (!place && !importable))
       throw InternalError("generated code has a relocation of type " + std::to_string(site.type) +
                           " to '" + name + "'");
@@ -154,19 +153,18 @@ private:
         throw InternalError("generated code calls '" + name + "', which the runtime lacks");
       if (imports_.emplace(name, imports_.size()).second)
         result_.layout.imports.push_back(name);
-      if (isRelative(site.type))
+      if (asks == Asks::Call)
         stubs_.emplace(name, 0);
-    } else if (throughTable(site.type)) {
+    } else if (asks == Asks::Word) {
       tableWords_.emplace(std::pair(place->range, place->offset), 0);
     }
   }
 
   void layOut() {
-    // jmp *import(%rip)
-    constexpr std::array<uint8_t, 8> stub = {0xFF, 0x25, 0, 0, 0, 0, 0xCC, 0xCC};
+    std::span<const uint8_t> stub = architecture_->stub();
     std::vector<uint8_t> &code = contents_[Code];
     for (auto &[name, at] : stubs_) {
-      code.resize(llvm::alignTo(code.size(), stub.size()), 0xCC);
+      code.resize(llvm::alignTo(code.size(), stub.size()), filler(Code));
       at = code.size();
       code.insert(code.end(), stub.begin(), stub.end());
     }
@@ -183,8 +181,8 @@ private:
     uint64_t begin = 0;
     for (unsigned range : {Code, Constants, Addresses}) {
       begins_[range] = begin;
-      contents_[range].resize(llvm::alignTo(contents_[range].size(), rt::kCodePage),
-                              range == Code ? 0xCC : 0);
+      contents_[range].resize(llvm::alignTo(contents_[range].size(), architecture_->page()),
+                              filler(range));
       begin += contents_[range].size();
     }
     rt::CodeLayout &layout = result_.layout;
@@ -198,7 +196,7 @@ private:
       result_.image.insert(result_.image.end(), bytes.begin(), bytes.end());
 
     for (const auto &[name, at] : stubs_)
-      write32(begins_[Code] + at + 2, importWord(name) - (begins_[Code] + at + 6));
+      architecture_->fillStub(result_.image, begins_[Code] + at, importWord(name));
     for (const auto &[place, at] : tableWords_)
       result_.layout.relocations.push_back(
           {static_cast<uint32_t>(begins_[Addresses] + at),
@@ -212,19 +210,13 @@ private:
     return begins_[Addresses] + sizeof(uint64_t) * imports_.at(name);
   }
 
-  void write32(uint64_t at, uint64_t difference) {
-    auto value = static_cast<int64_t>(difference);
-    if (!llvm::isInt<32>(value))
-      throw InternalError("a relocation of generated code does not fit 32 bits");
-    llvm::support::endian::write32le(result_.image.data() + at, static_cast<uint32_t>(value));
-  }
-
   void apply(const Site &site) {
     std::optional<Place> place = placeOf(site.object, site.symbol);
     std::string name = unwrap(site.symbol.getName()).str();
     uint64_t at = offset(site.place);
     auto addend = static_cast<uint64_t>(site.addend);
-    if (site.type == llvm::ELF::R_X86_64_64) {
+    Asks asks = architecture_->asks(site.type);
+    if (asks == Asks::Address) {
       uint64_t target = offset(*place) + addend;
       if (target >= result_.image.size())
         throw InternalError("generated code holds an address outside of it");
@@ -233,18 +225,16 @@ private:
       return;
     }
     uint64_t target;
-    if (throughTable(site.type))
+    if (asks == Asks::Word)
       target = place ? begins_[Addresses] + tableWords_.at({place->range, place->offset})
                      : importWord(name);
     else
       target = place ? offset(*place) : begins_[Code] + stubs_.at(name);
-    if (site.type == llvm::ELF::R_X86_64_PC64)
-      llvm::support::endian::write64le(result_.image.data() + at, target + addend - at);
-    else
-      write32(at, target + addend - at);
+    architecture_->apply(site.type, result_.image, at, target + addend);
   }
 
   std::vector<Object> objects_;
+  const Architecture *architecture_ = nullptr;           ///< of all objects
   std::map<std::pair<size_t, uintptr_t>, Place> places_; ///< of sections, by object
   std::vector<std::map<std::string, Place>> globals_;    ///< by object
   std::map<std::string, size_t> imports_;

@@ -19,10 +19,10 @@ struct LinkedCode {
   std::vector<std::map<std::string, uint64_t, std::less<>>> symbols;
 };
 
-/// Links position independent ELF objects for x86-64. No object knows of another: what one does not
-/// define is imported from the runtime, and two may use the same name. Throws InternalError for
-/// what generated code never has: data that can be written, absolute addresses inside of code,
-/// names that the runtime does not know.
+/// Links position independent ELF objects of one architecture, x86-64 or AArch64. No object knows
+/// of another: what one does not define is imported from the runtime, and two may use the same
+/// name. Throws InternalError for what generated code never has: data that can be written, absolute
+/// addresses inside of code, names that the runtime does not know.
 LinkedCode linkObjects(std::span<const std::vector<uint8_t>> objects);
 
 } // namespace sheaf::driver

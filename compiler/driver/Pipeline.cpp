@@ -76,7 +76,7 @@ std::vector<LineShare> shareLines(const kernels::Kernel &kernel) {
 } // namespace
 
 Processor processorOf(const kernels::Target &target) {
-  return {hostTriple(), target.cpu, target.features};
+  return {target.triple, target.cpu, target.features};
 }
 
 Compilation::Compilation(const SourceFile &source, const CompileOptions &options,
@@ -426,7 +426,8 @@ void Compilation::emitKernels() {
 void Compilation::makeCode() {
   MlirErrors errors(*context);
   Processor processor = processorOf(target);
-  checkRunsHere(processor);
+  if (!options_.runsElsewhere)
+    checkRunsHere(processor);
   StoredCode &stored = *stored_;
   std::vector<std::string> keys;
   timed("look up code", [&] {

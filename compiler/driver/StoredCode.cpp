@@ -138,7 +138,7 @@ StoredCode::StoredCode(const CompileOptions &options, const kernels::Target &tar
 std::string StoredCode::hostKey(const llvm::Module &module) const {
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream out(text);
-  out << target_.cpu << ' ' << target_.features << '\n';
+  out << target_.triple << ' ' << target_.cpu << ' ' << target_.features << '\n';
   llvm::WriteBitcodeToFile(module, out);
   return digest("host", text);
 }

@@ -34,6 +34,7 @@ namespace sheaf::kernels {
 
 /// What the generator must know of the machine that code is made for.
 struct Target {
+  std::string triple;     ///< LLVM's name of architecture and system
   std::string cpu;        ///< LLVM's name
   std::string features;   ///< LLVM's feature string, empty for what the CPU has
   int64_t lanes = 16;     ///< f32 lanes of a product tile's vectors: 16, 8 or 4
@@ -45,7 +46,11 @@ struct Target {
   bool tiles = false;     ///< multiplies tiles of bf16 (AMX): another numeric class
 };
 
-/// "host", or an LLVM CPU name such as x86-64-v3. Throws UserError for a name that is none.
+/// Makes LLVM's code generators for all processors known that detectTarget() knows.
+void initialiseTargets();
+
+/// "host", "aarch64" for any processor of that architecture, or LLVM's name of one, such as
+/// x86-64-v3 or neoverse-n1. Throws UserError for a name that is none.
 Target detectTarget(const std::string &cpu);
 /// A processor with these features, by LLVM's names, that this machine has.
 Target targetWithFeatures(const std::vector<std::string> &features);

@@ -413,8 +413,8 @@ std::string describeCode(ir::BlockOp block, const Target &target,
                          const std::set<std::string> &without, NumericClass numericClass) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << target.cpu << ' ' << target.features << ' ' << target.lanes << ' ' << target.registers
-      << ' ' << target.fma << target.f16 << target.bf16 << target.tiles;
+  out << target.triple << ' ' << target.cpu << ' ' << target.features << ' ' << target.lanes << ' '
+      << target.registers << ' ' << target.fma << target.f16 << target.bf16 << target.tiles;
   for (const Switch &entry : switches())
     if (without.contains(std::string(entry.name)))
       out << " without " << entry.name;

@@ -75,9 +75,9 @@ void verify(const Description &description);
 /// What stands before the sections of a file of so many bytes: the header and the description.
 std::vector<uint8_t> encode(const Description &description, uint64_t fileBytes);
 
-/// Writes a session's model with its weights as they are. The file is complete or not there. Throws
-/// UserError.
-void write(const std::string &path, rt::Session &session, const rt::LoadedCode &code,
+/// Writes a session's model with its weights as they were packed last. The file is complete or not
+/// there. Throws UserError.
+void write(const std::string &path, const rt::Session &session, const rt::LoadedCode &code,
            Machine machine, const io::Vocabularies &vocabularies, std::string producer);
 
 } // namespace sheaf::artefact

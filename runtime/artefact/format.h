@@ -31,9 +31,8 @@ constexpr uint32_t kVersion = 1;
 /// Model). To be raised when that changes so that older code does not run any more.
 constexpr uint32_t kAbi = 1;
 constexpr uint64_t kHeaderBytes = 64;
-constexpr uint64_t kPage = rt::kCodePage;
 
-/// Bytes of the file, from a multiple of kPage on.
+/// Bytes of the file, from a multiple of its architecture's rt::codePage() on.
 struct Section {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -42,7 +41,7 @@ struct Section {
 
 /// What the code needs of a machine.
 struct Machine {
-  std::string architecture;          ///< x86_64
+  std::string architecture;          ///< as rt::kArchitecture
   std::string cpu;                   ///< LLVM's name of what it was made for
   std::vector<std::string> features; ///< LLVM's names of those that it may use
   /// Numeric class (docs/numerics.md): `fma`, or `multiply-add` for CPUs without it; with products

@@ -66,11 +66,11 @@ void checkMachine(const Description &d) {
                                             std::string(d.abi > kAbi ? "a newer" : "an older") +
                                             " Sheaf: field abi is " + std::to_string(d.abi) +
                                             ", this runtime is of " + std::to_string(kAbi));
-  if (d.machine.architecture != rt::architecture())
+  if (d.machine.architecture != rt::kArchitecture)
     throw ArtefactError(Refusal::OtherMachine,
                         "made for another machine: field machine.architecture is " +
                             io::quoted(d.machine.architecture) + ", this one is '" +
-                            rt::architecture() + "'");
+                            rt::kArchitecture + "'");
   if (std::optional<std::string> feature = rt::missingFeature(d.machine.features))
     throw ArtefactError(Refusal::OtherMachine,
                         "made for CPU " + io::quoted(d.machine.cpu) +
@@ -102,7 +102,7 @@ void checkPadding(std::vector<const Section *> sections, Bytes file) {
 
 void checkSections(const Description &d, Bytes file, bool weights) {
   auto check = [&](const char *name, const Section &section, bool withChecksum) {
-    if (section.offset % kPage != 0 || section.offset > file.size() ||
+    if (section.offset % rt::kCodePage != 0 || section.offset > file.size() ||
         section.bytes > file.size() - section.offset)
       throw ArtefactError(Refusal::Damaged,
                           std::string("damaged: field ") + name + " lies outside of the file");

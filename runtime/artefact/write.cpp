@@ -10,15 +10,17 @@ namespace {
 
 using Bytes = std::span<const uint8_t>;
 
-uint64_t wholePages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+uint64_t alignTo(uint64_t bytes, uint64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 /// A range that is written piece by piece, and its checksum's bytes.
 std::vector<uint8_t> joined(const std::vector<Bytes> &pieces, std::vector<PackedRange> &ranges) {
+  constexpr uint64_t page = 4096;
   std::vector<uint8_t> all;
   for (Bytes piece : pieces) {
     // On a line of the cache, and for large ones on a page.
-    uint64_t alignment = piece.size() >= kPage ? kPage : uint64_t(rt::kGranuleBytes);
-    all.resize((all.size() + alignment - 1) / alignment * alignment);
+    all.resize(alignTo(all.size(), piece.size() >= page ? page : uint64_t(rt::kGranuleBytes)));
     ranges.push_back({all.size(), piece.size()});
     all.insert(all.end(), piece.begin(), piece.end());
   }
@@ -66,12 +68,11 @@ std::vector<uint8_t> encode(const Description &description, uint64_t fileBytes) 
   return bytes;
 }
 
-void write(const std::string &path, rt::Session &session, const rt::LoadedCode &code,
+void write(const std::string &path, const rt::Session &session, const rt::LoadedCode &code,
            Machine machine, const io::Vocabularies &vocabularies, std::string producer) {
   const rt::Model &model = session.model();
   if (model.training)
     throw InternalError("a model for training is no artefact");
-  session.packWeights();
 
   Description d;
   d.producer = std::move(producer);
@@ -97,7 +98,7 @@ void write(const std::string &path, rt::Session &session, const rt::LoadedCode &
   // Numbers have one length, so where the sections lie does not change how long it is.
   uint64_t end = kHeaderBytes + message(d).size();
   for (auto &[section, bytes] : sections) {
-    section->offset = wholePages(end);
+    section->offset = alignTo(end, rt::codePage(d.machine.architecture));
     end = section->offset + bytes.size();
   }
 

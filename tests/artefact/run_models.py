@@ -35,16 +35,10 @@ def main():
 def compare(sheaf, path, data):
     with tempfile.TemporaryDirectory() as work:
         artefact = os.path.join(work, "model.sheafc")
-        words = ["--dim", "hidden=24", "--seed", "1"]
-        with open(path, encoding="utf-8") as stream:
-            names = sorted(set(re.findall(r"\btoken\b(?:<(\w+)>)?", stream.read())))
-        for name in names:
-            file = os.path.join(work, "vocabulary" + name)
-            made = run([sheaf, "vocab", data, "--model", path, "-o", file] +
-                       (["--name", name] if name else []))
-            if made.returncode:
-                return made.stderr
-            words += ["--vocab", f"{name}={file}"]
+        words = vocabulary_options(sheaf, path, data, work)
+        if isinstance(words, str):
+            return words
+        words += ["--dim", "hidden=24", "--seed", "1"]
         built = run([sheaf, "build", path, *words, "-o", artefact])
         if built.returncode:
             return built.stderr
@@ -56,8 +50,24 @@ def compare(sheaf, path, data):
     return ""
 
 
+def vocabulary_options(sheaf, path, data, work):
+    """The options that name vocabularies of the data, made in a folder; the message of an error."""
+    with open(path, encoding="utf-8") as stream:
+        names = sorted(set(re.findall(r"\btoken\b(?:<(\w+)>)?", stream.read())))
+    options = []
+    for name in names:
+        file = os.path.join(work, "vocabulary" + name)
+        made = run([sheaf, "vocab", data, "--model", path, "-o", file] +
+                   (["--name", name] if name else []))
+        if made.returncode:
+            return made.stderr
+        options += ["--vocab", f"{name}={file}"]
+    return options
+
+
 def run(command):
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -10,6 +10,9 @@
 
 namespace {
 
+/// Enough for what runs here, and little to reserve.
+constexpr uint64_t kMemory = uint64_t(64) << 20;
+
 /// Everything that a value is made of, as bytes.
 void append(std::string &bytes, const sheaf::Model &model, const sheaf::View &view) {
   auto put = [&](const void *data, size_t size) {
@@ -52,7 +55,7 @@ public:
       : model_(std::string(SHEAF_GOLDEN "/") + file), make_(std::move(make)) {
     for (size_t i = 0; i < kInstances; ++i) {
       sheaf::Batch batch = batchOf(i, i + 1);
-      alone_.push_back(bitsOf(model_, sheaf::Session().run(batch)).at(0));
+      alone_.push_back(bitsOf(model_, sheaf::Session(1, kMemory).run(batch)).at(0));
     }
   }
 
@@ -148,33 +151,33 @@ TEST_F(Threads, InstancesDiffer) {
 }
 
 TEST_F(Threads, OneSession) {
-  sheaf::Session session(1);
+  sheaf::Session session(1, kMemory);
   runAll([&](size_t) -> sheaf::Session & { return session; });
 }
 
 TEST_F(Threads, OneSessionOfTwoThreads) {
-  sheaf::Session session(2);
+  sheaf::Session session(2, kMemory);
   runAll([&](size_t) -> sheaf::Session & { return session; });
 }
 
 TEST_F(Threads, ASessionForEach) {
   std::vector<sheaf::Session> sessions;
   for (size_t t = 0; t < kThreads; ++t)
-    sessions.emplace_back(static_cast<uint32_t>(1 + t % 2));
+    sessions.emplace_back(static_cast<uint32_t>(1 + t % 2), kMemory);
   runAll([&](size_t t) -> sheaf::Session & { return sessions[t]; });
 }
 
 TEST_F(Threads, SessionsThatAreShared) {
   std::vector<sheaf::Session> sessions;
   for (size_t i = 0; i < 2; ++i)
-    sessions.emplace_back(2);
+    sessions.emplace_back(2, kMemory);
   std::atomic<size_t> next = 0;
   runAll([&](size_t) -> sheaf::Session & { return sessions[next++ % sessions.size()]; });
 }
 
 /// Models are given to a session and taken from it while others run.
 TEST_F(Threads, ModelsComeAndGo) {
-  sheaf::Session session(1);
+  sheaf::Session session(1, kMemory);
   std::atomic<bool> done = false;
   std::thread other([&] {
     while (!done) {

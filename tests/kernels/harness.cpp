@@ -260,7 +260,7 @@ KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<s
   modules[0].context = std::move(llvmContext);
   modules[0].module = std::move(lowered);
   m.jit = std::make_unique<driver::Jit>(driver::compileModules(
-      std::move(modules), {driver::hostTriple(), m.target.cpu, m.target.features}, 1));
+      std::move(modules), {m.target.triple, m.target.cpu, m.target.features}, 1));
   m.fn = reinterpret_cast<rt::KernelFn>(m.jit->address(0, m.kernel().symbol));
 }
 KernelRun::~KernelRun() = default;
@@ -524,7 +524,7 @@ testing::AssertionResult KernelRun::flopAgrees(int64_t number) const {
 bool runsHere(const std::string &cpu) {
   try {
     kernels::Target target = kernels::detectTarget(cpu);
-    driver::checkRunsHere({driver::hostTriple(), target.cpu, target.features});
+    driver::checkRunsHere({target.triple, target.cpu, target.features});
     return !target.tiles || rt::allowTiles();
   } catch (const UserError &) {
     return false;

@@ -4,8 +4,10 @@
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
 
-#include "runtime/cpu.h"
+#include "runtime/error.h"
 #include "runtime/io/output.h"
+
+#include <fmt/format.h>
 
 #include <memory>
 
@@ -28,6 +30,26 @@ std::string numericClass(const driver::CompiledModel &model) {
   return products;
 }
 
+/// Packs the weights for code that cannot run here. What follows from them alone is computed by
+/// code for this machine, with the same bits.
+void packForElsewhere(rt::Session &session, const driver::CompiledModel &model,
+                      const BuildArguments &arguments) {
+  if (model.model().folded.empty())
+    return session.packWeights();
+  ModelOptions options = arguments.model;
+  options.targetCpu = "host";
+  LoadedModel here = loadWithVocabularies(options, arguments.weights, /*runsElsewhere=*/false);
+  if (numericClass(*here.compiled) != numericClass(model))
+    throw UserError(fmt::format(
+        "code for CPU '{}' computes by {}, this machine by {}: what follows from weights alone has "
+        "other bits, and cannot be computed here (--without fold-weights leaves that to runs)",
+        model.target().processor.cpu, numericClass(model), numericClass(*here.compiled)));
+  rt::Session folded(here.model());
+  setWeights(folded, arguments.weights, here.vocabularies, /*quiet=*/true);
+  folded.packWeights();
+  session.packWeightsLike(folded);
+}
+
 int runBuild(BuildArguments &arguments) {
   if (arguments.model.numericClass == "any")
     throw UsageError("an artefact runs without libraries: build knows no --numeric-class any");
@@ -37,17 +59,22 @@ int runBuild(BuildArguments &arguments) {
   checkOutputs({arguments.output, arguments.header},
                {arguments.model.model, arguments.weights.weights});
   InterruptGuard guard(arguments.output);
-  LoadedModel loaded = loadWithVocabularies(arguments.model, arguments.weights);
+  LoadedModel loaded =
+      loadWithVocabularies(arguments.model, arguments.weights, /*runsElsewhere=*/true);
   rt::Session session(loaded.model());
   setWeights(session, arguments.weights, loaded.vocabularies, /*quiet=*/false);
+  driver::TargetInfo target = loaded.compiled->target();
+  if (driver::runsHere(target.processor))
+    session.packWeights();
+  else
+    packForElsewhere(session, *loaded.compiled, arguments);
 
   if (!arguments.header.empty()) {
     io::OutputFile header(arguments.header);
     header.write(cppHeader(loaded.model(), arguments.model.model));
     header.finish();
   }
-  driver::TargetInfo target = loaded.compiled->target();
-  artefact::Machine machine{rt::architecture(), target.processor.cpu,
+  artefact::Machine machine{target.processor.architecture(), target.processor.cpu,
                             driver::usedFeatures(target.processor), numericClass(*loaded.compiled)};
   artefact::write(arguments.output, session, loaded.compiled->code(), std::move(machine),
                   loaded.vocabularies, "sheaf " SHEAF_VERSION);

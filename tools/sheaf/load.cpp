@@ -277,6 +277,7 @@ driver::BenchModel LoadedModel::benchModel() const {
 LoadedModel loadModel(const ModelOptions &options) {
   LoadedModel loaded;
   driver::CompileOptions compile = compileOptions(options);
+  compile.runsElsewhere = true;
   loaded.source = std::make_unique<SourceFile>(readModel(options));
   loaded.vocabularies = vocabularyFiles(options);
   bindSizes(loaded.vocabularies, compile);
@@ -426,9 +427,11 @@ void openArtefact(LoadedModel &loaded, const ModelOptions &options, const Weight
 
 } // namespace
 
-LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOptions &weights) {
+LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOptions &weights,
+                                 bool runsElsewhere) {
   LoadedModel loaded;
   driver::CompileOptions compile = compileOptions(options);
+  compile.runsElsewhere = runsElsewhere;
   loaded.source = std::make_unique<SourceFile>(readModel(options));
   loaded.vocabularies = vocabularyFiles(options);
   std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);

@@ -61,12 +61,15 @@ struct LoadedModel {
   driver::BenchModel benchModel() const;
 };
 
-/// Compiles without data. Throws UserError, UsageError, DiagnosticsPrinted.
+/// Compiles without data, to be looked at: the code may be for another machine
+/// (CompileOptions::runsElsewhere). Throws UserError, UsageError, DiagnosticsPrinted.
 LoadedModel loadModel(const ModelOptions &options);
 
 /// Compiles without data a model that is to be given these weights; all vocabularies that its entry
-/// reads are found (one that only has a size has no words). Throws like loadModel.
-LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOptions &weights);
+/// reads are found (one that only has a size has no words). Where it `runsElsewhere` its code may
+/// be for another machine. Throws like loadModel.
+LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOptions &weights,
+                                 bool runsElsewhere);
 
 /// A compiled model, its instances, and the vocabularies that both share.
 struct LoadedRun : LoadedModel {

@@ -87,8 +87,6 @@ bool has(const Feature &feature) {
 
 } // namespace
 
-const char *architecture() { return "x86_64"; }
-
 std::optional<std::string> missingFeature(std::span<const std::string> features) {
   for (const std::string &name : features) {
     auto known = std::find_if(kFeatures.begin(), kFeatures.end(),

@@ -1,0 +1,72 @@
+// Runs an artefact over data and prints what `sheaf run` does, on machines that have no compiler:
+//
+//   run_artefact MODEL.sheafc DATA [BATCH [THREADS [hostile]]]
+#include "runtime/artefact/artefact.h"
+#include "runtime/error.h"
+#include "runtime/io/output.h"
+#include "runtime/io/read.h"
+#include "runtime/session.h"
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+using namespace sheaf;
+
+namespace {
+
+/// Whether every instance ended well.
+bool run(const std::vector<std::string> &arguments) {
+  auto number = [&](size_t i, unsigned otherwise) {
+    return arguments.size() > i ? static_cast<unsigned>(std::stoul(arguments[i])) : otherwise;
+  };
+  std::unique_ptr<artefact::Artefact> artefact = artefact::Artefact::open(arguments.at(0));
+  const rt::Model &model = artefact->model();
+  io::Vocabularies vocabularies = artefact->vocabularies();
+  io::VocabularyReader tokens(vocabularies, /*strict=*/false);
+  io::ReadOptions reading;
+  reading.dims = &model.dims;
+  io::Dataset data = io::readDataset(arguments.at(1), model.types, model.entry, tokens, reading);
+  std::vector<rt::Instance> instances;
+  for (int64_t i = 0; i < data.size(); ++i)
+    instances.push_back({data.args(i), i});
+
+  size_t batch = number(2, 64);
+  rt::SessionOptions options;
+  options.threads = number(3, 1);
+  options.hostile = arguments.size() > 4;
+  options.memoryLimit = uint64_t(1) << 30; // emulators keep books of every page that is reserved
+  rt::Session session(model, options);
+  io::JsonValueWriter writer(
+      model.types,
+      [&](uint32_t type, const rt::Slot *slots) { return session.tensor(type, slots); },
+      &vocabularies);
+  bool ok = true;
+  for (size_t begin = 0; begin < instances.size(); begin += batch) {
+    std::span<const rt::Instance> some(instances);
+    some = some.subspan(begin, std::min(batch, instances.size() - begin));
+    for (const rt::Outcome &outcome : session.run(some)) {
+      std::string line = "null";
+      if (outcome.ok()) {
+        line.clear();
+        writer.append(line, model.entry.resultType, outcome.slots);
+      } else {
+        std::fprintf(stderr, "error: %s\n", outcome.error->message().c_str());
+        ok = false;
+      }
+      std::puts(line.c_str());
+    }
+  }
+  return ok;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  try {
+    return run({argv + 1, argv + argc}) ? 0 : 1;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}
