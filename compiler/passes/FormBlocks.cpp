@@ -203,8 +203,9 @@ private:
         right = def->getOperand(0);
       if (batchRule<ops::Product>(op) && !right.getDefiningOp<ir::ParamRefOp>() &&
           cast<RankedTensorType>(right.getType()).getRank() > 1)
-        context_.remark(op->getLoc(), "the right operand of this product differs from instance to "
-                                      "instance: it is not packed");
+        context_.remark(op->getLoc(),
+                        "the right operand of this product is no parameter that is known "
+                        "when the program is compiled: it is not packed");
     }
   }
 

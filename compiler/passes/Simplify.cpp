@@ -4,6 +4,7 @@
 #include "compiler/ops/Verify.h"
 #include "compiler/passes/Casts.h"
 #include "compiler/passes/Extents.h"
+#include "compiler/passes/KnownValues.h"
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 
@@ -21,14 +22,6 @@ using namespace mlir;
 
 namespace sheaf::passes {
 namespace {
-
-std::optional<int64_t> intConstant(Value value) {
-  auto constant = value.getDefiningOp<arith::ConstantOp>();
-  if (!constant)
-    return std::nullopt;
-  auto attr = dyn_cast<IntegerAttr>(constant.getValue());
-  return attr ? std::optional(attr.getInt()) : std::nullopt;
-}
 
 Value makeInt(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value));
@@ -239,43 +232,6 @@ template <typename OpTy> struct FoldDivision : OpRewritePattern<OpTy> {
 // Lists
 //===----------------------------------------------------------------------===//
 
-struct FoldLen : OpRewritePattern<ir::LenOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ir::LenOp len, PatternRewriter &rewriter) const override {
-    Operation *list = len.getList().getDefiningOp();
-    if (auto made = dyn_cast_or_null<ir::ListMakeOp>(list)) {
-      rewriter.replaceOp(len, makeInt(rewriter, len.getLoc(), made.getElements().size()));
-      return success();
-    }
-    Value same;
-    if (auto map = dyn_cast_or_null<ir::MapOp>(list))
-      same = map.getList();
-    else if (auto scan = dyn_cast_or_null<ir::ScanOp>(list))
-      same = scan.getList();
-    else if (auto reverse = dyn_cast_or_null<ir::ReverseOp>(list))
-      same = reverse.getList();
-    if (!same)
-      return failure();
-    rewriter.replaceOpWithNewOp<ir::LenOp>(len, len.getType(), same);
-    return success();
-  }
-};
-
-struct FoldListGet : OpRewritePattern<ir::ListGetOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ir::ListGetOp get, PatternRewriter &rewriter) const override {
-    auto made = get.getList().getDefiningOp<ir::ListMakeOp>();
-    std::optional<int64_t> index = intConstant(get.getIndex());
-    if (!made || !index || *index < 0 || *index >= static_cast<int64_t>(made.getElements().size()))
-      return failure();
-    Value element = made.getElements()[*index];
-    if (element.getType() != get.getType())
-      return failure();
-    rewriter.replaceOp(get, element);
-    return success();
-  }
-};
-
 /// The stack of a list whose elements are known is tensor code.
 struct FoldStackOfList : OpRewritePattern<ir::ApplyOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -324,24 +280,6 @@ struct FoldStackAxis : OpRewritePattern<ir::ApplyOp> {
   }
 };
 
-/// A tuple taken apart and put together again.
-struct FoldTupleOfFields : OpRewritePattern<ir::TupleOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ir::TupleOp op, PatternRewriter &rewriter) const override {
-    Value whole;
-    for (auto [i, field] : llvm::enumerate(op.getFields())) {
-      auto get = field.getDefiningOp<ir::GetOp>();
-      if (!get || get.getIndex() != i || (whole && get.getTuple() != whole))
-        return failure();
-      whole = get.getTuple();
-    }
-    if (!whole || whole.getType() != op.getType())
-      return failure();
-    rewriter.replaceOp(op, whole);
-    return success();
-  }
-};
-
 struct FoldDoubleReverse : OpRewritePattern<ir::ReverseOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ir::ReverseOp op, PatternRewriter &rewriter) const override {
@@ -356,36 +294,6 @@ struct FoldDoubleReverse : OpRewritePattern<ir::ReverseOp> {
 //===----------------------------------------------------------------------===//
 // Branches
 //===----------------------------------------------------------------------===//
-
-/// A match on a value that was made here takes one arm.
-struct FoldKnownMatch : OpRewritePattern<ir::MatchOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ir::MatchOp match, PatternRewriter &rewriter) const override {
-    auto made = match.getScrutinee().getDefiningOp<ir::ConstructOp>();
-    if (!made)
-      return failure();
-    auto it = llvm::find(match.getCases(), static_cast<int64_t>(made.getCtor()));
-    bool named = it != match.getCases().end();
-    Block &arm = match.getArms()[it - match.getCases().begin()].front();
-    // Fields and results may be declared with `?` where the value's type knows the extent.
-    if (named && TypeRange(made.getFields()) != arm.getArgumentTypes())
-      return failure();
-    Operation *yield = arm.getTerminator();
-    if (yield->getOperandTypes() != match.getResultTypes())
-      return failure();
-    SmallVector<Value> results(yield->getOperands());
-    SmallVector<Value> fields;
-    if (named)
-      llvm::append_range(fields, made.getFields());
-    for (auto [i, result] : llvm::enumerate(results))
-      if (auto argument = dyn_cast<BlockArgument>(result); argument && argument.getOwner() == &arm)
-        results[i] = fields[argument.getArgNumber()];
-    rewriter.eraseOp(yield);
-    rewriter.inlineBlockBefore(&arm, match, fields);
-    rewriter.replaceOp(match, results);
-    return success();
-  }
-};
 
 /// How the results of a branch change: each is kept, dropped or taken apart into tuple fields.
 struct NewResults {
@@ -482,9 +390,9 @@ FrozenRewritePatternSet makePatterns(MLIRContext *context) {
       name.getCanonicalizationPatterns(patterns, context);
   }
   patterns.add<FoldDim, FoldCast, RefineResults, FoldReshape, FoldConvert, FoldDivision<ir::DivOp>,
-               FoldDivision<ir::RemOp>, FoldLen, FoldListGet, FoldStackOfList, FoldStackAxis,
-               FoldTupleOfFields, FoldDoubleReverse, FoldKnownMatch, NarrowResults<ir::MatchOp>,
-               NarrowResults<scf::IfOp>>(context);
+               FoldDivision<ir::RemOp>, FoldStackOfList, FoldStackAxis, FoldDoubleReverse,
+               NarrowResults<ir::MatchOp>, NarrowResults<scf::IfOp>>(context);
+  populateKnownValuePatterns(patterns);
   return patterns;
 }
 
