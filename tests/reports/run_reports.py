@@ -388,13 +388,13 @@ def sums():
     # A chain has one row a step and nothing can be done; a leaf of each is one launch.
     with tempfile.TemporaryDirectory() as directory:
         with open(os.path.join(directory, "m.sheaf"), "w") as out:
-            out.write("param w : f32[64, 64] = glorot\n"
-                      "fn main(n: int, x: f32[64]) -> f32[64] =\n"
+            out.write("param w : f32[256, 256] = glorot\n"
+                      "fn main(n: int, x: f32[256]) -> f32[256] =\n"
                       "  if n == 0 { x }\n"
                       "  else { main(n - 1, tanh(x @ w)) }\n")
         with open(os.path.join(directory, "d.jsonl"), "w") as out:
             for n in (40, 2, 2, 2, 2, 2, 2, 2, 2, 2):
-                out.write(json.dumps({"n": n, "x": [0.1 * n] * 64}) + "\n")
+                out.write(json.dumps({"n": n, "x": [0.1 * n] * 256}) + "\n")
         batch = json.loads(sheaf("explain", "m.sheaf", "--data", "d.jsonl", "--format", "json",
                                  cwd=directory).stdout)["mini_batch"]
         few = batch["few_rows"]
@@ -403,7 +403,7 @@ def sums():
         # Many rows are not few, however long the machine takes for them.
         with open(os.path.join(directory, "many.jsonl"), "w") as out:
             for i in range(1500):
-                out.write(json.dumps({"n": 4, "x": [0.001 * i] * 64}) + "\n")
+                out.write(json.dumps({"n": 4, "x": [0.001 * i] * 256}) + "\n")
         batch = json.loads(sheaf("explain", "m.sheaf", "--data", "many.jsonl", "--batch", "1500",
                                  "--format", "json", cwd=directory).stdout)["mini_batch"]
         assert [l["rows"] for l in batch["launches"]] == [1500] * 4 and not batch["few_rows"], batch
