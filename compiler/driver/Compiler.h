@@ -10,6 +10,7 @@
 #include "compiler/driver/Phases.h"
 #include "compiler/frontend/Diagnostics.h"
 #include "compiler/kernels/Dispatch.h"
+#include "compiler/kernels/ProductForm.h"
 #include "compiler/kernels/Tuning.h"
 #include "compiler/store/Store.h"
 #include "runtime/model.h"
@@ -140,6 +141,8 @@ struct BlockInfo {
   std::string tuningKey; ///< of what is chosen for it; equal for equal blocks; of the runtime's own
                          ///< kernels empty
   bool tuned = false;    ///< the store held a choice for it
+  double productWork = 0; ///< what of the kernel's work are products: an estimate, 0 to 1
+  std::optional<kernels::ProductForm> productForm; ///< kernels::Kernel::productForm
   /// The kernel's work by line, the largest first: an estimate from FLOP and elements.
   std::vector<LineShare> lines;
 };

@@ -46,13 +46,14 @@ void OracleTrainer::runInstances(size_t begin, size_t end, rt::TrainingStep &ste
   }
 }
 
-rt::TrainingStep OracleTrainer::step() {
+rt::TrainingStep OracleTrainer::step(int64_t maxCalls) {
   rt::TrainingStep result;
   result.number = next_++;
   rt::StepInstances which = rt::instancesOf(options_, result.number, instances_.size());
   result.epoch = which.epoch;
   gradients_.clear();
   oracle_.setWeights(weights_);
+  oracle_.limitCalls(maxCalls);
   runInstances(which.begin, which.end, result);
   auto count = static_cast<double>(std::max<int64_t>(result.instances, 1));
   result.loss /= count;

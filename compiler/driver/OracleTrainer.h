@@ -7,6 +7,7 @@
 #include "runtime/session.h"
 #include "runtime/train/trainer.h"
 
+#include <limits>
 #include <set>
 #include <span>
 #include <vector>
@@ -26,8 +27,8 @@ public:
   void freeze(size_t param) { frozen_.insert(nameOf(param)); }
   void exclude(size_t param) { excluded_.insert(nameOf(param)); }
 
-  /// The next one.
-  rt::TrainingStep step();
+  /// The next one. `maxCalls`: after so many an instance fails as endless.
+  rt::TrainingStep step(int64_t maxCalls = std::numeric_limits<int64_t>::max());
 
 private:
   struct State {

@@ -10,6 +10,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstring>
+#include <vector>
 
 namespace sheaf::driver {
 
@@ -176,5 +179,29 @@ double PeakProbe::Candidate::measure() const {
 }
 
 double PeakProbe::measure() { return best_.measure(); }
+
+double copyMs(double bytes) {
+  constexpr double most = 64 << 20; // twice as much takes twice as long
+  constexpr double leastSeconds = 1e-4;
+  constexpr int tries = 5;
+  auto size = static_cast<size_t>(std::clamp(bytes, 2.0, most) / 2);
+  std::vector<uint8_t> from(size, 1), to(size);
+  double best = INFINITY;
+  for (int64_t count = 1, timed = 0; timed < tries;) {
+    auto begin = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < count; ++i) {
+      std::memcpy(to.data(), from.data(), size);
+      asm volatile("" : : "r"(to.data()) : "memory"); // each copy is made
+    }
+    double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (took < leastSeconds) {
+      count *= 2;
+      continue;
+    }
+    best = std::min(best, took / static_cast<double>(count));
+    ++timed;
+  }
+  return best * 1e3 * bytes / (2 * static_cast<double>(size));
+}
 
 } // namespace sheaf::driver

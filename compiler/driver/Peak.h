@@ -39,6 +39,10 @@ private:
   Candidate best_;
 };
 
+/// Milliseconds in which this core copies so many bytes, half of them read and half written, over
+/// and over in the same place: the best of a few.
+double copyMs(double bytes);
+
 } // namespace sheaf::driver
 
 #endif // SHEAF_COMPILER_DRIVER_PEAK_H

@@ -352,6 +352,11 @@ void Compilation::emitHost() {
                             tuned->ratio, tuned->low, tuned->high));
     }
     info.lines = shareLines(kernel);
+    double work = 0;
+    for (const auto &[where, amount] : kernel.work)
+      work += amount;
+    info.productWork = work > 0 ? kernel.productWork / work : 0;
+    info.productForm = kernel.productForm;
     model.kernels.push_back(std::move(desc));
     blockInfos.push_back(std::move(info));
   }

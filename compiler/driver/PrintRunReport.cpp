@@ -41,6 +41,19 @@ std::string lineTable(const RunReport &report, const SourceFile &source) {
   return out;
 }
 
+std::string lowShareText(const CompiledModel &compiled, const RunReport &report) {
+  std::string out;
+  for (const LowShareInfo &low : report.lowShares) {
+    const BlockInfo &block = compiled.blocks()[low.kernel];
+    out += fmt::format("  {} ({}): {:.1f}%\n", block.name, block.place, low.share * 100);
+    for (const auto &[why, text] : low.reasons)
+      out += fmt::format("    {}\n", text);
+    if (low.reasons.empty())
+      out += "    for none of the reasons that are looked for\n";
+  }
+  return out.empty() ? out : "\nkernels with products below half of the peak, and why\n" + out;
+}
+
 } // namespace
 
 std::string runReportText(const CompiledModel &compiled, const RunReport &r,
@@ -86,6 +99,7 @@ std::string runReportText(const CompiledModel &compiled, const RunReport &r,
                      "GFLOP/s\n",
                      r.peakGflops);
   out += kernelTable(r.kernels, r.peakGflops);
+  out += lowShareText(compiled, r);
 
   double lost = 0, inside = 0;
   for (const FewRowsInfo &few : r.fewRows)
@@ -140,7 +154,7 @@ std::string runReportText(const CompiledModel &compiled, const RunReport &r,
 
 nlohmann::ordered_json runReportJson(const RunReport &r) {
   using Json = nlohmann::ordered_json;
-  Json launches = Json::array(), flushes = Json::array(), few = Json::array(),
+  Json launches = Json::array(), flushes = Json::array(), few = Json::array(), low = Json::array(),
        lines = Json::array(), memory = Json::array();
   for (const LaunchInfo &launch : r.launches) {
     launches.push_back({{"kernel", launch.kernel},
@@ -175,6 +189,12 @@ nlohmann::ordered_json runReportJson(const RunReport &r) {
                    {"rows_max", info.rowsMax},
                    {"ms", info.ms},
                    {"lost_ms", info.lostMs}});
+  for (const LowShareInfo &info : r.lowShares) {
+    Json reasons = Json::array();
+    for (const auto &[why, text] : info.reasons)
+      reasons.push_back({{"why", lowShareName(why)}, {"text", text}});
+    low.push_back({{"kernel", info.kernel}, {"share_of_peak", info.share}, {"reasons", reasons}});
+  }
   for (const LineInfo &line : r.lines)
     lines.push_back({{"place", line.place}, {"ms", line.ms}, {"share", line.share}});
   for (const MemorySample &sample : r.memory) {
@@ -204,6 +224,7 @@ nlohmann::ordered_json runReportJson(const RunReport &r) {
                {"launches", launches},
                {"flushes", flushes},
                {"few_rows", few},
+               {"low_shares", low},
                {"lines", lines},
                {"memory", memory}};
   if (r.leastLaunches)

@@ -24,6 +24,15 @@ constexpr int64_t kFewRowsInAll = 8;
 /// it is, so what is compared must be alike.
 constexpr int64_t kManyRows = 512;
 
+/// Of the peak: a kernel with less has a low share, which is explained.
+constexpr double kLowShare = 0.5;
+/// Of the time, or of what is done in it: what costs less is no reason that is told.
+constexpr double kToldPart = 0.25;
+/// Multiply-adds: beside fewer, starting and storing an element counts.
+constexpr double kShortSum = 8;
+/// Loads for each multiply-add: where a core does as many of both, more leave no room for others.
+constexpr double kManyLoads = 0.75;
+
 double toMs(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-6; }
 
 double leastOf(const std::vector<double> &values) {
@@ -81,6 +90,7 @@ public:
     describeFlushes();
     describeKernels();
     explainFewRows();
+    explainLowShares();
     divideAmongLines();
     return std::move(report_);
   }
@@ -416,6 +426,65 @@ private:
     return "";
   }
 
+  //===--- Low shares of the peak --------------------------------------------===//
+
+  void explainLowShares() {
+    for (const KernelRow &row : report_.kernels)
+      if (double share = row.shareOfPeak(report_.peakGflops); row.gflop > 0 && share < kLowShare)
+        report_.lowShares.push_back({row.kernel, share, reasonsOf(row, share)});
+  }
+
+  std::vector<std::pair<LowShare, std::string>> reasonsOf(const KernelRow &row,
+                                                          double share) const {
+    const BlockInfo &block = compiled_.blocks()[row.kernel];
+    std::vector<std::pair<LowShare, std::string>> reasons;
+    if (double atOnce = share * row.ms / *row.atOnceMs; *row.atOnceMs < (1 - kToldPart) * row.ms)
+      reasons.emplace_back(LowShare::Rows,
+                           fmt::format("few rows: with all of them at once it has {:.0f}% of the "
+                                       "peak",
+                                       atOnce * 100));
+    if (row.bytes) {
+      auto launches = static_cast<double>(row.launches);
+      double copy = copyMs(*row.bytes / launches) * launches / row.ms;
+      double weights = weightBytes(model_, model_.kernels[row.kernel]) * launches / *row.bytes;
+      if (copy > kToldPart)
+        reasons.emplace_back(
+            LowShare::Memory,
+            fmt::format("memory: a launch moves {}, {:.0f}% of it weights, for {} rows; copying as "
+                        "much takes {:.0f}% of its time",
+                        bytesText(*row.bytes / launches), weights * 100, row.rowsMedian,
+                        copy * 100));
+    }
+    if (const std::optional<kernels::ProductForm> &form = block.productForm) {
+      if (form->sumLength < kShortSum)
+        reasons.emplace_back(LowShare::Sums,
+                             fmt::format("short sums: {:.1f} multiply-adds for each element that "
+                                         "its products make",
+                                         form->sumLength));
+      if (form->lanes < 1 - kToldPart)
+        reasons.emplace_back(LowShare::Lanes,
+                             fmt::format("narrow products: at most {:.0f}% of the lanes of their "
+                                         "vectors hold elements",
+                                         form->lanes * 100));
+      if (form->loads > kManyLoads)
+        reasons.emplace_back(LowShare::Loads,
+                             fmt::format("thin tiles: {:.1f} loads of rows and weights for each "
+                                         "multiply-add of vectors",
+                                         form->loads));
+      if (form->unpacked > kToldPart)
+        reasons.emplace_back(LowShare::Matrices,
+                             fmt::format("operands of the instance: {:.0f}% of the multiply-adds "
+                                         "take them from tensors that are no packed weights",
+                                         form->unpacked * 100));
+    }
+    if (block.productWork < 1 - kToldPart)
+      reasons.emplace_back(LowShare::Other,
+                           fmt::format("other operators: products are an estimated {:.0f}% of its "
+                                       "work",
+                                       block.productWork * 100));
+    return reasons;
+  }
+
   void divideAmongLines() {
     std::map<std::string, double, InSourceOrder> byPlace;
     double sum = 0;
@@ -456,6 +525,26 @@ std::string_view fewRowsName(FewRows why) {
     return "total";
   }
   return "no";
+}
+
+std::string_view lowShareName(LowShare why) {
+  switch (why) {
+  case LowShare::Rows:
+    return "rows";
+  case LowShare::Memory:
+    return "memory";
+  case LowShare::Sums:
+    return "sums";
+  case LowShare::Lanes:
+    return "lanes";
+  case LowShare::Loads:
+    return "loads";
+  case LowShare::Matrices:
+    return "matrices";
+  case LowShare::Other:
+    return "other";
+  }
+  return "";
 }
 
 RunReport reportRun(const CompiledModel &model, std::span<const rt::Instance> instances,

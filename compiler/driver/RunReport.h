@@ -60,6 +60,25 @@ struct FewRowsInfo {
   double ms = 0, lostMs = 0;
 };
 
+/// Why a kernel with products has a low share of the peak.
+enum class LowShare : uint8_t {
+  Rows,     ///< with all its rows at once it has more
+  Memory,   ///< what it moves takes much of its time
+  Sums,     ///< its products make an element of few multiply-adds
+  Lanes,    ///< the vectors of its products are not full
+  Loads,    ///< its tiles load much for each multiply-add
+  Matrices, ///< right operands that are no packed weights
+  Other     ///< much of its work are other operators
+};
+std::string_view lowShareName(LowShare why);
+
+struct LowShareInfo {
+  uint32_t kernel = 0;
+  double share = 0; ///< of the peak
+  /// What was measured, or follows from the plan, with a sentence.
+  std::vector<std::pair<LowShare, std::string>> reasons;
+};
+
 struct LineInfo {
   std::string place; ///< file:line
   double ms = 0;     ///< of kernels, divided among their lines by LineShare
@@ -90,9 +109,10 @@ struct RunReport {
   std::vector<KernelRow> kernels; ///< the longest first
   std::vector<LaunchInfo> launches;
   std::vector<FlushInfo> flushes;
-  std::vector<FewRowsInfo> fewRows; ///< the costliest first
-  std::vector<LineInfo> lines;      ///< by place
-  std::vector<MemorySample> memory; ///< of the last repetition
+  std::vector<FewRowsInfo> fewRows;    ///< the costliest first
+  std::vector<LowShareInfo> lowShares; ///< in the order of `kernels`
+  std::vector<LineInfo> lines;         ///< by place
+  std::vector<MemorySample> memory;    ///< of the last repetition
   rt::MemoryUse memoryUse;
 };
 

@@ -24,6 +24,9 @@ struct Effort {
 constexpr Effort kOfTrial{1, 5, 40}, kOfClaim{5, 5, 40};
 /// What a trial must gain to be worth confirming.
 constexpr double kWorthIt = 1.005;
+/// What a kernel of a trial takes to begin with, until one has been tried: the largest are compiled
+/// in about a second.
+constexpr double kStartSeconds = 1;
 
 class Search {
 public:
@@ -36,16 +39,14 @@ public:
   SearchResult run() {
     for (State &state : states_)
       queue(state, kernels::tilesToTry());
-    total_ = rounds() + kernels::nearToTry().size() + kClaims;
-    tryQueued();
+    tryQueued(/*later=*/kernels::nearToTry().size());
     for (State &state : states_) {
       std::vector<Tuning> tunings;
       for (int64_t near : kernels::nearToTry())
         tunings.push_back({state.best.vectors, state.best.rows, near, state.best.implementation});
       queue(state, tunings);
     }
-    total_ = done_ + rounds() + kClaims;
-    tryQueued();
+    tryQueued(/*later=*/0);
     result_.trials = done_;
     confirm();
     for (State &state : states_)
@@ -81,11 +82,24 @@ private:
   Trial measure(const Tunings &tunings, const Effort &effort, double seconds) {
     Trial trial = options_.measure(
         {tunings, effort.places, effort.leastPairs, effort.mostPairs, std::max(seconds, 0.0)});
+    double start = trial.startSeconds / static_cast<double>(tunings.size());
+    kernelSeconds_ = done_ > 0 ? std::max(kernelSeconds_, start) : start;
+    pairSeconds_ = std::max(pairSeconds_, trial.pairSeconds);
+    startSeconds_ = std::min(startSeconds_, trial.startSeconds);
     ++done_;
     if (options_.progress)
       options_.progress(done_, std::max(total_, done_));
     return trial;
   }
+
+  /// What the pairs of an effort take at least, and one more in each place, which does not count.
+  double secondsOf(const Effort &effort) const {
+    return pairSeconds_ * static_cast<double>(effort.places * (effort.leastPairs + 1));
+  }
+
+  /// What has been compiled for a trial comes from the store.
+  double claimSeconds() const { return startSeconds_ + secondsOf(kOfClaim); }
+  bool hasTimeForClaim() const { return options_.elapsed() + claimSeconds() <= options_.seconds; }
 
   static std::vector<double> ratiosOf(const Trial &trial, const std::string &key) {
     std::vector<double> all;
@@ -103,30 +117,37 @@ private:
     return least;
   }
 
-  /// Each trial takes the next tiling of every kernel.
-  void tryQueued() {
-    while (rounds() > 0) {
-      double left = options_.seconds * kTrying - options_.elapsed();
-      if (left <= 0 && done_ > 0)
+  /// Each trial takes the next tiling of every kernel, or of as many as there is time for. `later`:
+  /// rounds that are to follow.
+  void tryQueued(size_t later) {
+    while (size_t left = rounds()) {
+      total_ = done_ + left + later + kClaims;
+      double end = options_.seconds * kTrying;
+      if (done_ > 0)
+        end = std::min(end, options_.seconds - claimSeconds());
+      double seconds = end - options_.elapsed();
+      double most = (seconds - secondsOf(kOfTrial)) / kernelSeconds_;
+      if (done_ > 0 && most < 1)
         break;
       Tunings tunings;
+      std::vector<State *> tried;
       for (State &state : states_)
-        if (!state.queued.empty())
+        if (!state.queued.empty() &&
+            (tried.empty() || static_cast<double>(tried.size() + 1) <= most)) {
           tunings[state.kernel.key] = state.queued.front();
-      Trial trial =
-          measure(tunings, kOfTrial, left / static_cast<double>(total_ - kClaims - done_));
-      for (State &state : states_) {
-        if (state.queued.empty())
-          continue;
-        Tuning tuning = state.queued.front();
-        state.queued.pop_front();
-        std::vector<double> ratios = ratiosOf(trial, state.kernel.key);
+          tried.push_back(&state);
+        }
+      Trial trial = measure(tunings, kOfTrial, seconds / static_cast<double>(left + later));
+      for (State *state : tried) {
+        Tuning tuning = state->queued.front();
+        state->queued.pop_front();
+        std::vector<double> ratios = ratiosOf(trial, state->kernel.key);
         if (ratios.empty())
           continue;
-        ++state.choice.tried;
-        if (double gain = median(std::move(ratios)); gain > state.gain) {
-          state.gain = gain;
-          state.best = tuning;
+        ++state->choice.tried;
+        if (double gain = median(std::move(ratios)); gain > state->gain) {
+          state->gain = gain;
+          state->best = tuning;
         }
       }
     }
@@ -144,7 +165,13 @@ private:
         best[state.kernel.key] = state.best;
     if (best.empty())
       return;
-    Trial trial = measure(best, kOfClaim, options_.seconds * kConfirming - options_.elapsed());
+    if (!hasTimeForClaim()) {
+      for (State &state : states_)
+        state.choice.unconfirmed = best.contains(state.kernel.key);
+      return;
+    }
+    double end = std::min(options_.seconds * kConfirming, options_.seconds - claimSeconds());
+    Trial trial = measure(best, kOfClaim, end - options_.elapsed());
     Tunings chosen;
     for (State &state : states_) {
       std::vector<double> ratios = ratiosOf(trial, state.kernel.key);
@@ -155,7 +182,7 @@ private:
       if (state.choice.ratio.low > kLeastGain && state.choice.least > kLeastGain)
         chosen[state.kernel.key] = state.choice.tuning = state.best;
     }
-    if (chosen.empty())
+    if (chosen.empty() || !hasTimeForClaim())
       return;
     trial = measure(chosen, kOfClaim, options_.seconds - options_.elapsed());
     std::vector<double> all;
@@ -169,6 +196,10 @@ private:
   std::vector<State> states_;
   SearchResult result_;
   size_t total_ = 0, done_ = 0;
+  /// Of what was made: the most that a kernel took to begin with, and a pair; the least that a
+  /// trial took to begin with.
+  double kernelSeconds_ = kStartSeconds, pairSeconds_ = 0,
+         startSeconds_ = std::numeric_limits<double>::infinity();
 };
 
 } // namespace

@@ -38,6 +38,8 @@ struct Pairs {
 
 struct Trial {
   std::vector<Pairs> places; ///< rows and weights lay elsewhere in memory for each
+  double startSeconds = 0;   ///< until the first pair began: compiling, comparing
+  double pairSeconds = 0;    ///< of one pair, on the mean
 };
 
 struct TrialOptions {
@@ -48,7 +50,9 @@ struct TrialOptions {
 };
 
 struct SearchOptions {
-  double seconds = 30; ///< one trial at least is made
+  /// One trial at least is made, of the first kernel; what else would not end in time, by what was
+  /// made before, is not begun.
+  double seconds = 30;
   std::function<Trial(const TrialOptions &)> measure;
   std::function<double()> elapsed; ///< seconds since the search's time began
   /// Told when a trial has ended, how many have and how many there may be. May be empty.
@@ -57,9 +61,10 @@ struct SearchOptions {
 
 /// What was found for a kernel.
 struct Choice {
-  kernels::Tuning tuning; ///< the default where nothing was clearly faster
-  size_t tried = 0;       ///< tilings beside the default
-  size_t left = 0;        ///< that there was no time for
+  kernels::Tuning tuning;   ///< the default where nothing was clearly faster
+  size_t tried = 0;         ///< tilings beside the default
+  size_t left = 0;          ///< that there was no time for
+  bool unconfirmed = false; ///< one seemed to be faster; there was no time to time it anew
   /// Of the best, chosen or not, to the default. No pairs: nothing seemed to be faster.
   Ratio ratio;
   double least = 0; ///< median of the ratios in the place where it gained least
@@ -68,12 +73,13 @@ struct Choice {
 struct SearchResult {
   std::map<std::string, Choice> choices;
   size_t trials = 0;
-  /// Of all kernels, with the choices. No pairs: they are all the default.
+  /// Of all kernels, with the choices. No pairs: they are all the default, or there was no time.
   Ratio all;
 };
 
 /// Tiles first, then, with the best of them, how many rows are near; the best of each kernel is
-/// timed anew, and the choices together once more.
+/// timed anew, and the choices together once more. Where time is short the first kernels come
+/// first.
 SearchResult searchTilings(const std::vector<SearchedKernel> &kernels,
                            const SearchOptions &options);
 

@@ -15,6 +15,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 namespace sheaf::driver {
 
@@ -240,6 +241,11 @@ private:
                               return own_.model().tilingWith(k, tuning);
                             }});
     }
+    auto order = [&](const SearchedKernel &kernel) {
+      return std::pair(-rows_.at(kernel.key).share, kernel.key);
+    };
+    std::sort(searched.begin(), searched.end(),
+              [&](const auto &a, const auto &b) { return order(a) < order(b); });
     return searched;
   }
 
@@ -278,6 +284,8 @@ private:
     Variant other = variant(options.tunings);
     compare(other);
     Trial trial;
+    size_t pairsMade = 0;
+    double inPairs = 0;
     for (size_t place = 0; place < options.places; ++place) {
       if (place > 0) {
         own_.moveSession();
@@ -288,10 +296,16 @@ private:
       Pairs &pairs = trial.places.emplace_back();
       own_.time(batches_);
       other.time(batches_);
+      double first = seconds();
+      if (place == 0)
+        trial.startSeconds = first - begin;
       for (size_t pair = 0;
            pair < options.leastPairs || (pair < options.mostPairs && seconds() < end); ++pair)
         addPair(other, pair % 2 == 0, pairs);
+      pairsMade += pairs.all.size();
+      inPairs += seconds() - first;
     }
+    trial.pairSeconds = inPairs / static_cast<double>(pairsMade);
     return trial;
   }
 
@@ -314,7 +328,7 @@ private:
     std::vector<std::string> keys;
     for (const auto &[key, row] : rows_) {
       const Choice &choice = row.choice;
-      if (!row.searched || choice.tried == 0)
+      if (!row.searched || choice.tried == 0 || choice.unconfirmed)
         continue;
       TunedKernel tuned{choice.tuning};
       if (tuned.tuning != kernels::Tuning()) {
@@ -330,10 +344,11 @@ private:
     for (;;) {
       store::Store store(compile_.store);
       store.keep(values);
+      bool isSafe = store.writeBack(); // what the log loses nobody is sure to be told
       store::Values kept = store.peek(keys);
       report_.kept = store.use();
       report_.kept.kept = kept.size();
-      if (report_.kept.problem.empty() || seconds() - begin > kKeepSeconds)
+      if ((report_.kept.problem.empty() && isSafe) || seconds() - begin > kKeepSeconds)
         break;
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }

@@ -23,6 +23,8 @@ std::string_view outcomeOf(const TunedRow &row) {
     return "chosen";
   if (!row.searched)
     return row.share < kLeastShare ? "short" : "fixed";
+  if (row.choice.unconfirmed)
+    return "unconfirmed";
   return row.choice.tried ? "default" : "untried";
 }
 
@@ -33,6 +35,8 @@ std::string_view meaning(std::string_view outcome) {
     return "has one tiling only";
   if (outcome == "untried")
     return "there was no time to try it";
+  if (outcome == "unconfirmed")
+    return "one seemed faster, and there was no time to confirm it";
   return "the default stays";
 }
 
@@ -75,11 +79,17 @@ std::string tuneText(const TuneReport &report) {
       "{} of {} mini-batches of {} instances, {} trials, {:.1f} s{}\n", report.batches,
       report.batchesOfAll, report.batch, report.trials, report.seconds,
       left ? fmt::format("; {} trials more had no time: give more --seconds", left) : "");
-  out += report.all.pairs
-             ? fmt::format("with the choices all kernels together are {} times as fast as with the "
-                           "defaults, by {} pairs\n",
-                           ratioText(report.all), report.all.pairs)
-             : "nothing was clearly faster than the defaults\n";
+  auto any = [&](auto is) { return std::any_of(report.rows.begin(), report.rows.end(), is); };
+  if (report.all.pairs)
+    out += fmt::format("with the choices all kernels together are {} times as fast as with the "
+                       "defaults, by {} pairs\n",
+                       ratioText(report.all), report.all.pairs);
+  else if (any(isChosen))
+    out += "there was no time to time the choices together: give more --seconds\n";
+  else if (any([](const TunedRow &row) { return row.choice.unconfirmed; }))
+    out += "there was no time to confirm what seemed faster: give more --seconds\n";
+  else
+    out += "nothing was clearly faster than the defaults\n";
   return out + keptText(report);
 }
 

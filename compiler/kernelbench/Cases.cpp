@@ -15,11 +15,14 @@ namespace sheaf::kernelbench {
 
 const std::vector<PartInfo> &parts() {
   static const std::vector<PartInfo> all = {
-      {Part::Product, "product", "x @ w, rows gathered", "GFLOP/s", true},
-      {Part::Fused, "fused", "tanh(x @ w + b), rows gathered", "GFLOP/s", true},
-      {Part::Cell, "cell", "an LSTM cell, x @ w + s @ u + b of hidden size K", "GFLOP/s", true},
-      {Part::Matrices, "matrices", "a @ b of per-instance matrices, 64 instances", "GFLOP/s", true},
-      {Part::Rows, "rows", "blocks without products: read and written", "GB/s", false}};
+      {Part::Product, "product", "x @ w, rows gathered", "GFLOP/s", true, true, true},
+      {Part::Fused, "fused", "tanh(x @ w + b), rows gathered", "GFLOP/s", true, true, true},
+      {Part::Cell, "cell", "an LSTM cell, x @ w + s @ u + b of hidden size K", "GFLOP/s", true,
+       true, false},
+      {Part::Matrices, "matrices", "a @ b of per-instance matrices, 64 instances", "GFLOP/s", true,
+       false, false},
+      {Part::Rows, "rows", "blocks without products: read and written", "GB/s", false, false,
+       false}};
   return all;
 }
 

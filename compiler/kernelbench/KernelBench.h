@@ -36,6 +36,8 @@ struct PartInfo {
   std::string_view title;
   std::string_view unit; ///< of what is done a second
   bool ofProducts;       ///< has a peak; else there is a bandwidth to compare with
+  bool ofWeights;        ///< its products are of weights: Options::rows and precision apply
+  bool ofAnyShape;       ///< of weights of Options::shapes
 };
 /// All, in order.
 const std::vector<PartInfo> &parts();
@@ -43,8 +45,8 @@ const PartInfo &infoOf(Part part);
 
 struct Options {
   std::vector<Part> parts;
-  std::vector<std::pair<int64_t, int64_t>> shapes;             ///< K x N of Product and Fused
-  std::vector<int64_t> rows = {1, 2, 4, 8, 16, 64, 256, 1024}; ///< of these and Cell
+  std::vector<std::pair<int64_t, int64_t>> shapes; ///< K x N
+  std::vector<int64_t> rows = {1, 2, 4, 8, 16, 64, 256, 1024};
   int64_t repetitions = 40;
   std::string targetCpu = "host";
   driver::Precision precision = driver::Precision::F32;

@@ -2,6 +2,7 @@
 
 #include "compiler/kernels/Planner.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -84,10 +85,58 @@ void Planner::countWork(Kernel &kernel) {
       flop = flop * extent;
     add(kernel.flop, flop);
     kernel.work.push_back({op.getLoc(), estimate(flop)});
+    kernel.productWork += estimate(flop);
   }
 }
 
+/// Loads for each multiply-add of a tile's vectors: a step loads a vector of weights for each of
+/// its columns, and a number of each of its rows.
+static double loadsOf(const Stage &stage, int64_t columns) {
+  if (stage.sums == Sums::Tiles || stage.sums == Sums::Foreign)
+    return 0;
+  int64_t vectors = std::min(stage.tileVectors, (columns + stage.lanes - 1) / stage.lanes) *
+                    stage.accumulatorsAtOnce();
+  return static_cast<double>(stage.tileRows + vectors) /
+         static_cast<double>(stage.tileRows * vectors);
+}
+
+/// Nothing without products, or where an extent is not known.
+static std::optional<ProductForm> productForm(const std::vector<Stage> &stages) {
+  double elements = 0, lanes = 0, multiplyAdds = 0, unpacked = 0, loads = 0;
+  for (const Stage &stage : stages) {
+    if (stage.kind != Stage::Products)
+      continue;
+    double each = 1;
+    for (const Dim &extent : stage.shape) {
+      if (!extent.isConstant())
+        return std::nullopt;
+      each *= static_cast<double>(extent.constant());
+    }
+    int64_t columns = stage.shape.back().constant();
+    double filled = static_cast<double>(columns) /
+                    static_cast<double>((columns + stage.lanes - 1) / stage.lanes * stage.lanes);
+    for (const ProductGroup &group : stage.groups) {
+      double made = each * static_cast<double>(group.accumulators.size()), sums = 0;
+      for (const ProductSegment &segment : group.lead->segments) {
+        if (!segment.extent.isConstant())
+          return std::nullopt;
+        sums += made * static_cast<double>(segment.extent.constant());
+      }
+      elements += made;
+      multiplyAdds += sums;
+      lanes += sums / filled;
+      loads += sums * loadsOf(stage, columns);
+      unpacked += group.weightUse < 0 ? sums : 0;
+    }
+  }
+  if (multiplyAdds == 0)
+    return std::nullopt;
+  return ProductForm{multiplyAdds / elements, multiplyAdds / lanes, loads / multiplyAdds,
+                     unpacked / multiplyAdds};
+}
+
 void Planner::describe(Kernel &kernel) {
+  kernel.productForm = productForm(plan_->stages);
   auto tell = [&](const std::string &text) {
     kernel.tiling += (kernel.tiling.empty() ? "" : ", ") + text;
   };

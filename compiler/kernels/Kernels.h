@@ -11,6 +11,7 @@
 
 #include "compiler/ir/Program.h"
 #include "compiler/kernels/Dispatch.h"
+#include "compiler/kernels/ProductForm.h"
 #include "compiler/kernels/Tuning.h"
 #include "compiler/ops/Op.h"
 #include "runtime/model.h"
@@ -22,6 +23,7 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -97,6 +99,8 @@ struct Kernel {
   std::vector<rt::FlopTerm> bytes; ///< of rows that a record reads and writes, without padding
   /// The work of each operator, for reports: FLOP of products, for the rest a few an element.
   std::vector<std::pair<mlir::Location, double>> work;
+  double productWork = 0;                 ///< of the same, that of products
+  std::optional<ProductForm> productForm; ///< with products whose extents are all known
   /// Weight uses with `param` (and every segment's param) counting the block's weight arguments;
   /// a record's weight list turns them into parameters.
   std::vector<rt::WeightUse> weights;

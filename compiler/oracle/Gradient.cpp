@@ -244,6 +244,8 @@ void GradientOracle::setWeights(Weights weights) {
   impl_->weights = std::move(weights);
 }
 
+void GradientOracle::limitCalls(int64_t maxCalls) { impl_->options.maxCalls = maxCalls; }
+
 double GradientOracle::addGradients(llvm::StringRef function, std::vector<Value> args,
                                     int64_t instance, uint64_t step, double weight,
                                     ParamGradients &gradients) {

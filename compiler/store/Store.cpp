@@ -3,6 +3,7 @@
 
 #include "compiler/store/Database.h"
 #include "compiler/store/Directory.h"
+#include "compiler/store/Log.h"
 #include "runtime/artefact/checksum.h"
 
 #include <algorithm>
@@ -29,8 +30,8 @@ constexpr int64_t kVersion = 1;
 /// What an entry takes beside its value.
 constexpr uint64_t kEntryBytes = 256;
 
-/// The log is written back where kLogBytes says so. Nothing is lost but the last values when the
-/// machine loses its power.
+/// The log is written back where kLogBytes says so, or Store::writeBack. Nothing is lost but the
+/// last values when the machine loses its power.
 constexpr const char *kSettings = "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0";
 /// SQLite's log of changes: who opens the file first reads all of it.
 constexpr uint64_t kLogBytes = 2 << 20;
@@ -40,6 +41,15 @@ int64_t checksum(std::string_view key, std::span<const uint8_t> value) {
   Bytes all(key.begin(), key.end());
   all.insert(all.end(), value.begin(), value.end());
   return static_cast<int64_t>(artefact::checksum(all));
+}
+
+/// From the log into the file, when there is more of it than so many bytes. False when other
+/// processes kept it from that.
+bool writeBack(Database &database, const std::string &path, uint64_t most) {
+  struct stat status{};
+  return stat((path + "-wal").c_str(), &status) != 0 ||
+         static_cast<uint64_t>(status.st_size) <= most ||
+         database.number("PRAGMA wal_checkpoint(TRUNCATE)") == 0;
 }
 
 /// The number of a use behind all others. A damaged file may hold any.
@@ -74,7 +84,7 @@ struct Store::Connection {
     return directory;
   }
 
-  /// False when there is none, or none that was finished.
+  /// False when there is none.
   bool open() {
     id = trustedFile(path);
     if (!id)
@@ -86,7 +96,7 @@ struct Store::Connection {
     int64_t version = database->number("PRAGMA user_version");
     if (application == 0 && version == 0 &&
         database->number("SELECT count(*) FROM sqlite_master") == 0)
-      return false;
+      throw DatabaseError(/*damaged=*/true, "it is empty");
     if (application != kApplication)
       throw Refused(path + " is the database of another program", /*distrusted=*/false);
     if (version != kVersion)
@@ -112,8 +122,6 @@ struct Store::Connection {
         if (!setAside && errno != ENOENT)
           throw Refused(path + " is damaged: " + std::strerror(errno), /*distrusted=*/false);
       }
-      for (const char *suffix : {"-wal", "-shm"})
-        unlink((path + suffix).c_str());
       create();
     }
     if (!lock.together(kPatience))
@@ -121,33 +129,65 @@ struct Store::Connection {
     return setAside;
   }
 
+  /// At its path stands a whole one or none, whenever this process is killed. So an empty file is
+  /// not one that is being made.
   void create() {
+    std::string made = path + ".new";
+    auto removeBeside = [](const std::string &file) {
+      for (const char *suffix : {"-wal", "-shm"})
+        unlink((file + suffix).c_str());
+    };
+    removeBeside(made);
+    unlink(made.c_str());
     // SQLite gives the files that it makes beside it the same mode.
-    int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    int file =
+        ::open(made.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     if (file < 0)
       throw Refused(path + ": " + std::strerror(errno), /*distrusted=*/false);
     close(file);
-    id = trustedFile(path);
-    database = std::make_unique<Database>(path, kPatience);
-    database->run("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL");
-    // Where the file system cannot share memory it stays another mode, which is slower and as safe.
-    database->run("PRAGMA journal_mode = WAL");
-    database->run(kSettings);
-    Transaction transaction(*database);
-    database->run("CREATE TABLE entries (key TEXT NOT NULL PRIMARY KEY, used INTEGER NOT NULL,"
-                  " bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, value BLOB NOT NULL);"
-                  "CREATE INDEX entries_used ON entries (used, bytes)");
-    database->run("PRAGMA application_id = " + std::to_string(kApplication));
-    database->run("PRAGMA user_version = " + std::to_string(kVersion));
-    transaction.commit();
-    writeBack(0);
+    fill(made);
+    removeBeside(made);
+    removeBeside(path);
+    if (rename(made.c_str(), path.c_str()) != 0)
+      throw Refused(path + ": " + std::strerror(errno), /*distrusted=*/false);
+    open();
   }
 
-  /// From the log into the file, when there is more of it than so many bytes.
-  void writeBack(uint64_t most) {
-    struct stat status{};
-    if (stat((path + "-wal").c_str(), &status) == 0 && static_cast<uint64_t>(status.st_size) > most)
-      database->run("PRAGMA wal_checkpoint(TRUNCATE)");
+  static void fill(const std::string &path) {
+    Database database(path, kPatience);
+    database.run("PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL");
+    // Where the file system cannot share memory it stays another mode, which is slower and as safe.
+    database.run("PRAGMA journal_mode = WAL");
+    database.run(kSettings);
+    Transaction transaction(database);
+    database.run("CREATE TABLE entries (key TEXT NOT NULL PRIMARY KEY, used INTEGER NOT NULL,"
+                 " bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, value BLOB NOT NULL);"
+                 "CREATE INDEX entries_used ON entries (used, bytes)");
+    database.run("PRAGMA application_id = " + std::to_string(kApplication));
+    database.run("PRAGMA user_version = " + std::to_string(kVersion));
+    transaction.commit();
+    store::writeBack(database, path, 0);
+  }
+
+  bool writeBack(uint64_t most) { return store::writeBack(*database, path, most); }
+
+  bool isLogDamaged() const { return isDamagedLog(path + "-wal"); }
+
+  /// Whether it is so; then what SQLite reads of the log is in the file, and the log empty.
+  bool emptyDamagedLog() {
+    database.reset();
+    // Nobody writes to it now.
+    bool isSure = lock.alone(kPatience);
+    bool isDamaged = isSure && isLogDamaged();
+    if (!isSure && !lock.together(kPatience))
+      throw Refused(path + " is in use by other processes", /*distrusted=*/false);
+    if (!open())
+      throw Refused(path + " is being made by another process", /*distrusted=*/false);
+    if (isDamaged)
+      writeBack(0);
+    if (isSure && !lock.together(kPatience))
+      throw Refused(path + " is in use by other processes", /*distrusted=*/false);
+    return isDamaged;
   }
 
   /// Deletes what was not used for longest until at most `limit` bytes are left.
@@ -188,6 +228,10 @@ void Store::guarded(const std::function<void(Connection &)> &work) {
     try {
       if (!connection.open())
         connection.replace(std::nullopt);
+      else if (!knowsLog_ && connection.isLogDamaged() && connection.emptyDamagedLog())
+        use_.warnings.push_back("the log of the store " + connection.path +
+                                " was damaged; what had been written last is lost");
+      knowsLog_ = true;
       work(connection);
     } catch (const DatabaseError &error) {
       if (!error.damaged)
@@ -272,6 +316,12 @@ Values Store::find(const std::vector<std::string> &keys) {
   use_.found += found.size();
   use_.made += keys.size() - found.size();
   return found;
+}
+
+bool Store::writeBack() {
+  bool isDone = false;
+  guarded([&](Connection &connection) { isDone = connection.writeBack(0); });
+  return isDone;
 }
 
 void Store::keep(const Values &values) {

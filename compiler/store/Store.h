@@ -53,6 +53,9 @@ public:
   Values peek(const std::vector<std::string> &keys);
   /// Writes new values, in the place of others if there is no room.
   void keep(const Values &values);
+  /// Whether all that was kept stands in the store's file from now on, on the disk, and no longer
+  /// in the log beside it. Waits for the disk.
+  bool writeBack();
 
   const Use &use() const { return use_; }
 
@@ -66,6 +69,7 @@ private:
 
   Options options_;
   Use use_;
+  bool knowsLog_ = false; ///< it was looked at for damage
 };
 
 } // namespace sheaf::store

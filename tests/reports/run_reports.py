@@ -156,7 +156,7 @@ def commands():
         assert all(p["compared_with_differences"] for p in value["params"]) and not value["failed"]
         value = run("grad-check", "grad-check", "--loss", "loss", "--max-steps", "12", exit=1)
         assert not value["ok"] and value["failed"] and "first_failure" in value
-        value = run("tune", "tune", "--seconds", "1", "--batch", "4", "--store", "choices")
+        value = run("tune", "tune", "--seconds", "10", "--batch", "4", "--store", "choices")
         assert value["store"]["kept"] == sum(k["outcome"] in ("chosen", "default")
                                              for k in value["kernels"]) > 0
         assert abs(sum(k["share"] for k in value["kernels"]) - 1) < 1e-6
@@ -166,7 +166,7 @@ def commands():
         for kernel in value["kernels"]:
             for name in kernel["names"]:
                 assert tilings[name]["tiling"] == kernel["tiling"], kernel
-                assert tilings[name]["tuned"] == (kernel["tried"] > 0), kernel
+                assert tilings[name]["tuned"] == (kernel["outcome"] in ("chosen", "default")), kernel
         told.add("train")
         done = sheaf("train", "m.sheaf", *data, "--dev", data[1], "--batch", "2", "--epochs", "2",
                      "--log-every", "1", "-o", "run", "--format", "json", cwd=directory)
@@ -388,13 +388,13 @@ def sums():
     # A chain has one row a step and nothing can be done; a leaf of each is one launch.
     with tempfile.TemporaryDirectory() as directory:
         with open(os.path.join(directory, "m.sheaf"), "w") as out:
-            out.write("param w : f32[64, 64] = glorot\n"
-                      "fn main(n: int, x: f32[64]) -> f32[64] =\n"
+            out.write("param w : f32[256, 256] = glorot\n"
+                      "fn main(n: int, x: f32[256]) -> f32[256] =\n"
                       "  if n == 0 { x }\n"
                       "  else { main(n - 1, tanh(x @ w)) }\n")
         with open(os.path.join(directory, "d.jsonl"), "w") as out:
             for n in (40, 2, 2, 2, 2, 2, 2, 2, 2, 2):
-                out.write(json.dumps({"n": n, "x": [0.1 * n] * 64}) + "\n")
+                out.write(json.dumps({"n": n, "x": [0.1 * n] * 256}) + "\n")
         batch = json.loads(sheaf("explain", "m.sheaf", "--data", "d.jsonl", "--format", "json",
                                  cwd=directory).stdout)["mini_batch"]
         few = batch["few_rows"]
@@ -403,7 +403,7 @@ def sums():
         # Many rows are not few, however long the machine takes for them.
         with open(os.path.join(directory, "many.jsonl"), "w") as out:
             for i in range(1500):
-                out.write(json.dumps({"n": 4, "x": [0.001 * i] * 64}) + "\n")
+                out.write(json.dumps({"n": 4, "x": [0.001 * i] * 256}) + "\n")
         batch = json.loads(sheaf("explain", "m.sheaf", "--data", "many.jsonl", "--batch", "1500",
                                  "--format", "json", cwd=directory).stdout)["mini_batch"]
         assert [l["rows"] for l in batch["launches"]] == [1500] * 4 and not batch["few_rows"], batch

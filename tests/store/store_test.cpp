@@ -71,6 +71,39 @@ protected:
   /// All in the one file: SQLite's log is written back.
   void settle() { execute("PRAGMA wal_checkpoint(TRUNCATE)"); }
 
+  std::string log() const { return file() + "-wal"; }
+
+  /// Turns bits of a byte around.
+  static void change(const std::string &path, size_t at) {
+    std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(at));
+    int byte = stream.get();
+    stream.seekp(static_cast<std::streamoff>(at));
+    stream.put(static_cast<char>(byte ^ 0x5a));
+    ASSERT_TRUE(stream.good());
+  }
+
+  /// Finds what is right, and warns so often. Then all is as if nothing had been.
+  void expectDamagedLog(size_t warnings, size_t found, const std::vector<std::string> &keys) {
+    fs::remove(file() + "-shm");
+    store::Store store(options_);
+    store::Values values = store.find(keys);
+    expectRight(values);
+    EXPECT_EQ(values.size(), found);
+    EXPECT_EQ(store.use().problem, "");
+    ASSERT_EQ(store.use().warnings.size(), warnings);
+    if (warnings) {
+      EXPECT_NE(store.use().warnings[0].find("log"), std::string::npos);
+      EXPECT_EQ(fs::file_size(log()), 0U);
+    }
+    EXPECT_FALSE(fs::exists(file() + ".damaged"));
+    store::Store next(options_);
+    next.find(keys);
+    EXPECT_TRUE(next.use().warnings.empty());
+    next.keep(valuesOf(keys));
+    EXPECT_EQ(store::Store(options_).find(keys), valuesOf(keys));
+  }
+
   void execute(const std::string &sql) {
     sqlite3 *handle = nullptr;
     ASSERT_EQ(sqlite3_open(file().c_str(), &handle), SQLITE_OK);
@@ -261,17 +294,90 @@ TEST_F(StoreTest, ACutFileIsHarmless) {
   }
 }
 
+TEST_F(StoreTest, AnEmptyFileIsDamaged) {
+  fill({"a"});
+  settle();
+  fs::resize_file(file(), 0);
+  store::Store store(options_);
+  EXPECT_TRUE(store.find({"a"}).empty());
+  ASSERT_EQ(store.use().warnings.size(), 1U);
+  EXPECT_NE(store.use().warnings[0].find("damaged (it is empty)"), std::string::npos);
+  store.keep(valuesOf({"a"}));
+  store::Store next(options_);
+  EXPECT_EQ(next.find({"a"}), valuesOf({"a"}));
+  EXPECT_TRUE(next.use().warnings.empty());
+}
+
+TEST_F(StoreTest, OneThatWasKilledWhenItMadeTheStoreLeavesNone) {
+  fs::create_directories(options_.directory);
+  fs::permissions(options_.directory, fs::perms::owner_all);
+  for (const char *suffix : {".new", ".new-wal", ".new-shm"})
+    std::ofstream(file() + suffix) << "part of a database";
+  store::Store store(options_);
+  store.keep(valuesOf({"a"}));
+  EXPECT_EQ(store.use().problem, "");
+  EXPECT_TRUE(store.use().warnings.empty());
+  EXPECT_EQ(store.find({"a"}), valuesOf({"a"}));
+  for (const char *suffix : {".new", ".new-wal", ".new-shm"})
+    EXPECT_FALSE(fs::exists(file() + suffix)) << suffix;
+}
+
 TEST_F(StoreTest, ACutLogIsHarmless) {
   std::vector<std::string> keys = numbered("k", 20);
   fill(numbered("before", 5));
   settle();
   fill(keys);
-  std::string log = file() + "-wal";
-  ASSERT_GT(fs::file_size(log), 40000U);
-  fs::resize_file(log, fs::file_size(log) / 2);
-  fs::remove(file() + "-shm");
-  expectRight(store::Store(options_).find(keys));
+  ASSERT_GT(fs::file_size(log()), 40000U);
+  fs::resize_file(log(), fs::file_size(log()) / 2);
+  // One that a process was killed over looks the same.
+  expectDamagedLog(/*warnings=*/0, /*found=*/0, keys);
   EXPECT_EQ(store::Store(options_).find(numbered("before", 5)).size(), 5U);
+}
+
+TEST_F(StoreTest, ADamagedLogIsEmptiedWithAWarning) {
+  std::vector<std::string> keys = numbered("k", 12);
+  auto write = [&] {
+    fs::remove_all(options_.directory);
+    fill(numbered("before", 5));
+    settle();
+    for (size_t i = 0; i < keys.size(); i += 4)
+      fill({keys[i], keys[i + 1], keys[i + 2], keys[i + 3]});
+  };
+  write();
+  std::ofstream(log(), std::ios::binary | std::ios::trunc)
+      << std::string(9000, 'x'); // nothing that SQLite reads
+  expectDamagedLog(1, 0, keys);
+  EXPECT_EQ(store::Store(options_).find(numbered("before", 5)).size(), 5U);
+  for (size_t at : {0, 9, 17, 25}) { // of the header
+    write();
+    change(log(), at);
+    expectDamagedLog(1, 0, keys);
+  }
+  // In the first of three transactions, and in the second: what stands before is kept.
+  for (size_t frame : {0, 1}) {
+    write();
+    change(log(), 32 + frame * (24 + 4096) + 100);
+    expectDamagedLog(1, 0, keys);
+  }
+  write();
+  change(log(), fs::file_size(log()) / 2);
+  expectDamagedLog(1, 4, keys);
+  // The last one might have been about to be written.
+  write();
+  change(log(), fs::file_size(log()) - 1000);
+  expectDamagedLog(0, 8, keys);
+}
+
+TEST_F(StoreTest, WhatIsWrittenBackNeedsNoLog) {
+  fill({"a"});
+  EXPECT_GT(fs::file_size(log()), 0U);
+  EXPECT_TRUE(store::Store(options_).writeBack());
+  EXPECT_EQ(fs::file_size(log()), 0U);
+  // Uses are noted in the log.
+  fill({"b"});
+  EXPECT_EQ(store::Store(options_).find({"a"}).size(), 1U);
+  std::ofstream(log(), std::ios::binary | std::ios::trunc) << std::string(9000, 'x');
+  EXPECT_EQ(store::Store(options_).find({"a", "b"}), valuesOf({"a"}));
 }
 
 TEST_F(StoreTest, AValueThatIsAnothersIsNotUsed) {

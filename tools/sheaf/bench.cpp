@@ -218,6 +218,8 @@ void addBench(CLI::App &app, Action &action) {
                   "how many times as long the same takes without an optimisation, by the names of "
                   "--without, or, with --precision bf16, in f32: in turn with it")
       ->type_name("NAME,...")
+      ->expected(1)
+      ->take_all()
       ->delimiter(',')
       ->excludes("--policies");
   sub->add_flag("--traced", arguments->trace,

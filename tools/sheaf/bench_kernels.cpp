@@ -27,11 +27,24 @@ struct KernelsArguments {
   FormatOption format{.people = "table"};
 };
 
-std::string partNames() {
+/// Whether an option is of a part.
+using Takes = bool kernelbench::PartInfo::*;
+
+/// The names of all parts, or of those that an option is of.
+std::string partNames(Takes takes = nullptr) {
   std::string names;
   for (const kernelbench::PartInfo &part : kernelbench::parts())
-    names += (names.empty() ? "" : ", ") + std::string(part.name);
+    if (!takes || part.*takes)
+      names += (names.empty() ? "" : ", ") + std::string(part.name);
   return names;
+}
+
+/// Throws UsageError for an option that is of none of the parts.
+void requirePart(const kernelbench::Options &options, const std::string &option, Takes takes) {
+  if (std::none_of(options.parts.begin(), options.parts.end(),
+                   [&](kernelbench::Part part) { return kernelbench::infoOf(part).*takes; }))
+    throw UsageError(
+        fmt::format("{} is of {}, and none of them is asked for", option, partNames(takes)));
 }
 
 kernelbench::Options optionsOf(const KernelsArguments &arguments) {
@@ -53,11 +66,17 @@ kernelbench::Options optionsOf(const KernelsArguments &arguments) {
                                 parseNumber("--shape", arguments.shapes[i + 1]));
   if (options.shapes.empty())
     options.shapes = kernelbench::defaultShapes();
-  if (!arguments.rows.empty())
+  else
+    requirePart(options, "--shape", &kernelbench::PartInfo::ofAnyShape);
+  if (!arguments.rows.empty()) {
     options.rows = parseNumbers("--rows", arguments.rows);
+    requirePart(options, "--rows", &kernelbench::PartInfo::ofWeights);
+  }
   options.repetitions = parseNumber("--repetitions", arguments.repetitions);
-  options.targetCpu = arguments.targetCpu;
+  options.targetCpu = parseTargetCpu(arguments.targetCpu);
   options.precision = parsePrecision(arguments.precision);
+  if (options.precision != driver::Precision::F32)
+    requirePart(options, "--precision", &kernelbench::PartInfo::ofWeights);
   return options;
 }
 

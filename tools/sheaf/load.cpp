@@ -142,6 +142,11 @@ driver::Precision parsePrecision(const std::string &text) {
   throw UsageError(fmt::format("--precision takes f32 and bf16, not '{}'", text));
 }
 
+std::string parseTargetCpu(const std::string &text) {
+  fromCommandLine([&] { return driver::targetInfo(text); });
+  return text;
+}
+
 driver::CompileOptions compileOptions(const ModelOptions &options) {
   driver::CompileOptions compile;
   compile.dims = parseDims(options.dims);
@@ -156,8 +161,7 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
       names += (names.empty() ? "" : ", ") + optimisation.name;
     throw UsageError(fmt::format("there is no optimisation '{}'; --without takes {}", name, names));
   }
-  compile.targetCpu = options.targetCpu;
-  fromCommandLine([&] { return driver::targetInfo(options.targetCpu); });
+  compile.targetCpu = parseTargetCpu(options.targetCpu);
   compile.precision = parsePrecision(options.precision);
   if (options.numericClass == "any")
     compile.numericClass = kernels::NumericClass::Any;

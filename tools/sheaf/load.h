@@ -38,6 +38,9 @@ std::string vocabularyBeside(const std::string &weights, const std::string &name
 /// What `--precision` says. Throws UsageError.
 driver::Precision parsePrecision(const std::string &text);
 
+/// What `--target-cpu` says. Throws UsageError for what there is not.
+std::string parseTargetCpu(const std::string &text);
+
 /// What the options say, without vocabularies. Throws UsageError.
 driver::CompileOptions compileOptions(const ModelOptions &options);
 
