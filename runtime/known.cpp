@@ -1,6 +1,7 @@
 #include "runtime/known.h"
 
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -9,14 +10,43 @@ namespace sheaf::rt {
 
 namespace {
 
-/// A look-up costs some nanoseconds and a record of a small kernel some tens: with fewer repeats
-/// than one in 64 there is nothing to gain. The pause makes trying again cost a thirtieth of that.
+/// Of a kernel whose records repeat less than once in 64 nothing is to be gained. The pause makes
+/// trying again cost a thirtieth of that.
 constexpr uint32_t kWindow = 1024;
 constexpr uint32_t kFewHits = kWindow / 64;
 /// A table that the caches do not hold costs many times as much.
 constexpr uint64_t kLargeTable = uint64_t(1) << 20;
 constexpr uint32_t kFewHitsInLarge = kWindow / 8;
 constexpr uint32_t kPause = 32 * kWindow;
+constexpr uint32_t kLongestPause = 32 * kPause;
+
+/// Whether all look-ups together pay is decided every so many: one kernel's records repeat only
+/// where those that they come from were found, so light ones are looked up for heavy ones.
+constexpr uint32_t kLooks = 4 * kWindow;
+/// Each time in a row that they do not, the pause is twice as long. They pay when they save twice
+/// of what they are taken to cost: what is saved is an estimate.
+constexpr double kWorthwhile = 2;
+
+/// What a look-up takes longer than a record, in nanoseconds (bench/record_bench, and more where
+/// the table shares the caches with rows).
+double lookTime(uint64_t tableBytes) {
+  constexpr uint64_t near = uint64_t(32) << 10;
+  return tableBytes <= near ? 12 : tableBytes <= kLargeTable ? 30 : 100;
+}
+
+/// What a record takes at least, in nanoseconds: what it computes, at a speed that few cores
+/// exceed, and rows that are near. Extents of the instance are taken for short ones.
+double recordTime(const KernelDesc &kernel) {
+  constexpr double flopPerNanosecond = 100, bytesPerNanosecond = 20, made = 5, extent = 8;
+  auto sum = [](const std::vector<FlopTerm> &terms) {
+    double all = 0;
+    for (const FlopTerm &term : terms)
+      all += term.coefficient * std::pow(extent, static_cast<double>(term.extentWords.size()));
+    return all;
+  };
+  return made + sum(kernel.flop) / flopPerNanosecond +
+         (kernel.bytes ? sum(*kernel.bytes) / bytesPerNanosecond : 0);
+}
 
 /// Kept rows are charged in steps.
 constexpr uint64_t kStepBytes = uint64_t(1) << 20;
@@ -129,7 +159,7 @@ KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &mete
     : rows_(rows), meter_(meter), count_(memory.tables),
       lists_(std::tuple_size_v<decltype(List::key)>, meter, memory.records, hostile ? 2 : 64),
       paramGranules_(model.paramGranules), forgetsWindows_(model.training),
-      keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)) {
+      keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)), pause_(kPause) {
   uint64_t first = hostile ? 2 : 64;
   kernels_.reserve(model.kernels.size());
   for (const KernelDesc &desc : model.kernels) {
@@ -137,7 +167,8 @@ KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &mete
     Kernel kernel{RecordTable(words, meter, memory.records, first),
                   RecordTable(words, meter, memory.tables, first),
                   {},
-                  true};
+                  true,
+                  recordTime(desc)};
     uint32_t word = 0;
     for (const RecordWord &entry : desc.layout) {
       bool scalar = entry.kind == RecordWord::Int || entry.kind == RecordWord::Float;
@@ -162,21 +193,38 @@ bool KnownRecords::isOfParameters(const Kernel &kernel, const int32_t *key) cons
   return true;
 }
 
+/// Counts a look-up in a table that no longer fills.
+void KnownRecords::account(Kernel &kernel, const RecordTable &table, bool known) {
+  spent_ += lookTime(table.usedBytes());
+  if (known) {
+    ++kernel.hits;
+    ++kernel.saved;
+    gained_ += kernel.time;
+  }
+  if (++looks_ < kLooks)
+    return;
+  bool pays = gained_ >= kWorthwhile * spent_;
+  pause_ = pays ? kPause : std::min(2 * pause_, kLongestPause);
+  if (!pays)
+    for (Kernel &each : kernels_)
+      each.pause = pause_;
+  looks_ = 0;
+  spent_ = gained_ = 0;
+}
+
 KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
   bool keep = kernel.mayKeep && keepBytes_ > 0 && isOfParameters(kernel, key);
   if (keep) {
     Place place{&kernel.kept, kernel.kept.find(key, version_), true};
-    if (place.in.known)
-      hit(kernel);
-    else if (!place.in.entry)
-      full_ = true;
-    // A table that still fills says nothing about how often its entries will be used.
-    if (!full_ && !place.in.known)
-      return place;
     if (place.in.known) {
+      account(kernel, kernel.kept, true);
       ++kernel.looked;
       return place;
     }
+    // A table that still fills says nothing about how often its entries will be used.
+    full_ |= !place.in.entry;
+    if (!full_)
+      return place;
   }
   if (++kernel.looked >= kWindow) {
     bool isLarge = kernel.seen.usedBytes() > kLargeTable;
@@ -184,9 +232,8 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
     kernel.looked = kernel.hits = 0;
   }
   Place place{&kernel.seen, kernel.seen.find(key, run_), false};
-  if (place.in.known)
-    hit(kernel);
-  else if (!place.in.entry)
+  account(kernel, kernel.seen, place.in.known);
+  if (!place.in.entry)
     place.table = nullptr;
   return place;
 }
@@ -246,6 +293,11 @@ void KnownRecords::beginRun() {
     forgetKept();
   running_ = true;
   forgetSeen();
+  if (forgetsWindows_) {
+    looks_ = 0;
+    spent_ = gained_ = 0;
+    pause_ = kPause;
+  }
   for (Kernel &kernel : kernels_) {
     kernel.saved = 0;
     if (forgetsWindows_)

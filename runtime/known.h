@@ -10,7 +10,7 @@
 // a table of everything that depends on a token alone fills itself, token by token, within a bound.
 //
 // Looking costs some nanoseconds. A kernel whose records hardly ever repeat is not looked for any
-// more, for a while.
+// more, for a while; nor is any when all that is found saves less than looking costs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_KNOWN_H
@@ -143,6 +143,7 @@ private:
     RecordTable seen, kept;
     std::vector<uint32_t> rowWords; ///< which words are rows
     bool mayKeep;
+    double time;                   ///< of a record, in nanoseconds, roughly
     uint32_t looked = 0, hits = 0; ///< in this window
     uint32_t pause = 0;            ///< records until it is looked for again
     uint64_t saved = 0;            ///< in this mini-batch
@@ -150,10 +151,7 @@ private:
 
   Place find(Kernel &kernel, const int32_t *key);
   bool isOfParameters(const Kernel &kernel, const int32_t *key) const;
-  void hit(Kernel &kernel) {
-    ++kernel.hits;
-    ++kernel.saved;
-  }
+  void account(Kernel &kernel, const RecordTable &table, bool known);
 
   RowSpace &rows_;
   MemoryMeter &meter_;
@@ -164,11 +162,14 @@ private:
   /// In training, what is looked up follows from the mini-batch alone: which records ran decides in
   /// which order gradients are summed.
   bool forgetsWindows_;
-  uint64_t keepBytes_;   ///< at most so many
-  uint64_t charged_ = 0; ///< bytes of kept rows, in steps
-  uint32_t run_ = 0;     ///< the stamp of this mini-batch
-  uint32_t version_ = 1; ///< the stamp of these weights
-  bool full_ = false;    ///< nothing more can be kept
+  uint64_t keepBytes_;            ///< at most so many
+  uint64_t charged_ = 0;          ///< bytes of kept rows, in steps
+  uint32_t looks_ = 0;            ///< in this window of all kernels
+  double spent_ = 0, gained_ = 0; ///< nanoseconds in it
+  uint32_t pause_;                ///< of all kernels, the next time
+  uint32_t run_ = 0;              ///< the stamp of this mini-batch
+  uint32_t version_ = 1;          ///< the stamp of these weights
+  bool full_ = false;             ///< nothing more can be kept
   bool running_ = false;
 };
 

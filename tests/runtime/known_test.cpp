@@ -210,6 +210,8 @@ TEST(Known, NoInstanceFailsForWhatIsKept) {
 
 TEST(Known, WhatNeverRepeatsIsNotLookedForAnyMore) {
   Model model = makeOnceModel(4);
+  for (KernelDesc &kernel : model.kernels)
+    kernel.flop = {{1e6, {}}}; // so that what is found is worth it
   Session session(model, small());
   session.initParams(2);
   Trees trees;
@@ -223,6 +225,23 @@ TEST(Known, WhatNeverRepeatsIsNotLookedForAnyMore) {
   session.run(longer);
   session.run(twin);
   EXPECT_EQ(recordsOf(session), (std::vector<int64_t>{0, 2}));
+}
+
+/// The leaves of a chain repeat, but a look-up takes longer than to compute them.
+TEST(Known, WhatIsFoundMustBeWorthLooking) {
+  Trees trees;
+  std::vector<Instance> twin{trees.instance(twins(trees))},
+      chain{trees.instance(trees.chain(9000))};
+  for (double flop : {1e2, 1e6}) {
+    Model model = makeOnceModel(4);
+    for (KernelDesc &kernel : model.kernels)
+      kernel.flop = {{flop, {}}};
+    Session session(model, small());
+    session.initParams(2);
+    session.run(chain);
+    session.run(twin);
+    EXPECT_EQ(recordsOf(session)[kLeafKernel], flop > 1e3 ? 0 : 4) << flop;
+  }
 }
 
 TEST(Known, EqualListsHaveOneTable) {
