@@ -33,6 +33,7 @@ PROGRAMS = [
     ("specialise", None, "trees", [], [8, 64]),
     ("simplify", "drnn", "trees", [], [8]),
     ("fold-weights", None, "trees", [], [8, 64]),
+    ("spread-loops", None, "trees", [], [1, 8]),
     ("reduce-folds", "treelstm_childsum", "listops", [], [8, 64]),
     ("token-products", "lstm", "trees", [], [8, 64]),
     ("fold-constants", "stackrnn", "trees", [], [8]),

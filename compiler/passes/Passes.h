@@ -25,6 +25,7 @@ PassRecord forkCallsPass();
 PassRecord formBlocksPass();
 PassRecord identicalRecordsPass();
 PassRecord reduceFoldsPass();
+PassRecord spreadLoopsPass();
 PassRecord tokenProductsPass();
 
 } // namespace sheaf::passes

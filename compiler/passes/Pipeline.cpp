@@ -33,6 +33,8 @@ std::vector<PassRecord> pipeline() {
       autocastPass(),
       // Behind the expansions, whose parts may depend on weights alone; before blocks.
       foldWeightsPass(),
+      // Before reduce-folds, which then finds folds of what is there already.
+      spreadLoopsPass(),
       // Where what a fold does for an element is known, and before constants: what it begins with
       // is part of its block.
       reduceFoldsPass(),
@@ -62,10 +64,11 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      inlinePass(),        specialisePass(),   simplifyPass(),    expandOperatorsPass(),
-      autocastPass(),      foldWeightsPass(),  reduceFoldsPass(), tokenProductsPass(),
-      foldConstantsPass(), codeMotionPass(),   formBlocksPass(),  identicalRecordsPass(),
-      alignBranchesPass(), assignPhasesPass(), forkCallsPass(),   deriveGradientsPass()};
+      inlinePass(),           specialisePass(),    simplifyPass(),     expandOperatorsPass(),
+      autocastPass(),         foldWeightsPass(),   spreadLoopsPass(),  reduceFoldsPass(),
+      tokenProductsPass(),    foldConstantsPass(), codeMotionPass(),   formBlocksPass(),
+      identicalRecordsPass(), alignBranchesPass(), assignPhasesPass(), forkCallsPass(),
+      deriveGradientsPass()};
   return passes;
 }
 

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
 OFF = ["inline", "specialise", "simplify", "fold-weights", "fold-constants",
-       "reduce-folds", "token-products", "code-motion", "fork-calls", "blocks",
+       "spread-loops", "reduce-folds", "token-products", "code-motion", "fork-calls", "blocks",
        "split-blocks", "identical-records", "ghosts", "phases", "fuse", "merge", "panels",
        "flat-rows", "share-temporaries", "tuned"]
 
