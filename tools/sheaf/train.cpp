@@ -194,7 +194,7 @@ void Training::makeTrainer() {
   for (const rt::ParamDesc &param : data_.model().params)
     if (!param.synthetic && param.dtype != rt::DType::F32)
       note("the elements of '" + param.name + "' are not f32: it stays as it is");
-  for (size_t param : paramsOf(data_.model(), "--freeze", arguments_.update.frozen))
+  for (size_t param : frozenParams(data_.model(), arguments_.update.frozen))
     session_->freeze(param);
   for (size_t param : paramsOf(data_.model(), "--no-decay", arguments_.update.noDecay))
     trainer_->optimizer().exclude(param);
