@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <string>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -33,6 +32,13 @@ uint64_t availableMemory() {
   return bytes;
 }
 
+std::string bytesText(uint64_t bytes) {
+  if (bytes < (uint64_t(1) << 20))
+    return std::to_string(bytes) + " bytes";
+  uint64_t tenths = (bytes >> 20) * 10 + ((bytes & 0xFFFFF) * 10 >> 20);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MB";
+}
+
 //===----------------------------------------------------------------------===//
 // Reservation
 //===----------------------------------------------------------------------===//
@@ -50,8 +56,7 @@ Reservation::Reservation(uint64_t bytes, uint64_t least, const char *what) {
       return;
     }
     if (bytes <= least)
-      throw UserError("the machine refuses " + std::to_string(bytes >> 20) +
-                      " MB of address space for " + what);
+      throw UserError("the machine refuses " + bytesText(bytes) + " of address space for " + what);
   }
 }
 

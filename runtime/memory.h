@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace sheaf::rt {
@@ -48,6 +49,9 @@ private:
 };
 
 uint64_t pageBytes();
+
+/// A number of bytes as messages tell it: `4032 bytes`, `63.9 MB`.
+std::string bytesText(uint64_t bytes);
 
 class RowSpace;
 

@@ -40,13 +40,6 @@ void Recorder::fail(const Failure &why) {
 }
 
 namespace {
-std::string megabytes(uint64_t bytes) {
-  if (bytes < (uint64_t(1) << 20))
-    return std::to_string(bytes) + " bytes";
-  uint64_t tenths = (bytes >> 20) * 10 + ((bytes & 0xFFFFF) * 10 >> 20);
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MB";
-}
-
 /// Replaces each name in a text by what it stands for.
 std::string fillIn(std::string_view text,
                    std::initializer_list<std::pair<std::string_view, std::string>> values) {
@@ -92,9 +85,9 @@ RunError::Cause causeOf(const Failure &why, const Model &model) {
 std::string Recorder::describe(const Failure &why, const Model &model,
                                const MemoryMeter &meter) const {
   std::string place = placeOf(why, model);
-  std::string steps = std::to_string(tasks.maxSteps()), stack = megabytes(stacks.bytes());
-  std::string limit = "the mini-batch already holds " + megabytes(meter.used()) + " of at most " +
-                      megabytes(meter.limit());
+  std::string steps = std::to_string(tasks.maxSteps()), stack = bytesText(stacks.bytes());
+  std::string limit = "the mini-batch already holds " + bytesText(meter.used()) + " of at most " +
+                      bytesText(meter.limit());
   switch (why.kind) {
   case Failure::None:
     break;
@@ -114,17 +107,17 @@ std::string Recorder::describe(const Failure &why, const Model &model,
     // More granules than any machine has, or a negative extent, has no sensible byte count.
     if (why.wanted > RowSpace::kMaxGranules)
       return place + "out of memory for tensors: one of more than " +
-             megabytes(RowSpace::kMaxGranules * kGranuleBytes) + " is needed";
+             bytesText(RowSpace::kMaxGranules * kGranuleBytes) + " is needed";
     std::string wanted = place +
-                         "out of memory for tensors: " + megabytes(why.wanted * kGranuleBytes) +
+                         "out of memory for tensors: " + bytesText(why.wanted * kGranuleBytes) +
                          " more are needed, ";
     if (why.wanted > rowSpace.capacity() - std::min(rowSpace.capacity(), rowSpace.used()))
-      return wanted + "the row space of " + megabytes(rowSpace.capacity() * kGranuleBytes) +
-             " has " + megabytes(rowSpace.left() * kGranuleBytes) + " left";
+      return wanted + "the row space of " + bytesText(rowSpace.capacity() * kGranuleBytes) +
+             " has " + bytesText(rowSpace.left() * kGranuleBytes) + " left";
     return wanted + limit;
   }
   case Failure::Heap:
-    return "out of memory for data values and lists: " + megabytes(why.wanted) +
+    return "out of memory for data values and lists: " + bytesText(why.wanted) +
            " more are needed, " + limit;
   case Failure::Records:
     return place + "out of memory for records: " + limit;

@@ -15,8 +15,8 @@ Scratch::Scratch(const Model &model, unsigned threads, MemoryMeter &meter, Memor
   // A granule or more for the guard of the hostile setting.
   fixedBytes_ = (most + 127) / 64 * 64;
   if (!meter.charge(count, fixedBytes_ * threads))
-    throw UserError("the memory limit of " + std::to_string(meter.limit() >> 20) +
-                    " MB does not hold the kernels' scratch memory");
+    throw UserError("the memory limit of " + bytesText(meter.limit()) +
+                    " does not hold the kernels' scratch memory");
   provide();
 }
 

@@ -62,9 +62,8 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
   checkModel(model);
   uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
   if (!meter.charge(memory.weights, bytes))
-    throw UserError("the memory limit of " + std::to_string(meter.limit() >> 20) +
-                    " MB does not hold the weights: " + std::to_string(bytes >> 20) +
-                    " MB are needed");
+    throw UserError("the memory limit of " + bytesText(meter.limit()) +
+                    " does not hold the weights: " + bytesText(bytes) + " are needed");
   counters.kernels.resize(model.kernels.size());
   if (model.stored) {
     weights.use(model.stored->packed);

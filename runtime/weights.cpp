@@ -367,9 +367,9 @@ PackedWeights::~PackedWeights() {
 
 void PackedWeights::charge(const Packed &packed) {
   if (!meter_.charge(count_, packed.size))
-    throw UserError("the memory limit of " + std::to_string(meter_.limit() >> 20) +
-                    " MB does not hold the packed weights: " + std::to_string(packed.size >> 20) +
-                    " MB more are needed");
+    throw UserError("the memory limit of " + bytesText(meter_.limit()) +
+                    " does not hold the packed weights: " + bytesText(packed.size) +
+                    " more are needed");
 }
 
 void PackedWeights::pack() {

@@ -114,6 +114,10 @@ std::unique_ptr<EntryTypes> inspect(const SourceFile &source, const CompileOptio
   for (const auto &[dim, value] : compilation.model.dims)
     if (std::optional<std::string> vocabulary = vocabularyOfDim(dim))
       entry->vocabularyDims[*vocabulary] = {dim, value};
+  entry->vocabularies = compilation.vocabularies;
+  for (const rt::TypeDesc &type : entry->types.types)
+    if (type.kind == rt::TypeKind::Token || (type.kind == rt::TypeKind::Tensor && type.isToken))
+      entry->vocabularies.insert(type.vocab);
   return entry;
 }
 

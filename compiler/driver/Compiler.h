@@ -93,6 +93,8 @@ struct EntryTypes {
   rt::EntryDesc entry;
   /// Vocabularies whose size is given by a dim: its name and value.
   std::map<std::string, std::pair<std::string, int64_t>> vocabularyDims;
+  /// Every vocabulary that a type or a dim of the file names, whether the entry reads it or not.
+  std::set<std::string> vocabularies;
 };
 
 /// The vocabulary whose size a dim of this name stands for: `vocab` that of `token`, `tag_vocab`

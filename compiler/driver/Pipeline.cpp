@@ -195,9 +195,14 @@ bool Compilation::check(Until until) {
       options.dims[dim] = size->second;
   }
   CheckedModule checked = timed("check", [&] { return sheaf::check(ast, options, diags_); });
-  for (const DeclaredDim &dim : checked.dims)
+  for (const DeclaredDim &dim : checked.dims) {
     if (dim.value)
       model.dims[dim.name] = *dim.value;
+    if (std::optional<std::string> vocabulary = vocabularyOfDim(dim.name))
+      vocabularies.insert(*vocabulary);
+  }
+  for (const std::string &name : checked.vocabularies())
+    vocabularies.insert(name);
   // Data that make the vocabulary are not read yet. Any size will do for the entry's types.
   if (until == Until::Entry)
     for (DeclaredDim &dim : checked.dims)

@@ -57,6 +57,7 @@ struct Compilation {
   std::vector<CodeModule> code; ///< the host code first, then the kernels; empty when compiled
   std::unique_ptr<Jit> jit;     ///< objects in the order of the host code, then `kernels`
   rt::Model model;
+  std::set<std::string> vocabularies; ///< that dims and types of a source file name
   std::vector<std::string> readPaths; ///< of Model::readPlaces
   store::Use storeUse;
 

@@ -130,6 +130,7 @@ private:
   void collectNames();
   void collectLayer(LayerInfo &layer);
   void checkDims();
+  std::optional<int64_t> valueOfDim(const DeclaredDim &declared, const DimDecl &decl);
   void checkData();
   void checkDataIsRegular();
   void checkDataIsFinite();

@@ -43,8 +43,10 @@ const Expr *Parser::parseBinary(int minPrecedence) {
     lhs = finish(binary);
     const BinaryOpInfo *next = infixOp(peek().kind);
     if (info->precedence == precedenceOfComparisons && next &&
-        next->precedence == precedenceOfComparisons)
+        next->precedence == precedenceOfComparisons) {
       report(peek().range, "comparisons cannot be chained", "compare twice: a < b && b < c");
+      lhs = finish(make<ErrorExpr>(start)); // no more is said of it
+    }
   }
   return lhs;
 }

@@ -175,6 +175,21 @@ Value ProgramGenerator::genLogic(const typed::ScalarExpr &expr) {
   return genBranches(lhs, b.getI1Type(), decided, rhs);
 }
 
+/// That an int is a number of the vocabulary, as far as the program says how large that is.
+void ProgramGenerator::checkToken(Value number, ir::TokenType type) {
+  std::string vocab = type.getVocab().str();
+  std::string dimName = vocab.empty() ? "vocab" : vocab + "_vocab";
+  auto dim = llvm::find_if(checked.dims, [&](const DeclaredDim &d) { return d.name == dimName; });
+  bool isKnown = dim != checked.dims.end() && dim->value;
+  int64_t size = isKnown ? *dim->value : int64_t{1} << 31;
+  Value inRange = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, constInt(size));
+  ir::CheckOp::create(b, inRange,
+                      fmt::format("{{0}} is not one of the numbers 0 to {} of '{}'{}", size - 1,
+                                  vocab.empty() ? "token" : "token<" + vocab + ">",
+                                  isKnown ? fmt::format(" (dim '{}' is {})", dimName, size) : ""),
+                      number);
+}
+
 Value ProgramGenerator::genScalar(const typed::ScalarExpr &expr) {
   using typed::ScalarOp;
   if (expr.op == ScalarOp::And || expr.op == ScalarOp::Or)
@@ -227,6 +242,11 @@ Value ProgramGenerator::genScalar(const typed::ScalarExpr &expr) {
     Type type = mlirType(expr.type);
     if (type == x.getType())
       return x;
+    if (auto token = dyn_cast<ir::TokenType>(type)) {
+      if (!x.getType().isInteger(64))
+        x = ir::ConvertOp::create(b, b.getI64Type(), x);
+      checkToken(x, token);
+    }
     return ir::ConvertOp::create(b, type, x);
   }
   default:

@@ -227,6 +227,7 @@ private:
   /// The value where this type is wanted: extents may become `?` or constants.
   Value coerce(Value value, Type type);
   Value constInt(int64_t value);
+  void checkToken(Value number, ir::TokenType type);
   Value constBool(bool value);
 
   //===--------------------------------------------------------------------===//

@@ -70,7 +70,7 @@ ProgramGenerator::StaticValue ProgramGenerator::pickLayer(const StaticValue &lis
   Value low = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, constInt(0));
   Value high = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, constInt(size));
   ir::CheckOp::create(b, arith::AndIOp::create(b, low, high),
-                      fmt::format("the index is out of range: the list has {} layers", size));
+                      fmt::format("index {{0}} is out of range for a list of {} layers", size), i);
   return {choiceCode(list.code->options), {i}};
 }
 

@@ -46,7 +46,8 @@ void describeAArch64(Target &target) {
   target.registers = 32;
 }
 
-/// What code may use on a processor. Nothing when LLVM does not know its name.
+/// What code may use on a processor. Nothing when LLVM knows none of that name that runs code of
+/// the triple.
 std::optional<Target> describe(const std::string &triple, const std::string &cpu,
                                const std::string &features) {
   initialiseTargets();
@@ -64,7 +65,8 @@ std::optional<Target> describe(const std::string &triple, const std::string &cpu
   std::unique_ptr<llvm::MCSubtargetInfo> info;
   if (any && any->isCPUStringValid(target.cpu))
     info.reset(llvmTarget->createMCSubtargetInfo(parsed, target.cpu, target.features));
-  if (!info)
+  // LLVM's names for X86 include those of processors that have no 64-bit mode.
+  if (!info || (parsed.isX86() && !info->checkFeatures("+64bit")))
     return std::nullopt;
   if (parsed.isAArch64())
     describeAArch64(target);

@@ -49,10 +49,10 @@ public:
                                        builder.getArrayAttr(inputs.weights.getArrayRef()));
     explain(group, inputs, results, shared, loc);
     for (auto [result, recorded] : llvm::zip(results, record.getResults())) {
-      for (unsigned axis = 0; axis < cast<RankedTensorType>(result.getType()).getRank(); ++axis)
-        if (auto same = sameExtents_.find({result, axis}); same != sameExtents_.end()) {
-          Extent extent = same->second;
-          sameExtents_[{recorded, axis}] = extent;
+      for (unsigned axis = 0; axis < rankOf(result); ++axis)
+        if (auto known = extents_.find({result, axis}); known != extents_.end()) {
+          unsigned extent = known->second;
+          extents_[{recorded, axis}] = extent;
         }
       result.replaceAllUsesWith(recorded);
     }
@@ -66,57 +66,61 @@ private:
   };
 
   /// An axis of a tensor, or a host int with no axis.
-  using Extent = std::pair<Value, unsigned>;
+  using Place = std::pair<Value, unsigned>;
   static constexpr unsigned kNoAxis = ~0u;
 
-  Extent extentOf(Value tensor, unsigned axis) const {
-    auto same = sameExtents_.find({tensor, axis});
-    return same == sameExtents_.end() ? Extent(tensor, axis) : same->second;
+  static unsigned rankOf(Value tensor) {
+    return static_cast<unsigned>(cast<RankedTensorType>(tensor.getType()).getRank());
   }
-  Extent extentOf(Value number) const {
+
+  /// The number of an extent; places that are known to have the same one have one number.
+  unsigned extentOf(Value tensor, unsigned axis) {
+    auto [it, isNew] = extents_.try_emplace({tensor, axis}, next_);
+    next_ += isNew;
+    return it->second;
+  }
+  unsigned extentOf(Value number) {
     auto dim = number.getDefiningOp<ir::DimOp>();
-    return dim ? extentOf(dim.getTensor(), dim.getAxis()) : Extent(number, kNoAxis);
+    return dim ? extentOf(dim.getTensor(), dim.getAxis()) : extentOf(number, kNoAxis);
   }
 
   /// Extents of results that are extents of operands: what a block computes can then stand for
   /// what it was computed from.
   void noteExtents(const Group &group) {
     for (Operation *op : group)
-      for (OpResult result : op->getResults()) {
-        auto type = cast<RankedTensorType>(result.getType());
-        for (unsigned axis = 0; axis < type.getRank(); ++axis) {
-          if (!type.isDynamicDim(axis))
+      for (OpResult result : op->getResults())
+        for (unsigned axis = 0; axis < rankOf(result); ++axis) {
+          if (!cast<RankedTensorType>(result.getType()).isDynamicDim(axis))
             continue;
           auto source = extentSource(cast<ir::ApplyOp>(op), result.getResultNumber(), axis);
           if (!source)
             continue;
           Value operand = op->getOperand(source->operand);
-          Extent same = source->axis ? extentOf(operand, *source->axis) : extentOf(operand);
-          sameExtents_[{result, axis}] = same;
+          unsigned same = source->axis ? extentOf(operand, *source->axis) : extentOf(operand);
+          extents_[{result, axis}] = same;
         }
-      }
   }
 
   /// The tensor argument, and its axis, that has this extent.
-  std::optional<Extent> argumentWithExtent(Value number, const Inputs &inputs) const {
+  std::optional<Place> argumentWithExtent(Value number, const Inputs &inputs) {
     if (auto dim = number.getDefiningOp<ir::DimOp>())
       if (inputs.args.contains(dim.getTensor()))
-        return Extent(dim.getTensor(), dim.getAxis());
-    Extent wanted = extentOf(number);
+        return Place(dim.getTensor(), dim.getAxis());
+    unsigned wanted = extentOf(number);
     for (Value arg : inputs.args)
       if (auto type = dyn_cast<RankedTensorType>(arg.getType()))
         for (unsigned axis = 0; axis < type.getRank(); ++axis)
           if (type.isDynamicDim(axis) && extentOf(arg, axis) == wanted)
-            return Extent(arg, axis);
+            return Place(arg, axis);
     return std::nullopt;
   }
 
   /// Whether the block makes the host scalar itself.
-  bool isMadeInside(Value value, const Inputs &inputs) const {
+  bool isMadeInside(Value value, const Inputs &inputs) {
     return value.getDefiningOp<arith::ConstantOp>() || argumentWithExtent(value, inputs);
   }
 
-  Inputs inputsOf(const Group &group, const llvm::SmallDenseSet<Operation *> &inside) const {
+  Inputs inputsOf(const Group &group, const llvm::SmallDenseSet<Operation *> &inside) {
     Inputs inputs;
     auto forEachInput = [&](auto &&visit) {
       for (Operation *op : group)
@@ -209,8 +213,12 @@ private:
     }
   }
 
-  static void erase(const Group &group) {
+  void erase(const Group &group) {
     for (Operation *op : llvm::reverse(group)) {
+      // A record that is made later may get its address.
+      for (Value result : op->getResults())
+        for (unsigned axis = 0; axis < rankOf(result); ++axis)
+          extents_.erase({result, axis});
       op->dropAllUses();
       op->erase();
     }
@@ -219,7 +227,8 @@ private:
   BlockTable &table_;
   func::FuncOp func_;
   PassContext &context_;
-  llvm::DenseMap<Extent, Extent> sameExtents_;
+  llvm::DenseMap<Place, unsigned> extents_;
+  unsigned next_ = 0;
 };
 
 //===----------------------------------------------------------------------===//

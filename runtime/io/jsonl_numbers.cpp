@@ -49,8 +49,9 @@ int64_t JsonInstanceReader::tokenNumber(uint32_t t, JsonEvent event) {
   if (id < 0 && size == INT64_MAX) // a vocabulary that is still to be made of the data
     fail(fmt::format("the {} {} is below 0", name, id));
   if (id < 0 || id >= size)
-    fail(fmt::format("the {} {} is not one of the numbers 0 to {} of its vocabulary", name, id,
-                     size - 1));
+    fail(fmt::format("the {} {} is not one of the numbers 0 to {} of its vocabulary{}", name, id,
+                     size - 1, tokens_.sizeOrigin(vocabs_[t])));
+  tokens_.sawNumber(vocabs_[t], id);
   return id;
 }
 

@@ -226,20 +226,13 @@ Dataset readDataset(const std::string &path, const rt::TypeTable &types, const r
 // Vocabularies
 //===----------------------------------------------------------------------===//
 
-static std::map<std::string, Vocabulary> built(const CountingReader &counted,
-                                               const WordCounter::Options &counting) {
-  std::map<std::string, Vocabulary> result;
-  for (const auto &[name, counter] : counted.counters())
-    result.emplace(name, counter.build(counting));
-  return result;
-}
-
-std::map<std::string, Vocabulary>
-buildVocabularies(const SourceText &source, const rt::TypeTable &types, const rt::EntryDesc &entry,
-                  const ReadOptions &options, const WordCounter::Options &counting) {
+std::map<std::string, CountedTokens> countTokens(const SourceText &source,
+                                                 const rt::TypeTable &types,
+                                                 const rt::EntryDesc &entry,
+                                                 const ReadOptions &options) {
   CountingReader counter;
   readDataset(source, types, entry, counter, options);
-  return built(counter, counting);
+  return counter.counted();
 }
 
 /// The words of a tree from left to right.
@@ -273,7 +266,7 @@ std::map<std::string, Vocabulary> buildVocabularies(const SourceText &source,
                                                     const WordCounter::Options &counting) {
   DataFormat format = options.format == DataFormat::Auto ? detectFormat(source) : options.format;
   CountingReader counter;
-  WordCounter &words = counter.counter("");
+  WordCounter &words = counter.words("");
   LineReader lines(source.text);
   std::string_view line;
   int64_t left = options.limit;
@@ -301,7 +294,7 @@ std::map<std::string, Vocabulary> buildVocabularies(const SourceText &source,
             throw;
           }
           words.count(tagged.word);
-          counter.counter("tag").count(tagged.tag);
+          counter.words("tag").count(tagged.tag);
         }
       }
     } catch (const TextError &error) {
@@ -310,7 +303,10 @@ std::map<std::string, Vocabulary> buildVocabularies(const SourceText &source,
   }
   if (words.distinct() == 0)
     throw UserError(fmt::format("{}: no words in the data", source.name));
-  return built(counter, counting);
+  std::map<std::string, Vocabulary> built;
+  for (const auto &[name, counted] : counter.counted())
+    built.emplace(name, counted.words.build(counting));
+  return built;
 }
 
 } // namespace sheaf::io

@@ -45,16 +45,16 @@ Dataset readDataset(const SourceText &source, const rt::TypeTable &types,
                     const rt::EntryDesc &entry, TokenReader &tokens,
                     const ReadOptions &options = {});
 
-/// Builds the vocabularies of a model from its data: the words of each `token` type as the entry
-/// reads them. `<unk>` first, then by falling frequency, then by first appearance. Extents need
-/// not be known yet: the types may have any static extents.
-std::map<std::string, Vocabulary>
-buildVocabularies(const SourceText &source, const rt::TypeTable &types, const rt::EntryDesc &entry,
-                  const ReadOptions &options = {}, const WordCounter::Options &counting = {});
+/// Counts the tokens in a model's data, as the entry reads them, by vocabulary. Extents need not be
+/// known yet: the types may have any static extents.
+std::map<std::string, CountedTokens> countTokens(const SourceText &source,
+                                                 const rt::TypeTable &types,
+                                                 const rt::EntryDesc &entry,
+                                                 const ReadOptions &options = {});
 
-/// The same without a model: the words of trees, text and tagged sentences (their tags make a
-/// vocabulary named `tag`), and for JSON every string that is not a member's name, or the words of
-/// the tree that it is.
+/// Builds vocabularies without a model: the words of trees, text and tagged sentences (their tags
+/// make a vocabulary named `tag`), and for JSON every string that is not a member's name, or the
+/// words of the tree that it is.
 std::map<std::string, Vocabulary> buildVocabularies(const SourceText &source,
                                                     const ReadOptions &options = {},
                                                     const WordCounter::Options &counting = {});

@@ -173,6 +173,10 @@ std::string tokenTypeName(const std::string &vocab) {
   return vocab.empty() ? "token" : fmt::format("token<{}>", vocab);
 }
 
+std::string sizeDimName(const std::string &vocab) {
+  return vocab.empty() ? "vocab" : vocab + "_vocab";
+}
+
 //===----------------------------------------------------------------------===//
 // Readers
 //===----------------------------------------------------------------------===//
@@ -208,18 +212,28 @@ int64_t VocabularyReader::number(uint32_t handle, std::string_view word) {
 
 int64_t VocabularyReader::size(uint32_t handle) { return tables_[handle]->size(); }
 
+std::string VocabularyReader::sizeOrigin(uint32_t handle) {
+  if (tables_[handle]->hasWords())
+    return {};
+  return fmt::format(" (dim '{}' is {})", sizeDimName(opened_[handle].vocab), size(handle));
+}
+
 uint32_t CountingReader::open(const std::string &vocab) {
-  WordCounter *counter = &counters_[vocab];
-  auto it = std::find(handles_.begin(), handles_.end(), counter);
+  CountedTokens *counted = &counted_[vocab];
+  auto it = std::find(handles_.begin(), handles_.end(), counted);
   if (it != handles_.end())
     return static_cast<uint32_t>(it - handles_.begin());
-  handles_.push_back(counter);
+  handles_.push_back(counted);
   return static_cast<uint32_t>(handles_.size() - 1);
 }
 
 int64_t CountingReader::number(uint32_t handle, std::string_view word) {
-  handles_[handle]->count(word);
+  handles_[handle]->words.count(word);
   return 0;
+}
+
+void CountingReader::sawNumber(uint32_t handle, int64_t number) {
+  handles_[handle]->greatest = std::max(handles_[handle]->greatest, number);
 }
 
 } // namespace sheaf::io

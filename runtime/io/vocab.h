@@ -36,7 +36,7 @@ public:
   Vocabulary();
 
   /// Numbers 0 ... size-1 without words: what data that hold numbers only need. Any word is
-  /// unknown, and a number prints as a number.
+  /// unknown, and a number prints as a number. The size is that of the model's dim.
   static Vocabulary ofSize(int64_t size);
 
   /// Reads a vocabulary's file. Throws UserError: not readable, empty, line 0 not `<unk>`, an
@@ -119,6 +119,8 @@ private:
 
 /// How a type of this vocabulary is written: `token` or `token<tag>`.
 std::string tokenTypeName(const std::string &vocab);
+/// The dim that stands for its size: `vocab` or `tag_vocab`.
+std::string sizeDimName(const std::string &vocab);
 
 /// What readers ask for the number of a word.
 class TokenReader {
@@ -131,6 +133,10 @@ public:
   virtual int64_t number(uint32_t handle, std::string_view word) = 0;
   /// Numbers below this may stand in data.
   virtual int64_t size(uint32_t handle) = 0;
+  /// What that follows from, where it is not a vocabulary's file: ` (dim 'vocab' is 10)`.
+  virtual std::string sizeOrigin(uint32_t) { return {}; }
+  /// Told of every number that stands for a token.
+  virtual void sawNumber(uint32_t, int64_t) {}
   /// Whether extents are known yet: while words are counted, static extents may depend on the
   /// size of the vocabulary and are not checked.
   virtual bool checksExtents() const { return true; }
@@ -146,6 +152,7 @@ public:
   uint32_t open(const std::string &vocab) override;
   int64_t number(uint32_t handle, std::string_view word) override;
   int64_t size(uint32_t handle) override;
+  std::string sizeOrigin(uint32_t handle) override;
 
   struct Unknown {
     std::string vocab;
@@ -162,20 +169,27 @@ private:
   std::vector<Unknown> opened_;
 };
 
+/// The tokens of one vocabulary in data.
+struct CountedTokens {
+  WordCounter words;
+  int64_t greatest = -1; ///< of those that are given as numbers; -1: none are
+};
+
 /// Counts the words of each vocabulary that data use, to build the vocabularies.
 class CountingReader : public TokenReader {
 public:
   uint32_t open(const std::string &vocab) override;
   int64_t number(uint32_t handle, std::string_view word) override;
   int64_t size(uint32_t) override { return INT64_MAX; }
+  void sawNumber(uint32_t handle, int64_t number) override;
   bool checksExtents() const override { return false; }
 
-  const std::map<std::string, WordCounter> &counters() const { return counters_; }
-  WordCounter &counter(const std::string &vocab) { return counters_[vocab]; }
+  const std::map<std::string, CountedTokens> &counted() const { return counted_; }
+  WordCounter &words(const std::string &vocab) { return counted_[vocab].words; }
 
 private:
-  std::map<std::string, WordCounter> counters_;
-  std::vector<WordCounter *> handles_;
+  std::map<std::string, CountedTokens> counted_;
+  std::vector<CountedTokens *> handles_;
 };
 
 } // namespace sheaf::io

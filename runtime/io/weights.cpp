@@ -3,6 +3,7 @@
 #include "runtime/convert.h"
 #include "runtime/io/types.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
@@ -134,12 +135,37 @@ void saveWeights(const std::string &path, const rt::Model &model,
   writeSafetensors(path, tensors, all);
 }
 
+/// The hash of each vocabulary, by name, from Vocabularies::hashes().
+static std::map<std::string, std::string> hashesByName(const std::string &text) {
+  std::map<std::string, std::string> hashes;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string part = text.substr(begin, end - begin);
+    size_t equals = part.find('=');
+    if (equals == std::string::npos)
+      hashes[""] = part;
+    else
+      hashes[part.substr(0, equals)] = part.substr(equals + 1);
+    begin = end + 1;
+  }
+  return hashes;
+}
+
 void checkVocabulary(const std::string &weightsPath,
                      const std::map<std::string, std::string> &metadata,
                      const Vocabularies &vocabularies) {
   auto it = metadata.find(kVocabKey);
+  if (it == metadata.end())
+    return;
+  std::map<std::string, std::string> stored = hashesByName(it->second);
   std::string now = vocabularies.hashes();
-  if (it == metadata.end() || it->second.empty() || now.empty() || it->second == now)
+  // A function may read, and make, tokens of some of the vocabularies only.
+  bool differs = std::any_of(
+      vocabularies.all().begin(), vocabularies.all().end(), [&](const auto &vocabulary) {
+        auto before = stored.find(vocabulary.first);
+        return before != stored.end() && before->second != vocabulary.second.hash();
+      });
+  if (!differs)
     return;
   throw UserError(fmt::format("{}: these weights were made with another vocabulary: {} is stored "
                               "with them, {} is in use",

@@ -55,8 +55,8 @@ void saveWeights(const std::string &path, const rt::Model &model,
                  const std::function<rt::TensorView(size_t index)> &get,
                  const std::map<std::string, std::string> &metadata);
 
-/// Throws UserError when the metadata tell of another vocabulary than the one in use. Says nothing
-/// when either is unknown.
+/// Throws UserError when the metadata tell of another vocabulary than the one in use of that name.
+/// Says nothing when either is unknown.
 void checkVocabulary(const std::string &weightsPath,
                      const std::map<std::string, std::string> &metadata,
                      const Vocabularies &vocabularies);

@@ -109,7 +109,7 @@ uint32_t Backward::idOf(const RowSource &source, const Ids &ids) const {
 
 void Backward::outOfMemory() const {
   throw OutOfMemory("out of memory for gradients: the memory limit of " +
-                    std::to_string(meter_.limit() >> 20) + " MB does not hold them");
+                    bytesText(meter_.limit()) + " does not hold them");
 }
 
 /// Rows that stay until the next run.

@@ -235,6 +235,31 @@ TEST(Checker, MatchesAreSeenThrough) {
   EXPECT_SOUND(checked);
 }
 
+TEST(Checker, DimsInAnyOrder) {
+  const char *text = "dim a = 2*b - c, b = c + 1\nfn f(x: f32[a]) -> f32[5] = x\ndim c = 3";
+  Checked checked(text);
+  EXPECT_SOUND(checked);
+  EXPECT_EQ(checked.result.dims[0].value, 5);
+  CheckOptions options;
+  options.dims["c"] = 10;
+  Checked given("dim a = 2*b - c, b = c + 1\nfn f(x: f32[a]) -> f32[12] = x\ndim c = 3", options);
+  EXPECT_SOUND(given);
+  // Without a value there are those of others.
+  options.dims = {};
+  options.requireDimValues = false;
+  Checked symbolic("dim a = b + 1, b = vocab, vocab, c = 2*d, d = 4", options);
+  EXPECT_SOUND(symbolic);
+  EXPECT_EQ(symbolic.result.dims[0].value, std::nullopt);
+  EXPECT_EQ(symbolic.result.dims[3].value, 8);
+  // Longer than any stack.
+  std::string chain = "dim d0 = 1";
+  for (int i = 1; i < 20000; ++i)
+    chain = "dim d" + std::to_string(i) + " = d" + std::to_string(i - 1) + " + 1\n" + chain;
+  Checked deep(chain);
+  EXPECT_SOUND(deep);
+  EXPECT_EQ(deep.result.dims[0].value, 20000);
+}
+
 TEST(Checker, DimsWithoutValues) {
   const char *text = "dim vocab, h = 4\nfn f(x: f32[vocab]) -> f32[vocab] = x";
   Parsed parsed(text);

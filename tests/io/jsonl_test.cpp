@@ -101,6 +101,8 @@ TEST_F(JsonlTest, Tokens) {
   bench.vocabularies.set("", Vocabulary::ofSize(5));
   bench.strict = false;
   EXPECT_EQ(read("[4]"), "{\"w\":[4]}");
+  EXPECT_EQ(error("[5]"), "d.jsonl:1:2: $[0]: the token 5 is not one of the numbers 0 to 4 of its "
+                          "vocabulary (dim 'vocab' is 5)");
 }
 
 TEST_F(JsonlTest, ListsAndTuples) {

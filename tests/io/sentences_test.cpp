@@ -112,18 +112,20 @@ TEST(Datasets, Limits) {
             "cannot read '/nowhere/x': No such file or directory");
 }
 
-TEST(BuildVocabularies, FromTypedData) {
+TEST(CountTokens, OfTheEntry) {
   Bench bench;
   Types &types = bench.types;
   bench.main = entry({{"words", types.list(types.token())},
                       {"tags", types.list(types.token("tag"))},
                       {"m", types.tensor(rt::DType::F32, {3}, {"vocab"})}});
   SourceText source{"d.jsonl", "{\"words\":[\"b\",\"a\",\"a\"],\"tags\":[\"O\",7],\"m\":[1]}\n"};
-  auto built = buildVocabularies(source, types.table, bench.main);
-  ASSERT_EQ(built.size(), 2u);
-  EXPECT_EQ(built.at("").size(), 3);
-  EXPECT_EQ(built.at("").word(1), "a");
-  EXPECT_EQ(built.at("tag").word(1), "O");
+  auto counted = countTokens(source, types.table, bench.main);
+  ASSERT_EQ(counted.size(), 2u);
+  EXPECT_EQ(counted.at("").words.build().size(), 3);
+  EXPECT_EQ(counted.at("").words.build().word(1), "a");
+  EXPECT_EQ(counted.at("").greatest, -1);
+  EXPECT_EQ(counted.at("tag").words.build().word(1), "O");
+  EXPECT_EQ(counted.at("tag").greatest, 7);
 }
 
 TEST(BuildVocabularies, FromDataAlone) {

@@ -37,7 +37,7 @@ driver::TrainCheckReport checkTraining(const GradCheckArguments &arguments, cons
     options.tolerance = driver::TrainCheckOptions::k16BitTolerance;
   options.trainer = arguments.update.trainer(arguments.weights.seed);
   options.trainer.rate.total = options.steps;
-  options.frozen = paramsOf(run.model(), "--freeze", arguments.update.frozen);
+  options.frozen = frozenParams(run.model(), arguments.update.frozen);
   options.excluded = paramsOf(run.model(), "--no-decay", arguments.update.noDecay);
   io::Progress bar("training", options.steps);
   options.progress = [&] { bar.step(); };

@@ -303,21 +303,21 @@ std::unique_ptr<driver::EntryTypes> inspectLoaded(const LoadedModel &loaded,
   return entry;
 }
 
-/// Adds the vocabularies beside the weights. Returns the names of those that the entry reads and
-/// that are still missing.
+/// Adds the vocabularies beside the weights: of all that the model names, since what the entry
+/// makes may be of one that it does not read. Returns the names of those that it reads and that
+/// are still missing.
 std::set<std::string> findVocabularies(const driver::EntryTypes &entry,
                                        const WeightOptions &weights,
                                        io::Vocabularies &vocabularies) {
-  std::set<std::string> missing;
-  for (const std::string &name : vocabulariesOf(entry)) {
+  std::set<std::string> missing = vocabulariesOf(entry);
+  for (const std::string &name : entry.vocabularies) {
     std::string beside = vocabularyBeside(weights.weights, name);
     if (!vocabularies.find(name) && !weights.weights.empty() && exists(beside))
       vocabularies.set(name, io::Vocabulary::load(beside));
     const io::Vocabulary *vocabulary = vocabularies.find(name);
-    if (!vocabulary) {
-      missing.insert(name);
+    if (!vocabulary)
       continue;
-    }
+    missing.erase(name);
     auto dim = entry.vocabularyDims.find(name);
     if (dim != entry.vocabularyDims.end() && dim->second.second != vocabulary->size())
       throw UserError(fmt::format(
@@ -326,6 +326,22 @@ std::set<std::string> findVocabularies(const driver::EntryTypes &entry,
           dim->second.first, dim->second.second, io::tokenTypeName(name), vocabulary->size()));
   }
   return missing;
+}
+
+/// A vocabulary for tokens that the data give as numbers, if at all: it has no words, and as many
+/// numbers as the dim says.
+io::Vocabulary numbersOnly(const std::string &name, const io::CountedTokens &counted,
+                           const driver::EntryTypes &entry, const std::string &data) {
+  auto dim = entry.vocabularyDims.find(name);
+  if (dim != entry.vocabularyDims.end())
+    return io::Vocabulary::ofSize(dim->second.second);
+  if (counted.greatest < 0)
+    return {};
+  std::string size = io::sizeDimName(name);
+  throw UserError(fmt::format(
+      "{}: it has numbers for {}, and nothing tells how many there are: give dim '{}' a value, {} "
+      "at least, or a vocabulary's file with --vocab",
+      data, io::tokenTypeName(name), size, counted.greatest + 1));
 }
 
 /// Makes vocabularies of the words of the data.
@@ -337,17 +353,19 @@ void buildVocabularies(LoadedRun &loaded, const std::set<std::string> &missing,
   // All of the data, so that a vocabulary does not depend on how many instances are wanted.
   io::ReadOptions counting = reading;
   counting.limit = INT64_MAX;
-  std::map<std::string, io::Vocabulary> built =
-      io::buildVocabularies(text, entry.types, entry.entry, counting);
+  std::map<std::string, io::CountedTokens> counted =
+      io::countTokens(text, entry.types, entry.entry, counting);
   for (const std::string &name : missing) {
-    io::Vocabulary vocabulary = built.contains(name) ? built.at(name) : io::Vocabulary();
-    // A dim with a value leaves room for so many words and no more.
-    auto dim = entry.vocabularyDims.find(name);
-    if (dim != entry.vocabularyDims.end() && vocabulary.size() > dim->second.second) {
-      io::WordCounter::Options most;
-      most.maxSize = dim->second.second;
-      vocabulary = io::buildVocabularies(text, entry.types, entry.entry, counting, most).at(name);
+    const io::CountedTokens &tokens = counted[name];
+    if (tokens.words.distinct() == 0) {
+      loaded.vocabularies.set(name, numbersOnly(name, tokens, entry, text.name));
+      continue;
     }
+    // A dim with a value leaves room for so many words and no more.
+    io::WordCounter::Options most;
+    if (auto dim = entry.vocabularyDims.find(name); dim != entry.vocabularyDims.end())
+      most.maxSize = dim->second.second;
+    io::Vocabulary vocabulary = tokens.words.build(most);
     note(fmt::format("no vocabulary for {}: made one of the {} in {} ('sheaf vocab' writes such "
                      "a file, --vocab reads it)",
                      io::tokenTypeName(name), io::plural(vocabulary.size() - 1, "word"),

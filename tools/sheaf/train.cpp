@@ -36,7 +36,7 @@ using Json = nlohmann::ordered_json;
 class Evaluation {
 public:
   Evaluation(const TrainOptions &arguments, const std::string &function,
-             const std::vector<std::string> &vocabularies, const rt::SessionOptions &options)
+             const io::Vocabularies &trained, const rt::SessionOptions &options)
       : name_(function) {
     ModelOptions model = arguments.model;
     model.entry = function;
@@ -45,10 +45,20 @@ public:
       model.entryGiven = nullptr;
     }
     model.training = model.dropout = false;
-    model.vocabs = vocabularies;
+    model.vocabs.clear();
+    for (const auto &[name, vocabulary] : trained.all())
+      if (vocabulary.hasWords())
+        model.vocabs.push_back((name.empty() ? "" : name + "=") +
+                               vocabularyBeside(arguments.output + "/last.safetensors", name));
     DataOptions data = arguments.data;
     data.data = arguments.dev;
     run_ = loadRun(model, data, {});
+    for (const auto &[name, vocabulary] : trained.all())
+      if (const io::Vocabulary *own = run_.vocabularies.find(name);
+          own && own->hash() != vocabulary.hash())
+        throw UserError(fmt::format("{}: it has words for {}, but {} has numbers: nothing tells "
+                                    "which word is which number",
+                                    arguments.dev, io::tokenTypeName(name), arguments.data.data));
     requireNumber(run_.model());
     session_ = std::make_unique<rt::Session>(run_.model(), options);
   }
@@ -167,8 +177,9 @@ std::map<std::string, std::string> hashesOf(const TrainOptions &arguments) {
 void Training::saveVocabularies() {
   for (const char *weights : {"last", "best"})
     for (const auto &[name, vocabulary] : data_.vocabularies.all())
-      vocabulary.save(
-          vocabularyBeside(fmt::format("{}/{}.safetensors", arguments_.output, weights), name));
+      if (vocabulary.hasWords())
+        vocabulary.save(
+            vocabularyBeside(fmt::format("{}/{}.safetensors", arguments_.output, weights), name));
 }
 
 /// Last, so that a directory that has them has all that --resume needs, and nothing is wrong with
@@ -194,7 +205,7 @@ void Training::makeTrainer() {
   for (const rt::ParamDesc &param : data_.model().params)
     if (!param.synthetic && param.dtype != rt::DType::F32)
       note("the elements of '" + param.name + "' are not f32: it stays as it is");
-  for (size_t param : paramsOf(data_.model(), "--freeze", arguments_.update.frozen))
+  for (size_t param : frozenParams(data_.model(), arguments_.update.frozen))
     session_->freeze(param);
   for (size_t param : paramsOf(data_.model(), "--no-decay", arguments_.update.noDecay))
     trainer_->optimizer().exclude(param);
@@ -203,17 +214,13 @@ void Training::makeTrainer() {
 void Training::makeEvaluations() {
   if (arguments_.dev.empty())
     return;
-  std::vector<std::string> vocabularies;
-  for (const auto &[name, vocabulary] : data_.vocabularies.all())
-    vocabularies.push_back((name.empty() ? "" : name + "=") +
-                           vocabularyBeside(arguments_.output + "/last.safetensors", name));
   rt::SessionOptions options = options_;
   options.keepBytes.reset();
-  evaluations_.push_back(
-      std::make_unique<Evaluation>(arguments_, arguments_.model.entry, vocabularies, options));
+  evaluations_.push_back(std::make_unique<Evaluation>(arguments_, arguments_.model.entry,
+                                                      data_.vocabularies, options));
   if (!arguments_.metric.empty())
     evaluations_.push_back(
-        std::make_unique<Evaluation>(arguments_, arguments_.metric, vocabularies, options));
+        std::make_unique<Evaluation>(arguments_, arguments_.metric, data_.vocabularies, options));
 }
 
 /// A weight as it is measured and saved.

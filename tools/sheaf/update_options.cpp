@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace sheaf::tool {
@@ -44,6 +45,17 @@ std::vector<size_t> paramsOf(const rt::Model &model, const std::string &option,
       throw UsageError(option + ": no parameter of the model is called '" + pattern + "'");
   }
   return found;
+}
+
+std::vector<size_t> frozenParams(const rt::Model &model, const std::vector<std::string> &patterns) {
+  std::vector<size_t> frozen = paramsOf(model, "--freeze", patterns);
+  bool isAnyLeft = patterns.empty();
+  for (size_t i = 0; i < model.params.size(); ++i)
+    isAnyLeft |= !model.params[i].synthetic && model.params[i].dtype == rt::DType::F32 &&
+                 std::find(frozen.begin(), frozen.end(), i) == frozen.end();
+  if (!isAnyLeft)
+    throw UsageError("--freeze leaves no parameter that could be trained");
+  return frozen;
 }
 
 void requireFraction(const char *option, double value) {

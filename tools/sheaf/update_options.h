@@ -33,6 +33,9 @@ void requireFraction(const char *option, double value);
 std::vector<size_t> paramsOf(const rt::Model &model, const std::string &option,
                              const std::vector<std::string> &patterns);
 
+/// Those of --freeze. Throws UsageError, also when nothing is left that could be trained.
+std::vector<size_t> frozenParams(const rt::Model &model, const std::vector<std::string> &patterns);
+
 } // namespace sheaf::tool
 
 #endif // SHEAF_TOOLS_SHEAF_UPDATE_OPTIONS_H

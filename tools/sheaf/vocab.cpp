@@ -44,7 +44,16 @@ std::map<std::string, io::Vocabulary> wordsOfModel(const VocabArguments &argumen
   printDiagnostics(diags);
   if (diags.hasErrors())
     throw DiagnosticsPrinted();
-  return io::buildVocabularies(source, entry->types, entry->entry, options, counting);
+  std::map<std::string, io::Vocabulary> built;
+  for (const auto &[name, tokens] : io::countTokens(source, entry->types, entry->entry, options)) {
+    if (name == arguments.name && tokens.words.distinct() == 0 && tokens.greatest >= 0)
+      throw UserError(fmt::format("{}: it has numbers for {}, and no words: these need no "
+                                  "vocabulary's file where dim '{}' has a value, {} at least",
+                                  source.name, io::tokenTypeName(name), io::sizeDimName(name),
+                                  tokens.greatest + 1));
+    built.emplace(name, tokens.words.build(counting));
+  }
+  return built;
 }
 
 int runVocab(const VocabArguments &arguments) {
