@@ -262,7 +262,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   uint64_t begin = trace ? clockNow() : 0;
   forgetMiniBatch();
   noteMemory();
-  if (weightsChanged)
+  if (weightsChanged && !stop.stop_requested())
     packWeights();
   if (keptIsStale)
     recorder.known.forgetKept();
