@@ -35,6 +35,8 @@ public:
   // From the session.
   /// The thread of control of the next instance.
   uint32_t begin();
+  /// What an instance read, by its thread of control, and all that it forked, is forgotten.
+  void beginAgain(uint32_t thread) { threads_[thread] = {}; }
   /// One that `parent` forks now.
   uint32_t fork(uint32_t parent);
   void note(uint32_t thread, LoggedRead read) { threads_[thread].reads.push_back(read); }

@@ -114,6 +114,7 @@ public:
   /// Returns one outcome an instance, valid until the next run. An instance that fails does so
   /// alone. Throws as packWeights() does when weights have changed, else InternalError only.
   /// When `stop` is asked for, from any thread, no flush begins any more and all instances fail.
+  /// If it was before the run began, not even weights are packed.
   std::span<const Outcome> run(std::span<const Instance> instances, std::stop_token stop = {});
 
   /// The training step that the next runs draw for: 0 until it is set. An instance draws the same

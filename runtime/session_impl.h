@@ -52,7 +52,7 @@ struct Session::Impl {
   std::span<const Outcome> run(std::span<const Instance> instances, const std::stop_token &stop);
   bool walkAll(std::span<const Instance> instances, const std::stop_token &stop);
   void walk(std::span<const Instance> instances, const std::stop_token &stop);
-  bool begin(const Instance &instance, HostStack *stack);
+  bool begin(Walk &walk, const Instance &instance, HostStack *stack);
   void end(const Walk &walk, Outcome &outcome);
   template <typename Ended> void stopTasks(Ended ended);
   void runPending();

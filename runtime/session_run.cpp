@@ -8,12 +8,10 @@
 
 namespace sheaf::rt {
 
-/// Makes the next walk. False when there is no memory for its arguments.
-bool Session::Impl::begin(const Instance &instance, HostStack *stack) {
-  Walk &walk = walks.emplace_back();
+/// False when there is no memory for the instance's arguments.
+bool Session::Impl::begin(Walk &walk, const Instance &instance, HostStack *stack) {
   walk.instance = instance.index;
   walk.key = instanceKey(options.sampleSeed, step, instance.index);
-  uint32_t logged = recorder.readLog ? recorder.readLog->begin() : 0;
   recorder.failure = {};
   size_t bytes = static_cast<size_t>(values.facts().slots(model.entry.resultType)) * sizeof(Slot);
   void *memory = recorder.heap.allocate(sizeof(Task) + bytes);
@@ -23,7 +21,7 @@ bool Session::Impl::begin(const Instance &instance, HostStack *stack) {
   } else {
     task->fn = model.entry.fn;
     task->walk = &walk;
-    task->logged = logged;
+    task->logged = walk.logged;
     task->results = walk.results = reinterpret_cast<Slot *>(task + 1);
     uint64_t start = trace ? clockNow() : 0;
     task->args = values.bringIn(model.entry.argTypes, instance.args);
@@ -73,16 +71,39 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
   FloatEnvironment environment;
   walks.clear();
   walks.reserve(instances.size());
-  auto ended = [&](const Walk &walk) { end(walk, outcomes[&walk - walks.data()]); };
+  std::vector<size_t> uncertain;
+  auto ended = [&](const Walk &walk) {
+    auto number = static_cast<size_t>(&walk - walks.data());
+    if (walk.isUncertain())
+      uncertain.push_back(number);
+    else
+      end(walk, outcomes[number]);
+  };
+  auto next = [&]() -> size_t {
+    if (walks.size() < instances.size()) {
+      Walk &walk = walks.emplace_back();
+      if (recorder.readLog)
+        walk.logged = recorder.readLog->begin();
+      return walks.size() - 1;
+    }
+    size_t number = uncertain.back();
+    uncertain.pop_back();
+    Walk &walk = walks[number];
+    walk = {.inOrder = true, .logged = walk.logged};
+    if (recorder.readLog)
+      recorder.readLog->beginAgain(walk.logged);
+    return number;
+  };
   for (;;) {
     recorder.tasks.run(ended);
     if (stop.stop_requested())
       return stopTasks(ended);
-    HostStack *stack = walks.size() < instances.size() ? recorder.stacks.take() : nullptr;
-    if (stack) {
-      if (!begin(instances[walks.size()], stack)) {
+    bool more = walks.size() < instances.size() || !uncertain.empty();
+    if (HostStack *stack = more ? recorder.stacks.take() : nullptr) {
+      size_t number = next();
+      if (!begin(walks[number], instances[number], stack)) {
         recorder.stacks.giveBack(stack);
-        giveUp(walks.back(), outcomes[walks.size() - 1]);
+        giveUp(walks[number], outcomes[number]);
       }
     } else if (recorder.tasks.anyWaits()) {
       try {
@@ -262,7 +283,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   uint64_t begin = trace ? clockNow() : 0;
   forgetMiniBatch();
   noteMemory();
-  if (weightsChanged)
+  if (weightsChanged && !stop.stop_requested())
     packWeights();
   if (keptIsStale)
     recorder.known.forgetKept();

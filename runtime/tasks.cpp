@@ -175,6 +175,8 @@ void Tasks::stop() {
 }
 
 HostStack *Tasks::stackForFork() {
+  if (current_->walk->inOrder)
+    return nullptr;
   HostStack *stack = stacks_.take();
   ++(stack ? counts.forked : counts.inlined);
   return stack;
@@ -185,6 +187,7 @@ void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slo
   task.args = args;
   task.results = results;
   task.walk = current_->walk;
+  task.walk->forked = true;
   task.parent = current_;
   task.number = current_->forks++;
   if (ReadLog *log = context_.readLog)

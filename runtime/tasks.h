@@ -45,7 +45,15 @@ struct Walk {
   Slot *results = nullptr;
   unsigned open = 0;            ///< tasks that have not ended
   int64_t stepsLeft = 0;        ///< of all its tasks together
+  bool inOrder = false;         ///< it forks nothing: calls run as plain ones
+  bool forked = false;          ///< calls of it ran side by side
+  uint32_t logged = 0;          ///< with Context::readLog: its first task's number there
   const Task *failed = nullptr; ///< the first that failed, in the order of the program
+
+  /// It ran out of steps, but which call took the last follows from what ran when; and of others
+  /// that failed, one may have come too late by then. Walked again in order, it fails where the
+  /// program does.
+  bool isUncertain() const { return stepsLeft <= 0 && forked; }
 };
 
 struct Task {

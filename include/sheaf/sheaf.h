@@ -6,6 +6,7 @@
  *   sheaf_batch    instances for it, made of values
  *   sheaf_session  threads and a byte budget; runs batches of any number of models
  *   sheaf_result   what became of each instance of a batch; immutable
+ *   sheaf_stop     ends runs early, from any thread
  *
  * Every function may be called from any thread at any time. Calls that change one batch, and runs
  * of one session, wait for each other; sessions run beside each other.
@@ -63,6 +64,7 @@ typedef struct sheaf_model sheaf_model;
 typedef struct sheaf_batch sheaf_batch;
 typedef struct sheaf_session sheaf_session;
 typedef struct sheaf_result sheaf_result;
+typedef struct sheaf_stop sheaf_stop;
 
 /* ---- Models ----------------------------------------------------------------------------- */
 
@@ -218,6 +220,29 @@ SHEAF_API sheaf_status sheaf_session_remove(sheaf_session *session, const sheaf_
  * whole, sheaf_result_error() of each. Results do not depend on what else is in the batch. */
 SHEAF_API sheaf_status sheaf_session_run(sheaf_session *session, sheaf_batch *batch,
                                          sheaf_result **result);
+
+typedef struct sheaf_run_options {
+  size_t size;      /* sizeof(sheaf_run_options); members may be added at the end */
+  sheaf_stop *stop; /* what may end the run early; NULL: nothing */
+} sheaf_run_options;
+
+/* The same with options, which may be null. */
+SHEAF_API sheaf_status sheaf_session_run_with(sheaf_session *session, sheaf_batch *batch,
+                                              const sheaf_run_options *options,
+                                              sheaf_result **result);
+
+/* A stop ends the runs that were given it, of whichever sessions, and no others. It is requested
+ * once and for good: make one for each run, or for all that shall end together. */
+SHEAF_API sheaf_status sheaf_stop_create(sheaf_stop **stop);
+/* Runs that were given it go on, and cannot be stopped any more. */
+SHEAF_API void sheaf_stop_release(sheaf_stop *stop);
+/* Returns at once; null is fine. What a run has handed to its kernels by now still ends, and the
+ * run has its results if nothing was left to do. Otherwise nothing more begins: the run's status is
+ * SHEAF_OK, and its instances fail with 'the run was stopped', but for such as had their results
+ * already when others ran once more for want of memory. A run that waits for its session or its
+ * batch fails likewise when its turn comes, and so does every later run that is given the stop. The
+ * session is as good as before. */
+SHEAF_API void sheaf_stop_request(sheaf_stop *stop);
 
 /* ---- Results ------------------------------------------------------------------------------ */
 

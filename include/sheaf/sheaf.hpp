@@ -243,6 +243,21 @@ private:
   std::shared_ptr<sheaf_batch> batch_;
 };
 
+/// Ends the runs that are given it. Copies are one stop.
+class Stop {
+public:
+  Stop() {
+    sheaf_stop *stop = nullptr;
+    check(sheaf_stop_create(&stop));
+    stop_.reset(stop, sheaf_stop_release);
+  }
+  sheaf_stop *get() const { return stop_.get(); }
+  void request() const { sheaf_stop_request(get()); }
+
+private:
+  std::shared_ptr<sheaf_stop> stop_;
+};
+
 class Session {
 public:
   explicit Session(std::uint32_t threads = 1, std::uint64_t memoryLimit = 0) {
@@ -260,6 +275,14 @@ public:
   Result run(const Batch &batch) {
     sheaf_result *result = nullptr;
     check(sheaf_session_run(get(), batch.get(), &result));
+    return Result(result);
+  }
+  Result run(const Batch &batch, const Stop &stop) {
+    sheaf_run_options options{};
+    options.size = sizeof options;
+    options.stop = stop.get();
+    sheaf_result *result = nullptr;
+    check(sheaf_session_run_with(get(), batch.get(), &options, &result));
     return Result(result);
   }
 

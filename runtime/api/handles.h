@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,10 @@ struct sheaf_session {
   std::mutex mutex;
   sheaf_session_options options{};
   std::vector<Entry> entries;
+};
+
+struct sheaf_stop {
+  std::stop_source source;
 };
 
 struct sheaf_result {

@@ -145,13 +145,14 @@ private:
   std::vector<Item> pending_;
 };
 
-void run(rt::Session &session, std::span<const rt::Instance> instances, ResultData &result) {
+void run(rt::Session &session, std::span<const rt::Instance> instances, const std::stop_token &stop,
+         ResultData &result) {
   uint32_t type = session.model().entry.resultType;
   Copier copier(session, result);
   result.items.resize(instances.size());
   auto runSome = [&](std::span<const rt::Instance> some) {
     copier.forget();
-    return session.run(some);
+    return session.run(some, stop);
   };
   rt::runEach(instances, runSome, [&](size_t number, const rt::Outcome &outcome) {
     if (outcome.ok())
@@ -197,14 +198,39 @@ sheaf_status sheaf_session_remove(sheaf_session *session, const sheaf_model *mod
 }
 
 sheaf_status sheaf_session_run(sheaf_session *session, sheaf_batch *batch, sheaf_result **result) {
+  return sheaf_session_run_with(session, batch, nullptr, result);
+}
+
+sheaf_status sheaf_session_run_with(sheaf_session *session, sheaf_batch *batch,
+                                    const sheaf_run_options *options, sheaf_result **result) {
   return guarded([&] {
     given(session, "session");
     given(batch, "batch");
     given(result, "result");
+    if (options && options->size != sizeof *options)
+      throw Invalid("options.size is not sizeof(sheaf_run_options)");
+    // The token's own share: the stop may be released while this waits and runs.
+    std::stop_token stop;
+    if (options && options->stop)
+      stop = options->stop->source.get_token();
     std::scoped_lock lock(session->mutex, batch->mutex);
     auto data = std::make_shared<ResultData>();
     data->model = batch->model;
-    run(*entryFor(*session, batch->model).session, batch->instances, *data);
+    run(*entryFor(*session, batch->model).session, batch->instances, stop, *data);
     *result = new sheaf_result{std::move(data)};
   });
+}
+
+sheaf_status sheaf_stop_create(sheaf_stop **stop) {
+  return guarded([&] {
+    given(stop, "stop");
+    *stop = new sheaf_stop;
+  });
+}
+
+void sheaf_stop_release(sheaf_stop *stop) { delete stop; }
+
+void sheaf_stop_request(sheaf_stop *stop) {
+  if (stop)
+    stop->source.request_stop();
 }

@@ -170,6 +170,71 @@ TEST(Api, InstancesFailAlone) {
   EXPECT_EQ(sheaf::Session().run(batch)[0][1].toInt(), 100001);
 }
 
+/// How many instances have their result, and how many the error of a run that was stopped.
+std::pair<size_t, size_t> doneAndStopped(const sheaf::Result &result) {
+  std::pair<size_t, size_t> counts;
+  for (size_t i = 0; i < result.size(); ++i) {
+    counts.first += result.error(i).empty();
+    counts.second += result.error(i) == "the run was stopped";
+  }
+  return counts;
+}
+using Counts = std::pair<size_t, size_t>;
+
+TEST(Api, AStopIsForTheRunsItIsGivenTo) {
+  sheaf::Model model(kGolden);
+  sheaf::Batch batch(model), none(model);
+  Tree tree(batch);
+  for (int i = 0; i < 3; ++i)
+    batch.add({tree.node(tree.leaf("a"), tree.leaf("b"))});
+  sheaf::Session session;
+  sheaf::Stop stop, other;
+  EXPECT_EQ(doneAndStopped(session.run(batch, stop)), Counts(3, 0));
+  sheaf::Result before = session.run(batch, stop);
+  stop.request();
+  stop.request();
+  EXPECT_EQ(doneAndStopped(before), Counts(3, 0));
+  EXPECT_EQ(doneAndStopped(session.run(batch)), Counts(3, 0));
+  EXPECT_EQ(doneAndStopped(session.run(batch, other)), Counts(3, 0));
+  EXPECT_EQ(doneAndStopped(session.run(batch, stop)), Counts(0, 3));
+  // Its weights are made ready by the first run that runs.
+  sheaf::Session fresh;
+  EXPECT_EQ(doneAndStopped(fresh.run(batch, stop)), Counts(0, 3));
+  EXPECT_EQ(fresh.run(batch, other)[0][0].tensor().data<float>()[0], 0.7754811f);
+  EXPECT_EQ(session.run(none, stop).size(), 0u);
+}
+
+TEST(Api, StopsInC) {
+  sheaf::Model model(kGolden);
+  sheaf::Batch batch(model);
+  batch.add({Tree(batch).leaf("c")});
+  sheaf::Session session;
+  sheaf_stop *stop = nullptr;
+  ASSERT_EQ(sheaf_stop_create(&stop), SHEAF_OK);
+  sheaf_result *result = nullptr;
+  sheaf_run_options options{};
+  options.stop = stop;
+  EXPECT_EQ(sheaf_session_run_with(session.get(), batch.get(), &options, &result), SHEAF_INVALID);
+  EXPECT_STREQ(sheaf_error_message(), "options.size is not sizeof(sheaf_run_options)");
+  EXPECT_EQ(result, nullptr);
+  options.size = sizeof options;
+  sheaf_stop_request(stop);
+  ASSERT_EQ(sheaf_session_run_with(session.get(), batch.get(), &options, &result), SHEAF_OK);
+  EXPECT_STREQ(sheaf_result_error(result, 0), "the run was stopped");
+  sheaf_result_release(result);
+  sheaf_stop_release(stop);
+  options.stop = nullptr;
+  for (const sheaf_run_options *given : {&options, static_cast<sheaf_run_options *>(nullptr)}) {
+    ASSERT_EQ(sheaf_session_run_with(session.get(), batch.get(), given, &result), SHEAF_OK);
+    EXPECT_EQ(sheaf_result_error(result, 0), nullptr);
+    sheaf_result_release(result);
+  }
+  sheaf_stop_request(nullptr);
+  sheaf_stop_release(nullptr);
+  EXPECT_EQ(sheaf_stop_create(nullptr), SHEAF_INVALID);
+  EXPECT_STREQ(sheaf_error_message(), "stop is null");
+}
+
 TEST(Api, AnyThreadAndAnyModel) {
   sheaf::Model one(kGolden), two(kGolden), three(kGolden);
   sheaf::Session session(2);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <gtest/gtest.h>
 #include <random>
@@ -173,6 +174,49 @@ TEST_F(Threads, SessionsThatAreShared) {
     sessions.emplace_back(2, kMemory);
   std::atomic<size_t> next = 0;
   runAll([&](size_t) -> sheaf::Session & { return sessions[next++ % sessions.size()]; });
+}
+
+/// Runs are stopped while they run, wait for their turn, or have ended: all of a run's instances
+/// have their bits or all were stopped, and runs without that stop notice nothing.
+TEST_F(Threads, RunsAreStoppedOneByOne) {
+  sheaf::Session session(2, kMemory);
+  std::vector<std::thread> threads;
+  std::atomic<size_t> wrong = 0, stopped = 0;
+  for (size_t t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      const Work &work = t % 2 ? trees_ : sentences_;
+      sheaf::Batch batch = work.batchOf(0, Work::kInstances);
+      auto run = [&](const sheaf::Stop &stop) {
+        sheaf::Result result = session.run(batch, stop);
+        size_t gaveUp = 0;
+        for (size_t i = 0; i < result.size(); ++i)
+          gaveUp += result.error(i) == "the run was stopped";
+        if (gaveUp == Work::kInstances)
+          return false;
+        wrong += work.wrong(result, 0, Work::kInstances);
+        return true;
+      };
+      for (int round = 0; round < 4; ++round) {
+        // Half of the threads are stopped, from beside, at some point of a run or between two.
+        sheaf::Stop stop;
+        if (t < kThreads / 2) {
+          std::thread beside([&] {
+            std::this_thread::sleep_for(std::chrono::microseconds(500 * round));
+            stop.request();
+          });
+          while (run(stop))
+            ;
+          ++stopped;
+          beside.join();
+        } else {
+          wrong += !run(stop);
+        }
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(stopped, 4 * kThreads / 2);
 }
 
 /// Models are given to a session and taken from it while others run.

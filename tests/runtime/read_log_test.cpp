@@ -54,6 +54,19 @@ TEST(ReadLog, OfFailuresWhatComesBeforeThem) {
   EXPECT_EQ(valuesOf(log, 0), (std::vector<Slot>{1, 2, 3, 4, 5}));
 }
 
+TEST(ReadLog, AnInstanceBeginsAgain) {
+  ReadLog log;
+  uint32_t first = log.begin(), second = log.begin();
+  log.note(log.fork(first), {0, 1});
+  log.note(first, {0, 2});
+  log.note(second, {0, 3});
+  log.end(first);
+  log.beginAgain(first);
+  log.note(first, {0, 4});
+  EXPECT_EQ(valuesOf(log, 0), std::vector<Slot>{4});
+  EXPECT_EQ(valuesOf(log, 1), std::vector<Slot>{3});
+}
+
 TEST(ReadLog, WhatRunsAnewIsForgotten) {
   ReadLog log;
   log.note(log.begin(), {0, 1});

@@ -575,9 +575,13 @@ TEST(Stop, NothingIsKeptThatWasNotComputed) {
   std::vector<Instance> batch = trees.randomBatch(8);
   std::stop_source stop;
   stop.request_stop();
+  Trace trace(1);
+  session.setTrace(&trace);
   for (const Outcome &outcome : session.run(batch, stop.get_token()))
     EXPECT_FALSE(outcome.ok());
   EXPECT_EQ(session.counters().launches, 0u);
+  for (const TracePart &part : trace.parts)
+    EXPECT_NE(part.kind, TracePart::Weights);
   std::span<const Outcome> outcomes = session.run(batch);
   for (size_t i = 0; i < batch.size(); ++i) {
     ASSERT_TRUE(outcomes[i].ok());

@@ -64,6 +64,7 @@ struct Bench {
       if (stack) {
         args[next] = {reinterpret_cast<Slot>(this), arguments[next]};
         walks[next].instance = static_cast<int64_t>(next);
+        walks[next].inOrder = inOrder;
         roots[next].fn = fn;
         roots[next].walk = &walks[next];
         roots[next].args = args[next].data();
@@ -80,6 +81,7 @@ struct Bench {
     }
   }
   std::vector<Slot> results;
+  bool inOrder = false; ///< Walk::inOrder of the instances
 };
 
 Bench &bench(const Slot *args) { return *reinterpret_cast<Bench *>(args[0]); }
@@ -183,6 +185,19 @@ TEST(Tasks, FewStacksChangeNothingButSpeed) {
     EXPECT_EQ(b.run(tree, {5, 3}), (std::vector<int>{-1, -1})) << stacks;
     EXPECT_EQ(b.results, (std::vector<Slot>{32, 8})) << stacks;
     EXPECT_GT(b.tasks.counts.inlined, 0u);
+  }
+}
+
+TEST(Tasks, AWalkInOrderForksNothing) {
+  for (bool inOrder : {false, true}) {
+    Bench b(64);
+    int flushes = 0;
+    b.inOrder = inOrder;
+    EXPECT_EQ(b.run(tree, {5}, &flushes), std::vector<int>{-1});
+    EXPECT_EQ(b.results[0], 32u);
+    EXPECT_EQ(flushes, inOrder ? 32 : 1);
+    EXPECT_EQ(b.tasks.counts.forked, inOrder ? 0u : 31u);
+    EXPECT_EQ(b.tasks.counts.inlined, 0u);
   }
 }
 
