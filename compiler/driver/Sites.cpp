@@ -217,6 +217,33 @@ private:
     return "not batched with what it is made of: a recursion of " + join(distinct(others));
   }
 
+  bool mayRead(Operation *op) {
+    return op
+        ->walk([&](Operation *inner) {
+          auto call = dyn_cast<func::CallOp>(inner);
+          bool reads = isa<ir::ReadOp>(inner) ||
+                       (call && readers_.contains(symbols_.lookup(call.getCallee())));
+          return reads ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
+  /// What keeps a call that may read from running beside others.
+  std::string whyNotForked(func::CallOp call) {
+    bool needed = false; // by something that stood before
+    for (Operation *next = call->getNextNode(); next; next = next->getNextNode()) {
+      needed |= llvm::any_of(call->getUsers(), [&](Operation *user) {
+        return call->getBlock()->findAncestorOpInBlock(*user) == next;
+      });
+      if (mayRead(next))
+        return needed ? "its result is needed before anything else may read"
+                      : "fork-calls is left out";
+    }
+    if (isa<ir::FoldOp, ir::ScanOp>(call->getParentOp()))
+      return "each turn of the loop needs the one before";
+    return "nothing behind it here may read";
+  }
+
   void describeSite(unsigned number, SiteInfo &info) {
     const RecordSite &site = flow_.sites()[number];
     const BlockInfo &block = blocks_[kernel(number)];
@@ -279,8 +306,7 @@ private:
       else if (call->hasAttr("sheaf.fork"))
         info.notes.push_back("forked: it may read, and what follows and may read does not need it");
       else
-        info.notes.push_back(
-            "not forked: it may read, and what follows needs it, or does not read");
+        info.notes.push_back("not forked: it may read, and " + whyNotForked(call));
     }
   }
 

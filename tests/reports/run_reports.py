@@ -211,7 +211,7 @@ def artefacts():
                     trace = json.load(stream)
                 check(trace, "trace")
                 rows = json.loads(sheaf("bench", *what, *run[1:3], "--format", "json", "--batch",
-                                        "4", "--repetitions", "2", "--seconds", "0.01").stdout)
+                                        "4", "--repetitions", "2", "--seconds", "0").stdout)
                 check(rows, "bench")
                 text = sheaf("run", *what, *run[1:3], "--format", "none", "--stats", "text").stderr
                 table = re.sub(r"\d+\.\d+", "", text[text.index("kernel "):])
