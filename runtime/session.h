@@ -28,8 +28,10 @@ struct SessionOptions {
   /// is less; at most 1 GB when a model reads tensors. Never more than memoryLimit.
   uint64_t hostStackBytes = 0;
   /// Instances, and calls inside them, of a model that reads tensors which wait at one time; each
-  /// has a stack. More instances wait for their turn, more calls run one after the other.
-  unsigned fibers = 4096;
+  /// has a stack. More instances wait for their turn, more calls run one after the other. Far more
+  /// than these are no use: kernels have rows enough, and stacks and the page tables of their
+  /// addresses fall out of the caches from one wait to the next.
+  unsigned fibers = 512;
   /// Calls of recursive functions that an instance may make before it is given up as endless.
   int64_t maxSteps = 1000000000;
   /// Most bytes of weights, packed weights, rows, host values and records together.

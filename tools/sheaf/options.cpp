@@ -154,7 +154,8 @@ void LimitOptions::add(CLI::App &app) {
                  "(default: 1000000000)")
       ->type_name("NUMBER");
   app.add_option("--fibers", fibersText,
-                 "instances and calls that may wait for a read at one time (default: 4096)")
+                 "instances and calls that may wait for a read at one time, at most 16384 "
+                 "(default: 512; far more are slower)")
       ->type_name("NUMBER");
   app.add_option(
          "--policy", policyText,
