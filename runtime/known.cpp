@@ -34,10 +34,14 @@ double lookTime(uint64_t tableBytes) {
   return tableBytes <= near ? 12 : tableBytes <= kLargeTable ? 30 : 100;
 }
 
+/// A kernel whose records take so long, in nanoseconds, is looked up all the same: that costs it
+/// nothing.
+constexpr double kHeavy = 2000;
+
 /// What a record takes at least, in nanoseconds: what it computes, at a speed that few cores
 /// exceed, and rows that are near. Extents of the instance are taken for short ones.
 double recordTime(const KernelDesc &kernel) {
-  constexpr double flopPerNanosecond = 100, bytesPerNanosecond = 20, made = 5, extent = 8;
+  constexpr double flopPerNanosecond = 100, bytesPerNanosecond = 20, made = 5, extent = 32;
   auto sum = [](const std::vector<FlopTerm> &terms) {
     double all = 0;
     for (const FlopTerm &term : terms)
@@ -207,7 +211,8 @@ void KnownRecords::account(Kernel &kernel, const RecordTable &table, bool known)
   pause_ = pays ? kPause : std::min(2 * pause_, kLongestPause);
   if (!pays)
     for (Kernel &each : kernels_)
-      each.pause = pause_;
+      if (each.time < kHeavy)
+        each.pause = pause_;
   looks_ = 0;
   spent_ = gained_ = 0;
 }

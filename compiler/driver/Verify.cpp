@@ -15,7 +15,6 @@
 #include <cmath>
 #include <numeric>
 #include <random>
-#include <regex>
 #include <set>
 
 namespace sheaf::driver {
@@ -127,11 +126,24 @@ bool Verifier::againstOracle() {
   return true;
 }
 
-/// `file:line` of a message that begins with it, or with `file:line:column`; else nothing.
+/// The line in which a message says that something went wrong: `file:line` or `file:line:column`
+/// at its beginning. Nothing when it says none.
 static std::string lineOf(const std::string &message) {
-  static const std::regex place(R"(([^:]+:\d+)(:\d+)?: .*)");
-  std::smatch found;
-  return std::regex_match(message, found, place) ? found[1].str() : "";
+  auto numberEnd = [&](size_t colon) { // of `:12`, or where it begins
+    size_t end = std::min(message.find_first_not_of("0123456789", colon + 1), message.size());
+    return end > colon + 1 ? end : colon;
+  };
+  for (size_t colon = message.find(':'); colon != message.npos;
+       colon = message.find(':', colon + 1)) {
+    size_t line = numberEnd(colon);
+    if (line == colon || line == message.size() || message[line] != ':')
+      continue;
+    size_t column = numberEnd(line);
+    if (message.compare(line, 2, ": ") == 0 ||
+        (column > line && message.compare(column, 2, ": ") == 0))
+      return message.substr(0, line);
+  }
+  return "";
 }
 
 /// The outcome of an instance and what it read, with the oracle's.

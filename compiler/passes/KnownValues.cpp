@@ -92,6 +92,8 @@ struct FoldListGet : OpRewritePattern<ir::ListGetOp> {
 /// A list with so many elements at most, one of them a parameter, that a loop over it is written
 /// out.
 constexpr size_t kMostTurns = 64;
+/// Operations that one loop may become: loops in loops become the product of theirs.
+constexpr size_t kMostWritten = 1024;
 bool holdsParams(ir::ListMakeOp list) {
   return list && list.getElements().size() <= kMostTurns &&
          llvm::any_of(list.getElements(), [](Value element) {
@@ -108,6 +110,10 @@ template <typename LoopOp> struct WriteOut : OpRewritePattern<LoopOp> {
       return failure();
     constexpr bool carries = std::is_same_v<LoopOp, ir::FoldOp>;
     Block &body = loop.getBody().front();
+    size_t size = 0;
+    body.walk([&](Operation *) { ++size; });
+    if (size * list.getElements().size() > kMostWritten)
+      return failure();
     Operation *yield = body.getTerminator();
     size_t element = carries ? 1 : 0;
     Type elementType = body.getArgument(element).getType();

@@ -94,7 +94,7 @@ public:
             return isa_and_nonnull<ArrayAttr>(form);
           }))
         (void)applyPatternsGreedily(func, patterns_, config_);
-      func.walk([&](func::CallOp call) { visit(call, cloned_.lookup(func)); });
+      func.walk([&](func::CallOp call) { visit(call, func); });
     }
   }
 
@@ -104,24 +104,34 @@ private:
       work_.push_back(func);
   }
 
-  /// What a clone was made of, and for what.
+  /// What a clone was made of, for what, and where it is first called.
   struct Clone {
-    Operation *original = nullptr;
+    Operation *original = nullptr, *caller = nullptr;
     SmallVector<Attribute> forms;
   };
 
-  void visit(func::CallOp call, const Clone &caller) {
+  /// Of the calls that led here the last of this function that made a clone; null when there is
+  /// none.
+  const Clone *lastCloneOf(Operation *original, Operation *caller) const {
+    for (auto it = cloned_.find(caller); it != cloned_.end(); it = cloned_.find(it->second.caller))
+      if (it->second.original == original)
+        return &it->second;
+    return nullptr;
+  }
+
+  void visit(func::CallOp call, func::FuncOp caller) {
     auto callee = symbols_.lookup<func::FuncOp>(call.getCallee());
     if (!callee || callee.isExternal())
       return;
     SmallVector<Attribute> forms;
     SmallVector<Value> operands;
+    const Clone *before = lastCloneOf(callee, caller);
     for (auto [i, operand] : llvm::enumerate(call.getOperands())) {
       Form form(operand);
       forms.push_back(form.attribute());
       // A recursion that makes ever more has no end of forms.
-      if (caller.original == callee && Form::partsOf(forms.back()) > 1 &&
-          Form::partsOf(forms.back()) > Form::partsOf(caller.forms[i]))
+      unsigned parts = Form::partsOf(forms.back());
+      if (before && parts > 1 && parts > Form::partsOf(before->forms[i]))
         forms.back() = {};
       // A chain of values that hold parameters ends with one that holds none.
       if (!forms.back() && isTakenApart(callee, i))
@@ -133,7 +143,7 @@ private:
     }
     if (llvm::none_of(forms, [](Attribute form) { return form; }))
       return reach(callee);
-    func::FuncOp clone = cloneFor(call, callee, forms);
+    func::FuncOp clone = cloneFor(call, caller, callee, forms);
     if (!clone)
       return reach(callee);
     call.setCallee(clone.getName());
@@ -148,7 +158,8 @@ private:
     });
   }
 
-  func::FuncOp cloneFor(func::CallOp call, func::FuncOp callee, ArrayRef<Attribute> forms) {
+  func::FuncOp cloneFor(func::CallOp call, func::FuncOp caller, func::FuncOp callee,
+                        ArrayRef<Attribute> forms) {
     auto &clones = clones_[callee];
     for (auto &[key, clone] : clones)
       if (ArrayRef(key) == forms)
@@ -163,7 +174,7 @@ private:
     // As it was before its own calls went to clones.
     auto original = originals_.find(callee);
     func::FuncOp clone = (original == originals_.end() ? callee : *original->second).clone();
-    cloned_[clone] = {callee, SmallVector<Attribute>(forms)};
+    cloned_[clone] = {callee, caller, SmallVector<Attribute>(forms)};
     clone.setPrivate();
     // The table renames the clone: names stay unique.
     symbols_.insert(clone, Block::iterator(callee->getNextNode()));

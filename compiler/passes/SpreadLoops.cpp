@@ -21,6 +21,9 @@ using namespace mlir;
 namespace sheaf::passes {
 namespace {
 
+/// Parameters and constants: made wherever they are wanted.
+bool isMadeAnywhere(Operation *op) { return op->getNumOperands() == 0 && isPure(op); }
+
 /// What of a loop's body goes into the map: what is ordered, and what that needs. Nothing when it
 /// needs what is carried.
 std::optional<llvm::DenseSet<Operation *>> partBefore(Block &body, Value carried) {
@@ -44,7 +47,8 @@ std::optional<llvm::DenseSet<Operation *>> partBefore(Block &body, Value carried
     if (before.contains(&op))
       op.walk([&](Operation *inner) {
         for (Value operand : inner->getOperands())
-          if (Operation *def = operand.getDefiningOp(); def && def->getBlock() == &body)
+          if (Operation *def = operand.getDefiningOp();
+              def && def->getBlock() == &body && !isMadeAnywhere(def))
             before.insert(def);
       });
   return before;
@@ -111,7 +115,8 @@ template <typename LoopOp> bool spread(LoopOp loop, const Readers &readers) {
   OpBuilder builder(loop);
   ir::MapOp map = makeMap(
       builder, loop, loop.getList(), body, body.getArgument(1),
-      [&](Operation *op) { return before->contains(op); }, taken.getArrayRef());
+      [&](Operation *op) { return before->contains(op) || isMadeAnywhere(op); },
+      taken.getArrayRef());
   loop.getListMutable().assign(map.getResult());
   BlockArgument old = body.getArgument(1);
   BlockArgument element = body.insertArgument(
