@@ -200,7 +200,7 @@ TEST(Api, AStopIsForTheRunsItIsGivenTo) {
   // Its weights are made ready by the first run that runs.
   sheaf::Session fresh;
   EXPECT_EQ(doneAndStopped(fresh.run(batch, stop)), Counts(0, 3));
-  EXPECT_EQ(fresh.run(batch, other)[0][0].tensor().data<float>()[0], 0.7754811f);
+  EXPECT_FLOAT_EQ(fresh.run(batch, other)[0][0].tensor().data<float>()[0], 0.7754811f);
   EXPECT_EQ(session.run(none, stop).size(), 0u);
 }
 
