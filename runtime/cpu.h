@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace sheaf::rt {
 
@@ -16,6 +17,10 @@ constexpr const char *kArchitecture = "aarch64";
 #else
 #error "generated code is for x86-64 and AArch64"
 #endif
+
+/// Whether the processor and the system have this feature (LLVM's name). False for one that is not
+/// known here. In cpu_ARCHITECTURE.cpp.
+bool hasFeature(std::string_view name);
 
 /// The first of these features (LLVM's names) that the processor or the system lacks, or that is
 /// not known here.

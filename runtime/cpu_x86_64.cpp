@@ -87,14 +87,10 @@ bool has(const Feature &feature) {
 
 } // namespace
 
-std::optional<std::string> missingFeature(std::span<const std::string> features) {
-  for (const std::string &name : features) {
-    auto known = std::find_if(kFeatures.begin(), kFeatures.end(),
-                              [&](const Feature &feature) { return feature.name == name; });
-    if (known == kFeatures.end() || !has(*known))
-      return name;
-  }
-  return std::nullopt;
+bool hasFeature(std::string_view name) {
+  auto known = std::find_if(kFeatures.begin(), kFeatures.end(),
+                            [&](const Feature &feature) { return feature.name == name; });
+  return known != kFeatures.end() && has(*known);
 }
 
 } // namespace sheaf::rt

@@ -14,9 +14,6 @@ bool isOrdered(Operation *op) {
   return !op->hasTrait<OpTrait::IsTerminator>() && !isMemoryEffectFree(op);
 }
 
-namespace {
-
-/// The operations of a region block that an operation of it needs, with what stands in its regions.
 SmallVector<Operation *> needsOf(Operation *op) {
   SmallVector<Operation *> needs;
   op->walk([&](Operation *inner) {
@@ -27,6 +24,8 @@ SmallVector<Operation *> needsOf(Operation *op) {
   });
   return needs;
 }
+
+namespace {
 
 /// Between which of the ordered operations everything in a block must run.
 class OrderWindows {

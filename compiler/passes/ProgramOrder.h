@@ -15,6 +15,9 @@ namespace sheaf::passes {
 /// Whether an operation stays in the order of the program with all others of this kind.
 bool isOrdered(mlir::Operation *op);
 
+/// The operations of its block that an operation needs, also with what stands in its regions.
+llvm::SmallVector<mlir::Operation *> needsOf(mlir::Operation *op);
+
 /// Cuts those groups of a region block that could not run as one without changing the order: what
 /// one operator makes is needed ahead of something that another comes behind. The pieces stand
 /// where their group stood.

@@ -182,11 +182,9 @@ private:
 
     Block &body = clone.getBody().front();
     OpBuilder builder = OpBuilder::atBlockBegin(&body);
-    BitVector drop(forms.size());
     std::string names;
     for (auto [i, form] : llvm::enumerate(forms)) {
       BlockArgument argument = body.getArgument(i);
-      drop.push_back(false);
       if (!form) {
         argument.replaceAllUsesWith(body.addArgument(argument.getType(), argument.getLoc()));
       } else {
@@ -196,10 +194,8 @@ private:
           made = makeCast(builder, clone.getLoc(), made, argument.getType());
         argument.replaceAllUsesWith(made);
       }
-      drop.set(i);
     }
-    drop.resize(body.getNumArguments());
-    body.eraseArguments(drop);
+    body.eraseArguments(0, forms.size());
     clone.setFunctionType(
         builder.getFunctionType(body.getArgumentTypes(), clone.getFunctionType().getResults()));
     context_.remark(call.getLoc(),

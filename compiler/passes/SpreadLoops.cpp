@@ -45,12 +45,9 @@ std::optional<llvm::DenseSet<Operation *>> partBefore(Block &body, Value carried
   }
   for (Operation &op : llvm::reverse(body.without_terminator()))
     if (before.contains(&op))
-      op.walk([&](Operation *inner) {
-        for (Value operand : inner->getOperands())
-          if (Operation *def = operand.getDefiningOp();
-              def && def->getBlock() == &body && !isMadeAnywhere(def))
-            before.insert(def);
-      });
+      for (Operation *need : needsOf(&op))
+        if (!isMadeAnywhere(need))
+          before.insert(need);
   return before;
 }
 
