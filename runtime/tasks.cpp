@@ -121,7 +121,8 @@ void Tasks::readClock() {
 
 Walk *Tasks::ended(Task &task) {
   stacks_.giveBack(task.stack);
-  if (Task *joiner = task.joiner) {
+  while (Task *joiner = task.joiners) {
+    task.joiners = joiner->next;
     joiner->state = Task::Ready;
     ready_.push(joiner);
   }
@@ -197,7 +198,9 @@ void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slo
 
 void Tasks::join(Task &task) {
   if (task.state != Task::Done && task.state != Task::Failed) {
-    task.joiner = current_;
+    current_->joined = &task;
+    current_->next = task.joiners;
+    task.joiners = current_;
     leave(Task::Joining);
   }
   if (task.state == Task::Failed) {

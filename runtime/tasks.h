@@ -8,6 +8,11 @@
 // A fork that finds no free stack is run by the one who forked, as a plain call: it never waits for
 // a stack, so whoever has one can always go on.
 //
+// A task joins what it forked itself, or what its parent had forked before it. In the order of the
+// program that has ended before the place where the task stands; and what is run as a plain call
+// has ended before anyone knows of it, so no one waits for a task through another's stack. Hence no
+// tasks wait for each other in a circle.
+//
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_TASKS_H
 #define SHEAF_RUNTIME_TASKS_H
@@ -69,8 +74,9 @@ struct Task {
   uint32_t waitsAt = 0;       ///< Waiting: for which read (Model::readPlaces)
   uint32_t logged = 0;        ///< with Context::readLog: its number there
   RootFrame *roots = nullptr; ///< Waiting, Joining: what the calls on its stack still need
-  Task *joiner = nullptr;     ///< waits for this one
-  Task *next = nullptr;       ///< in a queue
+  Task *joined = nullptr;     ///< Joining: the one that it waits for
+  Task *joiners = nullptr;    ///< wait for this one
+  Task *next = nullptr;       ///< in a queue, or among those that wait for the same
   Failure failure;            ///< None: it failed because one that it joined did
 };
 
@@ -90,9 +96,9 @@ public:
   bool anyWaits() const { return waiting_.first != nullptr; }
   /// Calls `visit` with all tasks that have not ended. None is ready.
   template <typename Visit> void forEachWaiting(Visit visit) const {
-    // Whoever joins waits for one that waits.
+    // Whoever joins waits, through others, for one that waits: these are trees.
     for (const Task *waiting = waiting_.first; waiting; waiting = waiting->next)
-      for (const Task *task = waiting; task; task = task->joiner)
+      for (const Task *task = waiting; task; task = behind(*task, *waiting))
         visit(*task);
   }
   /// What all that wait have waited for is there.
@@ -139,6 +145,16 @@ private:
     size_t count = 0;
     bool areShort = false; ///< those before were
   };
+
+  /// The next of the tree of those that wait for `root`.
+  static const Task *behind(const Task &task, const Task &root) {
+    if (task.joiners)
+      return task.joiners;
+    const Task *at = &task;
+    while (at != &root && !at->next)
+      at = at->joined;
+    return at == &root ? nullptr : at->next;
+  }
 
   Walk *runUntilEnd();
   Walk *runReady();

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -201,6 +202,83 @@ TEST(Tasks, AWalkInOrderForksNothing) {
   }
 }
 
+/// Waits args[2] times after what args[3], a task, has left in args[4] is there; gives the sum.
+void waitsAfter(Context *, const Slot *args, Slot *results) {
+  Bench &b = bench(args);
+  b.join(reinterpret_cast<Task *>(args[3]));
+  for (Slot i = 0; i < args[2]; ++i)
+    b.tasks.wait(0);
+  results[0] = args[2] + *reinterpret_cast<const Slot *>(args[4]);
+}
+
+/// Forks a call that waits 5 times and args[1] others that take what it leaves, or what one of them
+/// leaves. Beside them the caller waits 9 times.
+void starOfJoins(Context *, const Slot *args, Slot *results) {
+  Bench &b = bench(args);
+  Slot count = args[1];
+  auto *memory = new Slot[3 + 6 * count]{args[0], 5};
+  b.kept.emplace_back(memory);
+  Task *first = b.fork(waits, memory, memory + 2);
+  std::vector<Task *> others;
+  for (Slot i = 0; i < count; ++i) {
+    Slot *own = memory + 3 + 6 * i;
+    own[0] = args[0];
+    own[2] = i % 4;
+    // Every third waits for the one before it, which waits for the first.
+    bool second = i % 3 == 2;
+    own[3] = reinterpret_cast<Slot>(second ? others.back() : first);
+    own[4] = reinterpret_cast<Slot>(second ? own - 1 : memory + 2);
+    others.push_back(b.fork(waitsAfter, own, own + 5));
+  }
+  for (int i = 0; i < 9; ++i)
+    b.tasks.wait(0);
+  results[0] = 0;
+  for (Slot i = 0; i < count; ++i) {
+    b.join(others[i]);
+    results[0] += memory[3 + 6 * i + 5];
+  }
+}
+
+TEST(Tasks, SeveralMayJoinOne) {
+  for (unsigned stacks : {1, 2, 3, 8, 64}) {
+    Bench b(stacks);
+    int flushes = 0;
+    EXPECT_EQ(b.run(starOfJoins, {20}, &flushes), std::vector<int>{-1}) << stacks;
+    // 5 each, and 0 to 3 of its own; of every third the sum of the one before it.
+    Slot sum = 0, last = 0;
+    for (Slot i = 0; i < 20; ++i)
+      sum += last = i % 4 + (i % 3 == 2 ? last : 5);
+    EXPECT_EQ(b.results[0], sum) << stacks;
+    if (stacks == 64)
+      EXPECT_EQ(flushes, 10); // 5, then 2 and 3 of those numbered 10 and 11
+  }
+}
+
+TEST(Tasks, AllThatJoinAreVisitedOnce) {
+  Bench b(64);
+  Walk walk;
+  Task root;
+  Slot args[2] = {reinterpret_cast<Slot>(&b), 20}, results[1];
+  root.fn = starOfJoins;
+  root.walk = &walk;
+  root.args = args;
+  root.results = results;
+  b.tasks.start(root, b.stacks.take());
+  int ended = 0;
+  for (;;) {
+    b.tasks.run([&](const Walk &) { ++ended; });
+    std::map<const Task *, int> visits;
+    b.tasks.forEachWaiting([&](const Task &task) { ++visits[&task]; });
+    EXPECT_EQ(visits.size(), walk.open);
+    for (auto [task, count] : visits)
+      EXPECT_EQ(count, 1);
+    if (!b.tasks.anyWaits())
+      break;
+    b.tasks.wake();
+  }
+  EXPECT_EQ(ended, 1);
+}
+
 /// Fails with message args[1] % 100 after args[1] / 100 waits; 0 does not fail.
 void failing(Context *, const Slot *args, Slot *results) {
   Bench &b = bench(args);
@@ -244,6 +322,44 @@ TEST(Tasks, TheFirstFailureInTheProgramCounts) {
       expected.push_back(message);
     }
     EXPECT_EQ(b.run(three, arguments), expected) << stacks;
+  }
+}
+
+/// Forks a call, one that takes what it leaves, and makes a third itself; as three().
+void chained(Context *, const Slot *args, Slot *results) {
+  Bench &b = bench(args);
+  auto part = [&](Slot digits) { return digits / 10 * 100 + digits % 10; };
+  auto *memory =
+      new Slot[12]{args[0], part(args[1] / 10000), 0, args[0], part(args[1] / 100 % 100), 0, 0, 0,
+                   args[0], part(args[1] % 100),   0};
+  b.kept.emplace_back(memory);
+  Task *first = b.fork(failing, memory, memory + 2);
+  memory[5] = reinterpret_cast<Slot>(first);
+  Task *second = b.fork(
+      [](Context *, const Slot *args, Slot *results) {
+        bench(args).join(reinterpret_cast<Task *>(args[2]));
+        failing(nullptr, args, results);
+      },
+      memory + 3, memory + 6);
+  failing(&b.context, memory + 8, memory + 10);
+  b.join(second);
+  results[0] = 7;
+}
+
+TEST(Tasks, WhoTakesWhatAFailureLeftFailsForNoReasonOfItsOwn) {
+  const std::vector<std::pair<Slot, int>> cases = {
+      {0, -1},     {1, 1},      {100, 1},    {10000, 1},  {510203, 1},
+      {310203, 1}, {205203, 2}, {900003, 3}, {905204, 2}, {110000, 1},
+  };
+  for (unsigned stacks : {1, 2, 3, 30}) {
+    Bench b(stacks);
+    std::vector<Slot> arguments;
+    std::vector<int> expected;
+    for (auto [argument, message] : cases) {
+      arguments.push_back(argument);
+      expected.push_back(message);
+    }
+    EXPECT_EQ(b.run(chained, arguments), expected) << stacks;
   }
 }
 
