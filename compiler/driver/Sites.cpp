@@ -3,6 +3,7 @@
 
 #include "compiler/host/KernelInstances.h"
 #include "compiler/passes/CallGraph.h"
+#include "compiler/passes/Forks.h"
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Pass.h"
 #include "compiler/passes/RecordFlow.h"
@@ -230,18 +231,33 @@ private:
 
   /// What keeps a call that may read from running beside others.
   std::string whyNotForked(func::CallOp call) {
-    bool needed = false; // by something that stood before
-    for (Operation *next = call->getNextNode(); next; next = next->getNextNode()) {
-      needed |= llvm::any_of(call->getUsers(), [&](Operation *user) {
-        return call->getBlock()->findAncestorOpInBlock(*user) == next;
-      });
+    auto reads = [&](Operation *op) { return mayRead(op); };
+    if (passes::readsBeside(call, reads))
+      return "fork-calls is left out";
+    for (Operation *next = call->getNextNode(); next; next = next->getNextNode())
       if (mayRead(next))
-        return needed ? "its result is needed before anything else may read"
-                      : "fork-calls is left out";
-    }
+        return "its result is needed before anything else may read";
     if (isa<ir::FoldOp, ir::ScanOp>(call->getParentOp()))
       return "each turn of the loop needs the one before";
     return "nothing behind it here may read";
+  }
+
+  /// What gives the arguments that a fork itself waits for.
+  std::vector<std::string> awaitedBy(func::CallOp call) {
+    std::vector<std::string> awaited;
+    for (Value operand : call.getOperands()) {
+      while (auto get = operand.getDefiningOp<ir::GetOp>())
+        operand = get.getTuple();
+      Operation *fork = operand.getDefiningOp();
+      if (!fork || !passes::isForked(fork))
+        continue;
+      Operation *here = fork->getBlock()->findAncestorOpInBlock(*call), *next = fork;
+      while (next != here && !passes::waitsFor(next->getNextNode(), fork))
+        next = next->getNextNode();
+      if (next == here)
+        awaited.push_back(valueText(operand));
+    }
+    return distinct(awaited);
   }
 
   void describeSite(unsigned number, SiteInfo &info) {
@@ -303,9 +319,12 @@ private:
       SiteInfo &info = add("calls " + call.getCallee().str());
       if (!readers_.contains(callee))
         info.notes.push_back("a plain call: what it records meets what others do by depth");
-      else if (call->hasAttr("sheaf.fork"))
-        info.notes.push_back("forked: it may read, and what follows and may read does not need it");
-      else
+      else if (passes::isForked(call)) {
+        info.notes.push_back("forked: it may read, and so may something behind it that does not "
+                             "need it");
+        if (std::vector<std::string> awaited = awaitedBy(call); !awaited.empty())
+          info.notes.push_back("begins when there is " + join(awaited));
+      } else
         info.notes.push_back("not forked: it may read, and " + whyNotForked(call));
     }
   }

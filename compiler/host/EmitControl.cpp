@@ -360,7 +360,11 @@ void FunctionEmitter::emit(Operation *op) {
         require(one(op.getCondition()), op.getLoc(), text, value(0), value(1));
       })
       .Case([&](ir::TupleOp op) { emitTuple(op); })
-      .Case([&](ir::GetOp op) { emitGet(op); })
+      .Case([&](ir::GetOp op) {
+        // What takes a fork's results apart does so when they are there.
+        if (!placeOf(op.getTuple()).forked)
+          emitGet(op);
+      })
       .Case([&](ir::ConstructOp op) { emitConstruct(op); })
       .Default([&](Operation *op) { known = emitList(op) || emitArith(op) || emitMath(op); });
   if (!known)

@@ -6,11 +6,47 @@ using namespace mlir;
 
 namespace sheaf::host {
 
+FunctionEmitter::Place FunctionEmitter::placeOf(Value value) {
+  SmallVector<ir::GetOp> path;
+  while (auto get = value.getDefiningOp<ir::GetOp>()) {
+    path.push_back(get);
+    value = get.getTuple();
+  }
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || !forks_.contains(result.getOwner()))
+    return {};
+  Place place{result.getOwner()};
+  auto enter = [&](TypeRange types, unsigned number) {
+    for (Type before : types.take_front(number))
+      place.slot += slotCount(before);
+    place.type = types[number];
+  };
+  enter(forkedTypes(place.forked), result.getResultNumber());
+  for (ir::GetOp get : llvm::reverse(path))
+    enter(cast<TupleType>(place.type).getTypes(), get.getIndex());
+  return place;
+}
+
 FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call) {
   func::FuncOp callee = m_.function(call.getCallee()).source;
   Slots args;
-  for (auto [operand, type] : llvm::zip(call.getOperands(), callee.getArgumentTypes()))
-    args.append(as(operand, type));
+  Awaited awaited;
+  llvm::SetVector<Operation *> forks;
+  for (auto [operand, type] : llvm::zip(call.getOperands(), callee.getArgumentTypes())) {
+    std::optional<Awaited::Argument> &argument = awaited.arguments.emplace_back();
+    if (Place place = placeOf(operand); place.forked) {
+      forks.insert(place.forked);
+      auto fork = llvm::find(forks, place.forked) - forks.begin();
+      argument = {static_cast<unsigned>(fork), place.slot, place.type};
+    } else {
+      args.append(as(operand, type));
+    }
+  }
+  for (Operation *forked : forks) {
+    const Fork &fork = forks_.find(forked)->second;
+    args.append({fork.task, fork.results});
+    awaited.forks.push_back(forkedType(forked));
+  }
   size_t results = slotTypes(callee.getResultTypes(), m_.context).size();
   llvm::Value *memory =
       callRuntime("sheaf_alloc", b_.getPtrTy(),
@@ -19,14 +55,66 @@ FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call) {
   llvm::Value *out = slotAt(memory, static_cast<int64_t>(args.size()));
   // It may run at once, on this stack.
   bool saved = saveRoots(call, /*own=*/false);
+  llvm::Function *thunk =
+      forks.empty() ? m_.thunk(call.getCallee()) : m_.thunk(call.getCallee(), awaited);
   llvm::Value *task =
-      callRuntime("sheaf_fork", b_.getPtrTy(),
-                  static_cast<llvm::Value *>(m_.thunk(call.getCallee())), memory, out);
+      callRuntime("sheaf_fork", b_.getPtrTy(), static_cast<llvm::Value *>(thunk), memory, out);
   dropRoots(saved);
   return {task, out};
 }
 
-void FunctionEmitter::emitFork(func::CallOp call) { forks_[call] = startFork(call); }
+void FunctionEmitter::runWaiting(const Awaited &awaited, llvm::Function *thunk) {
+  llvm::Function *code = function_.code;
+  b_.SetInsertPoint(llvm::BasicBlock::Create(m_.context, "entry", code));
+  ctx_ = code->getArg(0);
+  func::FuncOp source = function_.source;
+  ArrayRef<Type> types = source.getArgumentTypes();
+  llvm::Value *memory = code->getArg(1);
+  int64_t next = 0;
+  auto nextOf = [&](int64_t slots) { return slotAt(memory, std::exchange(next, next + slots)); };
+  SmallVector<RootSlots> roots;
+  SmallVector<Slots> values;
+  for (auto [type, argument] : llvm::zip(types, awaited.arguments)) {
+    Slots &slots = values.emplace_back();
+    if (argument)
+      continue;
+    slots = load(nextOf(slotCount(type)), type);
+    addRoots(roots, type, slots);
+  }
+  SmallVector<Fork> forks;
+  for (Type type : awaited.forks) {
+    llvm::Value *place = nextOf(2);
+    Fork fork{b_.CreateLoad(b_.getPtrTy(), place), b_.CreateLoad(b_.getPtrTy(), slotAt(place, 1))};
+    forks.push_back(fork);
+    roots.push_back({{rt::RootDesc::Fork, type}, {fork.task, fork.results}});
+  }
+  linkRoots(roots);
+  for (const Fork &fork : forks)
+    callRuntime("sheaf_join", b_.getVoidTy(), fork.task);
+  dropRoots(/*saved=*/true);
+  Slots args;
+  for (auto [type, argument, value] : llvm::zip(types, awaited.arguments, values))
+    args.append(argument ? coerce(load(slotAt(forks[argument->fork].results, argument->slot),
+                                       argument->type),
+                                  argument->type, type)
+                         : value);
+  llvm::Value *all = temporary(static_cast<int64_t>(args.size()));
+  store(all, args);
+  b_.CreateCall(thunk, {ctx_, all, code->getArg(2)});
+  b_.CreateRetVoid();
+}
+
+void FunctionEmitter::emitFork(func::CallOp call) {
+  Fork fork = startFork(call);
+  // It has ended well only when those that it waits for have: no one else needs to join these, or
+  // to keep their results, if they are not used any more.
+  forks_.remove_if([&](const auto &entry) {
+    Operation *other = entry.first;
+    return other->getBlock() == call->getBlock() && passes::isHandedTo(other, call) &&
+           !passes::isUsedBehind(other, call);
+  });
+  forks_[call] = fork;
+}
 
 void FunctionEmitter::emitForkedArms(ArrayRef<Arm> arms, Operation *op) {
   llvm::BasicBlock *meet = newBlock("forked");
@@ -86,14 +174,15 @@ void FunctionEmitter::joinForks(Operation *op, Operation *next) {
   for (auto &[forked, fork] : forks_) {
     if (forked->getBlock() != op->getBlock())
       continue;
-    bool used =
-        llvm::any_of(forked->getUsers(), [&](Operation *user) { return op->isAncestor(user); });
-    if (all || used)
+    if (all || passes::waitsFor(op, forked))
       joined.push_back(forked);
   }
   for (Operation *forked : joined) {
     join(forked, forks_.lookup(forked), next ? next : op, /*own=*/true);
     forks_.erase(forked);
+    for (Operation *part : passes::partsOf(forked))
+      if (part != forked && part->isBeforeInBlock(op))
+        emitGet(cast<ir::GetOp>(part));
   }
 }
 

@@ -9,6 +9,7 @@
 #define SHEAF_HOST_EMITTER_H
 
 #include "compiler/host/Host.h"
+#include "compiler/passes/Forks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -33,6 +34,21 @@ llvm::SmallVector<llvm::Type *, 2> slotTypes(mlir::Type type, llvm::LLVMContext 
 llvm::SmallVector<llvm::Type *> slotTypes(mlir::TypeRange types, llvm::LLVMContext &context);
 int64_t slotCount(mlir::Type type);
 
+/// Which arguments of a call are results of forks. They are not there when it is forked, too: its
+/// thunk takes the other arguments, and behind these two slots for each of the forks, what
+/// sheaf_join takes and the address of the results.
+struct Awaited {
+  struct Argument {
+    unsigned fork;   ///< among `forks`
+    int64_t slot;    ///< of its results
+    mlir::Type type; ///< as it stands there
+    bool operator==(const Argument &) const = default;
+  };
+  llvm::SmallVector<mlir::Type> forks; ///< tuples of what each leaves
+  llvm::SmallVector<std::optional<Argument>> arguments;
+  bool operator==(const Awaited &) const = default;
+};
+
 /// A Program function as LLVM sees it.
 struct Function {
   llvm::Function *code = nullptr;
@@ -44,6 +60,8 @@ struct Function {
   bool resultsInMemory = false;
   /// The function with C linkage, arguments and results in memory (rt::EntryFn); made when needed.
   llvm::Function *thunk = nullptr;
+  /// Those that wait for arguments first.
+  llvm::SmallVector<std::pair<Awaited, llvm::Function *>, 0> waitingThunks;
 };
 
 class ModuleEmitter {
@@ -63,6 +81,8 @@ public:
   /// The rt::EntryFn that calls a function. That of the entry takes its key from the context, where
   /// a fork of the same function is given one.
   llvm::Function *thunk(llvm::StringRef name, bool isEntry = false);
+  /// The same for a fork that waits for arguments.
+  llvm::Function *thunk(llvm::StringRef name, const Awaited &awaited);
   /// A function of the runtime (runtime/abi.h).
   llvm::FunctionCallee runtime(llvm::StringRef name, llvm::Type *result,
                                llvm::ArrayRef<llvm::Type *> args);
@@ -93,8 +113,7 @@ private:
   llvm::DenseMap<int64_t, llvm::Constant *> emptyConstructors_;
 };
 
-/// Whether a call, or the branch of an `if` or `match` that is taken, may run beside what follows.
-inline bool isForked(mlir::Operation *op) { return op->hasAttr(ir::kForkAttr); }
+using passes::isForked;
 
 /// Converts between a slot in memory (i64) and its register.
 llvm::Value *toSlot(llvm::IRBuilderBase &builder, llvm::Value *value);
@@ -104,6 +123,8 @@ class FunctionEmitter {
 public:
   FunctionEmitter(ModuleEmitter &module, const Function &function);
   void run();
+  /// The function is one that waits for arguments and calls `thunk` then.
+  void runWaiting(const Awaited &awaited, llvm::Function *thunk);
 
 private:
   //===--- Values ----------------------------------------------------------===//
@@ -172,12 +193,20 @@ private:
     llvm::Value *task;
     llvm::Value *results;
   };
+  /// Where a value is among the results of an operation that was forked and not joined; null if it
+  /// is none of these.
+  struct Place {
+    mlir::Operation *forked = nullptr;
+    int64_t slot = 0;
+    mlir::Type type = {};
+  };
+  Place placeOf(mlir::Value value);
   /// Starts a call on the operands' values, in fresh memory.
   Fork startFork(mlir::func::CallOp call);
   void emitFork(mlir::func::CallOp call);
   /// The same for branches: what is no call of its own is done at once.
   void emitForkedArms(llvm::ArrayRef<Arm> arms, mlir::Operation *op);
-  /// Joins the forks of this block whose results `op` uses; before a terminator all of them. Behind
+  /// Joins the forks of this block that `op` waits for; before a terminator all of them. Behind
   /// that comes `next`, or `op`.
   void joinForks(mlir::Operation *op, mlir::Operation *next = nullptr);
   /// Before `at`, or with `own` unset behind it.
@@ -195,6 +224,7 @@ private:
   /// Before a call that may wait: tells the runtime what is needed by what comes behind `at`, with
   /// `own` by `at` itself, too. Returns whether there was anything, which dropRoots() asks for.
   bool saveRoots(mlir::Operation *at, bool own);
+  void linkRoots(llvm::ArrayRef<RootSlots> roots);
   /// After that call.
   void dropRoots(bool saved);
   bool isNeeded(mlir::Value value, mlir::Operation *at, bool own);

@@ -203,6 +203,23 @@ llvm::Function *ModuleEmitter::thunk(llvm::StringRef name, bool isEntry) {
   return thunk;
 }
 
+llvm::Function *ModuleEmitter::thunk(llvm::StringRef name, const Awaited &awaited) {
+  Function &function = functions_.find(name)->second;
+  auto known = llvm::find_if(function.waitingThunks,
+                             [&](const auto &thunk) { return thunk.first == awaited; });
+  if (known != function.waitingThunks.end())
+    return known->second;
+  llvm::Function *plain = thunk(name);
+  Function waiting;
+  waiting.source = function.source;
+  waiting.code = llvm::Function::Create(plain->getFunctionType(), llvm::Function::InternalLinkage,
+                                        "wait." + name, module);
+  waiting.code->setDoesNotThrow();
+  FunctionEmitter(*this, waiting).runWaiting(awaited, plain);
+  function.waitingThunks.push_back({awaited, waiting.code});
+  return waiting.code;
+}
+
 llvm::FunctionCallee ModuleEmitter::runtime(llvm::StringRef name, llvm::Type *result,
                                             llvm::ArrayRef<llvm::Type *> args) {
   llvm::FunctionCallee callee =

@@ -1,12 +1,13 @@
 //===- ForkCalls.cpp - Independent calls that may wait, side by side ------===//
 
-#include "compiler/ir/Program.h"
+#include "compiler/passes/Forks.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Readers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -71,26 +72,6 @@ func::CallOp outlineBody(Block &body, StringRef suffix, SymbolTable &symbols) {
   return call;
 }
 
-/// The operation of `block` in which `value` is used first, or its terminator.
-Operation *firstUser(Operation *op) {
-  Operation *first = op->getBlock()->getTerminator();
-  for (Operation *user : op->getUsers()) {
-    Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
-    if (here && here->isBeforeInBlock(first))
-      first = here;
-  }
-  return first;
-}
-
-/// Whether an operation reads between `op` and the first use of its results.
-bool readsBeforeUse(Operation *op, llvm::function_ref<bool(Operation *)> reads) {
-  Operation *end = firstUser(op);
-  for (Operation *next = op->getNextNode(); next && next != end; next = next->getNextNode())
-    if (reads(next))
-      return true;
-  return false;
-}
-
 void fork(func::CallOp call) { call->setAttr(ir::kForkAttr, UnitAttr::get(call.getContext())); }
 
 void forkMaps(ModuleOp module, SymbolTable &symbols, PassContext &context) {
@@ -106,58 +87,28 @@ void forkMaps(ModuleOp module, SymbolTable &symbols, PassContext &context) {
   }
 }
 
+void forkCall(func::CallOp call, const Readers &readers, PassContext &context) {
+  if (isForked(call) || !readers.reads(call) ||
+      !readsBeside(call, [&](Operation *next) { return readers.reads(next); }))
+    return;
+  fork(call);
+  context.remark(call.getLoc(),
+                 "the call of " + call.getCallee() + " may read and runs beside what follows");
+}
+
 /// An `if` or a `match` cannot run beside what follows, but its branches that call can: which one
 /// is taken is decided first. A branch that reads without a call has recorded what it reads when
 /// it waits, and what follows is seldom worth a task.
-void forkBranches(ModuleOp module, SymbolTable &symbols, PassContext &context) {
-  Readers readers(module);
-  SmallVector<Operation *> branches;
-  module.walk([&](Operation *op) {
-    if (isa<scf::IfOp, ir::MatchOp>(op) && op->getNumResults() && readers.callsReader(op) &&
-        readsBeforeUse(op, [&](Operation *next) { return readers.callsReader(next); }))
-      branches.push_back(op);
-  });
-  // Inner ones come first, so that none is outlined away before its turn.
-  for (Operation *op : branches) {
-    for (Region &region : op->getRegions())
-      if (!region.empty() && readers.callsReader(region.front()))
-        fork(outlineBody(region.front(), ".branch", symbols));
-    op->setAttr(ir::kForkAttr, UnitAttr::get(op->getContext()));
-    context.remark(op->getLoc(), "the calls of this branch may read and run beside what follows");
-  }
-}
-
-/// A tuple is taken apart where it comes from; for a call that may run beside what follows, that is
-/// too soon.
-void takeApartLate(ModuleOp module, Readers &readers) {
-  SmallVector<Operation *> gets;
-  module.walk([&](func::CallOp call) {
-    if (readers.reads(call))
-      gets.push_back(call);
-  });
-  // Tuples in tuples, too: those that take apart come behind what they take apart.
-  size_t calls = gets.size();
-  for (size_t i = 0; i < gets.size(); ++i)
-    for (Operation *user : gets[i]->getUsers())
-      if (isa<ir::GetOp>(user) && user->getBlock() == gets[i]->getBlock())
-        gets.push_back(user);
-  while (gets.size() > calls) {
-    Operation *get = gets.pop_back_val();
-    get->moveBefore(firstUser(get));
-  }
-}
-
-void forkCalls(ModuleOp module, PassContext &context) {
-  Readers readers(module);
-  takeApartLate(module, readers);
-  module.walk([&](func::CallOp call) {
-    if (call->hasAttr(ir::kForkAttr) || !readers.reads(call) ||
-        !readsBeforeUse(call, [&](Operation *next) { return readers.reads(next); }))
-      return;
-    fork(call);
-    context.remark(call.getLoc(),
-                   "the call of " + call.getCallee() + " may read and runs beside what follows");
-  });
+void forkBranches(Operation *op, const Readers &readers, SymbolTable &symbols,
+                  PassContext &context) {
+  if (op->getNumResults() == 0 || !readers.callsReader(op) ||
+      !readsBeside(op, [&](Operation *next) { return readers.callsReader(next); }))
+    return;
+  for (Region &region : op->getRegions())
+    if (!region.empty() && readers.callsReader(region.front()))
+      fork(outlineBody(region.front(), ".branch", symbols));
+  op->setAttr(ir::kForkAttr, UnitAttr::get(op->getContext()));
+  context.remark(op->getLoc(), "the calls of this branch may read and run beside what follows");
 }
 
 LogicalResult forkIndependentCalls(ModuleOp module, PassContext &context) {
@@ -165,8 +116,21 @@ LogicalResult forkIndependentCalls(ModuleOp module, PassContext &context) {
     return success();
   SymbolTable symbols(module);
   forkMaps(module, symbols, context);
-  forkBranches(module, symbols, context);
-  forkCalls(module, context);
+  Readers readers(module);
+  SmallVector<Operation *> ops;
+  // Whether an operation waits for one before it follows from whether it is forked itself: so the
+  // last come first. Inner ones come before outer ones, so that none is outlined away before its
+  // turn.
+  module.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (isa<func::CallOp, scf::IfOp, ir::MatchOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    if (auto call = dyn_cast<func::CallOp>(op))
+      forkCall(call, readers, context);
+    else
+      forkBranches(op, readers, symbols, context);
+  }
   return success();
 }
 

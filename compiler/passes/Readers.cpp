@@ -3,6 +3,7 @@
 #include "compiler/passes/Readers.h"
 #include "compiler/ir/Program.h"
 #include "compiler/passes/CallGraph.h"
+#include "compiler/passes/Forks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -29,8 +30,9 @@ bool Readers::callsReader(Operation *root) const {
 }
 
 bool Readers::isReadingCall(Operation *op) const {
+  // A fork may be of a function that was made since.
   auto call = dyn_cast<func::CallOp>(op);
-  return call && reading_.contains(symbols_.lookup(call.getCallee()));
+  return call && (isForked(call) || reading_.contains(symbols_.lookup(call.getCallee())));
 }
 
 } // namespace sheaf::passes

@@ -18,11 +18,11 @@ func.func @node(%x: tensor<f32>) -> f64 {
   return %r : f64
 }
 
-// A tuple is taken apart behind what runs beside the call that makes it.
+// Who takes a tuple apart does not wait for it.
 // CHECK-LABEL: func.func @pairs
-// CHECK: %[[A:.*]] = call @pairs(%{{.*}}) {sheaf.fork}
-// CHECK-NEXT: %[[B:.*]] = call @pairs(%{{.*}}) :
+// CHECK: call @pairs(%{{.*}}) {sheaf.fork}
 // CHECK-NEXT: sheaf.get
+// CHECK-NEXT: call @pairs(%{{.*}}) :
 // CHECK-NEXT: sheaf.get
 func.func @pairs(%x: tensor<f32>) -> tuple<f64, f64> {
   %s = sheaf.read %x : (tensor<f32>) -> f64
@@ -41,6 +41,93 @@ func.func @chain(%x: tensor<f32>) -> f64 {
   %a = func.call @leaf(%x) : (tensor<f32>) -> tensor<f32>
   %b = func.call @node(%a) : (tensor<f32>) -> f64
   return %b : f64
+}
+
+// What a fork takes of another it waits for itself: the third call runs beside both.
+// CHECK-LABEL: func.func @handed
+// CHECK: call @pairs(%{{.*}}) {sheaf.fork}
+// CHECK: call @scaled(%{{.*}}) {sheaf.fork}
+// CHECK: call @node(%{{.*}}) :
+func.func @handed(%x: tensor<f32>) -> f64 {
+  %a = func.call @pairs(%x) : (tensor<f32>) -> tuple<f64, f64>
+  %a0 = sheaf.get %a[0] : (tuple<f64, f64>) -> f64
+  %b = func.call @scaled(%a0, %x) : (f64, tensor<f32>) -> f64
+  %c = func.call @node(%x) : (tensor<f32>) -> f64
+  %r = arith.addf %b, %c : f64
+  return %r : f64
+}
+
+// The last two run side by side; nothing runs beside the first, which both need.
+// CHECK-LABEL: func.func @both
+// CHECK: call @node(%{{.*}}) :
+// CHECK: call @scaled(%{{.*}}) {sheaf.fork}
+// CHECK: call @scaled(%{{.*}}) :
+func.func @both(%x: tensor<f32>) -> f64 {
+  %a = func.call @node(%x) : (tensor<f32>) -> f64
+  %b = func.call @scaled(%a, %x) : (f64, tensor<f32>) -> f64
+  %c = func.call @scaled(%a, %x) : (f64, tensor<f32>) -> f64
+  %r = arith.addf %b, %c : f64
+  return %r : f64
+}
+
+// What is handed on and needed there, too, is waited for there.
+// CHECK-LABEL: func.func @early
+// CHECK: call @node(%{{.*}}) :
+// CHECK: call @scaled(%{{.*}}) {sheaf.fork}
+// CHECK: call @node(%{{.*}}) :
+func.func @early(%x: tensor<f32>) -> f64 {
+  %a = func.call @node(%x) : (tensor<f32>) -> f64
+  %b = func.call @scaled(%a, %x) : (f64, tensor<f32>) -> f64
+  %d = arith.addf %a, %a : f64
+  %c = func.call @node(%x) : (tensor<f32>) -> f64
+  %r = arith.addf %b, %c : f64
+  %s = arith.addf %r, %d : f64
+  return %s : f64
+}
+
+// A branch waits for what its call takes; what decides which one is taken is waited for.
+// CHECK-LABEL: func.func @into_branches
+// CHECK: call @node(%{{.*}}) {sheaf.fork}
+// CHECK: call @node(%{{.*}}) :
+// CHECK: scf.if
+// CHECK-NEXT: call @scaled(%{{.*}}) {sheaf.fork}
+// CHECK: } {sheaf.fork}
+// CHECK: call @node(%{{.*}}) :
+func.func @into_branches(%x: tensor<f32>) -> f64 {
+  %a = func.call @node(%x) : (tensor<f32>) -> f64
+  %d = func.call @node(%x) : (tensor<f32>) -> f64
+  %zero = arith.constant 0.0 : f64
+  %w = arith.cmpf olt, %d, %zero : f64
+  %b = scf.if %w -> f64 {
+    %p = func.call @scaled(%a, %x) : (f64, tensor<f32>) -> f64
+    scf.yield %p : f64
+  } else {
+    scf.yield %zero : f64
+  }
+  %c = func.call @node(%x) : (tensor<f32>) -> f64
+  %r = arith.addf %b, %c : f64
+  return %r : f64
+}
+
+// The calls of a map are not begun before what they take is there.
+// CHECK-LABEL: func.func @into_map
+// CHECK: call @node(%{{.*}}) :
+// CHECK: sheaf.map
+func.func @into_map(%x: tensor<f32>, %xs: !sheaf.list<f64>) -> f64 {
+  %a = func.call @node(%x) : (tensor<f32>) -> f64
+  %m = sheaf.map %xs : (!sheaf.list<f64>) -> !sheaf.list<f64> {
+  ^bb0(%e: f64):
+    %k = func.call @scaled(%a, %x) : (f64, tensor<f32>) -> f64
+    sheaf.yield %k : f64
+  }
+  %c = func.call @node(%x) : (tensor<f32>) -> f64
+  return %c : f64
+}
+
+func.func private @scaled(%s: f64, %x: tensor<f32>) -> f64 {
+  %r = sheaf.read %x : (tensor<f32>) -> f64
+  %t = arith.mulf %s, %r : f64
+  return %t : f64
 }
 
 // Nothing of it reads.

@@ -1,0 +1,74 @@
+//===- Forks.cpp - Who waits for what was forked --------------------------===//
+
+#include "compiler/passes/Forks.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace sheaf::passes {
+
+/// Calls in loops are no such uses: what they need of outside is there when the first begins.
+static bool isArgumentOfFork(OpOperand &use, Block *block) {
+  auto call = dyn_cast<func::CallOp>(use.getOwner());
+  if (!call || !isForked(call))
+    return false;
+  Operation *around = call->getParentOp();
+  return call->getBlock() == block ||
+         (isa<scf::IfOp, ir::MatchOp>(around) && isForked(around) && around->getBlock() == block);
+}
+
+/// Whether any use of what a fork leaves, inside of `op`, is one that `wanted` holds for.
+static bool anyUse(Operation *fork, Operation *op, llvm::function_ref<bool(OpOperand &)> wanted) {
+  return llvm::any_of(partsOf(fork), [&](Operation *part) {
+    return llvm::any_of(part->getUses(), [&](OpOperand &use) {
+      return op->isAncestor(use.getOwner()) && wanted(use);
+    });
+  });
+}
+
+SmallVector<Operation *> partsOf(Operation *fork) {
+  SmallVector<Operation *> parts{fork};
+  // Tuples may be in tuples.
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (Operation *user : parts[i]->getUsers())
+      if (isa<ir::GetOp>(user) && user->getBlock() == fork->getBlock())
+        parts.push_back(user);
+  return parts;
+}
+
+bool isHandedTo(Operation *fork, Operation *op) {
+  return anyUse(fork, op, [&](OpOperand &use) { return isArgumentOfFork(use, fork->getBlock()); });
+}
+
+bool waitsFor(Operation *op, Operation *fork) {
+  return anyUse(fork, op, [&](OpOperand &use) {
+    return !isArgumentOfFork(use, fork->getBlock()) &&
+           !(isa<ir::GetOp>(op) && use.getOwner() == op);
+  });
+}
+
+bool isUsedBehind(Operation *fork, Operation *op) {
+  return llvm::any_of(partsOf(fork), [&](Operation *part) {
+    return llvm::any_of(part->getUsers(), [&](Operation *user) {
+      return op->isBeforeInBlock(op->getBlock()->findAncestorOpInBlock(*user));
+    });
+  });
+}
+
+Operation *readsBeside(Operation *op, llvm::function_ref<bool(Operation *)> reads) {
+  // `op`, and the forks that wait for it, each of which is waited for in turn.
+  SmallVector<Operation *> open{op};
+  for (Operation *next = op->getNextNode(); next; next = next->getNextNode()) {
+    if (llvm::any_of(open, [&](Operation *fork) { return waitsFor(next, fork); }))
+      return nullptr;
+    if (llvm::any_of(open, [&](Operation *fork) { return isHandedTo(fork, next); }))
+      open.push_back(next);
+    else if (reads(next))
+      return next;
+  }
+  return nullptr;
+}
+
+} // namespace sheaf::passes
