@@ -55,6 +55,10 @@ public:
       sitesOf_[site.op].push_back(number);
       looksUp_ |= site.op->hasAttr("sheaf.once");
     }
+    program.walk([&](func::CallOp call) {
+      if (passes::isForked(call))
+        forked_.insert(symbols_.lookup(call.getCallee()));
+    });
     findDepths();
   }
 
@@ -74,6 +78,9 @@ public:
       info.notes.push_back(readers_.contains(func)
                                ? "may read: runs on a stack of its own, so that others go on "
                                  "while it waits"
+                           : forked_.contains(func)
+                               ? "never reads, but waits for what it takes: runs on a stack of its "
+                                 "own"
                            : readers_.empty() ? "never reads: a plain call"
                                               : "never reads: a plain call, on its caller's stack");
       func.walk<WalkOrder::PreOrder>([&](Operation *op) { describe(op, info); });
@@ -317,14 +324,17 @@ private:
     } else if (auto call = dyn_cast<func::CallOp>(op)) {
       auto callee = symbols_.lookup<func::FuncOp>(call.getCallee());
       SiteInfo &info = add("calls " + call.getCallee().str());
-      if (!readers_.contains(callee))
-        info.notes.push_back("a plain call: what it records meets what others do by depth");
-      else if (passes::isForked(call)) {
-        info.notes.push_back("forked: it may read, and so may something behind it that does not "
-                             "need it");
+      if (passes::isForked(call)) {
+        info.notes.push_back(readers_.contains(callee)
+                                 ? "forked: it may read, and so may something behind it that does "
+                                   "not need it"
+                                 : "forked: it takes what others wait for, and something behind "
+                                   "it may read that does not need it");
         if (std::vector<std::string> awaited = awaitedBy(call); !awaited.empty())
           info.notes.push_back("begins when there is " + join(awaited));
-      } else
+      } else if (!readers_.contains(callee))
+        info.notes.push_back("a plain call: what it records meets what others do by depth");
+      else
         info.notes.push_back("not forked: it may read, and " + whyNotForked(call));
     }
   }
@@ -340,7 +350,8 @@ private:
   std::vector<Depths> depths_; ///< by site
   llvm::DenseMap<Operation *, SmallVector<unsigned>> sitesOf_;
   llvm::DenseSet<Operation *> readers_ = graph_.readers();
-  bool looksUp_ = false; ///< any record is looked up
+  llvm::DenseSet<Operation *> forked_; ///< functions that some call forks
+  bool looksUp_ = false;               ///< any record is looked up
 };
 
 } // namespace

@@ -2,12 +2,14 @@
 
 #include "compiler/passes/Forks.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/ProgramOrder.h"
 #include "compiler/passes/Readers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -16,6 +18,11 @@ using namespace mlir;
 
 namespace sheaf::passes {
 namespace {
+
+/// Parameters and constants: made wherever they are wanted.
+bool isMadeAnywhere(Operation *op) {
+  return isa_and_nonnull<arith::ConstantOp, ir::ParamRefOp>(op);
+}
 
 /// The call that a body is, and nothing else; or null.
 func::CallOp onlyCall(Block &body) {
@@ -38,8 +45,7 @@ func::CallOp outlineBody(Block &body, StringRef suffix, SymbolTable &symbols) {
   getUsedValuesDefinedAbove(*body.getParent(), used);
   SmallVector<Value> captured, made;
   for (Value value : used)
-    (isa_and_nonnull<arith::ConstantOp, ir::ParamRefOp>(value.getDefiningOp()) ? made : captured)
-        .push_back(value);
+    (isMadeAnywhere(value.getDefiningOp()) ? made : captured).push_back(value);
 
   SmallVector<Type> inputs(body.getArgumentTypes());
   llvm::append_range(inputs, ValueRange(captured).getTypes());
@@ -87,13 +93,96 @@ void forkMaps(ModuleOp module, SymbolTable &symbols, PassContext &context) {
   }
 }
 
-void forkCall(func::CallOp call, const Readers &readers, PassContext &context) {
-  if (isForked(call) || !readers.reads(call) ||
-      !readsBeside(call, [&](Operation *next) { return readers.reads(next); }))
+/// Whether an operation is of a kind that can be forked, and may read.
+bool callsReader(Operation *op, const Readers &readers) {
+  return isa<func::CallOp, scf::IfOp, ir::MatchOp>(op) && readers.callsReader(op);
+}
+
+/// What makes arguments of a call of what other calls give that may read, and is needed for nothing
+/// else, in order. Not what may fail, which has a place in the order of the program.
+SmallVector<Operation *> preparationOf(func::CallOp call, const Readers &readers) {
+  llvm::SmallPtrSet<Operation *, 8> taken{call};
+  SmallVector<Operation *> open = needsOf(call), found;
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val();
+    bool only = isMemoryEffectFree(op) && !isMadeAnywhere(op) && !taken.contains(op) &&
+                llvm::all_of(op->getUsers(), [&](Operation *user) {
+                  return taken.contains(call->getBlock()->findAncestorOpInBlock(*user));
+                });
+    if (!only)
+      continue;
+    taken.insert(op);
+    found.push_back(op);
+    open.append(needsOf(op));
+  }
+  llvm::sort(found, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  llvm::SmallPtrSet<Operation *, 8> later;
+  llvm::erase_if(found, [&](Operation *op) {
+    bool waits = llvm::any_of(needsOf(op), [&](Operation *need) {
+      return later.contains(need) || callsReader(need, readers);
+    });
+    if (waits)
+      later.insert(op);
+    return !waits;
+  });
+  return found;
+}
+
+/// Makes a call and what stands before it one function; gives the call of that.
+func::CallOp outlineWith(func::CallOp call, ArrayRef<Operation *> before, SymbolTable &symbols) {
+  OpBuilder builder(call);
+  auto whole = scf::ExecuteRegionOp::create(builder, call.getLoc(), call.getResultTypes());
+  call.replaceAllUsesWith(whole.getResults());
+  Block &body = whole.getRegion().emplaceBlock();
+  for (Operation *op : before)
+    op->moveBefore(&body, body.end());
+  call->moveBefore(&body, body.end());
+  builder.setInsertionPointToEnd(&body);
+  scf::YieldOp::create(builder, call.getLoc(), call.getResults());
+  func::CallOp outlined = outlineBody(body, ".then", symbols);
+  outlined->moveBefore(whole);
+  whole.replaceAllUsesWith(outlined.getResults());
+  whole.erase();
+  return outlined;
+}
+
+void forkCall(func::CallOp call, const Readers &readers, SymbolTable &symbols,
+              PassContext &context) {
+  auto reads = [&](Operation *next) { return readers.reads(next); };
+  if (isForked(call) || !readsBeside(call, reads))
     return;
-  fork(call);
   context.remark(call.getLoc(),
                  "the call of " + call.getCallee() + " may read and runs beside what follows");
+  // What stands between two calls goes into the second, if so the first need not be waited for.
+  SmallVector<Operation *> before = preparationOf(call, readers);
+  llvm::SmallPtrSet<Operation *, 8> with(before.begin(), before.end());
+  bool helps = llvm::any_of(before, [&](Operation *op) {
+    return !isa<ir::GetOp>(op) && llvm::any_of(needsOf(op), [&](Operation *need) {
+      while (isa<ir::GetOp>(need) && with.contains(need))
+        need = need->getOperand(0).getDefiningOp();
+      return callsReader(need, readers) && readsBeside(need, reads, with, call);
+    });
+  });
+  fork(helps ? outlineWith(call, before, symbols) : call);
+}
+
+/// Whether what an arm uses is something that would be waited for before the arm is chosen, and
+/// need not be if the arm was a fork.
+bool holdsUp(Block &arm, const Readers &readers, llvm::function_ref<bool(Operation *)> reads) {
+  Operation *op = arm.getParentOp();
+  llvm::SetVector<Value> used;
+  getUsedValuesDefinedAbove(*arm.getParent(), used);
+  return llvm::any_of(used, [&](Value value) {
+    while (auto get = value.getDefiningOp<ir::GetOp>())
+      value = get.getTuple();
+    Operation *need = value.getDefiningOp();
+    return need && need->getBlock() == op->getBlock() && callsReader(need, readers) &&
+           llvm::none_of(op->getOperands(),
+                         [&](Value operand) {
+                           return llvm::is_contained(partsOf(need), operand.getDefiningOp());
+                         }) &&
+           readsBeside(need, reads, /*with=*/{}, op);
+  });
 }
 
 /// An `if` or a `match` cannot run beside what follows, but its branches that call can: which one
@@ -101,12 +190,16 @@ void forkCall(func::CallOp call, const Readers &readers, PassContext &context) {
 /// it waits, and what follows is seldom worth a task.
 void forkBranches(Operation *op, const Readers &readers, SymbolTable &symbols,
                   PassContext &context) {
-  if (op->getNumResults() == 0 || !readers.callsReader(op) ||
-      !readsBeside(op, [&](Operation *next) { return readers.callsReader(next); }))
+  auto reads = [&](Operation *next) { return readers.callsReader(next); };
+  if (op->getNumResults() == 0 || !readsBeside(op, reads))
     return;
+  SmallVector<Block *> forked;
   for (Region &region : op->getRegions())
-    if (!region.empty() && readers.callsReader(region.front()))
-      fork(outlineBody(region.front(), ".branch", symbols));
+    if (!region.empty() &&
+        (readers.callsReader(region.front()) || holdsUp(region.front(), readers, reads)))
+      forked.push_back(&region.front());
+  for (Block *arm : forked)
+    fork(outlineBody(*arm, ".branch", symbols));
   op->setAttr(ir::kForkAttr, UnitAttr::get(op->getContext()));
   context.remark(op->getLoc(), "the calls of this branch may read and run beside what follows");
 }
@@ -122,12 +215,12 @@ LogicalResult forkIndependentCalls(ModuleOp module, PassContext &context) {
   // last come first. Inner ones come before outer ones, so that none is outlined away before its
   // turn.
   module.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-    if (isa<func::CallOp, scf::IfOp, ir::MatchOp>(op))
+    if (callsReader(op, readers))
       ops.push_back(op);
   });
   for (Operation *op : ops) {
     if (auto call = dyn_cast<func::CallOp>(op))
-      forkCall(call, readers, context);
+      forkCall(call, readers, symbols, context);
     else
       forkBranches(op, readers, symbols, context);
   }

@@ -57,10 +57,17 @@ bool isUsedBehind(Operation *fork, Operation *op) {
   });
 }
 
-Operation *readsBeside(Operation *op, llvm::function_ref<bool(Operation *)> reads) {
+Operation *readsBeside(Operation *op, llvm::function_ref<bool(Operation *)> reads,
+                       const llvm::SmallPtrSet<Operation *, 8> &with, Operation *whole) {
   // `op`, and the forks that wait for it, each of which is waited for in turn.
   SmallVector<Operation *> open{op};
   for (Operation *next = op->getNextNode(); next; next = next->getNextNode()) {
+    if (next == whole) {
+      open.push_back(next);
+      continue;
+    }
+    if (with.contains(next))
+      continue;
     if (llvm::any_of(open, [&](Operation *fork) { return waitsFor(next, fork); }))
       return nullptr;
     if (llvm::any_of(open, [&](Operation *fork) { return isHandedTo(fork, next); }))

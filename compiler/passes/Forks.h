@@ -29,9 +29,11 @@ bool waitsFor(mlir::Operation *op, mlir::Operation *fork);
 bool isUsedBehind(mlir::Operation *fork, mlir::Operation *op);
 
 /// The first operation behind `op` for which `reads` holds and that can do so before `op` has
-/// ended, if `op` is a fork; or null.
-mlir::Operation *readsBeside(mlir::Operation *op,
-                             llvm::function_ref<bool(mlir::Operation *)> reads);
+/// ended, if `op` is a fork; or null. With `whole` as if that were a fork of which the operations
+/// `with` are part, and which is handed what it needs.
+mlir::Operation *readsBeside(mlir::Operation *op, llvm::function_ref<bool(mlir::Operation *)> reads,
+                             const llvm::SmallPtrSet<mlir::Operation *, 8> &with = {},
+                             mlir::Operation *whole = nullptr);
 
 } // namespace sheaf::passes
 
