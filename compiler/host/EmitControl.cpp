@@ -145,6 +145,8 @@ void FunctionEmitter::checkStack() {
 
 void FunctionEmitter::countStep() {
   func::FuncOp source = function_.source;
+  if (source->hasAttr(ir::kOutlinedAttr))
+    return;
   llvm::Value *field = contextField(offsetof(rt::Context, stepsLeft));
   llvm::Value *left = b_.CreateSub(b_.CreateLoad(b_.getInt64Ty(), field), i64(1));
   b_.CreateStore(left, field);

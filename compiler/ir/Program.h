@@ -46,6 +46,10 @@ inline constexpr llvm::StringLiteral kKeyAttr = "sheaf.key";
 /// branches (passes::forkCallsPass).
 inline constexpr llvm::StringLiteral kForkAttr = "sheaf.fork";
 
+/// Marks a function that was made of a part of another, so that a call of it can be forked. What
+/// calls itself through it counts one step, as in the program.
+inline constexpr llvm::StringLiteral kOutlinedAttr = "sheaf.outlined";
+
 /// On the function that computes what depends on weights alone: the parameters that its results are
 /// the values of (passes::foldWeightsPass).
 inline constexpr llvm::StringLiteral kFoldedAttr = "sheaf.folded";

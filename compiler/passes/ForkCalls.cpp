@@ -53,6 +53,7 @@ func::CallOp outlineBody(Block &body, StringRef suffix, SymbolTable &symbols) {
   auto function = func::FuncOp::create(builder, where, (parent.getName() + suffix).str(),
                                        builder.getFunctionType(inputs, yield->getOperandTypes()));
   function.setPrivate();
+  function->setAttr(ir::kOutlinedAttr, builder.getUnitAttr());
   symbols.insert(function);
   Block *entry = function.addEntryBlock();
   builder.setInsertionPointToEnd(entry);
