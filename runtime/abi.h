@@ -14,7 +14,7 @@ namespace sheaf::rt {
 
 /// The tensors, lists and data that a function that waits, or calls one that may, still needs
 /// afterwards: everything else may be given back meanwhile (collector.h). In the frame of the
-/// function; linked while the call runs.
+/// function; linked while the call runs. Or of a fork that has not begun: its arguments.
 struct RootFrame {
   static constexpr int64_t kMemory = -1; ///< a place: one slot, the address of memory to keep
   RootFrame *caller;
@@ -109,6 +109,13 @@ void sheaf_note_read(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot value
 /// sheaf_join() takes; null when it has run already.
 sheaf::rt::Task *sheaf_fork(sheaf::rt::Context *, sheaf::rt::EntryFn fn,
                             const sheaf::rt::Slot *args, sheaf::rt::Slot *results);
+/// The same for a call whose arguments stand in a frame of its own, and which joins `count` others
+/// first; `forks` has two slots for each, the first of them what sheaf_join() takes. It may begin
+/// when one of these has ended, on its stack; so the frame must say what it needs until then, and
+/// be in one piece of memory with the results, behind these.
+sheaf::rt::Task *sheaf_fork_behind(sheaf::rt::Context *, sheaf::rt::EntryFn fn,
+                                   sheaf::rt::RootFrame *frame, sheaf::rt::Slot *results,
+                                   const sheaf::rt::Slot *forks, int64_t count);
 /// Waits until a forked call has left its results.
 void sheaf_join(sheaf::rt::Context *, sheaf::rt::Task *);
 

@@ -58,6 +58,7 @@ std::span<const Import> imports() {
         {"sheaf_wait", addressOf(&sheaf_wait)},
         {"sheaf_note_read", addressOf(&sheaf_note_read)},
         {"sheaf_fork", addressOf(&sheaf_fork)},
+        {"sheaf_fork_behind", addressOf(&sheaf_fork_behind)},
         {"sheaf_join", addressOf(&sheaf_join)},
         {"memcpy", addressOf(static_cast<void *(*)(void *, const void *, size_t)>(&std::memcpy))},
         {"memmove", addressOf(static_cast<void *(*)(void *, const void *, size_t)>(&std::memmove))},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <initializer_list>
 #include <string_view>
@@ -337,6 +338,22 @@ Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) 
   return nullptr;
 }
 
+Task *sheaf_fork_behind(Context *context, EntryFn fn, RootFrame *frame, Slot *results,
+                        const Slot *forks, int64_t count) {
+  Recorder &r = recorder(context);
+  for (int64_t i = 0; i < count; ++i) {
+    auto *other = std::bit_cast<Task *>(forks[2 * i]);
+    if (!other || !other->leavesStack())
+      continue;
+    void *memory = r.heap.allocate(sizeof(Task));
+    if (!memory) [[unlikely]]
+      failHeap(r, sizeof(Task) / sizeof(Slot));
+    auto *task = new (memory) Task;
+    r.tasks.forkBehind(*task, *other, fn, frame, results);
+    return task;
+  }
+  return sheaf_fork(context, fn, frame->slots(), results);
+}
 void sheaf_join(Context *context, Task *task) {
   if (task)
     recorder(context).tasks.join(*task);

@@ -121,6 +121,10 @@ void Tasks::readClock() {
 
 Walk *Tasks::ended(Task &task) {
   stacks_.giveBack(task.stack);
+  if (Task *heir = task.heir) {
+    heir->stack = stacks_.take();
+    heir->roots = nullptr;
+  }
   while (Task *joiner = task.joiners) {
     task.joiners = joiner->next;
     joiner->state = Task::Ready;
@@ -183,7 +187,7 @@ HostStack *Tasks::stackForFork() {
   return stack;
 }
 
-void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results) {
+void Tasks::setUp(Task &task, EntryFn fn, const Slot *args, Slot *results) {
   task.fn = fn;
   task.args = args;
   task.results = results;
@@ -193,14 +197,32 @@ void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slo
   task.number = current_->forks++;
   if (ReadLog *log = context_.readLog)
     task.logged = log->fork(current_->logged);
+}
+
+void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results) {
+  setUp(task, fn, args, results);
   start(task, stack);
 }
 
+void Tasks::forkBehind(Task &task, Task &other, EntryFn fn, RootFrame *frame, Slot *results) {
+  ++counts.forked;
+  setUp(task, fn, frame->slots(), results);
+  ++task.walk->open;
+  task.roots = frame;
+  awaits(task, other);
+  other.heir = &task;
+}
+
+void Tasks::awaits(Task &joiner, Task &task) {
+  joiner.state = Task::Joining;
+  joiner.joined = &task;
+  joiner.next = task.joiners;
+  task.joiners = &joiner;
+}
+
 void Tasks::join(Task &task) {
-  if (task.state != Task::Done && task.state != Task::Failed) {
-    current_->joined = &task;
-    current_->next = task.joiners;
-    task.joiners = current_;
+  if (!task.hasEnded()) {
+    awaits(*current_, task);
     leave(Task::Joining);
   }
   if (task.state == Task::Failed) {

@@ -1,12 +1,15 @@
 //===- tasks.h - Instances that wait, and calls beside them -----*- C++ -*-===//
 //
 // A task is one thread of control of generated host code: an instance, or a call that an instance
-// forked because nothing that follows it depends on it. Each has a stack of its own. A task runs
-// until it ends or waits: for tensors (sheaf_wait) or for another task (sheaf_join). All tasks of a
-// session run on one machine thread, one at a time; no result depends on their order.
+// forked because something that follows it does not depend on it. Each has a stack of its own. A
+// task runs until it ends or waits: for tensors (sheaf_wait) or for another task (sheaf_join). All
+// tasks of a session run on one machine thread, one at a time; no result depends on their order.
 //
 // A fork that finds no free stack is run by the one who forked, as a plain call: it never waits for
 // a stack, so whoever has one can always go on.
+//
+// A fork that needs what another leaves takes the stack of that one when it has ended, and holds
+// none before. It is one of its joiners until then.
 //
 // A task joins what it forked itself, or what its parent had forked before it. In the order of the
 // program that has ended before the place where the task stands; and what is run as a plain call
@@ -76,8 +79,12 @@ struct Task {
   RootFrame *roots = nullptr; ///< Waiting, Joining: what the calls on its stack still need
   Task *joined = nullptr;     ///< Joining: the one that it waits for
   Task *joiners = nullptr;    ///< wait for this one
+  Task *heir = nullptr;       ///< one of these, which has not begun: it gets the stack
   Task *next = nullptr;       ///< in a queue, or among those that wait for the same
   Failure failure;            ///< None: it failed because one that it joined did
+
+  bool hasEnded() const { return state == Done || state == Failed; }
+  bool leavesStack() const { return !hasEnded() && !heir; }
 };
 
 class Tasks {
@@ -115,6 +122,8 @@ public:
   HostStack *stackForFork();
   /// `task` is fresh memory for the fork.
   void fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results);
+  /// A fork that begins when `other` has ended, on its stack, which no one else gets.
+  void forkBehind(Task &task, Task &other, EntryFn fn, RootFrame *frame, Slot *results);
   /// A fork that the caller runs itself begins and has ended.
   void ranInline() { ++current_->forks; }
   void join(Task &task);
@@ -158,6 +167,8 @@ private:
 
   Walk *runUntilEnd();
   Walk *runReady();
+  void setUp(Task &task, EntryFn fn, const Slot *args, Slot *results);
+  void awaits(Task &joiner, Task &task);
   Walk *ended(Task &task);
   void note(const Task &task, HostStack::Left left);
   /// Stretches that share a reading of the clock divide the time evenly.

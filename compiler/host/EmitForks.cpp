@@ -30,6 +30,7 @@ FunctionEmitter::Place FunctionEmitter::placeOf(Value value) {
 FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call) {
   func::FuncOp callee = m_.function(call.getCallee()).source;
   Slots args;
+  std::vector<Root> roots;
   Awaited awaited;
   llvm::SetVector<Operation *> forks;
   for (auto [operand, type] : llvm::zip(call.getOperands(), callee.getArgumentTypes())) {
@@ -40,25 +41,35 @@ FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call) {
       argument = {static_cast<unsigned>(fork), place.slot, place.type};
     } else {
       args.append(as(operand, type));
+      roots.push_back({rt::RootDesc::Value, type});
     }
   }
   for (Operation *forked : forks) {
     const Fork &fork = forks_.find(forked)->second;
     args.append({fork.task, fork.results});
     awaited.forks.push_back(forkedType(forked));
+    roots.push_back({rt::RootDesc::Fork, awaited.forks.back()});
   }
-  size_t results = slotTypes(callee.getResultTypes(), m_.context).size();
-  llvm::Value *memory =
+  // With arguments that it waits for, the others stand in a frame that says what they are.
+  if (!forks.empty())
+    args.insert(args.begin(), {llvm::ConstantPointerNull::get(b_.getPtrTy()),
+                               i64(m_.rootPlace(std::move(roots)))});
+  auto results = static_cast<int64_t>(slotTypes(callee.getResultTypes(), m_.context).size());
+  llvm::Value *out =
       callRuntime("sheaf_alloc", b_.getPtrTy(),
-                  static_cast<llvm::Value *>(i64(static_cast<int64_t>(args.size() + results))));
+                  static_cast<llvm::Value *>(i64(results + static_cast<int64_t>(args.size()))));
+  llvm::Value *memory = slotAt(out, results);
   store(memory, args);
-  llvm::Value *out = slotAt(memory, static_cast<int64_t>(args.size()));
   // It may run at once, on this stack.
   bool saved = saveRoots(call, /*own=*/false);
-  llvm::Function *thunk =
-      forks.empty() ? m_.thunk(call.getCallee()) : m_.thunk(call.getCallee(), awaited);
   llvm::Value *task =
-      callRuntime("sheaf_fork", b_.getPtrTy(), static_cast<llvm::Value *>(thunk), memory, out);
+      forks.empty()
+          ? callRuntime("sheaf_fork", b_.getPtrTy(),
+                        static_cast<llvm::Value *>(m_.thunk(call.getCallee())), memory, out)
+          : callRuntime("sheaf_fork_behind", b_.getPtrTy(),
+                        static_cast<llvm::Value *>(m_.thunk(call.getCallee(), awaited)), memory,
+                        out, slotAt(memory, static_cast<int64_t>(args.size() - 2 * forks.size())),
+                        static_cast<llvm::Value *>(i64(static_cast<int64_t>(forks.size()))));
   dropRoots(saved);
   return {task, out};
 }
@@ -69,35 +80,33 @@ void FunctionEmitter::runWaiting(const Awaited &awaited, llvm::Function *thunk) 
   ctx_ = code->getArg(0);
   func::FuncOp source = function_.source;
   ArrayRef<Type> types = source.getArgumentTypes();
-  llvm::Value *memory = code->getArg(1);
+  constexpr int64_t header = sizeof(rt::RootFrame) / sizeof(rt::Slot);
+  llvm::Value *memory = code->getArg(1), *frame = slotAt(memory, -header);
+  llvm::Value *top = contextField(offsetof(rt::Context, roots));
+  llvm::Value *caller = b_.CreateLoad(b_.getPtrTy(), top);
+  b_.CreateStore(caller, frame);
+  b_.CreateStore(frame, top);
   int64_t next = 0;
-  auto nextOf = [&](int64_t slots) { return slotAt(memory, std::exchange(next, next + slots)); };
-  SmallVector<RootSlots> roots;
-  SmallVector<Slots> values;
-  for (auto [type, argument] : llvm::zip(types, awaited.arguments)) {
-    Slots &slots = values.emplace_back();
-    if (argument)
-      continue;
-    slots = load(nextOf(slotCount(type)), type);
-    addRoots(roots, type, slots);
+  for (auto [type, argument] : llvm::zip(types, awaited.arguments))
+    next += argument ? 0 : slotCount(type);
+  SmallVector<llvm::Value *> results;
+  for (size_t i = 0; i < awaited.forks.size(); ++i) {
+    callRuntime("sheaf_join", b_.getVoidTy(),
+                static_cast<llvm::Value *>(b_.CreateLoad(b_.getPtrTy(), slotAt(memory, next++))));
+    results.push_back(b_.CreateLoad(b_.getPtrTy(), slotAt(memory, next++)));
   }
-  SmallVector<Fork> forks;
-  for (Type type : awaited.forks) {
-    llvm::Value *place = nextOf(2);
-    Fork fork{b_.CreateLoad(b_.getPtrTy(), place), b_.CreateLoad(b_.getPtrTy(), slotAt(place, 1))};
-    forks.push_back(fork);
-    roots.push_back({{rt::RootDesc::Fork, type}, {fork.task, fork.results}});
-  }
-  linkRoots(roots);
-  for (const Fork &fork : forks)
-    callRuntime("sheaf_join", b_.getVoidTy(), fork.task);
-  dropRoots(/*saved=*/true);
+  b_.CreateStore(caller, top);
   Slots args;
-  for (auto [type, argument, value] : llvm::zip(types, awaited.arguments, values))
-    args.append(argument ? coerce(load(slotAt(forks[argument->fork].results, argument->slot),
-                                       argument->type),
-                                  argument->type, type)
-                         : value);
+  next = 0;
+  for (auto [type, argument] : llvm::zip(types, awaited.arguments)) {
+    if (argument) {
+      Slots there = load(slotAt(results[argument->fork], argument->slot), argument->type);
+      args.append(coerce(there, argument->type, type));
+    } else {
+      args.append(load(slotAt(memory, next), type));
+      next += slotCount(type);
+    }
+  }
   llvm::Value *all = temporary(static_cast<int64_t>(args.size()));
   store(all, args);
   b_.CreateCall(thunk, {ctx_, all, code->getArg(2)});

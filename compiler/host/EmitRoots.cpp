@@ -93,11 +93,7 @@ bool FunctionEmitter::saveRoots(Operation *at, bool own) {
     roots.push_back({{rt::RootDesc::Fork, forkedType(op)}, {fork.task, fork.results}});
   if (roots.empty())
     return false;
-  linkRoots(roots);
-  return true;
-}
 
-void FunctionEmitter::linkRoots(ArrayRef<RootSlots> roots) {
   std::vector<Root> place;
   Slots slots;
   for (const RootSlots &root : roots) {
@@ -119,6 +115,7 @@ void FunctionEmitter::linkRoots(ArrayRef<RootSlots> roots) {
                  slotAt(rootFrame_, offsetof(rt::RootFrame, place) / sizeof(rt::Slot)));
   store(slotAt(rootFrame_, header), slots);
   b_.CreateStore(rootFrame_, top);
+  return true;
 }
 
 void FunctionEmitter::dropRoots(bool saved) {

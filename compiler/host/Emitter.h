@@ -34,9 +34,9 @@ llvm::SmallVector<llvm::Type *, 2> slotTypes(mlir::Type type, llvm::LLVMContext 
 llvm::SmallVector<llvm::Type *> slotTypes(mlir::TypeRange types, llvm::LLVMContext &context);
 int64_t slotCount(mlir::Type type);
 
-/// Which arguments of a call are results of forks. They are not there when it is forked, too: its
-/// thunk takes the other arguments, and behind these two slots for each of the forks, what
-/// sheaf_join takes and the address of the results.
+/// Which arguments of a call are results of forks, which may not be there yet when it is forked
+/// itself. Its thunk takes the other arguments, and behind these two slots for each fork: what
+/// sheaf_join takes, and the address of the results.
 struct Awaited {
   struct Argument {
     unsigned fork;   ///< among `forks`
@@ -224,7 +224,6 @@ private:
   /// Before a call that may wait: tells the runtime what is needed by what comes behind `at`, with
   /// `own` by `at` itself, too. Returns whether there was anything, which dropRoots() asks for.
   bool saveRoots(mlir::Operation *at, bool own);
-  void linkRoots(llvm::ArrayRef<RootSlots> roots);
   /// After that call.
   void dropRoots(bool saved);
   bool isNeeded(mlir::Value value, mlir::Operation *at, bool own);

@@ -70,6 +70,61 @@ func.func @both(%x: tensor<f32>) -> f64 {
   return %r : f64
 }
 
+// What stands between two calls, and is for the second alone, goes into it; not what others need.
+// CHECK: func.func private @between.then(%[[P:.*]]: tuple<f64, f64>, %[[X:.*]]: tensor<f32>) -> f64
+// CHECK-NEXT: arith.constant 2.0
+// CHECK-NEXT: sheaf.get %[[P]][0]
+// CHECK-NEXT: arith.mulf
+// CHECK-NEXT: call @scaled(%{{.*}}, %[[X]])
+// CHECK-LABEL: func.func @between
+// CHECK: %[[A:.*]] = call @pairs(%{{.*}}) {sheaf.fork}
+// CHECK: call @between.then(%[[A]], %{{.*}}) {sheaf.fork}
+// CHECK: call @node(%{{.*}}) {sheaf.fork}
+// CHECK: call @node(%{{.*}}) :
+// CHECK: arith.mulf
+// CHECK: call @scaled(%{{.*}}) {sheaf.fork}
+// CHECK: call @node(%{{.*}}) :
+func.func @between(%x: tensor<f32>) -> f64 {
+  %a = func.call @pairs(%x) : (tensor<f32>) -> tuple<f64, f64>
+  %a0 = sheaf.get %a[0] : (tuple<f64, f64>) -> f64
+  %two = arith.constant 2.0 : f64
+  %d = arith.mulf %a0, %two : f64
+  %b = func.call @scaled(%d, %x) : (f64, tensor<f32>) -> f64
+  %c = func.call @node(%x) : (tensor<f32>) -> f64
+  %e = func.call @node(%x) : (tensor<f32>) -> f64
+  %f = arith.mulf %e, %two : f64
+  %g = func.call @scaled(%f, %x) : (f64, tensor<f32>) -> f64
+  %h = func.call @node(%x) : (tensor<f32>) -> f64
+  %r0 = arith.addf %b, %c : f64
+  %r1 = arith.addf %r0, %g : f64
+  %r2 = arith.addf %r1, %f : f64
+  %r3 = arith.addf %r2, %h : f64
+  return %r3 : f64
+}
+
+// An arm that only passes on what another call gives does not wait for it, either.
+// CHECK: func.func private @past_branches.branch(%[[A:.*]]: f64) -> f64
+// CHECK-NEXT: return %[[A]]
+// CHECK-LABEL: func.func @past_branches
+// CHECK: %[[A:.*]] = call @node(%{{.*}}) {sheaf.fork}
+// CHECK: scf.if
+// CHECK-NEXT: call @scaled(%[[A]], %{{.*}}) {sheaf.fork}
+// CHECK: call @past_branches.branch(%[[A]]) {sheaf.fork}
+// CHECK: } {sheaf.fork}
+// CHECK: call @node(%{{.*}}) :
+func.func @past_branches(%w: i1, %x: tensor<f32>) -> f64 {
+  %a = func.call @node(%x) : (tensor<f32>) -> f64
+  %b = scf.if %w -> f64 {
+    %p = func.call @scaled(%a, %x) : (f64, tensor<f32>) -> f64
+    scf.yield %p : f64
+  } else {
+    scf.yield %a : f64
+  }
+  %c = func.call @node(%x) : (tensor<f32>) -> f64
+  %r = arith.addf %b, %c : f64
+  return %r : f64
+}
+
 // What is handed on and needed there, too, is waited for there.
 // CHECK-LABEL: func.func @early
 // CHECK: call @node(%{{.*}}) :

@@ -154,32 +154,6 @@ TEST(Tasks, ATraceHasEveryStretchInOrder) {
   EXPECT_EQ(left[TraceWalk::Ended], 32 + 1 + 8);
 }
 
-TEST(Tasks, StoppingGivesUpAllThatWait) {
-  Bench b(64);
-  Walk walk;
-  Task root;
-  Slot args[2] = {reinterpret_cast<Slot>(&b), 5}, results[1];
-  root.fn = tree;
-  root.walk = &walk;
-  root.args = args;
-  root.results = results;
-  b.tasks.start(root, b.stacks.take());
-  int ended = 0;
-  b.tasks.run([&](const Walk &) { ++ended; });
-  EXPECT_EQ(ended, 0);
-  b.tasks.stop();
-  b.tasks.run([&](const Walk &walk) {
-    ++ended;
-    ASSERT_TRUE(walk.failed);
-    EXPECT_EQ(walk.failed->failure.kind, Failure::Stopped);
-  });
-  EXPECT_EQ(ended, 1);
-  EXPECT_FALSE(b.tasks.anyWaits());
-  // A later mini-batch waits again.
-  b.tasks.begin();
-  EXPECT_EQ(b.run(tree, {3}), std::vector<int>{-1});
-}
-
 TEST(Tasks, FewStacksChangeNothingButSpeed) {
   for (unsigned stacks : {1, 2, 3, 5}) {
     Bench b(stacks);
@@ -254,29 +228,103 @@ TEST(Tasks, SeveralMayJoinOne) {
   }
 }
 
-TEST(Tasks, AllThatJoinAreVisitedOnce) {
-  Bench b(64);
-  Walk walk;
-  Task root;
-  Slot args[2] = {reinterpret_cast<Slot>(&b), 20}, results[1];
-  root.fn = starOfJoins;
-  root.walk = &walk;
-  root.args = args;
-  root.results = results;
-  b.tasks.start(root, b.stacks.take());
-  int ended = 0;
-  for (;;) {
-    b.tasks.run([&](const Walk &) { ++ended; });
-    std::map<const Task *, int> visits;
-    b.tasks.forEachWaiting([&](const Task &task) { ++visits[&task]; });
-    EXPECT_EQ(visits.size(), walk.open);
-    for (auto [task, count] : visits)
-      EXPECT_EQ(count, 1);
-    if (!b.tasks.anyWaits())
-      break;
-    b.tasks.wake();
+/// Forks args[1] calls one behind the other, each of which waits twice and takes what the one
+/// before leaves; waits itself 3 times, and joins the last.
+void chainOfHeirs(Context *, const Slot *args, Slot *results) {
+  Bench &b = bench(args);
+  Slot count = args[1];
+  struct Link {
+    Slot result;
+    RootFrame frame;
+    Slot args[5];
+  };
+  auto *memory = new Slot[3 + count * sizeof(Link) / sizeof(Slot)]{args[0], 1};
+  b.kept.emplace_back(memory);
+  auto *links = reinterpret_cast<Link *>(memory + 3);
+  Task *last = b.fork(waits, memory, memory + 2);
+  for (Slot i = 0; i < count; ++i) {
+    Link &link = links[i];
+    const Slot *before = i > 0 ? &links[i - 1].result : memory + 2;
+    Slot needs[] = {args[0], 0, 2, reinterpret_cast<Slot>(last), reinterpret_cast<Slot>(before)};
+    std::copy(std::begin(needs), std::end(needs), link.args);
+    if (last && last->leavesStack()) {
+      Task &task = b.made.emplace_back();
+      b.tasks.forkBehind(task, *last, waitsAfter, &link.frame, &link.result);
+      EXPECT_FALSE(last->leavesStack());
+      last = &task;
+    } else {
+      last = b.fork(waitsAfter, link.args, &link.result);
+    }
   }
-  EXPECT_EQ(ended, 1);
+  for (int i = 0; i < 3; ++i)
+    b.tasks.wait(0);
+  b.join(last);
+  results[0] = links[count - 1].result;
+}
+
+TEST(Tasks, AForkTakesTheStackOfTheOneThatItNeeds) {
+  for (unsigned stacks : {1, 2, 3, 4}) {
+    Bench b(stacks);
+    int flushes = 0;
+    EXPECT_EQ(b.run(chainOfHeirs, {30, 10}, &flushes), (std::vector<int>{-1, -1})) << stacks;
+    EXPECT_EQ(b.results, (std::vector<Slot>{61, 21})) << stacks;
+    // Two each are enough: its own and that of the chain.
+    EXPECT_EQ(b.tasks.counts.inlined > 0, stacks % 2 == 1) << stacks;
+    if (stacks == 4)
+      EXPECT_EQ(flushes, 61);
+  }
+}
+
+TEST(Tasks, AllThatJoinAreVisitedOnce) {
+  for (EntryFn fn : {starOfJoins, chainOfHeirs}) {
+    Bench b(64);
+    Walk walk;
+    Task root;
+    Slot args[2] = {reinterpret_cast<Slot>(&b), 20}, results[1];
+    root.fn = fn;
+    root.walk = &walk;
+    root.args = args;
+    root.results = results;
+    b.tasks.start(root, b.stacks.take());
+    int ended = 0;
+    while (ended == 0) {
+      b.tasks.run([&](const Walk &) { ++ended; });
+      std::map<const Task *, int> visits;
+      b.tasks.forEachWaiting([&](const Task &task) { ++visits[&task]; });
+      EXPECT_EQ(visits.size(), walk.open);
+      for (auto [task, count] : visits)
+        EXPECT_EQ(count, 1);
+      b.tasks.wake();
+    }
+  }
+}
+
+TEST(Tasks, StoppingGivesUpAllThatWait) {
+  for (EntryFn fn : {tree, chainOfHeirs}) {
+    Bench b(64);
+    Walk walk;
+    Task root;
+    Slot args[2] = {reinterpret_cast<Slot>(&b), 5}, results[1];
+    root.fn = fn;
+    root.walk = &walk;
+    root.args = args;
+    root.results = results;
+    b.tasks.start(root, b.stacks.take());
+    int ended = 0;
+    b.tasks.run([&](const Walk &) { ++ended; });
+    EXPECT_EQ(ended, 0);
+    b.tasks.stop();
+    b.tasks.run([&](const Walk &walk) {
+      ++ended;
+      ASSERT_TRUE(walk.failed);
+      EXPECT_EQ(walk.failed->failure.kind, Failure::Stopped);
+    });
+    EXPECT_EQ(ended, 1);
+    EXPECT_FALSE(b.tasks.anyWaits());
+    // A later mini-batch waits again.
+    b.tasks.begin();
+    EXPECT_EQ(b.run(tree, {3}), std::vector<int>{-1});
+  }
 }
 
 /// Fails with message args[1] % 100 after args[1] / 100 waits; 0 does not fail.

@@ -72,7 +72,7 @@ void TraceFile::slice(const char *category, const std::string &name, unsigned th
 void TraceFile::walks() {
   auto track = [&](const char *phase, const rt::TraceWalk &walk, const Waiting &waiting,
                    uint64_t time) {
-    std::string what = waiting.joins ? "waits for a call that it forked"
+    std::string what = waiting.joins ? "waits for a forked call"
                                      : "waits for the read of " + model_.readPlaces[waiting.place];
     file_.write(fmt::format(",\n"
                             R"({{"ph": "{}", "pid": 1, "tid": 1, "ts": {}, "cat": "instance", )"
@@ -88,7 +88,7 @@ void TraceFile::walks() {
     }
     std::string left = walk.left == rt::TraceWalk::Waits
                            ? "waits for the read of " + model_.readPlaces[walk.place]
-                       : walk.left == rt::TraceWalk::Joins ? "waits for a call that it forked"
+                       : walk.left == rt::TraceWalk::Joins ? "waits for a forked call"
                        : walk.left == rt::TraceWalk::Ended ? "ends"
                                                            : "fails";
     slice("record", inQuotes((walk.forked ? "call of " : "record ") + nameOf_(walk.instance)), 0,
