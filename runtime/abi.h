@@ -116,8 +116,12 @@ void sheaf_join(sheaf::rt::Context *, sheaf::rt::Task *);
 /// its source place; `{0}` and `{1}` in it stand for a and b, `{stack}` and `{steps}` for limits.
 [[noreturn]] void sheaf_fail(sheaf::rt::Context *, uint32_t message, int64_t a, int64_t b);
 /// Makes room on the host stack for what lies above `frame` (and sets Context::stackTaken), or ends
-/// the instance: with this message when its stack is used up, else for want of memory.
-void sheaf_deepen(sheaf::rt::Context *, const uint8_t *frame, uint32_t message);
+/// the instance: with this message when its stack is used up, else for want of memory. Not 0, with
+/// Model::furtherStacks only: the call whose frame it is gives that up and calls sheaf_go_on().
+uint32_t sheaf_deepen(sheaf::rt::Context *, const uint8_t *frame, uint32_t message);
+/// Calls `fn`, the same function, where the stack has room for it.
+void sheaf_go_on(sheaf::rt::Context *, sheaf::rt::EntryFn fn, const sheaf::rt::Slot *args,
+                 sheaf::rt::Slot *results);
 /// The host stack of an instance is used up. Of artefacts whose messages do not say so.
 [[noreturn]] void sheaf_stack_overflow(sheaf::rt::Context *);
 /// Context::stepsLeft has come to an end. Likewise.

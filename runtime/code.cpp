@@ -53,6 +53,7 @@ std::span<const Import> imports() {
         {"sheaf_list_rows", addressOf(&sheaf_list_rows)},
         {"sheaf_fail", addressOf(&sheaf_fail)},
         {"sheaf_deepen", addressOf(&sheaf_deepen)},
+        {"sheaf_go_on", addressOf(&sheaf_go_on)},
         {"sheaf_stack_overflow", addressOf(&sheaf_stack_overflow)},
         {"sheaf_too_many_steps", addressOf(&sheaf_too_many_steps)},
         {"sheaf_wait", addressOf(&sheaf_wait)},

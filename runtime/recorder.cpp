@@ -24,7 +24,7 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
       buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
       heap(meter, memory.heap, limits.heapBytes, hostile), lists(heap, model.chainedLists),
-      stacks(limits.stackBytes, limits.stacks, meter, memory.stack),
+      stacks({limits.stackBytes, limits.stacks, model.furtherStacks}, meter, memory.stack),
       tasks(*this, stacks, failure, limits.steps) {
   rows = rowSpace.address(0);
   stackLimit = stackTaken = nullptr;
@@ -287,16 +287,24 @@ void sheaf_fail(Context *context, uint32_t message, int64_t a, int64_t b) {
   recorder(context).fail({Failure::Message, message, a, b, 0});
 }
 
-void sheaf_deepen(Context *context, const uint8_t *frame, uint32_t message) {
+uint32_t sheaf_deepen(Context *context, const uint8_t *frame, uint32_t message) {
   Recorder &r = recorder(context);
   switch (r.tasks.deepen(frame)) {
   case HostStacks::Deepened::Done:
-    return;
+    return 0;
+  case HostStacks::Deepened::Further:
+    return 1;
   case HostStacks::Deepened::UsedUp:
     r.fail({Failure::Message, message, 0, 0, 0});
   case HostStacks::Deepened::NoMemory:
     r.fail({Failure::Stack, 0, 0, 0, 0});
   }
+}
+
+void sheaf_go_on(Context *context, EntryFn fn, const Slot *args, Slot *results) {
+  Recorder &r = recorder(context);
+  if (!r.tasks.goOn(fn, args, results))
+    r.fail({Failure::Stack, 0, 0, 0, 0});
 }
 
 void sheaf_stack_overflow(Context *context) {
@@ -315,6 +323,7 @@ void sheaf_note_read(Context *context, uint32_t place, Slot value) {
 
 Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {
   Recorder &r = recorder(context);
+  const auto *frame = static_cast<const uint8_t *>(__builtin_frame_address(0));
   if (HostStack *stack = r.tasks.stackForFork()) {
     void *memory = r.heap.allocate(sizeof(Task));
     if (!memory) [[unlikely]] {
@@ -322,7 +331,7 @@ Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) 
       failHeap(r, sizeof(Task) / sizeof(Slot));
     }
     auto *task = new (memory) Task;
-    r.tasks.fork(*task, stack, fn, args, results);
+    r.tasks.fork(*task, stack, fn, args, results, frame);
     return task;
   }
   // Its frames do not know that there is more to keep than what they need.
@@ -331,9 +340,8 @@ Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) 
     const Slot *results;
   } kept{{r.roots, RootFrame::kMemory}, results};
   r.roots = &kept.frame;
-  fn(context, args, results);
+  r.tasks.runInline(fn, args, results, frame);
   r.roots = kept.frame.caller;
-  r.tasks.ranInline();
   return nullptr;
 }
 

@@ -38,8 +38,10 @@ Task *Tasks::Queue::pop() {
 
 void Tasks::start(Task &task, HostStack *stack) {
   task.stack = stack;
-  if (!task.parent)
+  if (!task.parent) {
     task.walk->stepsLeft = maxSteps_;
+    task.room = {nullptr, stacks_.bytes()};
+  }
   ++task.walk->open;
   ready_.push(&task);
 }
@@ -56,12 +58,12 @@ Walk *Tasks::runUntilEnd() {
 
 Walk *Tasks::runReady() {
   while (Task *task = ready_.pop()) {
+    prefetchNext();
     bool fresh = task->state == Task::Ready && task->fn;
     task->state = Task::Running;
     current_ = task;
     failure_ = {};
-    context_.stackLimit = task->stack->limit();
-    context_.stackTaken = task->stack->taken();
+    setRoom(task->room);
     context_.instance = task->walk->instance;
     context_.key = task->walk->key;
     context_.roots = task->roots;
@@ -94,6 +96,20 @@ Walk *Tasks::runReady() {
       return walk;
   }
   return nullptr;
+}
+
+/// Where very many wait, nothing of them is in a cache any more when their turn comes.
+void Tasks::prefetchNext() const {
+  const Task *next = ready_.first;
+  if (!next)
+    return;
+  if (!next->fn)
+    next->stack->prefetch();
+  if (const Task *second = next->next) {
+    __builtin_prefetch(second->stack);
+    if (const Task *third = second->next)
+      __builtin_prefetch(third);
+  }
 }
 
 void Tasks::note(const Task &task, HostStack::Left left) {
@@ -147,7 +163,16 @@ void Tasks::leave(Task::State state) {
   Task *task = current_;
   task->state = state;
   task->roots = context_.roots;
+  task->room = room_;
   task->stack->wait();
+}
+
+void Tasks::setRoom(const StackRoom &room) {
+  room_ = room;
+  const StackRange &range = current_->stack->range();
+  context_.stackLimit = range.limit();
+  // Without a limit the next frame that asks says where it is.
+  context_.stackTaken = room.limit ? std::max(room.limit, range.taken) : range.top();
 }
 
 void Tasks::wait(uint32_t place) {
@@ -164,9 +189,38 @@ void Tasks::wait(uint32_t place) {
 }
 
 HostStacks::Deepened Tasks::deepen(const uint8_t *frame) {
-  HostStacks::Deepened deepened = stacks_.deepen(*current_->stack, frame);
-  context_.stackTaken = current_->stack->taken();
+  using Deepened = HostStacks::Deepened;
+  uint64_t below = room_.below(frame);
+  StackRoom room{const_cast<uint8_t *>(frame) - below};
+  Deepened deepened = below == 0 ? Deepened::UsedUp : Deepened::Done;
+  if (deepened == Deepened::Done && frame <= current_->stack->range().taken)
+    deepened = stacks_.deepen(*current_->stack, frame);
+  setRoom(room);
+  goesOnWith_ = below;
   return deepened;
+}
+
+bool Tasks::goOn(EntryFn fn, const Slot *args, Slot *results) {
+  StackRange *further = stacks_.further();
+  if (!further)
+    return false;
+  struct Call {
+    Tasks *tasks;
+    EntryFn fn;
+    const Slot *args;
+    Slot *results;
+    StackRoom room;
+  } call{this, fn, args, results, {nullptr, goesOnWith_}};
+  auto body = [](void *p) {
+    auto *c = static_cast<Call *>(p);
+    c->tasks->setRoom(c->room);
+    c->fn(&c->tasks->context_, c->args, c->results);
+  };
+  StackRoom before = room_;
+  current_->stack->callOn(*further, body, &call);
+  stacks_.giveBackFurther(further);
+  setRoom(before);
+  return true;
 }
 
 void Tasks::stop() {
@@ -182,7 +236,8 @@ HostStack *Tasks::stackForFork() {
   return stack;
 }
 
-void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results) {
+void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results,
+                 const uint8_t *frame) {
   task.fn = fn;
   task.args = args;
   task.results = results;
@@ -190,9 +245,18 @@ void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slo
   task.walk->forked = true;
   task.parent = current_;
   task.number = current_->forks++;
+  task.room = {nullptr, room_.below(frame)};
   if (ReadLog *log = context_.readLog)
     task.logged = log->fork(current_->logged);
   start(task, stack);
+}
+
+void Tasks::runInline(EntryFn fn, const Slot *args, Slot *results, const uint8_t *frame) {
+  StackRoom before = room_;
+  setRoom({nullptr, room_.below(frame)});
+  fn(&context_, args, results);
+  setRoom(before);
+  ++current_->forks;
 }
 
 void Tasks::join(Task &task) {

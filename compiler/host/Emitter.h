@@ -63,6 +63,8 @@ public:
   /// The rt::EntryFn that calls a function. That of the entry takes its key from the context, where
   /// a fork of the same function is given one.
   llvm::Function *thunk(llvm::StringRef name, bool isEntry = false);
+  /// A function like this one that calls it where its stack has room (sheaf_go_on).
+  llvm::Function *goOn(const Function &function);
   /// A function of the runtime (runtime/abi.h).
   llvm::FunctionCallee runtime(llvm::StringRef name, llvm::Type *result,
                                llvm::ArrayRef<llvm::Type *> args);
@@ -153,6 +155,7 @@ private:
   Slots emitRegion(mlir::Block &block, mlir::TypeRange types);
   void emitReturn(mlir::OperandRange values);
   void emitCall(mlir::func::CallOp call, bool tail);
+  void emitTailCall(llvm::Function *callee, llvm::ArrayRef<llvm::Value *> args);
   struct Arm {
     mlir::Block *block; ///< null: nothing to do (an `if` without `else`)
     llvm::BasicBlock *entry;
