@@ -76,7 +76,7 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
 
 Session::Session(const Model &model, SessionOptions options)
     : impl_(std::make_unique<Impl>(model, options)) {
-  if (model.tiles && !allowTiles())
+  if (model.tiles && !impl_->options.onlyPacks && !allowTiles())
     throw UserError("the model's kernels use AMX, which this machine or its system does not offer");
 }
 Session::~Session() = default;

@@ -54,6 +54,9 @@ struct SessionOptions {
   /// scratch hold NaN patterns, a guard granule follows every record's rows and is checked after
   /// each flush (InternalError naming the kernel), every bucket that can be split is split.
   bool hostile = false;
+  /// It only packs weights (packWeightsLike, or packWeights of a model that folds none): its code
+  /// may be for another machine, and is never run.
+  bool onlyPacks = false;
 };
 
 /// SessionOptions::hostStackBytes with room for so many frames of a model's recursion: as frames of
