@@ -160,7 +160,7 @@ void RecordTable::put(Place place, const int32_t *key, TensorHandle result, uint
 
 KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &meter,
                            MemoryUse &memory, uint64_t keepBytes, bool hostile)
-    : rows_(rows), meter_(meter), count_(memory.tables),
+    : rows_(rows), meter_(meter), count_(memory.tables), pauses_(model.kernels.size()),
       lists_(std::tuple_size_v<decltype(List::key)>, meter, memory.records, hostile ? 2 : 64),
       paramGranules_(model.paramGranules), forgetsWindows_(model.training),
       keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)), pause_(kPause) {
@@ -210,9 +210,9 @@ void KnownRecords::account(Kernel &kernel, const RecordTable &table, bool known)
   bool pays = gained_ >= kWorthwhile * spent_;
   pause_ = pays ? kPause : std::min(2 * pause_, kLongestPause);
   if (!pays)
-    for (Kernel &each : kernels_)
-      if (each.time < kHeavy)
-        each.pause = pause_;
+    for (size_t i = 0; i < kernels_.size(); ++i)
+      if (kernels_[i].time < kHeavy)
+        pauses_[i] = pause_;
   looks_ = 0;
   spent_ = gained_ = 0;
 }
@@ -233,7 +233,8 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
   }
   if (++kernel.looked >= kWindow) {
     bool isLarge = kernel.seen.usedBytes() > kLargeTable;
-    kernel.pause = kernel.hits < (isLarge ? kFewHitsInLarge : kFewHits) ? kPause : 0;
+    if (kernel.hits < (isLarge ? kFewHitsInLarge : kFewHits))
+      pauses_[static_cast<size_t>(&kernel - kernels_.data())] = kPause;
     kernel.looked = kernel.hits = 0;
   }
   Place place{&kernel.seen, kernel.seen.find(key, run_), false};
@@ -244,7 +245,7 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
 }
 
 KnownRecords::List KnownRecords::lookList(uint32_t kernel, std::span<const Slot> handles) {
-  if (kernels_[kernel].pause)
+  if (pauses_[kernel])
     return {};
   uint64_t hash = 0;
   for (Slot handle : handles)
@@ -306,8 +307,10 @@ void KnownRecords::beginRun() {
   for (Kernel &kernel : kernels_) {
     kernel.saved = 0;
     if (forgetsWindows_)
-      kernel.looked = kernel.hits = kernel.pause = 0;
+      kernel.looked = kernel.hits = 0;
   }
+  if (forgetsWindows_)
+    std::fill(pauses_.begin(), pauses_.end(), 0);
 }
 
 void KnownRecords::endRun(Counters &counters) {
