@@ -166,6 +166,7 @@ private:
   uint64_t keepBytes_;            ///< at most so many
   uint64_t charged_ = 0;          ///< bytes of kept rows, in steps
   uint32_t looks_ = 0;            ///< in this window of all kernels
+  uint32_t window_;               ///< how long it is
   double spent_ = 0, gained_ = 0; ///< nanoseconds in it
   uint32_t pause_;                ///< of all kernels, the next time
   uint32_t run_ = 0;              ///< the stamp of this mini-batch

@@ -244,6 +244,35 @@ TEST(Known, WhatIsFoundMustBeWorthLooking) {
   }
 }
 
+/// Each mini-batch finds out soon, and anew, that nothing repeats.
+TEST(Known, TrainingTriesFewRecords) {
+  Model model = makeOnceModel(20);
+  model.training = true;
+  MemoryMeter meter(1 << 20);
+  MemoryKind rowBytes;
+  MemoryUse use;
+  RowSpace rows(model.paramGranules, uint64_t(1) << 20, meter, rowBytes, false);
+  KnownRecords known(model, rows, meter, use, 0, false);
+  auto lookedUp = [&](int32_t copies) {
+    known.beginRun();
+    int looked = 0;
+    for (int32_t i = 0; i < 2000; ++i) {
+      int32_t key[] = {i / copies, i / copies};
+      if (known.skips(kNodeKernel))
+        continue;
+      ++looked;
+      KnownRecords::Place place = known.look(kNodeKernel, key);
+      EXPECT_EQ(place.in.known, i % copies > 0);
+      if (!place.in.known)
+        known.note(place, key, {static_cast<uint32_t>(i), 1});
+    }
+    return looked;
+  };
+  EXPECT_EQ(lookedUp(1), 128);
+  EXPECT_EQ(lookedUp(2), 2000);
+  EXPECT_EQ(lookedUp(1), 128);
+}
+
 template <uint32_t Words> Slot recordInRegisters(Context *context, const int32_t *words) {
   auto pair = [&](uint32_t i) {
     uint64_t low = static_cast<uint32_t>(words[i]);
