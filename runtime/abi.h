@@ -65,6 +65,12 @@ int32_t *sheaf_record(sheaf::rt::Context *, uint32_t kernel, uint32_t depth, int
 /// record with the same words (runtime/known.h). Returns the handle of the results, new or not.
 sheaf::rt::Slot sheaf_record_once(sheaf::rt::Context *, uint32_t kernel, uint32_t depth,
                                   int64_t granules, const int32_t *words);
+/// The same for a kernel with one or two words but the last, in one register, the first in its
+/// lower half; and with three or four, in two.
+sheaf::rt::Slot sheaf_record_once2(sheaf::rt::Context *, uint32_t kernel, uint32_t depth,
+                                   int64_t granules, uint64_t words);
+sheaf::rt::Slot sheaf_record_once4(sheaf::rt::Context *, uint32_t kernel, uint32_t depth,
+                                   int64_t granules, uint64_t words, uint64_t more);
 
 /// The handle of a table of i32 with the ids of a list of tensors, one slot each, for the next
 /// record of `kernel`; it is as deep as the deepest of them. `once`: a list with the same ids may

@@ -41,6 +41,8 @@ std::span<const Import> imports() {
     std::vector<Import> all = {
         {"sheaf_record", addressOf(&sheaf_record)},
         {"sheaf_record_once", addressOf(&sheaf_record_once)},
+        {"sheaf_record_once2", addressOf(&sheaf_record_once2)},
+        {"sheaf_record_once4", addressOf(&sheaf_record_once4)},
         {"sheaf_temporaries", addressOf(&sheaf_temporaries)},
         {"sheaf_alloc", addressOf(&sheaf_alloc)},
         {"sheaf_list_new", addressOf(&sheaf_list_new)},

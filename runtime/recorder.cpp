@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
+#include <cstring>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -173,22 +175,69 @@ inline uint64_t rowsFor(Recorder &r, uint32_t kernel, int64_t granules) {
     r.fail({Failure::Rows, 0, int64_t{kernel} + 1, 0, static_cast<uint64_t>(granules)});
   return id;
 }
-} // namespace
 
-int32_t *sheaf_record(Context *context, uint32_t kernel, uint32_t depth, int64_t granules) {
-  Recorder &r = recorder(context);
-  BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
-  uint64_t id = rowsFor(r, kernel, granules);
-  int32_t *words = bucket->cursor;
+// Where the words of a record but for its last one come from.
+
+/// The caller writes them.
+struct WordsToCome {
+  void write(int32_t *, uint32_t) const {}
+};
+
+struct WordsInMemory {
+  const int32_t *words;
+  void write(int32_t *to, uint32_t n) const {
+    for (uint32_t i = 0; i < n; ++i) // few: a call of memcpy takes longer
+      to[i] = words[i];
+  }
+  const int32_t *data() const { return words; }
+};
+
+/// An odd last one is written with what stands beside it, where the record's own last word goes.
+template <size_t Registers> struct WordsInRegisters {
+  std::array<int32_t, 2 * Registers> words;
+  explicit WordsInRegisters(std::array<uint64_t, Registers> registers)
+      : words(std::bit_cast<decltype(words)>(registers)) {}
+  void write(int32_t *to, uint32_t) const { std::memcpy(to, words.data(), sizeof(words)); }
+  const int32_t *data() const { return words.data(); }
+};
+
+template <typename Words>
+inline int32_t *append(Recorder &r, BucketTable::Bucket *bucket, uint32_t kernel, uint64_t id,
+                       const Words &given) {
   uint32_t n = r.buckets.words(kernel);
+  int32_t *words = bucket->cursor;
   bucket->cursor = words + n;
+  given.write(words, n - 1);
   words[n - 1] = static_cast<int32_t>(id);
   return words;
 }
 
-Slot sheaf_record_once(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
-                       const int32_t *key) {
-  Recorder &r = recorder(context);
+inline Slot resultOf(uint64_t id, uint32_t depth) {
+  return TensorHandle{static_cast<uint32_t>(id), depth + 1}.pack();
+}
+
+// What few records need are functions of their own, which are called last: all others would save
+// registers for them.
+
+[[gnu::noinline]] int32_t *recordFar(Recorder &r, uint32_t kernel, uint32_t depth,
+                                     int64_t granules) {
+  BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
+  return append(r, bucket, kernel, rowsFor(r, kernel, granules), WordsToCome());
+}
+
+template <typename Words>
+[[gnu::noinline]] Slot recordFarOnce(Recorder &r, uint32_t kernel, uint32_t depth, int64_t granules,
+                                     Words words) {
+  BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
+  uint64_t id = rowsFor(r, kernel, granules);
+  append(r, bucket, kernel, id, words);
+  return resultOf(id, depth);
+}
+
+template <typename Words>
+[[gnu::noinline]] Slot lookUp(Recorder &r, uint32_t kernel, uint32_t depth, int64_t granules,
+                              Words words) {
+  const int32_t *key = words.data();
   KnownRecords::Place place = r.known.look(kernel, key);
   if (place.in.known)
     return r.known.result(place).pack();
@@ -202,15 +251,47 @@ Slot sheaf_record_once(Context *context, uint32_t kernel, uint32_t depth, int64_
   }
   if (id == RowSpace::kFull)
     id = rowsFor(r, kernel, granules);
-  int32_t *words = bucket->cursor;
-  uint32_t n = r.buckets.words(kernel);
-  bucket->cursor = words + n;
-  for (uint32_t i = 0; i + 1 < n; ++i) // few: a call of memcpy takes longer
-    words[i] = key[i];
-  words[n - 1] = static_cast<int32_t>(id);
+  append(r, bucket, kernel, id, words);
   TensorHandle result{static_cast<uint32_t>(id), depth + 1};
   r.known.note(place, key, result);
   return result.pack();
+}
+
+template <typename Words>
+inline Slot recordOnce(Recorder &r, uint32_t kernel, uint32_t depth, int64_t granules,
+                       Words words) {
+  if (!r.known.skips(kernel))
+    return lookUp(r, kernel, depth, granules, words);
+  BucketTable::Bucket *bucket = r.buckets.find(kernel, depth);
+  if (!bucket || !r.rowSpace.isNear(granules)) [[unlikely]]
+    return recordFarOnce(r, kernel, depth, granules, words);
+  uint64_t id = r.rowSpace.allocateNear(granules);
+  append(r, bucket, kernel, id, words);
+  return resultOf(id, depth);
+}
+} // namespace
+
+int32_t *sheaf_record(Context *context, uint32_t kernel, uint32_t depth, int64_t granules) {
+  Recorder &r = recorder(context);
+  BucketTable::Bucket *bucket = r.buckets.find(kernel, depth);
+  if (!bucket || !r.rowSpace.isNear(granules)) [[unlikely]]
+    return recordFar(r, kernel, depth, granules);
+  return append(r, bucket, kernel, r.rowSpace.allocateNear(granules), WordsToCome());
+}
+
+Slot sheaf_record_once(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
+                       const int32_t *words) {
+  return recordOnce(recorder(context), kernel, depth, granules, WordsInMemory{words});
+}
+
+Slot sheaf_record_once2(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
+                        uint64_t words) {
+  return recordOnce(recorder(context), kernel, depth, granules, WordsInRegisters<1>({words}));
+}
+
+Slot sheaf_record_once4(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
+                        uint64_t words, uint64_t more) {
+  return recordOnce(recorder(context), kernel, depth, granules, WordsInRegisters<2>({words, more}));
 }
 
 Slot sheaf_list_rows(Context *context, uint32_t kernel, ListObject *given, uint32_t once) {

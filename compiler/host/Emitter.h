@@ -266,6 +266,9 @@ private:
   /// of its results, of the block's types.
   llvm::SmallVector<Slots> record(unsigned instance, llvm::ArrayRef<Argument> args,
                                   mlir::Location where, bool once = false);
+  /// The handle of the results of a record that is looked up first.
+  llvm::Value *recordOnce(llvm::Value *kernel, llvm::Value *depth, llvm::Value *granules,
+                          llvm::ArrayRef<Argument> args);
   /// Writes the words of arguments; returns how many.
   int64_t writeWords(llvm::Value *words, llvm::ArrayRef<Argument> args);
   static int64_t countWords(llvm::ArrayRef<Argument> args);
