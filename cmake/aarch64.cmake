@@ -1,13 +1,12 @@
 # A toolchain file for AArch64 Linux: clang with Debian's cross libraries; what is built is run by
-# QEMU's emulator. scripts/aarch64.sh brings what it needs.
+# QEMU's emulator. scripts/aarch64.sh brings what it needs, and sets the emulator's variables.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER clang-22)
 set(CMAKE_CXX_COMPILER clang++-22)
 set(CMAKE_C_COMPILER_TARGET aarch64-linux-gnu)
 set(CMAKE_CXX_COMPILER_TARGET aarch64-linux-gnu)
-# The emulator notes every page of what a session reserves, so it is given 8 GB of addresses.
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -R 0x200000000 -L /usr/aarch64-linux-gnu)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
 
 # Boost.Context has assembly of its own for each architecture; the headers are the same.
 set(Boost_NO_BOOST_CMAKE ON)

@@ -65,6 +65,12 @@ int32_t *sheaf_record(sheaf::rt::Context *, uint32_t kernel, uint32_t depth, int
 /// record with the same words (runtime/known.h). Returns the handle of the results, new or not.
 sheaf::rt::Slot sheaf_record_once(sheaf::rt::Context *, uint32_t kernel, uint32_t depth,
                                   int64_t granules, const int32_t *words);
+/// The same for a kernel with one or two words but the last, in one register, the first in its
+/// lower half; and with three or four, in two.
+sheaf::rt::Slot sheaf_record_once2(sheaf::rt::Context *, uint32_t kernel, uint32_t depth,
+                                   int64_t granules, uint64_t words);
+sheaf::rt::Slot sheaf_record_once4(sheaf::rt::Context *, uint32_t kernel, uint32_t depth,
+                                   int64_t granules, uint64_t words, uint64_t more);
 
 /// The handle of a table of i32 with the ids of a list of tensors, one slot each, for the next
 /// record of `kernel`; it is as deep as the deepest of them. `once`: a list with the same ids may
@@ -123,8 +129,12 @@ void sheaf_join(sheaf::rt::Context *, sheaf::rt::Task *);
 /// its source place; `{0}` and `{1}` in it stand for a and b, `{stack}` and `{steps}` for limits.
 [[noreturn]] void sheaf_fail(sheaf::rt::Context *, uint32_t message, int64_t a, int64_t b);
 /// Makes room on the host stack for what lies above `frame` (and sets Context::stackTaken), or ends
-/// the instance: with this message when its stack is used up, else for want of memory.
-void sheaf_deepen(sheaf::rt::Context *, const uint8_t *frame, uint32_t message);
+/// the instance: with this message when its stack is used up, else for want of memory. Not 0, with
+/// Model::furtherStacks only: the call whose frame it is gives that up and calls sheaf_go_on().
+uint32_t sheaf_deepen(sheaf::rt::Context *, const uint8_t *frame, uint32_t message);
+/// Calls `fn`, the same function, where the stack has room for it.
+void sheaf_go_on(sheaf::rt::Context *, sheaf::rt::EntryFn fn, const sheaf::rt::Slot *args,
+                 sheaf::rt::Slot *results);
 /// The host stack of an instance is used up. Of artefacts whose messages do not say so.
 [[noreturn]] void sheaf_stack_overflow(sheaf::rt::Context *);
 /// Context::stepsLeft has come to an end. Likewise.

@@ -41,6 +41,8 @@ std::span<const Import> imports() {
     std::vector<Import> all = {
         {"sheaf_record", addressOf(&sheaf_record)},
         {"sheaf_record_once", addressOf(&sheaf_record_once)},
+        {"sheaf_record_once2", addressOf(&sheaf_record_once2)},
+        {"sheaf_record_once4", addressOf(&sheaf_record_once4)},
         {"sheaf_temporaries", addressOf(&sheaf_temporaries)},
         {"sheaf_alloc", addressOf(&sheaf_alloc)},
         {"sheaf_list_new", addressOf(&sheaf_list_new)},
@@ -53,6 +55,7 @@ std::span<const Import> imports() {
         {"sheaf_list_rows", addressOf(&sheaf_list_rows)},
         {"sheaf_fail", addressOf(&sheaf_fail)},
         {"sheaf_deepen", addressOf(&sheaf_deepen)},
+        {"sheaf_go_on", addressOf(&sheaf_go_on)},
         {"sheaf_stack_overflow", addressOf(&sheaf_stack_overflow)},
         {"sheaf_too_many_steps", addressOf(&sheaf_too_many_steps)},
         {"sheaf_wait", addressOf(&sheaf_wait)},

@@ -1,5 +1,6 @@
 #include "runtime/host_stack.h"
 
+#include "runtime/error.h"
 #include "runtime/sanitizer.h"
 
 #include <boost/context/detail/fcontext.hpp>
@@ -13,30 +14,47 @@ namespace {
 constexpr uint64_t kReserveBytes = uint64_t(256) << 10;
 /// What the frames of a stack take in any case.
 constexpr uint64_t kFirstBytes = uint64_t(64) << 10;
+/// For what calls the program's first function.
+constexpr uint64_t kEntryBytes = 4096;
+/// Calls that find no stack to be forked onto run on that of their caller. Where a frame stands
+/// there must not decide how deep a recursion may be, so the runtime's frames between them are not
+/// counted; the smallest frame of a function with those is five times as large as by itself.
+constexpr uint64_t kFurtherTimes = 5;
 /// Kept between mini-batches by all stacks together; deeper pages are given back.
 constexpr uint64_t kKeepBytes = uint64_t(16) << 20;
 /// Giving back the pages of a stack is a system call.
 constexpr size_t kTrimmedAtOnce = 8;
 constexpr uint64_t kLeastBytes = uint64_t(1) << 20;
+/// What a call that waited looks at when it goes on: its frame and the one that called it.
+constexpr size_t kPrefetched = 6 * 64;
 
 uint64_t wholePages(uint64_t bytes) {
   return (bytes + pageBytes() - 1) / pageBytes() * pageBytes();
+}
+
+uint64_t rangeBytes(uint64_t frames) { return wholePages(frames) + StackRange::overheadBytes(); }
+
+/// Frames that were dropped leave their red zones behind, and so do those of whoever leaves.
+void unpoisonFrames([[maybe_unused]] const StackRange &range,
+                    [[maybe_unused]] const uint8_t *lowest) {
+#ifdef SHEAF_ASAN
+  constexpr ptrdiff_t kLeaving = ptrdiff_t(64) << 10;
+  const uint8_t *bottom = range.data + pageBytes();
+  const uint8_t *from = lowest - bottom > kLeaving ? lowest - kLeaving : bottom;
+  unpoison(from, static_cast<size_t>(range.top() - from));
+#endif
 }
 
 /// The one place where the machine stack is switched. `to` runs on [bottom, bottom + size).
 /// `leaving`: the current stack is not returned to. `left`, if given, is told the bounds of the
 /// stack from which the control comes back.
 bc::transfer_t switchStack(bc::fcontext_t to, void *data, [[maybe_unused]] const void *bottom,
-                           [[maybe_unused]] size_t size, [[maybe_unused]] void *fiber,
-                           [[maybe_unused]] bool leaving,
+                           [[maybe_unused]] size_t size, [[maybe_unused]] bool leaving,
                            [[maybe_unused]] const void **leftBottom = nullptr,
                            [[maybe_unused]] size_t *leftSize = nullptr) {
 #ifdef SHEAF_ASAN
   void *fakeStack = nullptr;
   __sanitizer_start_switch_fiber(leaving ? nullptr : &fakeStack, bottom, size);
-#endif
-#ifdef SHEAF_TSAN
-  __tsan_switch_to_fiber(fiber, 0);
 #endif
   bc::transfer_t back = bc::jump_fcontext(to, data);
 #ifdef SHEAF_ASAN
@@ -45,6 +63,18 @@ bc::transfer_t switchStack(bc::fcontext_t to, void *data, [[maybe_unused]] const
   return back;
 }
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// HostStack
+//===----------------------------------------------------------------------===//
+
+StackRange::StackRange(Reservation &space, uint64_t begin, uint64_t size, uint64_t freeBytes)
+    : data(space.data() + begin), size(size), freeBytes(freeBytes),
+      taken(std::max(limit(), top() - freeBytes)) {
+  space.guardPage(begin);
+}
+
+uint64_t StackRange::overheadBytes() { return pageBytes() + kReserveBytes; }
 
 struct HostStack::Entry {
   static void start(bc::transfer_t from) {
@@ -59,16 +89,29 @@ struct HostStack::Entry {
   }
 };
 
-uint64_t HostStack::overheadBytes() { return pageBytes() + kReserveBytes; }
+struct HostStack::FurtherEntry {
+  HostStack *self;
+  Body f;
+  void *argument;
 
-HostStack::HostStack(uint8_t *data, uint64_t size)
-    : data_(data), size_(size), taken_(std::max(limit(), data + size - kFirstBytes)) {}
+  static void start(bc::transfer_t from) {
+    auto *entry = static_cast<FurtherEntry *>(from.data);
+#ifdef SHEAF_ASAN
+    __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
+#endif
+    entry->f(entry->argument);
+    const StackRange &first = entry->self->first_;
+    switchStack(from.fctx, nullptr, first.data, first.size, /*leaving=*/true);
+    __builtin_unreachable();
+  }
+};
 
 HostStack::Left HostStack::enter(void *context, void *data) {
 #ifdef SHEAF_TSAN
   callerFiber_ = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(fiber_, 0);
 #endif
-  bc::transfer_t back = switchStack(context, data, data_, size_, fiber_, /*leaving=*/false);
+  bc::transfer_t back = switchStack(context, data, range().data, range().size, /*leaving=*/false);
   if (left_ == Left::Waiting) {
     self_ = back.fctx;
     return left_;
@@ -77,30 +120,35 @@ HostStack::Left HostStack::enter(void *context, void *data) {
   // A new one each time: an abandoned call leaves its frames in the sanitizer's own stack.
   __tsan_destroy_fiber(fiber_);
 #endif
-#ifdef SHEAF_ASAN
-  // Dropped frames leave their red zones behind; a completed call drops those of leave().
-  constexpr uint64_t kLeaving = uint64_t(64) << 10;
-  uint64_t dropped = std::min(frames_ + kLeaving, size_ - pageBytes());
-  frames_ = 0;
-  unpoison(data_ + size_ - dropped, dropped);
-#endif
+  unpoisonFrames(range(), dropped_);
+  if (further_)
+    unpoisonFrames(first_, firstDropped_);
   return left_;
 }
 
-HostStack::Left HostStack::call(void (*f)(void *), void *argument) {
+HostStack::Left HostStack::call(Body f, void *argument) {
   function_ = f;
   argument_ = argument;
+  dropped_ = first_.top();
 #ifdef SHEAF_TSAN
   fiber_ = __tsan_create_fiber(0);
 #endif
-  return enter(bc::make_fcontext(data_ + size_, size_, Entry::start), this);
+  return enter(bc::make_fcontext(first_.top(), first_.size, Entry::start), this);
 }
 
 HostStack::Left HostStack::resume() { return enter(self_, nullptr); }
 
+void HostStack::prefetch() const {
+  for (size_t i = 0; i < kPrefetched; i += 64)
+    __builtin_prefetch(static_cast<const char *>(self_) + i, 1);
+}
+
 void HostStack::leave(Left how) {
   left_ = how;
-  bc::transfer_t back = switchStack(caller_, nullptr, callerBottom_, callerSize_, callerFiber_,
+#ifdef SHEAF_TSAN
+  __tsan_switch_to_fiber(callerFiber_, 0);
+#endif
+  bc::transfer_t back = switchStack(caller_, nullptr, callerBottom_, callerSize_,
                                     /*leaving=*/how != Left::Waiting, &callerBottom_, &callerSize_);
   caller_ = back.fctx;
 }
@@ -108,26 +156,40 @@ void HostStack::leave(Left how) {
 void HostStack::wait() { leave(Left::Waiting); }
 
 void HostStack::abandon() {
-  frames_ =
-      static_cast<uint64_t>(data_ + size_ - static_cast<uint8_t *>(__builtin_frame_address(0)));
+  dropped_ = static_cast<uint8_t *>(__builtin_frame_address(0));
   leave(Left::Abandoned);
   __builtin_unreachable();
+}
+
+void HostStack::callOn(StackRange &further, Body f, void *argument) {
+  FurtherEntry entry{this, f, argument};
+  firstDropped_ = static_cast<uint8_t *>(__builtin_frame_address(0));
+  further_ = &further;
+  // For the thread sanitizer it is one stack: it follows calls, not addresses.
+  switchStack(bc::make_fcontext(further.top(), further.size, FurtherEntry::start), &entry,
+              further.data, further.size, /*leaving=*/false);
+  further_ = nullptr;
+  unpoisonFrames(further, further.top());
 }
 
 //===----------------------------------------------------------------------===//
 // HostStacks
 //===----------------------------------------------------------------------===//
 
-HostStacks::HostStacks(uint64_t bytes, unsigned count, MemoryMeter &meter, MemoryKind &memory)
-    : space_((wholePages(bytes) + HostStack::overheadBytes()) * count,
-             (wholePages(std::min(bytes, kLeastBytes)) + HostStack::overheadBytes()) * count,
+HostStacks::HostStacks(const Sizes &sizes, MemoryMeter &meter, MemoryKind &memory)
+    : mayGoFurther_(sizes.further), count_(sizes.count),
+      space_(rangeBytes(sizes.further ? kFirstBytes : sizes.bytes + kEntryBytes) * count_,
+             rangeBytes(sizes.further ? kFirstBytes : std::min(sizes.bytes, kLeastBytes)) * count_,
              "the host stack"),
-      each_(space_.size() / count / pageBytes() * pageBytes()), count_(count), meter_(meter),
-      memory_(memory) {}
+      each_(space_.size() / count_ / pageBytes() * pageBytes()),
+      bytes_(sizes.further
+                 ? sizes.bytes
+                 : std::min(sizes.bytes, each_ - StackRange::overheadBytes() - kEntryBytes)),
+      meter_(meter), memory_(memory) {}
 
 HostStacks::~HostStacks() {
-  for (const std::unique_ptr<HostStack> &stack : made_)
-    shrink(*stack, kFirstBytes);
+  for (StackRange *range : metered_)
+    shrink(*range, range->freeBytes);
 }
 
 HostStack *HostStacks::take() {
@@ -138,57 +200,87 @@ HostStack *HostStacks::take() {
   }
   if (made_.size() == count_)
     return nullptr;
-  uint64_t begin = made_.size() * each_;
-  space_.guardPage(begin);
-  made_.push_back(std::make_unique<HostStack>(space_.data() + begin, each_));
-  return made_.back().get();
+  StackRange &first = *first_.emplace_back(
+      std::make_unique<StackRange>(space_, made_.size() * each_, each_, kFirstBytes));
+  if (!mayGoFurther_)
+    metered_.push_back(&first);
+  return made_.emplace_back(std::make_unique<HostStack>(first)).get();
 }
 
-/// True when the budget pays for the first `bytes` of a stack's frames, or for as many as there
-/// are.
-bool HostStacks::charge(HostStack &stack, uint64_t bytes) {
-  uint8_t *top = stack.data_ + stack.size_;
-  bytes = std::min(wholePages(bytes), static_cast<uint64_t>(top - stack.limit()));
-  if (!meter_.charge(memory_, bytes - static_cast<uint64_t>(top - stack.taken_)))
+void HostStacks::giveBack(HostStack *stack) {
+  if (stack->further_)
+    giveBackFurther(stack->further_);
+  stack->further_ = nullptr;
+  free_.push_back(stack);
+}
+
+HostStacks::Further::Further(uint64_t bytes)
+    : space(bytes, std::min(bytes, rangeBytes(kLeastBytes)), "the host stack"),
+      range(space, 0, space.size(), /*freeBytes=*/0) {}
+
+StackRange *HostStacks::further() {
+  if (freeFurther_.empty()) {
+    try {
+      further_.push_back(
+          std::make_unique<Further>(rangeBytes(kFurtherTimes * bytes_ + kEntryBytes)));
+    } catch (const UserError &) {
+      return nullptr;
+    }
+    metered_.push_back(&further_.back()->range);
+    return metered_.back();
+  }
+  StackRange *range = freeFurther_.back();
+  freeFurther_.pop_back();
+  return range;
+}
+
+/// True when the budget pays for the first `bytes` of a range, or for as many as there are.
+bool HostStacks::charge(StackRange &range, uint64_t bytes) {
+  bytes = std::min(wholePages(bytes), static_cast<uint64_t>(range.top() - range.limit()));
+  if (!meter_.charge(memory_, bytes - static_cast<uint64_t>(range.top() - range.taken)))
     return false;
-  stack.taken_ = top - bytes;
+  range.taken = range.top() - bytes;
   return true;
 }
 
 HostStacks::Deepened HostStacks::deepen(HostStack &stack, const uint8_t *frame) {
-  if (frame <= stack.limit())
+  StackRange &range = stack.range();
+  if (mayGoFurther_ && !stack.further_)
+    return frame > range.taken ? Deepened::Done : Deepened::Further;
+  if (frame <= range.limit())
     return Deepened::UsedUp;
-  auto needed = static_cast<uint64_t>(stack.data_ + stack.size_ - frame) + kFirstBytes;
-  if (charge(stack, needed + needed / 8) || charge(stack, needed) ||
-      (giveBack() && charge(stack, needed)))
+  auto needed = static_cast<uint64_t>(range.top() - frame) + kFirstBytes;
+  if (charge(range, needed + needed / 8) || charge(range, needed) ||
+      (giveBack() && charge(range, needed)))
     return Deepened::Done;
   return Deepened::NoMemory;
 }
 
 /// Gives back what frames below the first `bytes` took.
-void HostStacks::shrink(HostStack &stack, uint64_t bytes) {
-  uint8_t *top = stack.data_ + stack.size_;
-  auto taken = static_cast<uint64_t>(top - stack.taken_);
+void HostStacks::shrink(StackRange &range, uint64_t bytes) {
+  auto taken = static_cast<uint64_t>(range.top() - range.taken);
   if (taken <= bytes)
     return;
-  space_.release(static_cast<uint64_t>(stack.taken_ - space_.data()),
-                 static_cast<uint64_t>(top - bytes - space_.data()));
+  releasePages(range.taken, range.top() - bytes);
   meter_.uncharge(memory_, taken - bytes);
-  stack.taken_ = top - bytes;
+  range.taken = range.top() - bytes;
 }
 
 void HostStacks::trim() {
-  if (made_.empty())
+  if (metered_.empty())
     return;
-  uint64_t keep = wholePages(std::max(kKeepBytes / made_.size(), kFirstBytes));
-  for (size_t n = std::min(made_.size(), kTrimmedAtOnce); n > 0; --n)
-    shrink(*made_[trimmed_++ % made_.size()], keep);
+  uint64_t keep = wholePages(std::max(kKeepBytes / metered_.size(), kFirstBytes));
+  for (size_t n = std::min(metered_.size(), kTrimmedAtOnce); n > 0; --n)
+    shrink(*metered_[trimmed_++ % metered_.size()], keep);
 }
 
 bool HostStacks::giveBack() {
   uint64_t before = memory_.now;
-  for (HostStack *stack : free_)
-    shrink(*stack, kFirstBytes);
+  if (!mayGoFurther_)
+    for (HostStack *stack : free_)
+      shrink(stack->first_, kFirstBytes);
+  for (StackRange *range : freeFurther_)
+    shrink(*range, 0);
   return memory_.now < before;
 }
 

@@ -1,4 +1,12 @@
 //===- host_stack.h - The stacks that instances run on ----------*- C++ -*-===//
+//
+// Thousands of calls may wait at one time, and any of them may recurse deeply. So a stack has two
+// ranges of addresses: a small one, which stands next to those of the other stacks, so that all of
+// them share few page tables, and for the few calls that need it a large one of its own. Host code
+// whose frame finds the first used up goes on on the other (Tasks::goOn): from there on it is the
+// same call on another stack, which no one notices but the sanitizers.
+//
+//===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_HOST_STACK_H
 #define SHEAF_RUNTIME_HOST_STACK_H
 
@@ -9,76 +17,104 @@
 
 namespace sheaf::rt {
 
-/// A large, lazily committed stack for generated host code. One call runs on it at a time; it
-/// returns, waits, or is given up from within: then its frames are dropped without unwinding, so
-/// code that runs here must own nothing that needs a destructor at a point where it can fail.
+/// Lazily committed addresses for frames, which begin at its top.
+struct StackRange {
+  StackRange(Reservation &space, uint64_t begin, uint64_t size, uint64_t freeBytes);
+
+  uint8_t *data;
+  uint64_t size;
+  uint64_t freeBytes; ///< what the budget need not pay for, from the top
+  uint8_t *taken;     ///< the budget has paid for what lies above, or need not
+
+  uint8_t *top() const { return data + size; }
+  /// Frames must not reach below; what is left under it is for the runtime's own functions.
+  uint8_t *limit() const { return data + overheadBytes(); }
+  /// Addresses that a range needs beside those for frames.
+  static uint64_t overheadBytes();
+};
+
+/// A stack for generated host code. One call runs on it at a time; it returns, waits, or is given
+/// up from within: then its frames are dropped without unwinding, so code that runs here must own
+/// nothing that needs a destructor at a point where it can fail.
 class HostStack {
 public:
-  /// On [data, data + size), which the caller owns.
-  HostStack(uint8_t *data, uint64_t size);
+  /// On a range that the caller owns.
+  explicit HostStack(StackRange &first) : first_(first) {}
   HostStack(const HostStack &) = delete;
   HostStack &operator=(const HostStack &) = delete;
 
   enum class Left : uint8_t { Completed, Abandoned, Waiting };
+  using Body = void (*)(void *);
 
   /// Runs f(argument) on this stack until it returns, waits or is given up.
-  Left call(void (*f)(void *), void *argument);
+  Left call(Body f, void *argument);
   /// Goes on behind the wait() by which the stack was left.
   Left resume();
+  /// Hints that resume() comes soon: the frames behind wait() are brought into the cache.
+  void prefetch() const;
 
   /// Called on this stack: leaves it; returns when resume() is called.
   void wait();
   /// Called on this stack: leaves it for good.
   [[noreturn]] void abandon();
+  /// Called on its first range: runs f(argument) on `further`, which is part of the stack until it
+  /// returns; it may wait and be given up as any other.
+  void callOn(StackRange &further, Body f, void *argument);
 
-  /// Frames must not reach below; what is left under it is for the runtime's own functions.
-  uint8_t *limit() const { return data_ + overheadBytes(); }
-  /// Frames that would reach below ask HostStacks::deepen() first.
-  uint8_t *taken() const { return taken_; }
-
-  /// Address space that a stack needs beside its frames.
-  static uint64_t overheadBytes();
+  /// Where it runs now.
+  StackRange &range() const { return further_ ? *further_ : first_; }
 
 private:
   friend class HostStacks;
   struct Entry;
+  struct FurtherEntry;
   Left enter(void *context, void *data);
   void leave(Left how);
 
-  uint8_t *data_;
-  uint64_t size_;
-  uint8_t *taken_; ///< the budget has paid for what lies above
-  void (*function_)(void *) = nullptr;
+  StackRange &first_;
+  StackRange *further_ = nullptr;
+  Body function_ = nullptr;
   void *argument_ = nullptr;
   void *caller_ = nullptr; ///< the context that entered the stack
   void *self_ = nullptr;   ///< waiting: where it goes on
   Left left_ = Left::Completed;
-  uint64_t frames_ = 0; ///< bytes of the frames that were given up
+  const uint8_t *dropped_ = nullptr;      ///< given up: its deepest frame
+  const uint8_t *firstDropped_ = nullptr; ///< and that on the first range, if there are two
   // What the sanitizers call the stack that entered this one, and this one.
   const void *callerBottom_ = nullptr;
   size_t callerSize_ = 0;
-  void *callerFiber_ = nullptr;
-  void *fiber_ = nullptr;
+  [[maybe_unused]] void *callerFiber_ = nullptr;
+  [[maybe_unused]] void *fiber_ = nullptr;
 };
 
-/// A number of equal stacks in one range of addresses. All but the first 64 KB of each count
-/// against the budget, as deep as frames have reached.
+/// A number of equal stacks. All but the first 64 KB of each count against the budget, as deep as
+/// frames have reached.
 class HostStacks {
 public:
-  /// `bytes` for the frames of each. Fewer bytes each when the machine refuses the address space.
-  HostStacks(uint64_t bytes, unsigned count, MemoryMeter &meter, MemoryKind &memory);
+  struct Sizes {
+    uint64_t bytes;     ///< for the frames of each
+    unsigned count = 1; ///< stacks
+    /// Frames may go on on a further range (Deepened::Further). Else a stack has one range.
+    bool further = false;
+  };
+  /// Fewer bytes each when the machine refuses the address space.
+  HostStacks(const Sizes &sizes, MemoryMeter &meter, MemoryKind &memory);
   ~HostStacks();
 
   /// A stack that no one uses, or null. The one given back last comes first: its pages are warm.
   HostStack *take();
-  void giveBack(HostStack *stack) { free_.push_back(stack); }
+  void giveBack(HostStack *stack);
 
-  /// Makes room for frames down to `frame`, and some more.
-  enum class Deepened : uint8_t { Done, UsedUp, NoMemory };
+  /// Makes room for frames down to `frame`, and some more; or they are to go on on what further()
+  /// gives.
+  enum class Deepened : uint8_t { Done, Further, UsedUp, NoMemory };
   Deepened deepen(HostStack &stack, const uint8_t *frame);
+  /// For callOn(). Null when the machine refuses the address space.
+  StackRange *further();
+  void giveBackFurther(StackRange *range) { freeFurther_.push_back(range); }
 
-  /// What frames may take together on one stack.
-  uint64_t bytes() const { return each_ - HostStack::overheadBytes(); }
+  /// What the frames of the program may take together on one stack.
+  uint64_t bytes() const { return bytes_; }
 
   /// Gives pages back that only a deep recursion used, of a few stacks. Called between
   /// mini-batches.
@@ -87,17 +123,28 @@ public:
   bool giveBack();
 
 private:
-  bool charge(HostStack &stack, uint64_t bytes);
-  void shrink(HostStack &stack, uint64_t bytes);
+  struct Further {
+    explicit Further(uint64_t bytes);
+    Reservation space;
+    StackRange range;
+  };
+  bool charge(StackRange &range, uint64_t bytes);
+  void shrink(StackRange &range, uint64_t bytes);
 
-  Reservation space_;
-  uint64_t each_;
+  bool mayGoFurther_;
   unsigned count_;
+  Reservation space_; ///< of the first ranges
+  uint64_t each_;     ///< bytes of them
+  uint64_t bytes_;
   MemoryMeter &meter_;
   MemoryKind &memory_;
+  std::vector<std::unique_ptr<StackRange>> first_;
   std::vector<std::unique_ptr<HostStack>> made_;
   std::vector<HostStack *> free_;
-  size_t trimmed_ = 0; ///< stacks looked at by trim() so far
+  std::vector<std::unique_ptr<Further>> further_;
+  std::vector<StackRange *> freeFurther_;
+  std::vector<StackRange *> metered_; ///< those that may count against the budget
+  size_t trimmed_ = 0;                ///< of them looked at by trim() so far
 };
 
 } // namespace sheaf::rt

@@ -27,6 +27,12 @@ constexpr uint32_t kLooks = 4 * kWindow;
 /// of what they are taken to cost: what is saved is an estimate.
 constexpr double kWorthwhile = 2;
 
+/// A mini-batch of a training knows nothing of others. It tries so many first: where these save
+/// next to nothing, a whole window would cost a small mini-batch more than looking up may. Pauses
+/// are shorter by as much.
+constexpr uint32_t kTrial = kLooks / 32;
+constexpr double kNextToNothing = 0.125;
+
 /// What a look-up takes longer than a record, in nanoseconds (bench/record_bench, and more where
 /// the table shares the caches with rows).
 double lookTime(uint64_t tableBytes) {
@@ -51,6 +57,9 @@ double recordTime(const KernelDesc &kernel) {
   return made + sum(kernel.flop) / flopPerNanosecond +
          (kernel.bytes ? sum(*kernel.bytes) / bytesPerNanosecond : 0);
 }
+
+/// In training, what goes back for a record computes twice as much, and takes so long besides.
+constexpr double kBackTime = 50;
 
 /// Kept rows are charged in steps.
 constexpr uint64_t kStepBytes = uint64_t(1) << 20;
@@ -160,19 +169,21 @@ void RecordTable::put(Place place, const int32_t *key, TensorHandle result, uint
 
 KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &meter,
                            MemoryUse &memory, uint64_t keepBytes, bool hostile)
-    : rows_(rows), meter_(meter), count_(memory.tables),
+    : rows_(rows), meter_(meter), count_(memory.tables), pauses_(model.kernels.size()),
       lists_(std::tuple_size_v<decltype(List::key)>, meter, memory.records, hostile ? 2 : 64),
       paramGranules_(model.paramGranules), forgetsWindows_(model.training),
-      keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)), pause_(kPause) {
+      keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)), window_(kLooks),
+      pause_(kPause) {
   uint64_t first = hostile ? 2 : 64;
   kernels_.reserve(model.kernels.size());
   for (const KernelDesc &desc : model.kernels) {
     uint32_t words = desc.words - 1;
+    double time = recordTime(desc);
     Kernel kernel{RecordTable(words, meter, memory.records, first),
                   RecordTable(words, meter, memory.tables, first),
                   {},
                   true,
-                  recordTime(desc)};
+                  model.training ? 3 * time + kBackTime : time};
     uint32_t word = 0;
     for (const RecordWord &entry : desc.layout) {
       bool scalar = entry.kind == RecordWord::Int || entry.kind == RecordWord::Float;
@@ -205,14 +216,19 @@ void KnownRecords::account(Kernel &kernel, const RecordTable &table, bool known)
     ++kernel.saved;
     gained_ += kernel.time;
   }
-  if (++looks_ < kLooks)
+  if (++looks_ < window_)
     return;
+  if (window_ < kLooks && gained_ >= kNextToNothing * spent_) {
+    window_ = kLooks;
+    pause_ = kPause;
+    return;
+  }
   bool pays = gained_ >= kWorthwhile * spent_;
   pause_ = pays ? kPause : std::min(2 * pause_, kLongestPause);
   if (!pays)
-    for (Kernel &each : kernels_)
-      if (each.time < kHeavy)
-        each.pause = pause_;
+    for (size_t i = 0; i < kernels_.size(); ++i)
+      if (kernels_[i].time < kHeavy)
+        pauses_[i] = pause_;
   looks_ = 0;
   spent_ = gained_ = 0;
 }
@@ -233,7 +249,8 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
   }
   if (++kernel.looked >= kWindow) {
     bool isLarge = kernel.seen.usedBytes() > kLargeTable;
-    kernel.pause = kernel.hits < (isLarge ? kFewHitsInLarge : kFewHits) ? kPause : 0;
+    if (kernel.hits < (isLarge ? kFewHitsInLarge : kFewHits))
+      pauses_[static_cast<size_t>(&kernel - kernels_.data())] = kPause;
     kernel.looked = kernel.hits = 0;
   }
   Place place{&kernel.seen, kernel.seen.find(key, run_), false};
@@ -244,7 +261,7 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
 }
 
 KnownRecords::List KnownRecords::lookList(uint32_t kernel, std::span<const Slot> handles) {
-  if (kernels_[kernel].pause)
+  if (pauses_[kernel])
     return {};
   uint64_t hash = 0;
   for (Slot handle : handles)
@@ -301,13 +318,16 @@ void KnownRecords::beginRun() {
   if (forgetsWindows_) {
     looks_ = 0;
     spent_ = gained_ = 0;
-    pause_ = kPause;
+    window_ = kTrial;
+    pause_ = kPause / (kLooks / kTrial);
   }
   for (Kernel &kernel : kernels_) {
     kernel.saved = 0;
     if (forgetsWindows_)
-      kernel.looked = kernel.hits = kernel.pause = 0;
+      kernel.looked = kernel.hits = 0;
   }
+  if (forgetsWindows_)
+    std::fill(pauses_.begin(), pauses_.end(), 0);
 }
 
 void KnownRecords::endRun(Counters &counters) {

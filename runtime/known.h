@@ -90,13 +90,14 @@ public:
 
   /// Looks a record up. Its words are the key: those of its arguments. When `in.known`, nothing is
   /// left to do but to take result(); else the record is made, in keepRows() if `keep`, and noted.
-  Place look(uint32_t kernel, const int32_t *key) {
-    Kernel &k = kernels_[kernel];
-    if (k.pause) [[unlikely]] {
-      --k.pause;
-      return {};
-    }
-    return find(k, key);
+  Place look(uint32_t kernel, const int32_t *key) { return find(kernels_[kernel], key); }
+  /// Whether looking the kernel's records up pauses; if so, for one record less from now on.
+  bool skips(uint32_t kernel) {
+    uint32_t &pause = pauses_[kernel];
+    if (pause == 0)
+      return false;
+    --pause;
+    return true;
   }
   TensorHandle result(const Place &place) const {
     const RecordTable::Entry &entry = *place.in.entry;
@@ -145,7 +146,6 @@ private:
     bool mayKeep;
     double time;                   ///< of a record, in nanoseconds, roughly
     uint32_t looked = 0, hits = 0; ///< in this window
-    uint32_t pause = 0;            ///< records until it is looked for again
     uint64_t saved = 0;            ///< in this mini-batch
   };
 
@@ -157,7 +157,8 @@ private:
   MemoryMeter &meter_;
   MemoryKind &count_;
   std::vector<Kernel> kernels_;
-  RecordTable lists_; ///< by hash and length
+  std::vector<uint32_t> pauses_; ///< of each kernel: records until it is looked for again
+  RecordTable lists_;            ///< by hash and length
   uint64_t paramGranules_;
   /// In training, what is looked up follows from the mini-batch alone: which records ran decides in
   /// which order gradients are summed.
@@ -165,6 +166,7 @@ private:
   uint64_t keepBytes_;            ///< at most so many
   uint64_t charged_ = 0;          ///< bytes of kept rows, in steps
   uint32_t looks_ = 0;            ///< in this window of all kernels
+  uint32_t window_;               ///< how long it is
   double spent_ = 0, gained_ = 0; ///< nanoseconds in it
   uint32_t pause_;                ///< of all kernels, the next time
   uint32_t run_ = 0;              ///< the stamp of this mini-batch

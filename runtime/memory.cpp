@@ -19,6 +19,14 @@ uint64_t pageBytes() {
   return bytes;
 }
 
+void releasePages(uint8_t *begin, uint8_t *end) {
+  auto page = static_cast<uintptr_t>(pageBytes());
+  auto from = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
+  auto to = reinterpret_cast<uintptr_t>(end) / page * page;
+  if (from < to)
+    madvise(reinterpret_cast<void *>(from), to - from, MADV_DONTNEED);
+}
+
 uint64_t availableMemory() {
   uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * pageBytes();
   // Version 2 and version 1 of control groups; the files are absent or say "max" without a limit.
@@ -73,11 +81,7 @@ void Reservation::map(const FileRange &from, uint64_t bytes) {
 }
 
 void Reservation::release(uint64_t begin, uint64_t end) {
-  uint64_t page = pageBytes();
-  begin = (begin + page - 1) / page * page;
-  end = end / page * page;
-  if (begin < end)
-    madvise(data_ + begin, end - begin, MADV_DONTNEED);
+  releasePages(data_ + begin, data_ + end);
 }
 
 void Reservation::guardPage(uint64_t begin) { mprotect(data_ + begin, pageBytes(), PROT_NONE); }

@@ -38,7 +38,7 @@ public:
   /// Puts bytes of a file at the beginning. Pages that nothing writes to are shared with all who
   /// map the file; what is written stays here. Throws UserError.
   void map(const FileRange &from, uint64_t bytes);
-  /// Gives the whole pages inside [begin, end) back; they read as zero afterwards.
+  /// releasePages() of the bytes [begin, end) of it.
   void release(uint64_t begin, uint64_t end);
   /// Makes the page at this offset fault.
   void guardPage(uint64_t begin);
@@ -49,6 +49,8 @@ private:
 };
 
 uint64_t pageBytes();
+/// Gives the whole pages inside [begin, end) back; they read as zero afterwards.
+void releasePages(uint8_t *begin, uint8_t *end);
 
 /// A number of bytes as messages tell it: `4032 bytes`, `63.9 MB`.
 std::string bytesText(uint64_t bytes);

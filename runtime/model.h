@@ -177,6 +177,8 @@ struct Model {
   uint32_t depthBits = rt::depthBits(1); ///< layout.h
   /// Bytes of the host stack that one call of a function of the program takes at most.
   uint64_t frameBytes = 0;
+  /// Its functions go on further down when sheaf_deepen() says so. Not those of older artefacts.
+  bool furtherStacks = false;
   /// A session begins with these weights, which it only reads; null: it must be given some.
   const StoredWeights *stored = nullptr;
   std::map<std::string, int64_t> dims;

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstring>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -25,7 +26,7 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
       buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
       heap(meter, memory.heap, limits.heapBytes, hostile), lists(heap, model.chainedLists),
-      stacks(limits.stackBytes, limits.stacks, meter, memory.stack),
+      stacks({limits.stackBytes, limits.stacks, model.furtherStacks}, meter, memory.stack),
       tasks(*this, stacks, failure, limits.steps) {
   rows = rowSpace.address(0);
   stackLimit = stackTaken = nullptr;
@@ -174,22 +175,69 @@ inline uint64_t rowsFor(Recorder &r, uint32_t kernel, int64_t granules) {
     r.fail({Failure::Rows, 0, int64_t{kernel} + 1, 0, static_cast<uint64_t>(granules)});
   return id;
 }
-} // namespace
 
-int32_t *sheaf_record(Context *context, uint32_t kernel, uint32_t depth, int64_t granules) {
-  Recorder &r = recorder(context);
-  BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
-  uint64_t id = rowsFor(r, kernel, granules);
-  int32_t *words = bucket->cursor;
+// Where the words of a record but for its last one come from.
+
+/// The caller writes them.
+struct WordsToCome {
+  void write(int32_t *, uint32_t) const {}
+};
+
+struct WordsInMemory {
+  const int32_t *words;
+  void write(int32_t *to, uint32_t n) const {
+    for (uint32_t i = 0; i < n; ++i) // few: a call of memcpy takes longer
+      to[i] = words[i];
+  }
+  const int32_t *data() const { return words; }
+};
+
+/// An odd last one is written with what stands beside it, where the record's own last word goes.
+template <size_t Registers> struct WordsInRegisters {
+  std::array<int32_t, 2 * Registers> words;
+  explicit WordsInRegisters(std::array<uint64_t, Registers> registers)
+      : words(std::bit_cast<decltype(words)>(registers)) {}
+  void write(int32_t *to, uint32_t) const { std::memcpy(to, words.data(), sizeof(words)); }
+  const int32_t *data() const { return words.data(); }
+};
+
+template <typename Words>
+inline int32_t *append(Recorder &r, BucketTable::Bucket *bucket, uint32_t kernel, uint64_t id,
+                       const Words &given) {
   uint32_t n = r.buckets.words(kernel);
+  int32_t *words = bucket->cursor;
   bucket->cursor = words + n;
+  given.write(words, n - 1);
   words[n - 1] = static_cast<int32_t>(id);
   return words;
 }
 
-Slot sheaf_record_once(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
-                       const int32_t *key) {
-  Recorder &r = recorder(context);
+inline Slot resultOf(uint64_t id, uint32_t depth) {
+  return TensorHandle{static_cast<uint32_t>(id), depth + 1}.pack();
+}
+
+// What few records need are functions of their own, which are called last: all others would save
+// registers for them.
+
+[[gnu::noinline]] int32_t *recordFar(Recorder &r, uint32_t kernel, uint32_t depth,
+                                     int64_t granules) {
+  BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
+  return append(r, bucket, kernel, rowsFor(r, kernel, granules), WordsToCome());
+}
+
+template <typename Words>
+[[gnu::noinline]] Slot recordFarOnce(Recorder &r, uint32_t kernel, uint32_t depth, int64_t granules,
+                                     Words words) {
+  BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
+  uint64_t id = rowsFor(r, kernel, granules);
+  append(r, bucket, kernel, id, words);
+  return resultOf(id, depth);
+}
+
+template <typename Words>
+[[gnu::noinline]] Slot lookUp(Recorder &r, uint32_t kernel, uint32_t depth, int64_t granules,
+                              Words words) {
+  const int32_t *key = words.data();
   KnownRecords::Place place = r.known.look(kernel, key);
   if (place.in.known)
     return r.known.result(place).pack();
@@ -203,15 +251,47 @@ Slot sheaf_record_once(Context *context, uint32_t kernel, uint32_t depth, int64_
   }
   if (id == RowSpace::kFull)
     id = rowsFor(r, kernel, granules);
-  int32_t *words = bucket->cursor;
-  uint32_t n = r.buckets.words(kernel);
-  bucket->cursor = words + n;
-  for (uint32_t i = 0; i + 1 < n; ++i) // few: a call of memcpy takes longer
-    words[i] = key[i];
-  words[n - 1] = static_cast<int32_t>(id);
+  append(r, bucket, kernel, id, words);
   TensorHandle result{static_cast<uint32_t>(id), depth + 1};
   r.known.note(place, key, result);
   return result.pack();
+}
+
+template <typename Words>
+inline Slot recordOnce(Recorder &r, uint32_t kernel, uint32_t depth, int64_t granules,
+                       Words words) {
+  if (!r.known.skips(kernel))
+    return lookUp(r, kernel, depth, granules, words);
+  BucketTable::Bucket *bucket = r.buckets.find(kernel, depth);
+  if (!bucket || !r.rowSpace.isNear(granules)) [[unlikely]]
+    return recordFarOnce(r, kernel, depth, granules, words);
+  uint64_t id = r.rowSpace.allocateNear(granules);
+  append(r, bucket, kernel, id, words);
+  return resultOf(id, depth);
+}
+} // namespace
+
+int32_t *sheaf_record(Context *context, uint32_t kernel, uint32_t depth, int64_t granules) {
+  Recorder &r = recorder(context);
+  BucketTable::Bucket *bucket = r.buckets.find(kernel, depth);
+  if (!bucket || !r.rowSpace.isNear(granules)) [[unlikely]]
+    return recordFar(r, kernel, depth, granules);
+  return append(r, bucket, kernel, r.rowSpace.allocateNear(granules), WordsToCome());
+}
+
+Slot sheaf_record_once(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
+                       const int32_t *words) {
+  return recordOnce(recorder(context), kernel, depth, granules, WordsInMemory{words});
+}
+
+Slot sheaf_record_once2(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
+                        uint64_t words) {
+  return recordOnce(recorder(context), kernel, depth, granules, WordsInRegisters<1>({words}));
+}
+
+Slot sheaf_record_once4(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
+                        uint64_t words, uint64_t more) {
+  return recordOnce(recorder(context), kernel, depth, granules, WordsInRegisters<2>({words, more}));
 }
 
 Slot sheaf_list_rows(Context *context, uint32_t kernel, ListObject *given, uint32_t once) {
@@ -288,16 +368,24 @@ void sheaf_fail(Context *context, uint32_t message, int64_t a, int64_t b) {
   recorder(context).fail({Failure::Message, message, a, b, 0});
 }
 
-void sheaf_deepen(Context *context, const uint8_t *frame, uint32_t message) {
+uint32_t sheaf_deepen(Context *context, const uint8_t *frame, uint32_t message) {
   Recorder &r = recorder(context);
   switch (r.tasks.deepen(frame)) {
   case HostStacks::Deepened::Done:
-    return;
+    return 0;
+  case HostStacks::Deepened::Further:
+    return 1;
   case HostStacks::Deepened::UsedUp:
     r.fail({Failure::Message, message, 0, 0, 0});
   case HostStacks::Deepened::NoMemory:
     r.fail({Failure::Stack, 0, 0, 0, 0});
   }
+}
+
+void sheaf_go_on(Context *context, EntryFn fn, const Slot *args, Slot *results) {
+  Recorder &r = recorder(context);
+  if (!r.tasks.goOn(fn, args, results))
+    r.fail({Failure::Stack, 0, 0, 0, 0});
 }
 
 void sheaf_stack_overflow(Context *context) {
@@ -314,7 +402,8 @@ void sheaf_note_read(Context *context, uint32_t place, Slot value) {
   recorder(context).tasks.noteRead({place, value});
 }
 
-Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {
+static Task *forkFrom(const uint8_t *frame, Context *context, EntryFn fn, const Slot *args,
+                      Slot *results) {
   Recorder &r = recorder(context);
   if (HostStack *stack = r.tasks.stackForFork()) {
     void *memory = r.heap.allocate(sizeof(Task));
@@ -323,7 +412,7 @@ Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) 
       failHeap(r, sizeof(Task) / sizeof(Slot));
     }
     auto *task = new (memory) Task;
-    r.tasks.fork(*task, stack, fn, args, results);
+    r.tasks.fork(*task, stack, fn, args, results, frame);
     return task;
   }
   // Its frames do not know that there is more to keep than what they need.
@@ -332,15 +421,19 @@ Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) 
     const Slot *results;
   } kept{{r.roots, RootFrame::kMemory}, results};
   r.roots = &kept.frame;
-  fn(context, args, results);
+  r.tasks.runInline(fn, args, results, frame);
   r.roots = kept.frame.caller;
-  r.tasks.ranInline();
   return nullptr;
 }
 
-Task *sheaf_fork_behind(Context *context, EntryFn fn, RootFrame *frame, Slot *results,
+Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {
+  return forkFrom(static_cast<const uint8_t *>(__builtin_frame_address(0)), context, fn, args,
+                  results);
+}
+Task *sheaf_fork_behind(Context *context, EntryFn fn, RootFrame *needs, Slot *results,
                         const Slot *forks, int64_t count) {
   Recorder &r = recorder(context);
+  const auto *frame = static_cast<const uint8_t *>(__builtin_frame_address(0));
   for (int64_t i = 0; i < count; ++i) {
     auto *other = std::bit_cast<Task *>(forks[2 * i]);
     if (!other || !other->leavesStack())
@@ -349,10 +442,10 @@ Task *sheaf_fork_behind(Context *context, EntryFn fn, RootFrame *frame, Slot *re
     if (!memory) [[unlikely]]
       failHeap(r, sizeof(Task) / sizeof(Slot));
     auto *task = new (memory) Task;
-    r.tasks.forkBehind(*task, *other, fn, frame, results);
+    r.tasks.forkBehind(*task, *other, fn, needs, results, frame);
     return task;
   }
-  return sheaf_fork(context, fn, frame->slots(), results);
+  return forkFrom(frame, context, fn, needs->slots(), results);
 }
 void sheaf_join(Context *context, Task *task) {
   if (task)

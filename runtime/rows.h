@@ -34,14 +34,18 @@ public:
   /// The first of `granules` fresh granules, or kFull. Negative sizes never fit.
   static constexpr uint64_t kFull = UINT64_MAX;
   uint64_t allocate(int64_t granules) {
-    if (!checked_) [[likely]] {
-      uint64_t id = next_;
-      if (static_cast<uint64_t>(granules) <= limit_ - id) [[likely]] {
-        next_ = id + static_cast<uint64_t>(granules);
-        return id;
-      }
-    }
+    if (isNear(granules)) [[likely]]
+      return allocateNear(granules);
     return allocateSlow(granules);
+  }
+  /// Whether they are there to be taken, without further ado.
+  bool isNear(int64_t granules) const {
+    return !checked_ && static_cast<uint64_t>(granules) <= limit_ - next_;
+  }
+  uint64_t allocateNear(int64_t granules) {
+    uint64_t id = next_;
+    next_ = id + static_cast<uint64_t>(granules);
+    return id;
   }
 
   /// `granules` that reset() does not take back, or kFull. The caller has charged them.

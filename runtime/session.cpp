@@ -15,7 +15,7 @@ SessionOptions withDefaults(const Model &model, SessionOptions options) {
   options.threads = std::max(options.threads, 1u);
   uint64_t memory = availableMemory();
   if (options.hostStackBytes == 0)
-    options.hostStackBytes = std::min(uint64_t(model.reads ? 1 : 16) << 30, memory / 4);
+    options.hostStackBytes = std::min(uint64_t(16) << 30, memory / 4);
   options.fibers = model.reads ? std::max(options.fibers, 1u) : 1;
   if (options.memoryLimit == 0)
     options.memoryLimit = memory / 10 * 9;
@@ -76,7 +76,7 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
 
 Session::Session(const Model &model, SessionOptions options)
     : impl_(std::make_unique<Impl>(model, options)) {
-  if (model.tiles && !allowTiles())
+  if (model.tiles && !impl_->options.onlyPacks && !allowTiles())
     throw UserError("the model's kernels use AMX, which this machine or its system does not offer");
 }
 Session::~Session() = default;

@@ -23,9 +23,9 @@ namespace sheaf::rt {
 struct SessionOptions {
   /// Threads that run kernels, the caller included. At least 1.
   unsigned threads = 1;
-  /// Address space for the recursion of one instance; what is used of it counts against
+  /// What the frames of one instance's recursion may take; what they do take counts against
   /// memoryLimit, but for the first 64 KB. 0: 16 GB, or a quarter of the machine's memory if that
-  /// is less; at most 1 GB when a model reads tensors. Never more than memoryLimit.
+  /// is less. Never more than memoryLimit.
   uint64_t hostStackBytes = 0;
   /// Instances, and calls inside them, of a model that reads tensors which wait at one time; each
   /// has a stack. More instances wait for their turn, more calls run one after the other. Far more
@@ -54,13 +54,15 @@ struct SessionOptions {
   /// scratch hold NaN patterns, a guard granule follows every record's rows and is checked after
   /// each flush (InternalError naming the kernel), every bucket that can be split is split.
   bool hostile = false;
+  /// It only packs weights (packWeightsLike, or packWeights of a model that folds none): its code
+  /// may be for another machine, and is never run.
+  bool onlyPacks = false;
 };
 
-/// SessionOptions::hostStackBytes with room for so many frames of a model's recursion.
+/// SessionOptions::hostStackBytes with room for so many frames of a model's recursion: as frames of
+/// one function have one size, but functions differ, that of the largest counts.
 inline uint64_t stackBytesFor(const Model &model, uint64_t frames) {
-  // Frames of one function have one size, but functions differ: that of the largest counts.
-  constexpr uint64_t entry = 4096;
-  return frames * model.frameBytes + entry;
+  return frames * model.frameBytes;
 }
 
 /// A model with its weights, able to run mini-batches. Of a model that comes with weights

@@ -38,8 +38,10 @@ Task *Tasks::Queue::pop() {
 
 void Tasks::start(Task &task, HostStack *stack) {
   task.stack = stack;
-  if (!task.parent)
+  if (!task.parent) {
     task.walk->stepsLeft = maxSteps_;
+    task.room = {nullptr, stacks_.bytes()};
+  }
   ++task.walk->open;
   ready_.push(&task);
 }
@@ -56,12 +58,12 @@ Walk *Tasks::runUntilEnd() {
 
 Walk *Tasks::runReady() {
   while (Task *task = ready_.pop()) {
+    prefetchNext();
     bool fresh = task->state == Task::Ready && task->fn;
     task->state = Task::Running;
     current_ = task;
     failure_ = {};
-    context_.stackLimit = task->stack->limit();
-    context_.stackTaken = task->stack->taken();
+    setRoom(task->room);
     context_.instance = task->walk->instance;
     context_.key = task->walk->key;
     context_.roots = task->roots;
@@ -94,6 +96,20 @@ Walk *Tasks::runReady() {
       return walk;
   }
   return nullptr;
+}
+
+/// Where very many wait, nothing of them is in a cache any more when their turn comes.
+void Tasks::prefetchNext() const {
+  const Task *next = ready_.first;
+  if (!next)
+    return;
+  if (!next->fn)
+    next->stack->prefetch();
+  if (const Task *second = next->next) {
+    __builtin_prefetch(second->stack);
+    if (const Task *third = second->next)
+      __builtin_prefetch(third);
+  }
 }
 
 void Tasks::note(const Task &task, HostStack::Left left) {
@@ -152,7 +168,16 @@ void Tasks::leave(Task::State state) {
   Task *task = current_;
   task->state = state;
   task->roots = context_.roots;
+  task->room = room_;
   task->stack->wait();
+}
+
+void Tasks::setRoom(const StackRoom &room) {
+  room_ = room;
+  const StackRange &range = current_->stack->range();
+  context_.stackLimit = range.limit();
+  // Without a limit the next frame that asks says where it is.
+  context_.stackTaken = room.limit ? std::max(room.limit, range.taken) : range.top();
 }
 
 void Tasks::wait(uint32_t place) {
@@ -169,9 +194,38 @@ void Tasks::wait(uint32_t place) {
 }
 
 HostStacks::Deepened Tasks::deepen(const uint8_t *frame) {
-  HostStacks::Deepened deepened = stacks_.deepen(*current_->stack, frame);
-  context_.stackTaken = current_->stack->taken();
+  using Deepened = HostStacks::Deepened;
+  uint64_t below = room_.below(frame);
+  StackRoom room{const_cast<uint8_t *>(frame) - below};
+  Deepened deepened = below == 0 ? Deepened::UsedUp : Deepened::Done;
+  if (deepened == Deepened::Done && frame <= current_->stack->range().taken)
+    deepened = stacks_.deepen(*current_->stack, frame);
+  setRoom(room);
+  goesOnWith_ = below;
   return deepened;
+}
+
+bool Tasks::goOn(EntryFn fn, const Slot *args, Slot *results) {
+  StackRange *further = stacks_.further();
+  if (!further)
+    return false;
+  struct Call {
+    Tasks *tasks;
+    EntryFn fn;
+    const Slot *args;
+    Slot *results;
+    StackRoom room;
+  } call{this, fn, args, results, {nullptr, goesOnWith_}};
+  auto body = [](void *p) {
+    auto *c = static_cast<Call *>(p);
+    c->tasks->setRoom(c->room);
+    c->fn(&c->tasks->context_, c->args, c->results);
+  };
+  StackRoom before = room_;
+  current_->stack->callOn(*further, body, &call);
+  stacks_.giveBackFurther(further);
+  setRoom(before);
+  return true;
 }
 
 void Tasks::stop() {
@@ -187,7 +241,7 @@ HostStack *Tasks::stackForFork() {
   return stack;
 }
 
-void Tasks::setUp(Task &task, EntryFn fn, const Slot *args, Slot *results) {
+void Tasks::setUp(Task &task, EntryFn fn, const Slot *args, Slot *results, const uint8_t *frame) {
   task.fn = fn;
   task.args = args;
   task.results = results;
@@ -195,20 +249,23 @@ void Tasks::setUp(Task &task, EntryFn fn, const Slot *args, Slot *results) {
   task.walk->forked = true;
   task.parent = current_;
   task.number = current_->forks++;
+  task.room = {nullptr, room_.below(frame)};
   if (ReadLog *log = context_.readLog)
     task.logged = log->fork(current_->logged);
 }
 
-void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results) {
-  setUp(task, fn, args, results);
+void Tasks::fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results,
+                 const uint8_t *frame) {
+  setUp(task, fn, args, results, frame);
   start(task, stack);
 }
 
-void Tasks::forkBehind(Task &task, Task &other, EntryFn fn, RootFrame *frame, Slot *results) {
+void Tasks::forkBehind(Task &task, Task &other, EntryFn fn, RootFrame *needs, Slot *results,
+                       const uint8_t *frame) {
   ++counts.forked;
-  setUp(task, fn, frame->slots(), results);
+  setUp(task, fn, needs->slots(), results, frame);
   ++task.walk->open;
-  task.roots = frame;
+  task.roots = needs;
   awaits(task, other);
   other.heir = &task;
 }
@@ -218,6 +275,14 @@ void Tasks::awaits(Task &joiner, Task &task) {
   joiner.joined = &task;
   joiner.next = task.joiners;
   task.joiners = &joiner;
+}
+
+void Tasks::runInline(EntryFn fn, const Slot *args, Slot *results, const uint8_t *frame) {
+  StackRoom before = room_;
+  setRoom({nullptr, room_.below(frame)});
+  fn(&context_, args, results);
+  setRoom(before);
+  ++current_->forks;
 }
 
 void Tasks::join(Task &task) {

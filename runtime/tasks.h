@@ -64,6 +64,17 @@ struct Walk {
   bool isUncertain() const { return stepsLeft <= 0 && forked; }
 };
 
+/// How deep the frames of a task may still reach. It is the same wherever they stand: a call that
+/// was forked may take what its caller had left, as if it had been a plain one, and bytes are
+/// counted from one frame of the program to the next.
+struct StackRoom {
+  uint8_t *limit = nullptr; ///< frames must stand above
+  uint64_t bytes = 0;       ///< without a limit: below the next frame that asks (sheaf_deepen)
+  uint64_t below(const uint8_t *frame) const {
+    return !limit ? bytes : frame > limit ? static_cast<uint64_t>(frame - limit) : 0;
+  }
+};
+
 struct Task {
   EntryFn fn = nullptr;
   const Slot *args = nullptr;
@@ -73,6 +84,7 @@ struct Task {
   uint32_t number = 0; ///< among the forks of its parent
   uint32_t forks = 0;  ///< calls that it has forked
   HostStack *stack = nullptr;
+  StackRoom room; ///< while it does not run
   enum State : uint8_t { Ready, Running, Waiting, Joining, Done, Failed } state = Ready;
   uint32_t waitsAt = 0;       ///< Waiting: for which read (Model::readPlaces)
   uint32_t logged = 0;        ///< with Context::readLog: its number there
@@ -120,15 +132,20 @@ public:
   void noteRead(LoggedRead read) { context_.readLog->note(current_->logged, read); }
   /// A stack for a fork, or null: then the caller runs it itself.
   HostStack *stackForFork();
-  /// `task` is fresh memory for the fork.
-  void fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results);
-  /// A fork that begins when `other` has ended, on its stack, which no one else gets.
-  void forkBehind(Task &task, Task &other, EntryFn fn, RootFrame *frame, Slot *results);
-  /// A fork that the caller runs itself begins and has ended.
-  void ranInline() { ++current_->forks; }
+  /// `task` is fresh memory for the fork. `frame`: of the function that host code called.
+  void fork(Task &task, HostStack *stack, EntryFn fn, const Slot *args, Slot *results,
+            const uint8_t *frame);
+  /// A fork that begins when `other` has ended, on its stack, which no one else gets. `needs`: its
+  /// arguments.
+  void forkBehind(Task &task, Task &other, EntryFn fn, RootFrame *needs, Slot *results,
+                  const uint8_t *frame);
+  /// A fork that the caller runs itself.
+  void runInline(EntryFn fn, const Slot *args, Slot *results, const uint8_t *frame);
   void join(Task &task);
-  /// Makes room on the stack of what runs; see HostStacks.
+  /// Makes room on the stack of what runs; see HostStacks. Further: goOn() is called next.
   HostStacks::Deepened deepen(const uint8_t *frame);
+  /// Runs a call further down on the stack of what runs; false when there are no addresses for it.
+  bool goOn(EntryFn fn, const Slot *args, Slot *results);
   [[noreturn]] void abandon();
   int64_t maxSteps() const { return maxSteps_; }
 
@@ -167,14 +184,17 @@ private:
 
   Walk *runUntilEnd();
   Walk *runReady();
-  void setUp(Task &task, EntryFn fn, const Slot *args, Slot *results);
+  void setUp(Task &task, EntryFn fn, const Slot *args, Slot *results, const uint8_t *frame);
   void awaits(Task &joiner, Task &task);
   Walk *ended(Task &task);
   void note(const Task &task, HostStack::Left left);
   /// Stretches that share a reading of the clock divide the time evenly.
   void readClock();
   void noteSteps();
+  void prefetchNext() const;
   void leave(Task::State state);
+  /// What runs has this room from now on, on the range of its stack that it is on.
+  void setRoom(const StackRoom &room);
 
   Context &context_;
   HostStacks &stacks_;
@@ -182,6 +202,8 @@ private:
   int64_t maxSteps_;
   Queue ready_, waiting_;
   Task *current_ = nullptr;
+  StackRoom room_;          ///< of what runs
+  uint64_t goesOnWith_ = 0; ///< bytes that a call has which goOn() is to run
   Untimed untimed_;
   bool stopped_ = false;
   bool inVain_ = false; ///< what runs comes behind a failure that counts already

@@ -403,7 +403,7 @@ void Compilation::emitHost() {
         model.folded.push_back(paramNumbers.at(param.getValue().str()));
   model.messages = std::move(host.messages);
   model.chainedLists = host.chainedLists;
-  model.reads = host.reads;
+  model.reads = model.furtherStacks = host.reads;
   model.readPlaces = std::move(host.readPlaces);
   readPaths = std::move(host.readPaths);
   if (model.reads) {

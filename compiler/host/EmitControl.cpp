@@ -135,11 +135,19 @@ void FunctionEmitter::checkStack() {
   b_.CreateCondBr(b_.CreateICmpUGT(frame, taken), goOn, deeper,
                   llvm::MDBuilder(m_.context).createLikelyBranchWeights());
   b_.SetInsertPoint(deeper);
-  callRuntime(
-      "sheaf_deepen", b_.getVoidTy(), frame,
+  llvm::Value *elsewhere = callRuntime(
+      "sheaf_deepen", b_.getInt32Ty(), frame,
       static_cast<llvm::Value *>(i32(m_.message(
           source.getLoc(), "the recursion is too deep: the host stack of {stack} is used up"))));
-  b_.CreateBr(goOn);
+  if (m_.reads) {
+    llvm::BasicBlock *further = newBlock("further");
+    b_.CreateCondBr(b_.CreateICmpEQ(elsewhere, i32(0)), goOn, further);
+    b_.SetInsertPoint(further);
+    SmallVector<llvm::Value *> args(llvm::make_pointer_range(function_.code->args()));
+    emitTailCall(m_.goOn(function_), args);
+  } else {
+    b_.CreateBr(goOn);
+  }
   b_.SetInsertPoint(goOn);
 }
 
@@ -244,18 +252,12 @@ void FunctionEmitter::emitCall(func::CallOp call, bool tail) {
   func::FuncOp source = callee.source;
   for (auto [operand, type] : llvm::zip(call.getOperands(), source.getArgumentTypes()))
     args.append(as(operand, type));
-  bool saved = !tail && callee.mayWait && saveRoots(call, /*own=*/false);
+  if (tail)
+    return emitTailCall(callee.code, args);
+  bool saved = callee.mayWait && saveRoots(call, /*own=*/false);
   llvm::CallInst *result = b_.CreateCall(callee.code, args);
   result->setCallingConv(llvm::CallingConv::Tail);
   dropRoots(saved);
-  if (tail) {
-    result->setTailCallKind(llvm::CallInst::TCK_MustTail);
-    if (result->getType()->isVoidTy())
-      b_.CreateRetVoid();
-    else
-      b_.CreateRet(result);
-    return;
-  }
   Slots slots;
   for (auto [i, type] : llvm::enumerate(types)) {
     llvm::Value *slot = memory              ? b_.CreateLoad(b_.getInt64Ty(), slotAt(memory, i))
@@ -264,6 +266,16 @@ void FunctionEmitter::emitCall(func::CallOp call, bool tail) {
     slots.push_back(fromSlot(b_, slot, type));
   }
   setAll(call.getResults(), slots);
+}
+
+void FunctionEmitter::emitTailCall(llvm::Function *callee, ArrayRef<llvm::Value *> args) {
+  llvm::CallInst *result = b_.CreateCall(callee, args);
+  result->setCallingConv(llvm::CallingConv::Tail);
+  result->setTailCallKind(llvm::CallInst::TCK_MustTail);
+  if (result->getType()->isVoidTy())
+    b_.CreateRetVoid();
+  else
+    b_.CreateRet(result);
 }
 
 SmallVector<FunctionEmitter::Arm> FunctionEmitter::openIf(scf::IfOp op) {

@@ -133,6 +133,36 @@ int64_t FunctionEmitter::writeWords(llvm::Value *words, ArrayRef<Argument> args)
   return next;
 }
 
+llvm::Value *FunctionEmitter::recordOnce(llvm::Value *kernel, llvm::Value *depth,
+                                         llvm::Value *granules, ArrayRef<Argument> args) {
+  llvm::Type *handle = b_.getInt64Ty();
+  int64_t count = countWords(args);
+  if (count == 0 || count > 4) {
+    llvm::Value *words = temporary((count + 1) / 2);
+    writeWords(words, args);
+    return callRuntime("sheaf_record_once", handle, kernel, depth, granules, words);
+  }
+  SmallVector<llvm::Value *> pairs((count + 1) / 2, i64(0));
+  int64_t next = 0;
+  auto put = [&](llvm::Value *word) {
+    llvm::Value *&pair = pairs[next / 2];
+    pair =
+        b_.CreateOr(pair, next % 2 ? b_.CreateShl(word, 32) : b_.CreateAnd(word, i64(UINT32_MAX)));
+    ++next;
+  };
+  for (const Argument &arg : args) {
+    for (llvm::Value *slot : arg.slots) {
+      llvm::Value *word = toSlot(b_, slot);
+      put(word);
+      if (!isa<RankedTensorType>(arg.type))
+        put(b_.CreateLShr(word, 32));
+    }
+  }
+  if (pairs.size() == 1)
+    return callRuntime("sheaf_record_once2", handle, kernel, depth, granules, pairs[0]);
+  return callRuntime("sheaf_record_once4", handle, kernel, depth, granules, pairs[0], pairs[1]);
+}
+
 SmallVector<Slots> FunctionEmitter::record(unsigned instance, ArrayRef<Argument> args,
                                            Location where, bool once) {
   const kernels::Kernel &kernel = m_.kernel(instance);
@@ -180,10 +210,7 @@ SmallVector<Slots> FunctionEmitter::record(unsigned instance, ArrayRef<Argument>
               *depthWord = b_.CreateTrunc(depth, b_.getInt32Ty());
   llvm::Value *number = i32(instance), *id, *resultDepth;
   if (once) {
-    llvm::Value *words = temporary((countWords(args) + 1) / 2);
-    writeWords(words, args);
-    llvm::Value *handle =
-        callRuntime("sheaf_record_once", b_.getInt64Ty(), number, depthWord, total, words);
+    llvm::Value *handle = recordOnce(number, depthWord, total, args);
     id = b_.CreateAnd(handle, i64(UINT32_MAX));
     resultDepth = depthOf(handle);
   } else {

@@ -83,6 +83,8 @@ public:
   llvm::Function *thunk(llvm::StringRef name, bool isEntry = false);
   /// The same for a fork that waits for arguments.
   llvm::Function *thunk(llvm::StringRef name, const Awaited &awaited);
+  /// A function like this one that calls it where its stack has room (sheaf_go_on).
+  llvm::Function *goOn(const Function &function);
   /// A function of the runtime (runtime/abi.h).
   llvm::FunctionCallee runtime(llvm::StringRef name, llvm::Type *result,
                                llvm::ArrayRef<llvm::Type *> args);
@@ -174,6 +176,7 @@ private:
   Slots emitRegion(mlir::Block &block, mlir::TypeRange types);
   void emitReturn(mlir::OperandRange values);
   void emitCall(mlir::func::CallOp call, bool tail);
+  void emitTailCall(llvm::Function *callee, llvm::ArrayRef<llvm::Value *> args);
   struct Arm {
     mlir::Block *block; ///< null: nothing to do (an `if` without `else`)
     llvm::BasicBlock *entry;
@@ -292,6 +295,9 @@ private:
   /// of its results, of the block's types.
   llvm::SmallVector<Slots> record(unsigned instance, llvm::ArrayRef<Argument> args,
                                   mlir::Location where, bool once = false);
+  /// The handle of the results of a record that is looked up first.
+  llvm::Value *recordOnce(llvm::Value *kernel, llvm::Value *depth, llvm::Value *granules,
+                          llvm::ArrayRef<Argument> args);
   /// Writes the words of arguments; returns how many.
   int64_t writeWords(llvm::Value *words, llvm::ArrayRef<Argument> args);
   static int64_t countWords(llvm::ArrayRef<Argument> args);

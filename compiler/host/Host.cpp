@@ -220,6 +220,42 @@ llvm::Function *ModuleEmitter::thunk(llvm::StringRef name, const Awaited &awaite
   return waiting.code;
 }
 
+llvm::Function *ModuleEmitter::goOn(const Function &function) {
+  func::FuncOp source = function.source;
+  auto *goOn =
+      llvm::Function::Create(function.code->getFunctionType(), llvm::Function::InternalLinkage,
+                             "further." + source.getName(), module);
+  goOn->setCallingConv(llvm::CallingConv::Tail);
+  goOn->setDoesNotThrow();
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", goOn));
+  llvm::Type *ptr = builder.getPtrTy(), *i64 = builder.getInt64Ty();
+  auto array = [&](size_t slots) { return builder.CreateAlloca(i64, builder.getInt64(slots)); };
+  auto place = [&](llvm::Value *slots, unsigned i) {
+    return builder.CreateConstInBoundsGEP1_64(i64, slots, i);
+  };
+  unsigned first = function.resultsInMemory ? 2 : 1, count = goOn->arg_size() - first;
+  llvm::Value *args = array(count);
+  llvm::Value *results = goOn->getArg(1);
+  if (!function.resultsInMemory)
+    results = array(kResultRegisters);
+  for (unsigned i = 0; i < count; ++i)
+    builder.CreateStore(toSlot(builder, goOn->getArg(first + i)), place(args, i));
+  builder.CreateCall(runtime("sheaf_go_on", builder.getVoidTy(), {ptr, ptr, ptr, ptr}),
+                     {goOn->getArg(0), thunk(source.getName()), args, results});
+  llvm::Type *type = goOn->getReturnType();
+  if (type->isVoidTy()) {
+    builder.CreateRetVoid();
+  } else if (type->isIntegerTy()) {
+    builder.CreateRet(builder.CreateLoad(i64, results));
+  } else {
+    llvm::Value *pair = llvm::PoisonValue::get(type);
+    for (unsigned i = 0; i < kResultRegisters; ++i)
+      pair = builder.CreateInsertValue(pair, builder.CreateLoad(i64, place(results, i)), i);
+    builder.CreateRet(pair);
+  }
+  return goOn;
+}
+
 llvm::FunctionCallee ModuleEmitter::runtime(llvm::StringRef name, llvm::Type *result,
                                             llvm::ArrayRef<llvm::Type *> args) {
   llvm::FunctionCallee callee =

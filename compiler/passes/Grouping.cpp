@@ -242,7 +242,7 @@ private:
             ++live;
           }
       if (live == 1 && hasProduct && piece.size() >= kShortestPiece &&
-          group.size() - i - 1 >= kShortestPiece) {
+          group.size() - i - 1 >= kShortestPiece && !goesOnInRegisters(op)) {
         pieces.emplace_back();
         scalars.here.clear();
         hasProduct = false;
@@ -252,6 +252,15 @@ private:
     // Those that only others than the group read.
     llvm::append_range(pieces.back(), scalars.unplaced);
     return pieces;
+  }
+
+  /// Whether the kernel of a product is to do what follows, too: its sum with a bias, an
+  /// activation.
+  static bool goesOnInRegisters(Operation *op) {
+    auto isPart = [](Operation *op) {
+      return batchRule<ops::Elementwise>(op) || batchRule<ops::Movement>(op);
+    };
+    return (batchRule<ops::Product>(op) || isPart(op)) && llvm::all_of(op->getUsers(), isPart);
   }
 
   /// Scalars stand before their first reader in each piece, so that equal pieces look alike.

@@ -90,15 +90,21 @@ public:
       if (!cloned_.contains(func))
         originals_[func] = func.clone();
       // What is made of parameters comes apart where it is used: then they are seen there.
-      if (makesOfParams(func) || llvm::any_of(cloned_.lookup(func).forms, [](Attribute form) {
-            return isa_and_nonnull<ArrayAttr>(form);
-          }))
+      if (makesOfParams(func) || isGivenParts(func))
         (void)applyPatternsGreedily(func, patterns_, config_);
       func.walk([&](func::CallOp call) { visit(call, func); });
     }
   }
 
 private:
+  /// A clone for arguments that hold parameters in fields or elements.
+  bool isGivenParts(func::FuncOp func) const {
+    auto it = cloned_.find(func);
+    return it != cloned_.end() && llvm::any_of(it->second.forms, [](Attribute form) {
+             return isa_and_nonnull<ArrayAttr>(form);
+           });
+  }
+
   void reach(func::FuncOp func) {
     if (reached_.insert(func).second)
       work_.push_back(func);

@@ -130,6 +130,10 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   std::optional<bool> all = x.rootsHoldAll ? std::optional(true) : std::nullopt;
   a(17, "roots_hold_all", all);
   x.rootsHoldAll = all.value_or(false);
+  // v1_3.sheafc and v1_4.sheafc are of before it.
+  std::optional<bool> further = x.furtherStacks ? std::optional(true) : std::nullopt;
+  a(18, "further_stacks", further);
+  x.furtherStacks = further.value_or(false);
 }
 template <typename Archive> void fields(Archive &a, CodeRelocation &x) {
   a(1, "at", x.at);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Artefacts for AArch64 under an emulator: run_foreign.py SHEAF RUNNER [MODEL ...]
 
-RUNNER is tests/artefact/run_artefact.cpp, built for AArch64. Every model of models/ is built here
-for that architecture, with products in f32 and in bf16, and run there over its data, with batches
-of one, of seven and of all, on one and two threads, and with the runtime's checks. All have to give
-the same bytes, and numbers as code for x86-64-v3 on this machine does: of the same class, so the
-same bits, but for host code that calls the C library's functions of floats.
+RUNNER is tests/artefact/run_artefact.cpp, built for AArch64; scripts/aarch64.sh sets what the
+emulator needs. Every model of models/ is built here for that architecture, with products in f32 and
+in bf16, and run there over its data, with batches of one, of seven and of all, on one and two
+threads, and with the runtime's checks. All have to give the same bytes, and numbers as code for
+x86-64-v3 on this machine does: of the same class, so the same bits, but for host code that calls
+the C library's functions of floats.
 """
 import glob
 import os
@@ -20,7 +21,6 @@ from run_configs import MODELS
 from run_models import vocabulary_options
 
 ROOT = os.path.join(HERE, "..", "..")
-EMULATOR = ["qemu-aarch64", "-R", "0x200000000", "-L", "/usr/aarch64-linux-gnu"]
 # Batch, threads, checks.
 SETTINGS = [["1"], ["7", "2"], ["1000"], ["1000", "1", "hostile"]]
 
@@ -53,7 +53,7 @@ def compare(sheaf, runner, name, precision):
             return built.stderr
         here = run([sheaf, "run", path, *words, "--target-cpu", "x86-64-v3", "--data", data])
         for setting in SETTINGS:
-            there = run([*EMULATOR, runner, artefact, data, *setting])
+            there = run(["qemu-aarch64", runner, artefact, data, *setting])
             if (there.returncode, there.stdout) != (here.returncode, here.stdout):
                 return f"with {setting}: {there.stderr}\n" + difference(here.stdout, there.stdout)
     return ""

@@ -1,6 +1,8 @@
 #include "tests/host/mock_runtime.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <map>
 
 using namespace sheaf;
@@ -29,6 +31,18 @@ Slot recordOnce(Context *context, uint32_t kernel, uint32_t depth, int64_t granu
   uint32_t last = mock(context).wordsOf.at(kernel) - 1;
   std::copy_n(key, last, words);
   return rt::TensorHandle{static_cast<uint32_t>(words[last]), depth + 1}.pack();
+}
+
+Slot recordOnce2(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
+                 uint64_t words) {
+  auto key = std::bit_cast<std::array<int32_t, 2>>(words);
+  return recordOnce(context, kernel, depth, granules, key.data());
+}
+
+Slot recordOnce4(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
+                 uint64_t words, uint64_t more) {
+  auto key = std::bit_cast<std::array<int32_t, 4>>(std::array{words, more});
+  return recordOnce(context, kernel, depth, granules, key.data());
 }
 
 /// No kernel runs here.
@@ -100,7 +114,10 @@ void fail(Context *context, uint32_t message, int64_t a, int64_t b) {
   std::longjmp(m.out, 1);
 }
 
-void deepen(Context *context, const uint8_t *, uint32_t message) { fail(context, message, 0, 0); }
+uint32_t deepen(Context *context, const uint8_t *, uint32_t message) {
+  fail(context, message, 0, 0);
+  return 0;
+}
 
 } // namespace
 
@@ -115,6 +132,8 @@ void *sheaf::tests::abiFunction(const std::string &name) {
       {"sheaf_record", reinterpret_cast<void *>(record)},
       {"sheaf_temporaries", reinterpret_cast<void *>(temporaries)},
       {"sheaf_record_once", reinterpret_cast<void *>(recordOnce)},
+      {"sheaf_record_once2", reinterpret_cast<void *>(recordOnce2)},
+      {"sheaf_record_once4", reinterpret_cast<void *>(recordOnce4)},
       {"sheaf_alloc", reinterpret_cast<void *>(alloc)},
       {"sheaf_list_new", reinterpret_cast<void *>(listNew)},
       {"sheaf_list_cons", reinterpret_cast<void *>(cons)},

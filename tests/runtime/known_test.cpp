@@ -244,6 +244,97 @@ TEST(Known, WhatIsFoundMustBeWorthLooking) {
   }
 }
 
+/// Each mini-batch finds out soon, and anew, that nothing repeats.
+TEST(Known, TrainingTriesFewRecords) {
+  Model model = makeOnceModel(20);
+  model.training = true;
+  MemoryMeter meter(1 << 20);
+  MemoryKind rowBytes;
+  MemoryUse use;
+  RowSpace rows(model.paramGranules, uint64_t(1) << 20, meter, rowBytes, false);
+  KnownRecords known(model, rows, meter, use, 0, false);
+  auto lookedUp = [&](int32_t copies) {
+    known.beginRun();
+    int looked = 0;
+    for (int32_t i = 0; i < 2000; ++i) {
+      int32_t key[] = {i / copies, i / copies};
+      if (known.skips(kNodeKernel))
+        continue;
+      ++looked;
+      KnownRecords::Place place = known.look(kNodeKernel, key);
+      EXPECT_EQ(place.in.known, i % copies > 0);
+      if (!place.in.known)
+        known.note(place, key, {static_cast<uint32_t>(i), 1});
+    }
+    return looked;
+  };
+  EXPECT_EQ(lookedUp(1), 128);
+  EXPECT_EQ(lookedUp(2), 2000);
+  EXPECT_EQ(lookedUp(1), 128);
+}
+
+template <uint32_t Words> Slot recordInRegisters(Context *context, const int32_t *words) {
+  auto pair = [&](uint32_t i) {
+    uint64_t low = static_cast<uint32_t>(words[i]);
+    return i + 1 < Words ? low | uint64_t(static_cast<uint32_t>(words[i + 1])) << 32 : low;
+  };
+  if constexpr (Words <= 2)
+    return sheaf_record_once2(context, 0, 3, 2, pair(0));
+  else
+    return sheaf_record_once4(context, 0, 3, 2, pair(0), pair(2));
+}
+
+/// In registers and from memory.
+template <uint32_t Words> void recordTwice(Context *context, const Slot *args, Slot *results) {
+  for (int32_t i = 0; i < args[0]; ++i) {
+    int32_t words[] = {i, -i, 7, ~i};
+    recordInRegisters<Words>(context, words);
+    results[0] = sheaf_record_once(context, 0, 3, 2, words);
+  }
+}
+
+template <uint32_t Words> void expectRecordsInRegisters(bool hostile) {
+  SCOPED_TRACE(Words);
+  Model model;
+  model.types.types.resize(1);
+  model.kernels.resize(1);
+  model.kernels[0].words = Words + 1;
+  model.kernels[0].fn = [](const int32_t *, int64_t, int64_t, int64_t, int64_t, uint8_t *,
+                           const void *const *, uint8_t *) {};
+  model.entry.argTypes = {0};
+  model.entry.resultType = 0;
+  model.entry.fn = recordTwice<Words>;
+  SessionOptions options = small();
+  options.hostile = hostile;
+  Session session(model, options);
+  // What is found is worth too little: from some record on, none is looked up.
+  Slot size = 5000;
+  std::vector<Instance> batch{{&size, 0}};
+  ASSERT_TRUE(session.run(batch)[0].ok());
+  ASSERT_EQ(session.schedule().size(), 1u);
+  const ScheduledBucket &bucket = session.schedule()[0];
+  auto saved = static_cast<int64_t>(session.counters().saved);
+  EXPECT_EQ(saved, 2048);
+  ASSERT_EQ(bucket.count, 2 * size - saved);
+  for (int64_t n = 0; n < bucket.count; ++n) {
+    const int32_t *record = bucket.records + n * (Words + 1);
+    auto i = static_cast<int32_t>(n < saved ? n : saved + (n - saved) / 2);
+    int32_t words[] = {i, -i, 7, ~i};
+    ASSERT_EQ(std::memcmp(record, words, Words * sizeof(int32_t)), 0) << n;
+    // Guards lie between rows.
+    ASSERT_EQ(record[Words] - bucket.records[Words], n * (hostile ? 3 : 2));
+  }
+}
+
+TEST(Known, WordsMayComeInRegisters) {
+  for (bool hostile : {false, true}) {
+    expectRecordsInRegisters<1>(hostile);
+    expectRecordsInRegisters<2>(hostile);
+    expectRecordsInRegisters<3>(hostile);
+    expectRecordsInRegisters<4>(hostile);
+  }
+}
+
 TEST(Known, EqualListsHaveOneTable) {
   Model model = makeOnceModel(20);
   MemoryMeter meter(1 << 20);

@@ -1,5 +1,6 @@
 //===- tasks_test.cpp - Waiting, forking, joining, giving up --------------===//
 
+#include "runtime/sanitizer.h"
 #include "runtime/tasks.h"
 #include "runtime/trace.h"
 
@@ -25,23 +26,43 @@ struct Bench {
   std::deque<Task> made;
   std::vector<std::unique_ptr<Slot[]>> kept;
 
-  explicit Bench(unsigned count)
-      : stacks(uint64_t(1) << 16, count, meter, memory), tasks(context, stacks, failure, 1000) {}
+  explicit Bench(unsigned count, uint64_t bytes = uint64_t(1) << 16)
+      : stacks({bytes, count, /*further=*/true}, meter, memory),
+        tasks(context, stacks, failure, 1000) {}
 
   Task *fork(EntryFn fn, const Slot *args, Slot *results) {
+    const auto *frame = static_cast<const uint8_t *>(__builtin_frame_address(0));
     if (HostStack *stack = tasks.stackForFork()) {
       Task &task = made.emplace_back();
-      tasks.fork(task, stack, fn, args, results);
+      tasks.fork(task, stack, fn, args, results, frame);
       return &task;
     }
-    fn(&context, args, results);
-    tasks.ranInline();
+    tasks.runInline(fn, args, results, frame);
     return nullptr;
   }
   void join(Task *task) {
     if (task)
       tasks.join(*task);
   }
+  /// As host code does where a function begins; true when it has gone on further down.
+  bool wentOn(EntryFn fn, const Slot *args, Slot *results, const void *frame) {
+    if (static_cast<const uint8_t *>(frame) > context.stackTaken)
+      return false;
+    switch (tasks.deepen(static_cast<const uint8_t *>(frame))) {
+    case HostStacks::Deepened::Done:
+      return false;
+    case HostStacks::Deepened::Further:
+      ++further;
+      return tasks.goOn(fn, args, results);
+    case HostStacks::Deepened::UsedUp:
+      fail(kUsedUp);
+    case HostStacks::Deepened::NoMemory:
+      fail(kNoMemory);
+    }
+    return false;
+  }
+  static constexpr uint32_t kUsedUp = 77, kNoMemory = 78;
+  int further = 0; ///< calls that went on further down
   [[noreturn]] void fail(uint32_t message) {
     failure = {Failure::Message, message, 0, 0, 0};
     tasks.abandon();
@@ -249,7 +270,8 @@ void chainOfHeirs(Context *, const Slot *args, Slot *results) {
     std::copy(std::begin(needs), std::end(needs), link.args);
     if (last && last->leavesStack()) {
       Task &task = b.made.emplace_back();
-      b.tasks.forkBehind(task, *last, waitsAfter, &link.frame, &link.result);
+      b.tasks.forkBehind(task, *last, waitsAfter, &link.frame, &link.result,
+                         static_cast<const uint8_t *>(__builtin_frame_address(0)));
       EXPECT_FALSE(last->leavesStack());
       last = &task;
     } else {
@@ -408,6 +430,87 @@ TEST(Tasks, WhoTakesWhatAFailureLeftFailsForNoReasonOfItsOwn) {
       expected.push_back(message);
     }
     EXPECT_EQ(b.run(chained, arguments), expected) << stacks;
+  }
+}
+
+/// Calls itself args[1] times, every third time as a fork, and waits at the end and on the way
+/// back.
+void deep(Context *, const Slot *args, Slot *results) {
+  Bench &b = bench(args);
+  if (b.wentOn(deep, args, results, __builtin_frame_address(0)))
+    return;
+  if (args[1] == 0) {
+    b.tasks.wait(0);
+    results[0] = 0;
+    return;
+  }
+  auto *memory = new Slot[3]{args[0], args[1] - 1, 0};
+  b.kept.emplace_back(memory);
+  if (args[1] % 3 == 0)
+    b.join(b.fork(deep, memory, memory + 2));
+  else
+    deep(&b.context, memory, memory + 2);
+  if (args[1] % 50 == 0)
+    b.tasks.wait(0);
+  results[0] = memory[2] + 1;
+}
+
+TEST(Tasks, DeepCallsGoOnOnAFurtherRange) {
+  Bench b(4, uint64_t(8) << 20);
+  EXPECT_EQ(b.run(deep, {3000, 2, 2500, 2000, 1500, 1000}), std::vector<int>(6, -1));
+  EXPECT_EQ(b.results, (std::vector<Slot>{3000, 2, 2500, 2000, 1500, 1000}));
+  EXPECT_GT(b.further, 0);
+  EXPECT_GT(b.memory.now, 0u);
+  EXPECT_TRUE(b.stacks.giveBack());
+  EXPECT_EQ(b.memory.now, 0u);
+  EXPECT_FALSE(b.stacks.giveBack());
+}
+
+TEST(Tasks, HowDeepCallsMayBeDoesNotDependOnStacks) {
+  auto deepest = [](unsigned stacks, bool inOrder) {
+    Slot some = 1, tooMany = 20000;
+    Bench b(stacks, uint64_t(1) << 19);
+    b.inOrder = inOrder;
+    while (tooMany - some > 1) {
+      Slot middle = (some + tooMany) / 2;
+      int outcome = b.run(deep, {middle})[0];
+      EXPECT_TRUE(outcome == -1 || outcome == int(Bench::kUsedUp)) << outcome;
+      (outcome == -1 ? some : tooMany) = middle;
+    }
+    return some;
+  };
+  Slot one = deepest(1, false);
+  EXPECT_GT(one, 100u);
+  EXPECT_LT(one, 10000u);
+  // The address sanitizer aligns frames of these functions as it needs.
+  const double off = kPoisoning ? 0.05 * static_cast<double>(one) : 0;
+  auto expectAlike = [&](Slot other) {
+    EXPECT_NEAR(static_cast<double>(other), static_cast<double>(one), off);
+  };
+  for (unsigned stacks : {2, 7, 64, 20000})
+    expectAlike(deepest(stacks, false));
+  expectAlike(deepest(7, true));
+}
+
+/// A recursion without end that forks.
+void endless(Context *, const Slot *args, Slot *results) {
+  Bench &b = bench(args);
+  if (b.wentOn(endless, args, results, __builtin_frame_address(0)))
+    return;
+  auto *memory = new Slot[3]{args[0], args[1] + 1, 0};
+  b.kept.emplace_back(memory);
+  if (args[1] % 40 == 0)
+    b.join(b.fork(endless, memory, memory + 2));
+  else
+    endless(&b.context, memory, memory + 2);
+  results[0] = memory[2];
+}
+
+TEST(Tasks, CallsGivenUpFurtherDownLeaveTheirStacksFree) {
+  Bench b(8, uint64_t(1) << 20);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(b.run(endless, {0, 0, 0}), std::vector<int>(3, int(Bench::kUsedUp)));
+    EXPECT_EQ(b.run(deep, {1000, 900}), std::vector<int>(2, -1));
   }
 }
 

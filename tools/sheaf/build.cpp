@@ -61,13 +61,16 @@ int runBuild(BuildArguments &arguments) {
   InterruptGuard guard(arguments.output);
   LoadedModel loaded =
       loadWithVocabularies(arguments.model, arguments.weights, /*runsElsewhere=*/true);
-  rt::Session session(loaded.model());
-  setWeights(session, arguments.weights, loaded.vocabularies, /*quiet=*/false);
   driver::TargetInfo target = loaded.compiled->target();
-  if (driver::runsHere(target.processor))
-    session.packWeights();
-  else
+  bool elsewhere = !driver::runsHere(target.processor);
+  rt::SessionOptions options;
+  options.onlyPacks = elsewhere;
+  rt::Session session(loaded.model(), options);
+  setWeights(session, arguments.weights, loaded.vocabularies, /*quiet=*/false);
+  if (elsewhere)
     packForElsewhere(session, *loaded.compiled, arguments);
+  else
+    session.packWeights();
 
   if (!arguments.header.empty()) {
     io::OutputFile header(arguments.header);
