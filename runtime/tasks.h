@@ -78,12 +78,13 @@ struct Task {
   HostStack *stack = nullptr;
   StackRoom room; ///< while it does not run
   enum State : uint8_t { Ready, Running, Waiting, Joining, Done, Failed } state = Ready;
-  uint32_t waitsAt = 0;       ///< Waiting: for which read (Model::readPlaces)
-  uint32_t logged = 0;        ///< with Context::readLog: its number there
-  RootFrame *roots = nullptr; ///< Waiting, Joining: what the calls on its stack still need
-  Task *joiner = nullptr;     ///< waits for this one
-  Task *next = nullptr;       ///< in a queue
-  Failure failure;            ///< None: it failed because one that it joined did
+  uint32_t waitsAt = 0;        ///< Waiting: for which read (Model::readPlaces)
+  uint32_t logged = 0;         ///< with Context::readLog: its number there
+  RootFrame *roots = nullptr;  ///< Waiting, Joining: what the calls on its stack still need
+  Task *joiner = nullptr;      ///< waits for this one
+  Task *next = nullptr;        ///< in a queue
+  Failure failure;             ///< None: it failed because one that it joined did
+  mutable uint64_t keptIn = 0; ///< the last time that looking for what is needed came by
 };
 
 class Tasks {
@@ -145,6 +146,8 @@ private:
   struct Queue {
     Task *first = nullptr, *last = nullptr;
     void push(Task *task);
+    /// Takes all of the other's.
+    void append(Queue &other);
     Task *pop();
   };
 
