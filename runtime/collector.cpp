@@ -12,8 +12,9 @@ namespace {
 constexpr uint64_t kLeast = uint64_t(4) << 20;
 /// When memory is short, less; but looking must not be all that is done.
 constexpr uint64_t kLeastWhenShort = uint64_t(64) << 10;
-/// Bytes for each value that is looked at.
-constexpr uint64_t kBytesLooked = 64;
+/// Bytes for each value that is looked at: where very many wait, none of these is in a cache, and
+/// to look takes as long as to make a small row.
+constexpr uint64_t kBytesLooked = 256;
 
 } // namespace
 

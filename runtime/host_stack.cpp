@@ -25,7 +25,8 @@ constexpr uint64_t kKeepBytes = uint64_t(16) << 20;
 /// Giving back the pages of a stack is a system call.
 constexpr size_t kTrimmedAtOnce = 8;
 constexpr uint64_t kLeastBytes = uint64_t(1) << 20;
-/// What a call that waited looks at when it goes on: its frame and the one that called it.
+/// What a call that waited looks at when it goes on: its frame and the one that called it; and what
+/// a call takes when it begins.
 constexpr size_t kPrefetched = 6 * 64;
 
 uint64_t wholePages(uint64_t bytes) {
@@ -106,6 +107,10 @@ struct HostStack::FurtherEntry {
   }
 };
 
+HostStack::HostStack(const StackRange &first) : first_(first) { noteFree(); }
+
+void HostStack::noteFree() { self_ = first_.top() - kPrefetched; }
+
 HostStack::Left HostStack::enter(void *context, void *data) {
 #ifdef SHEAF_TSAN
   callerFiber_ = __tsan_get_current_fiber();
@@ -123,6 +128,7 @@ HostStack::Left HostStack::enter(void *context, void *data) {
   unpoisonFrames(range(), dropped_);
   if (further_)
     unpoisonFrames(first_, firstDropped_);
+  noteFree();
   return left_;
 }
 
@@ -200,11 +206,12 @@ HostStack *HostStacks::take() {
   }
   if (made_.size() == count_)
     return nullptr;
-  StackRange &first = *first_.emplace_back(
-      std::make_unique<StackRange>(space_, made_.size() * each_, each_, kFirstBytes));
+  made_.push_back(
+      std::make_unique<HostStack>(StackRange(space_, made_.size() * each_, each_, kFirstBytes)));
+  HostStack *stack = made_.back().get();
   if (!mayGoFurther_)
-    metered_.push_back(&first);
-  return made_.emplace_back(std::make_unique<HostStack>(first)).get();
+    metered_.push_back(&stack->first_);
+  return stack;
 }
 
 void HostStacks::giveBack(HostStack *stack) {

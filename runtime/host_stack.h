@@ -38,8 +38,7 @@ struct StackRange {
 /// nothing that needs a destructor at a point where it can fail.
 class HostStack {
 public:
-  /// On a range that the caller owns.
-  explicit HostStack(StackRange &first) : first_(first) {}
+  explicit HostStack(const StackRange &first);
   HostStack(const HostStack &) = delete;
   HostStack &operator=(const HostStack &) = delete;
 
@@ -50,7 +49,7 @@ public:
   Left call(Body f, void *argument);
   /// Goes on behind the wait() by which the stack was left.
   Left resume();
-  /// Hints that resume() comes soon: the frames behind wait() are brought into the cache.
+  /// Hints that call() or resume() comes soon: where its frames stand is brought into the cache.
   void prefetch() const;
 
   /// Called on this stack: leaves it; returns when resume() is called.
@@ -62,7 +61,7 @@ public:
   void callOn(StackRange &further, Body f, void *argument);
 
   /// Where it runs now.
-  StackRange &range() const { return further_ ? *further_ : first_; }
+  StackRange &range() { return further_ ? *further_ : first_; }
 
 private:
   friend class HostStacks;
@@ -70,14 +69,15 @@ private:
   struct FurtherEntry;
   Left enter(void *context, void *data);
   void leave(Left how);
+  void noteFree();
 
-  StackRange &first_;
+  StackRange first_;
   StackRange *further_ = nullptr;
+  void *caller_ = nullptr; ///< the context that entered the stack
+  void *self_ = nullptr;   ///< where it goes on, or about where it begins
+  Left left_ = Left::Completed;
   Body function_ = nullptr;
   void *argument_ = nullptr;
-  void *caller_ = nullptr; ///< the context that entered the stack
-  void *self_ = nullptr;   ///< waiting: where it goes on
-  Left left_ = Left::Completed;
   const uint8_t *dropped_ = nullptr;      ///< given up: its deepest frame
   const uint8_t *firstDropped_ = nullptr; ///< and that on the first range, if there are two
   // What the sanitizers call the stack that entered this one, and this one.
@@ -138,7 +138,6 @@ private:
   uint64_t bytes_;
   MemoryMeter &meter_;
   MemoryKind &memory_;
-  std::vector<std::unique_ptr<StackRange>> first_;
   std::vector<std::unique_ptr<HostStack>> made_;
   std::vector<HostStack *> free_;
   std::vector<std::unique_ptr<Further>> further_;

@@ -27,12 +27,12 @@ void LiveValues::begin(const RowSpace &rows, Heap *heap) {
   if (heap)
     heap->beginMarking();
   looked_ = 0;
+  ++round_;
 }
 
 void LiveValues::end() {
   seen_.clear();
   followed_.clear();
-  tasks_.clear();
   open_ = {};
   meter_.uncharge(count_, std::exchange(charged_, 0));
 }
@@ -89,8 +89,8 @@ void LiveValues::addFork(uint32_t type, const Slot *slots) {
 }
 
 void LiveValues::keep(const Task &task) {
-  for (const Task *at = &task; at && tasks_.insert(at).second; at = at->parent) {
-    charge(kNodeBytes);
+  for (const Task *at = &task; at && at->keptIn != round_; at = at->parent) {
+    at->keptIn = round_;
     keep(static_cast<const void *>(at));
     keep(at->results);
   }

@@ -79,7 +79,7 @@ private:
   std::map<const Slot *, const Slot *> seen_;
   /// Buffers whose rest has been looked at: all lists through one end in the same way.
   std::unordered_set<const ListBuffer *> followed_;
-  std::unordered_set<const Task *> tasks_;
+  uint64_t round_ = 0; ///< Task::keptIn of those that have been kept
   struct Open {
     uint32_t type; ///< of each of `count` values
     int64_t count;

@@ -29,8 +29,7 @@ struct SessionOptions {
   uint64_t hostStackBytes = 0;
   /// Instances, and calls inside them, of a model that reads tensors which wait at one time; each
   /// has a stack. More instances wait for their turn, more calls run one after the other. Far more
-  /// than these are no use: kernels have rows enough, and stacks and the page tables of their
-  /// addresses fall out of the caches from one wait to the next.
+  /// than these are little use: kernels have rows enough.
   unsigned fibers = 512;
   /// Calls of recursive functions that an instance may make before it is given up as endless.
   int64_t maxSteps = 1000000000;

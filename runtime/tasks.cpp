@@ -29,6 +29,14 @@ void Tasks::Queue::push(Task *task) {
   last = task;
 }
 
+void Tasks::Queue::append(Queue &other) {
+  if (!other.first)
+    return;
+  (first ? last->next : first) = other.first;
+  last = other.last;
+  other = {};
+}
+
 Task *Tasks::Queue::pop() {
   Task *task = first;
   if (task)
@@ -59,7 +67,7 @@ Walk *Tasks::runUntilEnd() {
 Walk *Tasks::runReady() {
   while (Task *task = ready_.pop()) {
     prefetchNext();
-    bool fresh = task->state == Task::Ready && task->fn;
+    bool fresh = task->fn != nullptr;
     task->state = Task::Running;
     current_ = task;
     failure_ = {};
@@ -103,12 +111,15 @@ void Tasks::prefetchNext() const {
   const Task *next = ready_.first;
   if (!next)
     return;
-  if (!next->fn)
-    next->stack->prefetch();
+  next->stack->prefetch();
+  auto prefetchTwoLines = [](const void *p) {
+    __builtin_prefetch(p);
+    __builtin_prefetch(static_cast<const char *>(p) + 64);
+  };
   if (const Task *second = next->next) {
-    __builtin_prefetch(second->stack);
+    prefetchTwoLines(second->stack);
     if (const Task *third = second->next)
-      __builtin_prefetch(third);
+      prefetchTwoLines(third);
   }
 }
 
@@ -157,12 +168,7 @@ void Tasks::noteSteps() {
     current_->walk->stepsLeft = context_.stepsLeft;
 }
 
-void Tasks::wake() {
-  while (Task *task = waiting_.pop()) {
-    task->state = Task::Ready;
-    ready_.push(task);
-  }
-}
+void Tasks::wake() { ready_.append(waiting_); }
 
 void Tasks::leave(Task::State state) {
   Task *task = current_;

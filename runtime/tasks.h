@@ -86,14 +86,15 @@ struct Task {
   HostStack *stack = nullptr;
   StackRoom room; ///< while it does not run
   enum State : uint8_t { Ready, Running, Waiting, Joining, Done, Failed } state = Ready;
-  uint32_t waitsAt = 0;       ///< Waiting: for which read (Model::readPlaces)
-  uint32_t logged = 0;        ///< with Context::readLog: its number there
-  RootFrame *roots = nullptr; ///< Waiting, Joining: what the calls on its stack still need
-  Task *joined = nullptr;     ///< Joining: the one that it waits for
-  Task *joiners = nullptr;    ///< wait for this one
-  Task *heir = nullptr;       ///< one of these, which has not begun: it gets the stack
-  Task *next = nullptr;       ///< in a queue, or among those that wait for the same
-  Failure failure;            ///< None: it failed because one that it joined did
+  uint32_t waitsAt = 0;        ///< Waiting: for which read (Model::readPlaces)
+  uint32_t logged = 0;         ///< with Context::readLog: its number there
+  RootFrame *roots = nullptr;  ///< Waiting, Joining: what the calls on its stack still need
+  Task *joined = nullptr;      ///< Joining: the one that it waits for
+  Task *joiners = nullptr;     ///< wait for this one
+  Task *heir = nullptr;        ///< one of these, which has not begun: it gets the stack
+  Task *next = nullptr;        ///< in a queue, or among those that wait for the same
+  Failure failure;             ///< None: it failed because one that it joined did
+  mutable uint64_t keptIn = 0; ///< the last time that looking for what is needed came by
 
   bool hasEnded() const { return state == Done || state == Failed; }
   bool leavesStack() const { return !hasEnded() && !heir; }
@@ -162,6 +163,8 @@ private:
   struct Queue {
     Task *first = nullptr, *last = nullptr;
     void push(Task *task);
+    /// Takes all of the other's.
+    void append(Queue &other);
     Task *pop();
   };
 
