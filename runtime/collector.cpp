@@ -15,6 +15,7 @@ constexpr uint64_t kLeastWhenShort = uint64_t(64) << 10;
 /// Bytes for each value that is looked at: where very many wait, none of these is in a cache, and
 /// to look takes as long as to make a small row.
 constexpr uint64_t kBytesLooked = 256;
+constexpr uint64_t kBytesLookedWhenShort = 8;
 
 } // namespace
 
@@ -26,11 +27,10 @@ void Collector::plan(uint64_t needed, uint64_t looked) {
   const RowSpace &rows = recorder_.rowSpace;
   const Heap &heap = recorder_.heap;
   uint64_t least = std::max(kLeast, model_.paramGranules * uint64_t(kGranuleBytes));
-  looked *= kBytesLooked;
   auto due = [&](uint64_t live, uint64_t reclaimed) {
-    uint64_t left = rows.left() * kGranuleBytes;
-    uint64_t most = std::max({kLeastWhenShort, looked / 8, (left + reclaimed) / 2});
-    return always_ ? 0 : std::min(std::max({least, live, looked}), most);
+    uint64_t left = rows.left() * kGranuleBytes + reclaimed;
+    uint64_t most = std::max({kLeastWhenShort, looked * kBytesLookedWhenShort, left / 2});
+    return always_ ? 0 : std::min({std::max({least, live, looked * kBytesLooked}), most, left});
   };
   at_ = due(needed * kGranuleBytes, rows.reclaimed() * kGranuleBytes) / kGranuleBytes;
   heapAt_ = model_.rootsHoldAll ? due(heap.live(), heap.reclaimed()) : UINT64_MAX;

@@ -20,6 +20,9 @@ constexpr uint64_t kEntryBytes = 4096;
 /// there must not decide how deep a recursion may be, so the runtime's frames between them are not
 /// counted; the smallest frame of a function with those is five times as large as by itself.
 constexpr uint64_t kFurtherTimes = 5;
+/// Of a process's 128 TB of addresses, what the further ranges of a session are to take at most if
+/// each has room for the frames alone.
+constexpr uint64_t kFurtherAddresses = uint64_t(4) << 40;
 /// Kept between mini-batches by all stacks together; deeper pages are given back.
 constexpr uint64_t kKeepBytes = uint64_t(16) << 20;
 /// Giving back the pages of a stack is a system call.
@@ -32,8 +35,6 @@ constexpr size_t kPrefetched = 6 * 64;
 uint64_t wholePages(uint64_t bytes) {
   return (bytes + pageBytes() - 1) / pageBytes() * pageBytes();
 }
-
-uint64_t rangeBytes(uint64_t frames) { return wholePages(frames) + StackRange::overheadBytes(); }
 
 /// Frames that were dropped leave their red zones behind, and so do those of whoever leaves.
 void unpoisonFrames([[maybe_unused]] const StackRange &range,
@@ -69,13 +70,16 @@ bc::transfer_t switchStack(bc::fcontext_t to, void *data, [[maybe_unused]] const
 // HostStack
 //===----------------------------------------------------------------------===//
 
-StackRange::StackRange(Reservation &space, uint64_t begin, uint64_t size, uint64_t freeBytes)
-    : data(space.data() + begin), size(size), freeBytes(freeBytes),
+StackRange::StackRange(Reservation &space, uint64_t begin, uint64_t size, uint64_t overhead,
+                       uint64_t freeBytes)
+    : data(space.data() + begin), size(size), overhead(overhead), freeBytes(freeBytes),
       taken(std::max(limit(), top() - freeBytes)) {
   space.guardPage(begin);
 }
 
-uint64_t StackRange::overheadBytes() { return pageBytes() + kReserveBytes; }
+FurtherRange::FurtherRange(uint64_t bytes, uint64_t least, uint64_t overhead)
+    : space(wholePages(bytes) + overhead, wholePages(least) + overhead, "the host stack"),
+      range(space, 0, space.size(), overhead, /*freeBytes=*/0) {}
 
 struct HostStack::Entry {
   static void start(bc::transfer_t from) {
@@ -167,15 +171,17 @@ void HostStack::abandon() {
   __builtin_unreachable();
 }
 
-void HostStack::callOn(StackRange &further, Body f, void *argument) {
+void HostStack::callOn(FurtherRange &further, Body f, void *argument) {
   FurtherEntry entry{this, f, argument};
   firstDropped_ = static_cast<uint8_t *>(__builtin_frame_address(0));
   further_ = &further;
-  // For the thread sanitizer it is one stack: it follows calls, not addresses.
-  switchStack(bc::make_fcontext(further.top(), further.size, FurtherEntry::start), &entry,
-              further.data, further.size, /*leaving=*/false);
+  // For the thread sanitizer it is one stack: it follows calls, not addresses. The address
+  // sanitizer keeps the first range's fake frames for good when the call is given up.
+  const StackRange &range = further.range;
+  switchStack(bc::make_fcontext(range.top(), range.size, FurtherEntry::start), &entry, range.data,
+              range.size, /*leaving=*/false);
   further_ = nullptr;
-  unpoisonFrames(further, further.top());
+  unpoisonFrames(range, range.top());
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,18 +190,23 @@ void HostStack::callOn(StackRange &further, Body f, void *argument) {
 
 HostStacks::HostStacks(const Sizes &sizes, MemoryMeter &meter, MemoryKind &memory)
     : mayGoFurther_(sizes.further), count_(sizes.count),
-      space_(rangeBytes(sizes.further ? kFirstBytes : sizes.bytes + kEntryBytes) * count_,
-             rangeBytes(sizes.further ? kFirstBytes : std::min(sizes.bytes, kLeastBytes)) * count_,
+      // Frames are compared by where they begin, those of functions that cannot recurse not at all.
+      overhead_(pageBytes() + wholePages(kReserveBytes + 2 * sizes.largestFrame)),
+      space_((wholePages(sizes.further ? kFirstBytes : sizes.bytes + kEntryBytes) + overhead_) *
+                 count_,
+             (wholePages(sizes.further ? kFirstBytes : std::min(sizes.bytes, kLeastBytes)) +
+              overhead_) *
+                 count_,
              "the host stack"),
       each_(space_.size() / count_ / pageBytes() * pageBytes()),
-      bytes_(sizes.further
-                 ? sizes.bytes
-                 : std::min(sizes.bytes, each_ - StackRange::overheadBytes() - kEntryBytes)),
+      bytes_(sizes.further ? sizes.bytes
+                           : std::min(sizes.bytes, each_ - overhead_ -
+                                                       std::min(kEntryBytes, each_ - overhead_))),
       meter_(meter), memory_(memory) {}
 
 HostStacks::~HostStacks() {
-  for (StackRange *range : metered_)
-    shrink(*range, range->freeBytes);
+  for (size_t i = 0; i < meteredCount(); ++i)
+    shrink(metered(i), metered(i).freeBytes);
 }
 
 HostStack *HostStacks::take() {
@@ -206,12 +217,9 @@ HostStack *HostStacks::take() {
   }
   if (made_.size() == count_)
     return nullptr;
-  made_.push_back(
-      std::make_unique<HostStack>(StackRange(space_, made_.size() * each_, each_, kFirstBytes)));
-  HostStack *stack = made_.back().get();
-  if (!mayGoFurther_)
-    metered_.push_back(&stack->first_);
-  return stack;
+  made_.push_back(std::make_unique<HostStack>(
+      StackRange(space_, made_.size() * each_, each_, overhead_, kFirstBytes)));
+  return made_.back().get();
 }
 
 void HostStacks::giveBack(HostStack *stack) {
@@ -221,24 +229,28 @@ void HostStacks::giveBack(HostStack *stack) {
   free_.push_back(stack);
 }
 
-HostStacks::Further::Further(uint64_t bytes)
-    : space(bytes, std::min(bytes, rangeBytes(kLeastBytes)), "the host stack"),
-      range(space, 0, space.size(), /*freeBytes=*/0) {}
-
-StackRange *HostStacks::further() {
+FurtherRange *HostStacks::further() {
   if (freeFurther_.empty()) {
+    // Called by host code, which nothing may be thrown through.
     try {
-      further_.push_back(
-          std::make_unique<Further>(rangeBytes(kFurtherTimes * bytes_ + kEntryBytes)));
-    } catch (const UserError &) {
+      uint64_t least = bytes_ + kEntryBytes;
+      uint64_t most = std::min(kFurtherTimes * bytes_ + kEntryBytes, kFurtherAddresses / count_);
+      further_.push_back(std::make_unique<FurtherRange>(std::max(least, most), least, overhead_));
+      freeFurther_.reserve(further_.capacity());
+    } catch (const std::exception &) {
       return nullptr;
     }
-    metered_.push_back(&further_.back()->range);
-    return metered_.back();
+    return further_.back().get();
   }
-  StackRange *range = freeFurther_.back();
+  FurtherRange *further = freeFurther_.back();
   freeFurther_.pop_back();
-  return range;
+  further->isFree = false;
+  return further;
+}
+
+void HostStacks::giveBackFurther(FurtherRange *further) {
+  further->isFree = true;
+  freeFurther_.push_back(further);
 }
 
 /// True when the budget pays for the first `bytes` of a range, or for as many as there are.
@@ -254,8 +266,9 @@ HostStacks::Deepened HostStacks::deepen(HostStack &stack, const uint8_t *frame) 
   StackRange &range = stack.range();
   if (mayGoFurther_ && !stack.further_)
     return frame > range.taken ? Deepened::Done : Deepened::Further;
+  // On a further range it is not the program that is too deep.
   if (frame <= range.limit())
-    return Deepened::UsedUp;
+    return mayGoFurther_ ? Deepened::NoMemory : Deepened::UsedUp;
   auto needed = static_cast<uint64_t>(range.top() - frame) + kFirstBytes;
   if (charge(range, needed + needed / 8) || charge(range, needed) ||
       (giveBack() && charge(range, needed)))
@@ -274,11 +287,12 @@ void HostStacks::shrink(StackRange &range, uint64_t bytes) {
 }
 
 void HostStacks::trim() {
-  if (metered_.empty())
+  size_t count = meteredCount();
+  if (count == 0)
     return;
-  uint64_t keep = wholePages(std::max(kKeepBytes / metered_.size(), kFirstBytes));
-  for (size_t n = std::min(metered_.size(), kTrimmedAtOnce); n > 0; --n)
-    shrink(*metered_[trimmed_++ % metered_.size()], keep);
+  uint64_t keep = wholePages(std::max(kKeepBytes / count, kFirstBytes));
+  for (size_t n = std::min(count, kTrimmedAtOnce); n > 0; --n)
+    shrink(metered(trimmed_++ % count), keep);
 }
 
 bool HostStacks::giveBack() {
@@ -286,8 +300,10 @@ bool HostStacks::giveBack() {
   if (!mayGoFurther_)
     for (HostStack *stack : free_)
       shrink(stack->first_, kFirstBytes);
-  for (StackRange *range : freeFurther_)
-    shrink(*range, 0);
+  for (FurtherRange *further : freeFurther_)
+    shrink(further->range, 0);
+  freeFurther_.clear();
+  std::erase_if(further_, [](const auto &further) { return further->isFree; });
   return memory_.now < before;
 }
 

@@ -19,18 +19,29 @@ namespace sheaf::rt {
 
 /// Lazily committed addresses for frames, which begin at its top.
 struct StackRange {
-  StackRange(Reservation &space, uint64_t begin, uint64_t size, uint64_t freeBytes);
+  /// `overhead`: addresses that frames must not reach, at the bottom: a page that faults, and what
+  /// is left for the runtime's own functions.
+  StackRange(Reservation &space, uint64_t begin, uint64_t size, uint64_t overhead,
+             uint64_t freeBytes);
 
   uint8_t *data;
   uint64_t size;
+  uint64_t overhead;
   uint64_t freeBytes; ///< what the budget need not pay for, from the top
   uint8_t *taken;     ///< the budget has paid for what lies above, or need not
 
   uint8_t *top() const { return data + size; }
-  /// Frames must not reach below; what is left under it is for the runtime's own functions.
-  uint8_t *limit() const { return data + overheadBytes(); }
-  /// Addresses that a range needs beside those for frames.
-  static uint64_t overheadBytes();
+  /// Frames must not reach below.
+  uint8_t *limit() const { return data + overhead; }
+};
+
+/// A range with addresses of its own.
+struct FurtherRange {
+  /// `bytes` for frames, or at least `least`. Throws UserError when the machine refuses that.
+  FurtherRange(uint64_t bytes, uint64_t least, uint64_t overhead);
+  Reservation space;
+  StackRange range;
+  bool isFree = false;
 };
 
 /// A stack for generated host code. One call runs on it at a time; it returns, waits, or is given
@@ -58,10 +69,10 @@ public:
   [[noreturn]] void abandon();
   /// Called on its first range: runs f(argument) on `further`, which is part of the stack until it
   /// returns; it may wait and be given up as any other.
-  void callOn(StackRange &further, Body f, void *argument);
+  void callOn(FurtherRange &further, Body f, void *argument);
 
   /// Where it runs now.
-  StackRange &range() { return further_ ? *further_ : first_; }
+  StackRange &range() { return further_ ? further_->range : first_; }
 
 private:
   friend class HostStacks;
@@ -72,7 +83,7 @@ private:
   void noteFree();
 
   StackRange first_;
-  StackRange *further_ = nullptr;
+  FurtherRange *further_ = nullptr;
   void *caller_ = nullptr; ///< the context that entered the stack
   void *self_ = nullptr;   ///< where it goes on, or about where it begins
   Left left_ = Left::Completed;
@@ -94,10 +105,11 @@ public:
   struct Sizes {
     uint64_t bytes;     ///< for the frames of each
     unsigned count = 1; ///< stacks
-    /// Frames may go on on a further range (Deepened::Further). Else a stack has one range.
+    /// Frames may go on on a further range (Deepened::Further). Else a stack has one range, with
+    /// fewer bytes when the machine refuses the address space.
     bool further = false;
+    uint64_t largestFrame = 0; ///< what one frame may take, at least
   };
-  /// Fewer bytes each when the machine refuses the address space.
   HostStacks(const Sizes &sizes, MemoryMeter &meter, MemoryKind &memory);
   ~HostStacks();
 
@@ -110,8 +122,8 @@ public:
   enum class Deepened : uint8_t { Done, Further, UsedUp, NoMemory };
   Deepened deepen(HostStack &stack, const uint8_t *frame);
   /// For callOn(). Null when the machine refuses the address space.
-  StackRange *further();
-  void giveBackFurther(StackRange *range) { freeFurther_.push_back(range); }
+  FurtherRange *further();
+  void giveBackFurther(FurtherRange *further);
 
   /// What the frames of the program may take together on one stack.
   uint64_t bytes() const { return bytes_; }
@@ -119,20 +131,22 @@ public:
   /// Gives pages back that only a deep recursion used, of a few stacks. Called between
   /// mini-batches.
   void trim();
-  /// Gives back all that is only kept, of stacks that no one uses. False when there was nothing.
+  /// Gives back all that is only kept, of stacks that no one uses, and addresses, too. False when
+  /// none of it counted.
   bool giveBack();
 
 private:
-  struct Further {
-    explicit Further(uint64_t bytes);
-    Reservation space;
-    StackRange range;
-  };
+  /// The number of ranges that may count against the budget, and each of them.
+  size_t meteredCount() const { return mayGoFurther_ ? further_.size() : made_.size(); }
+  StackRange &metered(size_t i) const {
+    return mayGoFurther_ ? further_[i]->range : made_[i]->first_;
+  }
   bool charge(StackRange &range, uint64_t bytes);
   void shrink(StackRange &range, uint64_t bytes);
 
   bool mayGoFurther_;
   unsigned count_;
+  uint64_t overhead_; ///< StackRange::overhead of all
   Reservation space_; ///< of the first ranges
   uint64_t each_;     ///< bytes of them
   uint64_t bytes_;
@@ -140,10 +154,9 @@ private:
   MemoryKind &memory_;
   std::vector<std::unique_ptr<HostStack>> made_;
   std::vector<HostStack *> free_;
-  std::vector<std::unique_ptr<Further>> further_;
-  std::vector<StackRange *> freeFurther_;
-  std::vector<StackRange *> metered_; ///< those that may count against the budget
-  size_t trimmed_ = 0;                ///< of them looked at by trim() so far
+  std::vector<std::unique_ptr<FurtherRange>> further_;
+  std::vector<FurtherRange *> freeFurther_; ///< of these
+  size_t trimmed_ = 0; ///< of those that are metered, looked at by trim() so far
 };
 
 } // namespace sheaf::rt

@@ -26,7 +26,8 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
       buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
       heap(meter, memory.heap, limits.heapBytes, hostile), lists(heap, model.chainedLists),
-      stacks({limits.stackBytes, limits.stacks, model.furtherStacks}, meter, memory.stack),
+      stacks({limits.stackBytes, limits.stacks, model.furtherStacks, model.frameBytes}, meter,
+             memory.stack),
       tasks(*this, stacks, failure, limits.steps) {
   rows = rowSpace.address(0);
   stackLimit = stackTaken = nullptr;

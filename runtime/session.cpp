@@ -4,6 +4,7 @@
 #include "runtime/session_impl.h"
 #include "runtime/tiles.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -15,8 +16,8 @@ SessionOptions withDefaults(const Model &model, SessionOptions options) {
   options.threads = std::max(options.threads, 1u);
   uint64_t memory = availableMemory();
   if (options.hostStackBytes == 0)
-    options.hostStackBytes = std::min(uint64_t(16) << 30, memory / 4);
-  options.fibers = model.reads ? std::max(options.fibers, 1u) : 1;
+    options.hostStackBytes = std::min(uint64_t(model.reads ? 1 : 16) << 30, memory / 4);
+  options.fibers = model.reads ? std::clamp(options.fibers, 1u, SessionOptions::kMostFibers) : 1;
   if (options.memoryLimit == 0)
     options.memoryLimit = memory / 10 * 9;
   // Older artefacts do not ask for their frames' memory.

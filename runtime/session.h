@@ -24,13 +24,15 @@ struct SessionOptions {
   /// Threads that run kernels, the caller included. At least 1.
   unsigned threads = 1;
   /// What the frames of one instance's recursion may take; what they do take counts against
-  /// memoryLimit, but for the first 64 KB. 0: 16 GB, or a quarter of the machine's memory if that
-  /// is less. Never more than memoryLimit.
+  /// memoryLimit, but for the first 64 KB. 0: 16 GB, or 1 GB when a model reads tensors, whose
+  /// instances recurse side by side; a quarter of the machine's memory if that is less. Never more
+  /// than memoryLimit.
   uint64_t hostStackBytes = 0;
   /// Instances, and calls inside them, of a model that reads tensors which wait at one time; each
   /// has a stack. More instances wait for their turn, more calls run one after the other. Far more
   /// than these are little use: kernels have rows enough.
   unsigned fibers = 512;
+  static constexpr unsigned kMostFibers = 8192; ///< taken for more: systems limit mappings
   /// Calls of recursive functions that an instance may make before it is given up as endless.
   int64_t maxSteps = 1000000000;
   /// Most bytes of weights, packed weights, rows, host values and records together.

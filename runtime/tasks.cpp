@@ -48,7 +48,7 @@ void Tasks::start(Task &task, HostStack *stack) {
   task.stack = stack;
   if (!task.parent) {
     task.walk->stepsLeft = maxSteps_;
-    task.room = {nullptr, stacks_.bytes()};
+    task.room = {std::nullopt, stacks_.bytes()};
   }
   ++task.walk->open;
   ready_.push(&task);
@@ -183,7 +183,10 @@ void Tasks::setRoom(const StackRoom &room) {
   const StackRange &range = current_->stack->range();
   context_.stackLimit = range.limit();
   // Without a limit the next frame that asks says where it is.
-  context_.stackTaken = room.limit ? std::max(room.limit, range.taken) : range.top();
+  context_.stackTaken = !room.limit ? range.top()
+                        : *room.limit > std::bit_cast<int64_t>(range.taken)
+                            ? std::bit_cast<uint8_t *>(*room.limit)
+                            : range.taken;
 }
 
 void Tasks::wait(uint32_t place) {
@@ -202,7 +205,7 @@ void Tasks::wait(uint32_t place) {
 HostStacks::Deepened Tasks::deepen(const uint8_t *frame) {
   using Deepened = HostStacks::Deepened;
   uint64_t below = room_.below(frame);
-  StackRoom room{const_cast<uint8_t *>(frame) - below};
+  StackRoom room{std::bit_cast<int64_t>(frame) - static_cast<int64_t>(below)};
   Deepened deepened = below == 0 ? Deepened::UsedUp : Deepened::Done;
   if (deepened == Deepened::Done && frame <= current_->stack->range().taken)
     deepened = stacks_.deepen(*current_->stack, frame);
@@ -212,7 +215,7 @@ HostStacks::Deepened Tasks::deepen(const uint8_t *frame) {
 }
 
 bool Tasks::goOn(EntryFn fn, const Slot *args, Slot *results) {
-  StackRange *further = stacks_.further();
+  FurtherRange *further = stacks_.further();
   if (!further)
     return false;
   struct Call {
@@ -221,7 +224,7 @@ bool Tasks::goOn(EntryFn fn, const Slot *args, Slot *results) {
     const Slot *args;
     Slot *results;
     StackRoom room;
-  } call{this, fn, args, results, {nullptr, goesOnWith_}};
+  } call{this, fn, args, results, {std::nullopt, goesOnWith_}};
   auto body = [](void *p) {
     auto *c = static_cast<Call *>(p);
     c->tasks->setRoom(c->room);
@@ -255,7 +258,7 @@ void Tasks::setUp(Task &task, EntryFn fn, const Slot *args, Slot *results, const
   task.walk->forked = true;
   task.parent = current_;
   task.number = current_->forks++;
-  task.room = {nullptr, room_.below(frame)};
+  task.room = {std::nullopt, room_.below(frame)};
   if (ReadLog *log = context_.readLog)
     task.logged = log->fork(current_->logged);
 }
@@ -285,7 +288,7 @@ void Tasks::awaits(Task &joiner, Task &task) {
 
 void Tasks::runInline(EntryFn fn, const Slot *args, Slot *results, const uint8_t *frame) {
   StackRoom before = room_;
-  setRoom({nullptr, room_.below(frame)});
+  setRoom({std::nullopt, room_.below(frame)});
   fn(&context_, args, results);
   setRoom(before);
   ++current_->forks;

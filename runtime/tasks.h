@@ -25,6 +25,9 @@
 #include "runtime/read_log.h"
 #include "runtime/trace.h"
 
+#include <bit>
+#include <optional>
+
 namespace sheaf::rt {
 
 /// Why an instance was given up.
@@ -68,10 +71,14 @@ struct Walk {
 /// was forked may take what its caller had left, as if it had been a plain one, and bytes are
 /// counted from one frame of the program to the next.
 struct StackRoom {
-  uint8_t *limit = nullptr; ///< frames must stand above
-  uint64_t bytes = 0;       ///< without a limit: below the next frame that asks (sheaf_deepen)
+  /// An address that frames must stand above; it may be below all addresses that there are.
+  std::optional<int64_t> limit;
+  uint64_t bytes = 0; ///< without a limit: below the next frame that asks (sheaf_deepen)
   uint64_t below(const uint8_t *frame) const {
-    return !limit ? bytes : frame > limit ? static_cast<uint64_t>(frame - limit) : 0;
+    if (!limit)
+      return bytes;
+    int64_t left = std::bit_cast<int64_t>(frame) - *limit;
+    return left > 0 ? static_cast<uint64_t>(left) : 0;
   }
 };
 

@@ -220,8 +220,7 @@ private:
     };
 
     SmallVector<Group> pieces(1);
-    std::vector<unsigned> ends(group.size()); // by operator: how many values it is the last to read
-    unsigned live = 0;                        // values that a later operator reads
+    SmallVector<std::pair<Value, unsigned>> live; // what later operators read, and the last of them
     bool hasProduct = false;
     Scalars scalars;
     for (auto [i, op] : llvm::enumerate(group)) {
@@ -234,15 +233,13 @@ private:
       placeScalars(op, piece, scalars);
       piece.push_back(op);
       hasProduct |= !isLight(op);
-      live -= ends[i];
+      llvm::erase_if(live, [i = i](const auto &value) { return value.second <= i; });
       if (!given.contains(op))
         for (Value result : op->getResults())
-          if (unsigned last = lastReader(result); last > i) {
-            ++ends[last];
-            ++live;
-          }
-      if (live == 1 && hasProduct && piece.size() >= kShortestPiece &&
-          group.size() - i - 1 >= kShortestPiece && !goesOnInRegisters(op)) {
+          if (unsigned last = lastReader(result); last > i)
+            live.push_back({result, last});
+      if (live.size() == 1 && hasProduct && piece.size() >= kShortestPiece &&
+          group.size() - i - 1 >= kShortestPiece && !goesOnInRegisters(live[0].first)) {
         pieces.emplace_back();
         scalars.here.clear();
         hasProduct = false;
@@ -256,11 +253,13 @@ private:
 
   /// Whether the kernel of a product is to do what follows, too: its sum with a bias, an
   /// activation.
-  static bool goesOnInRegisters(Operation *op) {
+  static bool goesOnInRegisters(Value value) {
     auto isPart = [](Operation *op) {
       return batchRule<ops::Elementwise>(op) || batchRule<ops::Movement>(op);
     };
-    return (batchRule<ops::Product>(op) || isPart(op)) && llvm::all_of(op->getUsers(), isPart);
+    Operation *made = value.getDefiningOp();
+    return (batchRule<ops::Product>(made) || isPart(made)) &&
+           llvm::all_of(value.getUsers(), isPart);
   }
 
   /// Scalars stand before their first reader in each piece, so that equal pieces look alike.

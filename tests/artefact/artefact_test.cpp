@@ -20,6 +20,7 @@ const std::string kWithBytes = SHEAF_GOLDEN "/v1_1.sheafc";
 const std::string kWithRoots = SHEAF_GOLDEN "/v1_2.sheafc";
 const std::string kWithAllRoots = SHEAF_GOLDEN "/v1_3.sheafc";
 const std::string kWithLists = SHEAF_GOLDEN "/v1_4.sheafc";
+const std::string kWithFurtherStacks = SHEAF_GOLDEN "/v1_5.sheafc";
 
 std::vector<uint8_t> golden(const std::string &path = kGolden) {
   std::string text = io::readSource(path).text;
@@ -114,8 +115,14 @@ TEST(Artefact, GoldenWithLists) {
   EXPECT_EQ(kernel.weights.at(0).kind, rt::WeightUse::PanelsByView);
 }
 
+TEST(Artefact, GoldenWithFurtherStacks) {
+  EXPECT_FALSE(Artefact::open(kWithAllRoots)->model().furtherStacks);
+  EXPECT_TRUE(Artefact::open(kWithFurtherStacks)->model().furtherStacks);
+}
+
 TEST(Artefact, WritesWhatItReads) {
-  for (const std::string &path : {kGolden, kWithBytes, kWithRoots, kWithAllRoots, kWithLists}) {
+  for (const std::string &path :
+       {kGolden, kWithBytes, kWithRoots, kWithAllRoots, kWithLists, kWithFurtherStacks}) {
     std::vector<uint8_t> bytes = golden(path);
     std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
     EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << path;

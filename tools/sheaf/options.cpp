@@ -154,7 +154,7 @@ void LimitOptions::add(CLI::App &app) {
                  "(default: 1000000000)")
       ->type_name("NUMBER");
   app.add_option("--fibers", fibersText,
-                 "instances and calls that may wait for a read at one time, at most 16384 "
+                 "instances and calls that may wait for a read at one time, at most 8192 "
                  "(default: 512; far more are slower)")
       ->type_name("NUMBER");
   app.add_option(
@@ -183,7 +183,7 @@ void LimitOptions::check() {
     throw UsageError(fmt::format(
         "--policy takes depth, agenda, lookahead, search and auto, not '{}'", policyText));
   policy = *named;
-  constexpr int64_t mostFibers = 16384;
+  constexpr int64_t mostFibers = rt::SessionOptions::kMostFibers;
   if (fibers > mostFibers)
     throw UsageError(fmt::format("--fibers takes at most {}", mostFibers));
   constexpr int64_t most = int64_t{1} << 32;
