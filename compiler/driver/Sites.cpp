@@ -241,9 +241,13 @@ private:
     auto reads = [&](Operation *op) { return mayRead(op); };
     if (passes::readsBeside(call, reads))
       return "fork-calls is left out";
-    for (Operation *next = call->getNextNode(); next; next = next->getNextNode())
-      if (mayRead(next))
-        return "its result is needed before anything else may read";
+    Operation *waits = nullptr; // the first that needs the result
+    for (Operation *next = call->getNextNode(); next; next = next->getNextNode()) {
+      if (!waits && passes::waitsFor(next, call))
+        waits = next;
+      if (waits && mayRead(next))
+        return fmt::format("{} needs its result before anything behind it may read", lineOf(waits));
+    }
     if (isa<ir::FoldOp, ir::ScanOp>(call->getParentOp()))
       return "each turn of the loop needs the one before";
     return "nothing behind it here may read";

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/Matchers.h"
 
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -43,6 +44,24 @@ void SheafDialect::initialize() {
 #define GET_OP_LIST
 #include "compiler/ir/ProgramOps.cpp.inc"
       >();
+}
+
+/// A division by what may be zero has the effect of MayFail.
+static void
+divisionEffects(Value divisor,
+                SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  if (!matchPattern(divisor, m_NonZero()))
+    effects.emplace_back(MemoryEffects::Write::get());
+}
+
+void DivOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  divisionEffects(getRhs(), effects);
+}
+
+void RemOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  divisionEffects(getRhs(), effects);
 }
 
 void sheaf::ir::registerDialects(DialectRegistry &registry) {

@@ -153,7 +153,9 @@ def Sheaf_ConvertOp : Sheaf_Op<"convert", [Pure]> {
 /// when nothing uses their result.
 defvar Sheaf_MayFail = MemoryEffects<[MemWrite]>;
 
-class Sheaf_IntOp<string mnem, string what> : Sheaf_Op<mnem, [Sheaf_MayFail]> {
+/// Divided by a constant that is not zero they cannot fail, and have no effect.
+class Sheaf_IntOp<string mnem, string what>
+    : Sheaf_Op<mnem, [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = what;
   let arguments = (ins I64:$lhs, I64:$rhs);
   let results = (outs I64:$result);

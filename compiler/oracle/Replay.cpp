@@ -176,8 +176,12 @@ void Replay::noteHost(const Step &step, llvm::ArrayRef<Value> operands, const Va
         choices.emplace_back(operands.begin(), operands.end());
         choices.back()[i] = all[i] = *found;
       }
-  if (choices.size() > 1)
+  if (choices.size() > 1) {
+    // Both are the same number then, as far as can be known.
+    if (operands.size() == 2 && operands[0] == operands[1])
+      choices.clear();
     choices.push_back(all);
+  }
   for (const auto &choice : choices) {
     Value result = compute(step, choice, *context_)[0];
     if (result == results[0])

@@ -282,3 +282,37 @@ func.func @plain(%c: i1, %x: tensor<f32>) -> f64 {
   %t = arith.addf %r, %d : f64
   return %t : f64
 }
+
+// The remainder by a constant that is not zero cannot fail, so it may wait with the second call.
+// CHECK-LABEL: func.func @remainder
+// CHECK: %[[A:.*]] = call @count(%{{.*}}) {sheaf.fork}
+// CHECK: call @remainder.then(%[[A]], %{{.*}}) {sheaf.fork}
+// CHECK: call @count
+func.func @remainder(%n: i64, %x: tensor<f32>) -> i64 {
+  %a = func.call @count(%n, %x) : (i64, tensor<f32>) -> i64
+  %seven = arith.constant 7 : i64
+  %m = sheaf.rem %a, %seven
+  %b = func.call @count(%m, %x) : (i64, tensor<f32>) -> i64
+  %c = func.call @count(%n, %x) : (i64, tensor<f32>) -> i64
+  %r = arith.addi %b, %c : i64
+  return %r : i64
+}
+
+// One by what may be zero has its place in the order of the program.
+// CHECK-LABEL: func.func @perhaps
+// CHECK: call @count(%{{.*}}) :
+// CHECK: sheaf.rem
+// CHECK: call @count(%{{.*}}) {sheaf.fork}
+func.func @perhaps(%n: i64, %x: tensor<f32>) -> i64 {
+  %a = func.call @count(%n, %x) : (i64, tensor<f32>) -> i64
+  %m = sheaf.rem %a, %n
+  %b = func.call @count(%m, %x) : (i64, tensor<f32>) -> i64
+  %c = func.call @count(%n, %x) : (i64, tensor<f32>) -> i64
+  %r = arith.addi %b, %c : i64
+  return %r : i64
+}
+func.func @count(%n: i64, %x: tensor<f32>) -> i64 {
+  %s = sheaf.read %x : (tensor<f32>) -> f64
+  %c = func.call @count(%n, %x) : (i64, tensor<f32>) -> i64
+  return %c : i64
+}
