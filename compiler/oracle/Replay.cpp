@@ -4,6 +4,8 @@
 
 #include "compiler/ir/Program.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <bit>
@@ -170,8 +172,12 @@ void Replay::noteHost(const Step &step, llvm::ArrayRef<Value> operands, const Va
   // One that has the same bits as another need not be it: each alone, and all of them.
   llvm::SmallVector<Value, 4> all(operands.begin(), operands.end());
   llvm::SmallVector<llvm::SmallVector<Value, 4>, 2> choices;
+  auto isConstant = [&](size_t i) {
+    return i < step.op->getNumOperands() &&
+           mlir::isa_and_nonnull<mlir::arith::ConstantOp>(step.op->getOperand(i).getDefiningOp());
+  };
   for (size_t i = 0; i < operands.size(); ++i)
-    if (auto *number = std::get_if<double>(&operands[i]))
+    if (auto *number = std::get_if<double>(&operands[i]); number && !isConstant(i))
       if (auto found = ownOf(*number)) {
         choices.emplace_back(operands.begin(), operands.end());
         choices.back()[i] = all[i] = *found;
