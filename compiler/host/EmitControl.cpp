@@ -26,7 +26,8 @@ void FunctionEmitter::run() {
     args.push_back(code->getArg(next++));
   Block &body = source.getBody().front();
   setAll(body.getArguments(), args);
-  if (function_.recursive) {
+  // Parts of other functions are neither calls nor frames of the program's own.
+  if (function_.recursive && !source->hasAttr(ir::kOutlinedAttr)) {
     checkStack();
     countStep();
   }
@@ -153,8 +154,6 @@ void FunctionEmitter::checkStack() {
 
 void FunctionEmitter::countStep() {
   func::FuncOp source = function_.source;
-  if (source->hasAttr(ir::kOutlinedAttr))
-    return;
   llvm::Value *field = contextField(offsetof(rt::Context, stepsLeft));
   llvm::Value *left = b_.CreateSub(b_.CreateLoad(b_.getInt64Ty(), field), i64(1));
   b_.CreateStore(left, field);

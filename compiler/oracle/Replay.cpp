@@ -4,8 +4,6 @@
 
 #include "compiler/ir/Program.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-
 #include "llvm/ADT/STLExtras.h"
 
 #include <bit>
@@ -172,22 +170,14 @@ void Replay::noteHost(const Step &step, llvm::ArrayRef<Value> operands, const Va
   // One that has the same bits as another need not be it: each alone, and all of them.
   llvm::SmallVector<Value, 4> all(operands.begin(), operands.end());
   llvm::SmallVector<llvm::SmallVector<Value, 4>, 2> choices;
-  auto isConstant = [&](size_t i) {
-    return i < step.op->getNumOperands() &&
-           mlir::isa_and_nonnull<mlir::arith::ConstantOp>(step.op->getOperand(i).getDefiningOp());
-  };
   for (size_t i = 0; i < operands.size(); ++i)
-    if (auto *number = std::get_if<double>(&operands[i]); number && !isConstant(i))
+    if (auto *number = std::get_if<double>(&operands[i]))
       if (auto found = ownOf(*number)) {
         choices.emplace_back(operands.begin(), operands.end());
         choices.back()[i] = all[i] = *found;
       }
-  if (choices.size() > 1) {
-    // Both are the same number then, as far as can be known.
-    if (operands.size() == 2 && operands[0] == operands[1])
-      choices.clear();
+  if (choices.size() > 1)
     choices.push_back(all);
-  }
   for (const auto &choice : choices) {
     Value result = compute(step, choice, *context_)[0];
     if (result == results[0])

@@ -99,6 +99,21 @@ bool callsReader(Operation *op, const Readers &readers) {
   return isa<func::CallOp, scf::IfOp, ir::MatchOp>(op) && readers.callsReader(op);
 }
 
+/// Whether an operation may end the instance, although it has no effect: a range that is too long,
+/// a tensor whose extents are none, a list of too many rows.
+bool mayBeTooLarge(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        bool may =
+            isa<ir::RangeOp, ir::ApplyOp>(inner) ||
+            (isa<ir::RecordOp>(inner) && llvm::any_of(inner->getOperandTypes(), [](Type type) {
+               return type.isInteger(64) || isa<ir::ListType>(type);
+             }));
+        return may ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// What makes arguments of a call of what other calls give that may read, and is needed for nothing
 /// else, in order. Not what may fail, which has a place in the order of the program.
 SmallVector<Operation *> preparationOf(func::CallOp call, const Readers &readers) {
@@ -106,8 +121,8 @@ SmallVector<Operation *> preparationOf(func::CallOp call, const Readers &readers
   SmallVector<Operation *> open = needsOf(call), found;
   while (!open.empty()) {
     Operation *op = open.pop_back_val();
-    bool only = isMemoryEffectFree(op) && !isMadeAnywhere(op) && !taken.contains(op) &&
-                llvm::all_of(op->getUsers(), [&](Operation *user) {
+    bool only = isMemoryEffectFree(op) && !mayBeTooLarge(op) && !isMadeAnywhere(op) &&
+                !taken.contains(op) && llvm::all_of(op->getUsers(), [&](Operation *user) {
                   return taken.contains(call->getBlock()->findAncestorOpInBlock(*user));
                 });
     if (!only)

@@ -59,19 +59,30 @@ bool isUsedBehind(Operation *fork, Operation *op) {
 
 Operation *readsBeside(Operation *op, llvm::function_ref<bool(Operation *)> reads,
                        const llvm::SmallPtrSet<Operation *, 8> &with, Operation *whole) {
-  // `op`, and the forks that wait for it, each of which is waited for in turn.
-  SmallVector<Operation *> open{op};
+  // Who waits for `op`, and for the forks that wait for it, each of which is waited for in turn.
+  llvm::SmallPtrSet<Operation *, 8> waiting, handed;
+  auto addUses = [&](Operation *fork) {
+    for (Operation *part : partsOf(fork))
+      for (OpOperand &use : part->getUses()) {
+        Operation *user = fork->getBlock()->findAncestorOpInBlock(*use.getOwner());
+        if (isArgumentOfFork(use, fork->getBlock()))
+          handed.insert(user);
+        else if (user != use.getOwner() || !isa<ir::GetOp>(user))
+          waiting.insert(user);
+      }
+  };
+  addUses(op);
   for (Operation *next = op->getNextNode(); next; next = next->getNextNode()) {
     if (next == whole) {
-      open.push_back(next);
+      addUses(next);
       continue;
     }
     if (with.contains(next))
       continue;
-    if (llvm::any_of(open, [&](Operation *fork) { return waitsFor(next, fork); }))
+    if (waiting.contains(next))
       return nullptr;
-    if (llvm::any_of(open, [&](Operation *fork) { return isHandedTo(fork, next); }))
-      open.push_back(next);
+    if (handed.contains(next))
+      addUses(next);
     else if (reads(next))
       return next;
   }
