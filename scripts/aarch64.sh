@@ -39,11 +39,11 @@ install_packages
 fetch_boost
 configure release
 build release sheaf
+# The emulator notes every page of what a session reserves, so it is given 8 GB of addresses.
+export QEMU_RESERVED_VA=0x200000000 QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
 configure aarch64 -DSHEAF_GOLDEN="$root/build-aarch64/golden"
 build aarch64
 make_golden
-# The emulator notes every page of what a session reserves, so it is given 8 GB of addresses.
-export QEMU_RESERVED_VA=0x200000000 QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
 say "running the runtime's tests under QEMU"
 # Left out: what a file has that was made by an earlier Sheaf, the bits of a processor without fused
 # multiply-add, and many sessions at once, for which the emulator has too few addresses.
