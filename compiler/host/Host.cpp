@@ -235,8 +235,10 @@ llvm::Function *ModuleEmitter::goOn(const Function &function) {
   };
   unsigned first = function.resultsInMemory ? 2 : 1, count = goOn->arg_size() - first;
   llvm::Value *args = array(count);
-  llvm::Value *results = goOn->getArg(1);
-  if (!function.resultsInMemory)
+  llvm::Value *results;
+  if (function.resultsInMemory)
+    results = goOn->getArg(1);
+  else
     results = array(kResultRegisters);
   for (unsigned i = 0; i < count; ++i)
     builder.CreateStore(toSlot(builder, goOn->getArg(first + i)), place(args, i));

@@ -47,7 +47,7 @@ inline constexpr llvm::StringLiteral kKeyAttr = "sheaf.key";
 inline constexpr llvm::StringLiteral kForkAttr = "sheaf.fork";
 
 /// Marks a function that was made of a part of another, so that a call of it can be forked. What
-/// calls itself through it counts one step, as in the program.
+/// calls itself through it counts one step and one frame, as in the program.
 inline constexpr llvm::StringLiteral kOutlinedAttr = "sheaf.outlined";
 
 /// On the function that computes what depends on weights alone: the parameters that its results are
