@@ -403,16 +403,21 @@ void sheaf_note_read(Context *context, uint32_t place, Slot value) {
   recorder(context).tasks.noteRead({place, value});
 }
 
-static Task *forkFrom(const uint8_t *frame, Context *context, EntryFn fn, const Slot *args,
-                      Slot *results) {
-  Recorder &r = recorder(context);
-  if (HostStack *stack = r.tasks.stackForFork()) {
-    void *memory = r.heap.allocate(sizeof(Task));
-    if (!memory) [[unlikely]] {
+/// A new task, which was to run on `stack`, if that is given.
+static Task *newTask(Recorder &r, HostStack *stack = nullptr) {
+  void *memory = r.heap.allocate(sizeof(Task));
+  if (!memory) [[unlikely]] {
+    if (stack)
       r.stacks.giveBack(stack);
-      failHeap(r, sizeof(Task) / sizeof(Slot));
-    }
-    auto *task = new (memory) Task;
+    failHeap(r, sizeof(Task) / sizeof(Slot));
+  }
+  return new (memory) Task;
+}
+
+static Task *forkFrom(const uint8_t *frame, Recorder &r, EntryFn fn, const Slot *args,
+                      Slot *results) {
+  if (HostStack *stack = r.tasks.stackForFork()) {
+    Task *task = newTask(r, stack);
     r.tasks.fork(*task, stack, fn, args, results, frame);
     return task;
   }
@@ -428,9 +433,10 @@ static Task *forkFrom(const uint8_t *frame, Context *context, EntryFn fn, const 
 }
 
 Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {
-  return forkFrom(static_cast<const uint8_t *>(__builtin_frame_address(0)), context, fn, args,
-                  results);
+  return forkFrom(static_cast<const uint8_t *>(__builtin_frame_address(0)), recorder(context), fn,
+                  args, results);
 }
+
 Task *sheaf_fork_behind(Context *context, EntryFn fn, RootFrame *needs, Slot *results,
                         const Slot *forks, int64_t count) {
   Recorder &r = recorder(context);
@@ -439,15 +445,13 @@ Task *sheaf_fork_behind(Context *context, EntryFn fn, RootFrame *needs, Slot *re
     auto *other = std::bit_cast<Task *>(forks[2 * i]);
     if (!other || !other->leavesStack())
       continue;
-    void *memory = r.heap.allocate(sizeof(Task));
-    if (!memory) [[unlikely]]
-      failHeap(r, sizeof(Task) / sizeof(Slot));
-    auto *task = new (memory) Task;
+    Task *task = newTask(r);
     r.tasks.forkBehind(*task, *other, fn, needs, results, frame);
     return task;
   }
-  return forkFrom(frame, context, fn, needs->slots(), results);
+  return forkFrom(frame, r, fn, needs->slots(), results);
 }
+
 void sheaf_join(Context *context, Task *task) {
   if (task)
     recorder(context).tasks.join(*task);

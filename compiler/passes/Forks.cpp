@@ -9,8 +9,13 @@ using namespace mlir;
 
 namespace sheaf::passes {
 
-/// Calls in loops are no such uses: what they need of outside is there when the first begins.
-static bool isArgumentOfFork(OpOperand &use, Block *block) {
+namespace {
+
+/// What a use of what a fork of this block leaves does.
+enum class UseKind { HandsOn, TakesApart, Waits };
+
+/// Calls in loops hand nothing on: what they need of outside is there when the first begins.
+bool isArgumentOfFork(OpOperand &use, Block *block) {
   auto call = dyn_cast<func::CallOp>(use.getOwner());
   if (!call || !isForked(call))
     return false;
@@ -19,14 +24,23 @@ static bool isArgumentOfFork(OpOperand &use, Block *block) {
          (isa<scf::IfOp, ir::MatchOp>(around) && isForked(around) && around->getBlock() == block);
 }
 
-/// Whether any use of what a fork leaves, inside of `op`, is one that `wanted` holds for.
-static bool anyUse(Operation *fork, Operation *op, llvm::function_ref<bool(OpOperand &)> wanted) {
+UseKind kindOf(OpOperand &use, Block *block) {
+  if (isArgumentOfFork(use, block))
+    return UseKind::HandsOn;
+  Operation *user = use.getOwner();
+  return isa<ir::GetOp>(user) && user->getBlock() == block ? UseKind::TakesApart : UseKind::Waits;
+}
+
+/// Whether any use of what a fork leaves, inside of `op`, is of this kind.
+bool anyUse(Operation *fork, Operation *op, UseKind kind) {
   return llvm::any_of(partsOf(fork), [&](Operation *part) {
     return llvm::any_of(part->getUses(), [&](OpOperand &use) {
-      return op->isAncestor(use.getOwner()) && wanted(use);
+      return op->isAncestor(use.getOwner()) && kindOf(use, fork->getBlock()) == kind;
     });
   });
 }
+
+} // namespace
 
 SmallVector<Operation *> partsOf(Operation *fork) {
   SmallVector<Operation *> parts{fork};
@@ -38,16 +52,9 @@ SmallVector<Operation *> partsOf(Operation *fork) {
   return parts;
 }
 
-bool isHandedTo(Operation *fork, Operation *op) {
-  return anyUse(fork, op, [&](OpOperand &use) { return isArgumentOfFork(use, fork->getBlock()); });
-}
+bool isHandedTo(Operation *fork, Operation *op) { return anyUse(fork, op, UseKind::HandsOn); }
 
-bool waitsFor(Operation *op, Operation *fork) {
-  return anyUse(fork, op, [&](OpOperand &use) {
-    return !isArgumentOfFork(use, fork->getBlock()) &&
-           !(isa<ir::GetOp>(op) && use.getOwner() == op);
-  });
-}
+bool waitsFor(Operation *op, Operation *fork) { return anyUse(fork, op, UseKind::Waits); }
 
 bool isUsedBehind(Operation *fork, Operation *op) {
   return llvm::any_of(partsOf(fork), [&](Operation *part) {
@@ -65,10 +72,9 @@ Operation *readsBeside(Operation *op, llvm::function_ref<bool(Operation *)> read
     for (Operation *part : partsOf(fork))
       for (OpOperand &use : part->getUses()) {
         Operation *user = fork->getBlock()->findAncestorOpInBlock(*use.getOwner());
-        if (isArgumentOfFork(use, fork->getBlock()))
-          handed.insert(user);
-        else if (user != use.getOwner() || !isa<ir::GetOp>(user))
-          waiting.insert(user);
+        UseKind kind = kindOf(use, fork->getBlock());
+        if (kind != UseKind::TakesApart)
+          (kind == UseKind::HandsOn ? handed : waiting).insert(user);
       }
   };
   addUses(op);

@@ -377,13 +377,14 @@ void three(Context *, const Slot *args, Slot *results) {
   results[0] = 7;
 }
 
-TEST(Tasks, TheFirstFailureInTheProgramCounts) {
+/// Runs three(), or what is like it, with digits that fail in all orders.
+void expectFirstFailures(EntryFn fn, std::initializer_list<unsigned> stackCounts) {
   // Waits and message of the first, the second, and the caller's own part.
   const std::vector<std::pair<Slot, int>> cases = {
       {0, -1},     {1, 1},      {100, 1},    {10000, 1},  {510203, 1},
       {310203, 1}, {205203, 2}, {900003, 3}, {905204, 2}, {110000, 1},
   };
-  for (unsigned stacks : {1, 2, 16}) {
+  for (unsigned stacks : stackCounts) {
     Bench b(stacks);
     std::vector<Slot> arguments;
     std::vector<int> expected;
@@ -391,9 +392,11 @@ TEST(Tasks, TheFirstFailureInTheProgramCounts) {
       arguments.push_back(argument);
       expected.push_back(message);
     }
-    EXPECT_EQ(b.run(three, arguments), expected) << stacks;
+    EXPECT_EQ(b.run(fn, arguments), expected) << stacks;
   }
 }
+
+TEST(Tasks, TheFirstFailureInTheProgramCounts) { expectFirstFailures(three, {1, 2, 16}); }
 
 /// Forks a call, one that takes what it leaves, and makes a third itself; as three().
 void chained(Context *, const Slot *args, Slot *results) {
@@ -417,20 +420,7 @@ void chained(Context *, const Slot *args, Slot *results) {
 }
 
 TEST(Tasks, WhoTakesWhatAFailureLeftFailsForNoReasonOfItsOwn) {
-  const std::vector<std::pair<Slot, int>> cases = {
-      {0, -1},     {1, 1},      {100, 1},    {10000, 1},  {510203, 1},
-      {310203, 1}, {205203, 2}, {900003, 3}, {905204, 2}, {110000, 1},
-  };
-  for (unsigned stacks : {1, 2, 3, 30}) {
-    Bench b(stacks);
-    std::vector<Slot> arguments;
-    std::vector<int> expected;
-    for (auto [argument, message] : cases) {
-      arguments.push_back(argument);
-      expected.push_back(message);
-    }
-    EXPECT_EQ(b.run(chained, arguments), expected) << stacks;
-  }
+  expectFirstFailures(chained, {1, 2, 3, 30});
 }
 
 /// Calls itself args[1] times, every third time as a fork, and waits at the end and on the way
