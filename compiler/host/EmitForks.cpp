@@ -27,7 +27,7 @@ FunctionEmitter::Place FunctionEmitter::placeOf(Value value) {
   return place;
 }
 
-FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call) {
+FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call, Operation *op) {
   func::FuncOp callee = m_.function(call.getCallee()).source;
   Slots args;
   std::vector<Root> roots;
@@ -61,6 +61,7 @@ FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call) {
   llvm::Value *memory = slotAt(out, results);
   store(memory, args);
   // It may run at once, on this stack.
+  forgetTaken(op);
   bool saved = saveRoots(call, /*own=*/false);
   llvm::Value *task =
       forks.empty()
@@ -113,17 +114,7 @@ void FunctionEmitter::runWaiting(const Awaited &awaited, llvm::Function *thunk) 
   b_.CreateRetVoid();
 }
 
-void FunctionEmitter::emitFork(func::CallOp call) {
-  Fork fork = startFork(call);
-  // It has ended well only when those that it waits for have: no one else needs to join these, or
-  // to keep their results, if they are not used any more.
-  forks_.remove_if([&](const auto &entry) {
-    Operation *other = entry.first;
-    return other->getBlock() == call->getBlock() && passes::isHandedTo(other, call) &&
-           !passes::isUsedBehind(other, call);
-  });
-  forks_[call] = fork;
-}
+void FunctionEmitter::emitFork(func::CallOp call) { openFork(call, startFork(call, call)); }
 
 void FunctionEmitter::emitForkedArms(ArrayRef<Arm> arms, Operation *op) {
   llvm::BasicBlock *meet = newBlock("forked");
@@ -135,13 +126,14 @@ void FunctionEmitter::emitForkedArms(ArrayRef<Arm> arms, Operation *op) {
     Fork fork;
     if (auto call = dyn_cast<func::CallOp>(arm.block->front());
         call && isForked(call) && call.getResultTypes() == op->getResultTypes()) {
-      fork = startFork(call);
+      fork = startFork(call, op);
     } else {
       Slots slots = emitRegion(*arm.block, op->getResultTypes());
       fork = {llvm::ConstantPointerNull::get(b_.getPtrTy()),
               callRuntime("sheaf_alloc", b_.getPtrTy(),
                           static_cast<llvm::Value *>(i64(static_cast<int64_t>(slots.size()))))};
       store(fork.results, slots);
+      forgetTaken(op);
     }
     incoming.push_back({fork, b_.GetInsertBlock()});
     b_.CreateBr(meet);
@@ -153,7 +145,7 @@ void FunctionEmitter::emitForkedArms(ArrayRef<Arm> arms, Operation *op) {
     task->addIncoming(fork.task, from);
     results->addIncoming(fork.results, from);
   }
-  forks_[op] = {task, results};
+  openFork(op, {task, results});
 }
 
 TypeRange FunctionEmitter::forkedTypes(Operation *op) {
@@ -164,10 +156,7 @@ TypeRange FunctionEmitter::forkedTypes(Operation *op) {
   return callee.getResultTypes();
 }
 
-void FunctionEmitter::join(Operation *op, const Fork &fork, Operation *at, bool own) {
-  bool saved = saveRoots(at, own);
-  callRuntime("sheaf_join", b_.getVoidTy(), fork.task);
-  dropRoots(saved);
+void FunctionEmitter::takeResults(Operation *op, const Fork &fork) {
   int64_t next = 0;
   for (auto [result, type] : llvm::zip(op->getResults(), forkedTypes(op))) {
     set(result, coerce(load(slotAt(fork.results, next), type), type, result.getType()));
@@ -186,9 +175,16 @@ void FunctionEmitter::joinForks(Operation *op, Operation *next) {
     if (all || passes::waitsFor(op, forked))
       joined.push_back(forked);
   }
+  if (joined.empty())
+    return;
+  // What the first leaves is needed while the others are waited for, so they stay open.
+  bool saved = saveRoots(next ? next : op, /*own=*/true);
+  for (Operation *forked : joined)
+    join(forks_.find(forked)->second);
+  dropRoots(saved);
   for (Operation *forked : joined) {
-    join(forked, forks_.lookup(forked), next ? next : op, /*own=*/true);
-    forks_.erase(forked);
+    takeResults(forked, forks_.find(forked)->second);
+    closeFork(forked);
     for (Operation *part : passes::partsOf(forked))
       if (part != forked && part->isBeforeInBlock(op))
         emitGet(cast<ir::GetOp>(part));
@@ -213,7 +209,7 @@ void FunctionEmitter::emitForkedMap(ir::MapOp op, func::CallOp call) {
     bindNumber(body, 1, i);
     forksFrom(started, i);
     partial_.push_back({{rt::RootDesc::List, to}, {result, i64(0)}});
-    Fork fork = startFork(call);
+    Fork fork = startFork(call, call);
     partial_.pop_back_n(2);
     store(slotAt(started, b_.CreateMul(i, i64(2))), {fork.task, fork.results});
     return Slots();
@@ -222,9 +218,11 @@ void FunctionEmitter::emitForkedMap(ir::MapOp op, func::CallOp call) {
     llvm::Value *place = slotAt(started, b_.CreateMul(i, i64(2)));
     forksFrom(place, b_.CreateSub(size, i));
     partial_.push_back({{rt::RootDesc::List, to}, {result, i}});
-    join(call,
-         {b_.CreateLoad(b_.getPtrTy(), place), b_.CreateLoad(b_.getPtrTy(), slotAt(place, 1))}, op,
-         /*own=*/false);
+    Fork fork{b_.CreateLoad(b_.getPtrTy(), place), b_.CreateLoad(b_.getPtrTy(), slotAt(place, 1))};
+    bool saved = saveRoots(op, /*own=*/false);
+    join(fork);
+    dropRoots(saved);
+    takeResults(call, fork);
     partial_.pop_back_n(2);
     store(slotAt(out, b_.CreateMul(i, i64(slotCount(to)))), as(call.getResult(0), to));
     return Slots();

@@ -195,6 +195,7 @@ private:
   struct Fork {
     llvm::Value *task;
     llvm::Value *results;
+    llvm::AllocaInst *frame = nullptr; ///< its own, that says what is needed of it (openFork)
   };
   /// Where a value is among the results of an operation that was forked and not joined; null if it
   /// is none of these.
@@ -204,16 +205,18 @@ private:
     mlir::Type type = {};
   };
   Place placeOf(mlir::Value value);
-  /// Starts a call on the operands' values, in fresh memory.
-  Fork startFork(mlir::func::CallOp call);
+  /// Starts a call on the operands' values, in fresh memory. It takes what only it needs of open
+  /// forks; `op` is the call, or the branch of which it is an arm.
+  Fork startFork(mlir::func::CallOp call, mlir::Operation *op);
   void emitFork(mlir::func::CallOp call);
   /// The same for branches: what is no call of its own is done at once.
   void emitForkedArms(llvm::ArrayRef<Arm> arms, mlir::Operation *op);
   /// Joins the forks of this block that `op` waits for; before a terminator all of them. Behind
   /// that comes `next`, or `op`.
   void joinForks(mlir::Operation *op, mlir::Operation *next = nullptr);
-  /// Before `at`, or with `own` unset behind it.
-  void join(mlir::Operation *op, const Fork &fork, mlir::Operation *at, bool own);
+  void join(const Fork &fork) { callRuntime("sheaf_join", b_.getVoidTy(), fork.task); }
+  /// What a fork that was joined has left.
+  void takeResults(mlir::Operation *op, const Fork &fork);
   /// The types of what a forked call or branch leaves.
   mlir::TypeRange forkedTypes(mlir::Operation *op);
   void emitForkedMap(ir::MapOp op, mlir::func::CallOp call);
@@ -230,10 +233,19 @@ private:
   /// After that call.
   void dropRoots(bool saved);
   bool isNeeded(mlir::Value value, mlir::Operation *at, bool own);
+  static bool isNeededBy(mlir::OpOperand &use, mlir::Operation *at, bool own);
   /// Adds the parts of a value that may hold tensors.
   void addRoots(llvm::SmallVectorImpl<RootSlots> &roots, mlir::Type type,
                 llvm::ArrayRef<llvm::Value *> slots);
   mlir::Type forkedType(mlir::Operation *forked);
+  /// A fork that was started is open until it is closed: a frame of its own says what is needed of
+  /// it, once, and not each call that may wait meanwhile.
+  void openFork(mlir::Operation *op, Fork fork);
+  void closeFork(mlir::Operation *op);
+  /// What `op` takes of open forks of its block is kept by who got it, or by what is behind `op`.
+  void forgetTaken(mlir::Operation *op);
+  /// In a fork's frame: what is needed of it behind `at`.
+  void sayNeeded(mlir::Operation *forked, const Fork &fork, mlir::Operation *at);
 
   //===--- Scalars, tuples and data (EmitScalars.cpp) -------------------------===//
 
@@ -325,8 +337,9 @@ private:
   llvm::SmallVector<RootSlots> partial_;
   std::optional<std::vector<mlir::Value>> rootValues_; ///< that may have to be kept, in order
   llvm::DenseMap<mlir::Value, Slots> slots_;
-  /// Started and not joined, in order of their start.
+  /// Open, in order of their start.
   llvm::MapVector<mlir::Operation *, Fork> forks_;
+  llvm::SmallVector<llvm::AllocaInst *> forkFrames_; ///< that no open fork has
 };
 
 template <typename... Args>
