@@ -27,27 +27,45 @@ FunctionEmitter::Place FunctionEmitter::placeOf(Value value) {
   return place;
 }
 
+/// What a call takes of a fork, as a tuple: the fork's own frame may not keep more.
+Type FunctionEmitter::takenType(SmallVector<Place> taken, MLIRContext *context) {
+  // Places are in each other, or apart.
+  llvm::sort(taken, [](const Place &a, const Place &b) {
+    return std::pair(a.slot, -slotCount(a.type)) < std::pair(b.slot, -slotCount(b.type));
+  });
+  SmallVector<Type> fields;
+  int64_t next = 0;
+  for (const Place &place : taken) {
+    if (place.slot < next)
+      continue;
+    fields.append(static_cast<size_t>(place.slot - next), IntegerType::get(context, 64));
+    fields.push_back(place.type);
+    next = place.slot + slotCount(place.type);
+  }
+  return TupleType::get(context, fields);
+}
+
 FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call, Operation *op) {
   func::FuncOp callee = m_.function(call.getCallee()).source;
   Slots args;
   std::vector<Root> roots;
   Awaited awaited;
-  llvm::SetVector<Operation *> forks;
+  llvm::MapVector<Operation *, SmallVector<Place>> forks;
   for (auto [operand, type] : llvm::zip(call.getOperands(), callee.getArgumentTypes())) {
     std::optional<Awaited::Argument> &argument = awaited.arguments.emplace_back();
     if (Place place = placeOf(operand); place.forked) {
-      forks.insert(place.forked);
-      auto fork = llvm::find(forks, place.forked) - forks.begin();
+      forks[place.forked].push_back(place);
+      auto fork = forks.find(place.forked) - forks.begin();
       argument = {static_cast<unsigned>(fork), place.slot, place.type};
     } else {
       args.append(as(operand, type));
       roots.push_back({rt::RootDesc::Value, type});
     }
   }
-  for (Operation *forked : forks) {
+  for (auto &[forked, taken] : forks) {
     const Fork &fork = forks_.find(forked)->second;
     args.append({fork.task, fork.results});
-    awaited.forks.push_back(forkedType(forked));
+    awaited.forks.push_back(takenType(std::move(taken), call.getContext()));
     roots.push_back({rt::RootDesc::Fork, awaited.forks.back()});
   }
   // With arguments that it waits for, the others stand in a frame that says what they are.

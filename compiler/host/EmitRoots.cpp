@@ -42,10 +42,6 @@ bool FunctionEmitter::isNeededBy(OpOperand &use, Operation *at, bool own) {
   }
 }
 
-bool FunctionEmitter::isNeeded(Value value, Operation *at, bool own) {
-  return llvm::any_of(value.getUses(), [&](OpOperand &use) { return isNeededBy(use, at, own); });
-}
-
 /// A type of as many slots, none of which holds memory.
 static Type withoutMemory(Type type) {
   SmallVector<Type> slots(static_cast<size_t>(slotCount(type)),
@@ -53,7 +49,9 @@ static Type withoutMemory(Type type) {
   return TupleType::get(type.getContext(), slots);
 }
 
-/// The type of a part of what a fork leaves, without what no use needs.
+/// The type of a value, or of a part of one, without what no use needs. Whatever was needed later
+/// is needed now: so what a fork's frame has not kept is not asked for when the fork has been
+/// joined.
 static Type neededPart(Type type, Value value, llvm::function_ref<bool(OpOperand &)> needs) {
   SmallVector<ir::GetOp> gets;
   for (OpOperand &use : value.getUses()) {
@@ -166,11 +164,11 @@ bool FunctionEmitter::saveRoots(Operation *at, bool own) {
     add(source.getArguments());
   }
   SmallVector<RootSlots> roots;
+  auto needs = [&](OpOperand &use) { return isNeededBy(use, at, own); };
   for (Value value : *rootValues_) {
     auto slots = slots_.find(value);
-    if (slots != slots_.end() && value.getParentBlock()->findAncestorOpInBlock(*at) &&
-        isNeeded(value, at, own))
-      addRoots(roots, value.getType(), slots->second);
+    if (slots != slots_.end() && value.getParentBlock()->findAncestorOpInBlock(*at))
+      addRoots(roots, neededPart(value.getType(), value, needs), slots->second);
   }
   roots.append(partial_);
   if (roots.empty())

@@ -44,7 +44,7 @@ struct Awaited {
     mlir::Type type; ///< as it stands there
     bool operator==(const Argument &) const = default;
   };
-  llvm::SmallVector<mlir::Type> forks; ///< tuples of what each leaves
+  llvm::SmallVector<mlir::Type> forks; ///< what is taken of each (takenType)
   llvm::SmallVector<std::optional<Argument>> arguments;
   bool operator==(const Awaited &) const = default;
 };
@@ -205,6 +205,7 @@ private:
     mlir::Type type = {};
   };
   Place placeOf(mlir::Value value);
+  static mlir::Type takenType(llvm::SmallVector<Place> taken, mlir::MLIRContext *context);
   /// Starts a call on the operands' values, in fresh memory. It takes what only it needs of open
   /// forks; `op` is the call, or the branch of which it is an arm.
   Fork startFork(mlir::func::CallOp call, mlir::Operation *op);
@@ -232,7 +233,6 @@ private:
   bool saveRoots(mlir::Operation *at, bool own);
   /// After that call.
   void dropRoots(bool saved);
-  bool isNeeded(mlir::Value value, mlir::Operation *at, bool own);
   static bool isNeededBy(mlir::OpOperand &use, mlir::Operation *at, bool own);
   /// Adds the parts of a value that may hold tensors.
   void addRoots(llvm::SmallVectorImpl<RootSlots> &roots, mlir::Type type,
