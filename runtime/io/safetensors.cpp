@@ -23,10 +23,10 @@ namespace sheaf::io {
 
 using rt::DType;
 
-static constexpr FileType kFileTypes[] = {{"F32", 4},     {"F16", 2}, {"BF16", 2}, {"F64", 8},
-                                          {"I32", 4},     {"I64", 8}, {"BOOL", 1}, {"F8_E4M3", 1},
-                                          {"F8_E5M2", 1}, {"I8", 1},  {"I16", 2},  {"U8", 1},
-                                          {"U16", 2},     {"U32", 4}, {"U64", 8}};
+static constexpr FileType kFileTypes[] = {
+    {"F32", 4},  {"F16", 2},     {"BF16", 2},    {"F64", 8}, {"I32", 4},    {"I64", 8},
+    {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I8", 1},  {"I16", 2},    {"U8", 1},
+    {"U16", 2},  {"U32", 4},     {"U64", 8},     {"C64", 8}, {"F8_E8M0", 1}};
 
 const FileType *findFileType(std::string_view name) {
   for (const FileType &type : kFileTypes)
@@ -114,6 +114,10 @@ private:
   }
 
   void readMetadata() {
+    if (json_.peek() == JsonEvent::Null) { // as none
+      json_.next();
+      return;
+    }
     expect(JsonEvent::BeginObject, "an object of strings as __metadata__");
     while (json_.next() == JsonEvent::Key) {
       std::string key(json_.text());
@@ -141,12 +145,15 @@ private:
     expect(JsonEvent::BeginObject, fmt::format("an object for {}", who));
     while (json_.next() == JsonEvent::Key) {
       std::string key(json_.text());
-      if (key == "dtype" && !entry.tensor.type) {
+      if ((key == "dtype" && entry.tensor.type) || (key == "shape" && hasShape) ||
+          (key == "data_offsets" && hasOffsets))
+        fail(fmt::format("{} has the member {} twice", who, quoted(key)));
+      if (key == "dtype") {
         expect(JsonEvent::String, fmt::format("the dtype of {} as a string", who));
         entry.tensor.type = findFileType(json_.text());
         if (!entry.tensor.type)
           fail(fmt::format("{} has the unknown dtype {}", who, quoted(json_.text())));
-      } else if (key == "shape" && !hasShape) {
+      } else if (key == "shape") {
         hasShape = true;
         expect(JsonEvent::BeginArray, fmt::format("the shape of {} as an array", who));
         while (json_.peek() != JsonEvent::EndArray) {
@@ -156,14 +163,14 @@ private:
               static_cast<int64_t>(number(fmt::format("an extent of {}", who))));
         }
         json_.next();
-      } else if (key == "data_offsets" && !hasOffsets) {
+      } else if (key == "data_offsets") {
         hasOffsets = true;
         expect(JsonEvent::BeginArray, fmt::format("the data_offsets of {} as an array", who));
         entry.begin = number(fmt::format("where the data of {} begin", who));
         entry.end = number(fmt::format("where the data of {} end", who));
         expect(JsonEvent::EndArray, fmt::format("two data_offsets of {}", who));
-      } else {
-        fail(fmt::format("{} has an unknown or repeated member {}", who, quoted(key)));
+      } else { // the format's own library reads over others, too
+        json_.skip(json_.next());
       }
     }
     for (const char *missing :
@@ -198,9 +205,38 @@ private:
 
 } // namespace
 
+/// What a file is that is taken for another kind of weights; null: nothing that is known.
+static const char *otherKind(std::span<const uint8_t> bytes) {
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  using namespace std::string_view_literals;
+  if (text.starts_with("PK\x03\x04"sv))
+    return "a zip archive, such as torch.save and numpy.savez write: save its tensors with "
+           "safetensors.torch.save_file or safetensors.numpy.save_file";
+  if (text.size() > 1 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5)
+    return "a Python pickle, such as torch.save wrote: save its tensors with "
+           "safetensors.torch.save_file";
+  if (text.starts_with("\x89HDF\r\n"sv))
+    return "an HDF5 file";
+  if (text.starts_with("GGUF"sv))
+    return "a GGUF file";
+  if (text.starts_with("\x93NUMPY"sv))
+    return "a NumPy array: save it with safetensors.numpy.save_file, which gives it a name";
+  auto isText = [](uint8_t byte) { return byte >= ' ' || (byte >= '\t' && byte <= '\r'); };
+  std::span<const uint8_t> first = bytes.first(std::min<size_t>(bytes.size(), 64));
+  if (bytes.size() > 8 && std::all_of(first.begin(), first.end(), isText) && utf8Length(text) > 0)
+    return "a text";
+  return nullptr;
+}
+
+bool isSafetensors(std::span<const uint8_t> bytes) {
+  return bytes.size() > 8 && bytes[8] == '{' && !bytes[7] && !bytes[6] && !bytes[5] && !bytes[4];
+}
+
 SafetensorsFile SafetensorsFile::parse(std::span<const uint8_t> bytes, const std::string &name) {
   SafetensorsFile file;
   file.name_ = name;
+  if (const char *other = isSafetensors(bytes) ? nullptr : otherKind(bytes))
+    throw UserError(fmt::format("{}: not a safetensors file, but {}", name, other));
   if (bytes.size() < 8)
     throw UserError(fmt::format("{}: not a safetensors file: {}, too short for the header's length",
                                 name, plural(static_cast<int64_t>(bytes.size()), "byte")));

@@ -41,6 +41,9 @@ struct FileTensor {
   std::string typeName() const;
 };
 
+/// Whether bytes begin as those of such a file.
+bool isSafetensors(std::span<const uint8_t> bytes);
+
 /// A file in memory. The tensors' data are the mapping itself: the file must not shrink while this
 /// lives.
 class SafetensorsFile {

@@ -1,6 +1,7 @@
 #include "runtime/io/weights.h"
 
 #include "runtime/convert.h"
+#include "runtime/io/json.h"
 #include "runtime/io/types.h"
 
 #include <algorithm>
@@ -27,26 +28,209 @@ std::string NonFinite::message() const {
                      nan + infinite == 1 ? "" : "s", fmt::join(first, ", "));
 }
 
-/// Every way in which the file does not fit the model, one line each.
-static std::string mismatches(const SafetensorsFile &file, const rt::Model &model) {
-  std::string missing, shapes, extra;
-  std::set<std::string> known;
-  for (const rt::ParamDesc &param : model.params) {
-    if (param.synthetic)
-      continue;
-    known.insert(param.name);
-    const FileTensor *tensor = file.find(param.name);
-    if (!tensor)
-      missing += fmt::format("\n  missing: {}: {}", param.name, paramType(param));
-    else if (tensor->shape != param.shape)
-      shapes += fmt::format("\n  another shape: {}: {} in the model, {} in the file", param.name,
-                            paramType(param), tensor->typeName());
-  }
-  for (const FileTensor &tensor : file.tensors())
-    if (!known.count(tensor.name))
-      extra += fmt::format("\n  not in the model: {}: {}", tensor.name, tensor.typeName());
-  return missing + shapes + extra;
+std::string firstOf(const std::vector<std::string> &names, size_t most) {
+  if (names.size() <= most + 1)
+    return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} others", fmt::join(names.begin(), names.begin() + most, ", "),
+                     names.size() - most);
 }
+
+std::string dimsText(const std::map<std::string, int64_t> &dims) {
+  std::string text;
+  for (const auto &[name, value] : dims)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
+  return text;
+}
+
+std::map<std::string, int64_t> storedDims(const std::string &path,
+                                          const std::map<std::string, std::string> &metadata) {
+  std::map<std::string, int64_t> dims;
+  auto it = metadata.find(kDimsKey);
+  std::string_view rest = it == metadata.end() ? std::string_view() : it->second;
+  while (!rest.empty()) {
+    std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    size_t equals = one.find('=');
+    int64_t value = 0;
+    if (equals == 0 || equals == std::string_view::npos ||
+        !parseInteger(one.substr(equals + 1), value) || value <= 0)
+      throw UserError(fmt::format("{}: its metadata '{}' are not NAME=NUMBER, but {}", path,
+                                  kDimsKey, quoted(it->second, 80)));
+    dims[std::string(one.substr(0, equals))] = value;
+  }
+  return dims;
+}
+
+WeightFile WeightFile::open(const std::string &path) {
+  WeightFile file;
+  file.name = path;
+  file.mapped.emplace(SafetensorsFile::open(path));
+  file.metadata = file.mapped->metadata();
+  file.tensors = file.mapped->tensors();
+  if (!file.metadata.contains(kStepsKey))
+    return file;
+  auto updates = file.metadata.find(kAveragesKey);
+  bool averaged = updates != file.metadata.end() && updates->second != "0";
+  std::set<std::string> all;
+  for (const FileTensor &tensor : file.tensors)
+    all.insert(tensor.name);
+  std::vector<FileTensor> weights;
+  for (FileTensor &tensor : file.tensors) {
+    size_t part = kWeight;
+    for (size_t other = kMean; other < kCheckpointParts; ++other)
+      if (tensor.name.starts_with(kPartPrefixes[other]))
+        part = other;
+    if (part == kAverage)
+      tensor.name.erase(0, std::strlen(kPartPrefixes[kAverage]));
+    bool hasAverage = averaged && all.contains(kPartPrefixes[kAverage] + tensor.name);
+    if ((part == kWeight && !hasAverage) || (part == kAverage && averaged))
+      weights.push_back(std::move(tensor));
+  }
+  file.tensors = std::move(weights);
+  return file;
+}
+
+namespace {
+
+/// Which tensor each parameter takes, and what is wrong with that.
+class WeightMatch {
+public:
+  WeightMatch(const WeightFile &file, const rt::Model &model, const LoadOptions &options)
+      : file_(file), model_(model), options_(options), tensors(model.params.size()) {
+    match();
+    compare();
+  }
+
+  /// Throws UserError unless everything fits.
+  void require() const {
+    std::string name = model_.name.empty() ? "" : " '" + model_.name + "'";
+    if (nothingFits())
+      throw UserError(
+          fmt::format("{}: of another model: it has none of the {} of the model{} ({}), but {}{}",
+                      file_.name, plural(static_cast<int64_t>(wanted_), "parameter"), name,
+                      firstOf(missing_, 3), unused.empty() ? "nothing" : firstOf(unused, 3),
+                      unused.empty() ? "" : "; --rename FROM=TO takes tensors by other names"));
+    std::string problems = ambiguous_;
+    problems += lines("missing", options_.partial ? Lines() : missing_);
+    problems += lines("another shape", shapes_) + lines("another type", types_);
+    bool strict = options_.strict && !unused.empty();
+    if (problems.empty() && !strict)
+      return;
+    // What may be a missing one by another name.
+    if (strict || (!missing_.empty() && !options_.partial))
+      problems += lines("not in the model", unused);
+    throw UserError(
+        fmt::format("{} does not fit the model{}:{}{}", file_.name, name, problems, advice_));
+  }
+
+private:
+  using Lines = std::vector<std::string>;
+  const WeightFile &file_;
+  const rt::Model &model_;
+  const LoadOptions &options_;
+  size_t wanted_ = 0;
+  std::string ambiguous_, advice_;
+  Lines missing_, shapes_, types_;
+
+public:
+  std::vector<const FileTensor *> tensors; ///< by parameter
+  Lines unused;
+  std::vector<std::string> unloaded;
+
+private:
+  bool nothingFits() const {
+    return wanted_ > 0 && missing_.size() == wanted_ && ambiguous_.empty();
+  }
+
+  static std::string lines(const char *what, const Lines &found) {
+    constexpr size_t most = 8;
+    std::string text;
+    for (size_t i = 0; i < found.size() && (i < most || found.size() == most + 1); ++i)
+      text += fmt::format("\n  {}: {}", what, found[i]);
+    if (found.size() > most + 1)
+      text += fmt::format("\n  {}: {} more", what, found.size() - most);
+    return text;
+  }
+
+  void match() {
+    std::map<std::string, const FileTensor *> byName;
+    for (const FileTensor &tensor : file_.tensors) {
+      std::string name = renamed(tensor.name, options_.renames);
+      auto [it, isNew] = byName.emplace(name, &tensor);
+      if (!isNew)
+        ambiguous_ += fmt::format("\n  twice: {}: it is '{}' and '{}' of the file", name,
+                                  it->second->name, tensor.name);
+    }
+    std::set<const FileTensor *> taken;
+    for (size_t i = 0; i < model_.params.size(); ++i) {
+      const rt::ParamDesc &param = model_.params[i];
+      if (param.synthetic)
+        continue;
+      auto it = byName.find(param.name);
+      bool fresh = matchesAny(param.name, options_.fresh);
+      if (it != byName.end())
+        taken.insert(it->second);
+      wanted_ += !fresh;
+      if (it != byName.end() && !fresh) {
+        tensors[i] = it->second;
+        continue;
+      }
+      unloaded.push_back(param.name);
+      if (!fresh)
+        missing_.push_back(fmt::format("{}: {}", param.name, paramType(param)));
+    }
+    for (const FileTensor &tensor : file_.tensors)
+      if (!taken.contains(&tensor))
+        unused.push_back(fmt::format("{}: {}", tensor.name, tensor.typeName()));
+  }
+
+  void compare() {
+    std::map<std::string, std::vector<int64_t>> shapes;
+    std::vector<uint8_t> converted;
+    for (size_t i = 0; i < model_.params.size(); ++i) {
+      const rt::ParamDesc &param = model_.params[i];
+      const FileTensor *tensor = tensors[i];
+      if (!tensor)
+        continue;
+      std::vector<int64_t> shape = param.shape;
+      shapes[param.name] = tensor->shape;
+      if (auto words = options_.words.find(param.name);
+          words != options_.words.end() && !tensor->shape.empty()) {
+        shape.at(0) = words->second.fileRows;
+        shapes[param.name][0] = param.shape[0];
+      }
+      if (tensor->shape != shape) {
+        shapes_.push_back(fmt::format("{}: {} in the model, {} in the file", param.name,
+                                      paramType(param), tensor->typeName()));
+        continue;
+      }
+      // Floating-point weights convert whatever their values are; only the rest is worth a trial.
+      bool isReal =
+          param.dtype == DType::F32 || param.dtype == DType::BF16 || param.dtype == DType::F16;
+      bool fromReal = std::strchr(tensor->type->name, 'F') && tensor->type->bytes > 1;
+      if (isReal && fromReal)
+        continue;
+      if (std::optional<std::string> reason = convertElements(*tensor, param.dtype, converted))
+        types_.push_back(
+            fmt::format("{}: {} in the model: {}", param.name, paramType(param), *reason));
+    }
+    if (!shapes_.empty() && options_.adviseShapes)
+      advice_ = options_.adviseShapes(shapes);
+  }
+};
+
+/// Rows of a table to where the parameter has their words.
+std::vector<uint8_t> rowsByWord(const WordRows &words, std::span<const uint8_t> table,
+                                std::vector<uint8_t> values) {
+  size_t rowBytes = words.of.empty() ? 0 : values.size() / words.of.size();
+  for (size_t row = 0; row < words.of.size(); ++row)
+    if (words.of[row] >= 0)
+      std::copy_n(table.data() + static_cast<size_t>(words.of[row]) * rowBytes, rowBytes,
+                  values.data() + row * rowBytes);
+  return values;
+}
+
+} // namespace
 
 static void findNonFiniteIn(const rt::ParamDesc &param, std::span<const uint8_t> bytes,
                             std::vector<NonFinite> &found) {
@@ -79,38 +263,25 @@ static void findNonFiniteIn(const rt::ParamDesc &param, std::span<const uint8_t>
   found.push_back(std::move(report));
 }
 
-LoadedWeights loadWeights(const std::string &path, const rt::Model &model, const SetParam &set,
-                          bool findNonFinite) {
-  SafetensorsFile file = SafetensorsFile::open(path);
-  std::string problems = mismatches(file, model);
-  std::vector<uint8_t> converted;
-  for (const rt::ParamDesc &param : model.params) {
-    const FileTensor *tensor = param.synthetic ? nullptr : file.find(param.name);
-    if (!tensor || tensor->shape != param.shape)
-      continue;
-    // Floating-point weights convert whatever their values are; only the rest is worth a trial.
-    bool isReal =
-        param.dtype == DType::F32 || param.dtype == DType::BF16 || param.dtype == DType::F16;
-    bool fromReal = std::strchr(tensor->type->name, 'F') && tensor->type->bytes > 1;
-    if (isReal && fromReal)
-      continue;
-    if (std::optional<std::string> reason = convertElements(*tensor, param.dtype, converted))
-      problems += fmt::format("\n  another type: {}: {} in the model: {}", param.name,
-                              paramType(param), *reason);
-  }
-  if (!problems.empty())
-    throw UserError(fmt::format("{} does not fit the model{}:{}", path,
-                                model.name.empty() ? "" : " '" + model.name + "'", problems));
+LoadedWeights loadWeights(const WeightFile &file, const rt::Model &model, const SetParam &set,
+                          const LoadOptions &options) {
+  WeightMatch match(file, model, options);
+  match.require();
   LoadedWeights result;
-  result.metadata = file.metadata();
+  result.metadata = file.metadata;
+  result.unused = std::move(match.unused);
+  result.unloaded = std::move(match.unloaded);
+  std::vector<uint8_t> converted;
   for (size_t i = 0; i < model.params.size(); ++i) {
     const rt::ParamDesc &param = model.params[i];
-    if (param.synthetic)
+    if (!match.tensors[i])
       continue;
-    const FileTensor &tensor = *file.find(param.name);
-    if (std::optional<std::string> reason = convertElements(tensor, param.dtype, converted))
-      throw UserError(fmt::format("{}: weight '{}': {}", path, param.name, *reason));
-    if (findNonFinite)
+    if (std::optional<std::string> reason =
+            convertElements(*match.tensors[i], param.dtype, converted))
+      throw UserError(fmt::format("{}: weight '{}': {}", file.name, param.name, *reason));
+    if (auto words = options.words.find(param.name); words != options.words.end())
+      converted = rowsByWord(words->second, converted, options.initial(i));
+    if (options.findNonFinite)
       findNonFiniteIn(param, converted, result.nonFinite);
     set(i, converted);
   }
@@ -133,6 +304,16 @@ void saveWeights(const std::string &path, const rt::Model &model,
   std::map<std::string, std::string> all = metadata;
   all.emplace("format", "pt");
   writeSafetensors(path, tensors, all);
+}
+
+std::map<std::string, std::string> modelMetadata(const rt::Model &model,
+                                                 const Vocabularies &vocabularies) {
+  std::map<std::string, std::string> metadata = {{kModelKey, model.name}};
+  if (!model.dims.empty())
+    metadata[kDimsKey] = dimsText(model.dims);
+  if (!vocabularies.all().empty())
+    metadata[kVocabKey] = vocabularies.hashes();
+  return metadata;
 }
 
 /// The hash of each vocabulary, by name, from Vocabularies::hashes().

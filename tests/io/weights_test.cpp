@@ -2,6 +2,7 @@
 
 #include "runtime/io/half.h"
 #include "runtime/io/weights.h"
+#include "runtime/io/word_vectors.h"
 
 #include "runtime/convert.h"
 
@@ -64,7 +65,7 @@ TEST(Safetensors, Lies) {
   EXPECT_EQ(error(file(R"({"a":{"dtype":"F31"}})", 0)),
             "w: byte 14 of the header: tensor 'a' has the unknown dtype 'F31'");
   EXPECT_EQ(error(file(R"({"a":{"dtype":"F32","dtype":"F32"}})", 0)),
-            "w: byte 20 of the header: tensor 'a' has an unknown or repeated member 'dtype'");
+            "w: byte 20 of the header: tensor 'a' has the member 'dtype' twice");
   EXPECT_EQ(error(file(R"({"a":{"dtype":"F32","shape":[1]}})", 4)),
             "w: byte 31 of the header: tensor 'a' has no data_offsets");
   EXPECT_EQ(error(file(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4)),
@@ -104,6 +105,69 @@ TEST(Safetensors, Lies) {
   std::string nested = R"({"a":)" + std::string(1000, '[');
   EXPECT_EQ(error(file(nested, 0)),
             "w: byte 5 of the header: expected an object for tensor 'a', found an array");
+}
+
+// What the format's own library accepts.
+TEST(Safetensors, ReadsOverWhatItDoesNotKnow) {
+  EXPECT_TRUE(parse(file(R"({"__metadata__":null})", 0)).metadata().empty());
+  SafetensorsFile f = parse(file(R"({"a":{"more":{"x":[1,{"y":null}]},"dtype":"I32","shape":[],)"
+                                 R"("more":2,"data_offsets":[0,4],"note":"z"}})",
+                                 4));
+  ASSERT_EQ(f.tensors().size(), 1u);
+  EXPECT_EQ(f.tensors()[0].typeName(), "I32[]");
+  EXPECT_EQ(error(file(R"({"a":{"more":{"x":[1}}})", 0)),
+            "w: byte 20 of the header: expected ',' or ']', found '}'");
+  EXPECT_EQ(error(file(R"({"__metadata__":[]})", 0)),
+            "w: byte 16 of the header: expected an object of strings as __metadata__, found an "
+            "array");
+}
+
+TEST(Safetensors, OtherKindsAreNamed) {
+  using namespace std::string_literals;
+  auto kind = [](const std::string &begin) { return error(begin + std::string(32, '\1')); };
+  EXPECT_NE(
+      kind("PK\x03\x04").find("not a safetensors file, but a zip archive, such as torch.save"),
+      std::string::npos);
+  EXPECT_NE(kind("\x80\x02").find("a Python pickle"), std::string::npos);
+  EXPECT_EQ(kind("GGUF"), "w: not a safetensors file, but a GGUF file");
+  EXPECT_EQ(kind("a model's text, with lines\n of 64 bytes and more, as sources have"),
+            "w: not a safetensors file, but a text");
+  EXPECT_EQ(kind("\x89HDF\r\n"), "w: not a safetensors file, but an HDF5 file");
+}
+
+TEST(NamePattern, Stars) {
+  EXPECT_TRUE(matches("abc", "abc") && matches("abc", "*") && matches("", "*"));
+  EXPECT_TRUE(matches("a.b.c", "a*c") && matches("aab", "*ab") && matches("abab", "*a*b"));
+  EXPECT_FALSE(matches("abc", "ab") || matches("ab", "abc") || matches("", "a"));
+  EXPECT_FALSE(matches("acb", "a*c") || matches("ab", "*a"));
+  std::vector<Rename> renames = {parseRename("bert.*.gamma=*.weight"), parseRename("bert.*=*"),
+                                 parseRename("*.x.*=*/*")};
+  EXPECT_EQ(renamed("bert.a.gamma", renames), "a.weight");
+  EXPECT_EQ(renamed("bert.a.beta", renames), "a.beta");
+  EXPECT_EQ(renamed("a.x.b.x.c", renames), "a/b.x.c");
+  EXPECT_EQ(renamed("other", renames), "other");
+  EXPECT_EQ(userError([] { parseRename("a"); }), "--rename takes FROM=TO, not 'a'");
+  EXPECT_EQ(userError([] { parseRename("a*=*b*"); }),
+            "--rename a*=*b*: '*b*' has more stars than 'a*'");
+}
+
+TEST(WordVectors, Reads) {
+  Vocabulary words = vocabulary({"a", "b", ". .", "d"});
+  auto read = [&](const std::string &text) { return readWordVectors({"g", text}, words); };
+  WordVectors v = read("b 1 2\nzzz 3 x\n. . -1e-3 4\r\nb 9 9\na 5 inf\n");
+  EXPECT_EQ(v.width, 2);
+  EXPECT_EQ(v.words, 5);
+  EXPECT_EQ(v.rowOf, (std::vector<int64_t>{-1, 2, 0, 1, -1}));
+  EXPECT_EQ(v.values,
+            (std::vector<float>{1, 2, -1e-3f, 4, 5, std::numeric_limits<float>::infinity()}));
+  EXPECT_EQ(v.lack, (std::vector<std::string>{"<unk>", "d"}));
+  EXPECT_EQ(read("2 3\na 1 2 3\nb 4 5 6 \n").values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(userError([&] { read("a 1 2\nb 1\n"); }),
+            "g:2: expected a word and 2 numbers, found 2 fields");
+  EXPECT_EQ(userError([&] { read("a 1 2\nb 1 y\n"); }),
+            "g:2:5: expected a number of the vector of 'b', found 'y'");
+  EXPECT_TRUE(isWordVectors("the 0.1 -0.2\n") && isWordVectors("400 50\nthe 1 2\n"));
+  EXPECT_FALSE(isWordVectors("the cat sat\n") || isWordVectors("") || isWordVectors("a 1\n"));
 }
 
 template <typename T> FileTensor tensorOf(const char *type, const std::vector<T> &values) {
@@ -210,7 +274,10 @@ struct WeightsTest : ::testing::Test {
 TEST_F(WeightsTest, RoundTrip) {
   std::string path = save({{kSeedKey, "7"}, {kModelKey, "m"}});
   std::vector<size_t> seen;
-  LoadedWeights loaded = loadWeights(path, model, [&](size_t i, std::span<const uint8_t> bytes) {
+  auto load = [&](const SetParam &set, const LoadOptions &options = {}) {
+    return loadWeights(WeightFile::open(path), model, set, options);
+  };
+  LoadedWeights loaded = load([&](size_t i, std::span<const uint8_t> bytes) {
     seen.push_back(i);
     std::vector<uint8_t> expected(bytes.size());
     view(i).copyTo(expected.data());
@@ -229,23 +296,113 @@ TEST_F(WeightsTest, RoundTrip) {
 
 TEST_F(WeightsTest, EveryMismatchIsListed) {
   std::string path = save();
-  auto none = [](size_t, std::span<const uint8_t>) { ADD_FAILURE() << "set was called"; };
+  auto load = [&](const std::string &file) {
+    loadWeights(WeightFile::open(file), model,
+                [](size_t, std::span<const uint8_t>) { ADD_FAILURE() << "set was called"; });
+  };
   model.params[1].shape = {20, 3};
   model.params[3].name = "c";
   model.params[4].dtype = rt::DType::I32;
-  EXPECT_EQ(userError([&] { loadWeights(path, model, none); }),
+  EXPECT_EQ(userError([&] { load(path); }),
             path + " does not fit the model 'm':\n"
                    "  missing: c: bf16[5]\n"
                    "  another shape: layer.w: f32[20, 3] in the model, F32[3, 20] in the file\n"
-                   "  not in the model: b: BF16[5]\n"
-                   "  another type: s: i32[] in the model: F32 does not convert to I32");
-  EXPECT_EQ(userError([&] { loadWeights(directory.file("none"), model, none); }),
+                   "  another type: s: i32[] in the model: F32 does not convert to I32\n"
+                   "  not in the model: b: BF16[5]");
+  EXPECT_EQ(userError([&] { load(directory.file("none")); }),
             "cannot read '" + directory.file("none") + "': No such file or directory");
-  EXPECT_EQ(userError([&] { loadWeights("/dev/null", model, none); }),
-            "cannot read '/dev/null': not a regular file");
+  EXPECT_EQ(userError([&] { load("/dev/null"); }), "cannot read '/dev/null': not a regular file");
   std::string empty = directory.write("empty", "");
-  EXPECT_EQ(userError([&] { loadWeights(empty, model, none); }),
+  EXPECT_EQ(userError([&] { load(empty); }),
             empty + ": not a safetensors file: 0 bytes, too short for the header's length");
+}
+
+TEST_F(WeightsTest, WhatIsNotTheModels) {
+  std::string path = save();
+  model.params.erase(model.params.begin());
+  std::vector<size_t> seen;
+  auto set = [&](size_t i, std::span<const uint8_t>) { seen.push_back(i); };
+  LoadOptions options;
+  EXPECT_EQ(loadWeights(WeightFile::open(path), model, set, options).unused,
+            (std::vector<std::string>{"flags: BOOL[3]"}));
+  options.strict = true;
+  EXPECT_EQ(userError([&] { loadWeights(WeightFile::open(path), model, set, options); }),
+            path + " does not fit the model 'm':\n  not in the model: flags: BOOL[3]");
+  // Nothing in common is one line.
+  for (rt::ParamDesc &param : model.params)
+    param.name = "x." + param.name;
+  EXPECT_EQ(userError([&] { loadWeights(WeightFile::open(path), model, set); }),
+            path + ": of another model: it has none of the 3 parameters of the model 'm' "
+                   "(x.layer.w: f32[3, 20], x.b: bf16[5], x.s: f32[]), but layer.w: F32[3, 20], "
+                   "s: F32[], b: BF16[5], flags: BOOL[3]; --rename FROM=TO takes tensors by other "
+                   "names");
+  options = {};
+  options.renames = {{"*", "x.*"}};
+  seen.clear();
+  loadWeights(WeightFile::open(path), model, set, options);
+  EXPECT_EQ(seen.size(), 3u);
+  options.renames = {{"*b", "x.s"}, {"*", "x.*"}};
+  EXPECT_NE(userError([&] {
+              loadWeights(WeightFile::open(path), model, set, options);
+            }).find("twice: x.s: it is 's' and 'b' of the file"),
+            std::string::npos);
+}
+
+TEST_F(WeightsTest, WhatFitsIsTaken) {
+  std::string path = save();
+  model.params[3].name = "c";
+  model.params[1].shape = {20, 3};
+  std::vector<size_t> seen;
+  auto set = [&](size_t i, std::span<const uint8_t>) { seen.push_back(i); };
+  LoadOptions options;
+  options.partial = true;
+  options.adviseShapes = [](const auto &shapes) {
+    EXPECT_EQ(shapes.at("layer.w"), (std::vector<int64_t>{3, 20}));
+    return std::string("\n  advice");
+  };
+  EXPECT_EQ(userError([&] { loadWeights(WeightFile::open(path), model, set, options); }),
+            path + " does not fit the model 'm':\n  another shape: layer.w: f32[20, 3] in the "
+                   "model, F32[3, 20] in the file\n  advice");
+  options.fresh = {"layer.*"};
+  LoadedWeights loaded = loadWeights(WeightFile::open(path), model, set, options);
+  EXPECT_EQ(seen, (std::vector<size_t>{0, 4}));
+  EXPECT_EQ(loaded.unloaded, (std::vector<std::string>{"layer.w", "c"}));
+  EXPECT_EQ(loaded.unused, (std::vector<std::string>{"b: BF16[5]"}));
+}
+
+TEST_F(WeightsTest, RowsOfWords) {
+  std::string path = save();
+  model.params[1].shape = {4, 20};
+  LoadOptions options;
+  options.words["layer.w"] = {{2, -1, 0, 0}, 3};
+  options.initial = [](size_t i) {
+    EXPECT_EQ(i, 1u);
+    return std::vector<uint8_t>(4 * 20 * 4, 0x55);
+  };
+  std::vector<uint8_t> got, table(3 * 20 * 4);
+  loadWeights(
+      WeightFile::open(path), model,
+      [&](size_t i, std::span<const uint8_t> bytes) {
+        if (i == 1)
+          got.assign(bytes.begin(), bytes.end());
+      },
+      options);
+  view(1).copyTo(table.data());
+  ASSERT_EQ(got.size(), 4u * 80);
+  EXPECT_TRUE(std::equal(got.begin(), got.begin() + 80, table.begin() + 160));
+  EXPECT_EQ(got[80], 0x55);
+  EXPECT_TRUE(std::equal(got.begin() + 240, got.end(), table.begin()));
+}
+
+TEST_F(WeightsTest, Dims) {
+  EXPECT_EQ(dimsText({{"b", 2}, {"a", 1}}), "a=1,b=2");
+  EXPECT_EQ(storedDims("w", {{kDimsKey, "a=1,b=20"}}),
+            (std::map<std::string, int64_t>{{"a", 1}, {"b", 20}}));
+  EXPECT_TRUE(storedDims("w", {}).empty());
+  for (const char *wrong : {"a", "=1", "a=", "a=x", "a=0", "a=1,,b=2"})
+    EXPECT_NE(userError([&] { storedDims("w", {{kDimsKey, wrong}}); }).find("NAME=NUMBER"),
+              std::string::npos)
+        << wrong;
 }
 
 TEST_F(WeightsTest, ReportsWhatIsNotFinite) {
@@ -255,8 +412,10 @@ TEST_F(WeightsTest, ReportsWhatIsNotFinite) {
   w[20] = std::numeric_limits<float>::quiet_NaN(); // padding
   std::string path = save();
   auto ignore = [](size_t, std::span<const uint8_t>) {};
-  EXPECT_TRUE(loadWeights(path, model, ignore).nonFinite.empty());
-  LoadedWeights loaded = loadWeights(path, model, ignore, true);
+  LoadOptions options;
+  EXPECT_TRUE(loadWeights(WeightFile::open(path), model, ignore, options).nonFinite.empty());
+  options.findNonFinite = true;
+  LoadedWeights loaded = loadWeights(WeightFile::open(path), model, ignore, options);
   ASSERT_EQ(loaded.nonFinite.size(), 1u);
   EXPECT_EQ(loaded.nonFinite[0].message(),
             "'layer.w' has 1 NaN and 1 infinite values, the first at [1, 17]");

@@ -2,6 +2,7 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/weights.h"
 
 #include "compiler/driver/Bench.h"
 #include "compiler/driver/GradCheck.h"
@@ -101,7 +102,7 @@ void timeAgainst(const BenchArguments &arguments, const LoadedRun &run,
     driver::Benchmark yardstick(
         other.benchModel(), other.instances,
         [&](rt::Session &session) {
-          setWeights(session, arguments.weights, other.vocabularies, /*quiet=*/true);
+          setWeights(session, arguments.weights, other, /*quiet=*/true);
         },
         options);
     for (driver::BenchRow &row : rows)
@@ -146,7 +147,7 @@ int runBench(BenchArguments &arguments) {
   // An artefact brings its weights.
   std::function<void(rt::Session &)> initialise = [](rt::Session &) {};
   if (run.compiled)
-    initialise = weightSetter(arguments.weights, run.vocabularies);
+    initialise = weightSetter(arguments.weights, run);
   driver::Benchmark benchmark(run.benchModel(), run.instances, initialise, options);
   std::vector<driver::BenchRow> rows;
   bool progress = isatty(STDERR_FILENO);

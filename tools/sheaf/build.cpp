@@ -3,6 +3,7 @@
 #include "tools/sheaf/header.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/weights.h"
 
 #include "runtime/error.h"
 #include "runtime/io/output.h"
@@ -45,7 +46,7 @@ void packForElsewhere(rt::Session &session, const driver::CompiledModel &model,
         "other bits, and cannot be computed here (--without fold-weights leaves that to runs)",
         model.target().processor.cpu, numericClass(model), numericClass(*here.compiled)));
   rt::Session folded(here.model());
-  setWeights(folded, arguments.weights, here.vocabularies, /*quiet=*/true);
+  setWeights(folded, arguments.weights, here, /*quiet=*/true);
   folded.packWeights();
   session.packWeightsLike(folded);
 }
@@ -66,7 +67,7 @@ int runBuild(BuildArguments &arguments) {
   rt::SessionOptions options;
   options.onlyPacks = elsewhere;
   rt::Session session(loaded.model(), options);
-  setWeights(session, arguments.weights, loaded.vocabularies, /*quiet=*/false);
+  setWeights(session, arguments.weights, loaded, /*quiet=*/false);
   if (elsewhere)
     packForElsewhere(session, *loaded.compiled, arguments);
   else

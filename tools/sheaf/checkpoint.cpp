@@ -4,7 +4,7 @@
 #include "tools/sheaf/load.h"
 
 #include "runtime/error.h"
-#include "runtime/io/safetensors.h"
+#include "runtime/io/weights.h"
 
 #include <fmt/format.h>
 
@@ -18,10 +18,10 @@ namespace sheaf::tool {
 namespace {
 
 namespace fs = std::filesystem;
+using io::kAverage, io::kCheckpointParts, io::kMean, io::kPartPrefixes, io::kSquares, io::kWeight;
+using io::kAveragesKey, io::kStepsKey;
 
-constexpr const char *kStepsKey = "sheaf.steps";
 constexpr const char *kUpdatesKey = "sheaf.updates";
-constexpr const char *kAveragesKey = "sheaf.averages";
 constexpr const char *kSkippedKey = "sheaf.skipped";
 constexpr const char *kScaleStepsKey = "sheaf.loss_scale_steps";
 // The bits of doubles: resumed exactly.
@@ -56,11 +56,6 @@ std::map<int64_t, fs::path> checkpointsIn(const std::string &directory) {
   return found;
 }
 
-/// Everything of a trainer that has a parameter's shape: the weight itself, the optimiser's state,
-/// the average.
-enum Part : size_t { kWeight, kMean, kSquares, kAverage, kParts };
-constexpr const char *kPrefixes[kParts] = {"", "mean of ", "squares of ", "average of "};
-
 /// A part in row layout, or null: what is not there, and the weight itself.
 uint8_t *rowOf(rt::Trainer &trainer, size_t param, size_t part) {
   if (part == kMean || part == kSquares)
@@ -73,33 +68,34 @@ uint8_t *rowOf(rt::Trainer &trainer, size_t param, size_t part) {
 bool hasCheckpoints(const std::string &directory) { return !checkpointsIn(directory).empty(); }
 
 void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &trainer,
-                    const Progress &progress, int64_t keep) {
+                    const Progress &progress, std::map<std::string, std::string> metadata,
+                    int64_t keep) {
   const rt::Model &model = session.model();
   std::vector<io::TensorToWrite> tensors;
   for (size_t i = 0; i < model.params.size(); ++i) {
     const rt::ParamDesc &param = model.params[i];
     if (param.synthetic)
       continue;
-    for (size_t part = 0; part < kParts; ++part) {
+    for (size_t part = 0; part < kCheckpointParts; ++part) {
       const uint8_t *row = part == kWeight ? session.param(i).data : rowOf(trainer, i, part);
       if (!row)
         continue;
       rt::TensorView view{param.dtype, param.shape, row};
-      io::TensorToWrite tensor{kPrefixes[part] + param.name, param.dtype, param.shape, {}};
+      io::TensorToWrite tensor{kPartPrefixes[part] + param.name, param.dtype, param.shape, {}};
       tensor.data.resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
       view.copyTo(tensor.data.data());
       tensors.push_back(std::move(tensor));
     }
   }
   auto bits = [](double value) { return std::to_string(std::bit_cast<int64_t>(value)); };
-  std::map<std::string, std::string> metadata = {
+  metadata.merge(std::map<std::string, std::string>{
       {kStepsKey, std::to_string(progress.steps)},
       {kUpdatesKey, std::to_string(trainer.optimizer().steps())},
       {kSkippedKey, std::to_string(progress.skipped)},
       {kLossKey, bits(progress.lossSum)},
       {kInstancesKey, std::to_string(progress.instances)},
       {kScaleKey, bits(trainer.lossScale().scale())},
-      {kScaleStepsKey, std::to_string(trainer.lossScale().steps())}};
+      {kScaleStepsKey, std::to_string(trainer.lossScale().steps())}});
   if (progress.best)
     metadata[kBestKey] = bits(*progress.best);
   if (trainer.average())
@@ -164,8 +160,8 @@ std::optional<Progress> loadCheckpoint(const std::string &directory, rt::Session
     const rt::ParamDesc &param = model.params[i];
     if (param.synthetic)
       continue;
-    for (size_t part = 0; part < kParts; ++part) {
-      const io::FileTensor *tensor = file->find(kPrefixes[part] + param.name);
+    for (size_t part = 0; part < kCheckpointParts; ++part) {
+      const io::FileTensor *tensor = file->find(kPartPrefixes[part] + param.name);
       if (!tensor && part == kWeight)
         throw UserError(path + ": the weight '" + param.name + "' is missing");
       if (!tensor)

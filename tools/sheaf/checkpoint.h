@@ -21,9 +21,10 @@ struct Progress {
 };
 
 /// Writes weights, trainer and progress to `DIRECTORY/checkpoint-STEPS.safetensors`, whole or not
-/// at all, and removes older checkpoints but the last `keep`.
+/// at all, and removes older checkpoints but the last `keep`. `metadata`: what weights have beside.
 void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &trainer,
-                    const Progress &progress, int64_t keep);
+                    const Progress &progress, std::map<std::string, std::string> metadata,
+                    int64_t keep);
 
 /// Whether a directory has any, damaged ones included.
 bool hasCheckpoints(const std::string &directory);

@@ -2,6 +2,7 @@
 #include "tools/sheaf/evaluate.h"
 
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/weights.h"
 
 #include "runtime/convert.h"
 #include "runtime/error.h"
@@ -166,7 +167,7 @@ int runEval(EvalArguments &arguments) {
   rt::Session session(run.model(),
                       sessionOptions(arguments.limits, arguments.batches.threads, run.model()));
   if (run.compiled)
-    setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
+    setWeights(session, arguments.weights, run, /*quiet=*/false);
   Mean mean = evaluate(session, run, arguments.batches.batch);
   print(mean, run.model(), asJson);
   if (mean.failed)

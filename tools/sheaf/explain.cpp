@@ -2,6 +2,7 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/weights.h"
 
 #include "compiler/driver/Explain.h"
 #include "compiler/driver/HtmlReport.h"
@@ -60,8 +61,8 @@ int runExplain(ExplainArguments &arguments) {
   LoadedRun run =
       loadRun(arguments.model, arguments.data, arguments.weights, arguments.batches.batch);
   options.session = sessionOptions(arguments.limits, arguments.batches.threads, run.model());
-  driver::RunReport report = driver::reportRun(
-      *run.compiled, run.instances, weightSetter(arguments.weights, run.vocabularies), options);
+  driver::RunReport report = driver::reportRun(*run.compiled, run.instances,
+                                               weightSetter(arguments.weights, run), options);
   print(arguments, run, &report);
   return report.failed ? kFailed : kOk;
 }

@@ -3,6 +3,7 @@
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/update_options.h"
+#include "tools/sheaf/weights.h"
 
 #include "compiler/driver/GradCheck.h"
 #include "runtime/io/progress.h"
@@ -61,7 +62,7 @@ int checkGradients(GradCheckArguments &arguments) {
   options.session = sessionOptions(arguments.limits, 1, run.model());
   if (driver::roundsTo16Bits(*run.compiled))
     options.tolerance = driver::GradCheckOptions::k16BitTolerance;
-  std::function<void(rt::Session &)> initialise = weightSetter(arguments.weights, run.vocabularies);
+  std::function<void(rt::Session &)> initialise = weightSetter(arguments.weights, run);
   std::unique_ptr<io::Progress> bar;
   options.progress = [&](int64_t, int64_t total) {
     if (!bar)

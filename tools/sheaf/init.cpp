@@ -2,6 +2,7 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/weights.h"
 
 #include "runtime/io/weights.h"
 
@@ -15,20 +16,21 @@ namespace {
 
 struct InitArguments {
   ModelOptions model;
-  uint64_t seed = 0;
+  WeightOptions weights;
   std::string output;
 };
 
-int runInit(const InitArguments &arguments) {
+int runInit(InitArguments &arguments) {
+  arguments.weights.check();
   checkOutputs({arguments.output}, {arguments.model.model});
+  checkOutputs({arguments.output}, arguments.weights.initFrom);
   InterruptGuard guard(arguments.output);
   LoadedModel loaded = loadModel(arguments.model);
   rt::Session session(loaded.model());
-  session.initParams(arguments.seed);
-  std::map<std::string, std::string> metadata = {{io::kModelKey, loaded.model().name},
-                                                 {io::kSeedKey, std::to_string(arguments.seed)}};
-  if (!loaded.vocabularies.all().empty())
-    metadata[io::kVocabKey] = loaded.vocabularies.hashes();
+  setWeights(session, arguments.weights, loaded, /*quiet=*/false);
+  std::map<std::string, std::string> metadata =
+      io::modelMetadata(loaded.model(), loaded.vocabularies);
+  metadata[io::kSeedKey] = std::to_string(arguments.weights.seed);
   // The vocabularies first: weights that are there have theirs beside them.
   for (const auto &[name, vocabulary] : loaded.vocabularies.all())
     vocabulary.save(vocabularyBeside(arguments.output, name));
@@ -41,11 +43,13 @@ int runInit(const InitArguments &arguments) {
 } // namespace
 
 void addInit(CLI::App &app, Action &action) {
-  CLI::App *sub = addCommand(app, "init", "writes weights, each by its param's initialiser");
+  CLI::App *sub =
+      addCommand(app, "init", "writes weights, by each param's initialiser or from other files");
   auto arguments = std::make_shared<InitArguments>();
   arguments->model.add(*sub, /*vocabulary=*/true);
   arguments->model.addStore(*sub);
-  addSeed(*sub, "--seed", arguments->seed, "of the random numbers (default: 0)");
+  arguments->weights.add(*sub, /*begins=*/true);
+  arguments->weights.addInitFrom(*sub);
   sub->add_option("-o", arguments->output, "the safetensors file")->required()->type_name("FILE");
   sub->callback([arguments, &action] { action = [arguments] { return runInit(*arguments); }; });
 }

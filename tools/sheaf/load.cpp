@@ -5,11 +5,10 @@
 #include "tools/sheaf/hooks.h"
 #include "tools/sheaf/nearest.h"
 #include "tools/sheaf/reproduce.h"
+#include "tools/sheaf/weights.h"
 
 #include "compiler/frontend/Parser.h"
 #include "runtime/error.h"
-#include "runtime/init.h"
-#include "runtime/io/weights.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -84,6 +83,15 @@ void checkNames(const SourceFile &source, const ModelOptions &options) {
 
 } // namespace
 
+static std::set<std::string> declaredDims(const SourceFile &source) {
+  std::set<std::string> dims;
+  withSyntax(source, [&](const Module &module) {
+    std::vector<std::string> names = declared<DimDecl>(module);
+    dims.insert(names.begin(), names.end());
+  });
+  return dims;
+}
+
 std::string missingEntry(const SourceFile &source, const ModelOptions &options) {
   std::string missing;
   withSyntax(source,
@@ -107,14 +115,6 @@ void note(const std::string &text) { fmt::print(stderr, "note: {}\n", text); }
 
 void printDiagnostics(const Diagnostics &diags) {
   fmt::print(stderr, "{}", diags.render(isatty(STDERR_FILENO)));
-}
-
-std::string vocabularyBeside(const std::string &weights, const std::string &name) {
-  constexpr std::string_view extension = ".safetensors";
-  std::string stem = weights;
-  if (stem.ends_with(extension))
-    stem.resize(stem.size() - extension.size());
-  return stem + (name.empty() ? "" : "." + name) + ".vocab.txt";
 }
 
 namespace {
@@ -230,6 +230,8 @@ void printDispatch(const driver::CompiledModel &model) {
 
 void compileLoaded(LoadedModel &loaded, const driver::CompileOptions &compile,
                    const ModelOptions &options) {
+  loaded.options = compile;
+  loaded.givenDims = parseDims(options.dims);
   dumpPhases(*loaded.source, compile, options.dump);
   Diagnostics diags(*loaded.source);
   loaded.compiled = driver::compile(*loaded.source, compile, diags);
@@ -244,8 +246,6 @@ void compileLoaded(LoadedModel &loaded, const driver::CompileOptions &compile,
   if (options.verbose == "dispatch")
     printDispatch(*loaded.compiled);
 }
-
-bool exists(const std::string &path) { return access(path.c_str(), F_OK) == 0; }
 
 } // namespace
 
@@ -311,9 +311,9 @@ std::set<std::string> findVocabularies(const driver::EntryTypes &entry,
                                        io::Vocabularies &vocabularies) {
   std::set<std::string> missing = vocabulariesOf(entry);
   for (const std::string &name : entry.vocabularies) {
-    std::string beside = vocabularyBeside(weights.weights, name);
-    if (!vocabularies.find(name) && !weights.weights.empty() && exists(beside))
-      vocabularies.set(name, io::Vocabulary::load(beside));
+    if (!vocabularies.find(name))
+      if (std::string beside = vocabularyOf(weights.weights, name); !beside.empty())
+        vocabularies.set(name, io::Vocabulary::load(beside));
     const io::Vocabulary *vocabulary = vocabularies.find(name);
     if (!vocabulary)
       continue;
@@ -427,7 +427,9 @@ void openArtefact(LoadedModel &loaded, const ModelOptions &options, const Weight
     refuse("--train");
   if (!weights.weights.empty())
     refuse("--weights");
-  if (weights.seedGiven->count() > 0)
+  if (weights.strict)
+    refuse("--strict-weights");
+  if (weights.seedGiven && weights.seedGiven->count() > 0)
     refuse("--seed");
   loaded.artefact = artefact::Artefact::open(options.model, {options.sha256});
   const std::string &entry = loaded.model().entry.name;
@@ -456,6 +458,7 @@ LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOption
   compile.runsElsewhere = runsElsewhere;
   loaded.source = std::make_unique<SourceFile>(readModel(options));
   loaded.vocabularies = vocabularyFiles(options);
+  bindStoredDims(weights, declaredDims(*loaded.source), loaded.vocabularies, compile);
   std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);
   for (const std::string &name : findVocabularies(*entry, weights, loaded.vocabularies)) {
     auto dim = entry->vocabularyDims.find(name);
@@ -487,6 +490,7 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   driver::CompileOptions compile = compileOptions(options);
   loaded.source = std::make_unique<SourceFile>(readModel(options));
   loaded.vocabularies = vocabularyFiles(options);
+  bindStoredDims(weights, declaredDims(*loaded.source), loaded.vocabularies, compile);
   std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);
   io::SourceText text = readData(data);
   buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
@@ -495,42 +499,6 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   compileLoaded(loaded, compile, options);
   readInstances(loaded, text, reading, data.strictVocab);
   return loaded;
-}
-
-std::function<void(rt::Session &)> weightSetter(const WeightOptions &weights,
-                                                const io::Vocabularies &vocabularies) {
-  return [&, first = true](rt::Session &session) mutable {
-    setWeights(session, weights, vocabularies, /*quiet=*/!first);
-    first = false;
-  };
-}
-
-void setWeights(rt::Session &session, const WeightOptions &weights,
-                const io::Vocabularies &vocabularies, bool quiet) {
-  const std::vector<rt::ParamDesc> &params = session.model().params;
-  if (weights.weights.empty()) {
-    bool any = std::any_of(params.begin(), params.end(), [](auto &p) { return !p.synthetic; });
-    if (any && !quiet && weights.seedGiven->count() == 0)
-      note("no weights given: initialised with seed 0 (--weights reads a file, --seed chooses "
-           "another seed)");
-    session.initParams(weights.seed);
-    return;
-  }
-  // What the compiler made itself is not in the file.
-  for (size_t i = 0; i < params.size(); ++i)
-    if (params[i].synthetic)
-      session.setParam(i, rt::initialise(params[i], 0));
-  io::LoadedWeights loaded = io::loadWeights(
-      weights.weights, session.model(),
-      [&](size_t index, std::span<const uint8_t> rowMajor) { session.setParam(index, rowMajor); },
-      weights.checkNan);
-  io::checkVocabulary(weights.weights, loaded.metadata, vocabularies);
-  if (!loaded.nonFinite.empty()) {
-    std::string message = weights.weights + ": weights that are not finite:";
-    for (const io::NonFinite &found : loaded.nonFinite)
-      message += "\n  " + found.message();
-    throw UserError(message);
-  }
 }
 
 std::string instanceName(const io::Dataset &data, int64_t instance) {

@@ -31,10 +31,6 @@ void printDiagnostics(const Diagnostics &diags);
 /// Ends the command after diagnostics were printed.
 struct DiagnosticsPrinted {};
 
-/// Where the vocabulary of weights stands: beside `w.safetensors` it is `w.vocab.txt`, that of
-/// `token<tag>` `w.tag.vocab.txt`.
-std::string vocabularyBeside(const std::string &weights, const std::string &name);
-
 /// What `--precision` says. Throws UsageError.
 driver::Precision parsePrecision(const std::string &text);
 
@@ -59,6 +55,8 @@ struct LoadedModel {
   std::unique_ptr<driver::CompiledModel> compiled;
   std::unique_ptr<artefact::Artefact> artefact; ///< instead of source and compiled
   io::Vocabularies vocabularies;
+  driver::CompileOptions options;           ///< that it was compiled with; not of an artefact
+  std::map<std::string, int64_t> givenDims; ///< of these, those of --dim
 
   const rt::Model &model() const { return artefact ? artefact->model() : compiled->model(); }
   driver::BenchModel benchModel() const;
@@ -85,16 +83,6 @@ struct LoadedRun : LoadedModel {
 /// Throws like loadModel.
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
                   const WeightOptions &weights, int64_t limit = INT64_MAX);
-
-/// Gives a session its weights: those of the file, or the initialisers'. The notes that are due
-/// (no weights given, words unknown) are printed once, when `quiet` is false.
-void setWeights(rt::Session &session, const WeightOptions &weights,
-                const io::Vocabularies &vocabularies, bool quiet);
-
-/// For what makes several sessions: gives each of them the weights, with the notes for the first
-/// only. The arguments must outlive it.
-std::function<void(rt::Session &)> weightSetter(const WeightOptions &weights,
-                                                const io::Vocabularies &vocabularies);
 
 /// `limits.check()` has passed.
 rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,

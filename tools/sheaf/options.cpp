@@ -2,6 +2,7 @@
 #include "tools/sheaf/options.h"
 
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/weights.h"
 
 #include "runtime/artefact/checksum.h"
 
@@ -127,15 +128,61 @@ void DataOptions::add(CLI::App &app, bool required) {
   app.add_flag("--strict-vocab", strictVocab, "words that the vocabulary lacks are errors");
 }
 
-void WeightOptions::add(CLI::App &app) {
-  app.add_option("--weights", weights, "the weights, a safetensors file")->type_name("FILE");
-  seedGiven = addSeed(app, "--seed", seed, "without weights, initialise them with this seed");
-  app.add_flag("--check-nan", checkNan, "report weights that hold NaN or infinity");
+static void addRepeated(CLI::App &app, const char *name, std::vector<std::string> &values,
+                        const char *meaning, const char *type) {
+  app.add_option(name, values, meaning)->type_name(type)->expected(1)->take_all();
 }
 
-void WeightOptions::check() const {
-  if (!weights.empty() && seedGiven->count() > 0)
+void WeightOptions::add(CLI::App &app, bool begins) {
+  if (begins) {
+    addSeed(app, "--seed", seed, "of the random numbers (default: 0)");
+  } else {
+    app.add_option(
+           "--weights", weights,
+           "the weights: a safetensors file, a checkpoint, or a training's directory, which "
+           "stands for its best")
+        ->type_name("FILE");
+    seedGiven = addSeed(app, "--seed", seed, "without weights, initialise them with this seed");
+  }
+  app.add_flag("--check-nan", checkNan, "report weights that hold NaN or infinity");
+  app.add_flag("--strict-weights", strict,
+               "tensors that the model has no parameter for are errors");
+  addRepeated(app, "--rename", renames,
+              "tensors of the file named FROM are for the parameter TO; * stands for anything, and "
+              "in TO for the same; repeatable, the first that matches counts",
+              "FROM=TO");
+}
+
+void WeightOptions::addInitFrom(CLI::App &app) {
+  addRepeated(app, "--init-from", initFrom,
+              "begin with what this file has, by name, and initialise the rest: safetensors, or "
+              "vectors of words as text (GloVe, word2vec, fastText); repeatable",
+              "FILE");
+  addRepeated(app, "--fresh", fresh,
+              "parameters that are initialised whatever --init-from has; * stands for anything",
+              "PATTERN");
+}
+
+void WeightOptions::check() {
+  if (!weights.empty() && seedGiven && seedGiven->count() > 0)
     throw UsageError("--weights and --seed exclude each other");
+  if (!weights.empty() && !initFrom.empty())
+    throw UsageError("--weights and --init-from exclude each other");
+  if (!fresh.empty() && initFrom.empty())
+    throw UsageError("--fresh needs --init-from");
+  if (!renames.empty() && weights.empty() && initFrom.empty())
+    throw UsageError("--rename needs --weights or --init-from");
+  loading();
+  weights = weightsFile(weights);
+}
+
+io::LoadOptions WeightOptions::loading() const {
+  io::LoadOptions options;
+  options.findNonFinite = checkNan;
+  options.strict = strict;
+  for (const std::string &rename : renames)
+    options.renames.push_back(fromCommandLine([&] { return io::parseRename(rename); }));
+  return options;
 }
 
 void LimitOptions::add(CLI::App &app) {

@@ -2,6 +2,7 @@
 #ifndef SHEAF_TOOLS_SHEAF_OPTIONS_H
 #define SHEAF_TOOLS_SHEAF_OPTIONS_H
 
+#include "runtime/io/weights.h"
 #include "runtime/policy.h"
 
 #include <CLI/CLI.hpp>
@@ -69,12 +70,20 @@ struct DataOptions {
 struct WeightOptions {
   std::string weights;
   uint64_t seed = 0;
-  CLI::Option *seedGiven = nullptr;
-  bool checkNan = false;
+  CLI::Option *seedGiven = nullptr; ///< null: weights may begin as they are initialised
+  bool checkNan = false, strict = false;
+  std::vector<std::string> renames;         ///< FROM=TO
+  std::vector<std::string> initFrom, fresh; ///< files, and patterns of what they give nothing
 
-  void add(CLI::App &app);
-  /// Throws UsageError for options that exclude each other.
-  void check() const;
+  /// `begins`: the command makes weights, and --weights is no option of it.
+  void add(CLI::App &app, bool begins = false);
+  /// The command may begin with what weights of other models have.
+  void addInitFrom(CLI::App &app);
+  /// Finds the file that is meant. Throws UsageError for options that exclude each other, and
+  /// UserError for a directory without weights.
+  void check();
+  /// What of this speaks of the reading. Throws UsageError.
+  io::LoadOptions loading() const;
 };
 
 /// What the runtime may use, and what it draws from.

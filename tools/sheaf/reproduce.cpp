@@ -70,6 +70,8 @@ public:
     fs::create_directories((directory_ / to).parent_path());
     fs::copy(from, directory_ / to, fs::copy_options::recursive);
     std::string stem = from.stem().string() + ".";
+    if (stem.starts_with("checkpoint-")) // the training's
+      stem = "last.";
     if (from.extension() == ".safetensors")
       for (const fs::directory_entry &entry :
            fs::directory_iterator(from.has_parent_path() ? from.parent_path() : "."))

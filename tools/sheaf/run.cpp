@@ -4,6 +4,7 @@
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/stats.h"
 #include "tools/sheaf/trace.h"
+#include "tools/sheaf/weights.h"
 
 #include "compiler/driver/Verify.h"
 #include "runtime/io/output.h"
@@ -77,8 +78,8 @@ int runModel(RunArguments &arguments) {
       }
       bar->step();
     };
-    driver::VerifyReport report = driver::verify(
-        *run.compiled, run.instances, weightSetter(arguments.weights, run.vocabularies), verify);
+    driver::VerifyReport report =
+        driver::verify(*run.compiled, run.instances, weightSetter(arguments.weights, run), verify);
     bar.reset();
     fmt::print("{}", asJson ? verifyJson(report) : verifyText(report));
     return report.ok ? kOk : kFailed;
@@ -86,7 +87,7 @@ int runModel(RunArguments &arguments) {
 
   rt::Session session(run.model(), options);
   if (run.compiled)
-    setWeights(session, arguments.weights, run.vocabularies, /*quiet=*/false);
+    setWeights(session, arguments.weights, run, /*quiet=*/false);
   std::unique_ptr<TraceFile> trace;
   if (!arguments.trace.empty()) {
     trace = std::make_unique<TraceFile>(arguments.trace, run.model(), options.threads,

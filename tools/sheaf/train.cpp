@@ -5,6 +5,7 @@
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/train_log.h"
 #include "tools/sheaf/train_options.h"
+#include "tools/sheaf/weights.h"
 
 #include "compiler/driver/GradCheck.h"
 #include "compiler/driver/Peak.h"
@@ -229,12 +230,10 @@ rt::TensorView Training::param(size_t index) const {
 }
 
 void Training::saveWeights(const std::string &name) {
-  std::map<std::string, std::string> metadata = {{io::kModelKey, data_.model().name}};
-  if (!data_.vocabularies.all().empty())
-    metadata[io::kVocabKey] = data_.vocabularies.hashes();
   io::saveWeights(
       fmt::format("{}/{}.safetensors", arguments_.output, name), data_.model(),
-      [&](size_t index) { return param(index); }, metadata);
+      [&](size_t index) { return param(index); },
+      io::modelMetadata(data_.model(), data_.vocabularies));
 }
 
 void Training::logStep(const rt::TrainingStep &step) {
@@ -291,7 +290,8 @@ std::string Training::howItGoes(int64_t total) const {
 }
 
 void Training::checkpoint() {
-  saveCheckpoint(arguments_.output, *session_, *trainer_, progress_, keep_);
+  saveCheckpoint(arguments_.output, *session_, *trainer_, progress_,
+                 io::modelMetadata(data_.model(), data_.vocabularies), keep_);
 }
 
 void Training::endEpoch(int64_t epoch) {
@@ -371,12 +371,16 @@ int Training::run() {
 
   data_ = loadRun(arguments_.model, arguments_.data, arguments_.weights);
   driver::requireLoss(data_.model());
+  // With what the weights say, so that what is measured and resumed is of the same dims.
+  arguments_.model.dims.clear();
+  for (const auto &[name, value] : data_.options.dims)
+    arguments_.model.dims.push_back(fmt::format("{}={}", name, value));
   if (data_.instances.empty())
     throw UserError(arguments_.data.data + " has no instances");
   options_ = sessionOptions(arguments_.limits, static_cast<unsigned>(threads), data_.model());
   options_.keepBytes = 0; // results that outlive a mini-batch have no record to go back through
   session_ = std::make_unique<rt::Session>(data_.model(), options_);
-  setWeights(*session_, arguments_.weights, data_.vocabularies, /*quiet=*/true);
+  setWeights(*session_, arguments_.weights, data_, /*quiet=*/!arguments_.resume.empty());
   makeTrainer();
   lockDirectory();
   if (arguments_.resume.empty()) {

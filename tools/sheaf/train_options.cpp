@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +24,8 @@ void TrainOptions::add(CLI::App &app) {
   model.addStore(app);
   data.add(app);
   weights.add(app);
+  weights.addInitFrom(app);
+  weights.seedGiven = nullptr; // it orders the instances, too
   limits.add(app);
   model.dropout = true;
   app.remove_option(app.get_option("--dropout"));
@@ -64,10 +68,11 @@ void TrainOptions::add(CLI::App &app) {
          "steps from checkpoint to checkpoint, besides those of epochs (default: 0, none)");
 }
 
-void TrainOptions::check(const CLI::App &app) const {
+void TrainOptions::check(const CLI::App &app) {
   for (const char *name : {"model", "--data", "-o"})
     if (app.get_option(name)->count() == 0)
       throw UsageError(fmt::format("{} is required", name));
+  weights.check();
   update.check();
   requireFraction("--ema", ema);
 }
@@ -108,6 +113,10 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
   field("data_format", self.data.format);
   field("strict_vocab", self.data.strictVocab);
   field("weights", self.weights.weights);
+  field("strict_weights", self.weights.strict);
+  field("rename", self.weights.renames);
+  field("init_from", self.weights.initFrom);
+  field("fresh", self.weights.fresh);
   field("seed", self.weights.seed);
   field("sample_seed", self.limits.sampleSeed);
   field("memory_limit", self.limits.memoryLimitText);
@@ -175,8 +184,10 @@ void TrainOptions::read() {
     throw UserError(path + ": cannot be read; is '" + resume + "' a training?");
   Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
   visit(*this, [&](const char *key, auto &value) {
-    // There are trainings that are older than this option: they have its default.
-    if (std::string_view(key) == "precision" && config.is_object() && !config.contains(key))
+    // There are trainings that are older than these options: they have their defaults.
+    constexpr std::array later = {"precision", "strict_weights", "rename", "init_from", "fresh"};
+    if (std::find(later.begin(), later.end(), std::string_view(key)) != later.end() &&
+        config.is_object() && !config.contains(key))
       return;
     try {
       config.at(key).get_to(value);

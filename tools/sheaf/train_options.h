@@ -27,7 +27,7 @@ struct TrainOptions {
 
   void add(CLI::App &app);
   /// What was given fits together. Throws UsageError.
-  void check(const CLI::App &app) const;
+  void check(const CLI::App &app);
 
   /// All that a trainer of this many instances needs, but for which parameters it trains. Throws
   /// UsageError.

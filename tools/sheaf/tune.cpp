@@ -2,6 +2,7 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/weights.h"
 
 #include "compiler/driver/GradCheck.h"
 #include "compiler/driver/Tune.h"
@@ -77,9 +78,8 @@ int runTune(TuneArguments &arguments) {
   options.seconds = arguments.seconds;
   auto bar = std::make_unique<Bar>();
   options.progress = [&](size_t done, size_t total) { bar->show(done, total); };
-  driver::TuneReport report =
-      driver::tune(*run.source, compile, run.instances,
-                   weightSetter(arguments.weights, run.vocabularies), options);
+  driver::TuneReport report = driver::tune(*run.source, compile, run.instances,
+                                           weightSetter(arguments.weights, run), options);
   bar.reset();
   warn(report.kept.warnings);
   fmt::print("{}", asJson ? driver::tuneJson(report) : driver::tuneText(report));

@@ -4,6 +4,7 @@
 #include "tools/sheaf/command.h"
 
 #include "runtime/error.h"
+#include "runtime/io/name_pattern.h"
 
 #include <fmt/format.h>
 
@@ -12,34 +13,13 @@
 
 namespace sheaf::tool {
 
-/// Whether a name is matched by a pattern in which `*` stands for anything.
-static bool matches(std::string_view name, std::string_view pattern) {
-  size_t n = 0, p = 0, star = std::string_view::npos, mark = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p, ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++mark;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*')
-    ++p;
-  return p == pattern.size();
-}
-
 std::vector<size_t> paramsOf(const rt::Model &model, const std::string &option,
                              const std::vector<std::string> &patterns) {
   std::vector<size_t> found;
   for (const std::string &pattern : patterns) {
     size_t before = found.size();
     for (size_t i = 0; i < model.params.size(); ++i)
-      if (!model.params[i].synthetic && matches(model.params[i].name, pattern))
+      if (!model.params[i].synthetic && io::matches(model.params[i].name, pattern))
         found.push_back(i);
     if (found.size() == before)
       throw UsageError(option + ": no parameter of the model is called '" + pattern + "'");
