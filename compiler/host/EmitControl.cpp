@@ -88,15 +88,18 @@ void FunctionEmitter::store(llvm::Value *address, ArrayRef<llvm::Value *> slots)
     b_.CreateStore(toSlot(b_, value), slotAt(address, i));
 }
 
-llvm::Value *FunctionEmitter::temporary(int64_t slots) {
-  if (!temporary_) {
-    llvm::BasicBlock &entry = function_.code->getEntryBlock();
-    llvm::IRBuilder<> builder(&entry, entry.begin());
-    temporary_ = builder.CreateAlloca(b_.getInt64Ty(), i64(1));
-  }
-  if (slots > cast<llvm::ConstantInt>(temporary_->getArraySize())->getSExtValue())
-    temporary_->setOperand(0, i64(slots));
-  return temporary_;
+llvm::AllocaInst *FunctionEmitter::inFrame(int64_t slots) {
+  llvm::BasicBlock &entry = function_.code->getEntryBlock();
+  llvm::IRBuilder<> builder(&entry, entry.begin());
+  return builder.CreateAlloca(b_.getInt64Ty(), i64(slots));
+}
+
+llvm::AllocaInst *FunctionEmitter::inFrame(llvm::AllocaInst *&memory, int64_t slots) {
+  if (!memory)
+    memory = inFrame(int64_t(1));
+  if (slots > cast<llvm::ConstantInt>(memory->getArraySize())->getSExtValue())
+    memory->setOperand(0, i64(slots));
+  return memory;
 }
 
 llvm::BasicBlock *FunctionEmitter::newBlock(const char *name) {

@@ -27,24 +27,6 @@ FunctionEmitter::Place FunctionEmitter::placeOf(Value value) {
   return place;
 }
 
-/// What a call takes of a fork, as a tuple: the fork's own frame may not keep more.
-Type FunctionEmitter::takenType(SmallVector<Place> taken, MLIRContext *context) {
-  // Places are in each other, or apart.
-  llvm::sort(taken, [](const Place &a, const Place &b) {
-    return std::pair(a.slot, -slotCount(a.type)) < std::pair(b.slot, -slotCount(b.type));
-  });
-  SmallVector<Type> fields;
-  int64_t next = 0;
-  for (const Place &place : taken) {
-    if (place.slot < next)
-      continue;
-    fields.append(static_cast<size_t>(place.slot - next), IntegerType::get(context, 64));
-    fields.push_back(place.type);
-    next = place.slot + slotCount(place.type);
-  }
-  return TupleType::get(context, fields);
-}
-
 FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call, Operation *op) {
   func::FuncOp callee = m_.function(call.getCallee()).source;
   Slots args;
@@ -65,9 +47,9 @@ FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call, Operation *o
   for (auto &[forked, taken] : forks) {
     const Fork &fork = forks_.find(forked)->second;
     args.append({fork.task, fork.results});
-    awaited.forks.push_back(takenType(std::move(taken), call.getContext()));
-    roots.push_back({rt::RootDesc::Fork, awaited.forks.back()});
+    roots.push_back({rt::RootDesc::Fork, takenType(std::move(taken), call.getContext())});
   }
+  awaited.forks = static_cast<unsigned>(forks.size());
   // With arguments that it waits for, the others stand in a frame that says what they are.
   if (!forks.empty())
     args.insert(args.begin(), {llvm::ConstantPointerNull::get(b_.getPtrTy()),
@@ -78,8 +60,8 @@ FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call, Operation *o
                   static_cast<llvm::Value *>(i64(results + static_cast<int64_t>(args.size()))));
   llvm::Value *memory = slotAt(out, results);
   store(memory, args);
-  // It may run at once, on this stack.
   forgetTaken(op);
+  // It may run at once, on this stack.
   bool saved = saveRoots(call, /*own=*/false);
   llvm::Value *task =
       forks.empty()
@@ -99,22 +81,18 @@ void FunctionEmitter::runWaiting(const Awaited &awaited, llvm::Function *thunk) 
   ctx_ = code->getArg(0);
   func::FuncOp source = function_.source;
   ArrayRef<Type> types = source.getArgumentTypes();
-  constexpr int64_t header = sizeof(rt::RootFrame) / sizeof(rt::Slot);
-  llvm::Value *memory = code->getArg(1), *frame = slotAt(memory, -header);
-  llvm::Value *top = contextField(offsetof(rt::Context, roots));
-  llvm::Value *caller = b_.CreateLoad(b_.getPtrTy(), top);
-  b_.CreateStore(caller, frame);
-  b_.CreateStore(frame, top);
+  llvm::Value *memory = code->getArg(1), *frame = slotAt(memory, -kRootHeaderSlots);
+  linkRoots(frame);
   int64_t next = 0;
   for (auto [type, argument] : llvm::zip(types, awaited.arguments))
     next += argument ? 0 : slotCount(type);
   SmallVector<llvm::Value *> results;
-  for (size_t i = 0; i < awaited.forks.size(); ++i) {
+  for (unsigned i = 0; i < awaited.forks; ++i) {
     callRuntime("sheaf_join", b_.getVoidTy(),
                 static_cast<llvm::Value *>(b_.CreateLoad(b_.getPtrTy(), slotAt(memory, next++))));
     results.push_back(b_.CreateLoad(b_.getPtrTy(), slotAt(memory, next++)));
   }
-  b_.CreateStore(caller, top);
+  unlinkRoots(frame);
   Slots args;
   next = 0;
   for (auto [type, argument] : llvm::zip(types, awaited.arguments)) {
@@ -218,8 +196,9 @@ void FunctionEmitter::emitForkedMap(ir::MapOp op, func::CallOp call) {
   llvm::Value *result = newList(to, size), *out = listElements(result);
   // Two slots an element: the task, and where its results will be.
   llvm::Value *started = callRuntime("sheaf_alloc", b_.getPtrTy(), b_.CreateMul(size, i64(2)));
+  Type left = TupleType::get(op.getContext(), forkedTypes(call));
   auto forksFrom = [&](llvm::Value *place, llvm::Value *count) {
-    partial_.push_back({{rt::RootDesc::Forks, forkedType(call)}, {place, count}});
+    partial_.push_back({{rt::RootDesc::Forks, left}, {place, count}});
   };
   loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
     bindElement(body.getArgument(0), load(slotAt(in, b_.CreateMul(i, i64(slotCount(from)))), from),

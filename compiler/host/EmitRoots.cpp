@@ -13,8 +13,6 @@ using namespace mlir;
 namespace sheaf::host {
 
 constexpr int64_t kPlaceSlot = offsetof(rt::RootFrame, place) / sizeof(rt::Slot);
-/// Slots of a frame before what it holds.
-constexpr int64_t kHeaderSlots = sizeof(rt::RootFrame) / sizeof(rt::Slot);
 
 /// Whether a value of this type may have rows, lists or data.
 static bool holdsMemory(Type type) {
@@ -42,35 +40,31 @@ bool FunctionEmitter::isNeededBy(OpOperand &use, Operation *at, bool own) {
   }
 }
 
-/// A type of as many slots, none of which holds memory.
-static Type withoutMemory(Type type) {
-  SmallVector<Type> slots(static_cast<size_t>(slotCount(type)),
-                          IntegerType::get(type.getContext(), 64));
-  return TupleType::get(type.getContext(), slots);
+/// Types of slots that hold no memory.
+static SmallVector<Type> numbers(MLIRContext *context, int64_t slots) {
+  return SmallVector<Type>(static_cast<size_t>(slots), IntegerType::get(context, 64));
 }
 
-/// The type of a value, or of a part of one, without what no use needs. Whatever was needed later
-/// is needed now: so what a fork's frame has not kept is not asked for when the fork has been
-/// joined.
-static Type neededPart(Type type, Value value, llvm::function_ref<bool(OpOperand &)> needs) {
-  SmallVector<ir::GetOp> gets;
-  for (OpOperand &use : value.getUses()) {
-    auto get = dyn_cast<ir::GetOp>(use.getOwner());
-    if (get && get->getBlock() == value.getParentBlock())
-      gets.push_back(get);
-    else if (needs(use))
-      return type;
-  }
-  if (gets.empty())
-    return withoutMemory(type);
-  SmallVector<Type> wholes(cast<TupleType>(type).getTypes());
-  SmallVector<Type> fields = llvm::map_to_vector(wholes, withoutMemory);
-  for (ir::GetOp get : gets) {
-    Type whole = wholes[get.getIndex()], &field = fields[get.getIndex()];
-    // Taken twice, it may be needed in two ways.
-    bool again = field != withoutMemory(whole);
-    field = again ? whole : neededPart(whole, get.getResult(), needs);
-  }
+/// The type of what all of `values` stand for, which is of type `type`, without what no use needs.
+/// Whatever is needed later is needed now: so what a fork's frame has not kept is not asked for
+/// when the fork has been joined.
+static Type neededPart(Type type, ArrayRef<Value> values,
+                       llvm::function_ref<bool(OpOperand &)> needs) {
+  auto tuple = dyn_cast<TupleType>(type);
+  SmallVector<SmallVector<Value, 1>> taken(tuple ? tuple.size() : 0);
+  for (Value value : values)
+    for (OpOperand &use : value.getUses()) {
+      auto get = dyn_cast<ir::GetOp>(use.getOwner());
+      if (get && get->getBlock() == value.getParentBlock())
+        taken[get.getIndex()].push_back(get.getResult());
+      else if (needs(use))
+        return type;
+    }
+  SmallVector<Type> fields;
+  if (!tuple)
+    fields = numbers(type.getContext(), slotCount(type));
+  for (auto [i, parts] : llvm::enumerate(taken))
+    fields.push_back(neededPart(tuple.getType(i), parts, needs));
   return TupleType::get(type.getContext(), fields);
 }
 
@@ -94,8 +88,32 @@ void FunctionEmitter::addRoots(SmallVectorImpl<RootSlots> &roots, Type type,
     roots.push_back(std::move(root));
 }
 
-Type FunctionEmitter::forkedType(Operation *forked) {
-  return TupleType::get(forked->getContext(), forkedTypes(forked));
+Type FunctionEmitter::takenType(SmallVector<Place> taken, MLIRContext *context) {
+  // Places are in each other, or apart.
+  llvm::sort(taken, [](const Place &a, const Place &b) {
+    return std::pair(a.slot, -slotCount(a.type)) < std::pair(b.slot, -slotCount(b.type));
+  });
+  SmallVector<Type> fields;
+  int64_t next = 0;
+  for (const Place &place : taken) {
+    if (place.slot < next)
+      continue;
+    fields.append(numbers(context, place.slot - next));
+    fields.push_back(place.type);
+    next = place.slot + slotCount(place.type);
+  }
+  return TupleType::get(context, fields);
+}
+
+void FunctionEmitter::linkRoots(llvm::Value *frame) {
+  llvm::Value *top = contextField(offsetof(rt::Context, roots));
+  b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), top), frame);
+  b_.CreateStore(frame, top);
+}
+
+void FunctionEmitter::unlinkRoots(llvm::Value *frame, llvm::Value *inner) {
+  b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), frame),
+                 inner ? inner : contextField(offsetof(rt::Context, roots)));
 }
 
 void FunctionEmitter::sayNeeded(Operation *forked, const Fork &fork, Operation *at) {
@@ -108,17 +126,10 @@ void FunctionEmitter::sayNeeded(Operation *forked, const Fork &fork, Operation *
 }
 
 void FunctionEmitter::openFork(Operation *op, Fork fork) {
-  if (forkFrames_.empty()) {
-    llvm::BasicBlock &entry = function_.code->getEntryBlock();
-    llvm::IRBuilder<> builder(&entry, entry.begin());
-    forkFrames_.push_back(builder.CreateAlloca(b_.getInt64Ty(), i64(kHeaderSlots + 2)));
-  }
-  fork.frame = forkFrames_.pop_back_val();
-  llvm::Value *top = contextField(offsetof(rt::Context, roots));
-  b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), top), fork.frame);
+  fork.frame = forkFrames_.empty() ? inFrame(kRootHeaderSlots + 2) : forkFrames_.pop_back_val();
   sayNeeded(op, fork, op);
-  store(slotAt(fork.frame, kHeaderSlots), {fork.task, fork.results});
-  b_.CreateStore(fork.frame, top);
+  store(slotAt(fork.frame, kRootHeaderSlots), {fork.task, fork.results});
+  linkRoots(fork.frame);
   forks_[op] = fork;
 }
 
@@ -126,9 +137,7 @@ void FunctionEmitter::closeFork(Operation *op) {
   auto it = forks_.find(op);
   llvm::AllocaInst *frame = it->second.frame;
   auto next = forks_.erase(it);
-  llvm::Value *link =
-      next == forks_.end() ? contextField(offsetof(rt::Context, roots)) : next->second.frame;
-  b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), frame), link);
+  unlinkRoots(frame, next == forks_.end() ? nullptr : next->second.frame);
   forkFrames_.push_back(frame);
 }
 
@@ -180,26 +189,16 @@ bool FunctionEmitter::saveRoots(Operation *at, bool own) {
     place.push_back(root.root);
     slots.append(root.slots);
   }
-  int64_t size = kHeaderSlots + static_cast<int64_t>(slots.size());
-  if (!rootFrame_) {
-    llvm::BasicBlock &entry = function_.code->getEntryBlock();
-    llvm::IRBuilder<> builder(&entry, entry.begin());
-    rootFrame_ = builder.CreateAlloca(b_.getInt64Ty(), i64(size));
-  }
-  if (size > cast<llvm::ConstantInt>(rootFrame_->getArraySize())->getSExtValue())
-    rootFrame_->setOperand(0, i64(size));
-  llvm::Value *top = contextField(offsetof(rt::Context, roots));
-  b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), top), rootFrame_);
+  inFrame(rootFrame_, kRootHeaderSlots + static_cast<int64_t>(slots.size()));
   b_.CreateStore(i64(m_.rootPlace(std::move(place))), slotAt(rootFrame_, kPlaceSlot));
-  store(slotAt(rootFrame_, kHeaderSlots), slots);
-  b_.CreateStore(rootFrame_, top);
+  store(slotAt(rootFrame_, kRootHeaderSlots), slots);
+  linkRoots(rootFrame_);
   return true;
 }
 
 void FunctionEmitter::dropRoots(bool saved) {
   if (saved)
-    b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), rootFrame_),
-                   contextField(offsetof(rt::Context, roots)));
+    unlinkRoots(rootFrame_);
 }
 
 } // namespace sheaf::host

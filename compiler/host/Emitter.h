@@ -25,6 +25,9 @@
 
 namespace sheaf::host {
 
+/// Slots of an rt::RootFrame before what it holds.
+constexpr int64_t kRootHeaderSlots = sizeof(rt::RootFrame) / sizeof(rt::Slot);
+
 /// The values of one Program value, one for each slot of its type: i64 for ints, tokens, tensor
 /// handles and extents, double for floats, i1 for bools, ptr for lists and data.
 using Slots = llvm::SmallVector<llvm::Value *, 2>;
@@ -39,12 +42,12 @@ int64_t slotCount(mlir::Type type);
 /// sheaf_join takes, and the address of the results.
 struct Awaited {
   struct Argument {
-    unsigned fork;   ///< among `forks`
+    unsigned fork;   ///< which
     int64_t slot;    ///< of its results
     mlir::Type type; ///< as it stands there
     bool operator==(const Argument &) const = default;
   };
-  llvm::SmallVector<mlir::Type> forks; ///< what is taken of each (takenType)
+  unsigned forks = 0;
   llvm::SmallVector<std::optional<Argument>> arguments;
   bool operator==(const Awaited &) const = default;
 };
@@ -144,8 +147,12 @@ private:
   void store(llvm::Value *address, llvm::ArrayRef<llvm::Value *> slots);
   llvm::Value *slotAt(llvm::Value *base, llvm::Value *index);
   llvm::Value *slotAt(llvm::Value *base, int64_t index) { return slotAt(base, i64(index)); }
-  /// Memory in the frame, the same at every call: for what is read back before the next.
-  llvm::Value *temporary(int64_t slots);
+  /// Memory in the function's frame.
+  llvm::AllocaInst *inFrame(int64_t slots);
+  /// Memory in the frame that is the same at every call, and as large as the largest that is asked.
+  llvm::AllocaInst *inFrame(llvm::AllocaInst *&memory, int64_t slots);
+  /// For what is read back before the next call.
+  llvm::Value *temporary(int64_t slots) { return inFrame(temporary_, slots); }
 
   llvm::ConstantInt *i64(int64_t value) { return b_.getInt64(value); }
   llvm::ConstantInt *i32(uint32_t value) { return b_.getInt32(value); }
@@ -205,7 +212,6 @@ private:
     mlir::Type type = {};
   };
   Place placeOf(mlir::Value value);
-  static mlir::Type takenType(llvm::SmallVector<Place> taken, mlir::MLIRContext *context);
   /// Starts a call on the operands' values, in fresh memory. It takes what only it needs of open
   /// forks; `op` is the call, or the branch of which it is an arm.
   Fork startFork(mlir::func::CallOp call, mlir::Operation *op);
@@ -237,9 +243,15 @@ private:
   /// Adds the parts of a value that may hold tensors.
   void addRoots(llvm::SmallVectorImpl<RootSlots> &roots, mlir::Type type,
                 llvm::ArrayRef<llvm::Value *> slots);
-  mlir::Type forkedType(mlir::Operation *forked);
+  /// What a call takes of a fork, as a tuple: the fork's own frame may not keep more.
+  static mlir::Type takenType(llvm::SmallVector<Place> taken, mlir::MLIRContext *context);
+  /// Makes an rt::RootFrame the innermost that Context::roots leads to.
+  void linkRoots(llvm::Value *frame);
+  /// Takes a frame out of the chain, where `inner` leads to it: a frame, or null for
+  /// Context::roots.
+  void unlinkRoots(llvm::Value *frame, llvm::Value *inner = nullptr);
   /// A fork that was started is open until it is closed: a frame of its own says what is needed of
-  /// it, once, and not each call that may wait meanwhile.
+  /// it, and not each call that may wait meanwhile.
   void openFork(mlir::Operation *op, Fork fork);
   void closeFork(mlir::Operation *op);
   /// What `op` takes of open forks of its block is kept by who got it, or by what is behind `op`.
