@@ -1,8 +1,8 @@
-//===- Functions.cpp - exp, tanh and erf ----------------------------------===//
+//===- Functions.cpp - exp, log, tanh and erf -----------------------------===//
 //
 // Few instructions, since they are most of what follows the products of a cell. How far each is
-// from exact stands in docs/numerics.md. Polynomials and quotients are minimax fits; that of tanh
-// is Eigen's (ptanh_float).
+// from exact stands in docs/numerics.md. Polynomials and quotients are minimax fits; that of log is
+// Cephes', that of tanh Eigen's (ptanh_float).
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 #include "compiler/ops/Lanes.h"
 
 #include <cmath>
+#include <limits>
 
 namespace sheaf::kernels {
 namespace {
@@ -72,6 +73,41 @@ Value exponential(Builder &b, Value x) {
   return mul(b, twice, mlir::arith::BitcastOp::create(b, type, exponent));
 }
 
+Value logarithm(Builder &b, Value x) {
+  using mlir::arith::CmpFOp, mlir::arith::CmpFPredicate;
+  mlir::Type type = x.getType(), bits = withElement(type, b.getI32Type());
+  auto number = [&](double v) { return constant(b, type, v); };
+  Value zero = number(0);
+  // x = fraction * 2^exponent, the fraction from 1/2 to 1. Subnormal numbers are made normal.
+  Value isTiny = CmpFOp::create(b, CmpFPredicate::OLT, x, number(0x1p-126));
+  Value normal = select(b, isTiny, mul(b, x, number(0x1p23)), x);
+  Value pattern = mlir::arith::BitcastOp::create(b, bits, normal);
+  Value exponent = mlir::arith::SIToFPOp::create(
+      b, type, mlir::arith::ShRUIOp::create(b, pattern, intConstant(b, bits, 23)));
+  exponent = sub(b, exponent, select(b, isTiny, number(126 + 23), number(126)));
+  Value fraction = mlir::arith::AndIOp::create(b, pattern, intConstant(b, bits, 0x007fffff));
+  fraction = mlir::arith::OrIOp::create(b, fraction, intConstant(b, bits, 0x3f000000));
+  fraction = mlir::arith::BitcastOp::create(b, type, fraction);
+  // From the square root of 1/2 to that of 2, less 1.
+  Value isLow = CmpFOp::create(b, CmpFPredicate::OLT, fraction, number(M_SQRT1_2));
+  exponent = sub(b, exponent, select(b, isLow, number(1), zero));
+  Value r = add(b, sub(b, fraction, number(1)), select(b, isLow, fraction, zero));
+  // log(1 + r) = r - r^2 / 2 + r^3 * p(r), and p in three parts.
+  Value square = mul(b, r, r), cube = mul(b, square, r);
+  Value high = polynomial(b, r, {1.1676998740e-1, -1.1514610310e-1, 7.0376836292e-2});
+  Value middle = polynomial(b, r, {-1.6668057665e-1, 1.4249322787e-1, -1.2420140846e-1});
+  Value low = polynomial(b, r, {3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1});
+  Value rest = multiplyAdd(b, multiplyAdd(b, high, cube, middle), cube, low);
+  rest = multiplyAdd(b, number(-0.5), square, mul(b, rest, cube));
+  Value result = multiplyAdd(b, exponent, number(M_LN2), add(b, r, rest));
+  Value infinity = number(std::numeric_limits<double>::infinity());
+  result = select(b, CmpFOp::create(b, CmpFPredicate::OEQ, x, infinity), infinity, result);
+  result = select(b, CmpFOp::create(b, CmpFPredicate::ULT, x, zero),
+                  number(std::numeric_limits<double>::quiet_NaN()), result);
+  return select(b, CmpFOp::create(b, CmpFPredicate::OEQ, x, zero),
+                number(-std::numeric_limits<double>::infinity()), result);
+}
+
 Value hyperbolicTangent(Builder &b, Value x) {
   return oddQuotient(b, x, 9, {1, 1.340216100e-1, 3.520756727e-3, 2.102733560e-5, 1.394553628e-8},
                      {1, 4.673548340e-1, 2.597254514e-2, 3.326951409e-4, 8.015776984e-7});
@@ -103,8 +139,9 @@ template <typename Op, Expansion expansion> struct Expand : mlir::OpRewritePatte
 
 void populateFunctionPatterns(mlir::RewritePatternSet &patterns) {
   namespace math = mlir::math;
-  patterns.add<Expand<math::ExpOp, exponential>, Expand<math::TanhOp, hyperbolicTangent>,
-               Expand<math::ErfOp, errorFunction>>(patterns.getContext());
+  patterns.add<Expand<math::ExpOp, exponential>, Expand<math::LogOp, logarithm>,
+               Expand<math::TanhOp, hyperbolicTangent>, Expand<math::ErfOp, errorFunction>>(
+      patterns.getContext());
 }
 
 } // namespace sheaf::kernels

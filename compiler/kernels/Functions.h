@@ -1,4 +1,4 @@
-//===- Functions.h - exp, tanh and erf --------------------------*- C++ -*-===//
+//===- Functions.h - exp, log, tanh and erf ---------------------*- C++ -*-===//
 #ifndef SHEAF_KERNELS_FUNCTIONS_H
 #define SHEAF_KERNELS_FUNCTIONS_H
 
@@ -6,8 +6,8 @@
 
 namespace sheaf::kernels {
 
-/// math.exp, math.tanh and math.erf of f32 become arithmetic: the same bits on every processor with
-/// fused multiply-adds.
+/// math.exp, math.log, math.tanh and math.erf of f32 become arithmetic: the same bits on every
+/// processor with fused multiply-adds.
 void populateFunctionPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace sheaf::kernels

@@ -15,7 +15,6 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -42,12 +41,7 @@ struct ExpandMath : PassWrapper<ExpandMath, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandMath)
   explicit ExpandMath(bool fma) : fma(fma) {}
   void runOnOperation() override {
-    apply([](RewritePatternSet &patterns) {
-      populateFunctionPatterns(patterns);
-      // Of MLIR's polynomials the logarithm's; docs/numerics.md states the accuracy of all.
-      populateMathPolynomialApproximationPatterns(
-          patterns, [](StringRef name) { return name == math::LogOp::getOperationName(); });
-    });
+    apply([](RewritePatternSet &patterns) { populateFunctionPatterns(patterns); });
     if (!fma)
       apply([](RewritePatternSet &patterns) { patterns.add<SplitFma>(patterns.getContext()); });
     // What is left would become calls of the C library, one lane at a time.

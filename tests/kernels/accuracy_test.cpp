@@ -22,6 +22,7 @@ struct Function {
   double least, most;       ///< arguments: half of them uniform, the others' logarithms
   double fused, split;      ///< the largest error in ulp, with and without fused multiply-adds
   double smallestValue = 0; ///< values below count in units of its last place
+  double smallestArgument = 0x1p-125; ///< of those whose logarithms are uniform
 };
 
 void PrintTo(const Function &function, std::ostream *out) { *out << function.name; }
@@ -56,7 +57,8 @@ TEST_P(Accuracy, IsAsStated) {
     if (random() % 2)
       return static_cast<float>(uniform(random));
     double most = std::max(std::abs(function.least), std::abs(function.most));
-    std::uniform_real_distribution<double> exponent(std::log(0x1p-125), std::log(most));
+    std::uniform_real_distribution<double> exponent(std::log(function.smallestArgument),
+                                                    std::log(most));
     double x = std::exp(exponent(random));
     if (function.least < 0 && random() % 2)
       x = -x;
@@ -100,7 +102,7 @@ double rsqrt(double x) { return 1 / std::sqrt(x); }
 // clang-format off
 const Function functions[] = {
     {"exp", std::exp, -86.9, 88.7, 0.9, 1.2},
-    {"log", std::log, 0x1p-126, 3e38, 0.9, 1.1},
+    {"log", std::log, 0x1p-149, 3e38, 0.9, 1.1, 0, 0x1p-149},
     {"tanh", std::tanh, -90, 90, 4.4, 5.1},
     {"erf", std::erf, -20, 20, 5.2, 6.4},
     {"sin", std::sin, -1e7, 1e7, 0.8, 0.8, 1},
@@ -145,6 +147,12 @@ TEST(Functions, AtTheirEnds) {
                         {"erf", 0, 0, 0},
                         {"erf", inf, 1, 1},
                         {"erf", none, none, none},
+                        {"log", 0x1p-149f, -103.278931f, -103.278931f},
+                        {"log", 0x1p-127f, -88.0296936f, -88.0296936f},
+                        {"log", 0, -inf, -inf},
+                        {"log", -0x1p-149f, none, none},
+                        {"log", inf, inf, inf},
+                        {"log", none, none, none},
                         {"gelu", -1e9f, 0, 0},
                         {"gelu", 1e9f, 1e9f, 1e9f},
                         {"gelu", none, none, none},
