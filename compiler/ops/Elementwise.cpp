@@ -598,6 +598,23 @@ void addLogic(std::vector<Op> &ops) {
             [](Builder &b, ValueRange x) { return lanes::select(b, x[0], x[1], x[2]); }});
 }
 
+/// What gradients are passed on by: where nothing arrives, nothing goes on, whatever the
+/// derivative.
+void addExactZero(std::vector<Op> &ops) {
+  add(ops, {"unless_zero",
+            "a value that follows from a gradient, 0 where the gradient is 0",
+            {"gradient", "value"},
+            Elements::Floats,
+            "",
+            [](auto x) { return x[0] == 0 ? 0 : x[1]; },
+            [](Builder &b, ValueRange x) {
+              Value zero = lanes::constant(b, x[0].getType(), 0);
+              Value isZero = mlir::arith::CmpFOp::create(b, CmpFPredicate::OEQ, x[0], zero);
+              return lanes::select(b, isZero, zero, x[1]);
+            }});
+  ops.back().internal = true;
+}
+
 /// The sine and cosine of place * exp(-pair * (high + low)): an angle in f32 would lose the digits
 /// that a far place needs.
 void addRotary(std::vector<Op> &ops) {
@@ -623,6 +640,7 @@ void addElementwise(std::vector<Op> &ops) {
   addNonlinearities(ops);
   addRotary(ops);
   addLogic(ops);
+  addExactZero(ops);
 }
 
 } // namespace sheaf::ops

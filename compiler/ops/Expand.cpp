@@ -104,6 +104,11 @@ double outside(DType dtype) {
   }
 }
 
+Value isInfinite(ExpandBuilder &b, Value x) {
+  Value infinity = number(b, std::numeric_limits<double>::infinity(), dtypeOf(x));
+  return applyOne(b, "eq", {applyOne(b, "abs", x), infinity});
+}
+
 Value isInside(ExpandBuilder &b, Value index, Extent extent) {
   // An i64 holds every extent; an i32 need not.
   Value wide = applyOne(b, "i64", index);

@@ -75,6 +75,8 @@ mlir::Value narrow(ExpandBuilder &b, mlir::Value x, DType dtype);
 
 /// A number that cannot pass for a result: NaN, the least int of the type, or false.
 double outside(DType dtype);
+/// Where a tensor of floats is infinite.
+mlir::Value isInfinite(ExpandBuilder &b, mlir::Value x);
 /// Where 0 <= index < extent, for a tensor of ints.
 mlir::Value isInside(ExpandBuilder &b, mlir::Value index, Extent extent);
 

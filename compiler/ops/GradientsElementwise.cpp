@@ -3,9 +3,14 @@
 // Where a function has a kink, the gradient is that of one side: relu and abs have 0 at 0, of two
 // equal operands maximum and minimum choose the first, clamp counts its ends as inside.
 //
+// A gradient that is exactly 0 where it arrives gives exactly 0 to the operands, whatever the
+// derivative: 0 times NaN or infinity is 0 here (Terms::times, Terms::over, Terms::unlessZero).
+//
 //===----------------------------------------------------------------------===//
 
 #include "compiler/ops/Gradient.h"
+
+#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 
@@ -14,6 +19,66 @@ namespace {
 
 using mlir::Value;
 using Values = std::vector<Value>;
+
+/// The number that all elements of a tensor are, when that is known.
+std::optional<double> constantOf(Value value) {
+  while (auto apply = value.getDefiningOp<ir::ApplyOp>()) {
+    const Op *op = OpTable::get().find(apply.getOp().str());
+    if (auto *fill = std::get_if<Fill>(&op->batch)) {
+      auto number = apply.getAttrs().getAs<mlir::FloatAttr>("value");
+      if (fill->kind != Fill::Constant || !number)
+        return std::nullopt;
+      return number.getValueAsDouble();
+    }
+    if (apply->getNumOperands() == 0 || !isFloat(dtypeOf(value)))
+      return std::nullopt;
+    llvm::StringRef name = apply.getOp();
+    value = apply.getOperand(0);
+    if (name == "scalar") {
+      mlir::FloatAttr number;
+      mlir::IntegerAttr count;
+      if (mlir::matchPattern(value, mlir::m_Constant(&number)))
+        return number.getValueAsDouble();
+      if (mlir::matchPattern(value, mlir::m_Constant(&count)))
+        return static_cast<double>(count.getInt());
+      return std::nullopt;
+    }
+    if (name != "f32" && name != "broadcast_to" && name != "reshape")
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// Whether a tensor has neither infinity nor NaN, whatever the block is given: 0 times it is 0 as
+/// it is. Of what comes in nothing is known, so few are.
+bool isFinite(Value tensor) {
+  constexpr size_t kMost = 32;
+  llvm::SmallVector<Value> work{tensor};
+  for (size_t i = 0; i < work.size(); ++i) {
+    Value value = work[i];
+    if (auto number = constantOf(value)) {
+      if (!std::isfinite(static_cast<float>(*number)))
+        return false;
+      continue;
+    }
+    auto apply = value.getDefiningOp<ir::ApplyOp>();
+    if (!apply || i == kMost)
+      return false;
+    llvm::StringRef name = apply.getOp();
+    bool ofOperands =
+        llvm::is_contained({"broadcast_to", "reshape", "transpose", "window", "concat", "split",
+                            "where", "neg", "rope_sin", "rope_cos"},
+                           name);
+    if (name == "f32" && !isFloat(dtypeOf(apply.getOperand(0))))
+      continue;
+    if (!ofOperands)
+      return false;
+    for (Value operand : apply.getOperands().drop_front(name == "where"))
+      if (mlir::isa<mlir::RankedTensorType>(operand.getType()))
+        work.push_back(operand);
+  }
+  return true;
+}
 
 /// Arithmetic on tensors of one element type, numbers included.
 class Terms {
@@ -29,6 +94,19 @@ public:
   Value of(llvm::StringRef name, Value a, Value c) { return applyOne(b_, name, {a, c}); }
   Value where(Value condition, Value a, Value c) {
     return applyOne(b_, "where", {condition, a, c});
+  }
+  /// `value`, which follows from the gradient dy, but 0 where dy is 0.
+  Value unlessZero(Value dy, Value value) { return applyOne(b_, "unless_zero", {dy, value}); }
+  /// dy times a derivative.
+  Value times(Value dy, Value derivative) {
+    Value product = mul(dy, derivative);
+    return isFinite(derivative) ? product : unlessZero(dy, product);
+  }
+  /// dy over x.
+  Value over(Value dy, Value x) {
+    std::optional<double> number = constantOf(x);
+    Value quotient = div(dy, x);
+    return number && *number != 0 && !std::isnan(*number) ? quotient : unlessZero(dy, quotient);
   }
   /// a where the condition holds, else 0.
   Value only(Value condition, Value a) { return where(condition, a, (*this)(0)); }
@@ -55,7 +133,7 @@ template <typename Make> Gradient elementwise(Make make) {
 /// A function of one operand by its derivative.
 template <typename Derivative> Gradient unary(Derivative derivative) {
   return elementwise([derivative](Terms &t, const GradientCall &call) -> Values {
-    return {t.mul(call.dy(), derivative(t, call.x(0), call.y()))};
+    return {t.times(call.dy(), derivative(t, call.x(0), call.y()))};
   });
 }
 
@@ -74,23 +152,25 @@ void addArithmetic(GradientRules &rules) {
     return {call.dy(), call.wanted[1] ? t.of("neg", call.dy()) : Value()};
   });
   rules["mul"] = elementwise([](Terms &t, const GradientCall &call) -> Values {
-    return {call.wanted[0] ? t.mul(call.dy(), call.x(1)) : Value(),
-            call.wanted[1] ? t.mul(call.dy(), call.x(0)) : Value()};
+    return {call.wanted[0] ? t.times(call.dy(), call.x(1)) : Value(),
+            call.wanted[1] ? t.times(call.dy(), call.x(0)) : Value()};
   });
   rules["div"] = elementwise([](Terms &t, const GradientCall &call) -> Values {
-    Value dividend = t.div(call.dy(), call.x(1));
-    return {dividend, call.wanted[1] ? t.of("neg", t.mul(dividend, call.y())) : Value()};
+    Value dy = call.dy(), dividend = t.over(dy, call.x(1)), divisor;
+    if (call.wanted[1])
+      divisor = t.of("neg", t.unlessZero(dy, t.mul(dividend, call.y())));
+    return {dividend, divisor};
   });
   rules["pow"] = elementwise([](Terms &t, const GradientCall &call) -> Values {
     Value a = call.x(0), c = call.x(1), base, exponent;
     if (call.wanted[0])
       base = t.where(t.of("eq", c, t(0)), t(0),
-                     t.mul(call.dy(), t.mul(c, t.of("pow", a, t.sub(c, t(1))))));
+                     t.times(call.dy(), t.mul(c, t.of("pow", a, t.sub(c, t(1))))));
     // The power of 0 is constant in the exponent, and its logarithm is no number.
     if (call.wanted[1]) {
       Value positive = t.of("gt", a, t(0));
       Value logarithm = t.of("log", t.where(positive, a, t(1)));
-      exponent = t.mul(call.dy(), t.mul(call.y(), logarithm));
+      exponent = t.times(call.dy(), t.mul(call.y(), logarithm));
     }
     return {base, exponent};
   });
@@ -116,7 +196,7 @@ void addArithmetic(GradientRules &rules) {
 void addFunctions(GradientRules &rules) {
   rules["exp"] = unary([](Terms &, Value, Value y) { return y; });
   rules["log"] = elementwise(
-      [](Terms &t, const GradientCall &call) -> Values { return {t.div(call.dy(), call.x(0))}; });
+      [](Terms &t, const GradientCall &call) -> Values { return {t.over(call.dy(), call.x(0))}; });
   rules["sqrt"] = unary([](Terms &t, Value, Value y) { return t.div(t(0.5), y); });
   rules["rsqrt"] =
       unary([](Terms &t, Value, Value y) { return t.mul(t(-0.5), t.mul(y, t.of("square", y))); });
@@ -193,7 +273,8 @@ void addElementwiseGradients(GradientRules &rules) {
                                "rope_cos",
                                "uniform_first",
                                "uniform_second",
-                               "detach"})
+                               "detach",
+                               "unless_zero"})
     rules[name] = {Gradient::None};
 }
 

@@ -34,9 +34,11 @@ void softmaxRow(std::vector<double> &row, bool log, const Arithmetic &arithmetic
   double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
   for (double x : row)
     greatest = maximumOf(greatest, x);
+  // Finite logits beside an infinite one have no probability; that of the infinite one is NaN.
+  double shift = std::isinf(greatest) ? 0 : greatest;
   std::vector<double> powers;
   for (double &x : row) {
-    x = arithmetic.round(x - greatest);
+    x = arithmetic.round(x - shift);
     powers.push_back(arithmetic.round(std::exp(x)));
     sum = arithmetic.round(sum + powers.back());
   }
@@ -68,7 +70,8 @@ std::vector<Value> expandSoftmax(ExpandBuilder &b, ir::ApplyOp op, bool log) {
   int64_t axis = intAttr(op, "axis");
   // The result does not depend on what is subtracted.
   Value greatest = applyOne(b, "stop_gradient", reduceAxis(b, "reduce_max", x, axis, true));
-  Value shifted = applyOne(b, "sub", {x, greatest});
+  Value shift = applyOne(b, "where", {isInfinite(b, greatest), number(b, 0, DType::F32), greatest});
+  Value shifted = applyOne(b, "sub", {x, shift});
   Value powers = applyOne(b, "exp", shifted);
   Value sum = reduceAxis(b, "reduce_sum", powers, axis, true);
   if (log)
@@ -251,10 +254,13 @@ std::string crossEntropyReference(const RefTensor &logits, const RefTensor &labe
     }
     auto begin = logits.data.begin() + static_cast<int64_t>(n) * classes;
     std::vector<double> row(begin, begin + classes);
-    double greatest = *std::max_element(row.begin(), row.end()), sum = 0;
+    double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
     for (double x : row)
-      sum = arithmetic.round(sum + arithmetic.round(std::exp(arithmetic.round(x - greatest))));
-    double logSum = arithmetic.round(arithmetic.round(std::log(sum)) + greatest);
+      greatest = maximumOf(greatest, x);
+    double shift = std::isinf(greatest) ? 0 : greatest;
+    for (double x : row)
+      sum = arithmetic.round(sum + arithmetic.round(std::exp(arithmetic.round(x - shift))));
+    double logSum = arithmetic.round(arithmetic.round(std::log(sum)) + shift);
     result.data[n] = arithmetic.round(logSum - row[static_cast<size_t>(label)]);
   }
   return {};

@@ -237,15 +237,14 @@ Value meanAxis(ExpandBuilder &b, Value x, int64_t axis, bool keepdims) {
 }
 
 Value logSumExpAxis(ExpandBuilder &b, Value x, int64_t axis, bool keepdims) {
-  DType dtype = dtypeOf(x);
   // The result does not depend on what is subtracted.
   Value greatest = applyOne(b, "stop_gradient", reduceAxis(b, "reduce_max", x, axis, true));
-  Value infinity = number(b, std::numeric_limits<double>::infinity(), dtype);
-  Value isInfinite = applyOne(b, "eq", {applyOne(b, "abs", greatest), infinity});
-  Value shift = applyOne(b, "where", {isInfinite, number(b, 0, dtype), greatest});
-  Value powers = applyOne(b, "exp", applyOne(b, "sub", {x, shift}));
+  Value powers = applyOne(b, "exp", applyOne(b, "sub", {x, greatest}));
   Value sum = reduceAxis(b, "reduce_sum", powers, axis, true);
-  Value result = applyOne(b, "add", {applyOne(b, "log", sum), shift});
+  Value result = applyOne(b, "add", {applyOne(b, "log", sum), greatest});
+  // An infinity stands for all: what is subtracted of it is no number. No gradient goes to a row
+  // that is all minus infinity, from whose sum no small change leads away.
+  result = applyOne(b, "where", {isInfinite(b, greatest), greatest, result});
   return keepdims ? result : dropAxis(b, result, axis);
 }
 

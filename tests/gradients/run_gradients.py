@@ -3,8 +3,9 @@
 
 operators: every line of operators.txt, with params as operands, with rows of params, which differ
 from instance to instance, and with the first operand a tensor of the instance, which needs no
-gradient. models: those of models/ with a loss each, in f32; models-bf16:
-with products in bf16; models-hostile: with segments of the walk backwards as short as can be.
+gradient. zeros: operators at NaN, infinity and the ends of what they are defined for, behind a
+`where` that chooses something else, so that no gradient arrives: none may go on. models: those of
+models/ with a loss each, in f32; models-bf16: with products in bf16; models-hostile: with segments of the walk backwards as short as can be.
 `sheaf grad-check` does the comparisons, and compares the bits on several threads.
 """
 import json
@@ -160,6 +161,68 @@ LOSSES = [
 ]
 
 
+# Of a and b, vectors of numbers at which derivatives are infinite or NaN.
+BEHIND_WHERE = """
+a + b; a - b; a * b; a / b; pow(a, b); pow(a, 0.5); pow(2.0, a); maximum(a, b); minimum(a, b);
+clamp(a, b, 2.0); clamp(0.5, a, b); -a; abs(a); square(a); exp(a); log(a); sqrt(a); rsqrt(a); sin(a);
+cos(a); erf(a); tanh(a); sigmoid(a); relu(a); leaky_relu(a); silu(a); gelu(a); gelu_tanh(a);
+softplus(a); where(b > 0, log(a), sqrt(b)); log(exp(a) - exp(b)); sqrt(a) * log(b) / (a - b);
+1.0 / (1.0 / a); sqrt(1.0 - a * a); log(1.0 - a); exp(exp(a)); f32(bf16(log(a)));
+dropout(log(a), 0.5); deeper(2, a); through(a, b); each(a); picked(sqrt(a))
+""".replace("\n", " ").split(";")
+BEHIND_HELPERS = """
+fn deeper(k: int, a: f32[n]) -> f32[n] =
+  if k == 0 { sqrt(a) } else { let y = deeper(k - 1, exp(a))
+    log(y) / y }
+fn through(a: f32[n], b: f32[n]) -> f32[n] = {
+  let whole = stack([sqrt(a), log(b)])
+  let rest = reshape(concat(whole[1], whole[0]), 2, n)
+  rest[0] + transpose(rest)[:, 1] + max(rest, axis=0)
+}
+fn each(a: f32[n]) -> f32[n] = {
+  let y: f32[m, 1] = stack(map(|x| log(x) / x, rows(expand_dims(a, 1))))
+  check m == n
+  reshape(y, n)
+}
+fn picked(a: f32[n]) -> f32[n] = take_along(a, iota(n))
+"""
+
+
+def zeros(sheaf, directory, pattern):
+    special = ["NaN", "Infinity", "-Infinity", 0, -0.0, -1, 1, 1e30, 1e-40]
+    pairs = [(0.75, 0.25)] + [(x, y) for x in special for y in special]
+    n = len(pairs)
+    data = {"x": [x for x, _ in pairs], "y": [y for _, y in pairs],
+            "ok": [i == 0 for i in range(n)]}
+    source = os.path.join(directory, "zeros.jsonl")
+    with open(source, "w", encoding="utf-8") as stream:
+        stream.write(json.dumps(data) + "\n")
+
+    def run(case):
+        number, expression = case
+        text = f"""{HELPERS}{BEHIND_HELPERS}
+param w : f32[{n}] = ones
+param v : f32[{n}] = ones
+fn loss(x: f32[{n}], y: f32[{n}], ok: bool[{n}]) -> f32 = {{
+  let a = x * w
+  let b = v * y
+  let result = {expression}
+  sum(where(ok, result, 0.0))
+}}
+"""
+        ok, output = check(sheaf, directory, f"zero{number}", text, source,
+                           ["--directions", "1", "--dropout"])
+        return "" if ok and "NaN" not in output else f"{expression}:\n{output}"
+
+    chosen = [(i, e.strip()) for i, e in enumerate(BEHIND_WHERE) if pattern in e]
+    with ThreadPoolExecutor(2) as pool:
+        bad = [text for text in pool.map(run, chosen) if text]
+    print(f"{len(chosen)} expressions, {len(bad)} failures")
+    for text in bad:
+        print(text)
+    return not bad
+
+
 def models_in_bf16(sheaf, directory, pattern):
     return models(sheaf, directory, pattern, ["--precision", "bf16"])
 
@@ -194,8 +257,8 @@ def main():
     sheaf, what = os.path.abspath(sys.argv[1]), sys.argv[2]
     pattern = sys.argv[3] if len(sys.argv) > 3 else ""
     with tempfile.TemporaryDirectory() as directory:
-        run = {"operators": operators, "models": models, "models-bf16": models_in_bf16,
-               "models-hostile": models_hostile}[what]
+        run = {"operators": operators, "zeros": zeros, "models": models,
+               "models-bf16": models_in_bf16, "models-hostile": models_hostile}[what]
         sys.exit(0 if run(sheaf, directory, pattern) else 1)
 
 
