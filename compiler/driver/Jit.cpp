@@ -2,6 +2,7 @@
 #include "compiler/driver/Jit.h"
 
 #include "compiler/driver/Link.h"
+#include "compiler/kernels/Features.h"
 #include "compiler/kernels/Kernels.h"
 #include "runtime/cpu.h"
 #include "runtime/error.h"
@@ -31,24 +32,15 @@ namespace {
 
 std::string text(llvm::Error error) { return llvm::toString(std::move(error)); }
 
-const llvm::Target &targetOf(const Processor &processor) {
-  kernels::initialiseTargets();
-  std::string error;
-  const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(llvm::Triple(processor.triple), error);
-  if (!target)
-    throw InternalError("LLVM has no code generator for " + processor.triple + ": " + error);
-  return *target;
-}
-
 std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Processor &processor) {
   llvm::TargetOptions options;
   // A product is the FMA chain that the kernel generator wrote: nothing may be contracted on top.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   options.EmitStackSizeSection = true;
-  return std::unique_ptr<llvm::TargetMachine>(targetOf(processor).createTargetMachine(
-      llvm::Triple(processor.triple), processor.cpu, processor.features, options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+  llvm::Triple triple(processor.triple);
+  return std::unique_ptr<llvm::TargetMachine>(kernels::codeGenerator(triple).createTargetMachine(
+      triple, kernels::leastProcessor(triple), kernels::featureString(processor.features), options,
+      llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
 }
 
 /// LLVM 22 leaves out what a `musttail` call passes on the stack (llvm-project issue 199224). A
@@ -138,48 +130,11 @@ CodeModule::~CodeModule() { module.reset(); }
 
 std::string Processor::architecture() const { return llvm::Triple(triple).getArchName().str(); }
 
-/// Whether x86-64's code generator uses a feature by itself; others (protection keys, crypto, ...)
-/// only stand in the name of a CPU.
-static bool isUsedByX86(llvm::StringRef feature) {
-  for (llvm::StringRef family : {"adx", "amx", "avx", "bmi", "cmov", "f16c", "fma", "lzcnt",
-                                 "movbe", "popcnt", "sse", "ssse"})
-    if (feature.starts_with(family))
-      return true;
-  return false;
-}
-
-/// The same of AArch64's. Streaming vectors and matrices (SME) are used on demand only.
-static bool isUsedByAArch64(llvm::StringRef feature) {
-  for (llvm::StringRef family : {"sve", "sve2", "sve2p"})
-    if (feature.starts_with(family) &&
-        llvm::all_of(feature.drop_front(family.size()), llvm::isDigit))
-      return true;
-  return llvm::is_contained({"altnzcv",   "bf16",     "complxnum", "crc",     "cssc",     "dotprod",
-                             "flagm",     "fp-armv8", "fp16fml",   "fptoint", "fullfp16", "i8mm",
-                             "jsconv",    "lse",      "lse2",      "mops",    "neon",     "rcpc",
-                             "rcpc-immo", "rcpc3",    "rdm"},
-                            feature);
-}
-
-std::vector<std::string> usedFeatures(const Processor &processor) {
-  llvm::Triple triple(processor.triple);
-  std::unique_ptr<llvm::MCSubtargetInfo> wanted(
-      targetOf(processor).createMCSubtargetInfo(triple, processor.cpu, processor.features));
-  // Of x86-64 names of what this machine has or lacks; the others are about tuning.
-  llvm::StringMap<bool> real = llvm::sys::getHostCPUFeatures();
-  std::vector<std::string> used;
-  for (const llvm::SubtargetFeatureKV &feature : wanted->getEnabledProcessorFeatures())
-    if (triple.isAArch64() ? isUsedByAArch64(feature.Key)
-                           : real.contains(feature.Key) && isUsedByX86(feature.Key))
-      used.emplace_back(feature.Key);
-  return used;
-}
-
 /// What keeps the processor's code from running here: empty when nothing does.
 static std::string obstacle(const Processor &processor) {
   if (processor.architecture() != rt::kArchitecture)
     return fmt::format("which is {}, not {}", rt::kArchitecture, processor.architecture());
-  std::optional<std::string> feature = rt::missingFeature(usedFeatures(processor));
+  std::optional<std::string> feature = rt::missingFeature(processor.features);
   return feature ? "which has no " + *feature : "";
 }
 
@@ -196,7 +151,10 @@ void prepareModule(llvm::Module &module, const Processor &processor) {
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   for (llvm::Function &function : module) {
-    if (function.isDeclaration() || !machine->getTargetTriple().isX86())
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("tune-cpu", processor.tuning);
+    if (!machine->getTargetTriple().isX86())
       continue;
     // Some AVX-512 machines are tuned to prefer 256 bits; vectors here are as wide as was meant.
     function.addFnAttr("prefer-vector-width", "512");

@@ -26,16 +26,14 @@ namespace sheaf::driver {
 
 /// The processor that code is made for.
 struct Processor {
-  std::string triple;   ///< LLVM's name of architecture and system
-  std::string cpu;      ///< LLVM's name
-  std::string features; ///< LLVM's feature string; empty for restricted CPU names
+  std::string triple;                ///< LLVM's name of architecture and system
+  std::string cpu;                   ///< LLVM's name
+  std::string tuning;                ///< that of the processor that code is scheduled for
+  std::vector<std::string> features; ///< all that code may use, by LLVM's names
 
   /// As rt::kArchitecture names it.
   std::string architecture() const;
 };
-
-/// The features that the processor's code may use, by LLVM's names.
-std::vector<std::string> usedFeatures(const Processor &processor);
 
 /// Throws UserError when the processor's code cannot run on this machine, naming what it lacks.
 void checkRunsHere(const Processor &processor);

@@ -76,7 +76,7 @@ std::vector<LineShare> shareLines(const kernels::Kernel &kernel) {
 } // namespace
 
 Processor processorOf(const kernels::Target &target) {
-  return {target.triple, target.cpu, target.features};
+  return {target.triple, target.cpu, target.tuning, target.features};
 }
 
 Compilation::Compilation(const SourceFile &source, const CompileOptions &options,

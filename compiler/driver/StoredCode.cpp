@@ -2,6 +2,7 @@
 #include "compiler/driver/StoredCode.h"
 
 #include "compiler/driver/Pipeline.h"
+#include "compiler/kernels/Features.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -138,7 +139,8 @@ StoredCode::StoredCode(const CompileOptions &options, const kernels::Target &tar
 std::string StoredCode::hostKey(const llvm::Module &module) const {
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream out(text);
-  out << target_.triple << ' ' << target_.cpu << ' ' << target_.features << '\n';
+  out << target_.triple << ' ' << target_.cpu << ' ' << kernels::featureString(target_.features)
+      << '\n';
   llvm::WriteBitcodeToFile(module, out);
   return digest("host", text);
 }

@@ -26,34 +26,40 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace llvm {
 class LLVMContext;
 class Module;
 } // namespace llvm
 
+namespace sheaf::rt {
+class Machine;
+} // namespace sheaf::rt
+
 namespace sheaf::kernels {
 
 /// What the generator must know of the machine that code is made for.
 struct Target {
-  std::string triple;     ///< LLVM's name of architecture and system
-  std::string cpu;        ///< LLVM's name
-  std::string features;   ///< LLVM's feature string, empty for what the CPU has
-  int64_t lanes = 16;     ///< f32 lanes of a product tile's vectors: 16, 8 or 4
-  int64_t registers = 32; ///< vector registers
-  bool halves = false;    ///< computes with 16 lanes in two halves, so 8 take half as long
-  bool fma = true;        ///< without it products are multiply, then add: another numeric class
-  bool f16 = true;        ///< converts between f16 and f32
-  bool bf16 = false;      ///< sums pairs of bf16 products (AVX512_BF16)
-  bool tiles = false;     ///< multiplies tiles of bf16 (AMX): another numeric class
+  std::string triple;                ///< LLVM's name of architecture and system
+  std::string cpu;                   ///< LLVM's name
+  std::string tuning;                ///< that of the processor that code is scheduled for
+  std::vector<std::string> features; ///< what code may use, by LLVM's names (Features.h)
+  int64_t lanes = 16;                ///< f32 lanes of a product tile's vectors: 16, 8 or 4
+  int64_t registers = 32;            ///< vector registers
+  bool halves = false; ///< computes with 16 lanes in two halves, so 8 take half as long
+  bool fma = true;     ///< without it products are multiply, then add: another numeric class
+  bool f16 = true;     ///< converts between f16 and f32
+  bool bf16 = false;   ///< sums pairs of bf16 products (AVX512_BF16)
+  bool tiles = false;  ///< multiplies tiles of bf16 (AMX): another numeric class
 };
 
-/// Makes LLVM's code generators for all processors known that detectTarget() knows.
-void initialiseTargets();
-
-/// "host", "aarch64" for any processor of that architecture, or LLVM's name of one, such as
-/// x86-64-v3 or neoverse-n1. Throws UserError for a name that is none.
+/// "host" for this machine, "aarch64" for any processor of that architecture, or LLVM's
+/// name of one, such as x86-64-v3 or neoverse-n1. Throws UserError for a name that is none.
 Target detectTarget(const std::string &cpu);
+/// A machine whose processor LLVM calls `cpu`. Only what the machine says that it has is used,
+/// whatever the name promises; one that LLVM does not know is as good as any.
+Target targetOf(const rt::Machine &machine, const std::string &cpu);
 /// A processor with these features, by LLVM's names, that this machine has.
 Target targetWithFeatures(const std::vector<std::string> &features);
 

@@ -1,6 +1,8 @@
 //===- Planner.cpp - Which tensors are kept, and which stage computes them -===//
 
 #include "compiler/kernels/Planner.h"
+
+#include "compiler/kernels/Features.h"
 #include "runtime/error.h"
 
 using namespace mlir;
@@ -413,8 +415,9 @@ std::string describeCode(ir::BlockOp block, const Target &target,
                          const std::set<std::string> &without, NumericClass numericClass) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << target.triple << ' ' << target.cpu << ' ' << target.features << ' ' << target.lanes << ' '
-      << target.registers << ' ' << target.fma << target.f16 << target.bf16 << target.tiles;
+  out << target.triple << ' ' << target.cpu << ' ' << featureString(target.features) << ' '
+      << target.lanes << ' ' << target.registers << ' ' << target.fma << target.f16 << target.bf16
+      << target.tiles;
   for (const Switch &entry : switches())
     if (without.contains(std::string(entry.name)))
       out << " without " << entry.name;

@@ -1,15 +1,14 @@
 //===- Target.cpp - The machine that code is made for ---------------------===//
 
+#include "compiler/kernels/Features.h"
 #include "compiler/kernels/Kernels.h"
+#include "runtime/cpu.h"
 #include "runtime/error.h"
 #include "runtime/tiles.h"
 
 #include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
-
-#include <mutex>
+#include "llvm/TargetParser/Triple.h"
 
 namespace sheaf::kernels {
 
@@ -46,90 +45,68 @@ void describeAArch64(Target &target) {
   target.registers = 32;
 }
 
-/// What code may use on a processor. Nothing when LLVM knows none of that name that runs code of
-/// the triple.
-std::optional<Target> describe(const std::string &triple, const std::string &cpu,
-                               const std::string &features) {
-  initialiseTargets();
+Target describe(const llvm::Triple &triple, const std::string &cpu,
+                std::vector<std::string> features) {
   Target target;
-  target.triple = triple;
+  target.triple = triple.str();
   target.cpu = cpu;
-  target.features = features;
-  std::string error;
-  llvm::Triple parsed(triple);
-  const llvm::Target *llvmTarget = llvm::TargetRegistry::lookupTarget(parsed, error);
-  if (!llvmTarget || (!parsed.isX86() && !parsed.isAArch64()))
-    throw InternalError("no code generator for " + triple + ": " + error);
-  // Asked without a CPU first: for an unknown one LLVM prints warnings.
-  std::unique_ptr<llvm::MCSubtargetInfo> any(llvmTarget->createMCSubtargetInfo(parsed, "", ""));
-  std::unique_ptr<llvm::MCSubtargetInfo> info;
-  if (any && any->isCPUStringValid(target.cpu))
-    info.reset(llvmTarget->createMCSubtargetInfo(parsed, target.cpu, target.features));
-  // LLVM's names for X86 include those of processors that have no 64-bit mode.
-  if (!info || (parsed.isX86() && !info->checkFeatures("+64bit")))
-    return std::nullopt;
-  if (parsed.isAArch64())
+  target.tuning = tuningFor(triple, cpu);
+  target.features = std::move(features);
+  if (triple.isAArch64())
     describeAArch64(target);
   else
-    describeX86(*info, target);
+    describeX86(*subtarget(triple, target.features), target);
   return target;
 }
 
-std::optional<Target> describeHost() {
-  std::string features;
-  for (const auto &feature : llvm::sys::getHostCPUFeatures())
-    features += (features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") +
-                feature.first().str();
-  return describe(llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(), features);
+/// Nothing when LLVM knows no processor of that name that runs code of the triple.
+std::optional<Target> describeNamed(const std::string &triple, const std::string &cpu) {
+  llvm::Triple parsed(triple);
+  if (!isProcessor(parsed, cpu))
+    return std::nullopt;
+  return describe(parsed, cpu, featuresOf(parsed, cpu));
 }
 
 /// A processor by its name: of this machine's architecture, else of another.
 std::optional<Target> describeNamed(const std::string &cpu) {
   if (cpu == kAnyAArch64)
-    return describe(kTriples[1], "generic", "");
-  std::optional<Target> target = describe(llvm::sys::getProcessTriple(), cpu, "");
+    return describeNamed(kTriples[1], "generic");
+  std::optional<Target> target = describeNamed(llvm::sys::getProcessTriple(), cpu);
   for (const char *triple : kTriples)
     if (!target)
-      target = describe(triple, cpu, "");
+      target = describeNamed(triple, cpu);
   return target;
 }
 
 } // namespace
 
-void initialiseTargets() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    LLVMInitializeAArch64TargetInfo();
-    LLVMInitializeAArch64Target();
-    LLVMInitializeAArch64TargetMC();
-    LLVMInitializeAArch64AsmPrinter();
-  });
+Target targetOf(const rt::Machine &machine, const std::string &cpu) {
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  if (std::string_view(triple.getArchName()) != machine.architecture())
+    triple = llvm::Triple(kTriples[machine.architecture() == rt::kAArch64]);
+  std::vector<std::string> features(machine.features().begin(), machine.features().end());
+  return describe(triple, isProcessor(triple, cpu) ? cpu : leastProcessor(triple),
+                  withoutUnmet(triple, std::move(features)));
 }
 
 Target detectTarget(const std::string &cpu) {
-  bool host = cpu == "host";
-  std::optional<Target> target = host ? describeHost() : describeNamed(cpu);
-  if (!target)
-    throw UserError("unknown CPU '" + cpu +
-                    "' for --target-cpu (try host, x86-64-v4, x86-64-v3, x86-64-v2 or aarch64)");
+  if (cpu == "host") {
+    Target target = targetOf(rt::thisMachine(), llvm::sys::getHostCPUName().str());
+    target.tiles = target.tiles && rt::allowTiles();
+    return target;
+  }
   // What another machine's system allows is seen there, when its sessions begin.
-  target->tiles = target->tiles && (!host || rt::allowTiles());
-  return *target;
+  if (std::optional<Target> target = describeNamed(cpu))
+    return *target;
+  throw UserError("unknown CPU '" + cpu +
+                  "' for --target-cpu (try host, x86-64-v4, x86-64-v3, x86-64-v2 or aarch64)");
 }
 
 Target targetWithFeatures(const std::vector<std::string> &features) {
-  std::string all;
-  for (const std::string &feature : features)
-    all += (all.empty() ? "+" : ",+") + feature;
-  std::optional<Target> target = describe(llvm::sys::getProcessTriple(), "generic", all);
-  if (!target)
-    throw InternalError("LLVM knows no generic processor");
-  target->tiles = target->tiles && rt::allowTiles();
-  return *target;
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  Target target = describe(triple, leastProcessor(triple), features);
+  target.tiles = target.tiles && rt::allowTiles();
+  return target;
 }
 
 } // namespace sheaf::kernels

@@ -3,6 +3,7 @@
 #include "tests/kernels/harness.h"
 
 #include "compiler/driver/Jit.h"
+#include "compiler/driver/Pipeline.h"
 #include "compiler/ops/Verify.h"
 #include "runtime/convert.h"
 #include "runtime/error.h"
@@ -259,8 +260,8 @@ KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<s
   std::vector<driver::CodeModule> modules(1);
   modules[0].context = std::move(llvmContext);
   modules[0].module = std::move(lowered);
-  m.jit = std::make_unique<driver::Jit>(driver::compileModules(
-      std::move(modules), {m.target.triple, m.target.cpu, m.target.features}, 1));
+  m.jit = std::make_unique<driver::Jit>(
+      driver::compileModules(std::move(modules), driver::processorOf(m.target), 1));
   m.fn = reinterpret_cast<rt::KernelFn>(m.jit->address(0, m.kernel().symbol));
 }
 KernelRun::~KernelRun() = default;
@@ -524,7 +525,7 @@ testing::AssertionResult KernelRun::flopAgrees(int64_t number) const {
 bool runsHere(const std::string &cpu) {
   try {
     kernels::Target target = kernels::detectTarget(cpu);
-    driver::checkRunsHere({target.triple, target.cpu, target.features});
+    driver::checkRunsHere(driver::processorOf(target));
     return !target.tiles || rt::allowTiles();
   } catch (const UserError &) {
     return false;

@@ -154,8 +154,9 @@ void addBenchKernels(CLI::App &bench, Action &action) {
   sub->add_option("--repetitions", arguments->repetitions,
                   "turns of half a millisecond, of which the best counts (default: 40)")
       ->type_name("N");
-  sub->add_option("--target-cpu", arguments->targetCpu,
-                  "make code for this CPU: host, or LLVM's name of one, such as x86-64-v3")
+  sub->add_option(
+         "--target-cpu", arguments->targetCpu,
+         "make code for this CPU: host (or native), or LLVM's name of one, such as x86-64-v3")
       ->type_name("CPU");
   sub->add_option("--precision", arguments->precision,
                   "what products of weights compute in: f32 or bf16 (default: "

@@ -79,7 +79,7 @@ int runBuild(BuildArguments &arguments) {
     header.finish();
   }
   artefact::Machine machine{target.processor.architecture(), target.processor.cpu,
-                            driver::usedFeatures(target.processor), numericClass(*loaded.compiled)};
+                            target.processor.features, numericClass(*loaded.compiled)};
   artefact::write(arguments.output, session, loaded.compiled->code(), std::move(machine),
                   loaded.vocabularies, "sheaf " SHEAF_VERSION);
   return kOk;

@@ -143,8 +143,9 @@ driver::Precision parsePrecision(const std::string &text) {
 }
 
 std::string parseTargetCpu(const std::string &text) {
-  fromCommandLine([&] { return driver::targetInfo(text); });
-  return text;
+  std::string cpu = text == "native" ? "host" : text;
+  fromCommandLine([&] { return driver::targetInfo(cpu); });
+  return cpu;
 }
 
 driver::CompileOptions compileOptions(const ModelOptions &options) {
@@ -411,7 +412,7 @@ void openArtefact(LoadedModel &loaded, const ModelOptions &options, const Weight
     refuse("--dim");
   if (!options.without.empty())
     refuse("--without");
-  if (options.targetCpu != "host")
+  if (options.targetCpu != "host" && options.targetCpu != "native")
     refuse("--target-cpu");
   if (options.precision != "f32")
     refuse("--precision");

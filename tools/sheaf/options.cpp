@@ -50,8 +50,9 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
       ->expected(1)
       ->take_all()
       ->delimiter(',');
-  app.add_option("--target-cpu", targetCpu,
-                 "make code for this CPU: host, or LLVM's name of one, such as x86-64-v3")
+  app.add_option(
+         "--target-cpu", targetCpu,
+         "make code for this CPU: host (or native), or LLVM's name of one, such as x86-64-v3")
       ->type_name("CPU");
   app.add_option("--precision", precision,
                  "what products of weights compute in: f32 or bf16 (default: f32)")
