@@ -24,9 +24,12 @@ bool onlyStores(const Stage &stage, int64_t tileVectors) {
   return stage.sums != Sums::Tiles && width.isConstant() && !stage.takesTurns &&
          width.constant() % (stage.lanes * tileVectors) == 0 &&
          llvm::all_of(stage.roots, [&](const Root &root) {
-           return !root.masked && llvm::any_of(stage.accumulators, [&](const Accumulator &a) {
-             return a.product->value == root.value && a.column == 0;
-           });
+           return !root.masked && root.transposedBegin < 0 &&
+                  llvm::any_of(
+                      stage.accumulators,
+                      [&](const Accumulator &a) {
+                        return a.product->value == root.value && a.column == 0;
+                      });
          });
 }
 
@@ -284,6 +287,7 @@ void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
   Value sums = bytes(tile.sums, mul(row, constant(across * stage.lanes * 4)));
   Value column = mul(tile.panels.front(), constant(stage.lanes * stage.tileVectors));
   auto vectorAt = [&](Value v, Value at) {
+    tilePlace_ = {&tile, row, mul(v, constant(stage.lanes))};
     std::vector<Value> accumulators;
     for (size_t a = 0; a < stage.accumulators.size(); ++a) {
       Value from = bytes(sums, static_cast<int64_t>(a) * most * stage.lanes * 4);
@@ -311,6 +315,7 @@ void Emitter::emitEpilogues(const Stage &stage, const Tile &tile, EnterRow index
       std::vector<Value> index = indexOfRow(row);
       emitEpilogue(stage, tile, row, std::move(index));
     });
+    emitTransposed(stage, tile, indexOfRow);
   });
 }
 

@@ -120,7 +120,7 @@ void Emitter::nest(ArrayRef<Dim> extents, std::vector<Value> &index,
 void Emitter::writeRoots(const Stage &stage, Scope &scope) {
   View identity = identityView(stage.shape.size());
   for (const Root &root : stage.roots)
-    store(root, evaluate(root.value, identity, scope, root.computed), *scope.place);
+    store(stage, root, evaluate(root.value, identity, scope, root.computed), *scope.place);
 }
 
 void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
@@ -434,7 +434,7 @@ void Emitter::reduceOuter(const Stage &stage, const std::vector<Dim> &space, int
         place.index.insert(place.index.begin() + axis, constant(0));
       place.lanesAxis = static_cast<int>(place.index.size());
       place.index.push_back(column);
-      store(root, result, place);
+      store(stage, root, result, place);
     });
   });
 }

@@ -78,13 +78,6 @@ bool Emitter::isComputedAlong(Value value, const View &view, const Scope &scope)
          view == identityView(stage.shape.size());
 }
 
-/// Whether the elements that a view finds differ from lane to lane.
-static bool movesWithLanes(const View &view, int lanesAxis) {
-  return llvm::any_of(view, [&](const AxisMap &map) {
-    return map.axis == lanesAxis || (map.index && movesWithLanes(*map.indexView, lanesAxis));
-  });
-}
-
 /// The lanes of an expression at a place. `computed`: the value itself is not read from memory.
 ///
 /// What is the same for all lanes of a row is computed once a row (Scope::row). LLVM could not: it
@@ -99,7 +92,7 @@ Value Emitter::evaluate(Value root, const View &rootView, Scope &scope, bool com
       continue;
     }
     OpBuilder::InsertionGuard guard(b);
-    if (scope.row && !movesWithLanes(view, scope.place->lanesAxis))
+    if (scope.row && !dependsOn(view, scope.place->lanesAxis))
       b.setInsertionPoint(scope.row);
     size_t before = work.size();
     auto need = [&](Value operand, View through) {
@@ -302,17 +295,47 @@ Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
   return loadLaneByLane(buffer, place, addressAt);
 }
 
-void Emitter::store(const Root &root, Value lanes, const Place &place) {
+void Emitter::store(const Stage &stage, const Root &root, Value lanes, const Place &place) {
   const Buffer &buffer = *root.buffer;
   unsigned alignment = static_cast<unsigned>(bytesOf(buffer.dtype));
+  if (root.transposedBegin >= 0) {
+    const auto &[tile, row, begin] = tilePlace_;
+    Value at = transposedRow(stage, root, *tile, row);
+    LLVM::StoreOp::create(b, lanes, bytes(at, mul(begin, constant(alignment))), alignment);
+    return;
+  }
   Value pointer = address(buffer, indices(buffer, root.view, place));
   Value stored = toStorage(lanes, buffer.dtype);
   if (place.lanesAxis < 0)
     stored = vector::ExtractOp::create(b, stored, ArrayRef<int64_t>{0});
+  else if (root.view.empty() || root.view.back().axis != place.lanesAxis)
+    return storeLaneByLane(root, stored, place);
   if (root.masked)
     LLVM::MaskedStoreOp::create(b, stored, pointer, inRange(place), alignment);
   else
     LLVM::StoreOp::create(b, stored, pointer, alignment);
+}
+
+/// Where columns of the stage are rows of the buffer.
+void Emitter::storeLaneByLane(const Root &root, Value stored, const Place &place) {
+  const Buffer &buffer = *root.buffer;
+  unsigned alignment = static_cast<unsigned>(bytesOf(buffer.dtype));
+  Value first = address(buffer, indices(buffer, root.view, place)), stride = constant(0);
+  for (auto [axis, map] : llvm::enumerate(root.view))
+    if (map.axis == place.lanesAxis)
+      stride = add(stride, strides(buffer)[axis]);
+  if (!root.masked) {
+    for (int64_t lane = 0; lane < place.lanes; ++lane) {
+      Value element = vector::ExtractOp::create(b, stored, ArrayRef<int64_t>{lane});
+      LLVM::StoreOp::create(b, element, bytes(first, mul(stride, constant(lane))), alignment);
+    }
+    return;
+  }
+  Value offsets =
+      arith::MulIOp::create(b, laneNumbers(i64_, place.lanes), splat(stride, place.lanes));
+  auto pointers = VectorType::get({place.lanes}, pointer_);
+  Value at = LLVM::GEPOp::create(b, pointers, b.getI8Type(), first, offsets);
+  LLVM::masked_scatter::create(b, stored, at, inRange(place), b.getI32IntegerAttr(alignment));
 }
 
 /// Which lanes lie before the end of the lanes axis.

@@ -186,6 +186,15 @@ private:
   void ask(llvm::ArrayRef<MatrixAhead> matrices, const Tile &tile);
   void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
 
+  // EmitTransposed.cpp
+  Value transposedRow(const Stage &stage, const Root &root, const Tile &tile, Value row);
+  void emitTransposed(const Stage &stage, const Tile &tile, EnterRow indexOfRow);
+  /// The row and the tile of the epilogue that is being emitted, and the vector's place in the row.
+  struct TilePlace {
+    const Tile *tile = nullptr;
+    Value row, begin;
+  } tilePlace_;
+
   // EmitFactors.cpp
   Value toFactors(Value lanes);
   Value addPair(Value left, Value right, Value sum);
@@ -228,7 +237,8 @@ private:
   Value loadReshaped(Value value, const View &view, const Place &place);
   Value loadLaneByLane(const Buffer &buffer, const Place &place,
                        llvm::function_ref<Value(const Place &lane)> address);
-  void store(const Root &root, Value lanes, const Place &place);
+  void store(const Stage &stage, const Root &root, Value lanes, const Place &place);
+  void storeLaneByLane(const Root &root, Value stored, const Place &place);
   Value inRange(const Place &place);
   Value laneNumbers(mlir::Type element, int64_t lanes);
   bool isComputedAlong(Value value, const View &view, const Scope &scope);

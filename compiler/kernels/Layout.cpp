@@ -54,6 +54,8 @@ std::vector<int64_t> constants(const std::vector<Dim> &dims) {
 bool overruns(const Stage &stage, const Root &root) {
   if (stage.shape.empty())
     return false;
+  if (root.isScattered(stage)) // lane by lane
+    return !stage.shape.back().isConstant() || stage.shape.back().constant() % stage.lanes != 0;
   const Dim &begin = root.view.back().offset, &extent = stage.shape.back(),
             &row = root.buffer->shape.back();
   bool isLast = begin + extent == row;
@@ -175,7 +177,7 @@ void Planner::findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots) {
   int axis = static_cast<int>(stage.shape.size()) - 2;
   bool shared = llvm::all_of(stage.accumulators, [&](const Accumulator &a) {
     return llvm::all_of(a.product->segments, [&](const ProductSegment &segment) {
-      return llvm::none_of(segment.rhsView, [&](const AxisMap &m) { return m.axis == axis; });
+      return !dependsOn(segment.rhsView, axis);
     });
   });
   if (!stage.rowsAreRecords && axis >= 0 && shared)
@@ -550,25 +552,30 @@ void Planner::makeStages(Kernel &kernel) {
            llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; }));
       chooseTile(stage);
       packWeights(kernel, stage);
-      int64_t rows = stage.tilesAtOnce * stage.tileRows;
-      if (stage.fewRows)
-        rows = std::max({rows, stage.fewRows * stage.panelsAtOnce(), Stage::kPanelsOfOneRow});
+      int64_t rows = std::max(stage.tilesAtOnce * stage.tileRows, stage.mostRows());
       int64_t floats = llvm::divideCeil(rows, stage.tileRows) * stage.sumsOfTile();
-      plan_->accumulatorBytes =
-          std::max<int64_t>(plan_->accumulatorBytes, llvm::alignTo(4 * floats, rt::kGranuleBytes));
+      stage.transposedBegin = llvm::alignTo(4 * floats, rt::kGranuleBytes);
       if (stage.rowsOfAllRecords) {
         stage.passOfOneRecord = !flatRows_;
         stage.passRows = std::min(nearRows(stage), kMostPassRows);
         plan_->rowTableBytes = std::max(plan_->rowTableBytes, stage.passRows * kRowEntryBytes);
       }
     }
+    int64_t transposedBytes = 0;
     for (const RootSpec &root : roots) {
       const Buffer *buffer = root.kind == RootSpec::Copy
                                  ? resultBuffers_[root.result]
                                  : plan_->bufferOf.lookup(root.target ? root.target : root.value);
       stage.roots.push_back({root.value, buffer, root.view, root.computed(), false});
       stage.roots.back().masked = overruns(stage, stage.roots.back());
+      if (stage.kind == Stage::Products && stage.roots.back().isTransposed(stage)) {
+        stage.roots.back().transposedBegin = transposedBytes;
+        transposedBytes += llvm::alignTo(4 * stage.mostRows() * stage.tileVectors * stage.lanes,
+                                         rt::kGranuleBytes);
+      }
     }
+    plan_->accumulatorBytes =
+        std::max(plan_->accumulatorBytes, stage.transposedBegin + transposedBytes);
     plan_->stages.push_back(std::move(stage));
   }
   // Weights that are read as they lie in the row space.

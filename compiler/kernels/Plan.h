@@ -64,6 +64,9 @@ struct AxisMap {
 /// One AxisMap for every axis of the tensor.
 using View = std::vector<AxisMap>;
 
+/// Whether what a view finds moves with an iteration axis.
+bool dependsOn(const View &view, int axis);
+
 /// The view with axis i on iteration axis i.
 View identityView(size_t rank);
 
@@ -170,6 +173,8 @@ struct ProductGroup {
   int64_t depth = 0;                  ///< packed: of all segments, filled up
 };
 
+struct Stage;
+
 /// A tensor written by a stage: `value` at the iteration index, stored into `buffer` at `view`.
 struct Root {
   mlir::Value value;
@@ -177,6 +182,13 @@ struct Root {
   View view;             ///< over the stage's iteration space
   bool computed = false; ///< the buffer is where the value is kept: it cannot be read from there
   bool masked = false;   ///< the last vector must not be written whole
+  /// Products: where its rows of a tile begin in scratch, behind those of other such roots, until
+  /// they are written with rows for columns; -1: it is written as it is computed.
+  int64_t transposedBegin = -1;
+  /// Whether neighbouring columns of the stage are not neighbours in the buffer.
+  bool isScattered(const Stage &stage) const;
+  /// Whether neighbouring rows of its tiles are, if they belong to one record.
+  bool isTransposed(const Stage &stage) const;
 };
 
 struct Stage {
@@ -204,6 +216,7 @@ struct Stage {
   const rt::Library *library = nullptr; ///< Foreign
   int64_t sumsRow = 0;                  ///< Foreign: bytes of a row of all accumulators in scratch
   std::vector<const Buffer *> prefetch; ///< argument rows that the epilogue reads
+  int64_t transposedBegin = 0;          ///< in scratch: rows of a tile that are to be transposed
   int startUse = -1;           ///< packed start values, one view an accumulator that has one
   std::vector<int> startViews; ///< for each accumulator its view in startUse, or -1
   int64_t tileRows = 1;        ///< most rows of a tile
@@ -219,6 +232,10 @@ struct Stage {
   static constexpr int64_t kPanelsOfOneRow = 4;
   int64_t lanes = kLoopLanes;
 
+  /// Rows of a tile times the panels that it takes at once, at most.
+  int64_t mostRows() const {
+    return fewRows ? std::max({tileRows, fewRows * panelsAtOnce(), kPanelsOfOneRow}) : tileRows;
+  }
   /// Of a tile's accumulators in scratch.
   int64_t sumsOfTile() const {
     return tileRows * tileVectors * lanes * static_cast<int64_t>(accumulators.size());
@@ -236,6 +253,16 @@ struct Stage {
     return shape[static_cast<size_t>(rowAxis)].constant();
   }
 };
+
+inline bool Root::isTransposed(const Stage &stage) const {
+  return isScattered(stage) && !stage.rowsAreRecords && !stage.library && view.size() >= 2 &&
+         view.back().axis == static_cast<int>(stage.shape.size()) - 2 &&
+         buffer->dtype == ops::DType::F32;
+}
+
+inline bool Root::isScattered(const Stage &stage) const {
+  return view.empty() || view.back().axis != static_cast<int>(stage.shape.size()) - 1;
+}
 
 struct Plan {
   ir::BlockOp block;

@@ -27,11 +27,50 @@ bool Planner::keep(Value value) {
   return kept_.insert(value);
 }
 
-std::vector<Planner::RootSpec> Planner::rootsOf(Value kept) const {
+/// A view of what a stage of products computes is written by that stage, through the view turned
+/// round: else the products would be kept first, and read again in an order that vectors are not
+/// in.
+std::optional<Planner::RootSpec> Planner::behindViews(Value value, Value target, View view) {
+  auto isView = [&](Value v) {
+    if (roleOf(v) != Role::View || (v != target && isKept(v)))
+      return false;
+    ops::Movement::Kind kind = movementOf(v);
+    return kind == ops::Movement::Transpose ||
+           (kind == ops::Movement::Reshape && isPlainReshape(v, *plan_->shapes));
+  };
+  if (!fuse_ || !isView(value))
+    return std::nullopt;
+  while (isView(value)) {
+    // Which axis of the source each axis of the value is.
+    auto [source, through] = throughView(value, identityView(shape(value).size()), *plan_->shapes);
+    for (AxisMap &map : view) {
+      auto from = llvm::find_if(through, [&](const AxisMap &m) { return m.axis == map.axis; });
+      map.axis =
+          map.axis < 0 || from == through.end() ? -1 : static_cast<int>(from - through.begin());
+    }
+    value = source;
+  }
+  Role role = roleOf(value);
+  if (isKept(value) || (role != Role::Product && role != Role::Elementwise))
+    return std::nullopt;
+  Reads reads = read(value, true);
+  View plain = identityView(shape(value).size());
+  bool isProducts = llvm::any_of(reads.products, [&](auto &each) { return each.second == plain; });
+  if (!isProducts || shape(value).empty())
+    return std::nullopt;
+  return RootSpec{RootSpec::Piece, value, target, std::move(view)};
+}
+
+std::vector<Planner::RootSpec> Planner::rootsOf(Value kept) {
   size_t rank = shape(kept).size();
   Role role = roleOf(kept);
   if (role == Role::Dot || role == Role::Reduction)
     return {{RootSpec::Reduction, kept, {}, identityView(rank)}};
+  if (role == Role::View)
+    if (auto behind = behindViews(kept, kept, identityView(rank))) {
+      turned_.insert(kept);
+      return {std::move(*behind)};
+    }
   if (role != Role::Assemble)
     return {{RootSpec::Whole, kept, {}, identityView(rank)}};
   auto concat = kept.getDefiningOp<ir::ApplyOp>();
@@ -42,7 +81,10 @@ std::vector<Planner::RootSpec> Planner::rootsOf(Value kept) const {
     View view = identityView(rank);
     view[axis].offset = begin;
     begin = begin + shape(piece)[axis];
-    roots.push_back({RootSpec::Piece, piece, kept, std::move(view)});
+    if (auto behind = behindViews(piece, kept, view))
+      roots.push_back(std::move(*behind));
+    else
+      roots.push_back({RootSpec::Piece, piece, kept, std::move(view)});
   }
   return roots;
 }
@@ -138,16 +180,26 @@ Planner::Reads Planner::read(Value root, bool computed) {
 bool Planner::isSoft(const RootSpec &root, Value kept, const View &view) const {
   Role role = roleOf(kept);
   if (!fuse_ || root.kind == RootSpec::Reduction || role == Role::Assemble ||
-      role == Role::Reduction || role == Role::Dot || role == Role::Argument ||
-      role == Role::Weight)
+      turned_.contains(kept) || role == Role::Reduction || role == Role::Dot ||
+      role == Role::Argument || role == Role::Weight)
     return false;
   return view == identityView(shape(root.value).size()) && shape(kept) == shape(root.value);
+}
+
+/// What a run of a product reads: its operands and the indices that pick parts of them.
+static llvm::SmallVector<Value> operandsOf(const ProductSegment &segment) {
+  llvm::SmallVector<Value> operands{segment.lhs, segment.rhs};
+  for (const View *view : {&segment.lhsView, &segment.rhsView})
+    for (const AxisMap &map : *view)
+      if (map.index)
+        operands.push_back(map.index);
+  return operands;
 }
 
 int Planner::productLevel(const Product &product) const {
   int level = 0;
   for (const ProductSegment &segment : product.segments)
-    for (Value operand : {segment.lhs, segment.rhs})
+    for (Value operand : operandsOf(segment))
       if (isKept(operand))
         level = std::max(level, levelOf(operand) + 1);
   return level;
@@ -215,10 +267,9 @@ int Planner::place(const RootSpec &root) {
     if (isKept(kept))
       level = std::max(level, levelOf(kept));
   for (auto &[product, view] : reads.products) {
-    for (const ProductSegment &segment : product->segments) {
-      keep(segment.lhs);
-      keep(segment.rhs);
-    }
+    for (const ProductSegment &segment : product->segments)
+      for (Value operand : operandsOf(segment))
+        keep(operand);
     // A tile's accumulators are whole vectors of consecutive columns of its own rows; panels are
     // packed for as many columns as the program says.
     View plain = identityView(shape(root.value).size()), unshifted = view;
@@ -263,6 +314,7 @@ bool Planner::settle() {
   size_t before = kept_.size();
   stageRoots_.clear();
   levels_.clear();
+  turned_.clear();
   // Program order is a topological order.
   for (Operation &op : block_.getBody().front().without_terminator())
     for (Value value : op.getResults())

@@ -81,7 +81,8 @@ private:
   // Planner.cpp
   bool keep(mlir::Value value); ///< true when it was not kept before
   bool isKept(mlir::Value value) const { return kept_.contains(value); }
-  std::vector<RootSpec> rootsOf(mlir::Value kept) const;
+  std::vector<RootSpec> rootsOf(mlir::Value kept);
+  std::optional<RootSpec> behindViews(mlir::Value value, mlir::Value target, View view);
   /// Keeps what has to be read from memory. `computed`: the value itself is not read.
   Reads read(mlir::Value value, bool computed);
   bool isSoft(const RootSpec &root, mlir::Value kept, const View &view) const;
@@ -133,6 +134,7 @@ private:
   std::vector<RootSpec> copies_;
   std::vector<const Buffer *> resultBuffers_;
   llvm::SetVector<mlir::Value> kept_;
+  llvm::DenseSet<mlir::Value> turned_; ///< kept views that are written in another order
   llvm::DenseMap<mlir::Value, int> levels_;
   std::vector<std::pair<StageKey, std::vector<RootSpec>>> stageRoots_;
 };

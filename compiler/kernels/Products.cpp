@@ -8,12 +8,14 @@ namespace sheaf::kernels {
 namespace {
 
 /// The source and view behind views that can be read by address alone, as far as `accepts` goes.
+/// Of a gather the index is one of the row: it stays the same along k and columns.
 std::pair<Value, View> strip(Value value, View view, const BlockShapes &shapes,
                              llvm::function_ref<bool(Value)> isKept,
                              llvm::function_ref<bool(const View &)> accepts) {
   while (!isKept(value) && roleOf(value) == Role::View) {
     ops::Movement::Kind kind = movementOf(value);
-    if (isByIndices(value) || (kind == ops::Movement::Reshape && !isPlainReshape(value, shapes)))
+    if (kind == ops::Movement::TakeAlong ||
+        (kind == ops::Movement::Reshape && !isPlainReshape(value, shapes)))
       break;
     auto [source, through] = throughView(value, view, shapes);
     if (!accepts(through))
@@ -27,9 +29,19 @@ std::pair<Value, View> strip(Value value, View view, const BlockShapes &shapes,
 /// Whether neighbours along an index axis are neighbours in memory.
 bool isContiguous(const View &view, int axis) {
   for (const AxisMap &map : view)
-    if ((map.axis == axis) != (&map == &view.back()))
+    if ((map.axis == axis) != (&map == &view.back()) ||
+        (map.index && dependsOn(*map.indexView, axis)))
       return false;
   return !view.empty();
+}
+
+/// Whether the places of an index do not change along any axis from `axis` on.
+bool picksBefore(const View &view, int axis) {
+  return llvm::all_of(view, [&](const AxisMap &map) {
+    return !map.index || llvm::all_of(*map.indexView, [&](const AxisMap &at) {
+      return at.axis < axis && !at.index;
+    });
+  });
 }
 
 /// A concatenation whose pieces can stand for runs of the contracted axis.
@@ -39,6 +51,17 @@ ir::ApplyOp concatAlong(Value value, size_t axis, llvm::function_ref<bool(Value)
   auto apply = value.getDefiningOp<ir::ApplyOp>();
   size_t rank = cast<RankedTensorType>(value.getType()).getRank();
   return axisOf(apply, "axis", 0, rank) == axis ? apply : ir::ApplyOp();
+}
+
+/// A weight whose rows a reshape takes for those of one matrix, else the value itself: packing
+/// sees weights so.
+Value weightOfMatrix(Value value, const BlockShapes &shapes) {
+  if (roleOf(value) != Role::View || movementOf(value) != ops::Movement::Reshape)
+    return value;
+  Value source = value.getDefiningOp()->getOperand(0);
+  const std::vector<Dim> &from = shapes.of(source), &to = shapes.of(value);
+  bool isMatrix = to.size() == 2 && from.size() > 2 && from.back() == to.back();
+  return isMatrix && roleOf(source) == Role::Weight ? source : value;
 }
 
 } // namespace
@@ -73,10 +96,13 @@ void Planner::addSegments(Product &product, Value lhs, Value rhs, bool rhsInVect
 
   auto add = [&](Value a, const View &aView, Value b, const View &bView, const Dim &extent) {
     ProductSegment segment;
-    std::tie(segment.lhs, segment.lhsView) =
-        strip(a, aView, shapes, kept, [](const View &) { return true; });
+    // Rows may be picked by an index, but not elements of them.
+    std::tie(segment.lhs, segment.lhsView) = strip(a, aView, shapes, kept, [&](const View &view) {
+      return picksBefore(view, static_cast<int>(rank - 1));
+    });
     std::tie(segment.rhs, segment.rhsView) = strip(b, bView, shapes, kept, [&](const View &view) {
-      return !rhsInVectors || isContiguous(view, static_cast<int>(rank - 1));
+      return (!rhsInVectors || isContiguous(view, static_cast<int>(rank - 1))) &&
+             picksBefore(view, static_cast<int>(rank - 1));
     });
     segment.extent = extent;
     product.segments.push_back(std::move(segment));
@@ -112,28 +138,37 @@ bool Planner::pack(Product &product) {
   int n = k - 1;
   if (!shape(product.value).back().isConstant())
     return false;
-  for (const ProductSegment &segment : product.segments) {
+  for (ProductSegment &segment : product.segments) {
     const View &view = segment.rhsView;
+    segment.rhs = weightOfMatrix(segment.rhs, *plan_->shapes);
     // Chains multiply what is packed as f32 by rows of any type; products of narrow tensors are
     // computed where these lie.
-    if (roleOf(segment.rhs) != Role::Weight || view.size() != 2 || !segment.extent.isConstant() ||
+    if (roleOf(segment.rhs) != Role::Weight || view.size() < 2 || !segment.extent.isConstant() ||
         (product.sums == Sums::Chain && dtypeOf(segment.rhs) != ops::DType::F32))
       return false;
     for (const AxisMap &map : view)
       if (!map.host.empty() || map.index || !map.offset.isConstant())
         return false;
-    bool straight = view[0].axis == k && view[1].axis == n;
-    bool transposed = view[0].axis == n && view[1].axis == k;
+    const AxisMap &rows = view[view.size() - 2], &columns = view.back();
+    bool straight = rows.axis == k && columns.axis == n;
+    bool transposed = rows.axis == n && columns.axis == k;
     if (!straight && !transposed)
       return false;
-    const AxisMap &along = view[straight ? 0 : 1], &across = view[straight ? 1 : 0];
+    // Of a batch of matrices this is one; their rows lie one behind the other.
+    int64_t row = 0;
+    for (size_t axis = 0; axis + 1 < view.size(); ++axis) {
+      if (axis + 2 < view.size() && view[axis].axis >= 0)
+        return false;
+      row = (axis ? row * shape(segment.rhs)[axis].constant() : 0) + view[axis].offset.constant();
+    }
+    int64_t column = columns.offset.constant();
     rt::PackSegment run;
     run.param = cast<BlockArgument>(segment.rhs).getArgNumber();
-    run.kBegin = along.offset.constant();
+    run.kBegin = straight ? row : column;
     run.kEnd = run.kBegin + segment.extent.constant();
     run.transposed = transposed;
     product.pack.push_back(run);
-    product.packColumns.push_back(across.offset.constant());
+    product.packColumns.push_back(straight ? column : row);
   }
   // A packed view has one first column for all its runs.
   return llvm::all_equal(product.packColumns);

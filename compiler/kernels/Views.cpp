@@ -64,6 +64,12 @@ size_t axisOf(ir::ApplyOp apply, StringRef name, int64_t otherwise, size_t rank)
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
 }
 
+bool dependsOn(const View &view, int axis) {
+  return llvm::any_of(view, [&](const AxisMap &map) {
+    return map.axis == axis || (map.index && dependsOn(*map.indexView, axis));
+  });
+}
+
 View identityView(size_t rank) {
   View view(rank);
   for (size_t i = 0; i < rank; ++i)
