@@ -3,53 +3,12 @@
 #include "compiler/ops/Expand.h"
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "compiler/passes/SharedTensors.h"
 
 using namespace mlir;
 
 namespace sheaf::passes {
 namespace {
-
-/// Which tensors are the same for every record.
-class SharedTensors {
-public:
-  explicit SharedTensors(bool training) : training_(training) {}
-
-  bool contains(Value value) {
-    SmallVector<Value> work{value};
-    while (!work.empty()) {
-      Value next = work.back();
-      if (known_.contains(next)) {
-        work.pop_back();
-        continue;
-      }
-      Operation *def = next.getDefiningOp();
-      if (!isWayThrough(def)) {
-        known_[next] = isa_and_nonnull<ir::ParamRefOp, arith::ConstantOp>(def);
-        continue;
-      }
-      size_t before = work.size();
-      for (Value operand : def->getOperands())
-        if (!known_.contains(operand))
-          work.push_back(operand);
-      if (work.size() == before)
-        known_[next] =
-            llvm::all_of(def->getOperands(), [&](Value operand) { return known_.at(operand); });
-    }
-    return known_.at(value);
-  }
-
-private:
-  /// Operators whose results are shared if their operands are. In training nothing that computes
-  /// is folded into a weight.
-  bool isWayThrough(Operation *def) const {
-    return training_ ? batchRule<ops::Movement>(def) != nullptr : isTensorCode(def);
-  }
-
-  bool training_;
-  llvm::DenseMap<Value, bool> known_;
-};
 
 LogicalResult autocast(ModuleOp module, PassContext &context) {
   if (!module->hasAttr(ops::kBf16Attr))

@@ -52,6 +52,7 @@ public:
     dropUnused();
     keepForward();
     narrowProducts();
+    turnReductions();
     dropUnused();
     finish();
     return backward_;
@@ -173,7 +174,8 @@ private:
     return yield_->getNumOperands() - 1;
   }
 
-  /// A weight that is a matrix, or a part of it that begins at `begin`, as it is or transposed.
+  /// A weight that is a matrix (or a batch of them, one below the other), or a part of it that
+  /// begins at `begin`, as it is or transposed.
   struct Matrix {
     int64_t weight = -1;
     bool transposed = false;
@@ -181,10 +183,12 @@ private:
   };
   Matrix matrixOf(Value value) const {
     Matrix matrix;
-    while (auto apply = value.getDefiningOp<ir::ApplyOp>()) {
+    auto steps = [](Value v) { return v.getDefiningOp<ir::ApplyOp>(); };
+    for (auto apply = steps(value); apply; apply = steps(value)) {
       int64_t rank = ops::rankOf(value);
       if (rank != 2 || apply.getNumOperands() != 1)
         return matrix;
+      value = apply.getOperand(0);
       if (apply.getOp() == "transpose") {
         if (ops::axisOf(apply, "axis1", -2, rank) != ops::axisOf(apply, "axis2", -1, rank)) {
           matrix.transposed = !matrix.transposed;
@@ -193,16 +197,43 @@ private:
       } else if (apply.getOp() == "window") {
         matrix.begin[static_cast<size_t>(ops::intAttr(apply, "axis"))] +=
             ops::intAttr(apply, "start");
+      } else if (apply.getOp() == "reshape") {
+        if (Value batch = batchOf(apply, matrix.begin[0]))
+          matrix.weight = numberOf(batch);
+        return matrix;
       } else {
         return matrix;
       }
-      value = apply.getOperand(0);
     }
-    auto type = cast<RankedTensorType>(value.getType());
-    auto it = llvm::find(weights_, value);
-    if (it != weights_.end() && type.getRank() == 2 && type.getElementType().isF32())
-      matrix.weight = it - weights_.begin();
+    if (ops::rankOf(value) == 2)
+      matrix.weight = numberOf(value);
     return matrix;
+  }
+
+  /// The number of a weight, else -1.
+  int64_t numberOf(Value value) const {
+    auto it = llvm::find(weights_, value);
+    bool isKnown =
+        it != weights_.end() && cast<RankedTensorType>(value.getType()).getElementType().isF32();
+    return isKnown ? it - weights_.begin() : -1;
+  }
+
+  /// The batch of matrices of which a reshape takes all rows for those of one matrix, or those of
+  /// one; they lie one behind the other. Else null.
+  static Value batchOf(ir::ApplyOp reshape, int64_t &row) {
+    auto shapeOf = [](Value v) { return cast<RankedTensorType>(v.getType()).getShape(); };
+    Value source = reshape.getOperand(0);
+    ArrayRef<int64_t> from = shapeOf(source), to = shapeOf(reshape.getResult(0));
+    if (from.size() < 3 || from.back() != to.back())
+      return {};
+    auto window = source.getDefiningOp<ir::ApplyOp>();
+    if (!window)
+      return source;
+    if (window.getOp() != "window" || window.getNumOperands() != 1 || from.size() != 3 ||
+        from[0] != 1 || ops::intAttr(window, "axis") != 0)
+      return {};
+    row += ops::intAttr(window, "start") * from[1];
+    return window.getOperand(0);
   }
 
   /// The gradients of weights in products and gathers leave the recursion: only the rows that they
@@ -307,6 +338,45 @@ private:
       product->erase();
     }
     builder_.setInsertionPoint(yield_);
+  }
+
+  /// A vector by a transposed matrix of the record is a row reduction, which reads it as it lies.
+  void turnReductions() {
+    SmallVector<ir::ApplyOp> products;
+    for (Operation &op : backward_.getBody().front())
+      if (batchRule<ops::Product>(&op))
+        products.push_back(cast<ir::ApplyOp>(&op));
+    for (ir::ApplyOp product : products) {
+      Value right = product.getOperand(1);
+      auto transpose = right.getDefiningOp<ir::ApplyOp>();
+      if (ops::rankOf(product.getOperand(0)) != 1 || ops::rankOf(right) != 2 || !transpose ||
+          transpose.getOp() != "transpose" ||
+          ops::axisOf(transpose, "axis1", -2, 2) == ops::axisOf(transpose, "axis2", -1, 2) ||
+          isOfWeights(right))
+        continue;
+      builder_.setInsertionPoint(product);
+      builder_.setLoc(product.getLoc());
+      product.getResult(0).replaceAllUsesWith(ops::applyOne(
+          builder_, product.getOp(), {transpose.getOperand(0), product.getOperand(0)}));
+      product->erase();
+    }
+    builder_.setInsertionPoint(yield_);
+  }
+
+  /// Whether a tensor is parts of weights.
+  bool isOfWeights(Value value) const {
+    SmallVector<Value> work{value};
+    while (!work.empty()) {
+      Value next = work.pop_back_val();
+      if (batchRule<ops::Movement>(next.getDefiningOp()))
+        llvm::append_range(work, next.getDefiningOp()->getOperands());
+      else if (!next.getDefiningOp() && isa<RankedTensorType>(next.getType()) &&
+               !llvm::is_contained(weights_, next))
+        return false;
+      else if (next.getDefiningOp())
+        return false;
+    }
+    return true;
   }
 
   //===--- What is kept ------------------------------------------------------===//

@@ -113,7 +113,8 @@ private:
     return llvm::any_of(op->getUsers(), [&](Operation *user) { return !known_.contains(user); });
   }
 
-  /// Addressing costs nothing where a product packs its right operand anyway.
+  /// Addressing costs nothing where a product packs its right operand anyway. Parts that an index
+  /// picks are read as they lie.
   bool pays(Operation *op) const {
     const Info &info = known_.find(op)->second;
     for (Type type : op->getResultTypes())
@@ -122,7 +123,11 @@ private:
     if (info.computes || info.reshapes)
       return true;
     return llvm::any_of(op->getUses(), [&](OpOperand &use) {
-      return batchRule<ops::Product>(use.getOwner()) && use.getOperandNumber() == 0;
+      Operation *user = use.getOwner();
+      auto *movement = batchRule<ops::Movement>(user);
+      return use.getOperandNumber() == 0 &&
+             (batchRule<ops::Product>(user) || batchRule<ops::HostAddress>(user) ||
+              (movement && movement->kind == ops::Movement::Gather));
     });
   }
 

@@ -27,6 +27,7 @@ PassRecord identicalRecordsPass();
 PassRecord reduceFoldsPass();
 PassRecord spreadLoopsPass();
 PassRecord tokenProductsPass();
+PassRecord weightsRightPass();
 
 } // namespace sheaf::passes
 

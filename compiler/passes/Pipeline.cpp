@@ -27,6 +27,9 @@ std::vector<PassRecord> pipeline() {
       // Behind the first simplification, which may drop whole operators, and before the second,
       // which joins what two expansions have in common.
       expandOperatorsPass(),
+      // Behind the expansions, whose products count too; before the simplification, which finds the
+      // views that equal products leave.
+      weightsRightPass(),
       simplifyPass(),
       // Behind the expansions, whose products count too, and where weights are known; before
       // anything is made of the operators that it changes.
@@ -64,11 +67,11 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      inlinePass(),           specialisePass(),    simplifyPass(),     expandOperatorsPass(),
-      autocastPass(),         foldWeightsPass(),   spreadLoopsPass(),  reduceFoldsPass(),
-      tokenProductsPass(),    foldConstantsPass(), codeMotionPass(),   formBlocksPass(),
-      identicalRecordsPass(), alignBranchesPass(), assignPhasesPass(), forkCallsPass(),
-      deriveGradientsPass()};
+      inlinePass(),       specialisePass(),       simplifyPass(),      expandOperatorsPass(),
+      weightsRightPass(), autocastPass(),         foldWeightsPass(),   spreadLoopsPass(),
+      reduceFoldsPass(),  tokenProductsPass(),    foldConstantsPass(), codeMotionPass(),
+      formBlocksPass(),   identicalRecordsPass(), alignBranchesPass(), assignPhasesPass(),
+      forkCallsPass(),    deriveGradientsPass()};
   return passes;
 }
 

@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
-OFF = ["inline", "specialise", "simplify", "fold-weights", "fold-constants",
+OFF = ["inline", "specialise", "simplify", "weights-right", "fold-weights", "fold-constants",
        "spread-loops", "reduce-folds", "token-products", "code-motion", "fork-calls", "blocks",
        "split-blocks", "identical-records", "ghosts", "phases", "fuse", "merge", "panels",
        "flat-rows", "share-temporaries", "tuned"]
