@@ -4,6 +4,7 @@
 #include "compiler/oracle/Compare.h"
 #include "runtime/error.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -13,49 +14,67 @@ namespace sheaf::driver {
 
 namespace {
 
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Two ways to compute the same in f64.
 constexpr double kSame = 1e-5;
 
-/// What the wide oracle's reads may be off; nothing when the two went different ways. The error of
-/// one is a sample that may happen to be small: as for the elements of a tensor it is the greatest
-/// of those at the same place that counts.
-std::optional<std::vector<double>> boundsOf(const oracle::Replay &wide,
-                                            const oracle::Replay &narrow, double allowed) {
-  std::span<const oracle::Replay::Read> w = wide.reads(), n = narrow.reads();
-  if (w.size() != n.size())
-    return std::nullopt;
-  std::map<uint32_t, double> errors;
-  auto errorOf = [&](size_t i) { return std::fabs(w[i].distance - n[i].distance); };
-  for (size_t i = 0; i < w.size(); ++i)
-    // Where the narrow one decides as compiled this says nothing of others.
-    if (std::isfinite(errorOf(i)) && (w[i].isFloat || n[i].distance != 0))
-      errors[w[i].place] = std::max(errors[w[i].place], errorOf(i));
-  std::vector<double> bounds;
-  for (size_t i = 0; i < w.size(); ++i) {
-    bool isAsCompiled = std::fabs(n[i].distance) <= (n[i].isFloat ? allowed : 0);
-    if (std::isinf(n[i].distance) || (std::isinf(w[i].distance) && !isAsCompiled))
-      bounds.push_back(allowed);
-    else if (std::isinf(w[i].distance))
-      bounds.push_back(kUnbounded);
-    else
-      bounds.push_back(std::max({allowed, 4 * errorOf(i), 4 * errors[w[i].place]}));
-  }
-  return bounds;
+bool isSameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+double greatest(std::span<const double> numbers) {
+  double most = 0;
+  for (double x : numbers)
+    if (std::isfinite(x))
+      most = std::max(most, std::fabs(x));
+  return most;
 }
 
-/// Of the tensors of a result.
-bool isNear(const Results &results, const oracle::Value &narrow, double allowed) {
-  std::vector<oracle::TensorError> own = oracle::compare(results.expected, narrow, allowed).tensors,
-                                   others =
-                                       oracle::compare(narrow, results.actual, allowed).tensors;
-  std::vector<double> bounds;
-  for (size_t i = 0; i < own.size(); ++i) {
-    bool isAsCompiled = i < others.size() && others[i].relative() <= allowed;
-    bounds.push_back(std::isinf(own[i].maxError) && !isAsCompiled ? 0 : 4 * own[i].maxError);
+/// What the wide oracle's reads may be off, as perturbed runs that took the same reads have it.
+class ReadBounds {
+public:
+  ReadBounds(const oracle::Replay &wide, double allowed)
+      : wide_(wide.reads()), allowed_(allowed), errors_(wide_.size(), 0),
+        asCompiled_(wide_.size(), false) {}
+
+  /// Nothing when the run went another way.
+  bool add(const oracle::Replay &run) {
+    std::span<const oracle::Replay::Read> n = run.reads();
+    if (n.size() != wide_.size())
+      return false;
+    for (size_t i = 0; i < n.size(); ++i) {
+      double error = std::fabs(wide_[i].distance - n[i].distance);
+      if (std::fabs(n[i].distance) <= (n[i].isFloat ? allowed_ : 0))
+        asCompiled_[i] = true;
+      if (!std::isfinite(error))
+        continue;
+      errors_[i] = std::max(errors_[i], error);
+      // What one read loses may happen to be small: the greatest at the same place counts. Where
+      // the run decides as compiled this says nothing of others.
+      if (wide_[i].isFloat || n[i].distance != 0)
+        byPlace_[wide_[i].place] = std::max(byPlace_[wide_[i].place], error);
+    }
+    return true;
   }
-  return oracle::compare(results.expected, results.actual, allowed, bounds).ok;
-}
+
+  std::vector<double> bounds() const {
+    std::vector<double> bounds;
+    for (size_t i = 0; i < wide_.size(); ++i) {
+      auto place = byPlace_.find(wide_[i].place);
+      double error = std::max(errors_[i], place == byPlace_.end() ? 0 : place->second);
+      if (std::isinf(wide_[i].distance))
+        bounds.push_back(asCompiled_[i] ? kInfinity : allowed_);
+      else
+        bounds.push_back(std::max(allowed_, kConditioningFactor * error));
+    }
+    return bounds;
+  }
+
+private:
+  std::span<const oracle::Replay::Read> wide_;
+  double allowed_;
+  std::vector<double> errors_;
+  std::vector<bool> asCompiled_; ///< some run decides so
+  std::map<uint32_t, double> byPlace_;
+};
 
 /// What an oracle beside it makes of the instance. Nothing when it fails, if there are results;
 /// without, its reads up to there count.
@@ -75,6 +94,37 @@ std::optional<oracle::Value> valueBy(Replayed &oracle, const rt::Instance &insta
 }
 
 } // namespace
+
+void Deviation::add(std::vector<double> perturbed) {
+  if (perturbed.size() != exact_.size())
+    return;
+  bool isFinite = true;
+  for (size_t i = 0; i < exact_.size(); ++i) {
+    double error = std::fabs(perturbed[i] - exact_[i]);
+    if (std::isfinite(error))
+      worst_ = std::max(worst_, error);
+    isFinite &= std::isfinite(perturbed[i]) && std::isfinite(exact_[i]);
+  }
+  if (!isFinite)
+    notFinite_.push_back(std::move(perturbed));
+}
+
+bool Deviation::excuses(std::span<const double> actual, double allowed) const {
+  allowed = std::max(allowed, bound());
+  for (size_t i = 0; i < exact_.size(); ++i) {
+    double a = i < actual.size() ? actual[i] : 0;
+    if (isSameNumber(a, exact_[i]) || std::fabs(a - exact_[i]) <= allowed)
+      continue;
+    if (std::isfinite(a - exact_[i]))
+      return false;
+    bool hasSame = false;
+    for (const std::vector<double> &run : notFinite_)
+      hasSame |= isSameNumber(run[i], a) || std::fabs(run[i] - a) <= allowed;
+    if (!hasSame)
+      return false;
+  }
+  return true;
+}
 
 /// The oracle that rounds to bf16 interprets what passes have made of the program, since they
 /// decide what is rounded. It must mean the same.
@@ -100,6 +150,9 @@ bool Conditioning::isSameUnrounded(const rt::Instance &instance,
 
 bool Conditioning::excuses(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
                            const oracle::Replay &wide, const Results *results) {
+  // Constructors, lengths, ints.
+  if (results && !oracle::compare(results->expected, results->actual, kInfinity).ok)
+    return false;
   bool isBf16 = model_.precision() == Precision::Bf16;
   if (isBf16 && !isSameUnrounded(instance, reads, wide, results))
     return false;
@@ -108,14 +161,42 @@ bool Conditioning::excuses(const rt::Instance &instance, std::span<const rt::Log
                                                   oracle::Precision::Bf16, sampleSeed_)
                      : std::make_unique<Replayed>(model_, model_.program(), weights_,
                                                   oracle::Precision::F32, sampleSeed_);
-  std::optional<oracle::Value> narrow = valueBy(*narrow_, instance, reads, results, maxCalls_);
-  if (!narrow)
-    return false;
   double allowed = wide.near();
-  std::optional<std::vector<double>> bounds = boundsOf(wide, narrow_->replay, allowed);
-  if (!bounds || (!bounds->empty() && !wrongRead(model_.model(), wide, *bounds).empty()))
-    return false;
-  return !results || isNear(*results, *narrow, allowed);
+  ReadBounds readBounds(wide, allowed);
+  std::vector<Deviation> tensors;
+  std::vector<std::vector<double>> actual;
+  if (results) {
+    for (std::vector<double> &numbers : oracle::floatsOf(results->expected))
+      tensors.emplace_back(std::move(numbers));
+    actual = oracle::floatsOf(results->actual);
+  }
+  auto isExcused = [&] {
+    std::vector<double> bounds = readBounds.bounds();
+    if (!bounds.empty() && !wrongRead(model_.model(), wide, bounds).empty())
+      return false;
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (!tensors[i].excuses(actual[i], allowed * std::max(1.0, greatest(tensors[i].exact()))))
+        return false;
+    return true;
+  };
+  for (uint64_t run = 0; run < kPerturbedRuns; ++run) {
+    narrow_->perturb(run);
+    std::optional<oracle::Value> value = valueBy(*narrow_, instance, reads, results, maxCalls_);
+    if (!value || !readBounds.add(narrow_->replay))
+      continue;
+    if (results) {
+      std::vector<std::vector<double>> floats = oracle::floatsOf(*value);
+      for (size_t i = 0; i < std::min(tensors.size(), floats.size()); ++i)
+        tensors[i].add(std::move(floats[i]));
+    }
+    if (!isExcused())
+      continue;
+    for (const Deviation &tensor : tensors)
+      greatestBound_ =
+          std::max(greatestBound_, tensor.bound() / std::max(1.0, greatest(tensor.exact())));
+    return true;
+  }
+  return false;
 }
 
 } // namespace sheaf::driver

@@ -46,6 +46,9 @@ struct ParamCheck {
   double error = 0;
   std::vector<WrongGradient> wrong;
   size_t wrongCount = 0;
+  /// Where an error is beyond the tolerance and yet not wrong: what the program's conditioning
+  /// allows (Conditioning.h), of `scale`. Else 0.
+  double conditioned = 0;
   /// Of the oracle's gradient, against differences.
   size_t directions = 0;
   double oracleError = 0;
@@ -69,6 +72,8 @@ struct GradCheckReport {
 
 std::string gradCheckText(const GradCheckReport &report);
 std::string gradCheckJson(const GradCheckReport &report);
+/// The first thing that is wrong, without numbers; of a report that is not ok.
+std::string whatIsWrong(const GradCheckReport &report);
 
 /// Throws UserError unless the result of the model's entry is f32 without axes: a loss.
 void requireLoss(const rt::Model &model);
@@ -76,8 +81,10 @@ void requireLoss(const rt::Model &model);
 /// Compares the gradients of the mean loss of these instances, as the compiled model computes them,
 /// with those of the oracle in f64, in every element of every parameter, and with themselves, bit
 /// by bit, on 1, 2 and 3 threads; and the oracle's with central differences of its losses, along
-/// directions in which every element of a parameter changes. Instances that fail, as compiled and
-/// by the oracle, are left out. `initialise` gives a session its weights.
+/// directions in which every element of a parameter changes. Where compiled gradients are farther
+/// off than the tolerance, what they may be off is measured, as --verify does (Conditioning.h).
+/// Instances that fail, as compiled and by the oracle, are left out. `initialise` gives a session
+/// its weights.
 GradCheckReport checkGradients(const CompiledModel &model, std::span<const rt::Instance> instances,
                                const std::function<void(rt::Session &)> &initialise,
                                const GradCheckOptions &options);

@@ -1,4 +1,5 @@
 //===- GradCheckReport.cpp - What grad-check tells ------------------------===//
+#include "compiler/driver/Conditioning.h"
 #include "compiler/driver/GradCheck.h"
 #include "compiler/driver/ReportJson.h"
 
@@ -53,6 +54,10 @@ static std::string paramText(const ParamCheck &param) {
                               : fmt::format("greatest gradient {:.3g}", plain(param.greatest));
   text += fmt::format(", largest error {:.2g} of {}", param.error,
                       param.greatest == param.scale ? "it" : fmt::format("{:.3g}", param.scale));
+  if (param.conditioned)
+    text +=
+        fmt::format(" ({:.2g} allowed by {:.0f}x the worst of runs whose roundings go either way)",
+                    param.conditioned, kConditioningFactor);
   if (param.hasDifferences())
     text += fmt::format(", the oracle's {:.2g} along {} direction{}", param.oracleError,
                         param.directions, param.directions == 1 ? "" : "s");
@@ -96,6 +101,27 @@ std::string gradCheckText(const GradCheckReport &report) {
   return report.training ? text + trainCheckText(*report.training) : text;
 }
 
+std::string whatIsWrong(const GradCheckReport &report) {
+  if (!report.problem.empty())
+    return report.problem;
+  auto howWrong = [](const WrongGradient &wrong) {
+    return std::isnan(wrong.gradient)       ? "NaN"
+           : std::isinf(wrong.gradient)     ? "infinite"
+           : !std::isfinite(wrong.expected) ? "finite, which it should not be"
+           : wrong.gradient == 0            ? "zero"
+                                            : "wrong";
+  };
+  for (const ParamCheck &param : report.params) {
+    if (!param.wrong.empty())
+      return fmt::format("the compiled gradient is {}", howWrong(param.wrong.front()));
+    if (!param.wrongRule.empty())
+      return fmt::format("the gradient of the oracle is {}", howWrong(param.wrongRule.front()));
+  }
+  if (report.training && !report.training->problem.empty())
+    return report.training->problem;
+  return "the losses of the training differ";
+}
+
 std::string gradCheckJson(const GradCheckReport &report) {
   auto list = [](const std::vector<WrongGradient> &all, const char *expected) {
     Json json = Json::array();
@@ -111,6 +137,7 @@ std::string gradCheckJson(const GradCheckReport &report) {
                       {"greatest_gradient", param.greatest},
                       {"scale", param.scale},
                       {"largest_error", param.error},
+                      {"conditioned_error", param.conditioned},
                       {"wrong_elements", param.wrongCount},
                       {"wrong", list(param.wrong, "oracle")},
                       {"directions", param.directions},

@@ -33,6 +33,9 @@ public:
   oracle::Value run(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
                     int64_t maxCalls = std::numeric_limits<int64_t>::max());
 
+  /// Oracle::perturb.
+  void perturb(uint64_t seed) { oracle_.perturb(seed); }
+
   oracle::Replay replay;
 
 private:

@@ -195,6 +195,7 @@ bool Verifier::agrees(const rt::Instance &instance, std::span<const rt::LoggedRe
                                             : "oracle (f64) and compiled program disagree: " +
                                                   comparison.message));
     ++report_.byConditioning;
+    report_.conditioned = conditioning_->greatestBound();
   } else {
     report_.largestError = std::max(report_.largestError, comparison.worst());
     for (const oracle::Replay::Read &each : wide_->replay.reads())
@@ -243,6 +244,7 @@ bool Verifier::sameBits(rt::Session &session, const std::string &how, std::span<
         if (!agrees(some[i], log_.of(i), outcomes[i], session))
           return fail(fmt::format("with {}: {}", how, report_.problem));
         told.largestError = report_.largestError;
+        told.conditioned = report_.conditioned;
         report_ = std::move(told);
         continue;
       }
@@ -313,11 +315,6 @@ bool Verifier::repeats() {
   return true;
 }
 
-/// The precision of the oracle that is asked when the one in f64 disagrees.
-const char *narrowName(const VerifyReport &report) {
-  return report.precision == Precision::Bf16 ? "bf16" : "f32";
-}
-
 } // namespace
 
 std::string verifyText(const VerifyReport &r) {
@@ -330,9 +327,9 @@ std::string verifyText(const VerifyReport &r) {
                         : r.narrowFloats               ? " (16-bit floats)"
                                                        : "");
     if (r.byConditioning)
-      text += fmt::format("  {} of them by 4x the {} oracle's own error: their conditioning makes "
-                          "{:.0g} impossible\n",
-                          r.byConditioning, narrowName(r), r.allowed);
+      text += fmt::format("  {} of them by {:.0f}x the worst of runs whose roundings go either "
+                          "way, at most {:.2g}: their conditioning makes {:.0g} impossible\n",
+                          r.byConditioning, kConditioningFactor, r.conditioned, r.allowed);
     if (r.nearTies)
       text += fmt::format("  {} of them decide near-ties otherwise than the oracle would, which "
                           "takes what they read\n",
@@ -367,6 +364,7 @@ std::string verifyJson(const VerifyReport &r) {
                           {"largest_error", r.largestError},
                           {"allowed_error", r.allowed},
                           {"by_conditioning", r.byConditioning},
+                          {"conditioned_error", r.conditioned},
                           {"reads", r.reads},
                           {"near_ties", r.nearTies},
                           {"failed", r.failed},

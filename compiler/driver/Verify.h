@@ -31,7 +31,8 @@ struct VerifyReport {
   bool agrees = false;        ///< with the oracle
   double allowed = 1e-5;      ///< largest error, of max(1, max|b|)
   double largestError = 0;    ///< of those that keep to it
-  int64_t byConditioning = 0; ///< instances allowed 4 times the narrow oracle's own error
+  int64_t byConditioning = 0; ///< instances allowed what perturbed runs lose (Conditioning.h)
+  double conditioned = 0;     ///< the greatest error that they were allowed, likewise
   int64_t reads = 0;          ///< numbers that they read, each compared with the oracle's
   int64_t nearTies = 0;       ///< instances that decide a near-tie otherwise than the oracle would
   int64_t failed = 0;         ///< instances that fail, in both
@@ -49,15 +50,15 @@ std::string verifyJson(const VerifyReport &report);
 
 /// Runs every instance
 /// - in the oracle, in f64: |a - b| <= 1e-5 * max(1, max|b| of the tensor), and where a program's
-///   conditioning makes that impossible, 4 times the f32 oracle's own error, which the text says
-///   (of a model in bf16: 2e-2, and the error of the oracle that rounds where it does);
+///   conditioning makes that impossible, 4 times the worst error of oracles whose roundings to f32
+///   go either way, which the text says (of a model in bf16: 2e-2, and of oracles that round where
+///   it does);
 ///   constructors, lengths and the instances that fail must be the same. The oracle takes what an
 ///   instance read, and the ints of its result, as they were found (compiler/oracle/Replay.h), and
 ///   compares them with its own: floats to the tolerance, ints and bools by how far the numbers
 ///   that decide them are from deciding so;
 /// - in batches of 1, 3, `batch` and all, shuffled, on 1 and 2 threads, and under the other
-/// policies: bit by bit
-///   the same.
+///   policies: bit by bit the same.
 /// Where libraries compute products, which promise no equal bits across batches: each of these is
 /// compared with the oracle, and the same mini-batches are run twice on 1 and 2 threads.
 /// `initialise` gives a session its weights.

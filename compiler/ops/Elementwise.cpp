@@ -218,6 +218,19 @@ DType floatPromotion(std::span<const OperandType> operands, size_t operand) {
   return DType::F32;
 }
 
+/// Op::ulps of the functions that are computed by polynomials, on processors without fused
+/// multiply-adds (docs/numerics.md). `pow` loses the digits of its exponent times a logarithm.
+double ulpsOf(std::string_view name) {
+  constexpr std::pair<std::string_view, double> kUlps[] = {
+      {"exp", 1.2},       {"log", 1.1},     {"rsqrt", 1.5},   {"tanh", 5.1},
+      {"erf", 6.4},       {"sigmoid", 2.4}, {"silu", 2.6},    {"gelu", 7.8},
+      {"gelu_tanh", 6.8}, {"pow", 16},      {"softplus", 2.8}};
+  for (auto [function, ulps] : kUlps)
+    if (function == name)
+      return ulps;
+  return 1;
+}
+
 void add(std::vector<Op> &ops, ElementwiseSpec spec) {
   if (spec.phrase.empty())
     spec.phrase = "apply '" + spec.name + "' to " + listOf(spec.params.size());
@@ -227,6 +240,7 @@ void add(std::vector<Op> &ops, ElementwiseSpec spec) {
   for (const std::string &param : spec.params)
     op.params.push_back({param, ParamKind::Tensor});
   op.batch = Elementwise{spec.emit, spec.name == "add"};
+  op.ulps = ulpsOf(spec.name);
   if (spec.accepts == Elements::Bools)
     op.promotion = [](auto, size_t) { return DType::Bool; };
   if (spec.accepts == Elements::Floats)

@@ -314,6 +314,9 @@ struct Op {
   /// The operator that takes its place where products compute in bf16 (the pass autocast). Empty:
   /// it stays as it is.
   std::string bf16Form = {};
+  /// How far kernels may be from the reference, in units in the last place of an f32: of functions
+  /// that kernels compute by polynomials (docs/numerics.md). 1: what is rounded once.
+  double ulps = 1;
   /// Stands for its first operand unless the program is made for training.
   bool trainingOnly = false;
   /// Static parameters whose names begin with `axis` count the axes of the result, which has one

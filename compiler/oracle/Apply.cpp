@@ -1,6 +1,7 @@
 //===- Apply.cpp - Operators by their references --------------------------===//
 
 #include "compiler/oracle/Compute.h"
+#include "compiler/oracle/Perturbed.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -148,15 +149,23 @@ Values applyOperator(const Step &step, llvm::ArrayRef<Value> values, const Conte
     results.push_back(emptyResult(type, operands.listLength));
     checkDeclared(results.back(), declared);
   }
-  std::string error = step.record->reference(operands.tensors, attrs, context.arithmetic, results);
+  std::optional<PerturbedArithmetic> perturbed;
+  if (context.options.perturbation && context.precision != Precision::F64)
+    perturbed.emplace(*context.options.perturbation, *step.record, operands.tensors,
+                      context.precision);
+  std::string error = step.record->reference(operands.tensors, attrs,
+                                             perturbed ? *perturbed : context.arithmetic, results);
   if (!error.empty())
     throw Failure{error};
 
   Values out;
   for (ops::RefTensor &result : results) {
-    if (context.precision == Precision::Bf16 && result.dtype == ops::DType::BF16)
+    if (perturbed)
+      for (double &x : result.data)
+        x = perturbed->roundStored(x, result.dtype);
+    else if (context.precision == Precision::Bf16 && result.dtype == ops::DType::BF16)
       roundTo(llvm::APFloat::BFloat(), result.data);
-    if (context.precision == Precision::Bf16 && result.dtype == ops::DType::F16)
+    else if (context.precision == Precision::Bf16 && result.dtype == ops::DType::F16)
       roundTo(llvm::APFloat::IEEEhalf(), result.data);
     out.push_back(makeTensor(std::move(result)));
   }

@@ -50,8 +50,7 @@ struct Pair {
 
 class Comparer {
 public:
-  Comparer(double tolerance, std::span<const double> allowed)
-      : tolerance_(tolerance), allowed_(allowed) {}
+  explicit Comparer(double tolerance) : tolerance_(tolerance) {}
 
   Comparison run(const Value &expected, const Value &actual) {
     paths_.push_back({0, {}});
@@ -114,12 +113,8 @@ private:
 
   /// Records an error; whether it is within bounds.
   bool accept(const TensorError &error) {
-    size_t i = result_.tensors.size();
     result_.tensors.push_back(error);
-    double bound = tolerance_ * std::max(1.0, error.maxAbs);
-    if (i < allowed_.size())
-      bound = std::max(bound, allowed_[i]);
-    return error.maxError <= bound;
+    return error.maxError <= tolerance_ * std::max(1.0, error.maxAbs);
   }
 
   bool compareTensors(const Pair &pair) {
@@ -199,7 +194,6 @@ private:
   }
 
   double tolerance_;
-  std::span<const double> allowed_;
   std::vector<Path> paths_;
   std::vector<Pair> pending_;
   Comparison result_;
@@ -214,9 +208,28 @@ double Comparison::worst() const {
   return worst;
 }
 
-Comparison compare(const Value &expected, const Value &actual, double tolerance,
-                   std::span<const double> allowed) {
-  return Comparer(tolerance, allowed).run(expected, actual);
+Comparison compare(const Value &expected, const Value &actual, double tolerance) {
+  return Comparer(tolerance).run(expected, actual);
+}
+
+std::vector<std::vector<double>> floatsOf(const Value &value) {
+  std::vector<std::vector<double>> floats;
+  std::vector<Value> pending = {value};
+  while (!pending.empty()) {
+    Value next = std::move(pending.back());
+    pending.pop_back();
+    if (auto *number = std::get_if<double>(&next)) {
+      floats.push_back({*number});
+    } else if (std::holds_alternative<TensorPtr>(next)) {
+      if (ops::isFloat(tensor(next).dtype))
+        floats.push_back(tensor(next).data);
+    } else if (std::holds_alternative<CellPtr>(next)) {
+      bool isList = cell(next).kind >= Cell::Kind::Empty;
+      std::vector<Value> children = isList ? elements(next) : cell(next).children;
+      pending.insert(pending.end(), children.rbegin(), children.rend());
+    }
+  }
+  return floats;
 }
 
 } // namespace sheaf::oracle

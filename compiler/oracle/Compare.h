@@ -31,10 +31,12 @@ struct Comparison {
 
 /// Whether `actual` agrees with `expected`: |a - b| <= tolerance * max(1, max |b| of that tensor);
 /// shapes, element types, ints, bools, constructors and lengths are the same; any NaN equals any
-/// NaN. Tensor i of `Comparison::tensors` may also be within `allowed[i]`, where that is given:
-/// an absolute error.
-Comparison compare(const Value &expected, const Value &actual, double tolerance = 1e-5,
-                   std::span<const double> allowed = {});
+/// NaN.
+Comparison compare(const Value &expected, const Value &actual, double tolerance = 1e-5);
+
+/// The numbers of the float tensors and host floats of a value, in the order of
+/// `Comparison::tensors`.
+std::vector<std::vector<double>> floatsOf(const Value &value);
 
 } // namespace sheaf::oracle
 

@@ -246,6 +246,8 @@ void GradientOracle::setWeights(Weights weights) {
 
 void GradientOracle::limitCalls(int64_t maxCalls) { impl_->options.maxCalls = maxCalls; }
 
+void GradientOracle::perturb(uint64_t seed) { impl_->options.perturbation = seed; }
+
 double GradientOracle::addGradients(llvm::StringRef function, std::vector<Value> args,
                                     int64_t instance, uint64_t step, double weight,
                                     ParamGradients &gradients) {

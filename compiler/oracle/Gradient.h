@@ -43,6 +43,8 @@ public:
   void setWeights(Weights weights);
   /// OracleOptions::maxCalls from the next run on.
   void limitCalls(int64_t maxCalls);
+  /// OracleOptions::perturbation from the next run on.
+  void perturb(uint64_t seed);
 
   /// Runs a function whose result is a loss, f32 without axes, and adds `weight` times its
   /// gradient. Returns the loss. Draws are those of this training step; 0 is outside of training.

@@ -54,6 +54,8 @@ void Oracle::setWeights(Weights weights) {
 
 void Oracle::limitCalls(int64_t maxCalls) { impl_->options.maxCalls = maxCalls; }
 
+void Oracle::perturb(uint64_t seed) { impl_->options.perturbation = seed; }
+
 std::vector<Value> Oracle::run(llvm::StringRef name, std::vector<Value> args, int64_t instance) {
   Context context{arithmeticOf(impl_->precision), impl_->precision, impl_->weights, impl_->options};
   return runInstance(impl_->functions.get(name), std::move(args), context, impl_->options,

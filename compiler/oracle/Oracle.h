@@ -17,6 +17,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace sheaf::oracle {
@@ -43,6 +44,10 @@ struct OracleOptions {
   /// Gives what the program reads; the oracle's own numbers if there is none. It is told before
   /// each run what that reads.
   Replay *replay = nullptr;
+  /// With it, in F32 and Bf16, every rounding goes to the number above or below, by a hash of this,
+  /// of the operator and of what is rounded (PerturbedArithmetic): a sample of what rounding may
+  /// make of the program. Results of narrow types are then rounded in F32 as well.
+  std::optional<uint64_t> perturbation = {};
   /// Told every result of `stop_gradient`, in a program before its operators are expanded; what it
   /// returns is taken instead. May be empty.
   std::function<TensorPtr(TensorPtr)> onStopGradient = {};
@@ -63,6 +68,8 @@ public:
   void setWeights(Weights weights);
   /// OracleOptions::maxCalls from the next run on.
   void limitCalls(int64_t maxCalls);
+  /// OracleOptions::perturbation from the next run on.
+  void perturb(uint64_t seed);
 
   /// Calls a function of the program and returns its results. The key of an entry that draws is no
   /// part of `args`: it follows from the seed and `instance`, at training step 0. Throws RunError,

@@ -1,11 +1,13 @@
-// Agreement of values (contracts, section 2).
+// Agreement of values, and what rounding may make of them (docs/numerics.md).
 
 #include "compiler/oracle/Compare.h"
+#include "compiler/oracle/Perturbed.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace sheaf::oracle {
 namespace {
@@ -46,12 +48,37 @@ TEST(Compare, ToleranceScalesWithTheTensor) {
   EXPECT_TRUE(compare(f32({1}), f32({1.01}), 2e-2).ok);
 }
 
-TEST(Compare, AllowedErrors) {
-  std::vector<double> allowed = {0, 0.5};
-  Value expected = makeTuple({f32({1}), f32({1})});
-  EXPECT_TRUE(compare(expected, makeTuple({f32({1}), f32({1.4})}), 1e-5, allowed).ok);
-  EXPECT_FALSE(compare(expected, makeTuple({f32({1.4}), f32({1})}), 1e-5, allowed).ok);
-  EXPECT_FALSE(compare(expected, makeTuple({f32({1}), f32({1.6})}), 1e-5, allowed).ok);
+TEST(Compare, FloatsInOrder) {
+  Value v = makeTuple({int64_t(3), 2.5, i32({7}), f32({1, -2}),
+                       makeList({makeData(1, {f32({4})}), makeData(0, {})}), true});
+  std::vector<std::vector<double>> expected = {{2.5}, {1, -2}, {4}};
+  EXPECT_EQ(floatsOf(v), expected);
+  EXPECT_EQ(compare(v, v).tensors.size(), expected.size());
+}
+
+TEST(Perturbed, RoundsEitherWayButNotWhatIsExact) {
+  const ops::Op &add = *ops::OpTable::get().find("add"), &mul = *ops::OpTable::get().find("mul");
+  ops::RefTensors none{std::vector<const ops::RefTensor *>()};
+  std::set<double> seen, ofOthers;
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    PerturbedArithmetic some(seed, add, none, Precision::F32),
+        same(seed, add, none, Precision::F32);
+    EXPECT_EQ(some.round(0.1), same.round(0.1));
+    for (double exact : {0.0, 1.0, -3.5, 0x1p-140, 16777216.0})
+      EXPECT_EQ(some.round(exact), exact);
+    seen.insert(some.round(0.1));
+    ofOthers.insert(some.round(0.1) -
+                    PerturbedArithmetic(seed, mul, none, Precision::F32).round(0.1));
+    EXPECT_EQ(some.round(1e39), std::numeric_limits<double>::infinity());
+    EXPECT_TRUE(std::isfinite(some.round(3.4028234e38)));
+    EXPECT_EQ(some.roundStored(65520, ops::DType::F16), std::numeric_limits<double>::infinity());
+    EXPECT_EQ(some.roundStored(65519, ops::DType::F16), 65504);
+    EXPECT_EQ(some.roundFactor(0.1), 0.1);
+  }
+  // Both neighbours, and not the same ones in another operator.
+  EXPECT_EQ(seen, (std::set<double>{static_cast<double>(std::nextafter(0.1F, 0.0F)),
+                                    static_cast<double>(0.1F)}));
+  EXPECT_GT(ofOthers.size(), 1u);
 }
 
 TEST(Compare, Messages) {

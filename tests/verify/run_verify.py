@@ -3,6 +3,8 @@
 
 The oracle takes what the compiled program read (compiler/oracle/Replay.h). CASE is `near_ties`:
 decisions that rounding turns around, with much that depends on them, agree, and are counted;
+`conditioning`: programs that lose digits agree, and none of the faults that are planted in them
+does (SHEAF is sheaf-faulty);
 `gradients`: and grad-check goes the same way; `order`: reads are found again in the program as it
 was written, however it was taken apart and in whatever order they were made; `models`: every model that reads, in bf16; `faults`: a decision that
 is wrong is found and told with its instance and place (SHEAF is sheaf-faulty).
@@ -393,4 +395,102 @@ def faults():
            in found["problem"], found)
 
 
-{"near_ties": near_ties, "gradients": gradients, "order": order, "models": models, "faults": faults}[CASE]()
+# Right programs that lose more than 1e-5: differences of near-equals times much, error estimates of
+# embedded Runge-Kutta steps (Bogacki and Shampine 3(2), Heun and Euler), what is too large for 16
+# bits, sums that cancel in orders of their own, what is next to nothing.
+ILL_CONDITIONED = {
+    "slope": """
+param w : f32[n] = uniform(0.5, 1.5)
+dim n = 16
+fn main(x: f32[n]) -> f32 = 1e3 * (mean(exp(x * w)) - mean(exp(x * w + 1e-3)))
+""",
+    "step": """
+dim n = 16
+param a : f32[n, n] = uniform(-0.5, 0.5)
+fn f(y: f32[n]) -> f32[n] = tanh(y @ a)
+fn go(y: f32[n], left: int) -> (f32[n], list<f32>) = if left == 0 { (y, []) } else {
+  let h = 0.05
+  let k1 = f(y)
+  let k2 = f(y + 0.5 * h * k1)
+  let k3 = f(y + 0.75 * h * k2)
+  let next = y + h * (2.0 / 9.0 * k1 + 1.0 / 3.0 * k2 + 4.0 / 9.0 * k3)
+  let k4 = f(next)
+  let error = h * (k1 * (2.0 / 9.0 - 7.0 / 24.0) + k2 * (1.0 / 3.0 - 0.25)
+                   + k3 * (4.0 / 9.0 - 1.0 / 3.0) - 0.125 * k4)
+  let scaled = error / (1e-7 + 1e-6 * maximum(abs(y), abs(next)))
+  let (last, errors) = go(next, left - 1)
+  (last, sqrt(mean(square(scaled))) :: errors)
+}
+fn main(x: f32[n]) -> (f32[n], list<f32>) = go(x, 4)
+""",
+    "euler": """
+dim n = 16
+param a : f32[n, n] = uniform(-0.5, 0.5)
+fn main(x: f32[n]) -> f32 = {
+  let k1 = tanh(x @ a)
+  let low = x + 1e-3 * k1
+  let high = x + 0.5e-3 * (k1 + tanh(low @ a))
+  max(abs(high - low)) / 1e-7
+}
+""",
+    "half": "dim n = 16\nfn main(x: f32[n]) -> (f32[n], f32[?]) = (f32(f16(x * 40000.0)), f32(f16(stack([f32(65520.0)]))))\n",
+    "orders": "dim n = 16\nfn main(x: f32[n]) -> f32 = 1e4 * (sum(x * x) - dot(x, x))\n",
+    "variance": "dim n = 16\nfn main(x: f32[n]) -> f32 = 1e3 * (mean(square(x + 9.0)) - square(mean(x + 9.0)))\n",
+    "gelu": "dim n = 16\nfn main(x: f32[n]) -> f32[n] = 1e4 * (gelu(x) - gelu(x + 1e-4))\n",
+    "nothing": "dim n = 16\nfn main(x: f32[n]) -> f32[n] = log(exp(-87.0 - abs(x)))\n",
+}
+
+
+def many(count, scale=1.0):
+    draws = random.Random(2)
+    return [{"x": [draws.uniform(-scale, scale) for i in range(16)]} for j in range(count)]
+
+
+def conditioning():
+    for name, text in ILL_CONDITIONED.items():
+        for seed in "0", "1":
+            found = verify(text, many(64), "--seed", seed, fault="none")
+            good(found)
+            if name != "orders":
+                expect(found["by_conditioning"] > 0, f"{name}: {found}")
+    # A real error of 4 times what is allowed fails; less than that may be rounding.
+    text = ILL_CONDITIONED["slope"].rstrip() + " + tanh(sum(x) * 0.0)\n"
+    allowed = verify(text, many(64), fault="none")["conditioned_error"]
+    expect(1e-5 < allowed < 1e-2, allowed)
+    bad(verify(text, many(64), fault=f"shift={4 * allowed}"))
+    # A product that lacks its last summand, and a function that is another.
+    for name in "step", "euler":
+        bad(verify(ILL_CONDITIONED[name], many(8), fault="last-k"))
+        bad(verify(ILL_CONDITIONED[name], many(8), fault="miscompile"))
+    for text, data in LOSSES:
+        found = verify(text, data, "--loss", "loss", fault="none", command="grad-check")
+        good(found)
+        # The record of a function is wrong by 1e-5: the oracle's gradients are, too.
+        found = verify(text, data, "--loss", "loss", fault="gradient", command="grad-check")
+        expect(not found["ok"] and any(each["wrong_oracle"] for each in found["params"]), found)
+        if "@" in text:
+            found = verify(text, data, "--loss", "loss", fault="last-k", command="grad-check")
+            expect(not found["ok"] and any(each["wrong"] for each in found["params"]), found)
+
+
+def bad(found):
+    expect(not found["ok"] and not found["agrees_with_oracle"] and found["problem"], found)
+
+
+# Losses that lose digits: slopes, and squares of error estimates.
+LOSSES = [("""
+dim n = 16
+param w : f32[n] = uniform(0.5, 1.5)
+fn loss(x: f32[n]) -> f32 = 1e3 * (mean(tanh(x * w)) - mean(tanh(x * w + 1e-3)))
+""", many(64)), ("""
+dim n = 16
+param a : f32[n, n] = uniform(-0.5, 0.5)
+fn loss(x: f32[n]) -> f32 = {
+  let k1 = tanh(x @ a)
+  let low = x + 1e-3 * k1
+  let high = x + 0.5e-3 * (k1 + tanh(low @ a))
+  mean(square((high - low) / 1e-6))
+}
+""", many(16))]
+
+{"near_ties": near_ties, "conditioning": conditioning, "gradients": gradients, "order": order, "models": models, "faults": faults}[CASE]()
