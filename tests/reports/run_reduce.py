@@ -23,6 +23,11 @@ fn deep(x: int) -> int = { check x != 3, "three is forbidden, größe"; check x 
 fn main(x: int) -> f32[] = { let y = deep(x); check y != 2, "two is forbidden"; w[y] + sum(w) }
 """
 
+GRADIENT = """param w : f32[2] = ones
+fn both(a: f32, b: f32) -> f32 = tanh(a * b)
+fn loss(x: f32[n]) -> f32 = { check n > 0, "empty"; let y = x * w[0]; both(both(y[0], y[1]), y[2]) }
+"""
+
 
 def sheaf(cwd, *arguments, fault=None, exit=0, stdin=None):
     environment = dict(os.environ)
@@ -123,6 +128,22 @@ def reductions():
         done = sheaf(directory, "run", "reduced/m.sheaf", "--data", "reduced/d.jsonl", exit=1)
         assert "three is forbidden, größe" in done.stderr, done.stderr
         assert size_of(os.path.join(directory, "reduced", "m.sheaf")) < 150
+    # What a report on standard output says is kept, too: a wrong gradient, and not an index that is
+    # out of range in all instances that are left.
+    for form in "", " --format json":
+        with tempfile.TemporaryDirectory() as directory:
+            with open(os.path.join(directory, "m.sheaf"), "w") as stream:
+                stream.write(GRADIENT)
+            with open(os.path.join(directory, "d.jsonl"), "w") as stream:
+                stream.write("[0.5, -0.25, 1]\n[0.75, 0.5, 2]\n[1, 2, 3]\n")
+            done = sheaf(directory, "reduce", "m.sheaf", "--data", "d.jsonl", "--command",
+                         "grad-check" + form, fault="gradient")
+            assert "what is kept: exit code 1: the gradient of the oracle is wrong" in done.stderr, \
+                done.stderr
+            failing = sheaf(directory, "grad-check", "reduced/m.sheaf", "--data",
+                            "reduced/d.jsonl", fault="gradient", exit=1)
+            assert "the oracle's gradient is" in failing.stdout, failing.stdout
+            assert size_of(os.path.join(directory, "reduced", "m.sheaf")) < 130
     # Interrupted, it leaves what it has, and nothing else.
     with tempfile.TemporaryDirectory() as directory:
         places = dict(os.environ, TMPDIR=directory)

@@ -1,5 +1,6 @@
 //===- check.cpp - sheaf check --------------------------------------------===//
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/failure.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
 
@@ -60,6 +61,12 @@ int runCheck(const CheckArguments &arguments) {
                                                           {"findings", diagnosticsJson(diags)}})));
   else
     printDiagnostics(diags);
+  if (diags.hasErrors())
+    for (const Diagnostic *diagnostic : diags.inSourceOrder())
+      if (diagnostic->severity == Severity::Error) {
+        tellFailure("error: " + diagnostic->message);
+        break;
+      }
   // No run can begin here, which need not be a mistake.
   if (!diags.hasErrors())
     if (std::string missing = missingEntry(source, arguments.model); !missing.empty())

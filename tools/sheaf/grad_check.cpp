@@ -1,5 +1,6 @@
 //===- grad_check.cpp - sheaf grad-check ----------------------------------===//
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/failure.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/update_options.h"
@@ -75,7 +76,10 @@ int checkGradients(GradCheckArguments &arguments) {
   if (!arguments.steps.empty() && report.problem.empty())
     report.training = checkTraining(arguments, run, initialise, options);
   fmt::print("{}", asJson ? gradCheckJson(report) : gradCheckText(report));
-  return report.ok && (!report.training || report.training->ok) ? kOk : kFailed;
+  bool ok = report.ok && (!report.training || report.training->ok);
+  if (!ok)
+    tellFailure(driver::whatIsWrong(report));
+  return ok ? kOk : kFailed;
 }
 
 } // namespace

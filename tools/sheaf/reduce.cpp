@@ -1,5 +1,6 @@
 //===- reduce.cpp - sheaf reduce ------------------------------------------===//
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/failure.h"
 #include "tools/sheaf/interrupt.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/reproduce.h"
@@ -352,6 +353,7 @@ private:
   int start(Words words, const std::string &directory) {
     ++runs_;
     stopWhenInterrupted();
+    fs::remove(work_.path() / "failure");
     pid_t child = fork();
     if (child < 0)
       throw UserError("the machine starts no more processes");
@@ -365,6 +367,7 @@ private:
       int in = open("/dev/null", O_RDONLY);
       dup2(in, 0), dup2(out, 1), dup2(err, 2);
       setenv("SHEAF_REPRODUCERS", "0", 1);
+      setenv(kFailureFile, (work_.path() / "failure").c_str(), 1);
       // Nobody compiles a candidate again.
       setenv("SHEAF_STORE", "none", 1);
       setenv("MODEL", (work_.path() / modelName_).c_str(), 1);
@@ -430,21 +433,24 @@ private:
     if (WEXITSTATUS(status) == 0)
       return {};
     std::string line = tellingLine();
-    return {true, fmt::format("exit code {}: {}", WEXITSTATUS(status), line),
-            fmt::format("{}: {}", WEXITSTATUS(status), kindOf(line))};
+    return {
+        true,
+        fmt::format("exit code {}{}", WEXITSTATUS(status),
+                    line.empty() ? ", for any reason: the command does not say why" : ": " + line),
+        fmt::format("{}: {}", WEXITSTATUS(status), kindOf(line))};
   }
 
   std::string outputOf(const char *stream) const {
     return io::readSource((work_.path() / stream).string()).text;
   }
 
-  /// The line of the output that says what is wrong.
+  /// The line that says what is wrong: in the output, or beside a report.
   std::string tellingLine() const {
+    if (fs::exists(work_.path() / "failure"))
+      for (const std::string &line : split(outputOf("failure")))
+        return line;
     for (const std::string &line : split(outputOf("stderr")))
       if (!line.starts_with("note: "))
-        return line;
-    for (const std::string &line : split(outputOf("stdout")))
-      if (line.starts_with("instance "))
         return line;
     return "";
   }

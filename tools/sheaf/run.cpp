@@ -1,5 +1,6 @@
 //===- run.cpp - sheaf run ------------------------------------------------===//
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/failure.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/stats.h"
@@ -82,6 +83,8 @@ int runModel(RunArguments &arguments) {
         driver::verify(*run.compiled, run.instances, weightSetter(arguments.weights, run), verify);
     bar.reset();
     fmt::print("{}", asJson ? verifyJson(report) : verifyText(report));
+    if (!report.ok)
+      tellFailure(report.problem);
     return report.ok ? kOk : kFailed;
   }
 
