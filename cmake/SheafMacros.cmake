@@ -112,3 +112,10 @@ function(sheaf_test name)
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
   endif()
 endfunction()
+
+# sheaf_install(TARGET ARGUMENTS ...): install(TARGETS), as a part of the target sheaf_package.
+function(sheaf_install target)
+  install(TARGETS ${target} ${ARGN})
+  add_dependencies(sheaf_package ${target})
+  set_property(TARGET sheaf_package APPEND PROPERTY FILES "\"$<TARGET_FILE:${target}>\"")
+endfunction()

@@ -34,6 +34,7 @@ def main():
     build, sheaf = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as work:
         prefix = os.path.join(work, "prefix")
+        check_unbuilt(build, work)
         run("cmake", "--install", build, "--prefix", prefix)
         check_library(os.path.join(prefix, "lib", "libsheaf_runtime.so"))
         with tempfile.TemporaryDirectory() as elsewhere:  # nothing may lead back into the tree
@@ -86,6 +87,20 @@ def compare(name, expected, found):
         for a, b in zip(expected, found))
     if not same:
         sys.exit(f"{name} prints {json.dumps(found)}, not {json.dumps(expected)}")
+
+
+def check_unbuilt(build, work):
+    """What cmake --install does where a target is not built, which it has to name."""
+    with open(os.path.join(build, "cmake_install.cmake"), encoding="utf-8") as stream:
+        script = stream.read()
+    copy = os.path.join(work, "cmake_install.cmake")
+    with open(copy, "w", encoding="utf-8") as stream:
+        stream.write(script.replace("libsheaf_runtime.so", "libsheaf_runtime_not_built.so"))
+    result = subprocess.run(["cmake", f"-DCMAKE_INSTALL_PREFIX={work}/none", "-P", copy],
+                            capture_output=True, text=True)
+    if not result.returncode or "--target sheaf_package" not in result.stderr or \
+            os.path.exists(os.path.join(work, "none")):
+        sys.exit(f"installing what is not built says\n{result.stdout}{result.stderr}")
 
 
 def check_library(path):

@@ -37,7 +37,8 @@ template <typename Read> auto fromCommandLine(Read read) {
 /// What the command line asked for; runs after all of it was read. Returns the exit code.
 using Action = std::function<int()>;
 
-/// A new subcommand of `app`. (CLI11 is all headers: whoever makes an App compiles all of it.)
+/// A new subcommand of `app`, below the heading of the HelpGroup that is alive. (CLI11 is all
+/// headers: whoever makes an App compiles all of it.)
 CLI::App *addCommand(CLI::App &app, const char *name, const char *description);
 
 /// Each adds one subcommand to the application and sets `action` when that was chosen.
@@ -57,6 +58,7 @@ void addVocab(CLI::App &app, Action &action);
 void addMake(CLI::App &app, Action &action);
 void addTrain(CLI::App &app, Action &action);
 void addTune(CLI::App &app, Action &action);
+void addHelp(CLI::App &app, Action &action);
 void addVersion(CLI::App &app, Action &action);
 
 } // namespace sheaf::tool

@@ -2,6 +2,7 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/nearest.h"
+#include "tools/sheaf/options.h"
 #include "tools/sheaf/reproduce.h"
 
 #include "runtime/error.h"
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -84,28 +86,40 @@ int unexpectedWord(const CLI::App &app, const CLI::App *sub) {
   return usageError(fmt::format("unknown option '{}'{}", word, didYouMean(word, names)), command);
 }
 
+/// CLI11's, with one empty line from group to group.
+class HelpFormatter : public CLI::Formatter {
+public:
+  std::string make_help(const CLI::App *app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode),
+                                         "\n\n\n", "\n\n");
+  }
+};
+
+void addCommands(CLI::App &app, Action &action) {
+  auto below = [&](const char *heading, std::initializer_list<void (*)(CLI::App &, Action &)> all) {
+    HelpGroup group(app, heading);
+    for (auto add : all)
+      add(app, action);
+  };
+  below("Models", {addCheck, addRun, addEval, addExplain, addCompile, addBuild});
+  below("Training", {addTrain, addGradCheck, addInit});
+  below("Time", {addBench, addTune});
+  below("Data", {addVocab, addMake});
+  below("Failures", {addReduce, addReplay});
+  below("The command", {addHelp, addVersion});
+}
+
 int runCommand(int argc, char **argv) {
   CLI::App app("Compiles deep-learning programs written for one input and runs them for many.",
                "sheaf");
   app.allow_extras();
+  app.formatter(std::make_shared<HelpFormatter>());
   app.require_subcommand(0, 1);
+  app.set_version_flag("--version", "sheaf " SHEAF_VERSION, "print the version and exit");
+  app.footer("'sheaf help COMMAND' lists the options of one.");
   Action action;
-  addCheck(app, action);
-  addRun(app, action);
-  addBench(app, action);
-  addCompile(app, action);
-  addBuild(app, action);
-  addExplain(app, action);
-  addTrain(app, action);
-  addEval(app, action);
-  addGradCheck(app, action);
-  addTune(app, action);
-  addInit(app, action);
-  addVocab(app, action);
-  addMake(app, action);
-  addReplay(app, action);
-  addReduce(app, action);
-  addVersion(app, action);
+  addCommands(app, action);
   std::vector<CLI::App *> pending = app.get_subcommands([](CLI::App *) { return true; });
   while (!pending.empty()) {
     CLI::App *sub = pending.back();
@@ -134,7 +148,7 @@ int runCommand(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &success) {
-    return app.exit(success); // --help
+    return app.exit(success); // --help, --version
   } catch (const UsageError &error) {
     return usageError(error.what(), commandName());
   } catch (const CLI::ParseError &error) {

@@ -13,11 +13,30 @@
 
 namespace sheaf::tool {
 
+/// Where CLI11 puts what has no group.
+constexpr const char *kNoHeading = "Options";
+
 CLI::App *addCommand(CLI::App &app, const char *name, const char *description) {
-  return app.add_subcommand(name, description);
+  CLI::App *sub = app.add_subcommand(name, description);
+  std::string heading = app.option_defaults()->get_group();
+  if (heading != kNoHeading)
+    sub->group(heading);
+  sub->option_defaults()->group(kNoHeading);
+  return sub;
 }
 
+HelpGroup::HelpGroup(CLI::App &app, const std::string &heading)
+    : app_(app), before_(app.option_defaults()->get_group()) {
+  app.option_defaults()->group(heading);
+}
+
+HelpGroup::~HelpGroup() { app_.option_defaults()->group(before_); }
+
+// Headings that several functions write.
+constexpr const char *kModelGroup = "Model", *kCodeGroup = "Code";
+
 void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
+  HelpGroup group(app, kModelGroup);
   app.add_option("model", model, "the model's source file")->required()->type_name("MODEL");
   app.add_option("--dim", dims, "bind a dim, instead of the value in the source; repeatable")
       ->type_name("NAME=NUMBER")
@@ -44,6 +63,15 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
         ->type_name("NAME");
     break;
   }
+  if (vocabulary)
+    app.add_option("--vocab", vocabs,
+                   "a vocabulary, one word a line, line 0 <unk>; for token<NAME> write NAME=FILE; "
+                   "repeatable")
+        ->type_name("FILE")
+        ->expected(1)
+        ->take_all();
+  app.add_flag("--dropout", dropout, "dropout drops, as in training; else it changes nothing");
+  HelpGroup code(app, kCodeGroup);
   app.add_option("--without", without,
                  "leave an optimisation out; repeatable ('sheaf explain' names them)")
       ->type_name("NAME")
@@ -64,17 +92,10 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
   app.add_option("--dump", dump,
                  "write what every phase, pass and kernel came to, as files of a directory")
       ->type_name("DIR");
-  app.add_flag("--dropout", dropout, "dropout drops, as in training; else it changes nothing");
-  if (vocabulary)
-    app.add_option("--vocab", vocabs,
-                   "a vocabulary, one word a line, line 0 <unk>; for token<NAME> write NAME=FILE; "
-                   "repeatable")
-        ->type_name("FILE")
-        ->expected(1)
-        ->take_all();
 }
 
 void ModelOptions::addStore(CLI::App &app) {
+  HelpGroup group(app, kCodeGroup);
   app.add_option("--store", store,
                  "the directory that keeps compiled code from one start to the next, or none "
                  "(default: sheaf in the user's cache directory; SHEAF_STORE names another)")
@@ -82,6 +103,7 @@ void ModelOptions::addStore(CLI::App &app) {
 }
 
 void ModelOptions::addVerbose(CLI::App &app) {
+  HelpGroup group(app, kCodeGroup);
   app.add_option("--verbose", verbose,
                  "dispatch: say on standard error who was asked for each product of each block, "
                  "and why it refused")
@@ -90,6 +112,7 @@ void ModelOptions::addVerbose(CLI::App &app) {
 
 void ModelOptions::addArtefact(CLI::App &app) {
   artefacts = true;
+  HelpGroup group(app, kModelGroup);
   app.get_option("model")->description("the model's source file, or an artefact of it");
   app.add_option("--require-sha256", sha256,
                  "refuse an artefact with another SHA-256: running one is trusting its author")
@@ -119,6 +142,7 @@ void checkOutputs(const std::vector<std::string> &outputs, const std::vector<std
 }
 
 void DataOptions::add(CLI::App &app, bool required) {
+  HelpGroup group(app, "Data");
   app.add_option("--data", data,
                  "the instances: bracket trees, JSON lines or text; - is standard input")
       ->required(required)
@@ -135,6 +159,7 @@ static void addRepeated(CLI::App &app, const char *name, std::vector<std::string
 }
 
 void WeightOptions::add(CLI::App &app, bool begins) {
+  HelpGroup group(app, "Weights");
   if (begins) {
     addSeed(app, "--seed", seed, "of the random numbers (default: 0)");
   } else {
@@ -155,6 +180,7 @@ void WeightOptions::add(CLI::App &app, bool begins) {
 }
 
 void WeightOptions::addInitFrom(CLI::App &app) {
+  HelpGroup group(app, "Weights");
   addRepeated(app, "--init-from", initFrom,
               "begin with what this file has, by name, and initialise the rest: safetensors, or "
               "vectors of words as text (GloVe, word2vec, fastText); repeatable",
@@ -187,6 +213,7 @@ io::LoadOptions WeightOptions::loading() const {
 }
 
 void LimitOptions::add(CLI::App &app) {
+  HelpGroup group(app, "Limits and order");
   app.add_option("--memory-limit", memoryLimitText,
                  "most bytes of weights, rows, host values and stacks; K, M and G are understood")
       ->type_name("BYTES");

@@ -15,6 +15,19 @@
 
 namespace sheaf::tool {
 
+/// What is added to `app` while this lives stands below a heading of its own in --help.
+class HelpGroup {
+public:
+  HelpGroup(CLI::App &app, const std::string &heading);
+  ~HelpGroup();
+  HelpGroup(const HelpGroup &) = delete;
+  HelpGroup &operator=(const HelpGroup &) = delete;
+
+private:
+  CLI::App &app_;
+  std::string before_;
+};
+
 /// What the entry is called on the command line.
 enum class EntryOption {
   Run,   ///< --entry

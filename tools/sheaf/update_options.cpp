@@ -44,6 +44,7 @@ void requireFraction(const char *option, double value) {
 }
 
 std::vector<CLI::Option *> UpdateOptions::add(CLI::App &app) {
+  HelpGroup group(app, "Steps of training");
   size_t before = app.get_options().size();
   auto number = [&](const char *name, auto &value, const std::string &meaning) {
     app.add_option(name, value, meaning)->type_name("NUMBER");
