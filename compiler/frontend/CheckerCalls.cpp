@@ -182,7 +182,9 @@ Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceR
     return (this->*builtin->second)(std::move(args), range, hint);
   if (const ops::Op *op = ops::OpTable::get().find(name); op && !op->internal)
     return applyOp(*op, args, range);
-  return refuse(callee.range, fmt::format("there is no function '{}'", name), suggestValue(name));
+  std::string_view help = foreignFunctionHelp(name);
+  return refuse(callee.range, fmt::format("there is no function '{}'", name),
+                help.empty() ? suggestValue(name) : std::string(help));
 }
 
 Checker::E Checker::makeLayer(const LayerInfo &layer, const std::vector<Arg> &args,

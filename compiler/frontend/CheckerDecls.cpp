@@ -9,6 +9,20 @@
 
 namespace sheaf {
 
+/// Whether a parameter or a `let` of the function has this name: a value of when it runs.
+static bool isRunTimeName(const FnDecl &fn, const std::string &name) {
+  auto binds = [&](const Pattern &pattern) {
+    const auto *binding = pattern.as<BindingPattern>();
+    return binding && binding->name == name;
+  };
+  bool found = std::any_of(fn.params.begin(), fn.params.end(),
+                           [&](const FnParam &param) { return binds(*param.pattern); });
+  if (const auto *block = fn.body->as<BlockExpr>())
+    for (const Stmt &stmt : block->stmts)
+      found |= stmt.pattern && binds(*stmt.pattern);
+  return found;
+}
+
 //===----------------------------------------------------------------------===//
 // Names
 //===----------------------------------------------------------------------===//
@@ -346,8 +360,8 @@ void Checker::checkSignature(FnInfo &fn) {
                 fmt::format("dim '{}' stands only inside expressions, so no argument tells what "
                             "it is",
                             name),
-                help.empty() ? fmt::format("let one argument have the extent '{0}' itself, or "
-                                           "declare it: dim {0} = ...",
+                help.empty() ? fmt::format("let one argument have the extent '{0}' itself; one "
+                                           "that is fixed is declared: dim {0} = ...",
                                            name)
                              : help);
   }
@@ -364,12 +378,16 @@ void Checker::checkSignature(FnInfo &fn) {
         for (const auto &[other, ignored] : before)
           candidates.push_back(other);
         std::string help = suggest(name, candidates);
-        diags.error(scope.madeAt.at(name),
-                    fmt::format("no argument of '{}' tells what dim '{}' is", fn.name, name),
-                    help.empty() ? fmt::format("write '?' for an extent that only the result "
-                                               "knows, or declare it: dim {} = ...",
-                                               name)
-                                 : help);
+        diags.error(
+            scope.madeAt.at(name),
+            fmt::format("no argument of '{}' tells what dim '{}' is", fn.name, name),
+            isRunTimeName(*fn.decl, name)
+                ? fmt::format("'{}' is known only when '{}' runs, so write '?' for the extent",
+                              name, fn.name)
+            : help.empty() ? fmt::format("write '?' for an extent that only the result knows; one "
+                                         "that is fixed is declared: dim {} = ...",
+                                         name)
+                           : help);
         fn.result = types.error();
       }
     scope.made = before;

@@ -54,35 +54,66 @@ std::string Checker::openedExtentHelp(TypeRef want, TypeRef have) const {
     wanted.push_back(dims.resolve(want->tensor.dims[i]));
     actual.push_back(dims.resolve(have->tensor.dims[i]));
   }
-  std::string named, checks;
+  std::string named, other, checks;
+  bool areBothUnnamed = false;
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (dims.same(wanted[i], actual[i]))
       continue;
     bool isThere = dims.print(wanted[i]) != "?" ||
                    std::any_of(actual.begin(), actual.end(),
                                [&](const Dim &dim) { return dims.same(dim, wanted[i]); });
-    if (!actual[i].asSymbol() || !actual[i].isFresh() || !isThere)
+    if (!actual[i].asSymbol() || !actual[i].isFresh() ||
+        (!isThere && (!wanted[i].asSymbol() || isUnknown(wanted[i]))))
       return {};
-    std::string mine = nameOf(actual[i]), other = nameOf(wanted[i]);
-    if (mine.empty() || other.empty())
+    areBothUnnamed |= !isThere;
+    std::string mine = nameOf(actual[i]), theirs = nameOf(wanted[i]);
+    if (mine.empty() || theirs.empty())
       return {};
-    checks += fmt::format("{}check {} == {}", checks.empty() ? "" : ", ", mine, other);
+    checks += fmt::format("{}check {} == {}", checks.empty() ? "" : ", ", mine, theirs);
   }
-  for (size_t i = 0; i < wanted.size(); ++i) {
+  auto list = [&](std::string &text, const Dim &dim) {
     auto known = std::find_if(given.begin(), given.end(),
-                              [&](const auto &pair) { return dims.same(pair.first, actual[i]); });
-    named += (i ? ", " : "") + (known == given.end() ? dims.print(actual[i]) : known->second);
+                              [&](const auto &pair) { return dims.same(pair.first, dim); });
+    text += (text.empty() ? "" : ", ") + (known == given.end() ? dims.print(dim) : known->second);
+  };
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    list(named, actual[i]);
+    list(other, wanted[i]);
   }
   if (checks.empty())
     return {};
+  if (areBothUnnamed)
+    return fmt::format("name both extents, and compare: let x: {0}[{1}] = ..., let y: {0}[{2}] = "
+                       "..., then {3}",
+                       ops::dtypeName(want->tensor.dtype), named, other, checks);
   return fmt::format("name the extent that is '?' here, and compare: let x: {}[{}] = ..., then {}",
                      ops::dtypeName(want->tensor.dtype), named, checks);
+}
+
+std::optional<size_t> Checker::axisOfOtherExtent(TypeRef want, TypeRef have) const {
+  if (!want->is(TypeKind::Tensor) || !have->is(TypeKind::Tensor))
+    return std::nullopt;
+  for (size_t i = 0; i < std::min(want->tensor.dims.size(), have->tensor.dims.size()); ++i)
+    if (!dims.same(want->tensor.dims[i], have->tensor.dims[i]))
+      return i;
+  return std::nullopt;
 }
 
 void Checker::reportMismatch(SourceRange range, const Expectation &expected, TypeRef actual) {
   TypeRef want = types.resolve(expected.type), have = types.resolve(actual);
   std::string help = expected.help;
-  if (help.empty()) {
+  bool isNumber = want->is(TypeKind::Float) || want->is(TypeKind::Int) ||
+                  (want->is(TypeKind::Variable) && want->numeric);
+  if (help == oneAccumulator && isNumber && have->is(TypeKind::Tensor) &&
+      have->tensor.dtype == ops::DType::F32) {
+    std::string extents;
+    for (const Dim &dim : have->tensor.dims)
+      extents += (extents.empty() ? "" : ", ") + dims.print(dim);
+    if (extents.empty())
+      help += "; begin with f32(0.0)";
+    else if (extents.find('?') == std::string::npos)
+      help += fmt::format("; begin with zeros({})", extents);
+  } else if (help.empty()) {
     bool scalar = want->is(TypeKind::Tensor) && want->tensor.dims.empty() && !want->tensor.vocab;
     if (want->is(TypeKind::Float) && have->is(TypeKind::Int))
       help = "write float(...)";
@@ -106,10 +137,25 @@ void Checker::reportMismatch(SourceRange range, const Expectation &expected, Typ
     else
       help = openedExtentHelp(want, have);
   }
-  diags.error(range,
-              fmt::format("{} must be '{}', but this is '{}'{}", expected.what, types.print(want),
-                          types.print(have), compareInNumbers(want, have)),
-              help);
+  std::string wanted = types.print(want), given = types.print(have);
+  if (wanted != given || want->is(TypeKind::Error)) {
+    diags.error(range,
+                fmt::format("{} must be '{}', but this is '{}'{}", expected.what, wanted, given,
+                            compareInNumbers(want, have)),
+                help);
+    return;
+  }
+  std::optional<size_t> axis = axisOfOtherExtent(want, have);
+  std::string where = axis ? fmt::format(" of axis {}", *axis) : "";
+  Diagnostic &error = diags.error(
+      range,
+      fmt::format("{} must be '{}', but the extent '?'{} of this '{}' is not known to be the same",
+                  expected.what, wanted, where, given),
+      help);
+  if (std::optional<std::string> symbol =
+          axis ? dims.resolve(want->tensor.dims[*axis]).asSymbol() : std::nullopt)
+    if (auto at = openedAt.find(*symbol); at != openedAt.end())
+      error.withNote(at->second, fmt::format("as that{} of this", where));
 }
 
 Checker::E Checker::require(E value, const Expectation &expected) {

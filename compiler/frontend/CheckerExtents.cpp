@@ -42,6 +42,8 @@ Checker::E Checker::opened(E value) {
   TypeRef type = open(value->type, openedDims);
   if (openedDims.empty())
     return value;
+  for (const typed::OpenedDim &dim : openedDims)
+    openedAt.emplace(dim.symbol, value->range);
   auto *result = make<typed::OpenExpr>(value->range, type);
   result->inner = value;
   result->opened = std::move(openedDims);
@@ -98,6 +100,8 @@ void Checker::bindAnnotationDims(const TypeScope &scope) {
                   "a new dim can only name an extent of the value");
       bound = Dim::fresh();
     }
+    if (std::optional<std::string> symbol = bound.asSymbol(); symbol && bound.isFresh())
+      dims.nameFresh(*symbol, name);
     context->locals.push_back({name, bound});
   }
 }

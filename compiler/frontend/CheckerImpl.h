@@ -180,6 +180,10 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// What a value must be. `what` is the subject of the message: "the condition of 'if'".
+  /// The help where what a fold gives is not of its start value's type.
+  static constexpr std::string_view oneAccumulator =
+      "the start value and every result must have one type";
+
   struct Expectation {
     TypeRef type;
     std::string what;
@@ -219,6 +223,8 @@ private:
   void reportMismatch(SourceRange range, const Expectation &expected, TypeRef actual);
   std::string compareInNumbers(TypeRef expected, TypeRef actual) const;
   std::string openedExtentHelp(TypeRef want, TypeRef have) const;
+  /// The axis of two tensors where two unnamed extents differ, the first; both types print alike.
+  std::optional<size_t> axisOfOtherExtent(TypeRef want, TypeRef have) const;
 
   E inferName(const NameExpr &name);
   E inferUnary(const UnaryExpr &expr, TypeRef hint);
@@ -298,6 +304,9 @@ private:
   /// How a tensor is made of such a list, or nothing.
   std::string tensorOfListHelp(TypeRef list);
   E finishApply(typed::ApplyExpr *apply, std::vector<ops::OperandType> operands, SourceRange range);
+  static std::string doubleTransposeHelp(const typed::ApplyExpr &apply, const std::string &help);
+  std::optional<ops::ShapeResult> refusalByName(const typed::ApplyExpr &apply,
+                                                std::vector<ops::OperandType> operands);
   std::optional<int64_t> staticInt(const Arg &arg, const std::string &what,
                                    const std::string &help);
   /// Of `max` and `min` what they reduce and which operator takes two tensors; else nothing.
@@ -333,6 +342,7 @@ private:
                 SourceRange range);
   /// The argument as a list; null if it is none, which is reported, with a help that says in which
   /// order arguments come.
+  std::string listOfTensorHelp(const ops::TensorType &tensor) const;
   E listArg(const Arg &arg, const std::string &what, bool allowLayers, TypeRef hint = nullptr,
             const std::string &order = {});
   E makeBuiltin(typed::Builtin builtin, std::vector<const typed::Expr *> args, SourceRange range,
@@ -362,6 +372,7 @@ private:
   std::map<std::string, Named> globals;
   std::map<std::string, DataInfo *> dataTypes;
   std::map<std::string, DeclaredDim *> declaredDims;
+  std::map<std::string, SourceRange> openedAt; ///< by fresh symbol: the value whose extent it is
   Context *context = nullptr;
 
   enum class BodyState { Waiting, Active, Done };

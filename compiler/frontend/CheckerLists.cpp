@@ -59,6 +59,15 @@ bool Checker::wantArgs(const std::vector<Arg> &args, size_t least, size_t most,
   return false;
 }
 
+/// What to write where a tensor stands for a list.
+std::string Checker::listOfTensorHelp(const ops::TensorType &tensor) const {
+  if (tensor.dims.size() != 1)
+    return tensor.dims.empty() ? "" : "rows(x) is the list of the rows of a tensor";
+  std::string extent = dims.print(tensor.dims.front());
+  return fmt::format("range({}) is the list of the places of this vector, and x[i] an element",
+                     extent.find('?') == std::string::npos ? extent : "n");
+}
+
 Checker::E Checker::listArg(const Arg &arg, const std::string &what, bool allowLayers, TypeRef hint,
                             const std::string &order) {
   if (arg.syntax && arg.syntax->is<LambdaExpr>())
@@ -72,12 +81,15 @@ Checker::E Checker::listArg(const Arg &arg, const std::string &what, bool allowL
     types.subsume(type, types.list(types.variable()));
     type = types.resolve(type);
   }
-  if (!type->is(TypeKind::List))
+  if (!type->is(TypeKind::List)) {
+    std::string help = type->is(TypeKind::Tensor) ? listOfTensorHelp(type->tensor) : "";
+    // With the arguments in another order, a list stands elsewhere.
+    bool isMatrix = type->is(TypeKind::Tensor) && type->tensor.dims.size() >= 2;
+    if (!order.empty() && !isMatrix)
+      help = order + (help.empty() ? "" : "; " + help);
     return fail(list->range,
-                fmt::format("{} must be a list, but this is '{}'", what, types.print(type)),
-                type->is(TypeKind::Tensor) && type->tensor.dims.size() >= 2
-                    ? "rows(x) is the list of the rows of a tensor"
-                    : order);
+                fmt::format("{} must be a list, but this is '{}'", what, types.print(type)), help);
+  }
   if (!allowLayers && types.contains(type, TypeKind::Layer))
     return fail(list->range, fmt::format("{} cannot be a list of layers", what));
   return list;
@@ -176,7 +188,7 @@ Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef
     help = "the start value and every result must have one type; if an extent changes, write the "
            "parameter's type with '?', as in |acc: f32[?, h], x| ...";
   else
-    help = "the start value and every result must have one type";
+    help = oneAccumulator;
   E function = functionArg(args[0], {accumulator, element}, accumulator,
                            fmt::format("the function of '{}'", name), help);
   bool bad = isError(list->type) || isError(init->type) || isError(function->type);

@@ -338,6 +338,39 @@ std::string Checker::tensorOfListHelp(TypeRef list) {
                                        : "";
 }
 
+/// What the operator says of the operands when extents go by the names that a `let` gave them.
+std::optional<ops::ShapeResult> Checker::refusalByName(const typed::ApplyExpr &apply,
+                                                       std::vector<ops::OperandType> operands) {
+  bool isNamed = false;
+  for (ops::OperandType &operand : operands)
+    if (auto *tensor = std::get_if<ops::TensorType>(&operand.type))
+      for (Dim &dim : tensor->dims) {
+        Dim named = isUnknown(dim) ? dim : dims.named(dim);
+        isNamed |= named != dims.resolve(dim);
+        dim = std::move(named);
+      }
+  if (!isNamed)
+    return std::nullopt;
+  StrictOracle oracle(dims);
+  ops::ShapeResult shape = apply.op->shape(operands, apply.attrs, oracle);
+  return shape.error.empty() ? std::nullopt : std::optional(std::move(shape));
+}
+
+/// Where the operator would have a side transposed that is: what to write instead.
+std::string Checker::doubleTransposeHelp(const typed::ApplyExpr &apply, const std::string &help) {
+  for (auto [side, name] : {std::pair(0, "left"), {1, "right"}}) {
+    if (!help.starts_with(fmt::format("transpose the {} side", name)))
+      continue;
+    const typed::Expr *operand = apply.operands[static_cast<size_t>(side)];
+    if (const auto *opened = operand->as<typed::OpenExpr>())
+      operand = opened->inner;
+    const auto *inner = operand->as<typed::ApplyExpr>();
+    if (inner && inner->op->name == "transpose")
+      return fmt::format("the {0} side fits as it is: leave out its transpose", name);
+  }
+  return {};
+}
+
 Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::OperandType> operands,
                                 SourceRange range) {
   StrictOracle oracle(dims);
@@ -349,6 +382,10 @@ Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::Operan
       shape = std::move(other);
   }
   if (!shape.error.empty()) {
+    if (std::optional<ops::ShapeResult> byName = refusalByName(*apply, operands))
+      shape = std::move(*byName);
+    if (std::string help = doubleTransposeHelp(*apply, shape.help); !help.empty())
+      shape.help = help;
     bool pointsAtOperand =
         shape.operand >= 0 && static_cast<size_t>(shape.operand) < apply->operands.size();
     if (shape.help.empty() && shape.unproven) {
@@ -371,8 +408,10 @@ Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::Operan
   for (ops::TensorType &type : shape.types) {
     for (Dim &dim : type.dims) {
       if (std::optional<std::string> symbol = dim.asSymbol();
-          symbol && dim.isFresh() && known.insert(*symbol).second)
+          symbol && dim.isFresh() && known.insert(*symbol).second) {
         context->opened.push_back(*symbol);
+        openedAt.emplace(*symbol, range);
+      }
     }
     results.push_back(types.tensor(type));
   }

@@ -193,11 +193,11 @@ std::optional<Dim> Checker::evaluateDim(const Expr &expr, TypeScope &scope) {
     if (scope.newDims == NewDims::Refuse) {
       std::string help = suggest(name->name, visibleDims());
       diags.error(expr.range, fmt::format("there is no dim '{}' here", name->name),
-                  help.empty() ? fmt::format("declare it: dim {} = ...{}", name->name,
-                                             scope.allowUnknown
-                                                 ? ", or write '?' for an extent that may differ"
-                                                 : "")
-                               : help);
+                  !help.empty()        ? help
+                  : scope.allowUnknown ? fmt::format("write '?' for an extent that may differ; one "
+                                                     "that is fixed is declared: dim {} = ...",
+                                                     name->name)
+                                       : fmt::format("declare it: dim {} = ...", name->name));
       return std::nullopt;
     }
     Dim dim = scope.newDims == NewDims::Quantify ? dims.makeRigid(name->name)

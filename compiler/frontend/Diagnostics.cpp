@@ -45,6 +45,32 @@ constexpr std::pair<std::string_view, std::string_view> foreignMethods[] = {
     {"detach", "write stop_gradient(x)"},
 };
 
+/// Functions of other libraries that there are none of here, or by another name.
+constexpr std::pair<std::string_view, std::string_view> foreignFunctions[] = {
+    {"sort", "no operator sorts; top_k(x, k) gives the k greatest in descending order"},
+    {"argsort", "no operator sorts; top_k(x, k) gives the places of the k greatest, too"},
+    {"topk", "write top_k(x, k)"},
+    {"argmin", "write argmax(-x)"},
+    {"cat", "write concat(x, y, axis=...)"},
+    {"mm", "a product is written a @ b"},
+    {"bmm", "a product is written a @ b"},
+    {"view", "write reshape(x, ...)"},
+    {"permute", "write transpose(x, axis1, axis2)"},
+    {"unsqueeze", "write expand_dims(x, axis=...)"},
+    {"clip", "write clamp(x, lo, hi)"},
+    {"norm", "write sqrt(sum(square(x), axis=...))"},
+    {"arange", "iota(n) makes a tensor, range(n) a list"},
+    {"detach", "write stop_gradient(x)"},
+    {"swish", "write silu(x)"},
+    {"nll_loss", "cross_entropy(logits, label) takes logits"},
+    {"size", "extents have names: x: f32[n, h]"},
+    {"shape", "extents have names: x: f32[n, h]"},
+    {"cumsum", "no operator sums along the way; scan(f, start, xs) does over a list"},
+    {"einsum", "products are written a @ b, sums sum(x, axis=...)"},
+    {"pad", "write concat(x, zeros(...), axis=...)"},
+    {"flip", "no operator turns an axis round; reverse(xs) does a list"},
+};
+
 std::string_view helpFor(std::span<const std::pair<std::string_view, std::string_view>> words,
                          std::string_view word) {
   for (auto [foreign, help] : words)
@@ -55,6 +81,9 @@ std::string_view helpFor(std::span<const std::pair<std::string_view, std::string
 } // namespace
 
 std::string_view foreignWordHelp(std::string_view word) { return helpFor(foreignWords, word); }
+std::string_view foreignFunctionHelp(std::string_view name) {
+  return helpFor(foreignFunctions, name);
+}
 std::string_view foreignMethodHelp(std::string_view name) { return helpFor(foreignMethods, name); }
 
 std::string_view severityName(Severity severity) {

@@ -96,6 +96,8 @@ inline constexpr std::string_view lambdaForm = "a lambda is written |x| body";
 std::string_view foreignWordHelp(std::string_view word);
 /// What to write instead of a method of other languages' tensors (`item`); empty for other names.
 std::string_view foreignMethodHelp(std::string_view name);
+/// The same of functions that other libraries have.
+std::string_view foreignFunctionHelp(std::string_view name);
 
 } // namespace sheaf
 

@@ -115,6 +115,10 @@ public:
   size_t assumptionCount() const { return equalities.size(); }
   void dropAssumptions(size_t count) { equalities.resize(count); }
 
+  /// Messages call a fresh symbol by the name that a `let` gave it. The first name stays.
+  void nameFresh(const std::string &symbol, const std::string &name);
+  /// With the symbols that nameFresh() named replaced by these names: for messages only.
+  Dim named(const Dim &dim) const;
   /// For messages: symbols by the names they were written with.
   std::string print(const Dim &dim) const;
   /// A text that mentions symbols, with the names they were written with.
@@ -129,6 +133,7 @@ private:
   mutable std::map<std::string, Quotient> quotientTable;
   std::map<std::string, Dim> bindings; ///< of variables
   std::map<std::string, std::string> varNames;
+  std::map<std::string, std::string> freshNames;
   std::vector<std::pair<std::string, Dim>> equalities; ///< symbol := dim, applied in order
   std::map<std::string, int> rigidNames;
   int nextVariable = 0;

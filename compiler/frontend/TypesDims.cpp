@@ -231,7 +231,18 @@ void DimContext::assume(const Dim &a, const Dim &b) {
   }
 }
 
-std::string DimContext::print(const Dim &dim) const { return plainNames(resolve(dim).str()); }
+void DimContext::nameFresh(const std::string &symbol, const std::string &name) {
+  freshNames.emplace(symbol, name);
+}
+
+Dim DimContext::named(const Dim &dim) const {
+  return resolve(dim).substitute([&](const std::string &symbol) -> std::optional<Dim> {
+    auto it = freshNames.find(symbol);
+    return it == freshNames.end() ? std::nullopt : std::optional(Dim::symbol(it->second));
+  });
+}
+
+std::string DimContext::print(const Dim &dim) const { return plainNames(named(dim).str()); }
 
 std::string DimContext::plainNames(const std::string &text) const {
   auto isWord = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };

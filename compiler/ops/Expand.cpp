@@ -129,7 +129,9 @@ std::string describeAxis(Value tensor, int64_t axis) {
 
 } // namespace
 
-void checkIndex(ExpandBuilder &b, Value index, Value tensor, int64_t axis) {
+/// `message` is about the index, {0}, and the extent, {1}.
+static void checkBelow(ExpandBuilder &b, Value index, Value tensor, int64_t axis,
+                       const std::string &message) {
   Extent extent = extentOf(b, tensor, axis);
   auto known = mlir::getConstantIntValue(index);
   auto size = mlir::getConstantIntValue(extent);
@@ -138,10 +140,17 @@ void checkIndex(ExpandBuilder &b, Value index, Value tensor, int64_t axis) {
   // As unsigned numbers, negative indices are beyond every extent.
   Value holds = mlir::arith::CmpIOp::create(b, mlir::arith::CmpIPredicate::ult, index,
                                             extentValue(b, extent));
-  ir::CheckOp::create(b, holds,
-                      "index {0} is out of range for axis " + std::to_string(axis) +
-                          " of a tensor, whose extent is {1}",
-                      {index, extentValue(b, extent)});
+  ir::CheckOp::create(b, holds, message, {index, extentValue(b, extent)});
+}
+
+void checkIndex(ExpandBuilder &b, Value index, Value tensor, int64_t axis) {
+  checkBelow(b, index, tensor, axis,
+             "index {0} is out of range for axis " + std::to_string(axis) +
+                 " of a tensor, whose extent is {1}");
+}
+
+void checkLabel(ExpandBuilder &b, Value label, Value logits, int64_t axis) {
+  checkBelow(b, label, logits, axis, "label {0} is out of range for {1} classes");
 }
 
 void checkWindow(ExpandBuilder &b, Extent start, Extent size, Value tensor, int64_t axis) {

@@ -82,6 +82,8 @@ mlir::Value isInside(ExpandBuilder &b, mlir::Value index, Extent extent);
 
 /// Ends the instance unless 0 <= index < extent; nothing when that is known. `index` is an i64.
 void checkIndex(ExpandBuilder &b, mlir::Value index, mlir::Value tensor, int64_t axis);
+/// The same of a label: one of the classes along the axis.
+void checkLabel(ExpandBuilder &b, mlir::Value label, mlir::Value logits, int64_t axis);
 /// Ends the instance unless start and size are not negative and start + size <= extent.
 void checkWindow(ExpandBuilder &b, Extent start, Extent size, mlir::Value tensor, int64_t axis);
 /// An index operand as an i64.

@@ -282,7 +282,9 @@ std::vector<Value> expandCrossEntropy(ExpandBuilder &b, ir::ApplyOp op) {
                       {isInside(b, label, classes), reduceAxis(b, "reduce_sum", only, axis, false),
                        number(b, outside(DType::F32), DType::F32)});
   } else {
-    wanted = applyOne(b, "element", {logits, label}, {{"axis", int64_t(0)}});
+    Value position = indexValue(b, label);
+    checkLabel(b, position, logits, axis);
+    wanted = applyOne(b, "pick", {logits, position}, {{"axis", axis}});
   }
   return {narrow(b, applyOne(b, "sub", {logSum, wanted}), dtype)};
 }
