@@ -46,7 +46,9 @@ struct Task;
 using EntryFn = void (*)(Context *, const Slot *args, Slot *results);
 
 /// Runs records [begin, end) of a bucket, or for kernels with panels, pieces
-/// [panelBegin, panelEnd) of their columns. `weights` are the kernel's weight uses in order (packed
+/// [panelBegin, panelEnd) of their columns. With KernelDesc::serpentine panelBegin may be the
+/// greater of the two: pieces [panelEnd, panelBegin), if there are any, and panels of weights are
+/// then walked from the last to the first. `weights` are the kernel's weight uses in order (packed
 /// or raw); `scratch` is private to the call and 64-byte aligned.
 using KernelFn = void (*)(const int32_t *records, int64_t begin, int64_t end, int64_t panelBegin,
                           int64_t panelEnd, uint8_t *rows, const void *const *weights,

@@ -72,7 +72,8 @@ Division divide(const DivisionCase &bucket) {
 Flusher::Flusher(const Model &model, unsigned threads, Scratch &scratch, bool hostile)
     : model_(model), workers_(threads), scratch_(scratch), hostile_(hostile), threads_(threads) {
   for (const KernelDesc &kernel : model.kernels) {
-    kernels_.push_back({kernel.fn, nullptr, kernel.panels, kernel.scratchBytes, kFirstNsPerWork});
+    kernels_.push_back(
+        {kernel.fn, nullptr, kernel.panels, kernel.scratchBytes, kFirstNsPerWork, -1});
     steady_ |= std::any_of(kernel.weights.begin(), kernel.weights.end(),
                            [](const WeightUse &use) { return use.kind == WeightUse::Foreign; });
   }
@@ -84,6 +85,18 @@ Flusher::Flusher(const Model &model, unsigned threads, Scratch &scratch, bool ho
     state.load.resize(threads);
   }
   work_.resize(kernels_.size());
+}
+
+/// Of which walk the direction is kept for each kernel that can turn: kernels that read the same
+/// copy take turns at it.
+void Flusher::findWalks(const PackedWeights &weights) {
+  for (size_t k = 0; k < kernels_.size(); ++k)
+    if (model_.kernels[k].serpentine) {
+      int64_t copy = weights.largestCopy(k);
+      kernels_[k].walked = copy >= 0 ? copy : static_cast<int64_t>(weights.copyCount() + k);
+    }
+  for (ThreadState &state : threads_)
+    state.walksBack.resize(weights.copyCount() + kernels_.size() + kGranuleBytes);
 }
 
 void Flusher::measure(Counters &counters) {
@@ -128,6 +141,8 @@ void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
   before_ = static_cast<uint32_t>(begin);
   rows_ = rows;
   scratch_.provide();
+  if (threads_.front().walksBack.empty())
+    findWalks(weights);
   for (size_t k = 0; k < kernels_.size(); ++k) {
     const KernelDesc &desc = model_.kernels[k];
     kernels_[k].weights = weights.of(k).data();
@@ -306,8 +321,13 @@ void Flusher::call(const Piece &piece, ThreadState &state) {
   else if (alone && state.unread)
     readShared(state);
   uint64_t start = state.clock;
-  kernel.fn(piece.bucket->records, piece.begin, piece.end, piece.panelBegin, piece.panelEnd, rows_,
-            kernel.weights, scratch);
+  int64_t first = piece.panelBegin, last = piece.panelEnd;
+  if (kernel.walked >= 0 && (state.walksBack[static_cast<size_t>(kernel.walked)] ^= 1)) {
+    first = std::max<int64_t>(piece.panelEnd, 1);
+    last = piece.panelBegin;
+  }
+  kernel.fn(piece.bucket->records, piece.begin, piece.end, first, last, rows_, kernel.weights,
+            scratch);
   if (alone) {
     uint64_t now = clockNow();
     state.nanoseconds[piece.bucket->kernel] += now - state.clock;

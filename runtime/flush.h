@@ -64,6 +64,7 @@ private:
     uint32_t panels;
     uint64_t scratchBytes;
     double nanosecondsPerWork; ///< measured; see workOf
+    int64_t walked = -1;       ///< serpentine: which element of ThreadState::walksBack
   };
   struct alignas(64) ThreadState {
     // Of the running flush: time read at the end of one piece, by kernel; time read after several
@@ -72,9 +73,13 @@ private:
     std::vector<double> expectedOfShared;
     uint64_t shared = 0;
     std::vector<double> load; ///< by thread: what this depth has given it so far
-    uint64_t clock = 0;       ///< when it was read last; 0 when no piece follows directly
-    bool unread = false;      ///< whether pieces ran since then
-    uint64_t busy = 0;        ///< in pieces, as far as the clock was read
+    /// Whether what it walked last went from the last panel to the first: by packed copy of
+    /// weights, and behind these by kernel that has none. What it met last is still in its cache,
+    /// so it begins there.
+    std::vector<uint8_t> walksBack;
+    uint64_t clock = 0;  ///< when it was read last; 0 when no piece follows directly
+    bool unread = false; ///< whether pieces ran since then
+    uint64_t busy = 0;   ///< in pieces, as far as the clock was read
     uint64_t barriers = 0;
     uint64_t parallelLaunches = 0;
   };
@@ -85,6 +90,7 @@ private:
     double nanoseconds; ///< expected
   };
 
+  void findWalks(const PackedWeights &weights);
   void measure(Counters &counters);
   bool isParallel(size_t begin, size_t end) const;
   void passBarrier(size_t next, unsigned thread);

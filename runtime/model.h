@@ -116,6 +116,7 @@ struct KernelDesc {
   uint64_t scratchBytes = 0; ///< per running thread
   bool temporaries = false;  ///< needs beside it what was asked for by sheaf_temporaries()
   uint32_t panels = 0;       ///< > 1: may be split by columns into so many pieces
+  bool serpentine = false;   ///< can walk what all records share last to first, too (KernelFn)
   std::vector<FlopTerm> flop;
   /// Bytes of rows that a record reads and writes, without padding, counted as `flop` is; weights
   /// come on top, once a launch at least. Not given: not known, as for artefacts that lack it.

@@ -453,6 +453,15 @@ void PackedWeights::publish() {
         uses_[k][i] = packed_[static_cast<size_t>(which_[k][i])].bytes;
 }
 
+int64_t PackedWeights::largestCopy(size_t kernel) const {
+  int64_t largest = -1;
+  for (int64_t copy : which_[kernel])
+    if (copy >= 0 && (largest < 0 || packed_[static_cast<size_t>(copy)].size >
+                                         packed_[static_cast<size_t>(largest)].size))
+      largest = copy;
+  return largest;
+}
+
 std::vector<std::span<const uint8_t>> PackedWeights::copies() const {
   std::vector<std::span<const uint8_t>> all;
   for (const Packed &packed : packed_) {

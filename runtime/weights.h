@@ -49,6 +49,10 @@ public:
   /// of libraries, which each pack() makes anew.
   std::span<const void *const> of(size_t kernel) const { return uses_[kernel]; }
 
+  /// The number of the largest packed copy that a kernel reads, less than copyCount(); -1: none.
+  int64_t largestCopy(size_t kernel) const;
+  size_t copyCount() const { return packed_.size(); }
+
   /// All packed copies, in the order of packedSizes().
   std::vector<std::span<const uint8_t>> copies() const;
 

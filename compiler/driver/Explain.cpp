@@ -241,6 +241,9 @@ std::string explainText(const CompiledModel &compiled) {
                       kernel.panels);
     else
       out += "    threads: split by records\n";
+    if (kernel.serpentine)
+      out +=
+          "    panels: at every other launch last to first, beginning with what is in the cache\n";
     for (const std::string &remark : block.remarks)
       out += fmt::format("    kernel: {}\n", remark);
   }
@@ -311,6 +314,7 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                       {"weights", block.weights},
                       {"weight_forms", weights},
                       {"panels", kernel.panels},
+                      {"serpentine", kernel.serpentine},
                       {"scratch_bytes", kernel.scratchBytes},
                       {"tiling", block.tiling},
                       {"tuned", block.tuned},

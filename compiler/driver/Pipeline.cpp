@@ -324,6 +324,7 @@ void Compilation::emitHost() {
     desc.scratchBytes = kernel.scratchBytes;
     desc.temporaries = !kernel.temporaries.empty();
     desc.panels = kernel.panels;
+    desc.serpentine = kernel.serpentine;
     desc.flop = kernel.flop;
     desc.bytes = kernel.bytes;
     desc.results = recordResults(kernel);
@@ -495,7 +496,7 @@ void Compilation::setAddresses() {
     model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(
         jit->address(kernelNumbers_[i] + 1, StoredCode::kKernelSymbol));
   if (model.training) {
-    rt::addNativeKernels(model, target.fma);
+    rt::addNativeKernels(model, target.fma, !options_.without.contains(kernels::kSerpentineSwitch));
     for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i) {
       BlockInfo info;
       info.name = model.kernels[i].name;

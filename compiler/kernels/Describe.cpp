@@ -188,6 +188,8 @@ void Planner::describe(Kernel &kernel) {
         if (group.accumulators.size() > 1)
           os << ", " << group.accumulators.size() << " merged";
       }
+      if (stage.serpentine)
+        os << "; panels there and back";
       break;
     }
     os << "; writes " << stage.roots.size() << " tensor(s)";

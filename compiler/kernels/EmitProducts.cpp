@@ -59,34 +59,45 @@ void Emitter::emitTiles(const Stage &stage, Value count, const TileSteps &steps,
     });
     tile(steps.finish);
   };
-  auto following = [&](Value panel, int64_t panels) {
-    Value next = add(panel, constant(panels));
-    Value isThere = isLess(next, panelEnd);
-    return b.createOrFold<arith::SelectOp>(isThere, next, panelBegin);
+  // Panels are counted as they are walked: `place` is how many were before.
+  Value panels = b.createOrFold<arith::SubIOp>(panelEnd, panelBegin);
+  auto panelAt = [&](Value place, int64_t together) {
+    Value there = add(panelBegin, place);
+    if (!stage.serpentine)
+      return there;
+    // Where fewer are left, some that were walked are again.
+    Value end = arith::SubIOp::create(b, panelEnd, add(place, constant(together)));
+    Value back = arith::MaxSIOp::create(b, end, panelBegin);
+    return b.createOrFold<arith::SelectOp>(walksBack_, back, there);
   };
-  Value done = panelBegin;
-  auto inPanels = [&](int64_t panels, Value end) {
+  // The next pass begins at the first panel, or where this one ends.
+  auto following = [&](Value place, int64_t together) {
+    Value next = add(place, constant(together));
+    Value isThere = isLess(next, panels), otherwise = stage.serpentine ? place : constant(0);
+    return panelAt(b.createOrFold<arith::SelectOp>(isThere, next, otherwise), together);
+  };
+  Value done = constant(0);
+  auto inPanels = [&](int64_t together, Value end) {
     // Where fewer are left the last is taken again; there are no columns for it.
     Value last = arith::SubIOp::create(b, panelEnd, constant(1));
-    loop(done, end, panels, [&](Value panel) {
+    loop(done, end, together, [&](Value place) {
+      Value panel = panelAt(place, together);
       SmallVector<Value, 4> taken{panel};
-      for (int64_t i = 1; i < panels; ++i)
+      for (int64_t i = 1; i < together; ++i)
         taken.push_back(minimum(add(panel, constant(i)), last));
-      Tile tile{constant(0), count, constant(0), taken, following(panel, panels), scratch_};
+      Tile tile{constant(0), count, constant(0), taken, following(place, together), scratch_};
       inOrder([&](auto step) { step(tile); });
     });
     done = end;
   };
   if (stage.fewRows) {
-    Value whole = arith::SubIOp::create(
-        b, panelEnd,
-        arith::RemSIOp::create(b, arith::SubIOp::create(b, panelEnd, panelBegin),
-                               constant(Stage::kPanelsOfOneRow)));
+    Value rest = arith::RemSIOp::create(b, panels, constant(Stage::kPanelsOfOneRow));
+    Value whole = arith::SubIOp::create(b, panels, rest);
     Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, count, constant(1));
-    inPanels(Stage::kPanelsOfOneRow, arith::SelectOp::create(b, isOne, whole, panelBegin));
+    inPanels(Stage::kPanelsOfOneRow, arith::SelectOp::create(b, isOne, whole, constant(0)));
     Value areFew = arith::AndIOp::create(b, isLess(constant(0), count),
                                          isLess(count, constant(stage.fewRows + 1)));
-    inPanels(stage.panelsAtOnce(), arith::SelectOp::create(b, areFew, panelEnd, panelBegin));
+    inPanels(stage.panelsAtOnce(), arith::SelectOp::create(b, areFew, panels, constant(0)));
   }
   auto tileAt = [&](Value number, Value panel, Value next, Value sums) {
     if (stage.sums == Sums::Tiles) {
@@ -99,8 +110,8 @@ void Emitter::emitTiles(const Stage &stage, Value count, const TileSteps &steps,
     Value first = add(mul(number, small), minimum(number, larger));
     return Tile{first, rows, number, {panel}, next, sums};
   };
-  loop(done, panelEnd, 1, [&](Value panel) {
-    Value next = following(panel, 1);
+  loop(done, panels, 1, [&](Value place) {
+    Value panel = panelAt(place, 1), next = following(place, 1);
     loop(constant(0), tiles, stage.tilesAtOnce, [&](Value begin) {
       if (stage.tilesAtOnce == 1) {
         Tile tile = tileAt(begin, panel, next, scratch_);
@@ -473,23 +484,20 @@ void Emitter::emitPasses(const Stage &stage, Value begin, Value end,
     scf::YieldOp::create(b, ValueRange{record, row, add(now[2], run)});
   };
   // State: the record, its first row that is not listed; inside, rows listed.
-  loopWhile(
-      {begin, constant(0)},
-      [&](ValueRange state) { scf::ConditionOp::create(b, isLess(state[0], end), state); },
-      [&](ValueRange state) {
-        ValueRange listed = loopWhile(
-            {state[0], state[1], constant(0)},
-            [&](ValueRange now) {
-              // The records that the pass may take rows of.
-              Value last = stage.passOfOneRecord ? add(state[0], constant(1)) : end;
-              Value more = arith::AndIOp::create(b, isLess(now[0], last),
-                                                 isLess(now[2], constant(stage.passRows)));
-              scf::ConditionOp::create(b, more, now);
-            },
-            listRun);
-        pass(listed[2], enter);
-        scf::YieldOp::create(b, listed.take_front(2));
-      });
+  forPasses({begin, constant(0)}, end, [&](ValueRange state) {
+    ValueRange listed = loopWhile(
+        {state[0], state[1], constant(0)},
+        [&](ValueRange now) {
+          // The records that the pass may take rows of.
+          Value last = stage.passOfOneRecord ? add(state[0], constant(1)) : end;
+          Value more = arith::AndIOp::create(b, isLess(now[0], last),
+                                             isLess(now[2], constant(stage.passRows)));
+          scf::ConditionOp::create(b, more, now);
+        },
+        listRun);
+    pass(listed[2], enter);
+    return SmallVector<Value>(listed.take_front(2));
+  });
 }
 
 void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {

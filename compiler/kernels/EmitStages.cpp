@@ -28,6 +28,11 @@ void Emitter::run() {
   b.setInsertionPointToStart(body);
   func::ReturnOp::create(b);
   b.setInsertionPointToStart(body);
+  if (kernel_.serpentine) {
+    walksBack_ = isLess(panelEnd_, panelBegin_);
+    panelBegin_ = arith::MinSIOp::create(b, body->getArgument(3), body->getArgument(4));
+    panelEnd_ = arith::MaxSIOp::create(b, body->getArgument(3), body->getArgument(4));
+  }
   // Constants and weight addresses are inserted before this.
   entry_ = marker();
   if (plan_.tileConfig >= 0)
@@ -53,7 +58,17 @@ void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages
   if (plan_.chunkStage < 0 && !byTemporaries) {
     if (!limited)
       return stages(begin_, end_);
-    return loop(begin_, end_, plan_.chunkRecords, [&](Value begin) { stages(begin, most(begin)); });
+    return loop(begin_, end_, plan_.chunkRecords, [&](Value begin) {
+      Value first = walksBack_;
+      if (first) {
+        Value before = arith::DivSIOp::create(b, arith::SubIOp::create(b, begin, begin_),
+                                              constant(plan_.chunkRecords));
+        Value isOdd = arith::TruncIOp::create(b, b.getI1Type(), before);
+        walksBack_ = arith::XOrIOp::create(b, first, isOdd);
+      }
+      stages(begin, most(begin));
+      walksBack_ = first;
+    });
   }
   // How many records make a chunk depends on their extents: one is added, then it is seen whether
   // there is room for more.
@@ -74,16 +89,37 @@ void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages
     }
     scf::ConditionOp::create(b, more, ValueRange{next, rows, size});
   };
+  forPasses(begin_, end_, [&](ValueRange begin) -> SmallVector<Value> {
+    Value last = most(begin[0]);
+    Value end = loopWhile(
+        {begin[0], constant(0), constant(0)},
+        [&](ValueRange state) { addRecord(begin[0], last, state); },
+        [&](ValueRange state) { scf::YieldOp::create(b, state); })[0];
+    stages(begin[0], end);
+    return {end};
+  });
+}
+
+/// Passes over records until the first value of their state is `end`: each gives the next one's. If
+/// the kernel is serpentine, each walks panels the other way than the one before it.
+void Emitter::forPasses(ArrayRef<Value> start, Value end,
+                        llvm::function_ref<SmallVector<Value>(ValueRange)> pass) {
+  Value first = walksBack_;
+  SmallVector<Value> state(start);
+  if (first)
+    state.push_back(first);
   loopWhile(
-      begin_, [&](ValueRange begin) { scf::ConditionOp::create(b, isLess(begin[0], end_), begin); },
-      [&](ValueRange begin) {
-        Value last = most(begin[0]);
-        Value end = loopWhile(
-            {begin[0], constant(0), constant(0)},
-            [&](ValueRange state) { addRecord(begin[0], last, state); },
-            [&](ValueRange state) { scf::YieldOp::create(b, state); })[0];
-        stages(begin[0], end);
-        scf::YieldOp::create(b, end);
+      state, [&](ValueRange now) { scf::ConditionOp::create(b, isLess(now[0], end), now); },
+      [&](ValueRange now) {
+        if (first)
+          walksBack_ = now.back();
+        SmallVector<Value> next = pass(now.take_front(start.size()));
+        if (first) {
+          Value isOther = arith::ConstantOp::create(b, b.getBoolAttr(true));
+          next.push_back(arith::XOrIOp::create(b, now.back(), isOther));
+        }
+        scf::YieldOp::create(b, next);
+        walksBack_ = first;
       });
 }
 

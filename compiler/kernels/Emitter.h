@@ -55,6 +55,8 @@ private:
 
   // EmitStages.cpp
   void emitChunks(llvm::function_ref<void(Value begin, Value end)> stages);
+  void forPasses(llvm::ArrayRef<Value> start, Value end,
+                 llvm::function_ref<llvm::SmallVector<Value>(mlir::ValueRange)> pass);
   void emitStage(const Stage &stage, Value begin, Value end);
   void emitLoop(const Stage &stage, Value begin, Value end);
   void emitReduce(const Stage &stage, Value begin, Value end);
@@ -299,6 +301,8 @@ private:
   mlir::ModuleOp module_;
   mlir::Type i64_, f32_, pointer_;
   Value records_, begin_, end_, panelBegin_, panelEnd_, rows_, weights_, scratch_;
+  /// Whether the pass over panels that is being emitted goes last to first; null: none does.
+  Value walksBack_;
   mlir::Operation *entry_ = nullptr;
   llvm::DenseMap<int64_t, Value> constants_;
   llvm::DenseMap<unsigned, Value> weightAddresses_;

@@ -99,8 +99,9 @@ struct Kernel {
   std::vector<RecordBuffer> results;     ///< reserved by each record, one after the other
   std::vector<RecordBuffer> temporaries; ///< needed in scratch beside scratchBytes
   uint64_t scratchBytes = 0;
-  uint32_t panels = 0; ///< see KernelDesc
-  bool tiles = false;  ///< runs on the processor's tiles
+  uint32_t panels = 0;     ///< see KernelDesc
+  bool serpentine = false; ///< see KernelDesc
+  bool tiles = false;      ///< runs on the processor's tiles
   std::vector<rt::FlopTerm> flop;
   std::vector<rt::FlopTerm> bytes; ///< of rows that a record reads and writes, without padding
   /// The work of each operator, for reports: FLOP of products, for the rest a few an element.
@@ -124,6 +125,9 @@ struct Switch {
   std::string_view name;
   std::string_view meaning;
 };
+
+/// Walks weights, and their gradients, there and back.
+constexpr const char *kSerpentineSwitch = "serpentine";
 
 /// Those of the planner.
 llvm::ArrayRef<Switch> switches();

@@ -413,6 +413,14 @@ int64_t Planner::ownBytes() const {
   return bytes;
 }
 
+/// Whether a pass over many rows goes along several panels of packed weights.
+static bool walksPanels(const Stage &stage) {
+  return (stage.rowsAreRecords || stage.rowsOfAllRecords) && !stage.library &&
+         stage.shape.back().isConstant() &&
+         stage.shape.back().constant() > stage.lanes * stage.tileVectors &&
+         llvm::any_of(stage.groups, [](const ProductGroup &g) { return g.weightUse >= 0; });
+}
+
 /// What is wanted of so much of the caches.
 int64_t Planner::nearBytes(int64_t bytes) const {
   return tuning_.near ? bytes * tuning_.near / 100 : bytes;
@@ -552,6 +560,8 @@ void Planner::makeStages(Kernel &kernel) {
            llvm::all_of(stage.groups, [](auto &g) { return g.weightUse >= 0; }));
       chooseTile(stage);
       packWeights(kernel, stage);
+      stage.serpentine = serpentine_ && walksPanels(stage);
+      kernel.serpentine |= stage.serpentine;
       int64_t rows = std::max(stage.tilesAtOnce * stage.tileRows, stage.mostRows());
       int64_t floats = llvm::divideCeil(rows, stage.tileRows) * stage.sumsOfTile();
       stage.transposedBegin = llvm::alignTo(4 * floats, rt::kGranuleBytes);

@@ -224,6 +224,9 @@ struct Stage {
   /// Where accumulators take turns, so many tiles have the turn before the next accumulator does:
   /// they read its panel of weights while it is near.
   int64_t tilesAtOnce = 1;
+  /// Panels are walked first to last or last to first, as the launch says, and each further pass of
+  /// a launch the other way: it begins where the one before it ended.
+  bool serpentine = false;
   /// So many rows and fewer leave registers unused, and each step waits for the sums of the one
   /// before: they are computed in two panels of columns at once. 0: none are.
   int64_t fewRows = 0;

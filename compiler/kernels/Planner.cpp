@@ -14,7 +14,7 @@ Planner::Planner(ir::BlockOp block, const Target &target, const std::set<std::st
     : block_(block), target_(target), tuning_(tuning),
       dispatch_(numericClass, without, tuning.implementation), fuse_(!without.contains("fuse")),
       merge_(!without.contains("merge")), panels_(!without.contains("panels")),
-      flatRows_(!without.contains("flat-rows")),
+      serpentine_(!without.contains(kSerpentineSwitch)), flatRows_(!without.contains("flat-rows")),
       shareTemporaries_(!without.contains("share-temporaries")), plan_(std::make_shared<Plan>()) {
   plan_->block = block;
   plan_->shapes = std::make_unique<BlockShapes>(block);
@@ -453,6 +453,7 @@ llvm::ArrayRef<Switch> switches() {
       {"fuse", "computes operators of a block in registers, one after the other"},
       {"merge", "computes products over the same input as one"},
       {"panels", "packs weights into panels for the register tile"},
+      {kSerpentineSwitch, "walks weights last panel to first at every other launch"},
       {"flat-rows", "products run over the rows of all records, not record by record"},
       {"share-temporaries", "temporaries of a kernel that never live at once share memory"},
       {kGeneratedSwitch, "generated code computes products that a library would take as well"},

@@ -129,7 +129,7 @@ private:
   const Target &target_;
   const Tuning tuning_;
   Dispatch dispatch_;
-  bool fuse_, merge_, panels_, flatRows_, shareTemporaries_;
+  bool fuse_, merge_, panels_, serpentine_, flatRows_, shareTemporaries_;
   std::shared_ptr<Plan> plan_;
   std::vector<RootSpec> copies_;
   std::vector<const Buffer *> resultBuffers_;

@@ -96,6 +96,10 @@ template <typename Archive> void fields(Archive &a, KernelDesc &x) {
   a(12, "family", x.family);
   // For reports; v1.sheafc of tests/artefact/golden is of before it.
   a(13 | artefact::kIgnorable, "bytes", x.bytes);
+  // v1_5.sheafc is of before it: not there says no, and who cannot read it calls as ever.
+  std::optional<bool> serpentine = x.serpentine ? std::optional(true) : std::nullopt;
+  a(14 | artefact::kIgnorable, "serpentine", serpentine);
+  x.serpentine = serpentine.value_or(false);
 }
 template <typename Archive> void fields(Archive &a, EntryDesc &x) {
   a(1, "name", x.name);

@@ -164,14 +164,15 @@ SHEAF_INLINE void addRows(const float *rows, int64_t count, float *to, int64_t c
   }
 }
 
+/// `back`: the matrix is walked from its last rows to its first, the next block the other way.
 template <int L, bool Fma>
-SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scratch) {
+SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scratch, bool back) {
   float *base = reinterpret_cast<float *>(rows);
   float *lefts = scratch, *rights = scratch + kBlockRows * kStripRows;
   int64_t stride = int64_t(record.rowStride) * kGranuleFloats;
   float *matrix =
       base + int64_t(record.to) * kGranuleFloats + record.rowBegin * stride + record.columnBegin;
-  for (int64_t begin = 0; begin < record.count; begin += kBlockRows) {
+  for (int64_t begin = 0; begin < record.count; begin += kBlockRows, back = !back) {
     int64_t end = std::min<int64_t>(begin + kBlockRows, record.count);
     for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
       int64_t columns = std::min<int64_t>(kPanel<L>, record.columns - column);
@@ -182,7 +183,8 @@ SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scr
                    base + int64_t(record.sums) * kGranuleFloats + record.rightBegin + column,
                    columns);
     }
-    for (int64_t strip = 0; strip < record.rows; strip += kStripRows) {
+    for (int64_t walked = 0; walked < record.rows; walked += kStripRows) {
+      int64_t strip = back ? (record.rows - 1 - walked) / kStripRows * kStripRows : walked;
       int64_t rows = std::min(kStripRows, record.rows - strip);
       gather(base, record.left, begin, end, record.leftBegin + strip, rows, lefts, kStripRows);
       for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
@@ -209,11 +211,12 @@ SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scr
 
 template <int L, bool Fma>
 SHEAF_INLINE void products(const int32_t *records, int64_t begin, int64_t end, uint8_t *rows,
-                           uint8_t *scratch) {
-  for (int64_t i = begin; i < end; ++i) {
+                           uint8_t *scratch, bool back) {
+  for (int64_t n = 0; n < end - begin; ++n) {
+    int64_t i = back ? end - 1 - n : begin + n;
     ProductRecord record;
     memcpy(&record, records + i * kRecordWords<ProductRecord>, sizeof record);
-    product<L, Fma>(record, rows, reinterpret_cast<float *>(scratch));
+    product<L, Fma>(record, rows, reinterpret_cast<float *>(scratch), back);
   }
 }
 
@@ -271,8 +274,8 @@ SHEAF_INLINE void sumGranules(const SumRecord &record, uint8_t *rows, int64_t gr
 }
 
 template <int L>
-SHEAF_INLINE void sums(const int32_t *records, int64_t begin, int64_t end, uint8_t *rows,
-                       uint8_t *) {
+SHEAF_INLINE void sums(const int32_t *records, int64_t begin, int64_t end, uint8_t *rows, uint8_t *,
+                       bool) {
   for (int64_t i = begin; i < end; ++i) {
     SumRecord record;
     memcpy(&record, records + i * kRecordWords<SumRecord>, sizeof record);
@@ -294,9 +297,9 @@ SHEAF_INLINE void sums(const int32_t *records, int64_t begin, int64_t end, uint8
 //===----------------------------------------------------------------------===//
 
 #define SHEAF_KERNEL(name, target, body)                                                           \
-  target void name(const int32_t *records, int64_t begin, int64_t end, int64_t, int64_t,           \
-                   uint8_t *rows, const void *const *, uint8_t *scratch) {                         \
-    body(records, begin, end, rows, scratch);                                                      \
+  target void name(const int32_t *records, int64_t begin, int64_t end, int64_t panelBegin,         \
+                   int64_t panelEnd, uint8_t *rows, const void *const *, uint8_t *scratch) {       \
+    body(records, begin, end, rows, scratch, panelBegin > panelEnd);                               \
   }
 
 #if defined(__x86_64__)
@@ -347,7 +350,7 @@ template <typename Record, typename Member> uint32_t wordOf(Member Record::*memb
 
 bool hasTileProducts(const Model &model) { return model.tiles && kTileProducts; }
 
-void addNativeKernels(Model &model, bool fma) {
+void addNativeKernels(Model &model, bool fma, bool serpentine) {
   model.kernels.push_back(describe("gradient sums", sumsFor(), kRecordWords<SumRecord>));
   uint32_t granules = wordOf(&SumRecord::granules);
   model.kernels.back().bytes = {{kGranuleBytes, {granules, wordOf(&SumRecord::count)}},
@@ -356,6 +359,7 @@ void addNativeKernels(Model &model, bool fma) {
   model.kernels.push_back(describe("weight gradients", tiles ? tileProducts : productsFor(fma),
                                    kRecordWords<ProductRecord>));
   KernelDesc &product = model.kernels.back();
+  product.serpentine = serpentine;
   uint32_t rows = wordOf(&ProductRecord::rows), columns = wordOf(&ProductRecord::columns);
   uint32_t count = wordOf(&ProductRecord::count);
   product.flop = {{2, {rows, columns, count}}};

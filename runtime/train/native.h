@@ -20,8 +20,9 @@ constexpr size_t kNativeKernels = 2;
 
 /// Whether gradients of weights are products of bf16 factors, by AMX.
 bool hasTileProducts(const Model &model);
-/// Adds them to a model. `fma`: whether the model's code has fused multiply-adds.
-void addNativeKernels(Model &model, bool fma);
+/// Adds them to a model. `fma`: whether the model's code has fused multiply-adds. `serpentine`:
+/// whether they may walk gradients there and back.
+void addNativeKernels(Model &model, bool fma, bool serpentine);
 inline uint32_t nativeKernel(const Model &model, NativeKernel which) {
   return static_cast<uint32_t>(model.kernels.size() - kNativeKernels + static_cast<size_t>(which));
 }

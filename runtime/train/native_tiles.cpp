@@ -168,7 +168,8 @@ SHEAF_TILES void squareAtEdge(const uint32_t *left, const uint32_t *right, int64
     memcpy(to + row * stride, edge + row * kSquare, bytes);
 }
 
-SHEAF_TILES void product(const ProductRecord &record, uint8_t *rows, uint32_t *scratch) {
+/// `back`: the matrix is walked from its last rows to its first, the next step the other way.
+SHEAF_TILES void product(const ProductRecord &record, uint8_t *rows, uint32_t *scratch, bool back) {
   auto *base = reinterpret_cast<float *>(rows);
   Side lefts{base, record.left, record.count}, rights{base, record.right, record.count};
   uint32_t *right = scratch, *left = right + kRightWords;
@@ -179,13 +180,14 @@ SHEAF_TILES void product(const ProductRecord &record, uint8_t *rows, uint32_t *s
   float *sums =
       record.sums ? base + int64_t(record.sums) * kGranuleFloats + record.rightBegin : nullptr;
   constexpr int64_t tile = kBlocks * kTileWords; // of all records of a step
-  for (int64_t begin = 0; begin < record.count; begin += kBlocks * kTileRecords) {
+  for (int64_t begin = 0; begin < record.count; begin += kBlocks * kTileRecords, back = !back) {
     int64_t blocks = std::min(kBlocks, (record.count - begin + kTileRecords - 1) / kTileRecords);
     bool add = record.add || begin > 0;
     for (int64_t column = 0; column < record.columns; column += kLines)
       packRight(rights, begin, blocks, record.rightBegin + column, right + column / kLines * tile,
                 sums ? sums + column : nullptr, std::min<int64_t>(kLines, record.columns - column));
-    for (int64_t row = 0; row < record.rows; row += kSquare) {
+    for (int64_t walked = 0; walked < record.rows; walked += kSquare) {
+      int64_t row = back ? (record.rows - 1 - walked) / kSquare * kSquare : walked;
       int64_t high = std::min<int64_t>(kSquare, record.rows - row);
       packLeft(lefts, begin, blocks, record.leftBegin + row, left);
       if (high > kLines)
@@ -206,18 +208,20 @@ SHEAF_TILES void product(const ProductRecord &record, uint8_t *rows, uint32_t *s
 } // namespace
 
 [[gnu::target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")]] void
-tileProducts(const int32_t *records, int64_t begin, int64_t end, int64_t, int64_t, uint8_t *rows,
-             const void *const *, uint8_t *scratch) {
+tileProducts(const int32_t *records, int64_t begin, int64_t end, int64_t panelBegin,
+             int64_t panelEnd, uint8_t *rows, const void *const *, uint8_t *scratch) {
   struct alignas(64) {
     uint8_t palette = 1, start = 0, unused[14] = {};
     uint16_t bytesOfLine[16] = {64, 64, 64, 64, 64, 64, 64, 64};
     uint8_t lines[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } config;
   _tile_loadconfig(&config);
-  for (int64_t i = begin; i < end; ++i) {
+  bool back = panelBegin > panelEnd;
+  for (int64_t n = 0; n < end - begin; ++n) {
+    int64_t i = back ? end - 1 - n : begin + n;
     ProductRecord record;
     memcpy(&record, records + i * kRecordWords<ProductRecord>, sizeof record);
-    product(record, rows, reinterpret_cast<uint32_t *>(scratch));
+    product(record, rows, reinterpret_cast<uint32_t *>(scratch), back);
   }
   _tile_release();
 }

@@ -14,9 +14,9 @@ inline constexpr bool kTileProducts = false;
 #endif
 
 /// ProductRecords (native.h) whose factors are rounded to bf16, in the numeric class *tiles* of
-/// docs/numerics.md, `k` being the records in their order. A KernelFn.
-void tileProducts(const int32_t *records, int64_t begin, int64_t end, int64_t, int64_t,
-                  uint8_t *rows, const void *const *, uint8_t *scratch);
+/// docs/numerics.md, `k` being the records in their order. A KernelFn that can walk back.
+void tileProducts(const int32_t *records, int64_t begin, int64_t end, int64_t panelBegin,
+                  int64_t panelEnd, uint8_t *rows, const void *const *, uint8_t *scratch);
 int64_t tileProductScratchBytes();
 
 } // namespace sheaf::rt

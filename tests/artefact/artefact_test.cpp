@@ -21,6 +21,7 @@ const std::string kWithRoots = SHEAF_GOLDEN "/v1_2.sheafc";
 const std::string kWithAllRoots = SHEAF_GOLDEN "/v1_3.sheafc";
 const std::string kWithLists = SHEAF_GOLDEN "/v1_4.sheafc";
 const std::string kWithFurtherStacks = SHEAF_GOLDEN "/v1_5.sheafc";
+const std::string kSerpentine = SHEAF_GOLDEN "/v1_6.sheafc";
 
 std::vector<uint8_t> golden(const std::string &path = kGolden) {
   std::string text = io::readSource(path).text;
@@ -120,9 +121,20 @@ TEST(Artefact, GoldenWithFurtherStacks) {
   EXPECT_TRUE(Artefact::open(kWithFurtherStacks)->model().furtherStacks);
 }
 
+TEST(Artefact, GoldenThatWalksWeightsThereAndBack) {
+  auto some = [](const std::string &path) {
+    std::unique_ptr<Artefact> artefact = Artefact::open(path);
+    const std::vector<rt::KernelDesc> &kernels = artefact->model().kernels;
+    return std::any_of(kernels.begin(), kernels.end(),
+                       [](const rt::KernelDesc &kernel) { return kernel.serpentine; });
+  };
+  EXPECT_FALSE(some(kWithFurtherStacks));
+  EXPECT_TRUE(some(kSerpentine));
+}
+
 TEST(Artefact, WritesWhatItReads) {
-  for (const std::string &path :
-       {kGolden, kWithBytes, kWithRoots, kWithAllRoots, kWithLists, kWithFurtherStacks}) {
+  for (const std::string &path : {kGolden, kWithBytes, kWithRoots, kWithAllRoots, kWithLists,
+                                  kWithFurtherStacks, kSerpentine}) {
     std::vector<uint8_t> bytes = golden(path);
     std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
     EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << path;

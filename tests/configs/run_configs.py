@@ -16,7 +16,7 @@ import programs
 OFF = ["inline", "specialise", "simplify", "weights-right", "fold-weights", "fold-constants",
        "spread-loops", "reduce-folds", "token-products", "code-motion", "fork-calls", "blocks",
        "split-blocks", "identical-records", "ghosts", "phases", "fuse", "merge", "panels",
-       "flat-rows", "share-temporaries", "tuned"]
+       "serpentine", "flat-rows", "share-temporaries", "tuned"]
 
 CONFIGS = {f"without-{name}": ["--without", name] for name in OFF}
 CONFIGS["plain"] = []

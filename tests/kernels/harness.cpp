@@ -366,11 +366,16 @@ testing::AssertionResult KernelRun::run(int64_t batch, int64_t parts) {
   int64_t panels = m.kernel().panels, count = static_cast<int64_t>(m.records.size());
   if (panels == 0)
     parts = 1;
-  // Parts may run in any order.
+  // Parts may run in any order, and walk panels either way.
+  bool back = false;
   for (int64_t begin = 0; begin < count; begin += batch)
-    for (int64_t part = parts; part-- > 0;)
-      m.fn(m.words.data(), begin, std::min(count, begin + batch), panels * part / parts,
-           panels * (part + 1) / parts, m.rows.get(), m.packed->of(0).data(), scratch.get());
+    for (int64_t part = parts; part-- > 0;) {
+      int64_t first = panels * part / parts, last = panels * (part + 1) / parts;
+      if (m.kernel().serpentine && (back = !back))
+        std::tie(first, last) = std::pair(std::max<int64_t>(last, 1), first);
+      m.fn(m.words.data(), begin, std::min(count, begin + batch), first, last, m.rows.get(),
+           m.packed->of(0).data(), scratch.get());
+    }
   for (int64_t i = 0; i < kScratchGuard; ++i)
     if (scratch[scratchBytes + static_cast<uint64_t>(i)] != 0xff)
       return testing::AssertionFailure() << "written " << i << " bytes beyond the scratch memory";

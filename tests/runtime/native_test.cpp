@@ -90,10 +90,11 @@ float sumOf(Memory &memory, int64_t i, int64_t j, float start, bool tiles) {
   return sum;
 }
 
-class NativeProducts : public ::testing::TestWithParam<bool> {};
+/// By tiles or not; walked back or not.
+class NativeProducts : public ::testing::TestWithParam<std::tuple<bool, bool>> {};
 
 TEST_P(NativeProducts, AreSumsInTheOrderOfRecords) {
-  bool tiles = GetParam();
+  auto [tiles, back] = GetParam();
 #ifdef __x86_64__
   std::vector<std::string> needed{tiles ? "amx-bf16" : "fma"};
   if (missingFeature(needed) || (tiles && !allowTiles()))
@@ -104,7 +105,7 @@ TEST_P(NativeProducts, AreSumsInTheOrderOfRecords) {
 #endif
   Model model;
   model.tiles = tiles;
-  addNativeKernels(model, true);
+  addNativeKernels(model, true, true);
   const KernelDesc &kernel = model.kernels[nativeKernel(model, NativeKernel::Product)];
   AlignedBytes scratch = allocateAligned(static_cast<size_t>(kernel.scratchBytes));
   for (const Case &c : {Case{1, 1, 1, false, true}, Case{16, 16, 2, false, false},
@@ -142,8 +143,8 @@ TEST_P(NativeProducts, AreSumsInTheOrderOfRecords) {
         record.sums = c.sums && row == 0 ? memory.bias : 0;
         appendRecord(words, record);
       }
-    kernel.fn(words.data(), 0, static_cast<int64_t>(words.size()) / kRecordWords<ProductRecord>, 0,
-              1, memory.bytes.get(), nullptr, scratch.get());
+    kernel.fn(words.data(), 0, static_cast<int64_t>(words.size()) / kRecordWords<ProductRecord>,
+              back ? 1 : 0, back ? 0 : 1, memory.bytes.get(), nullptr, scratch.get());
     for (int64_t i = 0; i < c.left; ++i)
       for (int64_t j = 0; j < c.right; ++j)
         ASSERT_EQ(memory.result(i)[j], expected[static_cast<size_t>(i)][static_cast<size_t>(j)])
@@ -153,9 +154,12 @@ TEST_P(NativeProducts, AreSumsInTheOrderOfRecords) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NativeProducts, ::testing::Bool(), [](const auto &param) {
-  return param.param ? "Tiles" : "FusedMultiplyAdds";
-});
+INSTANTIATE_TEST_SUITE_P(All, NativeProducts,
+                         ::testing::Combine(::testing::Bool(), ::testing::Bool()),
+                         [](const auto &info) {
+                           std::string by = std::get<0>(info.param) ? "Tiles" : "FusedMultiplyAdds";
+                           return by + (std::get<1>(info.param) ? "Back" : "");
+                         });
 
 } // namespace
 } // namespace sheaf::rt
