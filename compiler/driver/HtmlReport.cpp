@@ -12,18 +12,23 @@ void replace(std::string &text, std::string_view mark, std::string_view with) {
     text.replace(at, mark.size(), with);
 }
 
-} // namespace
-
-std::string htmlReport(std::string_view explainJson) {
+std::string pageOf(std::string page, std::string_view script, std::string_view json) {
   // In a script element only `<` could end the data; JSON may write it as an escape.
   std::string data;
-  for (char c : explainJson)
+  for (char c : json)
     c == '<' ? data += "\\u003c" : data += c;
-  std::string page = kReportHtml;
   replace(page, "/*STYLE*/", kReportCss);
-  replace(page, "/*SCRIPT*/", kReportJs);
+  replace(page, "/*SCRIPT*/", script);
   replace(page, "/*DATA*/", data);
   return page;
 }
+
+} // namespace
+
+std::string htmlReport(std::string_view explainJson) {
+  return pageOf(kReportHtml, kReportJs, explainJson);
+}
+
+std::string htmlTrainReport(std::string_view json) { return pageOf(kTrainHtml, kTrainJs, json); }
 
 } // namespace sheaf::driver

@@ -11,6 +11,10 @@ namespace sheaf::driver {
 /// schedule, where its rows were few, its source with each line's share of time, its memory.
 std::string htmlReport(std::string_view explainJson);
 
+/// The same for trainings: {"runs": [{name, config, steps, epochs, profile}]}, where steps and
+/// epochs are lines of their logs and profile is what trainProfile() gave, if it is there.
+std::string htmlTrainReport(std::string_view json);
+
 } // namespace sheaf::driver
 
 #endif // SHEAF_COMPILER_DRIVER_HTMLREPORT_H

@@ -95,7 +95,9 @@ void OracleTrainer::update(const std::string &param, double rate, double scale) 
   State &state = states_[param];
   state.mean.resize(gradient.size(), 0);
   state.squares.resize(gradient.size(), 0);
-  double decay = excluded_.contains(param) ? 0 : o.weightDecay;
+  const rt::ParamUpdate &own = updatesOf_[param];
+  double decay = own.decay.value_or(o.weightDecay);
+  rate *= own.rate;
   std::vector<Range> ranges = rangesOf(param);
   if (o.kind == Kind::Lamb)
     rate *= lambRatio(param, ranges, scale, decay);

@@ -23,9 +23,13 @@ public:
   OracleTrainer(const CompiledModel &model, const rt::Session &session,
                 std::span<const rt::Instance> instances, const rt::TrainerOptions &options);
 
-  /// Parameters that stay as they are; that weight decay leaves out. By number.
+  /// A parameter that stays as it is, by number.
   void freeze(size_t param) { frozen_.insert(nameOf(param)); }
-  void exclude(size_t param) { excluded_.insert(nameOf(param)); }
+  /// As rt::Optimizer::setUpdates().
+  void setUpdates(std::span<const rt::ParamUpdate> updates) {
+    for (size_t i = 0; i < updates.size(); ++i)
+      updatesOf_[nameOf(i)] = updates[i];
+  }
 
   /// The next one. `maxCalls`: after so many an instance fails as endless.
   rt::TrainingStep step(int64_t maxCalls = std::numeric_limits<int64_t>::max());
@@ -53,7 +57,8 @@ private:
   oracle::Weights weights_;
   oracle::ParamGradients gradients_;
   std::map<std::string, State> states_;
-  std::set<std::string> frozen_, excluded_;
+  std::set<std::string> frozen_;
+  std::map<std::string, rt::ParamUpdate> updatesOf_;
   int64_t next_ = 0, updates_ = 0;
 };
 

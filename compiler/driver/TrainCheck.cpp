@@ -41,10 +41,8 @@ TrainCheckReport checkTraining(const CompiledModel &model, std::span<const rt::I
     session.freeze(param);
     oracle.freeze(param);
   }
-  for (size_t param : options.excluded) {
-    trainer.optimizer().exclude(param);
-    oracle.exclude(param);
-  }
+  trainer.optimizer().setUpdates(options.updates);
+  oracle.setUpdates(options.updates);
   TrainCheckReport report;
   report.allowed = options.tolerance;
   for (int64_t i = 0; i < options.steps; ++i) {

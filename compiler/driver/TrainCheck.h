@@ -20,7 +20,8 @@ struct TrainCheckOptions {
   static constexpr double k16BitTolerance = 5e-2;
   rt::SessionOptions session;
   rt::TrainerOptions trainer;
-  std::vector<size_t> frozen, excluded; ///< parameters; from weight decay
+  std::vector<size_t> frozen;           ///< parameters
+  std::vector<rt::ParamUpdate> updates; ///< by parameter; may be empty
   /// Told after every step. May be empty.
   std::function<void()> progress;
 };

@@ -2,6 +2,7 @@
 
 #include "runtime/convert.h"
 #include "runtime/io/json.h"
+#include "runtime/io/progress.h"
 #include "runtime/io/text.h"
 
 #include <bit>
@@ -215,6 +216,7 @@ void OutputFile::write(std::string_view text) {
 }
 
 void OutputFile::flush() {
+  Progress::clear();
   writeAll(STDOUT_FILENO, buffer_, "<stdout>");
   buffer_.clear();
 }

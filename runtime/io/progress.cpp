@@ -10,14 +10,25 @@ namespace sheaf::io {
 
 using Clock = std::chrono::steady_clock;
 
+/// The one whose line is on the terminal.
+static Progress *shown = nullptr;
+
 Progress::Progress(std::string title, int64_t total)
     : title_(std::move(title)), total_(total), onTerminal_(::isatty(STDERR_FILENO)),
       // Short work shows nothing at all.
       next_(Clock::now() + std::chrono::milliseconds(300)) {}
 
 Progress::~Progress() {
-  if (drawn_)
-    std::fputs("\r\033[K", stderr);
+  if (shown == this)
+    clear();
+}
+
+void Progress::clear() {
+  if (!shown)
+    return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  shown = nullptr;
 }
 
 std::string Progress::line(const std::string &title, int64_t done, int64_t total, int width,
@@ -44,7 +55,7 @@ void Progress::draw(const Text &more) {
   std::string text = line(title_, done_, total_, width - 1, more ? more() : "");
   std::fprintf(stderr, "\r%s\033[K", text.c_str());
   std::fflush(stderr);
-  drawn_ = true;
+  shown = this;
 }
 
 } // namespace sheaf::io

@@ -10,7 +10,7 @@
 namespace sheaf::io {
 
 /// One line on standard error that is redrawn a few times a second while work goes on, and removed
-/// at its end. Does nothing when standard error is not a terminal. Used by one thread.
+/// at its end. Does nothing when standard error is not a terminal. One is shown at a time.
 class Progress {
 public:
   /// `total`: how many steps there will be; 0: unknown.
@@ -27,6 +27,10 @@ public:
       draw(more);
   }
 
+  /// Clears the line of whatever bar is shown, before something else is printed; it is drawn again
+  /// when its work goes on.
+  static void clear();
+
   /// What the line shows, `width` columns at most.
   static std::string line(const std::string &title, int64_t done, int64_t total, int width,
                           const std::string &more = "");
@@ -38,7 +42,6 @@ private:
   int64_t total_;
   int64_t done_ = 0;
   bool onTerminal_;
-  bool drawn_ = false;
   std::chrono::steady_clock::time_point next_;
 };
 

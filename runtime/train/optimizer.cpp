@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace sheaf::rt {
 
@@ -138,8 +139,13 @@ double LearningRate::at(int64_t step) const {
 }
 
 Optimizer::Optimizer(Session &session, const OptimizerOptions &options)
-    : session_(session), options_(options), decays_(session.model().params.size(), true),
+    : session_(session), options_(options), updates_(session.model().params.size()),
       states_(session.model().params.size()), tensors_(session.model().params.size()) {}
+
+void Optimizer::setUpdates(std::vector<ParamUpdate> updates) {
+  updates.resize(session_.model().params.size());
+  updates_ = std::move(updates);
+}
 
 bool Optimizer::hasMean() const {
   switch (options_.kind) {
@@ -338,7 +344,8 @@ StepReport Optimizer::step(std::span<const ParamGradient> gradients, double lear
     };
     tensors_[param] = {reinterpret_cast<float *>(session_.paramRow(param)),
                        floatsOf(states_[param].tensors[0]), floatsOf(states_[param].tensors[1])};
-    double decay = decays_[param] ? options_.weightDecay : 0, rate = learningRate;
+    double decay = decayOf(param), rate = learningRate * updates_[param].rate;
+    report.changed |= rate > 0 && (squares > 0 || decay > 0);
     if (options_.kind == OptimizerOptions::Lamb)
       rate *= lambRatio({first, last}, gradients[param], scale, decay);
     numbers[param] = numbersOf(rate, scale, decay);

@@ -5,7 +5,9 @@
 #include "runtime/session.h"
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace sheaf::rt {
 
@@ -27,6 +29,13 @@ OptimizerOptions::Kind optimizerKind(const std::string &name);
 struct StepReport {
   double norm = 0;      ///< length of all gradients together, before it was cut
   bool skipped = false; ///< the gradients held NaN or infinity: nothing was changed
+  bool changed = false; ///< there was something to change parameters by
+};
+
+/// What is one parameter's own.
+struct ParamUpdate {
+  double rate = 1;             ///< times that of the step
+  std::optional<double> decay; ///< instead of OptimizerOptions::weightDecay
 };
 
 struct UpdateNumbers;
@@ -39,8 +48,8 @@ class Optimizer {
 public:
   Optimizer(Session &session, const OptimizerOptions &options);
 
-  /// Leaves the weight decay of a parameter out.
-  void exclude(size_t param) { decays_[param] = false; }
+  /// By parameter; empty: none has its own.
+  void setUpdates(std::vector<ParamUpdate> updates);
 
   /// Changes the parameters by `scale` times these gradients. The session's packed weights follow
   /// row by row, or, where that cannot be, before its next run.
@@ -90,12 +99,15 @@ private:
   UpdateNumbers numbersOf(double rate, double scale, double decay) const;
   void update(const Row &row, const UpdateNumbers &numbers);
   void pack(const Piece &piece, const ParamGradient &gradient);
+  double decayOf(size_t param) const {
+    return updates_[param].decay.value_or(options_.weightDecay);
+  }
   double lambRatio(std::span<const Piece> pieces, const ParamGradient &gradient, double scale,
                    double decay);
 
   Session &session_;
   OptimizerOptions options_;
-  std::vector<bool> decays_;
+  std::vector<ParamUpdate> updates_;
   std::vector<State> states_;
   std::vector<Tensors> tensors_; ///< of the running step
   int64_t steps_ = 0;

@@ -19,9 +19,10 @@
 // parameters are in row layout (layout.h); forEachRow (gradient_rows.h) visits the elements that a
 // gradient has. A session goes back once a run. GradientSum adds up gradients of several runs,
 // WeightAverage averages parameters over steps, LossScale keeps f16 gradients from vanishing,
-// findAnomaly says where NaN comes from, and Trainer is a whole loop over shuffled mini-batches
-// with all of these. Errors: UserError when memory is short, InternalError for a session that
-// cannot go back; an instance that fails has its error in its outcome and no part in the gradients.
+// Course keeps count of a training, findAnomaly says where NaN comes from, and Trainer is a whole
+// loop over shuffled mini-batches with all of these. Errors: UserError when memory is short,
+// InternalError for a session that cannot go back; an instance that fails has its error in its
+// outcome and no part in the gradients.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_TRAIN_TRAIN_H
@@ -29,6 +30,7 @@
 
 #include "runtime/train/anomaly.h"
 #include "runtime/train/average.h"
+#include "runtime/train/course.h"
 #include "runtime/train/gradient_rows.h"
 #include "runtime/train/gradient_sum.h"
 #include "runtime/train/loss_scale.h"

@@ -145,6 +145,7 @@ TrainingStep Trainer::step() {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.norm = report.norm;
   result.skipped = report.skipped;
+  result.changed = report.changed;
   if (report.skipped && options_.findAnomalies) {
     batch_.clear();
     for (size_t i = begin; i < end; ++i)

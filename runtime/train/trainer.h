@@ -39,6 +39,7 @@ struct TrainingStep {
   double rate = 0, norm = 0;
   double lossScale = 1;
   bool skipped = false; ///< gradients that are not finite: no parameter was changed
+  bool changed = false; ///< any parameter was
   std::optional<Anomaly> anomaly;
   int64_t instances = 0, failed = 0;
   std::optional<RunError> error; ///< of the first that failed

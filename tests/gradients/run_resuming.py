@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Trainings that were killed, damaged, changed or met each other: run_resuming.py SHEAF"""
+import json
 import os
 import random
 import shutil
@@ -182,5 +183,89 @@ def together(runner):
     expect(not os.path.exists(runner.path("long")), "a mistake leaves no directory")
 
 
+def interrupted(runner):
+    """SIGINT and SIGTERM at random moments, while it measures as well: the step ends, a checkpoint
+    is written, and nothing is different in the end."""
+    write(runner)
+    often = train("--dev", DATA, "--metric", "accuracy", "--patience", "99")
+    runner.run(*often, "-o", "calm")
+    want = runner.tensors("calm/last.safetensors")
+    log = [{k: v for k, v in line.items() if not k.endswith(TIMES)} for line in runner.log("calm")]
+    moments = random.Random(5)
+    stops = 0
+    for attempt in range(60):
+        begun = os.path.exists(runner.path("hasty/config.json"))
+        command = ["train", "--resume", "hasty"] if begun else [*often, "-o", "hasty"]
+        process = subprocess.Popen([runner.sheaf, *command], cwd=runner.directory,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        until = lines(runner, "hasty") + moments.randint(1, 6)
+        while process.poll() is None and lines(runner, "hasty") < until:
+            time.sleep(0.0005)
+        time.sleep(moments.uniform(0, 0.004))
+        signal_ = signal.SIGINT if attempt % 2 else signal.SIGTERM
+        process.send_signal(signal_)
+        _, errors = process.communicate()
+        if process.returncode == 0:
+            break
+        expect(process.returncode in (128 + signal_, -signal_), f"{process.returncode}: {errors}")
+        if process.returncode > 0:
+            name = "interrupted" if signal_ == signal.SIGINT else "SIGTERM"
+            newest = "hasty/" + kept(runner, "hasty")[-1]
+            steps = newest.split("-")[1].split(".")[0]
+            expect(f"note: {name}: stopped after step {steps} of 24; {newest} holds it" in errors,
+                   errors)
+            stops += 1
+    expect(stops > 0, "no stop")
+    expect(runner.tensors("hasty/last.safetensors") == want, f"the weights after {stops} stops")
+    again = [{k: v for k, v in line.items() if not k.endswith(TIMES)}
+             for line in runner.log("hasty")]
+    expect(again == log, f"the log after {stops} stops")
+    print(f"{stops} stops")
+
+
+def longer(runner):
+    """A training goes on with more epochs and other numbers, and what is missing is made again."""
+    write(runner)
+    runner.run(*train(epochs=6), "-o", "six")
+    runner.run(*train(epochs=3), "-o", "three")
+    text = runner.run("train", "--resume", "three")
+    expect("note: three: this training has ended, after 3 epochs of --epochs 3; more --epochs go on"
+           in text, text)
+    runner.run("train", "--resume", "three", "--epochs", "6", "--memory-limit", "2G")
+    expect(runner.tensors("three/last.safetensors") == runner.tensors("six/last.safetensors"),
+           "more epochs are as if there had been so many from the first")
+    with open(runner.path("three/config.json"), encoding="utf-8") as stream:
+        config = json.load(stream)
+    expect(config["epochs"] == "6" and config["memory_limit"] == "2G", "what is written down")
+    expect(config["history"] == ['after step 12: --memory-limit "2G" instead of "", '
+                                 '--epochs "6" instead of "3"'], str(config["history"]))
+    runner.run("train", "--resume", "three", "--epochs", "7", "--lr", "0", code=1)
+    expect(runner.tensors("three/checkpoint-28.safetensors")["node_b"] ==
+           runner.tensors("six/checkpoint-24.safetensors")["node_b"], "another rate")
+    text = runner.run("train", "--resume", "three", "--accumulate", "3", code=2)
+    expect("--accumulate is given with --resume" in text, text)
+    # The best weights, while their checkpoint is there.
+    best = runner.tensors("six/best.safetensors")
+    os.remove(runner.path("six/best.safetensors"))
+    os.remove(runner.path("six/last.safetensors"))
+    text = runner.run("train", "--resume", "six")
+    expect("six/best.safetensors was missing: made again of six/checkpoint-24.safetensors" in text,
+           text)
+    expect(runner.tensors("six/best.safetensors") == best, "the best weights")
+    expect(os.path.exists(runner.path("six/last.safetensors")), "the last weights")
+    # No checkpoint is kept.
+    runner.run(*train(epochs=6), "--keep", "0", "-o", "none")
+    expect(not kept(runner, "none"), "none is kept")
+    expect(runner.tensors("none/last.safetensors") == runner.tensors("six/last.safetensors"), "keep")
+    text = runner.run("train", "--resume", "none")
+    expect("this training has ended and kept no checkpoint" in text, text)
+    runner.run("train", "--resume", "none", "--epochs", "9", code=1)
+    text = runner.run(*train(epochs=6), "-o", "none", code=1)
+    expect("none holds the weights of a training" in text, text)
+    # What came to nothing is in nobody's way.
+    runner.run(*train(epochs=6), "--dev", DATA, "--metric", "node_b", "-o", "again", code=2)
+    runner.run(*train(epochs=1), "-o", "again")
+
+
 if __name__ == "__main__":
-    main(killed, damaged, changed, together)
+    main(killed, damaged, changed, together, interrupted, longer)

@@ -129,8 +129,8 @@ fn dropped(t: Tree, label: int) -> f32 = {
     # A half-written checkpoint is none.
     runner.write("three/checkpoint-9999.safetensors.tmp", "half")
     runner.run("train", "--resume", "three")
-    text = runner.run("train", "--resume", "three", "--lr", "1", code=2)
-    expect("--lr is given with --resume" in text, "--resume takes no other options")
+    text = runner.run("train", "--resume", "three", "--batch", "1", code=2)
+    expect("--batch is given with --resume" in text, "--resume takes no other options")
     text = runner.run(*TREES, "-o", "one", code=1)
     expect("one holds a training" in text, "a training is not overwritten")
 

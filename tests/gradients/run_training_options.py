@@ -132,7 +132,7 @@ fn loss(x: f32[4]) -> f32 = sum(f32(f16(w) * f16(x)) * 0.00000002)
     runner.write("h.jsonl", '{"x": [1, 2, 3, 4]}\n')
     train = ["train", "h.sheaf", "--data", "h.jsonl", "--optimizer", "sgd", "--lr", "1000000",
              "--epochs", "1", "--log-every", "1"]
-    runner.run(*train, "--loss-scale", "1", "-o", "h1")
+    runner.run(*train, "--loss-scale", "1", "-o", "h1", code=1)
     expect(runner.tensors("h1/last.safetensors")["w"] == [1, 1, 1, 1], "2e-8 is 0 in f16")
     runner.run(*train, "-o", "h2")
     moved = runner.tensors("h2/last.safetensors")["w"]
@@ -175,18 +175,18 @@ fn loss(x: f32[3]) -> f32 = {
     text = runner.run(*common, "forward.jsonl", "--detect-anomaly", "-o", "n1", code=1)
     expect("step 1: the gradient of 'a' is not finite: in instance 2, the block" in text and
            "n.sheaf:7) makes " in text and "1 steps skipped" in text, f"forward: {text}")
-    text = runner.run(*common, "back.jsonl", "--detect-anomaly", "-o", "n2")
+    text = runner.run(*common, "back.jsonl", "--detect-anomaly", "-o", "n2", code=1)
     expect("step 1: the gradient of 'a' is not finite: in instance 1, on the way back the block" in text
            and "n.sheaf:6) makes infinity" in text, f"back: {text}")
-    text = runner.run(*common, "back.jsonl", "--detect-anomaly", "--hostile", "-o", "n2h")
+    text = runner.run(*common, "back.jsonl", "--detect-anomaly", "--hostile", "-o", "n2h", code=1)
     expect("n.sheaf:6) makes infinity" in text, f"back, with rows poisoned behind use: {text}")
-    text = runner.run(*common, "back.jsonl", "-o", "n3")
+    text = runner.run(*common, "back.jsonl", "-o", "n3", code=1)
     expect("instance" not in text.split("instances/s")[0] and "1 steps skipped" in text,
            f"only when asked for: {text}")
     runner.write("sum.sheaf", "param a : f32 = ones\nfn loss(x: f32) -> f32 = a * x\n")
     runner.write("sum.jsonl", '{"x": 3e38}\n{"x": 3e38}\n')
     text = runner.run("train", "sum.sheaf", "--epochs", "1", "--data", "sum.jsonl", "--detect-anomaly",
-                      "-o", "n4")
+                      "-o", "n4", code=1)
     expect("but that of each instance is: their sum overflows" in text, f"sum: {text}")
 
 

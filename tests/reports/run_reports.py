@@ -144,9 +144,10 @@ def commands():
         run("explain", "explain", "--repetitions", "1")
         value = run("eval", "eval", "--metric", "loss")
         text = sheaf("eval", "m.sheaf", *data, "--metric", "loss", cwd=directory).stdout
-        assert text == f"loss {value['mean']:.6g} over {value['instances']} instances\n", text
+        one, = value["metrics"]
+        assert text == f"loss {one['mean']:.6g} over {one['instances']} instances\n", text
         value = run("eval", "eval", "--metric", "loss", "--max-steps", "12", exit=1)
-        assert value["failed"] and "first_failure" in value
+        assert value["metrics"][0]["failed"] and "first_failure" in value["metrics"][0]
         value = run("grad-check", "grad-check", "--loss", "loss", "--steps", "3")
         assert value["ok"] and {p["name"] for p in value["params"]} == {"embedding", "w"}
         assert all(p["largest_error"] <= value["allowed_error"] and p["directions"] == 2
@@ -474,6 +475,42 @@ def perfetto():
         assert counters == samples, (counters[:3], samples[:3])
 
 
-CASES = {"schemas": schemas, "commands": commands, "artefacts": artefacts, "page": page,
+def trainings():
+    with tempfile.TemporaryDirectory() as directory:
+        words = ["train", *model("treelstm", "trees.txt"), "--epochs", "2", "--batch", "4",
+                 "--log-every", "1"]
+        dev = words[words.index("--data") + 1]
+        sheaf(*words, "-o", "a", cwd=directory)
+        sheaf(*words, "--dev", dev, "--metric", "accuracy", "--lr", "0.01", "-o", "<b>",
+              "--html", "one.html", "--compare", "a", cwd=directory)
+        sheaf("train", "--html", "two.html", "--compare", "a", "--compare", "<b>", cwd=directory)
+        sheaf("train", "--resume", "a", "--epochs", "3", "--html", "three.html", cwd=directory)
+        for name, names in (("one", ["<b>", "a"]), ("two", ["a", "<b>"]), ("three", ["a"])):
+            with open(os.path.join(directory, name + ".html"), encoding="utf-8") as stream:
+                text = stream.read()
+            parsed = Page()
+            parsed.feed(text)
+            parsed.close()
+            assert not parsed.open and set(parsed.scripts) == {"data", "code"}
+            assert "default-src 'none'" in text and "@import" not in text and "url(" not in text
+            for word in ("http:", "https:", "import(", "fetch(", "innerHTML", "eval("):
+                assert word not in parsed.scripts["code"], word
+            runs = json.loads(parsed.scripts["data"])["runs"]
+            assert [one["name"] for one in runs] == names, names
+            for one in runs:
+                for line in one["steps"] + one["epochs"]:
+                    check(line, "train")
+                profile = one["profile"]
+                inside = sum(k["ms"] for k in profile["kernels"])
+                assert abs(sum(l["ms"] for l in profile["layers"]) - inside) < 1e-6 * inside
+                assert {"leaf_w", "weight gradients"} <= {l["layer"] for l in profile["layers"]} or \
+                    any("leaf_w" in l["layer"] for l in profile["layers"]), profile["layers"]
+                steps = profile["forward_ms"] + profile["backward_ms"] + profile["update_ms"]
+                assert 0 < inside < 1.1 * steps and profile["memory"]["rows"] > 0
+        sheaf("train", "--html", "no.html", "--compare", ".", cwd=directory, exit=1)
+        sheaf("train", *words[1:], "--compare", "a", "-o", "c", cwd=directory, exit=2)
+
+
+CASES = {"schemas": schemas, "trainings": trainings, "commands": commands, "artefacts": artefacts, "page": page,
          "trace": trace, "perfetto": perfetto, "sums": sums}
 CASES[CASE]()

@@ -28,7 +28,13 @@ constexpr const char *kScaleStepsKey = "sheaf.loss_scale_steps";
 constexpr const char *kBestKey = "sheaf.best";
 constexpr const char *kLossKey = "sheaf.loss_sum";
 constexpr const char *kScaleKey = "sheaf.loss_scale";
+constexpr const char *kFirstLossKey = "sheaf.first_loss";
+constexpr const char *kMeasureKey = "sheaf.measure";
 constexpr const char *kInstancesKey = "sheaf.instances";
+constexpr const char *kChangesKey = "sheaf.changes";
+constexpr const char *kEpochChangesKey = "sheaf.epoch_changes";
+constexpr const char *kSinceBestKey = "sheaf.epochs_since_best";
+constexpr const char *kUnmeasuredKey = "sheaf.unmeasured";
 /// CRC-32C of all else.
 constexpr const char *kChecksumKey = "sheaf.crc32c";
 
@@ -67,8 +73,38 @@ uint8_t *rowOf(rt::Trainer &trainer, size_t param, size_t part) {
 
 bool hasCheckpoints(const std::string &directory) { return !checkpointsIn(directory).empty(); }
 
+std::string checkpointPath(const std::string &directory, int64_t steps) {
+  return fmt::format("{}/checkpoint-{}.safetensors", directory, steps);
+}
+
+void keepCheckpoints(const std::string &directory, int64_t keep) {
+  std::map<int64_t, fs::path> all = checkpointsIn(directory);
+  while (static_cast<int64_t>(all.size()) > keep) {
+    std::error_code error; // one too many does no harm
+    fs::remove(all.begin()->second, error);
+    all.erase(all.begin());
+  }
+}
+
+std::optional<std::pair<int64_t, double>> bestCheckpoint(const std::string &directory) {
+  std::optional<std::pair<int64_t, double>> best;
+  for (const auto &[steps, path] : checkpointsIn(directory)) {
+    try {
+      io::SafetensorsFile file = io::SafetensorsFile::open(path);
+      auto it = file.metadata().find(kMeasureKey);
+      std::optional<int64_t> bits =
+          it == file.metadata().end() ? std::nullopt : numberIn(it->second);
+      if (bits && (!best || std::bit_cast<double>(*bits) > best->second))
+        best = {steps, std::bit_cast<double>(*bits)};
+    } catch (const UserError &) {
+      // A damaged one has nothing to give.
+    }
+  }
+  return best;
+}
+
 void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &trainer,
-                    const Progress &progress, std::map<std::string, std::string> metadata,
+                    const rt::Course &course, std::map<std::string, std::string> metadata,
                     int64_t keep) {
   const rt::Model &model = session.model();
   std::vector<io::TensorToWrite> tensors;
@@ -89,29 +125,30 @@ void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Trai
   }
   auto bits = [](double value) { return std::to_string(std::bit_cast<int64_t>(value)); };
   metadata.merge(std::map<std::string, std::string>{
-      {kStepsKey, std::to_string(progress.steps)},
+      {kStepsKey, std::to_string(course.steps)},
       {kUpdatesKey, std::to_string(trainer.optimizer().steps())},
-      {kSkippedKey, std::to_string(progress.skipped)},
-      {kLossKey, bits(progress.lossSum)},
-      {kInstancesKey, std::to_string(progress.instances)},
+      {kSkippedKey, std::to_string(course.skipped)},
+      {kChangesKey, std::to_string(course.changes)},
+      {kEpochChangesKey, std::to_string(course.epochChanges)},
+      {kSinceBestKey, std::to_string(course.epochsSinceBest)},
+      {kUnmeasuredKey, std::to_string(course.unmeasured)},
+      {kLossKey, bits(course.lossSum)},
+      {kInstancesKey, std::to_string(course.instances)},
       {kScaleKey, bits(trainer.lossScale().scale())},
       {kScaleStepsKey, std::to_string(trainer.lossScale().steps())}});
-  if (progress.best)
-    metadata[kBestKey] = bits(*progress.best);
+  for (auto [key, value] : {std::pair(kBestKey, course.best),
+                            {kFirstLossKey, course.firstLoss},
+                            {kMeasureKey, course.measure}})
+    if (value)
+      metadata[key] = bits(*value);
   if (trainer.average())
     metadata[kAveragesKey] = std::to_string(trainer.average()->updates());
-  io::writeSafetensors(fmt::format("{}/checkpoint-{}.safetensors", directory, progress.steps),
-                       tensors, metadata, kChecksumKey);
-  std::map<int64_t, fs::path> all = checkpointsIn(directory);
-  while (static_cast<int64_t>(all.size()) > keep) {
-    std::error_code error; // one too many does no harm
-    fs::remove(all.begin()->second, error);
-    all.erase(all.begin());
-  }
+  io::writeSafetensors(checkpointPath(directory, course.steps), tensors, metadata, kChecksumKey);
+  keepCheckpoints(directory, keep);
 }
 
-std::optional<Progress> loadCheckpoint(const std::string &directory, rt::Session &session,
-                                       rt::Trainer &trainer) {
+std::optional<rt::Course> loadCheckpoint(const std::string &directory, rt::Session &session,
+                                         rt::Trainer &trainer) {
   std::map<int64_t, fs::path> all = checkpointsIn(directory);
   if (all.empty())
     return std::nullopt;
@@ -141,14 +178,25 @@ std::optional<Progress> loadCheckpoint(const std::string &directory, rt::Session
     return *value;
   };
   auto real = [&](const char *key) { return std::bit_cast<double>(number(key)); };
-  Progress progress;
-  progress.steps = number(kStepsKey);
-  progress.skipped = number(kSkippedKey);
-  progress.lossSum = real(kLossKey);
-  progress.instances = number(kInstancesKey);
-  if (file->metadata().contains(kBestKey))
-    progress.best = real(kBestKey);
-  trainer.resume(progress.steps);
+  rt::Course course;
+  course.steps = number(kStepsKey);
+  course.skipped = number(kSkippedKey);
+  course.lossSum = real(kLossKey);
+  course.instances = number(kInstancesKey);
+  for (auto [key, value] : {std::pair(kBestKey, &course.best),
+                            {kFirstLossKey, &course.firstLoss},
+                            {kMeasureKey, &course.measure}})
+    if (file->metadata().contains(key))
+      *value = real(key);
+  // Older checkpoints lack these.
+  auto since = [&](const char *key, int64_t otherwise) {
+    return file->metadata().contains(key) ? number(key) : otherwise;
+  };
+  course.changes = since(kChangesKey, number(kUpdatesKey));
+  course.epochChanges = since(kEpochChangesKey, 1);
+  course.epochsSinceBest = since(kSinceBestKey, 0);
+  course.unmeasured = since(kUnmeasuredKey, 0) != 0;
+  trainer.resume(course.steps);
   trainer.optimizer().setSteps(number(kUpdatesKey));
   trainer.lossScale().restore(real(kScaleKey), number(kScaleStepsKey));
   if (trainer.average())
@@ -183,7 +231,7 @@ std::optional<Progress> loadCheckpoint(const std::string &directory, rt::Session
       rt::toRowLayout(param.shape, param.dtype, bytes.data(), to);
     }
   }
-  return progress;
+  return course;
 }
 
 } // namespace sheaf::tool

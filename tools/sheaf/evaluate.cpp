@@ -1,8 +1,7 @@
-//===- evaluate.cpp - The mean of a function over data, sheaf eval --------===//
+//===- evaluate.cpp - Measures of a model over data -----------------------===//
 #include "tools/sheaf/evaluate.h"
 
 #include "tools/sheaf/command.h"
-#include "tools/sheaf/weights.h"
 
 #include "runtime/convert.h"
 #include "runtime/error.h"
@@ -11,10 +10,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <memory>
 
 namespace sheaf::tool {
 
@@ -45,18 +45,38 @@ double elementOf(const rt::TensorView &view) {
 
 } // namespace
 
-void requireNumber(const rt::Model &model) {
+Metric Metric::parse(const std::string &text) {
+  size_t colon = text.find(':');
+  Metric metric{text.substr(0, colon), colon == std::string::npos ? "" : text.substr(colon + 1)};
+  constexpr std::array scores = {"accuracy", "precision", "recall", "f1"};
+  if (metric.function.empty() ||
+      (colon != std::string::npos &&
+       std::find(scores.begin(), scores.end(), metric.score) == scores.end()))
+    throw UsageError(fmt::format("--metric takes FUNCTION or FUNCTION:SCORE, where a score is "
+                                 "accuracy, precision, recall or f1, not '{}'",
+                                 text));
+  return metric;
+}
+
+void requireMeasure(const rt::Model &model, const Metric &metric) {
   const rt::TypeDesc &type = model.types.types.at(model.entry.resultType);
   bool number = type.kind == rt::TypeKind::Int || type.kind == rt::TypeKind::Float ||
                 type.kind == rt::TypeKind::Bool ||
                 (type.kind == rt::TypeKind::Tensor && type.shape.empty() && !type.isToken);
-  if (!number)
+  bool pairs = rt::isPrediction(model.types, model.entry.resultType);
+  if (!number && !pairs)
     throw UserError("'" + model.entry.name +
-                    "' is no measure: its result must be a number, a truth value, or a tensor of "
-                    "one without axes");
+                    "' is no measure: its result must be a number, a truth value, a tensor of one "
+                    "without axes, or a pair of the predicted and the actual class");
+  if (number && !metric.score.empty())
+    throw UserError(fmt::format("'{}' has no {}: its result is a number, not a pair of the "
+                                "predicted and the actual class",
+                                model.entry.name, metric.score));
 }
 
-std::string Mean::text(int decimals) const {
+rt::ClassScores Measure::scores() const { return isBool ? confusion->of(1) : confusion->macro(); }
+
+std::string Measure::text(int decimals) const {
   if (instances == 0)
     return "none";
   if (!std::isfinite(value))
@@ -64,52 +84,120 @@ std::string Mean::text(int decimals) const {
   return decimals < 0 ? fmt::format("{:.6g}", value) : fmt::format("{:.{}f}", value, decimals);
 }
 
-driver::Json Mean::json() const {
+driver::Json Measure::json() const {
   return instances == 0 ? driver::Json(nullptr) : driver::Json(value);
 }
 
-Mean evaluate(rt::Session &session, const LoadedRun &run, int64_t batch) {
-  uint32_t resultType = session.model().entry.resultType;
-  const rt::TypeDesc &type = session.model().types.types.at(resultType);
-  auto valueOf = [&](const rt::Outcome &outcome) {
-    if (type.kind == rt::TypeKind::Tensor)
-      return elementOf(session.tensor(resultType, outcome.slots));
-    if (type.kind == rt::TypeKind::Float)
-      return std::bit_cast<double>(outcome.slots[0]);
-    return static_cast<double>(outcome.slots[0]);
-  };
-  Mean mean;
-  double sum = 0;
-  // Those that had too little memory run again later, but count in the order of the data.
-  std::vector<double> values;
-  std::vector<std::string> errors;
-  std::span<const rt::Instance> rest = run.instances;
-  while (!rest.empty()) {
-    std::span<const rt::Instance> some =
-        rest.first(std::min<size_t>(static_cast<size_t>(batch), rest.size()));
-    rest = rest.subspan(some.size());
-    values.assign(some.size(), 0);
-    errors.assign(some.size(), "");
+std::string className(const LoadedRun &run, int64_t number) {
+  const rt::TypeTable &types = run.model().types;
+  const rt::TypeDesc &type = types.types[rt::classType(types, run.model().entry.resultType)];
+  if (type.kind == rt::TypeKind::Bool ||
+      (type.kind == rt::TypeKind::Tensor && type.dtype == rt::DType::Bool))
+    return number ? "true" : "false";
+  if (type.kind == rt::TypeKind::Token || type.isToken)
+    if (const io::Vocabulary *words = run.vocabularies.find(type.vocab);
+        words && words->hasWords() && number >= 0 && number < words->size())
+      return std::string(words->word(number));
+  return std::to_string(number);
+}
+
+namespace {
+
+/// Adds up what instances come to.
+class Measuring {
+public:
+  Measuring(rt::Session &session, const LoadedRun &run)
+      : session_(session), run_(run), type_(session.model().entry.resultType) {
+    const rt::TypeTable &types = session.model().types;
+    if (!rt::isPrediction(types, type_))
+      return;
+    measure_.confusion.emplace();
+    const rt::TypeDesc &of = types.types[rt::classType(types, type_)];
+    measure_.isBool = of.kind == rt::TypeKind::Bool ||
+                      (of.kind == rt::TypeKind::Tensor && of.dtype == rt::DType::Bool);
+  }
+
+  /// Those that had too little memory run again later, but count in the order of the data.
+  void run(std::span<const rt::Instance> some) {
+    values_.assign(some.size(), 0);
+    errors_.assign(some.size(), "");
     rt::runEach(
-        some, [&](std::span<const rt::Instance> part) { return session.run(part); },
+        some, [&](std::span<const rt::Instance> part) { return session_.run(part); },
         [&](size_t i, const rt::Outcome &outcome) {
-          if (outcome.ok())
-            values[i] = valueOf(outcome);
+          if (!outcome.ok())
+            errors_[i] = failureText(run_.data, *outcome.error);
+          else if (measure_.confusion)
+            errors_[i] = addPairs(some[i], outcome);
           else
-            errors[i] = failureText(run.data, *outcome.error);
+            values_[i] = valueOf(outcome);
         });
     for (size_t i = 0; i < some.size(); ++i) {
-      if (errors[i].empty()) {
-        ++mean.instances;
-        sum += values[i];
-      } else if (mean.failed++ == 0) {
-        mean.error = errors[i];
+      if (errors_[i].empty()) {
+        ++measure_.instances;
+        sum_ += values_[i];
+      } else if (measure_.failed++ == 0) {
+        measure_.error = errors_[i];
       }
     }
   }
-  if (mean.instances)
-    mean.value = sum / static_cast<double>(mean.instances);
-  return mean;
+
+  Measure finish(const Metric &metric) {
+    if (!measure_.confusion) {
+      if (measure_.instances)
+        measure_.value = sum_ / static_cast<double>(measure_.instances);
+      return measure_;
+    }
+    rt::ClassScores scores = measure_.scores();
+    measure_.value = metric.score == "accuracy"    ? measure_.confusion->accuracy()
+                     : metric.score == "precision" ? scores.precision
+                     : metric.score == "recall"    ? scores.recall
+                                                   : scores.f1;
+    return measure_;
+  }
+
+private:
+  double valueOf(const rt::Outcome &outcome) {
+    const rt::TypeDesc &type = session_.model().types.types.at(type_);
+    if (type.kind == rt::TypeKind::Tensor)
+      return elementOf(session_.tensor(type_, outcome.slots));
+    if (type.kind == rt::TypeKind::Float)
+      return std::bit_cast<double>(outcome.slots[0]);
+    return static_cast<double>(outcome.slots[0]);
+  }
+
+  std::string addPairs(const rt::Instance &instance, const rt::Outcome &outcome) {
+    std::string problem = rt::addPrediction(
+        *measure_.confusion, session_.model().types, type_, outcome.slots,
+        [&](uint32_t type, const rt::Slot *slots) { return session_.tensor(type, slots); });
+    return problem.empty() ? "" : fmt::format("{}: {}", run_.data.name(instance.index), problem);
+  }
+
+  rt::Session &session_;
+  const LoadedRun &run_;
+  uint32_t type_;
+  Measure measure_;
+  double sum_ = 0;
+  std::vector<double> values_;
+  std::vector<std::string> errors_;
+};
+
+} // namespace
+
+std::optional<Measure> evaluate(rt::Session &session, const LoadedRun &run, const Metric &metric,
+                                int64_t batch, const std::function<bool()> &stop) {
+  Measuring measuring(session, run);
+  io::Progress bar(metric.function, static_cast<int64_t>(run.instances.size()));
+  std::span<const rt::Instance> rest = run.instances;
+  while (!rest.empty()) {
+    if (stop && stop())
+      return std::nullopt;
+    std::span<const rt::Instance> some =
+        rest.first(std::min<size_t>(static_cast<size_t>(batch), rest.size()));
+    rest = rest.subspan(some.size());
+    measuring.run(some);
+    bar.step(static_cast<int64_t>(some.size()));
+  }
+  return measuring.finish(metric);
 }
 
 void copyParams(const rt::Session &from, const std::function<rt::TensorView(size_t)> &get,
@@ -128,68 +216,6 @@ void copyParams(const rt::Session &from, const std::function<rt::TensorView(size
     view.copyTo(bytes.data());
     to.setParam(i, bytes);
   }
-}
-
-namespace {
-
-struct EvalArguments {
-  ModelOptions model;
-  DataOptions data;
-  WeightOptions weights;
-  LimitOptions limits;
-  BatchOptions batches;
-  FormatOption format;
-};
-
-void print(const Mean &mean, const rt::Model &model, bool asJson) {
-  if (!asJson) {
-    fmt::print("{} {} over {} instances\n", model.entry.name, mean.text(), mean.instances);
-    return;
-  }
-  driver::Json json = driver::reportJson("eval", 1,
-                                         {{"model", model.name},
-                                          {"function", model.entry.name},
-                                          {"mean", mean.json()},
-                                          {"instances", mean.instances},
-                                          {"failed", mean.failed}});
-  if (mean.failed)
-    json["first_failure"] = mean.error;
-  fmt::print("{}", driver::jsonText(json));
-}
-
-int runEval(EvalArguments &arguments) {
-  bool asJson = arguments.format.json();
-  arguments.batches.check();
-  arguments.weights.check();
-  arguments.limits.check();
-  LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights);
-  requireNumber(run.model());
-  rt::Session session(run.model(),
-                      sessionOptions(arguments.limits, arguments.batches.threads, run.model()));
-  if (run.compiled)
-    setWeights(session, arguments.weights, run, /*quiet=*/false);
-  Mean mean = evaluate(session, run, arguments.batches.batch);
-  print(mean, run.model(), asJson);
-  if (mean.failed)
-    fmt::print(stderr, "error: {} of {} instances failed; the first: {}\n", mean.failed,
-               run.instances.size(), mean.error);
-  return mean.failed ? kFailed : kOk;
-}
-
-} // namespace
-
-void addEval(CLI::App &app, Action &action) {
-  CLI::App *sub = addCommand(app, "eval", "the mean of a function of the model over data");
-  auto arguments = std::make_shared<EvalArguments>();
-  arguments->model.add(*sub, /*vocabulary=*/true, EntryOption::Metric);
-  arguments->model.addStore(*sub);
-  arguments->model.addArtefact(*sub);
-  arguments->data.add(*sub);
-  arguments->weights.add(*sub);
-  arguments->limits.add(*sub);
-  arguments->batches.add(*sub);
-  arguments->format.add(*sub);
-  sub->callback([arguments, &action] { action = [arguments] { return runEval(*arguments); }; });
 }
 
 } // namespace sheaf::tool

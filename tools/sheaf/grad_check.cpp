@@ -40,7 +40,7 @@ driver::TrainCheckReport checkTraining(const GradCheckArguments &arguments, cons
   options.trainer = arguments.update.trainer(arguments.weights.seed);
   options.trainer.rate.total = options.steps;
   options.frozen = frozenParams(run.model(), arguments.update.frozen);
-  options.excluded = paramsOf(run.model(), "--no-decay", arguments.update.noDecay);
+  options.updates = arguments.update.paramUpdates(run.model());
   io::Progress bar("training", options.steps);
   options.progress = [&] { bar.step(); };
   return driver::checkTraining(*run.compiled, run.instances, initialise, options);

@@ -43,12 +43,54 @@ void removeUnfinished(const std::string &path) {
 
 } // namespace
 
-struct InterruptGuard::Impl {
-  std::function<void()> cleanUp;
-  sigset_t before;
-  int signals = -1;
-  int quit = -1;
-  std::thread watcher;
+/// Hands interrupting signals to a thread.
+class SignalWatch {
+public:
+  /// `handle` runs on that thread; what it says false to ends the process as if nobody watched.
+  explicit SignalWatch(std::function<bool(int signal)> handle) : handle_(std::move(handle)) {
+    // Threads that start later inherit the mask, so that only the watcher sees these signals.
+    sigset_t set = interrupts();
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+    signals_ = signalfd(-1, &set, SFD_CLOEXEC);
+    quit_ = eventfd(0, EFD_CLOEXEC);
+    watcher_ = std::thread([this] { watch(); });
+  }
+
+  ~SignalWatch() {
+    uint64_t one = 1;
+    [[maybe_unused]] ssize_t written = ::write(quit_, &one, sizeof one);
+    watcher_.join();
+    close(signals_);
+    close(quit_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+private:
+  void watch() {
+    pollfd both[2] = {{signals_, POLLIN, 0}, {quit_, POLLIN, 0}};
+    for (;;) {
+      if (poll(both, 2, -1) < 0 && errno == EINTR)
+        continue;
+      if (both[1].revents || !both[0].revents)
+        return;
+      signalfd_siginfo info;
+      if (read(signals_, &info, sizeof info) != sizeof info)
+        return;
+      int number = static_cast<int>(info.ssi_signo);
+      if (handle_(number))
+        continue;
+      // End as the signal would have ended the process.
+      signal(number, SIG_DFL);
+      sigset_t set = interrupts();
+      pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+      raise(number);
+    }
+  }
+
+  std::function<bool(int)> handle_;
+  sigset_t before_;
+  int signals_ = -1, quit_ = -1;
+  std::thread watcher_;
 };
 
 InterruptGuard::InterruptGuard(const std::string &path)
@@ -56,45 +98,21 @@ InterruptGuard::InterruptGuard(const std::string &path)
                                                  : [path] { removeUnfinished(path); }) {}
 
 InterruptGuard::InterruptGuard(std::function<void()> cleanUp) {
-  if (!cleanUp)
-    return;
-  impl_ = std::make_unique<Impl>();
-  impl_->cleanUp = std::move(cleanUp);
-  // Threads that start later inherit the mask, so that only the watcher sees these signals.
-  sigset_t set = interrupts();
-  pthread_sigmask(SIG_BLOCK, &set, &impl_->before);
-  impl_->signals = signalfd(-1, &set, SFD_CLOEXEC);
-  impl_->quit = eventfd(0, EFD_CLOEXEC);
-  impl_->watcher = std::thread([impl = impl_.get()] {
-    pollfd both[2] = {{impl->signals, POLLIN, 0}, {impl->quit, POLLIN, 0}};
-    for (;;) {
-      if (poll(both, 2, -1) < 0 && errno == EINTR)
-        continue;
-      if (both[1].revents || !both[0].revents)
-        return;
-      signalfd_siginfo info;
-      if (read(impl->signals, &info, sizeof info) != sizeof info)
-        return;
-      impl->cleanUp();
-      // End as the signal would have ended the process.
-      int number = static_cast<int>(info.ssi_signo);
-      signal(number, SIG_DFL);
-      sigset_t set = interrupts();
-      pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-      raise(number);
-    }
-  });
+  if (cleanUp)
+    watch_ = std::make_unique<SignalWatch>([cleanUp = std::move(cleanUp)](int) {
+      cleanUp();
+      return false;
+    });
 }
 
-InterruptGuard::~InterruptGuard() {
-  if (!impl_)
-    return;
-  uint64_t one = 1;
-  [[maybe_unused]] ssize_t written = ::write(impl_->quit, &one, sizeof one);
-  impl_->watcher.join();
-  close(impl_->signals);
-  close(impl_->quit);
-  pthread_sigmask(SIG_SETMASK, &impl_->before, nullptr);
-}
+InterruptGuard::~InterruptGuard() = default;
+
+StopSignal::StopSignal()
+    : watch_(std::make_unique<SignalWatch>([this](int signal) {
+        int none = 0;
+        return listens_ && received_.compare_exchange_strong(none, signal);
+      })) {}
+
+StopSignal::~StopSignal() = default;
 
 } // namespace sheaf::tool

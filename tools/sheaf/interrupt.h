@@ -2,6 +2,7 @@
 #ifndef SHEAF_TOOLS_SHEAF_INTERRUPT_H
 #define SHEAF_TOOLS_SHEAF_INTERRUPT_H
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,8 +22,27 @@ public:
   InterruptGuard &operator=(const InterruptGuard &) = delete;
 
 private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<class SignalWatch> watch_;
+};
+
+/// Lets the first interrupting signal be asked for where work can be left; the second ends the
+/// process. To be made before any thread is started; one at a time, and instead of a guard.
+class StopSignal {
+public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal &) = delete;
+  StopSignal &operator=(const StopSignal &) = delete;
+
+  /// Until it is called signals end the process at once.
+  void begin() { listens_ = true; }
+  /// The signal that came; 0: none.
+  int received() const { return received_; }
+
+private:
+  std::atomic<bool> listens_ = false;
+  std::atomic<int> received_ = 0;
+  std::unique_ptr<class SignalWatch> watch_;
 };
 
 } // namespace sheaf::tool

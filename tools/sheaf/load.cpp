@@ -9,6 +9,7 @@
 
 #include "compiler/frontend/Parser.h"
 #include "runtime/error.h"
+#include "runtime/io/progress.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -111,9 +112,13 @@ SourceFile readModel(const ModelOptions &options) {
   return source;
 }
 
-void note(const std::string &text) { fmt::print(stderr, "note: {}\n", text); }
+void note(const std::string &text) {
+  io::Progress::clear();
+  fmt::print(stderr, "note: {}\n", text);
+}
 
 void printDiagnostics(const Diagnostics &diags) {
+  io::Progress::clear();
   fmt::print(stderr, "{}", diags.render(isatty(STDERR_FILENO)));
 }
 

@@ -58,9 +58,6 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
     break;
   case EntryOption::Metric:
     entryOption = "--metric";
-    app.add_option("--metric", entry, "the function: a loss, or whether an answer is right")
-        ->required()
-        ->type_name("NAME");
     break;
   }
   if (vocabulary)
@@ -361,6 +358,15 @@ int64_t parseNumber(const std::string &option, const std::string &text) {
   auto [rest, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || rest != end || value <= 0)
     throw UsageError(fmt::format("{} takes a positive number, not '{}'", option, text));
+  return value;
+}
+
+int64_t parseCount(const std::string &option, const std::string &text) {
+  int64_t value = 0;
+  const char *end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end || value < 0)
+    throw UsageError(fmt::format("{} takes a number from 0, not '{}'", option, text));
   return value;
 }
 

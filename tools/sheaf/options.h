@@ -32,7 +32,7 @@ private:
 enum class EntryOption {
   Run,   ///< --entry
   Loss,  ///< --loss; the model is made for training
-  Metric ///< --metric
+  Metric ///< --metric, which is the command's own
 };
 
 /// Which model, and how it is compiled.
@@ -155,6 +155,9 @@ uint64_t parseBytes(const std::string &option, const std::string &text);
 
 /// Positive numbers of an option such as `--batch 1,8,64`. Throws UsageError naming the option.
 std::vector<int64_t> parseNumbers(const std::string &option, const std::string &text);
+
+/// A number from 0 of an option. Throws UsageError naming the option.
+int64_t parseCount(const std::string &option, const std::string &text);
 
 /// One positive number of an option. Throws UsageError naming the option.
 int64_t parseNumber(const std::string &option, const std::string &text);

@@ -5,8 +5,10 @@
 
 #include "compiler/driver/ReportJson.h"
 #include "runtime/error.h"
+#include "runtime/io/text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -43,15 +45,20 @@ void TrainOptions::add(CLI::App &app) {
   app.add_option("--resume", resume, "go on with the training of this directory")
       ->type_name("DIRECTORY");
   app.add_option("--dev", dev, "other data, to measure after each epoch")->type_name("FILE");
-  app.add_option("--metric", metric,
-                 "the function of the model that says how good it is; its mean over --dev decides "
-                 "which weights are the best (default: the loss)")
-      ->type_name("NAME");
+  app.add_option("--metric", metrics,
+                 "a function of the model that says how good it is, over --dev: a number, or pairs "
+                 "of predicted and actual class, with :SCORE for another than f1; repeatable, the "
+                 "first decides which weights are the best (default: the loss)")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all();
   update.add(app);
   number("--ema", ema,
          "measure and save not the weights but their moving average, of which a step keeps this "
          "part (default: 0, none)");
   number("--epochs", epochs, "times through the data (default: 10)");
+  number("--patience", patience,
+         "end after so many epochs without a better one (default: 0, never)");
   app.add_option("--loss-scale", lossScale,
                  "what losses are multiplied with on the way back, so that gradients do not vanish "
                  "in f16: a number, dynamic, or auto: dynamic if the model computes in f16, else 1 "
@@ -62,13 +69,23 @@ void TrainOptions::add(CLI::App &app) {
   number("--threads", threads, "threads that run kernels; no result depends on it (default: 1)");
   number("--log-every", logEvery, "steps from line to line of log.jsonl (default: 10)");
   app.add_flag("--tensorboard", tensorboard, "write the log for TensorBoard too");
+  app.add_option("--html", html,
+                 "write a page with curves, and with time by kernel and layer and memory")
+      ->type_name("FILE");
+  app.add_option("--compare", compared,
+                 "other trainings on the page of --html; without a model the page alone is written")
+      ->type_name("DIRECTORY")
+      ->expected(1)
+      ->take_all();
   format.add(app);
-  number("--keep", keep, "checkpoints to keep (default: 2)");
+  number("--keep", keep, "checkpoints to keep; 0: none when it has ended (default: 2)");
   number("--checkpoint-every", checkpointEvery,
          "steps from checkpoint to checkpoint, besides those of epochs (default: 0, none)");
 }
 
 void TrainOptions::check(const CLI::App &app) {
+  if (!compared.empty() && html.empty())
+    throw UsageError("--compare needs --html, the page that shows them");
   for (const char *name : {"model", "--data", "-o"})
     if (app.get_option(name)->count() == 0)
       throw UsageError(fmt::format("{} is required", name));
@@ -126,7 +143,7 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
   field("fibers", self.limits.fibersText);
   field("hostile", self.limits.hostile);
   field("dev", self.dev);
-  field("metric", self.metric);
+  field("metric", self.metrics);
   field("optimizer", self.update.optimizer);
   field("schedule", self.update.schedule);
   field("reduction", self.update.reduction);
@@ -142,22 +159,29 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
   field("ema", self.ema);
   field("freeze", self.update.frozen);
   field("no_decay", self.update.noDecay);
+  field("lr_for", self.update.rates);
+  field("decay_for", self.update.decays);
   field("warmup", self.update.warmup);
   field("batch", self.update.batch);
   field("accumulate", self.update.accumulate);
   field("epochs", self.epochs);
+  field("patience", self.patience);
   field("log_every", self.logEvery);
   field("tensorboard", self.tensorboard);
   field("detect_anomaly", self.detectAnomaly);
   field("keep", self.keep);
   field("checkpoint_every", self.checkpointEvery);
   field("hashes", self.hashes);
+  field("history", self.history);
+  field("ended", self.hasEnded);
 }
 
-std::string TrainOptions::write() const {
+void TrainOptions::save(const std::string &path) const {
   Json config;
   visit(*this, [&](const char *key, const auto &value) { config[key] = value; });
-  return driver::jsonText(config);
+  io::AtomicFile file(path);
+  file.write(driver::jsonText(config));
+  file.commit();
 }
 
 /// The vocabularies of a training, as --vocab takes them.
@@ -177,24 +201,71 @@ static std::vector<std::string> savedVocabularies(const std::string &directory) 
   return options;
 }
 
-void TrainOptions::read() {
+namespace {
+
+/// Options that change nothing of what a training is.
+constexpr std::array kChangeNothing = {"--resume", "--threads", "--format",
+                                       "--store",  "--html",    "--compare"};
+/// Options that may be others where it goes on.
+constexpr std::array kMayChange = {
+    "--epochs",    "--lr",           "--schedule",  "--warmup",           "--lr-for",
+    "--decay-for", "--weight-decay", "--clip",      "--patience",         "--keep",
+    "--log-every", "--tensorboard",  "--max-depth", "--checkpoint-every", "--memory-limit",
+    "--max-steps", "--fold-memory",  "--fibers",    "--detect-anomaly"};
+/// Members that there were not always: older trainings have their defaults.
+constexpr std::array kLater = {"precision", "strict_weights", "rename",   "init_from", "fresh",
+                               "lr_for",    "decay_for",      "patience", "history",   "ended"};
+
+template <typename Names> bool isAmong(const Names &names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// The option that gives the value of a member of config.json.
+std::string optionOf(std::string_view key) {
+  std::string option = "--" + std::string(key);
+  std::replace(option.begin(), option.end(), '_', '-');
+  return option;
+}
+
+} // namespace
+
+void TrainOptions::read(const CLI::App &app) {
+  std::vector<std::string> given;
+  for (const CLI::Option *option : app.get_options()) {
+    if (!option->count() || isAmong(kChangeNothing, option->get_name()))
+      continue;
+    if (!isAmong(kMayChange, option->get_name()))
+      throw UsageError(option->get_name() +
+                       " is given with --resume: a training goes on as it was begun, but for " +
+                       fmt::format("{}", fmt::join(kMayChange, ", ")));
+    given.push_back(option->get_name());
+  }
   std::string path = resume + "/config.json";
   std::ifstream file(path);
   if (!file)
     throw UserError(path + ": cannot be read; is '" + resume + "' a training?");
   Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
   visit(*this, [&](const char *key, auto &value) {
-    // There are trainings that are older than these options: they have their defaults.
-    constexpr std::array later = {"precision", "strict_weights", "rename", "init_from", "fresh"};
-    if (std::find(later.begin(), later.end(), std::string_view(key)) != later.end() &&
-        config.is_object() && !config.contains(key))
+    bool isThere = config.is_object() && config.contains(key);
+    if (isAmong(given, optionOf(key))) {
+      Json before = isThere ? config.at(key) : Json(nullptr), now = value;
+      if (before != now)
+        changes.push_back(
+            fmt::format("{} {} instead of {}", optionOf(key), now.dump(), before.dump()));
       return;
+    }
+    if (!isThere && config.is_object() && isAmong(kLater, key))
+      return;
+    // There was one metric once.
+    if (isThere && std::string_view(key) == "metric" && config.at(key).is_string())
+      config[key] = config.at(key) == "" ? Json::array() : Json::array({config.at(key)});
     try {
       config.at(key).get_to(value);
     } catch (const Json::exception &error) {
       throw UserError(path + ": '" + key + "' is missing or wrong");
     }
   });
+  update.check();
   output = resume;
   if (model.vocabs.empty())
     model.vocabs = savedVocabularies(output);

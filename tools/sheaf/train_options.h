@@ -13,17 +13,24 @@ struct TrainOptions {
   DataOptions data;
   WeightOptions weights;
   LimitOptions limits;
-  std::string dev, metric;
+  std::string dev;
+  std::vector<std::string> metrics; ///< the first decides which weights are the best
   UpdateOptions update;
   std::string lossScale = "auto";
   double ema = 0;
   std::string epochs = "10", threads = "1", logEvery = "10", keep = "2", checkpointEvery = "0";
+  std::string patience = "0";
   bool tensorboard = false, detectAnomaly = false;
   std::string output, resume;
-  FormatOption format; ///< of what is told of an epoch
+  std::string html;                  ///< a page to write
+  std::vector<std::string> compared; ///< directories of other trainings that it shows
+  FormatOption format;               ///< of what is told of an epoch
   /// What the files that a training began with held, by option: written with the options, compared
   /// when it goes on.
   std::map<std::string, std::string> hashes;
+  std::vector<std::string> changes; ///< what --resume was given other than before
+  std::vector<std::string> history; ///< earlier such changes, and where they were made
+  bool hasEnded = false;            ///< and kept no checkpoint
 
   void add(CLI::App &app);
   /// What was given fits together. Throws UsageError.
@@ -33,10 +40,12 @@ struct TrainOptions {
   /// UsageError.
   rt::TrainerOptions trainer(const rt::Model &model, int64_t instances) const;
 
-  /// The text that `read` takes: the options that the course of a training depends on.
-  std::string write() const;
-  /// Takes the options of the training in `resume`, which becomes `output`. Throws UserError.
-  void read();
+  /// Writes the file that `read` takes: the options that the course of a training depends on.
+  void save(const std::string &path) const;
+  /// Takes the options of the training in `resume`, which becomes `output`; those that are given
+  /// and may be others where a training goes on stay, and are `changes`. Throws UserError, and
+  /// UsageError for others that are given.
+  void read(const CLI::App &app);
 
 private:
   template <typename Self, typename Visit> static void visit(Self &self, Visit field);

@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <map>
 
 namespace sheaf::tool {
 
@@ -68,6 +70,16 @@ std::vector<CLI::Option *> UpdateOptions::add(CLI::App &app) {
       ->type_name("PATTERN")
       ->expected(1)
       ->take_all();
+  app.add_option("--lr-for", rates,
+                 "another learning rate, on the same schedule, for these parameters; the first "
+                 "pattern that matches counts")
+      ->type_name("PATTERN=NUMBER")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--decay-for", decays, "another weight decay for these parameters; likewise")
+      ->type_name("PATTERN=NUMBER")
+      ->expected(1)
+      ->take_all();
   app.add_option("--freeze", frozen, "parameters that stay as they are; likewise")
       ->type_name("PATTERN")
       ->expected(1)
@@ -95,6 +107,38 @@ void UpdateOptions::check() const {
                              {"--clip", clip}})
     if (!(value >= 0 && std::isfinite(value)))
       throw UsageError(fmt::format("{} takes a finite number from 0", name));
+}
+
+/// What `PATTERN=NUMBER` gives to parameters: each takes the first that matches it.
+static std::map<size_t, double> numbersFor(const rt::Model &model, const std::string &option,
+                                           const std::vector<std::string> &texts) {
+  std::map<size_t, double> numbers;
+  for (const std::string &text : texts) {
+    size_t equals = text.rfind('=');
+    const char *begin = text.data() + std::min(equals, text.size() - 1) + 1;
+    double value = 0;
+    auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
+    if (equals == 0 || equals == std::string::npos || error != std::errc() ||
+        end != text.data() + text.size() || !(value >= 0 && std::isfinite(value)))
+      throw UsageError(fmt::format("{} takes PATTERN=NUMBER with a finite number from 0, not '{}'",
+                                   option, text));
+    for (size_t param : paramsOf(model, option, {text.substr(0, equals)}))
+      numbers.emplace(param, value);
+  }
+  return numbers;
+}
+
+std::vector<rt::ParamUpdate> UpdateOptions::paramUpdates(const rt::Model &model) const {
+  std::vector<rt::ParamUpdate> updates(model.params.size());
+  if (!rates.empty() && rate == 0)
+    throw UsageError("--lr-for needs an --lr that is not 0: its schedule is that of --lr");
+  for (auto [param, own] : numbersFor(model, "--lr-for", rates))
+    updates[param].rate = own / rate;
+  for (auto [param, own] : numbersFor(model, "--decay-for", decays))
+    updates[param].decay = own;
+  for (size_t param : paramsOf(model, "--no-decay", noDecay))
+    updates[param].decay = 0;
+  return updates;
 }
 
 rt::TrainerOptions UpdateOptions::trainer(uint64_t seed) const {

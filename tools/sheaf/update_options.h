@@ -16,6 +16,7 @@ struct UpdateOptions {
   double rate = 1e-3, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, decay = 0.99, epsilon = 1e-8;
   double weightDecay = 0, clip = 0;
   std::vector<std::string> frozen, noDecay;
+  std::vector<std::string> rates, decays; ///< PATTERN=NUMBER
   std::string warmup = "0", batch = "64", accumulate = "1";
 
   /// Returns the options that were added.
@@ -24,6 +25,8 @@ struct UpdateOptions {
   void check() const;
   /// `seed`: of the order of instances; LearningRate::total is left open. Throws UsageError.
   rt::TrainerOptions trainer(uint64_t seed) const;
+  /// What parameters have of their own, by number. Throws UsageError.
+  std::vector<rt::ParamUpdate> paramUpdates(const rt::Model &model) const;
 };
 
 /// Throws UsageError unless 0 <= value < 1.

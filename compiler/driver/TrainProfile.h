@@ -1,0 +1,32 @@
+//===- TrainProfile.h - Where a training's time and memory go ---*- C++ -*-===//
+#ifndef SHEAF_COMPILER_DRIVER_TRAINPROFILE_H
+#define SHEAF_COMPILER_DRIVER_TRAINPROFILE_H
+
+#include "runtime/session.h"
+#include "runtime/train/trainer.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+
+namespace sheaf::driver {
+
+/// Wall time of the parts of steps.
+struct StepTimes {
+  double forward = 0, backward = 0, update = 0; ///< seconds
+  int64_t steps = 0;
+
+  void add(const rt::TrainingStep &step);
+};
+
+/// The layer that a kernel's weights are of: `encoder.0` of `encoder.0.w`, a parameter outside of
+/// layers itself; several with commas, and empty for a kernel without weights.
+std::string layerOf(const rt::Model &model, const rt::KernelDesc &kernel);
+
+/// What the steps of a session came to: time by part, by layer and by kernel, the longest first,
+/// and the most memory of each kind.
+nlohmann::ordered_json trainProfile(const rt::Session &session, const StepTimes &times);
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_DRIVER_TRAINPROFILE_H
