@@ -74,6 +74,7 @@ constexpr std::array kX86 = {
     bit("lzcnt", 0x80000001, 0, Ecx, 5, kNone),
     bit("movbe", 1, 0, Ecx, 22, kNone),
     bit("popcnt", 1, 0, Ecx, 23, kNone),
+    bit("prfchw", 0x80000001, 0, Ecx, 8, kNone),
     bit("sahf", 0x80000001, 0, Ecx, 0, kNone),
     bit("sse", 1, 0, Edx, 25, kNone),
     bit("sse2", 1, 0, Edx, 26, kNone),

@@ -250,15 +250,15 @@ Names namesOf(const auto &range) { return Names(range.begin(), range.end()); }
 /// LLVM's code generators use these on demand only, by intrinsics that nothing here calls, or they
 /// are of the system; APX, whose registers a system must save, is left alone.
 const Names kOnDemandX86 = {
-    "aes",         "ccmp",        "cf",        "cldemote", "clflushopt", "clwb",       "clzero",
-    "cmpccxadd",   "crc32",       "egpr",      "enqcmd",   "fsgsbase",   "hreset",     "invpcid",
-    "kl",          "lwp",         "movdir64b", "movdiri",  "movrs",      "mwaitx",     "ndd",
-    "nf",          "pclmul",      "pconfig",   "pku",      "ppx",        "prefetchi",  "prfchw",
-    "ptwrite",     "push2pop2",   "raoint",    "rdpid",    "rdpru",      "rdrnd",      "rdseed",
-    "rtm",         "serialize",   "sgx",       "sha",      "sha512",     "shstk",      "sm3",
-    "sm4",         "tsxldtrk",    "uintr",     "usermsr",  "vaes",       "vpclmulqdq", "waitpkg",
-    "wbnoinvd",    "widekl",      "xsave",     "xsavec",   "xsaveopt",   "xsaves",     "zu",
-    "avx10.1-512", "avx10.2-512", "evex512"};
+    "aes",         "ccmp",   "cf",        "cldemote", "clflushopt", "clwb",      "clzero",
+    "cmpccxadd",   "crc32",  "egpr",      "enqcmd",   "fsgsbase",   "hreset",    "invpcid",
+    "kl",          "lwp",    "movdir64b", "movdiri",  "movrs",      "mwaitx",    "ndd",
+    "nf",          "pclmul", "pconfig",   "pku",      "ppx",        "prefetchi", "ptwrite",
+    "push2pop2",   "raoint", "rdpid",     "rdpru",    "rdrnd",      "rdseed",    "rtm",
+    "serialize",   "sgx",    "sha",       "sha512",   "shstk",      "sm3",       "sm4",
+    "tsxldtrk",    "uintr",  "usermsr",   "vaes",     "vpclmulqdq", "waitpkg",   "wbnoinvd",
+    "widekl",      "xsave",  "xsavec",    "xsaveopt", "xsaves",     "zu",        "avx10.1-512",
+    "avx10.2-512", "evex512"};
 /// The same of AArch64. What streaming vectors and matrices have, what came after 2022, and the
 /// exclusive or of three are left alone.
 const Names kOnDemandAArch64 = {"aes",
