@@ -146,7 +146,7 @@ double packedBytes(const rt::Model &model, const rt::ParamDesc &param) {
   double bytes = 0;
   for (const rt::KernelDesc &kernel : model.kernels)
     for (const rt::WeightUse &use : kernel.weights) {
-      if (use.kind == rt::WeightUse::Raw || !seen.insert(weightText(model, use)).second)
+      if (use.kind == rt::WeightUse::Raw)
         continue;
       int64_t own = 0, all = 0;
       for (const rt::PackView &view : use.views)
@@ -154,7 +154,7 @@ double packedBytes(const rt::Model &model, const rt::ParamDesc &param) {
           all += segment.kEnd - segment.kBegin;
           own += segment.param == number ? segment.kEnd - segment.kBegin : 0;
         }
-      if (own)
+      if (own && seen.insert(weightText(model, use)).second)
         bytes += static_cast<double>(rt::packedBytes(use).value()) * static_cast<double>(own) /
                  static_cast<double>(all);
     }

@@ -282,7 +282,7 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &reco
                      Twine(grouping.sunk) + " light groups run inside the block that uses them");
     if (grouping.cuts)
       context.remark(func.getLoc(), "long blocks are cut in " + Twine(grouping.cuts) +
-                                        " places where one tensor goes on");
+                                        " places, between layers where there are any");
     if (failed(restoreOrder(*block)))
       return func.emitOpError("has cyclic blocks");
   }
@@ -315,8 +315,9 @@ PassRecord formBlocksPass() {
       .run = formBlocks,
       .required = true,
       .after = Level::Blocks,
-      .switches = {{"blocks", "several operators in one block"},
-                   {"split-blocks", "long blocks are cut where one tensor goes on"}}};
+      .switches = {
+          {"blocks", "several operators in one block"},
+          {"split-blocks", "long blocks are cut, between equal layers where there are any"}}};
 }
 
 } // namespace sheaf::passes

@@ -4,6 +4,7 @@
 #include "compiler/passes/CallGraph.h"
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/ProgramOrder.h"
+#include "compiler/passes/SplitGroup.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -181,124 +182,19 @@ private:
       llvm::sort(group, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   }
 
-  /// A long group is a stack of layers. It is cut where a single tensor goes on, so that layers of
-  /// one form become equal blocks: one kernel, compiled once, whatever the number of layers.
   void splitLongGroups() {
     std::vector<Group> pieces;
-    for (Group &group : groups_)
-      if (group.size() > kLongGroup)
-        llvm::append_range(pieces, split(group));
-      else
+    for (Group &group : groups_) {
+      if (group.size() <= kLongGroup) {
         pieces.push_back(std::move(group));
+        continue;
+      }
+      std::vector<Group> split = splitGroup(group);
+      cuts_ += split.size() - 1;
+      std::move(split.begin(), split.end(), std::back_inserter(pieces));
+    }
     groups_ = std::move(pieces);
   }
-
-  /// What follows from constants and host scalars alone may go on beside the one tensor. Scalars
-  /// are made again in every piece.
-  SmallVector<Group> split(const Group &group) {
-    llvm::DenseMap<Operation *, unsigned> number;
-    llvm::DenseSet<Operation *> given;
-    for (auto [i, op] : llvm::enumerate(group)) {
-      number[op] = static_cast<unsigned>(i);
-      if (llvm::all_of(op->getOperands(), [&](Value operand) {
-            Operation *def = operand.getDefiningOp();
-            bool isHost = !isa<RankedTensorType, ir::ListType>(operand.getType());
-            return isHost || isFill(def) || given.contains(def);
-          }))
-        given.insert(op);
-    }
-    auto isScalar = [&](Operation *op) {
-      return given.contains(op) &&
-             cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 0;
-    };
-    auto lastReader = [&](Value value) {
-      unsigned last = 0;
-      for (Operation *user : value.getUsers())
-        if (auto it = number.find(user); it != number.end())
-          last = std::max(last, it->second);
-      return last;
-    };
-
-    SmallVector<Group> pieces(1);
-    SmallVector<std::pair<Value, unsigned>> live; // what later operators read, and the last of them
-    bool hasProduct = false;
-    Scalars scalars;
-    for (auto [i, op] : llvm::enumerate(group)) {
-      if (isScalar(op)) {
-        scalars.unplaced.insert(op);
-        scalars.all.insert(op);
-        continue;
-      }
-      Group &piece = pieces.back();
-      placeScalars(op, piece, scalars);
-      piece.push_back(op);
-      hasProduct |= !isLight(op);
-      llvm::erase_if(live, [i = i](const auto &value) { return value.second <= i; });
-      if (!given.contains(op))
-        for (Value result : op->getResults())
-          if (unsigned last = lastReader(result); last > i)
-            live.push_back({result, last});
-      if (live.size() == 1 && hasProduct && piece.size() >= kShortestPiece &&
-          group.size() - i - 1 >= kShortestPiece && !goesOnInRegisters(live[0].first)) {
-        pieces.emplace_back();
-        scalars.here.clear();
-        hasProduct = false;
-        ++cuts_;
-      }
-    }
-    // Those that only others than the group read.
-    llvm::append_range(pieces.back(), scalars.unplaced);
-    return pieces;
-  }
-
-  /// Whether the kernel of a product is to do what follows, too: its sum with a bias, an
-  /// activation.
-  static bool goesOnInRegisters(Value value) {
-    auto isPart = [](Operation *op) {
-      return batchRule<ops::Elementwise>(op) || batchRule<ops::Movement>(op);
-    };
-    Operation *made = value.getDefiningOp();
-    return (batchRule<ops::Product>(made) || isPart(made)) &&
-           llvm::all_of(value.getUsers(), isPart);
-  }
-
-  /// Scalars stand before their first reader in each piece, so that equal pieces look alike.
-  struct Scalars {
-    llvm::SetVector<Operation *> unplaced;
-    llvm::DenseSet<Operation *> all;
-    llvm::DenseMap<Operation *, Operation *> here; ///< those of the piece
-  };
-
-  static void placeScalars(Operation *op, Group &piece, Scalars &scalars) {
-    SmallVector<Operation *> work{op};
-    while (!work.empty()) {
-      Operation *reader = work.back(), *missing = nullptr;
-      for (OpOperand &operand : reader->getOpOperands()) {
-        Operation *def = operand.get().getDefiningOp();
-        if (!scalars.all.contains(def))
-          continue;
-        if (Operation *here = scalars.here.lookup(def))
-          operand.set(here->getResult(cast<OpResult>(operand.get()).getResultNumber()));
-        else
-          missing = def;
-      }
-      if (missing) {
-        Operation *made = missing;
-        if (scalars.unplaced.remove(missing))
-          made->moveBefore(op);
-        else
-          made = OpBuilder(op).clone(*missing);
-        scalars.here[missing] = made;
-        work.push_back(made);
-        continue;
-      }
-      if (reader != op)
-        piece.push_back(reader);
-      work.pop_back();
-    }
-  }
-
-  static constexpr unsigned kShortestPiece = 24;
 
   llvm::DenseMap<Value, Place> places_;
   SmallVector<Operation *> operators_;

@@ -45,7 +45,7 @@ struct Grouping {
 };
 
 /// The tensor code of one region block. `oneByOne`: every operator is a group. `split`: long groups
-/// are cut where one tensor goes on.
+/// are cut (SplitGroup.h).
 Grouping groupTensorCode(mlir::Block &block, const Recorders &recorders, bool oneByOne, bool split);
 
 /// A weight, a constant that each block makes for itself, a host scalar: does not tie its users
