@@ -147,9 +147,26 @@ bool Compilation::runFromProgram(Until until) {
     for (mlir::NamedAttribute dim : dims)
       if (auto value = mlir::dyn_cast<mlir::IntegerAttr>(dim.getValue()))
         model.dims[dim.getName().str()] = value.getInt();
+  prepare();
   if (until > Until::Program)
     runFrom(until);
   return true;
+}
+
+void Compilation::prepare() {
+  MlirErrors errors(*context);
+  passes::PassReport report;
+  mlir::LogicalResult result = passes::prepareProgram(*program, options_.entry, report);
+  if (!report.name.empty())
+    note(report);
+  if (mlir::failed(result))
+    errors.raise("the pass " + report.name + " failed");
+}
+
+void Compilation::note(passes::PassReport &report) {
+  times.push_back({"  " + report.name, report.ms});
+  for (passes::Remark &remark : report.remarks)
+    remarks.push_back({report.name, passes::placeOf(remark.where), std::move(remark.text)});
 }
 
 void Compilation::runFrom(Until until) {
@@ -226,6 +243,8 @@ bool Compilation::check(Until until) {
     if (!program && !diags_.hasErrors())
       errors.raise("the program could not be generated");
   });
+  if (program && until != Until::Entry)
+    prepare();
   return static_cast<bool>(program);
 }
 
@@ -243,11 +262,8 @@ void Compilation::runPasses() {
   };
   mlir::LogicalResult result = passes::runPipeline(
       *blocks, {options_.entry, options_.without, options_.training, isBf16, afterPass}, reports);
-  for (passes::PassReport &report : reports) {
-    times.push_back({"  " + report.name, report.ms});
-    for (passes::Remark &remark : report.remarks)
-      remarks.push_back({report.name, passes::placeOf(remark.where), std::move(remark.text)});
-  }
+  for (passes::PassReport &report : reports)
+    note(report);
   if (mlir::failed(result))
     errors.raise("the pass " + (reports.empty() ? "?" : reports.back().name) + " failed");
 }

@@ -10,6 +10,7 @@
 #include "compiler/driver/StoredCode.h"
 #include "compiler/frontend/AST.h"
 #include "compiler/kernels/Kernels.h"
+#include "compiler/passes/Pass.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -80,7 +81,11 @@ private:
   bool runFromProgram(Until until);
   /// The stages after the front end.
   void runFrom(Until until);
+  /// Behind this `program` is what the program means.
+  void prepare();
   void runPasses();
+  /// Times and remarks of a pass.
+  void note(passes::PassReport &report);
   void planKernels();
   void emitHost();
   /// All in one module, to be shown.

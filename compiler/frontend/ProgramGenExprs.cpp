@@ -1,6 +1,7 @@
 //===- ProgramGenExprs.cpp - Expressions of Programs ----------------------===//
 
 #include "compiler/frontend/ProgramGenImpl.h"
+#include "compiler/ir/Guards.h"
 #include "compiler/ops/Build.h"
 #include "compiler/ops/Verify.h"
 
@@ -175,19 +176,29 @@ Value ProgramGenerator::genLogic(const typed::ScalarExpr &expr) {
   return genBranches(lhs, b.getI1Type(), decided, rhs);
 }
 
+/// The check counts where the value is needed, and not otherwise: it is no `check` of the program.
+Value ProgramGenerator::guarded(ir::CheckOp check, Value value) {
+  Operation *made = value.getDefiningOp();
+  if (!made->hasAttr(ir::kGuardAttr))
+    made->setAttr(ir::kGuardAttr, b.getI64IntegerAttr(++guardCount));
+  check->setAttr(ir::kGuardAttr, made->getAttr(ir::kGuardAttr));
+  return value;
+}
+
 /// That an int is a number of the vocabulary, as far as the program says how large that is.
-void ProgramGenerator::checkToken(Value number, ir::TokenType type) {
+ir::CheckOp ProgramGenerator::checkToken(Value number, ir::TokenType type) {
   std::string vocab = type.getVocab().str();
   std::string dimName = vocab.empty() ? "vocab" : vocab + "_vocab";
   auto dim = llvm::find_if(checked.dims, [&](const DeclaredDim &d) { return d.name == dimName; });
   bool isKnown = dim != checked.dims.end() && dim->value;
   int64_t size = isKnown ? *dim->value : int64_t{1} << 31;
   Value inRange = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, constInt(size));
-  ir::CheckOp::create(b, inRange,
-                      fmt::format("{{0}} is not one of the numbers 0 to {} of '{}'{}", size - 1,
-                                  vocab.empty() ? "token" : "token<" + vocab + ">",
-                                  isKnown ? fmt::format(" (dim '{}' is {})", dimName, size) : ""),
-                      number);
+  return ir::CheckOp::create(
+      b, inRange,
+      fmt::format("{{0}} is not one of the numbers 0 to {} of '{}'{}", size - 1,
+                  vocab.empty() ? "token" : "token<" + vocab + ">",
+                  isKnown ? fmt::format(" (dim '{}' is {})", dimName, size) : ""),
+      number);
 }
 
 Value ProgramGenerator::genScalar(const typed::ScalarExpr &expr) {
@@ -245,7 +256,8 @@ Value ProgramGenerator::genScalar(const typed::ScalarExpr &expr) {
     if (auto token = dyn_cast<ir::TokenType>(type)) {
       if (!x.getType().isInteger(64))
         x = ir::ConvertOp::create(b, b.getI64Type(), x);
-      checkToken(x, token);
+      ir::CheckOp check = checkToken(x, token);
+      return guarded(check, ir::ConvertOp::create(b, type, x));
     }
     return ir::ConvertOp::create(b, type, x);
   }
@@ -428,19 +440,23 @@ Value ProgramGenerator::genApply(const typed::ApplyExpr &expr) {
   if (stopped)
     return placeholder(mlirType(expr.type));
   // The elements of a list tell the extents that are not static: without elements nothing does.
+  SmallVector<ir::CheckOp> checks;
   for (Value operand : operands)
     if (auto list = dyn_cast<ir::ListType>(operand.getType()))
       if (!cast<RankedTensorType>(list.getElement()).hasStaticShape())
-        ir::CheckOp::create(b,
-                            arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
-                                                  ir::LenOp::create(b, operand), constInt(0)),
-                            fmt::format("'{}' of an empty list: nothing tells the extents of its "
-                                        "elements",
-                                        op.name));
+        checks.push_back(
+            ir::CheckOp::create(b,
+                                arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
+                                                      ir::LenOp::create(b, operand), constInt(0)),
+                                fmt::format("'{}' of an empty list: nothing tells the extents of "
+                                            "its elements",
+                                            op.name)));
   // The checker knew less of the extents than is known of this call's.
   if (std::string error = ops::misfit(op.name, operands, args); !error.empty())
     return refuse(mlirType(expr.type), error + ", in one of the calls of this function");
   SmallVector<Value> results = ops::apply(b, op.name, operands, args);
+  for (ir::CheckOp check : checks)
+    guarded(check, results.front());
   nameExtents(results);
   if (results.size() == 1)
     return results.front();

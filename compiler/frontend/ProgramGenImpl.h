@@ -227,7 +227,8 @@ private:
   /// The value where this type is wanted: extents may become `?` or constants.
   Value coerce(Value value, Type type);
   Value constInt(int64_t value);
-  void checkToken(Value number, ir::TokenType type);
+  ir::CheckOp checkToken(Value number, ir::TokenType type);
+  Value guarded(ir::CheckOp check, Value value);
   Value constBool(bool value);
 
   //===--------------------------------------------------------------------===//
@@ -343,6 +344,7 @@ private:
   std::deque<LayerInstance> layers;
   std::map<const LetInfo *, const StaticCode *> fileLets;
   size_t paramCount = 0;
+  int64_t guardCount = 0;
 
   std::deque<StaticCode> codes;
   std::map<std::string, const StaticCode *> codesByKey;

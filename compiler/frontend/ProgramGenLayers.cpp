@@ -69,9 +69,12 @@ ProgramGenerator::StaticValue ProgramGenerator::pickLayer(const StaticValue &lis
   auto size = static_cast<int64_t>(list.code->options.size());
   Value low = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, constInt(0));
   Value high = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, i, constInt(size));
-  ir::CheckOp::create(b, arith::AndIOp::create(b, low, high),
-                      fmt::format("index {{0}} is out of range for a list of {} layers", size), i);
-  return {choiceCode(list.code->options), {i}};
+  auto check = ir::CheckOp::create(
+      b, arith::AndIOp::create(b, low, high),
+      fmt::format("index {{0}} is out of range for a list of {} layers", size), i);
+  // The same int: what the check guards is whatever takes this one.
+  Value picked = guarded(check, arith::AddIOp::create(b, i, constInt(0)));
+  return {choiceCode(list.code->options), {picked}};
 }
 
 ProgramGenerator::StaticValue ProgramGenerator::genStatic(const typed::Expr &expr) {

@@ -219,10 +219,11 @@ Value ProgramGenerator::symbolValue(const std::string &symbol) {
     if (quotient.remainder)
       return rest;
     Value exact = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest, constInt(0));
-    ir::CheckOp::create(b, exact,
-                        fmt::format("{} leaves a remainder, but an extent must be divided exactly",
-                                    types.dims.plainNames(symbol)));
-    return ir::DivOp::create(b, a, d);
+    auto check = ir::CheckOp::create(
+        b, exact,
+        fmt::format("{} leaves a remainder, but an extent must be divided exactly",
+                    types.dims.plainNames(symbol)));
+    return guarded(check, ir::DivOp::create(b, a, d));
   }
   return refuse(
       b.getI64Type(),

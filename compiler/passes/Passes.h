@@ -15,6 +15,7 @@ PassRecord assignPhasesPass();
 PassRecord autocastPass();
 PassRecord codeMotionPass();
 PassRecord deriveGradientsPass();
+PassRecord dropUnneededPass();
 PassRecord inlinePass();
 PassRecord specialisePass();
 PassRecord simplifyPass();

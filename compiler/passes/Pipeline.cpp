@@ -67,11 +67,11 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      inlinePass(),       specialisePass(),       simplifyPass(),      expandOperatorsPass(),
-      weightsRightPass(), autocastPass(),         foldWeightsPass(),   spreadLoopsPass(),
-      reduceFoldsPass(),  tokenProductsPass(),    foldConstantsPass(), codeMotionPass(),
-      formBlocksPass(),   identicalRecordsPass(), alignBranchesPass(), assignPhasesPass(),
-      forkCallsPass(),    deriveGradientsPass()};
+      dropUnneededPass(),    inlinePass(),       specialisePass(),       simplifyPass(),
+      expandOperatorsPass(), weightsRightPass(), autocastPass(),         foldWeightsPass(),
+      spreadLoopsPass(),     reduceFoldsPass(),  tokenProductsPass(),    foldConstantsPass(),
+      codeMotionPass(),      formBlocksPass(),   identicalRecordsPass(), alignBranchesPass(),
+      assignPhasesPass(),    forkCallsPass(),    deriveGradientsPass()};
   return passes;
 }
 
@@ -83,6 +83,15 @@ std::vector<Switch> allSwitches() {
     switches.insert(switches.end(), pass.switches.begin(), pass.switches.end());
   }
   return switches;
+}
+
+LogicalResult prepareProgram(ModuleOp module, const std::string &entry, PassReport &report) {
+  if (!module.lookupSymbol<func::FuncOp>(entry))
+    return success(); // found out where the entry is looked for
+  for (auto func : module.getOps<func::FuncOp>())
+    func.setVisibility(func.getName() == entry ? SymbolTable::Visibility::Public
+                                               : SymbolTable::Visibility::Private);
+  return runPass(dropUnneededPass(), module, {}, report);
 }
 
 LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options,

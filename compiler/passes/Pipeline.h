@@ -30,6 +30,11 @@ struct PipelineOptions {
   std::function<void(std::string_view pass, mlir::ModuleOp module)> afterPass = {};
 };
 
+/// Makes `entry` the one public function, and leaves out what it does not need (drop-unneeded).
+/// What remains is what the program means: to the oracle as to the pipeline.
+mlir::LogicalResult prepareProgram(mlir::ModuleOp module, const std::string &entry,
+                                   PassReport &report);
+
 /// Runs the pipeline. On failure diagnostics have been emitted through the context; `reports` has
 /// an entry for each pass that was begun.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, const PipelineOptions &options,

@@ -1,0 +1,98 @@
+//===- Needs.h - Which values of a Program something takes ------*- C++ -*-===//
+//
+// From the results of an entry and from `check`s backwards, through functions, loops, branches,
+// tuples, lists and data. docs/language.md says the rule ("What is computed").
+//
+// Of a value, parts are needed by themselves: a bit for each field of a tuple that is no tuple, one
+// for the length of a list and those of its elements, one for a data value. Fields of data are
+// needed for all values of the type alike. What one call of a function that may call itself takes,
+// all its calls take; other functions are looked at for each set of parts that a call takes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_PASSES_NEEDS_H
+#define SHEAF_PASSES_NEEDS_H
+
+#include "compiler/ir/Program.h"
+#include "compiler/passes/CallGraph.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace sheaf::passes {
+
+class Needs {
+public:
+  /// The parts of a value that are needed, in order.
+  using Parts = llvm::BitVector;
+
+  /// A function as calls that take the same parts of its results see it.
+  struct Instance {
+    mlir::func::FuncOp func;
+    std::vector<Parts> results;
+    std::vector<Parts> arguments;
+    llvm::DenseMap<mlir::Value, Parts> values;
+    /// Checks that count where what they guard is needed, by number.
+    llvm::DenseSet<int64_t> guards;
+    /// Operations with something inside that happens whoever takes the result.
+    llvm::DenseSet<mlir::Operation *> effects;
+    llvm::SetVector<Instance *> callers;
+  };
+
+  /// Begins with the public functions. `canBeLeftOut`: whether there is something to stand in for a
+  /// value of this type that nothing takes.
+  Needs(mlir::ModuleOp module, std::function<bool(mlir::Type)> canBeLeftOut);
+
+  /// The instances that run, those of public functions first.
+  std::vector<Instance *> instances() const;
+  /// Whether the operation is computed.
+  bool isLive(const Instance &instance, mlir::Operation *op) const;
+  /// Whether the operation, which is live, takes something of an operand.
+  bool takes(Instance &instance, mlir::OpOperand &operand);
+  Instance &callee(mlir::func::CallOp call, const Instance &instance);
+
+private:
+  using Take = llvm::function_ref<void(mlir::OpOperand &, Parts)>;
+
+  unsigned size(mlir::Type type) const;
+  Parts none(mlir::Type type) const { return Parts(size(type)); }
+  Parts all(mlir::Type type) const { return Parts(size(type), true); }
+  static Parts slice(const Parts &parts, unsigned begin, unsigned size);
+  Parts elementOf(const Parts &list) const { return slice(list, 1, list.size() - 1); }
+  Parts listOf(const Parts &element) const;
+  Parts needOf(const Instance &instance, mlir::Value value) const;
+  Parts &fieldNeed(mlir::Type data, int64_t ctor, unsigned field);
+
+  Instance &instanceOf(mlir::func::FuncOp func, const std::vector<Parts> &results);
+  void queue(Instance *instance);
+  void analyse(Instance &instance);
+  void visit(Instance &instance, mlir::Operation *op);
+  void add(Instance &instance, mlir::Value value, const Parts &parts);
+  void takeAll(mlir::Type type);
+  /// What an operation takes of its operands.
+  void forEachTaken(Instance &instance, mlir::Operation *op, Take take);
+  void yieldTakes(Instance &instance, mlir::Operation *yield, Take take);
+
+  mlir::SymbolTable symbols_;
+  CallGraph calls_;
+  std::function<bool(mlir::Type)> canBeLeftOut_;
+  llvm::DenseSet<mlir::Operation *> mustRun_; ///< functions with a check, directly or in others
+  mutable llvm::DenseMap<mlir::Type, unsigned> sizes_;
+  std::map<std::pair<mlir::Operation *, std::vector<std::vector<bool>>>, std::unique_ptr<Instance>>
+      instances_;
+  std::vector<Instance *> roots_;
+  std::map<std::tuple<const void *, int64_t, unsigned>, Parts> fields_;
+  llvm::DenseSet<mlir::Type> whole_;
+  llvm::SetVector<Instance *> queue_;
+  bool changed_ = false;
+};
+
+} // namespace sheaf::passes
+
+#endif // SHEAF_PASSES_NEEDS_H
