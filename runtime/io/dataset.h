@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,16 @@ private:
   std::deque<rt::HostTensor> tensors_;
 };
 
+/// What of a file was read over.
+struct ReadReport {
+  /// In how many instances there was what the entry does not take, by name.
+  std::map<std::string, int64_t> ignored;
+  int64_t skipped = 0;            ///< records that could not be read
+  std::string firstSkipped = {};  ///< the first of them: place and message
+  const char *record = "line";    ///< what messages call one
+  const char *fields = "members"; ///< what messages call `ignored`
+};
+
 /// The instances of one or more files, in order.
 class Dataset {
 public:
@@ -59,6 +70,9 @@ public:
 
   SlotHeap &heap() { return heap_; }
   const SlotHeap &heap() const { return heap_; }
+  /// Of the file that was read last.
+  ReadReport &report() { return report_; }
+  const ReadReport &report() const { return report_; }
   /// Starts a file; the instances added next come from it.
   void addSource(std::string name) { sources_.push_back(std::move(name)); }
   void add(const rt::Slot *args, int64_t line);
@@ -73,6 +87,7 @@ private:
   SlotHeap heap_;
   std::vector<Instance> instances_;
   std::vector<std::string> sources_;
+  ReadReport report_;
 };
 
 } // namespace sheaf::io

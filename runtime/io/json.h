@@ -45,6 +45,8 @@ public:
   std::string_view text() const { return value_; }
   /// Where the current event begins.
   size_t offset() const { return offset_; }
+  /// Where what has been read ends.
+  size_t end() const { return at_; }
   /// String: whether text() is a part of the source (no escapes), so that offsets in it are true.
   bool isVerbatim() const { return verbatim_; }
   /// Open objects and arrays.

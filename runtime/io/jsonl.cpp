@@ -13,16 +13,48 @@ using rt::Slot;
 using rt::TypeDesc;
 using rt::TypeKind;
 
-JsonInstanceReader::JsonInstanceReader(const rt::TypeTable &types, const rt::EntryDesc &entry,
-                                       TokenReader &tokens, SlotHeap &heap,
-                                       const std::map<std::string, int64_t> *dims)
-    : types_(types), entry_(entry), tokens_(tokens), heap_(heap), extents_(dims) {
+std::optional<OptionalCtors> optionalCtors(const rt::TypeTable &types, uint32_t type) {
+  if (types.types[type].kind != TypeKind::Data)
+    return std::nullopt;
+  const std::vector<rt::CtorDesc> &ctors = types.data[types.types[type].data].ctors;
+  for (uint32_t absent = 0; absent < 2 && ctors.size() == 2; ++absent)
+    if (ctors[absent].fieldTypes.empty() && ctors[1 - absent].fieldTypes.size() == 1)
+      return OptionalCtors{absent, 1 - absent, ctors[1 - absent].fieldTypes[0]};
+  return std::nullopt;
+}
+
+/// By type. One whose field is that type again, through others of this kind or not, has no bare
+/// value.
+static std::vector<std::optional<OptionalCtors>> optionalTypes(const rt::TypeTable &types) {
+  std::vector<std::optional<OptionalCtors>> found;
+  for (uint32_t t = 0; t < types.types.size(); ++t)
+    found.push_back(optionalCtors(types, t));
+  auto isEndless = [&](uint32_t t) {
+    size_t steps = 0;
+    for (; found[t] && steps <= found.size(); t = found[t]->field)
+      ++steps;
+    return steps > found.size();
+  };
+  std::vector<bool> endless;
+  for (uint32_t t = 0; t < found.size(); ++t)
+    endless.push_back(isEndless(t));
+  for (uint32_t t = 0; t < found.size(); ++t)
+    if (endless[t])
+      found[t].reset();
+  return found;
+}
+
+JsonInstanceReader::JsonInstanceReader(const ReadContext &context)
+    : types_(context.types), entry_(context.entry), tokens_(context.tokens), heap_(context.heap),
+      strict_(context.strict), extents_(context.dims) {
+  const rt::TypeTable &types = types_;
+  const rt::EntryDesc &entry = entry_;
   // Only vocabularies that the entry's arguments can reach are needed.
   vocabs_.resize(types.types.size());
   rt::forEachReachable(types, entry.argTypes, [&](uint32_t t) {
     const TypeDesc &type = types.types[t];
     if (type.kind == TypeKind::Token || (type.kind == TypeKind::Tensor && type.isToken))
-      vocabs_[t] = tokens.open(type.vocab);
+      vocabs_[t] = tokens_.open(type.vocab);
   });
   for (uint32_t t = 0; t < types.types.size(); ++t)
     slots_.push_back(types.slots(t));
@@ -40,6 +72,7 @@ JsonInstanceReader::JsonInstanceReader(const rt::TypeTable &types, const rt::Ent
   }
   argLayout_ = layoutOf(entry.argTypes);
   trees_.resize(types.types.size());
+  optional_ = optionalTypes(types);
 }
 
 //===----------------------------------------------------------------------===//
@@ -72,6 +105,8 @@ std::string JsonInstanceReader::path() const {
       text += "...";
     }
     const Frame &frame = frames_[i];
+    if (frame.kind == Frame::Bare)
+      continue;
     if (frame.kind == Frame::Positional || frame.kind == Frame::Named)
       text += "." + types_.data[types_.types[frame.type].data].ctors[frame.ctor].name;
     if (frame.count == 0)
@@ -127,6 +162,8 @@ const std::vector<Slot> &JsonInstanceReader::read(std::string_view text) {
   }
   if (std::string message = extents_.finish(); !message.empty())
     throw TextError{0, std::move(message)};
+  for (const std::string &name : unknown_)
+    ++ignored_[name];
   return args_;
 }
 
@@ -136,6 +173,7 @@ void JsonInstanceReader::readOnce(std::string_view text) {
   values_.clear();
   order_.clear();
   counts_.clear();
+  unknown_.clear();
   beginDocument();
   while (!frames_.empty())
     continueFrame();
@@ -153,24 +191,16 @@ void JsonInstanceReader::beginDocument() {
   if (single && types_.types[entry_.argTypes[0]].kind == TypeKind::Data &&
       json_.peek() == JsonEvent::Key) {
     // A constructor, or the parameter? Constructors go first: they need no object around them.
-    const rt::DataDesc &data = types_.data[types_.types[entry_.argTypes[0]].data];
-    for (const rt::CtorDesc &ctor : data.ctors)
-      if (ctor.name == json_.text())
-        return beginConstructor(entry_.argTypes[0]);
-    if (json_.text() != entry_.argNames[0]) {
-      json_.next();
-      std::vector<std::string> names;
-      for (const rt::CtorDesc &ctor : data.ctors)
-        names.push_back(ctor.name);
-      fail(fmt::format("expected the parameter '{}' or a constructor of '{}' ({}), found {}",
-                       entry_.argNames[0], data.name, listed(names), quoted(json_.text())));
-    }
+    if (isConstructor(entry_.argTypes[0], json_.text()))
+      return beginConstructor(entry_.argTypes[0]);
   }
   frames_.push_back({Frame::Params, 0, 0, 0, 0, values_.size(), order_.size()});
 }
 
 void JsonInstanceReader::beginValue(uint32_t t) {
   const TypeDesc &type = types_.types[t];
+  if (type.kind == TypeKind::Data)
+    return beginData(t);
   JsonEvent event = json_.next();
   switch (type.kind) {
   case TypeKind::Int:
@@ -203,7 +233,7 @@ void JsonInstanceReader::beginValue(uint32_t t) {
     frames_.push_back({Frame::Tuple, t, 0, 0, 0, values_.size(), order_.size()});
     return;
   case TypeKind::Data:
-    return beginData(t, event);
+    break;
   }
 }
 
@@ -211,15 +241,49 @@ void JsonInstanceReader::beginValue(uint32_t t) {
 // Data, lists, tuples
 //===----------------------------------------------------------------------===//
 
-void JsonInstanceReader::beginData(uint32_t t, JsonEvent event) {
-  const rt::DataDesc &data = types_.data[types_.types[t].data];
-  if (event == JsonEvent::BeginObject) {
+bool JsonInstanceReader::isConstructor(uint32_t t, std::string_view name) const {
+  const std::vector<rt::CtorDesc> &ctors = types_.data[types_.types[t].data].ctors;
+  return std::any_of(ctors.begin(), ctors.end(),
+                     [&](const rt::CtorDesc &ctor) { return ctor.name == name; });
+}
+
+void JsonInstanceReader::pushBare(uint32_t t, uint32_t count) {
+  frames_.push_back(
+      {Frame::Bare, t, optional_[t]->present, 0, count, values_.size(), order_.size()});
+}
+
+/// After the '{' of a data value, or of the bare value of one that may be absent.
+void JsonInstanceReader::beginObject(uint32_t t) {
+  for (;;) {
+    const rt::DataDesc &data = types_.data[types_.types[t].data];
     if (json_.peek() != JsonEvent::Key) {
       json_.next();
       fail(fmt::format("expected a constructor of '{}', found an empty object", data.name));
     }
-    return beginConstructor(t);
+    bool isBare = !isConstructor(t, json_.text()) && optional_[t] &&
+                  types_.types[optional_[t]->field].kind == TypeKind::Data;
+    if (!isBare)
+      return beginConstructor(t);
+    pushBare(t, 1);
+    t = optional_[t]->field;
   }
+}
+
+void JsonInstanceReader::beginData(uint32_t t) {
+  const rt::DataDesc &data = types_.data[types_.types[t].data];
+  JsonEvent event = json_.peek();
+  if (event == JsonEvent::BeginObject) {
+    json_.next();
+    return beginObject(t);
+  }
+  if (optional_[t] && event == JsonEvent::Null) {
+    json_.next();
+    values_.push_back(heap_.data(optional_[t]->absent, nullptr, 0));
+    return;
+  }
+  if (optional_[t] && !(event == JsonEvent::String && isConstructor(t, json_.text())))
+    return pushBare(t, 0); // its value is read next
+  json_.next();
   if (event == JsonEvent::String) {
     for (uint32_t c = 0; c < data.ctors.size(); ++c) {
       if (data.ctors[c].name != json_.text())
@@ -291,6 +355,11 @@ void JsonInstanceReader::continueFrame() {
   Frame &frame = frames_.back();
   if (frame.kind == Frame::Named || frame.kind == Frame::Params)
     return continueNamed(frame);
+  if (frame.kind == Frame::Bare) {
+    if (frame.count++ == 0)
+      return beginValue(optional_[frame.type]->field);
+    return finishBare(frame);
+  }
   bool ends = json_.peek() == JsonEvent::EndArray;
   if (frame.kind == Frame::List) {
     uint32_t element = types_.types[frame.type].children[0];
@@ -340,8 +409,7 @@ void JsonInstanceReader::continueNamed(Frame &frame) {
     for (uint32_t m = 0; m < names.size(); ++m)
       if (std::find(order_.begin() + static_cast<ptrdiff_t>(frame.firstOrder), order_.end(), m) ==
           order_.end())
-        fail(fmt::format("the {} '{}' is missing",
-                         frame.kind == Frame::Params ? "parameter" : "field", names[m]));
+        failMissing(frame, names[m]);
     return finishNamed(frame);
   }
   uint32_t m = 0;
@@ -349,6 +417,8 @@ void JsonInstanceReader::continueNamed(Frame &frame) {
     ++m;
   if (m == names.size()) {
     frame.count = 0;
+    if (frame.kind == Frame::Params && !strict_)
+      return ignoreMember();
     if (frame.kind == Frame::Params)
       fail(fmt::format("no parameter is named {}; the parameters are {}", quoted(json_.text()),
                        listed(names)));
@@ -362,6 +432,40 @@ void JsonInstanceReader::continueNamed(Frame &frame) {
     fail(fmt::format("'{}' is given twice", names[m]));
   order_.push_back(m);
   beginValue(memberTypes(frame)[m]);
+}
+
+/// After the name of a member that no parameter has.
+void JsonInstanceReader::ignoreMember() {
+  std::string name(json_.text());
+  if (std::find(unknown_.begin(), unknown_.end(), name) == unknown_.end())
+    unknown_.push_back(std::move(name));
+  json_.skip(json_.next());
+}
+
+void JsonInstanceReader::failMissing(const Frame &frame, const std::string &name) {
+  if (frame.kind != Frame::Params)
+    fail(fmt::format("the field '{}' is missing", name));
+  // A misspelt name is another member.
+  uint32_t type = entry_.argTypes[0];
+  if (entry_.argTypes.size() > 1 || types_.types[type].kind != TypeKind::Data)
+    fail(fmt::format("the parameter '{}' is missing{}", name,
+                     unknown_.empty() ? "" : "; the object has " + listed(unknown_)));
+  const rt::DataDesc &data = types_.data[types_.types[type].data];
+  std::vector<std::string> names;
+  for (const rt::CtorDesc &ctor : data.ctors)
+    names.push_back(ctor.name);
+  fail(fmt::format("expected the parameter '{}' or a constructor of '{}' ({}), found {}", name,
+                   data.name, listed(names),
+                   unknown_.empty() ? "an empty object" : listed(unknown_)));
+}
+
+/// Puts the value of the only field that was read in its constructor.
+void JsonInstanceReader::finishBare(const Frame &frame) {
+  int64_t total = layout(frame).offsets.back();
+  Slot value = heap_.data(frame.ctor, values_.data() + frame.firstValue, total);
+  values_.resize(frame.firstValue);
+  values_.push_back(value);
+  frames_.pop_back();
 }
 
 /// Makes the data value (or the arguments) of the members that were read.
@@ -404,29 +508,6 @@ void JsonInstanceReader::finishNamed(const Frame &frame) {
                      data, describeEvent(event, json_.text())));
   }
   frames_.pop_back();
-}
-
-//===----------------------------------------------------------------------===//
-// A file
-//===----------------------------------------------------------------------===//
-
-void readJsonl(const SourceText &source, const rt::TypeTable &types, const rt::EntryDesc &entry,
-               TokenReader &tokens, Dataset &dataset, int64_t limit,
-               const std::map<std::string, int64_t> *dims) {
-  JsonInstanceReader reader(types, entry, tokens, dataset.heap(), dims);
-  dataset.addSource(source.name);
-  LineReader lines(source.text);
-  std::string_view line;
-  while (limit > 0 && lines.next(line)) {
-    if (isBlank(line))
-      continue;
-    try {
-      dataset.add(reader.read(line).data(), lines.number());
-    } catch (const TextError &error) {
-      failAt(source.name, lines.number(), static_cast<int64_t>(error.offset) + 1, error.message);
-    }
-    --limit;
-  }
 }
 
 } // namespace sheaf::io

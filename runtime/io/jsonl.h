@@ -1,14 +1,14 @@
-//===- jsonl.h - Instances as lines of JSON ---------------------*- C++ -*-===//
+//===- jsonl.h - Instances as JSON ------------------------------*- C++ -*-===//
 //
-// One instance a line: an object with a member for every parameter of the entry, or, when the
-// entry has one parameter, its value alone. The JSON form of every type is in docs/data.md.
+// An instance is an object with a member for every parameter of the entry, or, when the entry has
+// one parameter, its value alone. The JSON form of every type is in docs/data.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_IO_JSONL_H
 #define SHEAF_RUNTIME_IO_JSONL_H
 
-#include "runtime/io/dataset.h"
 #include "runtime/io/extents.h"
+#include "runtime/io/formats.h"
 #include "runtime/io/json.h"
 #include "runtime/io/trees.h"
 #include "runtime/io/vocab.h"
@@ -21,24 +21,30 @@
 
 namespace sheaf::io {
 
-/// Reads values of an entry's parameters. Nesting takes heap memory, never machine stack.
-class JsonInstanceReader {
-public:
-  /// `dims`: declared dims that extents may name, or null. All arguments must outlive this.
-  /// Throws UserError when a vocabulary is missing.
-  JsonInstanceReader(const rt::TypeTable &types, const rt::EntryDesc &entry, TokenReader &tokens,
-                     SlotHeap &heap, const std::map<std::string, int64_t> *dims = nullptr);
+/// The constructors of a data type for values that may be absent: one without fields, one with one.
+struct OptionalCtors {
+  uint32_t absent, present;
+  uint32_t field; ///< type of the present one's
+};
+std::optional<OptionalCtors> optionalCtors(const rt::TypeTable &types, uint32_t type);
 
-  /// Reads one instance; the slots of its arguments are valid until the next call.
-  /// Throws TextError; the message begins with the JSON path of the field.
-  const std::vector<rt::Slot> &read(std::string_view text);
+/// Reads values of an entry's parameters. Nesting takes heap memory, never machine stack.
+class JsonInstanceReader final : public InstanceReader {
+public:
+  /// What the context names must outlive this. Throws UserError when a vocabulary is missing.
+  explicit JsonInstanceReader(const ReadContext &context);
+
+  /// The messages of its TextErrors begin with the JSON path of the field.
+  const std::vector<rt::Slot> &read(std::string_view text) override;
+  std::map<std::string, int64_t> ignored() const override { return ignored_; }
 
 private:
   /// A list, tuple, constructor or object of parameters whose members are being read.
   struct Frame {
-    enum Kind : uint8_t { List, Tuple, Positional, Named, Params } kind;
+    /// Bare: the value of its only field stands for a constructor.
+    enum Kind : uint8_t { List, Tuple, Positional, Named, Bare, Params } kind;
     uint32_t type;   ///< of the value (not Params)
-    uint32_t ctor;   ///< Positional, Named
+    uint32_t ctor;   ///< Positional, Named, Bare
     uint32_t member; ///< the element or field being read, or read last
     uint32_t count;  ///< members begun
     size_t firstValue;
@@ -52,11 +58,17 @@ private:
   void run();
   void beginDocument();
   void beginValue(uint32_t type);
-  void beginData(uint32_t type, JsonEvent event);
+  void beginData(uint32_t type);
+  void beginObject(uint32_t type);
+  void pushBare(uint32_t type, uint32_t count);
+  bool isConstructor(uint32_t type, std::string_view name) const;
   void beginConstructor(uint32_t type);
   void continueFrame();
   void continueNamed(Frame &frame);
+  void ignoreMember();
+  [[noreturn]] void failMissing(const Frame &frame, const std::string &name);
   void finishNamed(const Frame &frame);
+  void finishBare(const Frame &frame);
   rt::Slot treeFromString(uint32_t type);
   void readTensor(uint32_t type, JsonEvent event);
   void readElements(uint32_t type, std::vector<int64_t> &extents);
@@ -78,27 +90,25 @@ private:
   const rt::EntryDesc &entry_;
   TokenReader &tokens_;
   SlotHeap &heap_;
+  bool strict_;
   std::vector<int64_t> slots_;                       ///< by type
   std::vector<uint32_t> vocabs_;                     ///< by type: handle of its vocabulary
   std::vector<std::vector<CtorLayout>> ctorLayouts_; ///< by data type and constructor
   CtorLayout argLayout_;
-  std::vector<std::unique_ptr<TreeBinding>> trees_; ///< by type, made when needed
+  std::vector<std::optional<OptionalCtors>> optional_; ///< by type
+  std::vector<std::unique_ptr<TreeBinding>> trees_;    ///< by type, made when needed
 
   JsonPull json_{""};
   ExtentBinder extents_;
   std::vector<Frame> frames_;
-  std::vector<rt::Slot> values_;  ///< slots of the members read of all frames
-  std::vector<uint32_t> order_;   ///< fields in the order read of all Named frames
-  std::vector<int64_t> counts_;   ///< elements begun on each open axis of a tensor
-  std::vector<uint8_t> elements_; ///< of the tensor being read
+  std::vector<rt::Slot> values_;     ///< slots of the members read of all frames
+  std::vector<uint32_t> order_;      ///< fields in the order read of all Named frames
+  std::vector<int64_t> counts_;      ///< elements begun on each open axis of a tensor
+  std::vector<uint8_t> elements_;    ///< of the tensor being read
+  std::vector<std::string> unknown_; ///< members of the instance that is read
+  std::map<std::string, int64_t> ignored_;
   std::vector<rt::Slot> args_;
 };
-
-/// Adds the instances of a text to a dataset, at most `limit`. Blank lines are skipped.
-/// Throws UserError with file, line, column and JSON path.
-void readJsonl(const SourceText &source, const rt::TypeTable &types, const rt::EntryDesc &entry,
-               TokenReader &tokens, Dataset &dataset, int64_t limit = INT64_MAX,
-               const std::map<std::string, int64_t> *dims = nullptr);
 
 } // namespace sheaf::io
 

@@ -1,12 +1,13 @@
 //===- read.h - Any data file for any entry ---------------------*- C++ -*-===//
 //
-// The door to the readers: which format a file has, its instances, its words.
+// The door to the readers (formats.h): the instances of a file, and its words.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_IO_READ_H
 #define SHEAF_RUNTIME_IO_READ_H
 
 #include "runtime/io/dataset.h"
+#include "runtime/io/formats.h"
 #include "runtime/io/vocab.h"
 #include "runtime/model.h"
 
@@ -16,29 +17,21 @@
 
 namespace sheaf::io {
 
-enum class DataFormat { Auto, Trees, Jsonl, Tagged, Text };
-
-/// `auto`, `trees`, `jsonl`, `tagged`, `text`. Throws UserError that lists them.
-DataFormat parseDataFormat(const std::string &name);
-const char *dataFormatName(DataFormat format);
-
-/// What a file holds: `.jsonl`, `.ndjson` and `.json` say so, else its first line that is not
-/// blank: `(` begins a tree, `{` or a `[` that begins an array JSON, all words with a `|` a tagged
-/// sentence, anything else text.
-DataFormat detectFormat(const SourceText &source);
-
 struct ReadOptions {
-  DataFormat format = DataFormat::Auto;
-  int64_t limit = INT64_MAX; ///< most instances
+  const DataFormat *format = nullptr; ///< null: detectFormat()
+  int64_t limit = INT64_MAX;          ///< most instances
   /// Model::dims, for extents that name them; may be null.
   const std::map<std::string, int64_t> *dims = nullptr;
+  /// What the entry does not take is an error. Else it is ignored, and counted.
+  bool strict = false;
+  int64_t skipBad = 0; ///< records that cannot be read and are left out, at most
 };
 
 /// Slots of an entry's arguments together.
 int64_t argSlots(const rt::TypeTable &types, const rt::EntryDesc &entry);
 
 /// Reads a file (`-`: standard input). Throws UserError: not readable, without an instance, not fit
-/// for the entry, or with a wrong line.
+/// for the entry, or with a wrong record.
 Dataset readDataset(const std::string &path, const rt::TypeTable &types, const rt::EntryDesc &entry,
                     TokenReader &tokens, const ReadOptions &options = {});
 Dataset readDataset(const SourceText &source, const rt::TypeTable &types,
@@ -52,9 +45,8 @@ std::map<std::string, CountedTokens> countTokens(const SourceText &source,
                                                  const rt::EntryDesc &entry,
                                                  const ReadOptions &options = {});
 
-/// Builds vocabularies without a model: the words of trees, text and tagged sentences (their tags
-/// make a vocabulary named `tag`), and for JSON every string that is not a member's name, or the
-/// words of the tree that it is.
+/// Builds vocabularies without a model: of the words that the format finds in a text
+/// (DataFormat::countWords).
 std::map<std::string, Vocabulary> buildVocabularies(const SourceText &source,
                                                     const ReadOptions &options = {},
                                                     const WordCounter::Options &counting = {});

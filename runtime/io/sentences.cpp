@@ -65,9 +65,10 @@ bool SentenceBinding::takesWords(const rt::TypeTable &types, const rt::EntryDesc
   });
 }
 
-SentenceBinding::SentenceBinding(const rt::TypeTable &types, const rt::EntryDesc &entry, Kind kind,
-                                 TokenReader &tokens)
-    : types_(types), tokens_(tokens), kind_(kind) {
+SentenceBinding::SentenceBinding(const ReadContext &context, Kind kind)
+    : types_(context.types), tokens_(context.tokens), heap_(context.heap), kind_(kind) {
+  const rt::TypeTable &types = types_;
+  const rt::EntryDesc &entry = context.entry;
   std::string signature;
   for (size_t i = 0; i < entry.argTypes.size(); ++i)
     signature += fmt::format("{}{}: {}", i ? ", " : "", entry.argNames[i],
@@ -106,7 +107,7 @@ SentenceBinding::SentenceBinding(const rt::TypeTable &types, const rt::EntryDesc
   auto open = [&](Sequence &s) {
     const rt::TypeDesc &type = types.types[s.type];
     if (s.isToken)
-      s.vocab = tokens.open(s.isList ? types.types[type.children[0]].vocab : type.vocab);
+      s.vocab = tokens_.open(s.isList ? types.types[type.children[0]].vocab : type.vocab);
   };
   open(words_);
   if (tags_)
@@ -137,10 +138,10 @@ Slot SentenceBinding::token(const Sequence &to, std::string_view word, size_t of
   return value;
 }
 
-void SentenceBinding::push(const Sequence &to, const std::vector<Slot> &items, SlotHeap &heap) {
+void SentenceBinding::push(const Sequence &to, const std::vector<Slot> &items) {
   int64_t count = static_cast<int64_t>(items.size());
   if (to.isList) {
-    args_.push_back(heap.list(items.data(), count, 1));
+    args_.push_back(heap_.list(items.data(), count, 1));
     return;
   }
   const rt::TypeDesc &type = types_.types[to.type];
@@ -148,10 +149,10 @@ void SentenceBinding::push(const Sequence &to, const std::vector<Slot> &items, S
     throw TextError{0, fmt::format("{} needs {}, found {}", typeName(types_, to.type),
                                    plural(type.shape[0], "word"), count)};
   if (type.dtype == rt::DType::I64) {
-    args_.push_back(heap.tensor(type.dtype, {count}, items.data()));
+    args_.push_back(heap_.tensor(type.dtype, {count}, items.data()));
   } else {
     std::vector<int32_t> narrow(items.begin(), items.end());
-    args_.push_back(heap.tensor(type.dtype, {count}, narrow.data()));
+    args_.push_back(heap_.tensor(type.dtype, {count}, narrow.data()));
   }
   if (type.shape[0] < 0)
     args_.push_back(count);
@@ -173,7 +174,7 @@ void SentenceBinding::readTree(std::string_view line) {
                        "one"};
 }
 
-const std::vector<Slot> &SentenceBinding::read(std::string_view line, SlotHeap &heap) {
+const std::vector<Slot> &SentenceBinding::read(std::string_view line) {
   wordItems_.clear();
   tagItems_.clear();
   args_.clear();
@@ -202,28 +203,9 @@ const std::vector<Slot> &SentenceBinding::read(std::string_view line, SlotHeap &
     if (part == 2)
       args_.push_back(*label_);
     else
-      push(part == 0 ? words_ : *tags_, part == 0 ? wordItems_ : tagItems_, heap);
+      push(part == 0 ? words_ : *tags_, part == 0 ? wordItems_ : tagItems_);
   }
   return args_;
-}
-
-void readSentences(const SourceText &source, SentenceBinding::Kind kind, const rt::TypeTable &types,
-                   const rt::EntryDesc &entry, TokenReader &tokens, Dataset &dataset,
-                   int64_t limit) {
-  SentenceBinding binding(types, entry, kind, tokens);
-  dataset.addSource(source.name);
-  LineReader lines(source.text);
-  std::string_view line;
-  while (limit > 0 && lines.next(line)) {
-    if (isBlank(line))
-      continue;
-    try {
-      dataset.add(binding.read(line, dataset.heap()).data(), lines.number());
-    } catch (const TextError &error) {
-      failAt(source.name, lines.number(), static_cast<int64_t>(error.offset) + 1, error.message);
-    }
-    --limit;
-  }
 }
 
 } // namespace sheaf::io

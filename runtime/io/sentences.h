@@ -4,15 +4,12 @@
 // - text: a line is a sentence, words between white space;
 // - tagged: the same, each word followed by `|` and its tag: `Punk|I-MISC band|O`;
 // - trees: the words of a bracket tree from left to right, for models of sequences.
-// Blank lines are skipped.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_IO_SENTENCES_H
 #define SHEAF_RUNTIME_IO_SENTENCES_H
 
-#include "runtime/io/dataset.h"
-#include "runtime/io/vocab.h"
-#include "runtime/model.h"
+#include "runtime/io/formats.h"
 
 #include <optional>
 #include <string_view>
@@ -35,19 +32,17 @@ std::vector<std::string_view> splitWords(std::string_view line);
 /// The first parameter of type `list<token>` or `token[n]` takes the words. A second of such a
 /// type, or of type `list<int>`, `i32[n]` or `i64[n]`, takes the tags: through its vocabulary, or
 /// as integers. A parameter `label: int` takes the root's label of a tree. Nothing else fits.
-class SentenceBinding {
+class SentenceBinding final : public InstanceReader {
 public:
   enum class Kind { Text, Tagged, Tree };
 
   /// Throws UserError that shows the parameters and what they should be.
-  SentenceBinding(const rt::TypeTable &types, const rt::EntryDesc &entry, Kind kind,
-                  TokenReader &tokens);
+  SentenceBinding(const ReadContext &context, Kind kind);
 
   /// Whether trees can be read for this entry as sentences (and not as data).
   static bool takesWords(const rt::TypeTable &types, const rt::EntryDesc &entry);
 
-  /// Reads one line; the slots of its arguments are valid until the next call. Throws TextError.
-  const std::vector<rt::Slot> &read(std::string_view line, SlotHeap &heap);
+  const std::vector<rt::Slot> &read(std::string_view line) override;
 
 private:
   struct Sequence {
@@ -58,11 +53,12 @@ private:
   };
   static std::optional<Sequence> sequence(const rt::TypeTable &types, uint32_t type);
   rt::Slot token(const Sequence &to, std::string_view word, size_t offset);
-  void push(const Sequence &to, const std::vector<rt::Slot> &items, SlotHeap &heap);
+  void push(const Sequence &to, const std::vector<rt::Slot> &items);
   void readTree(std::string_view line);
 
   const rt::TypeTable &types_;
   TokenReader &tokens_;
+  SlotHeap &heap_;
   Kind kind_;
   std::vector<uint32_t> order_; ///< by argument: 0 words, 1 tags, 2 label
   Sequence words_;
@@ -71,12 +67,6 @@ private:
   std::vector<rt::Slot> wordItems_, tagItems_, args_;
   std::optional<int64_t> label_;
 };
-
-/// Adds the instances of a text to a dataset, at most `limit`. Throws UserError with file, line,
-/// column.
-void readSentences(const SourceText &source, SentenceBinding::Kind kind, const rt::TypeTable &types,
-                   const rt::EntryDesc &entry, TokenReader &tokens, Dataset &dataset,
-                   int64_t limit = INT64_MAX);
 
 } // namespace sheaf::io
 

@@ -46,10 +46,68 @@ SourceText readSource(const std::string &path) {
   return source;
 }
 
-LineReader::LineReader(std::string_view text) : rest_(text) {
-  if (rest_.starts_with("\xEF\xBB\xBF"))
-    rest_.remove_prefix(3);
+std::string_view withoutByteOrderMark(std::string_view text) {
+  if (text.starts_with(kByteOrderMark))
+    text.remove_prefix(kByteOrderMark.size());
+  return text;
 }
+
+TextPlace PlaceFinder::at(size_t offset) {
+  offset = std::min(offset, text_.size());
+  if (offset < lineBegin_) {
+    lineBegin_ = 0;
+    line_ = 1;
+  }
+  for (;;) {
+    size_t end = text_.find('\n', lineBegin_);
+    if (end >= offset) // npos, too
+      break;
+    lineBegin_ = end + 1;
+    ++line_;
+  }
+  size_t begin = lineBegin_;
+  if (begin == 0)
+    begin = text_.size() - withoutByteOrderMark(text_).size();
+  return {line_, static_cast<int64_t>(offset - std::min(begin, offset)) + 1};
+}
+
+void requireUtf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    // Eight bytes of ASCII at once, none of them NUL.
+    uint64_t eight;
+    if (at + sizeof eight <= text.size()) {
+      std::memcpy(&eight, text.data() + at, sizeof eight);
+      constexpr uint64_t kHigh = 0x8080808080808080, kOnes = 0x0101010101010101;
+      if (((eight | (eight - kOnes)) & kHigh) == 0) {
+        at += sizeof eight;
+        continue;
+      }
+    }
+    if (text[at] == '\0')
+      throw TextError{at, "a NUL byte: files are UTF-8 (UTF-16 has such bytes: 'iconv -f UTF-16 -t "
+                          "UTF-8' converts it)"};
+    size_t length = utf8Length(text.substr(at));
+    if (length == 0)
+      throw TextError{at, fmt::format("invalid UTF-8 ({}): 'iconv -f LATIN1 -t UTF-8' converts a "
+                                      "file of another encoding, such as Latin-1",
+                                      quoted(text.substr(at, 1)))};
+    at += length;
+  }
+}
+
+void requireEightBit(const SourceText &source) {
+  std::string_view text = source.text;
+  bool isUtf16 = text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
+  bool isUtf32 = text.starts_with(std::string_view("\xFF\xFE\0\0", 4)) ||
+                 text.starts_with(std::string_view("\0\0\xFE\xFF", 4));
+  if (isUtf16 || isUtf32)
+    failAt(source.name, 1, 1,
+           fmt::format("this is UTF-{0}, and files are UTF-8: 'iconv -f UTF-{0} -t UTF-8' converts "
+                       "it",
+                       isUtf32 ? 32 : 16));
+}
+
+LineReader::LineReader(std::string_view text) : rest_(withoutByteOrderMark(text)) {}
 
 bool LineReader::next(std::string_view &line) {
   if (rest_.empty())

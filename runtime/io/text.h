@@ -24,6 +24,34 @@ struct SourceText {
 /// Reads a file, or standard input for `-`. Throws UserError with the system's reason.
 SourceText readSource(const std::string &path);
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+/// The text behind its byte order mark, if it begins with one.
+std::string_view withoutByteOrderMark(std::string_view text);
+
+/// Where the offset of a text stands. Lines and columns count from 1; a byte order mark is no part
+/// of the first line.
+struct TextPlace {
+  int64_t line, column;
+};
+/// Finds places of one text, in any order; going on from the last one takes no longer than the text
+/// between the two.
+class PlaceFinder {
+public:
+  explicit PlaceFinder(std::string_view text) : text_(text) {}
+  TextPlace at(size_t offset);
+
+private:
+  std::string_view text_;
+  size_t lineBegin_ = 0; ///< of the line of the last place
+  int64_t line_ = 1;
+};
+
+/// Throws TextError at the first byte that no UTF-8 text holds: one of an invalid sequence, or NUL.
+void requireUtf8(std::string_view text);
+/// Throws UserError for a text of two or four bytes a character, by how it begins. What else is no
+/// UTF-8 is told of lines.
+void requireEightBit(const SourceText &source);
+
 /// The lines of a text without their ends (`\n` or `\r\n`); a byte order mark at the start is not
 /// part of the first line. The views point into the text.
 class LineReader {

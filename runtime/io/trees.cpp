@@ -304,4 +304,13 @@ Slot TreeBinding::read(std::string_view text, TokenReader &tokens, SlotHeap &hea
   }
 }
 
+std::vector<std::string_view> treeWords(std::string_view text) {
+  std::vector<std::string_view> words;
+  TreeEvents events(text);
+  for (TreeEvents::Kind kind = events.next(); kind != TreeEvents::End; kind = events.next())
+    if (kind == TreeEvents::Word)
+      words.push_back(events.word());
+  return words;
+}
+
 } // namespace sheaf::io

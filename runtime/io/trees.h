@@ -67,7 +67,10 @@ private:
   bool done_ = false;
 };
 
-/// How bracket trees become values of one data type (contracts, section 9):
+/// The words of a tree from left to right. Throws TextError.
+std::vector<std::string_view> treeWords(std::string_view text);
+
+/// How bracket trees become values of one data type (docs/data.md):
 /// - a word node builds the constructor whose fields are one `token` and perhaps `label: int`;
 /// - an inner node with k children builds the constructor with k fields of the type itself, else
 ///   the one with one `list<T>` of it, each perhaps with `label: int`;

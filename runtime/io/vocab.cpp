@@ -1,8 +1,11 @@
 #include "runtime/io/vocab.h"
 
+#include "runtime/io/json.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
+#include <optional>
 
 namespace sheaf::io {
 
@@ -22,7 +25,36 @@ Vocabulary Vocabulary::ofSize(int64_t size) {
 
 Vocabulary Vocabulary::load(const std::string &path) { return parse(readSource(path)); }
 
+/// The word of a line, where that is a JSON string that needs to be one; else nothing.
+static std::optional<std::string> escapedWord(std::string_view line) {
+  if (line.size() < 2 || line.front() != '"' || line.back() != '"' ||
+      (line.size() > 2 && line.find('\\') == std::string_view::npos))
+    return std::nullopt;
+  JsonPull json(line);
+  try {
+    json.next();
+    std::string word(json.text());
+    bool isWhole = json.end() == line.size();
+    return isWhole ? std::optional(word) : std::nullopt;
+  } catch (const TextError &) {
+    return std::nullopt; // a word that only looks like one
+  }
+}
+
+/// A word as a line of a file.
+static std::string lineOf(std::string_view word) {
+  bool isPlain = !word.empty() && !escapedWord(word) &&
+                 std::none_of(word.begin(), word.end(),
+                              [](char c) { return c == '\n' || c == '\r' || c == '\0'; });
+  if (isPlain)
+    return std::string(word);
+  std::string line;
+  appendJsonString(line, word);
+  return line;
+}
+
 Vocabulary Vocabulary::parse(const SourceText &source) {
+  requireEightBit(source);
   Vocabulary vocabulary;
   auto most = static_cast<size_t>(std::count(source.text.begin(), source.text.end(), '\n')) + 1;
   vocabulary.words_.reserve(most);
@@ -30,6 +62,11 @@ Vocabulary Vocabulary::parse(const SourceText &source) {
   LineReader lines(source.text);
   std::string_view line;
   while (lines.next(line)) {
+    try {
+      requireUtf8(line);
+    } catch (const TextError &error) {
+      failAt(source.name, lines.number(), static_cast<int64_t>(error.offset) + 1, error.message);
+    }
     if (lines.number() == 1) {
       if (line != kUnknownWord)
         failAt(source.name, 1, 0,
@@ -39,9 +76,11 @@ Vocabulary Vocabulary::parse(const SourceText &source) {
     }
     if (line.empty())
       failAt(source.name, lines.number(), 0, "an empty line in a vocabulary");
-    if (!vocabulary.add(line))
+    std::optional<std::string> escaped = escapedWord(line);
+    std::string_view word = escaped ? *escaped : line;
+    if (!vocabulary.add(word))
       failAt(source.name, lines.number(), 0,
-             fmt::format("{} stands on line {} already", quoted(line), vocabulary.id(line) + 1));
+             fmt::format("{} stands on line {} already", quoted(word), vocabulary.id(word) + 1));
   }
   if (lines.number() == 0)
     throw UserError(fmt::format("{}: an empty vocabulary: its first line must be '{}'", source.name,
@@ -52,7 +91,7 @@ Vocabulary Vocabulary::parse(const SourceText &source) {
 std::string Vocabulary::fileText() const {
   std::string text;
   for (const std::string &word : words_) {
-    text += word;
+    text += lineOf(word);
     text += '\n';
   }
   return text;
@@ -65,8 +104,6 @@ void Vocabulary::save(const std::string &path) const {
 }
 
 bool Vocabulary::add(std::string_view word) {
-  if (word.empty() || word.find('\n') != std::string_view::npos || word.ends_with('\r'))
-    return false;
   if (!ids_.try_emplace(std::string(word), size_).second)
     return false;
   words_.emplace_back(word);
@@ -86,10 +123,7 @@ std::string_view Vocabulary::word(int64_t id) const {
 }
 
 std::string Vocabulary::hash() const {
-  std::string text = hasWords() ? "" : fmt::format("size {}", size_);
-  for (const std::string &word : words_)
-    text += word + "\n";
-  return contentHash(text);
+  return contentHash(hasWords() ? fileText() : fmt::format("size {}", size_));
 }
 
 //===----------------------------------------------------------------------===//
@@ -228,12 +262,28 @@ uint32_t CountingReader::open(const std::string &vocab) {
 }
 
 int64_t CountingReader::number(uint32_t handle, std::string_view word) {
-  handles_[handle]->words.count(word);
+  text_ += word;
+  words_.emplace_back(handle, text_.size());
   return 0;
 }
 
 void CountingReader::sawNumber(uint32_t handle, int64_t number) {
-  handles_[handle]->greatest = std::max(handles_[handle]->greatest, number);
+  numbers_.emplace_back(handle, number);
+}
+
+void CountingReader::endRecord(bool kept) {
+  size_t begin = 0;
+  for (auto [handle, end] : words_) {
+    if (kept)
+      handles_[handle]->words.count(std::string_view(text_).substr(begin, end - begin));
+    begin = end;
+  }
+  for (auto [handle, number] : numbers_)
+    if (kept)
+      handles_[handle]->greatest = std::max(handles_[handle]->greatest, number);
+  text_.clear();
+  words_.clear();
+  numbers_.clear();
 }
 
 } // namespace sheaf::io

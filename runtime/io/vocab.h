@@ -39,7 +39,8 @@ public:
   /// unknown, and a number prints as a number. The size is that of the model's dim.
   static Vocabulary ofSize(int64_t size);
 
-  /// Reads a vocabulary's file. Throws UserError: not readable, empty, line 0 not `<unk>`, an
+  /// Reads a vocabulary's file. A line that is a JSON string with an escape, or the empty one, is
+  /// that string's word. Throws UserError: not readable, no UTF-8, empty, line 0 not `<unk>`, an
   /// empty line, a word twice.
   static Vocabulary load(const std::string &path);
   static Vocabulary parse(const SourceText &source);
@@ -49,8 +50,7 @@ public:
   /// Writes the file (atomically).
   void save(const std::string &path) const;
 
-  /// Adds a word if it is new and can be a line of the file: not empty, no line break.
-  /// Returns whether it was added.
+  /// Adds a word if it is new. Returns whether it was added.
   bool add(std::string_view word);
 
   /// The number of a word, -1 when it is not there.
@@ -82,8 +82,7 @@ public:
     int64_t minCount = 1;        ///< leave out words that are rarer
     int64_t maxSize = INT64_MAX; ///< words in the vocabulary, `<unk>` included
   };
-  /// `<unk>`, then the words by falling frequency, equal frequencies by first appearance. Words
-  /// that cannot be a line of a file (empty, with a line break) are left out.
+  /// `<unk>`, then the words by falling frequency, equal frequencies by first appearance.
   Vocabulary build(const Options &options) const;
   Vocabulary build() const { return build(Options()); }
 
@@ -137,6 +136,8 @@ public:
   virtual std::string sizeOrigin(uint32_t) { return {}; }
   /// Told of every number that stands for a token.
   virtual void sawNumber(uint32_t, int64_t) {}
+  /// Told when a record has been read, or could not be: then its words do not count.
+  virtual void endRecord(bool) {}
   /// Whether extents are known yet: while words are counted, static extents may depend on the
   /// size of the vocabulary and are not checked.
   virtual bool checksExtents() const { return true; }
@@ -182,14 +183,20 @@ public:
   int64_t number(uint32_t handle, std::string_view word) override;
   int64_t size(uint32_t) override { return INT64_MAX; }
   void sawNumber(uint32_t handle, int64_t number) override;
+  void endRecord(bool kept) override;
   bool checksExtents() const override { return false; }
 
+  /// Of the records that ended.
   const std::map<std::string, CountedTokens> &counted() const { return counted_; }
   WordCounter &words(const std::string &vocab) { return counted_[vocab].words; }
 
 private:
   std::map<std::string, CountedTokens> counted_;
   std::vector<CountedTokens *> handles_;
+  /// Of the record that is being read: words one behind the other with where they end, and numbers.
+  std::string text_;
+  std::vector<std::pair<uint32_t, size_t>> words_;
+  std::vector<std::pair<uint32_t, int64_t>> numbers_;
 };
 
 } // namespace sheaf::io

@@ -1,5 +1,5 @@
-// Any bytes as JSON lines for entries of every type: values or a UserError. What was read is
-// written and read again, and must come out the same.
+// Any bytes as JSON lines, an array of JSON or a table for entries of every type: values or a
+// UserError. What was read is written and read again, and must come out the same.
 #include "runtime/io/output.h"
 #include "runtime/io/read.h"
 #include "tests/io/type_builder.h"
@@ -28,6 +28,12 @@ struct Entries {
     uint32_t pair = types.tuple({free, i});
     types.ctor(rose, "Rose", {{"value", pair}, {"children", types.list(rose)}});
     types.ctor(rose, "Nil", {});
+    uint32_t maybe = types.data("Maybe"), outer = types.data("Outer");
+    types.ctor(maybe, "None", {});
+    types.ctor(maybe, "Some", {{"w", w}});
+    types.ctor(outer, "Has", {{"m", maybe}});
+    types.ctor(outer, "Nothing", {});
+    all.push_back(test::entry({{"m", maybe}, {"o", types.list(outer)}}));
     all.push_back(test::entry({{"i", i}, {"x", x}, {"b", b}, {"w", types.list(w)}}));
     all.push_back(test::entry({{"t", tree}}));
     all.push_back(test::entry({{"r", rose}}));
@@ -47,10 +53,9 @@ struct Entries {
   }
 };
 
-std::string written(const Entries &entries, const rt::EntryDesc &entry, const std::string &text) {
+std::string written(const Entries &entries, const rt::EntryDesc &entry, const std::string &text,
+                    const ReadOptions &options) {
   VocabularyReader tokens(entries.vocabularies);
-  ReadOptions options;
-  options.format = DataFormat::Jsonl;
   Dataset data = readDataset(SourceText{"data", text}, entries.types.table, entry, tokens, options);
   JsonValueWriter writer(entries.types.table, JsonValueWriter::inputTensors(entries.types.table),
                          &entries.vocabularies);
@@ -69,14 +74,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0)
     return 0;
   const rt::EntryDesc &entry = entries.all[data[0] % entries.all.size()];
+  constexpr const DataFormat *kFormats[] = {&kJsonlFormat, &kJsonFormat, &kCsvFormat, &kTsvFormat};
+  ReadOptions options;
+  options.format = kFormats[data[0] / 8 % 4];
+  options.strict = data[0] & 32;
+  options.skipBad = data[0] & 64 ? 2 : 0;
   std::string text(reinterpret_cast<const char *>(data) + 1, size - 1);
   std::string once;
   try {
-    once = written(entries, entry, text);
+    once = written(entries, entry, text, options);
   } catch (const UserError &) {
     return 0;
   }
-  if (written(entries, entry, once) != once)
+  options.format = &kJsonlFormat;
+  options.strict = true;
+  if (written(entries, entry, once, options) != once)
     std::abort();
   return 0;
 }

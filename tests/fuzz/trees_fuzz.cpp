@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 
 using namespace sheaf;
@@ -40,12 +41,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const Entries entries;
   if (size == 0)
     return 0;
-  constexpr DataFormat kFormats[] = {DataFormat::Trees, DataFormat::Text, DataFormat::Tagged,
-                                     DataFormat::Auto};
+  constexpr const DataFormat *kFormats[] = {&kTreesFormat, &kTextFormat, &kTaggedFormat, nullptr};
   SourceText source{"data", std::string(reinterpret_cast<const char *>(data) + 1, size - 1)};
   const rt::EntryDesc &entry = entries.all[data[0] % 4];
   ReadOptions options;
   options.format = kFormats[data[0] / 4 % 4];
+  options.skipBad = data[0] & 32 ? 2 : 0;
   try {
     VocabularyReader tokens(entries.vocabularies, data[0] & 16);
     readDataset(source, entries.types.table, entry, tokens, options);
@@ -56,7 +57,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   } catch (const UserError &) {
   }
   try {
-    Vocabulary::parse(source);
+    Vocabulary read = Vocabulary::parse(source);
+    if (Vocabulary::parse({"written", read.fileText()}).hash() != read.hash())
+      std::abort();
   } catch (const UserError &) {
   }
   return 0;

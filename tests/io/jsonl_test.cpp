@@ -40,8 +40,12 @@ TEST_F(JsonlTest, Scalars) {
             "d.jsonl:1:18: $.b: expected true or false, found the number 1");
   EXPECT_EQ(error(R"({"i":1,"x":1})"), "d.jsonl:1:13: $: the parameter 'b' is missing");
   EXPECT_EQ(error(R"({"i":1,"i":1})"), "d.jsonl:1:8: $.i: 'i' is given twice");
+  EXPECT_EQ(error(R"({"j":1,"x":2})"),
+            "d.jsonl:1:13: $: the parameter 'i' is missing; the object has 'j'");
+  bench.options.strict = true;
   EXPECT_EQ(error(R"({"j":1})"),
             "d.jsonl:1:2: $: no parameter is named 'j'; the parameters are 'i', 'x', 'b'");
+  bench.options.strict = false;
   EXPECT_EQ(error("3"), "d.jsonl:1:1: $: expected an object with the members 'i', 'x', 'b', found "
                         "the number 3");
 }
@@ -57,7 +61,9 @@ TEST_F(JsonlTest, Syntax) {
   EXPECT_EQ(syntax(R"({"i":01})"), "d.jsonl:3:6: a number does not begin with 0");
   EXPECT_EQ(syntax(R"({"i":1} 2)"), "d.jsonl:3:9: expected nothing after the value, found '2'");
   EXPECT_EQ(syntax(R"({"i":tru})"), "d.jsonl:3:6: expected a value, found 't'");
-  EXPECT_EQ(syntax("{\"\xFF\":1}"), "d.jsonl:3:3: invalid UTF-8 ('\\xFF') in a string");
+  EXPECT_EQ(syntax("{\"\xFF\":1}"),
+            "d.jsonl:3:3: invalid UTF-8 ('\\xFF'): 'iconv -f LATIN1 -t UTF-8' converts a "
+            "file of another encoding, such as Latin-1");
   EXPECT_EQ(syntax("{\"a\tb\":1}"),
             "d.jsonl:3:4: a control character ('\\t') in a string: write it as an escape");
   EXPECT_EQ(syntax(R"({"\ud800":1})"), "d.jsonl:3:3: half of a surrogate pair");
@@ -78,8 +84,68 @@ TEST_F(JsonlTest, OneParameterAlone) {
   params({{"o", option}});
   EXPECT_EQ(read("\"None\"\n{\"Some\":[1]}\n{\"o\":{\"Some\":{\"value\":2}}}\n{\"None\":[]}"),
             "{\"o\":\"None\"}\n{\"o\":{\"Some\":[1]}}\n{\"o\":{\"Some\":[2]}}\n{\"o\":\"None\"}");
-  EXPECT_EQ(error(R"({"x":1})"), "d.jsonl:1:2: $: expected the parameter 'o' or a constructor of "
+  EXPECT_EQ(error(R"({"x":1})"), "d.jsonl:1:7: $: expected the parameter 'o' or a constructor of "
                                  "'Option' ('Some', 'None'), found 'x'");
+}
+
+TEST_F(JsonlTest, MembersThatNobodyTakes) {
+  params({{"i", types.integer()}, {"x", types.list(types.real())}});
+  Dataset data = bench.read("{\"id\":{\"a\":[null,{}]},\"i\":1,\"x\":[],\"id\":2,\"note\":\"x\"}\n"
+                            "{\"x\":[1],\"i\":2}\n{\"x\":[1],\"i\":2,\"id\":[[]]}",
+                            "d.jsonl");
+  ASSERT_EQ(data.size(), 3);
+  EXPECT_EQ(data.report().ignored, (std::map<std::string, int64_t>{{"id", 2}, {"note", 1}}));
+  EXPECT_EQ(error(R"({"i":1,"x":[],"y":[})"), "d.jsonl:1:20: expected a value, found '}'");
+  // Inside values nothing is.
+  uint32_t pair = types.data("Pair");
+  types.ctor(pair, "Pair", {{"a", types.integer()}, {"b", types.integer()}});
+  params({{"p", pair}});
+  EXPECT_EQ(read(R"({"z":1,"p":{"Pair":{"b":2,"a":1}}})"), R"({"p":{"Pair":[1,2]}})");
+  EXPECT_EQ(error(R"({"p":{"Pair":{"b":2,"a":1,"c":3}}})"),
+            "d.jsonl:1:27: $.p.Pair: no field is named 'c'; the fields are 'a', 'b'");
+}
+
+TEST_F(JsonlTest, WhatMayBeAbsent) {
+  uint32_t maybe = types.data("Maybe"), outer = types.data("Outer"), word = types.data("Word");
+  types.ctor(maybe, "None", {});
+  types.ctor(maybe, "Some", {{"x", types.real()}});
+  types.ctor(outer, "Has", {{"m", maybe}});
+  types.ctor(outer, "Nothing", {});
+  types.ctor(word, "Empty", {});
+  types.ctor(word, "Is", {{"w", types.token()}});
+  bench.vocabularies.set("", vocabulary({"the"}));
+  params({{"m", types.list(maybe)}});
+  EXPECT_EQ(read(R"([null, 0.5, "None", {"Some": [2]}, {"Some": {"x": 3}}, "NaN"])"),
+            R"({"m":["None",{"Some":[0.5]},"None",{"Some":[2]},{"Some":[3]},{"Some":["NaN"]}]})");
+  EXPECT_EQ(error("[true]"), "d.jsonl:1:2: $[0]: expected float, found true");
+  EXPECT_EQ(error("[{}]"), "d.jsonl:1:3: $[0]: expected a constructor of 'Maybe', found an empty "
+                           "object");
+  EXPECT_EQ(error(R"([{"Sum":[1]}])"),
+            "d.jsonl:1:3: $[0]: 'Sum' is not a constructor of 'Maybe' ('None', 'Some')");
+  params({{"o", outer}, {"w", word}});
+  EXPECT_EQ(read(R"({"o":null,"w":null})"), R"({"o":"Nothing","w":"Empty"})");
+  EXPECT_EQ(read(R"({"o":1,"w":"the"})"), R"({"o":{"Has":[{"Some":[1]}]},"w":{"Is":["the"]}})");
+  EXPECT_EQ(read(R"({"o":{"Some":[1]},"w":"Empty"})"),
+            R"({"o":{"Has":[{"Some":[1]}]},"w":"Empty"})");
+  EXPECT_EQ(read(R"({"o":{"Has":[null]},"w":{"Is":["Is"]}})"),
+            R"({"o":{"Has":["None"]},"w":{"Is":["<unk>"]}})");
+  EXPECT_EQ(error(R"({"o":null})"), "d.jsonl:1:10: $: the parameter 'w' is missing");
+  params({{"o", outer}});
+  EXPECT_EQ(read("null\n2\n{\"o\":3}"), "{\"o\":\"Nothing\"}\n{\"o\":{\"Has\":[{\"Some\":[2]}]}}\n{"
+                                        "\"o\":{\"Has\":[{\"Some\":[3]}]}}");
+  // A type that has itself for its field, or three constructors, has no bare value.
+  uint32_t endless = types.data("Endless"), three = types.data("Three");
+  types.ctor(endless, "Stop", {});
+  types.ctor(endless, "More", {{"m", endless}});
+  types.ctor(three, "A", {});
+  types.ctor(three, "B", {});
+  types.ctor(three, "C", {{"x", types.real()}});
+  for (uint32_t type : {endless, three}) {
+    params({{"t", type}});
+    EXPECT_NE(error("null").find("found null"), std::string::npos);
+    EXPECT_NE(error("1").find("found the number 1"), std::string::npos);
+    EXPECT_NE(error("{\"t\":{\"x\":1}}").find("'x' is not a constructor"), std::string::npos);
+  }
 }
 
 TEST_F(JsonlTest, Tokens) {

@@ -70,7 +70,7 @@ TEST_F(SentencesTest, EntriesThatDoNotFit) {
             "f: lines of text cannot give the parameter 'x: float' of 'tag(words: list<token>, x: "
             "float)'; they give one list<token> or token[n]\n  (read as text; --data-format says "
             "otherwise)");
-  bench.options.format = DataFormat::Tagged;
+  bench.options.format = parseDataFormat("tagged");
   EXPECT_EQ(bench.error("the|O", "f"),
             "f: tagged sentences cannot give the parameter 'x: float' of 'tag(words: list<token>, "
             "x: float)'; they give one list<token> or token[n] of words and one of tags (also "
@@ -83,7 +83,7 @@ TEST_F(SentencesTest, EntriesThatDoNotFit) {
 
 TEST(Formats, Detected) {
   auto detect = [](const std::string &text, const std::string &name = "x.txt") {
-    return std::string(dataFormatName(detectFormat({name, text})));
+    return std::string(detectFormat({name, text}).name);
   };
   EXPECT_EQ(detect("(3 (2 a) (2 b))"), "trees");
   EXPECT_EQ(detect("\n  {\"a\": 1}"), "jsonl");
@@ -96,8 +96,9 @@ TEST(Formats, Detected) {
   EXPECT_EQ(detect("a|O b"), "text");
   EXPECT_EQ(detect(""), "text");
   EXPECT_EQ(userError([] { parseDataFormat("xml"); }),
-            "--data-format xml: expected auto, trees, jsonl, tagged or text");
-  EXPECT_EQ(parseDataFormat("tagged"), DataFormat::Tagged);
+            "--data-format xml: expected auto, json, jsonl, trees, csv, tsv, tagged or text");
+  EXPECT_EQ(parseDataFormat("tagged"), &kTaggedFormat);
+  EXPECT_EQ(parseDataFormat("auto"), nullptr);
 }
 
 TEST(Datasets, Limits) {

@@ -46,9 +46,6 @@ TEST(Vocabulary, BadFiles) {
 TEST(Vocabulary, SavesAndLoads) {
   TemporaryDirectory directory;
   Vocabulary v = vocabulary({"b", "a", "\xC3\xA9t\xC3\xA9", "a b"});
-  EXPECT_FALSE(v.add(""));
-  EXPECT_FALSE(v.add("x\ny"));
-  EXPECT_FALSE(v.add("x\r"));
   EXPECT_FALSE(v.add("a"));
   v.save(directory.file("v.txt"));
   Vocabulary back = Vocabulary::load(directory.file("v.txt"));
@@ -58,16 +55,41 @@ TEST(Vocabulary, SavesAndLoads) {
             "cannot write '" + directory.file("no/v.txt") + "': No such file or directory");
 }
 
+TEST(Vocabulary, KeepsEveryWord) {
+  std::vector<std::string> words = {
+      "",   "\n",      "\r",      "\r\n",   "x\r",   "a\nb",   std::string("\0", 1),
+      "\t", " ",       "\"",      "\"\"",   "\"a\"", "\\n",    "\"\\n\"",
+      "\\", "\"a\\\"", "\"\\x\"", "\"\\\"", "\x7F",  "a\"\\\""};
+  Vocabulary v = vocabulary(words);
+  Vocabulary back = parse(v.fileText());
+  ASSERT_EQ(back.size(), static_cast<int64_t>(words.size()) + 1);
+  for (size_t i = 0; i < words.size(); ++i)
+    EXPECT_EQ(back.word(static_cast<int64_t>(i) + 1), words[i]) << i;
+  EXPECT_EQ(back.hash(), v.hash());
+  EXPECT_EQ(v.hash(), contentHash(v.fileText()));
+  // What was a word before is one still.
+  EXPECT_EQ(vocabulary({"\"quoted\"", "\\n", "\\/"}).fileText(), "<unk>\n\"quoted\"\n\\n\n\\/\n");
+  EXPECT_EQ(vocabulary({"\n", ""}).fileText(), "<unk>\n\"\\n\"\n\"\"\n");
+}
+
+TEST(Vocabulary, NotUtf8) {
+  EXPECT_TRUE(parseError("<unk>\na\ncaf\xE9\n").starts_with("v.txt:3:4: invalid UTF-8 ('\\xE9')"));
+  EXPECT_TRUE(parseError(std::string("<unk>\na\0b\n", 9)).starts_with("v.txt:2:2: a NUL byte"));
+  EXPECT_TRUE(parseError("\xFF\xFE<").starts_with("v.txt:1:1: this is UTF-16"));
+}
+
 TEST(WordCounter, ByFrequencyThenFirstAppearance) {
   WordCounter counter;
   for (const char *word : {"c", "a", "b", "b", "a", "d", "<unk>", "", "x\ny"})
     counter.count(word);
   Vocabulary v = counter.build();
-  EXPECT_EQ(v.size(), 5);
+  EXPECT_EQ(v.size(), 7);
   EXPECT_EQ(v.word(1), "a");
   EXPECT_EQ(v.word(2), "b");
   EXPECT_EQ(v.word(3), "c");
   EXPECT_EQ(v.word(4), "d");
+  EXPECT_EQ(v.word(5), "");
+  EXPECT_EQ(v.word(6), "x\ny");
   EXPECT_EQ(counter.build({2, INT64_MAX}).size(), 3);
   EXPECT_EQ(counter.build({1, 3}).size(), 3);
 }
