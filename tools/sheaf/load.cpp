@@ -107,6 +107,11 @@ SourceFile readModel(const ModelOptions &options) {
   io::SourceText text = io::readSource(path);
   if (artefact::beginsAsArtefact(text.text))
     throw UserError(path + ": a compiled model, which is mapped from its file: give its name");
+  io::requireEightBit(text);
+  if (size_t at = text.text.find('\0'); at != std::string::npos) {
+    io::TextPlace place = io::PlaceFinder(text.text).at(at);
+    io::failAt(text.name, place.line, place.column, "a NUL byte: a model file is UTF-8 text");
+  }
   SourceFile source(std::move(text.name), std::move(text.text));
   checkNames(source, options);
   return source;
@@ -387,12 +392,29 @@ io::SourceText readData(const DataOptions &data) {
   return text;
 }
 
+/// What of the data was read over.
+void noteReadOver(const io::Dataset &data, const std::string &file, const std::string &entry) {
+  const io::ReadReport &report = data.report();
+  if (report.skipped)
+    note(fmt::format("{}: {} could not be read and {} skipped; the first: {}", file,
+                     io::plural(report.skipped, report.record), report.skipped == 1 ? "is" : "are",
+                     report.firstSkipped));
+  if (report.ignored.empty())
+    return;
+  std::string names;
+  for (const auto &[name, count] : report.ignored)
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", io::quoted(name), count);
+  note(fmt::format("{}: {} that '{}' does not take are ignored, in so many of {}: {}", file,
+                   report.fields, entry, io::plural(data.size(), "instance"), names));
+}
+
 void readInstances(LoadedRun &loaded, const io::SourceText &text, io::ReadOptions reading,
                    bool strictVocab) {
   const rt::Model &model = loaded.model();
   io::VocabularyReader tokens(loaded.vocabularies, strictVocab);
   reading.dims = &model.dims;
   loaded.data = io::readDataset(text, model.types, model.entry, tokens, reading);
+  noteReadOver(loaded.data, text.name, model.entry.name);
   for (const io::VocabularyReader::Unknown &unknown : tokens.unknown())
     if (unknown.unknown) {
       std::string examples;
@@ -483,9 +505,8 @@ LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOption
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
                   const WeightOptions &weights, int64_t limit) {
   LoadedRun loaded;
-  io::ReadOptions reading;
+  io::ReadOptions reading = data.reading();
   reading.limit = limit;
-  reading.format = fromCommandLine([&] { return io::parseDataFormat(data.format); });
   if (options.artefacts && artefact::isArtefact(options.model)) {
     openArtefact(loaded, options, weights);
     readInstances(loaded, readData(data), reading, data.strictVocab);

@@ -141,18 +141,35 @@ void checkOutputs(const std::vector<std::string> &outputs, const std::vector<std
 void DataOptions::add(CLI::App &app, bool required) {
   HelpGroup group(app, "Data");
   app.add_option("--data", data,
-                 "the instances: bracket trees, JSON lines or text; - is standard input")
+                 "the instances: JSON, tables, bracket trees or text; - is standard input")
       ->required(required)
       ->type_name("FILE");
-  app.add_option("--data-format", format,
-                 "auto, trees, jsonl, tagged (word|tag) or text (default: auto)")
-      ->type_name("FORMAT");
+  addReading(app);
   app.add_flag("--strict-vocab", strictVocab, "words that the vocabulary lacks are errors");
+}
+
+void DataOptions::addReading(CLI::App &app) {
+  app.add_option("--data-format", format, io::dataFormatNames() + " (default: auto)")
+      ->type_name("FORMAT");
+  app.add_flag("--strict-data", strictData,
+               "members of JSON, and columns, that the function does not take are errors");
+  app.add_option("--skip-bad-lines", skipBadLines,
+                 "leave out up to so many instances that cannot be read (default: 0)")
+      ->type_name("N");
 }
 
 static void addRepeated(CLI::App &app, const char *name, std::vector<std::string> &values,
                         const char *meaning, const char *type) {
   app.add_option(name, values, meaning)->type_name(type)->expected(1)->take_all();
+}
+
+io::ReadOptions DataOptions::reading() const {
+  io::ReadOptions reading;
+  reading.format = fromCommandLine([&] { return io::parseDataFormat(format); });
+  reading.strict = strictData;
+  if (!skipBadLines.empty() && skipBadLines != "0")
+    reading.skipBad = parseNumber("--skip-bad-lines", skipBadLines);
+  return reading;
 }
 
 void WeightOptions::add(CLI::App &app, bool begins) {

@@ -2,6 +2,7 @@
 #ifndef SHEAF_TOOLS_SHEAF_OPTIONS_H
 #define SHEAF_TOOLS_SHEAF_OPTIONS_H
 
+#include "runtime/io/read.h"
 #include "runtime/io/weights.h"
 #include "runtime/policy.h"
 
@@ -75,8 +76,14 @@ struct DataOptions {
   std::string data;
   std::string format = "auto";
   bool strictVocab = false;
+  bool strictData = false;
+  std::string skipBadLines;
 
   void add(CLI::App &app, bool required = true);
+  /// Of these options those that say how a file is read.
+  void addReading(CLI::App &app);
+  /// Throws UsageError.
+  io::ReadOptions reading() const;
 };
 
 /// Which weights.

@@ -129,6 +129,8 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
   field("data", self.data.data);
   field("data_format", self.data.format);
   field("strict_vocab", self.data.strictVocab);
+  field("strict_data", self.data.strictData);
+  field("skip_bad_lines", self.data.skipBadLines);
   field("weights", self.weights.weights);
   field("strict_weights", self.weights.strict);
   field("rename", self.weights.renames);
@@ -214,7 +216,8 @@ constexpr std::array kMayChange = {
     "--max-steps", "--fold-memory",  "--fibers",    "--detect-anomaly"};
 /// Members that there were not always: older trainings have their defaults.
 constexpr std::array kLater = {"precision", "strict_weights", "rename",   "init_from", "fresh",
-                               "lr_for",    "decay_for",      "patience", "history",   "ended"};
+                               "lr_for",    "decay_for",      "patience", "history",   "ended",
+    "strict_data", "skip_bad_lines"};
 
 template <typename Names> bool isAmong(const Names &names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

@@ -22,7 +22,7 @@ struct VocabArguments {
   std::string model;
   std::string entry = "main";
   CLI::Option *entryGiven = nullptr;
-  std::string dataFormat = "auto";
+  DataOptions reading; ///< but for its file
   std::string minCount;
   std::string maxSize;
 };
@@ -57,8 +57,7 @@ std::map<std::string, io::Vocabulary> wordsOfModel(const VocabArguments &argumen
 }
 
 int runVocab(const VocabArguments &arguments) {
-  io::ReadOptions options;
-  options.format = fromCommandLine([&] { return io::parseDataFormat(arguments.dataFormat); });
+  io::ReadOptions options = arguments.reading.reading();
   io::WordCounter::Options counting;
   if (!arguments.minCount.empty())
     counting.minCount = parseNumber("--min-count", arguments.minCount);
@@ -99,8 +98,7 @@ void addVocab(CLI::App &app, Action &action) {
   arguments->entryGiven = sub->add_option("--entry", arguments->entry,
                                           "the model's function to read for (default: main)")
                               ->type_name("NAME");
-  sub->add_option("--data-format", arguments->dataFormat, "auto, trees, jsonl, tagged or text")
-      ->type_name("FORMAT");
+  arguments->reading.addReading(*sub);
   sub->add_option("--min-count", arguments->minCount, "leave out words that are rarer")
       ->type_name("N");
   sub->add_option("--max-size", arguments->maxSize, "at most so many entries, <unk> included")
