@@ -9,6 +9,7 @@
 
 #include "compiler/frontend/Parser.h"
 #include "runtime/error.h"
+#include "runtime/io/gzip.h"
 #include "runtime/io/progress.h"
 
 #include <fmt/format.h>
@@ -386,7 +387,7 @@ void buildVocabularies(LoadedRun &loaded, const std::set<std::string> &missing,
 }
 
 io::SourceText readData(const DataOptions &data) {
-  io::SourceText text = io::readSource(data.data);
+  io::SourceText text = io::readData(data.data);
   if (data.data == "-")
     keepStandardInput(text.text);
   return text;

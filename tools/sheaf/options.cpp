@@ -140,8 +140,9 @@ void checkOutputs(const std::vector<std::string> &outputs, const std::vector<std
 
 void DataOptions::add(CLI::App &app, bool required) {
   HelpGroup group(app, "Data");
-  app.add_option("--data", data,
-                 "the instances: JSON, tables, bracket trees or text; - is standard input")
+  app.add_option(
+         "--data", data,
+         "the instances: JSON, tables, bracket trees or text, also by gzip; - is standard input")
       ->required(required)
       ->type_name("FILE");
   addReading(app);

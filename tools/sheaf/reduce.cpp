@@ -8,6 +8,7 @@
 
 #include "compiler/driver/ReportJson.h"
 #include "runtime/error.h"
+#include "runtime/io/gzip.h"
 #include "runtime/io/output.h"
 #include "runtime/io/text.h"
 
@@ -129,7 +130,7 @@ public:
       dataName_ = data.filename();
       if (dataName_ == modelName_)
         dataName_ += ".data";
-      lines_ = split(io::readSource(data.string()).text);
+      lines_ = split(io::readData(data.string()).text);
     }
   }
 

@@ -215,9 +215,9 @@ constexpr std::array kMayChange = {
     "--log-every", "--tensorboard",  "--max-depth", "--checkpoint-every", "--memory-limit",
     "--max-steps", "--fold-memory",  "--fibers",    "--detect-anomaly"};
 /// Members that there were not always: older trainings have their defaults.
-constexpr std::array kLater = {"precision", "strict_weights", "rename",   "init_from", "fresh",
-                               "lr_for",    "decay_for",      "patience", "history",   "ended",
-    "strict_data", "skip_bad_lines"};
+constexpr std::array kLater = {"precision", "strict_weights", "rename",      "init_from",
+                               "fresh",     "lr_for",         "decay_for",   "patience",
+                               "history",   "ended",          "strict_data", "skip_bad_lines"};
 
 template <typename Names> bool isAmong(const Names &names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

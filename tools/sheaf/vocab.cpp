@@ -4,6 +4,7 @@
 #include "tools/sheaf/options.h"
 
 #include "compiler/driver/Compiler.h"
+#include "runtime/io/gzip.h"
 #include "runtime/io/read.h"
 #include "runtime/io/vocab.h"
 
@@ -65,7 +66,7 @@ int runVocab(const VocabArguments &arguments) {
     counting.maxSize = parseNumber("--max-size", arguments.maxSize);
   checkOutputs({arguments.output}, {arguments.data, arguments.model});
   InterruptGuard guard(arguments.output);
-  io::SourceText source = io::readSource(arguments.data);
+  io::SourceText source = io::readData(arguments.data);
   std::map<std::string, io::Vocabulary> built =
       arguments.model.empty() ? io::buildVocabularies(source, options, counting)
                               : wordsOfModel(arguments, source, options, counting);
