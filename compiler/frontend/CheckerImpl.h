@@ -334,6 +334,11 @@ private:
   E builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E hostOrOp(const char *name, typed::ScalarOp op, size_t count, std::vector<Arg> args,
              SourceRange range);
+  E hostMath(typed::ScalarOp op, std::vector<Arg> args, SourceRange range, TypeRef hint);
+  template <typed::ScalarOp op>
+  E builtinMath(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+    return hostMath(op, std::move(args), range, hint);
+  }
   E builtinInt(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinFloat(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinToken(std::vector<Arg> args, SourceRange range, TypeRef hint);

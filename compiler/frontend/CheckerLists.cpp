@@ -30,6 +30,12 @@ const std::map<std::string_view, Checker::BuiltinRule> &Checker::builtins() {
       {"min", &Checker::builtinMin},
       {"max", &Checker::builtinMax},
       {"abs", &Checker::builtinAbs},
+      {"sqrt", &Checker::builtinMath<typed::ScalarOp::Sqrt>},
+      {"exp", &Checker::builtinMath<typed::ScalarOp::Exp>},
+      {"log", &Checker::builtinMath<typed::ScalarOp::Log>},
+      {"pow", &Checker::builtinMath<typed::ScalarOp::Pow>},
+      {"floor", &Checker::builtinMath<typed::ScalarOp::Floor>},
+      {"ceil", &Checker::builtinMath<typed::ScalarOp::Ceil>},
       {"int", &Checker::builtinInt},
       {"float", &Checker::builtinFloat},
       {"token", &Checker::builtinToken},
@@ -348,7 +354,9 @@ Checker::E Checker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRe
 Checker::E Checker::builtinRead(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "read", range))
     return error(range);
-  E value = inferArg(args[0]);
+  // read(sqrt(x)) of a host float is that of the operator.
+  bool isCall = args[0].syntax && args[0].syntax->is<CallExpr>();
+  E value = inferArg(args[0], isCall ? types.tensor(ops::TensorType()) : nullptr);
   TypeRef type = types.resolve(value->type);
   if (type->is(TypeKind::Error))
     return value;
@@ -417,6 +425,41 @@ Checker::E Checker::builtinMax(std::vector<Arg> args, SourceRange range, TypeRef
 }
 Checker::E Checker::builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef) {
   return hostOrOp("abs", typed::ScalarOp::Abs, 1, std::move(args), range);
+}
+
+/// Of floats that are known while the program walks an instance, in double precision. Where a
+/// tensor is wanted, and of anything else, it is the operator of this name.
+Checker::E Checker::hostMath(typed::ScalarOp scalarOp, std::vector<Arg> args, SourceRange range,
+                             TypeRef hint) {
+  const char *name = scalarOp == typed::ScalarOp::Sqrt    ? "sqrt"
+                     : scalarOp == typed::ScalarOp::Exp   ? "exp"
+                     : scalarOp == typed::ScalarOp::Log   ? "log"
+                     : scalarOp == typed::ScalarOp::Pow   ? "pow"
+                     : scalarOp == typed::ScalarOp::Floor ? "floor"
+                                                          : "ceil";
+  bool host = args.size() == (scalarOp == typed::ScalarOp::Pow ? 2 : 1), anyFloat = false;
+  if (hint)
+    host &= !types.resolve(hint)->is(TypeKind::Tensor);
+  for (Arg &arg : args) {
+    if (arg.name) {
+      host = false;
+      continue;
+    }
+    arg.typed = inferArg(arg);
+    TypeRef type = types.resolve(arg.typed->type);
+    if (type->is(TypeKind::Error))
+      return error(range);
+    anyFloat |= type->is(TypeKind::Float);
+    host &= type->is(TypeKind::Float) || (type->is(TypeKind::Variable) && type->numeric);
+  }
+  if (!host || !anyFloat)
+    return applyOp(*ops::OpTable::get().find(name), args, range);
+  auto *scalar = make<typed::ScalarExpr>(range, types.floatType());
+  scalar->op = scalarOp;
+  for (const Arg &arg : args)
+    scalar->operands.push_back(arg.typed);
+  settleLiterals(scalar->operands);
+  return scalar;
 }
 
 Checker::E Checker::convertScalar(std::vector<Arg> args, SourceRange range, TypeRef to,

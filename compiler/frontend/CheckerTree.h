@@ -237,6 +237,12 @@ enum class ScalarOp {
   Min,
   Max,
   Abs,
+  Sqrt,
+  Exp,
+  Log,
+  Pow,
+  Floor,
+  Ceil,
   Convert
 };
 

@@ -5,6 +5,8 @@
 #include "compiler/ops/Build.h"
 #include "compiler/ops/Verify.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
 #include <fmt/format.h>
 
 namespace sheaf {
@@ -249,6 +251,18 @@ Value ProgramGenerator::genScalar(const typed::ScalarExpr &expr) {
     Value zero = isFloat ? floatConst(0) : constInt(0);
     return arith::SelectOp::create(b, genCompare(ScalarOp::Lt, x, zero), negate(x), x);
   }
+  case ScalarOp::Sqrt:
+    return math::SqrtOp::create(b, x);
+  case ScalarOp::Exp:
+    return math::ExpOp::create(b, x);
+  case ScalarOp::Log:
+    return math::LogOp::create(b, x);
+  case ScalarOp::Pow:
+    return math::PowFOp::create(b, x, y);
+  case ScalarOp::Floor:
+    return math::FloorOp::create(b, x);
+  case ScalarOp::Ceil:
+    return math::CeilOp::create(b, x);
   case ScalarOp::Convert: {
     Type type = mlirType(expr.type);
     if (type == x.getType())
