@@ -1,4 +1,4 @@
-//===- EmitSelection.cpp - The places of the greatest elements ------------===//
+//===- EmitSelection.cpp - The places of elements in order ----------------===//
 
 #include "compiler/kernels/Emitter.h"
 
@@ -19,6 +19,39 @@ Value isGreater(ImplicitLocOpBuilder &b, Value c, Value a) {
 
 } // namespace
 
+/// A row of a tensor in memory, and the places of its elements that are the result.
+struct Emitter::RowOfPlaces {
+  Emitter &emitter;
+  const Buffer &from, &to;
+  Value row, out;
+
+  Value elementAt(Value i) const {
+    Value offset = emitter.mul(i, emitter.constant(bytesOf(from.dtype)));
+    return emitter.toLanes(emitter.loadElement(from, emitter.bytes(row, offset)), from.dtype);
+  }
+  Value slot(Value p) const {
+    return emitter.bytes(out, emitter.mul(p, emitter.constant(bytesOf(to.dtype))));
+  }
+  Value placeAt(Value p) const {
+    Value stored = emitter.loadAs(emitter.b.getI32Type(), slot(p), 4);
+    return arith::ExtSIOp::create(emitter.b, emitter.i64_, stored);
+  }
+  void setPlace(Value p, Value i) const {
+    Value number = arith::TruncIOp::create(emitter.b, emitter.b.getI32Type(), i);
+    LLVM::StoreOp::create(emitter.b, number, slot(p), 4);
+  }
+};
+
+/// The row at the place of the axes before the last.
+Emitter::RowOfPlaces Emitter::rowOfPlaces(const Stage &stage, Place &place) {
+  const Root &root = stage.roots.front();
+  const Buffer &from = *plan_.bufferOf.lookup(root.value.getDefiningOp()->getOperand(0));
+  place.index.push_back(constant(0));
+  Value row = address(from, place.index), out = address(*root.buffer, place.index);
+  place.index.pop_back();
+  return {*this, from, *root.buffer, row, out};
+}
+
 /// One pass over a row. The places found so far stand in the result, best first, and what comes
 /// later is put behind its equals; a vector whose elements are no better than the last of k places
 /// costs one comparison.
@@ -30,7 +63,7 @@ void Emitter::selectTop(const Stage &stage) {
   const std::vector<Dim> &space = plan_.shapes->of(operand);
   Value most = constant(apply.getAttrs().getAs<IntegerAttr>("k").getInt());
   Value lastPlace = add(most, constant(-1));
-  int64_t size = bytesOf(from.dtype), placeSize = bytesOf(root.buffer->dtype);
+  int64_t size = bytesOf(from.dtype);
   laneExtent_ = space.back();
   auto less = [&](Value a, Value c) {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, a, c);
@@ -38,20 +71,10 @@ void Emitter::selectTop(const Stage &stage) {
 
   Place place;
   nest(ArrayRef(space).drop_back(), place.index, [&] {
-    place.index.push_back(constant(0));
-    Value row = address(from, place.index), out = address(*root.buffer, place.index);
-    place.index.pop_back();
-    auto elementAt = [&](Value i) {
-      return toLanes(loadElement(from, bytes(row, mul(i, constant(size)))), from.dtype);
-    };
-    auto slot = [&](Value p) { return bytes(out, mul(p, constant(placeSize))); };
-    auto placeAt = [&](Value p) -> Value {
-      return arith::ExtSIOp::create(b, i64_, loadAs(b.getI32Type(), slot(p), 4));
-    };
-    auto setPlace = [&](Value p, Value i) {
-      Value number = arith::TruncIOp::create(b, b.getI32Type(), i);
-      LLVM::StoreOp::create(b, number, slot(p), 4);
-    };
+    RowOfPlaces places = rowOfPlaces(stage, place);
+    auto elementAt = [&](Value i) { return places.elementAt(i); };
+    auto placeAt = [&](Value p) { return places.placeAt(p); };
+    auto setPlace = [&](Value p, Value i) { places.setPlace(p, i); };
     auto choose = [&](Value condition, Type type, llvm::function_ref<Value()> then,
                       llvm::function_ref<Value()> otherwise) -> Value {
       auto branch = scf::IfOp::create(b, TypeRange{type}, condition, true);
@@ -94,7 +117,7 @@ void Emitter::selectTop(const Stage &stage) {
     Value column = columns.getInductionVar(), outerBound = columns.getRegionIterArg(0);
     auto stored = VectorType::get({kLoopLanes}, storageType(from.dtype));
     Value lanes =
-        toLanes(loadAs(stored, bytes(row, mul(column, constant(size))), size), from.dtype);
+        toLanes(loadAs(stored, bytes(places.row, mul(column, constant(size))), size), from.dtype);
     place.index.push_back(column);
     place.lanesAxis = static_cast<int>(place.index.size()) - 1;
     Value better = arith::AndIOp::create(b, isGreater(b, lanes, splat(outerBound, kLoopLanes)),
@@ -120,6 +143,68 @@ void Emitter::selectTop(const Stage &stage) {
         },
         [&] { return outerBound; });
     scf::YieldOp::create(b, next);
+  });
+}
+
+/// Heap sort of the places, in place. Of equal elements the lower place comes first, so there is
+/// one order, and it does not matter that heap sort keeps none.
+void Emitter::sortPlaces(const Stage &stage) {
+  auto apply = stage.roots.front().value.getDefiningOp<ir::ApplyOp>();
+  bool descending = apply.getAttrs().getAs<IntegerAttr>("descending").getInt() != 0;
+  const std::vector<Dim> &space = plan_.shapes->of(apply.getOperand(0));
+  auto less = [&](Value a, Value c) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, a, c);
+  };
+  auto both = [&](Value a, Value c) -> Value { return arith::AndIOp::create(b, a, c); };
+
+  Place place;
+  nest(ArrayRef(space).drop_back(), place.index, [&] {
+    RowOfPlaces places = rowOfPlaces(stage, place);
+    Value count = extent(space.back());
+    /// Whether the element at i comes before the one at j.
+    auto isBefore = [&](Value i, Value j) -> Value {
+      Value x = places.elementAt(i), y = places.elementAt(j);
+      if (descending)
+        std::swap(x, y);
+      Value isLess = isGreater(b, y, x), isMore = isGreater(b, x, y);
+      Value no = arith::ConstantIntOp::create(b, b.getI1Type(), 0);
+      Value isEarlier = arith::SelectOp::create(b, isMore, no, less(i, j));
+      return arith::OrIOp::create(b, isLess, isEarlier);
+    };
+    /// Puts the place that stands at `top` where it belongs among those below it, before `end`.
+    auto sift = [&](Value top, Value end) {
+      Value moving = places.placeAt(top), last = add(end, constant(-1));
+      ValueRange holes = loopWhile(
+          {top, top},
+          [&](ValueRange state) {
+            Value left = add(mul(state[0], constant(2)), constant(1));
+            Value first = minimum(left, last), second = minimum(add(left, constant(1)), last);
+            Value a = places.placeAt(first), c = places.placeAt(second);
+            Value isSecond = isBefore(a, c);
+            Value child = arith::SelectOp::create(b, isSecond, second, first);
+            Value later = arith::SelectOp::create(b, isSecond, c, a);
+            Value goesOn = both(less(left, end), isBefore(moving, later));
+            scf::ConditionOp::create(b, goesOn, ValueRange{state[0], child});
+          },
+          [&](ValueRange state) {
+            places.setPlace(state[0], places.placeAt(state[1]));
+            scf::YieldOp::create(b, ValueRange{state[1], state[1]});
+          });
+      places.setPlace(holes[0], moving);
+    };
+    loop(constant(0), count, 1, [&](Value i) { places.setPlace(i, i); });
+    Value half = arith::DivSIOp::create(b, count, constant(2));
+    loop(constant(0), half, 1, [&](Value i) {
+      Value back = arith::SubIOp::create(b, add(half, constant(-1)), i);
+      sift(back, count);
+    });
+    loop(constant(1), count, 1, [&](Value done) {
+      Value end = arith::SubIOp::create(b, count, done);
+      Value greatest = places.placeAt(constant(0));
+      places.setPlace(constant(0), places.placeAt(end));
+      places.setPlace(end, greatest);
+      sift(constant(0), end);
+    });
   });
 }
 

@@ -266,8 +266,19 @@ std::pair<Value, Value> halves(ImplicitLocOpBuilder &b, Value vector) {
 
 void Emitter::emitReduce(const Stage &stage, Value begin, Value end) {
   Value result = stage.roots.front().value;
-  if (isSelection(result))
-    return forEachRecord(begin, end, [&] { selectTop(stage); });
+  if (roleOf(result) != Role::Dot)
+    switch (reductionOf(result)) {
+    case ops::Reduction::Top:
+      return forEachRecord(begin, end, [&] { selectTop(stage); });
+    case ops::Reduction::Sort:
+      return forEachRecord(begin, end, [&] { sortPlaces(stage); });
+    case ops::Reduction::Scan:
+      return forEachRecord(begin, end, [&] { scanSums(stage); });
+    case ops::Reduction::AddRows:
+      return forEachRecord(begin, end, [&] { addRows(stage); });
+    default:
+      break;
+    }
   auto apply = result.getDefiningOp<ir::ApplyOp>();
   const std::vector<Dim> &space = plan_.shapes->of(apply.getOperand(0));
   size_t last = space.size() - 1;

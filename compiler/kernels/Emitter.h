@@ -62,11 +62,20 @@ private:
   void emitReduce(const Stage &stage, Value begin, Value end);
   void reduceLast(const Stage &stage, const std::vector<Dim> &space);
   void reduceOuter(const Stage &stage, const std::vector<Dim> &space, int64_t axis);
-  void selectTop(const Stage &stage); ///< EmitSelection.cpp
   void writeRoots(const Stage &stage, Scope &scope);
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
   void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
             llvm::function_ref<void()> body);
+
+  // EmitSelection.cpp
+  struct RowOfPlaces;
+  RowOfPlaces rowOfPlaces(const Stage &stage, Place &place);
+  void selectTop(const Stage &stage);
+  void sortPlaces(const Stage &stage);
+
+  // EmitScans.cpp
+  void scanSums(const Stage &stage);
+  void addRows(const Stage &stage);
 
   // EmitProducts.cpp
   struct Tile {

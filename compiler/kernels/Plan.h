@@ -94,9 +94,11 @@ const ops::BatchRule &batchRuleOf(mlir::Value value);
 ops::Movement::Kind movementOf(mlir::Value value);
 /// Whether a tensor of role View is found by a tensor of indices.
 bool isByIndices(mlir::Value value);
-/// Whether a reduction finds the places of the greatest elements: it reads its operand in any
-/// order.
-bool isSelection(mlir::Value value);
+/// The kind of a reduction.
+ops::Reduction::Kind reductionOf(mlir::Value value);
+/// Whether operator `value`, when it is computed, reads this operand whole, in any order: places
+/// that are chosen among elements, and those that rows go to.
+bool readsWhole(mlir::Value value, unsigned operand);
 
 /// The operand and view that a View-role operator's result stands for.
 std::pair<mlir::Value, View> throughView(mlir::Value value, const View &view,

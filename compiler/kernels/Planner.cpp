@@ -155,13 +155,14 @@ Planner::Reads Planner::read(Value root, bool computed) {
     }
     case Role::Dot:
     case Role::Reduction:
-      if (compute && isSelection(value)) {
-        readWhole(apply.getOperand(0));
-        break;
-      }
       if (compute) {
-        for (Value operand : llvm::reverse(apply.getOperands()))
-          visit(operand, identityView(shape(operand).size()));
+        for (OpOperand &operand : llvm::reverse(apply->getOpOperands()))
+          if (!isa<RankedTensorType>(operand.get().getType()))
+            continue; // an extent
+          else if (readsWhole(value, operand.getOperandNumber()))
+            readWhole(operand.get());
+          else
+            visit(operand.get(), identityView(shape(operand.get()).size()));
         break;
       }
       [[fallthrough]];

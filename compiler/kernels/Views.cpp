@@ -143,9 +143,14 @@ bool isByIndices(Value value) {
   return kind == ops::Movement::Gather || kind == ops::Movement::TakeAlong;
 }
 
-bool isSelection(Value value) {
+ops::Reduction::Kind reductionOf(Value value) {
+  return std::get<ops::Reduction>(batchRuleOf(value)).kind;
+}
+
+bool readsWhole(Value value, unsigned operand) {
   const auto *rule = std::get_if<ops::Reduction>(&batchRuleOf(value));
-  return rule && rule->kind == ops::Reduction::Top;
+  return rule && (rule->kind == ops::Reduction::Top || rule->kind == ops::Reduction::Sort ||
+                  (rule->kind == ops::Reduction::AddRows && operand == 1));
 }
 
 Role roleOf(Value value) {

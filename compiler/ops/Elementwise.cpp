@@ -1,10 +1,10 @@
 //===- Elementwise.cpp - Operators on each element, with broadcasting -----===//
 //
-// Names and attributes: no attributes. Element types of all operands are equal, except that a
-// host scalar takes the others' type and the condition of `where` is bool.
+// How their records are made, arithmetic, comparisons and choices. No attributes.
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/ops/Elementwise.h"
 #include "compiler/ops/Lanes.h"
 #include "compiler/ops/Reference.h"
 #include "compiler/ops/Shape.h"
@@ -17,24 +17,6 @@ using mlir::Value;
 using mlir::ValueRange;
 using mlir::arith::CmpFPredicate;
 using mlir::arith::CmpIPredicate;
-
-enum class Elements { Floats, Numbers, Bools, Any };
-
-/// What makes one elementwise operator.
-struct ElementwiseSpec {
-  std::string name;
-  std::string summary;
-  std::vector<std::string> params;
-  Elements accepts;
-  /// "cannot add {0} and {1}" without the "cannot".
-  std::string phrase;
-  /// One element of the result; floats are rounded and ints wrapped afterwards.
-  std::function<double(std::span<const double>)> eval;
-  EmitLanes emit;
-  bool toBool = false;
-  /// The exact integer result, where doubles would lose it.
-  std::function<uint64_t(std::span<const uint64_t>)> evalInt = {};
-};
 
 std::string fill(std::string phrase, std::span<const OperandType> operands) {
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -164,6 +146,22 @@ ShapeResult elementwiseShape(const Op &op, const ElementwiseSpec &spec,
   return ShapeResult::ok(std::move(result));
 }
 
+DType whereBranch(std::span<const OperandType> operands, size_t operand) {
+  if (operand == 0)
+    return DType::Bool;
+  return Op().promoted(operands.subspan(1), operand - 1);
+}
+
+/// `exp(2)`: ints without a tensor become floats where only floats are accepted.
+DType floatPromotion(std::span<const OperandType> operands, size_t operand) {
+  for (const OperandType &other : operands)
+    if (other.tensor())
+      return Op().promoted(operands, operand);
+  return DType::F32;
+}
+
+} // namespace
+
 std::string elementwiseReference(const ElementwiseSpec &spec, const RefTensors &operands,
                                  const Arithmetic &arithmetic, RefTensor &result) {
   std::vector<double> values(operands.size());
@@ -204,34 +202,21 @@ std::string elementwiseReference(const ElementwiseSpec &spec, const RefTensors &
   return {};
 }
 
-DType whereBranch(std::span<const OperandType> operands, size_t operand) {
-  if (operand == 0)
-    return DType::Bool;
-  return Op().promoted(operands.subspan(1), operand - 1);
-}
-
-/// `exp(2)`: ints without a tensor become floats where only floats are accepted.
-DType floatPromotion(std::span<const OperandType> operands, size_t operand) {
-  for (const OperandType &other : operands)
-    if (other.tensor())
-      return Op().promoted(operands, operand);
-  return DType::F32;
-}
-
 /// Op::ulps of the functions that are computed by polynomials, on processors without fused
 /// multiply-adds (docs/numerics.md). `pow` loses the digits of its exponent times a logarithm.
-double ulpsOf(std::string_view name) {
+static double ulpsOf(std::string_view name) {
   constexpr std::pair<std::string_view, double> kUlps[] = {
-      {"exp", 1.2},       {"log", 1.1},     {"rsqrt", 1.5},   {"tanh", 5.1},
-      {"erf", 6.4},       {"sigmoid", 2.4}, {"silu", 2.6},    {"gelu", 7.8},
-      {"gelu_tanh", 6.8}, {"pow", 16},      {"softplus", 2.8}};
+      {"exp", 1.2},      {"log", 1.1},   {"log1p", 2.5},     {"expm1", 2.5},
+      {"rsqrt", 1.5},    {"tanh", 5.1},  {"erf", 6.4},       {"sigmoid", 2.4},
+      {"silu", 2.6},     {"gelu", 7.8},  {"gelu_tanh", 6.8}, {"pow", 16},
+      {"softplus", 2.8}, {"xlogy", 2.1}, {"log_sigmoid", 3}, {"bce_with_logits", 4}};
   for (auto [function, ulps] : kUlps)
     if (function == name)
       return ulps;
   return 1;
 }
 
-void add(std::vector<Op> &ops, ElementwiseSpec spec) {
+Op elementwiseOp(ElementwiseSpec spec) {
   if (spec.phrase.empty())
     spec.phrase = "apply '" + spec.name + "' to " + listOf(spec.params.size());
   Op op;
@@ -256,10 +241,14 @@ void add(std::vector<Op> &ops, ElementwiseSpec spec) {
                         std::span<RefTensor> results) {
     return elementwiseReference(spec, operands, arithmetic, results[0]);
   };
-  ops.push_back(std::move(op));
+  return op;
 }
 
-template <typename MathOp> Value unary(Builder &b, ValueRange x) { return MathOp::create(b, x[0]); }
+namespace {
+
+void add(std::vector<Op> &ops, ElementwiseSpec spec) {
+  ops.push_back(elementwiseOp(std::move(spec)));
+}
 
 void addArithmetic(std::vector<Op> &ops) {
   add(ops, {"add",
@@ -381,152 +370,6 @@ void addArithmetic(std::vector<Op> &ops) {
             }});
 }
 
-void addFunctions(std::vector<Op> &ops) {
-  add(ops, {"exp",
-            "e to the power x",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return std::exp(x[0]); },
-            unary<mlir::math::ExpOp>});
-  add(ops, {"log",
-            "the natural logarithm",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return std::log(x[0]); },
-            unary<mlir::math::LogOp>});
-  add(ops, {"sqrt",
-            "the square root",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return std::sqrt(x[0]); },
-            unary<mlir::math::SqrtOp>});
-  add(ops, {"rsqrt",
-            "1 / sqrt(x)",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return 1 / std::sqrt(x[0]); },
-            [](Builder &b, ValueRange x) {
-              return lanes::div(b, lanes::constant(b, x[0].getType(), 1),
-                                mlir::math::SqrtOp::create(b, x[0]));
-            }});
-  add(ops, {"sin",
-            "the sine",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return std::sin(x[0]); },
-            [](Builder &b, ValueRange x) { return lanes::sin(b, x[0]); }});
-  add(ops, {"cos",
-            "the cosine",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return std::cos(x[0]); },
-            [](Builder &b, ValueRange x) { return lanes::cos(b, x[0]); }});
-  add(ops, {"erf",
-            "the error function",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return std::erf(x[0]); },
-            unary<mlir::math::ErfOp>});
-  add(ops, {"tanh",
-            "the hyperbolic tangent",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return std::tanh(x[0]); },
-            unary<mlir::math::TanhOp>});
-  add(ops, {"floor",
-            "the greatest integer not above x",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return std::floor(x[0]); },
-            unary<mlir::math::FloorOp>});
-  add(ops, {"ceil",
-            "the least integer not below x",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return std::ceil(x[0]); },
-            unary<mlir::math::CeilOp>});
-}
-
-void addNonlinearities(std::vector<Op> &ops) {
-  constexpr double kGeluSlope = 0.79788456080286536, kGeluCubic = 0.044715;
-  add(ops, {"sigmoid",
-            "1 / (1 + exp(-x))",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return 1 / (1 + std::exp(-x[0])); },
-            [](Builder &b, ValueRange x) { return lanes::sigmoid(b, x[0]); }});
-  add(ops, {"relu",
-            "x where it is positive, else 0",
-            {"x"},
-            Elements::Numbers,
-            "",
-            [](auto x) { return x[0] < 0 ? 0 : x[0]; },
-            [](Builder &b, ValueRange x) {
-              return lanes::maximum(b, lanes::constant(b, x[0].getType(), 0), x[0]);
-            }});
-  add(ops, {"silu",
-            "x * sigmoid(x)",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return x[0] * (1 / (1 + std::exp(-x[0]))); },
-            [](Builder &b, ValueRange x) { return lanes::mul(b, x[0], lanes::sigmoid(b, x[0])); }});
-  add(ops, {"gelu",
-            "x times the normal distribution function of x (exact, by erf)",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return 0.5 * x[0] * (1 + std::erf(x[0] * M_SQRT1_2)); },
-            [](Builder &b, ValueRange x) {
-              auto number = [&](double v) { return lanes::constant(b, x[0].getType(), v); };
-              Value erf = mlir::math::ErfOp::create(b, lanes::mul(b, x[0], number(M_SQRT1_2)));
-              return lanes::mul(b, lanes::mul(b, number(0.5), x[0]), lanes::add(b, number(1), erf));
-            }});
-  add(ops, {"gelu_tanh",
-            "the approximation of gelu by tanh: "
-            "x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) {
-              double inner = kGeluSlope * (x[0] + kGeluCubic * x[0] * x[0] * x[0]);
-              return 0.5 * x[0] * (1 + std::tanh(inner));
-            },
-            [](Builder &b, ValueRange x) {
-              auto number = [&](double v) { return lanes::constant(b, x[0].getType(), v); };
-              Value square = lanes::mul(b, x[0], x[0]);
-              Value factor = lanes::add(b, number(1), lanes::mul(b, number(kGeluCubic), square));
-              Value inner = lanes::mul(b, number(kGeluSlope), lanes::mul(b, x[0], factor));
-              Value tanh = mlir::math::TanhOp::create(b, inner);
-              return lanes::mul(b, lanes::mul(b, number(0.5), x[0]),
-                                lanes::add(b, number(1), tanh));
-            }});
-  add(ops, {"softplus",
-            "log(1 + exp(x)), without overflow",
-            {"x"},
-            Elements::Floats,
-            "",
-            [](auto x) { return maximumOf(x[0], 0) + std::log1p(std::exp(-std::fabs(x[0]))); },
-            [](Builder &b, ValueRange x) {
-              // exp(-|x|) is at most 1, so nothing overflows.
-              Value zero = lanes::constant(b, x[0].getType(), 0);
-              Value magnitude = mlir::math::AbsFOp::create(b, x[0]);
-              Value log = lanes::log1p(b, lanes::exp(b, mlir::arith::NegFOp::create(b, magnitude)));
-              return lanes::add(b, lanes::maximum(b, x[0], zero), log);
-            }});
-}
-
 /// A comparison turns around where its sides are equal. A host scalar stays what it is.
 double comparisonDistance(const RefTensors &operands, const RefTensor &result, size_t at,
                           double value) {
@@ -629,30 +472,10 @@ void addExactZero(std::vector<Op> &ops) {
   ops.back().internal = true;
 }
 
-/// The sine and cosine of place * exp(-pair * (high + low)): an angle in f32 would lose the digits
-/// that a far place needs.
-void addRotary(std::vector<Op> &ops) {
-  auto angle = [](auto x) { return x[0] * std::exp(-x[1] * (x[2] + x[3])); };
-  std::vector<std::string> params = {"place", "pair", "high", "low"};
-  for (int64_t quarters : {0, 1}) {
-    add(ops, {quarters ? "rope_cos" : "rope_sin",
-              quarters ? "the cosine of a rotary angle" : "the sine of a rotary angle", params,
-              Elements::Floats, "",
-              [=](auto x) { return quarters ? std::cos(angle(x)) : std::sin(angle(x)); },
-              [quarters](Builder &b, ValueRange x) {
-                return lanes::sineOfAngle(b, lanes::rotaryAngle(b, x), quarters);
-              }});
-    ops.back().internal = true;
-  }
-}
-
 } // namespace
 
 void addElementwise(std::vector<Op> &ops) {
   addArithmetic(ops);
-  addFunctions(ops);
-  addNonlinearities(ops);
-  addRotary(ops);
   addLogic(ops);
   addExactZero(ops);
 }

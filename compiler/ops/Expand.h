@@ -75,6 +75,9 @@ mlir::Value narrow(ExpandBuilder &b, mlir::Value x, DType dtype);
 
 /// A number that cannot pass for a result: NaN, the least int of the type, or false.
 double outside(DType dtype);
+/// The sums of the rows of x by their numbers, from 0 to size (add_rows).
+mlir::Value addRows(ExpandBuilder &b, mlir::Value x, mlir::Value indices, Extent size);
+
 /// Where a tensor of floats is infinite.
 mlir::Value isInfinite(ExpandBuilder &b, mlir::Value x);
 /// Where 0 <= index < extent, for a tensor of ints.

@@ -197,6 +197,22 @@ void addFunctions(GradientRules &rules) {
   rules["exp"] = unary([](Terms &, Value, Value y) { return y; });
   rules["log"] = elementwise(
       [](Terms &t, const GradientCall &call) -> Values { return {t.over(call.dy(), call.x(0))}; });
+  rules["log1p"] = elementwise([](Terms &t, const GradientCall &call) -> Values {
+    return {t.over(call.dy(), t.add(t(1), call.x(0)))};
+  });
+  rules["expm1"] = unary([](Terms &t, Value, Value y) { return t.add(y, t(1)); });
+  // Where x is 0 the term counts for nothing, whatever y is.
+  rules["xlogy"] = elementwise([](Terms &t, const GradientCall &call) -> Values {
+    Value dy = call.dy(), x = call.x(0), y = call.x(1), first, second;
+    Value isNothing = t.of("eq", x, t(0));
+    if (call.wanted[0]) {
+      Value isOut = t.of("and", isNothing, t.of("le", y, t(0)));
+      first = t.where(isOut, t(0), t.times(dy, t.of("log", y)));
+    }
+    if (call.wanted[1])
+      second = t.where(isNothing, t(0), t.unlessZero(dy, t.div(t.mul(dy, x), y)));
+    return {first, second};
+  });
   rules["sqrt"] = unary([](Terms &t, Value, Value y) { return t.div(t(0.5), y); });
   rules["rsqrt"] =
       unary([](Terms &t, Value, Value y) { return t.mul(t(-0.5), t.mul(y, t.of("square", y))); });
@@ -210,6 +226,13 @@ void addFunctions(GradientRules &rules) {
 
 void addNonlinearities(GradientRules &rules) {
   rules["sigmoid"] = unary([](Terms &t, Value, Value y) { return t.mul(y, t.sub(t(1), y)); });
+  rules["log_sigmoid"] =
+      unary([](Terms &t, Value x, Value) { return t.of("sigmoid", t.of("neg", x)); });
+  rules["bce_with_logits"] = elementwise([](Terms &t, const GradientCall &call) -> Values {
+    Value x = call.x(0), target = call.x(1);
+    return {t.times(call.dy(), t.sub(t.of("sigmoid", x), target)),
+            call.wanted[1] ? t.times(call.dy(), t.of("neg", x)) : Value()};
+  });
   rules["relu"] = elementwise([](Terms &t, const GradientCall &call) -> Values {
     return {t.only(t.of("gt", call.y(), t(0)), call.dy())};
   });

@@ -102,6 +102,13 @@ Value only(ExpandBuilder &b, Value condition, Value x) {
   return applyOne(b, "where", {condition, x, number(b, 0, dtypeOf(x))});
 }
 
+/// Ints held between 0 and the last place.
+Value heldInside(ExpandBuilder &b, Value index, Extent extent) {
+  Value last =
+      promote(b, extentValue(b, difference(b, extent, b.getI64IntegerAttr(1))), DType::I64);
+  return applyOne(b, "clamp", {index, number(b, 0, DType::I64), last});
+}
+
 Values ofPick(ExpandBuilder &b, const GradientCall &call) {
   Value x = call.x(0);
   int64_t rank = rankOf(x), axis = axisOf(call.apply, "axis", 0, rank);
@@ -110,50 +117,50 @@ Values ofPick(ExpandBuilder &b, const GradientCall &call) {
   return {only(b, here, insertAxis(b, call.dy(), axis))};
 }
 
-/// A place of x gets the sum over all indices that name it: a product with ones and zeros.
+/// A part of x gets the sum over all indices that name it, and those out of range name the ends.
 Values ofTake(ExpandBuilder &b, const GradientCall &call) {
-  Value x = call.x(0), index = applyOne(b, "i64", call.x(1)), dy = call.dy();
+  Value x = call.x(0), index = applyOne(b, "i64", call.x(1)), dy = widen(b, call.dy());
   Extent extent = extentOf(b, x, 0);
-  Value last =
-      promote(b, extentValue(b, difference(b, extent, b.getI64IntegerAttr(1))), DType::I64);
-  index = applyOne(b, "clamp", {index, number(b, 0, DType::I64), last});
-  std::vector<Extent> counts = extentsOf(b, index), rest = extentsOf(b, x);
-  rest.erase(rest.begin());
-  auto productOf = [&](const std::vector<Extent> &extents) {
-    Extent all = b.getI64IntegerAttr(1);
-    for (Extent each : extents) {
-      auto a = mlir::getConstantIntValue(all), c = mlir::getConstantIntValue(each);
-      if (a && c)
-        all = b.getI64IntegerAttr(*a * *c);
+  index = heldInside(b, index, extent);
+  if (rankOf(index) != 1) {
+    Extent count = b.getI64IntegerAttr(1);
+    for (Extent each : extentsOf(b, index)) {
+      auto known = mlir::getConstantIntValue(count), factor = mlir::getConstantIntValue(each);
+      if (known && factor)
+        count = b.getI64IntegerAttr(*known * *factor);
       else
-        all = Value(mlir::arith::MulIOp::create(b, extentValue(b, all), extentValue(b, each)));
+        count = Value(mlir::arith::MulIOp::create(b, extentValue(b, count), extentValue(b, each)));
     }
-    return all;
-  };
-  Extent count = productOf(counts);
-  if (counts.size() != 1)
-    index = applyOne(b, "reshape", index, {{"dims", std::vector<Extent>{count}}});
-  if (counts.size() != 1 || rest.size() > 1) {
-    std::vector<Extent> dims{count};
-    if (!rest.empty())
-      dims.push_back(productOf(rest));
+    std::vector<Extent> dims = extentsOf(b, x);
+    dims[0] = count;
     dy = applyOne(b, "reshape", dy, {{"dims", dims}});
+    index = applyOne(b, "reshape", index, {{"dims", std::vector<Extent>{count}}});
   }
-  Value here = applyOne(b, "f32", isHere(b, index, extent, 0, 2));
-  Value gradient = applyOne(b, "matmul", {here, widen(b, dy)});
-  if (rest.size() > 1)
-    gradient = applyOne(b, "reshape", gradient, {{"dims", extentsOf(b, x)}});
-  return {narrow(b, gradient, dtypeOf(x))};
+  return {narrow(b, addRows(b, dy, index, extent), dtypeOf(x))};
+}
+
+/// Every row gets the gradient of the sum that it is a part of.
+Values ofAddRows(ExpandBuilder &b, const GradientCall &call) {
+  Value index = applyOne(b, "i64", call.x(1));
+  Extent extent = extentOf(b, call.y(), 0);
+  Value rows = applyOne(b, "take", {call.dy(), heldInside(b, index, extent)});
+  std::vector<Extent> dims(rankOf(rows), Extent(b.getI64IntegerAttr(1)));
+  dims[0] = extentOf(b, index, 0);
+  Value inside = applyOne(b, "reshape", isInside(b, index, extent), {{"dims", dims}});
+  return {only(b, inside, rows)};
+}
+
+Values ofScan(ExpandBuilder &b, const GradientCall &call) {
+  return {applyOne(b, "scan_sum", call.dy(),
+                   {{"axis", intAttr(call.apply, "axis")},
+                    {"reverse", int64_t(intAttr(call.apply, "reverse") == 0)}})};
 }
 
 Values ofTakeAlong(ExpandBuilder &b, const GradientCall &call) {
   Value x = call.x(0);
   int64_t rank = rankOf(x), axis = axisOf(call.apply, "axis", -1, rank);
   Extent extent = extentOf(b, x, axis);
-  Value last =
-      promote(b, extentValue(b, difference(b, extent, b.getI64IntegerAttr(1))), DType::I64);
-  Value index =
-      applyOne(b, "clamp", {applyOne(b, "i64", call.x(1)), number(b, 0, DType::I64), last});
+  Value index = heldInside(b, applyOne(b, "i64", call.x(1)), extent);
   Value here = isHere(b, insertAxis(b, index, axis), extent, axis, rank + 1);
   Value all = only(b, here, insertAxis(b, call.dy(), axis));
   return {reduceAxis(b, "reduce_sum", all, axis + 1, false)};
@@ -197,11 +204,13 @@ void addMovementGradients(GradientRules &rules) {
   rules["pick"] = {Gradient::Rule, ofPick};
   rules["take"] = {Gradient::Rule, ofTake};
   rules["take_along"] = {Gradient::Rule, ofTakeAlong};
+  rules["add_rows"] = {Gradient::Rule, ofAddRows};
+  rules["scan_sum"] = {Gradient::Rule, ofScan};
   rules["stack"] = {Gradient::Rows};
   rules["reduce_sum"] = {Gradient::Rule, ofSum};
   rules["reduce_max"] = ofExtreme(false);
   rules["reduce_min"] = ofExtreme(true);
-  for (llvm::StringRef name : {"argmax", "top_places", "full", "iota"})
+  for (llvm::StringRef name : {"argmax", "top_places", "sort_places", "full", "iota"})
     rules[name] = {Gradient::None};
 }
 

@@ -221,10 +221,15 @@ struct Fold {
   EmitLanes emit;
 };
 
-/// A reduction along attribute `axis`, in the lane order that docs/numerics.md fixes.
+/// A reduction along attribute `axis`, in the lane order that docs/numerics.md fixes, or something
+/// else that takes elements along an axis in an order of its own.
 struct Reduction {
   /// Top: the places of the `k` greatest along the last axis, which becomes k long.
-  enum Kind { Sum, Max, Min, ArgMax, Top } kind;
+  /// Sort: the places of all elements along the last axis, from the least, or from the greatest if
+  /// `descending` is 1; of equals the first first.
+  /// Scan: the sums up to each element along an axis that is not the last.
+  /// AddRows: the rows of the first operand are added to those of the result that the second names.
+  enum Kind { Sum, Max, Min, ArgMax, Top, Sort, Scan, AddRows } kind;
 };
 
 /// Pure data movement, done by addressing wherever the reader allows it.

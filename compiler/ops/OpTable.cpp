@@ -10,6 +10,7 @@ OpTable::OpTable() {
   addActivations(ops_);
   addAttention(ops_);
   addElementwise(ops_);
+  addFunctions(ops_);
   addFolds(ops_);
   addCasts(ops_);
   addReductions(ops_);
@@ -18,6 +19,9 @@ OpTable::OpTable() {
   addSelection(ops_);
   addProducts(ops_);
   addNormalise(ops_);
+  addLosses(ops_);
+  addPlacement(ops_);
+  addScans(ops_);
   addConstants(ops_);
   addRandom(ops_);
   addTraining(ops_);

@@ -1,6 +1,6 @@
 //===- Reductions.cpp - Sums, greatest and least along axes ---------------===//
 //
-// In source: sum mean max min logsumexp (x, axis, keepdims = 0); without `axis` over the whole
+// In source: sum mean max min logsumexp norm (x, axis, keepdims = 0); without `axis` over the whole
 // tensor. Attribute `axis` may be absent in these.
 // For kernels: reduce_sum reduce_max reduce_min argmax, with attributes `axis` and `keepdims` (0 or
 // 1), both always there. The sum of nothing is 0, the greatest of nothing the least value of the
@@ -121,6 +121,13 @@ double logSumExpOf(std::span<const double> row, DType dtype, const Arithmetic &a
   return arithmetic.round(arithmetic.round(std::log(sum)) + shift);
 }
 
+double normOf(std::span<const double> row, DType, const Arithmetic &arithmetic) {
+  double sum = 0;
+  for (double x : row)
+    sum = arithmetic.round(sum + arithmetic.round(x * x));
+  return arithmetic.round(std::sqrt(sum));
+}
+
 std::string reduceReference(const RowReference &rule, const RefTensor &x, const Attrs &attrs,
                             const Arithmetic &arithmetic, RefTensor &result) {
   auto axis = optionalInt(attrs, "axis");
@@ -236,6 +243,13 @@ Value meanAxis(ExpandBuilder &b, Value x, int64_t axis, bool keepdims) {
   return applyOne(b, "div", {sum, count});
 }
 
+/// No gradient goes to a row of zeros.
+Value normAxis(ExpandBuilder &b, Value x, int64_t axis, bool keepdims) {
+  Value sum = reduceAxis(b, "reduce_sum", applyOne(b, "square", x), axis, keepdims);
+  Value isZero = applyOne(b, "eq", {sum, number(b, 0, dtypeOf(x))});
+  return applyOne(b, "where", {isZero, sum, applyOne(b, "sqrt", sum)});
+}
+
 Value logSumExpAxis(ExpandBuilder &b, Value x, int64_t axis, bool keepdims) {
   // The result does not depend on what is subtracted.
   Value greatest = applyOne(b, "stop_gradient", reduceAxis(b, "reduce_max", x, axis, true));
@@ -270,6 +284,9 @@ void addReductions(std::vector<Op> &ops) {
   addReduction(ops,
                {"logsumexp", "log(sum(exp(x))) along an axis, or of all, without overflow", true},
                logSumExpOf, logSumExpAxis);
+  addReduction(ops,
+               {"norm", "the square root of the sum of squares along an axis, or of all", true},
+               normOf, normAxis);
 }
 
 } // namespace sheaf::ops

@@ -1,9 +1,10 @@
 //===- Selection.cpp - The greatest elements and their places -------------===//
 //
-// In source: top_k (x, k, axis = -1), take_along (x, indices, axis = -1).
-// For kernels: top_places (x, k: along the last axis, whose extent is k at least) as i32, and
-// take_along. Of equal elements the first comes first; NaN is greater than every number, as in
-// argmax. An index is held between the ends.
+// In source: top_k (x, k, axis = -1), sort (x, axis = -1, descending = 0), take_along (x, indices,
+// axis = -1).
+// For kernels: top_places (x, k: along the last axis, whose extent is k at least) and sort_places
+// (x, descending) as i32, and take_along. Of equal elements the first comes first; NaN is greater
+// than every number, as in argmax. An index is held between the ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +64,8 @@ ShapeResult topShape(std::span<const OperandType> operands, const Attrs &attrs,
 
 /// Calls `visit` with the place in x and in the results of every element that is taken.
 template <typename Visit>
-std::string topReference(const RefTensor &x, const Attrs &attrs, RefTensor &places, Visit visit) {
+std::string topReference(const RefTensor &x, const Attrs &attrs, RefTensor &places, Visit visit,
+                         bool ascending = false) {
   size_t axis = lastAxisIn(attrs, x.shape.size());
   AxisView from(x.shape, axis), to(places.shape, axis);
   if (from.extent < to.extent)
@@ -76,6 +78,8 @@ std::string topReference(const RefTensor &x, const Attrs &attrs, RefTensor &plac
       std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
         double a = x.data[from.at(o, i, n)], b = x.data[from.at(o, j, n)];
         bool isEqual = a == b || (std::isnan(a) && std::isnan(b));
+        if (ascending)
+          std::swap(a, b);
         return isEqual ? i < j : std::isnan(a) || a > b;
       });
       for (int64_t i = 0; i < to.extent; ++i) {
@@ -217,6 +221,84 @@ void addTop(std::vector<Op> &ops) {
 }
 
 //===----------------------------------------------------------------------===//
+// sort
+//===----------------------------------------------------------------------===//
+
+ShapeResult sortShape(std::span<const OperandType> operands, const Attrs &attrs, bool withValues) {
+  auto operand = tensorOperand(operands, 0, "sort");
+  if (auto *error = std::get_if<ShapeError>(&operand))
+    return *error;
+  TensorType type = std::get<TensorType>(operand);
+  if (type.vocab || type.dtype == DType::Bool)
+    return ShapeResult::fail("cannot sort " + type.str() + ": its elements are not numbers", 0,
+                             type.vocab ? "" : "convert it with f32(...)");
+  auto at = axisAttr(intAttr(attrs, "axis", -1), type, type.dims.size());
+  if (auto *error = std::get_if<ShapeError>(&at))
+    return *error;
+  if (int64_t way = intAttr(attrs, "descending", 0); way != 0 && way != 1)
+    return ShapeResult::fail("descending is 0 or 1, not " + std::to_string(way));
+  ShapeResult result;
+  if (withValues)
+    result.types.push_back(type);
+  type.dtype = DType::I32;
+  result.types.push_back(std::move(type));
+  return result;
+}
+
+std::vector<Value> expandSort(ExpandBuilder &b, ir::ApplyOp op) {
+  Value x = op.getOperands()[0];
+  int64_t axis = intAttr(op, "axis"), last = rankOf(x) - 1;
+  auto turned = [&](Value v) {
+    return axis == last ? v : applyOne(b, "transpose", v, {{"axis1", axis}, {"axis2", last}});
+  };
+  x = turned(x);
+  Value places = applyOne(b, "sort_places", x, {{"descending", intAttr(op, "descending")}});
+  Value values = applyOne(b, "take_along", {x, places}, {{"axis", last}});
+  return {turned(values), turned(places)};
+}
+
+void addSort(std::vector<Op> &ops) {
+  Op op;
+  op.name = "sort";
+  op.summary = "the elements along an axis, the last by default, from least to greatest (or the "
+               "other way), and their places as i32; the first of equals first";
+  op.params = {{"x", ParamKind::Tensor},
+               {"axis", ParamKind::Static, Attr(int64_t(-1))},
+               {"descending", ParamKind::Static, Attr(int64_t(0))}};
+  op.shape = [](std::span<const OperandType> operands, const Attrs &attrs, const DimOracle &) {
+    return sortShape(operands, attrs, true);
+  };
+  op.reference = [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
+                    std::span<RefTensor> results) {
+    return topReference(
+        operands[0], attrs, results[1],
+        [&](int64_t from, int64_t to) { results[0].data[to] = operands[0].data[from]; },
+        intAttr(attrs, "descending", 0) == 0);
+  };
+  op.batch = expand(expandSort);
+  op.decision = topDecision(1);
+  ops.push_back(std::move(op));
+
+  Op places;
+  places.name = "sort_places";
+  places.summary = "the places of the elements along the last axis in order";
+  places.params = {{"x", ParamKind::Tensor}, {"descending", ParamKind::Static, Attr(int64_t(0))}};
+  places.internal = true;
+  places.shape = [](std::span<const OperandType> operands, const Attrs &attrs, const DimOracle &) {
+    return sortShape(operands, attrs, false);
+  };
+  places.reference = [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
+                        std::span<RefTensor> results) {
+    return topReference(
+        operands[0], attrs, results[0], [](int64_t, int64_t) {},
+        intAttr(attrs, "descending", 0) == 0);
+  };
+  places.batch = Reduction{Reduction::Sort};
+  places.decision = topDecision(0);
+  ops.push_back(std::move(places));
+}
+
+//===----------------------------------------------------------------------===//
 // take_along
 //===----------------------------------------------------------------------===//
 
@@ -280,6 +362,7 @@ void addTake(std::vector<Op> &ops) {
 
 void addSelection(std::vector<Op> &ops) {
   addTop(ops);
+  addSort(ops);
   addTake(ops);
 }
 

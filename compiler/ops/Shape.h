@@ -68,6 +68,10 @@ Dim product(std::span<const Dim> dims);
 void addActivations(std::vector<Op> &ops);
 void addAttention(std::vector<Op> &ops);
 void addElementwise(std::vector<Op> &ops);
+void addFunctions(std::vector<Op> &ops);
+void addLosses(std::vector<Op> &ops);
+void addPlacement(std::vector<Op> &ops);
+void addScans(std::vector<Op> &ops);
 /// Behind the operators that they apply.
 void addFolds(std::vector<Op> &ops);
 void addCasts(std::vector<Op> &ops);

@@ -166,7 +166,9 @@ BEHIND_WHERE = """
 a + b; a - b; a * b; a / b; pow(a, b); pow(a, 0.5); pow(2.0, a); maximum(a, b); minimum(a, b);
 clamp(a, b, 2.0); clamp(0.5, a, b); -a; abs(a); square(a); exp(a); log(a); sqrt(a); rsqrt(a); sin(a);
 cos(a); erf(a); tanh(a); sigmoid(a); relu(a); leaky_relu(a); silu(a); gelu(a); gelu_tanh(a);
-softplus(a); where(b > 0, log(a), sqrt(b)); log(exp(a) - exp(b)); sqrt(a) * log(b) / (a - b);
+softplus(a); log1p(a); expm1(a); xlogy(a, b); log_sigmoid(a); bce_with_logits(a, b); huber(a, b);
+cumsum(where(ok, log(a), 0.0)); sorted(where(ok, sqrt(a), 0.5)); flip(flip(log(a)));
+kl_div(expand_dims(a, 1), expand_dims(b, 1)); entropy(expand_dims(a, 1)); where(b > 0, log(a), sqrt(b)); log(exp(a) - exp(b)); sqrt(a) * log(b) / (a - b);
 1.0 / (1.0 / a); sqrt(1.0 - a * a); log(1.0 - a); exp(exp(a)); f32(bf16(log(a)));
 dropout(log(a), 0.5); deeper(2, a); through(a, b); each(a); picked(sqrt(a))
 """.replace("\n", " ").split(";")
@@ -184,6 +186,8 @@ fn each(a: f32[n]) -> f32[n] = {
   check m == n
   reshape(y, n)
 }
+fn sorted(a: f32[n]) -> f32[n] = { let (y, _) = sort(a, descending=1)
+  y }
 fn picked(a: f32[n]) -> f32[n] = take_along(a, iota(n))
 """
 

@@ -97,12 +97,16 @@ double geluTanh(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+double logSigmoid(double x) { return std::min(x, 0.0) - std::log1p(std::exp(-std::abs(x))); }
 double rsqrt(double x) { return 1 / std::sqrt(x); }
 
 // clang-format off
 const Function functions[] = {
     {"exp", std::exp, -86.9, 88.7, 0.9, 1.2},
     {"log", std::log, 0x1p-149, 3e38, 0.9, 1.1, 0, 0x1p-149},
+    {"log1p", std::log1p, -0.99, 3e38, 2.5, 2.5},
+    {"expm1", std::expm1, -80, 88.7, 2.5, 2.5},
+    {"log_sigmoid", logSigmoid, -80, 80, 3, 3},
     {"tanh", std::tanh, -90, 90, 4.4, 5.1},
     {"erf", std::erf, -20, 20, 5.2, 6.4},
     {"sin", std::sin, -1e7, 1e7, 0.8, 0.8, 1},

@@ -423,6 +423,42 @@ sheaf.block @gr args(4) {
   sheaf.yield %p, %v, %q, %r, %s, %u, %n : tensor<3x2xi32>, tensor<3x2xf32>, tensor<1xi32>, tensor<40xi32>, tensor<40xbf16>, tensor<2x2xi32>, tensor<17xi32>
 })",
      37, 2},
+    {"sorted", R"(
+sheaf.block @so args(4) {
+^bb0(%x: tensor<3x?xf32>, %i: tensor<?xi64>, %h: tensor<40xbf16>, %w: tensor<100xf32>):
+  %e = sheaf.apply "square"(%x) {} : (tensor<3x?xf32>) -> tensor<3x?xf32>
+  %p = sheaf.apply "sort_places"(%e) {descending = 0 : i64} : (tensor<3x?xf32>) -> tensor<3x?xi32>
+  %v = sheaf.apply "take_along"(%e, %p) {axis = 1 : i64} : (tensor<3x?xf32>, tensor<3x?xi32>) -> tensor<3x?xf32>
+  %q = sheaf.apply "sort_places"(%i) {descending = 1 : i64} : (tensor<?xi64>) -> tensor<?xi32>
+  %r = sheaf.apply "sort_places"(%h) {descending = 1 : i64} : (tensor<40xbf16>) -> tensor<40xi32>
+  %z = sheaf.apply "log"(%w) {} : (tensor<100xf32>) -> tensor<100xf32>
+  %n = sheaf.apply "sort_places"(%z) {descending = 0 : i64} : (tensor<100xf32>) -> tensor<100xi32>
+  sheaf.yield %p, %v, %q, %r, %n : tensor<3x?xi32>, tensor<3x?xf32>, tensor<?xi32>, tensor<40xi32>, tensor<100xi32>
+})",
+     37, 2},
+    {"scans", R"(
+sheaf.block @sc args(4) {
+^bb0(%x: tensor<3x?xf32>, %y: tensor<?x17x3xf32>, %i: tensor<?x1xi64>, %w: tensor<5x33xf32>):
+  %e = sheaf.apply "exp"(%x) {} : (tensor<3x?xf32>) -> tensor<3x?xf32>
+  %a = sheaf.apply "scan_sum"(%e) {axis = 0 : i64, reverse = 0 : i64} : (tensor<3x?xf32>) -> tensor<3x?xf32>
+  %b = sheaf.apply "scan_sum"(%y) {axis = 1 : i64, reverse = 1 : i64} : (tensor<?x17x3xf32>) -> tensor<?x17x3xf32>
+  %c = sheaf.apply "scan_sum"(%i) {axis = 0 : i64, reverse = 0 : i64} : (tensor<?x1xi64>) -> tensor<?x1xi64>
+  %t = sheaf.apply "transpose"(%w) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<5x33xf32>) -> tensor<33x5xf32>
+  %d = sheaf.apply "scan_sum"(%t) {axis = 0 : i64, reverse = 0 : i64} : (tensor<33x5xf32>) -> tensor<33x5xf32>
+  %f = sheaf.apply "tanh"(%a) {} : (tensor<3x?xf32>) -> tensor<3x?xf32>
+  sheaf.yield %a, %b, %c, %d, %f : tensor<3x?xf32>, tensor<?x17x3xf32>, tensor<?x1xi64>, tensor<33x5xf32>, tensor<3x?xf32>
+})",
+     37, 2},
+    {"sums_of_rows", R"(
+sheaf.block @sr args(5) {
+^bb0(%x: tensor<?x19xf32>, %i: tensor<?xi32>, %y: tensor<6x2x3xf32>, %j: tensor<6xi64>, %n: i64):
+  %e = sheaf.apply "exp"(%x) {} : (tensor<?x19xf32>) -> tensor<?x19xf32>
+  %a = sheaf.apply "add_rows"(%e, %i) {size = 4 : i64} : (tensor<?x19xf32>, tensor<?xi32>) -> tensor<4x19xf32>
+  %b = sheaf.apply "add_rows"(%y, %j) {size = 2 : i64} : (tensor<6x2x3xf32>, tensor<6xi64>) -> tensor<2x2x3xf32>
+  %s = sheaf.apply "square"(%a) {} : (tensor<4x19xf32>) -> tensor<4x19xf32>
+  sheaf.yield %a, %b, %s : tensor<4x19xf32>, tensor<2x2x3xf32>, tensor<4x19xf32>
+})",
+     37, 2},
     {"reshape_of_whole_vectors", R"(
 sheaf.block @rw args(2) {
 ^bb0(%x: tensor<?x96xf32>, %y: tensor<4x24xf32>):

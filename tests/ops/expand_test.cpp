@@ -139,7 +139,7 @@ protected:
 
 TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   using I = int64_t;
-  for (const char *op : {"sum", "max", "min", "mean", "logsumexp"}) {
+  for (const char *op : {"sum", "max", "min", "mean", "logsumexp", "norm"}) {
     check(op, {"f32[3, 5]"});
     check(op, {"f32[3, 5]"}, {{"axis", I(0)}});
     check(op, {"f32[3, 5]"}, {{"axis", I(-1)}, {"keepdims", I(1)}});
@@ -187,6 +187,34 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("top_k", {"f32[7]"}, {{"k", I(3)}});
   check("top_k", {"i32[4, 5]"}, {{"k", I(5)}});
   check("top_k", {"bf16[4, 5, 2]"}, {{"k", I(2)}, {"axis", I(1)}});
+  check("sort", {"f32[7]"});
+  check("sort", {"i32[4, 5]"}, {{"descending", I(1)}});
+  check("sort", {"bf16[4, 5, 2]"}, {{"axis", I(1)}});
+  check("cumsum", {"f32[7]"});
+  check("cumsum", {"i64[3, 4]"}, {{"axis", I(-1)}});
+  check("cumsum", {"f32[3, 4, 2]"}, {{"axis", I(1)}});
+  check("segment_sum", {"f32[5, 2]", "i32[5]"}, {{"size", I(2)}});
+  check("segment_sum", {"i32[5]", "token[5]"}, {{"size", extent(4)}});
+  check("segment_sum", {"f32[5, 2, 3]", "i64[5]"}, {{"size", I(3)}});
+  check("scatter_add", {"f32[3, 2]", "i32[5]", "f32[5, 2]"});
+  check("scatter_add", {"f32[2]", "i32[5]", "f32[5]"});
+  check("flip", {"f32[5]"});
+  check("flip", {"token[3, 4]"}, {{"axis", I(1)}});
+  check("pad", {"f32[5]"}, {{"before", I(1)}, {"after", I(0)}});
+  check("pad", {"i32[3, 4]"},
+        {{"before", extent(2)}, {"after", I(1)}, {"axis", I(1)}, {"value", 7.0}});
+  check("pad", {"bool[3]"}, {{"before", I(0)}, {"after", I(2)}, {"value", 1.0}}, 2);
+  check("tril", {"f32[4, 3]"});
+  check("tril", {"i32[2, 3, 4]"}, {{"k", I(-1)}});
+  check("triu", {"bool[4, 4]"}, {{"k", I(1)}}, 2);
+  check("mse", {"f32[3, 4]", "f32[4]"});
+  check("mse", {"f32", "f32"});
+  check("huber", {"f32[3, 1]", "f32[4]"});
+  check("huber", {"f32[9]", "f32[9]"}, {{"delta", 0.25}});
+  check("entropy", {"f32[3, 4]"});
+  check("entropy", {"f32[3, 4]"}, {{"axis", I(0)}});
+  check("kl_div", {"f32[3, 4]", "f32[3, 4]"}, {{"axis", I(0)}});
+  check("kl_div", {"f32[4]", "f32[4]"});
   check("dot", {"f32[4]", "f32[4]"});
   check("outer", {"f32[4]", "f32[3]"});
   check("expand_dims", {"f32[4, 3]"}, {{"axis", I(1)}});

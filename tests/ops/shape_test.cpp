@@ -779,5 +779,64 @@ TEST(Shapes, Random) {
   });
 }
 
+TEST(Shapes, LossesAndDistributions) {
+  check({
+      {"mse", {"f32[n, h]", "f32[h]"}, "", "f32"},
+      {"mse", {"f32[n]", "float"}, "", "f32"},
+      {"mse",
+       {"i32[n]", "i32[n]"},
+       "",
+       "error: cannot take the mean squared error of i32[n] and i32[n]: 'mse' takes floats, not "
+       "i32[n] [0] (help: convert it with f32(...))"},
+      {"huber", {"f32[n, 1]", "f32[h]"}, "delta=0.5", "f32[n, h]"},
+      {"huber", {"f32[n]", "f32[n]"}, "delta=0.0", "error: delta of 'huber' is greater than 0"},
+      {"bce_with_logits", {"bf16[n]", "bf16[n]"}, "", "bf16[n]"},
+      {"xlogy", {"f32[n]", "float"}, "", "f32[n]"},
+      {"entropy", {"f32[n, h]"}, "", "f32[n]"},
+      {"entropy", {"f32[n, h]"}, "axis=0", "f32[h]"},
+      {"kl_div", {"f32[h]", "f32[h]"}, "", "f32"},
+      {"kl_div",
+       {"f32[n]", "f32[m]"},
+       "",
+       "error: cannot take the divergence of f32[n] and f32[m]: the extents of axis 0 differ (n, "
+       "m) "
+       "[1]"},
+      {"norm", {"f32[n, h]"}, "axis=1, keepdims=1", "f32[n, 1]"},
+  });
+}
+
+TEST(Shapes, ScansAndPlacement) {
+  check({
+      {"sort", {"f32[n, h]"}, "", "f32[n, h]; i32[n, h]"},
+      {"sort", {"i32[n]"}, "descending=2", "error: descending is 0 or 1, not 2"},
+      {"sort", {"token[n]"}, "", "error: cannot sort token[n]: its elements are not numbers [0]"},
+      {"cumsum", {"i64[n, h]"}, "axis=-1", "i64[n, h]"},
+      {"cumsum",
+       {"bool[n]"},
+       "",
+       "error: cannot take running sums of bool[n]: its elements are not numbers [0] (help: "
+       "convert "
+       "it with f32(...))"},
+      {"segment_sum", {"f32[n, h]", "token[n]"}, "size=m", "f32[m, h]"},
+      {"segment_sum",
+       {"f32[n, h]", "i32[m]"},
+       "size=3",
+       "error: cannot add up rows of f32[n, h] by i32[m]: there must be one number for each row "
+       "(n, "
+       "m) [1]"},
+      {"scatter_add", {"f32[m, h]", "i32[n]", "f32[n, h]"}, "", "f32[m, h]"},
+      {"scatter_add",
+       {"f32[m, h]", "i32[n]", "f32[n, m]"},
+       "",
+       "error: cannot add rows of f32[n, m] to f32[m, h]: the extents of axis 1 differ (h = 4, m) "
+       "[2]"},
+      {"flip", {"token[n, h]"}, "axis=1", "token[n, h]"},
+      {"pad", {"f32[n, h]"}, "before=1, after=m", "f32[n + m + 1, h]"},
+      {"pad", {"f32[n]"}, "before=-1, after=0", "error: cannot pad f32[n] with -1 elements"},
+      {"tril", {"f32[2, n, h]"}, "k=1", "f32[2, n, h]"},
+      {"triu", {"f32[n]"}, "", "error: cannot take a triangle of f32[n]: it is no matrix [0]"},
+  });
+}
+
 } // namespace
 } // namespace sheaf::ops::test
