@@ -13,6 +13,8 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/SharedTensors.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -98,8 +100,10 @@ public:
         products.push_back(apply);
     });
     for (ir::ApplyOp product : products) {
-      for (unsigned side : {0U, 1U})
+      for (unsigned side : {0U, 1U}) {
+        takeKnown(product, side);
         product = takeOutNothing(product, side);
+      }
       rewrite(product);
     }
     // In program order, so that what a transposition has been moved behind is met again.
@@ -236,6 +240,8 @@ private:
     if (ops::rankOf(weight) != 3 || rank > 3 || !typeOf(weight).hasStaticShape() || count < 1 ||
         count > kMostMatrices ||
         (rank == 3 && typeOf(other).getDimSize(0) != count && typeOf(other).getDimSize(0) != 1)) {
+      if (!isLeft && folds_ && rank <= 2 && typeOf(weight).hasStaticShape())
+        return joinColumns(product);
       context_.remark(product.getLoc(), "a batch of weights that is not taken apart");
       return;
     }
@@ -252,6 +258,33 @@ private:
     replace(product, {ops::applyOne(b, "concat", pieces, {{"axis", int64_t(0)}})});
   }
 
+  /// Many matrices that all meet the same rows are one, of all their columns: fold-weights makes
+  /// it.
+  void joinColumns(ir::ApplyOp product) {
+    ops::ExpandBuilder b(product.getLoc(), product);
+    context_.remark(product.getLoc(), "the weights are one matrix of all their columns");
+    Value left = product.getOperand(0), right = product.getOperand(1);
+    std::vector<ops::Extent> dims = ops::extentsOf(b, right);
+    ops::Extent rows = dims[dims.size() - 2], columns = dims.back();
+    dims.resize(dims.size() - 2);
+    ArrayRef<int64_t> batch = typeOf(right).getShape().drop_back(2);
+    int64_t all = std::accumulate(batch.begin(), batch.end(), int64_t(1), std::multiplies<>());
+    auto number = [&](int64_t n) { return ops::Extent(b.getI64IntegerAttr(n)); };
+    auto swapFirst = [&](Value x) {
+      return ops::applyOne(b, "transpose", x, {{"axis1", int64_t(0)}, {"axis2", int64_t(1)}});
+    };
+    right = swapFirst(reshape(b, right, {number(all), rows, columns}));
+    right = reshape(b, right, {rows, number(all * fromEnd(right, 1))});
+    Value result = ops::applyOne(b, product.getOp(), {left, right});
+    if (ops::rankOf(left) == 2) {
+      ops::Extent many = ops::extentOf(b, left, 0);
+      result = swapFirst(reshape(b, result, {many, number(all), columns}));
+      dims.push_back(many);
+    }
+    dims.push_back(columns);
+    replace(product, {reshape(b, result, dims)});
+  }
+
   /// Matrices by a column, or by rows of one when `turn`, as row reductions: what lies scattered is
   /// read as it lies.
   void reduce(ir::ApplyOp product, Value matrix, Value vector, bool turn) {
@@ -259,8 +292,9 @@ private:
     Value row = turn ? vector : transpose(b, vector);
     context_.remark(product.getLoc(), "picked matrices by one vector each are row reductions");
     Value result = ops::applyOne(b, "mul", {matrix, row});
-    result = ops::reduceAxis(b, "reduce_sum", result, ops::rankOf(result) - 1, true);
-    replace(product, {turn ? turnBack(b, result) : result});
+    int64_t last = ops::rankOf(result) - 1;
+    result = ops::reduceAxis(b, "reduce_sum", result, last, /*keepdims=*/false);
+    replace(product, {ops::insertAxis(b, result, turn ? last - 1 : last)});
   }
 
   static void replace(ir::ApplyOp apply, std::vector<Value> values) {
@@ -270,7 +304,24 @@ private:
     apply.erase();
   }
 
-  //===--- Indices that are out of range -------------------------------------===//
+  //===--- Indices -----------------------------------------------------------===//
+
+  /// A matrix that a known number picks from a batch of weights is a weight, and no row.
+  void takeKnown(ir::ApplyOp product, unsigned side) {
+    Value operand = product.getOperand(side), source = transposedBy(operand);
+    auto pick = (source ? source : operand).getDefiningOp<ir::ApplyOp>();
+    if (!pick || !batchRule<ops::HostAddress>(pick) || !isPick(pick.getResult(0)))
+      return;
+    Value batch = pick.getOperand(0);
+    std::optional<int64_t> number = getConstantIntValue(pick.getOperand(1));
+    if (!number || *number < 0 || *number >= typeOf(batch).getDimSize(0) ||
+        !shared_.isOfWeights(batch) || !typeOf(batch).hasStaticShape())
+      return;
+    ops::ExpandBuilder b(product.getLoc(), product);
+    Value matrix = matrixAt(b, batch, *number);
+    product.setOperand(side, source ? transposeAxes(b, matrix) : matrix);
+    context_.remark(product.getLoc(), "the matrix that a known number picks is a weight");
+  }
 
   /// m[k] is `take(m, k)`, and NaN where k is out of range: the product is NaN there as well. What
   /// is picked is so read where it lies.
