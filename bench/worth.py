@@ -32,6 +32,7 @@ PROGRAMS = [
     ("inline", "birnn", "trees", [], [8, 64]),
     ("specialise", None, "trees", [], [8, 64]),
     ("simplify", "drnn", "trees", [], [8]),
+    ("weights-right", None, "vectors", [], [8, 64]),
     ("fold-weights", None, "trees", [], [8, 64]),
     ("spread-loops", None, "trees", [], [1, 8]),
     ("reduce-folds", "treelstm_childsum", "listops", [], [8, 64]),
@@ -52,11 +53,12 @@ PROGRAMS = [
 ]
 
 # The extents that data give, for compiling without them.
-EXTENTS = {"rows": [], "lattices": ["vocab=1000", "word_vocab=1000"]}
+EXTENTS = {"rows": [], "vectors": [], "lattices": ["vocab=1000", "word_vocab=1000"]}
 
 
 def write_data(kind, stream, trees, instances):
-    """`kinds` are sentences of 24 words, each long or short by chance; `rows` 4096 numbers each."""
+    """`kinds` are sentences of 24 words, each long or short by chance; `rows` 4096 numbers each;
+    `vectors` 20 vectors of 256 numbers."""
     draw = random.Random(1)
     if kind == "lattices":
         subprocess.run([os.path.join(ablation.ROOT, "bench", "lattices.py"), str(instances), "1"],
@@ -70,6 +72,10 @@ def write_data(kind, stream, trees, instances):
         for _ in range(instances):
             sentence = [{draw.choice(["Long", "Short"]): [draw.choice(words)]} for _ in range(24)]
             stream.write(json.dumps({"words": sentence}) + "\n")
+    elif kind == "vectors":
+        for _ in range(instances):
+            xs = [[round(draw.gauss(0, 1), 3) for _ in range(256)] for _ in range(20)]
+            stream.write(json.dumps({"xs": xs}) + "\n")
     else:
         for _ in range(instances):
             row = [round(draw.gauss(0, 1), 3) for _ in range(4096)]
