@@ -334,20 +334,35 @@ Value Emitter::indexOf(const AxisMap &map, const Place &place, const Dim &size) 
     index = add(index, place.index[map.axis]);
   for (Value host : map.host)
     index = add(index, scalar(host));
-  if (map.index) {
-    const Buffer &from = *plan_.bufferOf.lookup(map.index);
-    Place single = place;
-    single.lanesAxis = -1;
-    Value number = loadElement(from, address(from, indices(from, *map.indexView, single)));
-    if (number.getType() != i64_)
-      number = arith::ExtSIOp::create(b, i64_, number);
-    // A wrong index must not read elsewhere; what it reads is not used. Of a tensor that turns out
-    // to be empty it reads where position 0 would be, in the one range that is reserved for rows.
-    Value last = add(extent(size), constant(-1));
-    number = arith::MaxSIOp::create(b, constant(0), arith::MinSIOp::create(b, number, last));
-    index = add(index, number);
+  return map.index ? add(index, pickedAt(map, place, size)) : index;
+}
+
+/// The place that an index names; once a row, where all lanes of the row have the same.
+Value Emitter::pickedAt(const AxisMap &map, const Place &place, const Dim &size) {
+  bool isOfRow = row_ && !dependsOn(*map.indexView, place.lanesAxis);
+  OpBuilder::InsertionGuard guard(b);
+  if (isOfRow) {
+    if (pickedRow_ != row_)
+      picked_.clear();
+    pickedRow_ = row_;
+    for (const Picked &known : picked_)
+      if (known.index == map.index && known.view == *map.indexView && known.size == size)
+        return known.place;
+    b.setInsertionPoint(row_);
   }
-  return index;
+  const Buffer &from = *plan_.bufferOf.lookup(map.index);
+  Place single = place;
+  single.lanesAxis = -1;
+  Value number = loadElement(from, address(from, indices(from, *map.indexView, single)));
+  if (number.getType() != i64_)
+    number = arith::ExtSIOp::create(b, i64_, number);
+  // A wrong index must not read elsewhere; what it reads is not used. Of a tensor that turns out
+  // to be empty it reads where position 0 would be, in the one range that is reserved for rows.
+  Value last = add(extent(size), constant(-1));
+  number = arith::MaxSIOp::create(b, constant(0), arith::MinSIOp::create(b, number, last));
+  if (isOfRow)
+    picked_.push_back({map.index, *map.indexView, size, number});
+  return number;
 }
 
 std::vector<Value> Emitter::indices(const Buffer &buffer, const View &view, const Place &place) {

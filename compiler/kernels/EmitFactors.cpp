@@ -157,44 +157,76 @@ void Emitter::emitFactorRows(const Stage &stage, Value rows, EnterRow enter) {
   const int64_t size = factorBytes(stage.sums);
   bool rounds = stage.sums != Sums::Foreign;
   Dim laneExtent = laneExtent_;
-  loop(constant(0), rows, 1, [&](Value row) {
-    std::vector<Value> index = enter(row);
-    Value to = bytes(factorRows(), mul(row, constant(stage.factorRow)));
+  auto wholeOf = [](const ProductSegment &segment) {
+    return segment.extent.constant() / kLoopLanes * kLoopLanes;
+  };
+  /// Of a run that begins at `begin` in a row: its whole vectors, the rest and what fills it up.
+  auto write = [&](const ProductSegment &segment, int64_t begin, Value row,
+                   const std::vector<Value> &index, bool wholeVectors, bool rest) {
+    laneExtent_ = segment.extent;
+    Place place;
+    place.index = index;
+    place.index.insert(place.index.end(), {constant(0), constant(0)});
+    place.lanesAxis = static_cast<int>(place.index.size()) - 1;
+    Value to = bytes(bytes(factorRows(), mul(row, constant(stage.factorRow))), begin);
+    const Buffer &buffer = *plan_.bufferOf.lookup(segment.lhs);
+    auto round = [&](Value k, bool isTail) {
+      place.index.back() = k;
+      Value lanes = load(buffer, segment.lhsView, place);
+      if (isTail)
+        lanes = arith::SelectOp::create(b, inRange(place), lanes, vectorConstant(b, lanes, 0));
+      LLVM::StoreOp::create(b, rounds ? toFactors(lanes) : lanes, bytes(to, mul(k, constant(size))),
+                            static_cast<unsigned>(size));
+    };
+    int64_t extent = segment.extent.constant(), whole = wholeOf(segment);
+    int64_t end = llvm::alignTo(extent, depthMultiple(stage.sums));
+    if (whole && wholeVectors) {
+      laneExtent_ = whole;
+      loop(constant(0), constant(whole), kLoopLanes, [&](Value k) { round(k, false); });
+      laneExtent_ = segment.extent;
+    }
+    if (!rest)
+      return;
+    if (whole < extent)
+      round(constant(whole), true);
+    // What is written beyond the end comes before what stands there.
+    for (int64_t k = llvm::alignTo(extent, kLoopLanes); k < end; k += kLoopLanes)
+      LLVM::StoreOp::create(b,
+                            arith::ConstantOp::create(
+                                b, b.getZeroAttr(VectorType::get({kLoopLanes}, b.getI16Type()))),
+                            bytes(to, k * size), size);
+  };
+  auto forRuns = [&](llvm::function_ref<void(const ProductSegment &, int64_t begin)> body) {
     for (const ProductGroup &group : stage.groups) {
       int64_t begin = group.rowOffset;
       for (const ProductSegment &segment : group.lead->segments) {
-        laneExtent_ = segment.extent;
-        Place place;
-        place.index = index;
-        place.index.insert(place.index.end(), {constant(0), constant(0)});
-        place.lanesAxis = static_cast<int>(place.index.size()) - 1;
-        const Buffer &buffer = *plan_.bufferOf.lookup(segment.lhs);
-        auto round = [&](Value k, bool isTail) {
-          place.index.back() = k;
-          Value lanes = load(buffer, segment.lhsView, place);
-          if (isTail)
-            lanes = arith::SelectOp::create(b, inRange(place), lanes, vectorConstant(b, lanes, 0));
-          LLVM::StoreOp::create(b, rounds ? toFactors(lanes) : lanes,
-                                bytes(bytes(to, begin), mul(k, constant(size))),
-                                static_cast<unsigned>(size));
-        };
-        int64_t extent = segment.extent.constant();
-        int64_t whole = extent / kLoopLanes * kLoopLanes;
-        int64_t end = llvm::alignTo(extent, depthMultiple(stage.sums));
-        if (whole)
-          loop(constant(0), constant(whole), kLoopLanes, [&](Value k) { round(k, false); });
-        if (whole < extent)
-          round(constant(whole), true);
-        // What is written beyond the end comes before what stands there.
-        for (int64_t k = llvm::alignTo(extent, kLoopLanes); k < end; k += kLoopLanes)
-          LLVM::StoreOp::create(b,
-                                arith::ConstantOp::create(b, b.getZeroAttr(VectorType::get(
-                                                                 {kLoopLanes}, b.getI16Type()))),
-                                bytes(to, begin + k * size), size);
-        begin += end * size;
+        body(segment, begin);
+        begin += static_cast<int64_t>(
+                     llvm::alignTo(segment.extent.constant(), depthMultiple(stage.sums))) *
+                 size;
       }
     }
+  };
+  bool anyInBlocks = false;
+  forRuns([&](const ProductSegment &segment, int64_t) {
+    anyInBlocks |= rounds && liesTransposed(stage, segment);
   });
+  if (!anyInBlocks)
+    loop(constant(0), rows, 1, [&](Value row) {
+      std::vector<Value> index = enter(row);
+      forRuns([&](const ProductSegment &segment, int64_t begin) {
+        write(segment, begin, row, index, true, true);
+      });
+    });
+  else
+    forRuns([&](const ProductSegment &segment, int64_t begin) {
+      bool inBlocks = liesTransposed(stage, segment) && wholeOf(segment);
+      if (inBlocks)
+        emitFactorBlocks(stage, segment, begin, rows, enter,
+                         [&](Value row) { write(segment, begin, row, enter(row), true, false); });
+      loop(constant(0), rows, 1,
+           [&](Value row) { write(segment, begin, row, enter(row), !inBlocks, true); });
+    });
   laneExtent_ = laneExtent;
 }
 

@@ -87,6 +87,7 @@ void Emitter::emitTiles(const Stage &stage, Value count, const TileSteps &steps,
         taken.push_back(minimum(add(panel, constant(i)), last));
       Tile tile{constant(0), count, constant(0), taken, following(place, together), scratch_};
       inOrder([&](auto step) { step(tile); });
+      steps.finishPanels(tile);
     });
     done = end;
   };
@@ -126,6 +127,7 @@ void Emitter::emitTiles(const Stage &stage, Value count, const TileSteps &steps,
         });
       });
     });
+    steps.finishPanels(Tile{constant(0), count, constant(0), {panel}, next, scratch_});
   });
 }
 
@@ -298,7 +300,7 @@ void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
   Value sums = bytes(tile.sums, mul(row, constant(across * stage.lanes * 4)));
   Value column = mul(tile.panels.front(), constant(stage.lanes * stage.tileVectors));
   auto vectorAt = [&](Value v, Value at) {
-    tilePlace_ = {&tile, row, mul(v, constant(stage.lanes))};
+    tilePlace_ = {&tile, add(tile.first, row), mul(v, constant(stage.lanes))};
     std::vector<Value> accumulators;
     for (size_t a = 0; a < stage.accumulators.size(); ++a) {
       Value from = bytes(sums, static_cast<int64_t>(a) * most * stage.lanes * 4);
@@ -326,7 +328,6 @@ void Emitter::emitEpilogues(const Stage &stage, const Tile &tile, EnterRow index
       std::vector<Value> index = indexOfRow(row);
       emitEpilogue(stage, tile, row, std::move(index));
     });
-    emitTransposed(stage, tile, indexOfRow);
   });
 }
 
@@ -375,7 +376,8 @@ void Emitter::emitTilesOfRecords(const Stage &stage, Value count, EnterRow enter
   auto finish = [&](const Tile &tile) {
     emitEpilogues(stage, tile, [&](Value row) { return enter(add(tile.first, row)); });
   };
-  emitTiles(stage, count, {begin, compute, finish}, panelBegin, panelEnd);
+  auto finishPanels = [&](const Tile &tile) { emitTransposed(stage, tile, enter); };
+  emitTiles(stage, count, {begin, compute, finish, finishPanels}, panelBegin, panelEnd);
 }
 
 void Emitter::emitTileOfRows(const Stage &stage, const Tile &tile, ArrayRef<Turn> turns,
@@ -550,7 +552,8 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
       auto finish = [&](const Tile &tile) {
         emitEpilogues(stage, tile, [&](Value row) { return indexOfRow(tile, row); });
       };
-      emitTiles(stage, count, {[&](const Tile &tile) { ask(ahead, tile); }, compute, finish},
+      emitTiles(stage, count,
+                {[&](const Tile &tile) { ask(ahead, tile); }, compute, finish, [](const Tile &) {}},
                 constant(0), panelCount(stage));
     });
   });

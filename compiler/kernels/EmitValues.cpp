@@ -4,6 +4,10 @@
 #include "compiler/ops/Expand.h"
 #include "runtime/error.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+#include "llvm/Support/SaveAndRestore.h"
+
 using namespace mlir;
 
 namespace sheaf::kernels {
@@ -85,6 +89,7 @@ bool Emitter::isComputedAlong(Value value, const View &view, const Scope &scope)
 Value Emitter::evaluate(Value root, const View &rootView, Scope &scope, bool computed) {
   // What an expression needs goes on top of it: programs make deep ones.
   llvm::SmallVector<std::pair<Value, View>> work{{root, rootView}};
+  llvm::SaveAndRestore row(row_, scope.row);
   while (!work.empty()) {
     auto [value, view] = work.back();
     if (scope.find(value, view)) {
@@ -241,13 +246,49 @@ Value Emitter::loadLaneByLane(const Buffer &buffer, const Place &place,
   return toLanes(vector::FromElementsOp::create(b, type, elements), buffer.dtype);
 }
 
+/// Lanes that lie so many bytes apart, from `pointer` on. Those beyond the extent repeat its last
+/// element.
+Value Emitter::loadApart(const Buffer &buffer, Value pointer, Value stride, const Place &place) {
+  SmallVector<Value> elements;
+  bool isWhole = laneExtent_.isConstant() && laneExtent_.constant() % place.lanes == 0;
+  Value left = arith::SubIOp::create(b, extent(laneExtent_),
+                                     place.index[static_cast<size_t>(place.lanesAxis)]);
+  std::optional<int64_t> known = getConstantIntValue(stride);
+  Value at = pointer;
+  for (int64_t lane = 0; lane < place.lanes; ++lane) {
+    if (isWhole && known)
+      at = bytes(pointer, lane * *known);
+    else if (lane && isWhole)
+      at = bytes(at, stride);
+    else if (lane)
+      at = bytes(at, arith::SelectOp::create(b, isLess(constant(lane), left), stride, constant(0)));
+    elements.push_back(loadElement(buffer, at));
+  }
+  auto type = VectorType::get({place.lanes}, storageType(buffer.dtype));
+  return toLanes(vector::FromElementsOp::create(b, type, elements), buffer.dtype);
+}
+
+/// The bytes from one place along an iteration axis to the next.
+Value Emitter::strideOf(const Buffer &buffer, const View &view, int axis) {
+  Value stride = constant(0);
+  for (auto [i, map] : llvm::enumerate(view))
+    if (map.axis == axis)
+      stride = add(stride, strides(buffer)[i]);
+  return stride;
+}
+
 Value Emitter::load(const Buffer &buffer, const View &view, const Place &place, Value base) {
   auto addressAt = [&](const Place &at) {
     return addressFrom(base ? base : this->base(buffer), buffer, indices(buffer, view, at));
   };
-  if (isScattered(view, place.lanesAxis))
+  bool isByLane = llvm::any_of(view, [&](const AxisMap &map) {
+    return map.index && dependsOn(*map.indexView, place.lanesAxis);
+  });
+  if (isScattered(view, place.lanesAxis) && isByLane)
     return loadLaneByLane(buffer, place, addressAt);
   Value pointer = addressAt(place);
+  if (isScattered(view, place.lanesAxis))
+    return loadApart(buffer, pointer, strideOf(buffer, view, place.lanesAxis), place);
   if (place.lanesAxis < 0 || view.empty() || view.back().axis != place.lanesAxis)
     return splat(toLanes(loadElement(buffer, pointer), buffer.dtype), place.lanes);
   auto type = VectorType::get({place.lanes}, storageType(buffer.dtype));
@@ -320,10 +361,8 @@ void Emitter::store(const Stage &stage, const Root &root, Value lanes, const Pla
 void Emitter::storeLaneByLane(const Root &root, Value stored, const Place &place) {
   const Buffer &buffer = *root.buffer;
   unsigned alignment = static_cast<unsigned>(bytesOf(buffer.dtype));
-  Value first = address(buffer, indices(buffer, root.view, place)), stride = constant(0);
-  for (auto [axis, map] : llvm::enumerate(root.view))
-    if (map.axis == place.lanesAxis)
-      stride = add(stride, strides(buffer)[axis]);
+  Value first = address(buffer, indices(buffer, root.view, place));
+  Value stride = strideOf(buffer, root.view, place.lanesAxis);
   if (!root.masked) {
     for (int64_t lane = 0; lane < place.lanes; ++lane) {
       Value element = vector::ExtractOp::create(b, stored, ArrayRef<int64_t>{lane});

@@ -109,6 +109,8 @@ private:
     llvm::function_ref<void(const Tile &)> begin;
     llvm::function_ref<void(const Tile &, llvm::ArrayRef<Turn>)> compute;
     llvm::function_ref<void(const Tile &)> finish;
+    /// When all tiles of these panels are done; the tile is of all rows.
+    llvm::function_ref<void(const Tile &)> finishPanels;
   };
   void emitProducts(const Stage &stage, Value begin, Value end);
   /// Makes a row of the tiles current, counted from the first of the pass, and gives its index
@@ -198,9 +200,17 @@ private:
   void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
 
   // EmitTransposed.cpp
+  llvm::SmallVector<Value> transposeBlock(llvm::ArrayRef<Value> rows);
+  void forBlocks(Value rows, llvm::function_ref<Value(Value row)> addressOf,
+                 llvm::function_ref<void(Value row)> block,
+                 llvm::function_ref<void(Value row)> alone);
+  static bool liesTransposed(const Stage &stage, const ProductSegment &segment);
+  void emitFactorBlocks(const Stage &stage, const ProductSegment &segment, int64_t begin,
+                        Value rows, EnterRow enter, llvm::function_ref<void(Value row)> alone);
   Value transposedRow(const Stage &stage, const Root &root, const Tile &tile, Value row);
   void emitTransposed(const Stage &stage, const Tile &tile, EnterRow indexOfRow);
-  /// The row and the tile of the epilogue that is being emitted, and the vector's place in the row.
+  /// The tile of the epilogue that is being emitted, its row among those that the panels pass over,
+  /// and the vector's place in the row.
   struct TilePlace {
     const Tile *tile = nullptr;
     Value row, begin;
@@ -245,6 +255,8 @@ private:
   Value emitFold(Value value, const View &view, Scope &scope);
   /// From the tensor at `base`, or where the buffer is.
   Value load(const Buffer &buffer, const View &view, const Place &place, Value base = {});
+  Value loadApart(const Buffer &buffer, Value pointer, Value stride, const Place &place);
+  Value strideOf(const Buffer &buffer, const View &view, int axis);
   Value loadReshaped(Value value, const View &view, const Place &place);
   Value loadLaneByLane(const Buffer &buffer, const Place &place,
                        llvm::function_ref<Value(const Place &lane)> address);
@@ -271,6 +283,7 @@ private:
   /// The same in a tensor that lies like the buffer, from `pointer` on.
   Value addressFrom(Value pointer, const Buffer &buffer, llvm::ArrayRef<Value> index);
   Value indexOf(const AxisMap &map, const Place &place, const Dim &size);
+  Value pickedAt(const AxisMap &map, const Place &place, const Dim &size);
   std::vector<Value> indices(const Buffer &buffer, const View &view, const Place &place);
   Value extent(const Dim &dim);
   Value symbol(const std::string &name);
@@ -318,6 +331,16 @@ private:
   Record record_;
   std::vector<mlir::scf::ExecuteRegionOp> apart_; ///< to be moved into functions
   int moved_ = 0;
+  mlir::Operation *row_ = nullptr; ///< Scope::row of the expression that is being emitted
+  /// What indices name in that row.
+  struct Picked {
+    Value index;
+    View view;
+    Dim size;
+    Value place;
+  };
+  llvm::SmallVector<Picked> picked_;
+  mlir::Operation *pickedRow_ = nullptr;
   Dim laneExtent_ = 1; ///< extent of the lanes axis of the space being emitted
 };
 

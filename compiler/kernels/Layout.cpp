@@ -562,7 +562,9 @@ void Planner::makeStages(Kernel &kernel) {
       packWeights(kernel, stage);
       stage.serpentine = serpentine_ && walksPanels(stage);
       kernel.serpentine |= stage.serpentine;
-      int64_t rows = std::max(stage.tilesAtOnce * stage.tileRows, stage.mostRows());
+      int64_t rows = stage.tilesAtOnce * stage.tileRows;
+      if (stage.fewRows)
+        rows = std::max({rows, stage.fewRows * stage.panelsAtOnce(), Stage::kPanelsOfOneRow});
       int64_t floats = llvm::divideCeil(rows, stage.tileRows) * stage.sumsOfTile();
       stage.transposedBegin = llvm::alignTo(4 * floats, rt::kGranuleBytes);
       if (stage.rowsOfAllRecords) {
@@ -580,8 +582,8 @@ void Planner::makeStages(Kernel &kernel) {
       stage.roots.back().masked = overruns(stage, stage.roots.back());
       if (stage.kind == Stage::Products && stage.roots.back().isTransposed(stage)) {
         stage.roots.back().transposedBegin = transposedBytes;
-        transposedBytes += llvm::alignTo(4 * stage.mostRows() * stage.tileVectors * stage.lanes,
-                                         rt::kGranuleBytes);
+        transposedBytes +=
+            llvm::alignTo(4 * stage.passRows * stage.tileVectors * stage.lanes, rt::kGranuleBytes);
       }
     }
     plan_->accumulatorBytes =

@@ -184,7 +184,7 @@ struct Root {
   View view;             ///< over the stage's iteration space
   bool computed = false; ///< the buffer is where the value is kept: it cannot be read from there
   bool masked = false;   ///< the last vector must not be written whole
-  /// Products: where its rows of a tile begin in scratch, behind those of other such roots, until
+  /// Products: where its rows of a pass begin in scratch, behind those of other such roots, until
   /// they are written with rows for columns; -1: it is written as it is computed.
   int64_t transposedBegin = -1;
   /// Whether neighbouring columns of the stage are not neighbours in the buffer.
@@ -237,10 +237,6 @@ struct Stage {
   static constexpr int64_t kPanelsOfOneRow = 4;
   int64_t lanes = kLoopLanes;
 
-  /// Rows of a tile times the panels that it takes at once, at most.
-  int64_t mostRows() const {
-    return fewRows ? std::max({tileRows, fewRows * panelsAtOnce(), kPanelsOfOneRow}) : tileRows;
-  }
   /// Of a tile's accumulators in scratch.
   int64_t sumsOfTile() const {
     return tileRows * tileVectors * lanes * static_cast<int64_t>(accumulators.size());
@@ -260,7 +256,7 @@ struct Stage {
 };
 
 inline bool Root::isTransposed(const Stage &stage) const {
-  return isScattered(stage) && !stage.rowsAreRecords && !stage.library && view.size() >= 2 &&
+  return isScattered(stage) && stage.rowsOfAllRecords && !stage.library && view.size() >= 2 &&
          view.back().axis == static_cast<int>(stage.shape.size()) - 2 &&
          buffer->dtype == ops::DType::F32;
 }

@@ -475,6 +475,43 @@ sheaf.block @rw args(2) {
   sheaf.yield %e, %f, %g, %q : tensor<3x?x32xf32>, tensor<3x?x20xf32>, tensor<3x?x16xf32>, tensor<6x16xf32>
 })",
      13},
+    {"products_turned", R"(
+sheaf.block @pt args(2) {
+^bb0(%x: tensor<21x?xf32>, %v: tensor<21xf32>, %w: tensor<37x21xf32>, %b: tensor<37xf32>, %m: tensor<3x37x21xf32>):
+  %n = sheaf.dim %x, 1 : tensor<21x?xf32>
+  %xt = sheaf.apply "transpose"(%x) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<21x?xf32>) -> tensor<?x21xf32>
+  %wt = sheaf.apply "transpose"(%w) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<37x21xf32>) -> tensor<21x37xf32>
+  %p = sheaf.apply "matmul"(%xt, %wt) {} : (tensor<?x21xf32>, tensor<21x37xf32>) -> tensor<?x37xf32>
+  %z = sheaf.apply "add"(%p, %b) {} : (tensor<?x37xf32>, tensor<37xf32>) -> tensor<?x37xf32>
+  %t = sheaf.apply "tanh"(%z) {} : (tensor<?x37xf32>) -> tensor<?x37xf32>
+  %y = sheaf.apply "transpose"(%t) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<?x37xf32>) -> tensor<37x?xf32>
+  %m2 = sheaf.apply "reshape"(%m) {} : (tensor<3x37x21xf32>) -> tensor<111x21xf32>
+  %mt = sheaf.apply "transpose"(%m2) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<111x21xf32>) -> tensor<21x111xf32>
+  %q = sheaf.apply "matmul"(%v, %mt) {} : (tensor<21xf32>, tensor<21x111xf32>) -> tensor<111xf32>
+  %q3 = sheaf.apply "reshape"(%q) {} : (tensor<111xf32>) -> tensor<3x37xf32>
+  %o = sheaf.apply "window"(%m) {start = 1 : i64, size = 1 : i64, axis = 0 : i64} : (tensor<3x37x21xf32>) -> tensor<1x37x21xf32>
+  %r = sheaf.apply "reshape"(%o) {} : (tensor<1x37x21xf32>) -> tensor<37x21xf32>
+  %rt = sheaf.apply "transpose"(%r) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<37x21xf32>) -> tensor<21x37xf32>
+  %s = sheaf.apply "matmul"(%xt, %rt) {} : (tensor<?x21xf32>, tensor<21x37xf32>) -> tensor<?x37xf32>
+  %st = sheaf.apply "transpose"(%s) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<?x37xf32>) -> tensor<37x?xf32>
+  %s1 = sheaf.apply "reshape"(%st, %n) {} : (tensor<37x?xf32>, i64) -> tensor<1x37x?xf32>
+  %y1 = sheaf.apply "reshape"(%y, %n) {} : (tensor<37x?xf32>, i64) -> tensor<1x37x?xf32>
+  %c = sheaf.apply "concat"(%s1, %y1, %s1) {axis = 0 : i64} : (tensor<1x37x?xf32>, tensor<1x37x?xf32>, tensor<1x37x?xf32>) -> tensor<3x37x?xf32>
+  sheaf.yield %y, %q3, %c : tensor<37x?xf32>, tensor<3x37xf32>, tensor<3x37x?xf32>
+})",
+     11},
+    {"picked_products", R"(
+sheaf.block @pp args(2) {
+^bb0(%k: tensor<?xi32>, %x: tensor<?x20xf32>, %m: tensor<3x20x24xf32>, %e: tensor<5x20xf32>, %w: tensor<20x9xf32>):
+  %n = sheaf.dim %x, 0 : tensor<?x20xf32>
+  %row = sheaf.apply "reshape"(%x, %n) {} : (tensor<?x20xf32>, i64) -> tensor<?x1x20xf32>
+  %picked = sheaf.apply "take"(%m, %k) {} : (tensor<3x20x24xf32>, tensor<?xi32>) -> tensor<?x20x24xf32>
+  %p = sheaf.apply "matmul"(%row, %picked) {} : (tensor<?x1x20xf32>, tensor<?x20x24xf32>) -> tensor<?x1x24xf32>
+  %t = sheaf.apply "tanh"(%p) {} : (tensor<?x1x24xf32>) -> tensor<?x1x24xf32>
+  %rows = sheaf.apply "take"(%e, %k) {} : (tensor<5x20xf32>, tensor<?xi32>) -> tensor<?x20xf32>
+  %q = sheaf.apply "matmul"(%rows, %w) {} : (tensor<?x20xf32>, tensor<20x9xf32>) -> tensor<?x9xf32>
+  sheaf.yield %t, %q : tensor<?x1x24xf32>, tensor<?x9xf32>
+})"},
     {"batched_product", R"(
 sheaf.block @bp args(2) {
 ^bb0(%x: tensor<3x?x8xf32>, %y: tensor<3x8x19xf32>):
@@ -676,6 +713,21 @@ TEST(Plans, OneChainForASumOfProductsAndABias) {
       ASSERT_EQ(stages.size(), 1u);
       EXPECT_NE(stages[0].find(" 1 accumulator(s)"), std::string::npos) << stages[0];
     }
+}
+
+TEST(Plans, TransposedResultsAreWrittenByTheirProduct) {
+  auto stages = stagesOf(R"(
+sheaf.block @t args(1) {
+^bb0(%x: tensor<12x?xf32>, %w: tensor<20x12xf32>):
+  %xt = sheaf.apply "transpose"(%x) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<12x?xf32>) -> tensor<?x12xf32>
+  %wt = sheaf.apply "transpose"(%w) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<20x12xf32>) -> tensor<12x20xf32>
+  %p = sheaf.apply "matmul"(%xt, %wt) {} : (tensor<?x12xf32>, tensor<12x20xf32>) -> tensor<?x20xf32>
+  %t = sheaf.apply "tanh"(%p) {} : (tensor<?x20xf32>) -> tensor<?x20xf32>
+  %y = sheaf.apply "transpose"(%t) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<?x20xf32>) -> tensor<20x?xf32>
+  sheaf.yield %y : tensor<20x?xf32>
+})");
+  ASSERT_EQ(stages.size(), 1u);
+  EXPECT_NE(stages[0].find("weights packed"), std::string::npos) << stages[0];
 }
 
 TEST(Plans, AProductIsComputedOnce) {
