@@ -90,6 +90,31 @@ void Emitter::prefetch(const Stage &stage, const Tile &tile, EnterRow enter) {
   });
 }
 
+/// Chains start at rows that lie scattered: each tile asks for those of the next one, which comes
+/// after it in the panel, or first in the following panel.
+void Emitter::prefetchStarts(const Stage &stage, const Tile &tile, Value count, EnterRow enter) {
+  if (!stage.startsAtRows() || stage.shape.back().constant() < kPrefetchWidth)
+    return;
+  Value next = add(tile.first, tile.rows);
+  Value isLast = b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, next, count);
+  Value first = arith::SelectOp::create(b, isLast, constant(0), next);
+  Value panel = arith::SelectOp::create(b, isLast, tile.following, tile.panels.front());
+  Value last = arith::SubIOp::create(b, count, constant(1));
+  int64_t panelBytes = stage.lanes * stage.tileVectors * bytesOf(ops::DType::F32);
+  Value begin = mul(panel, constant(panelBytes));
+  loop(constant(0), tile.rows, 1, [&](Value row) {
+    enter(minimum(add(first, row), last));
+    for (const Accumulator &accumulator : stage.accumulators) {
+      if (!accumulator.startRow())
+        continue;
+      Value at = bytes(base(*plan_.bufferOf.lookup(accumulator.startRow())), begin);
+      int64_t column = accumulator.column * bytesOf(ops::DType::F32);
+      for (int64_t offset = 0; offset < panelBytes; offset += kLineBytes)
+        LLVM::Prefetch::create(b, bytes(at, column + offset), 0, 3, 1);
+    }
+  });
+}
+
 /// Matrices of instances lie scattered, and are read in strips: each tile of a record asks for its
 /// share of the matrices of the next one.
 SmallVector<Emitter::MatrixAhead> Emitter::matricesAhead(const Stage &stage) {

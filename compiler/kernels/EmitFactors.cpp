@@ -242,7 +242,7 @@ SmallVector<Value> Emitter::emitPackedPairs(const Stage &stage, const Turn &turn
       bytes(bytes(factorRows(), mul(tile.first, constant(stage.factorRow))), group.rowOffset);
   // The processor takes subnormal sums for zeros; those that come in are start values.
   SmallVector<Value> start(sums);
-  if (steps && stage.startUse >= 0 && !target_.bf16)
+  if (steps && (stage.startUse >= 0 || stage.startsAtRows()) && !target_.bf16)
     for (Value &sum : start)
       sum = flush(b, sum);
   auto left = [&](size_t row, At step) {
@@ -326,7 +326,25 @@ void Emitter::configureTiles() {
 /// A tile of the stage is two hardware tiles high, so that each tile of weights is read once for
 /// both, or one if it has that few rows. Rows beyond its own are computed as well, of what lies
 /// there.
-void Emitter::emitHardwareTiles(const Stage &stage, const Tile &tile) {
+void Emitter::emitHardwareTiles(const Stage &stage, const Tile &tile, EnterRow enter) {
+  // Tensors that chains start at lie scattered: they are laid where the sums will be.
+  if (stage.startsAtRows())
+    loop(constant(0), tile.rows, 1, [&](Value row) {
+      std::vector<Value> index = enter(add(tile.first, row));
+      int64_t across = static_cast<int64_t>(stage.accumulators.size()) * stage.tileVectors;
+      Value sums = bytes(scratch_, mul(row, constant(across * kLineBytes)));
+      Value column = mul(tile.panels.front(), constant(stage.lanes * stage.tileVectors));
+      for (const ProductGroup &group : stage.groups)
+        for (unsigned a : group.accumulators)
+          for (int64_t v = 0; v < stage.tileVectors; ++v) {
+            if (!stage.accumulators[a].startRow())
+              continue;
+            Value lanes = startOfRow(stage, stage.accumulators[a], index,
+                                     add(column, constant(v * stage.lanes)), Turn::of(group));
+            LLVM::StoreOp::create(b, lanes, bytes(sums, (a * stage.tileVectors + v) * kLineBytes),
+                                  4);
+          }
+    });
   Value isHigh = isLess(constant(kTileRows), tile.rows);
   auto choose = scf::IfOp::create(b, isHigh, true);
   OpBuilder::InsertionGuard guard(b);
@@ -353,6 +371,13 @@ void Emitter::emitHardwareTiles(const Stage &stage, const Tile &tile, int64_t hi
       auto vectorOf = [&](int64_t j) { return (first + j) % stage.tileVectors; };
       for (int64_t j = 0; j < count; ++j)
         for (int64_t r = 0; r < high; ++r) {
+          if (stage.accumulators[accumulatorOf(j)].startRow()) {
+            int64_t place =
+                r * kTileRows * across + accumulatorOf(j) * stage.tileVectors + vectorOf(j);
+            tileCall("tileloadd64", r * count + j,
+                     {bytes(scratch_, place * kLineBytes), constant(across * kLineBytes)});
+            continue;
+          }
           int view = stage.startViews[accumulatorOf(j)];
           if (view < 0) {
             tileCall("tilezero", r * count + j);

@@ -49,6 +49,11 @@ void Emitter::emitForeign(const Stage &stage, Value rows, EnterRow enter) {
         if (int view = stage.startViews[a]; view >= 0)
           sum = arith::AddFOp::create(b, sum,
                                       loadAs(vector, bytes(starts, view * stage.lanes * 4), 4));
+        const Accumulator &accumulator = stage.accumulators[a];
+        if (accumulator.startRow())
+          sum = arith::AddFOp::create(
+              b, sum,
+              startOfRow(stage, accumulator, index, column, Turn::of(stage.groups.front())));
         accumulators.push_back(sum);
       }
       writeVector(stage, index, column, std::move(accumulators));

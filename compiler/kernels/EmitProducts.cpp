@@ -138,9 +138,30 @@ Value Emitter::startsOf(const Stage &stage, Value panel) {
   return bytes(starts, mul(panel, constant(views * stage.tileVectors * stage.lanes * 4)));
 }
 
+/// A vector of the tensor that an accumulator's chains start at, in the current record; beyond the
+/// last column another one, whose sums are not stored.
+Value Emitter::startOfRow(const Stage &stage, const Accumulator &accumulator,
+                          std::vector<Value> index, Value column, const Turn &turn) {
+  int64_t width = stage.shape.back().constant();
+  if (width % (stage.lanes * stage.tileVectors) != 0)
+    column = minimum(column, constant((width - 1) / stage.lanes * stage.lanes));
+  Place place;
+  place.lanes = stage.lanes;
+  place.index = std::move(index);
+  // The turn's columns are further on.
+  if (turn.number)
+    column = add(column, mul(turn.number, constant(turn.columns)));
+  place.index.push_back(column);
+  place.lanesAxis = static_cast<int>(place.index.size()) - 1;
+  View view = identityView(place.index.size());
+  view.back().offset = accumulator.column;
+  return load(*plan_.bufferOf.lookup(accumulator.startRow()), view, place);
+}
+
 /// Row by row, the vectors of the group's accumulators.
 SmallVector<Value> Emitter::startValues(const Stage &stage, const Turn &turn, int64_t rows,
-                                        const Tile &tile) {
+                                        const Tile &tile,
+                                        llvm::function_ref<std::vector<Value>(int64_t)> enterRow) {
   auto type = VectorType::get({stage.lanes}, f32_);
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
   SmallVector<Value> starts;
@@ -162,6 +183,21 @@ SmallVector<Value> Emitter::startValues(const Stage &stage, const Turn &turn, in
   SmallVector<Value> sums;
   for (int64_t i = 0; i < rows; ++i)
     sums.append(row);
+  if (!stage.startsAtRows())
+    return sums;
+  for (int64_t i = 0, number = 0; i < rows; ++i) {
+    std::vector<Value> index = enterRow(i);
+    for (unsigned a : turn.accumulators)
+      for (int64_t v = 0; v < tile.vectors(stage); ++v, ++number) {
+        if (!stage.accumulators[a].startRow())
+          continue;
+        Value panel = tile.panels[static_cast<size_t>(v / stage.tileVectors)];
+        Value column = add(mul(panel, constant(stage.lanes * stage.tileVectors)),
+                           constant(v % stage.tileVectors * stage.lanes));
+        sums[static_cast<size_t>(number)] =
+            startOfRow(stage, stage.accumulators[a], index, column, turn);
+      }
+  }
   return sums;
 }
 
@@ -180,15 +216,22 @@ void Emitter::forTurns(const Stage &stage, llvm::function_ref<void(ArrayRef<Turn
     ArrayRef<unsigned> all = group.accumulators;
     for (size_t first = 0, end; first < all.size(); first = end) {
       int start = stage.startViews[all[first]];
+      auto accumulator = [&](size_t i) { return stage.accumulators[all[i]]; };
+      int64_t columns =
+          first + 1 < all.size() ? accumulator(first + 1).column - accumulator(first).column : 0;
+      Value row = accumulator(first).startRow();
       auto goesOn = [&](size_t i) {
         unsigned further = static_cast<unsigned>(i - first);
         return all[i] == all[first] + further &&
-               stage.startViews[all[i]] == (start < 0 ? start : start + static_cast<int>(further));
+               stage.startViews[all[i]] ==
+                   (start < 0 ? start : start + static_cast<int>(further)) &&
+               accumulator(i).startRow() == row &&
+               (!row || accumulator(i).column == accumulator(first).column + columns * further);
       };
       for (end = first + 1; end < all.size() && goesOn(end);)
         ++end;
       loop(constant(0), constant(static_cast<int64_t>(end - first)), 1, [&](Value number) {
-        body(Turn{&group, all.slice(first, 1), static_cast<int64_t>(first), number});
+        body(Turn{&group, all.slice(first, 1), static_cast<int64_t>(first), number, columns});
       });
     }
   }
@@ -213,7 +256,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
       for (unsigned a : turn.accumulators)
         for (int64_t v = 0; v < vectors; ++v)
           places.push_back(static_cast<size_t>(row * across + a * vectors + v));
-    SmallVector<Value> own = startValues(stage, turn, rows, tile);
+    SmallVector<Value> own = startValues(stage, turn, rows, tile, enterRow);
 
     ArrayRef<ProductSegment> segments = group.lead->segments;
     std::vector<SmallVector<Operand>> lefts(segments.size());
@@ -364,12 +407,14 @@ void Emitter::forRows(const Stage &stage, const Tile &tile,
 void Emitter::emitTilesOfRecords(const Stage &stage, Value count, EnterRow enter, Value panelBegin,
                                  Value panelEnd) {
   auto begin = [&](const Tile &tile) {
-    if (stage.rowsAreRecords)
-      prefetch(stage, tile, enter);
+    if (!stage.rowsAreRecords)
+      return;
+    prefetch(stage, tile, enter);
+    prefetchStarts(stage, tile, count, enter);
   };
   auto compute = [&](const Tile &tile, ArrayRef<Turn> turns) {
     if (stage.sums == Sums::Tiles)
-      emitHardwareTiles(stage, tile);
+      emitHardwareTiles(stage, tile, enter);
     else
       emitTileOfRows(stage, tile, turns, enter);
   };

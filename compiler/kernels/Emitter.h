@@ -95,7 +95,8 @@ private:
     const ProductGroup *group;
     llvm::ArrayRef<unsigned> accumulators;
     int64_t first;
-    Value number; ///< or null
+    Value number;        ///< or null
+    int64_t columns = 0; ///< from those of a turn to those of the next
     /// Of all accumulators together.
     static Turn of(const ProductGroup &group) { return {&group, group.accumulators, 0, {}}; }
     /// Where the turn's begin, if those of `accumulators` are at `pointer` and each accumulator has
@@ -198,6 +199,7 @@ private:
   llvm::SmallVector<MatrixAhead> matricesAhead(const Stage &stage);
   void ask(llvm::ArrayRef<MatrixAhead> matrices, const Tile &tile);
   void prefetch(const Stage &stage, const Tile &tile, EnterRow enter);
+  void prefetchStarts(const Stage &stage, const Tile &tile, Value count, EnterRow enter);
 
   // EmitTransposed.cpp
   llvm::SmallVector<Value> transposeBlock(llvm::ArrayRef<Value> rows);
@@ -229,7 +231,7 @@ private:
                                             llvm::ArrayRef<Operand> lefts,
                                             llvm::ArrayRef<Operand> rights,
                                             llvm::ArrayRef<Value> sums);
-  void emitHardwareTiles(const Stage &stage, const Tile &tile);
+  void emitHardwareTiles(const Stage &stage, const Tile &tile, EnterRow enter);
   void emitHardwareTiles(const Stage &stage, const Tile &tile, int64_t high);
   void configureTiles();
   void tileCall(llvm::StringRef name, llvm::ArrayRef<int64_t> registers,
@@ -245,8 +247,11 @@ private:
   void emitApart(llvm::function_ref<void()> body);
   void moveApart(mlir::scf::ExecuteRegionOp region);
   Value startsOf(const Stage &stage, Value panel);
-  llvm::SmallVector<Value> startValues(const Stage &stage, const Turn &turn, int64_t rows,
-                                       const Tile &tile);
+  llvm::SmallVector<Value>
+  startValues(const Stage &stage, const Turn &turn, int64_t rows, const Tile &tile,
+              llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
+  Value startOfRow(const Stage &stage, const Accumulator &accumulator, std::vector<Value> index,
+                   Value column, const Turn &turn);
   Value panelCount(const Stage &stage);
 
   // EmitValues.cpp

@@ -368,8 +368,9 @@ void Planner::packWeights(Kernel &kernel, Stage &stage) {
   }
   std::vector<rt::PackView> starts;
   for (const Accumulator &a : stage.accumulators) {
-    stage.startViews.push_back(a.product->start ? static_cast<int>(starts.size()) : -1);
-    if (!a.product->start)
+    bool isWeight = a.product->start && !a.startRow();
+    stage.startViews.push_back(isWeight ? static_cast<int>(starts.size()) : -1);
+    if (!isWeight)
       continue;
     unsigned param = cast<BlockArgument>(a.product->start).getArgNumber() - firstWeight;
     starts.push_back({{{param, 0, 1, false}}, a.column});
@@ -524,6 +525,8 @@ llvm::SmallPtrSet<Value, 8> Planner::weightsReadRaw() {
     if (product && product->packed) {
       for (const ProductSegment &segment : product->segments)
         work.push_back(segment.lhs);
+      if (product->start && roleOf(product->start) != Role::Weight)
+        work.push_back(product->start);
     } else if (Operation *op = value.getDefiningOp()) {
       for (Value operand : op->getOperands())
         if (isa<RankedTensorType>(operand.getType()))

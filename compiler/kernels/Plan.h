@@ -150,9 +150,10 @@ inline int64_t factorBytes(Sums sums) {
 struct Product {
   mlir::Value value;                    ///< the tensor that the whole sum stands for
   std::vector<ProductSegment> segments; ///< in the order of the FMA chain
-  mlir::Value start;                    ///< rank-1 weight that starts the chain, or null for zero
-  bool rowsAreRecords = false;          ///< lhs is rank 1 and rhs a weight: records are the rows
-  bool packed = false;                  ///< rhs is packed into panels
+  /// Where the chain starts: a weight of rank 1, else a tensor like `value`; null for zero.
+  mlir::Value start;
+  bool rowsAreRecords = false; ///< lhs is rank 1 and rhs a weight: records are the rows
+  bool packed = false;         ///< rhs is packed into panels
   Sums sums = Sums::Chain;
   const rt::Library *library = nullptr; ///< Foreign
   std::vector<rt::PackSegment> pack;    ///< packed: `param` is the number of a block argument
@@ -163,6 +164,12 @@ struct Product {
 struct Accumulator {
   const Product *product;
   int64_t column;
+
+  /// The tensor in memory whose elements its chains start at, or null.
+  mlir::Value startRow() const {
+    mlir::Value start = product->start;
+    return start && roleOf(start) != Role::Weight ? start : mlir::Value();
+  }
 };
 
 /// Products of a stage that read the same rows.
@@ -219,7 +226,7 @@ struct Stage {
   int64_t sumsRow = 0;                  ///< Foreign: bytes of a row of all accumulators in scratch
   std::vector<const Buffer *> prefetch; ///< argument rows that the epilogue reads
   int64_t transposedBegin = 0;          ///< in scratch: rows of a tile that are to be transposed
-  int startUse = -1;           ///< packed start values, one view an accumulator that has one
+  int startUse = -1;           ///< packed start values, one view an accumulator of such a weight
   std::vector<int> startViews; ///< for each accumulator its view in startUse, or -1
   int64_t tileRows = 1;        ///< most rows of a tile
   int64_t tileVectors = 1;     ///< vectors of each accumulator in a tile
@@ -240,6 +247,11 @@ struct Stage {
   /// Of a tile's accumulators in scratch.
   int64_t sumsOfTile() const {
     return tileRows * tileVectors * lanes * static_cast<int64_t>(accumulators.size());
+  }
+  /// Whether chains start at tensors in memory.
+  bool startsAtRows() const {
+    return std::any_of(accumulators.begin(), accumulators.end(),
+                       [](const Accumulator &a) { return static_cast<bool>(a.startRow()); });
   }
   /// Accumulators that are in registers together.
   int64_t accumulatorsAtOnce() const {

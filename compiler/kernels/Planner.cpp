@@ -203,6 +203,8 @@ int Planner::productLevel(const Product &product) const {
     for (Value operand : operandsOf(segment))
       if (isKept(operand))
         level = std::max(level, levelOf(operand) + 1);
+  if (product.start && isKept(product.start))
+    level = std::max(level, levelOf(product.start) + 1);
   return level;
 }
 
@@ -271,6 +273,8 @@ int Planner::place(const RootSpec &root) {
     for (const ProductSegment &segment : product->segments)
       for (Value operand : operandsOf(segment))
         keep(operand);
+    if (product->start)
+      keep(product->start);
     // A tile's accumulators are whole vectors of consecutive columns of its own rows; panels are
     // packed for as many columns as the program says.
     View plain = identityView(shape(root.value).size()), unshifted = view;

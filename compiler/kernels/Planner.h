@@ -76,6 +76,8 @@ private:
   void addSegments(Product &product, mlir::Value lhs, mlir::Value rhs, bool rhsInVectors);
   bool pack(Product &product);
   bool joinSum(ir::ApplyOp add);
+  Product *joinable(mlir::Value term, mlir::Value sum);
+  bool startsAt(mlir::Value start, const Product &product) const;
   ProductAnswer implementationOf(const Product &product);
 
   // Planner.cpp

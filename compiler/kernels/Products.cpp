@@ -1,6 +1,7 @@
 //===- Products.cpp - Finds the products of a block and joins them --------===//
 
 #include "compiler/kernels/Planner.h"
+#include "compiler/ops/Expand.h"
 
 using namespace mlir;
 
@@ -212,23 +213,41 @@ ProductAnswer Planner::implementationOf(const Product &product) {
   return dispatch_.ask(question);
 }
 
-/// x @ w + h @ u is one accumulator that runs over both, and x @ w + b is one that starts at b:
-/// a change of the order of sums that depends on the program alone.
+/// The product of a term that nothing but the sum takes.
+Product *Planner::joinable(Value term, Value sum) {
+  auto *product = const_cast<Product *>(plan_->productOf.lookup(term));
+  return product && term.hasOneUse() && shape(term) == shape(sum) && !isKept(term) ? product
+                                                                                   : nullptr;
+}
+
+/// Whether the chains of a product can start at this weight.
+bool Planner::startsAt(Value start, const Product &product) const {
+  return !product.start && product.packed && roleOf(start) == Role::Weight &&
+         dtypeOf(start) == ops::DType::F32 && shape(start).size() == 1 &&
+         shape(start)[0] == shape(product.value).back();
+}
+
+/// x @ w + h @ u is one accumulator that runs over both, and x @ w + b is one that starts at b: a
+/// change of the order of sums that depends on the program alone. Where the program says that the
+/// second term's chain goes on from the first (ops::kStartAttr), it does so from memory, too.
 bool Planner::joinSum(ir::ApplyOp add) {
   Value result = add->getResult(0);
   const auto *rule = std::get_if<ops::Elementwise>(&batchRuleOf(result));
   if (!rule || !rule->addition || add.getNumOperands() != 2)
     return false;
-  auto productOf = [&](Value v) -> Product * {
-    auto *p = const_cast<Product *>(plan_->productOf.lookup(v));
-    return p && v.hasOneUse() && shape(v) == shape(result) && !isKept(v) ? p : nullptr;
+  auto become = [&](Product *product, Value left, Value right) {
+    plan_->productOf.erase(left);
+    plan_->productOf.erase(right);
+    product->value = result;
+    plan_->productOf[result] = product;
+    return true;
   };
   for (int side = 0; side < 2; ++side) {
     Value left = add.getOperand(side), right = add.getOperand(1 - side);
-    Product *p = productOf(left);
+    Product *p = joinable(left, result);
     if (!p)
       continue;
-    if (Product *q = side == 0 ? productOf(right) : nullptr;
+    if (Product *q = side == 0 ? joinable(right, result) : nullptr;
         q && !(p->start && q->start) && p->packed && q->packed && p->sums == q->sums &&
         p->library == q->library && p->rowsAreRecords == q->rowsAreRecords &&
         p->packColumns.front() == q->packColumns.front()) {
@@ -238,21 +257,23 @@ bool Planner::joinSum(ir::ApplyOp add) {
       p->pack.insert(p->pack.end(), q->pack.begin(), q->pack.end());
       p->packColumns.insert(p->packColumns.end(), q->packColumns.begin(), q->packColumns.end());
       q->value = {};
-    } else if (!p->start && p->packed && roleOf(right) == Role::Weight &&
-               dtypeOf(right) == ops::DType::F32 && shape(right).size() == 1 &&
-               shape(right)[0] == shape(result).back()) {
-      p->start = right;
-    } else {
-      continue;
+      return become(p, left, right);
     }
-    plan_->productOf.erase(left);
-    if (plan_->productOf.lookup(right))
-      plan_->productOf.erase(right);
-    p->value = result;
-    plan_->productOf[result] = p;
-    return true;
+    if (startsAt(right, *p)) {
+      p->start = right;
+      return become(p, left, right);
+    }
   }
-  return false;
+  Value start = add.getOperand(0), term = add.getOperand(1);
+  Product *product = add->hasAttr(ops::kStartAttr) ? joinable(term, result) : nullptr;
+  if (!product || product->start || !product->packed || shape(start) != shape(result) ||
+      roleOf(start) == Role::Weight || dtypeOf(start) != ops::DType::F32)
+    return false;
+  product->start = start;
+  plan_->productOf.erase(term);
+  product->value = result;
+  plan_->productOf[result] = product;
+  return true;
 }
 
 void Planner::findProducts() {

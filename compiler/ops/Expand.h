@@ -19,6 +19,8 @@ using ExpandBuilder = mlir::ImplicitLocOpBuilder;
 constexpr llvm::StringLiteral kTrainingAttr = "sheaf.training";
 /// An attribute of modules whose products compute in bf16.
 constexpr llvm::StringLiteral kBf16Attr = "sheaf.bf16";
+/// An attribute of additions: the sums of the product that is the second term begin at the first.
+constexpr llvm::StringLiteral kStartAttr = "sheaf.start";
 
 /// Gives replacements the types of the results that they replace: inference may know more or fewer
 /// extents than the apply that is expanded.

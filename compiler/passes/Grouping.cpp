@@ -115,20 +115,20 @@ private:
   }
 
   void connect() {
-    /// Of a value at a level, by those that are apart and others.
-    llvm::DenseMap<std::pair<Value, unsigned>, Operation *> readers[2];
+    /// Of a value at a level, by what stands apart together.
+    llvm::DenseMap<std::tuple<Value, unsigned, Attribute>, Operation *> readers;
     for (Operation *op : operators_) {
       components_.insert(op);
-      bool apart = op->hasAttr(kApartAttr);
+      Attribute apart = op->getAttr(kApartAttr);
       for (Value operand : op->getOperands()) {
         Operation *def = operand.getDefiningOp();
         auto it = level_.find(def);
         bool isMadeHere = it != level_.end() && it->second == level_[op];
-        if (isMadeHere && def->hasAttr(kApartAttr) == apart)
+        if (isMadeHere && def->getAttr(kApartAttr) == apart)
           components_.unionSets(op, def);
         else if (!isSharedOperand(operand))
           components_.unionSets(
-              op, readers[apart].try_emplace({operand, level_[op]}, op).first->second);
+              op, readers.try_emplace({operand, level_[op], apart}, op).first->second);
       }
     }
   }

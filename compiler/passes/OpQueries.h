@@ -29,7 +29,7 @@ inline bool takesList(mlir::Operation *op) {
   return movement && movement->kind == ops::Movement::Stack;
 }
 
-/// An operator with this attribute is in one block with its like only.
+/// An operator with this attribute is in one block with those of the same number only.
 inline constexpr llvm::StringLiteral kApartAttr = "sheaf.apart";
 
 /// Tensor code that belongs into a block.

@@ -27,7 +27,8 @@ PassRecord formBlocksPass();
 PassRecord identicalRecordsPass();
 PassRecord reduceFoldsPass();
 PassRecord spreadLoopsPass();
-PassRecord tokenProductsPass();
+PassRecord hoistProductsPass();
+PassRecord orderSumsPass();
 PassRecord weightsRightPass();
 
 } // namespace sheaf::passes

@@ -43,7 +43,9 @@ std::vector<PassRecord> pipeline() {
       reduceFoldsPass(),
       // Behind what makes products one (fold-weights) and what brings operators together that are
       // in one block then (reduce-folds).
-      tokenProductsPass(),
+      orderSumsPass(),
+      // Where sums are in order, it changes no bit.
+      hoistProductsPass(),
       // Behind the last pass that makes constant tensors; before blocks, which would record them.
       foldConstantsPass(),
       // Before form-blocks, whose groups it looks at.
@@ -67,11 +69,11 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      dropUnneededPass(),    inlinePass(),       specialisePass(),       simplifyPass(),
-      expandOperatorsPass(), weightsRightPass(), autocastPass(),         foldWeightsPass(),
-      spreadLoopsPass(),     reduceFoldsPass(),  tokenProductsPass(),    foldConstantsPass(),
-      codeMotionPass(),      formBlocksPass(),   identicalRecordsPass(), alignBranchesPass(),
-      assignPhasesPass(),    forkCallsPass(),    deriveGradientsPass()};
+      dropUnneededPass(),    inlinePass(),       specialisePass(), simplifyPass(),
+      expandOperatorsPass(), weightsRightPass(), autocastPass(),   foldWeightsPass(),
+      spreadLoopsPass(),     reduceFoldsPass(),  orderSumsPass(),  hoistProductsPass(),
+      foldConstantsPass(),   codeMotionPass(),   formBlocksPass(), identicalRecordsPass(),
+      alignBranchesPass(),   assignPhasesPass(), forkCallsPass(),  deriveGradientsPass()};
   return passes;
 }
 

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
 OFF = ["inline", "specialise", "simplify", "weights-right", "fold-weights", "fold-constants",
-       "spread-loops", "reduce-folds", "token-products", "code-motion", "fork-calls", "blocks",
+       "spread-loops", "reduce-folds", "hoist-products", "hoist-rows", "code-motion", "fork-calls", "blocks",
        "split-blocks", "identical-records", "ghosts", "phases", "fuse", "merge", "panels",
        "serpentine", "flat-rows", "share-temporaries", "tuned"]
 

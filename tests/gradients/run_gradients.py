@@ -6,6 +6,7 @@ from instance to instance, and with the first operand a tensor of the instance, 
 gradient. zeros: operators at NaN, infinity and the ends of what they are defined for, behind a
 `where` that chooses something else, so that no gradient arrives: none may go on. models: those of
 models/ with a loss each, in f32; models-bf16: with products in bf16; models-hostile: with segments of the walk backwards as short as can be.
+programs: text programs with a loss.
 `sheaf grad-check` does the comparisons, and compares the bits on several threads.
 """
 import json
@@ -18,6 +19,10 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = os.path.join(HERE, "..", "programs")
+sys.path.insert(0, PROGRAMS)
+import programs as text_programs
+
 MODELS = os.path.join(HERE, "..", "..", "models")
 
 HELPERS = """
@@ -227,6 +232,26 @@ fn loss(x: f32[{n}], y: f32[{n}], ok: bool[{n}]) -> f32 = {{
     return not bad
 
 
+def programs(sheaf, directory, pattern):
+    ok = True
+    for name in ("hoist_products",):
+        path = os.path.join(PROGRAMS, name + ".sheaf")
+        program = text_programs.Program(path)
+        source = os.path.join(directory, name + ".jsonl")
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write("".join(line + "\n" for line in program.lines))
+        with open(path, encoding="utf-8") as stream:
+            text = stream.read()
+        for more in ([], ["--without", "hoist-products"], ["--hostile"], ["--precision", "bf16"]):
+            good, output = check(sheaf, directory, name, text, source,
+                                 [*program.options, "--directions", "1", *more])
+            print(f"{name} {' '.join(more)}: {'ok' if good else 'FAILED'}")
+            if not good:
+                print(output)
+                ok = False
+    return ok
+
+
 def models_in_bf16(sheaf, directory, pattern):
     return models(sheaf, directory, pattern, ["--precision", "bf16"])
 
@@ -262,7 +287,8 @@ def main():
     pattern = sys.argv[3] if len(sys.argv) > 3 else ""
     with tempfile.TemporaryDirectory() as directory:
         run = {"operators": operators, "zeros": zeros, "models": models,
-               "models-bf16": models_in_bf16, "models-hostile": models_hostile}[what]
+               "models-bf16": models_in_bf16, "models-hostile": models_hostile,
+               "programs": programs}[what]
         sys.exit(0 if run(sheaf, directory, pattern) else 1)
 
 

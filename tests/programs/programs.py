@@ -11,6 +11,8 @@ A program is a .sheaf file whose first lines may hold directives:
     //: expect JSON           what the next instance gives, to 1e-5 of its largest number
     //: python EXPRESSION     the same, computed from the instance's JSON value X
     //: error MESSAGE         the next instance fails with this message; {{regex}} matches a part
+    //: same OPTION ...       with these options beside those of every run, all results have the
+                              same bits
     //: launches N OPTION ... kernels are called N times for all instances together, with these
                               options beside those of every run
 
@@ -31,7 +33,7 @@ class Program:
         self.path = path
         self.name = os.path.splitext(os.path.basename(path))[0]
         self.options, self.files, self.lines, self.results = [], {}, [], []
-        self.launches = []
+        self.launches, self.same = [], []
         self.verify, self.format = True, None
         with open(path, encoding="utf-8") as stream:
             for number, line in enumerate(stream, 1):
@@ -54,6 +56,8 @@ class Program:
         elif kind in FORMATS:
             self.format = FORMATS[kind]
             self.lines.append(rest)
+        elif kind == "same":
+            self.same.append(rest.split())
         elif kind == "launches":
             count, *options = rest.split()
             self.launches.append((int(count), options))
@@ -167,6 +171,8 @@ class Runner:
                 problems += self.verify(program, directory, extra)
             if results and program.results or not verify:
                 problems += self.compare(program, directory, extra)
+            for options in program.same:
+                problems += self.same_bits(program, directory, extra, options)
             if not extra:
                 problems += "".join(self.count_launches(program, directory, *launches)
                                     for launches in program.launches)
@@ -182,6 +188,15 @@ class Runner:
         if launches == expected:
             return ""
         return self.failed(command, result, f"{launches} launches, expected {expected}")
+
+    def same_bits(self, program, directory, extra, options):
+        command, plain = self.execute(program, directory, extra)
+        if plain is None or plain.returncode not in (0, 1):
+            return self.failed(command, plain, f"exit code {plain and plain.returncode}")
+        command, result = self.execute(program, directory, extra + options)
+        if result is None or (result.returncode, result.stdout) != (plain.returncode, plain.stdout):
+            return self.failed(command, result, "other bits than without " + " ".join(options))
+        return ""
 
     @staticmethod
     def failed(command, result, why):

@@ -133,7 +133,7 @@ int runBench(BenchArguments &arguments) {
   options.trace = arguments.trace;
 
   arguments.weights.check();
-  arguments.limits.check();
+  arguments.limits.check(arguments.model);
   std::vector<driver::BenchCase> cases = casesOf(arguments);
   int64_t largest = *std::max_element(batches.begin(), batches.end());
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights, largest);

@@ -131,7 +131,7 @@ int runEval(EvalArguments &arguments) {
   bool asJson = arguments.format.json();
   arguments.batches.check();
   arguments.weights.check();
-  arguments.limits.check();
+  arguments.limits.check(arguments.model);
   std::vector<Metric> metrics;
   for (const std::string &metric : arguments.metrics)
     metrics.push_back(Metric::parse(metric));

@@ -54,7 +54,7 @@ int runExplain(ExplainArguments &arguments) {
   }
   arguments.batches.check();
   arguments.weights.check();
-  arguments.limits.check();
+  arguments.limits.check(arguments.model);
   driver::RunReportOptions options;
   options.repetitions = parseNumber("--repetitions", arguments.repetitions);
   InterruptGuard guard(arguments.html);

@@ -51,7 +51,7 @@ int checkGradients(GradCheckArguments &arguments) {
   driver::GradCheckOptions options;
   options.directions = parseNumber("--directions", arguments.directions);
   arguments.weights.check();
-  arguments.limits.check();
+  arguments.limits.check(arguments.model);
   arguments.update.check();
   if (!arguments.steps.empty()) { // wrong ones are told before anything is compiled
     parseNumber("--steps", arguments.steps);

@@ -173,6 +173,8 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
       names += (names.empty() ? "" : ", ") + optimisation.name;
     throw UsageError(fmt::format("there is no optimisation '{}'; --without takes {}", name, names));
   }
+  if (options.limited)
+    compile.without.insert("hoist-rows");
   compile.targetCpu = parseTargetCpu(options.targetCpu);
   compile.precision = parsePrecision(options.precision);
   if (options.numericClass == "any")

@@ -257,9 +257,10 @@ void LimitOptions::add(CLI::App &app) {
                "to find mistakes in generated code: guarded rows, poisoned memory, tiny buckets");
 }
 
-void LimitOptions::check() {
+void LimitOptions::check(ModelOptions &model) {
   if (!memoryLimitText.empty())
     memoryLimit = parseBytes("--memory-limit", memoryLimitText);
+  model.limited = memoryLimit != 0;
   if (!foldMemoryText.empty())
     foldMemory = foldMemoryText == "0" ? 0 : parseBytes("--fold-memory", foldMemoryText);
   if (!maxDepthText.empty())

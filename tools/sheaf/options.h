@@ -50,7 +50,9 @@ struct ModelOptions {
   std::string verbose; ///< `dispatch`, or empty
   std::string dump;    ///< a directory, or empty
   bool dropout = false;
-  bool training = false;           ///< driver::CompileOptions::training
+  bool training = false; ///< driver::CompileOptions::training
+  /// There is a --memory-limit: what would take further rows (hoist-rows) is left out.
+  bool limited = false;
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
 
   std::string store; ///< a directory, `none`, or empty: as the environment says
@@ -124,8 +126,8 @@ struct LimitOptions {
   uint64_t sampleSeed = 0;               ///< rt::SessionOptions::sampleSeed
 
   void add(CLI::App &app);
-  /// Reads the texts. Throws UsageError.
-  void check();
+  /// Reads the texts, and tells the model that is compiled for these limits. Throws UsageError.
+  void check(ModelOptions &model);
 };
 
 /// How many instances at a time, on how many threads.

@@ -57,7 +57,7 @@ int runModel(RunArguments &arguments) {
   uint64_t start = rt::clockNow();
 
   arguments.weights.check();
-  arguments.limits.check();
+  arguments.limits.check(arguments.model);
   InterruptGuard guard(arguments.output);
   LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights);
   rt::SessionOptions options =

@@ -54,7 +54,7 @@ int runTune(TuneArguments &arguments) {
     throw UsageError("--seconds takes a positive number");
   arguments.batches.check();
   arguments.weights.check();
-  arguments.limits.check();
+  arguments.limits.check(arguments.model);
   arguments.model.training = arguments.train;
   arguments.model.dropout |= arguments.train;
   if (arguments.train && !arguments.model.entryGiven->count())

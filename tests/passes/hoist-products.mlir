@@ -1,7 +1,22 @@
-// RUN: sheaf-opt --token-products=remarks=1 %s 2>&1 | FileCheck %s
-// RUN: sheaf-opt --token-products=without=identical-records %s | FileCheck %s --check-prefix=OFF
+// RUN: sheaf-opt --order-sums --hoist-products=remarks=1 %s 2>&1 | FileCheck %s
+// RUN: sheaf-opt --order-sums --hoist-products=without=identical-records %s | FileCheck %s --check-prefix=OFF
+// RUN: sheaf-opt --order-sums --hoist-products=without=hoist-rows %s | FileCheck %s --check-prefix=TOKENS
 // RUN: sheaf-opt --sheaf-pipeline="entry=cell" %s | FileCheck %s --check-prefix=BLOCKS
+// Without identical-records, only in loops.
+// OFF-LABEL: func.func @cell
 // OFF-NOT: sheaf.apart
+// OFF-LABEL: func.func @lists
+// OFF: sheaf.apart = 2
+// OFF-LABEL: func.func @views
+// OFF-NOT: sheaf.apart
+// OFF-LABEL: func.func @features
+// OFF: sheaf.apart = 2
+
+// Without hoist-rows, only tokens'.
+// TOKENS-LABEL: func.func @cell
+// TOKENS: sheaf.apart = 1
+// TOKENS-LABEL: func.func @features
+// TOKENS-NOT: sheaf.apart
 
 // In a block of its own, which does not say why.
 // BLOCKS-NOT: sheaf.apart
@@ -21,11 +36,11 @@ sheaf.param @narrow : tensor<40x2xf32> init("glorot", [])
 // CHECK-LABEL: func.func @cell
 // CHECK: %[[ROW:.*]] = sheaf.apply "row"
 // CHECK: %[[W0:.*]] = sheaf.apply "window"(%[[W:.*]]) {axis = 0 : i64, size = 40 : i64, start = 0 : i64}
-// CHECK: %[[P:.*]] = sheaf.apply "matmul"(%[[ROW]], %[[W0]]) {} {sheaf.apart}
+// CHECK: %[[P:.*]] = sheaf.apply "matmul"(%[[ROW]], %[[W0]]) {} {sheaf.apart = 1 : i64}
 // CHECK: %[[W1:.*]] = sheaf.apply "window"(%[[W]]) {axis = 0 : i64, size = 40 : i64, start = 40 : i64}
 // CHECK: %[[Q:.*]] = sheaf.apply "matmul"(%arg0, %[[W1]]) {} :
-// CHECK: %[[OWN:.*]] = sheaf.apply "add"(%[[P]], %{{.*}}) {} {sheaf.apart}
-// CHECK: sheaf.apply "add"(%[[Q]], %[[OWN]]) {} :
+// CHECK: %[[OWN:.*]] = sheaf.apply "add"(%[[P]], %{{.*}}) {} {sheaf.apart = 1 : i64}
+// CHECK: sheaf.apply "add"(%[[OWN]], %[[Q]]) {} {sheaf.start} :
 // CHECK: "tanh"
 func.func @cell(%h: tensor<40xf32>, %word: i64) -> tensor<40xf32> {
   %table = sheaf.param_ref @table : tensor<50x40xf32>
@@ -42,8 +57,8 @@ func.func @cell(%h: tensor<40xf32>, %word: i64) -> tensor<40xf32> {
 // Rows in lists; light code before the product is made for it alone.
 // CHECK-LABEL: func.func @lists
 // CHECK: sheaf.scan
-// CHECK: "tanh"({{.*}}) {} {sheaf.apart}
-// CHECK: "matmul"({{.*}}) {} {sheaf.apart}
+// CHECK: "tanh"({{.*}}) {} {sheaf.apart = 1 : i64}
+// CHECK: "matmul"({{.*}}) {} {sheaf.apart = 1 : i64}
 // CHECK: "mul"({{.*}}) {} :
 func.func @lists(%words: !sheaf.list<i64>, %h: tensor<40xf32>) -> !sheaf.list<tensor<40xf32>> {
   %table = sheaf.param_ref @table : tensor<50x40xf32>
@@ -67,8 +82,8 @@ func.func @lists(%words: !sheaf.list<i64>, %h: tensor<40xf32>) -> !sheaf.list<te
 // A view of a weight that others take, too, is made for each: neither may wait for the other.
 // CHECK-LABEL: func.func @views
 // CHECK: %[[T:.*]] = sheaf.apply "transpose"({{.*}}) {axis1 = 0 : i64, axis2 = 1 : i64} :
-// CHECK: %[[V:.*]] = sheaf.apply "transpose"({{.*}}) {axis1 = 0 : i64, axis2 = 1 : i64} {sheaf.apart}
-// CHECK: "matmul"(%{{.*}}, %[[V]]) {} {sheaf.apart}
+// CHECK: %[[V:.*]] = sheaf.apply "transpose"({{.*}}) {axis1 = 0 : i64, axis2 = 1 : i64} {sheaf.apart = 1 : i64}
+// CHECK: "matmul"(%{{.*}}, %[[V]]) {} {sheaf.apart = 1 : i64}
 // CHECK: "matmul"(%arg0, %[[T]]) {} :
 func.func @views(%h: tensor<40xf32>, %word: i64) -> tensor<40xf32> {
   %table = sheaf.param_ref @table : tensor<50x40xf32>
@@ -96,4 +111,38 @@ func.func @left(%h: tensor<40xf32>, %v: tensor<2xf32>, %word: i64) -> (tensor<40
   %s = sheaf.apply "add"(%x, %h) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
   %q = sheaf.apply "matmul"(%s, %u) {} : (tensor<40xf32>, tensor<40x40xf32>) -> tensor<40xf32>
   return %t, %a, %q : tensor<40xf32>, tensor<2xf32>, tensor<40xf32>
+}
+
+// Elements of a list; what reads waits at every step, so nothing runs before.
+// CHECK-LABEL: func.func @features
+// CHECK: sheaf.fold
+// CHECK: "matmul"({{.*}}) {} {sheaf.apart = 2 : i64}
+// CHECK: "add"({{.*}}) {} {sheaf.start} :
+// CHECK: sheaf.fold
+// CHECK-NOT: sheaf.apart
+// CHECK: return
+func.func @features(%xs: !sheaf.list<tensor<40xf32>>, %h: tensor<40xf32>) -> tensor<40xf32> {
+  %w = sheaf.param_ref @w : tensor<80x40xf32>
+  %r = sheaf.fold %h, %xs : (tensor<40xf32>, !sheaf.list<tensor<40xf32>>) -> tensor<40xf32> {
+  ^bb0(%s: tensor<40xf32>, %x: tensor<40xf32>):
+    %c = sheaf.apply "concat"(%s, %x) {axis = 0 : i64} : (tensor<40xf32>, tensor<40xf32>) -> tensor<80xf32>
+    %p = sheaf.apply "matmul"(%c, %w) {} : (tensor<80xf32>, tensor<80x40xf32>) -> tensor<40xf32>
+    sheaf.yield %p : tensor<40xf32>
+  }
+  %q = sheaf.fold %r, %xs : (tensor<40xf32>, !sheaf.list<tensor<40xf32>>) -> tensor<40xf32> {
+  ^bb0(%s: tensor<40xf32>, %x: tensor<40xf32>):
+    %c = sheaf.apply "concat"(%s, %x) {axis = 0 : i64} : (tensor<40xf32>, tensor<40xf32>) -> tensor<80xf32>
+    %p = sheaf.apply "matmul"(%c, %w) {} : (tensor<80xf32>, tensor<80x40xf32>) -> tensor<40xf32>
+    %m = sheaf.apply "mean"(%p) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<40xf32>) -> tensor<f32>
+    %read = sheaf.read %m : (tensor<f32>) -> f64
+    %0 = arith.constant 0.0 : f64
+    %more = arith.cmpf ogt, %read, %0 : f64
+    %n = scf.if %more -> tensor<40xf32> {
+      scf.yield %p : tensor<40xf32>
+    } else {
+      scf.yield %s : tensor<40xf32>
+    }
+    sheaf.yield %n : tensor<40xf32>
+  }
+  return %q : tensor<40xf32>
 }

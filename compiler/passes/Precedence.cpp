@@ -1,0 +1,96 @@
+//===- Precedence.cpp -----------------------------------------------------===//
+
+#include "compiler/passes/Precedence.h"
+
+#include "compiler/passes/OpQueries.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace sheaf::passes {
+
+Precedence::Precedence(ModuleOp module) : recurrences_(module) {
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op->hasAttr(ir::kFoldedAttr))
+      return WalkResult::skip();
+    visit(op);
+    return WalkResult::advance();
+  });
+}
+
+void Precedence::visit(Operation *op) {
+  if (auto apply = dyn_cast<ir::ApplyOp>(op))
+    return visitOperator(apply);
+  if (isa<ir::ParamRefOp>(op))
+    shared_.insert(op->getResult(0));
+  // Lists of parameters' rows.
+  else if (isa<ir::ReverseOp, ir::ListSliceOp, ir::ListGetOp, ir::FilterOp>(op))
+    noteIf(tokens_.contains(op->getOperand(0)), op->getResult(0));
+  if (isa<ir::MapOp, ir::FilterOp, ir::FoldOp, ir::ScanOp>(op))
+    noteIf(tokens_.contains(op->getOperands().back()),
+           op->getRegion(0).getArgument(isa<ir::FoldOp, ir::ScanOp>(op) ? 1 : 0));
+  else if (isa<ir::YieldOp>(op) && isa<ir::MapOp>(op->getParentOp()))
+    // What a map computes has rows of its own.
+    noteIf(tokens_.contains(op->getOperand(0)) && !isTensorCode(op->getOperand(0).getDefiningOp()),
+           op->getParentOp()->getResult(0));
+}
+
+void Precedence::noteIf(bool isToken, Value value) {
+  if (isToken)
+    tokens_.insert(value);
+}
+
+void Precedence::visitOperator(ir::ApplyOp apply) {
+  if (auto *address = batchRule<ops::HostAddress>(apply))
+    return noteIf(address->kind == ops::HostAddress::Row && shared_.contains(apply.getOperand(0)),
+                  apply.getResult(0));
+  // What a fold gives comes again only when all of its list does.
+  if (!isTensorCode(apply) || operatorOf(apply)->draws() || batchRule<ops::Fold>(apply))
+    return;
+  bool isToken = false;
+  for (Value operand : apply->getOperands()) {
+    isToken |= tokens_.contains(operand);
+    if (!tokens_.contains(operand) && !shared_.contains(operand) &&
+        !isa_and_nonnull<arith::ConstantOp>(operand.getDefiningOp()))
+      return;
+  }
+  (isToken ? tokens_ : shared_).insert_range(apply->getResults());
+}
+
+unsigned Precedence::rank(Value value, Operation *at) {
+  if (shared_.contains(value) || isa_and_nonnull<arith::ConstantOp>(value.getDefiningOp()))
+    return kShared;
+  if (tokens_.contains(value))
+    return kToken;
+  return kInstance + recurrences_.depth(value, at);
+}
+
+unsigned Precedence::rank(Operation *op) { return rank(op->getResult(0), op); }
+
+bool Precedence::reads(Operation *at, unsigned rank) {
+  return rank > kInstance && recurrences_.reads(at, rank - kInstance);
+}
+
+static bool isExact(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType().isF32();
+}
+
+bool Precedence::isProduct(Operation *op) const {
+  if (!batchRule<ops::Product>(op) || !shared_.contains(op->getOperand(1)))
+    return false;
+  auto row = cast<RankedTensorType>(op->getOperand(0).getType());
+  auto weight = cast<RankedTensorType>(op->getOperand(1).getType());
+  return isExact(op->getResult(0)) && row.getRank() == 1 && weight.getRank() == 2 &&
+         row.hasStaticShape() && weight.hasStaticShape() &&
+         weight.getNumElements() >= kLeastProduct;
+}
+
+bool Precedence::isSum(Operation *op) {
+  auto apply = dyn_cast_or_null<ir::ApplyOp>(op);
+  return apply && apply.getOp() == "add" && isExact(apply.getResult(0)) &&
+         llvm::all_of(apply.getOperandTypes(),
+                      [&](Type type) { return type == apply.getResult(0).getType(); });
+}
+
+} // namespace sheaf::passes
