@@ -95,12 +95,12 @@ fn encode(t: Tree) -> f32[hidden] = match t {
 fn main(t: Tree) -> f32[hidden] = encode(t)
 fn loss(t: Tree) -> f32 = dot(encode(t), encode(t))
 """
-# Commands that tell nothing: they make files, or print what the compiler made.
-SILENT = {"build", "compile", "init", "make", "replay", "vocab"}
+# Commands that report nothing: they make files, or print texts.
+SILENT = {"build", "compile", "help", "init", "make", "replay", "vocab"}
 
 
 def commands():
-    listed = re.findall(r"^  ([a-z-]+) ", sheaf("--help").stdout.split("Subcommands:")[1], re.M)
+    listed = re.findall(r"^  ([a-z][a-z-]*) ", sheaf("--help").stdout, re.M)
     told = set()
 
     def report(name, *arguments, exit=0, cwd=None):
