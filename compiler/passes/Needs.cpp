@@ -3,6 +3,7 @@
 #include "compiler/passes/Needs.h"
 
 #include "compiler/ir/Guards.h"
+#include "compiler/passes/OpQueries.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -30,11 +31,8 @@ bool happens(Operation *op) {
          !isMemoryEffectFree(op);
 }
 
-/// A loop's body begins with what it carries, if anything, and an element.
-bool carries(Operation *loop) { return isa<ir::FoldOp, ir::ScanOp>(loop); }
-
 Value elementArgument(Operation *loop) {
-  return loop->getRegion(0).getArgument(carries(loop) ? 1 : 0);
+  return loop->getRegion(0).getArgument(carriesState(loop) ? 1 : 0);
 }
 
 Needs::Parts operator|(Needs::Parts a, const Needs::Parts &b) { return a |= b; }
@@ -269,7 +267,7 @@ void Needs::yieldTakes(Instance &instance, Operation *yield, Take take) {
     } else if (isa<ir::FilterOp>(parent)) {
       if (isLive(instance, parent))
         take(operand, all(operand.get().getType()));
-    } else if (carries(parent)) {
+    } else if (carriesState(parent)) {
       take(operand, (isa<ir::FoldOp>(parent) ? ofResult() : elementOf(ofResult())) |
                         needOf(instance, parent->getRegion(0).getArgument(0)));
     } else {

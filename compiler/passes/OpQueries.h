@@ -38,6 +38,9 @@ inline bool isTensorCode(mlir::Operation *op) {
          !takesList(op);
 }
 
+/// A loop whose body takes, before the element of the list, what it carries from step to step.
+inline bool carriesState(mlir::Operation *loop) { return mlir::isa<ir::FoldOp, ir::ScanOp>(loop); }
+
 } // namespace sheaf::passes
 
 #endif // SHEAF_PASSES_OPQUERIES_H

@@ -83,7 +83,7 @@ void RecordFlow::visitLoop(Operation *op) {
   Block &body = op->getRegion(0).front();
   Value list = op->getOperands().back(), result = op->getResult(0);
   ValueRange yielded = body.getTerminator()->getOperands();
-  bool carries = isa<ir::FoldOp, ir::ScanOp>(op);
+  bool carries = carriesState(op);
   pass(list, body.getArgument(carries ? 1 : 0));
   if (carries) {
     pass(op->getOperand(0), body.getArgument(0));

@@ -12,8 +12,6 @@ using namespace mlir;
 namespace sheaf::passes {
 namespace {
 
-bool carries(Operation *op) { return isa<ir::FoldOp, ir::ScanOp>(op); }
-
 /// Whether an operator computes a tensor of the instance's own, and not one of constants and
 /// weights.
 bool computes(Operation *op) {
@@ -48,7 +46,7 @@ void Recurrences::spread(Values &values, SmallVector<Value> work, func::FuncOp c
         if (isa<scf::IfOp, ir::MatchOp>(parent)) {
           add(parent->getResult(number));
         } else if (!isa<ir::FilterOp>(parent)) {
-          if (carries(parent))
+          if (carriesState(parent))
             add(parent->getRegion(0).getArgument(0));
           add(parent->getResult(0));
         }
@@ -56,7 +54,7 @@ void Recurrences::spread(Values &values, SmallVector<Value> work, func::FuncOp c
         bool isList = number + 1 == user->getNumOperands();
         if (isa<ir::FilterOp>(user) || (isa<ir::FoldOp>(user) && !isList))
           add(user->getResult(0));
-        add(user->getRegion(0).getArgument(isList && carries(user) ? 1 : 0));
+        add(user->getRegion(0).getArgument(isList && carriesState(user) ? 1 : 0));
       } else if (auto match = dyn_cast<ir::MatchOp>(user)) {
         for (Region &region : match->getRegions())
           if (!region.empty())
@@ -130,7 +128,7 @@ const std::vector<const Recurrences::Recursion *> &Recurrences::around(Operation
     return known->second;
   std::vector<const Recursion *> recursions;
   for (Operation *op = at->getParentOp(); op; op = op->getParentOp()) {
-    if (carries(op))
+    if (carriesState(op))
       recursions.insert(recursions.begin(), &ofLoop(op));
     if (auto func = dyn_cast<func::FuncOp>(op)) {
       if (calls_.isRecursive(func))
