@@ -47,8 +47,7 @@ constexpr std::pair<std::string_view, std::string_view> foreignMethods[] = {
 
 /// Functions of other libraries that there are none of here, or by another name.
 constexpr std::pair<std::string_view, std::string_view> foreignFunctions[] = {
-    {"sort", "no operator sorts; top_k(x, k) gives the k greatest in descending order"},
-    {"argsort", "no operator sorts; top_k(x, k) gives the places of the k greatest, too"},
+    {"argsort", "sort(x) gives the places of the elements, too"},
     {"topk", "write top_k(x, k)"},
     {"argmin", "write argmax(-x)"},
     {"cat", "write concat(x, y, axis=...)"},
@@ -58,17 +57,13 @@ constexpr std::pair<std::string_view, std::string_view> foreignFunctions[] = {
     {"permute", "write transpose(x, axis1, axis2)"},
     {"unsqueeze", "write expand_dims(x, axis=...)"},
     {"clip", "write clamp(x, lo, hi)"},
-    {"norm", "write sqrt(sum(square(x), axis=...))"},
     {"arange", "iota(n) makes a tensor, range(n) a list"},
     {"detach", "write stop_gradient(x)"},
     {"swish", "write silu(x)"},
     {"nll_loss", "cross_entropy(logits, label) takes logits"},
     {"size", "extents have names: x: f32[n, h]"},
     {"shape", "extents have names: x: f32[n, h]"},
-    {"cumsum", "no operator sums along the way; scan(f, start, xs) does over a list"},
     {"einsum", "products are written a @ b, sums sum(x, axis=...)"},
-    {"pad", "write concat(x, zeros(...), axis=...)"},
-    {"flip", "no operator turns an axis round; reverse(xs) does a list"},
 };
 
 std::string_view helpFor(std::span<const std::pair<std::string_view, std::string_view>> words,

@@ -199,9 +199,12 @@ void addKernelReduction(std::vector<Op> &ops, ReductionSpec spec, Reduction::Kin
 /// Reduces one axis of x: what a public reduction is made of.
 using AxisRule = std::function<Value(ExpandBuilder &, Value x, int64_t axis, bool keepdims)>;
 
-std::vector<Value> expandReduction(ExpandBuilder &b, ir::ApplyOp op, const AxisRule &rule) {
+std::vector<Value> expandReduction(ExpandBuilder &b, ir::ApplyOp op, const AxisRule &rule,
+                                   const std::string &ofScalar) {
   DType dtype = dtypeOf(op.getOperands()[0]);
   Value x = widen(b, op.getOperands()[0]);
+  if (rankOf(x) == 0 && !ofScalar.empty())
+    return {narrow(b, applyOne(b, ofScalar, x), dtype)};
   bool keepdims = intAttr(op, "keepdims") != 0;
   if (op.getAttrs().contains("axis"))
     return {narrow(b, rule(b, x, intAttr(op, "axis"), keepdims), dtype)};
@@ -212,15 +215,18 @@ std::vector<Value> expandReduction(ExpandBuilder &b, ir::ApplyOp op, const AxisR
   return {narrow(b, x, dtype)};
 }
 
-void addReduction(std::vector<Op> &ops, ReductionSpec spec, RowReference reference, AxisRule rule) {
+/// `ofScalar`: the operator that it is of a tensor without axes; none, if that stays as it is.
+void addReduction(std::vector<Op> &ops, ReductionSpec spec, RowReference reference, AxisRule rule,
+                  std::string ofScalar = {}) {
   Op op;
   op.name = spec.name;
   op.summary = spec.summary;
   op.params = {{"x", ParamKind::Tensor},
                {"axis", ParamKind::Static, {}, true},
                {"keepdims", ParamKind::Static, Attr(int64_t(0))}};
-  op.batch = expand(
-      [rule](ExpandBuilder &b, ir::ApplyOp apply) { return expandReduction(b, apply, rule); });
+  op.batch = expand([rule, ofScalar](ExpandBuilder &b, ir::ApplyOp apply) {
+    return expandReduction(b, apply, rule, ofScalar);
+  });
   op.shape = [spec](std::span<const OperandType> operands, const Attrs &attrs, const DimOracle &) {
     return reduceShape(spec, operands, attrs, optionalInt(attrs, "axis"));
   };
@@ -286,7 +292,7 @@ void addReductions(std::vector<Op> &ops) {
                logSumExpOf, logSumExpAxis);
   addReduction(ops,
                {"norm", "the square root of the sum of squares along an axis, or of all", true},
-               normOf, normAxis);
+               normOf, normAxis, "abs");
 }
 
 } // namespace sheaf::ops

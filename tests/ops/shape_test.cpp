@@ -831,7 +831,7 @@ TEST(Shapes, ScansAndPlacement) {
        "error: cannot add rows of f32[n, m] to f32[m, h]: the extents of axis 1 differ (h = 4, m) "
        "[2]"},
       {"flip", {"token[n, h]"}, "axis=1", "token[n, h]"},
-      {"pad", {"f32[n, h]"}, "before=1, after=m", "f32[n + m + 1, h]"},
+      {"pad", {"f32[n, h]"}, "before=1, after=m", "f32[m + n + 1, h]"},
       {"pad", {"f32[n]"}, "before=-1, after=0", "error: cannot pad f32[n] with -1 elements"},
       {"tril", {"f32[2, n, h]"}, "k=1", "f32[2, n, h]"},
       {"triu", {"f32[n]"}, "", "error: cannot take a triangle of f32[n]: it is no matrix [0]"},
