@@ -341,10 +341,11 @@ private:
   }
 
   /// A vector by a transposed matrix of the record is a row reduction, which reads it as it lies.
+  /// (In bf16 there is none.)
   void turnReductions() {
     SmallVector<ir::ApplyOp> products;
     for (Operation &op : backward_.getBody().front())
-      if (batchRule<ops::Product>(&op))
+      if (auto *rule = batchRule<ops::Product>(&op); rule && !rule->bf16)
         products.push_back(cast<ir::ApplyOp>(&op));
     for (ir::ApplyOp product : products) {
       Value right = product.getOperand(1);

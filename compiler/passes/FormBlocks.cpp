@@ -6,6 +6,7 @@
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramOrder.h"
+#include "compiler/passes/WeightViews.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -262,6 +263,9 @@ void dropUnused(func::FuncOp func) {
 
 LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &recorders,
                      PassContext &context) {
+  bool oneByOne = context.isOff("blocks");
+  if (!oneByOne)
+    copyViewsIntoRegions(func);
   SmallVector<Block *> blocks;
   func.walk([&](Block *block) { blocks.push_back(block); });
   for (Block *block : blocks) {
@@ -270,7 +274,9 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &reco
       if (isFill(&op))
         table.recordFill(&op, func.getName());
     Grouping grouping =
-        groupTensorCode(*block, recorders, context.isOff("blocks"), !context.isOff("split-blocks"));
+        groupTensorCode(*block, recorders, oneByOne, !context.isOff("split-blocks"));
+    if (!oneByOne)
+      copyViewsIntoGroups(grouping.groups);
     BlockMaker maker(table, func, context);
     for (const Group &group : grouping.groups)
       maker.make(group);

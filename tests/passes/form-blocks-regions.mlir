@@ -74,3 +74,28 @@ func.func @fills(%n: i64) -> tensor<?xf32> {
   %z = sheaf.apply "full"(%n) {value = 0.0 : f64} : (i64) -> tensor<?xf32>
   return %z : tensor<?xf32>
 }
+
+// A view of a weight that blocks of two levels and of a loop take is made in each: none of them is
+// given it as a row.
+// CHECK-LABEL: func.func @views
+// CHECK: %[[P:.*]] = sheaf.record @{{.*}}(%arg0) weights [@w] : (tensor<4xf32>) -> tensor<4xf32>
+// CHECK: %[[A:.*]] = call @encode
+// CHECK: sheaf.fold
+// CHECK: ^bb0(%[[S:.*]]: tensor<4xf32>, %[[X:.*]]: tensor<4xf32>):
+// CHECK-NEXT: sheaf.record @{{.*}}(%[[S]], %[[X]]) weights [@w] : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+// CHECK: sheaf.record @{{.*}}(%[[A]]) weights [@w] : (tensor<4xf32>) -> tensor<4xf32>
+func.func @views(%x: tensor<4xf32>, %t: !sheaf.data<@Tree>, %xs: !sheaf.list<tensor<4xf32>>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %w = sheaf.param_ref @w : tensor<4x4xf32>
+  %v = sheaf.apply "transpose"(%w) {axis1 = 0 : i64, axis2 = 1 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %p = sheaf.apply "matmul"(%x, %v) {} : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4xf32>
+  %a = func.call @encode(%t) : (!sheaf.data<@Tree>) -> tensor<4xf32>
+  %f = sheaf.fold %p, %xs : (tensor<4xf32>, !sheaf.list<tensor<4xf32>>) -> tensor<4xf32> {
+  ^bb0(%s: tensor<4xf32>, %y: tensor<4xf32>):
+    %m = sheaf.apply "matmul"(%s, %v) {} : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4xf32>
+    %n = sheaf.apply "add"(%m, %y) {} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    sheaf.yield %n : tensor<4xf32>
+  }
+  %q = sheaf.apply "matmul"(%a, %v) {} : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4xf32>
+  return %p, %f, %q : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
