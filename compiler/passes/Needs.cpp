@@ -318,8 +318,8 @@ void Needs::forEachTaken(Instance &instance, Operation *op, Take take) {
         unsigned begin = 0;
         for (Type field : tuple.getTypes().take_front(get.getIndex()))
           begin += size(field);
-        Parts parts = none(tuple);
-        for (unsigned i : need(get.getResult()).set_bits())
+        Parts parts = none(tuple), ofField = need(get.getResult());
+        for (unsigned i : ofField.set_bits())
           parts.set(begin + i);
         take(operands[0], parts);
       })
