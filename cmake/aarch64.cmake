@@ -6,6 +6,9 @@ set(CMAKE_C_COMPILER clang-22)
 set(CMAKE_CXX_COMPILER clang++-22)
 set(CMAKE_C_COMPILER_TARGET aarch64-linux-gnu)
 set(CMAKE_CXX_COMPILER_TARGET aarch64-linux-gnu)
+# The system's linker knows its own architecture alone.
+set(CMAKE_SHARED_LINKER_FLAGS_INIT -fuse-ld=lld)
+set(CMAKE_MODULE_LINKER_FLAGS_INIT -fuse-ld=lld)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
 
 # Boost.Context has assembly of its own for each architecture; the headers are the same.
