@@ -216,6 +216,8 @@ Value Emitter::granule(Value id) {
 
 /// Where a buffer begins; of a list, its table.
 Value Emitter::base(const Buffer &buffer) {
+  if (buffer.regroups)
+    return base(*buffer.regroups);
   if (buffer.kind == Buffer::Weight) {
     if (buffer.index == Buffer::kNoUse)
       throw InternalError("kernel " + kernel_.symbol + " reads a weight that is only packed");
@@ -298,10 +300,14 @@ const std::vector<Value> &Emitter::strides(const Buffer &buffer) {
   if (known != record_.strides.end())
     return known->second;
   size_t rank = buffer.shape.size();
+  if (buffer.regroups && !buffer.dense)
+    return record_.strides[&buffer] = regroupedStrides(buffer);
   std::vector<Value> out(rank);
   if (rank >= 1)
     out[rank - 1] = constant(bytesOf(buffer.dtype));
-  if (rank >= 2)
+  if (rank >= 2 && buffer.dense)
+    out[rank - 2] = atRecord([&] { return mul(out[rank - 1], extent(buffer.shape.back())); });
+  else if (rank >= 2)
     out[rank - 2] = rowBytes(buffer.shape.back(), buffer.dtype);
   for (size_t axis = rank; axis-- > 2;) {
     const Dim &dim = buffer.shape[axis - 1];
@@ -311,6 +317,39 @@ const std::vector<Value> &Emitter::strides(const Buffer &buffer) {
     out[axis - 2] = fixed ? atEntry(make) : atRecord(make);
   }
   return record_.strides[&buffer] = std::move(out);
+}
+
+/// Of a padded tensor whose elements lie evenly along each of these axes.
+std::vector<Value> Emitter::regroupedStrides(const Buffer &buffer) {
+  std::vector<Value> from = strides(*buffer.regroups), out(buffer.shape.size());
+  for (const Regrouping &group : regroupings(buffer.regroups->shape, buffer.shape)) {
+    // Where there is no axis, all are of extent 1.
+    Value stride =
+        group.fromBegin < group.fromEnd ? from[group.fromBegin] : constant(bytesOf(buffer.dtype));
+    for (size_t axis = group.toEnd; axis-- > group.toBegin;) {
+      out[axis] = stride;
+      Value count = extent(buffer.shape[axis]);
+      stride = atRecord([&] { return mul(stride, count); });
+    }
+  }
+  return out;
+}
+
+/// The elements of a tensor in memory as a reshape has them, if they lie evenly along its axes;
+/// else null.
+const Buffer *Emitter::regrouped(Value reshape) {
+  auto [entry, isNew] = regroupedOf_.try_emplace(reshape, nullptr);
+  if (isNew) {
+    const Buffer &source = *plan_.bufferOf.lookup(reshape.getDefiningOp()->getOperand(0));
+    const std::vector<Dim> &to = plan_.shapes->of(reshape);
+    if (source.dense || liesEvenly(source.shape, to)) {
+      Buffer &buffer = regroupedBuffers_.emplace_back(source);
+      buffer.shape = to;
+      buffer.regroups = &source;
+      entry->second = &buffer;
+    }
+  }
+  return entry->second;
 }
 
 Value Emitter::address(const Buffer &buffer, ArrayRef<Value> index) {

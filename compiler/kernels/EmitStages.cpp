@@ -313,7 +313,7 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     scope.row = marker();
     Value operand = apply.getOperand(0);
     auto vectorType = VectorType::get({kLoopLanes}, laneType(dtypeOf(operand)));
-    auto numberType = VectorType::get({kLoopLanes}, i64_);
+    auto numberType = VectorType::get({kLoopLanes}, b.getI32Type());
     Value count = extent(space.back());
     constexpr int64_t run = kReduceVectors * kLoopLanes;
     Value whole =
@@ -339,8 +339,8 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
         }
         out.push_back(multiplyAdd(x, y, partial[0]));
       } else if (arg) {
-        Value number =
-            arith::AddIOp::create(b, splat(column, kLoopLanes), laneNumbers(i64_, kLoopLanes));
+        Value first = splat(arith::TruncIOp::create(b, b.getI32Type(), column), kLoopLanes);
+        Value number = arith::AddIOp::create(b, first, laneNumbers(b.getI32Type(), kLoopLanes));
         Value better = combine.better(partial[0], partial[1], x, number);
         if (tail)
           better = arith::AndIOp::create(b, better, mask);
@@ -368,7 +368,7 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     SmallVector<Value> none{combine.identity(vectorType)}, start;
     if (arg)
       none.push_back(arith::ConstantOp::create(
-          b, DenseElementsAttr::get(numberType, std::numeric_limits<int64_t>::max())));
+          b, DenseElementsAttr::get(numberType, std::numeric_limits<int32_t>::max())));
     size_t each = none.size();
     for (int64_t v = 0; v < kReduceVectors; ++v)
       start.append(none);
@@ -411,8 +411,8 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     if (arg) {
       // Nothing to choose from gives 0.
       Value isEmpty = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, count, constant(0));
-      result = arith::SelectOp::create(b, isEmpty, constant(0), result);
-      result = arith::TruncIOp::create(b, b.getI32Type(), result);
+      Value zero = arith::ConstantIntOp::create(b, b.getI32Type(), 0);
+      result = arith::SelectOp::create(b, isEmpty, zero, result);
     }
 
     std::vector<Value> to(place.index.begin(), place.index.end());
@@ -424,7 +424,8 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
   });
 }
 
-/// Along an outer axis: lanes are neighbours on the innermost axis, the axis runs in order.
+/// Along an outer axis: lanes are neighbours on the innermost axis, the axis runs in order. Several
+/// vectors run along it together, since each waits for what it was before.
 void Emitter::reduceOuter(const Stage &stage, const std::vector<Dim> &space, int64_t axis) {
   const Root &root = stage.roots.front();
   Combiner combine{b, std::get<ops::Reduction>(batchRuleOf(root.value)).kind};
@@ -433,33 +434,38 @@ void Emitter::reduceOuter(const Stage &stage, const std::vector<Dim> &space, int
   bool keepDims = root.buffer->shape.size() == space.size();
   Value operand = root.value.getDefiningOp()->getOperand(0);
   auto vectorType = VectorType::get({kLoopLanes}, laneType(dtypeOf(operand)));
-  auto numberType = VectorType::get({kLoopLanes}, i64_);
-
-  std::vector<Dim> outer(space.begin(), space.end() - 1);
-  outer.erase(outer.begin() + axis);
+  auto numberType = VectorType::get({kLoopLanes}, b.getI32Type());
   std::vector<Value> index;
-  nest(outer, index, [&] {
-    loop(constant(0), extent(space.back()), kLoopLanes, [&](Value column) {
-      SmallVector<Value> start{combine.identity(vectorType)};
+
+  /// What is reduced in so many vectors from `column` on.
+  auto reduce = [&](Value column, int64_t vectors) {
+    SmallVector<Value> columns, start;
+    for (int64_t v = 0; v < vectors; ++v) {
+      columns.push_back(add(column, constant(v * kLoopLanes)));
+      start.push_back(combine.identity(vectorType));
       if (arg)
         start.push_back(arith::ConstantOp::create(b, b.getZeroAttr(numberType)));
-      auto along = scf::ForOp::create(b, constant(0), extent(space[axis]), constant(1), start);
-      {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToEnd(along.getBody());
+    }
+    size_t each = arg ? 2 : 1;
+    auto along = scf::ForOp::create(b, constant(0), extent(space[axis]), constant(1), start);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToEnd(along.getBody());
+      SmallVector<Value> out;
+      for (auto [v, begin] : llvm::enumerate(columns)) {
         Place place;
         place.lanesAxis = last;
         place.index = index;
         place.index.insert(place.index.begin() + axis, along.getInductionVar());
-        place.index.push_back(column);
+        place.index.push_back(begin);
         Scope scope;
         scope.stage = &stage;
         scope.place = &place;
         Value x = evaluate(operand, identityView(space.size()), scope);
-        ValueRange partial = along.getRegionIterArgs();
-        SmallVector<Value> out;
+        ValueRange partial = along.getRegionIterArgs().slice(v * each, each);
         if (arg) {
-          Value number = splat(along.getInductionVar(), kLoopLanes);
+          Value at = arith::TruncIOp::create(b, b.getI32Type(), along.getInductionVar());
+          Value number = splat(at, kLoopLanes);
           Value first =
               arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number,
                                     arith::ConstantOp::create(b, b.getZeroAttr(numberType)));
@@ -470,19 +476,41 @@ void Emitter::reduceOuter(const Stage &stage, const std::vector<Dim> &space, int
         } else {
           out.push_back(combine(partial[0], x));
         }
-        scf::YieldOp::create(b, out);
       }
-      Value result = along.getResult(arg ? 1 : 0);
-      if (arg)
-        result = arith::TruncIOp::create(b, VectorType::get({kLoopLanes}, b.getI32Type()), result);
+      scf::YieldOp::create(b, out);
+    }
+    for (auto [v, begin] : llvm::enumerate(columns)) {
+      Value result = along.getResult(v * each + each - 1);
       Place place;
       place.index = index;
       if (keepDims)
         place.index.insert(place.index.begin() + axis, constant(0));
       place.lanesAxis = static_cast<int>(place.index.size());
-      place.index.push_back(column);
+      place.index.push_back(begin);
       store(stage, root, result, place);
-    });
+    }
+  };
+
+  std::vector<Dim> outer(space.begin(), space.end() - 1);
+  outer.erase(outer.begin() + axis);
+  // As many vectors together as leave the fewest over.
+  int64_t together = kReduceVectors;
+  Value columns = extent(space.back()), whole;
+  if (space.back().isConstant()) {
+    int64_t vectors = std::max<int64_t>(llvm::divideCeil(space.back().constant(), kLoopLanes), 1);
+    together = llvm::divideCeil(vectors, llvm::divideCeil(vectors, kReduceVectors));
+    int64_t run = together * kLoopLanes;
+    whole = constant(vectors % together == 0 ? space.back().constant()
+                                             : space.back().constant() / run * run);
+  } else {
+    Value run = constant(together * kLoopLanes);
+    whole = atRecord([&] { return mul(arith::DivSIOp::create(b, columns, run).getResult(), run); });
+  }
+  nest(outer, index, [&] {
+    loop(constant(0), whole, together * kLoopLanes,
+         [&](Value column) { reduce(column, together); });
+    if (whole != columns)
+      loop(whole, columns, kLoopLanes, [&](Value column) { reduce(column, 1); });
   });
 }
 

@@ -127,7 +127,8 @@ Value Emitter::evaluate(Value root, const View &rootView, Scope &scope, bool com
       lanes = fill(value, view, *scope.place);
     } else if (roleOf(value) == Role::View) {
       if (movementOf(value) == ops::Movement::Reshape && !isPlainReshape(value, *plan_.shapes)) {
-        lanes = loadReshaped(value, view, *scope.place);
+        const Buffer *even = regrouped(value);
+        lanes = even ? load(*even, view, *scope.place) : loadReshaped(value, view, *scope.place);
       } else {
         auto [source, through] = throughView(value, view, *plan_.shapes);
         lanes = need(source, std::move(through));
@@ -307,17 +308,99 @@ static bool isWholeVectors(const View &view, int lanesAxis, int64_t lanes, const
          isMultiple(to) && isMultiple(from);
 }
 
-/// A reshape that regroups extents: elements are found by their row-major number, among those of
-/// the axes that are regrouped together.
+/// Elements of a padded tensor that lie one after the other in row-major order: each lane is in the
+/// row of the lane before it, or begins the next one. `pointer` is at the first, whose place in its
+/// row is `column`. Lanes beyond the extent repeat its last element.
+Value Emitter::loadAlongRows(const Buffer &buffer, Value pointer, Value column,
+                             const Place &place) {
+  Value size = constant(bytesOf(buffer.dtype)), width = extent(buffer.shape.back());
+  Value padding = atRecord([&] {
+    Value row = rowBytes(buffer.shape.back(), buffer.dtype);
+    return arith::SubIOp::create(b, row, mul(add(width, constant(-1)), size)).getResult();
+  });
+  Value left = arith::SubIOp::create(b, extent(laneExtent_),
+                                     place.index[static_cast<size_t>(place.lanesAxis)]);
+  SmallVector<Value> elements;
+  for (int64_t lane = 0; lane < place.lanes; ++lane) {
+    if (lane) {
+      Value next = add(column, constant(1));
+      Value isEnd = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next, width);
+      column = arith::SelectOp::create(b, isEnd, constant(0), next);
+      Value step = arith::SelectOp::create(b, isEnd, padding, size);
+      pointer = bytes(pointer,
+                      arith::SelectOp::create(b, isLess(constant(lane), left), step, constant(0)));
+    }
+    elements.push_back(loadElement(buffer, pointer));
+  }
+  auto type = VectorType::get({place.lanes}, storageType(buffer.dtype));
+  return toLanes(vector::FromElementsOp::create(b, type, elements), buffer.dtype);
+}
+
+/// The same from the element with this number, of `rows` rows that begin at `first`, as whole
+/// vectors of as many rows as the lanes reach into. Where that is none any more, nothing is read of
+/// it.
+Value Emitter::loadAcrossRows(const Buffer &buffer, Value first, Value number, Value rows,
+                              const Place &place) {
+  // So many rows behind the first take fewer instructions than lane by lane.
+  constexpr int64_t kMostRows = 5;
+  int64_t size = bytesOf(buffer.dtype);
+  const Dim &innermost = buffer.shape.back();
+  Value width = extent(innermost), bytesOfRow = rowBytes(innermost, buffer.dtype);
+  Value padding = atRecord(
+      [&] { return arith::SubIOp::create(b, bytesOfRow, mul(width, constant(size))).getResult(); });
+  Value row = arith::DivUIOp::create(b, number, width);
+  Value column = arith::SubIOp::create(b, number, mul(row, width));
+  Value pointer = bytes(first, add(mul(row, bytesOfRow), mul(column, constant(size))));
+  auto type = VectorType::get({place.lanes}, storageType(buffer.dtype));
+  auto inVectors = [&](int64_t further) {
+    Value lanes = loadAs(type, pointer, size);
+    Value places =
+        arith::AddIOp::create(b, laneNumbers(i64_, place.lanes), splat(column, place.lanes));
+    for (int64_t i = 1; i <= further; ++i) {
+      Value begin = atRecord([&] { return mul(width, constant(i)); });
+      Value reaches = isLess(begin, add(column, constant(place.lanes)));
+      Value isRow = arith::AndIOp::create(b, reaches, isLess(add(row, constant(i)), rows));
+      Value step = atRecord([&] { return mul(padding, constant(i)); });
+      Value at = arith::SelectOp::create(b, isRow, step, constant(0));
+      Value next = loadAs(type, bytes(pointer, at), size);
+      Value isNext =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, places, splat(begin, place.lanes));
+      lanes = arith::SelectOp::create(b, isNext, next, lanes);
+    }
+    return toLanes(lanes, buffer.dtype);
+  };
+  if (innermost.isConstant()) {
+    int64_t further = (innermost.constant() + place.lanes - 2) / innermost.constant();
+    return further <= kMostRows ? inVectors(further)
+                                : loadAlongRows(buffer, pointer, column, place);
+  }
+  Value isWide = isLess(constant(place.lanes - 2), width);
+  auto lanesType = VectorType::get({place.lanes}, laneType(buffer.dtype));
+  auto branch = scf::IfOp::create(b, TypeRange{lanesType}, isWide, true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(b, inVectors(1));
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, loadAlongRows(buffer, pointer, column, place));
+  return branch.getResult(0);
+}
+
+/// A reshape that joins rows of a padded tensor: elements are found by their row-major number,
+/// among those of the axes that are regrouped together.
 Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
   const Buffer &buffer = *plan_.bufferOf.lookup(value.getDefiningOp()->getOperand(0));
   const std::vector<Dim> &to = plan_.shapes->of(value), &from = buffer.shape;
-  auto addressAt = [&](const Place &lane) {
-    std::vector<Value> index(from.size());
-    for (const Regrouping &group : regroupings(from, to)) {
-      Value number = constant(0);
-      for (size_t axis = group.toBegin; axis < group.toEnd; ++axis)
-        number = add(mul(number, extent(to[axis])), indexOf(view[axis], lane, to[axis]));
+  std::vector<Regrouping> groups = regroupings(from, to);
+  auto numberAt = [&](const Regrouping &group, const Place &lane) {
+    Value number = constant(0);
+    for (size_t axis = group.toBegin; axis < group.toEnd; ++axis)
+      number = add(mul(number, extent(to[axis])), indexOf(view[axis], lane, to[axis]));
+    return number;
+  };
+  auto indexAt = [&](ArrayRef<Regrouping> of, const Place &lane) {
+    std::vector<Value> index(from.size(), constant(0));
+    for (const Regrouping &group : of) {
+      Value number = numberAt(group, lane);
       for (size_t axis = group.fromEnd; axis-- > group.fromBegin + 1;) {
         Value size = extent(from[axis]);
         index[axis] = arith::RemUIOp::create(b, number, size);
@@ -326,12 +409,29 @@ Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
       if (group.fromBegin < group.fromEnd)
         index[group.fromBegin] = number;
     }
-    return address(buffer, index);
+    return index;
   };
-  if (!to.empty() && !from.empty() &&
-      isWholeVectors(view, place.lanesAxis, place.lanes, to.back(), from.back())) {
+  auto addressAt = [&](const Place &lane) { return address(buffer, indexAt(groups, lane)); };
+  bool alongLast = place.lanesAxis >= 0 && !to.empty() && !from.empty() &&
+                   !isScattered(view, place.lanesAxis) && view.back().axis == place.lanesAxis;
+  if (alongLast && isWholeVectors(view, place.lanesAxis, place.lanes, to.back(), from.back())) {
     auto type = VectorType::get({place.lanes}, storageType(buffer.dtype));
     return toLanes(loadAs(type, addressAt(place), bytesOf(buffer.dtype)), buffer.dtype);
+  }
+  auto last = llvm::find_if(groups, [&](const Regrouping &group) {
+    return group.toBegin < group.toEnd && group.toEnd == to.size();
+  });
+  if (alongLast && last != groups.end() && last->fromBegin < last->fromEnd &&
+      last->fromEnd == from.size() && bytesOf(buffer.dtype) <= 4) {
+    std::vector<Regrouping> others(groups.begin(), groups.end());
+    others.erase(others.begin() + (last - groups.begin()));
+    Value rows = constant(1);
+    for (size_t axis = last->fromBegin; axis + 1 < last->fromEnd; ++axis) {
+      Value count = extent(from[axis]);
+      rows = atRecord([&] { return mul(rows, count); });
+    }
+    return loadAcrossRows(buffer, address(buffer, indexAt(others, place)), numberAt(*last, place),
+                          rows, place);
   }
   return loadLaneByLane(buffer, place, addressAt);
 }

@@ -263,6 +263,9 @@ private:
   Value loadApart(const Buffer &buffer, Value pointer, Value stride, const Place &place);
   Value strideOf(const Buffer &buffer, const View &view, int axis);
   Value loadReshaped(Value value, const View &view, const Place &place);
+  Value loadAcrossRows(const Buffer &buffer, Value first, Value number, Value rows,
+                       const Place &place);
+  Value loadAlongRows(const Buffer &buffer, Value pointer, Value column, const Place &place);
   Value loadLaneByLane(const Buffer &buffer, const Place &place,
                        llvm::function_ref<Value(const Place &lane)> address);
   void store(const Stage &stage, const Root &root, Value lanes, const Place &place);
@@ -281,6 +284,8 @@ private:
   Value granule(Value id);
   Value base(const Buffer &buffer);
   const std::vector<Value> &strides(const Buffer &buffer);
+  std::vector<Value> regroupedStrides(const Buffer &buffer);
+  const Buffer *regrouped(Value reshape);
   Value sizeOf(llvm::ArrayRef<RecordBuffer> buffers);
   Value temporaryEntry();
   Value rowBytes(const Dim &innermost, ops::DType dtype);
@@ -334,6 +339,8 @@ private:
   llvm::DenseMap<int64_t, Value> constants_;
   llvm::DenseMap<unsigned, Value> weightAddresses_;
   Record record_;
+  std::deque<Buffer> regroupedBuffers_;
+  llvm::DenseMap<Value, const Buffer *> regroupedOf_;
   std::vector<mlir::scf::ExecuteRegionOp> apart_; ///< to be moved into functions
   int moved_ = 0;
   mlir::Operation *row_ = nullptr; ///< Scope::row of the expression that is being emitted

@@ -50,7 +50,7 @@ std::vector<int64_t> constants(const std::vector<Dim> &dims) {
 }
 
 /// Whether the last whole vector of a row would be written over something else: the next piece of a
-/// concatenation, or the next row. Padding may be written.
+/// concatenation, or the next row. Padding may be written, and so may a row that comes later.
 bool overruns(const Stage &stage, const Root &root) {
   if (stage.shape.empty())
     return false;
@@ -58,6 +58,8 @@ bool overruns(const Stage &stage, const Root &root) {
     return !stage.shape.back().isConstant() || stage.shape.back().constant() % stage.lanes != 0;
   const Dim &begin = root.view.back().offset, &extent = stage.shape.back(),
             &row = root.buffer->shape.back();
+  if (root.buffer->dense && !(stage.kind == Stage::Loop && root.computed))
+    return !extent.isConstant() || extent.constant() % stage.lanes != 0;
   bool isLast = begin + extent == row;
   int64_t granule = rt::kGranuleBytes / bytesOf(root.buffer->dtype);
   if (!begin.isConstant() || !extent.isConstant())
@@ -128,6 +130,18 @@ void Planner::makeBuffers(Kernel &kernel) {
     // A copy does not stand for its value.
     plan_->bufferOf.try_emplace(result, resultBuffers_.back());
   }
+  // What is regrouped across its rows lies without padding. It takes no more room for it, not even
+  // where the last row is written in whole vectors.
+  auto isDense = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      auto apply = dyn_cast<ir::ApplyOp>(user);
+      if (!apply || roleOf(apply->getResult(0)) != Role::View)
+        return false;
+      Value to = apply->getResult(0);
+      return movementOf(to) == ops::Movement::Reshape && !isPlainReshape(to, *plan_->shapes) &&
+             !liesEvenly(shape(value), shape(to));
+    });
+  };
   for (Value value : kept_) {
     if (plan_->bufferOf.contains(value))
       continue;
@@ -140,6 +154,7 @@ void Planner::makeBuffers(Kernel &kernel) {
     } else {
       plan_->bufferOf[value] = add(Buffer::Temporary, value, 0);
     }
+    plan_->buffers.back().dense = isDense(value);
   }
 }
 

@@ -49,6 +49,10 @@ struct Buffer {
   unsigned index = 0;
   int64_t scratchOffset = 0; ///< Scratch: bytes, 64-byte aligned
   int64_t scratchStride = 0; ///< Scratch: bytes from record to record
+  /// Scratch, Temporary: rows are not padded, so that its elements are one row for whoever
+  /// regroups them.
+  bool dense = false;
+  const Buffer *regroups = nullptr; ///< the same elements with other extents
 };
 
 /// How one axis of a tensor is addressed from an iteration space.
@@ -116,6 +120,10 @@ struct Regrouping {
 
 /// All axes of both shapes, in order, as few at a time as extents show.
 std::vector<Regrouping> regroupings(llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to);
+
+/// Whether elements of a padded tensor of one shape lie evenly along each axis of the other: no
+/// axes are joined that rows stand between.
+bool liesEvenly(llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to);
 
 /// Whether a reshape only adds or removes extents of 1 (then it is a plain view).
 bool isPlainReshape(mlir::Value value, const BlockShapes &shapes);

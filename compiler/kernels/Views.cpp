@@ -105,24 +105,37 @@ std::vector<Regrouping> regroupings(ArrayRef<Dim> from, ArrayRef<Dim> to) {
         {from.size() - ends, from.size() - ends + 1, to.size() - ends, to.size() - ends + 1});
   }
   Regrouping rest{begin, from.size() - ends, begin, to.size() - ends};
-  // As few axes at a time as have equally many elements. (Beside an extent of 0 there may be any.)
-  int64_t count = knownElements(from.slice(begin, rest.fromEnd - begin)).value_or(0);
-  if (count > 0 && count == knownElements(to.slice(begin, rest.toEnd - begin)))
-    while (rest.fromBegin < rest.fromEnd && rest.toBegin < rest.toEnd) {
-      Regrouping group{rest.fromBegin, rest.fromBegin + 1, rest.toBegin, rest.toBegin + 1};
-      int64_t have = from[group.fromBegin].constant(), want = to[group.toBegin].constant();
-      while (have != want)
-        if (have < want)
-          have *= from[group.fromEnd++].constant();
-        else
-          want *= to[group.toEnd++].constant();
-      before.push_back(group);
-      rest.fromBegin = group.fromEnd;
-      rest.toBegin = group.toEnd;
+  // As few axes at a time as have equally many elements: the first end in one shape that has one in
+  // the other. (Beside an extent of 0 there may be any.)
+  auto isEmpty = [](const Dim &dim) { return dim.isConstant() && dim.constant() == 0; };
+  auto firstGroup = [&]() -> std::optional<Regrouping> {
+    Dim have = 1;
+    for (size_t i = rest.fromBegin; i < rest.fromEnd; ++i) {
+      have = have * from[i];
+      Dim want = 1;
+      for (size_t j = rest.toBegin; j < rest.toEnd; ++j)
+        if (want = want * to[j]; want == have)
+          return Regrouping{rest.fromBegin, i + 1, rest.toBegin, j + 1};
+    }
+    return std::nullopt;
+  };
+  if (llvm::none_of(from, isEmpty) && llvm::none_of(to, isEmpty))
+    while (auto group = firstGroup()) {
+      before.push_back(*group);
+      rest.fromBegin = group->fromEnd;
+      rest.toBegin = group->toEnd;
     }
   before.push_back(rest);
   before.insert(before.end(), behind.rbegin(), behind.rend());
   return before;
+}
+
+bool liesEvenly(ArrayRef<Dim> from, ArrayRef<Dim> to) {
+  return llvm::all_of(regroupings(from, to), [&](const Regrouping &group) {
+    bool isLast = group.toEnd == to.size() && group.toBegin < to.size();
+    size_t axes = group.fromEnd - group.fromBegin;
+    return axes == 0 || (axes == 1 && (!isLast || group.fromEnd == from.size()));
+  });
 }
 
 ops::DType dtypeOf(Value tensor) { return ops::operandType(tensor.getType()).tensor()->dtype; }

@@ -475,6 +475,54 @@ sheaf.block @rw args(2) {
   sheaf.yield %e, %f, %g, %q : tensor<3x?x32xf32>, tensor<3x?x20xf32>, tensor<3x?x16xf32>, tensor<6x16xf32>
 })",
      13},
+    // What regrouped rows are reduced along: of what the kernel computes, and of arguments; extents
+    // above and below those of a vector, known and not; elements of several widths.
+    {"reductions_across_reshapes", R"(
+sheaf.block @ra args(4) {
+^bb0(%x: tensor<6x?x36xf32>, %y: tensor<?x6x?xf32>, %z: tensor<?x5xf32>, %i: tensor<?x3x19xi32>, %w: tensor<36xf32>):
+  %c19 = arith.constant 19 : i64
+  %c36 = arith.constant 36 : i64
+  %c5 = arith.constant 5 : i64
+  %n = sheaf.dim %x, 1 : tensor<6x?x36xf32>
+  %n36 = arith.muli %n, %c36 : i64
+  %s = sheaf.apply "add"(%x, %w) {} : (tensor<6x?x36xf32>, tensor<36xf32>) -> tensor<6x?x36xf32>
+  %r = sheaf.apply "reshape"(%s, %n36) {} : (tensor<6x?x36xf32>, i64) -> tensor<6x?xf32>
+  %m = sheaf.apply "reduce_max"(%r) {axis = 1 : i64, keepdims = 0 : i64} : (tensor<6x?xf32>) -> tensor<6xf32>
+  %t = sheaf.apply "reduce_sum"(%r) {axis = 1 : i64, keepdims = 0 : i64} : (tensor<6x?xf32>) -> tensor<6xf32>
+  %a = sheaf.apply "argmax"(%r) {axis = 1 : i64, keepdims = 0 : i64} : (tensor<6x?xf32>) -> tensor<6xi32>
+  %h = sheaf.apply "reduce_sum"(%r) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<6x?xf32>) -> tensor<?xf32>
+  %back = sheaf.apply "mul"(%r, %h) {} : (tensor<6x?xf32>, tensor<?xf32>) -> tensor<6x?xf32>
+  %again = sheaf.apply "reshape"(%back, %n) {} : (tensor<6x?xf32>, i64) -> tensor<6x?x36xf32>
+  %u = sheaf.apply "reduce_max"(%again) {axis = 2 : i64, keepdims = 0 : i64} : (tensor<6x?x36xf32>) -> tensor<6x?xf32>
+  %p = sheaf.dim %y, 0 : tensor<?x6x?xf32>
+  %q = sheaf.dim %y, 2 : tensor<?x6x?xf32>
+  %pq = arith.muli %p, %q : i64
+  %ry = sheaf.apply "reshape"(%y, %pq) {} : (tensor<?x6x?xf32>, i64) -> tensor<6x?xf32>
+  %ty = sheaf.apply "reduce_sum"(%ry) {axis = 1 : i64, keepdims = 0 : i64} : (tensor<6x?xf32>) -> tensor<6xf32>
+  %e = sheaf.apply "exp"(%ry) {} : (tensor<6x?xf32>) -> tensor<6x?xf32>
+  %k = sheaf.dim %z, 0 : tensor<?x5xf32>
+  %k5 = arith.muli %k, %c5 : i64
+  %rz = sheaf.apply "reshape"(%z, %k5) {} : (tensor<?x5xf32>, i64) -> tensor<?xf32>
+  %b = sheaf.apply "bf16"(%z) {} : (tensor<?x5xf32>) -> tensor<?x5xbf16>
+  %rb = sheaf.apply "reshape"(%b, %k5) {} : (tensor<?x5xbf16>, i64) -> tensor<?xbf16>
+  %nb = sheaf.apply "neg"(%rb) {} : (tensor<?xbf16>) -> tensor<?xbf16>
+  %l = sheaf.dim %i, 0 : tensor<?x3x19xi32>
+  %l19 = arith.muli %l, %c19 : i64
+  %ri = sheaf.apply "reshape"(%i, %l19) {} : (tensor<?x3x19xi32>, i64) -> tensor<3x?xi32>
+  %mi = sheaf.apply "reduce_sum"(%ri) {axis = 1 : i64, keepdims = 0 : i64} : (tensor<3x?xi32>) -> tensor<3xi32>
+  sheaf.yield %m, %t, %a, %u, %ty, %e, %rz, %nb, %mi : tensor<6xf32>, tensor<6xf32>, tensor<6xi32>, tensor<6x?xf32>, tensor<6xf32>, tensor<6x?xf32>, tensor<?xf32>, tensor<?xbf16>, tensor<3xi32>
+})",
+     41},
+    {"reductions_of_many_columns", R"(
+sheaf.block @rc args(2) {
+^bb0(%x: tensor<?x150xf32>, %y: tensor<3x?x?xf32>):
+  %s = sheaf.apply "reduce_sum"(%x) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<?x150xf32>) -> tensor<150xf32>
+  %a = sheaf.apply "argmax"(%x) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<?x150xf32>) -> tensor<150xi32>
+  %m = sheaf.apply "reduce_max"(%y) {axis = 1 : i64, keepdims = 1 : i64} : (tensor<3x?x?xf32>) -> tensor<3x1x?xf32>
+  %t = sheaf.apply "reduce_sum"(%y) {axis = 0 : i64, keepdims = 0 : i64} : (tensor<3x?x?xf32>) -> tensor<?x?xf32>
+  sheaf.yield %s, %a, %m, %t : tensor<150xf32>, tensor<150xi32>, tensor<3x1x?xf32>, tensor<?x?xf32>
+})",
+     131},
     {"products_turned", R"(
 sheaf.block @pt args(2) {
 ^bb0(%x: tensor<21x?xf32>, %v: tensor<21xf32>, %w: tensor<37x21xf32>, %b: tensor<37xf32>, %m: tensor<3x37x21xf32>):
@@ -703,6 +751,11 @@ TEST(Plans, ReshapesRegroupAsFewAxesAsExtentsShow) {
   EXPECT_EQ(groups({6, n, 10}, {2, 3, n, 10}), (Groups{{0, 1, 0, 2}, {1, 2, 2, 3}, {2, 3, 3, 4}}));
   EXPECT_EQ(groups({2, 12, 5}, {8, 3, 5, 1}), (Groups{{0, 2, 0, 2}, {2, 3, 2, 3}, {3, 3, 3, 4}}));
   EXPECT_EQ(groups({n, 4}, {Dim(2) * n, 2}), (Groups{{0, 2, 0, 2}}));
+  Dim m = Dim::symbol("m");
+  EXPECT_EQ(groups({n, 4, m}, {Dim(4) * n, m, 1}),
+            (Groups{{0, 2, 0, 1}, {2, 3, 1, 2}, {3, 3, 2, 3}}));
+  EXPECT_EQ(groups({n, m, 3, 5}, {n * m, 15}), (Groups{{0, 2, 0, 1}, {2, 4, 1, 2}}));
+  EXPECT_EQ(groups({n, 6, m}, {6, n * m}), (Groups{{0, 3, 0, 2}}));
   EXPECT_EQ(groups({0, 4}, {0, 6}), (Groups{{0, 1, 0, 1}, {1, 2, 1, 2}}));
 }
 

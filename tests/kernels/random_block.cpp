@@ -2,6 +2,7 @@
 
 #include "tests/kernels/random_generator.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Verifier.h"
 
 using namespace mlir;
@@ -118,7 +119,18 @@ std::optional<ops::Extent> Generator::extentValue(const Dim &dim) {
     for (auto [axis, own] : llvm::enumerate(t.dims))
       if (own == dim)
         return ops::extentOf(b_, t.value, static_cast<int64_t>(axis));
-  return std::nullopt;
+  // A product of others.
+  if (dim.asSymbol() || dim.terms().size() != 1)
+    return std::nullopt;
+  const auto &[symbols, coefficient] = *dim.terms().begin();
+  Value product = arith::ConstantOp::create(b_, b_.getI64IntegerAttr(coefficient));
+  for (const std::string &symbol : symbols) {
+    auto factor = extentValue(Dim::symbol(symbol));
+    if (!factor)
+      return std::nullopt;
+    product = arith::MulIOp::create(b_, product, ops::extentValue(b_, *factor));
+  }
+  return ops::Extent(product);
 }
 
 std::optional<std::vector<ops::Extent>> Generator::extentValues(const std::vector<Dim> &dims) {

@@ -151,7 +151,15 @@ void Generator::reshape() {
   if (!x)
     return;
   std::vector<Dim> dims = x->dims;
-  switch (below(4)) {
+  switch (below(5)) {
+  case 3: { // two axes in one
+    if (dims.size() < 2)
+      return;
+    size_t axis = static_cast<size_t>(below(static_cast<int64_t>(dims.size()) - 1));
+    dims[axis] = dims[axis] * dims[axis + 1];
+    dims.erase(dims.begin() + static_cast<int64_t>(axis) + 1);
+    break;
+  }
   case 0: // a new axis
     dims.insert(dims.begin() + below(static_cast<int64_t>(dims.size()) + 1), Dim(1));
     break;
@@ -159,9 +167,10 @@ void Generator::reshape() {
     llvm::erase_if(dims, isOne);
     break;
   case 2: { // all in one
-    if (!llvm::all_of(dims, isNumber))
-      return;
-    dims = {most(dims)};
+    Dim all = 1;
+    for (const Dim &dim : dims)
+      all = all * dim;
+    dims = {all};
     break;
   }
   default: { // one axis in two
@@ -177,7 +186,7 @@ void Generator::reshape() {
     dims[axis] = factor;
     dims.insert(dims.begin() + static_cast<int64_t>(axis), Dim(whole / factor));
     // Two axes in one behind it.
-    if (axis + 2 < dims.size() && isNumber(dims[axis + 2])) {
+    if (axis + 2 < dims.size()) {
       dims[axis + 1] = dims[axis + 1] * dims[axis + 2];
       dims.erase(dims.begin() + static_cast<int64_t>(axis) + 2);
     }
