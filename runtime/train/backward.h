@@ -157,8 +157,9 @@ private:
   bool isCovered(uint32_t param, std::span<const int> level) const;
   void addJobs(uint32_t &depth);
   void clearBeside(uint32_t param, const std::vector<uint32_t> &rows);
-  void addProducts(const Job &job, uint32_t sums, std::vector<ProductRecord> &products) const;
-  void flushProducts(std::span<const ProductRecord> products, uint32_t depth);
+  void addProducts(const Job &job, const uint32_t *right, uint32_t sums,
+                   std::vector<ProductRecord> &products) const;
+  void flushProducts(std::vector<ProductRecord> &products, uint32_t depth);
   std::vector<uint32_t> sumsBesideProducts(std::span<int> level, int now) const;
   void scatter();
   void addParamRows(uint32_t depth);

@@ -1,6 +1,8 @@
 #include "runtime/train/backward.h"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 
 namespace sheaf::rt {
 
@@ -70,7 +72,7 @@ uint32_t Backward::paramOf(uint32_t granule) const {
   return static_cast<uint32_t>(behind - model_.params.begin() - 1);
 }
 
-void Backward::addProducts(const Job &job, uint32_t sums,
+void Backward::addProducts(const Job &job, const uint32_t *right, uint32_t sums,
                            std::vector<ProductRecord> &products) const {
   const ParamDesc &param = model_.params[job.param];
   bool tiles = hasTileProducts(model_);
@@ -90,7 +92,7 @@ void Backward::addProducts(const Job &job, uint32_t sums,
       record.leftBegin = word(rows.begin(i));
       record.rightBegin = word(columns.begin(j));
       record.left = job.left.data();
-      record.right = job.right.data();
+      record.right = right;
       record.count = word(static_cast<int64_t>(job.right.size()));
       record.add = job.add;
       record.sums = i == 0 ? sums : 0;
@@ -98,12 +100,30 @@ void Backward::addProducts(const Job &job, uint32_t sums,
     }
 }
 
+/// Products that take the same columns of the same right rows one behind the other, each group
+/// where its first one is: these rows are copied once for all of them.
+static void joinRights(std::vector<ProductRecord> &products) {
+  std::map<std::pair<const uint32_t *, uint32_t>, size_t> numberOf;
+  std::vector<std::vector<ProductRecord>> groups;
+  for (const ProductRecord &product : products) {
+    auto [entry, isNew] = numberOf.try_emplace({product.right, product.rightBegin}, groups.size());
+    if (isNew)
+      groups.emplace_back();
+    groups[entry->second].push_back(product);
+  }
+  products.clear();
+  for (const std::vector<ProductRecord> &group : groups)
+    products.insert(products.end(), group.begin(), group.end());
+}
+
 /// Makes a launch of products that may run side by side. Flusher gives each thread a run of as many
 /// records: they are dealt to these runs, so that of the parts of a product, which are alike, each
 /// has its share.
-void Backward::flushProducts(std::span<const ProductRecord> products, uint32_t depth) {
+void Backward::flushProducts(std::vector<ProductRecord> &products, uint32_t depth) {
   if (products.empty())
     return;
+  if (threads_ == 1)
+    joinRights(products);
   std::vector<int32_t> all;
   for (size_t thread = 0; thread < threads_; ++thread)
     for (size_t i = thread; i < products.size(); i += threads_)
@@ -231,7 +251,10 @@ void Backward::addJobs(uint32_t &depth) {
       if (level[i] != now)
         continue;
       if (job.kind == WeightGradient::Product) {
-        addProducts(job, sums[i], products);
+        // The states of two children meet the same rows: these are known by where their ids are.
+        auto same = std::find_if(jobs_.begin(), jobs_.begin() + static_cast<ptrdiff_t>(i),
+                                 [&](const Job &other) { return other.right == job.right; });
+        addProducts(job, same->right.data(), sums[i], products);
         continue;
       }
       const ParamDesc &param = model_.params[job.param];

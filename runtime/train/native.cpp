@@ -25,9 +25,9 @@ template <> struct Lanes<4> {
   static constexpr int kRows = 4, kVectors = 2;
 };
 
-/// Rows that are copied side by side: where they come from their distances would have them displace
-/// each other in the caches. Of the left ones kStripRows columns at a time lie in the first level,
-/// of the right ones all that a record needs in the second.
+/// Rows that are copied side by side, at most so many: where they come from their distances would
+/// have them displace each other in the caches. Of the left ones kStripRows columns at a time lie
+/// in the first level, of the right ones all that a record needs in the second.
 constexpr int64_t kBlockRows = 96, kStripRows = 48;
 
 #define SHEAF_INLINE [[gnu::always_inline]] inline
@@ -164,47 +164,141 @@ SHEAF_INLINE void addRows(const float *rows, int64_t count, float *to, int64_t c
   }
 }
 
-/// `back`: the matrix is walked from its last rows to its first, the next block the other way.
+/// Rows that are copied later: their lines are asked for, a part at a time, while tiles are
+/// computed.
+struct RowsAhead {
+  const float *rows = nullptr;
+  const uint32_t *ids = nullptr;
+  int64_t count = 0, column = 0, width = 0;
+
+  SHEAF_INLINE void ask(int64_t part, int64_t parts) const {
+    for (int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
+      const float *from = rows + int64_t(ids[i]) * kGranuleFloats + column;
+      for (int64_t at = 0; at < width; at += kGranuleFloats)
+        __builtin_prefetch(from + at, 0, 2);
+    }
+  }
+};
+
+/// Records one behind the other that take the same columns of the same right rows, which are copied
+/// for all of them at once.
+struct ProductGroup {
+  static constexpr int64_t kMost = 4;
+  ProductRecord records[kMost];
+  int64_t count = 0;
+
+  bool takes(const ProductRecord &record) const {
+    const ProductRecord &first = records[0];
+    return count == 0 ||
+           (count < kMost && record.right == first.right && record.count == first.count &&
+            record.columns == first.columns && record.rightBegin == first.rightBegin);
+  }
+
+  /// Rows of a matrix whose left columns are copied together.
+  struct Strip {
+    const ProductRecord *record;
+    int64_t begin, rows;
+  };
+  static int64_t stripsOf(const ProductRecord &record) {
+    return (record.rows + kStripRows - 1) / kStripRows;
+  }
+  int64_t strips() const {
+    int64_t all = 0;
+    for (int64_t i = 0; i < count; ++i)
+      all += stripsOf(records[i]);
+    return all;
+  }
+  /// `back`: from the last to the first.
+  Strip strip(int64_t number, bool back) const {
+    const ProductRecord *record = records;
+    if (back)
+      number = strips() - 1 - number;
+    for (; number >= stripsOf(*record); ++record)
+      number -= stripsOf(*record);
+    int64_t begin = number * kStripRows;
+    return {record, begin, std::min<int64_t>(kStripRows, record->rows - begin)};
+  }
+};
+
+/// The rows of one strip in all columns.
 template <int L, bool Fma>
-SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scratch, bool back) {
+SHEAF_INLINE void stripOfProduct(const ProductGroup::Strip &strip, float *base, const float *lefts,
+                                 const float *rights, int64_t count, bool add,
+                                 const auto &askForPanel) {
+  const ProductRecord &record = *strip.record;
+  int64_t stride = int64_t(record.rowStride) * kGranuleFloats;
+  float *matrix = base + int64_t(record.to) * kGranuleFloats +
+                  (record.rowBegin + strip.begin) * stride + record.columnBegin;
+  for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
+    int64_t columns = std::min<int64_t>(kPanel<L>, record.columns - column);
+    askForPanel(column / kPanel<L>);
+    for (int64_t row = 0; row < strip.rows;) {
+      TileInput in{lefts + row, rights + column * kBlockRows, count, add};
+      float *to = matrix + row * stride + column;
+      if (strip.rows - row >= Lanes<L>::kRows) {
+        rowsOfTile<L, Lanes<L>::kRows, Fma>(in, to, stride, columns);
+        row += Lanes<L>::kRows;
+      } else if (strip.rows - row >= 2) {
+        rowsOfTile<L, 2, Fma>(in, to, stride, columns);
+        row += 2;
+      } else {
+        rowsOfTile<L, 1, Fma>(in, to, stride, columns);
+        ++row;
+      }
+    }
+  }
+}
+
+/// `back`: matrices are walked from their last rows to their first, the next block the other way.
+/// `next` comes behind the group, or is null.
+template <int L, bool Fma>
+SHEAF_INLINE void product(const ProductGroup &group, const ProductRecord *next, uint8_t *rows,
+                          float *scratch, bool back) {
   float *base = reinterpret_cast<float *>(rows);
   float *lefts = scratch, *rights = scratch + kBlockRows * kStripRows;
-  int64_t stride = int64_t(record.rowStride) * kGranuleFloats;
-  float *matrix =
-      base + int64_t(record.to) * kGranuleFloats + record.rowBegin * stride + record.columnBegin;
-  for (int64_t begin = 0; begin < record.count; begin += kBlockRows, back = !back) {
-    int64_t end = std::min<int64_t>(begin + kBlockRows, record.count);
-    for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
-      int64_t columns = std::min<int64_t>(kPanel<L>, record.columns - column);
+  const ProductRecord &first = group.records[0];
+  int64_t strips = group.strips(), panels = (first.columns + kPanel<L> - 1) / kPanel<L>;
+  // Blocks are as equal as they can be.
+  auto lengthOf = [](const ProductRecord &record, int64_t begin) {
+    int64_t count = record.count, blocks = (count + kBlockRows - 1) / kBlockRows;
+    return std::min((count + blocks - 1) / blocks, count - begin);
+  };
+  auto rightAhead = [&](const ProductRecord &record, int64_t begin) {
+    return RowsAhead{base, record.right + begin, lengthOf(record, begin), record.rightBegin,
+                     record.columns};
+  };
+  for (int64_t begin = 0, end; begin < first.count; begin = end, back = !back) {
+    int64_t count = lengthOf(first, begin);
+    end = begin + count;
+    for (int64_t column = 0; column < first.columns; column += kPanel<L>) {
+      int64_t columns = std::min<int64_t>(kPanel<L>, first.columns - column);
       float *panel = rights + column * kBlockRows;
-      gather(base, record.right, begin, end, record.rightBegin + column, columns, panel, kPanel<L>);
-      if (record.sums)
-        addRows<L>(panel, end - begin,
-                   base + int64_t(record.sums) * kGranuleFloats + record.rightBegin + column,
-                   columns);
+      gather(base, first.right, begin, end, first.rightBegin + column, columns, panel, kPanel<L>);
+      for (int64_t i = 0; i < group.count; ++i)
+        if (uint32_t sums = group.records[i].sums)
+          addRows<L>(panel, count,
+                     base + int64_t(sums) * kGranuleFloats + first.rightBegin + column, columns);
     }
-    for (int64_t walked = 0; walked < record.rows; walked += kStripRows) {
-      int64_t strip = back ? (record.rows - 1 - walked) / kStripRows * kStripRows : walked;
-      int64_t rows = std::min(kStripRows, record.rows - strip);
-      gather(base, record.left, begin, end, record.leftBegin + strip, rows, lefts, kStripRows);
-      for (int64_t column = 0; column < record.columns; column += kPanel<L>) {
-        int64_t columns = std::min<int64_t>(kPanel<L>, record.columns - column);
-        for (int64_t row = 0; row < rows;) {
-          TileInput in{lefts + row, rights + column * kBlockRows, end - begin,
-                       record.add || begin > 0};
-          float *to = matrix + (strip + row) * stride + column;
-          if (rows - row >= Lanes<L>::kRows) {
-            rowsOfTile<L, Lanes<L>::kRows, Fma>(in, to, stride, columns);
-            row += Lanes<L>::kRows;
-          } else if (rows - row >= 2) {
-            rowsOfTile<L, 2, Fma>(in, to, stride, columns);
-            row += 2;
-          } else {
-            rowsOfTile<L, 1, Fma>(in, to, stride, columns);
-            ++row;
-          }
-        }
+    RowsAhead right;
+    if (end < first.count)
+      right = rightAhead(first, end);
+    else if (next)
+      right = rightAhead(*next, 0);
+    for (int64_t number = 0; number < strips; ++number) {
+      ProductGroup::Strip strip = group.strip(number, back);
+      gather(base, strip.record->left, begin, end, strip.record->leftBegin + strip.begin,
+             strip.rows, lefts, kStripRows);
+      RowsAhead left;
+      if (number + 1 < strips) {
+        ProductGroup::Strip behind = group.strip(number + 1, back);
+        left = {base, behind.record->left + begin, count, behind.record->leftBegin + behind.begin,
+                behind.rows};
       }
+      stripOfProduct<L, Fma>(strip, base, lefts, rights, count, strip.record->add || begin > 0,
+                             [&](int64_t panel) {
+                               left.ask(panel, panels);
+                               right.ask(number * panels + panel, strips * panels);
+                             });
     }
   }
 }
@@ -212,11 +306,22 @@ SHEAF_INLINE void product(const ProductRecord &record, uint8_t *rows, float *scr
 template <int L, bool Fma>
 SHEAF_INLINE void products(const int32_t *records, int64_t begin, int64_t end, uint8_t *rows,
                            uint8_t *scratch, bool back) {
-  for (int64_t n = 0; n < end - begin; ++n) {
-    int64_t i = back ? end - 1 - n : begin + n;
+  ProductGroup group;
+  for (int64_t n = 0; n <= end - begin; ++n) {
     ProductRecord record;
-    memcpy(&record, records + i * kRecordWords<ProductRecord>, sizeof record);
-    product<L, Fma>(record, rows, reinterpret_cast<float *>(scratch), back);
+    bool isEnd = n == end - begin;
+    if (!isEnd)
+      memcpy(&record, records + (back ? end - 1 - n : begin + n) * kRecordWords<ProductRecord>,
+             sizeof record);
+    if (!isEnd && group.takes(record)) {
+      group.records[group.count++] = record;
+      continue;
+    }
+    if (group.count)
+      product<L, Fma>(group, isEnd ? nullptr : &record, rows, reinterpret_cast<float *>(scratch),
+                      back);
+    group.records[0] = record;
+    group.count = 1;
   }
 }
 

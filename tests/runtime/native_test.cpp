@@ -108,9 +108,10 @@ TEST_P(NativeProducts, AreSumsInTheOrderOfRecords) {
   addNativeKernels(model, true, true);
   const KernelDesc &kernel = model.kernels[nativeKernel(model, NativeKernel::Product)];
   AlignedBytes scratch = allocateAligned(static_cast<size_t>(kernel.scratchBytes));
-  for (const Case &c : {Case{1, 1, 1, false, true}, Case{16, 16, 2, false, false},
-                        Case{33, 70, 33, true, true}, Case{48, 64, 300, false, true},
-                        Case{100, 31, 257, true, true}, Case{37, 512, 64, false, false}}) {
+  for (const Case &c :
+       {Case{1, 1, 1, false, true}, Case{16, 16, 2, false, false}, Case{33, 70, 33, true, true},
+        Case{48, 64, 300, false, true}, Case{100, 31, 257, true, true},
+        Case{37, 512, 64, false, false}, Case{270, 130, 97, true, true}}) {
     Memory memory(c);
     std::vector<std::vector<float>> expected;
     for (int64_t i = 0; i < c.left; ++i) {
@@ -123,12 +124,12 @@ TEST_P(NativeProducts, AreSumsInTheOrderOfRecords) {
       for (uint32_t right : memory.right)
         sums[static_cast<size_t>(j)] += memory.row(right)[j];
 
-    // In two parts of the rows and two of the columns, as threads do.
+    // In parts of the rows and of the columns; those of the same columns are computed together.
     std::vector<int32_t> words;
     int64_t down = std::min<int64_t>(c.left, 48), across = std::min<int64_t>(c.right, 64);
     auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
-    for (int64_t row = 0; row < c.left; row += down)
-      for (int64_t column = 0; column < c.right; column += across) {
+    for (int64_t column = 0; column < c.right; column += across)
+      for (int64_t row = 0; row < c.left; row += down) {
         ProductRecord record{};
         record.to = memory.matrix;
         record.rowStride = word(Memory::stride(c.right));
