@@ -11,6 +11,7 @@
 #include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Precedence.h"
+#include "compiler/passes/WeightViews.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -83,11 +84,15 @@ private:
 
   /// Marks the operators, and what is made for these alone.
   void standApart(unsigned rank, SmallVector<Operation *> work) {
+    llvm::DenseMap<Block *, OwnViews> views;
+    auto markApart = [&](Operation *op) {
+      op->setAttr(kApartAttr, IntegerAttr::get(IntegerType::get(op->getContext(), 64), rank));
+    };
     while (!work.empty()) {
       Operation *op = work.pop_back_val();
       if (op->hasAttr(kApartAttr))
         continue;
-      op->setAttr(kApartAttr, IntegerAttr::get(IntegerType::get(op->getContext(), 64), rank));
+      markApart(op);
       if (batchRule<ops::Product>(op))
         context_.remark(op->getLoc(),
                         rank == Precedence::kToken
@@ -99,7 +104,14 @@ private:
         Operation *def = operand.get().getDefiningOp();
         if (!def || !isTensorCode(def) || isFill(def) || def->getBlock() != op->getBlock())
           continue;
-        // Others may take a view of a weight, too: they must not wait for each other.
+        // Others may take a view of a weight, too, or what is made of weights: they must not wait
+        // for each other.
+        if (isViewOfWeight(operand.get()) && !def->hasOneUse()) {
+          SmallVector<Operation *> made;
+          operand.set(views[op->getBlock()].of(operand.get(), nullptr, made));
+          llvm::for_each(made, markApart);
+          continue;
+        }
         if (precedence_.rank(operand.get(), op) == Precedence::kShared && !def->hasOneUse()) {
           def = OpBuilder(op).clone(*def);
           def->removeAttr(kApartAttr);

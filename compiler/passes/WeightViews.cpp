@@ -23,33 +23,24 @@ bool isViewOfWeight(Value value) {
   return isa_and_nonnull<ir::ParamRefOp>(viewed.getDefiningOp());
 }
 
-namespace {
-
-/// Copies of views for one block or group, each made once.
-class OwnViews {
-public:
-  /// The copy of a view, made before `user` unless it is known; what is made goes to `made`.
-  Value of(Value view, Operation *user, SmallVectorImpl<Operation *> &made) {
-    SmallVector<OpResult> chain;
-    for (Value next = view; next && viewedBy(next.getDefiningOp()) && !copies_.contains(next);
-         next = viewedBy(next.getDefiningOp()))
-      chain.push_back(cast<OpResult>(next));
-    for (OpResult next : llvm::reverse(chain)) {
-      Operation *copy = OpBuilder(user).clone(*next.getOwner());
-      if (Value known = copies_.lookup(copy->getOperand(0)))
-        copy->setOperand(0, known);
-      for (auto [old, now] : llvm::zip(next.getOwner()->getResults(), copy->getResults()))
-        copies_[old] = now;
-      made.push_back(copy);
-    }
-    return copies_.lookup(view);
+Value OwnViews::of(Value view, Operation *place, SmallVectorImpl<Operation *> &made) {
+  SmallVector<OpResult> chain;
+  for (Value next = view; next && viewedBy(next.getDefiningOp()) && !copies_.contains(next);
+       next = viewedBy(next.getDefiningOp()))
+    chain.push_back(cast<OpResult>(next));
+  for (OpResult next : llvm::reverse(chain)) {
+    OpBuilder builder(place ? place : next.getOwner());
+    if (!place)
+      builder.setInsertionPointAfter(next.getOwner());
+    Operation *copy = builder.clone(*next.getOwner());
+    if (Value known = copies_.lookup(copy->getOperand(0)))
+      copy->setOperand(0, known);
+    for (auto [old, now] : llvm::zip(next.getOwner()->getResults(), copy->getResults()))
+      copies_[old] = now;
+    made.push_back(copy);
   }
-
-private:
-  llvm::DenseMap<Value, Value> copies_;
-};
-
-} // namespace
+  return copies_.lookup(view);
+}
 
 void copyViewsIntoRegions(func::FuncOp func) {
   llvm::DenseMap<Block *, OwnViews> own;

@@ -15,6 +15,18 @@ namespace sheaf::passes {
 /// Whether a tensor is a parameter that was transposed, cut or given another shape.
 bool isViewOfWeight(mlir::Value value);
 
+/// Copies of views for what stands together, each made once.
+class OwnViews {
+public:
+  /// The copy of a view, made unless it is known, before `place`, or if that is null behind what is
+  /// copied; what is made goes to `made`.
+  mlir::Value of(mlir::Value view, mlir::Operation *place,
+                 llvm::SmallVectorImpl<mlir::Operation *> &made);
+
+private:
+  llvm::DenseMap<mlir::Value, mlir::Value> copies_;
+};
+
 /// Tensor code that takes a view from an enclosing region gets it in its own.
 void copyViewsIntoRegions(mlir::func::FuncOp func);
 
