@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -112,13 +113,16 @@ enum class TypeKind : uint8_t { Int, Float, Bool, Token, Tensor, List, Tuple, Da
 
 struct TypeDesc {
   TypeKind kind = TypeKind::Int;
-  DType dtype = DType::F32;          ///< tensors
-  std::vector<int64_t> shape;        ///< tensors; -1 where per-instance
-  std::vector<std::string> dimNames; ///< tensors: the source's name of each extent (may be "?")
-  bool isToken = false;              ///< tensors of tokens
-  std::string vocab;                 ///< tokens and token tensors: the vocabulary's name
-  std::vector<uint32_t> children;    ///< list: element; tuple: fields (indices into TypeTable)
-  uint32_t data = 0;                 ///< data: index into TypeTable::data
+  DType dtype = DType::F32;   ///< tensors
+  std::vector<int64_t> shape; ///< tensors; -1 where per-instance
+  /// Tensors: the source's name of each extent (may be "?"). Lists of a length: its name.
+  std::vector<std::string> dimNames;
+  bool isToken = false;           ///< tensors of tokens
+  std::string vocab;              ///< tokens and token tensors: the vocabulary's name
+  std::vector<uint32_t> children; ///< list: element; tuple: fields (indices into TypeTable)
+  uint32_t data = 0;              ///< data: index into TypeTable::data
+  /// Lists that have so many elements in all values; -1: the number is the instance's own.
+  std::optional<int64_t> length = {};
 };
 
 struct CtorDesc {

@@ -112,9 +112,10 @@ struct HostTypeExpr : TypeExprOf<TypeExprKind::Host> {
   HostTypeKind host = HostTypeKind::Int;
 };
 
-/// `list<T>`.
+/// `list<T>`, `list<T>[n]`.
 struct ListTypeExpr : TypeExprOf<TypeExprKind::List> {
   const TypeExpr *element = nullptr;
+  std::optional<DimExpr> length;
 };
 
 /// `(A, B)`, or `()` for unit. Never exactly one element.

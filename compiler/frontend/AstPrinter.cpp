@@ -166,6 +166,8 @@ public:
       out += "list<";
       this->type(*type.to<ListTypeExpr>().element);
       out += '>';
+      if (const auto &length = type.to<ListTypeExpr>().length)
+        dims({*length});
       return;
     case TypeExprKind::Tuple:
       return types('(', type.to<TupleTypeExpr>().elements, ')');

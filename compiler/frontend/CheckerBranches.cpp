@@ -65,14 +65,10 @@ void Checker::checkLetStmt(const Stmt &stmt, typed::BlockExpr &block) {
   if (pattern->variable) {
     if (isStatic) {
       pattern->variable->staticValue = value;
-    } else if (std::optional<Dim> dim = toDim(*value);
-               dim && types.resolve(type)->is(TypeKind::Int)) {
-      // A quotient of ints is rounded, one of extents must be exact: not the same thing.
-      std::vector<std::string> symbols = dim->symbols();
-      if (std::none_of(symbols.begin(), symbols.end(), [&](const std::string &symbol) {
-            return dims.quotients().contains(symbol);
-          }))
-        pattern->variable->dim = *dim;
+    } else if (types.resolve(type)->is(TypeKind::Int)) {
+      pattern->variable->dim = unroundedDim(*value);
+      if (!pattern->variable->dim && isNatural(*value))
+        dims.assumeNatural(Dim::symbol(pattern->variable->dimSymbol));
     }
   }
   result.pattern = pattern;
@@ -95,30 +91,93 @@ void Checker::checkCheckStmt(const Stmt &stmt, typed::BlockExpr &block) {
   }
   block.stmts.push_back(std::move(result));
   if (!isError(condition->type))
-    assumeEqualities(*condition, /*certain=*/true);
+    assumeComparisons(*condition, /*holds=*/true, /*certain=*/true);
 }
 
-void Checker::assumeEqualities(const typed::Expr &condition, bool certain) {
+/// What the comparison says if it holds, or if it does not, of two extents.
+static typed::ScalarOp comparisonThatHolds(typed::ScalarOp op, bool holds) {
+  using typed::ScalarOp;
+  switch (op) {
+  case ScalarOp::Eq:
+    return holds ? ScalarOp::Eq : ScalarOp::Ne;
+  case ScalarOp::Ne:
+    return holds ? ScalarOp::Ne : ScalarOp::Eq;
+  case ScalarOp::Lt:
+    return holds ? ScalarOp::Lt : ScalarOp::Ge;
+  case ScalarOp::Le:
+    return holds ? ScalarOp::Le : ScalarOp::Gt;
+  case ScalarOp::Gt:
+    return holds ? ScalarOp::Gt : ScalarOp::Le;
+  case ScalarOp::Ge:
+    return holds ? ScalarOp::Ge : ScalarOp::Lt;
+  default:
+    return op;
+  }
+}
+
+void Checker::assumeComparisons(const typed::Expr &condition, bool holds, bool certain) {
+  using typed::ScalarOp;
   const auto *scalar = condition.as<typed::ScalarExpr>();
   if (!scalar)
     return;
-  if (scalar->op == typed::ScalarOp::And) {
+  if (scalar->op == ScalarOp::Not)
+    return assumeComparisons(*scalar->operands[0], !holds, certain);
+  if (scalar->op == (holds ? ScalarOp::And : ScalarOp::Or)) {
     for (const typed::Expr *operand : scalar->operands)
-      assumeEqualities(*operand, certain);
+      assumeComparisons(*operand, holds, certain);
     return;
   }
-  if (scalar->op != typed::ScalarOp::Eq)
+  if (scalar->operands.size() != 2 || scalar->op == ScalarOp::And || scalar->op == ScalarOp::Or)
     return;
   std::optional<Dim> a = toDim(*scalar->operands[0]), b = toDim(*scalar->operands[1]);
   if (!a || !b)
     return;
+  ScalarOp op = comparisonThatHolds(scalar->op, holds);
   std::optional<int64_t> x = dims.value(*a), y = dims.value(*b);
   if (x && y) {
-    if (*x != *y && certain)
+    if (op == ScalarOp::Eq && *x != *y && certain)
       diags.error(condition.range, fmt::format("this check never holds: {} is not {}", *x, *y));
     return;
   }
-  dims.assume(*a, *b);
+  switch (op) {
+  case ScalarOp::Eq:
+    return dims.assume(*a, *b);
+  case ScalarOp::Lt:
+    return dims.assumeNatural(*b - *a - Dim(1));
+  case ScalarOp::Le:
+    return dims.assumeNatural(*b - *a);
+  case ScalarOp::Gt:
+    return dims.assumeNatural(*a - *b - Dim(1));
+  case ScalarOp::Ge:
+    return dims.assumeNatural(*a - *b);
+  default:
+    return;
+  }
+}
+
+/// Whether an int is at least 0 whatever the extents are that it is made of.
+bool Checker::isNatural(const typed::Expr &expr) {
+  using typed::ScalarOp;
+  if (std::optional<Dim> dim = unroundedDim(expr))
+    return dims.isNatural(*dim);
+  const auto *scalar = expr.as<typed::ScalarExpr>();
+  if (!scalar)
+    return false;
+  auto is = [&](const typed::Expr *operand) { return isNatural(*operand); };
+  switch (scalar->op) {
+  case ScalarOp::Abs:
+    return true;
+  case ScalarOp::Max:
+    return std::any_of(scalar->operands.begin(), scalar->operands.end(), is);
+  case ScalarOp::Add:
+  case ScalarOp::Mul:
+  case ScalarOp::Div:
+  case ScalarOp::Mod:
+  case ScalarOp::Min:
+    return std::all_of(scalar->operands.begin(), scalar->operands.end(), is);
+  default:
+    return false;
+  }
 }
 
 Checker::E Checker::inferIf(const IfExpr &expr, const Expectation *expected, TypeRef hint) {
@@ -129,8 +188,8 @@ Checker::E Checker::inferIf(const IfExpr &expr, const Expectation *expected, Typ
   auto branch = [&](const Expr &syntax, bool holds) -> E {
     size_t mark = context->opened.size();
     Scope scope(*this);
-    if (holds && !isError(condition->type))
-      assumeEqualities(*condition, /*certain=*/false);
+    if (!isError(condition->type))
+      assumeComparisons(*condition, holds, /*certain=*/false);
     if (expected)
       return check(syntax, *expected);
     E value = infer(syntax, hint);

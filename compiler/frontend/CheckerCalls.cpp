@@ -40,7 +40,8 @@ Checker::E Checker::inferCall(const CallExpr &call, TypeRef hint) {
       params.push_back(arg.typed->type);
     }
     callee = checkLambda(*lambda,
-                         {types.function(std::move(params), types.variable()), "this function"});
+                         {types.function(std::move(params), types.variable(/*keepsLengths=*/true)),
+                          "this function"});
   } else {
     callee = infer(*call.callee);
   }

@@ -90,6 +90,19 @@ std::string Checker::openedExtentHelp(TypeRef want, TypeRef have) const {
                      ops::dtypeName(want->tensor.dtype), named, checks);
 }
 
+/// What to do where a list is of another length, or of none that is known.
+std::string Checker::lengthHelp(TypeRef want, TypeRef have) const {
+  if (!want->is(TypeKind::List) || !have->is(TypeKind::List) || !want->length())
+    return {};
+  std::optional<int64_t> wanted = dims.value(dims.resolve(*want->length()));
+  if (have->length() && wanted && dims.value(dims.resolve(*have->length())))
+    return {};
+  std::string length = types.isNamed(*want->length()) ? dims.print(*want->length()) : "len(ys)";
+  return fmt::format("if it always has so many elements, say so before: let xs = ..., then check "
+                     "len(xs) == {}",
+                     length);
+}
+
 std::optional<size_t> Checker::axisOfOtherExtent(TypeRef want, TypeRef have) const {
   if (!want->is(TypeKind::Tensor) || !have->is(TypeKind::Tensor))
     return std::nullopt;
@@ -134,6 +147,8 @@ void Checker::reportMismatch(SourceRange range, const Expectation &expected, Typ
       help = tensorOfListHelp(have);
     else if (types.containsUnknown(have) && !types.containsUnknown(want))
       help = "an extent '?' may differ from element to element";
+    else if (want->is(TypeKind::List) && want->length())
+      help = lengthHelp(want, have);
     else
       help = openedExtentHelp(want, have);
   }
@@ -142,6 +157,14 @@ void Checker::reportMismatch(SourceRange range, const Expectation &expected, Typ
     diags.error(range,
                 fmt::format("{} must be '{}', but this is '{}'{}", expected.what, wanted, given,
                             compareInNumbers(want, have)),
+                help);
+    return;
+  }
+  if (want->is(TypeKind::List) && want->length()) {
+    diags.error(range,
+                fmt::format("{} must be '{}', but the length of this '{}' is not known to be the "
+                            "same",
+                            expected.what, wanted, given),
                 help);
     return;
   }
@@ -212,8 +235,10 @@ Checker::E Checker::check(const Expr &expr, const Expectation &expected) {
   case ExprKind::List: {
     if (!want->is(TypeKind::List) || types.contains(want, TypeKind::Layer))
       break;
-    auto *list = make<typed::ListExpr>(expr.range, want);
-    for (const Expr *element : expr.to<ListExpr>().elements) {
+    const auto &elements = expr.to<ListExpr>().elements;
+    Dim length(static_cast<int64_t>(elements.size()));
+    auto *list = make<typed::ListExpr>(expr.range, types.list(want->element(), length));
+    for (const Expr *element : elements) {
       Expectation inner = expected;
       inner.type = want->element();
       inner.what = fmt::format("an element of {}", expected.what);
@@ -222,7 +247,7 @@ Checker::E Checker::check(const Expr &expr, const Expectation &expected) {
         list->type = types.error();
       list->elements.push_back(value);
     }
-    return list;
+    return require(list, expected);
   }
   default:
     if (want->is(TypeKind::Function) && namesFunction(expr))

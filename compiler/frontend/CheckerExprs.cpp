@@ -220,20 +220,24 @@ Checker::E Checker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
   if (expr.op == BinaryOp::Cons) {
     if (hint && hint->is(TypeKind::List) && !types.contains(hint, TypeKind::Layer)) {
       E head = check(*expr.lhs, {hint->element(), "the element before '::'"});
-      E tail = check(*expr.rhs, {hint, "the list after '::'"});
+      E tail = check(*expr.rhs, {types.list(hint->element()), "the list after '::'"});
       bool bad = isError(head->type) || isError(tail->type);
       return makeBuiltin(typed::Builtin::Cons, {head, tail}, expr.range,
-                         bad ? types.error() : hint);
+                         bad ? types.error()
+                             : types.list(hint->element(), plus(lengthOf(*tail), 1)));
     }
     E tail = listArg({expr.rhs, nullptr, expr.rhs->range, nullptr}, "what follows '::'", false);
     if (isError(tail->type)) {
       infer(*expr.lhs);
       return tail;
     }
-    TypeRef list = types.resolve(tail->type);
-    E head = check(*expr.lhs, {list->element(), "the element before '::'"});
-    return makeBuiltin(typed::Builtin::Cons, {head, tail}, expr.range,
-                       isError(head->type) ? types.error() : list);
+    TypeRef element = types.resolve(tail->type)->element();
+    E head = check(*expr.lhs, {types.forgetLengths(element), "the element before '::'"});
+    if (isError(head->type))
+      return error(expr.range);
+    return makeBuiltin(
+        typed::Builtin::Cons, {head, tail}, expr.range,
+        types.list(withLengthsOfBoth(element, head->type), plus(lengthOf(*tail), 1)));
   }
 
   bool isLogic = expr.op == BinaryOp::And || expr.op == BinaryOp::Or;
@@ -399,13 +403,14 @@ Checker::E Checker::inferList(const ListExpr &expr, TypeRef hint) {
   }
   if (joined && isError(joined))
     return error(expr.range);
-  TypeRef type = types.list(joined ? joined : types.variable());
   if (joined && types.contains(joined, TypeKind::Layer)) {
-    auto *list = make<typed::LayerListExpr>(expr.range, type);
+    auto *list = make<typed::LayerListExpr>(expr.range, types.list(joined));
     list->elements = std::move(elements);
     return list;
   }
-  auto *list = make<typed::ListExpr>(expr.range, type);
+  auto *list =
+      make<typed::ListExpr>(expr.range, types.list(joined ? joined : types.variable(),
+                                                   Dim(static_cast<int64_t>(elements.size()))));
   list->elements = std::move(elements);
   return list;
 }

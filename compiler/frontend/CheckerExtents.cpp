@@ -25,14 +25,22 @@ TypeRef Checker::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims,
     }
     return changed ? types.tensor(std::move(tensor)) : type;
   }
-  if (type->is(TypeKind::Tuple) && types.containsUnknown(type)) {
+  // A list of layers is known with its layers.
+  if (type->is(TypeKind::List) && !type->length() && !types.contains(type, TypeKind::Layer)) {
+    Dim length = Dim::fresh();
+    context->opened.push_back(*length.asSymbol());
+    openedDims.push_back({*length.asSymbol(), path, 0});
+    return types.list(type->element(), length);
+  }
+  if (type->is(TypeKind::Tuple)) {
+    size_t before = openedDims.size();
     std::vector<TypeRef> fields;
     for (size_t i = 0; i < type->args.size(); ++i) {
       path.push_back(static_cast<unsigned>(i));
       fields.push_back(open(type->args[i], openedDims, path));
       path.pop_back();
     }
-    return types.tuple(std::move(fields));
+    return openedDims.size() == before ? type : types.tuple(std::move(fields));
   }
   return type;
 }
@@ -82,6 +90,12 @@ TypeRef Checker::mergeAnnotation(TypeRef annotation, TypeRef actual) {
           isUnknown(merged.dims[i]) ? actual->tensor.dims[i] : dims.resolve(merged.dims[i]);
     return types.tensor(std::move(merged));
   }
+  if (annotation->is(TypeKind::List) && actual->is(TypeKind::List)) {
+    const Dim *written = annotation->length(), *known = actual->length();
+    if (!written && !known)
+      return annotation;
+    return types.list(annotation->element(), written ? dims.resolve(*written) : *known);
+  }
   if (annotation->is(TypeKind::Tuple) && actual->is(TypeKind::Tuple) &&
       annotation->args.size() == actual->args.size()) {
     std::vector<TypeRef> fields;
@@ -104,6 +118,40 @@ void Checker::bindAnnotationDims(const TypeScope &scope) {
       dims.nameFresh(*symbol, name);
     context->locals.push_back({name, bound});
   }
+}
+
+std::optional<Dim> Checker::lengthOf(const typed::Expr &list) const {
+  TypeRef type = types.resolve(list.type);
+  const Dim *length = type->is(TypeKind::List) ? type->length() : nullptr;
+  return length ? std::optional(*length) : std::nullopt;
+}
+
+TypeRef Checker::withLengthsOfBoth(TypeRef element, TypeRef added) {
+  if (!types.containsLength(element))
+    return element;
+  TypeRef joined = types.join(element, added);
+  return joined ? joined : types.forgetLengths(element);
+}
+
+std::optional<Dim> Checker::plus(const std::optional<Dim> &a, const std::optional<Dim> &b) {
+  if (!a || !b)
+    return std::nullopt;
+  Dim sum = *a + *b;
+  // Beyond 64 bits it is a symbol that nothing gives a value.
+  bool isSum = !sum.isFresh() || sum == *a || sum == *b;
+  return isSum ? std::optional(std::move(sum)) : std::nullopt;
+}
+
+std::optional<Dim> Checker::unroundedDim(const typed::Expr &expr) {
+  std::optional<Dim> dim = toDim(expr);
+  if (!dim)
+    return std::nullopt;
+  // A quotient of ints is rounded, one of extents must be exact: not the same thing.
+  std::vector<std::string> symbols = dim->symbols();
+  bool isRounded = std::any_of(symbols.begin(), symbols.end(), [&](const std::string &symbol) {
+    return dims.quotients().contains(symbol);
+  });
+  return isRounded ? std::nullopt : dim;
 }
 
 const typed::ScalarExpr *Checker::inexactQuotient(const typed::Expr &expr) {
@@ -139,6 +187,12 @@ std::optional<Dim> Checker::toDim(const typed::Expr &expr) {
     if (!local->variable->dimSymbol.empty() && type->is(TypeKind::Int))
       return Dim::symbol(local->variable->dimSymbol);
     return std::nullopt;
+  }
+  if (const auto *builtin = expr.as<typed::BuiltinExpr>();
+      builtin && builtin->builtin == typed::Builtin::Len) {
+    // Of a list that is not there yet nothing can ask.
+    const typed::Expr &list = *builtin->args[0];
+    return list.is(typed::ExprKind::Local) ? lengthOf(list) : std::nullopt;
   }
   const auto *scalar = expr.as<typed::ScalarExpr>();
   if (!scalar || scalar->operands.size() > 2)

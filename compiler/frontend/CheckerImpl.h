@@ -96,7 +96,7 @@ private:
   public:
     explicit Scope(Checker &checker)
         : checker(checker), locals(checker.context->locals.size()),
-          fields(checker.context->fields.size()), assumptions(checker.dims.assumptionCount()) {}
+          fields(checker.context->fields.size()), assumptions(checker.dims.assumptionMark()) {}
     ~Scope() {
       checker.context->locals.resize(locals);
       checker.context->fields.resize(fields);
@@ -106,7 +106,8 @@ private:
 
   private:
     Checker &checker;
-    size_t locals, fields, assumptions;
+    size_t locals, fields;
+    DimContext::AssumptionMark assumptions;
   };
 
   const Local *findLocal(const std::string &name) const;
@@ -223,6 +224,7 @@ private:
   void reportMismatch(SourceRange range, const Expectation &expected, TypeRef actual);
   std::string compareInNumbers(TypeRef expected, TypeRef actual) const;
   std::string openedExtentHelp(TypeRef want, TypeRef have) const;
+  std::string lengthHelp(TypeRef want, TypeRef have) const;
   /// The axis of two tensors where two unnamed extents differ, the first; both types print alike.
   std::optional<size_t> axisOfOtherExtent(TypeRef want, TypeRef have) const;
 
@@ -240,8 +242,10 @@ private:
   E inferBlock(const BlockExpr &expr, const Expectation *expected, TypeRef hint);
   void checkLetStmt(const Stmt &stmt, typed::BlockExpr &block);
   void checkCheckStmt(const Stmt &stmt, typed::BlockExpr &block);
-  /// Takes what an `a == b` between extents says. `certain`: it has been checked.
-  void assumeEqualities(const typed::Expr &condition, bool certain);
+  /// Takes what comparisons of extents say, of a condition that holds or does not. `certain`: it
+  /// has been checked.
+  void assumeComparisons(const typed::Expr &condition, bool holds, bool certain);
+  bool isNatural(const typed::Expr &expr);
   TypeRef joinBranches(const std::vector<TypeRef> &branches, const std::vector<SourceRange> &ranges,
                        const std::string &what);
   void finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body, TypeRef result,
@@ -270,6 +274,13 @@ private:
 
   /// The extent that an int expression is, if it is made of extents and literals.
   std::optional<Dim> toDim(const typed::Expr &expr);
+  /// The same, if nothing in it is rounded.
+  std::optional<Dim> unroundedDim(const typed::Expr &expr);
+  /// What is known of how many elements a list has.
+  std::optional<Dim> lengthOf(const typed::Expr &list) const;
+  /// The type of a list's elements and of one that is added, which has it but for lengths of lists.
+  TypeRef withLengthsOfBoth(TypeRef element, TypeRef added);
+  static std::optional<Dim> plus(const std::optional<Dim> &a, const std::optional<Dim> &b);
   /// The first quotient of known numbers in an int that leaves a remainder, or null.
   const typed::ScalarExpr *inexactQuotient(const typed::Expr &expr);
 

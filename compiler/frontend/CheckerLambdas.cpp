@@ -117,7 +117,9 @@ Checker::E Checker::inferStandaloneLambda(const LambdaExpr &expr) {
   }
   if (bad)
     return error(expr.range);
-  return checkLambda(expr, {types.function(std::move(params), types.variable()), "this function"});
+  return checkLambda(
+      expr,
+      {types.function(std::move(params), types.variable(/*keepsLengths=*/true)), "this function"});
 }
 
 bool Checker::namesFunction(const Expr &expr) const {

@@ -123,11 +123,12 @@ Checker::E Checker::builtinMap(std::vector<Arg> args, SourceRange range, TypeRef
     return error(range);
   E list = listArg(args[1], "the second argument of 'map'", true);
   TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
-  TypeRef result = types.variable();
+  TypeRef result = types.variable(/*keepsLengths=*/true);
   E function = functionArg(args[0], {element}, result, "the function of 'map'");
-  bool bad = isError(list->type) || isError(function->type);
+  if (isError(list->type) || isError(function->type))
+    return makeBuiltin(typed::Builtin::Map, {function, list}, range, types.error());
   return makeBuiltin(typed::Builtin::Map, {function, list}, range,
-                     bad ? types.error() : types.list(types.resolve(function->type)->result()));
+                     types.list(types.resolve(function->type)->result(), lengthOf(*list)));
 }
 
 Checker::E Checker::builtinFilter(std::vector<Arg> args, SourceRange range, TypeRef hint) {
@@ -138,7 +139,7 @@ Checker::E Checker::builtinFilter(std::vector<Arg> args, SourceRange range, Type
   E function = functionArg(args[0], {element}, types.boolType(), "the function of 'filter'");
   bool bad = isError(list->type) || isError(function->type);
   return makeBuiltin(typed::Builtin::Filter, {function, list}, range,
-                     bad ? types.error() : list->type);
+                     bad ? types.error() : types.list(element));
 }
 
 Checker::E Checker::builtinFold(std::vector<Arg> args, SourceRange range, TypeRef hint) {
@@ -157,7 +158,8 @@ Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef
                    fmt::format("it is written {}(f, start, xs)", name));
   TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
   // The accumulator has the type that the function's first parameter is written with, else what
-  // the context asks for (that may leave extents open), else that of the start value.
+  // the context asks for (that may leave extents open, or know lengths of lists), else that of the
+  // start value, whose lists may grow.
   TypeRef accumulator = nullptr;
   if (const auto *lambda = args[0].syntax ? args[0].syntax->as<LambdaExpr>() : nullptr;
       lambda && lambda->params.size() == 2 && lambda->params[0].type) {
@@ -170,7 +172,8 @@ Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef
     accumulator = types.mapDims(accumulator, [&](const Dim &dim) {
       return dims.hasFreeVariables(dim) ? unknownDim() : dim;
     });
-  } else if (hint && types.containsUnknown(hint)) {
+  } else if (hint = hint ? types.forgetLengths(hint, /*thatAreFree=*/true) : nullptr;
+             hint && (types.containsUnknown(hint) || types.containsLength(hint))) {
     if (!scan)
       accumulator = hint;
     else if (hint->is(TypeKind::List))
@@ -181,7 +184,7 @@ Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef
     init = checkArg(args[1], {accumulator, fmt::format("the start value of '{}'", name)});
   } else {
     init = inferArg(args[1]);
-    accumulator = init->type;
+    accumulator = types.forgetLengths(init->type);
   }
   if (!isError(init->type) && !types.isFirstClass(init->type))
     init = fail(init->range,
@@ -198,7 +201,9 @@ Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef
   E function = functionArg(args[0], {accumulator, element}, accumulator,
                            fmt::format("the function of '{}'", name), help);
   bool bad = isError(list->type) || isError(init->type) || isError(function->type);
-  TypeRef type = bad ? types.error() : scan ? types.list(accumulator) : accumulator;
+  TypeRef type = bad    ? types.error()
+                 : scan ? types.list(accumulator, lengthOf(*list))
+                        : accumulator;
   return makeBuiltin(scan ? typed::Builtin::Scan : typed::Builtin::Fold, {function, init, list},
                      range, type);
 }
@@ -219,8 +224,24 @@ Checker::E Checker::builtinZip(std::vector<Arg> args, SourceRange range, TypeRef
     lists.push_back(list);
     elements.push_back(bad ? types.error() : types.resolve(list->type)->element());
   }
+  if (bad)
+    return error(range);
+  // Known to be of one length, they are; else that is found when the list is made.
+  std::optional<Dim> length = lengthOf(*lists.front());
+  for (const typed::Expr *list : lists) {
+    std::optional<Dim> other = lengthOf(*list);
+    std::optional<int64_t> x = length ? dims.value(*length) : std::nullopt;
+    std::optional<int64_t> y = other ? dims.value(*other) : std::nullopt;
+    if (x && y && *x != *y)
+      return fail(list->range,
+                  fmt::format("the lists of 'zip' must be equally long, but the first has {} "
+                              "elements and this one has {}",
+                              *x, *y));
+    if (!x && y)
+      length = other;
+  }
   return makeBuiltin(typed::Builtin::Zip, std::move(lists), range,
-                     bad ? types.error() : types.list(types.tuple(std::move(elements))));
+                     types.list(types.tuple(std::move(elements)), length));
 }
 
 Checker::E Checker::builtinRange(std::vector<Arg> args, SourceRange range, TypeRef) {
@@ -235,8 +256,16 @@ Checker::E Checker::builtinRange(std::vector<Arg> args, SourceRange range, TypeR
     bad |= isError(bound->type);
     bounds.push_back(bound);
   }
+  if (bad)
+    return error(range);
+  std::optional<Dim> from = unroundedDim(*bounds[0]), to = unroundedDim(*bounds[1]);
+  std::optional<Dim> length;
+  if (from && to)
+    length = dims.isNatural(*to - *from)   ? *to - *from
+             : dims.isNatural(*from - *to) ? Dim(0)
+                                           : length;
   return makeBuiltin(typed::Builtin::Range, std::move(bounds), range,
-                     bad ? types.error() : types.list(types.intType()));
+                     types.list(types.intType(), length));
 }
 
 Checker::E Checker::builtinEnumerate(std::vector<Arg> args, SourceRange range, TypeRef) {
@@ -247,7 +276,7 @@ Checker::E Checker::builtinEnumerate(std::vector<Arg> args, SourceRange range, T
     return list;
   TypeRef element = types.resolve(list->type)->element();
   return makeBuiltin(typed::Builtin::Enumerate, {list}, range,
-                     types.list(types.tuple({types.intType(), element})));
+                     types.list(types.tuple({types.intType(), element}), lengthOf(*list)));
 }
 
 Checker::E Checker::builtinReverse(std::vector<Arg> args, SourceRange range, TypeRef hint) {
@@ -295,16 +324,21 @@ Checker::E Checker::builtinAppend(std::vector<Arg> args, SourceRange range, Type
   if (!wantArgs(args, 2, 2, "append", range))
     return error(range);
   bool hinted = hint && hint->is(TypeKind::List) && types.containsUnknown(hint);
-  E list = hinted ? checkArg(args[0], {hint, "the first argument of 'append'"})
+  E list = hinted ? checkArg(args[0], {types.list(hint->element()), "the first argument of "
+                                                                    "'append'"})
                   : listArg(args[0], "the first argument of 'append'", false, hint);
   if (isError(list->type)) {
     inferArg(args[1]);
     return list;
   }
-  TypeRef type = hinted ? hint : types.resolve(list->type);
-  E element = checkArg(args[1], {type->element(), "the second argument of 'append'"});
+  TypeRef elementType = (hinted ? hint : types.resolve(list->type))->element();
+  E element =
+      checkArg(args[1], {types.forgetLengths(elementType), "the second argument of 'append'"});
+  if (isError(element->type))
+    return error(range);
+  elementType = withLengthsOfBoth(elementType, element->type);
   return makeBuiltin(typed::Builtin::Append, {list, element}, range,
-                     isError(element->type) ? types.error() : type);
+                     types.list(elementType, plus(lengthOf(*list), 1)));
 }
 
 Checker::E Checker::builtinConcat(std::vector<Arg> args, SourceRange range, TypeRef hint) {
@@ -318,16 +352,22 @@ Checker::E Checker::builtinConcat(std::vector<Arg> args, SourceRange range, Type
         return error(range);
       E first = listArg(args[0], "an argument of 'concat'", false);
       bool bad = isError(first->type);
-      if (!bad && hinted && types.containsUnknown(hint))
-        type = hint;
+      TypeRef element = bad                                     ? types.error()
+                        : hinted && types.containsUnknown(hint) ? hint->element()
+                                                                : type->element();
+      std::optional<Dim> length = lengthOf(*first);
       std::vector<const typed::Expr *> lists = {first};
       for (size_t i = 1; i < args.size(); ++i) {
-        E list = checkArg(args[i], {bad ? types.error() : type, "an argument of 'concat'"});
+        E list = checkArg(args[i], {bad ? types.error() : types.list(types.forgetLengths(element)),
+                                    "an argument of 'concat'"});
         bad |= isError(list->type);
+        if (!bad)
+          element = withLengthsOfBoth(element, types.resolve(list->type)->element());
+        length = plus(length, lengthOf(*list));
         lists.push_back(list);
       }
       return makeBuiltin(typed::Builtin::Concat, std::move(lists), range,
-                         bad ? types.error() : type);
+                         bad ? types.error() : types.list(element, length));
     }
   }
   return applyOp(*op, args, range);
@@ -348,7 +388,7 @@ Checker::E Checker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRe
   ops::TensorType row = type->tensor;
   row.dims.erase(row.dims.begin());
   return makeBuiltin(typed::Builtin::Rows, {value}, range,
-                     types.list(types.tensor(std::move(row))));
+                     types.list(types.tensor(std::move(row)), type->tensor.dims.front()));
 }
 
 Checker::E Checker::builtinRead(std::vector<Arg> args, SourceRange range, TypeRef) {

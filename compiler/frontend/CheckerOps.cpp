@@ -92,6 +92,9 @@ std::optional<ops::OperandType> Checker::operandType(E value, SourceRange range,
   ops::OperandType result;
   if (type->is(TypeKind::List)) {
     result.isList = true;
+    if (const Dim *length = type->length())
+      result.length = dims.resolve(*length);
+    result.uniform = !types.containsUnknown(type->element());
     type = types.resolve(type->element());
   }
   switch (type->kind) {
@@ -407,11 +410,12 @@ Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::Operan
   std::vector<TypeRef> results;
   for (ops::TensorType &type : shape.types) {
     for (Dim &dim : type.dims) {
-      if (std::optional<std::string> symbol = dim.asSymbol();
-          symbol && dim.isFresh() && known.insert(*symbol).second) {
+      std::optional<std::string> symbol = dim.asSymbol();
+      if (!symbol || !dim.isFresh())
+        continue;
+      openedAt.emplace(*symbol, range);
+      if (known.insert(*symbol).second)
         context->opened.push_back(*symbol);
-        openedAt.emplace(*symbol, range);
-      }
     }
     results.push_back(types.tensor(type));
   }
@@ -438,6 +442,7 @@ std::optional<Dim> Checker::extentArg(const Arg &arg, typed::ApplyExpr &apply,
     return std::nullopt;
   }
   Dim dim = Dim::fresh();
+  dims.mayBeNegative(*dim.asSymbol());
   context->opened.push_back(*dim.asSymbol());
   apply.extents.emplace_back(*dim.asSymbol(), value);
   return dim;

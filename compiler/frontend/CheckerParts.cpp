@@ -47,9 +47,17 @@ Checker::E Checker::indexList(const IndexExpr &expr, E base) {
   }
   E begin = item.begin ? position(*item.begin, "the start of a slice") : nullptr;
   E end = item.end ? position(*item.end, "the end of a slice") : nullptr;
-  bool bad = (begin && isError(begin->type)) || (end && isError(end->type));
+  if ((begin && isError(begin->type)) || (end && isError(end->type)))
+    return error(expr.range);
+  // A slice that is out of range ends the instance, so the list has as many elements as it says.
+  std::optional<Dim> from = begin ? unroundedDim(*begin) : Dim(0);
+  std::optional<Dim> to = end ? unroundedDim(*end) : lengthOf(*base);
+  std::optional<Dim> length = from && to ? std::optional(*to - *from) : std::nullopt;
+  if (std::optional<int64_t> known = length ? dims.value(*length) : std::nullopt;
+      known && *known < 0)
+    length = std::nullopt;
   return makeBuiltin(typed::Builtin::ListSlice, {base, begin, end}, expr.range,
-                     bad ? types.error() : type);
+                     types.list(type->element(), length));
 }
 
 Checker::E Checker::indexLayers(const IndexExpr &expr, E base) {

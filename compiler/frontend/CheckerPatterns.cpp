@@ -12,6 +12,9 @@ typed::Pattern *Checker::makePattern(typed::PatternKind kind, SourceRange range,
   pattern.kind = kind;
   pattern.range = range;
   pattern.type = type;
+  bool isList = kind == typed::PatternKind::Cons || kind == typed::PatternKind::Nil;
+  if (const Dim *length = isList ? types.resolve(type)->length() : nullptr)
+    pattern.length = dims.value(*length);
   return &pattern;
 }
 
@@ -23,6 +26,7 @@ typed::Variable *Checker::bindVariable(const std::string &name, TypeRef type, So
   TypeRef resolved = types.resolve(type);
   if (resolved->is(TypeKind::Int) || resolved->is(TypeKind::Variable)) {
     variable.dimSymbol = *dims.makeRigid(name).asSymbol();
+    dims.mayBeNegative(variable.dimSymbol);
     context->opened.push_back(variable.dimSymbol);
   }
   context->locals.push_back({name, &variable});
@@ -202,10 +206,20 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
       inner.push_back(patternInner(*head, element, names));
       inner.back()->opened.insert(inner.back()->opened.end(), openedDims.begin(), openedDims.end());
     }
-    typed::Pattern *result = cons ? patternInner(*cons->tail, type, names)
-                                  : makePattern(PatternKind::Nil, pattern.range, type);
+    auto withoutFirst = [&](size_t count) {
+      const Dim *length = type->length();
+      return types.list(type->element(),
+                        length ? std::optional(*length - Dim(static_cast<int64_t>(count)))
+                               : std::nullopt);
+    };
+    TypeRef tail = withoutFirst(heads.size());
+    typed::Pattern *result = cons ? patternInner(*cons->tail, tail, names)
+                                  : makePattern(PatternKind::Nil, pattern.range, tail);
+    // Where the pattern matches, so many elements are all.
+    if (!cons && tail->length())
+      dims.assume(*tail->length(), Dim(0));
     for (size_t i = inner.size(); i > 0; --i) {
-      typed::Pattern *outer = makePattern(PatternKind::Cons, pattern.range, type);
+      typed::Pattern *outer = makePattern(PatternKind::Cons, pattern.range, withoutFirst(i - 1));
       outer->args = {inner[i - 1], result};
       result = outer;
     }

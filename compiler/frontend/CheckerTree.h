@@ -14,6 +14,7 @@
 #include "compiler/frontend/Types.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,7 @@ struct Expr;
 //===----------------------------------------------------------------------===//
 
 /// A `?` extent of a value got a name where the value came to hand: `symbol` is extent `axis` of
-/// the tensor that field path `path` of the value's tuples leads to.
+/// the tensor, or the length of the list, that field path `path` of the value's tuples leads to.
 struct OpenedDim {
   std::string symbol;
   std::vector<unsigned> path;
@@ -62,6 +63,7 @@ struct Pattern {
   std::vector<OpenedDim> opened; ///< of the value that meets this pattern
   Variable *variable = nullptr;  ///< Bind
   int64_t value = 0;             ///< Int, Bool
+  std::optional<int64_t> length; ///< Cons, Nil: of the lists that meet this pattern, if known
   unsigned constructor = 0;      ///< Constructor: its index
   std::vector<Pattern *> args;   ///< Tuple, Constructor: fields; Cons: head and tail
 };

@@ -65,9 +65,18 @@ TypeRef Checker::convertInner(const TypeExpr &expr, TypeScope &scope) {
     return types.error();
   case TypeExprKind::List: {
     scope.allowLayer = allowLayer;
-    TypeRef element = convertInner(*expr.to<ListTypeExpr>().element, scope);
+    const auto &syntax = expr.to<ListTypeExpr>();
+    TypeRef element = convertInner(*syntax.element, scope);
     scope.allowLayer = false;
-    return types.list(element);
+    if (!syntax.length || syntax.length->isUnknown())
+      return types.list(element);
+    std::optional<Dim> length = convertDim(*syntax.length, scope);
+    if (length && types.contains(element, TypeKind::Layer)) {
+      diags.error(syntax.length->range, "a list of layers has no length in its type",
+                  "len(layers) is known with its layers");
+      return types.error();
+    }
+    return length ? types.list(element, length) : types.error();
   }
   case TypeExprKind::Tuple: {
     std::vector<TypeRef> fields;
@@ -118,8 +127,18 @@ TypeRef Checker::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
       return types.error();
     }
     std::vector<TypeRef> args;
-    for (const TypeExpr *arg : expr.args)
+    for (const TypeExpr *arg : expr.args) {
       args.push_back(convertInner(*arg, scope));
+      if (!types.containsLength(args.back()))
+        continue;
+      diags.error(arg->range,
+                  fmt::format("what '{}' stands for in '{}' has lists of any length",
+                              data.typeParams[args.size() - 1]->name, name),
+                  fmt::format("leave out the length here; a field can have it: data {}<{}> = "
+                              "...(xs: list<T>[n])",
+                              name, data.typeParams[args.size() - 1]->name));
+      return types.error();
+    }
     return types.dataType(&data, std::move(args));
   }
   if (const Named *named = findGlobal(name))

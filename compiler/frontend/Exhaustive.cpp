@@ -36,6 +36,9 @@ int64_t headOf(const Pattern &pattern) {
 struct Signature {
   bool finite = false;
   int64_t count = 0;
+  std::optional<int64_t> only = {}; ///< the one that they have, if that is known
+
+  bool has(int64_t head) const { return !only || *only == head; }
 };
 
 Signature signatureOf(const Pattern &pattern) {
@@ -46,6 +49,8 @@ Signature signatureOf(const Pattern &pattern) {
     return {true, 1};
   case PatternKind::Nil:
   case PatternKind::Cons:
+    if (pattern.length)
+      return {true, 2, *pattern.length > 0};
     return {true, 2};
   case PatternKind::Constructor:
     return {true, static_cast<int64_t>(pattern.type->data->constructors.size())};
@@ -160,7 +165,10 @@ bool Coverage::missing(std::vector<Row> matrix, size_t width, Witness &witness) 
     return true;
   }
   Signature signature = signatureOf(*sample);
-  if (signature.finite && static_cast<int64_t>(heads.size()) == signature.count) {
+  if (signature.only)
+    heads = {*signature.only};
+  if (signature.only ||
+      (signature.finite && static_cast<int64_t>(heads.size()) == signature.count)) {
     for (int64_t head : heads) {
       size_t count = arity(*sample, head);
       if (!missing(specialise(matrix, head, count), width - 1 + count, witness))
@@ -218,7 +226,10 @@ std::vector<std::string> Coverage::missing() {
     if (missing(std::move(matrix), 1, witness))
       examples.push_back(witness.front());
   } else {
-    for (int64_t head = 0; head < signatureOf(*sample).count; ++head) {
+    Signature signature = signatureOf(*sample);
+    for (int64_t head = 0; head < signature.count; ++head) {
+      if (!signature.has(head))
+        continue;
       size_t count = arity(*sample, head);
       Witness witness;
       if (missing(specialise(matrix, head, count), count, witness))

@@ -23,7 +23,7 @@ constexpr std::pair<std::string_view, HostTypeKind> hostNames[] = {
 std::string dimlessHelp(const TypeExpr &type) {
   const auto *host = type.as<HostTypeExpr>();
   if (!host)
-    return "only tensors and tokens have dims; a list is written list<T>";
+    return "only tensors, tokens and lists have dims; a list is written list<T> or list<T>[n]";
   return fmt::format("a tensor of them is written {}",
                      host->host == HostTypeKind::Float ? "f32[n]" : "i32[n] or i64[n]");
 }
@@ -123,6 +123,15 @@ const TypeExpr *Parser::parseNamedType() {
     }
     list->element = parseType();
     expectGreater(open);
+    if (at(TokenKind::LeftBracket) && !atNewline() && !panicking) {
+      SourceRange start = peek().range;
+      std::vector<DimExpr> dims = parseTypeDims();
+      if (dims.size() == 1)
+        list->length = std::move(dims.front());
+      else if (!panicking)
+        report(rangeFrom(start), fmt::format("a list has one length, not {}", dims.size()),
+               "a list of n elements is written list<T>[n]");
+    }
     list->range = rangeFrom(list->range);
     return list;
   }

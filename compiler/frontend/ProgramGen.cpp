@@ -281,14 +281,14 @@ const ProgramGenerator::StaticCode *ProgramGenerator::layerCode(const typed::Exp
 // The entry
 //===----------------------------------------------------------------------===//
 
-/// Finds the value of a per-instance dim in an argument: the last tensor that has it tells.
+/// Finds the value of a per-instance dim in an argument: the last tensor or list that has it tells.
 void ProgramGenerator::bindExtents(Value value, TypeRef type, std::map<std::string, Value> &bound,
                                    const std::string &symbol) {
   type = types.resolve(type);
   std::function<bool(TypeRef)> has = [&](TypeRef t) {
     t = types.resolve(t);
-    for (const Dim &dim : t->tensor.dims)
-      if (dim == Dim::symbol(symbol))
+    for (const std::vector<Dim> &dims : {t->tensor.dims, t->dims})
+      if (std::find(dims.begin(), dims.end(), Dim::symbol(symbol)) != dims.end())
         return true;
     return std::any_of(t->args.begin(), t->args.end(), has);
   };
@@ -302,6 +302,10 @@ void ProgramGenerator::bindExtents(Value value, TypeRef type, std::map<std::stri
     for (size_t i = 0; i < type->args.size(); ++i)
       bindExtents(get(value, static_cast<unsigned>(i)), type->args[i], bound, symbol);
   } else if (type->is(TypeKind::List)) {
+    if (type->length() && *type->length() == Dim::symbol(symbol))
+      bound[symbol] = ir::LenOp::create(b, value);
+    if (!has(type->element()))
+      return;
     Value before = bound.contains(symbol) ? bound[symbol] : constInt(0);
     auto fold = ir::FoldOp::create(b, b.getI64Type(), before, value);
     RegionScope scope(*this);
@@ -315,15 +319,16 @@ void ProgramGenerator::bindExtents(Value value, TypeRef type, std::map<std::stri
   }
 }
 
-/// Checks that the tensors of an argument have the extents that its type says, where those are
-/// per-instance dims.
+/// Checks that the tensors of an argument have the extents that its type says, and its lists the
+/// lengths, where those are per-instance dims.
 void ProgramGenerator::checkExtents(Value value, TypeRef type, const std::string &what) {
   type = types.resolve(type);
   std::function<bool(TypeRef)> has = [&](TypeRef t) {
     t = types.resolve(t);
-    for (const Dim &dim : t->tensor.dims)
-      if (!isUnknown(dim) && !staticDim(dim))
-        return true;
+    for (const std::vector<Dim> &dims : {t->tensor.dims, t->dims})
+      for (const Dim &dim : dims)
+        if (!isUnknown(dim) && !staticDim(dim))
+          return true;
     return std::any_of(t->args.begin(), t->args.end(), has);
   };
   if (!has(type))
@@ -347,6 +352,19 @@ void ProgramGenerator::checkExtents(Value value, TypeRef type, const std::string
     for (size_t i = 0; i < type->args.size(); ++i)
       checkExtents(get(value, static_cast<unsigned>(i)), type->args[i], what);
   } else if (type->is(TypeKind::List)) {
+    if (const Dim *length = type->length(); length && !staticDim(*length)) {
+      Value expected = dimValue(*length);
+      auto from = expected.getDefiningOp<ir::LenOp>();
+      if (!from || from.getList() != value) {
+        Value actual = ir::LenOp::create(b, value);
+        Value same = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, actual, expected);
+        ir::CheckOp::create(b, same,
+                            fmt::format("{} does not have the length '{}' that its type {} says",
+                                        what, types.dims.print(*length), types.print(type)));
+      }
+    }
+    if (!has(type->element()))
+      return;
     auto fold = ir::FoldOp::create(b, b.getI1Type(), constBool(true), value);
     RegionScope scope(*this);
     Block &body = fold.getBody().emplaceBlock();
@@ -359,18 +377,19 @@ void ProgramGenerator::checkExtents(Value value, TypeRef type, const std::string
 }
 
 /// Whether data of the entry's argument types need no check: each per-instance dim stands once, as
-/// the extent of a tensor argument itself.
+/// the extent of a tensor argument itself or the length of a list.
 bool ProgramGenerator::entryIsPlain(const FnInfo &fn) const {
   std::map<std::string, unsigned> count;
   bool plain = true;
   std::function<void(TypeRef, bool)> visit = [&](TypeRef type, bool direct) {
     type = types.resolve(type);
-    for (const Dim &dim : type->tensor.dims) {
-      if (isUnknown(dim) || staticDim(dim, fileSubst))
-        continue;
-      std::optional<std::string> symbol = dim.asSymbol();
-      plain &= direct && symbol && ++count[*symbol] == 1;
-    }
+    for (const std::vector<Dim> &dims : {type->tensor.dims, type->dims})
+      for (const Dim &dim : dims) {
+        if (isUnknown(dim) || staticDim(dim, fileSubst))
+          continue;
+        std::optional<std::string> symbol = dim.asSymbol();
+        plain &= direct && symbol && ++count[*symbol] == 1;
+      }
     for (TypeRef arg : type->args)
       visit(arg, direct && type->is(TypeKind::Tuple));
   };
@@ -406,7 +425,7 @@ func::FuncOp ProgramGenerator::makeEntry(FnInstance &instance, const std::string
       for (size_t i = 0; i < fn.paramTypes.size(); ++i)
         if (types.contains(fn.paramTypes[i], TypeKind::List) == lists)
           bindExtents(arguments[i], fn.paramTypes[i], bound, dim.symbol);
-    frame->dims[dim.symbol] = {bound.contains(dim.symbol) ? bound[dim.symbol] : constInt(0), {}, 0};
+    frame->dims[dim.symbol] = known(bound.contains(dim.symbol) ? bound[dim.symbol] : constInt(0));
   }
   for (size_t i = 0; i < fn.paramTypes.size(); ++i) {
     const auto *binding = fn.decl->params[i].pattern->as<BindingPattern>();
@@ -453,6 +472,9 @@ void ProgramGenerator::annotateEntry(const FnInstance &instance, func::FuncOp fu
     func.setArgAttr(arg, "sheaf.source_type", str(types.print(fn.paramTypes[i])));
     if (ArrayAttr names = dimNames(fn.paramTypes[i]))
       func.setArgAttr(arg, "sheaf.dims", names);
+    SmallVector<Attribute> lengths;
+    if (listLengths(fn.paramTypes[i], fileSubst, lengths))
+      func.setArgAttr(arg, "sheaf.lengths", ArrayAttr::get(&context, lengths));
   }
   func.setResultAttr(0, "sheaf.source_type", str(types.print(fn.result)));
   if (ArrayAttr names = dimNames(fn.result))

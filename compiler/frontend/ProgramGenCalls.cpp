@@ -170,7 +170,7 @@ ProgramGenerator::instanceOf(const FnInfo &fn, std::vector<Type> typeArgs,
   return &instance;
 }
 
-/// Where a tensor argument, or a field of a tuple argument, has the dim as an extent.
+/// Where an argument, or a field of a tuple argument, has the dim as an extent or a length.
 std::optional<ProgramGenerator::ExtentPlace>
 ProgramGenerator::directExtent(const FnInfo &fn, const std::string &symbol) const {
   Dim dim = Dim::symbol(symbol);
@@ -185,6 +185,8 @@ ProgramGenerator::directExtent(const FnInfo &fn, const std::string &symbol) cons
         }
       return false;
     }
+    if (type->is(TypeKind::List))
+      return type->length() && *type->length() == dim && !types.contains(type, TypeKind::Layer);
     if (!type->is(TypeKind::Tuple))
       return false;
     for (unsigned i = 0; i < type->args.size(); ++i) {
@@ -216,7 +218,7 @@ void ProgramGenerator::generateBody(FnInstance &instance) {
   if (instance.hasKey)
     frame->key = block->getArgument(next++);
   for (size_t dim : instance.hidden)
-    frame->dims[fn.dims[dim].symbol] = {block->getArgument(next++), {}, 0};
+    frame->dims[fn.dims[dim].symbol] = known(block->getArgument(next++));
   std::vector<Value> args(fn.paramTypes.size());
   std::vector<std::vector<Value>> staticArgs(fn.paramTypes.size());
   for (size_t i = 0; i < fn.paramTypes.size(); ++i) {
@@ -229,7 +231,7 @@ void ProgramGenerator::generateBody(FnInstance &instance) {
   for (size_t i = 0; i < fn.dims.size(); ++i)
     if (!instance.dims[i])
       if (std::optional<ExtentPlace> place = directExtent(fn, fn.dims[i].symbol))
-        frame->dims[fn.dims[i].symbol] = {{}, follow(args[place->param], place->path), place->axis};
+        frame->dims[fn.dims[i].symbol] = {{}, args[place->param], place->path, place->axis};
   for (size_t i = 0; i < fn.paramTypes.size(); ++i) {
     if (const StaticCode *code = instance.statics[i]) {
       if (fn.params[i]->variable)
@@ -432,7 +434,7 @@ ProgramGenerator::StaticValue ProgramGenerator::makeClosure(const typed::LambdaE
 void ProgramGenerator::bindStatics(const StaticCode &code, const std::vector<Value> &values) {
   size_t next = 0;
   for (const std::string &symbol : code.dims)
-    frame->dims[symbol] = {values[next++], {}, 0};
+    frame->dims[symbol] = known(values[next++]);
   for (const typed::Variable *variable : code.variables)
     bindVariable(*variable, values[next++]);
   for (const auto &[variable, inner] : code.statics) {

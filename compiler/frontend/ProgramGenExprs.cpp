@@ -396,7 +396,8 @@ Value ProgramGenerator::genApply(const typed::ApplyExpr &expr) {
       for (size_t axis = 0; axis < expr.results[i].dims.size(); ++axis) {
         const Dim &dim = expr.results[i].dims[axis];
         if (std::optional<std::string> symbol = dim.asSymbol(); symbol && dim.isFresh())
-          frame->dims.try_emplace(*symbol, DimSource{{}, results[i], static_cast<unsigned>(axis)});
+          frame->dims.try_emplace(*symbol,
+                                  DimSource{{}, results[i], {}, static_cast<unsigned>(axis)});
       }
   };
   if (op.trainingOnly && !draws.draws(op)) {
@@ -405,7 +406,7 @@ Value ProgramGenerator::genApply(const typed::ApplyExpr &expr) {
     return unchanged;
   }
   for (const auto &[symbol, value] : expr.extents)
-    frame->dims[symbol] = {gen(*value), {}, 0};
+    frame->dims[symbol] = known(gen(*value));
   SmallVector<Value> operands;
   for (const typed::Expr *operand : expr.operands)
     operands.push_back(gen(*operand));
@@ -455,22 +456,36 @@ Value ProgramGenerator::genApply(const typed::ApplyExpr &expr) {
     return placeholder(mlirType(expr.type));
   // The elements of a list tell the extents that are not static: without elements nothing does.
   SmallVector<ir::CheckOp> checks;
-  for (Value operand : operands)
-    if (auto list = dyn_cast<ir::ListType>(operand.getType()))
-      if (!cast<RankedTensorType>(list.getElement()).hasStaticShape())
-        checks.push_back(
-            ir::CheckOp::create(b,
-                                arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
-                                                      ir::LenOp::create(b, operand), constInt(0)),
-                                fmt::format("'{}' of an empty list: nothing tells the extents of "
-                                            "its elements",
-                                            op.name)));
+  bool hasList = false;
+  for (size_t i = 0; i < expr.operands.size(); ++i) {
+    auto list = dyn_cast<ir::ListType>(operands[i].getType());
+    hasList |= static_cast<bool>(list);
+    if (!list || cast<RankedTensorType>(list.getElement()).hasStaticShape())
+      continue;
+    const Dim *length = types.resolve(expr.operands[i]->type)->length();
+    if ((length ? staticDim(*length) : std::nullopt) > 0)
+      continue;
+    Value count = ir::LenOp::create(b, operands[i]);
+    checks.push_back(ir::CheckOp::create(
+        b, arith::CmpIOp::create(b, arith::CmpIPredicate::ne, count, constInt(0)),
+        fmt::format("'{}' of an empty list: nothing tells the extents of its elements", op.name)));
+  }
   // The checker knew less of the extents than is known of this call's.
   if (std::string error = ops::misfit(op.name, operands, args); !error.empty())
     return refuse(mlirType(expr.type), error + ", in one of the calls of this function");
   SmallVector<Value> results = ops::apply(b, op.name, operands, args);
   for (ir::CheckOp check : checks)
     guarded(check, results.front());
+  // The type of a list in a Program does not say how many elements it has.
+  for (size_t i = 0; hasList && i < results.size(); ++i) {
+    auto type = cast<RankedTensorType>(results[i].getType());
+    SmallVector<int64_t> shape(type.getShape());
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      if (std::optional<int64_t> extent = staticDim(expr.results[i].dims[axis]))
+        shape[axis] = *extent;
+    results[i] =
+        coerce(results[i], RankedTensorType::get(shape, type.getElementType(), type.getEncoding()));
+  }
   nameExtents(results);
   if (results.size() == 1)
     return results.front();

@@ -112,12 +112,15 @@ private:
     mlir::func::FuncOp func;
   };
 
-  /// Where a per-instance dim is found: a value, or an extent of a tensor.
+  /// Where a per-instance dim is found: a value, or an extent of a tensor or the length of a list
+  /// that a field path of `holder` leads to.
   struct DimSource {
     Value value;
-    Value tensor;
+    Value holder;
+    std::vector<unsigned> path;
     unsigned axis = 0;
   };
+  static DimSource known(Value value) { return {value, {}, {}, 0}; }
 
   /// What is visible where code is generated.
   struct Frame {
@@ -215,12 +218,17 @@ private:
 
   Type mlirType(TypeRef type) { return mlirType(type, *frame->subst); }
   Type mlirType(TypeRef type, const Subst &subst);
+  /// Adds a string for each list in the type that is not inside data, in the order they are
+  /// written: its length, "?" if any. Whether one is no "?".
+  bool listLengths(TypeRef type, const Subst &subst, llvm::SmallVector<mlir::Attribute> &lengths);
   Type dataType(const DataInfo &data, const std::vector<Type> &args);
   std::string typeText(Type type) const;
   std::optional<int64_t> staticDim(const Dim &dim, const Subst &subst) const;
   std::optional<int64_t> staticDim(const Dim &dim) const { return staticDim(dim, *frame->subst); }
   Value dimValue(const Dim &dim);
   Value symbolValue(const std::string &symbol);
+  /// An extent of a tensor, or the length of a list.
+  Value extentOf(Value holder, unsigned axis);
   mlir::OpFoldResult extent(const Dim &dim);
   void bindOpened(Value value, const std::vector<typed::OpenedDim> &opened);
   Value follow(Value value, const std::vector<unsigned> &path);
@@ -279,6 +287,7 @@ private:
   };
   Value callFunction(const typed::CallExpr &call, const CallArgs &args, const LayerInstance *self);
   const Subst *internSubst(Subst subst);
+  /// An extent of a tensor, or the length of a list, in an argument or a field of it.
   struct ExtentPlace {
     unsigned param = 0;
     std::vector<unsigned> path;

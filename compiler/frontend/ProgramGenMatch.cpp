@@ -23,7 +23,7 @@ using namespace mlir;
 void ProgramGenerator::bindVariable(const typed::Variable &variable, Value value) {
   frame->values[&variable] = value;
   if (!variable.dimSymbol.empty() && value.getType().isInteger(64))
-    frame->dims[variable.dimSymbol] = {value, {}, 0};
+    frame->dims[variable.dimSymbol] = known(value);
 }
 
 void ProgramGenerator::bindPattern(const typed::Pattern &pattern, Value value) {
@@ -56,6 +56,20 @@ void ProgramGenerator::bindPattern(const typed::Pattern &pattern, Value value) {
       bindPattern(*pattern.args[i], match.getResult(static_cast<unsigned>(i)));
     return;
   }
+  case typed::PatternKind::Cons: {
+    // A list of known length.
+    int64_t count = 0;
+    const typed::Pattern *rest = &pattern;
+    for (; rest->kind == typed::PatternKind::Cons; rest = rest->args[1], ++count)
+      if (rest->args[0]->kind != typed::PatternKind::Wildcard)
+        bindPattern(*rest->args[0],
+                    ir::ListGetOp::create(b, cast<ir::ListType>(value.getType()).getElement(),
+                                          value, constInt(count)));
+    if (rest->kind == typed::PatternKind::Bind)
+      bindPattern(*rest,
+                  ir::ListSliceOp::create(b, value, constInt(count), ir::LenOp::create(b, value)));
+    return;
+  }
   default:
     return;
   }
@@ -82,6 +96,7 @@ struct ProgramGenerator::Decision {
 
   // A test of a part.
   typed::PatternKind test = typed::PatternKind::Wildcard;
+  TypeRef type = nullptr; ///< of the part
   unsigned part = 0;
   struct Case {
     int64_t head = 0;
@@ -174,6 +189,7 @@ struct ProgramGenerator::MatchBuilder {
     decision->test =
         sample->kind == typed::PatternKind::Nil ? typed::PatternKind::Cons : sample->kind;
     decision->part = part;
+    decision->type = sample->type;
     // Heads in the order they are first written; the sample's column decides which rows stay.
     auto testOf = [&, part = part](const Row &row) -> const typed::Pattern * {
       for (const auto &[pattern, at] : row.tests)
@@ -234,6 +250,8 @@ struct ProgramGenerator::MatchBuilder {
           auto at = std::find_if(next.tests.begin(), next.tests.end(),
                                  [&](const auto &test) { return test.first == pattern; });
           at = next.tests.erase(at);
+          if (!pattern->opened.empty())
+            next.bindings.emplace_back(pattern, part);
           std::vector<std::pair<const typed::Pattern *, unsigned>> fields;
           for (unsigned k = 0; k < arity; ++k)
             fields.emplace_back(pattern->args[k], one.fields[k]);
@@ -359,8 +377,12 @@ Value ProgramGenerator::emitSwitch(MatchState &state, const Decision &decision) 
   case typed::PatternKind::Bool:
     return genBranches(value, state.type, [&] { return emitCase(1); }, [&] { return emitCase(0); });
   case typed::PatternKind::Cons: {
+    // A branch that cannot be taken may not even have fitting shapes.
+    const Dim *extent = types.resolve(decision.type)->length();
+    std::optional<int64_t> count = extent ? staticDim(*extent) : std::nullopt;
+    if (count == 0)
+      return emitCase(0);
     Value length = ir::LenOp::create(b, value);
-    Value empty = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, length, constInt(0));
     auto nonEmpty = [&]() -> Value {
       if (const Decision::Case *one = caseFor(1)) {
         unsigned head = one->fields[0], tail = one->fields[1];
@@ -372,6 +394,9 @@ Value ProgramGenerator::emitSwitch(MatchState &state, const Decision &decision) 
       }
       return emitCase(1);
     };
+    if (count > 0)
+      return nonEmpty();
+    Value empty = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, length, constInt(0));
     return genBranches(empty, state.type, [&] { return emitCase(0); }, nonEmpty);
   }
   case typed::PatternKind::Int: {

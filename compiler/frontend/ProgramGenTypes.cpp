@@ -117,12 +117,14 @@ mlir::Type ProgramGenerator::dataType(const DataInfo &data, const std::vector<Ty
   Subst subst;
   for (size_t i = 0; i < args.size(); ++i)
     subst.typeArgs.emplace(data.typeParams[i], args[i]);
-  SmallVector<Attribute> ctors;
+  SmallVector<Attribute> ctors, lengths;
+  bool hasLengths = false;
   for (const DataInfo::Constructor &ctor : data.constructors) {
     SmallVector<Attribute> names, fieldTypes;
     for (const DataInfo::Field &field : ctor.fields) {
       names.push_back(str(field.name));
       fieldTypes.push_back(TypeAttr::get(mlirType(field.type, subst)));
+      hasLengths |= listLengths(field.type, subst, lengths);
     }
     ctors.push_back(ir::CtorAttr::get(&context, str(ctor.name), ArrayAttr::get(&context, names),
                                       ArrayAttr::get(&context, fieldTypes)));
@@ -134,7 +136,31 @@ mlir::Type ProgramGenerator::dataType(const DataInfo &data, const std::vector<Ty
     builder.setInsertionPointToStart(module->getBody());
   lastData = ir::DataOp::create(builder, locOf(data.decl->name.range), name,
                                 ArrayAttr::get(&context, ctors));
+  if (hasLengths)
+    lastData->setAttr("sheaf.lengths", ArrayAttr::get(&context, lengths));
   return type;
+}
+
+bool ProgramGenerator::listLengths(TypeRef type, const Subst &subst,
+                                   SmallVector<Attribute> &lengths) {
+  type = types.resolve(type);
+  bool any = false;
+  if (type->is(TypeKind::List)) {
+    const Dim *length = type->length();
+    std::optional<int64_t> value = length ? staticDim(*length, subst) : std::nullopt;
+    lengths.push_back(str(value    ? std::to_string(*value)
+                          : length ? types.dims.print(*length)
+                                   : std::string("?")));
+    any = length;
+  }
+  // What a type parameter stands for has lists of any length, but they count.
+  if (type->is(TypeKind::Parameter))
+    if (auto it = subst.typeArgs.find(type); it != subst.typeArgs.end())
+      Type(it->second).walk([&](ir::ListType) { lengths.push_back(str("?")); });
+  if (!type->is(TypeKind::Data))
+    for (TypeRef arg : type->args)
+      any |= listLengths(arg, subst, lengths);
+  return any;
 }
 
 //===----------------------------------------------------------------------===//
@@ -196,13 +222,10 @@ Value ProgramGenerator::symbolValue(const std::string &symbol) {
     DimSource &source = it->second;
     if (source.value)
       return source.value;
-    auto type = cast<RankedTensorType>(source.tensor.getType());
-    if (!type.isDynamicDim(source.axis))
-      return constInt(type.getDimSize(source.axis));
-    // Made where the tensor is, so that all later uses see it.
+    // Made where the holder is, so that all later uses see it.
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointAfterValue(source.tensor);
-    source.value = ir::DimOp::create(b, source.tensor, static_cast<uint64_t>(source.axis));
+    b.setInsertionPointAfterValue(source.holder);
+    source.value = extentOf(follow(source.holder, source.path), source.axis);
     return source.value;
   }
   const auto &quotients = types.dims.quotients();
@@ -231,6 +254,15 @@ Value ProgramGenerator::symbolValue(const std::string &symbol) {
       "pass it as an int");
 }
 
+Value ProgramGenerator::extentOf(Value holder, unsigned axis) {
+  auto tensor = dyn_cast<RankedTensorType>(holder.getType());
+  if (!tensor)
+    return ir::LenOp::create(b, holder);
+  if (!tensor.isDynamicDim(axis))
+    return constInt(tensor.getDimSize(axis));
+  return ir::DimOp::create(b, holder, static_cast<uint64_t>(axis));
+}
+
 Value ProgramGenerator::follow(Value value, const std::vector<unsigned> &path) {
   for (unsigned index : path)
     value = get(value, index);
@@ -239,7 +271,7 @@ Value ProgramGenerator::follow(Value value, const std::vector<unsigned> &path) {
 
 void ProgramGenerator::bindOpened(Value value, const std::vector<typed::OpenedDim> &opened) {
   for (const typed::OpenedDim &dim : opened)
-    frame->dims[dim.symbol] = {{}, follow(value, dim.path), dim.axis};
+    frame->dims[dim.symbol] = {{}, value, dim.path, dim.axis};
 }
 
 //===----------------------------------------------------------------------===//

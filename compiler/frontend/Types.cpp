@@ -63,7 +63,12 @@ TypeRef TypeContext::tuple(std::vector<TypeRef> fields) {
   return compound(TypeKind::Tuple, std::move(fields));
 }
 
-TypeRef TypeContext::list(TypeRef element) { return compound(TypeKind::List, {element}); }
+TypeRef TypeContext::list(TypeRef element, const std::optional<Dim> &length) {
+  TypeRef type = compound(TypeKind::List, {element});
+  if (length && !isUnknown(*length))
+    types.back().dims = {*length};
+  return type;
+}
 
 TypeRef TypeContext::dataType(const DataInfo *data, std::vector<TypeRef> args) {
   return compound(TypeKind::Data, std::move(args), data);
@@ -87,9 +92,10 @@ TypeRef TypeContext::parameter(const std::string &name) {
   return type;
 }
 
-TypeRef TypeContext::variable() {
+TypeRef TypeContext::variable(bool keepsLengths) {
   Type *type = make(TypeKind::Variable);
   type->id = static_cast<uint32_t>(bindings.size());
+  type->keepsLengths = keepsLengths;
   bindings.push_back(nullptr);
   return type;
 }
@@ -113,8 +119,11 @@ TypeRef TypeContext::resolve(TypeRef type) const {
 }
 
 /// Rebuilds a type bottom-up. `leaf(type)` gives the replacement of a resolved type, or null to go
-/// on into its arguments; types without changes keep their identity.
-template <typename Leaf> TypeRef TypeContext::rebuild(TypeRef type, Leaf &&leaf) {
+/// on into its arguments; `mapLength` that of a list's length. Types without changes keep their
+/// identity.
+template <typename Leaf>
+TypeRef TypeContext::rebuild(TypeRef type, Leaf &&leaf,
+                             const std::function<Dim(const Dim &)> &mapLength) {
   std::map<TypeRef, TypeRef> done;
   auto visit = [&](auto &&self, TypeRef t) -> TypeRef {
     t = resolve(t);
@@ -129,8 +138,13 @@ template <typename Leaf> TypeRef TypeContext::rebuild(TypeRef type, Leaf &&leaf)
         args.push_back(self(self, arg));
         changed |= args.back() != arg;
       }
-      if (changed)
+      if (const Dim *length = t->is(TypeKind::List) ? t->length() : nullptr) {
+        Dim mapped = mapLength(*length);
+        if (changed || mapped != *length)
+          result = list(args.front(), mapped);
+      } else if (changed) {
         result = compound(t->kind, std::move(args), t->data);
+      }
     }
     done.emplace(t, result);
     return result;
@@ -139,13 +153,17 @@ template <typename Leaf> TypeRef TypeContext::rebuild(TypeRef type, Leaf &&leaf)
 }
 
 TypeRef TypeContext::zonk(TypeRef type) {
-  return rebuild(type, [&](TypeRef t) -> TypeRef {
-    if (t->is(TypeKind::Variable))
-      return t->numeric ? intT : t;
-    if (t->is(TypeKind::Tensor) || t->is(TypeKind::Layer))
-      return mapDims(t, [&](const Dim &dim) { return dims.resolve(dim); });
-    return nullptr;
-  });
+  auto resolveDim = [&](const Dim &dim) { return dims.resolve(dim); };
+  return rebuild(
+      type,
+      [&](TypeRef t) -> TypeRef {
+        if (t->is(TypeKind::Variable))
+          return t->numeric ? intT : t;
+        if (t->is(TypeKind::Tensor) || t->is(TypeKind::Layer))
+          return mapDims(t, resolveDim);
+        return nullptr;
+      },
+      resolveDim);
 }
 
 bool TypeContext::contains(TypeRef type, TypeKind kind) const {
@@ -171,19 +189,28 @@ bool TypeContext::containsUnknown(TypeRef type) const {
                      [&](TypeRef arg) { return containsUnknown(arg); });
 }
 
+bool TypeContext::containsLength(TypeRef type) const {
+  type = resolve(type);
+  return (type->is(TypeKind::List) && type->length()) ||
+         std::any_of(type->args.begin(), type->args.end(),
+                     [&](TypeRef arg) { return containsLength(arg); });
+}
+
 bool TypeContext::hasOnlyKnownDims(TypeRef type) const {
   type = resolve(type);
   auto known = [&](const Dim &dim) {
     return isUnknown(dim) || dims.value(dims.resolve(dim)).has_value();
   };
+  // A length that has no name is not shown, and so not compared.
+  bool isShown = !type->is(TypeKind::List) || (type->length() && isNamed(*type->length()));
   return std::all_of(type->tensor.dims.begin(), type->tensor.dims.end(), known) &&
-         std::all_of(type->dims.begin(), type->dims.end(), known) &&
+         (!isShown || std::all_of(type->dims.begin(), type->dims.end(), known)) &&
          std::all_of(type->args.begin(), type->args.end(),
                      [&](TypeRef arg) { return hasOnlyKnownDims(arg); });
 }
 
 TypeRef TypeContext::mapDims(TypeRef type, const std::function<Dim(const Dim &)> &map) {
-  return rebuild(type, [&](TypeRef t) -> TypeRef {
+  auto leaf = [&](TypeRef t) -> TypeRef {
     if (t->is(TypeKind::Layer)) {
       std::vector<Dim> mapped;
       for (const Dim &dim : t->dims)
@@ -196,21 +223,32 @@ TypeRef TypeContext::mapDims(TypeRef type, const std::function<Dim(const Dim &)>
     for (Dim &dim : mapped.dims)
       dim = map(dim);
     return mapped == t->tensor ? t : tensor(std::move(mapped));
-  });
+  };
+  return rebuild(type, leaf, map);
+}
+
+TypeRef TypeContext::forgetLengths(TypeRef type, bool thatAreFree) {
+  if (!containsLength(type))
+    return type;
+  return rebuild(
+      type, [](TypeRef) -> TypeRef { return nullptr; },
+      [&](const Dim &length) {
+        return thatAreFree && !dims.hasFreeVariables(length) ? length : unknownDim();
+      });
 }
 
 TypeRef
 TypeContext::substitute(TypeRef type, const std::map<TypeRef, TypeRef> &params,
                         const std::function<std::optional<Dim>(const std::string &)> &dimLookup) {
-  return rebuild(type, [&](TypeRef t) -> TypeRef {
+  auto mapDim = [&](const Dim &dim) { return dims.substitute(dim, dimLookup); };
+  auto leaf = [&](TypeRef t) -> TypeRef {
     if (t->is(TypeKind::Parameter)) {
       auto it = params.find(t);
       return it == params.end() ? t : it->second;
     }
-    if (t->is(TypeKind::Tensor) || t->is(TypeKind::Layer))
-      return mapDims(t, [&](const Dim &dim) { return dims.substitute(dim, dimLookup); });
-    return nullptr;
-  });
+    return t->is(TypeKind::Tensor) || t->is(TypeKind::Layer) ? mapDims(t, mapDim) : nullptr;
+  };
+  return rebuild(type, leaf, mapDim);
 }
 
 //===----------------------------------------------------------------------===//
@@ -268,7 +306,7 @@ bool TypeContext::subsume(TypeRef actual, TypeRef expected, bool insideData, Pos
   if (actual == expected || actual->is(TypeKind::Error) || expected->is(TypeKind::Error))
     return true;
   if (expected->is(TypeKind::Variable))
-    return bind(expected, actual);
+    return bind(expected, expected->keepsLengths ? actual : forgetLengths(actual));
   if (actual->is(TypeKind::Variable))
     return bind(actual, expected);
   if (actual->kind != expected->kind || actual->args.size() != expected->args.size())
@@ -306,8 +344,14 @@ bool TypeContext::subsume(TypeRef actual, TypeRef expected, bool insideData, Pos
       if (!subsume(expected->args[i], actual->args[i], insideData, postponed))
         return false;
     return subsume(actual->result(), expected->result(), insideData, postponed);
-  case TypeKind::Tuple:
   case TypeKind::List:
+    // Lists of one type look alike whatever their length, so inside data it may be forgotten, too.
+    if (const Dim *wanted = expected->length())
+      if (!actual->length() ||
+          !subsumeDim(*actual->length(), *wanted, /*insideData=*/false, postponed))
+        return false;
+    break;
+  case TypeKind::Tuple:
     break;
   default:
     return false;
@@ -346,8 +390,15 @@ TypeRef TypeContext::join(TypeRef a, TypeRef b) {
     }
     return tensor(std::move(joined));
   }
-  case TypeKind::Tuple:
   case TypeKind::List: {
+    TypeRef element = join(a->element(), b->element());
+    if (!element)
+      return nullptr;
+    bool isOneLength =
+        a->length() && b->length() && dims.unify(*a->length(), *b->length()) == DimRelation::Equal;
+    return list(element, isOneLength ? std::optional(*a->length()) : std::nullopt);
+  }
+  case TypeKind::Tuple: {
     std::vector<TypeRef> args;
     for (size_t i = 0; i < a->args.size(); ++i) {
       TypeRef joined = join(a->args[i], b->args[i]);
@@ -426,6 +477,8 @@ std::string TypeContext::print(TypeRef type,
       out += "list<";
       self(self, t->element());
       out += ">";
+      if (t->length() && isNamed(*t->length()))
+        out += "[" + printDim(*t->length()) + "]";
       return;
     case TypeKind::Data:
       out += t->data->name;
@@ -457,6 +510,10 @@ std::string TypeContext::print(TypeRef type,
   };
   visit(visit, type);
   return out;
+}
+
+bool TypeContext::isNamed(const Dim &dim) const {
+  return dims.print(dim).find('?') == std::string::npos;
 }
 
 std::string TypeContext::print(TypeRef type) const {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,14 +51,18 @@ struct Type {
       args; ///< Tuple: fields; List: element; Data: arguments; Function: parameters, then result
   const DataInfo *data = nullptr;
   const LayerInfo *layer = nullptr;
-  std::vector<Dim> dims; ///< Layer: the values of its dim parameters
+  std::vector<Dim> dims; ///< Layer: the values of its dim parameters; List: its length, if known
   uint32_t id = 0;       ///< Variable: its number
   bool numeric = false;  ///< Variable: an integer literal's type, int or float
-  uint32_t weight = 1;   ///< nodes in it, shared ones counted each time; saturates
-  uint32_t depth = 1;    ///< how deeply it is nested
+  bool keepsLengths =
+      false;           ///< Variable: what values of one origin have, see TypeContext::variable
+  uint32_t weight = 1; ///< nodes in it, shared ones counted each time; saturates
+  uint32_t depth = 1;  ///< how deeply it is nested
 
   bool is(TypeKind k) const { return kind == k; }
   TypeRef element() const { return args.front(); }
+  /// Of a list: how many elements it has, or null where that is not known.
+  const Dim *length() const { return dims.empty() ? nullptr : &dims.front(); }
   TypeRef result() const { return args.back(); }
   size_t paramCount() const { return args.size() - 1; }
 };
@@ -112,8 +117,20 @@ public:
   bool same(const Dim &a, const Dim &b) const;
   /// From now on, until dropped, `a` equals `b` (`check a == b`).
   void assume(const Dim &a, const Dim &b);
-  size_t assumptionCount() const { return equalities.size(); }
-  void dropAssumptions(size_t count) { equalities.resize(count); }
+  /// Likewise, `dim` is at least 0.
+  void assumeNatural(const Dim &dim);
+  struct AssumptionMark {
+    size_t equalities, naturals;
+  };
+  AssumptionMark assumptionMark() const { return {equalities.size(), naturals.size()}; }
+  void dropAssumptions(AssumptionMark mark) {
+    equalities.resize(mark.equalities);
+    naturals.resize(mark.naturals);
+  }
+  /// The symbol stands for an int of the program: others, for extents and lengths, are at least 0.
+  void mayBeNegative(const std::string &symbol) { ints.insert(symbol); }
+  /// Whether the number that an extent stands for is proven to be at least 0.
+  bool isNatural(const Dim &dim) const;
 
   /// Messages call a fresh symbol by the name that a `let` gave it. The first name stays.
   void nameFresh(const std::string &symbol, const std::string &name);
@@ -135,6 +152,8 @@ private:
   std::map<std::string, std::string> varNames;
   std::map<std::string, std::string> freshNames;
   std::vector<std::pair<std::string, Dim>> equalities; ///< symbol := dim, applied in order
+  std::vector<Dim> naturals;                           ///< assumed to be at least 0
+  std::set<std::string> ints;                          ///< symbols that may be negative
   std::map<std::string, int> rigidNames;
   int nextVariable = 0;
 };
@@ -154,12 +173,15 @@ public:
   TypeRef token(const std::string &vocab);
   TypeRef tensor(ops::TensorType type);
   TypeRef tuple(std::vector<TypeRef> fields);
-  TypeRef list(TypeRef element);
+  /// A list; of any length if that is `?` or not given.
+  TypeRef list(TypeRef element, const std::optional<Dim> &length = std::nullopt);
   TypeRef dataType(const DataInfo *data, std::vector<TypeRef> args);
   TypeRef function(std::vector<TypeRef> params, TypeRef result);
   TypeRef layerType(const LayerInfo *layer, std::vector<Dim> dims);
   TypeRef parameter(const std::string &name);
-  TypeRef variable();
+  /// A variable that stands for what several values have in common forgets the lengths of lists:
+  /// they may differ from value to value. One that stands for a single result keeps them.
+  TypeRef variable(bool keepsLengths = false);
   /// The type of an integer literal: int unless it must be float.
   TypeRef numericVariable();
 
@@ -174,22 +196,29 @@ public:
   bool isFirstClass(TypeRef type) const;
   bool contains(TypeRef type, TypeKind kind) const;
   bool containsUnknown(TypeRef type) const;
+  /// It, or a part of it, is a list of known length.
+  bool containsLength(TypeRef type) const;
+  /// Whether all that an extent is made of has a name or a number.
+  bool isNamed(const Dim &dim) const;
   /// Every extent in it, `?` excepted, has a value.
   bool hasOnlyKnownDims(TypeRef type) const;
 
   /// Replaces type parameters and dim symbols.
   TypeRef substitute(TypeRef type, const std::map<TypeRef, TypeRef> &params,
                      const std::function<std::optional<Dim>(const std::string &)> &dimLookup);
-  /// Replaces extents of tensors.
+  /// Replaces extents of tensors, dims of layers and lengths of lists.
   TypeRef mapDims(TypeRef type, const std::function<Dim(const Dim &)> &map);
+  /// The type with lists of any length, at every depth; perhaps only those of lengths that are
+  /// still to be bound.
+  TypeRef forgetLengths(TypeRef type, bool thatAreFree = false);
 
-  /// A value of type `actual` may stand where `expected` is wanted: equal, but for extents that
-  /// `expected` leaves open with `?`. Binds variables. Equalities of dims that cannot be decided
-  /// yet are appended to `postponed`; if that is null they count as different.
+  /// A value of type `actual` may stand where `expected` is wanted: equal, but for extents and
+  /// lengths of lists that `expected` leaves open. Binds variables. Equalities of dims that cannot
+  /// be decided yet are appended to `postponed`; if that is null they count as different.
   using Postponed = std::vector<std::pair<Dim, Dim>>;
   bool subsume(TypeRef actual, TypeRef expected, Postponed *postponed = nullptr);
   /// The least type for values of both; null if there is none. Extents that differ become `?`
-  /// unless both are known at compile time.
+  /// unless both are known at compile time; lists whose lengths differ are of any length.
   TypeRef join(TypeRef a, TypeRef b);
 
   /// Source form.
@@ -201,7 +230,8 @@ public:
 private:
   Type *make(TypeKind kind);
   TypeRef compound(TypeKind kind, std::vector<TypeRef> args, const DataInfo *data = nullptr);
-  template <typename Leaf> TypeRef rebuild(TypeRef type, Leaf &&leaf);
+  template <typename Leaf>
+  TypeRef rebuild(TypeRef type, Leaf &&leaf, const std::function<Dim(const Dim &)> &mapLength);
   bool bind(TypeRef variable, TypeRef type);
   bool occurs(TypeRef variable, TypeRef type) const;
   std::string print(TypeRef type, const std::function<std::string(const Dim &)> &printDim) const;

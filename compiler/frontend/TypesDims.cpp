@@ -231,6 +231,26 @@ void DimContext::assume(const Dim &a, const Dim &b) {
   }
 }
 
+void DimContext::assumeNatural(const Dim &dim) { naturals.push_back(dim); }
+
+bool DimContext::isNatural(const Dim &dim) const {
+  auto isSum = [&](const Dim &sum) {
+    return std::all_of(sum.terms().begin(), sum.terms().end(), [&](const auto &term) {
+      const auto &[monomial, coefficient] = term;
+      return coefficient > 0 &&
+             std::all_of(monomial.begin(), monomial.end(), [&](const std::string &symbol) {
+               if (auto it = quotientTable.find(symbol); it != quotientTable.end())
+                 return isNatural(it->second.numerator) && isNatural(it->second.denominator);
+               return !ints.contains(symbol);
+             });
+    });
+  };
+  Dim known = canonical(dim);
+  return isSum(known) || std::any_of(naturals.begin(), naturals.end(), [&](const Dim &natural) {
+           return isSum(canonical(dim - natural));
+         });
+}
+
 void DimContext::nameFresh(const std::string &symbol, const std::string &name) {
   freshNames.emplace(symbol, name);
 }

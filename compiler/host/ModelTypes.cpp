@@ -18,6 +18,10 @@ using namespace mlir;
 namespace sheaf::host {
 namespace {
 
+ArrayRef<Attribute> elements(ArrayAttr array) {
+  return array ? array.getValue() : ArrayRef<Attribute>();
+}
+
 class TypeDescriber {
 public:
   /// `table`: what has been described already.
@@ -30,8 +34,9 @@ public:
     }
   }
 
-  /// `names` gives the names of extents, in order of appearance; it shrinks from the front.
-  uint32_t describe(Type type, ArrayRef<Attribute> &names) {
+  /// `names` gives the names of extents, in order of appearance, and `lengths` those of lists; they
+  /// shrink from the front.
+  uint32_t describe(Type type, ArrayRef<Attribute> &names, ArrayRef<Attribute> &lengths) {
     rt::TypeDesc desc;
     TypeSwitch<Type>(type)
         .Case<IntegerType>([&](IntegerType t) {
@@ -45,12 +50,13 @@ public:
         .Case<RankedTensorType>([&](RankedTensorType t) { describeTensor(t, names, desc); })
         .Case<ir::ListType>([&](ir::ListType t) {
           desc.kind = rt::TypeKind::List;
-          desc.children = {describe(t.getElement(), names)};
+          describeLength(lengths, desc);
+          desc.children = {describe(t.getElement(), names, lengths)};
         })
         .Case<TupleType>([&](TupleType t) {
           desc.kind = rt::TypeKind::Tuple;
           for (Type field : t.getTypes())
-            desc.children.push_back(describe(field, names));
+            desc.children.push_back(describe(field, names, lengths));
         })
         .Case<ir::DataType>([&](ir::DataType t) {
           desc.kind = rt::TypeKind::Data;
@@ -65,6 +71,7 @@ public:
       ir::DataOp data = declarations_[i];
       // A field's description may add to the table: no reference into it is held meanwhile.
       std::vector<rt::CtorDesc> ctors;
+      ArrayRef<Attribute> lengths = elements(data->getAttrOfType<ArrayAttr>("sheaf.lengths"));
       for (auto ctor : data.getCtors().getAsRange<ir::CtorAttr>()) {
         rt::CtorDesc desc;
         desc.name = ctor.getName().str();
@@ -72,7 +79,7 @@ public:
           desc.fieldNames.push_back(name.str());
         for (Type field : ctor.getFieldTypes().getAsValueRange<TypeAttr>()) {
           ArrayRef<Attribute> unnamed;
-          desc.fieldTypes.push_back(describe(field, unnamed));
+          desc.fieldTypes.push_back(describe(field, unnamed, lengths));
         }
         ctors.push_back(std::move(desc));
       }
@@ -85,7 +92,8 @@ public:
   /// The number of a type: equal types have one.
   uint32_t add(rt::TypeDesc desc) {
     auto parts = [](const rt::TypeDesc &d) {
-      return std::tie(d.kind, d.dtype, d.shape, d.dimNames, d.isToken, d.vocab, d.children, d.data);
+      return std::tie(d.kind, d.dtype, d.shape, d.dimNames, d.isToken, d.vocab, d.children, d.data,
+                      d.length);
     };
     std::vector<rt::TypeDesc> &types = table_.types;
     auto known = llvm::find_if(types, [&](auto &other) { return parts(other) == parts(desc); });
@@ -116,6 +124,20 @@ private:
     }
   }
 
+  static void describeLength(ArrayRef<Attribute> &lengths, rt::TypeDesc &desc) {
+    if (lengths.empty())
+      return;
+    StringRef length = cast<StringAttr>(lengths.front()).getValue();
+    lengths = lengths.drop_front();
+    if (length == "?")
+      return;
+    int64_t number = -1;
+    if (length.getAsInteger(10, number))
+      number = -1;
+    desc.length = number;
+    desc.dimNames = {length.str()};
+  }
+
   uint32_t dataIndex(FlatSymbolRefAttr name) {
     auto [it, isNew] = dataNumbers_.try_emplace(name, declarations_.size());
     if (isNew) {
@@ -131,10 +153,6 @@ private:
   std::vector<ir::DataOp> declarations_;
   llvm::DenseMap<Attribute, uint32_t> dataNumbers_;
 };
-
-ArrayRef<Attribute> dimNames(ArrayAttr names) {
-  return names ? names.getValue() : ArrayRef<Attribute>();
-}
 
 } // namespace
 
@@ -167,13 +185,15 @@ ModelTypes describeEntry(ModuleOp program, StringRef entry) {
       continue;
     auto name = func.getArgAttrOfType<StringAttr>(i, "sheaf.name");
     model.entry.argNames.push_back(name ? name.str() : "arg" + std::to_string(i));
-    ArrayRef<Attribute> names = dimNames(func.getArgAttrOfType<ArrayAttr>(i, "sheaf.dims"));
-    model.entry.argTypes.push_back(describer.describe(type, names));
+    ArrayRef<Attribute> names = elements(func.getArgAttrOfType<ArrayAttr>(i, "sheaf.dims"));
+    ArrayRef<Attribute> lengths = elements(func.getArgAttrOfType<ArrayAttr>(i, "sheaf.lengths"));
+    model.entry.argTypes.push_back(describer.describe(type, names, lengths));
   }
   std::vector<uint32_t> results;
   for (auto [i, type] : llvm::enumerate(func.getResultTypes())) {
-    ArrayRef<Attribute> names = dimNames(func.getResultAttrOfType<ArrayAttr>(i, "sheaf.dims"));
-    results.push_back(describer.describe(type, names));
+    ArrayRef<Attribute> names = elements(func.getResultAttrOfType<ArrayAttr>(i, "sheaf.dims"));
+    ArrayRef<Attribute> lengths;
+    results.push_back(describer.describe(type, names, lengths));
   }
   if (results.size() == 1) {
     model.entry.resultType = results.front();
@@ -195,8 +215,8 @@ describeRoots(ModuleOp program, ArrayRef<std::vector<Root>> places, rt::TypeTabl
   for (const std::vector<Root> &place : places) {
     std::vector<rt::RootDesc> &roots = described.emplace_back();
     for (const Root &root : place) {
-      ArrayRef<Attribute> unnamed;
-      roots.push_back({root.kind, describer.describe(root.type, unnamed)});
+      ArrayRef<Attribute> unnamed, lengths;
+      roots.push_back({root.kind, describer.describe(root.type, unnamed, lengths)});
     }
   }
   describer.finish();

@@ -13,7 +13,9 @@ namespace sheaf::host {
 /// The types that the entry function's arguments and result are made of, and the entry itself
 /// (without code). Argument names come from the argument attribute `sheaf.name`; names of extents
 /// from `sheaf.dims`, an array with one string for each extent of each tensor in the type, in
-/// order of appearance (data types excluded). The key of an entry that draws is not among
+/// order of appearance (data types excluded). `sheaf.lengths` has one for each list: how many
+/// elements it has, `?` for any number; of the fields of a data type, its declaration has one. The
+/// key of an entry that draws is not among
 /// the arguments. A function of several results gives a tuple.
 struct ModelTypes {
   rt::TypeTable types;

@@ -152,22 +152,21 @@ std::string splitReference(const RefTensor &x, const Attrs &attrs, std::span<Ref
 }
 
 ShapeResult stackShape(std::span<const OperandType> operands, const Attrs &attrs,
-                       const DimOracle &oracle) {
+                       const DimOracle &) {
   if (!operands[0].isList || !operands[0].tensor())
     return ShapeResult::fail("cannot stack " + describe(operands[0]) +
                                  ": 'stack' takes a list of tensors",
                              0, operands[0].tensor() ? "write stack([a, b])" : "");
   TensorType type = *operands[0].tensor();
-  for (const Dim &dim : type.dims)
-    // A lenient oracle, which knows no names, holds all `?` equal.
-    if (dim.isFresh() && !oracle.same(dim, Dim::fresh()))
-      return ShapeResult::fail("cannot stack " + operands[0].str() +
-                                   ": the elements' extents may differ",
-                               0, "give the elements a type without '?'");
+  if (!operands[0].uniform)
+    return ShapeResult::fail("cannot stack " + operands[0].str() +
+                                 ": the elements' extents may differ",
+                             0, "give the elements a type without '?'");
   auto at = axisAttr(intAttr(attrs, "axis", 0), type, type.dims.size() + 1);
   if (auto *error = std::get_if<ShapeError>(&at))
     return *error;
-  type.dims.insert(type.dims.begin() + static_cast<int64_t>(std::get<size_t>(at)), Dim::fresh());
+  type.dims.insert(type.dims.begin() + static_cast<int64_t>(std::get<size_t>(at)),
+                   operands[0].length.value_or(Dim::fresh()));
   return ShapeResult::ok(std::move(type));
 }
 

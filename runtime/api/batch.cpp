@@ -155,6 +155,19 @@ void bindExtents(const LoadedModel &model, std::span<const uint32_t> argTypes, c
     const Slot *slots;
   };
   io::ExtentBinder extents(&model.model().dims);
+  auto bind = [&](uint32_t type, const std::string &name, int64_t value, const char *what) {
+    if (io::isFreeDim(name))
+      return;
+    const io::ExtentBinder::Binding *binding = extents.find(name);
+    if (!io::ExtentBinder::isPlainName(name))
+      extents.expect(name, value, what);
+    else if (!binding)
+      extents.bind(name, value, what);
+    else if (binding->value != value)
+      throw Invalid("the extent " + name + " of '" + model.text(type) + "' is " +
+                    std::to_string(value) + " in " + what + " and " +
+                    std::to_string(binding->value) + " in another of the same instance");
+  };
   std::unordered_set<const Slot *> seen; // parts may stand in many places
   std::vector<Item> pending;
   auto push = [&](std::span<const uint32_t> types, const Slot *slots) {
@@ -171,23 +184,9 @@ void bindExtents(const LoadedModel &model, std::span<const uint32_t> argTypes, c
     switch (type.kind) {
     case TypeKind::Tensor: {
       const Slot *extent = item.slots;
-      for (size_t axis = 0; axis < type.shape.size(); ++axis) {
-        if (type.shape[axis] >= 0)
-          continue;
-        const std::string &name = type.dimNames[axis];
-        int64_t value = *++extent;
-        if (io::isFreeDim(name))
-          continue;
-        const io::ExtentBinder::Binding *binding = extents.find(name);
-        if (!io::ExtentBinder::isPlainName(name))
-          extents.expect(name, value, "a tensor");
-        else if (!binding)
-          extents.bind(name, value, "a tensor");
-        else if (binding->value != value)
-          throw Invalid("the extent " + name + " of '" + model.text(item.type) + "' is " +
-                        std::to_string(value) + " in one tensor and " +
-                        std::to_string(binding->value) + " in another of the same instance");
-      }
+      for (size_t axis = 0; axis < type.shape.size(); ++axis)
+        if (type.shape[axis] < 0)
+          bind(item.type, type.dimNames[axis], *++extent, "one tensor");
       break;
     }
     case TypeKind::Tuple:
@@ -195,6 +194,8 @@ void bindExtents(const LoadedModel &model, std::span<const uint32_t> argTypes, c
       break;
     case TypeKind::List: {
       const auto *list = std::bit_cast<const rt::ListObject *>(item.slots[0]);
+      if (type.length == -1)
+        bind(item.type, type.dimNames[0], list->size, "one list");
       if (seen.insert(std::bit_cast<const Slot *>(list)).second)
         for (int64_t i = 0; i < list->size; ++i)
           pending.push_back({type.children[0], list->elements + i * list->elementSlots});
@@ -311,7 +312,11 @@ sheaf_status sheaf_make_list(sheaf_batch *batch, sheaf_type type, const sheaf_va
                              size_t count, sheaf_value *value) {
   return guarded([&] {
     Builder builder(batch, value);
-    uint32_t element = builder.model().typeOf(type, TypeKind::List).children[0];
+    const rt::TypeDesc &desc = builder.model().typeOf(type, TypeKind::List);
+    uint32_t element = desc.children[0];
+    if (desc.length >= 0 && static_cast<uint64_t>(*desc.length) != count)
+      throw Invalid("the list has " + std::to_string(count) + " elements; its type is '" +
+                    builder.model().text(type) + "'");
     if (count)
       given(elements, "elements");
     int64_t width = builder.model().slots(element);

@@ -70,6 +70,7 @@ LoadedModel::LoadedModel(std::unique_ptr<artefact::Artefact> artefact)
     for (size_t axis = 0; axis < type.shape.size(); ++axis)
       bindsExtents_ |= type.kind == rt::TypeKind::Tensor && type.shape[axis] < 0 &&
                        !io::isFreeDim(type.dimNames[axis]);
+    bindsExtents_ |= type.length == -1;
   }
 }
 

@@ -28,6 +28,7 @@ template <typename Archive> void fields(Archive &a, TypeDesc &x) {
   a(6, "vocabulary", x.vocab);
   a(7, "children", x.children);
   a(8, "data", x.data);
+  a(9, "length", x.length);
 }
 template <typename Archive> void fields(Archive &a, CtorDesc &x) {
   a(1, "name", x.name);

@@ -85,6 +85,12 @@ private:
         isType(child, field + ".children");
       if (type.kind == TypeKind::List && type.children.size() != 1)
         damaged(field + ".children", "are not those of a list");
+      if (type.length) {
+        if (type.kind != TypeKind::List || *type.length < -1 || *type.length > kMostExtent)
+          damaged(field + ".length", "is none of a list");
+        if (type.dimNames.size() != 1)
+          damaged(field + ".dim_names", "do not name a length");
+      }
       if (type.kind == TypeKind::Data && type.data >= model_.types.data.size())
         damaged(field + ".data", "names a data type that is not there");
       if (type.kind == TypeKind::Tensor) {

@@ -368,7 +368,10 @@ void JsonInstanceReader::continueFrame() {
       return beginValue(element);
     }
     json_.next();
-    Slot list = heap_.list(values_.data() + frame.firstValue, frame.count, slots_[element]);
+    uint32_t count = frame.count;
+    frame.count = 0; // the path of the whole, not of its last element
+    checkLength(frame.type, count);
+    Slot list = heap_.list(values_.data() + frame.firstValue, count, slots_[element]);
     values_.resize(frame.firstValue);
     values_.push_back(list);
     frames_.pop_back();

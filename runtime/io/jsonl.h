@@ -74,6 +74,8 @@ private:
   void readElements(uint32_t type, std::vector<int64_t> &extents);
   void appendElement(uint32_t type, JsonEvent event);
   void pushExtent(uint32_t type, size_t axis, int64_t extent);
+  void checkLength(uint32_t list, int64_t count);
+  void bindExtent(uint32_t type, const std::string &name, int64_t extent);
   int64_t tokenNumber(uint32_t type, JsonEvent event);
   int64_t integer(JsonEvent event);
   double real(JsonEvent event);

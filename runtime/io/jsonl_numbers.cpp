@@ -179,17 +179,31 @@ void JsonInstanceReader::pushExtent(uint32_t t, size_t axis, int64_t extent) {
     return;
   }
   values_.push_back(extent);
-  if (isFreeDim(name))
-    return;
+  if (!isFreeDim(name))
+    bindExtent(t, name, extent);
+}
+
+/// That a list has as many elements as its type says.
+void JsonInstanceReader::checkLength(uint32_t list, int64_t count) {
+  const TypeDesc &type = types_.types[list];
+  if (type.length == -1)
+    bindExtent(list, type.dimNames[0], count);
+  else if (type.length && *type.length != count && tokens_.checksExtents())
+    fail(fmt::format("{} has {}, found {}", typeName(types_, list), plural(*type.length, "element"),
+                     count));
+}
+
+void JsonInstanceReader::bindExtent(uint32_t t, const std::string &name, int64_t extent) {
   if (!ExtentBinder::isPlainName(name)) {
     extents_.expect(name, extent, path());
     return;
   }
   const ExtentBinder::Binding *binding = extents_.find(name);
+  const char *what = types_.types[t].kind == rt::TypeKind::List ? "length" : "extent";
   if (!binding)
     extents_.bind(name, extent, path());
   else if (binding->value != extent)
-    fail(fmt::format("the extent {} of {} is {}, but {} has {} = {}", name, typeName(types_, t),
+    fail(fmt::format("the {} {} of {} is {}, but {} has {} = {}", what, name, typeName(types_, t),
                      extent, binding->path, name, binding->value));
 }
 

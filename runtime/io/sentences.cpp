@@ -140,14 +140,15 @@ Slot SentenceBinding::token(const Sequence &to, std::string_view word, size_t of
 
 void SentenceBinding::push(const Sequence &to, const std::vector<Slot> &items) {
   int64_t count = static_cast<int64_t>(items.size());
+  const rt::TypeDesc &type = types_.types[to.type];
+  int64_t needed = to.isList ? type.length.value_or(-1) : type.shape[0];
+  if (needed >= 0 && needed != count && tokens_.checksExtents())
+    throw TextError{0, fmt::format("{} needs {}, found {}", typeName(types_, to.type),
+                                   plural(needed, "word"), count)};
   if (to.isList) {
     args_.push_back(heap_.list(items.data(), count, 1));
     return;
   }
-  const rt::TypeDesc &type = types_.types[to.type];
-  if (type.shape[0] >= 0 && type.shape[0] != count && tokens_.checksExtents())
-    throw TextError{0, fmt::format("{} needs {}, found {}", typeName(types_, to.type),
-                                   plural(type.shape[0], "word"), count)};
   if (type.dtype == rt::DType::I64) {
     args_.push_back(heap_.tensor(type.dtype, {count}, items.data()));
   } else {

@@ -148,7 +148,7 @@ TreeBinding::TreeBinding(const rt::TypeTable &types, uint32_t type) {
     ctorNames_.push_back(data.ctors[c].name);
   for (uint32_t c = 0; c < data.ctors.size(); ++c) {
     const rt::CtorDesc &ctor = data.ctors[c];
-    Builder builder{c, static_cast<int64_t>(ctor.fieldTypes.size()), -1, -1, false, {}};
+    Builder builder{c, static_cast<int64_t>(ctor.fieldTypes.size()), -1, -1, false, {}, 0};
     int64_t words = 0, lists = 0, others = 0;
     for (size_t f = 0; f < ctor.fieldTypes.size(); ++f) {
       const rt::TypeDesc &field = types.types[ctor.fieldTypes[f]];
@@ -161,6 +161,7 @@ TreeBinding::TreeBinding(const rt::TypeTable &types, uint32_t type) {
       } else if (field.kind == TypeKind::List && isSelf(field.children.at(0))) {
         ++lists;
         builder.firstField = at;
+        builder.children = field.length.value_or(-1);
       } else if (field.kind == TypeKind::Int && f < ctor.fieldNames.size() &&
                  ctor.fieldNames[f] == "label") {
         builder.labelField = at;
@@ -168,21 +169,25 @@ TreeBinding::TreeBinding(const rt::TypeTable &types, uint32_t type) {
         ++others;
       }
     }
-    int64_t children = static_cast<int64_t>(builder.childFields.size());
+    int64_t subtrees = static_cast<int64_t>(builder.childFields.size());
     if (others)
       continue;
-    if (words == 1 && lists == 0 && children == 0) {
+    if (words == 1 && lists == 0 && subtrees == 0) {
       if (word_)
         ambiguous(word_->ctor, c, "a word node", "(2 word)");
       vocab_ = types.types[ctor.fieldTypes[static_cast<size_t>(builder.firstField)]].vocab;
       word_ = std::move(builder);
-    } else if (words == 0 && lists == 1 && children == 0) {
+    } else if (words == 0 && lists == 1 && subtrees == 0 && builder.children < 0) {
       if (list_)
         ambiguous(list_->ctor, c, "an inner node", "(3 (2 a) (2 b) (2 c))");
       builder.isList = true;
       list_ = std::move(builder);
-    } else if (words == 0 && lists == 0 && children > 0) {
-      if (const Builder *other = inner(children); other && !other->isList) {
+    } else if (words == 0 && (lists == 0 ? subtrees > 0 : lists == 1 && subtrees == 0)) {
+      builder.isList = lists == 1;
+      if (!builder.isList)
+        builder.children = subtrees;
+      int64_t children = builder.children;
+      if (const Builder *other = inner(children); other && other->children == children) {
         std::string tree = "(3";
         for (int64_t i = 0; i < std::min<int64_t>(children, 8); ++i)
           tree += " (2 word)";
@@ -201,9 +206,8 @@ TreeBinding::TreeBinding(const rt::TypeTable &types, uint32_t type) {
                     "such as (2 word); it would have one field of type token and "
                     "perhaps 'label: int'\n  {}",
                     typeName_, declaration_));
-  std::sort(fixed_.begin(), fixed_.end(), [](const Builder &a, const Builder &b) {
-    return a.childFields.size() < b.childFields.size();
-  });
+  std::sort(fixed_.begin(), fixed_.end(),
+            [](const Builder &a, const Builder &b) { return a.children < b.children; });
 }
 
 std::string TreeBinding::explain() const {
@@ -211,10 +215,9 @@ std::string TreeBinding::explain() const {
   std::string text =
       fmt::format("(2 word) builds {}{}\n", ctorNames_[word_->ctor], labelled(*word_));
   for (const Builder &b : fixed_)
-    text += fmt::format(
-        "a node of {} builds {}{}\n",
-        b.childFields.size() == 1 ? "1 subtree" : fmt::format("{} subtrees", b.childFields.size()),
-        ctorNames_[b.ctor], labelled(b));
+    text += fmt::format("a node of {} builds {}{}\n",
+                        b.children == 1 ? "1 subtree" : fmt::format("{} subtrees", b.children),
+                        ctorNames_[b.ctor], labelled(b));
   if (list_)
     text += fmt::format("a node of {} subtrees builds {}{}\n",
                         fixed_.empty() ? "any number of" : "any other number of",
@@ -224,7 +227,7 @@ std::string TreeBinding::explain() const {
 
 const TreeBinding::Builder *TreeBinding::inner(int64_t children) const {
   for (const Builder &b : fixed_)
-    if (static_cast<int64_t>(b.childFields.size()) == children)
+    if (b.children == children)
       return &b;
   return list_ ? &*list_ : nullptr;
 }

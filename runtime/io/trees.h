@@ -98,6 +98,7 @@ private:
     int64_t firstField; ///< the token, or the list
     bool isList = false;
     std::vector<int64_t> childFields;
+    int64_t children = 0; ///< that a node must have; -1: any number
   };
   rt::Slot buildInner(const Builder &, std::optional<int64_t> label, size_t offset,
                       const rt::Slot *children, int64_t count, SlotHeap &heap) const;

@@ -62,7 +62,8 @@ static std::string nameAtDepth(const rt::TypeTable &types, uint32_t index, int d
   case TypeKind::Tensor:
     return tensorName(type);
   case TypeKind::List:
-    return "list<" + nameAtDepth(types, type.children.at(0), depth + 1) + ">";
+    return "list<" + nameAtDepth(types, type.children.at(0), depth + 1) + ">" +
+           (type.length ? "[" + type.dimNames.at(0) + "]" : "");
   case TypeKind::Tuple: {
     std::string text = "(";
     for (size_t i = 0; i < type.children.size(); ++i)

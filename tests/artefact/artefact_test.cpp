@@ -5,6 +5,7 @@
 #include "runtime/io/text.h"
 #include "runtime/weights.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
@@ -22,6 +23,7 @@ const std::string kWithAllRoots = SHEAF_GOLDEN "/v1_3.sheafc";
 const std::string kWithLists = SHEAF_GOLDEN "/v1_4.sheafc";
 const std::string kWithFurtherStacks = SHEAF_GOLDEN "/v1_5.sheafc";
 const std::string kSerpentine = SHEAF_GOLDEN "/v1_6.sheafc";
+const std::string kWithLengths = SHEAF_GOLDEN "/v1_7.sheafc";
 
 std::vector<uint8_t> golden(const std::string &path = kGolden) {
   std::string text = io::readSource(path).text;
@@ -132,9 +134,24 @@ TEST(Artefact, GoldenThatWalksWeightsThereAndBack) {
   EXPECT_TRUE(some(kSerpentine));
 }
 
+TEST(Artefact, GoldenWithLengths) {
+  Description d = parse(golden(kWithLengths));
+  std::vector<int64_t> lengths;
+  for (rt::TypeDesc &type : d.model.types.types)
+    if (type.length)
+      lengths.push_back(*type.length);
+  std::sort(lengths.begin(), lengths.end());
+  // Two arguments of the instance's own length, and a field.
+  EXPECT_EQ(lengths, (std::vector<int64_t>{-1, -1, 3}));
+  for (rt::TypeDesc &type : d.model.types.types)
+    if (type.length)
+      type.length = -2;
+  EXPECT_THROW(verify(d), ArtefactError);
+}
+
 TEST(Artefact, WritesWhatItReads) {
   for (const std::string &path : {kGolden, kWithBytes, kWithRoots, kWithAllRoots, kWithLists,
-                                  kWithFurtherStacks, kSerpentine}) {
+                                  kWithFurtherStacks, kSerpentine, kWithLengths}) {
     std::vector<uint8_t> bytes = golden(path);
     std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
     EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << path;

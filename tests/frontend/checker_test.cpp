@@ -65,8 +65,8 @@ TEST(Checker, InfersResults) {
   EXPECT_EQ(again.signature("b"), "fn b(x: f32[n, h]) -> f32[n, 2*h]");
   EXPECT_EQ(again.signature("c"), "fn c(x: f32[n]) -> f32[3*n]");
   EXPECT_EQ(again.signature("d"), "fn d(xs: list<f32[n]>) -> f32[?, n]");
-  EXPECT_EQ(again.signature("e"), "fn e(x: f32[n, h]) -> (list<f32[h]>, int, float, bool)");
-  EXPECT_EQ(again.signature("f"), "fn f(xs: list<int>) -> list<list<int>>");
+  EXPECT_EQ(again.signature("e"), "fn e(x: f32[n, h]) -> (list<f32[h]>[n], int, float, bool)");
+  EXPECT_EQ(again.signature("f"), "fn f(xs: list<int>) -> list<list<int>[1]>");
   EXPECT_EQ(again.signature("g"), "fn g(x: int) -> f32[2*h]");
   EXPECT_EQ(again.signature("i"), "fn i(words: list<token<word>>) -> list<(token<word>, int)>");
   EXPECT_EQ(again.signature("l"), "fn l(x: f32[n]) -> f32");

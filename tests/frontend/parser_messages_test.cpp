@@ -107,13 +107,12 @@ const Unparsable unparsable[] = {
     {"fn f(x: [int]) = x", {"1:9: expected a type but found '[' [a list is written list<T>]"}},
     {"fn f(x: list) = x",
      {"1:13: expected '<' after 'list' but found ')' [a list is written list<T>]"}},
-    {"fn f(x: int[3], y: float[2], z: Tree[n], l: list<int>[4]) = x",
+    {"fn f(x: int[3], y: float[2], z: Tree[n], l: list<int>[4, n]) = x",
      {"1:12: the type 'int' takes no dims [a tensor of them is written i32[n] or i64[n]]",
       "1:25: the type 'float' takes no dims [a tensor of them is written f32[n]]",
-      "1:37: the type 'Tree' takes no dims [only tensors and tokens have dims; a list is "
-      "written list<T>]",
-      "1:54: the type 'list<int>' takes no dims [only tensors and tokens have dims; a list is "
-      "written list<T>]"}},
+      "1:37: the type 'Tree' takes no dims [only tensors, tokens and lists have dims; a list is "
+      "written list<T> or list<T>[n]]",
+      "1:54: a list has one length, not 2 [a list of n elements is written list<T>[n]]"}},
     {"fn f(x: f32[a == 2]) = x",
      {"1:15: expected ',' or ']' but found '==' {1:12: '[' was opened here}"}},
     {"fn f(x: f32[g(a)], y: f32[a @ b], z: f32[!a], w: f32[1.5]) = x",

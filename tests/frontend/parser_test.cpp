@@ -433,6 +433,7 @@ TEST(Types, PrintBack) {
                            "token[]",
                            "list<f32[?, h]>",
                            "list<list<list<int>>>",
+                           "list<list<f32[n]>[2 * n]>[?]",
                            "()",
                            "(int, f32[n])",
                            "Tree",

@@ -75,6 +75,32 @@ TEST_F(ModelTypes, EntryWithDataListsAndTensors) {
   EXPECT_EQ(table.types[result.children[1]].kind, rt::TypeKind::Float);
 }
 
+TEST_F(ModelTypes, LengthsOfLists) {
+  host::ModelTypes model = host::describeEntry(parse(R"(
+    sheaf.data @Scene [#sheaf.ctor<"Scene", ["name", "points"],
+        [!sheaf.list<!sheaf.token<"">>, !sheaf.list<!sheaf.list<f64>>]>]
+        {sheaf.lengths = ["?", "4", "?"]}
+    func.func @main(%s: !sheaf.data<@Scene> {sheaf.name = "scene"},
+                    %x: !sheaf.list<tensor<?xf32>>
+                        {sheaf.dims = ["n"], sheaf.lengths = ["2*n"]}) -> i64 {
+      %i = arith.constant 0 : i64
+      return %i : i64
+    })"),
+                                               "main");
+  const rt::TypeTable &table = model.types;
+  const rt::DataDesc &scene = table.data[table.types[model.entry.argTypes[0]].data];
+  const rt::TypeDesc &name = table.types[scene.ctors[0].fieldTypes[0]];
+  EXPECT_FALSE(name.length);
+  const rt::TypeDesc &points = table.types[scene.ctors[0].fieldTypes[1]];
+  EXPECT_EQ(points.length, 4);
+  EXPECT_EQ(points.dimNames, std::vector<std::string>{"4"});
+  EXPECT_FALSE(table.types[points.children[0]].length);
+  const rt::TypeDesc &rows = table.types[model.entry.argTypes[1]];
+  EXPECT_EQ(rows.length, -1);
+  EXPECT_EQ(rows.dimNames, std::vector<std::string>{"2*n"});
+  EXPECT_EQ(table.slots(model.entry.argTypes[1]), 1);
+}
+
 TEST_F(ModelTypes, ParametersGetRows) {
   host::ParamLayout layout = host::layoutParams(parse(R"(
     sheaf.param @a : tensor<10x50xf32> init("normal", [0.1])

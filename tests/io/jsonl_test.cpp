@@ -307,6 +307,25 @@ TEST_F(JsonlTest, ExtentsAcrossLists) {
             "d.jsonl:1:15: $.a[1]: the extent k of f32[k] is 2, but $.a[0] has k = 1");
 }
 
+TEST_F(JsonlTest, LengthsOfLists) {
+  uint32_t row = types.tensor(DType::F32, {-1}, {"n"});
+  uint32_t pair = types.list(types.integer(), 2, "2");
+  uint32_t data = types.data("D");
+  types.ctor(data, "D", {{"pairs", types.list(pair)}});
+  params({{"a", types.list(row, -1, "m")},
+          {"b", types.list(types.real(), -1, "m + 1")},
+          {"c", types.list(types.integer(), -1, "n")},
+          {"d", data}});
+  const char *right = R"({"a":[[1,2],[3,4]],"b":[1,2,3],"c":[5,6],"d":{"D":[[[1,2],[3,4]]]}})";
+  EXPECT_EQ(read(right), right);
+  EXPECT_EQ(error(R"({"a":[[1],[2]],"b":[1,2],"c":[5],"d":{"D":[[]]}})"),
+            "d.jsonl:1:1: $.b: the extent m + 1 is 2, expected 3: m = 2 by $.a");
+  EXPECT_EQ(error(R"({"a":[[1,2]],"b":[1,2],"c":[5],"d":{"D":[[]]}})"),
+            "d.jsonl:1:30: $.c: the length n of list<int>[n] is 1, but $.a[0] has n = 2");
+  EXPECT_EQ(error(R"({"a":[[1]],"b":[1,2],"c":[5],"d":{"D":[[[1,2],[3]]]}})"),
+            "d.jsonl:1:49: $.d.D[0][1]: list<int>[2] has 2 elements, found 1");
+}
+
 TEST_F(JsonlTest, ExtentExpressions) {
   params({{"d", types.tensor(DType::F32, {-1}, {"2*n + hidden"})},
           {"v", types.tensor(DType::F32, {-1}, {"n"})}});

@@ -120,6 +120,22 @@ TEST_F(TreesTest, ChildLists) {
             R"({"t":{"Node":[[{"Node":[[{"Leaf":["a"]}]]},{"Leaf":["a"]},{"Leaf":["a"]}]]}})");
 }
 
+TEST_F(TreesTest, ChildListsOfALength) {
+  Types &types = bench.types;
+  uint32_t t = types.data("T"), word = types.token();
+  types.ctor(t, "Leaf", {{"w", word}});
+  types.ctor(t, "Three", {{"kids", types.list(t, 3, "3")}});
+  types.ctor(t, "Two", {{"l", t}, {"r", t}});
+  bench.main = entry({{"t", t}});
+  bench.vocabularies.set("", vocabulary({"a"}));
+  EXPECT_EQ(bench.roundTrip("((a) (a) ((a) (a)))"),
+            R"({"t":{"Three":[[{"Leaf":["a"]},{"Leaf":["a"]},)"
+            R"({"Two":[{"Leaf":["a"]},{"Leaf":["a"]}]}]]}})");
+  EXPECT_EQ(bench.error("((a) (a) (a) (a))"),
+            "data:1:1: no constructor of 'T' takes 4 subtrees: ((a) (a) (a) (a))\n"
+            "  data T = Leaf(w: token) | Three(kids: list<T>[3]) | Two(l: T, r: T)");
+}
+
 TEST_F(TreesTest, Ambiguous) {
   auto error = [](const std::function<void(Types &, uint32_t)> &fill) {
     Types types;

@@ -55,6 +55,13 @@ struct Types {
     type.children = {element};
     return add(type);
   }
+  /// One of a length: -1 and its name, or a number.
+  uint32_t list(uint32_t element, int64_t length, std::string name) {
+    uint32_t t = list(element);
+    table.types[t].length = length;
+    table.types[t].dimNames = {std::move(name)};
+    return t;
+  }
   uint32_t tuple(std::vector<uint32_t> fields) {
     rt::TypeDesc type;
     type.kind = rt::TypeKind::Tuple;

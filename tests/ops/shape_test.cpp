@@ -314,6 +314,7 @@ TEST(Shapes, Movement) {
        "error: cannot split list<f32[6]>: it is not a tensor [0]"},
       {"stack", {"list<f32[hidden]>"}, "", "f32[?, hidden]"},
       {"stack", {"list<f32[n, 2]>"}, "axis=-1", "f32[n, 2, ?]"},
+      {"stack", {"list<f32[n, 2]>[2*n]"}, "axis=1", "f32[n, 2*n, 2]"},
       {"stack",
        {"list<f32[?]>"},
        "",

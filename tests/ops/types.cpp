@@ -93,6 +93,11 @@ OperandType readType(Reader &in) {
     OperandType element = readType(in);
     in.expect(">");
     element.isList = true;
+    if (const TensorType *tensor = element.tensor())
+      for (const Dim &dim : tensor->dims)
+        element.uniform &= !dim.isFresh();
+    if (in.take("["))
+      element.length = in.dims().front();
     return element;
   }
   TensorType tensor;

@@ -11,7 +11,8 @@ namespace sheaf::ops::test {
 /// `hidden + 2*n - 1`. Throws on anything else; so do the others.
 Dim dim(std::string_view text);
 /// `f32[n, 2*hidden]`, `token<word>[n]`, `i32`, `int`, `float`, `bool`, `token`,
-/// `list<f32[hidden]>`. Bare `bool` and `token` are host types, `bool[]` and `token[]` tensors.
+/// `list<f32[hidden]>`, `list<f32[4]>[n]`. Bare `bool` and `token` are host types, `bool[]` and
+/// `token[]` tensors.
 OperandType type(std::string_view text);
 /// `axis=1, dims=[n, 4], eps=0.5, size=2*n`: a number is an int, with a point a float; anything
 /// else an extent.

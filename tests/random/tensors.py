@@ -64,7 +64,16 @@ class Tensors:
 
     def vector(self, ty, env, depth):
         (d,) = ty[1]
-        which = self.r.randrange(17)
+        which = self.r.randrange(18)
+        if which == 17:  # two matrices of as many rows as a list has elements
+            if not self.is_static([d]):
+                return None
+            z, x, y, i = (self.fresh(c) for c in "zxyi")
+            return Expr(ty, f"{{ let {z} = ", self.gen(list_of(ty), env, depth - 1),
+                        f"; sum(stack(map(|{x}| ", self.gen(ty, env + [(x, ty)], depth - 1),
+                        f", {z})) - stack(map(|({y}, {i})| ",
+                        self.gen(ty, env + [(y, ty), (i, INT)], depth - 1),
+                        f", zip({z}, range(len({z}))))), axis=0) }}")
         if which == 13:  # chosen place by place
             n = self.gen(INT, env, depth - 2)
             test = self.r.choice([f"iota({d}) < ", f"iota({d}) != ",
