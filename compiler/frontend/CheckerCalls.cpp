@@ -374,9 +374,26 @@ Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
   }
   if (context->fn)
     edges.push_back({context->fn, callee, call->args, range});
+  size_t mark = context->opened.size();
+  for (const IntExtent &extent : fn.intExtents) {
+    if (bad)
+      break;
+    const typed::Expr &arg = *call->args[extent.param];
+    std::optional<Dim> dim = unroundedDim(arg);
+    // Whatever else the argument is, the result tells.
+    dimArgs.emplace(extent.symbol, dim.value_or(Dim::fresh()));
+    if (!dim)
+      context->opened.push_back(*dimArgs.at(extent.symbol).asSymbol());
+    std::optional<int64_t> known = dim ? dims.value(*dim) : std::nullopt;
+    if (known && *known < 0) {
+      diags.error(arg.range, fmt::format("{} is {}, but it is an extent of the result",
+                                         describeArg(extent.param), *known));
+      bad = true;
+    }
+  }
   if (bad)
     return error(range);
-  call->type = instantiate(fn.result);
+  call->type = close(instantiate(fn.result), mark);
   return call;
 }
 

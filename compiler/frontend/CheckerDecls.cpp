@@ -23,6 +23,16 @@ static bool isRunTimeName(const FnDecl &fn, const std::string &name) {
   return found;
 }
 
+/// Which int parameter of a function has this name.
+static std::optional<size_t> intParam(const FnInfo &fn, const std::string &name) {
+  for (size_t i = 0; i < fn.paramTypes.size(); ++i) {
+    const auto *binding = fn.decl->params[i].pattern->as<BindingPattern>();
+    if (binding && binding->name == name && fn.paramTypes[i]->is(TypeKind::Int))
+      return i;
+  }
+  return std::nullopt;
+}
+
 //===----------------------------------------------------------------------===//
 // Names
 //===----------------------------------------------------------------------===//
@@ -374,6 +384,10 @@ void Checker::checkSignature(FnInfo &fn) {
       for (const auto &[name, dim] : scope.made) {
         if (before.contains(name))
           continue;
+        if (std::optional<size_t> param = intParam(fn, name)) {
+          fn.intExtents.push_back({*dim.asSymbol(), *param});
+          continue;
+        }
         std::vector<std::string> candidates = visibleDims();
         for (const auto &[other, ignored] : before)
           candidates.push_back(other);
@@ -489,6 +503,9 @@ void Checker::checkBody(FnInfo &fn) {
       typed::Pattern *pattern = patternInner(*fn.decl->params[i].pattern, type, names);
       pattern->opened.insert(pattern->opened.end(), openedDims.begin(), openedDims.end());
       requireIrrefutable(*pattern, "a parameter");
+      for (const IntExtent &extent : fn.intExtents)
+        if (extent.param == i)
+          pattern->variable->dimSymbol = extent.symbol;
       fn.params.push_back(pattern);
     }
     if (fn.result) {

@@ -180,8 +180,17 @@ Checker::E Checker::inferFunctionName(const Expr &expr) {
   for (TypeRef param : fn->paramTypes)
     if (!types.isFirstClass(param))
       return fail(expr.range, fmt::format("'{}' takes functions, so it can only be called", text));
-  return expandFunctionName(
-      expr, {types.function(fn->paramTypes, fn->result), fmt::format("'{}'", text)});
+  // An int parameter is another number in each call.
+  TypeRef result = types.mapDims(fn->result, [&](const Dim &dim) {
+    std::vector<std::string> symbols = dim.symbols();
+    bool isOfCall =
+        std::any_of(fn->intExtents.begin(), fn->intExtents.end(), [&](const IntExtent &extent) {
+          return std::find(symbols.begin(), symbols.end(), extent.symbol) != symbols.end();
+        });
+    return isOfCall ? unknownDim() : dim;
+  });
+  return expandFunctionName(expr,
+                            {types.function(fn->paramTypes, result), fmt::format("'{}'", text)});
 }
 
 Checker::E Checker::inferUnary(const UnaryExpr &expr, TypeRef hint) {

@@ -356,6 +356,12 @@ struct DimParam {
   std::string symbol;
 };
 
+/// An int parameter that an extent of the result mentions.
+struct IntExtent {
+  std::string symbol;
+  size_t param = 0;
+};
+
 /// Extents may mention declared dims and the dims of the enclosing layer.
 struct ParamInfo {
   std::string name;
@@ -383,6 +389,7 @@ struct FnInfo {
   const LayerInfo *layer = nullptr;
   std::vector<TypeRef> typeParams;
   std::vector<DimParam> dims;
+  std::vector<IntExtent> intExtents;
   std::vector<TypeRef> paramTypes; ///< as callers see them
   std::vector<typed::Pattern *> params;
   TypeRef result = nullptr; ///< as callers see it

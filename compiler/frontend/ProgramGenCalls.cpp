@@ -205,6 +205,20 @@ ProgramGenerator::directExtent(const FnInfo &fn, const std::string &symbol) cons
   return std::nullopt;
 }
 
+/// An int argument that is an extent of the result, which no negative number is.
+Value ProgramGenerator::naturalArgument(const FnInfo &fn, const IntExtent &extent,
+                                        const std::vector<Value> &args) {
+  Value given = args[extent.param];
+  Value natural = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, given, constInt(0));
+  auto check =
+      ir::CheckOp::create(b, natural,
+                          fmt::format("'{}' of '{}' is {{0}}, but it is an extent of the result",
+                                      fn.params[extent.param]->variable->name, fn.name),
+                          given);
+  // What uses the argument needs the check.
+  return guarded(check, arith::AddIOp::create(b, given, constInt(0)));
+}
+
 void ProgramGenerator::generateBody(FnInstance &instance) {
   const FnInfo &fn = *instance.fn;
   Frame body;
@@ -240,6 +254,8 @@ void ProgramGenerator::generateBody(FnInstance &instance) {
       bindPattern(*fn.params[i], args[i]);
     }
   }
+  for (const IntExtent &extent : fn.intExtents)
+    bindVariable(*fn.params[extent.param]->variable, naturalArgument(fn, extent, args));
   Value result = genAs(*fn.body, instance.func.getResultTypes()[0]);
   b.setLoc(locOf(fn.body->range));
   func::ReturnOp::create(b, result);

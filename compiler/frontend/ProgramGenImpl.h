@@ -298,6 +298,7 @@ private:
                          std::vector<std::optional<int64_t>> dims, const LayerInstance *self,
                          std::vector<const StaticCode *> statics, FnInstance *requester);
   Type widen(Type known, Type now) const;
+  Value naturalArgument(const FnInfo &fn, const IntExtent &extent, const std::vector<Value> &args);
   void generateBody(FnInstance &instance);
   Value callClosure(const StaticValue &closure, const std::vector<Value> &args,
                     const std::vector<StaticValue> &statics, Type result, Value drawnFrom);
