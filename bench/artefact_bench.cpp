@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/Library.h"
 #include "compiler/driver/Timing.h"
 #include "runtime/artefact/artefact.h"
 #include "runtime/io/output.h"
@@ -79,7 +80,7 @@ int run(int argc, char **argv) {
   std::printf("open %.2f ms, a session %.2f ms\n", opened - begin, milliseconds() - opened);
 
   io::SourceText text = io::readSource(argv[1]);
-  SourceFile source(text.name, text.text);
+  SourceFile source(text.name, text.text, driver::fileResolver(text.name));
   std::unique_ptr<driver::CompiledModel> compiled = compileLike(source, artefact->model());
   rt::Session made(compiled->model());
   copyWeights(loaded, made);

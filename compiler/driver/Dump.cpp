@@ -29,6 +29,11 @@ public:
 
   void run() {
     write(std::filesystem::path(source_.name()).filename().string(), source_.text());
+    // Those that it uses by their numbers: their own names may lead out of the directory.
+    for (size_t i = 1; i < source_.files().size(); ++i)
+      write(fmt::format("used/{}-{}", i,
+                        std::filesystem::path(source_.files()[i].name()).filename().string()),
+            source_.files()[i].text());
     write("options.txt", optionsText());
     options_.afterPass = [this, passed = options_.afterPass](std::string_view pass,
                                                              mlir::ModuleOp module) {

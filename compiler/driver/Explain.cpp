@@ -321,6 +321,9 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                       {"remarks", block.remarks},
                       {"lines", lines}});
   }
+  Json used = Json::array();
+  for (size_t i = 1; i < source.files().size(); ++i)
+    used.push_back({{"name", source.files()[i].name()}, {"text", source.files()[i].text()}});
   Json functions = Json::array();
   for (const FunctionInfo &function : compiled.functions()) {
     Json sites = Json::array();
@@ -337,22 +340,23 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
   Json times = Json::array();
   for (const PhaseTime &time : compiled.times())
     times.push_back({{"phase", time.name}, {"ms", time.ms}});
-  Json root = reportJson("explain", 1,
-                         {{"model", model.name},
-                          {"source", {{"name", source.name()}, {"text", source.text()}}},
-                          {"dims", model.dims},
-                          {"target",
-                           {{"cpu", target.processor.cpu},
-                            {"lanes", target.lanes},
-                            {"registers", target.registers},
-                            {"fma", target.fma}}},
-                          {"code_bytes", compiled.codeBytes()},
-                          {"store", storeJson(compiled.storeUse())},
-                          {"params", params},
-                          {"blocks", blocks},
-                          {"functions", functions},
-                          {"remarks", remarks},
-                          {"times", times}});
+  Json root =
+      reportJson("explain", 1,
+                 {{"model", model.name},
+                  {"source", {{"name", source.name()}, {"text", source.text()}, {"used", used}}},
+                  {"dims", model.dims},
+                  {"target",
+                   {{"cpu", target.processor.cpu},
+                    {"lanes", target.lanes},
+                    {"registers", target.registers},
+                    {"fma", target.fma}}},
+                  {"code_bytes", compiled.codeBytes()},
+                  {"store", storeJson(compiled.storeUse())},
+                  {"params", params},
+                  {"blocks", blocks},
+                  {"functions", functions},
+                  {"remarks", remarks},
+                  {"times", times}});
   if (report)
     root["mini_batch"] = runReportJson(*report);
   return jsonText(root);

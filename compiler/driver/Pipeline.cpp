@@ -184,11 +184,12 @@ void Compilation::runFrom(Until until) {
 void Compilation::checkDimNames() const {
   std::string declared;
   std::set<std::string> names;
-  for (const Decl *decl : ast.decls)
-    if (const auto *dim = decl->as<DimDecl>()) {
-      names.insert(dim->name.name);
-      declared += (declared.empty() ? "" : ", ") + dim->name.name;
-    }
+  for (size_t file = 0; file < ast.fileCount(); ++file)
+    for (const Decl *decl : ast.declsOf(file))
+      if (const auto *dim = decl->as<DimDecl>()) {
+        names.insert(dim->name.name);
+        declared += (declared.empty() ? "" : ", ") + dim->name.name;
+      }
   for (const auto &[name, value] : options_.dims)
     if (!names.contains(name))
       throw UserError(source_.name() + ": the model declares no dim '" + name + "'" +

@@ -32,11 +32,15 @@ std::string lineTable(const RunReport &report, const SourceFile &source) {
       continue;
     size_t colon = line.place.rfind(':');
     std::string text;
-    if (line.place.substr(0, colon) == source.name())
-      text = source.lineText(static_cast<uint32_t>(std::stoul(line.place.substr(colon + 1))));
-    text.erase(0, text.find_first_not_of(" \t"));
-    out += fmt::format("  {:>5.1f}% {:>9.3f} ms  {:>6}  {}\n", line.share * 100, line.ms,
-                       line.place.substr(colon + 1), text);
+    std::string where = line.place.substr(colon + 1);
+    if (const SourceText *file = source.find(line.place.substr(0, colon))) {
+      text = file->lineText(static_cast<uint32_t>(std::stoul(where)));
+      text.erase(0, text.find_first_not_of(" \t"));
+      if (file != &source.files().front())
+        text = fmt::format("{}  [{}]", text, file->name());
+    }
+    out +=
+        fmt::format("  {:>5.1f}% {:>9.3f} ms  {:>6}  {}\n", line.share * 100, line.ms, where, text);
   }
   return out;
 }

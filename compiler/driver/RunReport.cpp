@@ -2,6 +2,7 @@
 #include "compiler/driver/RunReport.h"
 
 #include "compiler/driver/Peak.h"
+#include "compiler/driver/Sites.h"
 
 #include <fmt/format.h>
 
@@ -37,10 +38,6 @@ double toMs(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e
 
 double leastOf(const std::vector<double> &values) {
   return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
-}
-
-std::string lineOf(const std::string &place) {
-  return "line " + place.substr(place.rfind(':') + 1);
 }
 
 /// Places file by file, by the numbers of their lines; those that are not known come first.
@@ -389,12 +386,13 @@ private:
     if (launch.waitsFor >= 0) {
       const BlockInfo &maker =
           compiled_.blocks()[report_.launches[static_cast<size_t>(launch.waitsFor)].kernel];
-      what = fmt::format("what {} made in {}", maker.name, lineOf(maker.place));
+      what =
+          fmt::format("what {} made in {}", maker.name, lineText(maker.place, compiled_.program()));
     }
     uint32_t chain = dependences_ ? dependences_->longestChains[familyOf(launch.kernel)] : 0;
     std::string read;
     if (report_.flushes[launch.flush].demanded)
-      read = lineOf(readOf(launch.flush));
+      read = lineText(readOf(launch.flush), compiled_.program());
     switch (launch.why) {
     case FewRows::No:
       break;

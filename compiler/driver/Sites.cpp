@@ -35,9 +35,11 @@ std::vector<std::string> distinct(std::vector<std::string> words) {
   return out;
 }
 
+std::string fileOfPlace(const std::string &place) { return place.substr(0, place.rfind(':')); }
+
+/// Of a file that the model uses with its name.
 std::string lineOf(Operation *op) {
-  std::string place = passes::placeOf(op->getLoc());
-  return "line " + place.substr(place.rfind(':') + 1);
+  return lineText(passes::placeOf(op->getLoc()), op->getParentOfType<ModuleOp>());
 }
 
 /// The depths of its phase at which a site records.
@@ -359,6 +361,12 @@ private:
 };
 
 } // namespace
+
+std::string lineText(const std::string &place, ModuleOp program) {
+  std::string line = "line " + place.substr(place.rfind(':') + 1);
+  std::string file = fileOfPlace(place);
+  return file == fileOfPlace(passes::placeOf(program.getLoc())) ? line : line + " of " + file;
+}
 
 std::vector<FunctionInfo> describeSites(ModuleOp program, const std::vector<BlockInfo> &blocks) {
   return Describer(program, blocks).run();

@@ -13,6 +13,9 @@ namespace sheaf::driver {
 std::vector<FunctionInfo> describeSites(mlir::ModuleOp program,
                                         const std::vector<BlockInfo> &blocks);
 
+/// `line 3`, or where that is not in the program's own file `line 3 of FILE`.
+std::string lineText(const std::string &place, mlir::ModuleOp program);
+
 } // namespace sheaf::driver
 
 #endif // SHEAF_COMPILER_DRIVER_SITES_H

@@ -1,6 +1,6 @@
 //===- AST.h - The syntax tree --------------------------------*- C++ -*-===//
 //
-// The syntax tree of one model file, as it was written: nothing is resolved or desugared.
+// The syntax tree of a model's files, as they were written: nothing is resolved or desugared.
 //
 // There are four families of nodes: declarations, expressions, patterns and types. Each family has
 // a base with a `kind`; `node->is<CallExpr>()` asks, `node->as<CallExpr>()` gives a pointer or
@@ -81,8 +81,9 @@ template <TypeExprKind K> struct TypeExprOf : TypeExpr {
   TypeExprOf() : TypeExpr(K) {}
 };
 
-/// One extent in `f32[n, 4*h, ?]`. The expression is made of names, integers, + - * / % and unary
-/// minus only. Null means `?`, an extent that differs from element to element.
+/// One extent in `f32[n, 4*h, ?]`. The expression is made of names, names of other files
+/// (`shapes.h`), integers, + - * / % and unary minus only. Null means `?`, an extent that differs
+/// from element to element.
 struct DimExpr {
   const Expr *expr = nullptr;
   SourceRange range;
@@ -129,8 +130,9 @@ struct FunctionTypeExpr : TypeExprOf<TypeExprKind::Function> {
   const TypeExpr *result = nullptr;
 };
 
-/// A user's data type, a type variable, or a layer: `Tree`, `Rose<f32[h]>`, `T`.
+/// A user's data type, a type variable, or a layer: `Tree`, `Rose<f32[h]>`, `T`, `trees.Tree`.
 struct NamedTypeExpr : TypeExprOf<TypeExprKind::Named> {
+  std::optional<Identifier> file; ///< the `as` name of the file that declares it
   Identifier name;
   std::vector<const TypeExpr *> args;
 };
@@ -177,8 +179,9 @@ struct TuplePattern : PatternOf<PatternKind::Tuple> {
   std::vector<const Pattern *> elements;
 };
 
-/// `Node(l, r)`, or bare `Leaf`: a name that begins with a capital letter.
+/// `Node(l, r)`, bare `Leaf`, or `trees.Leaf`: a name that begins with a capital letter.
 struct ConstructorPattern : PatternOf<PatternKind::Constructor> {
+  std::optional<Identifier> file; ///< the `as` name of the file that declares it
   Identifier name;
   std::vector<const Pattern *> args;
   /// Whether parentheses were written: `Leaf()` as against `Leaf`.
@@ -300,7 +303,7 @@ struct CallExpr : ExprOf<ExprKind::Call> {
   uint32_t siteId = 0;
 };
 
-/// `layer.w`
+/// `layer.w`, or a name of a file that is used `as` another: `trees.depth`.
 struct FieldExpr : ExprOf<ExprKind::Field> {
   const Expr *base = nullptr;
   Identifier field;
@@ -387,7 +390,7 @@ template <typename Visitor> void forEachChild(const Expr &expr, Visitor &&visit)
 // Declarations
 //===----------------------------------------------------------------------===//
 
-enum class DeclKind { Dim, Data, Param, Fn, Let, Layer };
+enum class DeclKind { Use, Dim, Data, Param, Fn, Let, Layer };
 
 struct Decl : KindedNode<DeclKind> {
   Identifier name;
@@ -399,6 +402,14 @@ protected:
 template <DeclKind K> struct DeclOf : Decl {
   static constexpr DeclKind Kind = K;
   DeclOf() : Decl(K) {}
+};
+
+/// `use "lib/lstm.sheaf" as lstm`. The name is what stands behind `as`, or empty.
+struct UseDecl : DeclOf<DeclKind::Use> {
+  std::string path;
+  SourceRange pathRange;
+  std::optional<size_t> file; ///< the number of the file among those of the source
+  std::string problem;        ///< why there is none
 };
 
 /// `dim hidden = 256`. `dim a = 1, b = 2` makes two.
@@ -479,10 +490,16 @@ private:
   std::vector<std::unique_ptr<Node>> nodes;
 };
 
-/// A parsed file. Movable; node addresses stay the same.
+/// A model's file and those that it uses, parsed. Movable; node addresses stay the same.
 struct Module {
-  std::vector<const Decl *> decls; ///< in source order
-  uint32_t callSiteCount = 0;      ///< every CallExpr::siteId is below it
+  std::vector<const Decl *> decls;             ///< of the model's own file, in source order
+  std::vector<std::vector<const Decl *>> used; ///< of each other file of the source
+  size_t fileCount() const { return 1 + used.size(); }
+  const std::vector<const Decl *> &declsOf(size_t file) const {
+    return file == 0 ? decls : used[file - 1];
+  }
+
+  uint32_t callSiteCount = 0; ///< every CallExpr::siteId is below it
   AstArena arena;
 };
 

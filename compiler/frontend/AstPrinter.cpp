@@ -80,6 +80,8 @@ public:
 
   void decl(const Decl &decl) {
     switch (decl.kind) {
+    case DeclKind::Use:
+      return useDecl(decl.to<UseDecl>());
     case DeclKind::Dim:
       return dimDecl(decl.to<DimDecl>());
     case DeclKind::Data:
@@ -125,6 +127,7 @@ public:
     case PatternKind::List:
       return patterns('[', pattern.to<ListPattern>().elements, ']');
     case PatternKind::Constructor:
+      qualifier(pattern.to<ConstructorPattern>().file);
       out += pattern.to<ConstructorPattern>().name.name;
       if (pattern.to<ConstructorPattern>().hasArgList)
         patterns('(', pattern.to<ConstructorPattern>().args, ')');
@@ -177,6 +180,7 @@ public:
       this->type(*type.to<FunctionTypeExpr>().result);
       return;
     case TypeExprKind::Named:
+      qualifier(type.to<NamedTypeExpr>().file);
       out += type.to<NamedTypeExpr>().name.name;
       if (!type.to<NamedTypeExpr>().args.empty())
         types('<', type.to<NamedTypeExpr>().args, '>');
@@ -190,6 +194,11 @@ public:
   std::string out;
 
 private:
+  void qualifier(const std::optional<Identifier> &file) {
+    if (file)
+      out += file->name + '.';
+  }
+
   void newline() { out += fmt::format("\n{:{}}", "", 2 * indentation); }
 
   template <typename Range, typename PrintElement>
@@ -213,6 +222,13 @@ private:
   //===--------------------------------------------------------------------===//
   // Declarations
   //===--------------------------------------------------------------------===//
+
+  void useDecl(const UseDecl &use) {
+    out += "use ";
+    stringLiteral(use.path);
+    if (!use.name.name.empty())
+      out += " as " + use.name.name;
+  }
 
   void dimDecl(const DimDecl &dim) {
     out += "dim " + dim.name.name;

@@ -24,7 +24,7 @@ CheckedModule::~CheckedModule() = default;
 
 const FnInfo *CheckedModule::findFunction(const std::string &name) const {
   for (const FnInfo *fn : functions)
-    if (fn->name == name)
+    if (fn->name == name && !fn->isUsed)
       return fn;
   return nullptr;
 }
@@ -62,10 +62,11 @@ CheckedModule check(const Module &module, const CheckOptions &options, Diagnosti
 
 std::vector<std::string> dimsWithoutValue(const Module &module, const CheckOptions &options) {
   std::vector<std::string> names;
-  for (const Decl *decl : module.decls)
-    if (const auto *dim = decl->as<DimDecl>())
-      if (!dim->value && !options.dims.contains(dim->name.name))
-        names.push_back(dim->name.name);
+  for (size_t file = 0; file < module.fileCount(); ++file)
+    for (const Decl *decl : module.declsOf(file))
+      if (const auto *dim = decl->as<DimDecl>())
+        if (!dim->value && !options.dims.contains(dim->name.name))
+          names.push_back(dim->name.name);
   return names;
 }
 
@@ -112,6 +113,7 @@ void Checker::run() {
   Context fileContext;
   context = &fileContext;
   collectNames();
+  linkFiles();
   checkDims();
   checkData();
   checkLayerHeads();
@@ -144,8 +146,8 @@ const Checker::Local *Checker::findLocal(const std::string &name) const {
 }
 
 const Checker::Named *Checker::findGlobal(const std::string &name) const {
-  auto it = globals.find(name);
-  return it == globals.end() ? nullptr : &it->second;
+  auto it = fileScope().visible.find(name);
+  return it == fileScope().visible.end() ? nullptr : &it->second;
 }
 
 std::optional<Dim> Checker::findDim(const std::string &name) const {
@@ -165,7 +167,8 @@ std::optional<Dim> Checker::findDim(const std::string &name) const {
 }
 
 bool Checker::declare(const Identifier &name, Global what) {
-  auto [it, inserted] = globals.try_emplace(name.name, Named{std::move(what), name.range});
+  auto [it, inserted] =
+      scopes[context->file].declared.try_emplace(name.name, Named{std::move(what), name.range});
   if (!inserted)
     diags.error(name.range, fmt::format("'{}' is already declared", name.name))
         .withNote(it->second.range, "the first declaration is here");
@@ -224,7 +227,7 @@ std::vector<std::string> Checker::visibleDims() const {
   if (context->layer)
     for (const DimParam &dim : context->layer->dims)
       names.push_back(dim.name);
-  for (const auto &[name, named] : globals)
+  for (const auto &[name, named] : fileScope().visible)
     if (std::holds_alternative<DimRef>(named.what))
       names.push_back(name);
   return names;
@@ -235,7 +238,7 @@ std::vector<std::string> Checker::visibleTypes() const {
                                     "f32", "bf16",  "f16",  "i32",   "i64"};
   for (const auto &[name, type] : context->typeParams)
     names.push_back(name);
-  for (const auto &[name, data] : dataTypes)
+  for (const auto &[name, data] : fileScope().visibleTypes)
     names.push_back(name);
   return names;
 }
@@ -254,7 +257,7 @@ std::vector<std::string> Checker::visibleValues() const {
     for (const DimParam &dim : context->layer->dims)
       names.push_back(dim.name);
   }
-  for (const auto &[name, named] : globals)
+  for (const auto &[name, named] : fileScope().visible)
     names.push_back(name);
   for (const auto &[name, rule] : builtins())
     names.emplace_back(name);

@@ -40,8 +40,9 @@ struct DeclaredDim {
   SourceRange range;
 };
 
-/// A checked file: everything that `generateProgram` and `sheaf check` need. It refers to the
-/// `Module` and the `SourceFile` that it was made from; both must outlive it.
+/// A checked model with the files that it uses: everything that `generateProgram` and `sheaf check`
+/// need. It refers to the `Module` and the `SourceFile` that it was made from; both must outlive
+/// it.
 class CheckedModule {
 public:
   CheckedModule();
@@ -52,13 +53,14 @@ public:
   /// False if an error was reported.
   bool ok = false;
   std::unique_ptr<TypeContext> types;
-  std::vector<DeclaredDim> dims; ///< in source order, like all below
+  std::vector<DeclaredDim> dims; ///< in source order, like all below; files that are used follow
   std::vector<const DataInfo *> data;
-  std::vector<const ParamInfo *> params; ///< of the file, not of layers
+  std::vector<const ParamInfo *> params; ///< outside of layers
   std::vector<const LetInfo *> lets;
   std::vector<const LayerInfo *> layers;
-  std::vector<const FnInfo *> functions; ///< of the file, not of layers
+  std::vector<const FnInfo *> functions; ///< outside of layers
 
+  /// Of the model's own file.
   const FnInfo *findFunction(const std::string &name) const;
   /// The names of all vocabularies that types of the file mention, sorted; "" is the default one.
   std::vector<std::string> vocabularies() const;
@@ -69,10 +71,11 @@ public:
   std::unique_ptr<Storage> storage;
 };
 
-/// Checks a parsed file. Reports every error it finds; the result is complete only if `ok`.
+/// Checks what was parsed; `diags` is about its source. Reports every error it finds; the result is
+/// complete only if `ok`.
 CheckedModule check(const Module &module, const CheckOptions &options, Diagnostics &diags);
 
-/// The dims of a file that have no value in it nor in `options`, in source order.
+/// The dims of a model that have no value in it nor in `options`, in source order.
 std::vector<std::string> dimsWithoutValue(const Module &module, const CheckOptions &options);
 
 /// The number that a constant expression of literals, + - * / and names stands for. `lookup` gives

@@ -105,38 +105,82 @@ std::string Checker::calledHelp(const std::string &name, TypeRef type) {
   return "";
 }
 
+Checker::E Checker::refuseCall(const std::vector<Arg> &args, SourceRange at, std::string message,
+                               std::string help) {
+  for (const Arg &arg : args)
+    if (arg.syntax && !arg.syntax->is<LambdaExpr>())
+      inferArg(arg);
+  return fail(at, std::move(message), std::move(help));
+}
+
+/// A call of what a file declares; null where that is a value.
+Checker::E Checker::callGlobal(const Named &named, const std::string &name, std::vector<Arg> &args,
+                               SourceRange calleeRange, SourceRange range, uint32_t siteId,
+                               TypeRef hint) {
+  if (auto *fn = std::get_if<FnInfo *>(&named.what))
+    return callFunction(**fn, nullptr, std::move(args), calleeRange, range, siteId);
+  if (auto *ctor = std::get_if<ConstructorRef>(&named.what))
+    return construct(*ctor, std::move(args), range, hint);
+  if (auto *layer = std::get_if<LayerInfo *>(&named.what)) {
+    if (context->fn)
+      return refuseCall(args, range,
+                        fmt::format("layer '{}' cannot be made inside a function: its params would "
+                                    "have no names",
+                                    name),
+                        fmt::format("let x = {}(...), outside functions", name));
+    return makeLayer(**layer, args, range);
+  }
+  if (std::holds_alternative<FileRef>(named.what))
+    return refuseCall(args, calleeRange, fmt::format("'{}' is the name of a file", name),
+                      fmt::format("what it declares is written {}.NAME", name));
+  return nullptr;
+}
+
 Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceRange range,
                               uint32_t siteId, TypeRef hint) {
-  auto refuse = [&](SourceRange at, std::string message, std::string help = {}) {
-    for (const Arg &arg : args)
-      if (arg.syntax && !arg.syntax->is<LambdaExpr>())
-        inferArg(arg);
-    return fail(at, std::move(message), std::move(help));
+  auto refuseValue = [&](const std::string &name) {
+    E value = infer(callee);
+    return refuseCall(args, callee.range,
+                      isError(value->type) ? fmt::format("'{}' cannot be called", name)
+                                           : fmt::format("'{}' is '{}', which cannot be called",
+                                                         name, types.print(value->type)),
+                      calledHelp(name, value->type));
   };
   if (const auto *field = callee.as<FieldExpr>()) {
+    const std::string &name = field->field.name;
+    if (std::optional<size_t> file = qualifier(*field->base)) {
+      const Named *named = findMember(*file, field->field);
+      if (!named) {
+        for (const Arg &arg : args)
+          if (arg.syntax && !arg.syntax->is<LambdaExpr>())
+            inferArg(arg);
+        return error(range);
+      }
+      E call = callGlobal(*named, name, args, callee.range, range, siteId, hint);
+      return call ? call : refuseValue(name);
+    }
     E base = infer(*field->base);
     TypeRef type = types.resolve(base->type);
     if (type->is(TypeKind::Layer))
       for (FnInfo *fn : type->layer->fns)
-        if (fn->name == field->field.name)
+        if (fn->name == name)
           return callFunction(*fn, base, std::move(args), callee.range, range, siteId);
     if (isError(type))
       return error(range);
     if (!type->is(TypeKind::Layer))
-      return refuse(field->field.range,
-                    fmt::format("a value of type '{}' has no functions", types.print(type)),
-                    methodHelp(field->field.name));
+      return refuseCall(args, field->field.range,
+                        fmt::format("a value of type '{}' has no functions", types.print(type)),
+                        methodHelp(name));
     std::vector<std::string> members;
     for (const FnInfo *fn : type->layer->fns)
       members.push_back(fn->name);
     for (const ParamInfo *param : type->layer->params)
-      if (param->name == field->field.name)
-        return refuse(field->field.range,
-                      fmt::format("'{}' is a param, which cannot be called", param->name));
-    return refuse(
-        field->field.range,
-        fmt::format("layer '{}' has no function '{}'", type->layer->name, field->field.name),
-        membersHelp(field->field.name, members));
+      if (param->name == name)
+        return refuseCall(args, field->field.range,
+                          fmt::format("'{}' is a param, which cannot be called", param->name));
+    return refuseCall(args, field->field.range,
+                      fmt::format("layer '{}' has no function '{}'", type->layer->name, name),
+                      membersHelp(name, members));
   }
 
   const std::string &name = callee.to<NameExpr>().name;
@@ -146,46 +190,19 @@ Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceR
         E self = make<typed::LayerSelfExpr>(callee.range, types.error());
         return callFunction(*fn, self, std::move(args), callee.range, range, siteId);
       }
-  bool isMember = false;
-  if (context->layer) {
-    for (const ParamInfo *param : context->layer->params)
-      isMember |= param->name == name;
-    for (const LetInfo *let : context->layer->lets)
-      isMember |= let->name == name;
-    for (const DimParam &dim : context->layer->dims)
-      isMember |= dim.name == name;
-  }
-  if (const Named *named = isMember ? nullptr : findGlobal(name)) {
-    if (auto *fn = std::get_if<FnInfo *>(&named->what))
-      return callFunction(**fn, nullptr, std::move(args), callee.range, range, siteId);
-    if (auto *ctor = std::get_if<ConstructorRef>(&named->what))
-      return construct(*ctor, std::move(args), range, hint);
-    if (auto *layer = std::get_if<LayerInfo *>(&named->what)) {
-      if (context->fn)
-        return refuse(range,
-                      fmt::format("layer '{}' cannot be made inside a function: its params would "
-                                  "have no names",
-                                  name),
-                      fmt::format("let x = {}(...), outside functions", name));
-      return makeLayer(**layer, args, range);
-    }
-    isMember = true;
-  }
-  if (isMember) {
-    E value = infer(callee);
-    return refuse(callee.range,
-                  isError(value->type) ? fmt::format("'{}' cannot be called", name)
-                                       : fmt::format("'{}' is '{}', which cannot be called", name,
-                                                     types.print(value->type)),
-                  calledHelp(name, value->type));
+  if (isLayerMember(name))
+    return refuseValue(name);
+  if (const Named *named = findGlobal(name)) {
+    E call = callGlobal(*named, name, args, callee.range, range, siteId, hint);
+    return call ? call : refuseValue(name);
   }
   if (auto builtin = builtins().find(name); builtin != builtins().end())
     return (this->*builtin->second)(std::move(args), range, hint);
   if (const ops::Op *op = ops::OpTable::get().find(name); op && !op->internal)
     return applyOp(*op, args, range);
   std::string_view help = foreignFunctionHelp(name);
-  return refuse(callee.range, fmt::format("there is no function '{}'", name),
-                help.empty() ? suggestValue(name) : std::string(help));
+  return refuseCall(args, callee.range, fmt::format("there is no function '{}'", name),
+                    help.empty() ? suggestValue(name) : std::string(help));
 }
 
 Checker::E Checker::makeLayer(const LayerInfo &layer, const std::vector<Arg> &args,

@@ -38,66 +38,98 @@ static std::optional<size_t> intParam(const FnInfo &fn, const std::string &name)
 //===----------------------------------------------------------------------===//
 
 void Checker::collectNames() {
-  for (const Decl *decl : module.decls) {
-    switch (decl->kind) {
-    case DeclKind::Dim: {
-      Dim symbol = dims.makeRigid(decl->name.name);
-      if (declare(decl->name, DimRef{symbol}))
-        out.dims.push_back({decl->name.name, std::nullopt, decl->name.range});
-      break;
+  scopes.resize(module.fileCount());
+  for (size_t file = 0; file < scopes.size(); ++file) {
+    context->file = file;
+    for (const Decl *decl : module.declsOf(file))
+      collectName(*decl);
+  }
+  context->file = 0;
+}
+
+void Checker::refuseParam(const Decl &decl, const std::string &what) {
+  diags.error(decl.name.range,
+              fmt::format("'{}' is {} in a file that is used, which has no params of its own",
+                          decl.name.name, what),
+              "put them in a layer, and make the layer where the file is used");
+}
+
+void Checker::collectName(const Decl &decl) {
+  const std::string &name = decl.name.name;
+  switch (decl.kind) {
+  case DeclKind::Use: {
+    const auto &use = decl.to<UseDecl>();
+    if (!name.empty())
+      declare(decl.name, FileRef{use.file.value_or(context->file)});
+    break;
+  }
+  case DeclKind::Dim: {
+    // A dim is named from outside, where there are no files.
+    for (const DeclaredDim &dim : out.dims)
+      if (dim.name == name && diags.file().numberOf(dim.range.begin) != context->file)
+        diags
+            .error(decl.name.range, fmt::format("dim '{}' is already declared", name),
+                   "the dims of a model and of the files that it uses have different names")
+            .withNote(dim.range, "the first declaration is here");
+    Dim symbol = dims.makeRigid(name);
+    if (declare(decl.name, DimRef{symbol}))
+      out.dims.push_back({name, std::nullopt, decl.name.range});
+    break;
+  }
+  case DeclKind::Data: {
+    const auto &syntax = decl.to<DataDecl>();
+    DataInfo &data = storage.data.emplace_back();
+    data.name = nameOfType(name);
+    data.decl = &syntax;
+    for (const Identifier &param : syntax.typeParams)
+      data.typeParams.push_back(types.parameter(param.name));
+    auto [it, inserted] = scopes[context->file].declaredTypes.try_emplace(name, &data);
+    if (!inserted)
+      diags.error(decl.name.range, fmt::format("type '{}' is already declared", name))
+          .withNote(it->second->decl->name.range, "the first declaration is here");
+    for (const DataConstructor &ctor : syntax.constructors) {
+      declare(ctor.name, ConstructorRef{&data, static_cast<unsigned>(data.constructors.size())});
+      data.constructors.push_back({ctor.name.name, {}, ctor.range});
     }
-    case DeclKind::Data: {
-      const auto &syntax = decl->to<DataDecl>();
-      DataInfo &data = storage.data.emplace_back();
-      data.name = decl->name.name;
-      data.decl = &syntax;
-      for (const Identifier &param : syntax.typeParams)
-        data.typeParams.push_back(types.parameter(param.name));
-      auto [it, inserted] = dataTypes.try_emplace(data.name, &data);
-      if (!inserted)
-        diags.error(decl->name.range, fmt::format("type '{}' is already declared", data.name))
-            .withNote(it->second->decl->name.range, "the first declaration is here");
-      for (const DataConstructor &ctor : syntax.constructors) {
-        declare(ctor.name, ConstructorRef{&data, static_cast<unsigned>(data.constructors.size())});
-        data.constructors.push_back({ctor.name.name, {}, ctor.range});
-      }
-      out.data.push_back(&data);
-      break;
-    }
-    case DeclKind::Param: {
-      ParamInfo &param = storage.params.emplace_back();
-      param.name = decl->name.name;
-      param.decl = &decl->to<ParamDecl>();
-      declare(decl->name, &param);
-      out.params.push_back(&param);
-      break;
-    }
-    case DeclKind::Let: {
-      LetInfo &let = storage.lets.emplace_back();
-      let.name = decl->name.name;
-      let.decl = &decl->to<LetDecl>();
-      declare(decl->name, &let);
-      out.lets.push_back(&let);
-      break;
-    }
-    case DeclKind::Fn: {
-      FnInfo &fn = storage.fns.emplace_back();
-      fn.name = fn.qualifiedName = decl->name.name;
-      fn.decl = &decl->to<FnDecl>();
-      declare(decl->name, &fn);
-      out.functions.push_back(&fn);
-      break;
-    }
-    case DeclKind::Layer: {
-      LayerInfo &layer = storage.layers.emplace_back();
-      layer.name = decl->name.name;
-      layer.decl = &decl->to<LayerDecl>();
-      declare(decl->name, &layer);
-      out.layers.push_back(&layer);
-      collectLayer(layer);
-      break;
-    }
-    }
+    out.data.push_back(&data);
+    break;
+  }
+  case DeclKind::Param: {
+    ParamInfo &param = storage.params.emplace_back();
+    param.name = name;
+    param.decl = &decl.to<ParamDecl>();
+    declare(decl.name, &param);
+    out.params.push_back(&param);
+    if (context->file != 0)
+      refuseParam(decl, "a param");
+    break;
+  }
+  case DeclKind::Let: {
+    LetInfo &let = storage.lets.emplace_back();
+    let.name = name;
+    let.decl = &decl.to<LetDecl>();
+    declare(decl.name, &let);
+    out.lets.push_back(&let);
+    break;
+  }
+  case DeclKind::Fn: {
+    FnInfo &fn = storage.fns.emplace_back();
+    fn.name = fn.qualifiedName = name;
+    fn.isUsed = context->file != 0;
+    fn.decl = &decl.to<FnDecl>();
+    declare(decl.name, &fn);
+    out.functions.push_back(&fn);
+    break;
+  }
+  case DeclKind::Layer: {
+    LayerInfo &layer = storage.layers.emplace_back();
+    layer.name = name;
+    layer.decl = &decl.to<LayerDecl>();
+    declare(decl.name, &layer);
+    out.layers.push_back(&layer);
+    collectLayer(layer);
+    break;
+  }
   }
 }
 
@@ -146,7 +178,7 @@ void Checker::collectLayer(LayerInfo &layer) {
 
 void Checker::checkData() {
   for (DataInfo &data : storage.data) {
-    Context dataContext;
+    Context dataContext = contextAt(data.decl->range);
     Context *outer = std::exchange(context, &dataContext);
     for (size_t i = 0; i < data.typeParams.size(); ++i) {
       const Identifier &name = data.decl->typeParams[i];
@@ -246,7 +278,7 @@ void Checker::checkDataIsFinite() {
 
 void Checker::checkLayerHeads() {
   for (LayerInfo &layer : storage.layers) {
-    Context layerContext;
+    Context layerContext = contextAt(layer.decl->range);
     layerContext.layer = &layer;
     Context *outer = std::exchange(context, &layerContext);
     for (ParamInfo *param : layer.params)
@@ -331,7 +363,7 @@ void Checker::checkParam(ParamInfo &param) {
 }
 
 void Checker::checkSignature(FnInfo &fn) {
-  Context fnContext;
+  Context fnContext = contextAt(fn.decl->range);
   fnContext.layer = fn.layer;
   Context *outer = std::exchange(context, &fnContext);
   for (const Identifier &name : fn.decl->typeParams) {
@@ -339,7 +371,7 @@ void Checker::checkSignature(FnInfo &fn) {
     fn.typeParams.push_back(param);
     if (!fnContext.typeParams.try_emplace(name.name, param).second)
       diags.error(name.range, fmt::format("type parameter '{}' is already declared", name.name));
-    else if (dataTypes.contains(name.name))
+    else if (fileScope().visibleTypes.contains(name.name))
       diags.error(name.range, fmt::format("type parameter '{}' hides a data type", name.name));
   }
   TypeScope scope;
@@ -430,7 +462,7 @@ void Checker::checkLet(LetInfo &let) {
   if (state != BodyState::Waiting)
     return;
   state = BodyState::Active;
-  Context letContext;
+  Context letContext = contextAt(let.decl->range);
   letContext.layer = let.layer;
   Context *outer = std::exchange(context, &letContext);
   E value;
@@ -453,6 +485,8 @@ void Checker::checkLet(LetInfo &let) {
     let.type = types.error();
   }
   let.isLayer = types.contains(type, TypeKind::Layer);
+  if (let.isLayer && !let.layer && diags.file().numberOf(let.decl->range.begin) != 0)
+    refuseParam(*let.decl, "a layer");
   letStates[&let] = BodyState::Done;
 }
 
@@ -486,7 +520,7 @@ void Checker::checkBody(FnInfo &fn) {
   if (state != BodyState::Waiting)
     return;
   state = BodyState::Active;
-  Context fnContext;
+  Context fnContext = contextAt(fn.decl->range);
   fnContext.fn = &fn;
   fnContext.layer = fn.layer;
   for (TypeRef param : fn.typeParams)

@@ -15,6 +15,8 @@ namespace {
 void forEachName(const Expr &expr, const std::function<void(const std::string &)> &each) {
   if (const auto *name = expr.as<NameExpr>()) {
     each(name->name);
+  } else if (const auto *field = expr.as<FieldExpr>()) {
+    each(field->field.name); // a dim of another file
   } else if (const auto *unary = expr.as<UnaryExpr>()) {
     forEachName(*unary->operand, each);
   } else if (const auto *binary = expr.as<BinaryExpr>()) {
@@ -41,15 +43,16 @@ std::string howToGive(const std::string &dim) {
 void Checker::checkDims() {
   std::vector<const DimDecl *> decls; // of out.dims
   std::map<std::string, unsigned> numbers;
-  for (const Decl *decl : module.decls) {
-    const auto *syntax = decl->as<DimDecl>();
-    size_t next = decls.size();
-    if (!syntax || next >= out.dims.size() || out.dims[next].name != decl->name.name ||
-        !numbers.try_emplace(decl->name.name, next).second)
-      continue;
-    decls.push_back(syntax);
-    declaredDims[decl->name.name] = &out.dims[next];
-  }
+  for (size_t file = 0; file < module.fileCount(); ++file)
+    for (const Decl *decl : module.declsOf(file)) {
+      const auto *syntax = decl->as<DimDecl>();
+      size_t next = decls.size();
+      if (!syntax || next >= out.dims.size() || out.dims[next].range != decl->name.range)
+        continue;
+      numbers.try_emplace(decl->name.name, next);
+      decls.push_back(syntax);
+      declaredDims.try_emplace(decl->name.name, &out.dims[next]);
+    }
   std::vector<std::vector<unsigned>> madeOf(decls.size());
   for (size_t i = 0; i < decls.size(); ++i)
     if (decls[i]->value)
@@ -81,11 +84,13 @@ void Checker::checkDims() {
   });
   for (unsigned i : order) {
     DeclaredDim &declared = out.dims[i];
+    context->file = diags.file().numberOf(declared.range.begin);
     // A wrong value is replaced by 1 so that this mistake makes no further ones.
     declared.value = components.cyclic[i] ? 1 : valueOfDim(declared, *decls[i]);
     if (declared.value)
       dims.setValue(*findDim(declared.name)->asSymbol(), *declared.value);
   }
+  context->file = 0;
   std::vector<std::string> names;
   for (const DeclaredDim &dim : out.dims)
     names.push_back(dim.name);

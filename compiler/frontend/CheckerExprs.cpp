@@ -96,57 +96,71 @@ Checker::E Checker::inferName(const NameExpr &expr) {
     value->variable = variable;
     return value;
   }
-  auto param = [&](const ParamInfo &info, E layer) -> E {
-    auto *value = make<typed::ParamExpr>(expr.range, info.type);
-    value->param = &info;
-    value->layer = layer;
-    return value;
-  };
-  auto letValue = [&](LetInfo &info, E layer) -> E {
-    if (letStates[&info] == BodyState::Active)
-      return fail(expr.range, fmt::format("the value of '{}' depends on itself", name));
-    checkLet(info);
-    if (info.isLayer) {
-      auto *value = make<typed::LayerLetExpr>(expr.range, info.type);
-      value->let = &info;
-      value->layer = layer;
-      return value;
-    }
-    auto *value = make<typed::ConstantExpr>(expr.range, info.type);
-    value->let = &info;
-    value->layer = layer;
-    return value;
-  };
   if (context->layer) {
     auto self = [&] { return make<typed::LayerSelfExpr>(expr.range, types.error()); };
     for (const ParamInfo *info : context->layer->params)
       if (info->name == name)
-        return param(*info, self());
+        return paramValue(*info, self(), expr.range);
     for (LetInfo *info : context->layer->lets)
       if (info->name == name)
-        return letValue(*info, self());
+        return letValue(*info, self(), expr.range);
     for (const FnInfo *fn : context->layer->fns)
       if (fn->name == name)
         return inferFunctionName(expr);
   }
   if (std::optional<Dim> dim = findDim(name))
     return dimValue(*dim);
-  if (const Named *named = findGlobal(name)) {
-    if (auto *info = std::get_if<ParamInfo *>(&named->what))
-      return param(**info, nullptr);
-    if (auto *info = std::get_if<LetInfo *>(&named->what))
-      return letValue(**info, nullptr);
-    if (auto *layer = std::get_if<LayerInfo *>(&named->what))
-      return fail(expr.range,
-                  fmt::format("'{}' is a layer; an instance of it is made by a call", name),
-                  fmt::format("let x = {}(...), outside functions", (*layer)->name));
-    if (auto *ctor = std::get_if<ConstructorRef>(&named->what);
-        ctor && ctor->data->constructors[ctor->index].fields.empty())
-      return construct(*ctor, {}, expr.range, nullptr);
-  }
+  if (const Named *named = findGlobal(name))
+    if (E value = globalValue(*named, name, expr.range))
+      return value;
   if (namesFunction(expr))
     return inferFunctionName(expr);
   return fail(expr.range, fmt::format("there is no '{}' here", name), suggestValue(name));
+}
+
+Checker::E Checker::paramValue(const ParamInfo &info, E layer, SourceRange range) {
+  auto *value = make<typed::ParamExpr>(range, info.type);
+  value->param = &info;
+  value->layer = layer;
+  return value;
+}
+
+Checker::E Checker::letValue(LetInfo &info, E layer, SourceRange range) {
+  if (letStates[&info] == BodyState::Active)
+    return fail(range, fmt::format("the value of '{}' depends on itself", info.name));
+  checkLet(info);
+  if (info.isLayer) {
+    auto *value = make<typed::LayerLetExpr>(range, info.type);
+    value->let = &info;
+    value->layer = layer;
+    return value;
+  }
+  auto *value = make<typed::ConstantExpr>(range, info.type);
+  value->let = &info;
+  value->layer = layer;
+  return value;
+}
+
+Checker::E Checker::globalValue(const Named &named, const std::string &name, SourceRange range) {
+  if (const auto *ref = std::get_if<DimRef>(&named.what)) {
+    auto *value = make<typed::DimValueExpr>(range, types.intType());
+    value->dim = ref->dim;
+    return value;
+  }
+  if (auto *info = std::get_if<ParamInfo *>(&named.what))
+    return paramValue(**info, nullptr, range);
+  if (auto *info = std::get_if<LetInfo *>(&named.what))
+    return letValue(**info, nullptr, range);
+  if (std::holds_alternative<LayerInfo *>(named.what))
+    return fail(range, fmt::format("'{}' is a layer; an instance of it is made by a call", name),
+                fmt::format("let x = {}(...), outside functions", name));
+  if (std::holds_alternative<FileRef>(named.what))
+    return fail(range, fmt::format("'{}' is the name of a file", name),
+                fmt::format("what it declares is written {}.NAME", name));
+  if (auto *ctor = std::get_if<ConstructorRef>(&named.what);
+      ctor && ctor->data->constructors[ctor->index].fields.empty())
+    return construct(*ctor, {}, range, nullptr);
+  return nullptr;
 }
 
 /// A function's name where a value is wanted and no function type is known: only `let f = name`
@@ -158,12 +172,16 @@ Checker::E Checker::inferFunctionName(const Expr &expr) {
     for (FnInfo *member : context->layer->fns)
       if (member->name == name->name)
         fn = member;
-  if (name && !fn)
-    if (const Named *named = findGlobal(name->name))
-      if (auto *global = std::get_if<FnInfo *>(&named->what))
-        fn = *global;
   std::string text = name ? name->name : expr.to<FieldExpr>().field.name;
-  if (const Named *named = name && !fn ? findGlobal(text) : nullptr)
+  const Named *named = nullptr;
+  if (name)
+    named = fn ? nullptr : findGlobal(text);
+  else if (std::optional<size_t> file = qualifier(*expr.to<FieldExpr>().base))
+    named = findMember(*file, text);
+  if (named)
+    if (auto *global = std::get_if<FnInfo *>(&named->what))
+      fn = *global;
+  if (named)
     if (const auto *ctor = std::get_if<ConstructorRef>(&named->what)) {
       std::string fields;
       for (const DataInfo::Field &field : ctor->data->constructors[ctor->index].fields)

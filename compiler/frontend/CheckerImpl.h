@@ -60,11 +60,22 @@ private:
     const DataInfo *data;
     unsigned index;
   };
+  /// A file that is used `as` this name.
+  struct FileRef {
+    size_t number;
+  };
   using Global =
-      std::variant<DimRef, ParamInfo *, LetInfo *, FnInfo *, LayerInfo *, ConstructorRef>;
+      std::variant<DimRef, ParamInfo *, LetInfo *, FnInfo *, LayerInfo *, ConstructorRef, FileRef>;
   struct Named {
     Global what;
     SourceRange range;
+  };
+
+  /// What a file declares, and what can be named in it: that, and what the files declare that it
+  /// uses without `as`.
+  struct FileScope {
+    std::map<std::string, Named> declared, visible;
+    std::map<std::string, DataInfo *> declaredTypes, visibleTypes;
   };
 
   struct Local {
@@ -74,6 +85,7 @@ private:
 
   /// What is being checked, and what is visible there.
   struct Context {
+    size_t file = 0;
     FnInfo *fn = nullptr;
     const LayerInfo *layer = nullptr;
     std::map<std::string, TypeRef> typeParams;
@@ -113,7 +125,23 @@ private:
   const Local *findLocal(const std::string &name) const;
   /// Whether a dim has a number in each instance of the layer around.
   bool knownInLayer(const Dim &dim) const;
+  /// For what is declared there.
+  Context contextAt(SourceRange range) const {
+    Context result;
+    result.file = diags.file().numberOf(range.begin);
+    return result;
+  }
+  const FileScope &fileScope() const { return scopes[context->file]; }
+  const std::string &fileName(size_t number) const { return diags.file().files()[number].name(); }
   const Named *findGlobal(const std::string &name) const;
+  /// Whether a name is a member of the layer around, which hides what files declare.
+  bool isLayerMember(const std::string &name) const;
+  /// The file that `base` qualifies names by, in `base.name`.
+  std::optional<size_t> qualifier(const Expr &base) const;
+  std::optional<size_t> qualifier(const std::string &name) const;
+  /// What `base.name` is where `base` is a file; what there is not is reported.
+  const Named *findMember(size_t file, const Identifier &name);
+  const Named *findMember(size_t file, const std::string &name) const;
   std::optional<Dim> findDim(const std::string &name) const;
   bool declare(const Identifier &name, Global what);
   /// `did you mean 'x'?` for a name that is close to one that could stand there; else empty.
@@ -129,6 +157,15 @@ private:
   //===--------------------------------------------------------------------===//
 
   void collectNames();
+  void collectName(const Decl &decl);
+  /// Refuses what a file that is used cannot have.
+  void refuseParam(const Decl &decl, const std::string &what);
+  // Files (CheckerFiles.cpp).
+  void linkFiles();
+  void linkUse(size_t file, const UseDecl &use);
+  void checkFileCycles();
+  std::string nameOfType(const std::string &name) const;
+  void clash(const UseDecl &use, const std::string &name, SourceRange first, SourceRange second);
   void collectLayer(LayerInfo &layer);
   void checkDims();
   std::optional<int64_t> valueOfDim(const DeclaredDim &declared, const DimDecl &decl);
@@ -229,6 +266,10 @@ private:
   std::optional<size_t> axisOfOtherExtent(TypeRef want, TypeRef have) const;
 
   E inferName(const NameExpr &name);
+  /// The value of what files declare; null if it has none as it stands.
+  E globalValue(const Named &named, const std::string &name, SourceRange range);
+  E paramValue(const ParamInfo &info, E layer, SourceRange range);
+  E letValue(LetInfo &info, E layer, SourceRange range);
   E inferUnary(const UnaryExpr &expr, TypeRef hint);
   E inferBinary(const BinaryExpr &expr, TypeRef hint);
   E inferHostBinary(const BinaryExpr &expr, E lhs, E rhs);
@@ -302,6 +343,11 @@ private:
                  SourceRange range, uint32_t siteId);
   E callValue(E callee, const std::vector<Arg> &args, const std::string &name, SourceRange range,
               uint32_t siteId);
+  E callGlobal(const Named &named, const std::string &name, std::vector<Arg> &args,
+               SourceRange calleeRange, SourceRange range, uint32_t siteId, TypeRef hint);
+  /// An error in the place of a call; arguments are looked at all the same.
+  E refuseCall(const std::vector<Arg> &args, SourceRange at, std::string message,
+               std::string help = {});
   E makeLayer(const LayerInfo &layer, const std::vector<Arg> &args, SourceRange range);
   E construct(const ConstructorRef &ctor, std::vector<Arg> args, SourceRange range, TypeRef hint);
   /// Puts named arguments in their places. False: an error was reported.
@@ -385,8 +431,7 @@ private:
   DimContext &dims;
   CheckedModule::Storage &storage;
 
-  std::map<std::string, Named> globals;
-  std::map<std::string, DataInfo *> dataTypes;
+  std::vector<FileScope> scopes; ///< by file
   std::map<std::string, DeclaredDim *> declaredDims;
   std::map<std::string, SourceRange> openedAt; ///< by fresh symbol: the value whose extent it is
   Context *context = nullptr;

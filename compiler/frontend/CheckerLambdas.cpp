@@ -124,8 +124,16 @@ Checker::E Checker::inferStandaloneLambda(const LambdaExpr &expr) {
 
 bool Checker::namesFunction(const Expr &expr) const {
   // Whether a field's base is a layer shows when it is called.
-  if (expr.is<FieldExpr>())
-    return true;
+  auto isFunction = [](const Named &named) {
+    if (const auto *ctor = std::get_if<ConstructorRef>(&named.what))
+      return !ctor->data->constructors[ctor->index].fields.empty();
+    return std::holds_alternative<FnInfo *>(named.what);
+  };
+  if (const auto *field = expr.as<FieldExpr>()) {
+    std::optional<size_t> file = qualifier(*field->base);
+    const Named *named = file ? findMember(*file, field->field.name) : nullptr;
+    return !named || isFunction(*named);
+  }
   const auto *name = expr.as<NameExpr>();
   if (!name || findLocal(name->name))
     return false;
@@ -133,11 +141,8 @@ bool Checker::namesFunction(const Expr &expr) const {
     for (const FnInfo *fn : context->layer->fns)
       if (fn->name == name->name)
         return true;
-  if (const Named *named = findGlobal(name->name)) {
-    if (const auto *ctor = std::get_if<ConstructorRef>(&named->what))
-      return !ctor->data->constructors[ctor->index].fields.empty();
-    return std::holds_alternative<FnInfo *>(named->what);
-  }
+  if (const Named *named = findGlobal(name->name))
+    return isFunction(*named);
   const ops::Op *op = ops::OpTable::get().find(name->name);
   return builtins().contains(name->name) || (op && !op->internal);
 }

@@ -104,6 +104,13 @@ Checker::E Checker::indexLayers(const IndexExpr &expr, E base) {
 }
 
 Checker::E Checker::inferField(const FieldExpr &expr) {
+  if (std::optional<size_t> file = qualifier(*expr.base)) {
+    const Named *named = findMember(*file, expr.field);
+    if (!named)
+      return error(expr.range);
+    E value = globalValue(*named, expr.field.name, expr.range);
+    return value ? value : inferFunctionName(expr);
+  }
   E base = infer(*expr.base);
   TypeRef type = types.resolve(base->type);
   const std::string &name = expr.field.name;

@@ -114,11 +114,18 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
   }
   case sheaf::PatternKind::Constructor: {
     const auto &syntax = pattern.to<ConstructorPattern>();
-    const Named *named = findGlobal(syntax.name.name);
+    std::optional<size_t> file;
+    if (syntax.file && !(file = qualifier(syntax.file->name))) {
+      diags.error(syntax.file->range,
+                  fmt::format("'{}' is not the name of a file here", syntax.file->name));
+      bindAll(syntax.args);
+      return wild();
+    }
+    const Named *named = file ? findMember(*file, syntax.name.name) : findGlobal(syntax.name.name);
     const auto *ctor = named ? std::get_if<ConstructorRef>(&named->what) : nullptr;
     if (!ctor) {
       std::vector<std::string> candidates;
-      for (const auto &[name, other] : globals)
+      for (const auto &[name, other] : file ? scopes[*file].declared : fileScope().visible)
         if (std::holds_alternative<ConstructorRef>(other.what))
           candidates.push_back(name);
       if (!isError(type) || !named)

@@ -383,7 +383,8 @@ struct LetInfo {
 };
 
 struct FnInfo {
-  std::string name; ///< `step`; for messages and symbols `LSTM.step` is `qualifiedName`
+  std::string name;    ///< `step`; for messages and symbols `LSTM.step` is `qualifiedName`
+  bool isUsed = false; ///< declared in a file that the model uses
   std::string qualifiedName;
   const FnDecl *decl = nullptr;
   const LayerInfo *layer = nullptr;

@@ -112,11 +112,20 @@ TypeRef Checker::convertInner(const TypeExpr &expr, TypeScope &scope) {
 TypeRef Checker::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
   bool allowLayer = std::exchange(scope.allowLayer, false);
   const std::string &name = expr.name.name;
-  if (auto param = context->typeParams.find(name); param != context->typeParams.end()) {
+  std::optional<size_t> file;
+  if (expr.file && !(file = qualifier(expr.file->name))) {
+    diags.error(expr.file->range,
+                fmt::format("'{}' is not the name of a file here", expr.file->name),
+                fmt::format("use \"...\" as {}", expr.file->name));
+    return types.error();
+  }
+  auto param = context->typeParams.find(name);
+  if (param != context->typeParams.end() && !file) {
     if (!expr.args.empty())
       diags.error(expr.range, fmt::format("type parameter '{}' takes no arguments", name));
     return param->second;
   }
+  const auto &dataTypes = file ? scopes[*file].declaredTypes : fileScope().visibleTypes;
   if (auto found = dataTypes.find(name); found != dataTypes.end()) {
     const DataInfo &data = *found->second;
     if (expr.args.size() != data.typeParams.size()) {
@@ -141,7 +150,7 @@ TypeRef Checker::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
     }
     return types.dataType(&data, std::move(args));
   }
-  if (const Named *named = findGlobal(name))
+  if (const Named *named = file ? findMember(*file, name) : findGlobal(name))
     if (LayerInfo *const *layer = std::get_if<LayerInfo *>(&named->what)) {
       if (!allowLayer) {
         diags.error(expr.range, fmt::format("layer '{}' can stand only as the type of a parameter, "
@@ -164,15 +173,28 @@ TypeRef Checker::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
           return types.error();
         }
         NameExpr nameExpr;
-        nameExpr.name = dim->name.name;
+        nameExpr.name = dim->file ? dim->file->name : dim->name.name;
         nameExpr.range = arg->range;
-        std::optional<Dim> value = evaluateDim(nameExpr, scope);
+        FieldExpr fieldExpr;
+        fieldExpr.base = &nameExpr;
+        fieldExpr.field = dim->name;
+        fieldExpr.range = arg->range;
+        std::optional<Dim> value =
+            dim->file ? evaluateDim(fieldExpr, scope) : evaluateDim(nameExpr, scope);
         layerDims.push_back(value ? *value : Dim::fresh());
       }
       return types.layerType(*layer, std::move(layerDims));
     }
-  diags.error(expr.name.range, fmt::format("there is no type '{}'", name),
-              suggest(name, visibleTypes()));
+  std::vector<std::string> candidates = visibleTypes();
+  if (file) {
+    candidates.clear();
+    for (const auto &[other, data] : dataTypes)
+      candidates.push_back(other);
+  }
+  diags.error(expr.name.range,
+              file ? fmt::format("'{}' declares no type '{}'", fileName(*file), name)
+                   : fmt::format("there is no type '{}'", name),
+              suggest(name, candidates));
   return types.error();
 }
 
@@ -225,6 +247,15 @@ std::optional<Dim> Checker::evaluateDim(const Expr &expr, TypeScope &scope) {
     scope.madeAt.emplace(name->name, expr.range);
     return dim;
   }
+  if (const auto *field = expr.as<FieldExpr>())
+    if (std::optional<size_t> file = qualifier(*field->base)) {
+      const Named *named = findMember(*file, field->field);
+      if (const auto *ref = named ? std::get_if<DimRef>(&named->what) : nullptr)
+        return ref->dim;
+      if (named)
+        diags.error(expr.range, fmt::format("'{}' is not a dim", field->field.name));
+      return std::nullopt;
+    }
   if (const auto *unary = expr.as<UnaryExpr>(); unary && unary->op == UnaryOp::Negate) {
     std::optional<Dim> operand = evaluateDim(*unary->operand, scope);
     if (!operand)

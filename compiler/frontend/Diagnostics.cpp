@@ -202,7 +202,8 @@ Window windowOf(std::string_view line, uint32_t lineBegin, uint32_t caret) {
 }
 
 /// The source line of a range's start, and below it `^~~~` as far as the range goes in that line.
-std::string renderSnippet(const SourceFile &source, SourceRange range, bool colour) {
+std::string renderSnippet(const SourceFile &files, SourceRange range, bool colour) {
+  const SourceText &source = files.fileOf(range.begin);
   uint32_t line = source.lineOf(range.begin);
   std::string_view whole = source.lineText(line);
   Window window = windowOf(whole, source.lineBegin(line), range.begin);
@@ -244,8 +245,9 @@ std::string renderSnippet(const SourceFile &source, SourceRange range, bool colo
   return fmt::format("{}\n{}{}\n", text, blanks, underline);
 }
 
-std::string renderHeading(const SourceFile &source, Severity severity, SourceRange range,
+std::string renderHeading(const SourceFile &files, Severity severity, SourceRange range,
                           std::string_view message, bool colour) {
+  const SourceText &source = files.fileOf(range.begin);
   LineColumn at = source.lineColumn(range.begin);
   std::string place = fmt::format("{}:{}:{}:", source.name(), at.line, at.column);
   if (!colour)

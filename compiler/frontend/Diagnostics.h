@@ -1,6 +1,6 @@
 //===- Diagnostics.h - Errors, warnings and notes -------------*- C++ -*-===//
 //
-// Errors, warnings and notes about one source file, collected and then rendered for people.
+// Errors, warnings and notes about the files of a model, collected and then rendered for people.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_COMPILER_FRONTEND_DIAGNOSTICS_H
@@ -45,7 +45,7 @@ struct Diagnostic {
   }
 };
 
-/// Collects the diagnostics of one run over one file.
+/// Collects the diagnostics of one run over a model and the files that it uses.
 ///
 /// After `maxErrors` errors further ones are counted but not kept, and the rendering ends with
 /// "too many errors"; `tooManyErrors()` tells a phase that it may stop. The reference returned by

@@ -48,11 +48,12 @@ constexpr std::pair<std::string_view, std::string_view> lookalikes[] = {
 
 class Lexer {
 public:
-  Lexer(const SourceFile &source, Diagnostics &diags) : text(source.text()), diags(diags) {}
+  Lexer(const SourceText &source, Diagnostics &diags)
+      : text(source.text()), first(source.begin()), diags(diags) {}
 
   std::vector<Token> run() {
     if (text.size() >= std::numeric_limits<uint32_t>::max()) {
-      diags.error({0, 0}, "the file is too large", "a model file holds less than 4 GiB");
+      diags.error({first, first}, "the file is too large", "a model file holds less than 4 GiB");
       text = {};
     }
     if (text.starts_with("\xEF\xBB\xBF"))
@@ -70,7 +71,7 @@ private:
   bool startsWith(std::string_view prefix) const { return text.substr(pos).starts_with(prefix); }
 
   SourceRange rangeFrom(size_t from) const {
-    return {static_cast<uint32_t>(from), static_cast<uint32_t>(pos)};
+    return {first + static_cast<uint32_t>(from), first + static_cast<uint32_t>(pos)};
   }
 
   Token &push(TokenKind kind) {
@@ -227,8 +228,9 @@ private:
       if (text[pos] == '\\') {
         if (std::string_view("nt\"\\").find(at(pos + 1)) == std::string_view::npos ||
             pos + 1 >= text.size()) {
-          diags.error({static_cast<uint32_t>(pos), static_cast<uint32_t>(pos + 1)},
-                      "unknown escape in a string", R"(the escapes are \n, \t, \" and \\)");
+          uint32_t escape = first + static_cast<uint32_t>(pos);
+          diags.error({escape, escape + 1}, "unknown escape in a string",
+                      R"(the escapes are \n, \t, \" and \\)");
         } else {
           ++pos;
         }
@@ -268,6 +270,7 @@ private:
   }
 
   std::string_view text;
+  uint32_t first; ///< the offset of the text
   Diagnostics &diags;
   std::vector<Token> tokens;
   size_t pos = 0;
@@ -277,8 +280,8 @@ private:
 
 } // namespace
 
-std::vector<Token> lex(const SourceFile &source, Diagnostics &diags) {
-  return Lexer(source, diags).run();
+std::vector<Token> lex(const SourceText &text, Diagnostics &diags) {
+  return Lexer(text, diags).run();
 }
 
 std::string_view describe(TokenKind kind) {

@@ -78,7 +78,7 @@ struct Token {
 };
 
 /// All tokens of the file, an End token last. Malformed text is reported and becomes Error tokens.
-std::vector<Token> lex(const SourceFile &source, Diagnostics &diags);
+std::vector<Token> lex(const SourceText &text, Diagnostics &diags);
 
 /// How a kind is spelt, for messages: `')'`, `a name`, `an integer`, `end of file`.
 std::string_view describe(TokenKind kind);

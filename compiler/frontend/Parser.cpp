@@ -213,6 +213,8 @@ Identifier Parser::takeReservedWord() {
 Parser::DeclWord Parser::declWord(const Token &token) const {
   if (token.kind == TokenKind::KwFn)
     return DeclWord::Fn;
+  if (isName(token, "use"))
+    return DeclWord::Use;
   if (isName(token, "dim"))
     return DeclWord::Dim;
   if (isName(token, "data"))
@@ -237,8 +239,10 @@ bool Parser::looksLikeDecl(size_t index) const {
     return false;
   if (word == DeclWord::Fn)
     return true;
-  // The soft words are names too; no expression goes on with a second name.
+  // The soft words are names too; no expression goes on with a second name, or with a string.
   const Token &next = tokens[index + 1];
+  if (word == DeclWord::Use)
+    return next.kind == TokenKind::String && !next.startsLine;
   bool isNameLike =
       next.kind == TokenKind::Identifier ||
       (isReservedWord(next.kind) && next.kind != TokenKind::KwIf && next.kind != TokenKind::KwElse);
@@ -349,13 +353,12 @@ const Expr *Parser::finish(Expr *expr) {
   return errorExpr();
 }
 
-Module Parser::run() {
-  parseDecls();
-  return std::move(module);
-}
-
 Module parseModule(const SourceFile &source, Diagnostics &diags) {
-  return Parser(source, diags).run();
+  Module module;
+  module.used.resize(source.files().size() - 1);
+  for (size_t i = 0; i < source.files().size(); ++i)
+    Parser(source.files()[i], diags, module, i == 0 ? module.decls : module.used[i - 1]).run();
+  return module;
 }
 
 } // namespace sheaf

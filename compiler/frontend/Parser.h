@@ -1,6 +1,6 @@
 //===- Parser.h - From text to a syntax tree ------------------*- C++ -*-===//
 //
-// The parser of one model file.
+// The parser of a model and the files that it uses.
 //
 // Newlines: inside ( ) and [ ] they are blank. Elsewhere a newline ends an expression unless the
 // line ends where an operand must follow (after an infix operator, a comma, `=`, `=>`, ...) or the
@@ -8,7 +8,7 @@
 // expression only on the same line. `else` and the `{` of an `if`, `match`, `fn` or `layer` may
 // begin a line.
 //
-// Words: fn let match if else true false check are reserved; dim data param layer begin a
+// Words: fn let match if else true false check are reserved; use dim data param layer begin a
 // declaration where one may stand and are ordinary names elsewhere.
 //
 //===----------------------------------------------------------------------===//
@@ -20,8 +20,9 @@
 
 namespace sheaf {
 
-/// Parses a file. Every input gives a module: what could not be parsed is left out or stands there
-/// as an Error node, and then `diags` has an error for it. `diags` must be about `source`.
+/// Parses all files of a source. Every input gives a module: what could not be parsed is left out
+/// or stands there as an Error node, and then `diags` has an error for it. `diags` must be about
+/// `source`.
 Module parseModule(const SourceFile &source, Diagnostics &diags);
 
 } // namespace sheaf

@@ -10,6 +10,8 @@ namespace {
 
 constexpr const char *functionForm = "a function is written fn f(x: T) -> R = body";
 
+constexpr const char *useForm = "another file is used by: use \"lib/lstm.sheaf\"";
+
 /// Words that begin declarations in other languages, and what to write here.
 constexpr std::pair<std::string_view, std::string_view> foreignDecls[] = {
     {"def", "functions are declared with 'fn'"},
@@ -20,8 +22,9 @@ constexpr std::pair<std::string_view, std::string_view> foreignDecls[] = {
     {"struct", "types are declared with 'data'"},
     {"enum", "types are declared with 'data'"},
     {"type", "types are declared with 'data'"},
-    {"import", "one file is one model: there are no imports"},
-    {"use", "one file is one model: there are no imports"},
+    {"import", useForm},
+    {"include", useForm},
+    {"from", useForm},
     {"var", "a name is introduced with 'let name = value'"},
     {"val", "a name is introduced with 'let name = value'"},
     {"const", "a name is introduced with 'let name = value'"},
@@ -36,7 +39,7 @@ void Parser::parseDecls() {
     size_t begin = position;
     declIndentation = indentationOf(peek());
     beginConstruct();
-    parseDecl(module.decls, /*inLayer=*/false);
+    parseDecl(decls, /*inLayer=*/false);
     expectEndOf("a declaration");
     if (panicking)
       skipToDecl(begin, /*inLayer=*/false);
@@ -55,6 +58,8 @@ void Parser::parseDecl(std::vector<const Decl *> &decls, bool inLayer) {
     decls.push_back(parseFn());
   else if (word == DeclWord::None || inLayer)
     failDecl(inLayer);
+  else if (word == DeclWord::Use)
+    decls.push_back(parseUse());
   else if (word == DeclWord::Dim)
     parseDims(decls);
   else if (word == DeclWord::Data)
@@ -65,7 +70,8 @@ void Parser::parseDecl(std::vector<const Decl *> &decls, bool inLayer) {
 
 void Parser::failDecl(bool inLayer) {
   std::string help = inLayer ? "a layer is made of param, let and fn declarations"
-                             : "a file is made of dim, data, param, let, layer and fn declarations";
+                             : "a file is made of use, dim, data, param, let, layer and fn "
+                               "declarations";
   if (at(TokenKind::RightBrace))
     help = "this '}' closes nothing";
   for (auto [word, hint] : foreignDecls)
@@ -79,6 +85,30 @@ void Parser::refuseDecl(std::string message, std::string help) {
   report(peek().range, std::move(message), std::move(help));
   std::vector<const Decl *> dropped;
   parseDecl(dropped, /*inLayer=*/false);
+}
+
+/// `use "file" as name`
+const Decl *Parser::parseUse() {
+  auto *use = make<UseDecl>(advance().range);
+  use->problem = "no other files can be used here";
+  if (atNewline() || !at(TokenKind::String)) {
+    fail("the name of a file in double quotes", useForm);
+    return use;
+  }
+  Token path = advance();
+  use->path = unquote(spelling(path));
+  use->pathRange = path.range;
+  for (const SourceText::Use &found : source.uses)
+    if (found.range == path.range) {
+      use->file = found.file;
+      use->problem = found.problem;
+    }
+  if (!atNewline() && isName(peek(), "as")) {
+    advance();
+    use->name = expectName("the name that qualifies what the file declares");
+  }
+  use->range = rangeFrom(use->range);
+  return use;
 }
 
 /// `dim a = 1, b`

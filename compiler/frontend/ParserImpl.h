@@ -30,14 +30,16 @@ namespace sheaf {
 
 class Parser {
 public:
-  Parser(const SourceFile &source, Diagnostics &diags)
-      : source(source), diags(diags), tokens(lex(source, diags)) {}
+  /// Nodes go into `module`, declarations into `decls`.
+  Parser(const SourceText &source, Diagnostics &diags, Module &module,
+         std::vector<const Decl *> &decls)
+      : source(source), diags(diags), tokens(lex(source, diags)), module(module), decls(decls) {}
 
-  Module run();
+  void run() { parseDecls(); }
 
 private:
   /// Declaration keywords, which are ordinary names elsewhere.
-  enum class DeclWord { None, Dim, Data, Param, Layer, Fn };
+  enum class DeclWord { None, Use, Dim, Data, Param, Layer, Fn };
 
   /// How newlines count until the end of the scope.
   class NewlineScope {
@@ -145,6 +147,7 @@ private:
   // Declarations (ParserDecl.cpp).
   void parseDecls();
   void parseDecl(std::vector<const Decl *> &decls, bool inLayer);
+  const Decl *parseUse();
   void parseDims(std::vector<const Decl *> &decls);
   const Decl *parseData();
   void parseConstructor(DataDecl &data);
@@ -189,7 +192,7 @@ private:
   // Types and patterns (ParserType.cpp).
   const TypeExpr *parseType();
   const TypeExpr *parseParenthesizedType();
-  const TypeExpr *parseNamedType();
+  const TypeExpr *parseNamedType(const std::optional<Identifier> &file);
   std::vector<const TypeExpr *> parseTypeArgs();
   bool expectGreater(const Token &open);
   std::vector<DimExpr> parseTypeDims();
@@ -198,11 +201,15 @@ private:
   const Pattern *parsePattern();
   const Pattern *parsePrimaryPattern();
   const Pattern *parseNamePattern();
+  /// `lstm.` before a name of another file; the name is next.
+  std::optional<Identifier> parseQualifier();
   std::vector<const Pattern *> parsePatternList(const Token &open, TokenKind close);
 
-  const SourceFile &source;
+  const SourceText &source;
   Diagnostics &diags;
   std::vector<Token> tokens;
+  Module &module;
+  std::vector<const Decl *> &decls; ///< of the file
   size_t position = 0;
   uint32_t lastEnd = 0; ///< where the token read last ends
   /// Where the declaration, statement or arm being parsed begins. A newline before it is no end of
@@ -213,8 +220,7 @@ private:
   bool newlinesAreBlank = false;
   bool panicking = false;
   bool stopped = false; ///< the parse is over: at the end of input, and panicking for good
-  Module module;
-  Diagnostic ignored; ///< what `fail` returns when it reports nothing
+  Diagnostic ignored;   ///< what `fail` returns when it reports nothing
 };
 
 /// Whether a name is written like a constructor.

@@ -44,7 +44,8 @@ const TypeExpr *Parser::parseType() {
     fail("a type", at(TokenKind::LeftBracket) ? "a list is written list<T>" : "");
     return make<ErrorTypeExpr>(foundRange());
   }
-  const TypeExpr *type = parseNamedType();
+  std::optional<Identifier> file = parseQualifier();
+  const TypeExpr *type = parseNamedType(file);
   if (at(TokenKind::LeftBracket) && !atNewline() && !panicking) {
     SourceRange dims = peek().range;
     parseTypeDims();
@@ -79,9 +80,27 @@ const TypeExpr *Parser::parseParenthesizedType() {
   return tuple;
 }
 
-const TypeExpr *Parser::parseNamedType() {
+std::optional<Identifier> Parser::parseQualifier() {
+  if (peek(1).kind != TokenKind::Dot || peek(2).kind != TokenKind::Identifier)
+    return std::nullopt;
+  Token file = advance();
+  advance();
+  return Identifier{std::string(spelling(file)), file.range};
+}
+
+/// After the qualifier, if there is one.
+const TypeExpr *Parser::parseNamedType(const std::optional<Identifier> &file) {
   Token name = advance();
   std::string_view word = spelling(name);
+  if (file) {
+    auto *named = make<NamedTypeExpr>(join(file->range, name.range));
+    named->file = file;
+    named->name = {std::string(word), name.range};
+    if (at(TokenKind::Less) && !atNewline())
+      named->args = parseTypeArgs();
+    named->range = rangeFrom(named->range);
+    return named;
+  }
   bool hasDims = at(TokenKind::LeftBracket) && !atNewline();
   for (auto [spelt, element] : elementNames) {
     if (word != spelt || (element == ElemKind::Bool && !hasDims))
@@ -187,8 +206,10 @@ DimExpr Parser::parseDimExpr() {
 
 void Parser::checkDimExpr(const Expr &expr) {
   const auto *unary = expr.as<UnaryExpr>();
-  bool isDim = expr.is<NameExpr>() || expr.is<IntLiteralExpr>() || expr.is<ErrorExpr>() ||
-               expr.is<BinaryExpr>() || (unary && unary->op == UnaryOp::Negate);
+  const auto *field = expr.as<FieldExpr>();
+  bool isDim = (field && field->base->is<NameExpr>()) || expr.is<NameExpr>() ||
+               expr.is<IntLiteralExpr>() || expr.is<ErrorExpr>() || expr.is<BinaryExpr>() ||
+               (unary && unary->op == UnaryOp::Negate);
   if (const auto *binary = expr.as<BinaryExpr>())
     isDim = infoOf(binary->op).precedence >= precedenceOfSums && binary->op != BinaryOp::MatMul;
   if (!isDim)
@@ -278,11 +299,12 @@ const Pattern *Parser::parsePrimaryPattern() {
 
 /// A binding or a constructor.
 const Pattern *Parser::parseNamePattern() {
+  std::optional<Identifier> file = parseQualifier();
   Token token = advance();
   std::string name(spelling(token));
   bool hasArgs = at(TokenKind::LeftParen) && !atNewline();
   if (!isCapitalized(name)) {
-    if (hasArgs) {
+    if (hasArgs || file) {
       failAt(token.range, fmt::format("'{}' cannot be a constructor", name),
              "constructors begin with a capital letter");
       return make<ErrorPattern>(token.range);
@@ -291,14 +313,15 @@ const Pattern *Parser::parseNamePattern() {
     binding->name = std::move(name);
     return binding;
   }
-  auto *pattern = make<ConstructorPattern>(token.range);
+  auto *pattern = make<ConstructorPattern>(file ? join(file->range, token.range) : token.range);
+  pattern->file = std::move(file);
   pattern->name = {std::move(name), token.range};
   pattern->hasArgList = hasArgs;
   if (hasArgs) {
     Token open = advance();
     pattern->args = parsePatternList(open, TokenKind::RightParen);
   }
-  pattern->range = rangeFrom(token.range);
+  pattern->range = rangeFrom(pattern->range);
   return pattern;
 }
 

@@ -42,7 +42,8 @@ ProgramGenerator::ProgramGenerator(const CheckedModule &checked, MLIRContext &co
 
 Location ProgramGenerator::locOf(SourceRange where) const {
   LineColumn place = diags.file().lineColumn(where.begin);
-  return FileLineColLoc::get(&context, diags.file().name(), place.line, place.column);
+  return FileLineColLoc::get(&context, diags.file().fileOf(where.begin).name(), place.line,
+                             place.column);
 }
 
 std::string ProgramGenerator::uniqueSymbol(const std::string &name) {

@@ -127,7 +127,7 @@ const Unparsable unparsable[] = {
     {"fn f() = x + * y", {"1:14: expected an expression but found '*'"}},
     {"fn f() = x ** y", {"1:13: expected an expression but found '*' [there is no operator '**']"}},
     {"fn f() = x; y",
-     {"1:13: expected a declaration but found 'y' [a file is made of dim, data, param, let, "
+     {"1:13: expected a declaration but found 'y' [a file is made of use, dim, data, param, let, "
       "layer and fn declarations]"}},
     {"layer", {"1:6: expected the name of a layer but found end of file"}},
     {"layer L(3) { }", {"1:9: expected the name of a dim but found '3'"}},
@@ -153,15 +153,15 @@ const Unparsable unparsable[] = {
     {"let (a, b) = c",
      {"1:5: expected a name but found '(' [a 'let' outside functions gives one name]"}},
     {"import torch",
-     {"1:1: expected a declaration but found 'import' [one file is one model: there are no "
-      "imports]"}},
+     {"1:1: expected a declaration but found 'import' [another file is used by: use "
+      "\"lib/lstm.sheaf\"]"}},
     {"def f(x): x",
      {"1:1: expected a declaration but found 'def' [functions are declared with 'fn']"}},
     {"class Net { }",
      {"1:1: expected a declaration but found 'class' [layers are declared with 'layer', types "
       "with 'data']"}},
     {"3 + 4",
-     {"1:1: expected a declaration but found '3' [a file is made of dim, data, param, let, "
+     {"1:1: expected a declaration but found '3' [a file is made of use, dim, data, param, let, "
       "layer and fn declarations]"}},
     {"}", {"1:1: expected a declaration but found '}' [this '}' closes nothing]"}},
     {"fn f() = if x { 1 }",

@@ -64,6 +64,17 @@ def use(sheaf, prefix, examples, work):
     expected = [numbers(line) for line in
                 run(os.path.join(prefix, "bin", "sheaf"), "run", model, "--data", trees).splitlines()]
 
+    # The layers that models use are installed, and found from anywhere.
+    uses = os.path.join(work, "uses.sheaf")
+    with open(uses, "w", encoding="utf-8") as stream:
+        stream.write('use "lib/lstm.sheaf"\nlet reader = LSTM(2, 3)\n'
+                     "fn main(xs: list<f32[2]>) -> f32[3] = reader.last(xs)\n")
+    with open(os.path.join(work, "xs.jsonl"), "w", encoding="utf-8") as stream:
+        stream.write("[[1, 2], [3, 4]]\n")
+    found = run(os.path.join(prefix, "bin", "sheaf"), "run", uses, "--data",
+                os.path.join(work, "xs.jsonl"), cwd=work)
+    assert len(numbers(found)) == 3, found
+
     library = os.path.join(prefix, "lib")
     program = os.path.join(work, "classify")
     run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I",

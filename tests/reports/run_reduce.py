@@ -29,6 +29,31 @@ fn loss(x: f32[n]) -> f32 = { check n > 0, "empty"; let y = x * w[0]; both(both(
 """
 
 
+USED = {
+    "models/m.sheaf": """use "../shared/a.sheaf" as a
+use "lib/linear.sheaf"
+dim h = 4
+let layer_ = Linear(h, h)
+fn unused(x: f32[h]) -> f32[h] = x + x
+fn main(x: f32[h]) -> f32[h] = layer_.run(a.squash(x)) + a.more(x)
+""",
+    "shared/a.sheaf": """use "more/b.sheaf"
+fn squash(x: f32[n]) -> f32[n] = tanh(x * 0.5) + 1.0
+fn more(x: f32[n]) -> f32[n] = twice(x)
+""",
+    "shared/more/b.sheaf": "fn twice(x: f32[n]) -> f32[n] = x + x\n",
+    "d.jsonl": "[1, 2, 3]\n[3, 2, 1]\n",
+}
+
+
+def write_used(directory):
+    for name, text in USED.items():
+        path = os.path.join(directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as stream:
+            stream.write(text)
+
+
 def sheaf(cwd, *arguments, fault=None, exit=0, stdin=None):
     environment = dict(os.environ)
     environment.pop("SHEAF_REPRODUCERS", None)
@@ -79,6 +104,21 @@ def reproducers():
                 sheaf(directory, "reduce", moved, "-o", "small", fault=fault)
                 assert size_of(os.path.join(directory, "small", "treelstm.sheaf")) < 700
                 assert size_of(os.path.join(directory, "small", "trees.txt")) < 40
+    # Files that the model uses lie as they did; the library is the command's own.
+    with tempfile.TemporaryDirectory() as directory:
+        write_used(directory)
+        command = ["run", "models/m.sheaf", "--data", "d.jsonl", "--dim", "h=3"]
+        sheaf(directory, *command)
+        sheaf(directory, *command, fault="internal", exit=3)
+        found = glob.glob(os.path.join(directory, "sheaf-reproducer-*"))[0]
+        kept = sorted(os.path.relpath(p, found) for p in
+                      glob.glob(os.path.join(found, "files", "**", "*.sheaf"), recursive=True))
+        assert kept == ["files/m/models/m.sheaf", "files/m/shared/a.sheaf",
+                        "files/m/shared/more/b.sheaf"], kept
+        for name in ("models", "shared"):
+            os.rename(os.path.join(directory, name), os.path.join(directory, name + ".gone"))
+        sheaf("/", "replay", found, fault="internal", exit=3)
+        sheaf("/", "replay", found)
     with open(DATA) as stream:
         text = stream.read()
     for fault, code in (("internal", 3), ("crash", -11)):
@@ -105,6 +145,18 @@ def reductions():
         failing = sheaf(directory, *command, fault="miscompile", exit=1)
         assert "oracle (f64) and compiled program disagree" in failing.stdout
         sheaf(directory, *command)
+    # Of several files each is made smaller, and those go that nothing uses any more.
+    with tempfile.TemporaryDirectory() as directory:
+        write_used(directory)
+        done = sheaf(directory, "reduce", "models/m.sheaf", "--data", "d.jsonl", "--command",
+                     "run --verify --dim h=3", fault="miscompile")
+        command = done.stdout.splitlines()[-1].split()[1:]
+        failing = sheaf(directory, *command, fault="miscompile", exit=1)
+        assert "oracle (f64) and compiled program disagree" in failing.stdout
+        left = {os.path.relpath(p, os.path.join(directory, "reduced")): size_of(p) for p in
+                glob.glob(os.path.join(directory, "reduced", "**", "*.sheaf"), recursive=True)}
+        assert "models/m.sheaf" in left and "shared/more/b.sheaf" not in left, left
+        assert sum(left.values()) < 200, left
     # Any question can be asked.
     with tempfile.TemporaryDirectory() as directory:
         sheaf(directory, "reduce", MODEL, "--data", DATA, "--check",
@@ -168,6 +220,10 @@ def dumps():
             assert wanted in names, (wanted, sorted(names))
         with open(directory + "/d/kernels/encode.1.txt") as stream:
             assert "tile" in stream.read()
+        write_used(directory)
+        sheaf(directory, "compile", "models/m.sheaf", "--dump", "u", "-o", "out")
+        assert sorted(os.listdir(directory + "/u/used")) == ["1-a.sheaf", "2-linear.sheaf",
+                                                            "3-b.sheaf"]
         # What came before the fault is there.
         sheaf(directory, "compile", MODEL, "--dim", "vocab=9", "--dump", "e", fault="internal", exit=3)
         assert os.path.exists(directory + "/e/program.mlir")

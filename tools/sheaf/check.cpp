@@ -24,11 +24,14 @@ struct CheckArguments {
 /// A place and a message; lines and columns count from 1, `end` is behind the last character.
 Json findingJson(const SourceFile &source, SourceRange range, const std::string &message) {
   LineColumn begin = source.lineColumn(range.begin), end = source.lineColumn(range.end);
-  return {{"line", begin.line},
-          {"column", begin.column},
-          {"end_line", end.line},
-          {"end_column", end.column},
-          {"message", message}};
+  Json json = {{"line", begin.line},
+               {"column", begin.column},
+               {"end_line", end.line},
+               {"end_column", end.column},
+               {"message", message}};
+  if (const SourceText &file = source.fileOf(range.begin); &file != &source.files().front())
+    json["file"] = file.name();
+  return json;
 }
 
 Json diagnosticsJson(const Diagnostics &diags) {

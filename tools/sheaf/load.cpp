@@ -7,6 +7,7 @@
 #include "tools/sheaf/reproduce.h"
 #include "tools/sheaf/weights.h"
 
+#include "compiler/driver/Library.h"
 #include "compiler/frontend/Parser.h"
 #include "runtime/error.h"
 #include "runtime/io/gzip.h"
@@ -29,12 +30,13 @@ bool entryIsGiven(const ModelOptions &options) {
   return !options.entryGiven || options.entryGiven->count() > 0;
 }
 
-/// The names of a file's dims, or of its functions.
-template <typename Kind> std::vector<std::string> declared(const Module &module) {
+/// The names of the dims of a model and of the files that it uses.
+std::vector<std::string> dimsOf(const Module &module) {
   std::vector<std::string> names;
-  for (const Decl *decl : module.decls)
-    if (const auto *one = decl->as<Kind>())
-      names.push_back(one->name.name);
+  for (size_t file = 0; file < module.fileCount(); ++file)
+    for (const Decl *decl : module.declsOf(file))
+      if (decl->is<DimDecl>())
+        names.push_back(decl->name.name);
   return names;
 }
 
@@ -55,7 +57,11 @@ template <typename Visit> void withSyntax(const SourceFile &source, Visit visit)
 
 std::string missingEntry(const SourceFile &source, const Module &module,
                          const ModelOptions &options) {
-  std::vector<std::string> functions = declared<FnDecl>(module);
+  // A run begins in the model's own file.
+  std::vector<std::string> functions;
+  for (const Decl *decl : module.decls)
+    if (decl->is<FnDecl>())
+      functions.push_back(decl->name.name);
   if (contains(functions, options.entry))
     return {};
   return fmt::format("{}: there is no function '{}'{}", source.name(), options.entry,
@@ -67,7 +73,7 @@ void checkNames(const SourceFile &source, const ModelOptions &options) {
   std::string missing;
   withSyntax(source, [&](const Module &module) {
     missing = missingEntry(source, module, options);
-    std::vector<std::string> dims = declared<DimDecl>(module);
+    std::vector<std::string> dims = dimsOf(module);
     for (const auto &[name, value] : parseDims(options.dims))
       if (!contains(dims, name))
         throw UsageError(fmt::format(
@@ -88,7 +94,7 @@ void checkNames(const SourceFile &source, const ModelOptions &options) {
 static std::set<std::string> declaredDims(const SourceFile &source) {
   std::set<std::string> dims;
   withSyntax(source, [&](const Module &module) {
-    std::vector<std::string> names = declared<DimDecl>(module);
+    std::vector<std::string> names = dimsOf(module);
     dims.insert(names.begin(), names.end());
   });
   return dims;
@@ -113,9 +119,16 @@ SourceFile readModel(const ModelOptions &options) {
     io::TextPlace place = io::PlaceFinder(text.text).at(at);
     io::failAt(text.name, place.line, place.column, "a NUL byte: a model file is UTF-8 text");
   }
-  SourceFile source(std::move(text.name), std::move(text.text));
+  SourceFile source = withUsedFiles(std::move(text));
   checkNames(source, options);
   return source;
+}
+
+SourceFile withUsedFiles(io::SourceText text) {
+  FileResolver resolver;
+  if (!text.name.ends_with(".mlir"))
+    resolver = driver::fileResolver(text.name);
+  return {std::move(text.name), std::move(text.text), resolver};
 }
 
 void note(const std::string &text) {

@@ -22,6 +22,9 @@ namespace sheaf::tool {
 /// that parses does not declare a dim or the function that the options name.
 SourceFile readModel(const ModelOptions &options);
 
+/// A text with the files that it uses.
+SourceFile withUsedFiles(io::SourceText text);
+
 /// That a file that parses lacks the function that the options name; empty when it has it.
 std::string missingEntry(const SourceFile &source, const ModelOptions &options);
 

@@ -63,7 +63,7 @@ Pieces programPieces(std::string_view text) {
   Diagnostics unheard(source);
   Pieces pieces;
   std::vector<char> open;
-  for (const Token &token : lex(source, unheard)) {
+  for (const Token &token : lex(source.files().front(), unheard)) {
     if (token.kind == TokenKind::End)
       break;
     Piece piece;

@@ -6,6 +6,7 @@
 #include "tools/sheaf/reproduce.h"
 #include "tools/sheaf/shrink.h"
 
+#include "compiler/driver/Library.h"
 #include "compiler/driver/ReportJson.h"
 #include "runtime/error.h"
 #include "runtime/io/gzip.h"
@@ -20,6 +21,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -123,12 +125,12 @@ public:
       fromCommand(model, data);
     if (model.extension() == ".mlir")
       throw UserError("only a model's source can be reduced, not '" + model.string() + "'");
-    modelName_ = model.filename();
-    io::SourceText source = io::readSource(model.string());
-    program_ = source.text;
+    parts_ = driver::ownFiles(withUsedFiles(io::readSource(model.string())));
+    modelName_ = parts_.front().path;
     if (!data.empty()) {
       dataName_ = data.filename();
-      if (dataName_ == modelName_)
+      if (std::any_of(parts_.begin(), parts_.end(),
+                      [&](const driver::OwnFile &part) { return dataName_ == part.path; }))
         dataName_ += ".data";
       lines_ = split(io::readData(data.string()).text);
     }
@@ -149,8 +151,8 @@ public:
     save();
     // Fewer instances first: every run that follows is shorter.
     reduceInstances();
-    for (std::string last; last != program_;) {
-      last = program_;
+    for (std::string last; last != program();) {
+      last = program();
       reduceProgram();
       reduceInstances();
       reduceInsides();
@@ -168,8 +170,17 @@ private:
     int64_t lines, bytes, instances;
   };
   Sizes sizes() const {
-    return {std::count(program_.begin(), program_.end(), '\n'),
-            static_cast<int64_t>(program_.size()), static_cast<int64_t>(lines_.size())};
+    std::string text = program();
+    return {std::count(text.begin(), text.end(), '\n'), static_cast<int64_t>(text.size()),
+            static_cast<int64_t>(lines_.size())};
+  }
+
+  /// All of it: the model and the files that it uses.
+  std::string program() const {
+    std::string text;
+    for (const driver::OwnFile &part : parts_)
+      text += part.text;
+    return text;
   }
 
   /// The command that fails in the same way, on the smaller files.
@@ -288,13 +299,16 @@ private:
 
   void save() const {
     fs::create_directories(arguments_.output);
-    write(modelName_, program_);
+    for (const driver::OwnFile &part : parts_)
+      write(part.path, part.text);
     if (!dataName_.empty())
       write(dataName_, joined(lines_));
   }
 
   void write(const fs::path &name, const std::string &text) const {
-    io::AtomicFile file((fs::path(arguments_.output) / name).string());
+    fs::path path = fs::path(arguments_.output) / name;
+    fs::create_directories(path.parent_path());
+    io::AtomicFile file(path.string());
     file.write(text);
     file.commit();
   }
@@ -319,14 +333,26 @@ private:
     }
     options_ = options;
     // In a process of its own first: the checker may be what breaks.
-    io::writeFile(work_.path() / modelName_, program_);
+    writeProgram();
     checked_ = start({"/proc/self/exe", "check", (work_.path() / modelName_).string()}, "") == 0;
   }
 
-  bool passesCheck(const std::string &program) const {
+  void writeProgram() const {
+    for (const driver::OwnFile &part : parts_) {
+      fs::path path = work_.path() / part.path;
+      fs::create_directories(path.parent_path());
+      io::writeFile(path, part.text);
+    }
+  }
+
+  /// With the candidate in the place of a part.
+  bool passesCheck(size_t part, const std::string &candidate) const {
     if (!checked_)
       return true;
-    SourceFile source(modelName_.string(), program);
+    if (part != 0)
+      io::writeFile(work_.path() / parts_[part].path, candidate);
+    SourceFile source = withUsedFiles(
+        {(work_.path() / modelName_).string(), part == 0 ? candidate : parts_.front().text});
     Diagnostics unheard(source);
     try {
       return driver::check(source, options_, unheard);
@@ -403,7 +429,7 @@ private:
 
   /// What the files in the workplace do.
   Failure attempt() {
-    io::writeFile(work_.path() / modelName_, program_);
+    writeProgram();
     if (!dataName_.empty())
       io::writeFile(work_.path() / dataName_, joined(lines_));
     if (!arguments_.check.empty()) {
@@ -474,9 +500,27 @@ private:
   //===--- Steps -------------------------------------------------------------===//
 
   void reduceProgram() {
-    shrink(programPieces(program_), [&](const Pieces &pieces) {
-      std::string candidate = textOf(pieces) + "\n";
-      return passesCheck(candidate) && keep(program_, std::move(candidate));
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      shrink(programPieces(parts_[i].text), [&](const Pieces &pieces) {
+        std::string candidate = textOf(pieces) + "\n";
+        return passesCheck(i, candidate) && keep(parts_[i].text, std::move(candidate));
+      });
+      writeProgram();
+      dropUnused();
+    }
+  }
+
+  /// Files that nothing uses any more.
+  void dropUnused() {
+    std::set<std::string> used;
+    SourceFile source = withUsedFiles({(work_.path() / modelName_).string(), parts_.front().text});
+    for (const SourceText &file : source.files())
+      used.insert(fs::path(file.name()).lexically_relative(work_.path()).string());
+    std::erase_if(parts_, [&](const driver::OwnFile &part) {
+      bool isUnused = part.path != modelName_ && !used.contains(part.path);
+      if (isUnused)
+        fs::remove(fs::path(arguments_.output) / part.path);
+      return isUnused;
     });
   }
 
@@ -511,7 +555,7 @@ private:
   Words words_;
   FileWord modelWord_, dataWord_;
   fs::path modelName_, dataName_;
-  std::string program_;
+  std::vector<driver::OwnFile> parts_; ///< the model, then what it uses
   std::vector<std::string> lines_;
   driver::CompileOptions options_;
   bool checked_ = false;

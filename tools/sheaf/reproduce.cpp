@@ -1,7 +1,10 @@
 //===- reproduce.cpp - What an internal error leaves ----------------------===//
 #include "tools/sheaf/reproduce.h"
 
+#include "tools/sheaf/load.h"
+
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/Library.h"
 #include "compiler/driver/ReportJson.h"
 #include "runtime/error.h"
 #include "runtime/io/text.h"
@@ -60,6 +63,9 @@ public:
 
   /// The path inside of the reproducer.
   std::string copy(const fs::path &from) {
+    if (from.extension() == ".sheaf")
+      if (std::string model = copyModel(from); !model.empty())
+        return model;
     if (sizeOf(from) > kMostBytes)
       return fs::absolute(from).string();
     std::string name =
@@ -82,6 +88,23 @@ public:
   }
 
 private:
+  /// A model that uses others lies beside them as it did. Empty: it uses none.
+  std::string copyModel(const fs::path &from) {
+    SourceFile source = withUsedFiles(io::readSource(from.string()));
+    std::vector<driver::OwnFile> own = driver::ownFiles(source);
+    if (own.size() == 1)
+      return "";
+    std::string under = "files/" + from.stem().string();
+    for (int n = 2; !taken_.insert(under).second; ++n)
+      under = fmt::format("files/{}/{}", n, from.stem().string());
+    for (const driver::OwnFile &file : own) {
+      fs::path to = directory_ / under / file.path;
+      fs::create_directories(to.parent_path());
+      io::writeFile(to, file.text);
+    }
+    return (fs::path(under) / own.front().path).string();
+  }
+
   fs::path directory_;
   std::set<std::string> taken_;
 };

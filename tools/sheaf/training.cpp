@@ -118,8 +118,17 @@ std::vector<std::pair<std::string, std::string>> filesOf(const TrainOptions &arg
 std::map<std::string, std::string> hashesOf(const TrainOptions &arguments) {
   std::map<std::string, std::string> hashes;
   for (const auto &[option, path] : filesOf(arguments))
-    if (!path.empty() && path != "-")
-      hashes[option] = io::contentHash(io::readSource(path).text);
+    if (!path.empty() && path != "-") {
+      io::SourceText text = io::readSource(path);
+      std::string whole = text.text;
+      // What a model uses is part of it.
+      if (option == "model") {
+        SourceFile source = withUsedFiles(std::move(text));
+        for (size_t i = 1; i < source.files().size(); ++i)
+          whole += source.files()[i].text();
+      }
+      hashes[option] = io::contentHash(whole);
+    }
   return hashes;
 }
 

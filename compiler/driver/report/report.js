@@ -22,8 +22,11 @@ const rowOf = new Map(kernels.map((k, i) => [k.kernel, i]));
 const kernelMs = kernels.reduce((s, k) => s + k.ms, 0);
 const lost = M.launches.reduce((s, l) => s + (l.why_few === 'no' ? 0 : l.lost_ms), 0);
 const flop = kernels.reduce((s, k) => s + k.gflop, 0);
-const sourceLines = D.source.text.split('\n');
-if (sourceLines[sourceLines.length - 1] === '') sourceLines.pop();
+const fileOf = place => place.slice(0, place.lastIndexOf(':'));
+const textOfLine = new Map(); // by place
+for (const file of [D.source, ...D.source.used])
+  file.text.split('\n').forEach((text, i) => textOfLine.set(file.name + ':' + (i + 1), text));
+const lineText = place => (fileOf(place) === D.source.name ? 'line ' : fileOf(place) + ' line ') + lineOf(place);
 
 //===--- Head ---===//
 {
@@ -80,57 +83,63 @@ if (sourceLines[sourceLines.length - 1] === '') sourceLines.pop();
 }
 function name(kernel) { return kernels[rowOf.get(kernel)].name; }
 function short(few) {
-  return {recursion: 'a recursion that few instances take so far (line ' + lineOf(few.place) + ')',
-    depth: 'whose records lie at different depths (line ' + lineOf(few.place) + ')',
-    read: 'which the read of line ' + lineOf(few.place) + ' makes run early',
+  return {recursion: 'a recursion that few instances take so far (' + lineText(few.place) + ')',
+    depth: 'whose records lie at different depths (' + lineText(few.place) + ')',
+    read: 'which the read of ' + lineText(few.place) + ' makes run early',
     total: 'of which there is no more'}[few.why];
 }
 function total(m) { return Object.entries(m).reduce((s, [k, v]) => k === 'ms' ? s : s + v, 0); }
 
 //===--- Source ---===//
-const shareOf = new Map();   // line -> share
-const kernelsOf = new Map(); // line -> kernels
-for (const line of M.lines) if (inSource(line.place)) shareOf.set(lineOf(line.place), line);
+const shareOf = new Map(M.lines.map(line => [line.place, line]));
+const kernelsOf = new Map(); // place -> kernels
 for (const k of kernels)
-  for (const line of D.blocks[k.kernel] ? D.blocks[k.kernel].lines : [])
-    if (inSource(line.place)) {
-      if (!kernelsOf.has(lineOf(line.place))) kernelsOf.set(lineOf(line.place), []);
-      kernelsOf.get(lineOf(line.place)).push(k.kernel);
-    }
-function inSource(place) { return place.slice(0, place.lastIndexOf(':')) === D.source.name; }
-const sourceRows = sourceLines.map((text, i) => {
-  const row = el('div', 'src'), line = shareOf.get(i + 1);
-  row.append(el('span', 'n', i + 1), el('span', 'p', line && line.share >= 0.0005 ? percent(line.share) : ''));
-  const bar = el('span', 'b');
-  if (line) {
-    const inner = el('i');
-    inner.style.width = Math.max(line.share * 100, 2) + '%';
-    bar.append(inner);
-    if (line.share >= 0.05) row.classList.add('hot');
-    row.title = ms(line.ms) + ' in ' + kernelsOf.get(i + 1).map(name).join(', ');
+  for (const line of D.blocks[k.kernel] ? D.blocks[k.kernel].lines : []) {
+    if (!kernelsOf.has(line.place)) kernelsOf.set(line.place, []);
+    kernelsOf.get(line.place).push(k.kernel);
   }
-  row.append(bar, el('span', 't', text || ' '));
-  row.addEventListener('mouseenter', () => select(null, i + 1));
-  row.addEventListener('mouseleave', () => select(null));
-  $('source').append(row);
-  return row;
-});
-{
-  const hottest = [...shareOf.values()].sort((a, b) => b.share - a.share)[0];
-  if (hottest) requestAnimationFrame(() => showLine(lineOf(hottest.place)));
+const inSource = place => textOfLine.has(place);
+const sourceRows = new Map(); // by place
+// The model's file, and of those that it uses the ones that take time.
+for (const file of [D.source, ...D.source.used.filter(f => M.lines.some(l => fileOf(l.place) === f.name))]) {
+  if (file !== D.source) $('source').append(el('div', 'file', file.name));
+  const lines = file.text.split('\n');
+  if (lines[lines.length - 1] === '') lines.pop();
+  lines.forEach((text, i) => {
+    const place = file.name + ':' + (i + 1);
+    const row = el('div', 'src'), line = shareOf.get(place);
+    row.append(el('span', 'n', i + 1), el('span', 'p', line && line.share >= 0.0005 ? percent(line.share) : ''));
+    const bar = el('span', 'b');
+    if (line) {
+      const inner = el('i');
+      inner.style.width = Math.max(line.share * 100, 2) + '%';
+      bar.append(inner);
+      if (line.share >= 0.05) row.classList.add('hot');
+      row.title = ms(line.ms) + ' in ' + kernelsOf.get(place).map(name).join(', ');
+    }
+    row.append(bar, el('span', 't', text || ' '));
+    row.addEventListener('mouseenter', () => select(null, place));
+    row.addEventListener('mouseleave', () => select(null));
+    $('source').append(row);
+    sourceRows.set(place, row);
+  });
 }
-function showLine(line) {
-  const row = sourceRows[line - 1], box = $('source');
+{
+  const hottest = M.lines.filter(l => inSource(l.place)).sort((a, b) => b.share - a.share)[0];
+  if (hottest) requestAnimationFrame(() => showLine(hottest.place));
+}
+function showLine(place) {
+  const row = sourceRows.get(place), box = $('source');
   if (row) box.scrollTop += row.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 3;
 }
 function lineLink(place) {
-  const a = el('a', 'line', inSource(place) ? 'line ' + lineOf(place) : place);
+  const a = el('a', 'line', inSource(place) ? lineText(place) : place);
   if (inSource(place)) {
     a.tabIndex = 0;
     const go = () => {
-      showLine(lineOf(place));
+      showLine(place);
       $('sourceSection').scrollIntoView({block: 'nearest'});
-      select(null, lineOf(place));
+      select(null, place);
     };
     a.addEventListener('click', go);
     a.addEventListener('keydown', e => { if (e.key === 'Enter') go(); });
@@ -161,7 +170,7 @@ kernels.forEach((k, i) => {
   label.style.height = ROW + 'px';
   label.append(el('b', '', k.name));
   label.append(el('span', '', count(k.launches, 'launch', 'launches') + ' of ' + (k.rows_min === k.rows_max ? k.rows_max : k.rows_min + '–' + k.rows_max)));
-  label.append(el('span', '', 'line ' + lineOf(k.place) + ' · ' + percent(k.ms / kernelMs)));
+  label.append(el('span', '', lineText(k.place) + ' · ' + percent(k.ms / kernelMs)));
   const bar = el('span', 'bar'), inner = el('i');
   inner.style.width = k.ms / kernelMs * 100 + '%';
   bar.append(inner);
@@ -309,11 +318,11 @@ function tip(number, x, y) {
     (M.flushes.length > 1 ? ', flush ' + l.flush + (M.flushes[l.flush].demanded ? ' (instances waited)' : ' (all were walked)') : '')));
   if ('waits_for' in l) {
     const maker = kernels[rowOf.get(M.launches[l.waits_for].kernel)];
-    box.append(el('div', '', 'waits for ' + maker.name + ' of line ' + lineOf(maker.place) + ', step ' + M.launches[l.waits_for].step));
+    box.append(el('div', '', 'waits for ' + maker.name + ' of ' + lineText(maker.place) + ', step ' + M.launches[l.waits_for].step));
   }
   for (const line of (D.blocks[l.kernel] ? D.blocks[l.kernel].lines : []).slice(0, 4))
     if (inSource(line.place))
-      box.append(el('code', '', String(lineOf(line.place)).padStart(3) + ' ' + percent(line.share).padStart(5) + '  ' + (sourceLines[lineOf(line.place) - 1] || '').trim()));
+      box.append(el('code', '', String(lineOf(line.place)).padStart(3) + ' ' + percent(line.share).padStart(5) + '  ' + (textOfLine.get(line.place) || '').trim()));
   if (l.why_few !== 'no') {
     const few = M.few_rows.find(f => f.kernel === l.kernel && f.why === l.why_few), why = el('div', 'why');
     const key = el('span', 'key');
@@ -326,10 +335,10 @@ function tip(number, x, y) {
   box.style.left = Math.max(4, Math.min(x + 14, innerWidth - w - 8)) + 'px';
   box.style.top = (y + 18 + h > innerHeight ? Math.max(4, y - h - 12) : y + 18) + 'px';
 }
-function select(launch, line) {
-  marked = new Set(line ? kernelsOf.get(line) || [] : launch ? [launch.kernel] : []);
-  const lines = new Set(line ? [line] : launch && D.blocks[launch.kernel] ? D.blocks[launch.kernel].lines.filter(l => inSource(l.place)).map(l => lineOf(l.place)) : []);
-  sourceRows.forEach((row, i) => row.classList.toggle('on', lines.has(i + 1)));
+function select(launch, place) {
+  marked = new Set(place ? kernelsOf.get(place) || [] : launch ? [launch.kernel] : []);
+  const places = new Set(place ? [place] : launch && D.blocks[launch.kernel] ? D.blocks[launch.kernel].lines.map(l => l.place) : []);
+  sourceRows.forEach((row, at) => row.classList.toggle('on', places.has(at)));
   [...$('labels').children].forEach((label, i) => label.classList.toggle('on', marked.has(kernels[i].kernel)));
   drawSchedule();
 }
@@ -346,7 +355,7 @@ canvas.addEventListener('mousemove', e => hover(launchAt(e), e.clientX, e.client
 canvas.addEventListener('mouseleave', () => hover(null));
 canvas.addEventListener('click', e => {
   const number = launchAt(e), block = number === null ? null : D.blocks[M.launches[number].kernel];
-  if (block && block.lines.length && inSource(block.lines[0].place)) showLine(lineOf(block.lines[0].place));
+  if (block && block.lines.length && inSource(block.lines[0].place)) showLine(block.lines[0].place);
 });
 canvas.addEventListener('keydown', e => {
   const by = {ArrowRight: 1, ArrowLeft: -1}[e.key];
