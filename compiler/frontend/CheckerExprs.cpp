@@ -302,6 +302,32 @@ Checker::E Checker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
   return inferHostBinary(expr, lhs, rhs);
 }
 
+/// Whether an int is made of dims and literals alone.
+bool Checker::isExtent(const typed::Expr &expr) const {
+  if (expr.is(typed::ExprKind::DimValue))
+    return true;
+  const auto *scalar = expr.as<typed::ScalarExpr>();
+  if (!scalar || scalar->op == typed::ScalarOp::Convert ||
+      !types.resolve(scalar->type)->is(TypeKind::Int))
+    return false;
+  bool hasDim = false;
+  for (const typed::Expr *operand : scalar->operands) {
+    bool isDim = isExtent(*operand);
+    if (!isDim && !operand->is(typed::ExprKind::Number))
+      return false;
+    hasDim |= isDim;
+  }
+  return hasDim;
+}
+
+Checker::E Checker::floatOf(E value) {
+  settleLiterals({value});
+  auto *scalar = make<typed::ScalarExpr>(value->range, types.floatType());
+  scalar->op = typed::ScalarOp::Convert;
+  scalar->operands = {value};
+  return scalar;
+}
+
 Checker::E Checker::inferHostBinary(const BinaryExpr &expr, E lhs, E rhs) {
   using typed::ScalarOp;
   static const std::map<BinaryOp, ScalarOp> scalarOps = {
@@ -336,6 +362,10 @@ Checker::E Checker::inferHostBinary(const BinaryExpr &expr, E lhs, E rhs) {
     return refuse(lhs, a);
   if (!isScalar(b))
     return refuse(rhs, b);
+  if (a->is(TypeKind::Float) && isExtent(*rhs))
+    b = types.resolve((rhs = floatOf(rhs))->type);
+  else if (b->is(TypeKind::Float) && isExtent(*lhs))
+    a = types.resolve((lhs = floatOf(lhs))->type);
   if (!types.subsume(a, b)) {
     std::string help;
     if (a->is(TypeKind::Int) && b->is(TypeKind::Float))

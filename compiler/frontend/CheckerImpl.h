@@ -273,7 +273,12 @@ private:
   E inferUnary(const UnaryExpr &expr, TypeRef hint);
   E inferBinary(const BinaryExpr &expr, TypeRef hint);
   E inferHostBinary(const BinaryExpr &expr, E lhs, E rhs);
+  bool isExtent(const typed::Expr &expr) const;
+  E floatOf(E value);
   E inferIndex(const IndexExpr &expr);
+  /// What to write for an index or bound that counts from the end, as in `x[:-1]`.
+  std::string fromTheEndHelp(const IndexExpr &expr, const IndexItem &item,
+                             const std::string &length) const;
   E indexList(const IndexExpr &expr, E base);
   E indexLayers(const IndexExpr &expr, E base);
   E indexTensor(const IndexExpr &expr, E base);
@@ -385,6 +390,8 @@ private:
   E builtinAppend(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinConcat(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinRows(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  struct Einsum;
+  E builtinEinsum(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinRead(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinMin(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinMax(std::vector<Arg> args, SourceRange range, TypeRef hint);

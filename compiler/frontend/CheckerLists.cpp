@@ -26,6 +26,7 @@ const std::map<std::string_view, Checker::BuiltinRule> &Checker::builtins() {
       {"append", &Checker::builtinAppend},
       {"concat", &Checker::builtinConcat},
       {"rows", &Checker::builtinRows},
+      {"einsum", &Checker::builtinEinsum},
       {"read", &Checker::builtinRead},
       {"min", &Checker::builtinMin},
       {"max", &Checker::builtinMax},
@@ -380,11 +381,11 @@ Checker::E Checker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRe
   TypeRef type = types.resolve(value->type);
   if (type->is(TypeKind::Error))
     return value;
-  if (!type->is(TypeKind::Tensor) || type->tensor.dims.size() < 2)
+  if (!type->is(TypeKind::Tensor) || type->tensor.dims.empty())
     return fail(value->range,
-                fmt::format("the argument of 'rows' must be a tensor of 2 or more axes, but this "
-                            "is '{}'",
-                            types.print(type)));
+                fmt::format("the argument of 'rows' must be a tensor with axes, but this is '{}'",
+                            types.print(type)),
+                type->is(TypeKind::List) ? "a list is its elements already" : "");
   ops::TensorType row = type->tensor;
   row.dims.erase(row.dims.begin());
   return makeBuiltin(typed::Builtin::Rows, {value}, range,
@@ -490,14 +491,15 @@ Checker::E Checker::hostMath(typed::ScalarOp scalarOp, std::vector<Arg> args, So
     if (type->is(TypeKind::Error))
       return error(range);
     anyFloat |= type->is(TypeKind::Float);
-    host &= type->is(TypeKind::Float) || (type->is(TypeKind::Variable) && type->numeric);
+    host &= type->is(TypeKind::Float) || (type->is(TypeKind::Variable) && type->numeric) ||
+            isExtent(*arg.typed);
   }
   if (!host || !anyFloat)
     return applyOp(*ops::OpTable::get().find(name), args, range);
   auto *scalar = make<typed::ScalarExpr>(range, types.floatType());
   scalar->op = scalarOp;
   for (const Arg &arg : args)
-    scalar->operands.push_back(arg.typed);
+    scalar->operands.push_back(isExtent(*arg.typed) ? floatOf(arg.typed) : arg.typed);
   settleLiterals(scalar->operands);
   return scalar;
 }

@@ -510,14 +510,24 @@ Checker::E Checker::indexTensor(const IndexExpr &expr, E base) {
   for (const IndexItem &item : expr.items) {
     if (isError(value->type))
       return error(expr.range);
+    for (const Expr *bound : {item.index, item.begin, item.end}) {
+      const auto *minus = bound ? bound->as<UnaryExpr>() : nullptr;
+      if (!minus || minus->op != UnaryOp::Negate || !minus->operand->is<IntLiteralExpr>())
+        continue;
+      std::string extent =
+          dims.print(types.resolve(value->type)->tensor.dims[static_cast<size_t>(axis)]);
+      bool isSum = extent.find_first_of("+-/ ") != std::string::npos;
+      return fail(bound->range, "an index counts from the front, so it cannot be negative",
+                  extent.find('?') == std::string::npos
+                      ? fromTheEndHelp(expr, item, isSum ? "(" + extent + ")" : extent)
+                      : "name the extent, as in let x: f32[n, h] = ..., and count from it: n - 1");
+    }
     if (!item.isSlice) {
       E index = infer(*item.index);
       settleLiterals({index});
       TypeRef type = types.resolve(index->type);
       if (type->is(TypeKind::Error))
         return index;
-      if (const auto *number = index->as<typed::NumberExpr>(); number && number->integer < 0)
-        return fail(index->range, "an index counts from the front, so it cannot be negative");
       bool isTensor = type->is(TypeKind::Tensor);
       if (isTensor && expr.items.size() > 1)
         return fail(index->range, "a tensor of indices must be the only index",

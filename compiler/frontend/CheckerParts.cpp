@@ -28,6 +28,27 @@ Checker::E Checker::inferIndex(const IndexExpr &expr) {
   return error(expr.range);
 }
 
+std::string Checker::fromTheEndHelp(const IndexExpr &expr, const IndexItem &item,
+                                    const std::string &length) const {
+  std::string_view base = diags.file().slice(expr.base->range);
+  bool isShort = base.size() <= 40 && base.find('\n') == std::string_view::npos;
+  auto bound = [&](const Expr *syntax) -> std::string {
+    if (!syntax)
+      return "";
+    std::string_view text = diags.file().slice(syntax->range);
+    return text.starts_with('-') ? fmt::format("{} - {}", length, text.substr(1))
+                                 : std::string(text);
+  };
+  std::string inside;
+  for (const IndexItem &each : expr.items) {
+    inside += inside.empty() ? "" : ", ";
+    inside += &each != &item ? std::string(diags.file().slice(each.range))
+              : each.isSlice ? bound(each.begin) + ":" + bound(each.end)
+                             : bound(each.index);
+  }
+  return fmt::format("write {}[{}]", isShort ? base : "x", inside);
+}
+
 Checker::E Checker::indexList(const IndexExpr &expr, E base) {
   TypeRef type = types.resolve(base->type);
   if (expr.items.size() != 1)
@@ -35,9 +56,12 @@ Checker::E Checker::indexList(const IndexExpr &expr, E base) {
   const IndexItem &item = expr.items.front();
   auto position = [&](const Expr &syntax, const char *what) -> E {
     E index = check(syntax, {types.intType(), what});
-    if (const auto *number = index->as<typed::NumberExpr>(); number && number->integer < 0)
-      return fail(syntax.range, "an index counts from the front, so it cannot be negative",
-                  "the last element is xs[len(xs) - 1]");
+    if (const auto *number = index->as<typed::NumberExpr>(); number && number->integer < 0) {
+      std::string_view list = diags.file().slice(expr.base->range);
+      return fail(
+          syntax.range, "an index counts from the front, so it cannot be negative",
+          fromTheEndHelp(expr, item, fmt::format("len({})", list.size() <= 40 ? list : "x")));
+    }
     return index;
   };
   if (!item.isSlice) {

@@ -63,7 +63,6 @@ constexpr std::pair<std::string_view, std::string_view> foreignFunctions[] = {
     {"nll_loss", "cross_entropy(logits, label) takes logits"},
     {"size", "extents have names: x: f32[n, h]"},
     {"shape", "extents have names: x: f32[n, h]"},
-    {"einsum", "products are written a @ b, sums sum(x, axis=...)"},
 };
 
 std::string_view helpFor(std::span<const std::pair<std::string_view, std::string_view>> words,

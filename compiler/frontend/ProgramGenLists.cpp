@@ -80,9 +80,25 @@ Value ProgramGenerator::genBuiltin(const typed::BuiltinExpr &expr) {
   case Builtin::Rows: {
     Value tensor = gen(*expr.args[0]);
     auto from = cast<RankedTensorType>(tensor.getType());
+    // Numbers of a vector do not lie like rows: each becomes a row of one, and then a number.
+    bool isVector = from.getRank() == 1;
+    if (isVector) {
+      tensor = ops::applyOne(b, "expand_dims", tensor, {{"axis", int64_t{1}}});
+      from = cast<RankedTensorType>(tensor.getType());
+    }
     Type row = RankedTensorType::get(from.getShape().drop_front(), from.getElementType(),
                                      from.getEncoding());
-    return ir::RowsOp::create(b, ir::ListType::get(&context, row), tensor);
+    auto rows = ir::RowsOp::create(b, ir::ListType::get(&context, row), tensor);
+    if (!isVector)
+      return rows;
+    Type number = RankedTensorType::get({}, from.getElementType(), from.getEncoding());
+    auto map = ir::MapOp::create(b, ir::ListType::get(&context, number), rows);
+    RegionScope scope(*this);
+    Block &body = map.getBody().emplaceBlock();
+    Value element = body.addArgument(row, b.getLoc());
+    b.setInsertionPointToStart(&body);
+    ir::YieldOp::create(b, ops::applyOne(b, "squeeze", element, {{"axis", int64_t{0}}}));
+    return map;
   }
   case Builtin::Read:
     return ir::ReadOp::create(b, type(), gen(*expr.args[0]));
