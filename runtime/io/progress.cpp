@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fmt/format.h>
+#include <string_view>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -16,7 +18,11 @@ static Progress *shown = nullptr;
 Progress::Progress(std::string title, int64_t total)
     : title_(std::move(title)), total_(total), onTerminal_(::isatty(STDERR_FILENO)),
       // Short work shows nothing at all.
-      next_(Clock::now() + std::chrono::milliseconds(300)) {}
+      next_(Clock::now() + std::chrono::milliseconds(300)) {
+  const char *wanted = std::getenv("SHEAF_PROGRESS");
+  onTerminal_ &= std::string_view(wanted ? wanted : "") != "never";
+  everyStep_ = std::string_view(wanted ? wanted : "") == "always";
+}
 
 Progress::~Progress() {
   if (shown == this)
@@ -47,7 +53,7 @@ std::string Progress::line(const std::string &title, int64_t done, int64_t total
 
 void Progress::draw(const Text &more) {
   Clock::time_point now = Clock::now();
-  if (now < next_)
+  if (now < next_ && !everyStep_)
     return;
   next_ = now + std::chrono::milliseconds(100);
   winsize size{};

@@ -10,7 +10,9 @@
 namespace sheaf::io {
 
 /// One line on standard error that is redrawn a few times a second while work goes on, and removed
-/// at its end. Does nothing when standard error is not a terminal. One is shown at a time.
+/// at its end. Does nothing when standard error is not a terminal. One is shown at a time. The
+/// environment's SHEAF_PROGRESS is `never` for none, and `always` for one that is drawn at each
+/// step, however short the work.
 class Progress {
 public:
   /// `total`: how many steps there will be; 0: unknown.
@@ -42,6 +44,7 @@ private:
   int64_t total_;
   int64_t done_ = 0;
   bool onTerminal_;
+  bool everyStep_ = false;
   std::chrono::steady_clock::time_point next_;
 };
 

@@ -535,6 +535,8 @@ TEST_F(StoreTest, KilledProcessesLeaveItSound) {
 
 TEST_F(StoreTest, NobodyWaitsLongForAnother) {
   fill({"a"});
+  // Far beyond the patience of a store, which is below a second, also on a machine with other work.
+  constexpr double kLong = 30;
   auto timed = [&](auto work) {
     auto begin = std::chrono::steady_clock::now();
     work();
@@ -542,7 +544,7 @@ TEST_F(StoreTest, NobodyWaitsLongForAnother) {
   };
   int lock = open((options_.directory + "/lock").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(flock(lock, LOCK_EX), 0);
-  EXPECT_LT(timed([&] { expectUnused(); }), 2);
+  EXPECT_LT(timed([&] { expectUnused(); }), kLong);
   close(lock);
 
   // One that writes for long: others still read.
@@ -555,7 +557,7 @@ TEST_F(StoreTest, NobodyWaitsLongForAnother) {
               store.keep(valuesOf({"b"}));
               EXPECT_EQ(store.use().kept, 0U);
             }),
-            2);
+            kLong);
   sqlite3_close(handle);
 }
 

@@ -12,10 +12,10 @@ is wrong is found and told with its instance and place (SHEAF is sheaf-faulty).
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 
 SHEAF, MODELS, CASE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 
@@ -172,6 +172,12 @@ TIES = [{"x": ONES, "y": [1e-9, 1e-9, 0, 0, 0, 0, 0, 0]}, {"x": ONES, "y": [0, 1
         {"x": ONES, "y": [0, 1e-3, 0, 0, 0, 0, 0, 0]}]
 
 
+def processor_time():
+    """Of the commands that have ended: other work on the machine adds nothing."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def near_ties():
     for entry, ties in ("many", 2), ("any", 2), ("one", 1):
         good(verify(SEVERAL, TIES, "--entry", entry), ties=ties, reads=3)
@@ -187,11 +193,11 @@ def near_ties():
     found = verify(LOOP, [{"x": half + [-each for each in half]} for half in halves])
     good(found)
     expect(found["by_conditioning"] > 0, found)
-    start = time.monotonic()
+    start = processor_time()
     good(verify(SPREAD, [{"x": [[1, 1]] * 2000, "y": [[0, 1e-9]] * 2000}]), ties=1, reads=2000)
     inputs = [{"x": [((i * 7 + j * 3) % 11) / 11 - 0.5 for j in range(64)]} for i in range(3)]
     good(verify(CHAIN, inputs, "--precision", "bf16"), reads=900)
-    expect(time.monotonic() - start < 120, "a chain of decisions takes too long")
+    expect(processor_time() - start < 120, "a chain of decisions takes too long")
     good(verify(THRESHOLD, [{"x": [0.5, 1e-9], "over": 0.5}, {"x": [0.5, 0.25], "over": 0.5},
                             {"x": [0.25, 0.25], "over": 0.5}]), ties=1, reads=90)
     # Not by this much: then it is no tie, and what is read is not what is there.
