@@ -393,6 +393,9 @@ private:
   struct Einsum;
   E builtinEinsum(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinRead(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinReadAll(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E argOfRead(const Arg &arg);
+  TypeRef hostTypeOf(const ops::TensorType &tensor);
   E builtinMin(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinMax(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef hint);

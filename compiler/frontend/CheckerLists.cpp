@@ -28,6 +28,7 @@ const std::map<std::string_view, Checker::BuiltinRule> &Checker::builtins() {
       {"rows", &Checker::builtinRows},
       {"einsum", &Checker::builtinEinsum},
       {"read", &Checker::builtinRead},
+      {"read_all", &Checker::builtinReadAll},
       {"min", &Checker::builtinMin},
       {"max", &Checker::builtinMax},
       {"abs", &Checker::builtinAbs},
@@ -395,29 +396,58 @@ Checker::E Checker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRe
 Checker::E Checker::builtinRead(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "read", range))
     return error(range);
-  // read(sqrt(x)) of a host float is that of the operator.
-  bool isCall = args[0].syntax && args[0].syntax->is<CallExpr>();
-  E value = inferArg(args[0], isCall ? types.tensor(ops::TensorType()) : nullptr);
+  E value = argOfRead(args[0]);
   TypeRef type = types.resolve(value->type);
   if (type->is(TypeKind::Error))
     return value;
-  if (!type->is(TypeKind::Tensor))
+  auto refuse = [&](const char *help) {
     return fail(
         value->range,
         fmt::format("'read' takes a tensor of one element, but this is '{}'", types.print(type)),
-        "host values need no reading");
-  for (const Dim &dim : type->tensor.dims)
-    if (types.dims.value(dim) != 1)
-      return fail(
-          value->range,
-          fmt::format("'read' takes a tensor of one element, but this is '{}'", types.print(type)),
-          "pick one first: read(x[0]), read(argmax(x)), read(sum(x))");
-  const ops::TensorType &tensor = type->tensor;
-  TypeRef result = ops::isFloat(tensor.dtype)         ? types.floatType()
-                   : tensor.dtype == ops::DType::Bool ? types.boolType()
-                   : tensor.vocab                     ? types.token(*tensor.vocab)
-                                                      : types.intType();
-  return makeBuiltin(typed::Builtin::Read, {value}, range, result);
+        help);
+  };
+  if (!type->is(TypeKind::Tensor))
+    return refuse("host values need no reading");
+  const std::vector<Dim> &dims = type->tensor.dims;
+  if (std::any_of(dims.begin(), dims.end(),
+                  [&](const Dim &dim) { return types.dims.value(dim) != 1; }))
+    return refuse(dims.size() == 1 ? "pick one first: read(x[0]), read(argmax(x)), read(sum(x)); "
+                                     "read_all(x) is the list of all"
+                                   : "pick one first: read(x[0, 0]), read(max(x)), read(sum(x))");
+  return makeBuiltin(typed::Builtin::Read, {value}, range, hostTypeOf(type->tensor));
+}
+
+Checker::E Checker::builtinReadAll(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (!wantArgs(args, 1, 1, "read_all", range))
+    return error(range);
+  E value = argOfRead(args[0]);
+  TypeRef type = types.resolve(value->type);
+  if (type->is(TypeKind::Error))
+    return value;
+  bool isTensor = type->is(TypeKind::Tensor);
+  if (isTensor && type->tensor.dims.size() == 1)
+    return makeBuiltin(typed::Builtin::Read, {value}, range, types.list(hostTypeOf(type->tensor)));
+  return fail(
+      value->range,
+      fmt::format("'read_all' takes a tensor of one axis, but this is '{}'", types.print(type)),
+      !isTensor                   ? "host values need no reading"
+      : type->tensor.dims.empty() ? "'read' gives the one element that it has"
+                                  : "make it one axis first, read_all(reshape(x, n * m)), or read "
+                                    "it row by row, map(|row| read_all(row), rows(x))");
+}
+
+/// read(sqrt(x)) of a host float is that of the operator.
+Checker::E Checker::argOfRead(const Arg &arg) {
+  bool isCall = arg.syntax && arg.syntax->is<CallExpr>();
+  return inferArg(arg, isCall ? types.tensor(ops::TensorType()) : nullptr);
+}
+
+/// Of an element that is read.
+TypeRef Checker::hostTypeOf(const ops::TensorType &tensor) {
+  return ops::isFloat(tensor.dtype)         ? types.floatType()
+         : tensor.dtype == ops::DType::Bool ? types.boolType()
+         : tensor.vocab                     ? types.token(*tensor.vocab)
+                                            : types.intType();
 }
 
 //===----------------------------------------------------------------------===//

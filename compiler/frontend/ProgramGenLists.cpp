@@ -101,7 +101,7 @@ Value ProgramGenerator::genBuiltin(const typed::BuiltinExpr &expr) {
     return map;
   }
   case Builtin::Read:
-    return ir::ReadOp::create(b, type(), gen(*expr.args[0]));
+    return ir::ReadOp::create(b, type(), gen(*expr.args[0]), /*at=*/Value());
   }
   return placeholder(type());
 }

@@ -289,7 +289,8 @@ void FunctionEmitter::noteRead(llvm::Value *place, llvm::Value *element) {
 void FunctionEmitter::emitRead(ir::ReadOp op) {
   llvm::Value *place = b_.getInt32(m_.readPlace(op.getLoc()));
   auto type = cast<RankedTensorType>(op.getTensor().getType());
-  llvm::Value *handle = one(op.getTensor()), *depth = depthOf(handle);
+  Slots slots = slots_.find(op.getTensor())->second;
+  llvm::Value *handle = slots.front(), *depth = depthOf(handle);
   llvm::Value *computed =
       b_.CreateLoad(b_.getInt64Ty(), contextField(offsetof(rt::Context, computed)));
   llvm::BasicBlock *wait = newBlock("wait"), *there = newBlock("there");
@@ -305,8 +306,27 @@ void FunctionEmitter::emitRead(ir::ReadOp op) {
   llvm::Value *id = b_.CreateAnd(handle, i64(0xFFFFFFFF));
   llvm::Value *address =
       b_.CreateInBoundsGEP(b_.getInt8Ty(), rows, b_.CreateMul(id, i64(rt::kGranuleBytes)));
+  auto list = dyn_cast<ir::ListType>(op.getType());
+  if (!list) {
+    llvm::Value *at = op.getAt() ? one(op.getAt()) : i64(0);
+    llvm::Value *element = loadElement(address, at, runtimeDType(type));
+    noteRead(place, element);
+    return set(op, {element});
+  }
+  llvm::Value *size = extents(type, slots).front();
+  llvm::Value *result = newList(list.getElement(), size), *out = listElements(result);
+  loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
+    llvm::Value *element = loadElement(address, i, runtimeDType(type));
+    noteRead(place, element);
+    store(slotAt(out, i), {element});
+    return Slots();
+  });
+  set(op, {result});
+}
+
+/// Of a row that is computed, as a host value.
+llvm::Value *FunctionEmitter::loadElement(llvm::Value *row, llvm::Value *at, rt::DType dtype) {
   llvm::Type *stored = nullptr;
-  rt::DType dtype = runtimeDType(type);
   switch (dtype) {
   case rt::DType::F32:
     stored = b_.getFloatTy();
@@ -318,24 +338,19 @@ void FunctionEmitter::emitRead(ir::ReadOp op) {
     stored = b_.getHalfTy();
     break;
   case rt::DType::I32:
+  case rt::DType::Bool:
     stored = b_.getInt32Ty();
     break;
   case rt::DType::I64:
     stored = b_.getInt64Ty();
     break;
-  case rt::DType::Bool:
-    stored = b_.getInt8Ty();
-    break;
   }
-  llvm::Value *element = b_.CreateLoad(stored, address);
+  llvm::Value *element = b_.CreateLoad(stored, b_.CreateInBoundsGEP(stored, row, at));
   if (stored->isFloatingPointTy())
-    element = b_.CreateFPExt(element, b_.getDoubleTy());
-  else if (dtype == rt::DType::Bool)
-    element = b_.CreateICmpNE(element, b_.getInt8(0));
-  else
-    element = b_.CreateSExtOrTrunc(element, b_.getInt64Ty());
-  noteRead(place, element);
-  set(op, {element});
+    return b_.CreateFPExt(element, b_.getDoubleTy());
+  if (dtype == rt::DType::Bool)
+    return b_.CreateICmpNE(element, b_.getInt32(0));
+  return b_.CreateSExtOrTrunc(element, b_.getInt64Ty());
 }
 
 //===----------------------------------------------------------------------===//

@@ -183,6 +183,8 @@ private:
   Slots emitRegion(mlir::Block &block, mlir::TypeRange types);
   void emitReturn(mlir::OperandRange values);
   void emitCall(mlir::func::CallOp call, bool tail);
+  /// The slots of the results; of a tail call none.
+  Slots callPlainly(mlir::func::CallOp call, bool tail);
   void emitTailCall(llvm::Function *callee, llvm::ArrayRef<llvm::Value *> args);
   struct Arm {
     mlir::Block *block; ///< null: nothing to do (an `if` without `else`)
@@ -215,6 +217,13 @@ private:
   /// Starts a call on the operands' values, in fresh memory. It takes what only it needs of open
   /// forks; `op` is the call, or the branch of which it is an arm.
   Fork startFork(mlir::func::CallOp call, mlir::Operation *op);
+  /// The same for a call that takes nothing of others, where it is not worth a fork.
+  Fork callInPlace(mlir::func::CallOp call);
+  /// Whether one is.
+  llvm::Value *asksToFork();
+  /// Results that are there, like those of a fork that has run.
+  Fork doneFork(llvm::ArrayRef<llvm::Value *> results);
+  Fork eitherFork(llvm::ArrayRef<std::pair<Fork, llvm::BasicBlock *>> incoming);
   void emitFork(mlir::func::CallOp call);
   /// The same for branches: what is no call of its own is done at once.
   void emitForkedArms(llvm::ArrayRef<Arm> arms, mlir::Operation *op);
@@ -271,6 +280,7 @@ private:
   void emitConstruct(ir::ConstructOp op);
   void emitDim(ir::DimOp op);
   void emitRead(ir::ReadOp op);
+  llvm::Value *loadElement(llvm::Value *row, llvm::Value *at, rt::DType dtype);
   void noteRead(llvm::Value *place, llvm::Value *element);
 
   //===--- Lists (EmitLists.cpp) ----------------------------------------------===//

@@ -192,9 +192,17 @@ LogicalResult GhostOp::verify() {
 
 LogicalResult ReadOp::verify() {
   auto type = cast<RankedTensorType>(getTensor().getType());
-  if (!llvm::all_of(type.getShape(), [](int64_t extent) { return extent == 1; }))
-    return emitOpError() << "reads a tensor of one element, not " << type;
   Type element = type.getElementType(), result = getType();
+  if (auto list = dyn_cast<ListType>(result)) {
+    if (type.getRank() != 1 || getAt())
+      return emitOpError() << "reads all elements of a tensor of one axis, not " << type;
+    result = list.getElement();
+  } else if (getAt()) {
+    if (type.getRank() != 1)
+      return emitOpError() << "reads an element of a tensor of one axis, not " << type;
+  } else if (!llvm::all_of(type.getShape(), [](int64_t extent) { return extent == 1; })) {
+    return emitOpError() << "reads a tensor of one element, not " << type;
+  }
   bool ok = isa<FloatType>(element) ? result.isF64()
             : element.isInteger(1)  ? result.isInteger(1)
             : tokenVocab(type)      ? isa<TokenType>(result)

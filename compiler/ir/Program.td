@@ -122,17 +122,19 @@ def Sheaf_GhostOp : Sheaf_Op<"ghost", [Pure, SameOperandsAndResultType]> {
 }
 
 def Sheaf_ReadOp : Sheaf_Op<"read", [AlwaysSpeculatable]> {
-  let summary = "the element of a one-element tensor as a host value: the instance waits for it";
+  let summary = "elements of a tensor as host values: the instance waits for them";
   let description = [{
-    A float tensor gives f64, an integer one i64, a bool one i1, a token one a token.
+    Of a tensor of one element that; of one with one axis the one at a position that is in range, or
+    the list of all. A float tensor gives f64,
+    an integer one i64, a bool one i1, a token one a token.
 
     The effect says that each stands for itself: one that nothing uses may go, but two of the same
     tensor are never made one. What a compiled program reads can then be found again, read by read,
     in the program as it was written (compiler/oracle/Replay.h).
   }];
-  let arguments = (ins AnyRankedTensor:$tensor);
+  let arguments = (ins AnyRankedTensor:$tensor, Optional<I64>:$at);
   let results = (outs Res<AnyType, "", [MemAlloc]>:$result);
-  let assemblyFormat = "$tensor attr-dict `:` functional-type($tensor, $result)";
+  let assemblyFormat = "$tensor (`at` $at^)? attr-dict `:` functional-type($tensor, $result)";
   let hasVerifier = 1;
 }
 

@@ -124,8 +124,18 @@ Values compute(const Step &step, ValuesRef x, const Context &context) {
         return {tensor(x[0]).shape[static_cast<size_t>(op.getAxis())]};
       })
       .Case<ir::GhostOp>([&](auto) -> Values { return {x[0]}; })
-      .Case<ir::ReadOp>(
-          [&](auto op) -> Values { return {fromElement(tensor(x[0]).data.at(0), op.getType())}; })
+      .Case<ir::ReadOp>([&](auto op) -> Values {
+        const ops::RefTensor &from = tensor(x[0]);
+        auto list = mlir::dyn_cast<ir::ListType>(op.getType());
+        if (!list) {
+          size_t at = op.getAt() ? static_cast<size_t>(toInt(x[1])) : 0;
+          return {fromElement(from.data.at(at), op.getType())};
+        }
+        std::vector<Value> all;
+        for (double element : from.data)
+          all.push_back(fromElement(element, list.getElement()));
+        return {makeList(std::move(all))};
+      })
       .Case<ir::ConvertOp>([&](auto op) -> Values { return {convert(op, x[0])}; })
       .Case<ir::DivOp, ir::RemOp>([&](auto op) -> Values {
         int64_t a = toInt(x[0]), b = toInt(x[1]);

@@ -107,16 +107,32 @@ void Replay::change(Read &read) {
 }
 
 Value Replay::read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls,
-                   const TensorPtr &tensor) {
+                   llvm::ArrayRef<Value> operands) {
+  auto tensor = std::get<TensorPtr>(operands[0]);
   mlir::Type type = op->getResult(0).getType();
-  decisions_.refresh(Value(tensor), *context_);
-  double own = tensor->data.at(0);
   std::optional<uint32_t> number = placeOf(op, calls);
+  auto list = mlir::dyn_cast<ir::ListType>(type);
+  if (!list) {
+    size_t at = operands.size() > 1 ? static_cast<size_t>(toInt(operands[1])) : 0;
+    return readElement(number, tensor, at, type);
+  }
+  std::vector<Value> all;
+  for (size_t at = 0; at < tensor->data.size(); ++at)
+    all.push_back(readElement(number, tensor, at, list.getElement()));
+  return makeList(std::move(all));
+}
+
+/// Whichever is turned around, of one tensor or of others, comes behind those read before: so each
+/// element is looked at when its turn comes.
+Value Replay::readElement(std::optional<uint32_t> number, const TensorPtr &tensor, size_t at,
+                          mlir::Type type) {
+  decisions_.refresh(Value(tensor), *context_);
+  double own = tensor->data.at(at);
   Place *place = number ? &places_[*number] : nullptr;
   if (!place || place->next == place->log.size())
     return fromElement(own, type);
   Value logged = fromSlot(place->log[place->next++], type);
-  compare(*number, tensor, 0, numberOf(logged));
+  compare(*number, tensor, at, numberOf(logged));
   if (type.isF64() && !isSame(own, numberOf(logged)))
     noteOwn(numberOf(logged), own);
   return logged;

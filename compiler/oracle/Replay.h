@@ -75,9 +75,10 @@ public:
   bool begin(const Context &context);
   /// How many calls it must know on the way to a read.
   size_t pathLength() const { return pathLength_; }
-  /// What an operation reads that stands in the function which the first of these calls called, and
-  /// so on.
-  Value read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls, const TensorPtr &tensor);
+  /// What a read with these operands gives that stands in the function which the first of these
+  /// calls called, and so on.
+  Value read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls,
+             llvm::ArrayRef<Value> operands);
   /// Before an operation looks at tensors.
   void prepare(const Step &step, llvm::ArrayRef<Value> operands);
   /// Every operation that computes something.
@@ -92,6 +93,8 @@ private:
   };
 
   std::optional<uint32_t> placeOf(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls) const;
+  Value readElement(std::optional<uint32_t> number, const TensorPtr &tensor, size_t at,
+                    mlir::Type type);
   void compare(uint32_t place, const TensorPtr &tensor, size_t at, double logged);
   void change(Read &read);
   void noteHost(const Step &step, llvm::ArrayRef<Value> operands, const Values &results);

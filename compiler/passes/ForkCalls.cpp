@@ -81,12 +81,36 @@ func::CallOp outlineBody(Block &body, StringRef suffix, SymbolTable &symbols) {
 
 void fork(func::CallOp call) { call->setAttr(ir::kForkAttr, UnitAttr::get(call.getContext())); }
 
+/// Whether a body may record something and then wait. If not, all that its turns read has been
+/// recorded before the first of them, and is there when that has waited.
+bool waitsForItsOwn(Block &body, const Readers &readers, const Recorders &recorders) {
+  bool recorded = false;
+  return body
+      .walk<WalkOrder::PreOrder>([&](Operation *op) {
+        bool isWhole = isa<func::CallOp, ir::MapOp, ir::FilterOp, ir::FoldOp, ir::ScanOp>(op);
+        if (!isWhole && op->getNumRegions() > 0)
+          return WalkResult::advance();
+        bool reads = readers.reads(op), records = recorders.records(op);
+        if (reads && (records || recorded))
+          return WalkResult::interrupt();
+        recorded |= records;
+        return WalkResult::skip();
+      })
+      .wasInterrupted();
+}
+
 void forkMaps(ModuleOp module, SymbolTable &symbols, PassContext &context) {
   Readers readers(module);
+  Recorders recorders(module);
   SmallVector<ir::MapOp> maps;
   module.walk([&](ir::MapOp map) {
-    if (readers.reads(map))
+    if (!readers.reads(map))
+      return;
+    if (waitsForItsOwn(map.getBody().front(), readers, recorders))
       maps.push_back(map);
+    else
+      context.remark(map.getLoc(), "what this map reads is recorded before it: its first read "
+                                   "waits for all of them");
   });
   for (ir::MapOp map : maps) {
     fork(outlineBody(map.getBody().front(), ".map", symbols));

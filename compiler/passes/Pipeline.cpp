@@ -36,6 +36,8 @@ std::vector<PassRecord> pipeline() {
       autocastPass(),
       // Behind the expansions, whose parts may depend on weights alone; before blocks.
       foldWeightsPass(),
+      // Behind the expansions, which leave positions in range; before whatever moves reads.
+      readElementsPass(),
       // Before reduce-folds, which then finds folds of what is there already.
       spreadLoopsPass(),
       // Where what a fold does for an element is known, and before constants: what it begins with
@@ -69,11 +71,12 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      dropUnneededPass(),    inlinePass(),       specialisePass(), simplifyPass(),
-      expandOperatorsPass(), weightsRightPass(), autocastPass(),   foldWeightsPass(),
-      spreadLoopsPass(),     reduceFoldsPass(),  orderSumsPass(),  hoistProductsPass(),
-      foldConstantsPass(),   codeMotionPass(),   formBlocksPass(), identicalRecordsPass(),
-      alignBranchesPass(),   assignPhasesPass(), forkCallsPass(),  deriveGradientsPass()};
+      dropUnneededPass(),     inlinePass(),        specialisePass(),   simplifyPass(),
+      expandOperatorsPass(),  weightsRightPass(),  autocastPass(),     foldWeightsPass(),
+      readElementsPass(),     spreadLoopsPass(),   reduceFoldsPass(),  orderSumsPass(),
+      hoistProductsPass(),    foldConstantsPass(), codeMotionPass(),   formBlocksPass(),
+      identicalRecordsPass(), alignBranchesPass(), assignPhasesPass(), forkCallsPass(),
+      deriveGradientsPass()};
   return passes;
 }
 

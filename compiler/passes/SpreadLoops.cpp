@@ -5,9 +5,14 @@
 // side, those of a loop that carries a state one after the other. Only where nothing that stands in
 // the order of the program needs what is carried, so that all of it, in that order, is in the map.
 //
+// map(|x| read(f(x)), xs) becomes map(|y| read(y), map(f, xs)): all that is computed before the
+// first read is recorded for all elements, and waited for once, without a fork. Only what stands
+// ahead of everything else that has an order.
+//
 //===----------------------------------------------------------------------===//
 
 #include "compiler/ir/Program.h"
+#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramOrder.h"
 #include "compiler/passes/Readers.h"
@@ -89,47 +94,91 @@ SmallVector<Value> takeApart(OpBuilder &builder, Location loc, Value element, Ty
   return values;
 }
 
-/// A fold or a scan.
-template <typename LoopOp> bool spread(LoopOp loop, const Readers &readers) {
+/// Takes operations of a loop's body into a map before it, and the loop goes over what that gives.
+template <typename LoopOp> void moveBefore(LoopOp loop, const llvm::DenseSet<Operation *> &before) {
   Block &body = loop.getBody().front();
-  auto before = partBefore(body, body.getArgument(0));
-  if (!before || !llvm::any_of(*before, [&](Operation *op) { return readers.reads(op); }))
-    return false;
+  unsigned first = carriesState(loop) ? 1 : 0;
   // What the rest takes of the map's part, and of the list itself.
   llvm::SetVector<Value> taken;
   for (Operation &op : body) {
-    if (before->contains(&op))
+    if (before.contains(&op))
       continue;
     op.walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
-        if (operand == body.getArgument(1) || before->contains(operand.getDefiningOp()))
+        if (operand == body.getArgument(first) || before.contains(operand.getDefiningOp()))
           taken.insert(operand);
     });
   }
   // A list of nothing: its elements still count.
   if (taken.empty())
-    taken.insert(body.getArgument(1));
+    taken.insert(body.getArgument(first));
   OpBuilder builder(loop);
   ir::MapOp map = makeMap(
-      builder, loop, loop.getList(), body, body.getArgument(1),
-      [&](Operation *op) { return before->contains(op) || isMadeAnywhere(op); },
+      builder, loop, loop.getList(), body, body.getArgument(first),
+      [&](Operation *op) { return before.contains(op) || isMadeAnywhere(op); },
       taken.getArrayRef());
   loop.getListMutable().assign(map.getResult());
-  BlockArgument old = body.getArgument(1);
+  BlockArgument old = body.getArgument(first);
   BlockArgument element = body.insertArgument(
-      2, cast<ir::ListType>(map.getResult().getType()).getElement(), old.getLoc());
+      first + 1, cast<ir::ListType>(map.getResult().getType()).getElement(), old.getLoc());
   builder.setInsertionPointToStart(&body);
   SmallVector<Value> parts =
       takeApart(builder, loop.getLoc(), element, ValueRange(taken.getArrayRef()).getTypes());
   for (auto [value, part] : llvm::zip(llvm::to_vector(taken.getArrayRef()), parts))
     value.replaceUsesWithIf(part, [&](OpOperand &use) {
       Operation *user = body.findAncestorOpInBlock(*use.getOwner());
-      return user && !before->contains(user) && user != part.getDefiningOp();
+      return user && !before.contains(user) && user != part.getDefiningOp();
     });
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
-    if (before->contains(&op))
+    if (before.contains(&op))
       op.erase();
-  body.eraseArgument(1);
+  body.eraseArgument(first);
+}
+
+/// A fold or a scan.
+template <typename LoopOp> bool spread(LoopOp loop, const Readers &readers) {
+  Block &body = loop.getBody().front();
+  auto before = partBefore(body, body.getArgument(0));
+  if (!before || !llvm::any_of(*before, [&](Operation *op) { return readers.reads(op); }))
+    return false;
+  moveBefore(loop, *before);
+  return true;
+}
+
+/// What of a map's body is computed before its first read, if the read needs it, and nothing that
+/// may end the instance or wait elsewhere comes before.
+llvm::DenseSet<Operation *> partBeforeReads(Block &body) {
+  llvm::DenseSet<Operation *> behind; // what follows from a read
+  SmallVector<Operation *> open;
+  SmallVector<ir::ReadOp> reads;
+  for (Operation &op : body.without_terminator()) {
+    if (auto read = dyn_cast<ir::ReadOp>(op))
+      reads.push_back(read);
+    else if (isOrdered(&op))
+      break;
+    bool needs = isa<ir::ReadOp>(op) ||
+                 llvm::any_of(needsOf(&op), [&](Operation *need) { return behind.contains(need); });
+    if (needs)
+      behind.insert(&op);
+    else if (isTensorCode(&op) && !isMadeAnywhere(&op))
+      open.push_back(&op);
+  }
+  llvm::DenseSet<Operation *> before;
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val();
+    if (!isMadeAnywhere(op) && before.insert(op).second)
+      open.append(needsOf(op));
+  }
+  bool helps = llvm::any_of(
+      reads, [&](ir::ReadOp read) { return before.contains(read.getTensor().getDefiningOp()); });
+  return helps ? before : llvm::DenseSet<Operation *>();
+}
+
+bool spread(ir::MapOp map) {
+  llvm::DenseSet<Operation *> before = partBeforeReads(map.getBody().front());
+  if (before.empty())
+    return false;
+  moveBefore(map, before);
   return true;
 }
 
@@ -183,6 +232,13 @@ LogicalResult spreadLoops(ModuleOp module, PassContext &context) {
       context.remark(where, "what of this loop may read does not need what it carries: a "
                             "map does it before");
   }
+  // With those that this has made.
+  SmallVector<ir::MapOp> maps;
+  module.walk([&](ir::MapOp map) { maps.push_back(map); });
+  for (ir::MapOp map : maps)
+    if (spread(map))
+      context.remark(map.getLoc(), "what this map computes before its first read a map of its own "
+                                   "does for all elements");
   return success();
 }
 
@@ -192,7 +248,8 @@ PassRecord spreadLoopsPass() {
   return {.name = "spread-loops",
           .description =
               "What in folds, scans and filters may read and does not need what the loop "
-              "carries becomes a map before it, so that its reads wait together.",
+              "carries becomes a map before it, and so does what a map computes before its first "
+              "read, so that reads wait together.",
           .run = spreadLoops};
 }
 

@@ -202,7 +202,8 @@ func.func @leaf(%x: tensor<f32>) -> tensor<f32> {
 // A body becomes a function of what it uses; constants are made inside.
 // CHECK: func.func private @items.map(%[[E:.*]]: i64, %[[X:.*]]: tensor<f32>) -> i64
 // CHECK: arith.constant 1 : i64
-// CHECK: sheaf.read %[[X]]
+// CHECK: %[[Y:.*]] = sheaf.record @score(%[[X]])
+// CHECK: sheaf.read %[[Y]]
 // CHECK-LABEL: func.func @items
 // CHECK: sheaf.map
 // CHECK: call @items.map(%{{.*}}, %{{.*}}) {sheaf.fork}
@@ -210,13 +211,57 @@ func.func @items(%xs: !sheaf.list<i64>, %x: tensor<f32>) -> !sheaf.list<i64> {
   %one = arith.constant 1 : i64
   %r = sheaf.map %xs : (!sheaf.list<i64>) -> !sheaf.list<i64> {
   ^bb0(%e: i64):
-    %s = sheaf.read %x : (tensor<f32>) -> f64
+    %y = sheaf.record @score(%x) weights [] : (tensor<f32>) -> tensor<f32>
+    %s = sheaf.read %y : (tensor<f32>) -> f64
     %i = sheaf.convert %s : f64 to i64
     %j = arith.addi %i, %one : i64
     %k = arith.addi %j, %e : i64
     sheaf.yield %k : i64
   }
   return %r : !sheaf.list<i64>
+}
+
+// What it reads has been recorded before, whatever it records behind: the first waits for all. In a
+// loop what comes behind a read comes before another.
+// CHECK-LABEL: func.func @there
+// CHECK-NOT: sheaf.fork
+// CHECK-LABEL: func.func @again
+// CHECK: call @again.map(%{{.*}}) {sheaf.fork}
+func.func @there(%xs: !sheaf.list<tensor<f32>>, %c: i1) -> !sheaf.list<tensor<f32>> {
+  %r = sheaf.map %xs : (!sheaf.list<tensor<f32>>) -> !sheaf.list<tensor<f32>> {
+  ^bb0(%x: tensor<f32>):
+    %s = sheaf.read %x : (tensor<f32>) -> f64
+    %y = sheaf.record @score(%x) weights [] : (tensor<f32>) -> tensor<f32>
+    %z = scf.if %c -> tensor<f32> {
+      %d = sheaf.record @score(%y) weights [] : (tensor<f32>) -> tensor<f32>
+      scf.yield %d : tensor<f32>
+    } else {
+      scf.yield %y : tensor<f32>
+    }
+    sheaf.yield %z : tensor<f32>
+  }
+  return %r : !sheaf.list<tensor<f32>>
+}
+func.func @again(%xss: !sheaf.list<!sheaf.list<tensor<f32>>>) -> !sheaf.list<f64> {
+  %zero = arith.constant 0.0 : f64
+  %r = sheaf.map %xss : (!sheaf.list<!sheaf.list<tensor<f32>>>) -> !sheaf.list<f64> {
+  ^bb0(%xs: !sheaf.list<tensor<f32>>):
+    %t = sheaf.fold %zero, %xs : (f64, !sheaf.list<tensor<f32>>) -> f64 {
+    ^bb0(%a: f64, %x: tensor<f32>):
+      %s = sheaf.read %x : (tensor<f32>) -> f64
+      %y = sheaf.record @score(%x) weights [] : (tensor<f32>) -> tensor<f32>
+      %u = sheaf.read %y : (tensor<f32>) -> f64
+      %b = arith.addf %s, %u : f64
+      sheaf.yield %b : f64
+    }
+    sheaf.yield %t : f64
+  }
+  return %r : !sheaf.list<f64>
+}
+sheaf.block @score args(1) {
+^bb0(%x: tensor<f32>):
+  %y = sheaf.apply "tanh"(%x) {} : (tensor<f32>) -> tensor<f32>
+  sheaf.yield %y : tensor<f32>
 }
 
 // What reads in a branch is a call; other branches stay as they are. What follows calls as well.
