@@ -112,6 +112,9 @@ void sheaf_wait(sheaf::rt::Context *, uint32_t place);
 /// Notes what was read there. Only when there is a Context::readLog.
 void sheaf_note_read(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot value);
 
+/// Whether a call that could be forked is; if so, that is done next. Else the caller makes the call
+/// itself. Older artefacts do not ask.
+uint32_t sheaf_forks(sheaf::rt::Context *);
 /// Starts `fn` on copies of these arguments beside the caller: a call that does not depend on what
 /// the caller does next. Whoever forks keeps the results among its roots. Returns what
 /// sheaf_join() takes; null when it has run already.

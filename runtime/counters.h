@@ -34,6 +34,7 @@ struct Counters {
   uint64_t waits = 0;       ///< of instances, and calls inside them, for a read
   uint64_t forked = 0;      ///< calls that ran beside the one that made them
   uint64_t inlined = 0;     ///< those that found no stack and ran as plain calls
+  uint64_t inPlace = 0;     ///< those that ran as such since enough waited already (forking.h)
   uint64_t barriers = 0;
   double flop = 0;
   uint64_t recordNanoseconds = 0; ///< wall: inputs copied, instances walked, blocks recorded

@@ -116,6 +116,8 @@ public:
   /// A stack that no one uses, or null. The one given back last comes first: its pages are warm.
   HostStack *take();
   void giveBack(HostStack *stack);
+  /// How many more it could give.
+  uint64_t freeCount() const { return count_ - (made_.size() - free_.size()); }
 
   /// Makes room for frames down to `frame`, and some more; or they are to go on on what further()
   /// gives.

@@ -432,6 +432,8 @@ static Task *forkFrom(const uint8_t *frame, Recorder &r, EntryFn fn, const Slot 
   return nullptr;
 }
 
+uint32_t sheaf_forks(Context *context) { return recorder(context).tasks.forks(); }
+
 Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {
   return forkFrom(static_cast<const uint8_t *>(__builtin_frame_address(0)), recorder(context), fn,
                   args, results);

@@ -58,9 +58,11 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
       values(model.types, recorder),
       weights(model, recorder.rowSpace.address(0), meter, memory.packed),
       flusher(model, options.threads, recorder.scratch, options.hostile),
-      scheduler(model, meter, memory.records),
+      scheduler(model, meter, memory.records), forkWorth(model),
       collector(model, values.facts(), recorder, meter, memory.records, options.hostile) {
   checkModel(model);
+  recorder.tasks.forking =
+      options.hostile && options.forking == Forking::Worth ? Forking::Alternately : options.forking;
   uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
   if (!meter.charge(memory.weights, bytes))
     throw UserError("the memory limit of " + bytesText(meter.limit()) +

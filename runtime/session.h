@@ -3,6 +3,7 @@
 #define SHEAF_RUNTIME_SESSION_H
 
 #include "runtime/counters.h"
+#include "runtime/forking.h"
 #include "runtime/model.h"
 #include "runtime/policy.h"
 #include "runtime/read_log.h"
@@ -33,6 +34,8 @@ struct SessionOptions {
   /// than these are little use: kernels have rows enough.
   unsigned fibers = 512;
   static constexpr unsigned kMostFibers = 8192; ///< taken for more: systems limit mappings
+  /// Which calls that may wait run beside those that make them; changes no result.
+  Forking forking = Forking::Worth;
   /// Calls of recursive functions that an instance may make before it is given up as endless.
   int64_t maxSteps = 1000000000;
   /// Most bytes of weights, packed weights, rows, host values and records together.
@@ -44,6 +47,11 @@ struct SessionOptions {
   /// schedule that is to be walked backwards, where every result must have its record. Not given: a
   /// quarter of the memory limit.
   std::optional<uint64_t> keepBytes;
+  /// Instances of a model that does not read run in waves: when the rows of those walked come to so
+  /// many bytes, they are computed, while they are near. 0: all at once, as always in training. Not
+  /// given: as much as caches hold, more if weights are large, and of 256 instances at least.
+  /// Changes no result.
+  std::optional<uint64_t> waveBytes;
   /// In which order the records of a flush run; changes no result.
   Policy policy = Policy::Depth;
   /// What the draws of all instances follow from.
@@ -53,7 +61,9 @@ struct SessionOptions {
   bool checkResults = false;
   /// To find mistakes in generated code: buckets start with room for one record, fresh rows and
   /// scratch hold NaN patterns, a guard granule follows every record's rows and is checked after
-  /// each flush (InternalError naming the kernel), every bucket that can be split is split.
+  /// each flush (InternalError naming the kernel), every bucket that can be split is split, every
+  /// other call is forked where that is left to what is worth it, and waves are of one instance and
+  /// of a few.
   bool hostile = false;
   /// It only packs weights (packWeightsLike, or packWeights of a model that folds none): its code
   /// may be for another machine, and is never run.

@@ -26,6 +26,7 @@ struct Session::Impl {
   PackedWeights weights;
   Flusher flusher;
   Scheduler scheduler;
+  ForkWorth forkWorth;
   PolicyTrial trial;
   Policy policy = Policy::Depth; ///< of this mini-batch
   Schedule schedule;
@@ -56,6 +57,12 @@ struct Session::Impl {
   void end(const Walk &walk, Outcome &outcome);
   template <typename Ended> void stopTasks(Ended ended);
   void runPending();
+  /// What there was when instances began that are computed together.
+  struct Wave {
+    size_t instances;
+    uint64_t granules;
+  };
+  bool isFull(const Wave &wave) const;
   void flush(BucketTable::What what);
   bool mayCollect() const;
   void collect();

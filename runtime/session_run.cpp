@@ -64,6 +64,22 @@ void Session::Impl::runPending() {
   collect();
 }
 
+/// Whether what was recorded since then is enough to run.
+bool Session::Impl::isFull(const Wave &wave) const {
+  if (model.reads || model.training || walks.size() == wave.instances)
+    return false;
+  uint64_t bytes = (recorder.rowSpace.used() - wave.granules) * kGranuleBytes;
+  if (options.waveBytes)
+    return *options.waveBytes > 0 && bytes >= *options.waveBytes;
+  if (options.hostile)
+    return walks.size() % 4 < 2;
+  // Weights are read once more in every wave, and a step of a sequence has a row of each instance.
+  constexpr uint64_t kNearBytes = uint64_t(4) << 20;
+  constexpr size_t kLeastInstances = 256;
+  return walks.size() - wave.instances >= kLeastInstances &&
+         bytes >= std::max(kNearBytes, 4 * memory.packed.now);
+}
+
 /// Walks all instances. Those that wait for tensors wait together, so that what they wait for runs
 /// in large buckets; those that end make room for others.
 void Session::Impl::walk(std::span<const Instance> instances, const std::stop_token &stop) {
@@ -94,11 +110,17 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
       recorder.readLog->beginAgain(walk.logged);
     return number;
   };
+  Wave wave{0, recorder.rowSpace.used()};
   for (;;) {
+    recorder.tasks.toCome = instances.size() - walks.size();
     recorder.tasks.run(ended);
     if (stop.stop_requested())
       return stopTasks(ended);
     bool more = walks.size() < instances.size() || !uncertain.empty();
+    if (more && isFull(wave)) {
+      flush(BucketTable::What::All);
+      wave = {walks.size(), recorder.rowSpace.used()};
+    }
     if (HostStack *stack = more ? recorder.stacks.take() : nullptr) {
       size_t number = next();
       if (!begin(walks[number], instances[number], stack)) {
@@ -141,8 +163,9 @@ void Session::Impl::flush(BucketTable::What what) {
   size_t begin = schedule.size();
   recorder.buckets.drain(schedule, what);
   if (schedule.size() > begin) {
-    // In order of depth: those of later phases, which no read depends on, stand behind.
-    for (size_t i = schedule.size(); i-- > begin;)
+    // In order of depth: those of later phases, which no read depends on, stand behind. Where none
+    // reads, the next instances begin as the first did.
+    for (size_t i = model.reads ? schedule.size() : 0; i-- > begin;)
       if (uint32_t depth = schedule[i].depth; depth >> model.depthBits == 0) {
         recorder.computed = std::max<int64_t>(recorder.computed, int64_t(depth) + 1);
         break;
@@ -152,6 +175,10 @@ void Session::Impl::flush(BucketTable::What what) {
     counters.orderNanoseconds += ordered - start;
     counters.flushes += 1;
     flusher.run(schedule, begin, recorder.rowSpace.address(0), weights, counters);
+    if (what == BucketTable::What::Demanded || recorder.tasks.anyWaits()) {
+      forkWorth.noteFlush(schedule, begin);
+      recorder.tasks.worth = forkWorth.most();
+    }
   }
   uint64_t end = clockNow();
   counters.flushNanoseconds += end - start;
@@ -160,7 +187,8 @@ void Session::Impl::flush(BucketTable::What what) {
                               ordered,
                               static_cast<uint32_t>(begin),
                               static_cast<uint32_t>(schedule.size()),
-                              what == BucketTable::What::Demanded});
+                              what == BucketTable::What::Demanded,
+                              recorder.tasks.worth});
     noteMemory();
   }
 }
@@ -222,6 +250,8 @@ void Session::Impl::forgetMiniBatch() {
 /// True when memory was too short for an instance.
 bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop_token &stop) {
   recorder.tasks.begin();
+  forkWorth.begin();
+  recorder.tasks.worth = forkWorth.most();
   recorder.known.beginRun();
   recorder.scratch.beginRun();
   recorder.computed = 0;
@@ -328,6 +358,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   counters.waits += tasks.waits;
   counters.forked += tasks.forked;
   counters.inlined += tasks.inlined;
+  counters.inPlace += tasks.inPlace;
   note(TracePart::MiniBatch, begin, static_cast<int64_t>(counters.runs));
   noteMemory();
   counters.runs += 1;

@@ -1,5 +1,6 @@
 #include "runtime/tasks.h"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -51,6 +52,7 @@ void Tasks::start(Task &task, HostStack *stack) {
     task.room = {std::nullopt, stacks_.bytes()};
   }
   ++task.walk->open;
+  open_ += !task.parent;
   ready_.push(&task);
 }
 
@@ -160,7 +162,10 @@ Walk *Tasks::ended(Task &task) {
   Walk &walk = *task.walk;
   if (task.failure.kind != Failure::None && (!walk.failed || placeOf(task) < placeOf(*walk.failed)))
     walk.failed = &task;
-  return --walk.open == 0 ? &walk : nullptr;
+  if (--walk.open > 0)
+    return nullptr;
+  --open_;
+  return &walk;
 }
 
 void Tasks::noteSteps() {
@@ -242,9 +247,36 @@ void Tasks::stop() {
   wake();
 }
 
-HostStack *Tasks::stackForFork() {
+/// Instances count, not calls: all of them then go the same way, and stay in step. Those that have
+/// not begun will wait with the others before anything runs, as far as there are stacks for them.
+bool Tasks::paysToFork() {
+  switch (forking) {
+  case Forking::Worth:
+    return open_ - 1 + std::min<uint64_t>(toCome, stacks_.freeCount()) < worth;
+  case Forking::Alternately:
+    return asked_++ % 2 == 0;
+  case Forking::Never:
+    return false;
+  case Forking::Always:
+    break;
+  }
+  return true;
+}
+
+bool Tasks::forks() {
   if (current_->walk->inOrder)
+    return false;
+  bool pays = paysToFork();
+  forks_ = pays && stacks_.freeCount() > 0;
+  if (!forks_)
+    ++(pays ? counts.inlined : counts.inPlace);
+  return forks_;
+}
+
+HostStack *Tasks::stackForFork() {
+  if (!forks_ && !forks())
     return nullptr;
+  forks_ = false;
   HostStack *stack = stacks_.take();
   ++(stack ? counts.forked : counts.inlined);
   return stack;

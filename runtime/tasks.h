@@ -6,7 +6,7 @@
 // tasks of a session run on one machine thread, one at a time; no result depends on their order.
 //
 // A fork that finds no free stack is run by the one who forked, as a plain call: it never waits for
-// a stack, so whoever has one can always go on.
+// a stack, so whoever has one can always go on. So is one where enough wait already (forking.h).
 //
 // A fork that needs what another leaves takes the stack of that one when it has ended, and holds
 // none before. It is one of its joiners until then.
@@ -21,6 +21,7 @@
 #define SHEAF_RUNTIME_TASKS_H
 
 #include "runtime/abi.h"
+#include "runtime/forking.h"
 #include "runtime/host_stack.h"
 #include "runtime/read_log.h"
 #include "runtime/trace.h"
@@ -133,11 +134,17 @@ public:
   /// It will never be: all that wait, and all that will, are given up.
   void stop();
   /// Before the next mini-batch.
-  void begin() { stopped_ = false; }
+  void begin() {
+    stopped_ = false;
+    open_ = toCome = 0;
+  }
 
   // From generated code.
   void wait(uint32_t place);
   void noteRead(LoggedRead read) { context_.readLog->note(current_->logged, read); }
+  /// Whether a call is forked, as `forking` says and if there is a stack; then stackForFork() is
+  /// called next.
+  bool forks();
   /// A stack for a fork, or null: then the caller runs it itself.
   HostStack *stackForFork();
   /// `task` is fresh memory for the fork. `frame`: of the function that host code called.
@@ -160,9 +167,14 @@ public:
   /// Where stretches of host code are noted, if anywhere.
   Trace *trace = nullptr;
 
+  /// When calls are forked.
+  Forking forking = Forking::Always;
+  uint32_t worth = 0;  ///< Forking::Worth: while fewer other instances are there (ForkWorth)
+  uint64_t toCome = 0; ///< instances of the mini-batch that have not begun
+
   /// Counts until someone takes them away.
   struct Counts {
-    uint64_t forked = 0, inlined = 0, waits = 0;
+    uint64_t forked = 0, inlined = 0, inPlace = 0, waits = 0;
   };
   Counts counts;
 
@@ -194,6 +206,7 @@ private:
 
   Walk *runUntilEnd();
   Walk *runReady();
+  bool paysToFork();
   void setUp(Task &task, EntryFn fn, const Slot *args, Slot *results, const uint8_t *frame);
   void awaits(Task &joiner, Task &task);
   Walk *ended(Task &task);
@@ -212,6 +225,9 @@ private:
   int64_t maxSteps_;
   Queue ready_, waiting_;
   Task *current_ = nullptr;
+  uint64_t open_ = 0;       ///< instances that have begun and not ended
+  uint64_t asked_ = 0;      ///< whether to fork
+  bool forks_ = false;      ///< forks() has said so
   StackRoom room_;          ///< of what runs
   uint64_t goesOnWith_ = 0; ///< bytes that a call has which goOn() is to run
   Untimed untimed_;

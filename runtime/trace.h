@@ -57,7 +57,8 @@ struct TraceFlush {
   TraceSpan span;
   uint64_t ordered; ///< when all had been put in order
   uint32_t firstLaunch, lastLaunch;
-  bool demanded; ///< because instances waited
+  bool demanded;         ///< because instances waited
+  uint32_t worthForking; ///< behind it: calls are forked while fewer others wait (forking.h)
 };
 
 /// Anything that is told by its time alone.

@@ -95,9 +95,10 @@ std::string runReportText(const CompiledModel &compiled, const RunReport &r,
   out += '\n';
   for (const auto &[place, count] : waits)
     out += fmt::format("    {}: {} waits\n", place, count);
-  if (r.forked || r.inlined)
-    out += fmt::format("  {} calls ran beside the one that made them, {} found no stack\n",
-                       r.forked, r.inlined);
+  if (r.forked || r.inPlace || r.inlined)
+    out += fmt::format("  {} calls ran beside the one that made them, {} in place since enough "
+                       "waited, {} found no stack\n",
+                       r.forked, r.inPlace, r.inlined);
 
   out += fmt::format("\nkernels of the mini-batch, rows a launch; the peak of a core is {:.0f} "
                      "GFLOP/s\n",
@@ -221,6 +222,7 @@ nlohmann::ordered_json runReportJson(const RunReport &r) {
                {"saved_records", r.saved},
                {"waits", r.waits},
                {"forked", r.forked},
+               {"in_place", r.inPlace},
                {"inlined", r.inlined},
                {"phases", r.phases},
                {"steps", r.steps},

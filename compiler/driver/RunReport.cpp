@@ -150,6 +150,7 @@ private:
     report_.saved = counters.saved;
     report_.waits = counters.waits;
     report_.forked = counters.forked;
+    report_.inPlace = counters.inPlace;
     report_.inlined = counters.inlined;
     for (const rt::TraceMemory &sample : shortest_.memory)
       if (sample.time >= miniBatch(shortest_).span.begin)

@@ -103,7 +103,7 @@ struct RunReport {
   double orderMs = 0;
   double kernelMs = 0; ///< wall time of running what was ordered
   uint64_t records = 0, saved = 0;
-  uint64_t waits = 0, forked = 0, inlined = 0;
+  uint64_t waits = 0, forked = 0, inPlace = 0, inlined = 0;
   std::optional<uint64_t> leastLaunches;
   uint32_t phases = 1, steps = 0;
   std::vector<KernelRow> kernels; ///< the longest first

@@ -243,6 +243,12 @@ void FunctionEmitter::emitReturn(OperandRange values) {
 //===----------------------------------------------------------------------===//
 
 void FunctionEmitter::emitCall(func::CallOp call, bool tail) {
+  Slots slots = callPlainly(call, tail);
+  if (!tail)
+    setAll(call.getResults(), slots);
+}
+
+Slots FunctionEmitter::callPlainly(func::CallOp call, bool tail) {
   const Function &callee = m_.function(call.getCallee());
   SmallVector<llvm::Type *> types = slotTypes(call.getResultTypes(), m_.context);
   SmallVector<llvm::Value *> args{ctx_};
@@ -254,8 +260,10 @@ void FunctionEmitter::emitCall(func::CallOp call, bool tail) {
   func::FuncOp source = callee.source;
   for (auto [operand, type] : llvm::zip(call.getOperands(), source.getArgumentTypes()))
     args.append(as(operand, type));
-  if (tail)
-    return emitTailCall(callee.code, args);
+  if (tail) {
+    emitTailCall(callee.code, args);
+    return {};
+  }
   bool saved = callee.mayWait && saveRoots(call, /*own=*/false);
   llvm::CallInst *result = b_.CreateCall(callee.code, args);
   result->setCallingConv(llvm::CallingConv::Tail);
@@ -267,7 +275,7 @@ void FunctionEmitter::emitCall(func::CallOp call, bool tail) {
                                             : b_.CreateExtractValue(result, i);
     slots.push_back(fromSlot(b_, slot, type));
   }
-  setAll(call.getResults(), slots);
+  return slots;
 }
 
 void FunctionEmitter::emitTailCall(llvm::Function *callee, ArrayRef<llvm::Value *> args) {

@@ -50,6 +50,20 @@ FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call, Operation *o
     roots.push_back({rt::RootDesc::Fork, takenType(std::move(taken), call.getContext())});
   }
   awaited.forks = static_cast<unsigned>(forks.size());
+  forgetTaken(op);
+  llvm::BasicBlock *forked = nullptr, *meet = nullptr;
+  SmallVector<std::pair<Fork, llvm::BasicBlock *>> either;
+  if (forks.empty()) {
+    llvm::BasicBlock *here = newBlock("in.place");
+    forked = newBlock("fork");
+    meet = newBlock("started");
+    b_.CreateCondBr(asksToFork(), forked, here);
+    b_.SetInsertPoint(here);
+    Fork fork = callInPlace(call);
+    either.push_back({fork, b_.GetInsertBlock()});
+    b_.CreateBr(meet);
+    b_.SetInsertPoint(forked);
+  }
   // With arguments that it waits for, the others stand in a frame that says what they are.
   if (!forks.empty())
     args.insert(args.begin(), {llvm::ConstantPointerNull::get(b_.getPtrTy()),
@@ -60,7 +74,6 @@ FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call, Operation *o
                   static_cast<llvm::Value *>(i64(results + static_cast<int64_t>(args.size()))));
   llvm::Value *memory = slotAt(out, results);
   store(memory, args);
-  forgetTaken(op);
   // It may run at once, on this stack.
   bool saved = saveRoots(call, /*own=*/false);
   llvm::Value *task =
@@ -72,7 +85,41 @@ FunctionEmitter::Fork FunctionEmitter::startFork(func::CallOp call, Operation *o
                         out, slotAt(memory, static_cast<int64_t>(args.size() - 2 * forks.size())),
                         static_cast<llvm::Value *>(i64(static_cast<int64_t>(forks.size()))));
   dropRoots(saved);
-  return {task, out};
+  if (!meet)
+    return {task, out};
+  either.push_back({Fork{task, out}, b_.GetInsertBlock()});
+  b_.CreateBr(meet);
+  b_.SetInsertPoint(meet);
+  return eitherFork(either);
+}
+
+llvm::Value *FunctionEmitter::asksToFork() {
+  return b_.CreateIsNotNull(callRuntime("sheaf_forks", b_.getInt32Ty()));
+}
+
+FunctionEmitter::Fork FunctionEmitter::callInPlace(func::CallOp call) {
+  return doneFork(callPlainly(call, /*tail=*/false));
+}
+
+FunctionEmitter::Fork FunctionEmitter::doneFork(ArrayRef<llvm::Value *> results) {
+  llvm::Value *count = i64(static_cast<int64_t>(results.size()));
+  Fork fork{llvm::ConstantPointerNull::get(b_.getPtrTy()),
+            callRuntime("sheaf_alloc", b_.getPtrTy(), count)};
+  store(fork.results, results);
+  return fork;
+}
+
+/// The one that comes from where control does.
+FunctionEmitter::Fork
+FunctionEmitter::eitherFork(ArrayRef<std::pair<Fork, llvm::BasicBlock *>> incoming) {
+  auto count = static_cast<unsigned>(incoming.size());
+  llvm::PHINode *task = b_.CreatePHI(b_.getPtrTy(), count);
+  llvm::PHINode *results = b_.CreatePHI(b_.getPtrTy(), count);
+  for (auto &[fork, from] : incoming) {
+    task->addIncoming(fork.task, from);
+    results->addIncoming(fork.results, from);
+  }
+  return {task, results};
 }
 
 void FunctionEmitter::runWaiting(const Awaited &awaited, llvm::Function *thunk) {
@@ -125,23 +172,14 @@ void FunctionEmitter::emitForkedArms(ArrayRef<Arm> arms, Operation *op) {
       fork = startFork(call, op);
     } else {
       Slots slots = emitRegion(*arm.block, op->getResultTypes());
-      fork = {llvm::ConstantPointerNull::get(b_.getPtrTy()),
-              callRuntime("sheaf_alloc", b_.getPtrTy(),
-                          static_cast<llvm::Value *>(i64(static_cast<int64_t>(slots.size()))))};
-      store(fork.results, slots);
+      fork = doneFork(slots);
       forgetTaken(op);
     }
     incoming.push_back({fork, b_.GetInsertBlock()});
     b_.CreateBr(meet);
   }
   b_.SetInsertPoint(meet);
-  llvm::PHINode *task = b_.CreatePHI(b_.getPtrTy(), incoming.size());
-  llvm::PHINode *results = b_.CreatePHI(b_.getPtrTy(), incoming.size());
-  for (auto &[fork, from] : incoming) {
-    task->addIncoming(fork.task, from);
-    results->addIncoming(fork.results, from);
-  }
-  openFork(op, {task, results});
+  openFork(op, eitherFork(incoming));
 }
 
 TypeRange FunctionEmitter::forkedTypes(Operation *op) {
@@ -187,41 +225,81 @@ void FunctionEmitter::joinForks(Operation *op, Operation *next) {
   }
 }
 
-/// All calls of a map whose body is one call: all are started before the first is joined.
+/// A map whose body is one call. As long as enough wait, they are plain calls, one after the other.
+/// From where that is no longer so all are started before the first is joined, the last as a plain
+/// call: nothing is left to do beside it.
 void FunctionEmitter::emitForkedMap(ir::MapOp op, func::CallOp call) {
   llvm::Value *size = listSize(one(op.getList())), *in = readElements(op.getList());
   Block &body = op.getBody().front();
   Type from = cast<ir::ListType>(op.getList().getType()).getElement();
   Type to = cast<ir::ListType>(op.getResult().getType()).getElement();
   llvm::Value *result = newList(to, size), *out = listElements(result);
-  // Two slots an element: the task, and where its results will be.
-  llvm::Value *started = callRuntime("sheaf_alloc", b_.getPtrTy(), b_.CreateMul(size, i64(2)));
-  Type left = TupleType::get(op.getContext(), forkedTypes(call));
-  auto forksFrom = [&](llvm::Value *place, llvm::Value *count) {
-    partial_.push_back({{rt::RootDesc::Forks, left}, {place, count}});
-  };
-  loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
+  auto left = TupleType::get(op.getContext(), forkedTypes(call));
+  auto bind = [&](llvm::Value *i) {
     bindElement(body.getArgument(0), load(slotAt(in, b_.CreateMul(i, i64(slotCount(from)))), from),
                 from);
     bindNumber(body, 1, i);
-    forksFrom(started, i);
-    partial_.push_back({{rt::RootDesc::List, to}, {result, i64(0)}});
-    Fork fork = startFork(call, call);
+  };
+  auto put = [&](llvm::Value *i, ArrayRef<llvm::Value *> value) {
+    store(slotAt(out, b_.CreateMul(i, i64(slotCount(to)))), coerce(value, left.getType(0), to));
+  };
+  auto isThere = [&](llvm::Value *count) {
+    partial_.push_back({{rt::RootDesc::List, to}, {result, count}});
+  };
+
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *next = newBlock("next"), *ask = newBlock("ask"),
+                   *plain = newBlock("plain"), *rest = newBlock("rest");
+  b_.CreateBr(next);
+  b_.SetInsertPoint(next);
+  llvm::PHINode *first = b_.CreatePHI(b_.getInt64Ty(), 2);
+  first->addIncoming(i64(0), before);
+  b_.CreateCondBr(b_.CreateICmpSLT(first, size), ask, rest);
+  b_.SetInsertPoint(ask);
+  b_.CreateCondBr(asksToFork(), rest, plain);
+  b_.SetInsertPoint(plain);
+  bind(first);
+  isThere(first);
+  put(first, callPlainly(call, /*tail=*/false));
+  partial_.pop_back();
+  first->addIncoming(b_.CreateAdd(first, i64(1), "", true, true), b_.GetInsertBlock());
+  b_.CreateBr(next);
+  b_.SetInsertPoint(rest);
+
+  // Two slots an element: the task, and where its results will be.
+  llvm::Value *more = b_.CreateSub(size, first);
+  llvm::Value *started = callRuntime("sheaf_alloc", b_.getPtrTy(), b_.CreateMul(more, i64(2)));
+  auto placeOf = [&](llvm::Value *k) { return slotAt(started, b_.CreateMul(k, i64(2))); };
+  auto forksFrom = [&](llvm::Value *place, llvm::Value *count) {
+    partial_.push_back({{rt::RootDesc::Forks, left}, {place, count}});
+  };
+  auto start = [&](llvm::Value *k, llvm::function_ref<Fork()> how) {
+    bind(b_.CreateAdd(first, k));
+    forksFrom(started, k);
+    isThere(first);
+    Fork fork = how();
     partial_.pop_back_n(2);
-    store(slotAt(started, b_.CreateMul(i, i64(2))), {fork.task, fork.results});
+    store(placeOf(k), {fork.task, fork.results});
+  };
+  llvm::Value *any = b_.CreateZExt(b_.CreateICmpNE(more, i64(0)), b_.getInt64Ty());
+  llvm::Value *last = b_.CreateSub(more, any);
+  loop(last, {}, [&](llvm::Value *k, ArrayRef<llvm::Value *>) {
+    start(k, [&] { return startFork(call, call); });
     return Slots();
   });
-  loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
-    llvm::Value *place = slotAt(started, b_.CreateMul(i, i64(2)));
-    forksFrom(place, b_.CreateSub(size, i));
-    partial_.push_back({{rt::RootDesc::List, to}, {result, i}});
+  loop(any, {}, [&](llvm::Value *, ArrayRef<llvm::Value *>) {
+    start(last, [&] { return callInPlace(call); });
+    return Slots();
+  });
+  loop(more, {}, [&](llvm::Value *k, ArrayRef<llvm::Value *>) {
+    llvm::Value *place = placeOf(k), *i = b_.CreateAdd(first, k);
+    forksFrom(place, b_.CreateSub(more, k));
+    isThere(i);
     Fork fork{b_.CreateLoad(b_.getPtrTy(), place), b_.CreateLoad(b_.getPtrTy(), slotAt(place, 1))};
     bool saved = saveRoots(op, /*own=*/false);
     join(fork);
     dropRoots(saved);
-    takeResults(call, fork);
     partial_.pop_back_n(2);
-    store(slotAt(out, b_.CreateMul(i, i64(slotCount(to)))), as(call.getResult(0), to));
+    put(i, load(fork.results, left.getType(0)));
     return Slots();
   });
   set(op.getResult(), {result});

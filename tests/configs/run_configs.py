@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
 OFF = ["inline", "specialise", "simplify", "weights-right", "fold-weights", "fold-constants",
-       "spread-loops", "reduce-folds", "hoist-products", "hoist-rows", "code-motion", "fork-calls", "blocks",
+       "read-elements", "spread-loops", "reduce-folds", "hoist-products", "hoist-rows", "code-motion", "fork-calls", "blocks",
        "split-blocks", "identical-records", "ghosts", "phases", "fuse", "merge", "panels",
        "serpentine", "flat-rows", "share-temporaries", "tuned"]
 
@@ -25,6 +25,9 @@ CONFIGS["batch-1-threads-2"] = ["--batch", "1", "--threads", "2"]
 CONFIGS["hostile"] = ["--hostile"]
 CONFIGS["fibers-1"] = ["--fibers", "1"]
 CONFIGS["fibers-3"] = ["--fibers", "3", "--hostile"]
+CONFIGS["forks-always"] = ["--forks", "always", "--hostile"]
+CONFIGS["forks-never"] = ["--forks", "never", "--hostile"]
+CONFIGS["forks-alternately"] = ["--forks", "alternately", "--fibers", "5"]
 CONFIGS["hostile-without-all"] = CONFIGS["hostile"] + CONFIGS["without-all"]
 CONFIGS["policy-agenda"] = ["--policy", "agenda", "--hostile"]
 CONFIGS["policy-lookahead"] = ["--policy", "lookahead", "--without", "phases"]
@@ -78,9 +81,10 @@ def main():
     failed = count = 0
     for path in paths:
         name = os.path.splitext(os.path.basename(path))[0]
-        if config.startswith("fibers") and not everything and "read(" not in open(path).read():
+        waits = config.startswith(("fibers", "forks"))
+        if waits and not everything and "read(" not in open(path).read():
             continue
-        if not everything and not config.startswith("fibers") and zlib.crc32(f"{name} {config}".encode()) % SHARE:
+        if not everything and not waits and zlib.crc32(f"{name} {config}".encode()) % SHARE:
             continue
         is_model = os.path.basename(os.path.dirname(os.path.abspath(path))) == "models"
         if is_model and name not in MODELS:

@@ -153,6 +153,46 @@ TEST(Session, CountsWhatItDoes) {
   EXPECT_EQ(memory.rows.now, (2 * leaves - 16) * 2 * 64);
 }
 
+TEST(Session, WavesChangeNoResultAndNoRecord) {
+  for (bool once : {false, true}) {
+    Model model = makeTreeModel(20);
+    if (once)
+      useOnceEntry(model, 20);
+    Trees trees;
+    std::vector<Instance> batch = trees.randomBatch(64);
+    std::vector<std::vector<float>> expected;
+    std::optional<uint64_t> records, saved;
+    // All at once, by few and by many rows, and each alone.
+    for (uint64_t bytes : {uint64_t(0), uint64_t(1) << 30, uint64_t(20000), uint64_t(1)}) {
+      SessionOptions options = small();
+      options.keepBytes = 0;
+      options.waveBytes = bytes;
+      Session session(model, options);
+      session.initParams(7);
+      std::span<const Outcome> outcomes = session.run(batch);
+      const Counters &counters = session.counters();
+      if (!records) {
+        records = counters.records;
+        saved = counters.saved;
+        for (const Outcome &outcome : outcomes)
+          expected.push_back(valueOf(session, outcome));
+      }
+      EXPECT_EQ(counters.records, *records) << bytes;
+      EXPECT_EQ(counters.saved, *saved) << bytes;
+      EXPECT_EQ(*saved > 0, once);
+      // An instance without a row of its own waits for the next.
+      if (bytes == 1)
+        EXPECT_GT(counters.flushes, once ? batch.size() / 2 : batch.size() - 1);
+      else
+        EXPECT_EQ(counters.flushes > 1, bytes == 20000) << bytes;
+      for (size_t i = 0; i < batch.size(); ++i) {
+        ASSERT_TRUE(outcomes[i].ok());
+        EXPECT_EQ(valueOf(session, outcomes[i]), expected[i]) << bytes << ", instance " << i;
+      }
+    }
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Depth
 //===----------------------------------------------------------------------===//

@@ -81,6 +81,7 @@ struct Bench {
           walk.failed ? static_cast<int>(walk.failed->failure.message) : -1;
     };
     for (;;) {
+      tasks.toCome = arguments.size() - next;
       tasks.run(ended);
       HostStack *stack = next < arguments.size() ? stacks.take() : nullptr;
       if (stack) {
@@ -181,6 +182,37 @@ TEST(Tasks, FewStacksChangeNothingButSpeed) {
     EXPECT_EQ(b.run(tree, {5, 3}), (std::vector<int>{-1, -1})) << stacks;
     EXPECT_EQ(b.results, (std::vector<Slot>{32, 8})) << stacks;
     EXPECT_GT(b.tasks.counts.inlined, 0u);
+  }
+}
+
+TEST(Tasks, WhereEnoughWaitCallsRunInPlace) {
+  // With as many other instances none is forked.
+  for (size_t instances : {1, 3, 8}) {
+    Bench b(64);
+    int flushes = 0;
+    b.tasks.forking = Forking::Worth;
+    b.tasks.worth = 7;
+    std::vector<Slot> depths(instances, 5);
+    EXPECT_EQ(b.run(tree, depths, &flushes), std::vector<int>(instances, -1));
+    EXPECT_EQ(b.results, std::vector<Slot>(instances, 32));
+    EXPECT_EQ(b.tasks.counts.forked + b.tasks.counts.inPlace, 31 * instances);
+    EXPECT_EQ(b.tasks.counts.forked > 0, instances < 8) << instances;
+    if (instances == 8)
+      EXPECT_EQ(flushes, 32); // a leaf of each at a time
+    else
+      EXPECT_LE(flushes, 16) << instances;
+  }
+}
+
+TEST(Tasks, HowCallsAreForkedChangesNoResult) {
+  for (Forking forking : {Forking::Always, Forking::Never, Forking::Alternately}) {
+    Bench b(64);
+    b.tasks.forking = forking;
+    EXPECT_EQ(b.run(tree, {5, 3}), (std::vector<int>{-1, -1}));
+    EXPECT_EQ(b.results, (std::vector<Slot>{32, 8}));
+    EXPECT_EQ(b.tasks.counts.forked > 0, forking != Forking::Never);
+    EXPECT_EQ(b.tasks.counts.inPlace > 0, forking != Forking::Always);
+    EXPECT_EQ(b.tasks.counts.inlined, 0u);
   }
 }
 

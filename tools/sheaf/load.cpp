@@ -561,6 +561,8 @@ rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,
   options.hostile = limits.hostile;
   options.sampleSeed = limits.sampleSeed;
   options.policy = limits.policy;
+  options.forking = limits.forking;
+  options.waveBytes = limits.waves;
   if (limits.maxSteps)
     options.maxSteps = limits.maxSteps;
   if (limits.fibers)

@@ -252,6 +252,16 @@ void LimitOptions::add(CLI::App &app) {
          "in which order records run: depth, agenda, lookahead, search, or auto, which times the "
          "first three on the first mini-batches; no result depends on it (default: depth)")
       ->type_name("NAME");
+  app.add_option("--forks", forksText,
+                 "which calls that may wait for a read run beside those that make them: worth, "
+                 "which is while few others wait, always, never, or alternately; no result depends "
+                 "on it (default: worth)")
+      ->type_name("NAME");
+  app.add_option("--waves", wavesText,
+                 "bytes of tensors after which the instances walked so far are computed, if the "
+                 "model does not read; 0: all at once (default: what caches hold, and more if "
+                 "weights are large)")
+      ->type_name("BYTES");
   addSeed(app, "--sample-seed", sampleSeed, "what random draws follow from (default: 0)");
   app.add_flag("--hostile", hostile,
                "to find mistakes in generated code: guarded rows, poisoned memory, tiny buckets");
@@ -263,6 +273,8 @@ void LimitOptions::check(ModelOptions &model) {
   model.limited = memoryLimit != 0;
   if (!foldMemoryText.empty())
     foldMemory = foldMemoryText == "0" ? 0 : parseBytes("--fold-memory", foldMemoryText);
+  if (!wavesText.empty())
+    waves = wavesText == "0" ? 0 : parseBytes("--waves", wavesText);
   if (!maxDepthText.empty())
     maxDepth = parseNumber("--max-depth", maxDepthText);
   if (!maxStepsText.empty())
@@ -274,6 +286,11 @@ void LimitOptions::check(ModelOptions &model) {
     throw UsageError(fmt::format(
         "--policy takes depth, agenda, lookahead, search and auto, not '{}'", policyText));
   policy = *named;
+  std::optional<rt::Forking> forks = rt::forkingByName(forksText);
+  if (!forks)
+    throw UsageError(
+        fmt::format("--forks takes worth, always, never and alternately, not '{}'", forksText));
+  forking = *forks;
   constexpr int64_t mostFibers = rt::SessionOptions::kMostFibers;
   if (fibers > mostFibers)
     throw UsageError(fmt::format("--fibers takes at most {}", mostFibers));

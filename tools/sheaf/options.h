@@ -116,14 +116,18 @@ struct LimitOptions {
   std::string maxStepsText;
   std::string fibersText;
   std::string policyText = "depth";
-  uint64_t memoryLimit = 0;              ///< bytes; 0: the default
-  std::optional<uint64_t> foldMemory;    ///< rt::SessionOptions::keepBytes
-  int64_t maxDepth = 0;                  ///< calls; 0: the default
-  int64_t maxSteps = 0;                  ///< calls; 0: the default
-  int64_t fibers = 0;                    ///< stacks; 0: the default
-  rt::Policy policy = rt::Policy::Depth; ///< rt::SessionOptions::policy
-  bool hostile = false;                  ///< rt::SessionOptions::hostile
-  uint64_t sampleSeed = 0;               ///< rt::SessionOptions::sampleSeed
+  std::string forksText = "worth";
+  std::string wavesText;
+  uint64_t memoryLimit = 0;                 ///< bytes; 0: the default
+  std::optional<uint64_t> foldMemory;       ///< rt::SessionOptions::keepBytes
+  std::optional<uint64_t> waves;            ///< rt::SessionOptions::waveBytes
+  int64_t maxDepth = 0;                     ///< calls; 0: the default
+  int64_t maxSteps = 0;                     ///< calls; 0: the default
+  int64_t fibers = 0;                       ///< stacks; 0: the default
+  rt::Policy policy = rt::Policy::Depth;    ///< rt::SessionOptions::policy
+  rt::Forking forking = rt::Forking::Worth; ///< rt::SessionOptions::forking
+  bool hostile = false;                     ///< rt::SessionOptions::hostile
+  uint64_t sampleSeed = 0;                  ///< rt::SessionOptions::sampleSeed
 
   void add(CLI::App &app);
   /// Reads the texts, and tells the model that is compiled for these limits. Throws UsageError.

@@ -30,13 +30,13 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
       "{} records, {} more saved, being identical to others; {} launches of {:.1f} rows on "
       "average, {} of them on several threads\n"
       "{} flushes, {} waits for reads, memory given back {} times meanwhile; {} calls ran beside "
-      "the one that made them, {} found no stack\n",
+      "the one that made them, {} in place since enough waited, {} found no stack\n",
       c.instances, c.runs, c.failed, runMs,
       runMs > 0 ? static_cast<double>(c.instances) / runMs * 1e3 : 0, loadMs,
       ms(c.recordNanoseconds), ms(c.orderNanoseconds), kernelMs,
       kernelMs > 0 ? c.flop / kernelMs * 1e-6 : 0, c.records, c.saved, c.launches,
       c.recordsPerLaunch(), c.parallelLaunches, c.flushes, c.waits, c.collections, c.forked,
-      c.inlined);
+      c.inPlace, c.inlined);
   rt::MemoryUse memory = session.memory();
   out += "memory at most:";
   for (const rt::NamedMemoryKind &kind : rt::kMemoryKinds)
@@ -80,6 +80,7 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
        {"waits", c.waits},
        {"collections", c.collections},
        {"forked", c.forked},
+       {"in_place", c.inPlace},
        {"inlined", c.inlined},
        {"launch_sizes",
         std::vector<uint64_t>(c.launchSizes.begin(),

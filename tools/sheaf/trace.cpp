@@ -134,7 +134,10 @@ void TraceFile::write() {
     }
   for (const rt::TraceFlush &flush : trace_.flushes) {
     slice("flush", flush.demanded ? "\"flush: instances wait\"" : "\"flush: all are walked\"", 0,
-          flush.span, fmt::format("\"launches\": {}", flush.lastLaunch - flush.firstLaunch));
+          flush.span,
+          fmt::format("\"launches\": {}", flush.lastLaunch - flush.firstLaunch) +
+              (flush.demanded ? fmt::format(", \"forks_while_fewer_wait\": {}", flush.worthForking)
+                              : ""));
     slice("flush", "\"order\"", 0, {flush.span.begin, flush.ordered});
   }
   walks();

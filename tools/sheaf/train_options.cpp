@@ -143,6 +143,7 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
   field("max_depth", self.limits.maxDepthText);
   field("max_steps", self.limits.maxStepsText);
   field("fibers", self.limits.fibersText);
+  field("forks", self.limits.forksText);
   field("hostile", self.limits.hostile);
   field("dev", self.dev);
   field("metric", self.metrics);
@@ -206,18 +207,23 @@ static std::vector<std::string> savedVocabularies(const std::string &directory) 
 namespace {
 
 /// Options that change nothing of what a training is.
-constexpr std::array kChangeNothing = {"--resume", "--threads", "--format",
-                                       "--store",  "--html",    "--compare"};
+constexpr std::array kChangeNothing = {"--resume", "--threads", "--format", "--store",
+                                       "--html",   "--compare", "--waves"};
 /// Options that may be others where it goes on.
-constexpr std::array kMayChange = {
-    "--epochs",    "--lr",           "--schedule",  "--warmup",           "--lr-for",
-    "--decay-for", "--weight-decay", "--clip",      "--patience",         "--keep",
-    "--log-every", "--tensorboard",  "--max-depth", "--checkpoint-every", "--memory-limit",
-    "--max-steps", "--fold-memory",  "--fibers",    "--detect-anomaly"};
+constexpr std::array kMayChange = {"--epochs",       "--lr",
+                                   "--schedule",     "--warmup",
+                                   "--lr-for",       "--decay-for",
+                                   "--weight-decay", "--clip",
+                                   "--patience",     "--keep",
+                                   "--log-every",    "--tensorboard",
+                                   "--max-depth",    "--checkpoint-every",
+                                   "--memory-limit", "--max-steps",
+                                   "--fold-memory",  "--fibers",
+                                   "--forks",        "--detect-anomaly"};
 /// Members that there were not always: older trainings have their defaults.
-constexpr std::array kLater = {"precision", "strict_weights", "rename",      "init_from",
-                               "fresh",     "lr_for",         "decay_for",   "patience",
-                               "history",   "ended",          "strict_data", "skip_bad_lines"};
+constexpr std::array kLater = {"precision",   "strict_weights", "rename",   "init_from", "fresh",
+                               "lr_for",      "decay_for",      "patience", "history",   "ended",
+                               "strict_data", "skip_bad_lines", "forks"};
 
 template <typename Names> bool isAmong(const Names &names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
