@@ -55,11 +55,16 @@ struct Against {
   Ratio ratio;
 };
 
+/// Times and counts are of one mini-batch: means, where a repetition has several.
 struct BenchRow {
   BenchCase what;
+  /// Of one repetition: as many as the instances of the largest batch make, so that rows of other
+  /// batches speak of the same instances.
+  int64_t miniBatches = 1;
   int64_t repetitions = 0;
   double ms = 0; ///< median
   double msMin = 0;
+  double cpuMs = 0;     ///< median, of the process' processor time
   double recordMs = 0;  ///< median, of walking the instances and recording blocks
   double kernelMs = 0;  ///< median, of ordering and running what was recorded
   double inKernels = 0; ///< share of all threads' time that was spent inside kernels
@@ -72,25 +77,27 @@ struct BenchRow {
   double gflops = 0;       ///< at the median
   double peakGflops = 0;   ///< the highest probe, times the threads
   double shareOfPeak = 0;  ///< at the shortest time
-  uint64_t records = 0;
-  uint64_t saved = 0; ///< records that were not made: the same ones had been (known.h)
-  uint64_t launches = 0;
-  /// The least of any order (rt::Dependences), for the runs of the row together.
-  std::optional<uint64_t> leastLaunches;
+  bool peakTooLow = false; ///< some share is above 1, however often the peak was probed
+  double records = 0;
+  double saved = 0; ///< records that were not made: the same ones had been (known.h)
+  double launches = 0;
+  /// The least of any order (rt::Dependences).
+  std::optional<double> leastLaunches;
   double recordNs = 0; ///< recording, per record, made or saved
   uint64_t rowsBytes = 0;
   double rssMb = 0;
   rt::MemoryUse memory;
   uint64_t codeBytes = 0;
-  std::vector<KernelRow> kernels; ///< those that ran, the longest first; the mean of repetitions
-  std::vector<Against> against;   ///< what was asked for
+  /// Those that ran, the longest first: of all mini-batches of a repetition, its time the mean.
+  std::vector<KernelRow> kernels;
+  std::vector<Against> against; ///< what was asked for
 
   /// Peak bytes beyond weights, rows and code.
   uint64_t otherBytes() const;
 };
 
 struct BenchOptions {
-  int64_t minRepetitions = 20;
+  int64_t minRepetitions = 20; ///< of a mini-batch; of all of them not less than three
   double minSeconds = 1;
   bool trace = false;         ///< sessions write a trace, which is thrown away: what that costs
   rt::SessionOptions session; ///< `threads` and `policy` are the case's
@@ -102,8 +109,9 @@ public:
   Benchmark(const BenchModel &model, std::span<const rt::Instance> instances,
             std::function<void(rt::Session &)> initialise, BenchOptions options);
 
-  /// Takes the first `batch` instances, or all when there are fewer (the row says how many).
-  /// Throws RunError when one of them fails, UserError for Engine::Oracle of an artefact.
+  /// Takes all instances, `batch` at a time, or at once when there are fewer (the row says how
+  /// many); what is left over is left out. Throws RunError when one of them fails, UserError for
+  /// Engine::Oracle of an artefact.
   BenchRow run(const BenchCase &what);
   /// One repetition of the same: ms.
   double timeOnce(const BenchCase &what);
@@ -116,13 +124,15 @@ private:
   rt::Session &session(const BenchCase &what);
   std::unique_ptr<rt::Session> newSession(const BenchCase &what) const;
   void use(std::unique_ptr<rt::Session> session, const BenchCase &what);
+  /// How many instances a mini-batch has, and the instances of all mini-batches.
+  size_t batchOf(const BenchCase &what) const;
   std::span<const rt::Instance> instancesOf(const BenchCase &what) const;
   void runOnce(rt::Session &session, const BenchCase &what,
                const std::function<void()> &afterEachRun = {});
-  void stepOnce(rt::Session &session, const BenchCase &what,
+  void stepOnce(rt::Session &session, std::span<const rt::Instance> instances,
                 const std::function<void()> &beforeUpdate);
   void compiled(BenchRow &row);
-  void oracle(BenchRow &row, std::span<const rt::Instance> instances);
+  void oracle(BenchRow &row);
 
   BenchModel model_;
   std::span<const rt::Instance> instances_;
@@ -137,7 +147,7 @@ private:
   struct Step {
     double forwardMs, backwardMs, updateMs;
     double forwardGflop;
-  } step_{}; ///< what the last repetition took
+  } step_{}; ///< what the steps of the last repetition took
 };
 
 /// Both benchmarks hold the same instances. At least so many pairs, for at least so long, as the

@@ -34,10 +34,12 @@ struct KernelRow {
   /// All its records as one launch: what batching could give at best.
   std::optional<double> atOnceMs;
 
-  double shareOfPeak(double peakGflops) const {
-    return ms > 0 && peakGflops > 0 ? gflop / (ms * 1e-3 * peakGflops) : 0;
-  }
+  double gflops() const { return ms > 0 ? gflop / ms * 1e3 : 0; }
+  double shareOfPeak(double peakGflops) const { return peakGflops > 0 ? gflops() / peakGflops : 0; }
 };
+
+/// Stands beside a peak that something was faster than.
+inline constexpr const char *kPeakTooLow = " (measured too low: a share is above 100 %)";
 
 /// Bytes that a kernel reads of its weights in one launch.
 double weightBytes(const rt::Model &model, const rt::KernelDesc &kernel);

@@ -180,6 +180,13 @@ double PeakProbe::Candidate::measure() const {
 
 double PeakProbe::measure() { return best_.measure(); }
 
+double PeakProbe::measureUpTo(double reached, double highest) {
+  constexpr int most = 300;
+  for (int i = 0; i < most && highest < reached; ++i)
+    highest = std::max(highest, measure());
+  return highest;
+}
+
 double copyMs(double bytes) {
   constexpr double most = 64 << 20; // twice as much takes twice as long
   constexpr double leastSeconds = 1e-4;

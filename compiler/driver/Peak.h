@@ -18,6 +18,9 @@ public:
 
   /// One probe of about a millisecond: GFLOP/s.
   double measure();
+  /// Probes again, a few hundred times at most, while no probe has reached what was: `highest` is
+  /// the best before. Gives the best.
+  double measureUpTo(double reached, double highest);
 
 private:
   /// Returns a number made of all chains, so that none of them is dead.

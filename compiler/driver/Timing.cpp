@@ -5,10 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 
 namespace sheaf::driver {
 
 double seconds() { return static_cast<double>(rt::clockNow()) * 1e-9; }
+
+double processorSeconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());

@@ -11,6 +11,8 @@ namespace sheaf::driver {
 
 /// Of a clock that only goes forward.
 double seconds();
+/// Processor time of this process, of all its threads.
+double processorSeconds();
 
 /// Of at least one value; the mean of the two in the middle when there are two.
 double median(std::vector<double> values);

@@ -55,8 +55,8 @@ void Bench::matrices() {
     }
     driver::PeakProbe probe(kernel.model().target(), kernel.model().precision());
     race.run(&probe);
-    line.peak = race.peak();
     double flop = 2.0 * static_cast<double>(count * n * n * n) * 1e-9;
+    line.peak = race.peak(probe, own, flop);
     line.own = flop / race.best(own);
     for (size_t i = 0; i < entries.size(); ++i) {
       line.others[i].speed = flop / race.best(entries[i]);

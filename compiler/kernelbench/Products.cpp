@@ -105,8 +105,8 @@ void Bench::products(Part part) {
       })
                              : own;
       race.run(&probe);
-      line.peak = race.peak();
       double flop = 2.0 * static_cast<double>(m * k * n) * 1e-9;
+      line.peak = race.peak(probe, own, flop);
       line.own = flop / race.best(own);
       for (size_t i = 0; i < peers.size(); ++i)
         line.others.push_back(
@@ -138,8 +138,9 @@ void Bench::cells() {
       Race race(options_.repetitions);
       size_t own = race.add([&] { kernel.run(); });
       race.run(&probe);
-      line.peak = race.peak();
-      line.own = 2.0 * static_cast<double>(m * 2 * h * 4 * h) * 1e-9 / race.best(own);
+      double flop = 2.0 * static_cast<double>(m * 2 * h * 4 * h) * 1e-9;
+      line.peak = race.peak(probe, own, flop);
+      line.own = flop / race.best(own);
       add(std::move(line));
     }
   }

@@ -34,6 +34,11 @@ double Race::best(size_t candidate) const {
   return std::ranges::min(candidates_[candidate].seconds);
 }
 
+double Race::peak(driver::PeakProbe &probe, size_t candidate, double gflop) {
+  peak_ = probe.measureUpTo(gflop / best(candidate), peak_);
+  return peak_;
+}
+
 driver::Ratio Race::ratio(size_t longer, size_t shorter) const {
   std::vector<double> ratios = candidates_[longer].seconds;
   std::ranges::transform(ratios, candidates_[shorter].seconds, ratios.begin(), std::divides<>());

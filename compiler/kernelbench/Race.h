@@ -26,8 +26,9 @@ public:
   double best(size_t candidate) const;
   /// How much longer one takes than the other, by the turns of each round.
   driver::Ratio ratio(size_t longer, size_t shorter) const;
-  /// The highest that was probed: GFLOP/s.
-  double peak() const { return peak_; }
+  /// The highest that was probed: GFLOP/s. It is probed again while a candidate, which computes so
+  /// many GFLOP, was faster in its best turn.
+  double peak(driver::PeakProbe &probe, size_t candidate, double gflop);
 
 private:
   struct Candidate {

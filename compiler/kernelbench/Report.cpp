@@ -1,4 +1,5 @@
 //===- Report.cpp - What single kernels reached ---------------------------===//
+#include "compiler/driver/KernelTable.h"
 #include "compiler/driver/ReportJson.h"
 #include "compiler/kernelbench/KernelBench.h"
 #include "compiler/vendor/Libraries.h"
@@ -30,7 +31,8 @@ std::string lineText(const Line &line) {
   std::string text = fmt::format("{:<16} {:>5} {:>5} {:>6} {:>8.1f}", line.what,
                                  line.k ? std::to_string(line.k) : "", line.n, line.rows, line.own);
   if (line.peak > 0)
-    text += fmt::format(" {:>5.0f}%", 100 * line.own / line.peak);
+    text += fmt::format(" {:>5.0f}%{}", 100 * line.own / line.peak,
+                        line.own > line.peak ? driver::kPeakTooLow : "");
   for (const Line::Other &other : line.others)
     text += fmt::format("  {} {:.1f}", other.name, other.speed);
   if (std::optional<driver::Ratio> ratio = line.ratio())
@@ -77,6 +79,8 @@ std::string json(const Options &options, const std::vector<Line> &lines) {
     json["sheaf"] = line.own;
     if (line.peak > 0)
       json["peak"] = line.peak;
+    if (line.peak > 0 && line.own > line.peak)
+      json["peak_too_low"] = true;
     json["others"] = Json::object();
     for (const Line::Other &other : line.others)
       json["others"][other.name] = other.speed;

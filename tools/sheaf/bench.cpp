@@ -178,8 +178,12 @@ int runBench(BenchArguments &arguments) {
     fmt::print("{}{}", driver::benchTable(rows),
                arguments.against.empty() ? "" : "\n" + driver::againstTable(rows));
   if (arguments.kernels && !asJson)
-    fmt::print("{}", driver::kernelTable(rows.back().kernels,
-                                         rows.back().peakGflops / rows.back().what.threads));
+    fmt::print("{}{}",
+               rows.back().miniBatches > 1 ? fmt::format("of all {} mini-batches of the last row\n",
+                                                         rows.back().miniBatches)
+                                           : "",
+               driver::kernelTable(rows.back().kernels,
+                                   rows.back().peakGflops / rows.back().what.threads));
   return kOk;
 }
 
