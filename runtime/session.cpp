@@ -284,26 +284,46 @@ std::optional<Dependences> Session::dependences() {
   return impl_->scheduler.dependences(impl_->schedule, impl_->recorder.rowSpace);
 }
 
+/// Runs launches of one kernel whose arguments are all there: the results are written once more
+/// with the same bits.
+static std::vector<uint64_t> timeLaunches(Flusher &flusher, Recorder &recorder,
+                                          const PackedWeights &weights, size_t kernels,
+                                          const Schedule &launches) {
+  std::vector<uint64_t> nanoseconds;
+  Trace *trace = std::exchange(flusher.trace, nullptr);
+  for (const ScheduledBucket &launch : launches) {
+    Schedule once{launch};
+    Counters unused;
+    unused.kernels.resize(kernels);
+    flusher.run(once, 0, recorder.rowSpace.address(0), weights, unused);
+    nanoseconds.push_back(unused.kernels[launch.kernel].nanoseconds);
+  }
+  flusher.trace = trace;
+  return nanoseconds;
+}
+
 std::vector<uint64_t> Session::timeAtOnce(size_t kernel, int64_t most) {
   int64_t words = impl_->model.kernels.at(kernel).words;
   std::vector<int32_t> records;
   for (const ScheduledBucket &launch : impl_->schedule)
     if (launch.kernel == kernel)
       records.insert(records.end(), launch.records, launch.records + launch.count * words);
-  std::vector<uint64_t> nanoseconds;
-  Trace *trace = std::exchange(impl_->flusher.trace, nullptr);
   int64_t count = static_cast<int64_t>(records.size()) / words;
-  for (int64_t begin = 0; begin < count; begin += most) {
-    // Every argument is there, and the results are written once more with the same bits.
-    Schedule once{{0, static_cast<uint32_t>(kernel), records.data() + begin * words,
-                   std::min(most, count - begin)}};
-    Counters unused;
-    unused.kernels.resize(impl_->model.kernels.size());
-    impl_->flusher.run(once, 0, impl_->recorder.rowSpace.address(0), impl_->weights, unused);
-    nanoseconds.push_back(unused.kernels[kernel].nanoseconds);
-  }
-  impl_->flusher.trace = trace;
-  return nanoseconds;
+  Schedule launches;
+  for (int64_t begin = 0; begin < count; begin += most)
+    launches.push_back({0, static_cast<uint32_t>(kernel), records.data() + begin * words,
+                        std::min(most, count - begin)});
+  return timeLaunches(impl_->flusher, impl_->recorder, impl_->weights, impl_->model.kernels.size(),
+                      launches);
+}
+
+std::vector<uint64_t> Session::timeAgain(size_t kernel) {
+  Schedule launches;
+  for (const ScheduledBucket &launch : impl_->schedule)
+    if (launch.kernel == kernel)
+      launches.push_back({0, launch.kernel, launch.records, launch.count});
+  return timeLaunches(impl_->flusher, impl_->recorder, impl_->weights, impl_->model.kernels.size(),
+                      launches);
 }
 
 void Session::keepAll(bool keep) { impl_->keepsAll = keep; }

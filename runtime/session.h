@@ -181,6 +181,9 @@ public:
   /// Nanoseconds that all records of a kernel in the last run take when as many as `most` run as
   /// one launch, by launch: what batching could give at best. Changes no bit of any result.
   std::vector<uint64_t> timeAtOnce(size_t kernel, int64_t most);
+  /// The same of its launches as they were, one behind the other with no other kernel between: what
+  /// they take where what they read is in the caches.
+  std::vector<uint64_t> timeAgain(size_t kernel);
   /// The policy in use; of Policy::Auto the one that was chosen, if it was.
   Policy policy() const;
 

@@ -124,6 +124,15 @@ struct LineShare {
   double share = 0;  ///< 0 to 1
 };
 
+/// How much of a kernel's work belongs to a layer and a way of calls.
+struct PartShare {
+  /// `encoder.layer.1.output.dense`: the layer of the weights that an operator takes, or in whose
+  /// function it stands; a parameter outside of layers itself; empty: none.
+  std::string layer;
+  std::vector<std::string> calls; ///< functions from the entry inwards, as their file names them
+  double share = 0;               ///< 0 to 1
+};
+
 /// Who was asked to compute a product of a block, and what they said.
 struct DispatchInfo {
   std::string place; ///< file:line
@@ -133,7 +142,8 @@ struct DispatchInfo {
 
 /// A kernel of the model as people want to know it; number i speaks of Model::kernels[i].
 struct BlockInfo {
-  std::string name;
+  std::string name;                   ///< by its layers or weights, or its function and operators
+  std::string symbol;                 ///< of the block in the Program, and which instance of it
   std::string place;                  ///< file:line of its first operator
   std::vector<std::string> operators; ///< in order, by name
   std::vector<std::string> weights;   ///< parameters that it shares with the whole batch
@@ -147,6 +157,8 @@ struct BlockInfo {
   std::optional<kernels::ProductForm> productForm; ///< kernels::Kernel::productForm
   /// The kernel's work by line, the largest first: an estimate from FLOP and elements.
   std::vector<LineShare> lines;
+  /// The same by layer and calls; of a kernel of several places, as much of each.
+  std::vector<PartShare> parts;
 };
 
 /// What host code does at a place of the source: records, reads, calls.

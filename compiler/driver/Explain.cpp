@@ -227,7 +227,7 @@ std::string explainText(const CompiledModel &compiled) {
     std::vector<std::string> words;
     for (const rt::RecordWord &word : kernel.layout)
       words.push_back(wordText(word));
-    out += fmt::format("  {} ({})\n", block.name, block.place);
+    out += fmt::format("  {} ({}), in the program {}\n", block.name, block.place, block.symbol);
     out += fmt::format("    fused: {}\n", join(block.operators));
     out += fmt::format("    record: {} words: {}\n", kernel.words, join(words));
     out += fmt::format("    depth: {}\n", depthText(kernel));
@@ -301,10 +301,14 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
     Json lines = Json::array();
     for (const LineShare &line : block.lines)
       lines.push_back({{"place", line.place}, {"share", line.share}});
+    Json parts = Json::array();
+    for (const PartShare &part : block.parts)
+      parts.push_back({{"layer", part.layer}, {"calls", part.calls}, {"share", part.share}});
     Json weights = Json::array();
     for (const rt::WeightUse &use : kernel.weights)
       weights.push_back(weightText(model, use));
     blocks.push_back({{"name", block.name},
+                      {"symbol", block.symbol},
                       {"place", block.place},
                       {"operators", block.operators},
                       {"words", words},
@@ -319,7 +323,8 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                       {"tiling", block.tiling},
                       {"tuned", block.tuned},
                       {"remarks", block.remarks},
-                      {"lines", lines}});
+                      {"lines", lines},
+                      {"parts", parts}});
   }
   Json used = Json::array();
   for (size_t i = 1; i < source.files().size(); ++i)
@@ -341,7 +346,7 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
   for (const PhaseTime &time : compiled.times())
     times.push_back({{"phase", time.name}, {"ms", time.ms}});
   Json root =
-      reportJson("explain", 1,
+      reportJson("explain", 2,
                  {{"model", model.name},
                   {"source", {{"name", source.name()}, {"text", source.text()}, {"used", used}}},
                   {"dims", model.dims},

@@ -18,7 +18,7 @@ std::string pageOf(std::string page, std::string_view script, std::string_view j
   for (char c : json)
     c == '<' ? data += "\\u003c" : data += c;
   replace(page, "/*STYLE*/", kReportCss);
-  replace(page, "/*SCRIPT*/", script);
+  replace(page, "/*SCRIPT*/", std::string(kCommonJs) + std::string(script));
   replace(page, "/*DATA*/", data);
   return page;
 }

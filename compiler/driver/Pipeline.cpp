@@ -1,6 +1,7 @@
 //===- Pipeline.cpp - The compiler's stages in order ----------------------===//
 #include "compiler/driver/Pipeline.h"
 
+#include "compiler/driver/Attribution.h"
 #include "compiler/driver/Gradients.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
@@ -57,8 +58,8 @@ int64_t wordsOf(rt::RecordWord::Kind kind) {
 std::vector<LineShare> shareLines(const kernels::Kernel &kernel) {
   std::map<std::string, double> byPlace;
   double sum = 0;
-  for (const auto &[where, work] : kernel.work) {
-    byPlace[passes::placeOf(where)] += work;
+  for (const auto &[op, work] : kernel.work) {
+    byPlace[passes::placeOf(op->getLoc())] += work;
     sum += work;
   }
   std::vector<LineShare> lines;
@@ -320,6 +321,7 @@ void Compilation::emitHost() {
   for (kernels::Kernel &kernel : kernels)
     kernelOf[kernel.block.getOperation()] = &kernel;
 
+  Attribution attribution(*blocks, options_.entry);
   llvm::DenseMap<mlir::Operation *, int> instancesOf;
   for (const host::KernelInstance &instance : instances.all()) {
     ir::BlockOp block = instance.block;
@@ -329,8 +331,10 @@ void Compilation::emitHost() {
     kernelNumbers_.push_back(static_cast<size_t>(&kernel - kernels.data()));
     // A block that is called with other weights is a kernel of its own.
     int instanceNumber = ++instancesOf[block.getOperation()];
-    desc.name = info.name =
+    info.symbol =
         block.getSymName().str() + (instanceNumber > 1 ? "#" + std::to_string(instanceNumber) : "");
+    info.parts = attribution.partsOf(instance, kernel);
+    desc.name = info.name = attribution.nameOf(instance, kernel, info.parts);
     desc.source = info.place = passes::placeOf(block.getLoc());
     desc.layout = kernel.layout;
     desc.phase = instance.phase;
@@ -376,7 +380,7 @@ void Compilation::emitHost() {
     }
     info.lines = shareLines(kernel);
     double work = 0;
-    for (const auto &[where, amount] : kernel.work)
+    for (const auto &[op, amount] : kernel.work)
       work += amount;
     info.productWork = work > 0 ? kernel.productWork / work : 0;
     info.productForm = kernel.productForm;
@@ -516,7 +520,8 @@ void Compilation::setAddresses() {
     rt::addNativeKernels(model, target.fma, !options_.without.contains(kernels::kSerpentineSwitch));
     for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i) {
       BlockInfo info;
-      info.name = model.kernels[i].name;
+      info.name = info.symbol = model.kernels[i].name;
+      info.parts.push_back({"", {}, 1});
       info.place = model.kernels[i].source;
       blockInfos.push_back(std::move(info));
     }

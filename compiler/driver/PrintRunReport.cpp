@@ -1,10 +1,13 @@
 //===- PrintRunReport.cpp - A mini-batch for people and machines ----------===//
 #include "compiler/driver/RunReport.h"
+#include "compiler/driver/ShareTree.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <sstream>
 
 namespace sheaf::driver {
 
@@ -52,10 +55,85 @@ std::string lowShareText(const CompiledModel &compiled, const RunReport &report)
     out += fmt::format("  {} ({}): {:.1f}%\n", block.name, block.place, low.share * 100);
     for (const auto &[why, text] : low.reasons)
       out += fmt::format("    {}\n", text);
-    if (low.reasons.empty())
-      out += "    for none of the reasons that are looked for\n";
   }
   return out.empty() ? out : "\nkernels with products below half of the peak, and why\n" + out;
+}
+
+const char *layerName(const std::string &layer) {
+  return layer.empty() ? "without a layer" : layer.c_str();
+}
+
+std::string layerTable(const RunReport &report) {
+  std::vector<Spent> spent;
+  for (const LayerInfo &layer : report.layers) {
+    std::vector<std::string> way;
+    std::istringstream parts(layerName(layer.layer));
+    for (std::string part; std::getline(parts, part, '.');)
+      way.push_back(part);
+    spent.emplace_back(std::move(way), layer.ms);
+  }
+  return shareTree(spent, ".", /*fromRoot=*/true);
+}
+
+std::string callsTable(const RunReport &report) {
+  std::vector<Spent> spent;
+  for (const CallsInfo &calls : report.calls)
+    spent.emplace_back(calls.calls.empty() ? std::vector<std::string>{"the runtime"} : calls.calls,
+                       calls.ms);
+  return shareTree(spent, " > ", /*fromRoot=*/false);
+}
+
+double insideKernels(const RunReport &report) {
+  double ms = 0;
+  for (const KernelRow &row : report.kernels)
+    ms += row.ms;
+  return ms;
+}
+
+double lostToFewRows(const RunReport &report) {
+  double ms = 0;
+  for (const FewRowsInfo &few : report.fewRows)
+    ms += few.lostMs;
+  return ms;
+}
+
+/// What the rest says at length.
+std::string summary(const CompiledModel &compiled, const RunReport &r) {
+  double inside = insideKernels(r), lost = lostToFewRows(r), gflop = 0;
+  for (const KernelRow &row : r.kernels)
+    gflop += row.gflop;
+  std::string out = fmt::format(
+      "summary: {} instances in {:.3f} ms, {:.0f} a second; kernels {:.0f}% of it, at {:.0f}% of "
+      "the peak\n",
+      r.instances, r.ms, r.ms > 0 ? static_cast<double>(r.instances) / r.ms * 1e3 : 0,
+      percent(r.kernelMs, r.ms), percent(gflop, r.peakGflops * inside * 1e-3));
+  std::vector<std::string> most;
+  for (size_t i = 0; i < std::min<size_t>(3, r.layers.size()); ++i)
+    most.push_back(
+        fmt::format("{} {:.0f}%", layerName(r.layers[i].layer), r.layers[i].share * 100));
+  if (!most.empty())
+    out += fmt::format("  most of the kernels' time: {}\n", fmt::join(most, ", "));
+  constexpr double told = 1; // percent
+  if (percent(lost, inside) >= told)
+    out +=
+        fmt::format("  {:.0f}% of it is lost to few rows, most in {}: {}\n", percent(lost, inside),
+                    compiled.blocks()[r.fewRows[0].kernel].name, fewRowsName(r.fewRows[0].why));
+  double low = 0;
+  for (const KernelRow &row : r.kernels)
+    for (const LowShareInfo &info : r.lowShares)
+      low += info.kernel == row.kernel ? row.ms : 0;
+  if (percent(low, inside) >= told) {
+    const LowShareInfo &first = r.lowShares[0];
+    std::vector<std::string_view> why;
+    for (const auto &[reason, text] : first.reasons)
+      why.push_back(std::string_view(text).substr(0, text.find(':')));
+    out += fmt::format("  {:.0f}% of it is in kernels below half of the peak; {} has {:.0f}%: {}\n",
+                       percent(low, inside), compiled.blocks()[first.kernel].name,
+                       first.share * 100, fmt::join(why, ", "));
+  }
+  if (r.failed)
+    out += fmt::format("  {} instances failed\n", r.failed);
+  return out;
 }
 
 } // namespace
@@ -64,15 +142,18 @@ std::string runReportText(const CompiledModel &compiled, const RunReport &r,
                           const SourceFile &source) {
   double launches = static_cast<double>(r.launches.size());
   double other = r.ms - r.recordMs - r.orderMs - r.kernelMs;
-  std::string out = fmt::format(
-      "\nthe mini-batch: {} instances, {} thread{}, policy {}; the shortest of {} repetitions, "
-      "each "
-      "with nothing kept from before\n"
-      "  {:.3f} ms: recording {:.3f} ({:.0f}%), ordering {:.3f} ({:.0f}%), kernels {:.3f} "
-      "({:.0f}%), other {:.3f} ({:.0f}%)\n",
-      r.instances, r.threads, r.threads == 1 ? "" : "s", r.policy, r.repetitions, r.ms, r.recordMs,
-      percent(r.recordMs, r.ms), r.orderMs, percent(r.orderMs, r.ms), r.kernelMs,
-      percent(r.kernelMs, r.ms), other, percent(other, r.ms));
+  std::string out =
+      summary(compiled, r) +
+      fmt::format(
+          "\nthe mini-batch: {} instances, {} thread{}, policy {}; the shortest of {} "
+          "repetitions{}, each with nothing kept from before\n"
+          "  {:.3f} ms, {:.3f} of processor time: recording {:.3f} ({:.0f}%), ordering "
+          "{:.3f} ({:.0f}%), kernels {:.3f} ({:.0f}%), other {:.3f} ({:.0f}%)\n",
+          r.instances, r.threads, r.threads == 1 ? "" : "s", r.policy, r.repetitions,
+          r.otherRepetitions ? fmt::format(" with this schedule, {} had others", r.otherRepetitions)
+                             : "",
+          r.ms, r.cpuMs, r.recordMs, percent(r.recordMs, r.ms), r.orderMs, percent(r.orderMs, r.ms),
+          r.kernelMs, percent(r.kernelMs, r.ms), other, percent(other, r.ms));
   if (r.failed)
     out += fmt::format("  {} instances failed, the first: {}\n", r.failed, r.error);
   out += fmt::format(
@@ -100,17 +181,17 @@ std::string runReportText(const CompiledModel &compiled, const RunReport &r,
                        "waited, {} found no stack\n",
                        r.forked, r.inPlace, r.inlined);
 
+  out += "\nkernel time by layer, each kernel's divided by an estimate of its operators' work\n" +
+         layerTable(r);
+  out += "\nkernel time by calls\n" + callsTable(r);
+
   out += fmt::format("\nkernels of the mini-batch, rows a launch; the peak of a core is {:.0f} "
-                     "GFLOP/s\n",
-                     r.peakGflops);
+                     "GFLOP/s{}\n",
+                     r.peakGflops, r.peakTooLow ? kPeakTooLow : "");
   out += kernelTable(r.kernels, r.peakGflops);
   out += lowShareText(compiled, r);
 
-  double lost = 0, inside = 0;
-  for (const FewRowsInfo &few : r.fewRows)
-    lost += few.lostMs;
-  for (const KernelRow &row : r.kernels)
-    inside += row.ms;
+  double lost = lostToFewRows(r), inside = insideKernels(r);
   out += fmt::format("\nwhere rows were few: {:.3f} ms ({:.0f}% of kernel time) beyond what the "
                      "same rows take at once\n",
                      lost, percent(lost, inside));
@@ -160,7 +241,7 @@ std::string runReportText(const CompiledModel &compiled, const RunReport &r,
 nlohmann::ordered_json runReportJson(const RunReport &r) {
   using Json = nlohmann::ordered_json;
   Json launches = Json::array(), flushes = Json::array(), few = Json::array(), low = Json::array(),
-       lines = Json::array(), memory = Json::array();
+       lines = Json::array(), layers = Json::array(), calls = Json::array(), memory = Json::array();
   for (const LaunchInfo &launch : r.launches) {
     launches.push_back({{"kernel", launch.kernel},
                         {"step", launch.step},
@@ -202,6 +283,10 @@ nlohmann::ordered_json runReportJson(const RunReport &r) {
   }
   for (const LineInfo &line : r.lines)
     lines.push_back({{"place", line.place}, {"ms", line.ms}, {"share", line.share}});
+  for (const LayerInfo &layer : r.layers)
+    layers.push_back({{"layer", layer.layer}, {"ms", layer.ms}, {"share", layer.share}});
+  for (const CallsInfo &info : r.calls)
+    calls.push_back({{"calls", info.calls}, {"ms", info.ms}, {"share", info.share}});
   for (const MemorySample &sample : r.memory) {
     Json at = {{"ms", sample.ms}};
     for (size_t i = 0; i < std::size(rt::kMemoryKinds); ++i)
@@ -213,8 +298,11 @@ nlohmann::ordered_json runReportJson(const RunReport &r) {
                {"threads", r.threads},
                {"policy", r.policy},
                {"repetitions", r.repetitions},
+               {"other_repetitions", r.otherRepetitions},
                {"peak_gflops", r.peakGflops},
+               {"peak_too_low", r.peakTooLow},
                {"ms", r.ms},
+               {"cpu_ms", r.cpuMs},
                {"record_ms", r.recordMs},
                {"order_ms", r.orderMs},
                {"kernel_ms", r.kernelMs},
@@ -232,6 +320,8 @@ nlohmann::ordered_json runReportJson(const RunReport &r) {
                {"few_rows", few},
                {"low_shares", low},
                {"lines", lines},
+               {"layers", layers},
+               {"calls", calls},
                {"memory", memory}};
   if (r.leastLaunches)
     json["least_launches"] = *r.leastLaunches;

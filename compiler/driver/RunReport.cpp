@@ -1,8 +1,10 @@
 //===- RunReport.cpp - What a mini-batch did ------------------------------===//
 #include "compiler/driver/RunReport.h"
 
+#include "compiler/driver/LowShares.h"
 #include "compiler/driver/Peak.h"
 #include "compiler/driver/Sites.h"
+#include "compiler/driver/Timing.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace sheaf::driver {
 
@@ -24,15 +27,6 @@ constexpr int64_t kFewRowsInAll = 8;
 /// largest launch has: of repetitions of one thing the shortest is the less disturbed the shorter
 /// it is, so what is compared must be alike.
 constexpr int64_t kManyRows = 512;
-
-/// Of the peak: a kernel with less has a low share, which is explained.
-constexpr double kLowShare = 0.5;
-/// Of the time, or of what is done in it: what costs less is no reason that is told.
-constexpr double kToldPart = 0.25;
-/// Multiply-adds: beside fewer, starting and storing an element counts.
-constexpr double kShortSum = 8;
-/// Loads for each multiply-add: where a core does as many of both, more leave no room for others.
-constexpr double kManyLoads = 0.75;
 
 double toMs(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-6; }
 
@@ -55,13 +49,18 @@ struct InSourceOrder {
   }
 };
 
-/// What the repetitions of a mini-batch gave, as far as they had the same schedule.
+/// Kernel and rows of each launch.
+using Shape = std::vector<std::pair<uint32_t, int64_t>>;
+
+/// What the repetitions of a mini-batch gave that had the same schedule.
 struct Repetitions {
-  std::vector<std::pair<uint32_t, int64_t>> shape; ///< kernel and rows of each launch
-  std::vector<std::vector<double>> launchMs;       ///< by launch
-  /// Of the shortest.
-  double ms = INFINITY, recordMs = 0, orderMs = 0, kernelMs = 0;
+  explicit Repetitions(unsigned threads) : shortest(threads) {}
+
+  std::vector<std::vector<double>> launchMs; ///< by launch
   int64_t count = 0;
+  // Of the shortest.
+  rt::Trace shortest;
+  double ms = INFINITY, cpuMs = 0, recordMs = 0, orderMs = 0, kernelMs = 0;
 };
 
 class Reporter {
@@ -69,26 +68,28 @@ public:
   Reporter(const CompiledModel &compiled, std::span<const rt::Instance> instances,
            const std::function<void(rt::Session &)> &initialise, const RunReportOptions &options)
       : compiled_(compiled), model_(compiled.model()), instances_(instances), options_(options),
-        session_(model_, options.session), trace_(session_.options().threads), shortest_(trace_) {
+        session_(model_, options.session), trace_(session_.options().threads) {
+    report_.threads = session_.options().threads;
     initialise(session_);
   }
 
   RunReport run() {
     PeakProbe probe(compiled_.target(), compiled_.precision());
-    Repetitions all;
     for (int64_t i = -2; i < options_.repetitions; ++i) {
       once();
       report_.peakGflops = std::max(report_.peakGflops, probe.measure());
       if (i >= 0)
-        take(all);
+        take();
     }
+    choose();
     describeRun();
-    describeLaunches(all);
+    describeLaunches();
     describeFlushes();
     describeKernels();
+    probeFurther(probe);
     explainFewRows();
-    explainLowShares();
-    divideAmongLines();
+    report_.lowShares = explainLowShares(compiled_, session_, report_, options_.repetitions);
+    divide();
     return std::move(report_);
   }
 
@@ -98,7 +99,9 @@ private:
     session_.resetCounters();
     trace_.clear();
     session_.setTrace(&trace_);
+    double cpu = processorSeconds();
     outcomes_ = session_.run(instances_);
+    cpuMs_ = (processorSeconds() - cpu) * 1e3;
     session_.setTrace(nullptr);
   }
 
@@ -109,41 +112,64 @@ private:
     });
   }
 
-  void take(Repetitions &all) {
-    const rt::Schedule &schedule = session_.schedule();
-    std::vector<std::pair<uint32_t, int64_t>> shape;
-    for (const rt::ScheduledBucket &launch : schedule)
+  Shape shapeNow() const {
+    Shape shape;
+    for (const rt::ScheduledBucket &launch : session_.schedule())
       shape.emplace_back(launch.kernel, launch.count);
-    if (shape != all.shape) { // a policy on trial, or look-ups that paused
-      all = {};
-      all.shape = std::move(shape);
-      all.launchMs.resize(schedule.size());
-    }
+    return shape;
+  }
+
+  void take() {
+    const rt::Schedule &schedule = session_.schedule();
+    // Others come of a policy on trial, or of look-ups that paused.
+    Repetitions &all = repetitions_.try_emplace(shapeNow(), report_.threads).first->second;
     std::vector<double> ms(schedule.size());
     for (const std::vector<rt::TraceLaunch> &thread : trace_.launches)
       for (const rt::TraceLaunch &launch : thread)
         ms[launch.launch] += toMs(launch.span.nanoseconds());
+    all.launchMs.resize(ms.size());
     for (size_t i = 0; i < ms.size(); ++i)
       all.launchMs[i].push_back(ms[i]);
     const rt::Counters &counters = session_.counters();
     ++all.count;
     if (double took = toMs(miniBatch(trace_).span.nanoseconds()); took < all.ms) {
       all.ms = took;
-      std::swap(shortest_, trace_); // the next repetition clears its own
+      all.cpuMs = cpuMs_;
+      std::swap(all.shortest, trace_); // the next repetition clears its own
       all.recordMs = toMs(counters.recordNanoseconds);
       all.orderMs = toMs(counters.orderNanoseconds);
       all.kernelMs = toMs(counters.flushNanoseconds - counters.orderNanoseconds);
     }
   }
 
-  double sinceBegin(uint64_t time) const { return toMs(time - miniBatch(shortest_).span.begin); }
+  /// Tells of the schedule that occurred most often: the session has to have run it last.
+  void choose() {
+    constexpr int most = 64;
+    auto isWorse = [](const auto &a, const auto &b) {
+      return std::pair(a.second.count, -a.second.ms) < std::pair(b.second.count, -b.second.ms);
+    };
+    const Shape &wanted =
+        std::max_element(repetitions_.begin(), repetitions_.end(), isWorse)->first;
+    for (int i = 0; i < most && shapeNow() != wanted; ++i) {
+      once();
+      take();
+    }
+    chosen_ = &repetitions_.at(shapeNow());
+    report_.repetitions = chosen_->count;
+    for (const auto &[shape, some] : repetitions_)
+      report_.otherRepetitions += some.count;
+    report_.otherRepetitions -= chosen_->count;
+  }
+
+  double sinceBegin(uint64_t time) const {
+    return toMs(time - miniBatch(chosen_->shortest).span.begin);
+  }
 
   void describeRun() {
     report_.instances = instances_.size();
     for (const rt::Outcome &outcome : outcomes_)
       if (!outcome.ok() && report_.failed++ == 0)
         report_.error = outcome.error->message();
-    report_.threads = session_.options().threads;
     report_.policy = rt::policyName(session_.policy());
     const rt::Counters &counters = session_.counters();
     report_.records = counters.records;
@@ -152,14 +178,15 @@ private:
     report_.forked = counters.forked;
     report_.inPlace = counters.inPlace;
     report_.inlined = counters.inlined;
-    for (const rt::TraceMemory &sample : shortest_.memory)
-      if (sample.time >= miniBatch(shortest_).span.begin)
+    for (const rt::TraceMemory &sample : chosen_->shortest.memory)
+      if (sample.time >= miniBatch(chosen_->shortest).span.begin)
         report_.memory.push_back({sinceBegin(sample.time), sample});
     report_.memoryUse = session_.memory();
   }
 
-  void describeLaunches(const Repetitions &all) {
-    report_.repetitions = all.count;
+  void describeLaunches() {
+    const Repetitions &all = *chosen_;
+    report_.cpuMs = all.cpuMs;
     report_.ms = all.ms;
     report_.recordMs = all.recordMs;
     report_.orderMs = all.orderMs;
@@ -167,8 +194,9 @@ private:
     const rt::Schedule &schedule = session_.schedule();
     leaveOutDisturbance(all);
     std::vector<uint32_t> flushOf(schedule.size());
-    for (size_t f = 0; f < shortest_.flushes.size(); ++f)
-      for (uint32_t i = shortest_.flushes[f].firstLaunch; i < shortest_.flushes[f].lastLaunch; ++i)
+    for (size_t f = 0; f < chosen_->shortest.flushes.size(); ++f)
+      for (uint32_t i = chosen_->shortest.flushes[f].firstLaunch;
+           i < chosen_->shortest.flushes[f].lastLaunch; ++i)
         flushOf[i] = static_cast<uint32_t>(f);
     uint32_t step = 0;
     for (size_t i = 0; i < schedule.size(); ++i) {
@@ -193,7 +221,7 @@ private:
       report_.phases = std::max(report_.phases, kernel.phase + 1);
     }
     report_.steps = schedule.empty() ? 0 : step + 1;
-    for (const std::vector<rt::TraceLaunch> &thread : shortest_.launches)
+    for (const std::vector<rt::TraceLaunch> &thread : chosen_->shortest.launches)
       for (const rt::TraceLaunch &part : thread) {
         LaunchInfo &launch = report_.launches[part.launch];
         launch.startMs = std::min(launch.startMs, sinceBegin(part.span.begin));
@@ -212,7 +240,7 @@ private:
     double parts = 0, whole = 0;
     for (const std::vector<double> &ms : all.launchMs)
       parts += leastOf(ms);
-    for (const std::vector<rt::TraceLaunch> &thread : shortest_.launches)
+    for (const std::vector<rt::TraceLaunch> &thread : chosen_->shortest.launches)
       for (const rt::TraceLaunch &launch : thread)
         whole += toMs(launch.span.nanoseconds());
     report_.kernelMs = std::max(0.0, report_.kernelMs - (whole - parts) / report_.threads);
@@ -244,17 +272,18 @@ private:
 
   void describeFlushes() {
     size_t walk = 0;
-    for (const rt::TraceFlush &flush : shortest_.flushes) {
+    for (const rt::TraceFlush &flush : chosen_->shortest.flushes) {
       FlushInfo &info = report_.flushes.emplace_back();
       info.demanded = flush.demanded;
       info.startMs = sinceBegin(flush.span.begin);
       info.orderMs = toMs(flush.ordered - flush.span.begin);
       info.ms = toMs(flush.span.nanoseconds());
       info.launches = flush.lastLaunch - flush.firstLaunch;
-      for (; walk < shortest_.walks.size() && shortest_.walks[walk].span.end <= flush.span.begin;
+      for (; walk < chosen_->shortest.walks.size() &&
+             chosen_->shortest.walks[walk].span.end <= flush.span.begin;
            ++walk)
-        if (flush.demanded && shortest_.walks[walk].left == rt::TraceWalk::Waits)
-          ++info.waits[model_.readPlaces[shortest_.walks[walk].place]];
+        if (flush.demanded && chosen_->shortest.walks[walk].left == rt::TraceWalk::Waits)
+          ++info.waits[model_.readPlaces[chosen_->shortest.walks[walk].place]];
     }
   }
 
@@ -275,6 +304,19 @@ private:
                                             static_cast<double>(row.records));
     }
     sortByTime(report_.kernels);
+  }
+
+  /// Nothing is faster than the peak: what was, was timed while the core was faster than in any
+  /// probe.
+  void probeFurther(PeakProbe &probe) {
+    double reached = 0;
+    for (const KernelRow &row : report_.kernels)
+      reached = std::max(reached, row.gflops());
+    for (const LaunchInfo &launch : report_.launches)
+      if (launch.ms > 0)
+        reached = std::max(reached, launch.gflop / launch.ms * 1e3);
+    report_.peakGflops = probe.measureUpTo(reached, report_.peakGflops);
+    report_.peakTooLow = report_.peakGflops < reached;
   }
 
   double atOnceMs(uint32_t kernel) {
@@ -425,75 +467,35 @@ private:
     return "";
   }
 
-  //===--- Low shares of the peak --------------------------------------------===//
-
-  void explainLowShares() {
-    for (const KernelRow &row : report_.kernels)
-      if (double share = row.shareOfPeak(report_.peakGflops); row.gflop > 0 && share < kLowShare)
-        report_.lowShares.push_back({row.kernel, share, reasonsOf(row, share)});
-  }
-
-  std::vector<std::pair<LowShare, std::string>> reasonsOf(const KernelRow &row,
-                                                          double share) const {
-    const BlockInfo &block = compiled_.blocks()[row.kernel];
-    std::vector<std::pair<LowShare, std::string>> reasons;
-    if (double atOnce = share * row.ms / *row.atOnceMs; *row.atOnceMs < (1 - kToldPart) * row.ms)
-      reasons.emplace_back(LowShare::Rows,
-                           fmt::format("few rows: with all of them at once it has {:.0f}% of the "
-                                       "peak",
-                                       atOnce * 100));
-    if (row.bytes) {
-      auto launches = static_cast<double>(row.launches);
-      double copy = copyMs(*row.bytes / launches) * launches / row.ms;
-      double weights = weightBytes(model_, model_.kernels[row.kernel]) * launches / *row.bytes;
-      if (copy > kToldPart)
-        reasons.emplace_back(
-            LowShare::Memory,
-            fmt::format("memory: a launch moves {}, {:.0f}% of it weights, for {} rows; copying as "
-                        "much takes {:.0f}% of its time",
-                        bytesText(*row.bytes / launches), weights * 100, row.rowsMedian,
-                        copy * 100));
-    }
-    if (const std::optional<kernels::ProductForm> &form = block.productForm) {
-      if (form->sumLength < kShortSum)
-        reasons.emplace_back(LowShare::Sums,
-                             fmt::format("short sums: {:.1f} multiply-adds for each element that "
-                                         "its products make",
-                                         form->sumLength));
-      if (form->lanes < 1 - kToldPart)
-        reasons.emplace_back(LowShare::Lanes,
-                             fmt::format("narrow products: at most {:.0f}% of the lanes of their "
-                                         "vectors hold elements",
-                                         form->lanes * 100));
-      if (form->loads > kManyLoads)
-        reasons.emplace_back(LowShare::Loads,
-                             fmt::format("thin tiles: {:.1f} loads of rows and weights for each "
-                                         "multiply-add of vectors",
-                                         form->loads));
-      if (form->unpacked > kToldPart)
-        reasons.emplace_back(LowShare::Matrices,
-                             fmt::format("operands of the instance: {:.0f}% of the multiply-adds "
-                                         "take them from tensors that are no packed weights",
-                                         form->unpacked * 100));
-    }
-    if (block.productWork < 1 - kToldPart)
-      reasons.emplace_back(LowShare::Other,
-                           fmt::format("other operators: products are an estimated {:.0f}% of its "
-                                       "work",
-                                       block.productWork * 100));
-    return reasons;
-  }
-
-  void divideAmongLines() {
+  /// The time of kernels among lines, layers and calls, each kernel's by its work.
+  void divide() {
     std::map<std::string, double, InSourceOrder> byPlace;
+    std::map<std::string, double> byLayer;
+    std::map<std::vector<std::string>, double> byCalls;
     double sum = 0;
     for (const KernelRow &row : report_.kernels) {
       sum += row.ms;
-      for (const LineShare &line : compiled_.blocks()[row.kernel].lines)
+      const BlockInfo &block = compiled_.blocks()[row.kernel];
+      for (const LineShare &line : block.lines)
         byPlace[line.place] += row.ms * line.share;
+      for (const PartShare &part : block.parts) {
+        byLayer[part.layer] += row.ms * part.share;
+        byCalls[part.calls] += row.ms * part.share;
+      }
     }
+    auto shareOf = [&](double ms) { return sum > 0 ? ms / sum : 0; };
     for (const auto &[place, ms] : byPlace)
-      report_.lines.push_back({place, ms, sum > 0 ? ms / sum : 0});
+      report_.lines.push_back({place, ms, shareOf(ms)});
+    for (const auto &[layer, ms] : byLayer)
+      report_.layers.push_back({layer, ms, shareOf(ms)});
+    for (const auto &[calls, ms] : byCalls)
+      report_.calls.push_back({calls, ms, shareOf(ms)});
+    std::sort(report_.layers.begin(), report_.layers.end(), [](const auto &x, const auto &y) {
+      return std::tie(y.ms, x.layer) < std::tie(x.ms, y.layer);
+    });
+    std::sort(report_.calls.begin(), report_.calls.end(), [](const auto &x, const auto &y) {
+      return std::tie(y.ms, x.calls) < std::tie(x.ms, y.calls);
+    });
   }
 
   const CompiledModel &compiled_;
@@ -501,8 +503,10 @@ private:
   std::span<const rt::Instance> instances_;
   const RunReportOptions &options_;
   rt::Session session_;
-  rt::Trace trace_;    ///< of the repetition that ran last
-  rt::Trace shortest_; ///< of the one whose times are told
+  rt::Trace trace_;  ///< of the repetition that ran last
+  double cpuMs_ = 0; ///< of it
+  std::map<Shape, Repetitions> repetitions_;
+  const Repetitions *chosen_ = nullptr; ///< those that are told
   std::span<const rt::Outcome> outcomes_;
   std::optional<rt::Dependences> dependences_;
   RunReport report_;
@@ -524,26 +528,6 @@ std::string_view fewRowsName(FewRows why) {
     return "total";
   }
   return "no";
-}
-
-std::string_view lowShareName(LowShare why) {
-  switch (why) {
-  case LowShare::Rows:
-    return "rows";
-  case LowShare::Memory:
-    return "memory";
-  case LowShare::Sums:
-    return "sums";
-  case LowShare::Lanes:
-    return "lanes";
-  case LowShare::Loads:
-    return "loads";
-  case LowShare::Matrices:
-    return "matrices";
-  case LowShare::Other:
-    return "other";
-  }
-  return "";
 }
 
 RunReport reportRun(const CompiledModel &model, std::span<const rt::Instance> instances,

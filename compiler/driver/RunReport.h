@@ -63,12 +63,17 @@ struct FewRowsInfo {
 /// Why a kernel with products has a low share of the peak.
 enum class LowShare : uint8_t {
   Rows,     ///< with all its rows at once it has more
+  Tiles,    ///< its launches have fewer rows than a tile takes together
+  Short,    ///< its launches are so short that starting them counts
+  Cold,     ///< alone, with what it reads in the caches, it is faster
   Memory,   ///< what it moves takes much of its time
   Sums,     ///< its products make an element of few multiply-adds
   Lanes,    ///< the vectors of its products are not full
   Loads,    ///< its tiles load much for each multiply-add
   Matrices, ///< right operands that are no packed weights
-  Other     ///< much of its work are other operators
+  Along,    ///< matrices by vectors: sums along rows
+  Other,    ///< much of its work are other operators
+  Code      ///< none of these: its own code
 };
 std::string_view lowShareName(LowShare why);
 
@@ -85,6 +90,16 @@ struct LineInfo {
   double share = 0;  ///< of all kernels' time
 };
 
+/// Divided by PartShare, as the next.
+struct LayerInfo {
+  std::string layer; ///< empty: none
+  double ms = 0, share = 0;
+};
+struct CallsInfo {
+  std::vector<std::string> calls; ///< from the entry inwards; empty: not known
+  double ms = 0, share = 0;
+};
+
 struct MemorySample {
   double ms = 0; ///< from the beginning of the mini-batch
   rt::TraceMemory held{};
@@ -95,10 +110,13 @@ struct RunReport {
   std::string error; ///< of the first that failed
   unsigned threads = 1;
   std::string policy;
-  int64_t repetitions = 0;
-  double peakGflops = 0; ///< of one core
+  int64_t repetitions = 0;      ///< with the schedule that is told: the most frequent
+  int64_t otherRepetitions = 0; ///< with other schedules
+  double peakGflops = 0;        ///< of one core
+  bool peakTooLow = false;      ///< something was faster, however often it was probed
   // Of the shortest repetition.
   double ms = 0;
+  double cpuMs = 0;    ///< the process' processor time
   double recordMs = 0; ///< inputs copied, instances walked, blocks recorded
   double orderMs = 0;
   double kernelMs = 0; ///< wall time of running what was ordered
@@ -112,6 +130,8 @@ struct RunReport {
   std::vector<FewRowsInfo> fewRows;    ///< the costliest first
   std::vector<LowShareInfo> lowShares; ///< in the order of `kernels`
   std::vector<LineInfo> lines;         ///< by place
+  std::vector<LayerInfo> layers;       ///< the longest first
+  std::vector<CallsInfo> calls;        ///< the longest first
   std::vector<MemorySample> memory;    ///< of the last repetition
   rt::MemoryUse memoryUse;
 };

@@ -3,14 +3,12 @@
 
 #include "compiler/driver/ReportJson.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
-#include <set>
 
 namespace sheaf::driver {
+
+static const std::string kWithoutLayer = "without a layer";
 
 void StepTimes::add(const rt::TrainingStep &step) {
   forward += step.forwardSeconds;
@@ -19,28 +17,10 @@ void StepTimes::add(const rt::TrainingStep &step) {
   ++steps;
 }
 
-std::string layerOf(const rt::Model &model, const rt::KernelDesc &kernel) {
-  std::set<std::string> layers;
-  auto add = [&](uint32_t param) {
-    const rt::ParamDesc &desc = model.params[param];
-    if (!desc.synthetic)
-      layers.insert(desc.name.substr(0, desc.name.rfind('.')));
-  };
-  for (const rt::WeightUse &use : kernel.weights) {
-    if (use.kind == rt::WeightUse::Raw)
-      add(use.param);
-    for (const rt::PackView &view : use.views)
-      for (const rt::PackSegment &segment : view.segments)
-        add(segment.param);
-  }
-  return fmt::format("{}", fmt::join(layers, ", "));
-}
-
-Json trainProfile(const rt::Session &session, const StepTimes &times) {
-  const rt::Model &model = session.model();
+Json trainProfile(const CompiledModel &model, const rt::Session &session, const StepTimes &times) {
   const rt::Counters &counters = session.counters();
   struct Part {
-    std::string name, place, layer;
+    std::string name, place;
     double ms, gflop;
     uint64_t records, launches;
   };
@@ -50,15 +30,17 @@ Json trainProfile(const rt::Session &session, const StepTimes &times) {
     const rt::KernelCounters &kernel = counters.kernels[i];
     if (!kernel.launches)
       continue;
-    const rt::KernelDesc &desc = model.kernels[i];
+    const rt::KernelDesc &desc = model.model().kernels[i];
     double ms = static_cast<double>(kernel.nanoseconds) * 1e-6;
-    // The runtime's own kernels are not of the source.
-    std::string layer = layerOf(model, desc);
-    if (layer.empty())
-      layer = desc.source.find(':') == std::string::npos ? desc.name : "without weights";
     parts.push_back(
-        {desc.name, desc.source, layer, ms, kernel.flop * 1e-9, kernel.records, kernel.launches});
-    layers[layer] += ms;
+        {desc.name, desc.source, ms, kernel.flop * 1e-9, kernel.records, kernel.launches});
+    for (const PartShare &part : model.blocks()[i].parts) {
+      // The runtime's own kernels are not of the source.
+      const std::string &layer = !part.layer.empty()  ? part.layer
+                                 : part.calls.empty() ? desc.name
+                                                      : kWithoutLayer;
+      layers[layer] += ms * part.share;
+    }
   }
   std::sort(parts.begin(), parts.end(), [](const Part &a, const Part &b) { return a.ms > b.ms; });
   std::vector<std::pair<std::string, double>> byTime(layers.begin(), layers.end());
@@ -77,7 +59,6 @@ Json trainProfile(const rt::Session &session, const StepTimes &times) {
   for (const Part &part : parts)
     kernelsJson.push_back({{"name", part.name},
                            {"place", part.place},
-                           {"layer", part.layer},
                            {"ms", part.ms},
                            {"gflop", part.gflop},
                            {"records", part.records},

@@ -2,6 +2,7 @@
 #ifndef SHEAF_COMPILER_DRIVER_TRAINPROFILE_H
 #define SHEAF_COMPILER_DRIVER_TRAINPROFILE_H
 
+#include "compiler/driver/Compiler.h"
 #include "runtime/session.h"
 #include "runtime/train/trainer.h"
 
@@ -19,13 +20,10 @@ struct StepTimes {
   void add(const rt::TrainingStep &step);
 };
 
-/// The layer that a kernel's weights are of: `encoder.0` of `encoder.0.w`, a parameter outside of
-/// layers itself; several with commas, and empty for a kernel without weights.
-std::string layerOf(const rt::Model &model, const rt::KernelDesc &kernel);
-
-/// What the steps of a session came to: time by part, by layer and by kernel, the longest first,
-/// and the most memory of each kind.
-nlohmann::ordered_json trainProfile(const rt::Session &session, const StepTimes &times);
+/// What the steps of a session of the model came to: time by part, by layer and by kernel, the
+/// longest first, and the most memory of each kind.
+nlohmann::ordered_json trainProfile(const CompiledModel &model, const rt::Session &session,
+                                    const StepTimes &times);
 
 } // namespace sheaf::driver
 

@@ -166,6 +166,9 @@ ProgramGenerator::instanceOf(const FnInfo &fn, std::vector<Type> typeArgs,
   instance.func =
       func::FuncOp::create(b, uniqueSymbol(name), FunctionType::get(&context, inputs, {result}));
   instance.func.setPrivate();
+  // Copies of it keep this name, whatever their symbols are.
+  instance.func->setLoc(NameLoc::get(b.getStringAttr(self ? self->path + "." + fn.name : fn.name),
+                                     instance.func.getLoc()));
   pending.push_back([this, &instance] { generateBody(instance); });
   return &instance;
 }

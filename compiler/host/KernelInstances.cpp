@@ -21,23 +21,25 @@ KernelInstances::KernelInstances(ModuleOp module) : module_(module) {
   for (auto func : module.getOps<func::FuncOp>())
     func.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (auto record = dyn_cast<ir::RecordOp>(op))
-        add(keyOf(record));
+        instances_[add(keyOf(record))].sites.push_back(op);
       if (!isa<ir::ApplyOp>(op))
         return;
       for (StringRef role : {"sheaf.copy", "sheaf.arrange"})
         if (op->hasAttr(role))
-          add(keyOf(op, role));
+          instances_[add(keyOf(op, role))].sites.push_back(op);
     });
   recorded_ = instances_.size();
   for (size_t i = 0; i < recorded_; ++i)
-    if (std::optional<Key> key = keyOfBackward(instances_[i]))
-      add(*key);
+    if (std::optional<Key> key = keyOfBackward(instances_[i])) {
+      KernelInstance &back = instances_[add(*key)];
+      llvm::append_range(back.sites, std::vector(instances_[i].sites));
+    }
 }
 
-void KernelInstances::add(Key key) {
+unsigned KernelInstances::add(Key key) {
   unsigned number = instances_.size();
-  if (!numbers_.try_emplace(key, number).second)
-    return;
+  if (auto [it, isNew] = numbers_.try_emplace(key, number); !isNew)
+    return it->second;
   auto [block, weights] = key.first;
   KernelInstance instance;
   instance.block =
@@ -48,6 +50,7 @@ void KernelInstances::add(Key key) {
   instance.family = families_.try_emplace(key.first, number).first->second;
   phases_ = std::max(phases_, instance.phase + 1);
   instances_.push_back(std::move(instance));
+  return number;
 }
 
 KernelInstances::Key KernelInstances::keyOf(ir::RecordOp record) {

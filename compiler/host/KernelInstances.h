@@ -26,6 +26,9 @@ struct KernelInstance {
   std::vector<mlir::FlatSymbolRefAttr> weights;
   uint32_t phase = 0;
   unsigned family = 0; ///< the first instance with this block and these weights, itself or another
+  /// What records it, or, of one that goes back, records what it goes back from: `sheaf.record`s,
+  /// and operators over lists.
+  std::vector<mlir::Operation *> sites;
 };
 
 /// Every distinct instance of a module with blocks, in order of first appearance in the functions;
@@ -56,7 +59,8 @@ private:
   static Key keyOf(ir::RecordOp record);
   static Key keyOf(mlir::Operation *op, llvm::StringRef role);
   static std::optional<Key> keyOfBackward(const KernelInstance &forward);
-  void add(Key key);
+  /// The number of the instance, which is made if there is none.
+  unsigned add(Key key);
 
   mlir::ModuleOp module_;
   std::vector<KernelInstance> instances_;

@@ -92,6 +92,27 @@ SmallVector<std::string, 2> sheaf::ir::pathOf(Location location) {
 
 std::string sheaf::ir::pathText(ArrayRef<std::string> path) { return llvm::join(path, "<"); }
 
+std::string sheaf::ir::nameOf(Operation *function) {
+  if (auto name = dyn_cast<NameLoc>(function->getLoc()))
+    return name.getName().str();
+  return SymbolTable::getSymbolName(function).str();
+}
+
+Location sheaf::ir::inlinedAt(Location inner, Operation *callee, Location call) {
+  return CallSiteLoc::get(inner,
+                          NameLoc::get(StringAttr::get(inner.getContext(), nameOf(callee)), call));
+}
+
+SmallVector<std::string, 4> sheaf::ir::inlinedInto(Location location) {
+  SmallVector<std::string, 4> names;
+  while (auto call = dyn_cast<CallSiteLoc>(location)) {
+    if (auto name = dyn_cast<NameLoc>(call.getCaller()))
+      names.push_back(name.getName().str());
+    location = call.getCallee();
+  }
+  return names;
+}
+
 std::optional<StringRef> sheaf::ir::tokenVocab(RankedTensorType type) {
   if (auto vocab = dyn_cast_or_null<StringAttr>(type.getEncoding()))
     return vocab.getValue();

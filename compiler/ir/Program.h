@@ -62,6 +62,14 @@ llvm::SmallVector<std::string, 2> pathOf(mlir::Location location);
 /// In one text, by which places are told apart.
 std::string pathText(llvm::ArrayRef<std::string> path);
 
+/// A function as its file names it, `encoder.0.run` within a layer: its location is a NameLoc. One
+/// that no file names is called by its symbol.
+std::string nameOf(mlir::Operation *function);
+/// The location of what came in by inlining a call: inlined functions are named with their calls.
+mlir::Location inlinedAt(mlir::Location inner, mlir::Operation *callee, mlir::Location call);
+/// The functions by whose inlining an operation came into its function, from the outside inwards.
+llvm::SmallVector<std::string, 4> inlinedInto(mlir::Location location);
+
 } // namespace sheaf::ir
 
 #endif // SHEAF_IR_PROGRAM_H

@@ -77,15 +77,16 @@ void Planner::countWork(Kernel &kernel) {
       if (role == Role::Fold)
         amount = amount * lengthOf(cast<BlockArgument>(apply.getOperand(1)).getArgNumber());
       double each = role == Role::Elementwise ? 8 : role == Role::Reduction ? 4 : 2;
-      kernel.work.push_back({op.getLoc(), each * estimate(amount)});
+      kernel.work.push_back({&op, each * estimate(amount)});
       continue;
     }
     Dim flop = Dim(2) * shape(apply.getOperand(0)).back();
     for (const Dim &extent : shape(apply->getResult(0)))
       flop = flop * extent;
     add(kernel.flop, flop);
-    kernel.work.push_back({op.getLoc(), estimate(flop)});
+    kernel.work.push_back({&op, estimate(flop)});
     kernel.productWork += estimate(flop);
+    kernel.alongRowsWork += role == Role::Dot ? estimate(flop) : 0;
   }
 }
 
@@ -100,43 +101,59 @@ static double loadsOf(const Stage &stage, int64_t columns) {
          static_cast<double>(stage.tileRows * vectors);
 }
 
-/// Nothing without products, or where an extent is not known.
+/// Of stages of products; nothing without them.
 static std::optional<ProductForm> productForm(const std::vector<Stage> &stages) {
-  double elements = 0, lanes = 0, multiplyAdds = 0, unpacked = 0, loads = 0;
+  // Only how parts of a kernel compare depends on what an unknown extent is taken for.
+  constexpr int64_t unknown = 16;
+  auto extentOf = [](const Dim &extent) {
+    return extent.isConstant() ? extent.constant() : unknown;
+  };
+  double elements = 0, lanes = 0, multiplyAdds = 0, unpacked = 0, loads = 0, rows = 0;
+  bool sumsKnown = true;
   for (const Stage &stage : stages) {
     if (stage.kind != Stage::Products)
       continue;
     double each = 1;
-    for (const Dim &extent : stage.shape) {
-      if (!extent.isConstant())
-        return std::nullopt;
-      each *= static_cast<double>(extent.constant());
-    }
-    int64_t columns = stage.shape.back().constant();
+    for (const Dim &extent : stage.shape)
+      each *= static_cast<double>(extentOf(extent));
+    // An unknown row may be as long as vectors are full.
+    int64_t columns = stage.shape.back().isConstant() ? stage.shape.back().constant()
+                                                      : stage.lanes * stage.tileVectors;
     double filled = static_cast<double>(columns) /
                     static_cast<double>((columns + stage.lanes - 1) / stage.lanes * stage.lanes);
     for (const ProductGroup &group : stage.groups) {
       double made = each * static_cast<double>(group.accumulators.size()), sums = 0;
       for (const ProductSegment &segment : group.lead->segments) {
-        if (!segment.extent.isConstant())
-          return std::nullopt;
-        sums += made * static_cast<double>(segment.extent.constant());
+        sumsKnown &= segment.extent.isConstant();
+        sums += made * static_cast<double>(extentOf(segment.extent));
       }
       elements += made;
       multiplyAdds += sums;
       lanes += sums / filled;
       loads += sums * loadsOf(stage, columns);
       unpacked += group.weightUse < 0 ? sums : 0;
+      rows += stage.rowsAreRecords ? sums * static_cast<double>(stage.tileRows) : 0;
     }
   }
   if (multiplyAdds == 0)
     return std::nullopt;
-  return ProductForm{multiplyAdds / elements, multiplyAdds / lanes, loads / multiplyAdds,
-                     unpacked / multiplyAdds};
+  ProductForm form;
+  if (sumsKnown)
+    form.sumLength = multiplyAdds / elements;
+  form.lanes = multiplyAdds / lanes;
+  form.loads = loads / multiplyAdds;
+  form.unpacked = unpacked / multiplyAdds;
+  form.tileRows = rows / multiplyAdds;
+  return form;
 }
 
 void Planner::describe(Kernel &kernel) {
   kernel.productForm = productForm(plan_->stages);
+  if (kernel.alongRowsWork > 0) {
+    if (!kernel.productForm)
+      kernel.productForm.emplace();
+    kernel.productForm->alongRows = kernel.alongRowsWork / kernel.productWork;
+  }
   auto tell = [&](const std::string &text) {
     kernel.tiling += (kernel.tiling.empty() ? "" : ", ") + text;
   };

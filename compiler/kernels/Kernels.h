@@ -105,9 +105,10 @@ struct Kernel {
   std::vector<rt::FlopTerm> flop;
   std::vector<rt::FlopTerm> bytes; ///< of rows that a record reads and writes, without padding
   /// The work of each operator, for reports: FLOP of products, for the rest a few an element.
-  std::vector<std::pair<mlir::Location, double>> work;
+  std::vector<std::pair<mlir::Operation *, double>> work;
   double productWork = 0;                 ///< of the same, that of products
-  std::optional<ProductForm> productForm; ///< with products whose extents are all known
+  double alongRowsWork = 0;               ///< of that, what is summed along rows
+  std::optional<ProductForm> productForm; ///< with products
   /// Weight uses with `param` (and every segment's param) counting the block's weight arguments;
   /// a record's weight list turns them into parameters.
   std::vector<rt::WeightUse> weights;

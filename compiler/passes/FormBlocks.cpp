@@ -42,12 +42,17 @@ public:
     noteExtents(group);
     Inputs inputs = inputsOf(group, inside);
     ir::BlockOp block = build(group, inputs, results);
+    // An equal block may have been made elsewhere: the record says where its operators are from.
+    SmallVector<Attribute> places;
+    block.getBody().walk(
+        [&](ir::ApplyOp apply) { places.push_back(LocationAttr(apply.getLoc())); });
     ir::BlockOp shared = table_.intern(block, func_.getName());
     Location loc = group.front()->getLoc();
     OpBuilder builder(group.front());
-    auto record = ir::RecordOp::create(builder, loc, TypeRange(results), shared.getSymName(),
-                                       inputs.args.getArrayRef(),
-                                       builder.getArrayAttr(inputs.weights.getArrayRef()));
+    auto record = ir::RecordOp::create(
+        builder, FusedLoc::get({loc}, builder.getArrayAttr(places), builder.getContext()),
+        TypeRange(results), shared.getSymName(), inputs.args.getArrayRef(),
+        builder.getArrayAttr(inputs.weights.getArrayRef()));
     explain(group, inputs, results, shared, loc);
     for (auto [result, recorded] : llvm::zip(results, record.getResults())) {
       for (unsigned axis = 0; axis < rankOf(result); ++axis)

@@ -17,6 +17,15 @@ constexpr int64_t kSmall = 200;
 constexpr int64_t kGrowthFactor = 8, kGrowthSlack = 4000;
 /// Regions are walked recursively: inlining must not nest them without bound.
 constexpr int64_t kMaxNesting = 600;
+/// So many calls around it an operator remembers: locations are walked recursively, too.
+constexpr int64_t kToldCalls = 64;
+
+int64_t callsAround(Location location) {
+  int64_t calls = 0;
+  for (; auto call = dyn_cast<CallSiteLoc>(location); location = call.getCallee())
+    ++calls;
+  return calls;
+}
 
 int64_t sizeOf(func::FuncOp func) {
   int64_t size = 0;
@@ -98,8 +107,12 @@ private:
     Block &body = callee.getBody().front();
     map.map(body.getArguments(), call.getOperands());
     for (Operation &op : body.without_terminator())
-      builder.clone(op, map)->walk(
-          [&](ir::ReadOp read) { read->setLoc(CallSiteLoc::get(read.getLoc(), call.getLoc())); });
+      builder.clone(op, map)->walk([&](Operation *inner) {
+        // Reads are found again by their path. Of others it is told to people.
+        if (isa<ir::ReadOp>(inner) ||
+            (isa<ir::ApplyOp, func::CallOp>(inner) && callsAround(inner->getLoc()) < kToldCalls))
+          inner->setLoc(ir::inlinedAt(inner->getLoc(), callee, call.getLoc()));
+      });
     for (auto [result, value] : llvm::zip(call.getResults(), body.getTerminator()->getOperands()))
       result.replaceAllUsesWith(map.lookupOrDefault(value));
     call.erase();

@@ -136,7 +136,15 @@ def commands():
         assert value["libraries"] == [] and not value["repeats"]
         value = run("verify", "run", "--verify", "--numeric-class", "any", "--without", "generated")
         assert value["ok"] and value["same_bits"] == (not value["libraries"]) != value["repeats"]
-        run("bench", "bench", "--batch", "3", "--repetitions", "2", "--seconds", "0.01")
+        # A mini-batch of one is the mean instance, not the first.
+        rows = run("bench", "bench", "--batch", "1,2,6", "--repetitions", "2", "--seconds", "0.01",
+                   "--engine", "batched", "--without", "identical-records")
+        assert [(row["batch"], row["mini_batches"]) for row in rows] == [(1, 6), (2, 3), (6, 1)]
+        assert len({round(row["records"] * row["mini_batches"], 6) for row in rows}) == 1, rows
+        assert len({round(row["gflop"] * row["mini_batches"], 12) for row in rows}) == 1, rows
+        assert all(sum(k["records"] for k in row["kernels"]) == rows[2]["records"] for row in rows)
+        assert all(row["cpu_ms"] > 0 and (row["share_of_peak"] <= 1 or row["peak_too_low"])
+                   for row in rows), rows
         value = run("bench", "bench", "--batch", "3", "--repetitions", "2", "--seconds", "0.01",
                     "--precision", "bf16", "--against", "f32,fuse")
         assert all([other["what"] for other in row["against"]] == ["f32", "fuse"] and
@@ -235,7 +243,7 @@ def artefacts():
 def timeless(value):
     """What does not depend on time, or on what the process holds beside the model."""
     gone = ("_ms", "_ns", "share", "rss", "gflops", "in_kernels", "ms", "memory", "repetitions",
-            "ms_min", "rows_bytes", "code")
+            "ms_min", "rows_bytes", "code", "peak_too_low")
     if isinstance(value, list):
         values = [timeless(each) for each in value]
         return sorted(values, key=lambda v: json.dumps(v, sort_keys=True))
@@ -374,6 +382,15 @@ def sums():
             block = report["blocks"][kernel["kernel"]]
             assert block["name"] == kernel["name"]
             assert abs(sum(l["share"] for l in block["lines"]) - 1) < 1e-6
+            assert abs(sum(p["share"] for p in block["parts"]) - 1) < 1e-6
+            # Nothing is faster than the peak, or it is said that something was.
+            assert kernel["share_of_peak"] <= 1 or batch["peak_too_low"], kernel
+        names = [block["name"] for block in report["blocks"]]
+        assert len(set(names)) == len(names), names
+        for what in "layers", "calls":
+            assert abs(sum(part["share"] for part in batch[what]) - 1) < 1e-6, batch[what]
+        assert all(part["calls"][0] == "main" for part in batch["calls"]), batch["calls"]
+        assert batch["repetitions"] + batch["other_repetitions"] >= 3
         assert sum(k["records"] for k in batch["kernels"]) == batch["records"]
         assert abs(sum(l["share"] for l in batch["lines"]) - 1) < 1e-6
         assert sum(f["launches"] for f in batch["flushes"]) == len(launches)

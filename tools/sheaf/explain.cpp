@@ -7,6 +7,7 @@
 #include "compiler/driver/Explain.h"
 #include "compiler/driver/HtmlReport.h"
 #include "runtime/io/output.h"
+#include "runtime/io/text.h"
 
 #include <fmt/format.h>
 
@@ -31,14 +32,23 @@ void print(const ExplainArguments &arguments, const LoadedModel &loaded,
            const driver::RunReport *report) {
   const driver::CompiledModel &model = *loaded.compiled;
   if (!arguments.html.empty()) {
+    std::string page = driver::htmlReport(driver::explainJson(model, report, *loaded.source));
     io::OutputFile file(arguments.html);
-    file.write(driver::htmlReport(driver::explainJson(model, report, *loaded.source)));
+    file.write(page);
     file.finish();
+    // Where the page itself is the output, it says enough.
+    if (arguments.html != "-")
+      note(fmt::format("wrote {}: a page of a mini-batch of {}, {}", arguments.html,
+                       io::plural(report->instances, "instance"),
+                       driver::bytesText(static_cast<double>(page.size()))));
   } else if (arguments.format.json()) {
     fmt::print("{}", driver::explainJson(model, report, *loaded.source));
   } else {
-    fmt::print("{}{}", driver::explainText(model),
-               report ? driver::runReportText(model, *report, *loaded.source) : "");
+    // What was asked with data is what these come to; the model's own account goes on for long.
+    fmt::print("{}{}",
+               report ? driver::runReportText(model, *report, *loaded.source) + "\nthe model\n\n"
+                      : "",
+               driver::explainText(model));
   }
 }
 

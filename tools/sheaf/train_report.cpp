@@ -1,12 +1,16 @@
 //===- train_report.cpp - Trainings as a page -----------------------------===//
 #include "tools/sheaf/train_report.h"
 
+#include "tools/sheaf/load.h"
+
 #include "compiler/driver/HtmlReport.h"
+#include "compiler/driver/KernelTable.h"
 #include "compiler/driver/ReportJson.h"
 #include "runtime/error.h"
 #include "runtime/io/text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <fstream>
@@ -46,9 +50,13 @@ void writeTrainReport(const std::string &path, const std::vector<std::string> &d
   Json runs = Json::array();
   for (const std::string &directory : directories)
     runs.push_back(trainingIn(directory));
+  std::string page = driver::htmlTrainReport(driver::jsonLine(Json({{"runs", runs}})));
   io::AtomicFile file(path);
-  file.write(driver::htmlTrainReport(driver::jsonLine(Json({{"runs", runs}}))));
+  file.write(page);
   file.commit();
+  note(fmt::format("wrote {}: a page of {} ({}), {}", path,
+                   io::plural(directories.size(), "training"), fmt::join(directories, ", "),
+                   driver::bytesText(static_cast<double>(page.size()))));
 }
 
 } // namespace sheaf::tool

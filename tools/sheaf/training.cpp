@@ -7,6 +7,7 @@
 #include "tools/sheaf/weights.h"
 
 #include "compiler/driver/GradCheck.h"
+#include "compiler/driver/KernelTable.h"
 #include "runtime/error.h"
 #include "runtime/io/text.h"
 #include "runtime/io/weights.h"
@@ -265,8 +266,11 @@ void Training::warnAbout(int64_t epoch, const rt::Course &ended) {
 bool Training::endEpoch(int64_t epoch) {
   bar_.reset(); // measures have their own
   double seconds = std::max(secondsSince(begin_), 1e-9);
-  probePeak();
   double gflops = (session_->counters().flop - flop_) * 1e-9 / seconds;
+  auto threads = static_cast<double>(options_.threads);
+  probePeak();
+  peak_ = probe_->measureUpTo(gflops / threads, peak_ / threads) * threads;
+  bool peakTooLow = peak_ < gflops;
   std::optional<double> loss = course_.loss();
   Json line;
   line["step"] = course_.steps;
@@ -291,6 +295,8 @@ bool Training::endEpoch(int64_t epoch) {
   line["seconds"] = seconds;
   line["gflops"] = gflops;
   line["share_of_peak"] = gflops / peak_;
+  if (peakTooLow)
+    line["peak_too_low"] = true;
   rt::MemoryUse memory = session_->memory();
   auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   line["rows_mb"] = megabytes(memory.rows.peak);
@@ -301,8 +307,9 @@ bool Training::endEpoch(int64_t epoch) {
     line["failed"] = failed_;
   if (course_.skipped)
     line["skipped"] = course_.skipped;
-  text += fmt::format(", {:.0f} instances/s, {:.0f} % of the peak{}{}\n",
+  text += fmt::format(", {:.0f} instances/s, {:.0f} % of the peak{}{}{}\n",
                       static_cast<double>(instances_) / seconds, 100 * gflops / peak_,
+                      peakTooLow ? driver::kPeakTooLow : "",
                       failed_ ? fmt::format(", {} instances failed", failed_) : "",
                       course_.skipped ? fmt::format(", {} steps skipped", course_.skipped) : "");
   std::string logged = log_->write("epoch", line);
@@ -375,7 +382,7 @@ std::string Training::whyEnded() const {
 void Training::report() {
   if (times_.steps) {
     io::AtomicFile file(directory_->file("profile.json"));
-    file.write(driver::jsonText(driver::trainProfile(*session_, times_)));
+    file.write(driver::jsonText(driver::trainProfile(*data_.compiled, *session_, times_)));
     file.commit();
   }
   if (arguments_.html.empty())

@@ -1,18 +1,5 @@
-'use strict';
-const D = JSON.parse(document.getElementById('data').textContent);
 const M = D.mini_batch;
-const $ = id => document.getElementById(id);
-const el = (tag, cls, text) => {
-  const e = document.createElement(tag);
-  if (cls) e.className = cls;
-  if (text !== undefined) e.textContent = text;
-  return e;
-};
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const digits = (x, n) => x.toLocaleString('en-GB', {minimumFractionDigits: n, maximumFractionDigits: n});
-const ms = x => x >= 100 ? digits(x, 0) + ' ms' : x >= 1 ? digits(x, 2) + ' ms' : digits(x * 1000, x < 0.01 ? 1 : 0) + ' µs';
-const bytes = x => x >= 1e7 * 1.048576 ? digits(x / 1048576, 0) + ' MB' : x >= 1048576 ? digits(x / 1048576, 1) + ' MB' : digits(x / 1024, 0) + ' KB';
-const percent = x => x === 0 ? '0%' : x > 0 && x < 0.001 ? '<0.1%' : digits(x * 100, x < 0.1 ? 1 : 0) + '%';
 const count = (n, word, plural) => digits(n, 0) + ' ' + (n === 1 ? word : plural || word + 's');
 const lineOf = place => Number(place.slice(place.lastIndexOf(':') + 1));
 const whyText = {recursion: 'recursion', depth: 'other depth', read: 'read', total: 'no more of it'};
@@ -34,7 +21,8 @@ const lineText = place => (fileOf(place) === D.source.name ? 'line ' : fileOf(pl
   $('title').textContent = D.model + ': a mini-batch of ' + count(M.instances, 'instance');
   const dims = Object.entries(D.dims).map(([k, v]) => k + ' ' + v).join(', ');
   $('subtitle').textContent = [D.source.name, dims, count(M.threads, 'thread'), 'policy ' + M.policy,
-    D.target.cpu, 'shortest of ' + count(M.repetitions, 'repetition')].filter(x => x).join(' · ');
+    D.target.cpu, 'shortest of ' + count(M.repetitions, 'repetition') +
+      (M.other_repetitions ? ' with this schedule, ' + M.other_repetitions + ' had others' : '')].filter(x => x).join(' · ');
   const share = kernelMs > 0 ? lost / kernelMs : 0;
   const few = M.few_rows[0];
   const rows = M.records / Math.max(1, M.launches.length);
@@ -53,10 +41,10 @@ const lineText = place => (fileOf(place) === D.source.name ? 'line ' : fileOf(pl
   const peak = M.peak_gflops * 1e-3 * kernelMs;
   const top = Math.max(0, ...M.memory.map(m => total(m)));
   for (const [value, what, cls] of [
-    [ms(M.ms), 'the mini-batch'],
+    [ms(M.ms), 'the mini-batch; of the processor ' + ms(M.cpu_ms)],
     [digits(rows, 1), 'rows a launch, ' + count(M.launches.length, 'launch', 'launches')],
     [ms(lost), 'lost to few rows (' + percent(share) + ')', share >= 0.2 ? 'bad' : share < 0.05 && rows >= 2 ? 'good' : ''],
-    [peak > 0 ? percent(flop / peak) : '–', 'of peak inside kernels'],
+    [peak > 0 ? percent(flop / peak) : '–', 'of peak inside kernels' + (M.peak_too_low ? ', measured too low' : '')],
     [digits(M.saved_records, 0), 'identical records saved, of ' + digits(M.saved_records + M.records, 0)],
     ['least_launches' in M ? digits(M.least_launches, 0) : '–', 'launches that any order needs'],
     [digits(M.flushes.filter(f => f.demanded).length, 0), 'flushes for reads, ' + count(M.waits, 'wait')],
@@ -471,7 +459,9 @@ $('memory').addEventListener('mousemove', e => {
 });
 $('memory').addEventListener('mouseleave', () => { $('tip').hidden = true; drawMemory(); });
 
-//===--- Kernels ---===//
+//===--- Layers, calls, kernels ---===//
+tree($('layers'), 'layer', '.', true, byLayer(M.layers));
+tree($('calls'), 'calls', ' › ', false, M.calls.map(c => ({way: c.calls.length ? c.calls : ['the runtime'], ms: c.ms})));
 {
   const table = $('kernels'), head = el('tr');
   for (const h of ['kernel', 'records', 'saved', 'launches', 'rows min', 'median', 'max', 'time', 'share', 'at once', 'of peak', 'moved', 'where']) head.append(el('th', '', h));

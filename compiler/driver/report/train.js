@@ -1,12 +1,3 @@
-'use strict';
-const D = JSON.parse(document.getElementById('data').textContent);
-const $ = id => document.getElementById(id);
-const el = (tag, cls, text) => {
-  const e = document.createElement(tag);
-  if (cls) e.className = cls;
-  if (text !== undefined) e.textContent = text;
-  return e;
-};
 const svg = (tag, attributes, text) => {
   const e = document.createElementNS('http' + '://www.w3.org/2000/svg', tag);
   for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
@@ -15,31 +6,7 @@ const svg = (tag, attributes, text) => {
 };
 const colours = ['--kernel', '--record', '--m-tables', '--order', '--depth', '--m-stack', '--m-scratch', '--read'];
 const colour = i => 'var(' + colours[i % colours.length] + ')';
-const digits = (x, n) => x.toLocaleString('en-GB', {minimumFractionDigits: n, maximumFractionDigits: n});
 const number = x => typeof x !== 'number' ? '–' : Math.abs(x) >= 1e5 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(2) : String(Number(x.toPrecision(5)));
-const ms = x => x >= 1e4 ? digits(x / 1e3, 1) + ' s' : x >= 100 ? digits(x, 0) + ' ms' : digits(x, 2) + ' ms';
-const bytes = x => x >= 1048576 ? digits(x / 1048576, 1) + ' MB' : digits(x / 1024, 0) + ' KB';
-const percent = x => digits(x * 100, 1) + '%';
-
-function table(target, head, rows) {
-  const line = (tag, cells) => {
-    const row = el('tr');
-    for (const cell of cells) {
-      const box = el(tag);
-      box.append(cell);
-      row.append(box);
-    }
-    target.append(row);
-  };
-  line('th', head);
-  for (const row of rows) line('td', row);
-}
-function bar(share) {
-  const box = el('span'), inner = el('i', 'bar');
-  inner.style.width = Math.max(0, Math.min(1, share)) * 110 + 'px';
-  box.append(inner, ' ' + percent(share));
-  return box;
-}
 
 //===--- Runs ---===//
 document.title = 'sheaf: ' + D.runs.map(r => r.name).join(', ');
@@ -141,9 +108,12 @@ D.runs.forEach(r => {
     wide.append(box);
     target.append(wide);
   };
-  add(['layer, by its weights', 'ms', 'of the kernels'], P.layers.map(l => [l.layer, ms(l.ms), bar(l.ms / inside)]));
-  add(['kernel', 'layer', 'ms', 'records', 'launches', 'GFLOP/s', 'of the kernels', 'place'],
-    P.kernels.map(k => [k.name, k.layer, ms(k.ms), digits(k.records, 0), digits(k.launches, 0), k.ms > 0 ? digits(k.gflop / k.ms * 1e3, 1) : '–',
+  const layers = el('div', 'wide'), box = el('table');
+  tree(box, 'layer', '.', true, byLayer(P.layers));
+  layers.append(box);
+  target.append(layers);
+  add(['kernel', 'ms', 'records', 'launches', 'GFLOP/s', 'of the kernels', 'place'],
+    P.kernels.map(k => [k.name, ms(k.ms), digits(k.records, 0), digits(k.launches, 0), k.ms > 0 ? digits(k.gflop / k.ms * 1e3, 1) : '–',
       bar(k.ms / inside), k.place]));
   const memory = Object.entries(P.memory), most = memory.reduce((s, m) => s + m[1], 0) || 1;
   add(['memory', 'at most', 'of all'], memory.map(([kind, value]) => [kind, bytes(value), bar(value / most)]));
