@@ -94,9 +94,11 @@ std::string Checker::openedExtentHelp(TypeRef want, TypeRef have) const {
 std::string Checker::lengthHelp(TypeRef want, TypeRef have) const {
   if (!want->is(TypeKind::List) || !have->is(TypeKind::List) || !want->length())
     return {};
-  std::optional<int64_t> wanted = dims.value(dims.resolve(*want->length()));
-  if (have->length() && wanted && dims.value(dims.resolve(*have->length())))
-    return {};
+  if (const Dim *length = have->length()) {
+    Dim wanted = dims.resolve(*want->length()), given = dims.resolve(*length);
+    if ((wanted - given).isConstant() || (dims.value(wanted) && dims.value(given)))
+      return {};
+  }
   std::string length = types.isNamed(*want->length()) ? dims.print(*want->length()) : "len(ys)";
   return fmt::format("if it always has so many elements, say so before: let xs = ..., then check "
                      "len(xs) == {}",

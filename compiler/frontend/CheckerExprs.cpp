@@ -285,7 +285,9 @@ Checker::E Checker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
         diags.error(rhs->range, "the number of layers must be known at compile time");
       return error(expr.range);
     }
-    auto *list = make<typed::LayerListExpr>(expr.range, a);
+    TypeRef type = types.list(a->element(),
+                              a->length() ? std::optional(*a->length() * *repeat) : std::nullopt);
+    auto *list = make<typed::LayerListExpr>(expr.range, type);
     list->repeated = lhs;
     list->repeat = *repeat;
     return list;
@@ -461,7 +463,8 @@ Checker::E Checker::inferList(const ListExpr &expr, TypeRef hint) {
   if (joined && isError(joined))
     return error(expr.range);
   if (joined && types.contains(joined, TypeKind::Layer)) {
-    auto *list = make<typed::LayerListExpr>(expr.range, types.list(joined));
+    auto *list = make<typed::LayerListExpr>(
+        expr.range, types.list(joined, Dim(static_cast<int64_t>(elements.size()))));
     list->elements = std::move(elements);
     return list;
   }

@@ -117,13 +117,17 @@ Checker::E Checker::indexLayers(const IndexExpr &expr, E base) {
                  : fail(syntax->range, "the bounds of a slice of layers must be known at compile "
                                        "time");
   };
-  auto *result = make<typed::LayerSliceExpr>(expr.range, type);
+  auto *result = make<typed::LayerSliceExpr>(expr.range, nullptr);
   result->list = base;
   result->begin = item.begin ? bound(item.begin, "the start of a slice") : nullptr;
   result->end = item.end ? bound(item.end, "the end of a slice") : nullptr;
   if ((result->begin && isError(result->begin->type)) ||
       (result->end && isError(result->end->type)))
     return error(expr.range);
+  std::optional<Dim> from = result->begin ? unroundedDim(*result->begin) : Dim(0);
+  std::optional<Dim> to = result->end ? unroundedDim(*result->end) : lengthOf(*base);
+  result->type =
+      types.list(type->element(), from && to ? std::optional(*to - *from) : std::nullopt);
   return result;
 }
 

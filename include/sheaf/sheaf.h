@@ -178,6 +178,8 @@ SHEAF_API sheaf_status sheaf_make_token(sheaf_batch *batch, sheaf_type type, int
  * 32-bit ints; truth values are of kDLBool with 8 bits. */
 SHEAF_API sheaf_status sheaf_make_tensor(sheaf_batch *batch, sheaf_type type,
                                          const DLTensor *tensor, sheaf_value *value);
+/* Where the type says how many elements there are ('list<int>[3]'), so many; lists of the length
+ * 'n' are compared when the instance is added, as extents are. */
 SHEAF_API sheaf_status sheaf_make_list(sheaf_batch *batch, sheaf_type type,
                                        const sheaf_value *elements, size_t count,
                                        sheaf_value *value);

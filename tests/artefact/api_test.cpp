@@ -8,6 +8,7 @@
 namespace {
 
 const std::string kGolden = SHEAF_GOLDEN "/v1.sheafc";
+const std::string kWithLengths = SHEAF_GOLDEN "/v1_7.sheafc";
 
 struct Tree {
   explicit Tree(sheaf::Batch &batch) : batch(batch), model(batch.model()) {
@@ -134,6 +135,32 @@ TEST(Api, RefusesWrongArguments) {
   sheaf_session_options options{};
   sheaf_session *session = nullptr;
   EXPECT_EQ(sheaf_session_create(&options, &session), SHEAF_INVALID);
+}
+
+TEST(Api, ChecksLengthsOfLists) {
+  sheaf::Model model(kWithLengths);
+  sheaf::Batch batch(model);
+  sheaf::Type memory = model.argumentType(0), rows = model.argumentType(1),
+              marks = model.argumentType(2);
+  sheaf::Type row = sheaf_type_child(model.get(), rows, 0);
+  sheaf::Type number = sheaf_type_child(model.get(), marks, 0);
+  sheaf::Type keys = sheaf_type_field_type(model.get(), memory, 0, 0);
+  sheaf::Type names = sheaf_type_field_type(model.get(), memory, 0, 1);
+  std::vector<float> ones(8, 1);
+  sheaf::Value one = batch.makeTensor(row, {8}, ones.data()), two = batch.makeInt(number, 2);
+  auto message = [&](const std::function<void()> &f) { return messageOf(f, SHEAF_INVALID); };
+  EXPECT_EQ(message([&] { batch.makeList(keys, {one, one}); }),
+            "the list has 2 elements; its type is 'list<f32[8]>[3]'");
+  sheaf::Value known = batch.makeData(
+      memory, "Memory", {batch.makeList(keys, {one, one, one}), batch.makeList(names, {})});
+  sheaf::Value three = batch.makeList(rows, {one, one, one});
+  EXPECT_EQ(message([&] { batch.add({known, three, batch.makeList(marks, {two})}); }),
+            "the extent n of 'list<f32[8]>[n]' is 3 in one list and 1 in another of the same "
+            "instance");
+  batch.add({known, three, batch.makeList(marks, {two, two, two})});
+  sheaf::Result result = sheaf::Session().run(batch);
+  EXPECT_EQ(result[0].tensor().shape(), (std::vector<int64_t>{3, 8}));
+  EXPECT_NEAR(result[0].tensor().data<float>()[0], 3, 1e-5);
 }
 
 TEST(Api, RefusesWrongViews) {

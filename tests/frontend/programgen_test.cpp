@@ -187,6 +187,32 @@ TEST(ProgramGen, PerInstanceDims) {
   EXPECT_EQ(program.count<ir::DimOp>(), 1);
 }
 
+TEST(ProgramGen, LengthsOfLists) {
+  Generated program(R"(
+    dim k = 3
+    data Scene = Scene(marks: list<int>, points: list<list<f32[2]>[k]>)
+    fn main(s: Scene, xs: list<f32[n]>[2*n], ys: list<int>) -> int = len(xs)
+  )");
+  ASSERT_PROGRAM(program);
+  auto main = program.function("main");
+  auto texts = [](mlir::ArrayAttr array) {
+    std::vector<std::string> found;
+    if (array)
+      for (auto text : array.getAsRange<mlir::StringAttr>())
+        found.push_back(text.getValue().str());
+    return found;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(texts(main.getArgAttrOfType<mlir::ArrayAttr>(0, "sheaf.lengths")), Texts());
+  EXPECT_EQ(texts(main.getArgAttrOfType<mlir::ArrayAttr>(1, "sheaf.lengths")), Texts{"2*n"});
+  EXPECT_EQ(texts(main.getArgAttrOfType<mlir::ArrayAttr>(2, "sheaf.lengths")), Texts());
+  auto data = program.program->lookupSymbol<ir::DataOp>("Scene");
+  ASSERT_TRUE(data);
+  EXPECT_EQ(texts(data->getAttrOfType<mlir::ArrayAttr>("sheaf.lengths")), (Texts{"?", "?", "3"}));
+  // Of the length, and that elements have one extent.
+  EXPECT_EQ(program.count<ir::CheckOp>(), 2);
+}
+
 TEST(ProgramGen, ConstantDimsMakeClones) {
   Generated program(R"(
     dim h = 8
