@@ -137,9 +137,15 @@ TEST(ProgramGen, TreeLstm) {
   auto again = mlir::parseSourceString<mlir::ModuleOp>(program.text(), &program.context);
   ASSERT_TRUE(again);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*again)));
-  // Every op knows its place.
-  program.program->walk(
-      [&](mlir::Operation *op) { EXPECT_TRUE(mlir::isa<mlir::FileLineColLoc>(op->getLoc())); });
+  // Every op knows its place; a function is named there as its file names it.
+  program.program->walk([&](mlir::Operation *op) {
+    mlir::Location place = op->getLoc();
+    if (mlir::isa<mlir::func::FuncOp>(op)) {
+      ASSERT_TRUE(mlir::isa<mlir::NameLoc>(place));
+      place = mlir::cast<mlir::NameLoc>(place).getChildLoc();
+    }
+    EXPECT_TRUE(mlir::isa<mlir::FileLineColLoc>(place));
+  });
 }
 
 TEST(ProgramGen, Tagger) {
