@@ -49,7 +49,7 @@ CONFIGS["onednn-hostile-without-all"] = CONFIGS["onednn"] + CONFIGS["hostile-wit
 CONFIGS["libxsmm-x86-64-v2"] = CONFIGS["libxsmm"] + CONFIGS["x86-64-v2"]
 CONFIGS["openblas-hostile"] = CONFIGS["openblas"] + CONFIGS["hostile"]
 
-SHARE = 6  # one program of so many under each setting
+SHARE = int(os.environ.get("SHEAF_SHARE", "6"))  # one program of so many under each setting
 
 MODELS = {"treelstm": "trees.txt", "sentiment": "trees.txt", "treelstm_childsum": "nary_trees.txt", "treegru": "trees.txt",
           "treernn": "trees.txt", "mvrnn": "trees.txt", "lstm": "sentences.txt",
