@@ -188,16 +188,11 @@ std::string elementReference(const RefTensor &x, const RefTensor &index, size_t 
   return {};
 }
 
-size_t axisIn(const Attrs &attrs, size_t rank) {
-  int64_t axis = intAttr(attrs, "axis", 0);
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
-}
-
 Reference elementRule() {
   return [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
             std::span<RefTensor> results) {
-    return elementReference(operands[0], operands[1], axisIn(attrs, operands[0].shape.size()),
-                            results[0]);
+    return elementReference(operands[0], operands[1],
+                            axisIn(attrs, "axis", 0, operands[0].shape.size()), results[0]);
   };
 }
 
@@ -218,7 +213,7 @@ Reference indexRule() {
 }
 
 std::string sliceReference(const RefTensor &x, const Attrs &attrs, RefTensor &result) {
-  size_t axis = axisIn(attrs, x.shape.size());
+  size_t axis = axisIn(attrs, "axis", 0, x.shape.size());
   AxisView whole(x.shape, axis), part(result.shape, axis);
   Dim start = dimAttr(attrs, "start");
   if (!start.isConstant())

@@ -158,10 +158,8 @@ using Term = std::function<double(std::span<const double>, const Arithmetic &)>;
 
 std::string distributionReference(const Term &term, const RefTensors &operands, const Attrs &attrs,
                                   const Arithmetic &arithmetic, RefTensor &result) {
-  int64_t axis = intAttr(attrs, "axis", -1);
   const std::vector<int64_t> &shape = operands[0].shape;
-  AxisView view(shape,
-                static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis));
+  AxisView view(shape, axisIn(attrs, "axis", -1, shape.size()));
   std::vector<double> values(operands.size());
   for (int64_t o = 0; o < view.outer; ++o)
     for (int64_t n = 0; n < view.inner; ++n) {

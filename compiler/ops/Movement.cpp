@@ -19,11 +19,6 @@ Param staticParam(std::string name, int64_t value) {
   return {std::move(name), ParamKind::Static, Attr(value)};
 }
 
-size_t axisIn(const Attrs &attrs, const std::string &name, int64_t otherwise, size_t rank) {
-  int64_t axis = intAttr(attrs, name, otherwise);
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
-}
-
 /// References of movements: fills each result element from where it was.
 std::string copyAll(const RefTensor &x, std::span<RefTensor> results) {
   results[0].data = x.data;

@@ -49,9 +49,7 @@ void softmaxRow(std::vector<double> &row, bool log, const Arithmetic &arithmetic
 
 std::string softmaxReference(const RefTensor &x, const Attrs &attrs, bool log,
                              const Arithmetic &arithmetic, RefTensor &result) {
-  int64_t axis = intAttr(attrs, "axis", -1);
-  AxisView view(x.shape,
-                static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.shape.size()) : axis));
+  AxisView view(x.shape, axisIn(attrs, "axis", -1, x.shape.size()));
   std::vector<double> row(static_cast<size_t>(view.extent));
   for (int64_t o = 0; o < view.outer; ++o)
     for (int64_t n = 0; n < view.inner; ++n) {

@@ -17,9 +17,7 @@ namespace {
 using mlir::Value;
 
 AxisView viewAlong(const RefTensor &x, const Attrs &attrs) {
-  int64_t axis = intAttr(attrs, "axis", 0);
-  return {x.shape,
-          static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.shape.size()) : axis)};
+  return {x.shape, axisIn(attrs, "axis", 0, x.shape.size())};
 }
 
 void addFlip(std::vector<Op> &ops) {
@@ -27,16 +25,8 @@ void addFlip(std::vector<Op> &ops) {
   op.name = "flip";
   op.summary = "the parts along an axis, the first by default, from last to first";
   op.params = {{"x", ParamKind::Tensor}, {"axis", ParamKind::Static, Attr(int64_t(0))}};
-  op.shape = [](std::span<const OperandType> operands, const Attrs &attrs,
-                const DimOracle &) -> ShapeResult {
-    auto operand = tensorOperand(operands, 0, "turn around");
-    if (auto *error = std::get_if<ShapeError>(&operand))
-      return *error;
-    const TensorType &type = std::get<TensorType>(operand);
-    auto at = axisAttr(intAttr(attrs, "axis", 0), type, type.dims.size());
-    if (auto *error = std::get_if<ShapeError>(&at))
-      return *error;
-    return ShapeResult::ok(type);
+  op.shape = [](std::span<const OperandType> operands, const Attrs &attrs, const DimOracle &) {
+    return shapeAlongAxis(tensorOperand(operands, 0, "turn around"), attrs);
   };
   op.reference = [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
                     std::span<RefTensor> results) {

@@ -148,8 +148,7 @@ std::string reduceReference(const RowReference &rule, const RefTensor &x, const 
 }
 
 AxisView axisOf(const RefTensor &x, const Attrs &attrs) {
-  int64_t axis = intAttr(attrs, "axis", -1), rank = static_cast<int64_t>(x.shape.size());
-  return {x.shape, static_cast<size_t>(axis < 0 ? axis + rank : axis)};
+  return {x.shape, axisIn(attrs, "axis", -1, x.shape.size())};
 }
 
 /// Another place is the greatest's once the two are equal.

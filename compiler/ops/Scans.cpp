@@ -50,21 +50,13 @@ Expected<TensorType> numbersOperand(std::span<const OperandType> operands, size_
 
 ShapeResult runningShape(std::span<const OperandType> operands, const Attrs &attrs,
                          const DimOracle &) {
-  auto operand = numbersOperand(operands, 0, "take running sums of");
-  if (auto *error = std::get_if<ShapeError>(&operand))
-    return *error;
-  const TensorType &type = std::get<TensorType>(operand);
-  auto at = axisAttr(intAttr(attrs, "axis", 0), type, type.dims.size());
-  if (auto *error = std::get_if<ShapeError>(&at))
-    return *error;
-  return ShapeResult::ok(type);
+  return shapeAlongAxis(numbersOperand(operands, 0, "take running sums of"), attrs);
 }
 
 std::string runningReference(const RefTensor &x, const Attrs &attrs, const Arithmetic &arithmetic,
                              RefTensor &result) {
-  int64_t axis = intAttr(attrs, "axis", 0), rank = static_cast<int64_t>(x.shape.size());
   bool reverse = intAttr(attrs, "reverse", 0) != 0;
-  AxisView view(x.shape, static_cast<size_t>(axis < 0 ? axis + rank : axis));
+  AxisView view(x.shape, axisIn(attrs, "axis", 0, x.shape.size()));
   for (int64_t o = 0; o < view.outer; ++o)
     for (int64_t n = 0; n < view.inner; ++n) {
       double sum = 0;

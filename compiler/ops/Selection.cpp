@@ -21,11 +21,6 @@ namespace {
 
 using mlir::Value;
 
-size_t lastAxisIn(const Attrs &attrs, size_t rank) {
-  int64_t axis = intAttr(attrs, "axis", -1);
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
-}
-
 //===----------------------------------------------------------------------===//
 // top_k
 //===----------------------------------------------------------------------===//
@@ -66,7 +61,7 @@ ShapeResult topShape(std::span<const OperandType> operands, const Attrs &attrs,
 template <typename Visit>
 std::string topReference(const RefTensor &x, const Attrs &attrs, RefTensor &places, Visit visit,
                          bool ascending = false) {
-  size_t axis = lastAxisIn(attrs, x.shape.size());
+  size_t axis = axisIn(attrs, "axis", -1, x.shape.size());
   AxisView from(x.shape, axis), to(places.shape, axis);
   if (from.extent < to.extent)
     return "top_k takes " + std::to_string(to.extent) + " elements of an axis that has " +
@@ -116,7 +111,7 @@ struct TopPlace {
   AxisView to;
   int64_t outer, rank, inner;
   TopPlace(const RefTensor &places, const Attrs &attrs, size_t at)
-      : to(places.shape, lastAxisIn(attrs, places.shape.size())),
+      : to(places.shape, axisIn(attrs, "axis", -1, places.shape.size())),
         outer(static_cast<int64_t>(at) / (to.extent * to.inner)),
         rank(static_cast<int64_t>(at) / to.inner % to.extent),
         inner(static_cast<int64_t>(at) % to.inner) {}
@@ -125,7 +120,7 @@ struct TopPlace {
 /// Whoever stands at a rank gives it up to one that is equal.
 double topDistance(const RefTensor &x, const Attrs &attrs, const RefTensor &places, size_t at,
                    double value) {
-  AxisView from(x.shape, lastAxisIn(attrs, x.shape.size()));
+  AxisView from(x.shape, axisIn(attrs, "axis", -1, x.shape.size()));
   TopPlace place(places, attrs, at);
   if (!isFloat(x.dtype) || !isPlace(value, from.extent))
     return std::numeric_limits<double>::infinity();
@@ -165,7 +160,7 @@ Decision topDecision(size_t result) {
       .range =
           [](const RefTensors &operands, const Attrs &attrs, const RefTensor &, size_t) {
             const std::vector<int64_t> &shape = operands[0].shape;
-            return placeRange(shape[lastAxisIn(attrs, shape.size())]);
+            return placeRange(shape[axisIn(attrs, "axis", -1, shape.size())]);
           },
       .take =
           [result](const RefTensors &operands, const Attrs &attrs,
@@ -175,7 +170,7 @@ Decision topDecision(size_t result) {
             takeTop(attrs, places, at, value);
             if (result == 0)
               return;
-            AxisView from(x.shape, lastAxisIn(attrs, x.shape.size()));
+            AxisView from(x.shape, axisIn(attrs, "axis", -1, x.shape.size()));
             for (size_t i = 0; i < places.data.size(); ++i) {
               TopPlace place(places, attrs, i);
               results[0]->data[i] =
@@ -341,7 +336,7 @@ void addTake(std::vector<Op> &ops) {
   op.reference = [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
                     std::span<RefTensor> results) -> std::string {
     const RefTensor &x = operands[0];
-    size_t axis = lastAxisIn(attrs, x.shape.size());
+    size_t axis = axisIn(attrs, "axis", -1, x.shape.size());
     AxisView from(x.shape, axis), to(results[0].shape, axis);
     if (from.extent == 0 && !results[0].data.empty())
       return "cannot take elements of an axis that has none";

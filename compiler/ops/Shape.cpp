@@ -91,6 +91,21 @@ Expected<size_t> axisAttr(int64_t axis, const TensorType &type, size_t rank) {
   return static_cast<size_t>(axis < 0 ? axis + n : axis);
 }
 
+size_t axisIn(const Attrs &attrs, const std::string &name, int64_t otherwise, size_t rank) {
+  int64_t axis = intAttr(attrs, name, otherwise);
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
+
+ShapeResult shapeAlongAxis(const Expected<TensorType> &operand, const Attrs &attrs) {
+  if (auto *error = std::get_if<ShapeError>(&operand))
+    return *error;
+  const TensorType &type = std::get<TensorType>(operand);
+  auto at = axisAttr(intAttr(attrs, "axis", 0), type, type.dims.size());
+  if (auto *error = std::get_if<ShapeError>(&at))
+    return *error;
+  return ShapeResult::ok(type);
+}
+
 Expected<TensorType> tensorOperand(std::span<const OperandType> operands, size_t i,
                                    const std::string &action) {
   const TensorType *type = operands[i].tensor();

@@ -40,6 +40,12 @@ ShapeResult filledShape(const std::string &name, const Attrs &attrs, const DimOr
 /// An axis attribute counted from the front, in [0, rank).
 Expected<size_t> axisAttr(int64_t axis, const TensorType &type, size_t rank);
 
+/// The axis that a call gives, counted from the front, where its shape rule has passed it.
+size_t axisIn(const Attrs &attrs, const std::string &name, int64_t otherwise, size_t rank);
+
+/// The shape rule of what works along an axis, the first by default, and keeps its operand's type.
+ShapeResult shapeAlongAxis(const Expected<TensorType> &operand, const Attrs &attrs);
+
 /// Operand i as a tensor; anything else is refused in the words "cannot `action` a float".
 Expected<TensorType> tensorOperand(std::span<const OperandType> operands, size_t i,
                                    const std::string &action);
