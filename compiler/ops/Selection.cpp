@@ -60,7 +60,7 @@ ShapeResult topShape(std::span<const OperandType> operands, const Attrs &attrs,
 /// Calls `visit` with the place in x and in the results of every element that is taken.
 template <typename Visit>
 std::string topReference(const RefTensor &x, const Attrs &attrs, RefTensor &places, Visit visit,
-                         bool ascending = false) {
+                         bool ascending) {
   size_t axis = axisIn(attrs, "axis", -1, x.shape.size());
   AxisView from(x.shape, axis), to(places.shape, axis);
   if (from.extent < to.extent)
@@ -179,6 +179,45 @@ Decision topDecision(size_t result) {
           }};
 }
 
+/// What differs between the selections: `op` gives the elements and their places; for kernels,
+/// `placesOp` gives the places along the last axis alone.
+struct Selecting {
+  ShapeResult (*shape)(std::span<const OperandType> operands, const Attrs &attrs,
+                       const DimOracle &oracle, bool withValues);
+  bool (*ascending)(const Attrs &attrs);
+  std::vector<Value> (*expansion)(ExpandBuilder &b, ir::ApplyOp op);
+  Reduction::Kind kind;
+};
+
+void addSelection(std::vector<Op> &ops, Op op, Op placesOp, const Selecting &how) {
+  op.shape = [how](std::span<const OperandType> operands, const Attrs &attrs,
+                   const DimOracle &oracle) { return how.shape(operands, attrs, oracle, true); };
+  op.reference = [how](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
+                       std::span<RefTensor> results) {
+    return topReference(
+        operands[0], attrs, results[1],
+        [&](int64_t from, int64_t to) { results[0].data[to] = operands[0].data[from]; },
+        how.ascending(attrs));
+  };
+  op.batch = expand(how.expansion);
+  op.decision = topDecision(1);
+  ops.push_back(std::move(op));
+
+  placesOp.internal = true;
+  placesOp.shape = [how](std::span<const OperandType> operands, const Attrs &attrs,
+                         const DimOracle &oracle) {
+    return how.shape(operands, attrs, oracle, false);
+  };
+  placesOp.reference = [how](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
+                             std::span<RefTensor> results) {
+    return topReference(
+        operands[0], attrs, results[0], [](int64_t, int64_t) {}, how.ascending(attrs));
+  };
+  placesOp.batch = Reduction{how.kind};
+  placesOp.decision = topDecision(0);
+  ops.push_back(std::move(placesOp));
+}
+
 void addTop(std::vector<Op> &ops) {
   Op op;
   op.name = "top_k";
@@ -187,39 +226,20 @@ void addTop(std::vector<Op> &ops) {
   op.params = {{"x", ParamKind::Tensor},
                {"k", ParamKind::Static},
                {"axis", ParamKind::Static, Attr(int64_t(-1))}};
-  op.shape = [](std::span<const OperandType> operands, const Attrs &attrs,
-                const DimOracle &oracle) { return topShape(operands, attrs, oracle, true); };
-  op.reference = [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
-                    std::span<RefTensor> results) {
-    return topReference(operands[0], attrs, results[1], [&](int64_t from, int64_t to) {
-      results[0].data[to] = operands[0].data[from];
-    });
-  };
-  op.batch = expand(expandTop);
-  op.decision = topDecision(1);
-  ops.push_back(std::move(op));
-
   Op places;
   places.name = "top_places";
   places.summary = "the places of the k greatest elements along the last axis";
   places.params = {{"x", ParamKind::Tensor}, {"k", ParamKind::Static}};
-  places.internal = true;
-  places.shape = [](std::span<const OperandType> operands, const Attrs &attrs,
-                    const DimOracle &oracle) { return topShape(operands, attrs, oracle, false); };
-  places.reference = [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
-                        std::span<RefTensor> results) {
-    return topReference(operands[0], attrs, results[0], [](int64_t, int64_t) {});
-  };
-  places.batch = Reduction{Reduction::Top};
-  places.decision = topDecision(0);
-  ops.push_back(std::move(places));
+  addSelection(ops, std::move(op), std::move(places),
+               {topShape, [](const Attrs &) { return false; }, expandTop, Reduction::Top});
 }
 
 //===----------------------------------------------------------------------===//
 // sort
 //===----------------------------------------------------------------------===//
 
-ShapeResult sortShape(std::span<const OperandType> operands, const Attrs &attrs, bool withValues) {
+ShapeResult sortShape(std::span<const OperandType> operands, const Attrs &attrs, const DimOracle &,
+                      bool withValues) {
   auto operand = tensorOperand(operands, 0, "sort");
   if (auto *error = std::get_if<ShapeError>(&operand))
     return *error;
@@ -260,37 +280,13 @@ void addSort(std::vector<Op> &ops) {
   op.params = {{"x", ParamKind::Tensor},
                {"axis", ParamKind::Static, Attr(int64_t(-1))},
                {"descending", ParamKind::Static, Attr(int64_t(0))}};
-  op.shape = [](std::span<const OperandType> operands, const Attrs &attrs, const DimOracle &) {
-    return sortShape(operands, attrs, true);
-  };
-  op.reference = [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
-                    std::span<RefTensor> results) {
-    return topReference(
-        operands[0], attrs, results[1],
-        [&](int64_t from, int64_t to) { results[0].data[to] = operands[0].data[from]; },
-        intAttr(attrs, "descending", 0) == 0);
-  };
-  op.batch = expand(expandSort);
-  op.decision = topDecision(1);
-  ops.push_back(std::move(op));
-
   Op places;
   places.name = "sort_places";
   places.summary = "the places of the elements along the last axis in order";
   places.params = {{"x", ParamKind::Tensor}, {"descending", ParamKind::Static, Attr(int64_t(0))}};
-  places.internal = true;
-  places.shape = [](std::span<const OperandType> operands, const Attrs &attrs, const DimOracle &) {
-    return sortShape(operands, attrs, false);
-  };
-  places.reference = [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
-                        std::span<RefTensor> results) {
-    return topReference(
-        operands[0], attrs, results[0], [](int64_t, int64_t) {},
-        intAttr(attrs, "descending", 0) == 0);
-  };
-  places.batch = Reduction{Reduction::Sort};
-  places.decision = topDecision(0);
-  ops.push_back(std::move(places));
+  addSelection(ops, std::move(op), std::move(places),
+               {sortShape, [](const Attrs &attrs) { return intAttr(attrs, "descending", 0) == 0; },
+                expandSort, Reduction::Sort});
 }
 
 //===----------------------------------------------------------------------===//
