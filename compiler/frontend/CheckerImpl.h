@@ -20,6 +20,8 @@
 #include "compiler/frontend/Checker.h"
 
 #include <deque>
+#include <functional>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <variant>
@@ -399,6 +401,11 @@ private:
   E builtinMin(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinMax(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  /// Types the arguments that stand alone. Whether there are `count` of them and each, if it is not
+  /// a number that may still become anything, is one that `isHost` takes; none: one is an error.
+  std::optional<bool>
+  inferHostArgs(std::vector<Arg> &args, size_t count,
+                const std::function<bool(const typed::Expr &, TypeRef)> &isHost);
   E hostOrOp(const char *name, typed::ScalarOp op, size_t count, std::vector<Arg> args,
              SourceRange range);
   E hostMath(typed::ScalarOp op, std::vector<Arg> args, SourceRange range, TypeRef hint);

@@ -454,8 +454,9 @@ TypeRef Checker::hostTypeOf(const ops::TensorType &tensor) {
 // Host scalars
 //===----------------------------------------------------------------------===//
 
-Checker::E Checker::hostOrOp(const char *name, typed::ScalarOp scalarOp, size_t count,
-                             std::vector<Arg> args, SourceRange range) {
+std::optional<bool>
+Checker::inferHostArgs(std::vector<Arg> &args, size_t count,
+                       const std::function<bool(const typed::Expr &, TypeRef)> &isHost) {
   bool host = args.size() == count;
   for (Arg &arg : args) {
     if (arg.name) {
@@ -465,11 +466,20 @@ Checker::E Checker::hostOrOp(const char *name, typed::ScalarOp scalarOp, size_t 
     arg.typed = inferArg(arg);
     TypeRef type = types.resolve(arg.typed->type);
     if (type->is(TypeKind::Error))
-      return error(range);
-    host &= type->is(TypeKind::Int) || type->is(TypeKind::Float) ||
-            (type->is(TypeKind::Variable) && type->numeric);
+      return std::nullopt;
+    host &= isHost(*arg.typed, type) || (type->is(TypeKind::Variable) && type->numeric);
   }
-  if (host) {
+  return host;
+}
+
+Checker::E Checker::hostOrOp(const char *name, typed::ScalarOp scalarOp, size_t count,
+                             std::vector<Arg> args, SourceRange range) {
+  std::optional<bool> host = inferHostArgs(args, count, [](const typed::Expr &, TypeRef type) {
+    return type->is(TypeKind::Int) || type->is(TypeKind::Float);
+  });
+  if (!host)
+    return error(range);
+  if (*host) {
     auto *scalar = make<typed::ScalarExpr>(range, args[0].typed->type);
     scalar->op = scalarOp;
     for (const Arg &arg : args)
@@ -498,34 +508,38 @@ Checker::E Checker::builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef
   return hostOrOp("abs", typed::ScalarOp::Abs, 1, std::move(args), range);
 }
 
+static std::string_view hostMathName(typed::ScalarOp op) {
+  switch (op) {
+  case typed::ScalarOp::Sqrt:
+    return "sqrt";
+  case typed::ScalarOp::Exp:
+    return "exp";
+  case typed::ScalarOp::Log:
+    return "log";
+  case typed::ScalarOp::Pow:
+    return "pow";
+  case typed::ScalarOp::Floor:
+    return "floor";
+  default:
+    return "ceil";
+  }
+}
+
 /// Of floats that are known while the program walks an instance, in double precision. Where a
 /// tensor is wanted, and of anything else, it is the operator of this name.
 Checker::E Checker::hostMath(typed::ScalarOp scalarOp, std::vector<Arg> args, SourceRange range,
                              TypeRef hint) {
-  const char *name = scalarOp == typed::ScalarOp::Sqrt    ? "sqrt"
-                     : scalarOp == typed::ScalarOp::Exp   ? "exp"
-                     : scalarOp == typed::ScalarOp::Log   ? "log"
-                     : scalarOp == typed::ScalarOp::Pow   ? "pow"
-                     : scalarOp == typed::ScalarOp::Floor ? "floor"
-                                                          : "ceil";
-  bool host = args.size() == (scalarOp == typed::ScalarOp::Pow ? 2 : 1), anyFloat = false;
-  if (hint)
-    host &= !types.resolve(hint)->is(TypeKind::Tensor);
-  for (Arg &arg : args) {
-    if (arg.name) {
-      host = false;
-      continue;
-    }
-    arg.typed = inferArg(arg);
-    TypeRef type = types.resolve(arg.typed->type);
-    if (type->is(TypeKind::Error))
-      return error(range);
-    anyFloat |= type->is(TypeKind::Float);
-    host &= type->is(TypeKind::Float) || (type->is(TypeKind::Variable) && type->numeric) ||
-            isExtent(*arg.typed);
-  }
-  if (!host || !anyFloat)
-    return applyOp(*ops::OpTable::get().find(name), args, range);
+  bool anyFloat = false;
+  std::optional<bool> host = inferHostArgs(args, scalarOp == typed::ScalarOp::Pow ? 2 : 1,
+                                           [&](const typed::Expr &arg, TypeRef type) {
+                                             anyFloat |= type->is(TypeKind::Float);
+                                             return type->is(TypeKind::Float) || isExtent(arg);
+                                           });
+  if (!host)
+    return error(range);
+  bool wantsTensor = hint && types.resolve(hint)->is(TypeKind::Tensor);
+  if (!*host || !anyFloat || wantsTensor)
+    return applyOp(*ops::OpTable::get().find(hostMathName(scalarOp)), args, range);
   auto *scalar = make<typed::ScalarExpr>(range, types.floatType());
   scalar->op = scalarOp;
   for (const Arg &arg : args)
