@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Library.h"
-#include "compiler/driver/Timing.h"
+#include "compiler/measure/Timing.h"
 #include "runtime/artefact/artefact.h"
 #include "runtime/io/output.h"
 #include "runtime/io/read.h"

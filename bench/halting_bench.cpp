@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/driver/Compiler.h"
-#include "compiler/driver/Timing.h"
-#include "runtime/session.h"
+#include "compiler/measure/Timing.h"
+#include "runtime/session/session.h"
 
 #include <algorithm>
 #include <cmath>

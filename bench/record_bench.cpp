@@ -4,7 +4,7 @@
 // The best of the repetitions, each of them a whole mini-batch after a first one.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <algorithm>
 #include <bit>

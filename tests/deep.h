@@ -2,7 +2,7 @@
 #ifndef SHEAF_TESTS_DEEP_H
 #define SHEAF_TESTS_DEEP_H
 
-#include "runtime/sanitizer.h"
+#include "runtime/memory/sanitizer.h"
 
 namespace sheaf {
 

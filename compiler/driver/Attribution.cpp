@@ -1,8 +1,8 @@
 //===- Attribution.cpp - Whose work a kernel does -------------------------===//
 #include "compiler/driver/Attribution.h"
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/ir/Program.h"
-#include "compiler/passes/OpQueries.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -9,8 +9,8 @@
 #define SHEAF_COMPILER_DRIVER_ATTRIBUTION_H
 
 #include "compiler/driver/Compiler.h"
-#include "compiler/host/KernelInstances.h"
 #include "compiler/kernels/Kernels.h"
+#include "compiler/model/KernelInstances.h"
 
 #include "mlir/IR/SymbolTable.h"
 

@@ -6,7 +6,7 @@
 #include "compiler/frontend/AstPrinter.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
-#include "compiler/host/ModelTypes.h"
+#include "compiler/model/ModelTypes.h"
 #include "compiler/passes/Pipeline.h"
 
 #include "llvm/IR/Module.h"

@@ -6,14 +6,14 @@
 #ifndef SHEAF_COMPILER_DRIVER_COMPILER_H
 #define SHEAF_COMPILER_DRIVER_COMPILER_H
 
-#include "compiler/driver/Jit.h"
+#include "compiler/codegen/Jit.h"
 #include "compiler/driver/Phases.h"
 #include "compiler/frontend/Diagnostics.h"
 #include "compiler/kernels/Dispatch.h"
 #include "compiler/kernels/ProductForm.h"
 #include "compiler/kernels/Tuning.h"
 #include "compiler/store/Store.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 #include <cstdint>
 #include <functional>

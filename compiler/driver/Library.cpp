@@ -1,8 +1,8 @@
 //===- Library.cpp - Where files that a model uses are --------------------===//
 #include "compiler/driver/Library.h"
 
-#include "runtime/error.h"
 #include "runtime/io/text.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include "compiler/driver/ParamShapes.h"
 
 #include "compiler/driver/Pipeline.h"
-#include "compiler/host/ModelTypes.h"
+#include "compiler/model/ModelTypes.h"
 
 namespace sheaf::driver {
 

@@ -1,12 +1,12 @@
 //===- Sites.cpp - What happens at each place of a program ----------------===//
 #include "compiler/driver/Sites.h"
 
-#include "compiler/host/KernelInstances.h"
-#include "compiler/passes/CallGraph.h"
-#include "compiler/passes/Forks.h"
-#include "compiler/passes/OpQueries.h"
+#include "compiler/analysis/CallGraph.h"
+#include "compiler/analysis/Forks.h"
+#include "compiler/analysis/OpQueries.h"
+#include "compiler/analysis/RecordFlow.h"
+#include "compiler/model/KernelInstances.h"
 #include "compiler/passes/Pass.h"
-#include "compiler/passes/RecordFlow.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -2,7 +2,7 @@
 #ifndef SHEAF_COMPILER_DRIVER_STOREDCODE_H
 #define SHEAF_COMPILER_DRIVER_STOREDCODE_H
 
-#include "compiler/driver/Jit.h"
+#include "compiler/codegen/Jit.h"
 #include "compiler/kernels/Kernels.h"
 #include "compiler/store/Store.h"
 

@@ -2,7 +2,7 @@
 
 #include "compiler/host/Emitter.h"
 
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include "llvm/IR/MDBuilder.h"
 

@@ -2,7 +2,7 @@
 
 #include "compiler/host/Emitter.h"
 
-#include "compiler/host/ModelTypes.h"
+#include "compiler/model/ModelTypes.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;

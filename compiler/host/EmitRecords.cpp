@@ -1,10 +1,10 @@
 //===- EmitRecords.cpp - Records, rows and extents ------------------------===//
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/host/Emitter.h"
-#include "compiler/host/ModelTypes.h"
-#include "compiler/passes/OpQueries.h"
+#include "compiler/model/ModelTypes.h"
 #include "compiler/passes/Pass.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include "llvm/IR/MDBuilder.h"
 

@@ -2,8 +2,8 @@
 
 #include "compiler/host/Emitter.h"
 
-#include "runtime/error.h"
-#include "runtime/keys.h"
+#include "runtime/model/error.h"
+#include "runtime/model/keys.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

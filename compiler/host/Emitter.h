@@ -8,8 +8,8 @@
 #ifndef SHEAF_HOST_EMITTER_H
 #define SHEAF_HOST_EMITTER_H
 
+#include "compiler/analysis/Forks.h"
 #include "compiler/host/Host.h"
-#include "compiler/passes/Forks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -88,7 +88,7 @@ public:
   llvm::Function *thunk(llvm::StringRef name, const Awaited &awaited);
   /// A function like this one that calls it where its stack has room (sheaf_go_on).
   llvm::Function *goOn(const Function &function);
-  /// A function of the runtime (runtime/abi.h).
+  /// A function of the runtime (runtime/model/abi.h).
   llvm::FunctionCallee runtime(llvm::StringRef name, llvm::Type *result,
                                llvm::ArrayRef<llvm::Type *> args);
   /// The number of a message; `text` may hold {0} and {1}.

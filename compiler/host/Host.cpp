@@ -2,11 +2,11 @@
 
 #include "compiler/host/Emitter.h"
 
+#include "compiler/analysis/CallGraph.h"
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Verify.h"
-#include "compiler/passes/CallGraph.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Pass.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"

@@ -3,17 +3,18 @@
 // Everything of a Program that is not tensor code becomes LLVM IR: code that walks one instance,
 // branches on its data, loops over its lists, and appends a record for each run of a block.
 //
-// Values are kept in registers, one for each slot of their type (runtime/layout.h). Functions use
-// the `tailcc` convention; calls in tail position take no stack. Functions that may call
+// Values are kept in registers, one for each slot of their type (runtime/model/layout.h). Functions
+// use the `tailcc` convention; calls in tail position take no stack. Functions that may call
 // themselves compare their frame with Context::stackTaken.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_HOST_HOST_H
 #define SHEAF_HOST_HOST_H
 
-#include "compiler/host/KernelInstances.h"
 #include "compiler/kernels/Kernels.h"
-#include "runtime/model.h"
+#include "compiler/model/KernelInstances.h"
+#include "compiler/model/ModelTypes.h"
+#include "runtime/model/model.h"
 
 #include <string>
 #include <vector>
@@ -31,13 +32,6 @@ struct HostInput {
   /// The planned blocks: `buffers` says what a record reserves. Every block of `instances`.
   llvm::ArrayRef<kernels::Kernel> kernels;
   llvm::ArrayRef<rt::ParamDesc> params; ///< with their ids
-};
-
-/// rt::RootDesc, with a type of the Program.
-struct Root {
-  rt::RootDesc::Kind kind;
-  mlir::Type type;
-  bool operator==(const Root &) const = default;
 };
 
 struct HostCode {

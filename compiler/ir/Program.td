@@ -169,7 +169,7 @@ def Sheaf_RemOp : Sheaf_IntOp<"rem", "int remainder with the dividend's sign; a 
 def Sheaf_SplitKeyOp : Sheaf_Op<"split_key", [Pure]> {
   let summary = "the key of a call or draw: the caller's key mixed with the number of the site";
   let description = [{
-    Keys are ints; runtime/keys.h says how they are mixed. `site` is the number of the call in the
+    Keys are ints; runtime/model/keys.h says how they are mixed. `site` is the number of the call in the
     source of its function, whatever becomes of that code. `index` is the number of the element
     where the call is made once for each element of a list.
   }];

@@ -1,11 +1,11 @@
 //===- Cases.cpp - The parts, and blocks without products -----------------===//
 #include "compiler/kernelbench/Cases.h"
 
-#include "compiler/driver/Timing.h"
 #include "compiler/kernelbench/Loops.h"
 #include "compiler/kernelbench/OneKernel.h"
 #include "compiler/kernelbench/Race.h"
-#include "runtime/error.h"
+#include "compiler/measure/Timing.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #define SHEAF_KERNELBENCH_KERNELBENCH_H
 
 #include "compiler/driver/Compiler.h"
-#include "compiler/driver/Timing.h"
+#include "compiler/measure/Timing.h"
 
 #include <cstdint>
 #include <functional>

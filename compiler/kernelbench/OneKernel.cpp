@@ -1,8 +1,8 @@
 //===- OneKernel.cpp - The kernel of a one-line model ---------------------===//
 #include "compiler/kernelbench/OneKernel.h"
 
-#include "runtime/error.h"
-#include "runtime/memory.h"
+#include "runtime/memory/memory.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

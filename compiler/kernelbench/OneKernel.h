@@ -3,7 +3,7 @@
 #define SHEAF_KERNELBENCH_ONEKERNEL_H
 
 #include "compiler/kernelbench/KernelBench.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <map>
 #include <memory>

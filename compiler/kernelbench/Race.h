@@ -2,8 +2,8 @@
 #ifndef SHEAF_KERNELBENCH_RACE_H
 #define SHEAF_KERNELBENCH_RACE_H
 
-#include "compiler/driver/Peak.h"
-#include "compiler/driver/Timing.h"
+#include "compiler/measure/Peak.h"
+#include "compiler/measure/Timing.h"
 
 #include <cstddef>
 #include <functional>

@@ -1,7 +1,7 @@
 //===- Report.cpp - What single kernels reached ---------------------------===//
-#include "compiler/driver/KernelTable.h"
-#include "compiler/driver/ReportJson.h"
 #include "compiler/kernelbench/KernelBench.h"
+#include "compiler/measure/KernelTable.h"
+#include "compiler/report/ReportJson.h"
 #include "compiler/vendor/Libraries.h"
 
 #include <fmt/format.h>

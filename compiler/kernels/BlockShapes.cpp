@@ -2,7 +2,7 @@
 
 #include "compiler/kernels/Kernels.h"
 #include "compiler/ops/Verify.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 using namespace mlir;
 

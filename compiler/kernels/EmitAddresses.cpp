@@ -1,7 +1,7 @@
 //===- EmitAddresses.cpp - Records, extents and addresses -----------------===//
 
 #include "compiler/kernels/Emitter.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 using namespace mlir;
 

@@ -2,7 +2,7 @@
 
 #include "compiler/kernels/Emitter.h"
 #include "compiler/ops/Expand.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 

@@ -1,8 +1,8 @@
 //===- Features.cpp - What LLVM may use of a processor --------------------===//
 #include "compiler/kernels/Features.h"
 
-#include "runtime/cpu.h"
-#include "runtime/error.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/model/error.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"

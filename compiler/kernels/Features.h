@@ -1,7 +1,7 @@
 //===- Features.h - What LLVM may use of a processor ------------*- C++ -*-===//
 //
 // LLVM is given the least processor of an architecture and, one by one, the features that
-// runtime/cpu.h can ask a machine for. The name of a processor only says for which one code is
+// runtime/cpu/cpu.h can ask a machine for. The name of a processor only says for which one code is
 // scheduled. So what LLVM knows beyond is never used.
 //
 //===----------------------------------------------------------------------===//

@@ -14,7 +14,7 @@
 #include "compiler/kernels/ProductForm.h"
 #include "compiler/kernels/Tuning.h"
 #include "compiler/ops/Op.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -3,7 +3,7 @@
 #include "compiler/kernels/Emitter.h"
 #include "compiler/kernels/Functions.h"
 #include "compiler/kernels/NarrowFloats.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"

@@ -3,7 +3,7 @@
 #include "compiler/kernels/Planner.h"
 
 #include "compiler/kernels/Features.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 using namespace mlir;
 

@@ -2,9 +2,9 @@
 
 #include "compiler/kernels/Features.h"
 #include "compiler/kernels/Kernels.h"
-#include "runtime/cpu.h"
-#include "runtime/error.h"
-#include "runtime/tiles.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/cpu/tiles.h"
+#include "runtime/model/error.h"
 
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/TargetParser/Host.h"

@@ -9,7 +9,7 @@
 #include "compiler/ops/Expand.h"
 #include "compiler/ops/Reference.h"
 #include "compiler/ops/Shape.h"
-#include "runtime/sanitizer.h"
+#include "runtime/memory/sanitizer.h"
 
 namespace sheaf::ops {
 namespace {

@@ -1,7 +1,7 @@
 //===- Arithmetic.cpp - What numbers are rounded to -----------------------===//
 
 #include "compiler/oracle/Compute.h"
-#include "runtime/convert.h"
+#include "runtime/model/convert.h"
 
 namespace sheaf::oracle {
 namespace {

@@ -3,7 +3,7 @@
 #include "compiler/oracle/Code.h"
 
 #include "compiler/ir/Program.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

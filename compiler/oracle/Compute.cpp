@@ -4,7 +4,7 @@
 
 #include "compiler/ir/Program.h"
 #include "compiler/ops/Reference.h"
-#include "runtime/keys.h"
+#include "runtime/model/keys.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

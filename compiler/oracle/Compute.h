@@ -4,7 +4,7 @@
 
 #include "compiler/oracle/Code.h"
 #include "compiler/oracle/Oracle.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <functional>
 #include <optional>

@@ -3,14 +3,14 @@
 #define SHEAF_ORACLE_CONVERT_H
 
 #include "compiler/oracle/Oracle.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 namespace sheaf::oracle {
 
 /// A tensor of the runtime with its elements as doubles.
 ops::RefTensor fromView(const rt::TensorView &view);
 
-/// A value of an input (runtime/value.h): tensors are HostTensors.
+/// A value of an input (runtime/model/value.h): tensors are HostTensors.
 Value fromInput(const rt::TypeTable &types, uint32_t type, const rt::Slot *slots);
 /// The arguments of an instance.
 std::vector<Value> fromInstance(const rt::TypeTable &types, std::span<const uint32_t> argTypes,

@@ -5,7 +5,7 @@
 #include "compiler/ir/Program.h"
 #include "compiler/oracle/Replay.h"
 #include "compiler/oracle/Tape.h"
-#include "runtime/keys.h"
+#include "runtime/model/keys.h"
 
 #include <new>
 

@@ -10,7 +10,7 @@
 #define SHEAF_ORACLE_ORACLE_H
 
 #include "compiler/oracle/Value.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

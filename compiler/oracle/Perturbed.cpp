@@ -1,7 +1,7 @@
 //===- Perturbed.cpp - Roundings that go either way -----------------------===//
 
 #include "compiler/oracle/Perturbed.h"
-#include "runtime/keys.h"
+#include "runtime/model/keys.h"
 
 #include "llvm/ADT/APFloat.h"
 

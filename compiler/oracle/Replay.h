@@ -10,7 +10,7 @@
 #define SHEAF_ORACLE_REPLAY_H
 
 #include "compiler/oracle/Decisions.h"
-#include "runtime/read_log.h"
+#include "runtime/walk/read_log.h"
 
 #include "mlir/IR/Location.h"
 

@@ -15,10 +15,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/passes/CallGraph.h"
-#include "compiler/passes/OpQueries.h"
+#include "compiler/analysis/CallGraph.h"
+#include "compiler/analysis/OpQueries.h"
+#include "compiler/analysis/RecordFlow.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/RecordFlow.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -17,9 +17,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/RecordFlow.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/RecordFlow.h"
-#include "runtime/layout.h"
+#include "runtime/model/layout.h"
 
 #include "llvm/ADT/MapVector.h"
 

@@ -1,7 +1,7 @@
 //===- Autocast.cpp - Products of factors rounded to bf16 -----------------===//
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/SharedTensors.h"
 

@@ -2,8 +2,8 @@
 
 #include "compiler/passes/BlockTable.h"
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Build.h"
-#include "compiler/passes/OpQueries.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,7 +1,7 @@
 //===- BranchHeads.cpp - Light code at the beginning of an arm ------------===//
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/passes/CodeMotion.h"
-#include "compiler/passes/OpQueries.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -1,7 +1,7 @@
 //===- BranchTails.cpp - Light code behind a branch, into its arms --------===//
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/passes/CodeMotion.h"
-#include "compiler/passes/OpQueries.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"

@@ -26,8 +26,8 @@
 
 #include "compiler/passes/CodeMotion.h"
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

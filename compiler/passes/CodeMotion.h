@@ -11,10 +11,10 @@
 #ifndef SHEAF_PASSES_CODEMOTION_H
 #define SHEAF_PASSES_CODEMOTION_H
 
-#include "compiler/passes/Ancestry.h"
-#include "compiler/passes/CallGraph.h"
-#include "compiler/passes/Grouping.h"
-#include "compiler/passes/OperatorWork.h"
+#include "compiler/analysis/Ancestry.h"
+#include "compiler/analysis/CallGraph.h"
+#include "compiler/analysis/Grouping.h"
+#include "compiler/analysis/OperatorWork.h"
 #include "compiler/passes/Pass.h"
 
 #include "mlir/IR/IRMapping.h"

@@ -1,11 +1,11 @@
 //===- DeriveGradients.cpp - For every block one that goes back -----------===//
 
+#include "compiler/analysis/OpQueries.h"
+#include "compiler/analysis/RecordFlow.h"
+#include "compiler/ir/GradientBlock.h"
 #include "compiler/ops/Gradient.h"
-#include "compiler/passes/GradientBlock.h"
 #include "compiler/passes/KeepOrRecompute.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/RecordFlow.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"

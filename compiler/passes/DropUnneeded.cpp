@@ -1,8 +1,8 @@
 //===- DropUnneeded.cpp - What nothing takes is not computed --------------===//
 
+#include "compiler/analysis/Casts.h"
 #include "compiler/ir/Guards.h"
 #include "compiler/ops/Build.h"
-#include "compiler/passes/Casts.h"
 #include "compiler/passes/Needs.h"
 #include "compiler/passes/Passes.h"
 

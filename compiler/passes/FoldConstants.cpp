@@ -1,6 +1,6 @@
 //===- FoldConstants.cpp - Constant tensors become parameters -------------===//
 
-#include "compiler/passes/OpQueries.h"
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/IR/SymbolTable.h"

@@ -1,7 +1,7 @@
 //===- FoldWeights.cpp - What depends on weights alone is computed once ---===//
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

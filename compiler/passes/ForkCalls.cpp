@@ -1,9 +1,9 @@
 //===- ForkCalls.cpp - Independent calls that may wait, side by side ------===//
 
-#include "compiler/passes/Forks.h"
+#include "compiler/analysis/Forks.h"
+#include "compiler/analysis/ProgramOrder.h"
+#include "compiler/analysis/Readers.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/ProgramOrder.h"
-#include "compiler/passes/Readers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -1,11 +1,11 @@
 //===- FormBlocks.cpp - Straight-line tensor code into blocks -------------===//
 
+#include "compiler/analysis/Extents.h"
+#include "compiler/analysis/Grouping.h"
+#include "compiler/analysis/OpQueries.h"
+#include "compiler/analysis/ProgramOrder.h"
 #include "compiler/passes/BlockTable.h"
-#include "compiler/passes/Extents.h"
-#include "compiler/passes/Grouping.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/ProgramOrder.h"
 #include "compiler/passes/WeightViews.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/passes/OpQueries.h"
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Precedence.h"
 #include "compiler/passes/WeightViews.h"

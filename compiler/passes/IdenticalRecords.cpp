@@ -1,14 +1,14 @@
 //===- IdenticalRecords.cpp - Records that may have been made before ------===//
 //
-// Host code looks a marked record up before it makes it (runtime/known.h). Which ones are worth it:
-// a record can only repeat when its arguments can, and a float that came with the instance does
-// not, nor does the key of a draw. So floats, tensors and the key of the instance are followed
-// through the program; what does not depend on them is made of parameters, tokens, ints and
-// constants, of which the same are met again. Nothing but time hangs on the answer.
+// Host code looks a marked record up before it makes it (runtime/walk/known.h). Which ones are
+// worth it: a record can only repeat when its arguments can, and a float that came with the
+// instance does not, nor does the key of a draw. So floats, tensors and the key of the instance are
+// followed through the program; what does not depend on them is made of parameters, tokens, ints
+// and constants, of which the same are met again. Nothing but time hangs on the answer.
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/passes/OpQueries.h"
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,7 +1,7 @@
 //===- Inline.cpp - Puts small functions into their callers ---------------===//
 
+#include "compiler/analysis/CallGraph.h"
 #include "compiler/ir/Program.h"
-#include "compiler/passes/CallGraph.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"

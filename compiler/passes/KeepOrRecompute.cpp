@@ -2,7 +2,7 @@
 
 #include "compiler/passes/KeepOrRecompute.h"
 
-#include "compiler/passes/OpQueries.h"
+#include "compiler/analysis/OpQueries.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"

@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/passes/CodeMotion.h"
-#include "compiler/passes/OpQueries.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -2,8 +2,8 @@
 
 #include "compiler/passes/Needs.h"
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/ir/Guards.h"
-#include "compiler/passes/OpQueries.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -12,8 +12,8 @@
 #ifndef SHEAF_PASSES_NEEDS_H
 #define SHEAF_PASSES_NEEDS_H
 
+#include "compiler/analysis/CallGraph.h"
 #include "compiler/ir/Program.h"
-#include "compiler/passes/CallGraph.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"

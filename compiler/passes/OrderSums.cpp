@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Precedence.h"
 

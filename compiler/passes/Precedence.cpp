@@ -2,7 +2,7 @@
 
 #include "compiler/passes/Precedence.h"
 
-#include "compiler/passes/OpQueries.h"
+#include "compiler/analysis/OpQueries.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

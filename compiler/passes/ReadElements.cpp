@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/ir/Program.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 
 using namespace mlir;

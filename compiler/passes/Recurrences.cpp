@@ -2,8 +2,8 @@
 
 #include "compiler/passes/Recurrences.h"
 
-#include "compiler/passes/OpQueries.h"
-#include "compiler/passes/RecordFlow.h"
+#include "compiler/analysis/OpQueries.h"
+#include "compiler/analysis/RecordFlow.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -2,7 +2,7 @@
 #ifndef SHEAF_PASSES_RECURRENCES_H
 #define SHEAF_PASSES_RECURRENCES_H
 
-#include "compiler/passes/CallGraph.h"
+#include "compiler/analysis/CallGraph.h"
 
 namespace sheaf::passes {
 

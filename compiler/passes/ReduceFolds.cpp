@@ -8,10 +8,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/OpQueries.h"
+#include "compiler/analysis/Readers.h"
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/Readers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"

@@ -2,7 +2,7 @@
 #ifndef SHEAF_PASSES_SHAREDTENSORS_H
 #define SHEAF_PASSES_SHAREDTENSORS_H
 
-#include "compiler/passes/OpQueries.h"
+#include "compiler/analysis/OpQueries.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

@@ -1,11 +1,11 @@
 //===- Simplify.cpp - Canonical forms, common values, dead code -----------===//
 
+#include "compiler/analysis/Casts.h"
+#include "compiler/analysis/Extents.h"
+#include "compiler/analysis/KnownValues.h"
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Build.h"
 #include "compiler/ops/Verify.h"
-#include "compiler/passes/Casts.h"
-#include "compiler/passes/Extents.h"
-#include "compiler/passes/KnownValues.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,9 +1,9 @@
 //===- Specialise.cpp - One clone of a function per parameters reaching it ===//
 
+#include "compiler/analysis/CallGraph.h"
+#include "compiler/analysis/Casts.h"
+#include "compiler/analysis/KnownValues.h"
 #include "compiler/ir/Program.h"
-#include "compiler/passes/CallGraph.h"
-#include "compiler/passes/Casts.h"
-#include "compiler/passes/KnownValues.h"
 #include "compiler/passes/Passes.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"

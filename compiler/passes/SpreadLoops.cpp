@@ -11,11 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/OpQueries.h"
+#include "compiler/analysis/ProgramOrder.h"
+#include "compiler/analysis/Readers.h"
 #include "compiler/ir/Program.h"
-#include "compiler/passes/OpQueries.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/ProgramOrder.h"
-#include "compiler/passes/Readers.h"
 
 #include "mlir/IR/IRMapping.h"
 

@@ -1,6 +1,6 @@
 //===- VerifyLevel.cpp - What may stand in a module at each level ---------===//
 
-#include "compiler/passes/OpQueries.h"
+#include "compiler/analysis/OpQueries.h"
 #include "compiler/passes/Pass.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

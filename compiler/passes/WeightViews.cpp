@@ -2,7 +2,7 @@
 
 #include "compiler/passes/WeightViews.h"
 
-#include "compiler/passes/OpQueries.h"
+#include "compiler/analysis/OpQueries.h"
 
 using namespace mlir;
 

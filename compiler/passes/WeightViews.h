@@ -8,7 +8,7 @@
 #ifndef SHEAF_PASSES_WEIGHTVIEWS_H
 #define SHEAF_PASSES_WEIGHTVIEWS_H
 
-#include "compiler/passes/Grouping.h"
+#include "compiler/analysis/Grouping.h"
 
 namespace sheaf::passes {
 

@@ -9,7 +9,7 @@
 #ifndef SHEAF_VENDOR_LIBRARIES_H
 #define SHEAF_VENDOR_LIBRARIES_H
 
-#include "runtime/library.h"
+#include "runtime/model/library.h"
 
 #include <string>
 #include <string_view>

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/vendor/Plain.h"
-#include "runtime/library.h"
+#include "runtime/model/library.h"
 
 #include <libxsmm.h>
 

@@ -1,6 +1,6 @@
 //===- OneDnn.cpp - Products by oneDNN ------------------------------------===//
 #include "compiler/vendor/Plain.h"
-#include "runtime/library.h"
+#include "runtime/model/library.h"
 
 #include <dnnl.hpp>
 

@@ -1,5 +1,5 @@
 //===- OpenBlas.cpp - Products by OpenBLAS --------------------------------===//
-#include "runtime/library.h"
+#include "runtime/model/library.h"
 
 #include <cblas.h>
 

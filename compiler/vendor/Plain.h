@@ -2,7 +2,7 @@
 #ifndef SHEAF_VENDOR_PLAIN_H
 #define SHEAF_VENDOR_PLAIN_H
 
-#include "runtime/library.h"
+#include "runtime/model/library.h"
 
 #include <algorithm>
 

@@ -83,7 +83,7 @@ void checkToken(const LoadedModel &model, const rt::TypeDesc &type, int64_t toke
                   " of the vocabulary of '" + io::tokenTypeName(type.vocab) + "'");
 }
 
-/// The elements in row-major order and the form of runtime/layout.h.
+/// The elements in row-major order and the form of runtime/model/layout.h.
 std::vector<uint8_t> elementsOf(const DLTensor &tensor, const rt::TypeDesc &type,
                                 const std::string &text) {
   DLDataType wanted = dlpackType(type.dtype);

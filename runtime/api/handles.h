@@ -89,7 +89,8 @@ struct ResultTensor {
 /// How DLPack says a type of elements.
 DLDataType dlpackType(rt::DType dtype);
 
-/// Values of a result follow runtime/layout.h, but for a tensor: the address of its ResultTensor.
+/// Values of a result follow runtime/model/layout.h, but for a tensor: the address of its
+/// ResultTensor.
 struct ResultData {
   std::shared_ptr<const LoadedModel> model;
   io::SlotHeap heap;

@@ -3,7 +3,7 @@
 
 #include "runtime/artefact/checksum.h"
 #include "runtime/io/types.h"
-#include "runtime/members.h"
+#include "runtime/model/members.h"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 #include "runtime/api/handles.h"
-#include "runtime/members.h"
+#include "runtime/model/members.h"
 
 #include <bit>
 

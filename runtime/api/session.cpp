@@ -1,7 +1,7 @@
 // Running, and values on their way out.
 #include "runtime/api/handles.h"
 
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <algorithm>
 #include <bit>

@@ -15,7 +15,7 @@
 #include "runtime/artefact/error.h"
 #include "runtime/artefact/format.h"
 #include "runtime/io/vocab.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <memory>
 #include <span>

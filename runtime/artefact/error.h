@@ -2,7 +2,7 @@
 #ifndef SHEAF_RUNTIME_ARTEFACT_ERROR_H
 #define SHEAF_RUNTIME_ARTEFACT_ERROR_H
 
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 namespace sheaf::artefact {
 

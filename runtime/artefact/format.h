@@ -15,8 +15,8 @@
 #ifndef SHEAF_RUNTIME_ARTEFACT_FORMAT_H
 #define SHEAF_RUNTIME_ARTEFACT_FORMAT_H
 
-#include "runtime/code.h"
-#include "runtime/model.h"
+#include "runtime/cpu/code.h"
+#include "runtime/model/model.h"
 
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ namespace sheaf::artefact {
 constexpr char kMagic[8] = {'\x89', 'S', 'H', 'E', 'A', 'F', 'C', '\n'};
 /// Of the file's form. Files of all versions up to this one can be read.
 constexpr uint32_t kVersion = 1;
-/// Of what generated code and the runtime agree on (runtime/abi.h, layout.h, the meaning of
+/// Of what generated code and the runtime agree on (runtime/model/abi.h, layout.h, the meaning of
 /// Model). To be raised when that changes so that older code does not run any more.
 constexpr uint32_t kAbi = 1;
 constexpr uint64_t kHeaderBytes = 64;

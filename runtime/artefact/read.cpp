@@ -2,7 +2,7 @@
 
 #include "runtime/artefact/checksum.h"
 #include "runtime/artefact/fields.h"
-#include "runtime/cpu.h"
+#include "runtime/cpu/cpu.h"
 #include "runtime/io/text.h"
 
 #include <algorithm>

@@ -1,15 +1,15 @@
 //===- dataset.h - Instances in memory --------------------------*- C++ -*-===//
 //
-// Data as Session::run takes them (rt::Instance in runtime/value.h): the slots of an instance's
-// arguments, with data objects, lists and tensors in a heap that the dataset owns. A tensor is
-// HostTensor::inputSlot() and then its per-instance extents; a list has no buffer.
+// Data as Session::run takes them (rt::Instance in runtime/model/value.h): the slots of an
+// instance's arguments, with data objects, lists and tensors in a heap that the dataset owns. A
+// tensor is HostTensor::inputSlot() and then its per-instance extents; a list has no buffer.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_IO_DATASET_H
 #define SHEAF_RUNTIME_IO_DATASET_H
 
-#include "runtime/layout.h"
-#include "runtime/value.h"
+#include "runtime/model/layout.h"
+#include "runtime/model/value.h"
 
 #include <cstdint>
 #include <deque>

@@ -1,7 +1,7 @@
 #include "runtime/io/events.h"
 
-#include "runtime/error.h"
 #include "runtime/io/crc32c.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 #include "runtime/io/dataset.h"
 #include "runtime/io/text.h"
 #include "runtime/io/vocab.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 #include <map>
 #include <memory>

@@ -2,7 +2,7 @@
 //
 // In one rounding (to nearest, ties to even), which going through float would not be: numbers in
 // files are decimals or doubles. NaN becomes a quiet NaN, what is too large infinity.
-// runtime/convert.h has the conversions from and to float.
+// runtime/model/convert.h has the conversions from and to float.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_IO_HALF_H

@@ -1,7 +1,7 @@
 #include "runtime/io/jsonl.h"
 
 #include "runtime/io/types.h"
-#include "runtime/members.h"
+#include "runtime/model/members.h"
 
 #include <algorithm>
 #include <bit>

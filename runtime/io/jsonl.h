@@ -12,7 +12,7 @@
 #include "runtime/io/json.h"
 #include "runtime/io/trees.h"
 #include "runtime/io/vocab.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 #include <memory>
 #include <optional>

@@ -1,9 +1,9 @@
 // JsonInstanceReader's numbers, tokens and tensors.
 #include "runtime/io/jsonl.h"
 
-#include "runtime/convert.h"
 #include "runtime/io/half.h"
 #include "runtime/io/types.h"
+#include "runtime/model/convert.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "runtime/io/listops.h"
 
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "runtime/io/name_pattern.h"
 
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 #include "runtime/io/output.h"
 
-#include "runtime/convert.h"
 #include "runtime/io/json.h"
 #include "runtime/io/progress.h"
 #include "runtime/io/text.h"
+#include "runtime/model/convert.h"
 
 #include <bit>
 #include <charconv>

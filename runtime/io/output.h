@@ -7,9 +7,9 @@
 #define SHEAF_RUNTIME_IO_OUTPUT_H
 
 #include "runtime/io/vocab.h"
-#include "runtime/members.h"
-#include "runtime/model.h"
-#include "runtime/value.h"
+#include "runtime/model/members.h"
+#include "runtime/model/model.h"
+#include "runtime/model/value.h"
 
 #include <functional>
 #include <memory>

@@ -9,7 +9,7 @@
 #include "runtime/io/dataset.h"
 #include "runtime/io/formats.h"
 #include "runtime/io/vocab.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 #include <map>
 #include <string>

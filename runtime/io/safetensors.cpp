@@ -2,9 +2,9 @@
 
 #include "runtime/io/crc32c.h"
 
-#include "runtime/convert.h"
 #include "runtime/io/half.h"
 #include "runtime/io/json.h"
+#include "runtime/model/convert.h"
 
 #include <algorithm>
 #include <cerrno>

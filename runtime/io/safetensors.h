@@ -9,7 +9,7 @@
 #define SHEAF_RUNTIME_IO_SAFETENSORS_H
 
 #include "runtime/io/text.h"
-#include "runtime/layout.h"
+#include "runtime/model/layout.h"
 
 #include <cstdint>
 #include <map>

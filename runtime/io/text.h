@@ -7,7 +7,7 @@
 #ifndef SHEAF_RUNTIME_IO_TEXT_H
 #define SHEAF_RUNTIME_IO_TEXT_H
 
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 #ifndef SHEAF_RUNTIME_IO_TYPES_H
 #define SHEAF_RUNTIME_IO_TYPES_H
 
-#include "runtime/layout.h"
+#include "runtime/model/layout.h"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 #include "runtime/io/weights.h"
 
-#include "runtime/convert.h"
 #include "runtime/io/json.h"
 #include "runtime/io/types.h"
+#include "runtime/model/convert.h"
 
 #include <algorithm>
 #include <cmath>

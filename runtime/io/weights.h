@@ -15,8 +15,8 @@
 #include "runtime/io/name_pattern.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/io/vocab.h"
-#include "runtime/model.h"
-#include "runtime/value.h"
+#include "runtime/model/model.h"
+#include "runtime/model/value.h"
 
 #include <functional>
 #include <map>

@@ -1,6 +1,6 @@
 #include "runtime/train/anomaly.h"
 
-#include "runtime/non_finite.h"
+#include "runtime/session/non_finite.h"
 #include "runtime/train/gradient_rows.h"
 
 #include <cmath>

@@ -2,7 +2,7 @@
 #ifndef SHEAF_RUNTIME_TRAIN_ANOMALY_H
 #define SHEAF_RUNTIME_TRAIN_ANOMALY_H
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <string>
 

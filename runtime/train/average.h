@@ -2,7 +2,7 @@
 #ifndef SHEAF_RUNTIME_TRAIN_AVERAGE_H
 #define SHEAF_RUNTIME_TRAIN_AVERAGE_H
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 namespace sheaf::rt {
 

@@ -1,6 +1,6 @@
 #include "runtime/train/confusion.h"
 
-#include "runtime/members.h"
+#include "runtime/model/members.h"
 
 #include <cstring>
 

@@ -2,7 +2,7 @@
 #ifndef SHEAF_RUNTIME_TRAIN_CONFUSION_H
 #define SHEAF_RUNTIME_TRAIN_CONFUSION_H
 
-#include "runtime/value.h"
+#include "runtime/model/value.h"
 
 #include <cstdint>
 #include <functional>

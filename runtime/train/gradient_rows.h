@@ -2,9 +2,9 @@
 #ifndef SHEAF_RUNTIME_TRAIN_GRADIENT_ROWS_H
 #define SHEAF_RUNTIME_TRAIN_GRADIENT_ROWS_H
 
-#include "runtime/model.h"
-#include "runtime/train/param_gradient.h"
-#include "runtime/weights.h"
+#include "runtime/backward/param_gradient.h"
+#include "runtime/cpu/weights.h"
+#include "runtime/model/model.h"
 
 namespace sheaf::rt {
 

@@ -2,9 +2,9 @@
 #ifndef SHEAF_RUNTIME_TRAIN_GRADIENT_SUM_H
 #define SHEAF_RUNTIME_TRAIN_GRADIENT_SUM_H
 
-#include "runtime/layout.h"
-#include "runtime/train/param_gradient.h"
-#include "runtime/value.h"
+#include "runtime/backward/param_gradient.h"
+#include "runtime/model/layout.h"
+#include "runtime/model/value.h"
 
 #include <span>
 

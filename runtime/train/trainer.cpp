@@ -1,6 +1,6 @@
 #include "runtime/train/trainer.h"
 
-#include "runtime/keys.h"
+#include "runtime/model/keys.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,9 +1,9 @@
 // Files of every version are read, and whatever is wrong with one is found and named.
 #include "runtime/artefact/artefact.h"
 #include "runtime/artefact/checksum.h"
-#include "runtime/cpu.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/cpu/weights.h"
 #include "runtime/io/text.h"
-#include "runtime/weights.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,10 +2,10 @@
 //
 //   run_artefact MODEL.sheafc DATA [BATCH [THREADS [hostile]]]
 #include "runtime/artefact/artefact.h"
-#include "runtime/error.h"
 #include "runtime/io/output.h"
 #include "runtime/io/read.h"
-#include "runtime/session.h"
+#include "runtime/model/error.h"
+#include "runtime/session/session.h"
 
 #include <cstdio>
 #include <string>

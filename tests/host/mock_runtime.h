@@ -6,7 +6,7 @@
 #ifndef SHEAF_TESTS_HOST_MOCK_RUNTIME_H
 #define SHEAF_TESTS_HOST_MOCK_RUNTIME_H
 
-#include "runtime/abi.h"
+#include "runtime/model/abi.h"
 
 #include <csetjmp>
 #include <cstdint>

@@ -1,6 +1,6 @@
 //===- model_types_test.cpp - What the runtime is told of types -----------===//
 
-#include "compiler/host/ModelTypes.h"
+#include "compiler/model/ModelTypes.h"
 
 #include "mlir/Parser/Parser.h"
 

@@ -2,8 +2,8 @@
 #ifndef SHEAF_TESTS_IO_TYPE_BUILDER_H
 #define SHEAF_TESTS_IO_TYPE_BUILDER_H
 
-#include "runtime/layout.h"
-#include "runtime/model.h"
+#include "runtime/model/layout.h"
+#include "runtime/model/model.h"
 
 #include <string>
 #include <utility>

@@ -4,7 +4,7 @@
 #include "runtime/io/weights.h"
 #include "runtime/io/word_vectors.h"
 
-#include "runtime/convert.h"
+#include "runtime/model/convert.h"
 
 #include <cmath>
 #include <cstring>

@@ -7,7 +7,7 @@
 
 #include "tests/kernels/harness.h"
 
-#include "runtime/convert.h"
+#include "runtime/model/convert.h"
 
 #include <bit>
 #include <cmath>

@@ -1,12 +1,12 @@
 // What LLVM is given of a processor, over every processor and feature that it names, on machines
 // that are made up of what cpuid says, or of Linux' words for AArch64: never more than a machine
 // can be asked for, and for a machine itself never more than it has.
-#include "compiler/driver/Jit.h"
+#include "compiler/codegen/Jit.h"
 #include "compiler/driver/Pipeline.h"
 #include "compiler/kernels/Features.h"
 #include "compiler/kernels/Kernels.h"
-#include "runtime/cpu.h"
-#include "runtime/error.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/model/error.h"
 
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -394,7 +394,7 @@ TEST(Features, EveryNameOfLlvmHasARowOrIsUsedOnDemandOnly) {
     Names rest = difference(instructionSets(triple), namesOf(rt::knownFeatures(architecture)));
     rest = difference(rest, enabled(*kernels::subtarget(triple, {})));
     rest = difference(rest, triple.isAArch64() ? kOnDemandAArch64 : kOnDemandX86);
-    EXPECT_TRUE(rest.empty()) << "runtime/cpu_tables.cpp has no row for" << list(rest)
+    EXPECT_TRUE(rest.empty()) << "runtime/cpu/cpu_tables.cpp has no row for" << list(rest)
                               << " of LLVM's; are they used on demand only?";
   }
 }

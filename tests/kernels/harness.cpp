@@ -2,13 +2,13 @@
 
 #include "tests/kernels/harness.h"
 
-#include "compiler/driver/Jit.h"
+#include "compiler/codegen/Jit.h"
 #include "compiler/driver/Pipeline.h"
 #include "compiler/ops/Verify.h"
-#include "runtime/convert.h"
-#include "runtime/error.h"
-#include "runtime/tiles.h"
-#include "runtime/weights.h"
+#include "runtime/cpu/tiles.h"
+#include "runtime/cpu/weights.h"
+#include "runtime/model/convert.h"
+#include "runtime/model/error.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Verifier.h"

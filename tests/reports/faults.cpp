@@ -12,7 +12,7 @@
 
 #include "compiler/ir/Program.h"
 #include "compiler/ops/Build.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <csignal>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // What is reached from roots, and rows that are taken back and handed out again.
-#include "runtime/live_values.h"
+#include "runtime/walk/live_values.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include "runtime/clock.h"
-#include "runtime/session.h"
+#include "runtime/measure/clock.h"
+#include "runtime/session/session.h"
 #include "tests/runtime/tree_model.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Which way the flusher sends kernels along panels of weights.
-#include "runtime/flush.h"
+#include "runtime/cpu/flush.h"
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 //===- forking_test.cpp - When a call is worth forking --------------------===//
 
-#include "runtime/forking.h"
+#include "runtime/walk/forking.h"
 
 #include <gtest/gtest.h>
 

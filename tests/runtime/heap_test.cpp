@@ -1,6 +1,6 @@
 //===- heap_test.cpp - Memory of lists and data ---------------------------===//
 
-#include "runtime/heap.h"
+#include "runtime/memory/heap.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "runtime/init.h"
+#include "runtime/session/init.h"
 
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <gtest/gtest.h>
 

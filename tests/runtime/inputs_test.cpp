@@ -1,5 +1,5 @@
-#include "runtime/session.h"
-#include "runtime/workers.h"
+#include "runtime/cpu/workers.h"
+#include "runtime/session/session.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include "runtime/known.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
+#include "runtime/walk/known.h"
 #include "tests/runtime/tree_model.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-#include "runtime/list.h"
+#include "runtime/walk/list.h"
 
-#include "runtime/abi.h"
+#include "runtime/model/abi.h"
 
 #include <gtest/gtest.h>
 

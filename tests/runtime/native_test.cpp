@@ -1,10 +1,10 @@
 // Gradients of weights, to the bit, for parts of every size.
 
-#include "runtime/convert.h"
-#include "runtime/cpu.h"
-#include "runtime/tiles.h"
-#include "runtime/train/native.h"
-#include "runtime/value.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/cpu/native.h"
+#include "runtime/cpu/tiles.h"
+#include "runtime/model/convert.h"
+#include "runtime/model/value.h"
 
 #include <gtest/gtest.h>
 

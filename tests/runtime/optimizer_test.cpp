@@ -3,7 +3,7 @@
 
 #include "runtime/train/optimizer.h"
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <gtest/gtest.h>
 

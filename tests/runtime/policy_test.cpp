@@ -1,6 +1,6 @@
 //===- policy_test.cpp - Other orders than that of depth ------------------===//
 
-#include "runtime/policy.h"
+#include "runtime/schedule/policy.h"
 #include "tests/runtime/tree_model.h"
 
 #include <gtest/gtest.h>

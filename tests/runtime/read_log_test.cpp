@@ -1,6 +1,6 @@
 // What instances read, put in the order of the program.
 
-#include "runtime/read_log.h"
+#include "runtime/walk/read_log.h"
 #include "tests/deep.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-#include "runtime/error.h"
-#include "runtime/keys.h"
-#include "runtime/sanitizer.h"
-#include "runtime/session.h"
+#include "runtime/memory/sanitizer.h"
+#include "runtime/model/error.h"
+#include "runtime/model/keys.h"
+#include "runtime/session/session.h"
 #include "tests/runtime/tree_model.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 //===- tasks_test.cpp - Waiting, forking, joining, giving up --------------===//
 
-#include "runtime/sanitizer.h"
-#include "runtime/tasks.h"
-#include "runtime/trace.h"
+#include "runtime/measure/trace.h"
+#include "runtime/memory/sanitizer.h"
+#include "runtime/walk/tasks.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 #ifndef SHEAF_TESTS_RUNTIME_TREE_MODEL_H
 #define SHEAF_TESTS_RUNTIME_TREE_MODEL_H
 
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
 
 #include <memory>
 #include <vector>

@@ -1,7 +1,7 @@
-#include "runtime/weights.h"
+#include "runtime/cpu/weights.h"
 
-#include "runtime/convert.h"
-#include "runtime/session.h"
+#include "runtime/model/convert.h"
+#include "runtime/session/session.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "runtime/workers.h"
+#include "runtime/cpu/workers.h"
 
-#include "runtime/flush.h"
+#include "runtime/cpu/flush.h"
 
 #include <gtest/gtest.h>
 

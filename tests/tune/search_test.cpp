@@ -1,5 +1,5 @@
 //===- search_test.cpp - The tuner's search, with times that are made up --===//
-#include "compiler/driver/TilingSearch.h"
+#include "compiler/bench/TilingSearch.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/weights.h"
 
-#include "compiler/driver/Bench.h"
-#include "compiler/driver/GradCheck.h"
+#include "compiler/bench/Bench.h"
+#include "compiler/verify/GradCheck.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "tools/sheaf/options.h"
 
 #include "compiler/kernelbench/KernelBench.h"
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

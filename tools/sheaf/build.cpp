@@ -5,8 +5,8 @@
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/weights.h"
 
-#include "runtime/error.h"
 #include "runtime/io/output.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
 
-#include "compiler/driver/ReportJson.h"
+#include "compiler/report/ReportJson.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 
 #include "tools/sheaf/load.h"
 
-#include "runtime/error.h"
 #include "runtime/io/weights.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #ifndef SHEAF_TOOLS_SHEAF_COMMAND_H
 #define SHEAF_TOOLS_SHEAF_COMMAND_H
 
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <CLI/CLI.hpp>
 

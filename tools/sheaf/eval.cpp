@@ -3,7 +3,7 @@
 #include "tools/sheaf/evaluate.h"
 #include "tools/sheaf/weights.h"
 
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

@@ -3,10 +3,10 @@
 
 #include "tools/sheaf/command.h"
 
-#include "runtime/convert.h"
-#include "runtime/error.h"
-#include "runtime/init.h"
-#include "runtime/non_finite.h"
+#include "runtime/model/convert.h"
+#include "runtime/model/error.h"
+#include "runtime/session/init.h"
+#include "runtime/session/non_finite.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 
 #include "tools/sheaf/load.h"
 
-#include "compiler/driver/ReportJson.h"
+#include "compiler/report/ReportJson.h"
 #include "runtime/io/progress.h"
 #include "runtime/train/confusion.h"
 

@@ -4,8 +4,8 @@
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/weights.h"
 
-#include "compiler/driver/Explain.h"
-#include "compiler/driver/HtmlReport.h"
+#include "compiler/report/Explain.h"
+#include "compiler/report/HtmlReport.h"
 #include "runtime/io/output.h"
 #include "runtime/io/text.h"
 

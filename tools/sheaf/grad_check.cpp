@@ -6,7 +6,7 @@
 #include "tools/sheaf/update_options.h"
 #include "tools/sheaf/weights.h"
 
-#include "compiler/driver/GradCheck.h"
+#include "compiler/verify/GradCheck.h"
 #include "runtime/io/progress.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #ifndef SHEAF_TOOLS_SHEAF_HEADER_H
 #define SHEAF_TOOLS_SHEAF_HEADER_H
 
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 #include <string>
 

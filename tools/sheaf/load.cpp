@@ -9,9 +9,9 @@
 
 #include "compiler/driver/Library.h"
 #include "compiler/frontend/Parser.h"
-#include "runtime/error.h"
 #include "runtime/io/gzip.h"
 #include "runtime/io/progress.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,11 +2,11 @@
 #ifndef SHEAF_TOOLS_SHEAF_LOAD_H
 #define SHEAF_TOOLS_SHEAF_LOAD_H
 
-#include "compiler/driver/Bench.h"
+#include "compiler/bench/Bench.h"
 #include "compiler/driver/Compiler.h"
 #include "runtime/artefact/artefact.h"
 #include "runtime/io/read.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "tools/sheaf/interrupt.h"
 #include "tools/sheaf/options.h"
 

@@ -5,7 +5,7 @@
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/reproduce.h"
 
-#include "runtime/error.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

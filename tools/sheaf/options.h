@@ -4,7 +4,7 @@
 
 #include "runtime/io/read.h"
 #include "runtime/io/weights.h"
-#include "runtime/policy.h"
+#include "runtime/schedule/policy.h"
 
 #include <CLI/CLI.hpp>
 

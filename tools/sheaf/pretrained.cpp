@@ -4,10 +4,10 @@
 #include "tools/sheaf/weights.h"
 
 #include "compiler/driver/ParamShapes.h"
-#include "runtime/convert.h"
-#include "runtime/error.h"
-#include "runtime/init.h"
 #include "runtime/io/word_vectors.h"
+#include "runtime/model/convert.h"
+#include "runtime/model/error.h"
+#include "runtime/session/init.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,11 +7,11 @@
 #include "tools/sheaf/shrink.h"
 
 #include "compiler/driver/Library.h"
-#include "compiler/driver/ReportJson.h"
-#include "runtime/error.h"
+#include "compiler/report/ReportJson.h"
 #include "runtime/io/gzip.h"
 #include "runtime/io/output.h"
 #include "runtime/io/text.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

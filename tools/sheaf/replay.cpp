@@ -2,8 +2,8 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/reproduce.h"
 
-#include "runtime/error.h"
 #include "runtime/io/text.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

@@ -5,10 +5,10 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Library.h"
-#include "compiler/driver/ReportJson.h"
-#include "runtime/error.h"
+#include "compiler/report/ReportJson.h"
 #include "runtime/io/text.h"
-#include "runtime/sanitizer.h"
+#include "runtime/memory/sanitizer.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include "tools/sheaf/trace.h"
 #include "tools/sheaf/weights.h"
 
-#include "compiler/driver/Verify.h"
+#include "compiler/verify/Verify.h"
 #include "runtime/io/output.h"
 #include "runtime/io/progress.h"
 

@@ -1,8 +1,8 @@
 //===- stats.cpp - What a command counted ---------------------------------===//
 #include "tools/sheaf/stats.h"
 
-#include "compiler/driver/Explain.h"
-#include "compiler/driver/ReportJson.h"
+#include "compiler/report/Explain.h"
+#include "compiler/report/ReportJson.h"
 
 #include <fmt/format.h>
 

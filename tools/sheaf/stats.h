@@ -2,9 +2,9 @@
 #ifndef SHEAF_TOOLS_SHEAF_STATS_H
 #define SHEAF_TOOLS_SHEAF_STATS_H
 
-#include "compiler/driver/KernelTable.h"
+#include "compiler/measure/KernelTable.h"
 #include "compiler/store/Store.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <string>
 

@@ -3,7 +3,7 @@
 #define SHEAF_TOOLS_SHEAF_TRACE_H
 
 #include "runtime/io/output.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <CLI/CLI.hpp>
 

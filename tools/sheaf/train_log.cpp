@@ -1,9 +1,9 @@
 //===- train_log.cpp - What a training tells of its course ----------------===//
 #include "tools/sheaf/train_log.h"
 
-#include "compiler/driver/ReportJson.h"
-#include "runtime/error.h"
+#include "compiler/report/ReportJson.h"
 #include "runtime/io/text.h"
+#include "runtime/model/error.h"
 
 namespace sheaf::tool {
 

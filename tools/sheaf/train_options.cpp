@@ -3,9 +3,9 @@
 
 #include "tools/sheaf/command.h"
 
-#include "compiler/driver/ReportJson.h"
-#include "runtime/error.h"
+#include "compiler/report/ReportJson.h"
 #include "runtime/io/text.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,11 +3,11 @@
 
 #include "tools/sheaf/load.h"
 
-#include "compiler/driver/HtmlReport.h"
-#include "compiler/driver/KernelTable.h"
-#include "compiler/driver/ReportJson.h"
-#include "runtime/error.h"
+#include "compiler/measure/KernelTable.h"
+#include "compiler/report/HtmlReport.h"
+#include "compiler/report/ReportJson.h"
 #include "runtime/io/text.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,12 +6,12 @@
 #include "tools/sheaf/train_report.h"
 #include "tools/sheaf/weights.h"
 
-#include "compiler/driver/GradCheck.h"
-#include "compiler/driver/KernelTable.h"
-#include "runtime/error.h"
+#include "compiler/measure/KernelTable.h"
+#include "compiler/verify/GradCheck.h"
 #include "runtime/io/text.h"
 #include "runtime/io/weights.h"
-#include "runtime/non_finite.h"
+#include "runtime/model/error.h"
+#include "runtime/session/non_finite.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

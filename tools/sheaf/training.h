@@ -7,8 +7,8 @@
 #include "tools/sheaf/train_options.h"
 #include "tools/sheaf/training_directory.h"
 
-#include "compiler/driver/Peak.h"
-#include "compiler/driver/TrainProfile.h"
+#include "compiler/measure/Peak.h"
+#include "compiler/report/TrainProfile.h"
 #include "runtime/io/progress.h"
 #include "runtime/train/course.h"
 

@@ -4,8 +4,8 @@
 #include "tools/sheaf/checkpoint.h"
 #include "tools/sheaf/weights.h"
 
-#include "runtime/error.h"
-#include "runtime/value.h"
+#include "runtime/model/error.h"
+#include "runtime/model/value.h"
 
 #include <fmt/format.h>
 

@@ -4,10 +4,10 @@
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/weights.h"
 
-#include "compiler/driver/GradCheck.h"
-#include "compiler/driver/Tune.h"
-#include "runtime/error.h"
+#include "compiler/bench/Tune.h"
+#include "compiler/verify/GradCheck.h"
 #include "runtime/io/progress.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 
 #include "tools/sheaf/command.h"
 
-#include "runtime/error.h"
 #include "runtime/io/name_pattern.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include "tools/sheaf/options.h"
 
 #include "compiler/driver/Compiler.h"
-#include "compiler/driver/ReportJson.h"
+#include "compiler/report/ReportJson.h"
 #include "runtime/artefact/format.h"
 
 #include <fmt/format.h>

@@ -3,9 +3,9 @@
 
 #include "tools/sheaf/pretrained.h"
 
-#include "runtime/error.h"
-#include "runtime/init.h"
 #include "runtime/io/weights.h"
+#include "runtime/model/error.h"
+#include "runtime/session/init.h"
 
 #include <fmt/format.h>
 

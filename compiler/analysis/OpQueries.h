@@ -1,0 +1,46 @@
+//===- OpQueries.h - What passes ask about operations -----------*- C++ -*-===//
+#ifndef SHEAF_COMPILER_ANALYSIS_OPQUERIES_H
+#define SHEAF_COMPILER_ANALYSIS_OPQUERIES_H
+
+#include "compiler/ir/Program.h"
+#include "compiler/ops/Op.h"
+
+namespace sheaf::passes {
+
+/// The operator's record of a `sheaf.apply` (its verifier has found it), else null.
+inline const ops::Op *operatorOf(mlir::Operation *op) {
+  auto apply = mlir::dyn_cast_or_null<ir::ApplyOp>(op);
+  return apply ? ops::OpTable::get().find(apply.getOp()) : nullptr;
+}
+
+/// The operator's batch rule when it is a `Rule`, else null.
+template <typename Rule> const Rule *batchRule(mlir::Operation *op) {
+  const ops::Op *record = operatorOf(op);
+  return record ? std::get_if<Rule>(&record->batch) : nullptr;
+}
+
+/// A constant tensor: cheaper to make where it is used than to read.
+inline bool isFill(mlir::Operation *op) { return batchRule<ops::Fill>(op) != nullptr; }
+
+/// An operator that lays the elements of a host list one behind the other (`stack`): as many
+/// records as the list has elements, made by the host code.
+inline bool takesList(mlir::Operation *op) {
+  auto *movement = batchRule<ops::Movement>(op);
+  return movement && movement->kind == ops::Movement::Stack;
+}
+
+/// An operator with this attribute is in one block with those of the same number only.
+inline constexpr llvm::StringLiteral kApartAttr = "sheaf.apart";
+
+/// Tensor code that belongs into a block.
+inline bool isTensorCode(mlir::Operation *op) {
+  return mlir::isa_and_nonnull<ir::ApplyOp>(op) && !batchRule<ops::HostAddress>(op) &&
+         !takesList(op);
+}
+
+/// A loop whose body takes, before the element of the list, what it carries from step to step.
+inline bool carriesState(mlir::Operation *loop) { return mlir::isa<ir::FoldOp, ir::ScanOp>(loop); }
+
+} // namespace sheaf::passes
+
+#endif // SHEAF_COMPILER_ANALYSIS_OPQUERIES_H

@@ -1,0 +1,233 @@
+#include "compiler/analysis/RecordFlow.h"
+
+#include "compiler/analysis/OpQueries.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace sheaf::passes {
+
+bool mayHoldTensors(Type type) {
+  return isa<RankedTensorType, TupleType, ir::ListType, ir::DataType>(type);
+}
+
+RecordFlow::RecordFlow(ModuleOp module) : module_(module), symbols_(module) {
+  findSites();
+  none_.resize(sites_.size() + 2);
+  forEachFunction([&](func::FuncOp func) {
+    if (func.isPublic() && !func.isExternal())
+      for (BlockArgument argument : func.getArguments())
+        add(argument, inputBit());
+  });
+  do {
+    changed_ = false;
+    forEachFunction([&](func::FuncOp func) { func.walk([&](Operation *op) { visit(op); }); });
+  } while (changed_);
+  takeArguments();
+}
+
+void RecordFlow::forEachFunction(llvm::function_ref<void(func::FuncOp)> visit) {
+  for (auto func : module_.getOps<func::FuncOp>())
+    if (!func->hasAttr(ir::kFoldedAttr))
+      visit(func);
+}
+
+void RecordFlow::findSites() {
+  ArrayAttr none = ArrayAttr::get(module_.getContext(), {});
+  forEachFunction([&](func::FuncOp func) {
+    func.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      firstSite_.try_emplace(op, sites_.size());
+      if (auto record = dyn_cast<ir::RecordOp>(op))
+        sites_.push_back({op, "", record.getBlockAttr(), record.getWeights()});
+      if (!isa<ir::ApplyOp>(op))
+        return;
+      for (StringRef role : {"sheaf.copy", "sheaf.arrange"})
+        if (auto block = op->getAttrOfType<FlatSymbolRefAttr>(role))
+          sites_.push_back({op, role, block, none});
+    });
+  });
+}
+
+const llvm::BitVector &RecordFlow::makers(Value value) const {
+  auto it = makers_.find(value);
+  return it == makers_.end() ? none_ : it->second;
+}
+
+void RecordFlow::add(Value value, const llvm::BitVector &makers) {
+  if (!mayHoldTensors(value.getType()) || makers.none())
+    return;
+  llvm::BitVector &own = makers_.try_emplace(value, none_).first->second;
+  if (!makers.test(own)) // nothing in `makers` that is not in `own`
+    return;
+  own |= makers;
+  changed_ = true;
+}
+
+void RecordFlow::add(Value value, unsigned maker) {
+  llvm::BitVector one = none_;
+  one.set(maker);
+  add(value, one);
+}
+
+void RecordFlow::pass(ValueRange sources, ValueRange values) {
+  for (auto [source, value] : llvm::zip(sources, values)) {
+    llvm::BitVector makers = this->makers(source); // a copy: add() may move it
+    add(value, makers);
+  }
+}
+
+void RecordFlow::visitLoop(Operation *op) {
+  Block &body = op->getRegion(0).front();
+  Value list = op->getOperands().back(), result = op->getResult(0);
+  ValueRange yielded = body.getTerminator()->getOperands();
+  bool carries = carriesState(op);
+  pass(list, body.getArgument(carries ? 1 : 0));
+  if (carries) {
+    pass(op->getOperand(0), body.getArgument(0));
+    pass(yielded, body.getArgument(0));
+  }
+  if (isa<ir::FoldOp>(op))
+    pass(op->getOperand(0), result);
+  if (isa<ir::FilterOp>(op))
+    pass(list, result);
+  else
+    pass(yielded, result);
+}
+
+void RecordFlow::visit(Operation *op) {
+  if (isa<ir::RecordOp>(op)) {
+    for (Value result : op->getResults())
+      add(result, firstSite_.lookup(op));
+  } else if (takesList(op) && op->hasAttr("sheaf.copy")) {
+    add(op->getResult(0), firstSite_.lookup(op) + op->hasAttr("sheaf.arrange"));
+  } else if (auto param = dyn_cast<ir::ParamRefOp>(op)) {
+    add(param, isTrainable(param.getParamAttr()) ? paramBit() : inputBit());
+  } else if (auto call = dyn_cast<func::CallOp>(op)) {
+    auto callee = symbols_.lookup<func::FuncOp>(call.getCallee());
+    if (callee.isExternal())
+      return;
+    pass(call.getOperands(), callee.getArguments());
+    pass(callee.front().getTerminator()->getOperands(), call.getResults());
+  } else if (isa<ir::MapOp, ir::FilterOp, ir::FoldOp, ir::ScanOp>(op)) {
+    visitLoop(op);
+  } else if (isa<scf::IfOp, ir::MatchOp>(op)) {
+    for (Region &region : op->getRegions()) {
+      if (region.empty())
+        continue;
+      for (BlockArgument field : region.getArguments())
+        pass(op->getOperand(0), field);
+      pass(region.front().getTerminator()->getOperands(), op->getResults());
+    }
+  } else {
+    for (Value result : op->getResults())
+      for (Value operand : op->getOperands())
+        pass(operand, result);
+  }
+}
+
+/// Constants, and what is folded from parameters that do not change, are the compiler's.
+bool RecordFlow::isTrainable(FlatSymbolRefAttr param) const {
+  return !symbols_.lookup(param.getValue())->hasAttr("sheaf.synthetic");
+}
+
+void RecordFlow::takeArguments() {
+  for (auto [number, site] : llvm::enumerate(sites_)) {
+    std::vector<llvm::BitVector> &arguments = arguments_.emplace_back();
+    if (site.role == "sheaf.arrange") {
+      arguments.push_back(none_);
+      arguments.back().set(number - 1);
+      continue;
+    }
+    for (Value operand : site.op->getOperands())
+      if (mayHoldTensors(operand.getType()))
+        arguments.push_back(makers(operand));
+  }
+}
+
+std::vector<llvm::BitVector> RecordFlow::closure() const {
+  unsigned count = sites_.size();
+  std::vector<llvm::BitVector> needs(count, llvm::BitVector(count));
+  for (unsigned i = 0; i < count; ++i)
+    for (llvm::BitVector argument : arguments_[i]) {
+      argument.resize(count); // without the bits of what is there
+      needs[i] |= argument;
+    }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (llvm::BitVector &own : needs) {
+      llvm::BitVector more = own;
+      for (unsigned other : own.set_bits())
+        more |= needs[other];
+      if (more != own) {
+        own = std::move(more);
+        changed = true;
+      }
+    }
+  }
+  return needs;
+}
+
+llvm::BitVector RecordFlow::demanded() const {
+  llvm::MapVector<std::pair<Attribute, Attribute>, SmallVector<unsigned>> kernels;
+  for (auto [number, site] : llvm::enumerate(sites_))
+    kernels[{site.block, site.weights}].push_back(number);
+  llvm::BitVector demanded = none_;
+  SmallVector<unsigned> work;
+  auto demand = [&](const llvm::BitVector &makers) {
+    for (unsigned site : makers.set_bits())
+      if (isSite(site) && !demanded[site])
+        for (unsigned other : kernels[{sites_[site].block, sites_[site].weights}]) {
+          demanded.set(other);
+          work.push_back(other);
+        }
+  };
+  module_->walk([&](ir::ReadOp read) { demand(makers(read.getTensor())); });
+  while (!work.empty())
+    for (const llvm::BitVector &argument : arguments_[work.pop_back_val()])
+      demand(argument);
+  demanded.resize(sites_.size());
+  return demanded;
+}
+
+llvm::StringMap<llvm::BitVector> RecordFlow::onParameters() const {
+  llvm::StringMap<llvm::BitVector> dependent;
+  llvm::BitVector carries = none_; // what has tensors that depend on a parameter
+  carries.set(paramBit());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto [number, site] : llvm::enumerate(sites_)) {
+      auto block = symbols_.lookup<ir::BlockOp>(site.block.getValue());
+      Block &body = block.getBody().front();
+      unsigned numArgs = static_cast<unsigned>(block.getNumArgs());
+      llvm::BitVector &own =
+          dependent.try_emplace(site.block.getValue(), llvm::BitVector(numArgs)).first->second;
+      // Of the blocks of an operator over a list any argument may be any of what it takes.
+      bool isRecord = site.role.empty();
+      unsigned tensors = 0;
+      for (BlockArgument argument : body.getArguments().take_front(numArgs)) {
+        if (!mayHoldTensors(argument.getType()))
+          continue;
+        bool depends = isRecord ? arguments_[number][tensors].anyCommon(carries)
+                                : llvm::any_of(arguments_[number], [&](const auto &makers) {
+                                    return makers.anyCommon(carries);
+                                  });
+        ++tensors;
+        auto type = dyn_cast<RankedTensorType>(argument.getType());
+        if (depends && type && isa<FloatType>(type.getElementType()))
+          own.set(argument.getArgNumber());
+      }
+      bool depends = own.any() || llvm::any_of(site.weights.getAsRange<FlatSymbolRefAttr>(),
+                                               [&](auto param) { return isTrainable(param); });
+      if (!carries[number] && depends) {
+        carries.set(static_cast<unsigned>(number));
+        changed = true;
+      }
+    }
+  }
+  return dependent;
+}
+
+} // namespace sheaf::passes

@@ -1,0 +1,86 @@
+//===- RecordFlow.h - Which records make which tensors ----------*- C++ -*-===//
+#ifndef SHEAF_COMPILER_ANALYSIS_RECORDFLOW_H
+#define SHEAF_COMPILER_ANALYSIS_RECORDFLOW_H
+
+#include "compiler/ir/Program.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <vector>
+
+namespace sheaf::passes {
+
+/// A place where host code records: a `sheaf.record`, or one of the blocks that an operator over a
+/// list (`stack`) records by itself.
+struct RecordSite {
+  mlir::Operation *op = nullptr;
+  /// `sheaf.copy` or `sheaf.arrange` of an operator over a list; empty for a `sheaf.record`.
+  llvm::StringRef role;
+  mlir::FlatSymbolRefAttr block;
+  mlir::ArrayAttr weights;
+};
+
+/// For a module with blocks: which sites may have made the tensors of each value. A value that
+/// holds several (a list, a tuple, a data value) is one place for all of them. Does not depend on
+/// the order of operations; a function's arguments stand for those of all its calls. The function
+/// that runs when weights are loaded (ir::kFoldedAttr) has no part in it.
+class RecordFlow {
+public:
+  explicit RecordFlow(mlir::ModuleOp module);
+
+  const std::vector<RecordSite> &sites() const { return sites_; }
+
+  /// Bit i: site i. The last two bits: rows that are there before anything is recorded, of inputs
+  /// and constants, and of parameters.
+  const llvm::BitVector &makers(mlir::Value value) const;
+  bool isSite(unsigned bit) const { return bit < sites_.size(); }
+
+  /// The makers of each tensor that a record of the site takes.
+  const std::vector<llvm::BitVector> &arguments(unsigned site) const { return arguments_[site]; }
+
+  /// For each site the sites whose records one of its own may depend on, directly or not; itself
+  /// when it is part of a recursion.
+  std::vector<llvm::BitVector> closure() const;
+
+  /// For each site whether a `sheaf.read` may depend on what its kernel, the block with these
+  /// weights, computes there or elsewhere.
+  llvm::BitVector demanded() const;
+
+  /// For each block that is recorded: whether each of its arguments may depend on a parameter,
+  /// however little (derivatives that are zero count). Ints and tensors of ints never do.
+  llvm::StringMap<llvm::BitVector> onParameters() const;
+
+private:
+  unsigned inputBit() const { return sites_.size(); }
+  unsigned paramBit() const { return sites_.size() + 1; }
+  bool isTrainable(mlir::FlatSymbolRefAttr param) const;
+  void forEachFunction(llvm::function_ref<void(mlir::func::FuncOp)> visit);
+  void findSites();
+  void visit(mlir::Operation *op);
+  void visitLoop(mlir::Operation *op);
+  void add(mlir::Value value, const llvm::BitVector &makers);
+  void add(mlir::Value value, unsigned maker);
+  void pass(mlir::ValueRange sources, mlir::ValueRange values);
+  void takeArguments();
+
+  mlir::ModuleOp module_;
+  mlir::SymbolTable symbols_;
+  std::vector<RecordSite> sites_;
+  llvm::DenseMap<mlir::Operation *, unsigned> firstSite_; ///< of an operation
+  llvm::DenseMap<mlir::Value, llvm::BitVector> makers_;
+  std::vector<std::vector<llvm::BitVector>> arguments_;
+  llvm::BitVector none_;
+  bool changed_ = false;
+};
+
+/// Whether values of the type may hold tensors.
+bool mayHoldTensors(mlir::Type type);
+
+} // namespace sheaf::passes
+
+#endif // SHEAF_COMPILER_ANALYSIS_RECORDFLOW_H

@@ -1,0 +1,239 @@
+//===- Jit.cpp - From LLVM IR to code in memory ---------------------------===//
+#include "compiler/codegen/Jit.h"
+
+#include "compiler/codegen/Link.h"
+#include "compiler/kernels/Features.h"
+#include "compiler/kernels/Kernels.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/model/error.h"
+
+#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/DataExtractor.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <thread>
+
+namespace sheaf::driver {
+
+namespace {
+
+std::string text(llvm::Error error) { return llvm::toString(std::move(error)); }
+
+std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Processor &processor) {
+  llvm::TargetOptions options;
+  // A product is the FMA chain that the kernel generator wrote: nothing may be contracted on top.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  options.EmitStackSizeSection = true;
+  llvm::Triple triple(processor.triple);
+  return std::unique_ptr<llvm::TargetMachine>(kernels::codeGenerator(triple).createTargetMachine(
+      triple, kernels::leastProcessor(triple), kernels::featureString(processor.features), options,
+      llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+}
+
+/// LLVM 22 leaves out what a `musttail` call passes on the stack (llvm-project issue 199224). A
+/// `tail` call of tailcc is a tail call as surely where its return follows it, and what comes after
+/// the passes parts the two no more.
+void lowerMustTail(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function)
+      if (llvm::CallInst *call = block.getTerminatingMustTailCall())
+        if (call->getCallingConv() == llvm::CallingConv::Tail)
+          call->setTailCallKind(llvm::CallInst::TCK_Tail);
+}
+
+/// Kernels' loops come with the addresses that they go along (Emitter::carryWalks). To search for
+/// better ones takes LLVM as long as all the rest of a kernel does, and finds none.
+struct FinishedCode : llvm::OptPassGate {
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef name, llvm::StringRef /*description*/) const override {
+    return name != "Loop Strength Reduction";
+  }
+};
+
+/// Optimises the module's IR, and settles what the code generator does beyond.
+void runPasses(CodeModule &code, llvm::TargetMachine &machine) {
+  if (code.passes == IrPasses::None) {
+    static FinishedCode finished;
+    code.context->setOptPassGate(finished);
+    return;
+  }
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(*code.module, modules);
+  lowerMustTail(*code.module);
+}
+
+/// The largest stack frame of an object's functions, its return address included.
+uint64_t frameOf(const ObjectCode &object) {
+  auto file = llvm::object::ObjectFile::createObjectFile(
+      {{reinterpret_cast<const char *>(object.data()), object.size()}, "generated code"});
+  if (!file) {
+    llvm::consumeError(file.takeError());
+    return 0;
+  }
+  uint64_t largest = 0;
+  for (const llvm::object::SectionRef &section : (*file)->sections()) {
+    llvm::Expected<llvm::StringRef> name = section.getName();
+    llvm::Expected<llvm::StringRef> contents = section.getContents();
+    if (!name || !contents) {
+      llvm::consumeError(name.takeError());
+      llvm::consumeError(contents.takeError());
+      continue;
+    }
+    if (*name != ".stack_sizes")
+      continue;
+    // Of each function its address, then the bytes of its frame.
+    llvm::DataExtractor data(*contents, /*IsLittleEndian=*/true, sizeof(void *));
+    llvm::DataExtractor::Cursor cursor(0);
+    while (cursor && !data.eof(cursor)) {
+      data.skip(cursor, sizeof(uint64_t));
+      largest = std::max(largest, data.getULEB128(cursor) + sizeof(void *));
+    }
+    llvm::consumeError(cursor.takeError());
+  }
+  return largest;
+}
+
+} // namespace
+
+CodeModule::CodeModule() = default;
+CodeModule::CodeModule(CodeModule &&) noexcept = default;
+CodeModule &CodeModule::operator=(CodeModule &&other) noexcept {
+  // The module must go before the context that owns its types.
+  module = std::move(other.module);
+  context = std::move(other.context);
+  passes = other.passes;
+  return *this;
+}
+CodeModule::~CodeModule() { module.reset(); }
+
+std::string Processor::architecture() const { return llvm::Triple(triple).getArchName().str(); }
+
+/// What keeps the processor's code from running here: empty when nothing does.
+static std::string obstacle(const Processor &processor) {
+  if (processor.architecture() != rt::kArchitecture)
+    return fmt::format("which is {}, not {}", rt::kArchitecture, processor.architecture());
+  std::optional<std::string> feature = rt::missingFeature(processor.features);
+  return feature ? "which has no " + *feature : "";
+}
+
+void checkRunsHere(const Processor &processor) {
+  if (std::string why = obstacle(processor); !why.empty())
+    throw UserError(
+        fmt::format("code for CPU '{}' cannot run on this machine, {}", processor.cpu, why));
+}
+
+bool runsHere(const Processor &processor) { return obstacle(processor).empty(); }
+
+void prepareModule(llvm::Module &module, const Processor &processor) {
+  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(processor);
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("tune-cpu", processor.tuning);
+    if (!machine->getTargetTriple().isX86())
+      continue;
+    // Some AVX-512 machines are tuned to prefer 256 bits; vectors here are as wide as was meant.
+    function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("min-legal-vector-width", "512");
+  }
+}
+
+std::string emitAssembly(CodeModule &code, const Processor &processor) {
+  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(processor);
+  prepareModule(*code.module, processor);
+  runPasses(code, *machine);
+  llvm::SmallString<0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    throw InternalError("LLVM cannot print assembly for this machine");
+  passes.run(*code.module);
+  return std::string(buffer);
+}
+
+std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const Processor &processor,
+                                       unsigned threads) {
+  std::vector<ObjectCode> objects(modules.size());
+  if (modules.empty())
+    return objects;
+  std::vector<std::string> errors(modules.size());
+  std::atomic<size_t> next{0};
+  auto work = [&](std::unique_ptr<llvm::TargetMachine> machine) {
+    for (size_t i = next++; i < modules.size(); i = next++) {
+      llvm::Module &module = *modules[i].module;
+      prepareModule(module, processor);
+      runPasses(modules[i], *machine);
+      auto object = llvm::orc::SimpleCompiler(*machine)(module);
+      if (object)
+        objects[i].assign((*object)->getBufferStart(), (*object)->getBufferEnd());
+      else
+        errors[i] = text(object.takeError());
+      modules[i] = CodeModule();
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (size_t i = 1; i < std::min<size_t>(threads, modules.size()); ++i)
+      helpers.emplace_back(work, makeTargetMachine(processor));
+    work(makeTargetMachine(processor));
+  }
+  for (const std::string &error : errors)
+    if (!error.empty())
+      throw InternalError("code generation failed: " + error);
+  return objects;
+}
+
+struct Jit::Impl {
+  std::unique_ptr<rt::LoadedCode> code;
+  std::vector<std::map<std::string, uint64_t, std::less<>>> symbols; ///< by object
+  std::vector<uint64_t> largestFrames;                               ///< by object
+};
+
+Jit::Jit(std::span<const ObjectCode> objects) : impl_(std::make_unique<Impl>()) {
+  for (const ObjectCode &object : objects)
+    impl_->largestFrames.push_back(frameOf(object));
+  LinkedCode code = linkObjects(objects);
+  if (std::optional<std::string> problem = code.layout.problem())
+    throw InternalError("cannot load generated code: " + *problem);
+  impl_->symbols = std::move(code.symbols);
+  impl_->code = std::make_unique<rt::LoadedCode>(std::move(code.layout), code.image);
+}
+Jit::~Jit() = default;
+
+void *Jit::address(size_t object, std::string_view symbol) const {
+  const auto &symbols = impl_->symbols.at(object);
+  auto found = symbols.find(symbol);
+  if (found == symbols.end())
+    throw InternalError("generated code does not define '" + std::string(symbol) + "'");
+  return const_cast<uint8_t *>(impl_->code->base()) + found->second;
+}
+
+const rt::LoadedCode &Jit::code() const { return *impl_->code; }
+
+uint64_t Jit::largestFrame(size_t object) const { return impl_->largestFrames.at(object); }
+
+} // namespace sheaf::driver

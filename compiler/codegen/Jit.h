@@ -1,0 +1,98 @@
+//===- Jit.h - From LLVM IR to code in memory -------------------*- C++ -*-===//
+//
+// Compiles LLVM modules for the machine they will run on and links them against the runtime's ABI
+// (runtime/model/abi.h) into a code image (runtime/cpu/code.h). Symbols come from a table, never
+// from the process.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_COMPILER_CODEGEN_JIT_H
+#define SHEAF_COMPILER_CODEGEN_JIT_H
+
+#include "runtime/cpu/code.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
+namespace sheaf::driver {
+
+/// The processor that code is made for.
+struct Processor {
+  std::string triple;                ///< LLVM's name of architecture and system
+  std::string cpu;                   ///< LLVM's name
+  std::string tuning;                ///< that of the processor that code is scheduled for
+  std::vector<std::string> features; ///< all that code may use, by LLVM's names
+
+  /// As rt::kArchitecture names it.
+  std::string architecture() const;
+};
+
+/// Throws UserError when the processor's code cannot run on this machine, naming what it lacks.
+void checkRunsHere(const Processor &processor);
+bool runsHere(const Processor &processor);
+
+/// How much the LLVM IR of a module is optimised before code generation.
+enum class IrPasses {
+  None, ///< kernels: they come as finished vector code, with their addresses
+  O1    ///< host code
+};
+
+/// A module to compile, with the context that owns its types.
+struct CodeModule {
+  CodeModule();
+  CodeModule(CodeModule &&) noexcept;
+  CodeModule &operator=(CodeModule &&) noexcept;
+  ~CodeModule();
+
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module;
+  IrPasses passes = IrPasses::None;
+};
+
+/// Sets triple and data layout for the processor; to be done before the module is optimised.
+void prepareModule(llvm::Module &module, const Processor &processor);
+
+/// The module's assembly after the passes it asks for. The module is changed.
+std::string emitAssembly(CodeModule &module, const Processor &processor);
+
+/// Compiled code as it can be kept: an ELF object, position independent.
+using ObjectCode = std::vector<uint8_t>;
+
+/// Compiles each module to an object, up to `threads` of them at a time. Throws InternalError when
+/// LLVM refuses.
+std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const Processor &processor,
+                                       unsigned threads);
+
+/// Linked code. Addresses stay valid as long as the object lives; code for another machine
+/// must not be called by them.
+class Jit {
+public:
+  /// Throws InternalError for what the linker refuses.
+  explicit Jit(std::span<const ObjectCode> objects);
+  ~Jit();
+
+  /// Of a symbol of one of the objects. Throws InternalError when it does not define it.
+  void *address(size_t object, std::string_view symbol) const;
+
+  /// All of it, as it is loaded.
+  const rt::LoadedCode &code() const;
+
+  /// Bytes of stack that one call of any function of an object takes at most, callees excluded.
+  uint64_t largestFrame(size_t object) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace sheaf::driver
+
+#endif // SHEAF_COMPILER_CODEGEN_JIT_H

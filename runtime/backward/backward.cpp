@@ -1,0 +1,574 @@
+#include "runtime/backward/backward.h"
+
+#include <cstring>
+
+namespace sheaf::rt {
+
+namespace {
+
+/// In Backward::sources_: the rest is the number of a summand, the last of a ring.
+constexpr uint32_t kRing = uint32_t(1) << 31;
+
+/// Gradient rows take so much of the memory of forward rows, or this much, before parameters take
+/// what is theirs and the rows are used again.
+constexpr uint64_t kSegmentShare = 8, kLeastSegment = (uint64_t(1) << 19) / kGranuleBytes;
+/// In the hostile setting, as often as can be.
+constexpr uint64_t kHostileSegment = 64;
+/// Records of one launch.
+constexpr int64_t kLaunchRecords = 8192;
+
+bool isConstant(const WordSum &sum) {
+  return std::all_of(sum.begin(), sum.end(), [](const WordTerm &t) { return t.words.empty(); });
+}
+
+} // namespace
+
+Backward::Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
+                   MemoryKind &records, unsigned threads, bool hostile)
+    : model_(model), rows_(rows), scratch_(scratch), meter_(meter), threads_(threads),
+      hostile_(hostile), chunks_(rows, hostile), held_(rows, hostile),
+      arena_(meter, records, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false),
+      trainable_(model.params.size()) {
+  for (size_t i = 0; i < model.params.size(); ++i)
+    trainable_[i] = !model.params[i].synthetic && model.params[i].dtype == DType::F32;
+
+  auto jobFor = [&](const WeightGradient &weight) {
+    for (uint32_t i = 0; i < jobs_.size(); ++i) {
+      const Job &job = jobs_[i];
+      if (job.kind == weight.kind && job.param == weight.param && job.rowBegin == weight.rowBegin &&
+          job.rowCount == weight.rowCount && job.columnBegin == weight.columnBegin &&
+          job.columnCount == weight.columnCount)
+        return i;
+    }
+    jobs_.push_back({weight.kind,
+                     weight.param,
+                     weight.rowBegin,
+                     weight.rowCount,
+                     weight.columnBegin,
+                     weight.columnCount,
+                     {},
+                     {}});
+    return static_cast<uint32_t>(jobs_.size() - 1);
+  };
+  for (const KernelGradient &gradient : model.gradients) {
+    Kernel kernel{&gradient, {}, {}, {}, {}, {}, {}};
+    for (const RecordTensor &tensor : model.kernels[kernels_.size()].results)
+      kernel.results.push_back(sizeOf(tensor));
+    for (const RecordTensor &tensor : gradient.outputs)
+      kernel.outputs.push_back(sizeOf(tensor));
+    for (const RecordTensor &tensor : gradient.temporaries)
+      kernel.temporaries.push_back(sizeOf(tensor));
+    for (const ArgumentGradient &argument : gradient.arguments)
+      kernel.arguments.push_back(sizeOf(argument.tensor));
+    for (const WeightGradient &weight : gradient.weights) {
+      kernel.jobs.push_back(jobFor(weight));
+      kernel.rows.push_back(isConstant(weight.rows) ? evaluate(weight.rows, nullptr) : -1);
+    }
+    kernels_.push_back(std::move(kernel));
+  }
+}
+
+Backward::~Backward() = default;
+
+Backward::Size Backward::sizeOf(const RecordTensor &tensor) {
+  std::vector<int64_t> shape;
+  for (const WordSum &extent : tensor.extents) {
+    if (!isConstant(extent))
+      return {&tensor, -1};
+    shape.push_back(evaluate(extent, nullptr));
+  }
+  return {&tensor, tensorGranules(shape, tensor.dtype)};
+}
+
+int64_t Backward::granulesOf(const Size &size, const int32_t *words) {
+  if (size.granules >= 0)
+    return size.granules;
+  shape_.clear();
+  for (const WordSum &extent : size.tensor->extents)
+    shape_.push_back(evaluate(extent, words));
+  return tensorGranules(shape_, size.tensor->dtype);
+}
+
+uint32_t Backward::idOf(const RowSource &source, const Ids &ids) const {
+  switch (source.kind) {
+  case RowSource::Argument:
+    return static_cast<uint32_t>(ids.words[source.index]);
+  case RowSource::Result:
+    return ids.results[source.index];
+  case RowSource::Gradient:
+    return ids.gradients[source.index];
+  case RowSource::Output:
+    return ids.outputs[source.index];
+  }
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+void Backward::outOfMemory() const {
+  throw OutOfMemory("out of memory for gradients: the memory limit of " +
+                    bytesText(meter_.limit()) + " does not hold them");
+}
+
+/// Rows that stay until the next run.
+uint32_t Backward::allocateLasting(int64_t granules) {
+  uint64_t id = rows_.allocate(granules);
+  if (id == RowSpace::kFull)
+    outOfMemory();
+  return static_cast<uint32_t>(id);
+}
+
+uint32_t Backward::allocateRows(int64_t granules) {
+  uint64_t id = chunks_.allocate(granules);
+  if (id == RowSpace::kFull)
+    outOfMemory();
+  return static_cast<uint32_t>(id);
+}
+
+int32_t *Backward::allocateWords(int64_t count) {
+  void *words = arena_.allocate(static_cast<size_t>(count) * sizeof(int32_t));
+  if (!words)
+    outOfMemory();
+  return static_cast<int32_t *>(words);
+}
+
+uint32_t Backward::zeros(int64_t granules) {
+  if (granules > zeroGranules_) {
+    zeroGranules_ = std::max<int64_t>(granules, 16);
+    zeros_ = allocateLasting(zeroGranules_);
+    memset(rows_.address(zeros_), 0, static_cast<size_t>(zeroGranules_ * kGranuleBytes));
+  }
+  return zeros_;
+}
+
+//===----------------------------------------------------------------------===//
+// Summands
+//===----------------------------------------------------------------------===//
+
+void Backward::contribute(uint32_t to, uint32_t from, int64_t granules, DType dtype) {
+  if (to < model_.paramGranules) {
+    uint32_t param = paramOf(to);
+    if (!trainable_[param])
+      return;
+    paramRows_.push_back({param, to, static_cast<uint32_t>(granules)});
+  } else if (to + static_cast<uint64_t>(granules) > sources_.size()) {
+    throw InternalError("a gradient goes to rows that no record has made");
+  }
+  bool first = !hasGradient(to, granules);
+  if (first)
+    for (int64_t i = 0; i < granules; ++i)
+      sources_[to + i] = from + static_cast<uint32_t>(i);
+  for (int64_t i = first ? granules : 0; i < granules; ++i) {
+    uint32_t &last = sources_[to + i];
+    uint32_t source = from + static_cast<uint32_t>(i);
+    if (last == 0) {
+      last = source;
+      first = true;
+      continue;
+    }
+    auto number = static_cast<uint32_t>(summands_.size());
+    if (last & kRing) {
+      Summand &before = summands_[last & ~kRing];
+      summands_.push_back({source, before.next});
+      summands_[last & ~kRing].next = number;
+      last = number | kRing;
+    } else {
+      summands_.push_back({last, number + 1});
+      summands_.push_back({source, number});
+      last = (number + 1) | kRing;
+    }
+  }
+  if (first && to >= model_.paramGranules)
+    waiting_.push_back({to, static_cast<uint32_t>(granules), dtype});
+}
+
+bool Backward::hasGradient(uint32_t begin, int64_t granules) const {
+  uint32_t any = 0; // of few granules: a loop without exits is the fastest
+  for (int64_t i = 0; i < granules; ++i)
+    any |= sources_[begin + i];
+  return any != 0;
+}
+
+/// The row of a tensor's gradient, of which some granule has a summand.
+uint32_t Backward::takeGradient(uint32_t begin, int64_t granules, DType dtype) {
+  uint32_t first = sources_[begin];
+  uint32_t differs = !first || (first & kRing);
+  for (int64_t i = 0; i < granules; ++i)
+    differs |= sources_[begin + i] ^ (first + static_cast<uint32_t>(i));
+  if (!differs)
+    return first;
+  uint32_t to = allocateRows(granules);
+  sumTo(to, begin, granules, dtype, /*add=*/false);
+  return to;
+}
+
+/// Makes records that sum runs of granules whose summands stand side by side.
+void Backward::sumTo(uint32_t to, uint32_t begin, int64_t granules, DType dtype, bool add) {
+  // Calls `visit` with the summands of a granule, first to last, until it gives false.
+  auto visitSummands = [&](int64_t granule, auto visit) {
+    uint32_t last = sources_[begin + granule];
+    if (last == 0)
+      return;
+    if (!(last & kRing)) {
+      visit(last);
+      return;
+    }
+    uint32_t end = last & ~kRing, at = end;
+    do {
+      at = summands_[at].next;
+      if (!visit(summands_[at].source))
+        return;
+    } while (at != end);
+  };
+  for (int64_t i = 0; i < granules;) {
+    list_.clear();
+    visitSummands(i, [&](uint32_t source) {
+      list_.push_back(source);
+      return true;
+    });
+    int64_t end = i + 1;
+    for (; end < granules; ++end) {
+      size_t same = 0, seen = 0;
+      visitSummands(end, [&](uint32_t source) {
+        ++seen;
+        if (same < list_.size() && source == list_[same] + static_cast<uint32_t>(end - i))
+          ++same;
+        return same == seen;
+      });
+      if (same != seen || same != list_.size())
+        break;
+    }
+    auto *sources = reinterpret_cast<uint32_t *>(
+        allocateWords(static_cast<int64_t>(std::max<size_t>(list_.size(), 1))));
+    std::copy(list_.begin(), list_.end(), sources);
+    appendRecord(sums_, SumRecord{to + static_cast<uint32_t>(i), static_cast<uint32_t>(end - i), 0,
+                                  add, static_cast<uint32_t>(list_.size()),
+                                  static_cast<uint32_t>(dtype), sources});
+    i = end;
+  }
+}
+
+void Backward::flushSums(uint32_t depth) {
+  if (sums_.empty())
+    return;
+  int32_t *words = allocateWords(static_cast<int64_t>(sums_.size()));
+  std::copy(sums_.begin(), sums_.end(), words);
+  schedule_.push_back({depth, nativeKernel(model_, NativeKernel::Sum), words,
+                       static_cast<int64_t>(sums_.size()) / kRecordWords<SumRecord>});
+  sums_.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// The walk
+//===----------------------------------------------------------------------===//
+
+void Backward::begin() {
+  schedule_.clear();
+  arena_.reset();
+  summands_.clear();
+  sums_.clear();
+  scattered_.clear();
+  paramRows_.clear();
+  waiting_.clear();
+  endsFound_ = false;
+  stay_.clear();
+  leave_.clear();
+  chunks_.forget();
+  held_.forget();
+  ran_ = 0;
+  depth_ = 0;
+  for (Job &job : jobs_) {
+    job.left.clear();
+    job.right.clear();
+  }
+  sources_.assign(rows_.next(), 0);
+  segment_ = hostile_ ? kHostileSegment : std::max(kLeastSegment, rows_.used() / kSegmentShare);
+  gradientBase_ = allocateLasting(model_.paramGranules);
+  gradients_.assign(model_.params.size(), {});
+  zeroGranules_ = 0;
+}
+
+/// Fills in the ids of a record's results and of their gradients. False when it has none.
+bool Backward::enter(const Kernel &kernel, Ids &ids) {
+  const KernelGradient &gradient = *kernel.gradient;
+  uint32_t words = model_.kernels[static_cast<size_t>(&kernel - kernels_.data())].words;
+  auto id = static_cast<uint32_t>(ids.words[words - 1]);
+  ids.results.clear();
+  ids.gradients.clear();
+  bool any = false;
+  for (size_t i = 0; i < kernel.results.size(); ++i) {
+    int64_t granules = granulesOf(kernel.results[i], ids.words);
+    ids.results.push_back(id);
+    ids.gradients.push_back(0);
+    if (gradient.wanted[i] && hasGradient(id, granules)) {
+      ids.gradients.back() = takeGradient(id, granules, kernel.results[i].tensor->dtype);
+      any = true;
+    }
+    std::fill_n(sources_.begin() + id, granules, 0u);
+    id += static_cast<uint32_t>(granules);
+  }
+  return any;
+}
+
+void Backward::writeRecord(const Kernel &kernel, Ids &ids, int32_t *words) {
+  const KernelGradient &gradient = *kernel.gradient;
+  ids.outputs.clear();
+  int64_t total = 0;
+  for (const Size &output : kernel.outputs) {
+    ids.outputs.push_back(static_cast<uint32_t>(total));
+    total += granulesOf(output, ids.words);
+  }
+  if (!kernel.temporaries.empty()) {
+    int64_t needed = 0;
+    for (const Size &temporary : kernel.temporaries)
+      needed += granulesOf(temporary, ids.words);
+    if (!scratch_.want(needed))
+      outOfMemory();
+  }
+  uint32_t out = allocateRows(total);
+  for (uint32_t &id : ids.outputs)
+    id += out;
+  for (const BackwardWord &word : gradient.words) {
+    switch (word.kind) {
+    case BackwardWord::Copy:
+      *words++ = ids.words[word.source.index];
+      break;
+    case BackwardWord::Row: {
+      uint32_t id = idOf(word.source, ids);
+      if (id == 0 && word.source.kind == RowSource::Gradient)
+        id = zeros(granulesOf(kernel.results[word.source.index], ids.words));
+      *words++ = static_cast<int32_t>(id);
+      break;
+    }
+    case BackwardWord::Extent:
+      *words++ = static_cast<int32_t>(evaluate(word.extent, ids.words));
+      break;
+    }
+  }
+  *words = static_cast<int32_t>(out);
+}
+
+/// A gradient of a result that is not there: no other row has the id 0.
+static bool isAbsent(const RowSource &source, uint32_t id) {
+  return source.kind == RowSource::Gradient && id == 0;
+}
+
+void Backward::addWeights(const Kernel &kernel, const Ids &ids) {
+  const KernelGradient &gradient = *kernel.gradient;
+  for (size_t i = 0; i < gradient.weights.size(); ++i) {
+    const WeightGradient &weight = gradient.weights[i];
+    uint32_t right = idOf(weight.right, ids);
+    if (!trainable_[weight.param] || isAbsent(weight.right, right))
+      continue;
+    Job &job = jobs_[kernel.jobs[i]];
+    if (weight.kind == WeightGradient::Whole) {
+      job.right.push_back(right);
+      continue;
+    }
+    uint32_t left = idOf(weight.left, ids);
+    if (isAbsent(weight.left, left))
+      continue;
+    int64_t rows = kernel.rows[i] >= 0 ? kernel.rows[i] : evaluate(weight.rows, ids.words);
+    if (weight.kind == WeightGradient::Scatter) {
+      scattered_.push_back({&weight, left, right, rows});
+      continue;
+    }
+    auto leftStride = static_cast<uint32_t>(rowGranules(weight.rowCount, DType::F32));
+    auto rightStride = static_cast<uint32_t>(rowGranules(weight.columnCount, DType::F32));
+    for (int64_t row = 0; row < rows; ++row, left += leftStride, right += rightStride) {
+      job.left.push_back(left);
+      job.right.push_back(right);
+    }
+  }
+}
+
+/// Nothing goes on from what these records made.
+void Backward::drop(const ScheduledBucket &bucket) {
+  const Kernel &kernel = kernels_[bucket.kernel];
+  uint32_t words = model_.kernels[bucket.kernel].words;
+  for (int64_t i = 0; i < bucket.count; ++i) {
+    const int32_t *record = bucket.records + i * words;
+    int64_t granules = 0;
+    for (const Size &result : kernel.results)
+      granules += granulesOf(result, record);
+    std::fill_n(sources_.begin() + static_cast<uint32_t>(record[words - 1]), granules, 0u);
+  }
+}
+
+/// What a kernel passes on is all there is for some.
+void Backward::close(const Launch &launch) {
+  if (launch.count && !launch.kernel.outputs.empty())
+    schedule_.push_back({launch.depth, static_cast<uint32_t>(launch.kernel.gradient->kernel),
+                         launch.records, launch.count});
+}
+
+/// A record, behind which at most `left` come.
+void Backward::goBack(Launch &launch, const int32_t *record, int64_t left) {
+  const Kernel &kernel = launch.kernel;
+  const KernelGradient &gradient = *kernel.gradient;
+  ids_.words = record;
+  if (!enter(kernel, ids_))
+    return;
+  uint32_t words = model_.kernels[static_cast<size_t>(gradient.kernel)].words;
+  if (launch.count == launch.room) {
+    close(launch);
+    launch.room = std::min(left + 1, kLaunchRecords);
+    launch.records = allocateWords(launch.room * words);
+    launch.count = 0;
+  }
+  writeRecord(kernel, ids_, launch.records + launch.count++ * words);
+  for (size_t a = 0; a < gradient.arguments.size(); ++a) {
+    const ArgumentGradient &argument = gradient.arguments[a];
+    uint32_t from = idOf(argument.gradient, ids_);
+    if (!isAbsent(argument.gradient, from))
+      contribute(static_cast<uint32_t>(record[argument.word]), from,
+                 granulesOf(kernel.arguments[a], record), argument.tensor.dtype);
+  }
+  addWeights(kernel, ids_);
+}
+
+/// Records of a bucket from `begin` on, until their rows are as many as a segment may have; gives
+/// the first that is left.
+int64_t Backward::goBack(const Schedule &forward, size_t which, int64_t begin, uint32_t depth) {
+  const ScheduledBucket &bucket = forward[which];
+  const Kernel &kernel = kernels_[bucket.kernel];
+  if (kernel.gradient->kernel < 0) {
+    drop(bucket);
+    return bucket.count;
+  }
+  uint32_t words = model_.kernels[bucket.kernel].words;
+  Launch launch{kernel, depth};
+  int64_t i = begin;
+  for (; i < bucket.count && (i == begin || !isFull()); ++i)
+    if (!endsFound_ || !gone_[placeOf_[which] + static_cast<size_t>(i)])
+      goBack(launch, bucket.records + i * words, bucket.count - 1 - i);
+  close(launch);
+  return i;
+}
+
+/// Sums that were asked for since the schedule had this length run before what reads them.
+void Backward::sumFirst(size_t begin) {
+  size_t end = schedule_.size();
+  flushSums(depth_);
+  if (schedule_.size() > end)
+    std::rotate(schedule_.begin() + static_cast<ptrdiff_t>(begin),
+                schedule_.begin() + static_cast<ptrdiff_t>(end), schedule_.end());
+  depth_ += 2;
+}
+
+/// Buckets of one depth do not depend on each other, nor do those that go back.
+void Backward::walk(const Schedule &forward, const Runner &run) {
+  for (size_t end = forward.size(); end > 0;) {
+    size_t begin = end - 1;
+    while (begin > 0 && forward[begin - 1].depth == forward[begin].depth)
+      --begin;
+    size_t first = schedule_.size();
+    for (size_t i = end; i-- > begin;)
+      for (int64_t record = 0; record < forward[i].count;) {
+        record = goBack(forward, i, record, depth_ + 1);
+        if (isFull()) {
+          sumFirst(first);
+          goBackEnds(forward, i, record);
+          endSegment(run, /*last=*/false);
+          goBackEnds(forward, i, record);
+          first = schedule_.size();
+        }
+      }
+    sumFirst(first);
+    end = begin;
+  }
+}
+
+/// Whether what was put there is all of a gradient, and all of it is still waited for.
+bool Backward::isHeld(const Waiting &waiting) const {
+  uint32_t differs = waiting.held == 0;
+  for (uint32_t i = 0; i < waiting.granules; ++i)
+    differs |= sources_[waiting.begin + i] ^ (waiting.held + i);
+  return !differs;
+}
+
+/// Puts gradients that records wait for where the segment's rows do not take them along. What has
+/// several summands by then is their sum so far, so that sums are made in the same order. Until the
+/// segment has ended they count as taken.
+void Backward::holdWaiting() {
+  size_t kept = 0;
+  for (Waiting &each : waiting_) {
+    if (!isHeld(each)) {
+      if (each.held)
+        leave_.push_back({0, each.held, each.granules});
+      if (!hasGradient(each.begin, each.granules))
+        continue;
+      uint64_t row = held_.allocate(each.granules);
+      if (row == RowSpace::kFull)
+        outOfMemory();
+      each.held = static_cast<uint32_t>(row);
+      sumTo(each.held, each.begin, each.granules, each.dtype, /*add=*/false);
+    }
+    for (uint32_t i = 0; i < each.granules; ++i)
+      if (uint32_t &source = sources_[each.begin + i]) {
+        if (i > 0 && !stay_.empty() && stay_.back().row + stay_.back().granules == each.held + i)
+          ++stay_.back().granules;
+        else
+          stay_.push_back({each.begin + i, each.held + i, 1});
+        source = 0; // another range may begin in this one
+      }
+    waiting_[kept++] = each;
+  }
+  waiting_.resize(kept);
+  flushSums(depth_++);
+}
+
+/// Runs what was made, lets parameters take what is theirs, and gives the rows back.
+void Backward::endSegment(const Runner &run, bool last) {
+  if (!last)
+    holdWaiting();
+  run(ran_);
+  ran_ = schedule_.size();
+  addJobs(depth_);
+  scatter();
+  addParamRows(depth_++);
+  run(ran_);
+  ran_ = schedule_.size();
+  for (const Held &each : stay_)
+    for (uint32_t i = 0; i < each.granules; ++i)
+      sources_[each.begin + i] = each.row + i;
+  for (const Held &each : leave_)
+    held_.giveBack(each.row, each.granules);
+  stay_.clear();
+  leave_.clear();
+  for (Job &job : jobs_) {
+    job.left.clear();
+    job.right.clear();
+  }
+  summands_.clear();
+  scattered_.clear();
+  paramRows_.clear();
+  if (!last) // what the last one made stays for those who look at the schedule
+    chunks_.giveBack();
+}
+
+void Backward::run(const Schedule &forward, std::span<const GradientSeed> seeds, Flusher &flusher,
+                   const PackedWeights &weights, Counters &counters, bool keepRows) {
+  begin();
+  if (keepRows)
+    segment_ = UINT64_MAX;
+  for (const GradientSeed &seed : seeds) {
+    uint32_t row = allocateLasting(1);
+    memset(rows_.address(row), 0, kGranuleBytes);
+    memcpy(rows_.address(row), &seed.weight, sizeof seed.weight);
+    contribute(seed.row, row, 1, DType::F32);
+  }
+  Runner run = [&](size_t begin) {
+    flusher.run(schedule_, begin, rows_.address(0), weights, counters);
+  };
+  walk(forward, run);
+  endSegment(run, /*last=*/true);
+  for (size_t i = 0; i < gradients_.size(); ++i)
+    if (gradients_[i].kind != ParamGradient::None)
+      gradients_[i].data =
+          reinterpret_cast<float *>(rows_.address(gradientBase_ + model_.params[i].id));
+}
+
+} // namespace sheaf::rt

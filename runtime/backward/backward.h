@@ -1,0 +1,211 @@
+//===- backward.h - The walk backwards --------------------------*- C++ -*-===//
+//
+// The schedule of a run, read backwards: every forward record becomes one of the kernel that goes
+// back, in the same order, so nothing is scheduled anew. The walk knows tensors by their granules:
+// a granule has the list of granules that are summands of its gradient, so a row that is part of a
+// larger tensor, or that several records wrote parts of, needs no special care. A tensor with one
+// summand takes it as its gradient; sums of several are made in the order of the walk. Records
+// without any gradient of a result are left out. The walk itself computes nothing: it ends with a
+// schedule, which runs as a forward one does. So no number depends on threads.
+//
+// Gradient rows are many, and most are needed for a short time. So the walk goes by segments: when
+// their rows come to a part of the memory of forward rows, they run, every weight takes one product
+// over the rows of all depths of the segment, and the rows are used again; those that a record
+// still waits for are put elsewhere first. Where a segment ends follows from the schedule alone. At
+// its end records go back, too, that would come much later but lack nothing: those behind which
+// nothing waits, such as the leaves of trees, once all records that use their results have gone
+// back.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_BACKWARD_BACKWARD_H
+#define SHEAF_RUNTIME_BACKWARD_BACKWARD_H
+
+#include "runtime/backward/held_rows.h"
+#include "runtime/backward/param_gradient.h"
+#include "runtime/cpu/flush.h"
+#include "runtime/cpu/native.h"
+#include "runtime/memory/rows.h"
+
+#include <functional>
+#include <span>
+
+namespace sheaf::rt {
+
+/// A tensor that the gradient begins with: a rank-0 result and the factor it counts with.
+struct GradientSeed {
+  uint32_t row = 0;
+  float weight = 1;
+};
+
+class Backward {
+public:
+  Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
+           MemoryKind &records, unsigned threads, bool hostile);
+  ~Backward();
+
+  /// Which parameters have gradients: all but those that the compiler made, until this says less.
+  void freeze(size_t param) { trainable_[param] = false; }
+
+  /// Walks `forward` backwards and runs what that makes. With `keepRows` all rows of schedule()
+  /// stay as they were made. Throws UserError when memory is short.
+  void run(const Schedule &forward, std::span<const GradientSeed> seeds, Flusher &flusher,
+           const PackedWeights &weights, Counters &counters, bool keepRows);
+
+  std::span<const ParamGradient> gradients() const { return gradients_; }
+  /// What the last run did.
+  const Schedule &schedule() const { return schedule_; }
+
+private:
+  /// All that goes to one part of a parameter by one kind of product.
+  struct Job {
+    WeightGradient::Kind kind;
+    uint32_t param;
+    int64_t rowBegin, rowCount, columnBegin, columnCount;
+    std::vector<uint32_t> left, right;
+    bool add = true; ///< to what the parameter's gradient is so far
+  };
+  /// A tensor whose extents do not change, or how many granules it has with these words.
+  struct Size {
+    const RecordTensor *tensor;
+    int64_t granules; ///< -1: follows from the words
+  };
+  struct Kernel {
+    const KernelGradient *gradient;
+    std::vector<Size> results, outputs, temporaries, arguments;
+    std::vector<uint32_t> jobs; ///< one a weight gradient
+    std::vector<int64_t> rows;  ///< likewise; -1: follows from the words
+  };
+  /// A summand in a ring: a granule's list is found by its last one.
+  struct Summand {
+    uint32_t source, next;
+  };
+  /// Records of one kernel that are being made for one launch.
+  struct Launch {
+    const Kernel &kernel;
+    uint32_t depth;
+    int32_t *records = nullptr;
+    int64_t count = 0, room = 0;
+  };
+  /// A forward record that gives no gradient but to parameters. Places are counted in the order of
+  /// the walk, from the bucket that it was in when ends were looked for.
+  struct End {
+    uint32_t bucket, record;
+    uint32_t usersEnd; ///< the place behind the last record that uses it
+  };
+  struct Scattered {
+    const WeightGradient *weight;
+    uint32_t left, right;
+    int64_t count;
+  };
+  struct ParamRows {
+    uint32_t param, begin, granules;
+  };
+  /// Ids of a record's tensors.
+  struct Ids {
+    const int32_t *words;
+    std::vector<uint32_t> results, gradients, outputs;
+  };
+
+  static Size sizeOf(const RecordTensor &tensor);
+  int64_t granulesOf(const Size &size, const int32_t *words);
+  uint32_t idOf(const RowSource &source, const Ids &ids) const;
+
+  /// Rows that have gradients for records which are still to come, and where these gradients were
+  /// put when a segment ended; 0: nowhere yet.
+  struct Waiting {
+    uint32_t begin, granules;
+    DType dtype;
+    uint32_t held = 0;
+  };
+  /// Granules and their gradients, when a segment ends.
+  struct Held {
+    uint32_t begin, row, granules;
+  };
+  /// Runs the schedule from here on.
+  using Runner = std::function<void(size_t begin)>;
+
+  uint32_t allocateLasting(int64_t granules);
+  uint32_t allocateRows(int64_t granules);
+  int32_t *allocateWords(int64_t count);
+  uint32_t zeros(int64_t granules);
+
+  void begin();
+  bool isFull() const { return chunks_.taken() >= segment_; }
+  void walk(const Schedule &forward, const Runner &run);
+  int64_t goBack(const Schedule &forward, size_t bucket, int64_t begin, uint32_t depth);
+  void goBack(Launch &launch, const int32_t *record, int64_t left);
+  void close(const Launch &launch);
+  void sumFirst(size_t begin);
+  void findEnds(const Schedule &forward, size_t bucket);
+  bool isEnd(const Kernel &kernel, const int32_t *record) const;
+  void goBackEnds(const Schedule &forward, size_t bucket, int64_t record);
+  void drop(const ScheduledBucket &bucket);
+  void endSegment(const Runner &run, bool last);
+  void holdWaiting();
+  bool isHeld(const Waiting &waiting) const;
+  bool enter(const Kernel &kernel, Ids &ids);
+  void writeRecord(const Kernel &kernel, Ids &ids, int32_t *words);
+  void addWeights(const Kernel &kernel, const Ids &ids);
+
+  void contribute(uint32_t to, uint32_t from, int64_t granules, DType dtype);
+  bool hasGradient(uint32_t begin, int64_t granules) const;
+  uint32_t takeGradient(uint32_t begin, int64_t granules, DType dtype);
+  void sumTo(uint32_t to, uint32_t begin, int64_t granules, DType dtype, bool add);
+  void flushSums(uint32_t depth);
+
+  std::vector<int> levelsOfJobs() const;
+  bool isCovered(uint32_t param, std::span<const int> level) const;
+  void addJobs(uint32_t &depth);
+  void clearBeside(uint32_t param, const std::vector<uint32_t> &rows);
+  void addProducts(const Job &job, const uint32_t *right, uint32_t sums,
+                   std::vector<ProductRecord> &products) const;
+  void flushProducts(std::vector<ProductRecord> &products, uint32_t depth);
+  std::vector<uint32_t> sumsBesideProducts(std::span<int> level, int now) const;
+  void scatter();
+  void addParamRows(uint32_t depth);
+  uint32_t paramOf(uint32_t granule) const;
+
+  [[noreturn]] void outOfMemory() const;
+
+  const Model &model_;
+  RowSpace &rows_;
+  Scratch &scratch_;
+  MemoryMeter &meter_;
+  unsigned threads_;
+  bool hostile_;
+  RowChunks chunks_; ///< of the segment
+  HeldRows held_;    ///< what outlives it
+  BumpArena arena_;
+  std::vector<Kernel> kernels_; ///< by forward kernel
+  std::vector<Job> jobs_;
+  std::vector<bool> trainable_;
+
+  // One run.
+  Schedule schedule_;
+  size_t ran_ = 0;       ///< of it
+  uint32_t depth_ = 0;   ///< of what comes next
+  uint64_t segment_ = 0; ///< granules
+  std::vector<Waiting> waiting_;
+  std::vector<Held> stay_;  ///< what is held, while a segment ends
+  std::vector<Held> leave_; ///< what was, and is given back then; `begin` is of no use
+  bool endsFound_ = false;
+  std::vector<End> ends_;         ///< that are still to come, in the order of the walk
+  std::vector<uint32_t> placeOf_; ///< by bucket: its first record's
+  std::vector<bool> gone_;        ///< by place: records that went back before their turn
+  Ids ids_;                       ///< of the record that goes back
+  std::vector<uint32_t> sources_; ///< by granule: none, a granule, or the last of a ring
+  std::vector<Summand> summands_;
+  std::vector<int32_t> sums_; ///< records of the group that is being made
+  std::vector<uint32_t> list_;
+  std::vector<Scattered> scattered_;
+  std::vector<ParamRows> paramRows_;
+  std::vector<ParamGradient> gradients_;
+  uint32_t gradientBase_ = 0; ///< granule g of the parameters has its gradient at this + g
+  uint32_t zeros_ = 0;
+  int64_t zeroGranules_ = 0;
+  std::vector<int64_t> shape_;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_BACKWARD_BACKWARD_H

@@ -1,0 +1,103 @@
+//===- backward_ends.cpp - Records that go back before their turn ---------===//
+#include "runtime/backward/backward.h"
+
+namespace sheaf::rt {
+
+namespace {
+
+/// Rows are looked at by so many granules: what shares a cell counts as used by all its users.
+constexpr uint32_t kCellGranules = 4;
+
+} // namespace
+
+/// Whether no record waits for what this one gives.
+bool Backward::isEnd(const Kernel &kernel, const int32_t *record) const {
+  const auto &arguments = kernel.gradient->arguments;
+  return std::all_of(arguments.begin(), arguments.end(), [&](const ArgumentGradient &argument) {
+    return static_cast<uint32_t>(record[argument.word]) < model_.paramGranules;
+  });
+}
+
+/// Finds the ends behind this bucket in the order of the walk, and by when all users of each have
+/// gone back.
+void Backward::findEnds(const Schedule &forward, size_t last) {
+  endsFound_ = true;
+  ends_.clear();
+  placeOf_.assign(last + 1, 0);
+  uint32_t place = 0;
+  // Users go back before what they use, so the last user of rows is the last that is met.
+  std::vector<uint32_t> users(sources_.size() / kCellGranules + 1, 0);
+  auto forCells = [&](uint32_t begin, int64_t granules, auto visit) {
+    uint64_t at = begin - model_.paramGranules; // most sizes are multiples of a cell
+    uint64_t end = at + static_cast<uint64_t>(std::max<int64_t>(granules, 1)) - 1;
+    for (uint64_t cell = at / kCellGranules; cell <= end / kCellGranules; ++cell)
+      visit(users[cell]);
+  };
+  for (size_t i = last + 1; i-- > 0;) {
+    const ScheduledBucket &bucket = forward[i];
+    const Kernel &kernel = kernels_[bucket.kernel];
+    placeOf_[i] = place;
+    place += static_cast<uint32_t>(bucket.count);
+    if (kernel.gradient->kernel < 0)
+      continue;
+    uint32_t words = model_.kernels[bucket.kernel].words;
+    for (int64_t r = 0; r < bucket.count; ++r) {
+      const int32_t *record = bucket.records + r * words;
+      uint32_t behind = placeOf_[i] + static_cast<uint32_t>(r) + 1;
+      for (size_t a = 0; a < kernel.arguments.size(); ++a) {
+        auto row = static_cast<uint32_t>(record[kernel.gradient->arguments[a].word]);
+        if (row >= model_.paramGranules)
+          forCells(row, granulesOf(kernel.arguments[a], record),
+                   [&](uint32_t &user) { user = behind; });
+      }
+      if (i == last || !isEnd(kernel, record))
+        continue;
+      int64_t granules = 0;
+      for (const Size &result : kernel.results)
+        granules += granulesOf(result, record);
+      End end{static_cast<uint32_t>(i), static_cast<uint32_t>(r), 0};
+      forCells(static_cast<uint32_t>(record[words - 1]), granules,
+               [&](uint32_t user) { end.usersEnd = std::max(end.usersEnd, user); });
+      ends_.push_back(end);
+    }
+  }
+  gone_.assign(place, false);
+}
+
+/// The ends whose users have all gone back, when the walk has come to this record of this bucket,
+/// as far as the segment has room; others wait for the next one.
+void Backward::goBackEnds(const Schedule &forward, size_t bucket, int64_t record) {
+  if (!endsFound_)
+    findEnds(forward, bucket);
+  uint64_t room = segment_ + segment_ / 4;
+  uint32_t place = placeOf_[bucket] + static_cast<uint32_t>(record);
+  size_t first = schedule_.size(), kept = 0;
+  for (size_t i = 0; i < ends_.size();) {
+    uint32_t which = ends_[i].bucket;
+    size_t behind = i;
+    int64_t left = 0;
+    for (; behind < ends_.size() && ends_[behind].bucket == which; ++behind)
+      left += ends_[behind].usersEnd <= place;
+    if (which >= bucket) { // its turn has come
+      i = behind;
+      continue;
+    }
+    const ScheduledBucket &from = forward[which];
+    uint32_t words = model_.kernels[from.kernel].words;
+    Launch launch{kernels_[from.kernel], depth_ + 1};
+    for (; i < behind; ++i) {
+      End end = ends_[i];
+      if (end.usersEnd > place || chunks_.taken() >= room) {
+        ends_[kept++] = end;
+        continue;
+      }
+      gone_[placeOf_[which] + end.record] = true;
+      goBack(launch, from.records + int64_t(end.record) * words, --left);
+    }
+    close(launch);
+  }
+  ends_.resize(kept);
+  sumFirst(first);
+}
+
+} // namespace sheaf::rt

@@ -1,0 +1,23 @@
+//===- param_gradient.h - The gradient of a parameter -----------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_BACKWARD_PARAM_GRADIENT_H
+#define SHEAF_RUNTIME_BACKWARD_PARAM_GRADIENT_H
+
+#include <cstdint>
+#include <vector>
+
+namespace sheaf::rt {
+
+/// The gradient of one parameter, until the session's next run.
+struct ParamGradient {
+  enum Kind : uint8_t {
+    None, ///< nothing depends on it: the gradient is zero
+    Rows, ///< zero but for the innermost rows `rows`
+    Dense
+  } kind = None;
+  float *data = nullptr;      ///< in row layout; of Rows only those rows hold anything
+  std::vector<uint32_t> rows; ///< ascending
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_BACKWARD_PARAM_GRADIENT_H

@@ -1,0 +1,135 @@
+//===- flush.h - Running buckets on threads ---------------------*- C++ -*-===//
+//
+// Depths run one after the other; the buckets of one depth do not depend on each other. Every
+// thread walks the same schedule and works out the same division of each depth for itself, so
+// nothing is handed out: threads only meet at a barrier between depths, and not even there while
+// depths are too small to be divided (the caller's thread then runs on alone).
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_CPU_FLUSH_H
+#define SHEAF_RUNTIME_CPU_FLUSH_H
+
+#include "runtime/cpu/weights.h"
+#include "runtime/cpu/workers.h"
+#include "runtime/measure/counters.h"
+#include "runtime/measure/trace.h"
+#include "runtime/memory/memory.h"
+#include "runtime/memory/scratch.h"
+#include "runtime/model/model.h"
+#include "runtime/model/value.h"
+#include "runtime/schedule/schedule.h"
+
+#include <atomic>
+#include <span>
+
+namespace sheaf::rt {
+
+/// How one bucket is divided: into `pieces` runs of records, or of columns.
+struct Division {
+  enum By : uint8_t { Nothing, Records, Panels } by = Nothing;
+  unsigned pieces = 1;
+};
+
+/// What dividing a bucket is decided by.
+struct DivisionCase {
+  int64_t records = 0;
+  uint32_t panels = 0;
+  double nanoseconds = 0; ///< expected, on one thread
+  unsigned threads = 1;
+  bool force = false; ///< hostile: divide whatever can be
+};
+
+/// The policy, in one place.
+Division divide(const DivisionCase &bucket);
+
+class Flusher {
+public:
+  Flusher(const Model &model, unsigned threads, Scratch &scratch, bool hostile);
+
+  /// Runs schedule[begin...]; adds to the counters, whose `kernels` has one element a kernel.
+  /// Throws InternalError when a kernel wrote beyond its scratch (hostile setting).
+  void run(const Schedule &schedule, size_t begin, uint8_t *rows, const PackedWeights &weights,
+           Counters &counters);
+
+  /// Where launches are noted, if anywhere: one with a list a thread.
+  Trace *trace = nullptr;
+
+  /// Between flushes.
+  Workers &workers() { return workers_; }
+
+private:
+  struct KernelState {
+    KernelFn fn;
+    const void *const *weights;
+    uint32_t panels;
+    uint64_t scratchBytes;
+    double nanosecondsPerWork; ///< measured; see workOf
+    int64_t walked = -1;       ///< serpentine: which element of ThreadState::walksBack
+  };
+  struct alignas(64) ThreadState {
+    // Of the running flush: time read at the end of one piece, by kernel; time read after several
+    // pieces, and what each kernel was expected to have of it.
+    std::vector<uint64_t> nanoseconds;
+    std::vector<double> expectedOfShared;
+    uint64_t shared = 0;
+    std::vector<double> load; ///< by thread: what this depth has given it so far
+    /// Whether what it walked last went from the last panel to the first: by packed copy of
+    /// weights, and behind these by kernel that has none. What it met last is still in its cache,
+    /// so it begins there.
+    std::vector<uint8_t> walksBack;
+    uint64_t clock = 0;  ///< when it was read last; 0 when no piece follows directly
+    bool unread = false; ///< whether pieces ran since then
+    uint64_t busy = 0;   ///< in pieces, as far as the clock was read
+    uint64_t barriers = 0;
+    uint64_t parallelLaunches = 0;
+  };
+  struct Piece {
+    const ScheduledBucket *bucket;
+    int64_t begin, end;
+    int64_t panelBegin, panelEnd;
+    double nanoseconds; ///< expected
+  };
+
+  void findWalks(const PackedWeights &weights);
+  void measure(Counters &counters);
+  bool isParallel(size_t begin, size_t end) const;
+  void passBarrier(size_t next, unsigned thread);
+  double lostSoFar() const;
+  size_t groupEnd(size_t begin) const;
+  void walk(unsigned thread);
+  void runGroup(size_t begin, size_t end, bool parallel, unsigned thread);
+  void call(const Piece &piece, ThreadState &state);
+  void readShared(ThreadState &state);
+  void leaveClock(ThreadState &state);
+  void divideShared(ThreadState &state);
+
+  const Model &model_;
+  Workers workers_;
+  Scratch &scratch_;
+  bool hostile_;
+  /// What a vendor's library computes may depend on how a bucket is divided, so no measured time
+  /// has a part in it.
+  bool steady_ = false;
+  Patience patience_;
+  std::vector<KernelState> kernels_;
+  std::vector<ThreadState> threads_;
+
+  // The running flush.
+  const ScheduledBucket *buckets_ = nullptr;
+  size_t count_ = 0, first_ = 0;
+  uint32_t before_ = 0; ///< launches of the schedule before it
+  uint8_t *rows_ = nullptr;
+  uint64_t flushes_ = 0;  ///< so far
+  bool together_ = true;  ///< threads may share it
+  uint64_t jobBegin_ = 0; ///< when threads began to share it
+  /// From this bucket on one thread goes on alone. Written by it before a barrier, read behind.
+  std::atomic<size_t> aloneFrom_{SIZE_MAX};
+  bool exact_ = true;                ///< the clock is read after each piece
+  std::vector<float> expected_;      ///< nanoseconds, by bucket
+  std::vector<double> work_;         ///< by kernel
+  std::atomic<int64_t> overrun_{-1}; ///< a kernel that wrote beyond its scratch
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_CPU_FLUSH_H

@@ -1,0 +1,97 @@
+//===- weights.h - Parameters in the form kernels read ----------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_CPU_WEIGHTS_H
+#define SHEAF_RUNTIME_CPU_WEIGHTS_H
+
+#include "runtime/memory/memory.h"
+#include "runtime/model/model.h"
+#include "runtime/model/value.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace sheaf::rt {
+
+/// Rows of a parameter as a matrix: leading axes and rows together.
+struct RowRange {
+  std::optional<size_t> param; ///< none: all rows of all parameters
+  int64_t begin = 0, end = 0;
+};
+
+/// A parameter as a matrix: leading axes and rows together, and the last axis.
+struct ParamMatrix {
+  int64_t rows, columns;
+};
+ParamMatrix matrixOf(const ParamDesc &param);
+
+/// The weight uses of all kernels of a model. Equal uses share one packed copy.
+class PackedWeights {
+public:
+  /// `rows`: granule 0. Throws InternalError when a use does not fit its parameters.
+  PackedWeights(const Model &model, uint8_t *rows, MemoryMeter &meter, MemoryKind &count);
+  ~PackedWeights();
+
+  /// Reads the parameters and writes every packed copy. The first time it allocates them; throws
+  /// UserError when the memory limit forbids it.
+  void pack();
+
+  /// Whether packRows() may be called: after the first pack(), which made the copies.
+  bool packsRows() const;
+  /// What pack() writes for these rows of a parameter.
+  void packRows(size_t param, int64_t begin, int64_t end);
+  /// Whether it may be called by several threads for rows of different units of so many.
+  bool packsApart(size_t param, int64_t unit) const;
+
+  /// Instead of the first pack(): the copies are there, in the order of packedSizes().
+  void use(std::span<const std::span<const uint8_t>> copies);
+
+  /// In the order of KernelDesc::weights. Addresses never change after a pack(), but for products
+  /// of libraries, which each pack() makes anew.
+  std::span<const void *const> of(size_t kernel) const { return uses_[kernel]; }
+
+  /// The number of the largest packed copy that a kernel reads, less than copyCount(); -1: none.
+  int64_t largestCopy(size_t kernel) const;
+  size_t copyCount() const { return packed_.size(); }
+
+  /// All packed copies, in the order of packedSizes().
+  std::vector<std::span<const uint8_t>> copies() const;
+
+private:
+  using ForeignProduct = std::unique_ptr<LibraryProduct, void (*)(LibraryProduct *)>;
+  struct Packed {
+    const WeightUse *use;
+    int64_t depth; ///< extent of the contraction
+    uint64_t size;
+    AlignedBytes own;               ///< null: in a file, or not made yet
+    const uint8_t *bytes = nullptr; ///< null: not made yet
+    ForeignProduct foreign{nullptr, nullptr};
+  };
+  void packRange(Packed &packed, const RowRange &changed);
+  void makeForeign(Packed &packed);
+  void charge(const Packed &packed);
+  void publish();
+
+  const Model &model_;
+  uint8_t *rows_;
+  MemoryMeter &meter_;
+  MemoryKind &count_;
+  std::vector<Packed> packed_;
+  std::vector<std::vector<size_t>> copiesOf_; ///< [param]: indices into packed_
+  std::vector<std::vector<int64_t>> which_;   ///< [kernel][use]: index into packed_, -1: raw
+  std::vector<std::vector<const void *>> uses_;
+};
+
+/// Bytes of each packed copy that the kernels of a model need, in order of their first use. Throws
+/// InternalError when a use does not fit its parameters.
+std::vector<uint64_t> packedSizes(const Model &model);
+
+/// Bytes of the packed copy that a use of kind Panels asks for, if that is a number at all; about
+/// those that a library takes.
+std::optional<uint64_t> packedBytes(const WeightUse &use);
+
+/// Panels of a use, and floats in one (model.h, WeightUse).
+int64_t panelCount(const WeightUse &use);
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_CPU_WEIGHTS_H

@@ -1,0 +1,231 @@
+#include "runtime/memory/rows.h"
+
+#include "runtime/memory/sanitizer.h"
+
+#include <cstring>
+
+#include <sys/mman.h>
+
+namespace sheaf::rt {
+
+namespace {
+constexpr uint8_t kGuardByte = 0xA5;
+constexpr uint64_t kReleaseSlack = (uint64_t(64) << 20) / kGranuleBytes;
+/// In granules: no hole is made of less.
+constexpr uint64_t kLeastHole = 4;
+constexpr uint64_t kPoisonBlock = (uint64_t(1) << 20) / kGranuleBytes;
+/// Behind the last row: kernels read whole vectors, beyond the end of a row's last slice, too.
+constexpr uint64_t kReadBeyond = 1;
+} // namespace
+
+RowSpace::RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &meter,
+                   MemoryKind &count, bool guards, const std::optional<FileRange> &params)
+    : space_(std::min(reserveBytes, kMaxGranules * kGranuleBytes) + kReadBeyond * kGranuleBytes,
+             (uint64_t(paramGranules) + 1 + kReadBeyond) * kGranuleBytes, "rows"),
+      meter_(meter), count_(count), first_(paramGranules), next_(first_), begin_(first_),
+      end_(first_), touched_(first_), poisonEnd_(first_), guards_(guards),
+      checked_(guards || kPoisoning) {
+  capacity_ = keptBegin_ = keptTouched_ = space_.size() / kGranuleBytes - kReadBeyond;
+  // Kernels gather rows from everywhere: on small pages many of their reads miss the TLB.
+  madvise(space_.data(), space_.size(), MADV_HUGEPAGE);
+  if (params)
+    space_.map(*params, uint64_t(paramGranules) * kGranuleBytes);
+  // The guard of the parameters.
+  if (guards_) {
+    first_ = next_ = begin_ = end_ = touched_ = std::min<uint64_t>(first_ + 1, capacity_);
+    writeGuard(paramGranules);
+  }
+  meter_.attach(this);
+  updateLimit();
+}
+
+void RowSpace::updateLimit() {
+  uint64_t others = meter_.usedBesideRows();
+  uint64_t bytes = meter_.limit() > others ? meter_.limit() - others : 0;
+  endLimit_ = std::max(next(), std::min(keptBegin_, first_ + bytes / kGranuleBytes));
+  if (hole_ == holes_.size())
+    limit_ = endLimit_;
+}
+
+void RowSpace::account() {
+  count_.now = used() * kGranuleBytes;
+  count_.peak = std::max(count_.peak, count_.now);
+}
+
+void RowSpace::writeGuard(uint64_t granule) {
+  unpoison(address(granule), kGranuleBytes);
+  memset(address(granule), kGuardByte, kGranuleBytes);
+  poison(address(granule), kGranuleBytes);
+}
+
+void RowSpace::goTo(uint64_t begin, uint64_t end) {
+  handedOut_ += next_ - begin_;
+  end_ = next();
+  next_ = begin_ = begin;
+  limit_ = end;
+}
+
+/// Where so many granules are, guard included, or kFull.
+uint64_t RowSpace::take(uint64_t granules) {
+  auto fits = [&] { return granules <= limit_ - next_; };
+  if (!fits() && hole_ < holes_.size()) {
+    // The next hole is the largest of all that are left.
+    if (hole_ + 1 < holes_.size() && granules <= holes_[hole_ + 1].granules()) {
+      ++hole_;
+      goTo(holes_[hole_].begin, holes_[hole_].end);
+    } else if (hole_ + 1 == holes_.size() && limit_ - next_ < kLeastHole) {
+      ++hole_;
+      goTo(end_, endLimit_);
+    } else if (granules <= endLimit_ - end_) {
+      end_ += granules;
+      handedOut_ += granules;
+      return end_ - granules;
+    }
+  }
+  if (!fits())
+    return kFull;
+  next_ += granules;
+  return next_ - granules;
+}
+
+uint64_t RowSpace::allocateSlow(int64_t granulesArg) {
+  uint64_t granules = static_cast<uint64_t>(granulesArg);
+  if (granules > kMaxGranules)
+    return kFull;
+  uint64_t id = take(granules + guard());
+  if (id == kFull)
+    return kFull;
+  if (kPoisoning) {
+    // Shadow memory is written block by block ahead of the rows, never for the whole reservation.
+    uint64_t want = std::min(next() + kPoisonBlock, keptBegin_);
+    if (poisonEnd_ < want) {
+      poison(address(poisonEnd_), (want - poisonEnd_) * kGranuleBytes);
+      poisonEnd_ = want;
+    }
+    unpoison(address(id), granules * kGranuleBytes);
+  }
+  if (guards_) {
+    memset(address(id), 0xFF, granules * kGranuleBytes);
+    writeGuard(id + granules);
+    guarded_.push_back({id, granules});
+  }
+  return id;
+}
+
+void RowSpace::reclaim(GranuleBits &live) {
+  account();
+  touched_ = std::max(touched_, next());
+  peak_ = std::max(peak_, used());
+  // A guard lives as long as any of the rows before it.
+  std::erase_if(guarded_, [&](const Damage &allocation) {
+    uint64_t end = allocation.id + allocation.granules;
+    if (!live.any(allocation.id - first_, end - first_))
+      return true;
+    live.set(end - first_, end - first_ + 1);
+    return false;
+  });
+  holes_.clear();
+  reclaimed_ = 0;
+  uint64_t at = 0, end = 0;
+  while (at < live.size()) {
+    uint64_t begin = live.next(at, false);
+    if (begin > at)
+      end = begin;
+    at = live.next(begin, true);
+    if (guards_) { // whoever reads them shall notice
+      unpoison(address(first_ + begin), (at - begin) * kGranuleBytes);
+      memset(address(first_ + begin), 0xFF, (at - begin) * kGranuleBytes);
+    }
+    poison(address(first_ + begin), (at - begin) * kGranuleBytes);
+    if (at < live.size() && at - begin >= kLeastHole) {
+      holes_.push_back({first_ + begin, first_ + at});
+      reclaimed_ += at - begin;
+    }
+  }
+  std::sort(holes_.begin(), holes_.end(), [](const Hole &a, const Hole &b) {
+    return a.granules() != b.granules() ? a.granules() > b.granules() : a.begin < b.begin;
+  });
+  begin_ = next_ = end_ = first_ + end;
+  handedOut_ = 0;
+  hole_ = holes_.size();
+  updateLimit();
+  if (!holes_.empty()) {
+    hole_ = 0;
+    goTo(holes_[0].begin, holes_[0].end);
+  }
+  account();
+}
+
+uint64_t RowSpace::keep(int64_t granulesArg) {
+  uint64_t granules = static_cast<uint64_t>(granulesArg);
+  uint64_t left = keptBegin_ - next();
+  if (left < guard() || granules > left - guard())
+    return kFull;
+  keptBegin_ -= granules + guard();
+  keptTouched_ = std::min(keptTouched_, keptBegin_);
+  endLimit_ = std::min(endLimit_, keptBegin_);
+  limit_ = std::min(limit_, keptBegin_);
+  unpoison(address(keptBegin_), granules * kGranuleBytes);
+  if (guards_) {
+    memset(address(keptBegin_), 0xFF, granules * kGranuleBytes);
+    writeGuard(keptBegin_ + granules);
+    guardedKept_.push_back({keptBegin_, granules});
+  }
+  return keptBegin_;
+}
+
+void RowSpace::forgetKept() {
+  poison(address(keptBegin_), (capacity_ - keptBegin_) * kGranuleBytes);
+  keptBegin_ = capacity_;
+  guardedKept_.clear();
+  updateLimit();
+}
+
+void RowSpace::releaseKept() {
+  forgetKept();
+  space_.release(keptTouched_ * kGranuleBytes, space_.size());
+  keptTouched_ = capacity_;
+}
+
+std::vector<RowSpace::Damage> RowSpace::damagedGuards() const {
+  std::vector<Damage> result;
+  uint8_t expected[kGranuleBytes];
+  memset(expected, kGuardByte, sizeof expected);
+  auto check = [&](uint64_t id, uint64_t granules) {
+    uint8_t *guard = address(id + granules);
+    unpoison(guard, kGranuleBytes);
+    if (memcmp(guard, expected, sizeof expected) != 0)
+      result.push_back({id, granules});
+    poison(guard, kGranuleBytes);
+  };
+  if (guards_)
+    check(0, first_ - 1);
+  for (const std::vector<Damage> *some : {&guarded_, &guardedKept_})
+    for (const Damage &allocation : *some)
+      check(allocation.id, allocation.granules);
+  return result;
+}
+
+void RowSpace::reset() {
+  account();
+  touched_ = std::max(touched_, next());
+  recentPeak_ = std::max({used(), peak_, recentPeak_ - recentPeak_ / 8});
+  peak_ = 0;
+  uint64_t keep = first_ + 4 * recentPeak_ + kReleaseSlack;
+  if (touched_ > keep) {
+    space_.release(keep * kGranuleBytes, touched_ * kGranuleBytes);
+    touched_ = keep;
+  }
+  if (kPoisoning)
+    poison(address(first_),
+           (std::min(next(), poisonEnd_) - std::min(first_, poisonEnd_)) * kGranuleBytes);
+  next_ = begin_ = end_ = first_;
+  handedOut_ = reclaimed_ = 0;
+  holes_.clear();
+  hole_ = 0;
+  guarded_.clear();
+  account();
+  updateLimit();
+}
+
+} // namespace sheaf::rt

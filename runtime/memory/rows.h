@@ -1,0 +1,133 @@
+//===- rows.h - The row space of a session ----------------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_MEMORY_ROWS_H
+#define SHEAF_RUNTIME_MEMORY_ROWS_H
+
+#include "runtime/memory/granule_bits.h"
+#include "runtime/memory/memory.h"
+#include "runtime/model/layout.h"
+
+#include <optional>
+
+namespace sheaf::rt {
+
+/// Granules [0, paramGranules) hold the parameters for the life of the session; what follows is
+/// handed out by moving `next` and taken back at the end of the mini-batch. Rows that outlive the
+/// mini-batch are handed out from the other end of the range. Rows are not cleared.
+///
+/// Of what was handed out, reclaim() takes back what no one needs, while the mini-batch goes on.
+/// What lay between leaves holes; these are filled first, the largest before all others, each from
+/// its beginning on. What fits into none is taken behind the last row.
+///
+/// In address sanitizer builds granules that are not handed out are poisoned. With `guards` (the
+/// hostile setting) allocations are filled with NaN patterns and followed by a guard granule.
+class RowSpace {
+public:
+  /// Ids are non-negative 32-bit numbers, so that generated code may extend them either way.
+  static constexpr uint64_t kMaxGranules = uint64_t(1) << 31;
+
+  /// `params`: where the parameters lie ready, if they do.
+  RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &meter, MemoryKind &count,
+           bool guards, const std::optional<FileRange> &params = std::nullopt);
+
+  uint8_t *address(uint64_t granule) const { return space_.data() + granule * kGranuleBytes; }
+
+  /// The first of `granules` fresh granules, or kFull. Negative sizes never fit.
+  static constexpr uint64_t kFull = UINT64_MAX;
+  uint64_t allocate(int64_t granules) {
+    if (isNear(granules)) [[likely]]
+      return allocateNear(granules);
+    return allocateSlow(granules);
+  }
+  /// Whether they are there to be taken, without further ado.
+  bool isNear(int64_t granules) const {
+    return !checked_ && static_cast<uint64_t>(granules) <= limit_ - next_;
+  }
+  uint64_t allocateNear(int64_t granules) {
+    uint64_t id = next_;
+    next_ = id + static_cast<uint64_t>(granules);
+    return id;
+  }
+
+  /// `granules` that reset() does not take back, or kFull. The caller has charged them.
+  uint64_t keep(int64_t granules);
+  /// Bytes that are kept when so many more are.
+  uint64_t keptBytesWith(int64_t granules) const {
+    return (capacity_ - keptBegin_ + static_cast<uint64_t>(granules) + guard()) * kGranuleBytes;
+  }
+  /// Kept granules are those from here on.
+  uint64_t keptBegin() const { return keptBegin_; }
+  /// Takes all that is kept back; releaseKept() lets its pages go, too.
+  void forgetKept();
+  void releaseKept();
+
+  /// Looks at the byte budget again: other memory of the session grew or shrank.
+  void updateLimit();
+
+  /// Brings the counter of row bytes up to date.
+  void account();
+
+  /// Granules of this mini-batch with the holes between them, and what the limit still allows.
+  uint64_t first() const { return first_; }
+  uint64_t used() const { return next() - first_; }
+  /// The granule behind the last one of this mini-batch.
+  uint64_t next() const { return std::max(end_, next_); }
+  uint64_t left() const { return endLimit_ - next(); }
+  /// Of the rows below next(), what reclaim() found free.
+  uint64_t reclaimed() const { return reclaimed_; }
+  /// Granules that were handed out since the mini-batch or reclaim() began.
+  uint64_t handedOut() const { return handedOut_ + (next_ - begin_); }
+  uint64_t capacity() const { return capacity_; }
+
+  /// The guards that were written over, as (granule of the allocation, granules). Empty when well.
+  struct Damage {
+    uint64_t id;
+    uint64_t granules;
+  };
+  std::vector<Damage> damagedGuards() const;
+
+  /// Takes back all granules of the mini-batch that `live`, which has a bit for each, does not
+  /// have.
+  void reclaim(GranuleBits &live);
+
+  /// Takes all rows of the mini-batch back. Pages that the recent past did not need are released.
+  void reset();
+
+private:
+  uint64_t allocateSlow(int64_t granules);
+  uint64_t take(uint64_t granules);
+  void goTo(uint64_t begin, uint64_t end);
+  void writeGuard(uint64_t granule);
+  uint64_t guard() const { return guards_ ? 1 : 0; }
+
+  Reservation space_;
+  MemoryMeter &meter_;
+  MemoryKind &count_;
+  uint64_t first_;
+  uint64_t next_;     ///< where the next rows go: in a hole, or behind all rows
+  uint64_t limit_;    ///< of the hole, or endLimit_
+  uint64_t begin_;    ///< next_ has moved on from here
+  uint64_t end_;      ///< behind the last row, unless next_ is
+  uint64_t endLimit_; ///< what may be handed out at most
+  uint64_t handedOut_ = 0;
+  uint64_t reclaimed_ = 0;
+  uint64_t peak_ = 0; ///< of used(), since reset()
+  struct Hole {
+    uint64_t begin, end;
+    uint64_t granules() const { return end - begin; }
+  };
+  std::vector<Hole> holes_; ///< the largest first
+  size_t hole_ = 0;         ///< next_ is in this one, unless there are no more
+  uint64_t capacity_;       ///< of the reservation, in granules
+  uint64_t keptBegin_;      ///< kept granules are those from here to capacity_
+  uint64_t keptTouched_;    ///< the least that keptBegin_ was since their pages were released
+  uint64_t touched_;        ///< granules from here on have never been handed out, or were released
+  uint64_t recentPeak_ = 0;
+  uint64_t poisonEnd_; ///< poisoning has reached this granule
+  bool guards_;
+  bool checked_; ///< guards_ or poisoning: every allocation goes the slow way
+  std::vector<Damage> guarded_, guardedKept_;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_MEMORY_ROWS_H

@@ -1,0 +1,190 @@
+//===- model.h - A compiled model, as data ----------------------*- C++ -*-===//
+//
+// What the compiler hands to the runtime: plain data and code addresses, nothing of MLIR or LLVM.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_MODEL_MODEL_H
+#define SHEAF_RUNTIME_MODEL_MODEL_H
+
+#include "runtime/model/abi.h"
+#include "runtime/model/file_range.h"
+#include "runtime/model/gradient.h"
+#include "runtime/model/library.h"
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sheaf::rt {
+
+/// A weight. All parameters live in the row space before any instance's rows, in row layout.
+struct ParamDesc {
+  std::string name; ///< `node_w`, or `forward.w` inside a layer instance
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  std::string init; ///< zeros, ones, normal, uniform, glorot, he, constant, orthogonal, identity
+  std::vector<double> initArgs;
+  uint32_t id = 0;        ///< first granule, fixed by the compiler (generated code contains it)
+  bool synthetic = false; ///< made by the compiler: not in weight files
+};
+
+/// One run of rows of a parameter that a packed panel contracts over.
+struct PackSegment {
+  uint32_t param;
+  int64_t kBegin, kEnd;    ///< rows [kBegin, kEnd) of the parameter (columns when transposed)
+  bool transposed = false; ///< contract over the parameter's last axis instead
+};
+
+/// The columns [column, column + width) of a product's right operand, and what they contract over:
+/// the segments one after the other. Rank-1 parameters (biases) count as one row.
+struct PackView {
+  std::vector<PackSegment> segments;
+  int64_t column = 0;
+};
+
+/// How a kernel wants a weight.
+///
+/// Raw: the address of the parameter in the row space.
+/// Panels: for panel p, for k ascending, for view g, for v < vectors: `lanes` consecutive f32 of
+/// columns (p * vectors + v) * lanes ... of the view; zero beyond `width`. One panel after the
+/// other, 64-byte aligned.
+/// PanelsByView: the same, but inside of a panel for view g, for k ascending.
+/// Panels of factors are in bf16 (floatToFactor), and two k are taken together: 32 bits for each
+/// column, k in the lower half and k + 1 in the upper one. The rows of each segment are filled up
+/// to a multiple of `depthMultiple` with zeros.
+/// Foreign: a LibraryProduct that `library` made of the views side by side, of `width` columns
+/// each, for rows that are `aStride` and `cStride` floats apart. Artefacts have none.
+struct WeightUse {
+  enum Kind : uint8_t { Raw, Panels, PanelsByView, Foreign } kind = Raw;
+  uint32_t param = 0; ///< Raw
+  std::vector<PackView> views;
+  int64_t width = 0;
+  int64_t lanes = 16;
+  int64_t vectors = 1;
+  bool factors = false;
+  int64_t depthMultiple = 1;
+  const Library *library = nullptr;
+  int64_t aStride = 0, cStride = 0;
+};
+
+/// What the words of a record are, for explain, traces and the reversed walk of training.
+struct RecordWord {
+  enum Kind : uint8_t {
+    Row,    ///< one word: the granule id of a per-instance tensor argument
+    Int,    ///< two words: an i64, low word first
+    Float,  ///< two words: the bits of a double, low word first
+    Extent, ///< one word: a per-instance extent
+    Out,    ///< one word, the last: the first granule of the results, one after the other
+    /// One word: the granule id of a table of i32, the granule ids of tensors. The next word, an
+    /// Extent, is their number.
+    List
+  } kind;
+  std::string name;
+  /// Row: the tensor; -1 stands for the Extent words that follow, in order. List: each of them.
+  std::vector<int64_t> shape = {};
+  DType dtype = DType::F32;
+};
+
+/// FLOP of a record's products: coefficient times the product of these Extent words.
+struct FlopTerm {
+  double coefficient = 0;
+  std::vector<uint32_t> extentWords;
+};
+
+/// Something that host code still needs when a call of it comes back.
+struct RootDesc {
+  enum Kind : uint8_t {
+    Value, ///< the slots of a value
+    List,  ///< two slots: a list that is being made, and how many of its elements are there
+    Fork,  ///< two slots: what sheaf_fork() returned, and the address of the results
+    Forks  ///< two slots: the address of pairs as of Fork, one after the other, and their number
+  } kind = Value;
+  uint32_t type = 0; ///< of the value, of an element, of all results together as a tuple
+};
+
+struct KernelDesc {
+  std::string name;
+  KernelFn fn = nullptr;
+  uint32_t words = 1; ///< 32-bit words a record
+  std::vector<RecordWord> layout;
+  std::vector<RecordTensor> results; ///< what a record reserves at Out, one after the other
+  std::vector<std::vector<uint32_t>>
+      resultRows; ///< of each result, the Row and List words it follows from
+  std::vector<WeightUse> weights;
+  uint64_t scratchBytes = 0; ///< per running thread
+  bool temporaries = false;  ///< needs beside it what was asked for by sheaf_temporaries()
+  uint32_t panels = 0;       ///< > 1: may be split by columns into so many pieces
+  bool serpentine = false;   ///< can walk what all records share last to first, too (KernelFn)
+  std::vector<FlopTerm> flop;
+  /// Bytes of rows that a record reads and writes, without padding, counted as `flop` is; weights
+  /// come on top, once a launch at least. Not given: not known, as for artefacts that lack it.
+  std::optional<std::vector<FlopTerm>> bytes;
+  std::string source;    ///< file:line of the block's first operator
+  bool deferred = false; ///< no read depends on its results
+  uint32_t phase = 0;    ///< its depths begin at phase << Model::depthBits; 0 unless deferred when
+                         ///< the model reads
+  /// The first kernel with the same code and weights, itself or another: their records may run in
+  /// one launch. Not given: itself.
+  std::optional<uint32_t> family;
+};
+
+struct EntryDesc {
+  std::string name;
+  std::vector<std::string> argNames;
+  std::vector<uint32_t> argTypes;
+  uint32_t resultType = 0;
+  EntryFn fn = nullptr;
+};
+
+/// Weights in the form that sessions use, ready in a file.
+struct StoredWeights {
+  FileRange params; ///< all parameters, in row layout
+  /// The packed copies, in the order of packedSizes() (weights.h); 64-byte aligned.
+  std::vector<std::span<const uint8_t>> packed;
+};
+
+struct Model {
+  std::string name;
+  TypeTable types;
+  std::vector<ParamDesc> params;
+  uint32_t paramGranules = 0; ///< granules [0, paramGranules) hold the parameters
+  std::vector<KernelDesc> kernels;
+  /// Made for training: sessions can go back. `gradients` has one element for each kernel that host
+  /// code records; the kernels that go back stand behind those in `kernels`, and the native ones of
+  /// runtime/train behind these.
+  bool training = false;
+  bool f16 = false; ///< of one made for training: gradients go through f16 values
+  std::vector<KernelGradient> gradients;
+  EntryDesc entry;
+  std::vector<std::string> messages;
+  /// Generated code calls sheaf_list_flat where abi.h asks for it, so that a cons onto a tail whose
+  /// neighbouring slot is taken (a stack popped and pushed, a list with several heads) need not
+  /// copy.
+  bool chainedLists = false;
+  /// Computes `folded`, parameters that follow from others: writes one handle for each. May be
+  /// null.
+  EntryFn foldWeights = nullptr;
+  std::vector<uint32_t> folded;        ///< indices into params
+  bool tiles = false;                  ///< kernels use AMX (tiles.h)
+  bool reads = false;                  ///< host code waits for tensors (sheaf_wait)
+  std::vector<std::string> readPlaces; ///< file:line of each read that may wait
+  /// What RootFrames hold, by RootFrame::place. Not given: host code does not say it, as that of
+  /// older artefacts, and nothing can be given back while an instance waits.
+  std::optional<std::vector<std::vector<RootDesc>>> roots;
+  /// They hold all lists and data, too; else only what holds tensors.
+  bool rootsHoldAll = false;
+  uint32_t depthBits = rt::depthBits(1); ///< layout.h
+  /// Bytes of the host stack that one call of a function of the program takes at most.
+  uint64_t frameBytes = 0;
+  /// Its functions go on further down when sheaf_deepen() says so. Not those of older artefacts.
+  bool furtherStacks = false;
+  /// A session begins with these weights, which it only reads; null: it must be given some.
+  const StoredWeights *stored = nullptr;
+  std::map<std::string, int64_t> dims;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_MODEL_MODEL_H

@@ -1,0 +1,358 @@
+#include "runtime/session/session.h"
+
+#include "runtime/cpu/tiles.h"
+#include "runtime/session/init.h"
+#include "runtime/session/session_impl.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace sheaf::rt {
+
+namespace {
+
+SessionOptions withDefaults(const Model &model, SessionOptions options) {
+  options.threads = std::max(options.threads, 1u);
+  uint64_t memory = availableMemory();
+  if (options.hostStackBytes == 0)
+    options.hostStackBytes = std::min(uint64_t(model.reads ? 1 : 16) << 30, memory / 4);
+  options.fibers = model.reads ? std::clamp(options.fibers, 1u, SessionOptions::kMostFibers) : 1;
+  if (options.memoryLimit == 0)
+    options.memoryLimit = memory / 10 * 9;
+  // Older artefacts do not ask for their frames' memory.
+  options.hostStackBytes = std::min(options.hostStackBytes, options.memoryLimit);
+  if (options.rowSpaceBytes == 0)
+    options.rowSpaceBytes = uint64_t(64) << 30;
+  // One granule for the guard of the parameters, and some rows in any case.
+  options.rowSpaceBytes =
+      std::max(options.rowSpaceBytes, (uint64_t(model.paramGranules) + 64) * kGranuleBytes);
+  if (!options.keepBytes)
+    options.keepBytes = options.memoryLimit / 4;
+  return options;
+}
+
+void checkModel(const Model &model) {
+  for (const ParamDesc &param : model.params)
+    if (param.id + tensorGranules(param.shape, param.dtype) > int64_t(model.paramGranules))
+      throw InternalError("parameter '" + param.name + "' lies outside of the parameters' rows");
+  for (const KernelDesc &kernel : model.kernels) {
+    if (!kernel.fn || kernel.words == 0)
+      throw InternalError("kernel '" + kernel.name + "' has no code or no words");
+    for (const FlopTerm &term : kernel.flop)
+      for (uint32_t word : term.extentWords)
+        if (word >= kernel.words)
+          throw InternalError("kernel '" + kernel.name +
+                              "' counts FLOP by a word it does not have");
+  }
+}
+
+} // namespace
+
+Session::Impl::Impl(const Model &model, const SessionOptions &given)
+    : model(model), options(withDefaults(model, given)), meter(options.memoryLimit),
+      recorder(model, meter, memory,
+               {options.rowSpaceBytes, meter.limit(), options.hostStackBytes, options.fibers,
+                options.maxSteps, *options.keepBytes, options.threads},
+               options.hostile),
+      values(model.types, recorder),
+      weights(model, recorder.rowSpace.address(0), meter, memory.packed),
+      flusher(model, options.threads, recorder.scratch, options.hostile),
+      scheduler(model, meter, memory.records), forkWorth(model),
+      collector(model, values.facts(), recorder, meter, memory.records, options.hostile) {
+  checkModel(model);
+  recorder.tasks.forking =
+      options.hostile && options.forking == Forking::Worth ? Forking::Alternately : options.forking;
+  uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
+  if (!meter.charge(memory.weights, bytes))
+    throw UserError("the memory limit of " + bytesText(meter.limit()) +
+                    " does not hold the weights: " + bytesText(bytes) + " are needed");
+  counters.kernels.resize(model.kernels.size());
+  if (model.stored) {
+    weights.use(model.stored->packed);
+    weightsChanged = false;
+  }
+  if (model.training)
+    backward = std::make_unique<Backward>(model, recorder.rowSpace, recorder.scratch, meter,
+                                          memory.records, options.threads, options.hostile);
+}
+
+Session::Session(const Model &model, SessionOptions options)
+    : impl_(std::make_unique<Impl>(model, options)) {
+  if (model.tiles && !impl_->options.onlyPacks && !allowTiles())
+    throw UserError("the model's kernels use AMX, which this machine or its system does not offer");
+}
+Session::~Session() = default;
+
+const Model &Session::model() const { return impl_->model; }
+const SessionOptions &Session::options() const { return impl_->options; }
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+void Session::setParam(size_t index, std::span<const uint8_t> rowMajor) {
+  const ParamDesc &desc = impl_->model.params.at(index);
+  int64_t bytes = dtypeBytes(desc.dtype);
+  for (int64_t extent : desc.shape)
+    bytes *= extent;
+  if (static_cast<int64_t>(rowMajor.size()) != bytes)
+    throw InternalError("parameter '" + desc.name + "' has " + std::to_string(bytes) +
+                        " bytes, given " + std::to_string(rowMajor.size()));
+  toRowLayout(desc.shape, desc.dtype, rowMajor.data(), paramRow(index));
+}
+
+void Session::initParams(uint64_t seed) {
+  for (size_t i = 0; i < impl_->model.params.size(); ++i)
+    setParam(i, initialise(impl_->model.params[i], seed));
+}
+
+uint8_t *Session::paramRow(size_t index) {
+  impl_->weightsChanged = true;
+  return impl_->recorder.rowSpace.address(impl_->model.params.at(index).id);
+}
+
+TensorView Session::param(size_t index) const {
+  const ParamDesc &desc = impl_->model.params.at(index);
+  return {desc.dtype, desc.shape, impl_->recorder.rowSpace.address(desc.id)};
+}
+
+int64_t Session::findParam(std::string_view name) const {
+  for (size_t i = 0; i < impl_->model.params.size(); ++i)
+    if (impl_->model.params[i].name == name)
+      return static_cast<int64_t>(i);
+  return -1;
+}
+
+void Session::packWeights() { impl_->packWeights(); }
+
+void Session::packWeightsLike(const Session &other) {
+  for (uint32_t number : impl_->model.folded) {
+    const ParamDesc &desc = impl_->model.params[number];
+    int64_t found = other.findParam(desc.name);
+    if (found < 0 || other.param(static_cast<size_t>(found)).shape != desc.shape)
+      throw InternalError("the other session has no parameter '" + desc.name + "'");
+    const ParamDesc &from = other.model().params[static_cast<size_t>(found)];
+    std::memcpy(paramRow(number), other.impl_->recorder.rowSpace.address(from.id),
+                static_cast<size_t>(tensorGranules(desc.shape, desc.dtype)) * kGranuleBytes);
+  }
+  impl_->weights.pack();
+  rowsPacked();
+}
+
+bool Session::packsRows() const {
+  return !impl_->weightsChanged && !impl_->model.foldWeights && impl_->weights.packsRows();
+}
+
+bool Session::packsRowsApart(size_t param) const {
+  return impl_->weights.packsApart(param, kRowsPackedApart);
+}
+
+void Session::packRows(size_t param, int64_t begin, int64_t end) {
+  impl_->weights.packRows(param, begin, end);
+}
+
+void Session::rowsPacked() {
+  impl_->weightsChanged = false;
+  impl_->keptIsStale = true;
+}
+
+/// What follows from weights alone is recorded and run like an instance, with nothing else beside
+/// it, and becomes a weight itself.
+void Session::Impl::foldWeights() {
+  FloatEnvironment environment;
+  struct Restore {
+    Counters &counters, before;
+    ReadLog *&log, *logged;
+    ~Restore() {
+      std::swap(counters, before);
+      log = logged;
+    }
+  } restore{counters, counters, recorder.readLog, std::exchange(recorder.readLog, nullptr)};
+  forgetMiniBatch();
+  recorder.known.forgetKept(); // it follows from older weights
+  recorder.scratch.beginRun();
+  recorder.computed = 0;
+  recorder.failure = {};
+  policy = Policy::Depth; // until the next mini-batch says otherwise
+  std::vector<Slot> handles(model.folded.size());
+  Walk walk;
+  Task task;
+  task.fn = model.foldWeights;
+  task.results = handles.data();
+  task.walk = &walk;
+  recorder.tasks.start(task, recorder.stacks.take());
+  recorder.tasks.run([](const Walk &) {});
+  if (walk.failed)
+    throw UserError("computing what follows from the weights alone failed: " +
+                    recorder.describe(walk.failed->failure, model, meter));
+  flush(BucketTable::What::All);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    const ParamDesc &desc = model.params[model.folded[i]];
+    uint32_t from = TensorHandle::unpack(handles[i]).id;
+    // A parameter itself, or one that was folded before, may stand for a result.
+    memmove(recorder.rowSpace.address(desc.id), recorder.rowSpace.address(from),
+            static_cast<size_t>(tensorGranules(desc.shape, desc.dtype)) * kGranuleBytes);
+  }
+  forgetMiniBatch();
+}
+
+void Session::Impl::packWeights() {
+  uint64_t start = trace ? clockNow() : 0;
+  weights.pack();
+  if (model.foldWeights) {
+    foldWeights();
+    weights.pack();
+  }
+  weightsChanged = false;
+  keptIsStale = true;
+  note(TracePart::Weights, start, 0);
+}
+
+std::vector<std::span<const uint8_t>> Session::packedWeights() const {
+  return impl_->weights.copies();
+}
+
+std::span<const void *const> Session::kernelWeights(size_t kernel) const {
+  return impl_->weights.of(kernel);
+}
+std::span<const Outcome> Session::run(std::span<const Instance> instances, std::stop_token stop) {
+  return impl_->run(instances, stop);
+}
+
+void Session::setStep(uint64_t step) { impl_->step = step; }
+
+TensorView Session::tensor(uint32_t type, const Slot *slots) const {
+  return impl_->tensor(type, slots);
+}
+
+const Schedule &Session::schedule() const { return impl_->schedule; }
+const uint8_t *Session::rows() const { return impl_->recorder.rowSpace.address(0); }
+
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+std::span<const ParamGradient> Session::backward(std::span<const float> weights, bool keepRows) {
+  const TypeDesc &type = impl_->model.types.types.at(impl_->model.entry.resultType);
+  if (!impl_->backward || type.kind != TypeKind::Tensor || type.dtype != DType::F32 ||
+      !type.shape.empty() || impl_->options.keepBytes != 0)
+    throw InternalError("backward() on a session that cannot go back");
+  if (weights.size() != impl_->outcomes.size())
+    throw InternalError("backward() with " + std::to_string(weights.size()) +
+                        " weights behind a run of " + std::to_string(impl_->outcomes.size()) +
+                        " instances");
+  std::vector<GradientSeed> seeds;
+  for (size_t i = 0; i < weights.size(); ++i)
+    if (impl_->outcomes[i].ok())
+      seeds.push_back({TensorHandle::unpack(*impl_->outcomes[i].slots).id, weights[i]});
+  uint64_t begin = impl_->trace ? clockNow() : 0;
+  // Frames are needed no more, and memory that is asked for in vain here is not asked for again.
+  if (impl_->meter.used() > impl_->meter.limit() / 2)
+    impl_->recorder.stacks.giveBack();
+  impl_->backward->run(impl_->schedule, seeds, impl_->flusher, impl_->weights, impl_->counters,
+                       keepRows);
+  impl_->recorder.rowSpace.account();
+  impl_->note(TracePart::Backward, begin, 0);
+  impl_->noteMemory();
+  return impl_->backward->gradients();
+}
+
+void Session::forEach(size_t count, bool little, const std::function<void(size_t)> &work) {
+  impl_->flusher.workers().forEach(count, little, work);
+}
+
+const Schedule &Session::backwardSchedule() const {
+  if (!impl_->backward)
+    throw InternalError("backwardSchedule() of a session that cannot go back");
+  return impl_->backward->schedule();
+}
+
+void Session::freeze(size_t param) {
+  if (!impl_->backward)
+    throw InternalError("freeze() on a session that cannot go back");
+  impl_->backward->freeze(param);
+}
+
+//===----------------------------------------------------------------------===//
+// Counting
+//===----------------------------------------------------------------------===//
+
+std::optional<Dependences> Session::dependences() {
+  if (!impl_->isWhole)
+    return std::nullopt;
+  return impl_->scheduler.dependences(impl_->schedule, impl_->recorder.rowSpace);
+}
+
+/// Runs launches of one kernel whose arguments are all there: the results are written once more
+/// with the same bits.
+static std::vector<uint64_t> timeLaunches(Flusher &flusher, Recorder &recorder,
+                                          const PackedWeights &weights, size_t kernels,
+                                          const Schedule &launches) {
+  std::vector<uint64_t> nanoseconds;
+  Trace *trace = std::exchange(flusher.trace, nullptr);
+  for (const ScheduledBucket &launch : launches) {
+    Schedule once{launch};
+    Counters unused;
+    unused.kernels.resize(kernels);
+    flusher.run(once, 0, recorder.rowSpace.address(0), weights, unused);
+    nanoseconds.push_back(unused.kernels[launch.kernel].nanoseconds);
+  }
+  flusher.trace = trace;
+  return nanoseconds;
+}
+
+std::vector<uint64_t> Session::timeAtOnce(size_t kernel, int64_t most) {
+  int64_t words = impl_->model.kernels.at(kernel).words;
+  std::vector<int32_t> records;
+  for (const ScheduledBucket &launch : impl_->schedule)
+    if (launch.kernel == kernel)
+      records.insert(records.end(), launch.records, launch.records + launch.count * words);
+  int64_t count = static_cast<int64_t>(records.size()) / words;
+  Schedule launches;
+  for (int64_t begin = 0; begin < count; begin += most)
+    launches.push_back({0, static_cast<uint32_t>(kernel), records.data() + begin * words,
+                        std::min(most, count - begin)});
+  return timeLaunches(impl_->flusher, impl_->recorder, impl_->weights, impl_->model.kernels.size(),
+                      launches);
+}
+
+std::vector<uint64_t> Session::timeAgain(size_t kernel) {
+  Schedule launches;
+  for (const ScheduledBucket &launch : impl_->schedule)
+    if (launch.kernel == kernel)
+      launches.push_back({0, launch.kernel, launch.records, launch.count});
+  return timeLaunches(impl_->flusher, impl_->recorder, impl_->weights, impl_->model.kernels.size(),
+                      launches);
+}
+
+void Session::keepAll(bool keep) { impl_->keepsAll = keep; }
+
+void Session::onForget(std::function<void(const Schedule &)> visit) {
+  impl_->onForget = std::move(visit);
+}
+
+void Session::setTrace(Trace *trace) {
+  if (trace && trace->launches.size() != impl_->options.threads)
+    throw InternalError("a trace for another number of threads than the session's");
+  impl_->trace = impl_->flusher.trace = impl_->recorder.tasks.trace = trace;
+}
+
+void Session::setReadLog(ReadLog *log) { impl_->recorder.readLog = log; }
+
+Policy Session::policy() const {
+  return impl_->options.policy == Policy::Auto ? impl_->trial.chosen().value_or(Policy::Auto)
+                                               : impl_->options.policy;
+}
+
+const Counters &Session::counters() const { return impl_->counters; }
+
+void Session::resetCounters() {
+  Counters fresh;
+  fresh.kernels.resize(impl_->model.kernels.size());
+  impl_->counters = std::move(fresh);
+}
+
+MemoryUse Session::memory() const { return impl_->memory; }
+
+} // namespace sheaf::rt

@@ -1,0 +1,226 @@
+//===- session.h - Runs mini-batches of a model -----------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_SESSION_SESSION_H
+#define SHEAF_RUNTIME_SESSION_SESSION_H
+
+#include "runtime/backward/param_gradient.h"
+#include "runtime/measure/counters.h"
+#include "runtime/measure/trace.h"
+#include "runtime/model/model.h"
+#include "runtime/model/value.h"
+#include "runtime/schedule/policy.h"
+#include "runtime/schedule/schedule.h"
+#include "runtime/walk/forking.h"
+#include "runtime/walk/read_log.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+namespace sheaf::rt {
+
+struct SessionOptions {
+  /// Threads that run kernels, the caller included. At least 1.
+  unsigned threads = 1;
+  /// What the frames of one instance's recursion may take; what they do take counts against
+  /// memoryLimit, but for the first 64 KB. 0: 16 GB, or 1 GB when a model reads tensors, whose
+  /// instances recurse side by side; a quarter of the machine's memory if that is less. Never more
+  /// than memoryLimit.
+  uint64_t hostStackBytes = 0;
+  /// Instances, and calls inside them, of a model that reads tensors which wait at one time; each
+  /// has a stack. More instances wait for their turn, more calls run one after the other. Far more
+  /// than these are little use: kernels have rows enough.
+  unsigned fibers = 512;
+  static constexpr unsigned kMostFibers = 8192; ///< taken for more: systems limit mappings
+  /// Which calls that may wait run beside those that make them; changes no result.
+  Forking forking = Forking::Worth;
+  /// Calls of recursive functions that an instance may make before it is given up as endless.
+  int64_t maxSteps = 1000000000;
+  /// Most bytes of weights, packed weights, rows, host values and records together.
+  /// 0: nine tenths of the machine's (or the container's) memory.
+  uint64_t memoryLimit = 0;
+  /// Address space for rows; 0: 64 GB. Taken smaller when the machine refuses it.
+  uint64_t rowSpaceBytes = 0;
+  /// Most bytes of results to keep from one mini-batch to the next (known.h); 0: none, as for a
+  /// schedule that is to be walked backwards, where every result must have its record. Not given: a
+  /// quarter of the memory limit.
+  std::optional<uint64_t> keepBytes;
+  /// Instances of a model that does not read run in waves: when the rows of those walked come to so
+  /// many bytes, they are computed, while they are near. 0: all at once, as always in training. Not
+  /// given: as much as caches hold, more if weights are large, and of 256 instances at least.
+  /// Changes no result.
+  std::optional<uint64_t> waveBytes;
+  /// In which order the records of a flush run; changes no result.
+  Policy policy = Policy::Depth;
+  /// What the draws of all instances follow from.
+  uint64_t sampleSeed = 0;
+  /// An instance whose result holds NaN or infinity fails; its error names the block that was the
+  /// first to make one. Looking costs a pass over the results.
+  bool checkResults = false;
+  /// To find mistakes in generated code: buckets start with room for one record, fresh rows and
+  /// scratch hold NaN patterns, a guard granule follows every record's rows and is checked after
+  /// each flush (InternalError naming the kernel), every bucket that can be split is split, every
+  /// other call is forked where that is left to what is worth it, and waves are of one instance and
+  /// of a few.
+  bool hostile = false;
+  /// It only packs weights (packWeightsLike, or packWeights of a model that folds none): its code
+  /// may be for another machine, and is never run.
+  bool onlyPacks = false;
+};
+
+/// SessionOptions::hostStackBytes with room for so many frames of a model's recursion: as frames of
+/// one function have one size, but functions differ, that of the largest counts.
+inline uint64_t stackBytesFor(const Model &model, uint64_t frames) {
+  return frames * model.frameBytes;
+}
+
+/// A model with its weights, able to run mini-batches. Of a model that comes with weights
+/// (Model::stored) it has those until it is given others. A session is used by one thread at a
+/// time; it shares nothing with other sessions but the const model (which must outlive it) and
+/// inputs.
+class Session {
+public:
+  /// Throws UserError when the machine refuses the memory, InternalError on an inconsistent model.
+  explicit Session(const Model &model, SessionOptions options = {});
+  ~Session();
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
+
+  const Model &model() const;
+  const SessionOptions &options() const; ///< with the defaults filled in
+
+  //===--- Weights ---------------------------------------------------------===//
+
+  /// Copies a parameter from row-major, unpadded elements of its dtype.
+  /// Throws InternalError when the number of bytes is not the parameter's.
+  void setParam(size_t index, std::span<const uint8_t> rowMajor);
+  /// Fills every parameter by its initialiser (init.h). `synthetic` ones too.
+  void initParams(uint64_t seed);
+  /// The parameter in row layout. Call packWeights() after writing through it.
+  uint8_t *paramRow(size_t index);
+  TensorView param(size_t index) const;
+  /// Index of a parameter by name, or -1.
+  int64_t findParam(std::string_view name) const;
+  /// Brings weights into the form kernels read, and computes what follows from them alone. Forgets
+  /// the last mini-batch. run() does it by itself after setParam/initParams. Throws UserError when
+  /// memory is short.
+  void packWeights();
+  /// The same without running code: what follows from weights alone is taken from a session of the
+  /// same program that was compiled for another machine, and has the same weights, packed.
+  void packWeightsLike(const Session &other);
+  /// Whether all weights are in that form and nothing else follows from them, so that whoever
+  /// writes rows of parameters through paramRow() may call packRows() for these and then
+  /// rowsPacked(), instead of packWeights().
+  bool packsRows() const;
+  /// Rows of a parameter as a matrix: leading axes and rows together. Where packsRowsApart(), at
+  /// the same time for rows of different units of kRowsPackedApart rows.
+  void packRows(size_t param, int64_t begin, int64_t end);
+  static constexpr int64_t kRowsPackedApart = 16;
+  bool packsRowsApart(size_t param) const;
+  void rowsPacked();
+  /// The packed copies of the last packWeights(), in the order of packedSizes() (weights.h).
+  std::vector<std::span<const uint8_t>> packedWeights() const;
+
+  //===--- Running ---------------------------------------------------------===//
+
+  /// Runs a mini-batch: forgets the one before, walks every instance, runs what they recorded.
+  /// Returns one outcome an instance, valid until the next run. An instance that fails does so
+  /// alone. Throws as packWeights() does when weights have changed, else InternalError only.
+  /// When `stop` is asked for, from any thread, no flush begins any more and all instances fail.
+  /// If it was before the run began, not even weights are packed.
+  std::span<const Outcome> run(std::span<const Instance> instances, std::stop_token stop = {});
+
+  /// The training step that the next runs draw for: 0 until it is set. An instance draws the same
+  /// in every run of one step.
+  void setStep(uint64_t step);
+
+  /// The tensor of type `type` (index into Model::types) that stands in these slots of an outcome.
+  TensorView tensor(uint32_t type, const Slot *slots) const;
+
+  /// What the last run did, and the rows it refers to; valid until the next run. Of a long run of a
+  /// model that reads tensors the last part only (keepAll).
+  const Schedule &schedule() const;
+  const uint8_t *rows() const;
+
+  /// What kernel `kernel` is given as its weights.
+  std::span<const void *const> kernelWeights(size_t kernel) const;
+
+  /// Calls `work(i)` for each i in [0, count) on the session's threads, in any order, or on this
+  /// one alone if there is too `little` to do; in the floating-point state of kernels. It must not
+  /// throw.
+  void forEach(size_t count, bool little, const std::function<void(size_t)> &work);
+
+  //===--- Training --------------------------------------------------------===//
+
+  /// The gradients of sum(weights[i] * loss of instance i) of the last run, of a model made for
+  /// training whose result is a float tensor without axes, in a session with keepBytes 0. An
+  /// instance that failed has no part in it. Once a run. With `keepRows` the rows that
+  /// backwardSchedule() made stay as they are. Throws OutOfMemory; the session can run again.
+  std::span<const ParamGradient> backward(std::span<const float> weights, bool keepRows = false);
+  /// What the last backward() did; valid until the next run.
+  const Schedule &backwardSchedule() const;
+  /// Leaves a parameter out: its gradient stays None, and its products are not computed.
+  void freeze(size_t param);
+
+  //===--- Counting --------------------------------------------------------===//
+
+  /// Instances that wait for tensors give back what is needed no more, records and rows, each time
+  /// that as much was made as is needed. Not with `keep`, nor with a trace, nor when results are
+  /// checked, nor in training: then schedule() shows all of a run.
+  void keepAll(bool keep);
+  /// Before launches are forgotten while a run goes on, `visit` is called with them, and may look
+  /// at their words.
+  void onForget(std::function<void(const Schedule &)> visit);
+
+  /// What the records of the last run waited for, and the least launches that they need in any
+  /// order. Takes about as long as the run. Nothing when memory is short, or when some of the run's
+  /// records were given back.
+  std::optional<Dependences> dependences();
+  /// Nanoseconds that all records of a kernel in the last run take when as many as `most` run as
+  /// one launch, by launch: what batching could give at best. Changes no bit of any result.
+  std::vector<uint64_t> timeAtOnce(size_t kernel, int64_t most);
+  /// The same of its launches as they were, one behind the other with no other kernel between: what
+  /// they take where what they read is in the caches.
+  std::vector<uint64_t> timeAgain(size_t kernel);
+  /// The policy in use; of Policy::Auto the one that was chosen, if it was.
+  Policy policy() const;
+
+  /// Where the next runs note what they do; null: nowhere. It has as many threads as the session,
+  /// and must outlive its use here.
+  void setTrace(Trace *trace);
+
+  /// Where the next runs note what they read, one behind the other; null: nowhere. It must outlive
+  /// its use here.
+  void setReadLog(ReadLog *log);
+
+  const Counters &counters() const;
+  void resetCounters();
+  MemoryUse memory() const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Runs a mini-batch by `run`, which is given some of its instances and gives their outcomes, and
+/// calls `visit(number, outcome)` once for each: those that found too little memory beside the
+/// others run again, alone, when all others have been visited.
+template <typename Run, typename Visit>
+void runEach(std::span<const Instance> instances, Run run, Visit visit) {
+  std::vector<size_t> alone;
+  std::span<const Outcome> outcomes = run(instances);
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (!outcomes[i].ok() && outcomes[i].error->outOfMemory() && instances.size() > 1)
+      alone.push_back(i);
+    else
+      visit(i, outcomes[i]);
+  }
+  for (size_t i : alone)
+    visit(i, run(instances.subspan(i, 1)).front());
+}
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_SESSION_SESSION_H

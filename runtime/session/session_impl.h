@@ -1,0 +1,85 @@
+//===- session_impl.h - What a session is made of ---------------*- C++ -*-===//
+//
+// Private to session.cpp (what callers see of a session, its weights, the way back) and
+// session_run.cpp (how a mini-batch runs).
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_SESSION_SESSION_IMPL_H
+#define SHEAF_RUNTIME_SESSION_SESSION_IMPL_H
+
+#include "runtime/backward/backward.h"
+#include "runtime/cpu/flush.h"
+#include "runtime/cpu/weights.h"
+#include "runtime/session/session.h"
+#include "runtime/walk/collector.h"
+#include "runtime/walk/recorder.h"
+
+namespace sheaf::rt {
+
+struct Session::Impl {
+  const Model &model;
+  SessionOptions options;
+  MemoryMeter meter;
+  MemoryUse memory;
+  Recorder recorder;
+  ValueMover values;
+  PackedWeights weights;
+  Flusher flusher;
+  Scheduler scheduler;
+  ForkWorth forkWorth;
+  PolicyTrial trial;
+  Policy policy = Policy::Depth; ///< of this mini-batch
+  Schedule schedule;
+  std::unique_ptr<Backward> backward; ///< of models made for training
+  Counters counters;
+  std::vector<Outcome> outcomes;
+  std::vector<Walk> walks; ///< one an instance, in their order
+  bool weightsChanged = true;
+  bool keptIsStale = false; ///< results of older weights are kept
+  Trace *trace = nullptr;
+  uint64_t step = 0;
+  bool keepsAll = false; ///< asked for
+  std::function<void(const Schedule &)> onForget;
+  Collector collector;
+  bool isWhole = true; ///< `schedule` shows all of the mini-batch
+
+  Impl(const Model &model, const SessionOptions &given);
+
+  // Weights, and what follows from them alone.
+  void packWeights();
+  void foldWeights();
+
+  // A mini-batch, from the whole to its parts.
+  std::span<const Outcome> run(std::span<const Instance> instances, const std::stop_token &stop);
+  bool walkAll(std::span<const Instance> instances, const std::stop_token &stop);
+  void walk(std::span<const Instance> instances, const std::stop_token &stop);
+  bool begin(Walk &walk, const Instance &instance, HostStack *stack);
+  void end(const Walk &walk, Outcome &outcome);
+  template <typename Ended> void stopTasks(Ended ended);
+  void runPending();
+  /// What there was when instances began that are computed together.
+  struct Wave {
+    size_t instances;
+    uint64_t granules;
+  };
+  bool isFull(const Wave &wave) const;
+  void flush(BucketTable::What what);
+  bool mayCollect() const;
+  void collect();
+  void forgetMiniBatch();
+
+  // Instances without a result.
+  void giveUp(const Walk &walk, Outcome &outcome);
+  void giveUpAll(std::span<const Instance> instances);
+  void giveUpNonFinite(std::span<const Instance> instances);
+
+  // What is seen from outside.
+  TensorView tensor(uint32_t type, const Slot *slots) const;
+  void note(TracePart::Kind kind, uint64_t begin, int64_t number);
+  void noteMemory();
+  void checkGuards();
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_SESSION_SESSION_IMPL_H

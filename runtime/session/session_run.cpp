@@ -1,0 +1,380 @@
+#include "runtime/session/session_impl.h"
+
+#include "runtime/model/keys.h"
+#include "runtime/session/non_finite.h"
+#include "runtime/walk/inputs.h"
+
+#include <utility>
+
+namespace sheaf::rt {
+
+/// False when there is no memory for the instance's arguments.
+bool Session::Impl::begin(Walk &walk, const Instance &instance, HostStack *stack) {
+  walk.instance = instance.index;
+  walk.key = instanceKey(options.sampleSeed, step, instance.index);
+  recorder.failure = {};
+  size_t bytes = static_cast<size_t>(values.facts().slots(model.entry.resultType)) * sizeof(Slot);
+  void *memory = recorder.heap.allocate(sizeof(Task) + bytes);
+  auto *task = memory ? new (memory) Task : nullptr;
+  if (!task) {
+    recorder.failure = {Failure::Heap, 0, 0, 0, sizeof(Task) + bytes};
+  } else {
+    task->fn = model.entry.fn;
+    task->walk = &walk;
+    task->logged = walk.logged;
+    task->results = walk.results = reinterpret_cast<Slot *>(task + 1);
+    uint64_t start = trace ? clockNow() : 0;
+    task->args = values.bringIn(model.entry.argTypes, instance.args);
+    for (uint64_t id : values.begins())
+      scheduler.addInputs(id);
+    note(TracePart::Inputs, start, instance.index);
+  }
+  if (recorder.failure.kind != Failure::None)
+    return false;
+  recorder.tasks.start(*task, stack);
+  return true;
+}
+
+void Session::Impl::end(const Walk &walk, Outcome &outcome) {
+  bool ok = !walk.failed;
+  recorder.failure = ok ? Failure() : walk.failed->failure;
+  if (ok && recorder.lists.anyChained())
+    ok = values.flatten(model.entry.resultType, walk.results);
+  outcome.slots = ok ? walk.results : nullptr;
+  if (!ok)
+    giveUp(walk, outcome);
+  noteMemory();
+}
+
+void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
+  outcome.error.emplace(walk.instance, recorder.describe(recorder.failure, model, meter),
+                        causeOf(recorder.failure, model));
+}
+
+template <typename Ended> void Session::Impl::stopTasks(Ended ended) {
+  recorder.tasks.stop();
+  recorder.tasks.run(ended);
+}
+
+/// Runs what those that wait wait for, or everything, and then gives back what no one needs.
+void Session::Impl::runPending() {
+  if (!mayCollect() || !collector.isDue())
+    return flush(BucketTable::What::Demanded);
+  flush(BucketTable::What::All);
+  collect();
+}
+
+/// Whether what was recorded since then is enough to run.
+bool Session::Impl::isFull(const Wave &wave) const {
+  if (model.reads || model.training || walks.size() == wave.instances)
+    return false;
+  uint64_t bytes = (recorder.rowSpace.used() - wave.granules) * kGranuleBytes;
+  if (options.waveBytes)
+    return *options.waveBytes > 0 && bytes >= *options.waveBytes;
+  if (options.hostile)
+    return walks.size() % 4 < 2;
+  // Weights are read once more in every wave, and a step of a sequence has a row of each instance.
+  constexpr uint64_t kNearBytes = uint64_t(4) << 20;
+  constexpr size_t kLeastInstances = 256;
+  return walks.size() - wave.instances >= kLeastInstances &&
+         bytes >= std::max(kNearBytes, 4 * memory.packed.now);
+}
+
+/// Walks all instances. Those that wait for tensors wait together, so that what they wait for runs
+/// in large buckets; those that end make room for others.
+void Session::Impl::walk(std::span<const Instance> instances, const std::stop_token &stop) {
+  // Constants that host code computes must not depend on the caller's rounding either.
+  FloatEnvironment environment;
+  walks.clear();
+  walks.reserve(instances.size());
+  std::vector<size_t> uncertain;
+  auto ended = [&](const Walk &walk) {
+    auto number = static_cast<size_t>(&walk - walks.data());
+    if (walk.isUncertain())
+      uncertain.push_back(number);
+    else
+      end(walk, outcomes[number]);
+  };
+  auto next = [&]() -> size_t {
+    if (walks.size() < instances.size()) {
+      Walk &walk = walks.emplace_back();
+      if (recorder.readLog)
+        walk.logged = recorder.readLog->begin();
+      return walks.size() - 1;
+    }
+    size_t number = uncertain.back();
+    uncertain.pop_back();
+    Walk &walk = walks[number];
+    walk = {.inOrder = true, .logged = walk.logged};
+    if (recorder.readLog)
+      recorder.readLog->beginAgain(walk.logged);
+    return number;
+  };
+  Wave wave{0, recorder.rowSpace.used()};
+  for (;;) {
+    recorder.tasks.toCome = instances.size() - walks.size();
+    recorder.tasks.run(ended);
+    if (stop.stop_requested())
+      return stopTasks(ended);
+    bool more = walks.size() < instances.size() || !uncertain.empty();
+    if (more && isFull(wave)) {
+      flush(BucketTable::What::All);
+      wave = {walks.size(), recorder.rowSpace.used()};
+    }
+    if (HostStack *stack = more ? recorder.stacks.take() : nullptr) {
+      size_t number = next();
+      if (!begin(walks[number], instances[number], stack)) {
+        recorder.stacks.giveBack(stack);
+        giveUp(walks[number], outcomes[number]);
+      }
+    } else if (recorder.tasks.anyWaits()) {
+      try {
+        runPending();
+      } catch (...) {
+        // Whoever waits must not be found by the next run.
+        stopTasks([](const Walk &) {});
+        throw;
+      }
+      recorder.tasks.wake();
+    } else {
+      return;
+    }
+  }
+}
+
+void Session::Impl::note(TracePart::Kind kind, uint64_t begin, int64_t number) {
+  if (trace)
+    trace->parts.push_back({kind, {begin, clockNow()}, number});
+}
+
+void Session::Impl::noteMemory() {
+  if (!trace)
+    return;
+  recorder.rowSpace.account();
+  TraceMemory &sample = trace->memory.emplace_back();
+  sample.time = clockNow();
+  for (size_t i = 0; i < std::size(kMemoryKinds); ++i)
+    sample.bytes[i] = (memory.*kMemoryKinds[i].kind).now;
+}
+
+void Session::Impl::flush(BucketTable::What what) {
+  noteMemory();
+  uint64_t start = clockNow(), ordered = start;
+  size_t begin = schedule.size();
+  recorder.buckets.drain(schedule, what);
+  if (schedule.size() > begin) {
+    // In order of depth: those of later phases, which no read depends on, stand behind. Where none
+    // reads, the next instances begin as the first did.
+    for (size_t i = model.reads ? schedule.size() : 0; i-- > begin;)
+      if (uint32_t depth = schedule[i].depth; depth >> model.depthBits == 0) {
+        recorder.computed = std::max<int64_t>(recorder.computed, int64_t(depth) + 1);
+        break;
+      }
+    scheduler.arrange(policy, schedule, begin, recorder.rowSpace);
+    ordered = clockNow();
+    counters.orderNanoseconds += ordered - start;
+    counters.flushes += 1;
+    flusher.run(schedule, begin, recorder.rowSpace.address(0), weights, counters);
+    if (what == BucketTable::What::Demanded || recorder.tasks.anyWaits()) {
+      forkWorth.noteFlush(schedule, begin);
+      recorder.tasks.worth = forkWorth.most();
+    }
+  }
+  uint64_t end = clockNow();
+  counters.flushNanoseconds += end - start;
+  if (trace && schedule.size() > begin) {
+    trace->flushes.push_back({{start, end},
+                              ordered,
+                              static_cast<uint32_t>(begin),
+                              static_cast<uint32_t>(schedule.size()),
+                              what == BucketTable::What::Demanded,
+                              recorder.tasks.worth});
+    noteMemory();
+  }
+}
+
+void Session::Impl::checkGuards() {
+  std::vector<RowSpace::Damage> damages = recorder.rowSpace.damagedGuards();
+  if (damages.empty())
+    return;
+  // Find whose rows end where the guard was written over.
+  for (const ScheduledBucket &bucket : schedule) {
+    uint32_t words = model.kernels[bucket.kernel].words;
+    for (int64_t i = 0; i < bucket.count; ++i)
+      if (static_cast<uint32_t>(bucket.records[(i + 1) * words - 1]) == damages[0].id)
+        throw InternalError(
+            "the guard after a record's rows was written over, probably by kernel '" +
+            model.kernels[bucket.kernel].name + "' (" + model.kernels[bucket.kernel].source +
+            ") at depth " + std::to_string(bucket.depth));
+  }
+  throw InternalError("a guard in the row space was written over, after granule " +
+                      std::to_string(damages[0].id));
+}
+
+/// Whether rows and records may be given back before the mini-batch ends: host code says what it
+/// needs, and no one asks afterwards what ran.
+bool Session::Impl::mayCollect() const {
+  return model.roots && !model.training && !trace && !keepsAll && !options.checkResults;
+}
+
+/// All that wait have waited for has run, and so has everything else: forgets all records, and all
+/// rows, lists and data that neither a task nor a result still needs.
+void Session::Impl::collect() {
+  if (options.hostile)
+    checkGuards();
+  auto addResults = [&](LiveValues &live) {
+    for (size_t i = 0; i < walks.size(); ++i) {
+      live.keep(walks[i].results);
+      if (walks[i].open > 0 && walks[i].failed)
+        live.keep(*walks[i].failed);
+      if (walks[i].open == 0 && outcomes[i].slots)
+        live.add(model.entry.resultType, outcomes[i].slots);
+    }
+  };
+  if (!collector.mark(addResults))
+    return;
+  if (onForget)
+    onForget(schedule);
+  isWhole = false;
+  collector.giveBack(schedule, scheduler, policy);
+  ++counters.collections;
+}
+
+void Session::Impl::forgetMiniBatch() {
+  recorder.buckets.reset(schedule);
+  recorder.heap.reset();
+  recorder.rowSpace.reset();
+  recorder.lists.forget();
+}
+
+/// True when memory was too short for an instance.
+bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop_token &stop) {
+  recorder.tasks.begin();
+  forkWorth.begin();
+  recorder.tasks.worth = forkWorth.most();
+  recorder.known.beginRun();
+  recorder.scratch.beginRun();
+  recorder.computed = 0;
+  scheduler.beginRun(recorder.rowSpace);
+  isWhole = true;
+  collector.beginRun();
+  outcomes.clear();
+  outcomes.resize(instances.size());
+  walk(instances, stop);
+  return std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {
+    return !outcome.ok() && outcome.error->outOfMemory();
+  });
+}
+
+/// The run was stopped: what is recorded is never computed, results that were to be kept included.
+void Session::Impl::giveUpAll(std::span<const Instance> instances) {
+  std::string why = recorder.describe({Failure::Stopped}, model, meter);
+  for (size_t i = 0; i < instances.size(); ++i)
+    if (outcomes[i].ok()) {
+      outcomes[i].slots = nullptr;
+      outcomes[i].error.emplace(instances[i].index, why, RunError::Cause::Limit);
+    }
+  keptIsStale = true;
+}
+
+/// What was asked to be finite and is not is no result.
+void Session::Impl::giveUpNonFinite(std::span<const Instance> instances) {
+  NonFiniteSearch search(model.types,
+                         [&](uint32_t type, const Slot *slots) { return tensor(type, slots); });
+  std::optional<bool> traced; // whether memory allowed it
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (!outcomes[i].ok())
+      continue;
+    auto found = search.find(model.entry.resultType, outcomes[i].slots);
+    if (!found)
+      continue;
+    std::string why = "its result holds " + nonFiniteName(found->value);
+    if (found->tensor && !traced)
+      traced = scheduler.trace(schedule, recorder.rowSpace);
+    if (found->tensor && *traced) {
+      std::vector<bool> needed = scheduler.neededFor(found->tensor->id, found->granules);
+      if (auto first = firstNonFinite(model, schedule, recorder.rowSpace.address(0), &needed)) {
+        const KernelDesc &kernel = model.kernels[first->kernel];
+        why += "; of the blocks that it follows from, " + kernel.name + " (" + kernel.source +
+               ") is the first to make one, " + nonFiniteName(first->value);
+      }
+    }
+    outcomes[i].slots = nullptr;
+    outcomes[i].error.emplace(instances[i].index, why);
+    ++counters.failed;
+  }
+  // Recording by depth needs no graph: the next mini-batch has this memory.
+  if (traced && options.policy == Policy::Depth)
+    scheduler.release();
+}
+
+std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
+                                            const std::stop_token &stop) {
+  uint64_t begin = trace ? clockNow() : 0;
+  forgetMiniBatch();
+  noteMemory();
+  if (weightsChanged && !stop.stop_requested())
+    packWeights();
+  if (keptIsStale)
+    recorder.known.forgetKept();
+  keptIsStale = false;
+
+  policy = options.policy == Policy::Auto ? trial.next() : options.policy;
+  uint64_t flushed = counters.flushNanoseconds, recorded = counters.records;
+  uint64_t start = clockNow();
+  bool keepsStacks = memory.stack.now > 0;
+  size_t logged = recorder.readLog ? recorder.readLog->instances() : 0;
+  // No instance fails for want of what is only kept to save time.
+  if (walkAll(instances, stop) && !stop.stop_requested()) {
+    bool more = recorder.known.giveBack();
+    more |= recorder.scratch.giveBack();
+    more |= recorder.stacks.giveBack() && keepsStacks;
+    if (more) {
+      forgetMiniBatch();
+      if (recorder.readLog)
+        recorder.readLog->keep(logged);
+      walkAll(instances, stop);
+    }
+  }
+  bool stopped = stop.stop_requested();
+  if (stopped)
+    giveUpAll(instances);
+  for (const Outcome &outcome : outcomes)
+    counters.failed += !outcome.ok();
+  counters.recordNanoseconds += clockNow() - start - (counters.flushNanoseconds - flushed);
+  if (!stopped)
+    flush(BucketTable::What::All);
+  if (options.policy == Policy::Auto && !stopped)
+    trial.took(counters.flushNanoseconds - flushed, counters.records - recorded);
+
+  recorder.known.endRun(counters);
+  recorder.rowSpace.account();
+  recorder.stacks.trim();
+  if (options.hostile)
+    checkGuards();
+  if (options.checkResults && !stopped)
+    giveUpNonFinite(instances);
+  const Tasks::Counts tasks = std::exchange(recorder.tasks.counts, {});
+  counters.waits += tasks.waits;
+  counters.forked += tasks.forked;
+  counters.inlined += tasks.inlined;
+  counters.inPlace += tasks.inPlace;
+  note(TracePart::MiniBatch, begin, static_cast<int64_t>(counters.runs));
+  noteMemory();
+  counters.runs += 1;
+  counters.instances += instances.size();
+  return outcomes;
+}
+
+TensorView Session::Impl::tensor(uint32_t type, const Slot *slots) const {
+  const TypeDesc &desc = model.types.types.at(type);
+  TensorView view{desc.dtype, desc.shape, nullptr};
+  const Slot *extents = slots + 1;
+  for (int64_t &extent : view.shape)
+    if (extent < 0)
+      extent = *extents++;
+  view.data = recorder.rowSpace.address(TensorHandle::unpack(slots[0]).id);
+  return view;
+}
+
+} // namespace sheaf::rt

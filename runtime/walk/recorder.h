@@ -1,0 +1,49 @@
+//===- recorder.h - The state behind abi.h's Context ------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_WALK_RECORDER_H
+#define SHEAF_RUNTIME_WALK_RECORDER_H
+
+#include "runtime/memory/scratch.h"
+#include "runtime/model/error.h"
+#include "runtime/walk/known.h"
+#include "runtime/walk/list.h"
+#include "runtime/walk/record.h"
+#include "runtime/walk/tasks.h"
+
+namespace sheaf::rt {
+
+/// What generated code is given: a Context and, behind it, what the functions of abi.h need.
+struct Recorder : Context {
+  RowSpace rowSpace;
+  Scratch scratch; ///< of the threads that run kernels
+  BucketTable buckets;
+  KnownRecords known;
+  Heap heap;
+  Lists lists;
+  HostStacks stacks;
+  Failure failure; ///< of what runs now
+  Tasks tasks;
+
+  struct Limits {
+    uint64_t rowSpaceBytes;
+    uint64_t heapBytes;  ///< of address space
+    uint64_t stackBytes; ///< of each stack
+    unsigned stacks;
+    int64_t steps;
+    uint64_t keepBytes; ///< KnownRecords
+    unsigned threads;   ///< that run kernels
+  };
+  Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
+           bool hostile);
+
+  /// Gives the task that runs up. On its stack only.
+  [[noreturn]] void fail(const Failure &why);
+
+  /// `why` in words.
+  std::string describe(const Failure &why, const Model &model, const MemoryMeter &meter) const;
+};
+
+RunError::Cause causeOf(const Failure &why, const Model &model);
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_WALK_RECORDER_H
