@@ -1,0 +1,115 @@
+#!/bin/bash
+# Checks the texts: links resolve, paragraphs are short, each room says what it may include, figures
+# are those of their sources. Prints every place that is wrong.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+exec python3 - <<'END'
+import glob
+import hashlib
+import os
+import re
+import sys
+
+PARAGRAPH_WORDS = 120
+WORDS = {"docs/architecture.md": 2500}
+DESIGN_NOTE_WORDS = 1200
+# Their paragraphs are still to be made shorter.
+LONG = """
+README.md docs/acrobat.md docs/architecture.md docs/artefacts.md docs/data.md docs/kernels.md
+docs/language.md docs/numerics.md docs/reports.md docs/store.md docs/training.md docs/tuning.md
+""".split()
+FOLDERS = "bench compiler examples lib models runtime tests tools".split()
+
+problems = []
+
+
+def complain(path, line, text):
+    problems.append(f"{path}:{line}: {text}")
+
+
+def slug(heading):
+    """The anchor that GitHub gives a heading."""
+    heading = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def blocks(lines):
+    """(number of the first line, text) of paragraphs and items of lists, without code and tables."""
+    number, block, code = 0, [], False
+    for i, line in enumerate(lines + [""], 1):
+        text = line.strip()
+        if text.startswith("```"):
+            code = not code
+            text = ""
+        item = re.match(r"([-*+]|\d+\.) ", text)
+        if code or not text or text[0] in "#|" or item:
+            if block:
+                yield number, " ".join(block)
+            block = []
+        if not code and text and text[0] not in "#|":
+            number = number if block else i
+            block.append(text[item.end():] if item else text)
+
+
+def words(text):
+    return len(text.split())
+
+
+folders = FOLDERS + ["docs", "include"]
+paths = sorted(glob.glob("*.md") + [path for folder in folders
+                                    for path in glob.glob(folder + "/**/*.md", recursive=True)])
+texts = {path: open(path, encoding="utf-8").read().split("\n") for path in paths}
+anchors = {}
+for path, lines in texts.items():
+    anchors[path] = {slug(line.lstrip("#")) for line in lines if line.startswith("#")}
+
+for path, lines in texts.items():
+    code = False
+    for number, line in enumerate(lines, 1):
+        code ^= line.startswith("```")
+        for target in [] if code else re.findall(r"\]\(([^)\s]+)\)", line):
+            if re.match(r"[a-z]+:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            file = os.path.normpath(os.path.join(os.path.dirname(path), file)) if file else path
+            if not os.path.exists(file):
+                complain(path, number, f"links to {target}, which is not there")
+            elif anchor and anchor not in anchors.get(file, ()):
+                complain(path, number, f"links to {target}, and {file} has no such heading")
+    for number, text in blocks(lines):
+        if path not in LONG and words(text) > PARAGRAPH_WORDS:
+            complain(path, number, f"a paragraph of {words(text)} words: at most {PARAGRAPH_WORDS}")
+    most = DESIGN_NOTE_WORDS if path.startswith("docs/design/") else WORDS.get(path)
+    count = words("\n".join(lines))
+    if most and path not in LONG and count > most:
+        complain(path, 1, f"{count} words: at most {most}")
+
+# The rooms, as scripts/check_layers.sh has them.
+table = open("scripts/check_layers.sh", encoding="utf-8").read()
+rooms = dict(re.findall(r"^((?:runtime|compiler)/\w+):(.*)$", table, re.M))
+for folder in FOLDERS + sorted(rooms):
+    if folder + "/README.md" not in texts:
+        complain(folder, 1, "has no README.md")
+for room, allowed in rooms.items():
+    text = " ".join(texts.get(room + "/README.md", []))
+    said = re.search(r"May include: (.*?)\.( |$)", text)
+    if said is None or re.findall(r"`([^`]+)`", said[1]) != allowed.split():
+        names = ", ".join(f"`{name}`" for name in allowed.split()) or "no other room"
+        complain(room + "/README.md", 1, f"does not say 'May include: {names}.'")
+
+# A figure says of which source it was made.
+everything = "\n".join("\n".join(lines) for lines in texts.values())
+for source in sorted(glob.glob("docs/figures/*.dot")):
+    figure = source.removesuffix(".dot") + ".svg"
+    digest = hashlib.sha256(open(source, "rb").read()).hexdigest()
+    if not os.path.exists(figure) or digest not in open(figure, encoding="utf-8").read():
+        complain(source, 1, f"{figure} is not made of it: run docs/figures/make.sh")
+    if "figures/" + os.path.basename(figure) + ")" not in everything:
+        complain(figure, 1, "no text shows it")
+
+for problem in problems:
+    print(problem, file=sys.stderr)
+if problems:
+    sys.exit(1)
+print(f"{len(texts)} texts are in order")
+END
