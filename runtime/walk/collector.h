@@ -1,7 +1,7 @@
 //===- collector.h - What is given back in a run ---------------*- C++ -*-===//
 //
-// When to look for what is still needed, and how the rest is given back: docs/architecture.md,
-// "Memory of long loops". What is needed, LiveValues finds (live_values.h).
+// When to look for what is still needed, and how the rest is given back: docs/design/memory.md.
+// What is needed, LiveValues finds (live_values.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_WALK_COLLECTOR_H
