@@ -95,9 +95,9 @@ template <typename Archive> void fields(Archive &a, KernelDesc &x) {
   a(10, "deferred", x.deferred);
   a(11, "phase", x.phase);
   a(12, "family", x.family);
-  // For reports; v1.sheafc of tests/artefact/golden is of before it.
+  // For reports; v1.sheafc of tests/artefact/golden is older.
   a(13 | artefact::kIgnorable, "bytes", x.bytes);
-  // v1_5.sheafc is of before it: not there says no, and who cannot read it calls as ever.
+  // v1_5.sheafc is older: not there says no, and who cannot read it calls as ever.
   std::optional<bool> serpentine = x.serpentine ? std::optional(true) : std::nullopt;
   a(14 | artefact::kIgnorable, "serpentine", serpentine);
   x.serpentine = serpentine.value_or(false);
@@ -129,13 +129,13 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   a(13, "frame_bytes", x.frameBytes);
   a(14, "read_places", x.readPlaces);
   a(15, "tiles", x.tiles);
-  // Of models that read; v1.sheafc and v1_1.sheafc of tests/artefact/golden are of before it.
+  // Of models that read; v1.sheafc and v1_1.sheafc of tests/artefact/golden are older.
   a(16, "roots", x.roots);
-  // v1_2.sheafc is of before it: not there says no.
+  // v1_2.sheafc is older: not there says no.
   std::optional<bool> all = x.rootsHoldAll ? std::optional(true) : std::nullopt;
   a(17, "roots_hold_all", all);
   x.rootsHoldAll = all.value_or(false);
-  // v1_3.sheafc and v1_4.sheafc are of before it.
+  // v1_3.sheafc and v1_4.sheafc are older.
   std::optional<bool> further = x.furtherStacks ? std::optional(true) : std::nullopt;
   a(18, "further_stacks", further);
   x.furtherStacks = further.value_or(false);

@@ -82,7 +82,7 @@ void checkMachine(const Description &d) {
                                                    ", which this runtime cannot load");
 }
 
-/// What no checksum covers: the bytes before, between and behind the sections.
+/// What no checksum covers: the bytes before, between and after the sections.
 void checkPadding(std::vector<const Section *> sections, Bytes file) {
   std::sort(sections.begin(), sections.end(),
             [](const Section *a, const Section *b) { return a->offset < b->offset; });

@@ -404,7 +404,7 @@ void Backward::close(const Launch &launch) {
                          launch.records, launch.count});
 }
 
-/// A record, behind which at most `left` come.
+/// A record, after which at most `left` come.
 void Backward::goBack(Launch &launch, const int32_t *record, int64_t left) {
   const Kernel &kernel = launch.kernel;
   const KernelGradient &gradient = *kernel.gradient;

@@ -1,7 +1,7 @@
-//===- backward.h - The walk backwards --------------------------*- C++ -*-===//
+//===- backward.h - The backward pass ---------------------------*- C++ -*-===//
 //
-// The schedule of a run, read backwards: every forward record becomes one of the kernel that goes
-// back, in the same order, so nothing is scheduled anew. The walk knows tensors by their granules:
+// The schedule of a run, read backwards: every forward record becomes one of the backward kernel,
+// in the same order, so nothing is scheduled anew. The walk knows tensors by their granules:
 // a granule has the list of granules that are summands of its gradient, so a row that is part of a
 // larger tensor, or that several records wrote parts of, needs no special care. A tensor with one
 // summand takes it as its gradient; sums of several are made in the order of the walk. Records
@@ -12,9 +12,9 @@
 // their rows come to a part of the memory of forward rows, they run, every weight takes one product
 // over the rows of all depths of the segment, and the rows are used again; those that a record
 // still waits for are put elsewhere first. Where a segment ends follows from the schedule alone. At
-// its end records go back, too, that would come much later but lack nothing: those behind which
-// nothing waits, such as the leaves of trees, once all records that use their results have gone
-// back.
+// its end records take their turn, too, that would come much later but lack nothing: those that
+// nothing waits for, such as the leaves of trees, once all records that use their results have had
+// theirs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_BACKWARD_BACKWARD_H
@@ -90,7 +90,7 @@ private:
   /// the walk, from the bucket that it was in when ends were looked for.
   struct End {
     uint32_t bucket, record;
-    uint32_t usersEnd; ///< the place behind the last record that uses it
+    uint32_t usersEnd; ///< the place after the last record that uses it
   };
   struct Scattered {
     const WeightGradient *weight;
@@ -191,8 +191,8 @@ private:
   bool endsFound_ = false;
   std::vector<End> ends_;         ///< that are still to come, in the order of the walk
   std::vector<uint32_t> placeOf_; ///< by bucket: its first record's
-  std::vector<bool> gone_;        ///< by place: records that went back before their turn
-  Ids ids_;                       ///< of the record that goes back
+  std::vector<bool> gone_;        ///< by place: records that ran before their turn
+  Ids ids_;                       ///< of the backward record
   std::vector<uint32_t> sources_; ///< by granule: none, a granule, or the last of a ring
   std::vector<Summand> summands_;
   std::vector<int32_t> sums_; ///< records of the group that is being made

@@ -18,7 +18,7 @@ bool Backward::isEnd(const Kernel &kernel, const int32_t *record) const {
   });
 }
 
-/// Finds the ends behind this bucket in the order of the walk, and by when all users of each have
+/// Finds the ends after this bucket in the order of the walk, and by when all users of each have
 /// gone back.
 void Backward::findEnds(const Schedule &forward, size_t last) {
   endsFound_ = true;

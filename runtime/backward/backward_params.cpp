@@ -100,7 +100,7 @@ void Backward::addProducts(const Job &job, const uint32_t *right, uint32_t sums,
     }
 }
 
-/// Products that take the same columns of the same right rows one behind the other, each group
+/// Products that take the same columns of the same right rows one after the other, each group
 /// where its first one is: these rows are copied once for all of them.
 static void joinRights(std::vector<ProductRecord> &products) {
   std::map<std::pair<const uint32_t *, uint32_t>, size_t> numberOf;

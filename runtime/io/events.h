@@ -19,7 +19,7 @@ namespace sheaf::io {
 class EventFile {
 public:
   /// Begins a new file in a directory, `events.out.tfevents.SECONDS.PROCESS.sheaf`. What other
-  /// files of the directory hold of `firstStep` and behind is void to its readers. Throws
+  /// files of the directory hold of `firstStep` and later is void to its readers. Throws
   /// UserError.
   EventFile(const std::string &directory, int64_t firstStep);
 

@@ -22,7 +22,7 @@ public:
   Inflater(const Inflater &) = delete;
   Inflater &operator=(const Inflater &) = delete;
 
-  /// All members: compressed files may be put one behind the other.
+  /// All members: compressed files may be put one after the other.
   std::string run(std::string_view compressed) {
     constexpr size_t kPiece = size_t{1} << 30; // zlib counts in 32 bits
     std::string text;

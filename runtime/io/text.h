@@ -25,7 +25,7 @@ struct SourceText {
 SourceText readSource(const std::string &path);
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-/// The text behind its byte order mark, if it begins with one.
+/// The text after its byte order mark, if it begins with one.
 std::string_view withoutByteOrderMark(std::string_view text);
 
 /// Where the offset of a text stands. Lines and columns count from 1; a byte order mark is no part

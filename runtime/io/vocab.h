@@ -193,7 +193,7 @@ public:
 private:
   std::map<std::string, CountedTokens> counted_;
   std::vector<CountedTokens *> handles_;
-  /// Of the record that is being read: words one behind the other with where they end, and numbers.
+  /// Of the record that is being read: words one after the other with where they end, and numbers.
   std::string text_;
   std::vector<std::pair<uint32_t, size_t>> words_;
   std::vector<std::pair<uint32_t, int64_t>> numbers_;

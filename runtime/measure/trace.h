@@ -35,7 +35,7 @@ struct TraceLaunch {
   uint32_t panelsBegin;
 };
 
-/// One stretch of an instance's host code. Behind stretches that took less than 1 us on average up
+/// One stretch of an instance's host code. After stretches that took less than 1 us on average up
 /// to eight share a reading of the clock and are given equal times.
 struct TraceWalk {
   enum Left : uint8_t {
@@ -58,7 +58,7 @@ struct TraceFlush {
   uint64_t ordered; ///< when all had been put in order
   uint32_t firstLaunch, lastLaunch;
   bool demanded;         ///< because instances waited
-  uint32_t worthForking; ///< behind it: calls are forked while fewer others wait (forking.h)
+  uint32_t worthForking; ///< after it: calls are forked while fewer others wait (forking.h)
 };
 
 /// Anything that is told by its time alone.

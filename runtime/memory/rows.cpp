@@ -14,7 +14,7 @@ constexpr uint64_t kReleaseSlack = (uint64_t(64) << 20) / kGranuleBytes;
 /// In granules: no hole is made of less.
 constexpr uint64_t kLeastHole = 4;
 constexpr uint64_t kPoisonBlock = (uint64_t(1) << 20) / kGranuleBytes;
-/// Behind the last row: kernels read whole vectors, beyond the end of a row's last slice, too.
+/// After the last row: kernels read whole vectors, beyond the end of a row's last slice, too.
 constexpr uint64_t kReadBeyond = 1;
 } // namespace
 

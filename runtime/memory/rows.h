@@ -16,7 +16,7 @@ namespace sheaf::rt {
 ///
 /// Of what was handed out, reclaim() takes back what no one needs, while the mini-batch goes on.
 /// What lay between leaves holes; these are filled first, the largest before all others, each from
-/// its beginning on. What fits into none is taken behind the last row.
+/// its beginning on. What fits into none is taken after the last row.
 ///
 /// In address sanitizer builds granules that are not handed out are poisoned. With `guards` (the
 /// hostile setting) allocations are filled with NaN patterns and followed by a guard granule.
@@ -69,7 +69,7 @@ public:
   /// Granules of this mini-batch with the holes between them, and what the limit still allows.
   uint64_t first() const { return first_; }
   uint64_t used() const { return next() - first_; }
-  /// The granule behind the last one of this mini-batch.
+  /// The granule after the last one of this mini-batch.
   uint64_t next() const { return std::max(end_, next_); }
   uint64_t left() const { return endLimit_ - next(); }
   /// Of the rows below next(), what reclaim() found free.
@@ -103,10 +103,10 @@ private:
   MemoryMeter &meter_;
   MemoryKind &count_;
   uint64_t first_;
-  uint64_t next_;     ///< where the next rows go: in a hole, or behind all rows
+  uint64_t next_;     ///< where the next rows go: in a hole, or after all rows
   uint64_t limit_;    ///< of the hole, or endLimit_
   uint64_t begin_;    ///< next_ has moved on from here
-  uint64_t end_;      ///< behind the last row, unless next_ is
+  uint64_t end_;      ///< after the last row, unless next_ is
   uint64_t endLimit_; ///< what may be handed out at most
   uint64_t handedOut_ = 0;
   uint64_t reclaimed_ = 0;

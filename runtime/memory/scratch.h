@@ -9,7 +9,7 @@
 namespace sheaf::rt {
 
 /// One block for each thread that runs kernels: KernelDesc::scratchBytes of the neediest kernel
-/// and, behind it, room for the temporaries of the largest record yet.
+/// and, after it, room for the temporaries of the largest record yet.
 class Scratch {
 public:
   /// Throws UserError when the budget does not hold what every run needs.

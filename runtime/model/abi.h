@@ -18,7 +18,7 @@ namespace sheaf::rt {
 struct RootFrame {
   static constexpr int64_t kMemory = -1; ///< a place: one slot, the address of memory to keep
   RootFrame *caller;
-  int64_t place; ///< an index into Model::roots, which says what the slots behind this are
+  int64_t place; ///< an index into Model::roots, which says what the slots after this are
   const Slot *slots() const { return reinterpret_cast<const Slot *>(this + 1); }
 };
 
@@ -124,7 +124,7 @@ sheaf::rt::Task *sheaf_fork(sheaf::rt::Context *, sheaf::rt::EntryFn fn,
 /// The same for a call whose arguments stand in a frame of its own, and which joins `count` others
 /// first; `forks` has two slots for each, the first of them what sheaf_join() takes. It may begin
 /// when one of these has ended, on its stack; so the frame must say what it needs until then, and
-/// be in one piece of memory with the results, behind these.
+/// be in one piece of memory with the results, after these.
 sheaf::rt::Task *sheaf_fork_behind(sheaf::rt::Context *, sheaf::rt::EntryFn fn,
                                    sheaf::rt::RootFrame *frame, sheaf::rt::Slot *results,
                                    const sheaf::rt::Slot *forks, int64_t count);

@@ -1,7 +1,7 @@
-//===- gradient.h - How gradients go back through a kernel ------*- C++ -*-===//
+//===- gradient.h - How gradients go through a kernel -----------*- C++ -*-===//
 //
-// For every kernel of a model that is made for training there is one that goes back: its records
-// are made of the forward records by the walk backwards (runtime/train), which reads this.
+// For every kernel of a model that is made for training there is a backward one: its records
+// are made of the forward records by the backward pass (runtime/backward), which reads this.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_MODEL_GRADIENT_H
@@ -35,7 +35,7 @@ struct RecordTensor {
   std::vector<WordSum> extents;
 };
 
-/// Where a tensor of a walk backwards is.
+/// Where a tensor of a backward pass is.
 struct RowSource {
   enum Kind : uint8_t {
     Argument, ///< the row in this word of the forward record
@@ -84,7 +84,7 @@ struct WeightGradient {
 };
 
 struct KernelGradient {
-  /// The kernel that goes back, by index in Model::kernels; -1: no gradient goes through. It runs
+  /// The backward kernel, by index in Model::kernels; -1: no gradient goes through. It runs
   /// only if it has outputs: others pass gradients on as they are.
   int64_t kernel = -1;
   std::vector<bool> wanted;              ///< which results' gradients `kernel` reads or passes on

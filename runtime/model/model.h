@@ -151,9 +151,9 @@ struct Model {
   std::vector<ParamDesc> params;
   uint32_t paramGranules = 0; ///< granules [0, paramGranules) hold the parameters
   std::vector<KernelDesc> kernels;
-  /// Made for training: sessions can go back. `gradients` has one element for each kernel that host
-  /// code records; the kernels that go back stand behind those in `kernels`, and the native ones of
-  /// runtime/train behind these.
+  /// Made for training: sessions can differentiate. `gradients` has one element for each kernel
+  /// that host code records; the backward kernels stand after those in `kernels`, and the native
+  /// ones of runtime/cpu after these.
   bool training = false;
   bool f16 = false; ///< of one made for training: gradients go through f16 values
   std::vector<KernelGradient> gradients;

@@ -12,7 +12,7 @@ namespace sheaf::rt {
 
 namespace {
 
-/// A record with one more to go behind it counts so much more, as its binary logarithm: of 1.05 to
+/// A record with one more to go after it counts so much more, as its binary logarithm: of 1.05 to
 /// 1.3, measured on lattices and graphs of gates, 1.1 to 1.15 leave the fewest launches.
 constexpr double kMostUrgency = 0.1375;
 /// Urgencies are from 1 to 2 to this, as whole numbers: sums of 2^32 of them are exact.
@@ -76,7 +76,7 @@ void LaunchOrder::findDepths(const RecordGraph &graph) {
       weights_[record] = std::max(weights_[record], weights_[other] + 1);
 }
 
-/// From the longest way behind each record.
+/// From the longest way after each record.
 void LaunchOrder::findUrgencies(const RecordGraph &graph) {
   weights_.resize(graph.size());
   uint32_t longest = graph.findWaysBehind(weights_) + 1;

@@ -8,7 +8,7 @@
 // - Agenda (DyNet's): the kernel whose records that have not run stand at the lowest depth on
 //   average.
 // - Look-ahead: forwards, the kernel of whose remaining records the largest share is ready, those
-//   with a longer way behind them counting more. Then backwards, from the last launch: one without
+//   with a longer way after them counting more. Then backwards, from the last launch: one without
 //   a record that must run there, because something that has its place already needs it, is left
 //   out, and every other one takes all records that may run as late. What is left has no launch
 //   that could be left out alone.
@@ -50,7 +50,7 @@ private:
   /// The records of one family.
   struct Kind {
     std::vector<uint32_t> ready;
-    uint32_t since = 0;         ///< `ready` is so behind this many launches
+    uint32_t since = 0;         ///< `ready` is so after this many launches
     uint32_t pending = 0;       ///< records that have not run
     uint64_t pendingWeight = 0; ///< of these; agenda: depths, look-ahead: urgencies
     uint64_t readyWeight = 0;

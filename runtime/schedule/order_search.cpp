@@ -18,7 +18,7 @@ constexpr size_t kWidth = 50;
 /// What a search may take: looks at records or states of parts, of some nanoseconds each; bytes.
 constexpr size_t kMostLooks = size_t(1) << 24;
 constexpr uint64_t kMostBytes = uint64_t(64) << 20;
-/// A record with one more to go behind it counts so much more, as its binary logarithm. From 0.3
+/// A record with one more to go after it counts so much more, as its binary logarithm. From 0.3
 /// to 0.7 makes no difference on lattices.
 constexpr double kUrgency = 0.5;
 
@@ -181,7 +181,7 @@ void OrderSearch::findParts(std::span<const uint32_t> last) {
   }
 }
 
-/// From the longest way behind each record.
+/// From the longest way after each record.
 void OrderSearch::findWeights() {
   std::span<uint32_t> behind = allocate<uint32_t>(graph_.size());
   uint32_t longest = graph_.findWaysBehind(behind) + 1;

@@ -28,7 +28,7 @@ void RowMakers::begin(const RowSpace &rows, uint64_t keptEnd) {
 
 bool RowMakers::grow(const RowSpace &rows) {
   keptBegin_ = rows.keptBegin();
-  uint64_t granules = rows.used() + 1; // a record of no size may begin behind the last
+  uint64_t granules = rows.used() + 1; // a record of no size may begin after the last
   if (granules <= makers_.size())
     return true;
   granules = std::max<uint64_t>(granules, 2 * makers_.size());

@@ -130,7 +130,7 @@ public:
   /// The first kernel of a family.
   uint32_t kernel(uint32_t family) const { return kernels_[family]; }
 
-  /// For each record how many are on the longest way behind it; returns the most.
+  /// For each record how many are on the longest way after it; returns the most.
   uint32_t findWaysBehind(std::span<uint32_t> records) const;
 
   /// For each family the records on the longest chain of its own, which others may stand between:

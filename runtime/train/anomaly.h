@@ -15,17 +15,17 @@ struct Anomaly {
   bool sums = true;      ///< without an instance: each has finite gradients
   std::string kernel;    ///< the first that made such a value; empty: none did
   std::string source;    ///< its file:line
-  bool back = false;     ///< on the way back
+  bool back = false;     ///< in the backward pass
   double value = 0;      ///< what it made
 
   std::string message() const;
 };
 
 /// Looks for what made a step's gradients NaN or infinite: runs its instances again, forward and
-/// back, one at a time until one has gradients that are not finite. A loss that is not finite is
-/// traced to the way forward, gradients of one that is to the way back. Where memory is short no
-/// block is told, or no instance. `gradients` may be those of the last run. `weight`: what losses
-/// are multiplied with. Nothing when the gradients are finite.
+/// backward, one at a time until one has gradients that are not finite. A loss that is not finite
+/// is traced to the forward pass, gradients of one that is to the backward pass. Where memory is
+/// short no block is told, or no instance. `gradients` may be those of the last run. `weight`: what
+/// losses are multiplied with. Nothing when the gradients are finite.
 std::optional<Anomaly> findAnomaly(Session &session, std::span<const Instance> instances,
                                    std::span<const ParamGradient> gradients, float weight);
 

@@ -8,7 +8,7 @@
 
 namespace sheaf::rt {
 
-/// What losses are multiplied with before the way back, and gradients divided by behind it: small
+/// What losses are multiplied with before the backward pass, and gradients divided by after: small
 /// gradients then do not vanish in f16 rows (Micikevicius and others 2018). Dynamic: halved when a
 /// gradient overflows, which skips the step, and doubled after `kPatience` steps without. Powers of
 /// two, so that f32 gradients keep their bits.

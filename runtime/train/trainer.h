@@ -62,7 +62,7 @@ public:
   LossScale &lossScale() { return options_.lossScale; }
   /// Null unless one is made.
   WeightAverage *average() { return average_ ? &*average_ : nullptr; }
-  /// Goes on behind this many steps; the caller restores parameters and optimiser.
+  /// Goes on after this many steps; the caller restores parameters and optimiser.
   void resume(int64_t steps) { next_ = steps; }
 
 private:

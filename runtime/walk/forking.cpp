@@ -20,7 +20,7 @@ constexpr Named kNames[] = {{Forking::Worth, "worth"},
 constexpr double kForkNs = 200;
 constexpr double kFlushNs = 400;
 constexpr double kLaunchNs = 300;
-/// Of weights that a launch reads once more. Most of it is hidden behind the work of its rows.
+/// Of weights that a launch reads once more. Most of it is hidden by the work of its rows.
 constexpr double kByteNs = 1.0 / 400;
 /// How much of what the last flush cost counts.
 constexpr double kNew = 0.25;

@@ -58,7 +58,7 @@ public:
 
   /// Runs f(argument) on this stack until it returns, waits or is given up.
   Left call(Body f, void *argument);
-  /// Goes on behind the wait() by which the stack was left.
+  /// Goes on after the wait() by which the stack was left.
   Left resume();
   /// Hints that call() or resume() comes soon: where its frames stand is brought into the cache.
   void prefetch() const;

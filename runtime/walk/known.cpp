@@ -58,7 +58,7 @@ double recordTime(const KernelDesc &kernel) {
          (kernel.bytes ? sum(*kernel.bytes) / bytesPerNanosecond : 0);
 }
 
-/// In training, what goes back for a record computes twice as much, and takes so long besides.
+/// In training, the backward record computes twice as much, and takes so long besides.
 constexpr double kBackTime = 50;
 
 /// Kept rows are charged in steps.

@@ -1,4 +1,4 @@
-//===- known.h - Records whose results are known ----------------*- C++ -*-===//
+//===- known.h - Memoised records -------------------------------*- C++ -*-===//
 //
 // A block that is recorded twice with the same words (row ids, extents, ints, floats by their bits)
 // computes the same bits twice. Where the compiler asks for it (sheaf_record_once), the second

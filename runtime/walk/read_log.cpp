@@ -32,7 +32,7 @@ std::vector<LoggedRead> ReadLog::of(size_t instance) const {
   while (!open.empty()) {
     Open &top = open.back();
     if (top.next == top.thread->reads.size()) {
-      // What would come next was not read, whatever others read that come behind it.
+      // What would come next was not read, whatever others read that come after it.
       if (!top.thread->ended)
         break;
       open.pop_back();

@@ -11,7 +11,7 @@
 
 namespace sheaf::rt {
 
-/// What generated code is given: a Context and, behind it, what the functions of abi.h need.
+/// What generated code is given: a Context and, after it, what the functions of abi.h need.
 struct Recorder : Context {
   RowSpace rowSpace;
   Scratch scratch; ///< of the threads that run kernels

@@ -232,7 +232,7 @@ private:
   uint64_t goesOnWith_ = 0; ///< bytes that a call has which goOn() is to run
   Untimed untimed_;
   bool stopped_ = false;
-  bool inVain_ = false; ///< what runs comes behind a failure that counts already
+  bool inVain_ = false; ///< what runs comes after a failure that counts already
 };
 
 } // namespace sheaf::rt
