@@ -9,7 +9,7 @@
 namespace sheaf::passes {
 
 /// Proves that records of a tensor's group are among those that others are made of. Then whoever
-/// waits for the others waits no longer for it, and where the others are met again (equal records
+/// waits for the others waits no longer for it, and where the others are memoised (equal records
 /// run once), so is it. Where a proof takes too many steps, there is none.
 class Ancestry {
 public:

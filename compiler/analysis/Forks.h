@@ -25,10 +25,10 @@ bool isHandedTo(mlir::Operation *fork, mlir::Operation *op);
 /// Whether `op`, of the same block, needs results of `fork` to go on.
 bool waitsFor(mlir::Operation *op, mlir::Operation *fork);
 
-/// Whether anything behind `op`, of the same block, uses results of `fork`.
+/// Whether anything after `op`, of the same block, uses results of `fork`.
 bool isUsedBehind(mlir::Operation *fork, mlir::Operation *op);
 
-/// The first operation behind `op` for which `reads` holds and that can do so before `op` has
+/// The first operation after `op` for which `reads` holds and that can do so before `op` has
 /// ended, if `op` is a fork; or null. With `whole` as if that were a fork of which the operations
 /// `with` are part, and which is handed what it needs.
 mlir::Operation *readsBeside(mlir::Operation *op, llvm::function_ref<bool(mlir::Operation *)> reads,

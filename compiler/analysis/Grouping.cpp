@@ -93,7 +93,7 @@ private:
 
   /// The level of an operation is the number of recording host operations on the longest way from
   /// the block's arguments to it. Host code that takes the result of tensor code of level n is
-  /// behind the record of level n, so it stands on level n + 1.
+  /// after the record of level n, so it stands on level n + 1.
   void place(Operation *op, const Recorders &recorders, bool isQuiet) {
     bool tensorCode = !isQuiet && isTensorCode(op) && !isFill(op);
     unsigned level = 0;

@@ -15,7 +15,7 @@
 
 namespace sheaf::passes {
 
-/// Which operations may record something when they run: a level begins behind each of them.
+/// Which operations may record something when they run: a level begins after each of them.
 class Recorders {
 public:
   explicit Recorders(mlir::ModuleOp module);

@@ -22,7 +22,7 @@ template <typename Rule> const Rule *batchRule(mlir::Operation *op) {
 /// A constant tensor: cheaper to make where it is used than to read.
 inline bool isFill(mlir::Operation *op) { return batchRule<ops::Fill>(op) != nullptr; }
 
-/// An operator that lays the elements of a host list one behind the other (`stack`): as many
+/// An operator that lays the elements of a host list one after the other (`stack`): as many
 /// records as the list has elements, made by the host code.
 inline bool takesList(mlir::Operation *op) {
   auto *movement = batchRule<ops::Movement>(op);

@@ -74,7 +74,7 @@ public:
 
   struct Window {
     unsigned behind = 0;  ///< the last ordered operation that comes before; 0: none does
-    unsigned ahead = ~0u; ///< the first that comes behind
+    unsigned ahead = ~0u; ///< the first that comes after
     bool isOpen() const { return behind < ahead; }
     Window operator&(Window other) const {
       return {std::max(behind, other.behind), std::min(ahead, other.ahead)};

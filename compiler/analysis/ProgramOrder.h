@@ -19,11 +19,11 @@ bool isOrdered(mlir::Operation *op);
 llvm::SmallVector<mlir::Operation *> needsOf(mlir::Operation *op);
 
 /// Cuts those groups of a region block that could not run as one without changing the order: what
-/// one operator makes is needed ahead of something that another comes behind. The pieces stand
+/// one operator makes is needed ahead of something that another comes after. The pieces stand
 /// where their group stood.
 void cutForOrder(mlir::Block &block, std::vector<Group> &groups);
 
-/// Puts everything behind what it needs, and what is ordered behind what comes before it in the
+/// Puts everything after what it needs, and what is ordered after what comes before it in the
 /// order of the program; all else stays where it is as far as that allows. Fails when operations
 /// need each other.
 mlir::LogicalResult restoreOrder(mlir::Block &block);

@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned kShortestPiece = 24;
 /// A piece is longer only where there is no place to cut.
 constexpr unsigned kLongestPiece = 2 * kLongGroup;
-/// Of so many equal pieces what stands before and behind them is kept out, however short it is.
+/// Of so many equal pieces what stands before and after them is kept out, however short it is.
 constexpr unsigned kManyPieces = 4;
 
 /// Whether a kernel computes it where its result is read, in registers.
@@ -229,7 +229,7 @@ private:
     return llvm::any_of(value.getUsers(), [&](Operation *user) { return !number_.contains(user); });
   }
 
-  /// Whether it may be part of a sum of products that goes on behind it: one chain, whose bits
+  /// Whether it may be part of a sum of products that goes on after it: one chain, whose bits
   /// depend on where it begins.
   static bool isSummedOn(Value value) {
     auto isAddition = [](Operation *op) {
@@ -420,7 +420,7 @@ private:
     return shared;
   }
 
-  /// Puts an operator into the last piece, behind what it needs of what stands before its first
+  /// Puts an operator into the last piece, after what it needs of what stands before its first
   /// reader, so that equal pieces look alike.
   void place(Operation *op) {
     Group &piece = pieces_.back();

@@ -169,7 +169,7 @@ private:
       code.insert(code.end(), stub.begin(), stub.end());
     }
     // The words of imports come first, then those of the table; what the objects brought keeps its
-    // alignment behind them.
+    // alignment after them.
     uint64_t words = imports_.size() + tableWords_.size();
     uint64_t before = llvm::alignTo(words * sizeof(uint64_t), 64);
     contents_[Addresses].insert(contents_[Addresses].begin(), before, 0);

@@ -61,7 +61,7 @@ struct CompileOptions {
   store::Options store;
   /// How kernels are tuned, by BlockInfo::tuningKey, instead of as the store says.
   std::optional<std::map<std::string, kernels::Tuning>> tunings;
-  /// Told of every pass that ran, and of the module behind it. May be empty.
+  /// Told of every pass that ran, and of the module after it. May be empty.
   std::function<void(std::string_view pass, mlir::ModuleOp module)> afterPass;
 };
 

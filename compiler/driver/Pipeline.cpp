@@ -101,7 +101,7 @@ template <typename Stage> auto Compilation::timed(const char *name, Stage stage)
               .count();
     }
   };
-  // Before the stage runs, so that its own parts stand behind it.
+  // Before the stage runs, so that its own parts stand after it.
   times.push_back({name, 0});
   Clock clock{times, times.size() - 1};
   return stage();
@@ -255,7 +255,7 @@ void Compilation::runPasses() {
   blocks = program->clone();
   std::vector<passes::PassReport> reports;
   bool isBf16 = options_.precision == Precision::Bf16;
-  // Behind autocast all arithmetic is settled, and the oracle can still interpret the program.
+  // After autocast all arithmetic is settled, and the oracle can still interpret the program.
   auto afterPass = [&](std::string_view pass, mlir::ModuleOp module) {
     if (isBf16 && pass == "autocast")
       rounded = module.clone();

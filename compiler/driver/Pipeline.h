@@ -81,7 +81,7 @@ private:
   bool runFromProgram(Until until);
   /// The stages after the front end.
   void runFrom(Until until);
-  /// Behind this `program` is what the program means.
+  /// After this `program` is what the program means.
   void prepare();
   void runPasses();
   /// Times and remarks of a pass.

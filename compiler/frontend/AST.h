@@ -404,7 +404,7 @@ template <DeclKind K> struct DeclOf : Decl {
   DeclOf() : Decl(K) {}
 };
 
-/// `use "lib/lstm.sheaf" as lstm`. The name is what stands behind `as`, or empty.
+/// `use "lib/lstm.sheaf" as lstm`. The name is what stands after `as`, or empty.
 struct UseDecl : DeclOf<DeclKind::Use> {
   std::string path;
   SourceRange pathRange;

@@ -36,7 +36,7 @@ struct Checker::Einsum {
     std::copy_if(letters.begin(), letters.end(), std::back_inserter(result), keep);
     return result;
   }
-  /// In the order of the output; what it has not comes behind that.
+  /// In the order of the output; what it has not comes after that.
   std::string ordered(const std::string &letters) const {
     std::string result = letters;
     std::sort(result.begin(), result.end(), [&](char a, char b) {

@@ -112,7 +112,7 @@ private:
   std::vector<size_t> lineStarts;
 };
 
-/// What a name behind `use` stands for.
+/// What a name after `use` stands for.
 struct UsedFile {
   std::string name; ///< for messages; two uses of one file give the same
   std::string text;
@@ -122,7 +122,7 @@ struct UsedFile {
 /// Finds the file that a file, known by its name, uses by another name.
 using FileResolver = std::function<UsedFile(const std::string &used, const std::string &by)>;
 
-/// The text of a model: its file, and all files that it uses, each once. They lie one behind the
+/// The text of a model: its file, and all files that it uses, each once. They lie one after the
 /// other in one space of offsets, the model's own file from 0, so a range tells its file.
 class SourceFile {
 public:

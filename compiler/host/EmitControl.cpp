@@ -173,7 +173,7 @@ Operation *FunctionEmitter::tailOf(Block &block) {
       ValueRange(op->getResults()) != terminator->getOperands() ||
       !llvm::all_of(op->getResults(), [](Value v) { return v.hasOneUse(); }))
     return nullptr;
-  // It runs last: what stands behind it must not be able to fail.
+  // It runs last: what stands after it must not be able to fail.
   for (Operation *next = op->getNextNode(); next != terminator; next = next->getNextNode())
     if (!next->hasTrait<OpTrait::ConstantLike>() && !isa<ir::ParamRefOp>(next))
       return nullptr;

@@ -1,7 +1,7 @@
-//===- EmitRoots.cpp - What is needed behind a call that may wait ---------===//
+//===- EmitRoots.cpp - What is needed after a call that may wait ----------===//
 //
-// Control in a Program is structured, so what is needed can be read off it: the uses behind the
-// call, in its block or behind an operation around it, and all uses inside of a loop around it by
+// Control in a Program is structured, so what is needed can be read off it: the uses after the
+// call, in its block or after an operation around it, and all uses inside of a loop around it by
 // what comes from outside of that loop.
 //
 //===----------------------------------------------------------------------===//

@@ -38,7 +38,7 @@ llvm::SmallVector<llvm::Type *> slotTypes(mlir::TypeRange types, llvm::LLVMConte
 int64_t slotCount(mlir::Type type);
 
 /// Which arguments of a call are results of forks, which may not be there yet when it is forked
-/// itself. Its thunk takes the other arguments, and behind these two slots for each fork: what
+/// itself. Its thunk takes the other arguments, and after these two slots for each fork: what
 /// sheaf_join takes, and the address of the results.
 struct Awaited {
   struct Argument {
@@ -195,7 +195,7 @@ private:
   llvm::SmallVector<Arm> openIf(mlir::scf::IfOp op);
   llvm::SmallVector<Arm> openMatch(ir::MatchOp match);
   void bindFields(ir::MatchOp match, mlir::Block &arm);
-  /// Emits arms that meet again behind the operation.
+  /// Emits arms that meet again after the operation.
   void joinArms(llvm::ArrayRef<Arm> arms, mlir::Operation *op);
 
   //===--- Forks (EmitForks.cpp) ----------------------------------------------===//
@@ -227,7 +227,7 @@ private:
   void emitFork(mlir::func::CallOp call);
   /// The same for branches: what is no call of its own is done at once.
   void emitForkedArms(llvm::ArrayRef<Arm> arms, mlir::Operation *op);
-  /// Joins the forks of this block that `op` waits for; before a terminator all of them. Behind
+  /// Joins the forks of this block that `op` waits for; before a terminator all of them. After
   /// that comes `next`, or `op`.
   void joinForks(mlir::Operation *op, mlir::Operation *next = nullptr);
   void join(const Fork &fork) { callRuntime("sheaf_join", b_.getVoidTy(), fork.task); }
@@ -243,7 +243,7 @@ private:
     Root root;
     Slots slots;
   };
-  /// Before a call that may wait: tells the runtime what is needed by what comes behind `at`, with
+  /// Before a call that may wait: tells the runtime what is needed by what comes after `at`, with
   /// `own` by `at` itself, too. Returns whether there was anything, which dropRoots() asks for.
   bool saveRoots(mlir::Operation *at, bool own);
   /// After that call.
@@ -263,9 +263,9 @@ private:
   /// it, and not each call that may wait meanwhile.
   void openFork(mlir::Operation *op, Fork fork);
   void closeFork(mlir::Operation *op);
-  /// What `op` takes of open forks of its block is kept by who got it, or by what is behind `op`.
+  /// What `op` takes of open forks of its block is kept by who got it, or by what is after `op`.
   void forgetTaken(mlir::Operation *op);
-  /// In a fork's frame: what is needed of it behind `at`.
+  /// In a fork's frame: what is needed of it after `at`.
   void sayNeeded(mlir::Operation *forked, const Fork &fork, mlir::Operation *at);
 
   //===--- Scalars, tuples and data (EmitScalars.cpp) -------------------------===//

@@ -1,4 +1,4 @@
-//===- GradientBlock.h - What a block that goes back is ---------*- C++ -*-===//
+//===- GradientBlock.h - What a backward block is ---------------*- C++ -*-===//
 //
 // A block with the attribute `sheaf.gradient` names the block that computes the gradients of its
 // arguments and weights. That one has the same weights, and an attribute of its own,
@@ -17,7 +17,7 @@ constexpr llvm::StringLiteral kGradientAttr = "sheaf.gradient";
 constexpr llvm::StringLiteral kBackwardAttr = "sheaf.backward";
 
 struct GradientBlock {
-  /// A value that the walk backwards has at hand.
+  /// A value that the backward pass has at hand.
   struct Source {
     enum Kind {
       Argument, ///< of the forward block, by number

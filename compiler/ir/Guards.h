@@ -8,7 +8,7 @@ namespace sheaf::ir {
 
 /// A number that a check and the operation that it guards have in common: the check is made where
 /// what that operation gives is needed. Checks without are the program's own, and always made
-/// (passes::dropUnneededPass, behind which there are none with).
+/// (passes::dropUnneededPass, after which there are none with).
 inline constexpr llvm::StringLiteral kGuardAttr = "sheaf.guard";
 
 } // namespace sheaf::ir

@@ -55,7 +55,7 @@ inline constexpr llvm::StringLiteral kOutlinedAttr = "sheaf.outlined";
 inline constexpr llvm::StringLiteral kFoldedAttr = "sheaf.folded";
 bool takesKey(mlir::Operation *function);
 
-/// Where an operation stands in the source, `file:line:column`, and behind it the calls by whose
+/// Where an operation stands in the source, `file:line:column`, and after it the calls by whose
 /// inlining it came into its function (a CallSiteLoc says so), from the inside outwards. What is
 /// not known is left out.
 llvm::SmallVector<std::string, 2> pathOf(mlir::Location location);

@@ -27,7 +27,7 @@ public:
 
   /// Makes room for so many records: granules of each argument, then of all results.
   void prepare(int64_t records, std::span<const int64_t> argGranules, int64_t resultGranules);
-  /// Of an argument, or behind these, of the results.
+  /// Of an argument, or after these, of the results.
   float *row(int64_t record, size_t word);
   /// All records, once.
   void run();

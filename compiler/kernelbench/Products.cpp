@@ -14,7 +14,7 @@ namespace sheaf::kernelbench {
 
 namespace {
 
-/// A library's product at its best: weights in the form that it likes most, rows one behind the
+/// A library's product at its best: weights in the form that it likes most, rows one after the
 /// other.
 struct Peer {
   std::string name;

@@ -26,13 +26,13 @@ struct KernelInstance {
   std::vector<mlir::FlatSymbolRefAttr> weights;
   uint32_t phase = 0;
   unsigned family = 0; ///< the first instance with this block and these weights, itself or another
-  /// What records it, or, of one that goes back, records what it goes back from: `sheaf.record`s,
+  /// What records it, or, of a backward one, records the forward one: `sheaf.record`s,
   /// and operators over lists.
   std::vector<mlir::Operation *> sites;
 };
 
 /// Every distinct instance of a module with blocks, in order of first appearance in the functions;
-/// behind them those that go back (passes::deriveGradientsPass).
+/// after them the backward ones (passes::deriveGradientsPass).
 class KernelInstances {
 public:
   explicit KernelInstances(mlir::ModuleOp module);

@@ -189,7 +189,7 @@ struct Decision {
   size_t result = 0; ///< which one holds them
   /// How far element `at` of the result is from being `value`: the least change that does it of the
   /// two numbers that meet there, each by that much, in units of max(1, the greater |number|).
-  /// Infinite when none does. Of elements that are taken one behind the other (top_k) the others
+  /// Infinite when none does. Of elements that are taken one after the other (top_k) the others
   /// are what they are.
   std::function<double(const RefTensors &operands, const Attrs &, const RefTensor &result,
                        size_t at, double value)>
@@ -295,7 +295,7 @@ struct Gradient {
     Unstated,  ///< nobody has said; the operators' tests do not let it pass
     Rule,      ///< by `rule`
     Expansion, ///< as what its Expand rule makes of it
-    Rows,      ///< it moves whole rows: the walk backwards finds them by their ids
+    Rows,      ///< it moves whole rows: the backward pass finds them by their ids
     None,      ///< nothing goes through: ints, bools, steps, draws
     Untrained  ///< the pass that makes it does nothing in training
   } kind = Unstated;

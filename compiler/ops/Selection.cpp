@@ -130,7 +130,7 @@ double topDistance(const RefTensor &x, const Attrs &attrs, const RefTensor &plac
   return distanceToMeet(score(places.data[at]), score(value));
 }
 
-/// Those behind move on, up to where it stood; else the last one goes. One that stood before
+/// Those after it move on, up to where it stood; else the last one goes. One that stood before
 /// changes with it.
 void takeTop(const Attrs &attrs, RefTensor &places, size_t at, double value) {
   TopPlace place(places, attrs, at);

@@ -78,7 +78,7 @@ void addFunctions(std::vector<Op> &ops);
 void addLosses(std::vector<Op> &ops);
 void addPlacement(std::vector<Op> &ops);
 void addScans(std::vector<Op> &ops);
-/// Behind the operators that they apply.
+/// After the operators that they apply.
 void addFolds(std::vector<Op> &ops);
 void addCasts(std::vector<Op> &ops);
 void addReductions(std::vector<Op> &ops);

@@ -128,7 +128,7 @@ void Decisions::forget(Entry &entry) {
 
 /// Forgets what no one can ask for, and beyond that what is oldest.
 void Decisions::sweep() {
-  // Users come behind what they use, and hold it.
+  // Users come after what they use, and hold it.
   for (Entry &entry : llvm::reverse(entries_))
     if (!isHeld(entry))
       forget(entry);
@@ -340,7 +340,7 @@ std::vector<Decisions::Option> Decisions::search(const RefTensor &tensor, size_t
   }
   restore(all);
   taken.clear();
-  // All that are near, one behind the other, as one of them that is left holds a maximum.
+  // All that are near, one after the other, as one of them that is left holds a maximum.
   llvm::DenseSet<std::pair<size_t, size_t>> seen;
   for (const Option &option : options) {
     Saved saved;

@@ -54,7 +54,7 @@ private:
   static constexpr size_t kMostElements = size_t(1) << 24;
   /// What trials of a run may compute, in elements: some seconds.
   static constexpr size_t kMostTried = size_t(1) << 26;
-  /// What may be computed anew behind turns of a run, in elements.
+  /// What may be computed anew after turns of a run, in elements.
   static constexpr size_t kMostAnew = size_t(1) << 28;
   /// Decisions that are not near their boundaries and are tried nevertheless.
   static constexpr size_t kMostFar = 256;

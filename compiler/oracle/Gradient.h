@@ -2,8 +2,8 @@
 //
 // Reverse mode over what the interpreter computes: a run is noted operator by operator, and walked
 // backwards by the operators' gradient records, which the interpreter evaluates as well. Of the
-// compiled way back (blocks, the cut of what is kept, the walk over rows) nothing is used; what
-// both share are the records, and those are compared with differences of the program itself.
+// compiled backward pass (blocks, the cut of what is kept, the walk over rows) nothing is used;
+// what both share are the records, and those are compared with differences of the program itself.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_ORACLE_GRADIENT_H

@@ -25,7 +25,7 @@ public:
       : context_(context), maxDepth_(maxDepth), maxCalls_(maxCalls), tape_(tape), replay_(replay) {}
 
   /// Throws Failure, and InternalError for operations that are no part of a Program; there is no
-  /// other run behind that.
+  /// other run after that.
   std::vector<Value> run(const Function &function, llvm::MutableArrayRef<Value> args);
 
   /// Where the run is, for messages: `file.sheaf:12:3: `, or nothing.

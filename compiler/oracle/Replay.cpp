@@ -122,7 +122,7 @@ Value Replay::read(mlir::Operation *op, llvm::ArrayRef<mlir::Location> calls,
   return makeList(std::move(all));
 }
 
-/// Whichever is turned around, of one tensor or of others, comes behind those read before: so each
+/// Whichever is turned around, of one tensor or of others, comes after those read before: so each
 /// element is looked at when its turn comes.
 Value Replay::readElement(std::optional<uint32_t> number, const TensorPtr &tensor, size_t at,
                           mlir::Type type) {

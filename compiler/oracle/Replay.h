@@ -83,7 +83,7 @@ public:
   void prepare(const Step &step, llvm::ArrayRef<Value> operands);
   /// Every operation that computes something.
   void note(const Step &step, llvm::ArrayRef<Value> operands, const Values &results);
-  /// Behind the run, when all is known that was read: the reads' distances.
+  /// After the run, when all is known that was read: the reads' distances.
   void settle();
 
 private:

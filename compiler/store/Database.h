@@ -54,7 +54,7 @@ public:
   Statement &bind(int64_t value);
   Statement &bind(std::string_view text);
   Statement &bind(std::span<const uint8_t> bytes);
-  /// The next row; false behind the last one, when the statement may be bound anew.
+  /// The next row; false after the last one, when the statement may be bound anew.
   bool step();
   /// Steps to the end.
   void finish();

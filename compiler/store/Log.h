@@ -7,7 +7,7 @@
 namespace sheaf::store {
 
 /// Whether a write-ahead log (sqlite.org/walformat.html) has lost something: its header is wrong,
-/// or it holds transactions behind a place where SQLite stops reading. SQLite takes both for the
+/// or it holds transactions after a place where SQLite stops reading. SQLite takes both for the
 /// end of the log and says nothing. False, too, of a log that was cut or has lost its last
 /// transaction only, which may be the work of a process that was killed.
 ///

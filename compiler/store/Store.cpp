@@ -52,7 +52,7 @@ bool writeBack(Database &database, const std::string &path, uint64_t most) {
          database.number("PRAGMA wal_checkpoint(TRUNCATE)") == 0;
 }
 
-/// The number of a use behind all others. A damaged file may hold any.
+/// The number of a use after all others. A damaged file may hold any.
 int64_t later(int64_t newest) { return static_cast<int64_t>(static_cast<uint64_t>(newest) + 1); }
 
 } // namespace
