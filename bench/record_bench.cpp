@@ -66,7 +66,7 @@ uint64_t words(int32_t left, int32_t right) {
   return static_cast<uint32_t>(left) | uint64_t(static_cast<uint32_t>(right)) << 32;
 }
 
-/// A record of every `Period` stands a second time right behind itself.
+/// A record of every `Period` stands a second time right after itself.
 template <Slot Period> void looked(Context *context, const Slot *args, Slot *results) {
   for (Slot i = 0; i < args[0]; ++i) {
     auto left = static_cast<int32_t>(i - (i % Period == Period - 1));

@@ -3,10 +3,10 @@
 
     bench/training_memory.py TREES [--hidden H] [--batch N]
 
-One mini-batch of the first N trees. The least: what the products and non-linearities of the way back
-read, at a leaf i, o, u, c, h, at an inner node i, o, u, fl, fr, c, h, of H floats each. Memory: the
-peak of everything that Sheaf allocates for the step but the parameters and their gradients, which
-are as large.
+One mini-batch of the first N trees. The least: what the products and non-linearities of the backward
+pass read, at a leaf i, o, u, c, h, at an inner node i, o, u, fl, fr, c, h, of H floats each. Memory:
+the peak of everything that Sheaf allocates for the step but the parameters and their gradients,
+which are as large.
 """
 import argparse
 import json

@@ -228,7 +228,7 @@ TEST(Artefact, Newer) {
   expectRefused(bytes, Refusal::Newer, "version 2");
   expectRefused(changed([](Description &d) { d.abi = kAbi + 1; }), Refusal::Newer, "abi is 2");
 
-  // A field more at the end of the description: eight bytes of the zeros behind it.
+  // A field more at the end of the description: eight bytes of the zeros after it.
   auto withField = [](uint32_t number) {
     std::vector<uint8_t> file = golden();
     uint64_t size;

@@ -5,7 +5,7 @@ operators: every line of operators.txt, with params as operands, with rows of pa
 from instance to instance, and with the first operand a tensor of the instance, which needs no
 gradient. zeros: operators at NaN, infinity and the ends of what they are defined for, behind a
 `where` that chooses something else, so that no gradient arrives: none may go on. models: those of
-models/ with a loss each, in f32; models-bf16: with products in bf16; models-hostile: with segments of the walk backwards as short as can be.
+models/ with a loss each, in f32; models-bf16: with products in bf16; models-hostile: with segments of the backward pass as short as can be.
 programs: text programs with a loss.
 `sheaf grad-check` does the comparisons, and compares the bits on several threads.
 """
@@ -257,7 +257,7 @@ def models_in_bf16(sheaf, directory, pattern):
 
 
 def models_hostile(sheaf, directory, pattern):
-    """Segments of the walk backwards are as short as can be, and what they gave back is poisoned."""
+    """Segments of the backward pass are as short as can be, and what they gave back is poisoned."""
     return models(sheaf, directory, pattern, ["--hostile"])
 
 

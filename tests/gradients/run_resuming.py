@@ -64,7 +64,7 @@ def until_often(what, runner, least):
 
 def killed(runner):
     """SIGKILL at random moments, again and again, until the training is done. The training is long
-    enough for identical records to be looked for no more, and then again."""
+    enough for memoised records to be looked for no more, and then again."""
     until_often(kills_of, runner, 3)
 
 

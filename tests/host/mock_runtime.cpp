@@ -24,7 +24,7 @@ int32_t *record(Context *context, uint32_t kernel, uint32_t depth, int64_t granu
   return words.data();
 }
 
-/// Known records are the runtime's business: here each is made.
+/// Memoised records are the runtime's business: here each is made.
 Slot recordOnce(Context *context, uint32_t kernel, uint32_t depth, int64_t granules,
                 const int32_t *key) {
   int32_t *words = record(context, kernel, depth, granules);

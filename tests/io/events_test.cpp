@@ -60,7 +60,7 @@ TEST(Events, RecordsAndTheirBytes) {
   file.scalars(301, numbers);
   std::vector<std::string> records = recordsOf(file.path());
   ASSERT_EQ(records.size(), 3u);
-  // Behind wall_time (field 1, a double).
+  // After wall_time (field 1, a double).
   EXPECT_EQ(records[0].substr(9), std::string("\x10\x00\x1a\x0d", 4) + "brain.Event:2");
   EXPECT_EQ(records[1].substr(9), "\x10\xac\x02\x3a\x02\x08\x01");
   EXPECT_EQ(records[2].substr(9), std::string("\x10\xad\x02\x2a\x18"

@@ -37,7 +37,7 @@ float multiplyAdd(float a, float b, float sum) {
 
 float add(float a, float b) { return multiplyAdd(a, 1.0f, b); }
 
-/// Factors from `k` on; zeros behind the end.
+/// Factors from `k` on; zeros after the end.
 struct Factors {
   const std::vector<double> &data;
   int64_t extent, begin = 0, stride = 1;

@@ -185,7 +185,7 @@ void Generator::reshape() {
     while (whole % factor);
     dims[axis] = factor;
     dims.insert(dims.begin() + static_cast<int64_t>(axis), Dim(whole / factor));
-    // Two axes in one behind it.
+    // Two axes in one after it.
     if (axis + 2 < dims.size()) {
       dims[axis + 1] = dims[axis + 1] * dims[axis + 2];
       dims.erase(dims.begin() + static_cast<int64_t>(axis) + 2);

@@ -56,7 +56,7 @@ TEST_F(ReplayTest, FloatsAreTakenAndComparedWithTheirOwn) {
   parse(kThreshold);
   EXPECT_EQ(std::get<int64_t>(run({vectorOf({0.75})}, {})), 1);
   EXPECT_EQ(replay_->reads().size(), 0u);
-  // A comparison turns around, behind host arithmetic.
+  // A comparison turns around, after host arithmetic.
   EXPECT_EQ(std::get<int64_t>(run({vectorOf({0.5 + 1e-9})}, {{0, slotOf(0.5)}})), 0);
   EXPECT_NEAR(distance(0), 1e-9, 1e-15);
   EXPECT_EQ(replay_->turned(), 1);
@@ -230,7 +230,7 @@ TEST_F(ReplayTest, PlacesAreToldApartByTheCallsToThem) {
       %d = arith.subf %c, %b : f64
       return %d : f64
     })");
-  // The first was dropped behind inlining, the last was not inlined.
+  // The first was dropped after inlining, the last was not inlined.
   paths_ = {"m.sheaf:1:5", "m.sheaf:1:5<m.sheaf:3:1"};
   ops::RefTensor x;
   x.data = {1};

@@ -20,7 +20,7 @@ module {
 sheaf.param @w : tensor<4x4xf32> init("glorot", [])
 sheaf.param @u : tensor<6x6xf32> init("glorot", [])
 
-// Into both arms, behind their products; constants come along. The result as it was goes, for
+// Into both arms, after their products; constants come along. The result as it was goes, for
 // nobody else takes it.
 // CHECK-LABEL: func.func @tail
 // CHECK: scf.if {{.*}} -> (tensor<4xf32>)
@@ -70,7 +70,7 @@ func.func @passes(%c: i1, %x: tensor<5xf32>) -> (tensor<5xf32>, tensor<5xf32>) {
   return %b, %e : tensor<5xf32>, tensor<5xf32>
 }
 
-// Behind a product it stays: it is part of that block. Behind a call it stays: the call is the
+// After a product it stays: it is part of that block. After a call it stays: the call is the
 // last thing that the arm does.
 // CHECK-LABEL: func.func @stays
 // CHECK-COUNT-2: scf.yield
@@ -212,7 +212,7 @@ func.func @last(%c: i1, %x: tensor<12xf32>) -> tensor<12xf32> {
   return %b : tensor<12xf32>
 }
 
-// Behind a fold in a loop: carried, where the list has elements; any tensor will do as the first.
+// After a fold in a loop: carried, where the list has elements; any tensor will do as the first.
 // CHECK-LABEL: func.func @loops
 // CHECK: sheaf.len
 // CHECK: %[[I:.*]] = sheaf.tuple(%[[X:.*]], %[[X]], %[[X]])

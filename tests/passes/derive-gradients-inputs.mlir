@@ -1,6 +1,6 @@
 // RUN: sheaf-opt --sheaf-pipeline="entry=main" %s | FileCheck %s
 
-// What depends on inputs alone has no block that goes back, also behind a recursion; a block of
+// What depends on inputs alone has no backward block, also after a recursion; a block of
 // inputs and weights has one that gives the rows of the weight's gradient and nothing else.
 module attributes {sheaf.training, sheaf.dims = {}} {
 sheaf.param @w : tensor<16x8xf32> init("glorot", [])

@@ -221,8 +221,8 @@ func.func @items(%xs: !sheaf.list<i64>, %x: tensor<f32>) -> !sheaf.list<i64> {
   return %r : !sheaf.list<i64>
 }
 
-// What it reads has been recorded before, whatever it records behind: the first waits for all. In a
-// loop what comes behind a read comes before another.
+// What it reads has been recorded before, whatever it records after: the first waits for all. In a
+// loop what comes after a read comes before another.
 // CHECK-LABEL: func.func @there
 // CHECK-NOT: sheaf.fork
 // CHECK-LABEL: func.func @again

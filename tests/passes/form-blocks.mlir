@@ -35,7 +35,7 @@ func.func private @opaque(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %z : tensor<4xf32>
 }
 
-// The product does not depend on the call: it batches by itself, before it. The sum goes behind.
+// The product does not depend on the call: it batches by itself, before it. The sum goes after.
 // CHECK-LABEL: func.func @levels
 // CHECK-DAG: %[[P:.*]] = sheaf.record @{{.*}}(%{{.*}}) weights [@w1]
 // CHECK-DAG: %[[C:.*]] = call @opaque
@@ -98,7 +98,7 @@ func.func @scalars(%x: tensor<?xf32>, %f: f64) -> (tensor<?xf32>, tensor<4x4xf32
   return %b, %w : tensor<?xf32>, tensor<4x4xf32>
 }
 
-// Host addresses of computed tensors lie behind the record.
+// Host addresses of computed tensors come after the record.
 // CHECK-LABEL: func.func @rows
 // CHECK: %[[R:.*]] = sheaf.record
 // CHECK: %[[ROW:.*]] = sheaf.apply "row"(%[[R]],

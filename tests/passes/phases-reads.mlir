@@ -1,7 +1,7 @@
 // RUN: sheaf-opt --phases=remarks=1 %s 2>&1 | FileCheck %s
 
 // Instances that wait for a read do not wait for each other's phases: what a read depends on stays
-// in the first, and all else comes behind it. Rows of a stack are copied in the phase of what they
+// in the first, and all else comes after it. Rows of a stack are copied in the phase of what they
 // are copies of, or later.
 // CHECK-LABEL: func.func @reading
 sheaf.block @score args(1) {

@@ -28,7 +28,7 @@ sheaf.block @head args(1) {
 // What leads into the first recursion stands at a known depth, and so does its begin: no phase.
 // The second has another tuple of weights: it is another kernel, which begins where the first one
 // ended. The head of either recursion is one kernel, as is that of what was given: all wait for the
-// later one. One that comes right behind another stands a known depth further on.
+// later one. One that comes right after another stands a known depth further on.
 // CHECK-LABEL: func.func @main
 func.func @main(%xs: !sheaf.list<tensor<4xf32>>, %a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   // CHECK: sheaf.record @pre(%{{.*}}) weights [] : (

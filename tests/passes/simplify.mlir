@@ -168,7 +168,7 @@ func.func @cast(%x: tensor<4xf32>, %y: tensor<?xf32>) -> (tensor<?xf32>, i64) {
   return %m, %n : tensor<?xf32>, i64
 }
 
-// What only the new type says is told to the operators behind it.
+// What only the new type says is told to the operators after it.
 // CHECK-LABEL: func.func @castToMore
 // CHECK: %[[R:.*]] = sheaf.apply "reshape"(%{{.*}}) {} : (tensor<?xf32>) -> tensor<4xf32>
 // CHECK: sheaf.apply "exp"(%[[R]]) {} : (tensor<4xf32>) -> tensor<4xf32>

@@ -8,7 +8,7 @@ func.func private @think(%x: tensor<f32>) -> f64 {
   return %r : f64
 }
 
-// The call and what it needs go into a map, which gives the element, too, for it is wanted behind.
+// The call and what it needs go into a map, which gives the element, too, for it is wanted after.
 // CHECK: remark: what of this loop may read does not need what it carries
 // CHECK-LABEL: func.func @free
 // CHECK: %[[M:.*]] = sheaf.map %{{.*}} {

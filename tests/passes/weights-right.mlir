@@ -23,7 +23,7 @@ module {
   }
 
   // The transposition of the first product meets that of the second; the last one is turned back
-  // behind the activation.
+  // after the activation.
   // CHECK-LABEL: func.func @layers
   // CHECK: [[P:%.*]] = sheaf.apply "matmul"(%{{.*}}, %{{.*}}) {} : (tensor<?x5xf32>, tensor<5x3xf32>) -> tensor<?x3xf32>
   // CHECK: [[S:%.*]] = sheaf.apply "add"([[P]], %{{.*}}) {} : (tensor<?x3xf32>, tensor<3xf32>) -> tensor<?x3xf32>

@@ -23,7 +23,7 @@ namespace sheaf::tool {
 
 namespace {
 
-/// Behind the rule that is right.
+/// After the rule that is right.
 void spoilGradient() {
   auto &record = const_cast<ops::Op &>(*ops::OpTable::get().find("tanh"));
   record.gradient.rule = [right = record.gradient.rule](mlir::ImplicitLocOpBuilder &b,

@@ -101,7 +101,7 @@ TEST_P(Rows, HolesAreFilledBeforeMoreIsTaken) {
     take(allocate(16), 16);
   EXPECT_EQ(rows.used(), low); // eight holes of nine each
   EXPECT_GE(rows.handedOut(), 72u * 16);
-  // What no hole holds stands behind all others; small ones go on in holes.
+  // What no hole holds stands after all others; small ones go on in holes.
   reclaim();
   taken.clear();
   take(allocate(9 * 17 + 1), 9 * 17 + 1);

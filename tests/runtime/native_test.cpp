@@ -38,7 +38,7 @@ struct Memory {
     bias = take(1, c.right);
     uint32_t lefts = take(c.count, c.left), rights = take(c.count, c.right);
     bytes = allocateAligned(static_cast<size_t>(granules * kGranuleBytes));
-    // What lies behind the columns of a row must not matter.
+    // What lies after the columns of a row must not matter.
     std::fill_n(floats(), granules * kFloats, NAN);
     std::mt19937 random(7);
     std::normal_distribution<float> normal;

@@ -77,7 +77,7 @@ struct Book {
     return from;
   }
 
-  /// Runs what was recorded; checks that all is there once and behind what it needs.
+  /// Runs what was recorded; checks that all is there once and after what it needs.
   void flush(Policy policy) {
     size_t begin = schedule.size();
     std::set<int32_t> open;
@@ -175,7 +175,7 @@ TEST(Policy, OneFamilyRunsInOneLaunch) {
 TEST(Policy, AStackNeedsAllItsRows) {
   for (Policy policy : {Policy::Agenda, Policy::LookAhead, Policy::Search}) {
     Book book;
-    // Two stacks one behind the other; rows of the first are ready at depths 1 to 4.
+    // Two stacks one after the other; rows of the first are ready at depths 1 to 4.
     int32_t rows[4];
     for (int i = 0; i < 4; ++i)
       rows[i] = book.chain(kA, 0, i + 1, 0);
@@ -222,7 +222,7 @@ TEST(Policy, WhatInstancesBringIsReady) {
   book.chain(kA, 0, 3, 0);
   auto input = static_cast<int32_t>(book.rows.allocate(2));
   book.scheduler.addInputs(static_cast<uint64_t>(input));
-  // Its row stands behind those of the chain, which it does not need.
+  // Its row stands after those of the chain, which it does not need.
   book.one(kB, 0, input + 1);
   book.flush(Policy::LookAhead);
   EXPECT_EQ(book.scheduler.dependences(book.schedule, book.rows)->leastLaunches, 4u);

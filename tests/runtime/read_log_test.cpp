@@ -36,7 +36,7 @@ TEST(ReadLog, ForksCountWhereTheyStand) {
   EXPECT_EQ(valuesOf(log, 0), (std::vector<Slot>{1, 2, 3, 4, 7, 5}));
 }
 
-/// One that failed, or was given up, and what comes behind it, has not read all.
+/// One that failed, or was given up, and what comes after it, has not read all.
 TEST(ReadLog, OfFailuresWhatComesBeforeThem) {
   ReadLog log;
   uint32_t thread = log.begin();

@@ -281,7 +281,7 @@ TEST(Tasks, SeveralMayJoinOne) {
   }
 }
 
-/// Forks args[1] calls one behind the other, each of which waits twice and takes what the one
+/// Forks args[1] calls one after the other, each of which waits twice and takes what the one
 /// before leaves; waits itself 3 times, and joins the last.
 void chainOfHeirs(Context *, const Slot *args, Slot *results) {
   Bench &b = bench(args);

@@ -156,7 +156,7 @@ TEST(Search, EndsInTime) {
     machine.add("a", [](const Tuning &t) { return t.vectors == 4 ? 1.5 : 0.9; });
     SearchResult found = machine.search(seconds);
     const Choice &choice = found.choices.at("a");
-    // One trial is made in any case; a pair may end behind the time.
+    // One trial is made in any case; a pair may end after the time.
     EXPECT_LE(machine.now, std::max(seconds, 0.15) + 0.0101) << seconds;
     EXPECT_GE(choice.tried, 1u);
     EXPECT_EQ(found.trials, choice.tried);

@@ -55,7 +55,7 @@ def good(found, ties=None, reads=None):
     expect(reads is None or found["reads"] == reads, f"{reads} reads: {found}")
 
 
-# All that comes behind a number read as 0.5, which is 0.5 + 1e-9 in f64, depends on it.
+# All that comes after a number read as 0.5, which is 0.5 + 1e-9 in f64, depends on it.
 THRESHOLD = """
 dim h = 2
 param w : f32[h, h] = uniform(-0.3, 0.3)
@@ -98,7 +98,7 @@ fn main(x: f32[h], y: f32[h]) -> (list<int>, f32[k, 2], i32, f32[2], i32[k], boo
 """
 
 
-# Numbers of decisions behind one int: how many, whether any, and where one stands behind another.
+# Numbers of decisions behind one int: how many, whether any, and where one stands after another.
 SEVERAL = """
 dim h = 8
 param v : f32[h, h] = uniform(-1, 1)
@@ -133,7 +133,7 @@ fn loss(x: f32[h]) -> f32 = {
 fn over(x: f32[h]) -> int = read(argmax(where(x > 0.0, x * 1e30 * 1e30, -1.0)))
 """
 
-# Many decisions in a row, each of which has all that was computed before behind it.
+# Many decisions in a row, each of which follows all that was computed before.
 CHAIN = """
 dim h = 64, words = 300
 param table : f32[words, h] = uniform(-0.001, 0.001)
@@ -155,7 +155,7 @@ dim h = 64
 fn main(x: f32[h]) -> list<float> = map(|i| read(sum(x + float(i) * 0.001)), range(50))
 """
 
-# Near-ties of one tensor with much behind it.
+# Near-ties of one tensor with much after it.
 SPREAD = """
 dim n = 2000, h = 16
 param w : f32[h, h] = uniform(-1, 1)

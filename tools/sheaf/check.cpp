@@ -21,7 +21,7 @@ struct CheckArguments {
   FormatOption format;
 };
 
-/// A place and a message; lines and columns count from 1, `end` is behind the last character.
+/// A place and a message; lines and columns count from 1, `end` is after the last character.
 Json findingJson(const SourceFile &source, SourceRange range, const std::string &message) {
   LineColumn begin = source.lineColumn(range.begin), end = source.lineColumn(range.end);
   Json json = {{"line", begin.line},

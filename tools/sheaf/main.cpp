@@ -126,7 +126,7 @@ int runCommand(int argc, char **argv) {
     pending.pop_back();
     sub->allow_extras();
     sub->fallthrough(false);
-    // A repeatable option takes one value each time; else it would take the model behind it, too.
+    // A repeatable option takes one value each time; else it would take the model after it, too.
     for (CLI::Option *option : sub->get_options([](CLI::Option *o) { return o->nonpositional(); }))
       option->allow_extra_args(false);
     std::vector<CLI::App *> inner = sub->get_subcommands([](CLI::App *) { return true; });

@@ -72,7 +72,7 @@ Pieces programPieces(std::string_view text) {
     if (piece.kind == Piece::Close && !open.empty())
       open.pop_back();
     // A line inside of ( ) or [ ] begins nothing, nor does one that goes on with an operator or
-    // behind `=`.
+    // after `=`.
     bool blank = (!open.empty() && open.back() != '{') ||
                  (!pieces.empty() && pieces.back().kind == Piece::Boundary);
     if (token.startsLine) {
@@ -128,7 +128,7 @@ Pieces dataPieces(std::string_view text) {
       piece.kind = Piece::Number;
     piece.before = std::move(before);
     before.clear();
-    // Words of a sentence, branches of a tree: behind a blank, or where a bracket follows one.
+    // Words of a sentence, branches of a tree: after a blank, or where a bracket follows one.
     bool afterBoundary = !pieces.empty() && pieces.back().kind == Piece::Boundary;
     piece.startsItem = piece.kind != Piece::Close && piece.kind != Piece::Comma &&
                        piece.kind != Piece::Boundary && !afterBoundary &&

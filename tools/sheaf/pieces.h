@@ -22,7 +22,7 @@ struct Piece {
     Close,    ///< its end
     Comma,    ///< parts items; so does a line's begin in braces and outside of brackets
     Infix,    ///< stands between two parts of an expression
-    Boundary, ///< what is behind it is an expression of its own: `=`, `=>`
+    Boundary, ///< what is after it is an expression of its own: `=`, `=>`
     Other
   } kind = Word;
   std::string text;

@@ -60,7 +60,7 @@ void addReplay(CLI::App &app, Action &action) {
       ->group("");
   sub->add_option("words", arguments->words)->group("")->expected(0, -1);
   sub->callback([arguments, &action] {
-    // Words behind `--` fill the first place that is free.
+    // Words after `--` fill the first place that is free.
     if (!arguments->crashed.empty() && !arguments->directory.empty())
       arguments->words.insert(arguments->words.begin(), arguments->directory);
     action = [arguments] { return replay(*arguments); };

@@ -15,7 +15,7 @@ using Words = std::vector<std::string>;
 /// harm nothing.
 struct FileWord {
   size_t word = 0;
-  size_t begin = 0; ///< where in the word the path begins, behind `--data=` or `NAME=`
+  size_t begin = 0; ///< where in the word the path begins, after `--data=` or `NAME=`
   bool isOutput = false;
 };
 std::vector<FileWord> fileWords(const Words &words);

@@ -21,7 +21,7 @@ struct Range {
 /// What is between two brackets, or the whole, with the items that it is put together of.
 struct Group {
   Range inside;
-  std::vector<Range> items; ///< the comma behind an item is part of it
+  std::vector<Range> items; ///< the comma after an item is part of it
 };
 
 class Shrinker {
@@ -340,7 +340,7 @@ private:
     }
   }
 
-  /// Where the expression of an item begins: behind its last `=` or `=>`, or with it.
+  /// Where the expression of an item begins: after its last `=` or `=>`, or with it.
   size_t expression(const Range &item, const std::vector<size_t> &ends) const {
     size_t begin = item.begin;
     for (size_t i = item.begin; i < item.end; ++i) {

@@ -15,7 +15,7 @@ namespace sheaf::tool {
 /// `log.jsonl` of a directory, and an event file for TensorBoard if wanted.
 class TrainLog {
 public:
-  /// Keeps the lines of steps up to `steps` that are there already: those behind it are made again.
+  /// Keeps the lines of steps up to `steps` that are there already: later ones are made again.
   /// Throws UserError.
   TrainLog(const std::string &directory, int64_t steps, bool tensorboard);
 
