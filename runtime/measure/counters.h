@@ -10,7 +10,7 @@ namespace sheaf::rt {
 
 struct KernelCounters {
   uint64_t records = 0;
-  uint64_t saved = 0;      ///< records that were not made: the results were known (known.h)
+  uint64_t saved = 0;      ///< memoised records: not made, the results were there (known.h)
   uint64_t launches = 0;   ///< buckets run; one that several threads share counts once
   uint64_t maxRecords = 0; ///< in one launch
   /// Inside the kernel, summed over threads. The time of short launches that were measured together

@@ -4,8 +4,8 @@
 // computes the same bits twice. Where the compiler asks for it (sheaf_record_once), the second
 // record is not made: it is given the results of the first.
 //
-// What was seen in a mini-batch is known until its end. Records whose arguments are all rows of
-// parameters, a word's embedding for instance, are known until the weights change: their results
+// What was seen in a mini-batch is memoised until its end. Records whose arguments are all rows of
+// parameters, a word's embedding for instance, are memoised until the weights change: their results
 // are placed in the kept part of the row space and are ready before the next mini-batch begins. So
 // a table of everything that depends on a token alone fills itself, token by token, within a bound.
 //
