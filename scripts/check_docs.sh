@@ -105,6 +105,10 @@ for source in sorted(glob.glob("docs/figures/*.dot")):
         complain(source, 1, f"{figure} is not made of it: run docs/figures/make.sh")
     if "figures/" + os.path.basename(figure) + ")" not in everything:
         complain(figure, 1, "no text shows it")
+pipeline = open("docs/figures/pipeline.dot", encoding="utf-8").read()
+for phase in re.findall(r'Phase::\w+, "(\w+)"', open("compiler/driver/Phases.h", encoding="utf-8").read()):
+    if f"<b>{phase}</b>" not in pipeline:
+        complain("docs/figures/pipeline.dot", 1, f"has no phase '{phase}'")
 
 for problem in problems:
     print(problem, file=sys.stderr)

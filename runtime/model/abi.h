@@ -63,8 +63,8 @@ extern "C" {
 /// the caller writes the others at once. Results have depth + 1.
 int32_t *sheaf_record(sheaf::rt::Context *, uint32_t kernel, uint32_t depth, int64_t granules);
 
-/// Records kernel `kernel` with these words, all but the last, unless its results are memoised of a
-/// record with the same words (runtime/walk/known.h). Returns the handle of the results, new or
+/// Records kernel `kernel` with these words, all but the last, unless its results are memoised from
+/// a record with the same words (runtime/walk/known.h). Returns the handle of the results, new or
 /// not.
 sheaf::rt::Slot sheaf_record_once(sheaf::rt::Context *, uint32_t kernel, uint32_t depth,
                                   int64_t granules, const int32_t *words);
