@@ -44,7 +44,7 @@ SmallVector<Emitter::RowAhead> Emitter::rowsAhead(ArrayRef<Dim> shape) {
 }
 
 /// Asks for the lines of rows ahead that `place` is in. Each row is asked for by one loop: the
-/// first that computes enough to hide it behind; else, where several pass over rows that stay near,
+/// first that computes enough to hide it; else, where several pass over rows that stay near,
 /// the last that reduces, or the last, for then the others have brought in what it reads.
 void Emitter::ask(ArrayRef<RowAhead> rows, const Place &place, bool reduces) {
   Block *block = b.getInsertionBlock();

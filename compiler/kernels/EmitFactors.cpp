@@ -1,6 +1,6 @@
 //===- EmitFactors.cpp - Products of factors in bf16 ----------------------===//
 //
-// Rows are rounded once for all panels of a pass and lie one behind the other in scratch, filled up
+// Rows are rounded once for all panels of a pass and lie one after the other in scratch, filled up
 // with zeros; weights are packed so. What a pair of factors adds to a sum is what AVX512_BF16 says,
 // and is computed exactly so where the processor has none; tiles are AMX's (docs/numerics.md).
 //
@@ -230,7 +230,7 @@ void Emitter::emitFactorRows(const Stage &stage, Value rows, EnterRow enter) {
   laneExtent_ = laneExtent;
 }
 
-/// The runs of a group, whose rows and weights lie alike, one behind the other.
+/// The runs of a group, whose rows and weights lie alike, one after the other.
 SmallVector<Value> Emitter::emitPackedPairs(const Stage &stage, const Turn &turn, const Tile &tile,
                                             int64_t rows, ArrayRef<Value> sums) {
   const ProductGroup &group = *turn.group;

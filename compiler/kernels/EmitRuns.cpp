@@ -218,7 +218,7 @@ SmallVector<Value> Emitter::emitChain(ArrayRef<Operand> rows, Value extent, Arra
 /// A panel of `steps` steps of so many bytes. It is read once a tile, and its first reading would
 /// wait for a cache further out than the second level: so each tile asks for its share of the next
 /// panel, so many bytes for every step. Where accumulators take turns that is the next one's, which
-/// lies behind.
+/// lies after it.
 Emitter::Panel Emitter::panelOf(const Turn &turn, const Tile &tile, int64_t stepBytes,
                                 int64_t steps, int64_t askedAStep) {
   const ProductGroup &group = *turn.group;
@@ -238,7 +238,7 @@ Emitter::Panel Emitter::panelOf(const Turn &turn, const Tile &tile, int64_t step
   return {packed, arith::SelectOp::create(b, isNeeded, share, packed.front())};
 }
 
-/// The runs of a group whose weights are packed, one behind the other. Several runs are one loop in
+/// The runs of a group whose weights are packed, one after the other. Several runs are one loop in
 /// the code, with its operands chosen by the number of the run.
 SmallVector<Value> Emitter::emitPacked(const Stage &stage, const Turn &turn, const Tile &tile,
                                        ArrayRef<SmallVector<Operand>> lefts, ArrayRef<Value> sums) {

@@ -53,7 +53,7 @@ Emitter::RowOfPlaces Emitter::rowOfPlaces(const Stage &stage, Place &place) {
 }
 
 /// One pass over a row. The places found so far stand in the result, best first, and what comes
-/// later is put behind its equals; a vector whose elements are no better than the last of k places
+/// later is put after its equals; a vector whose elements are no better than the last of k places
 /// costs one comparison.
 void Emitter::selectTop(const Stage &stage) {
   const Root &root = stage.roots.front();

@@ -5,7 +5,7 @@
 //
 // Where the rows of a tile are neighbours in memory and its columns are not (Planner::behindViews),
 // what the tiles of a panel come to is put into scratch as any other, row by row, and written
-// behind the last of them.
+// after the last of them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -341,7 +341,7 @@ Value Emitter::loadAlongRows(const Buffer &buffer, Value pointer, Value column,
 /// it.
 Value Emitter::loadAcrossRows(const Buffer &buffer, Value first, Value number, Value rows,
                               const Place &place) {
-  // So many rows behind the first take fewer instructions than lane by lane.
+  // So many rows after the first take fewer instructions than lane by lane.
   constexpr int64_t kMostRows = 5;
   int64_t size = bytesOf(buffer.dtype);
   const Dim &innermost = buffer.shape.back();

@@ -175,7 +175,7 @@ bool CodeMotion::joinsHosts(ArrayRef<const Head *> heads, bool note) {
   return false;
 }
 
-/// Whether a branch that then records nothing shifts levels behind it.
+/// Whether a branch that then records nothing shifts levels after it.
 bool CodeMotion::shiftsLevels(ArrayRef<const Head *> heads, Operation *branch) {
   llvm::DenseSet<Operation *> moved;
   for (const Head *head : heads)

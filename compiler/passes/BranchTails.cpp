@@ -1,4 +1,4 @@
-//===- BranchTails.cpp - Light code behind a branch, into its arms --------===//
+//===- BranchTails.cpp - Light code after a branch, into its arms ---------===//
 
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/passes/CodeMotion.h"
@@ -108,7 +108,7 @@ bool CodeMotion::findArms(const Moved &tail, Operation *branch, SmallVector<Arm>
           maker = get.getTuple().getDefiningOp();
         if (!maker || maker->getBlock() != &block)
           continue;
-        // Behind a call it would be a record there, as it is here, and take the call's last place.
+        // After a call it would be a record there, as it is here, and take the call's last place.
         if (isa<func::CallOp>(maker))
           return decline("an arm ends with a call");
         if (isa<scf::IfOp, ir::MatchOp>(maker) && (!inner || inner->isBeforeInBlock(maker)))

@@ -1,13 +1,13 @@
 //===- CodeMotion.cpp - Light tensor code into the blocks beside it -------===//
 //
-// A branch, or a loop, cuts tensor code: what stands before it, in its arms and behind it becomes
+// A branch, or a loop, cuts tensor code: what stands before it, in its arms and after it becomes
 // as many records, each of a kernel of its own. Elementwise code costs less than its record. And
 // instances that have taken different branches stand at different kernels: the fewer there are that
 // take turns, the more of them meet in one launch. So
 //
-// - light code behind a branch is copied to the end of every arm, where it becomes part of the
+// - light code after a branch is copied to the end of every arm, where it becomes part of the
 //   arm's last block (BranchTails.cpp);
-// - light code behind a fold in a loop or recursion goes to the end of the fold's body, and what it
+// - light code after a fold in a loop or recursion goes to the end of the fold's body, and what it
 //   gives is carried (LoopTails.cpp);
 // - light code at the beginning of an arm runs before the branch, whichever arm is taken
 //   (BranchHeads.cpp).
@@ -20,7 +20,7 @@
 //
 // Light code moves only where it becomes part of one group, and takes nothing but results of that
 // group, constants, and what the group is made of already. So no record comes later than it did,
-// equal records are met as often (identical-records), and no kernel runs apart from its like.
+// records are memoised as often (identical-records), and no kernel runs apart from its like.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ constexpr int64_t kCopiesFactor = 2, kCopiesSlack = 256;
 constexpr unsigned kMostRounds = 4;
 /// Readers of one value that are looked at.
 constexpr unsigned kMostReaders = 64;
-/// Operations that are looked at to tell what levels behind others become: some seconds' worth in a
+/// Operations that are looked at to tell what levels after others become: some seconds' worth in a
 /// program of thousands of branches, which then keeps the rest of them.
 constexpr int64_t kMostLookedAt = 1 << 21;
 

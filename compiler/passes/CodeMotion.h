@@ -62,7 +62,7 @@ private:
   template <typename Visit> bool forEachBlock(Visit &&visit);
   void beginRound();
 
-  // BranchTails.cpp: light code behind a branch, to the end of each arm.
+  // BranchTails.cpp: light code after a branch, to the end of each arm.
   struct Arm {
     mlir::Block *block;
     mlir::IRMapping results; ///< of the branch, to what the arm gives
@@ -72,7 +72,7 @@ private:
   bool findArms(const Moved &tail, mlir::Operation *branch, llvm::SmallVector<Arm> &arms);
   void sinkTail(const Moved &tail, mlir::Operation *branch);
 
-  // LoopTails.cpp: light code behind a fold, to the end of its body.
+  // LoopTails.cpp: light code after a fold, to the end of its body.
   bool sinkLoopTail(const Group &group, mlir::Block &block);
   bool sinkLoopTail(const Moved &tail, ir::FoldOp fold);
   double workOfElement(ir::FoldOp fold);
@@ -103,18 +103,18 @@ private:
   static llvm::SmallVector<mlir::Operation *> makersOf(const Group &group, mlir::Block &block,
                                                        Moved &moved);
   /// Whether what moves may become results of `place`, an operation of the block that it stands in:
-  /// all who take it stand behind that, and `makers`, of all that it takes, stand before it or can.
+  /// all who take it stand after that, and `makers`, of all that it takes, stand before it or can.
   /// Fills moved.before.
   static bool mayBecomeResults(Moved &moved, llvm::ArrayRef<mlir::Operation *> makers,
                                mlir::Operation *place);
   /// Null when the operators, with their operands mapped, would in `block` be part of `host` and of
   /// nothing else, and `host` would be no longer than a block should and take nothing but what it
-  /// is made of already: then it waits no longer, and equal records of it are met as often. Else
+  /// is made of already: then it waits no longer, and its records are memoised as often. Else
   /// why not.
   const char *obstacle(llvm::ArrayRef<mlir::Operation *> ops, const mlir::IRMapping &map,
                        mlir::Block &block, const Group &host);
   /// Whether the block would have other groups than now, but for `gone` of them, if these
-  /// operations of it recorded nothing: levels behind them begin earlier.
+  /// operations of it recorded nothing: levels after them begin earlier.
   bool shiftsLevels(mlir::Block &block, llvm::ArrayRef<mlir::Operation *> quiet, unsigned gone);
   /// Whether tensor code of the block on this level reads the value, `host` apart: that and
   /// whoever reads it there, too, would be one group.
@@ -142,7 +142,7 @@ private:
   }
   /// Says what moves into, or out of, `place`, and touches both.
   void report(const Moved &moved, mlir::Operation *place, const llvm::Twine &text);
-  /// Takes an operation that nobody uses any more out of the program, to be erased behind the
+  /// Takes an operation that nobody uses any more out of the program, to be erased after the
   /// round: what the round knows still has its address.
   void bury(mlir::Operation *op);
 

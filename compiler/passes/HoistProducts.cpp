@@ -2,9 +2,9 @@
 //
 // What does not depend on what a recursion carries waits for nothing: as a block of its own it runs
 // for all elements of a list, or nodes of a tree, at once. What follows from the row that a token
-// names can be found again, too, whenever the token comes again (identical records). So products of
-// such tensors, and what is made of them before the state comes in, are marked: form-blocks keeps
-// them apart. Sums are in order (order-sums), so it changes no bit.
+// names can be memoised, too, for whenever the token comes again. So products of such
+// tensors, and what is made of them before the state comes in, are marked: form-blocks keeps them
+// apart. Sums are in order (order-sums), so it changes no bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ public:
   }
 
 private:
-  /// Where nothing is found again, what follows from tokens is like all that is there early.
+  /// Where nothing is memoised, what follows from tokens is like all that is there early.
   unsigned rank(Operation *op) {
     unsigned rank = precedence_.rank(op);
     return rank == Precedence::kToken && !findsAgain_ ? Precedence::kInstance : rank;

@@ -4,7 +4,7 @@
 // worth it: a record can only repeat when its arguments can, and a float that came with the
 // instance does not, nor does the key of a draw. So floats, tensors and the key of the instance are
 // followed through the program; what does not depend on them is made of parameters, tokens, ints
-// and constants, of which the same are met again. Nothing but time hangs on the answer.
+// and constants, of which the same come again. Nothing but time hangs on the answer.
 //
 //===----------------------------------------------------------------------===//
 

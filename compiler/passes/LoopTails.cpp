@@ -1,7 +1,7 @@
-//===- LoopTails.cpp - Light code behind a fold, into its body ------------===//
+//===- LoopTails.cpp - Light code after a fold, into its body -------------===//
 //
 // fold(init, xs) { y } and then k = tail(its result) becomes one fold that carries (y, tail(y)):
-// tail runs in the last block of the body, at every element, and is not a record behind the last
+// tail runs in the last block of the body, at every element, and is not a record after the last
 // one. Only where the list cannot be empty, so that any tensor of the type will do as the first,
 // and where it is little beside what every element takes: the body, and the map that makes the
 // list.

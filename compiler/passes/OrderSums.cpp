@@ -23,7 +23,7 @@ namespace {
 
 //===--- Products of both ----------------------------------------------------===//
 
-/// Pieces of a concatenation, one behind the other, of one rank.
+/// Pieces of a concatenation, one after the other, of one rank.
 struct Run {
   size_t begin, end;
   int64_t size; ///< elements

@@ -26,7 +26,7 @@ struct PipelineOptions {
   /// Products of weights compute in bf16 (autocast). So do those of a module that has the attribute
   /// `sheaf.bf16`.
   bool bf16 = false;
-  /// Told of every pass that ran, and of the module behind it. May be empty.
+  /// Told of every pass that ran, and of the module after it. May be empty.
   std::function<void(std::string_view pass, mlir::ModuleOp module)> afterPass = {};
 };
 

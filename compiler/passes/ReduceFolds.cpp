@@ -245,7 +245,7 @@ private:
 };
 
 LogicalResult reduceFolds(ModuleOp module, PassContext &context) {
-  // The walk backwards knows which rows a record read by its words alone.
+  // The backward pass knows which rows a record read by its words alone.
   if (module->hasAttr(ops::kTrainingAttr)) {
     context.remark(module.getLoc(), "in training every step of a fold has a gradient of its own");
     return success();

@@ -18,7 +18,7 @@ bool isViewOfWeight(mlir::Value value);
 /// Copies of views for what stands together, each made once.
 class OwnViews {
 public:
-  /// The copy of a view, made unless it is known, before `place`, or if that is null behind what is
+  /// The copy of a view, made unless it is known, before `place`, or if that is null after what is
   /// copied; what is made goes to `made`.
   mlir::Value of(mlir::Value view, mlir::Operation *place,
                  llvm::SmallVectorImpl<mlir::Operation *> &made);

@@ -180,7 +180,7 @@ struct RowsAhead {
   }
 };
 
-/// Records one behind the other that take the same columns of the same right rows, which are copied
+/// Records one after the other that take the same columns of the same right rows, which are copied
 /// for all of them at once.
 struct ProductGroup {
   static constexpr int64_t kMost = 4;
@@ -250,7 +250,7 @@ SHEAF_INLINE void stripOfProduct(const ProductGroup::Strip &strip, float *base, 
 }
 
 /// `back`: matrices are walked from their last rows to their first, the next block the other way.
-/// `next` comes behind the group, or is null.
+/// `next` comes after the group, or is null.
 template <int L, bool Fma>
 SHEAF_INLINE void product(const ProductGroup &group, const ProductRecord *next, uint8_t *rows,
                           float *scratch, bool back) {

@@ -74,7 +74,7 @@ template <int S> SHEAF_TILES void exchange(Words (&lines)[kLines]) {
 #undef SHEAF_LEFT
 }
 
-/// A tile of 16 columns and of the records [begin, begin + 32), those behind the last one zero: a
+/// A tile of 16 columns and of the records [begin, begin + 32), those after the last one zero: a
 /// line has a pair of records. Adds the rows to `sum` one after the other.
 SHEAF_TILES void pack(const Side &side, int64_t begin, int64_t column, Words (&lines)[kLines],
                       __m512 &sum) {
