@@ -1,14 +1,16 @@
 #!/bin/bash
 # Checks the texts: links resolve, paragraphs are short, each room says what it may include, figures
-# are those of their sources. Prints every place that is wrong.
+# are those of their sources. Prints every place that is wrong; with --fix, first writes into the
+# rooms' READMEs what they may include.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-exec python3 - <<'END'
+exec python3 - "$@" <<'END'
 import glob
 import hashlib
 import os
 import re
 import sys
+import textwrap
 
 PARAGRAPH_WORDS = 120
 WORDS = {"docs/architecture.md": 2500}
@@ -54,6 +56,32 @@ def words(text):
     return len(text.split())
 
 
+# The rooms, as scripts/check_layers.sh has them.
+table = open("scripts/check_layers.sh", encoding="utf-8").read()
+rooms = dict(re.findall(r"^((?:runtime|compiler)/\w+):(.*)$", table, re.M))
+
+
+def includes(room):
+    names = ", ".join(f"`{name}`" for name in rooms[room].split())
+    return f"May include: {names or 'no other room'}."
+
+
+def write_includes(path, room):
+    paragraphs = open(path, encoding="utf-8").read().rstrip("\n").split("\n\n")
+    for i, text in enumerate(paragraphs):
+        if text.startswith("May include: "):
+            text = re.sub(r"^May include: .*?\.(?=\s|$)", includes(room), text, flags=re.S)
+            paragraphs[i] = "\n".join(textwrap.wrap(text, 100, break_long_words=False,
+                                                    break_on_hyphens=False))
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write("\n\n".join(paragraphs) + "\n")
+
+
+if sys.argv[1:] == ["--fix"]:
+    for room in rooms:
+        if os.path.exists(room + "/README.md"):
+            write_includes(room + "/README.md", room)
+
 folders = FOLDERS + ["docs", "include"]
 paths = sorted(glob.glob("*.md") + [path for folder in folders
                                     for path in glob.glob(folder + "/**/*.md", recursive=True)])
@@ -83,18 +111,12 @@ for path, lines in texts.items():
     if most and path not in LONG and count > most:
         complain(path, 1, f"{count} words: at most {most}")
 
-# The rooms, as scripts/check_layers.sh has them.
-table = open("scripts/check_layers.sh", encoding="utf-8").read()
-rooms = dict(re.findall(r"^((?:runtime|compiler)/\w+):(.*)$", table, re.M))
 for folder in FOLDERS + sorted(rooms):
     if folder + "/README.md" not in texts:
         complain(folder, 1, "has no README.md")
-for room, allowed in rooms.items():
-    text = " ".join(texts.get(room + "/README.md", []))
-    said = re.search(r"May include: (.*?)\.( |$)", text)
-    if said is None or re.findall(r"`([^`]+)`", said[1]) != allowed.split():
-        names = ", ".join(f"`{name}`" for name in allowed.split()) or "no other room"
-        complain(room + "/README.md", 1, f"does not say 'May include: {names}.'")
+for room in rooms:
+    if includes(room) not in " ".join(texts.get(room + "/README.md", [])):
+        complain(room + "/README.md", 1, f"does not say '{includes(room)}'")
 
 # A figure says of which source it was made.
 everything = "\n".join("\n".join(lines) for lines in texts.values())
