@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The models of ACRoBat, and what every optimisation is worth: the tables of docs/acrobat.md.
+"""The models of ACRoBat, and what every optimisation is worth: the tables of
+docs/benchmarks/acrobat.md and optimisations.md.
 
     bench/ablation.py TREES [--sizes] [--models a,b] [--batches 8,64] [--rounds N] [--seconds S]
 

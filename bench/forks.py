@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What forked calls are worth, and cost: "Calls side by side" in docs/acrobat.md.
+"""What forked calls are worth, and cost: "Calls side by side" in
+docs/benchmarks/loops.md.
 
     bench/forks.py SENTENCES [--seconds S] [--batches 1,8,64]
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""For each optimisation a program that it makes fast: "For each a program" in docs/acrobat.md.
+"""For each optimisation a program that it makes fast: "For each a program" in
+docs/benchmarks/optimisations.md.
 
     bench/worth.py TREES [--only a,b] [--seconds S]
 

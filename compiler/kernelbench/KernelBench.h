@@ -54,7 +54,7 @@ struct Options {
   /// Whether libraries are compared with: they take f32 and compute as this machine can.
   bool compares() const { return precision == driver::Precision::F32 && targetCpu == "host"; }
 };
-/// The grid that docs/kernels.md speaks of.
+/// The grid that docs/benchmarks/kernels.md speaks of.
 std::vector<std::pair<int64_t, int64_t>> defaultShapes();
 
 /// What one kernel does a second, and what others do.
