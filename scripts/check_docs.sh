@@ -1,7 +1,7 @@
 #!/bin/bash
-# Checks the texts: links resolve, paragraphs are short, each room says what it may include, figures
-# are those of their sources. Prints every place that is wrong; with --fix, first writes into the
-# rooms' READMEs what they may include.
+# Checks the texts: links resolve, paragraphs are short, each room says what it may include, the index
+# has all of docs, figures are those of their sources. Prints every place that is wrong; with --fix,
+# first writes into the rooms' READMEs what they may include.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 exec python3 - "$@" <<'END'
@@ -117,6 +117,14 @@ for folder in FOLDERS + sorted(rooms):
 for room in rooms:
     if includes(room) not in " ".join(texts.get(room + "/README.md", [])):
         complain(room + "/README.md", 1, f"does not say '{includes(room)}'")
+
+# The index names all that is in docs.
+index = os.path.normpath("docs/index.md")
+named = {os.path.normpath(os.path.join("docs", target.partition("#")[0]))
+         for target in re.findall(r"\]\(([^)\s]+)\)", "\n".join(texts.get(index, [])))}
+for path in sorted(glob.glob("docs/**/*.md", recursive=True) + glob.glob("docs/schemas/*.json")):
+    if path != index and path not in named:
+        complain(index, 1, f"does not link {path}")
 
 # A figure says of which source it was made.
 everything = "\n".join("\n".join(lines) for lines in texts.values())
