@@ -15,10 +15,6 @@ import textwrap
 PARAGRAPH_WORDS = 120
 WORDS = {"docs/architecture.md": 2500}
 DESIGN_NOTE_WORDS = 1200
-# Their paragraphs are still to be made shorter.
-LONG = """
-README.md
-""".split()
 FOLDERS = "bench compiler examples lib models runtime tests tools".split()
 
 problems = []
@@ -104,11 +100,11 @@ for path, lines in texts.items():
             elif anchor and anchor not in anchors.get(file, ()):
                 complain(path, number, f"links to {target}, and {file} has no such heading")
     for number, text in blocks(lines):
-        if path not in LONG and words(text) > PARAGRAPH_WORDS:
+        if words(text) > PARAGRAPH_WORDS:
             complain(path, number, f"a paragraph of {words(text)} words: at most {PARAGRAPH_WORDS}")
     most = DESIGN_NOTE_WORDS if path.startswith("docs/design/") else WORDS.get(path)
     count = words("\n".join(lines))
-    if most and path not in LONG and count > most:
+    if most and count > most:
         complain(path, 1, f"{count} words: at most {most}")
 
 for folder in FOLDERS + sorted(rooms):
