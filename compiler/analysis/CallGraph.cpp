@@ -99,6 +99,14 @@ llvm::DenseSet<Operation *> CallGraph::readers() const {
   return readers;
 }
 
+llvm::DenseSet<Operation *> CallGraph::emitters() const {
+  llvm::DenseSet<Operation *> emitters;
+  for (func::FuncOp func : functions_)
+    func.walk([&](ir::EmitOp) { emitters.insert(func); });
+  addCallers(emitters);
+  return emitters;
+}
+
 unsigned dropUnreachable(ModuleOp module) {
   CallGraph graph(module);
   std::vector<func::FuncOp> work;

@@ -35,6 +35,8 @@ public:
   void addCallers(llvm::DenseSet<mlir::Operation *> &functions) const;
   /// The functions that may wait for a tensor: those that read, and their callers.
   llvm::DenseSet<mlir::Operation *> readers() const;
+  /// Those that may emit.
+  llvm::DenseSet<mlir::Operation *> emitters() const;
 
 private:
   void findComponents();

@@ -1,4 +1,4 @@
-//===- Readers.cpp - What may wait for a tensor ---------------------------===//
+//===- Readers.cpp - What may wait for a tensor, or emit ------------------===//
 
 #include "compiler/analysis/Readers.h"
 #include "compiler/analysis/CallGraph.h"
@@ -19,7 +19,11 @@ static bool has(Operation *root, llvm::function_ref<bool(Operation *)> wanted) {
       .wasInterrupted();
 }
 
-Readers::Readers(ModuleOp module) : symbols_(module), reading_(CallGraph(module).readers()) {}
+Readers::Readers(ModuleOp module) : symbols_(module) {
+  CallGraph graph(module);
+  reading_ = graph.readers();
+  emitting_ = graph.emitters();
+}
 
 bool Readers::reads(Operation *root) const {
   return has(root, [&](Operation *op) { return isa<ir::ReadOp>(op) || isReadingCall(op); });
@@ -27,6 +31,13 @@ bool Readers::reads(Operation *root) const {
 
 bool Readers::callsReader(Operation *root) const {
   return has(root, [&](Operation *op) { return isReadingCall(op); });
+}
+
+bool Readers::emits(Operation *root) const {
+  return has(root, [&](Operation *op) {
+    auto call = dyn_cast<func::CallOp>(op);
+    return isa<ir::EmitOp>(op) || (call && emitting_.contains(symbols_.lookup(call.getCallee())));
+  });
 }
 
 bool Readers::isReadingCall(Operation *op) const {

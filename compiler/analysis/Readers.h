@@ -1,4 +1,4 @@
-//===- Readers.h - What may wait for a tensor -------------------*- C++ -*-===//
+//===- Readers.h - What may wait for a tensor, or emit ----------*- C++ -*-===//
 #ifndef SHEAF_COMPILER_ANALYSIS_READERS_H
 #define SHEAF_COMPILER_ANALYSIS_READERS_H
 
@@ -8,7 +8,7 @@
 namespace sheaf::passes {
 
 /// Which operations may wait for a tensor when they run: reads, calls of functions that read,
-/// directly or through others, and what has such in its regions.
+/// directly or through others, and what has such in its regions. Likewise which may emit.
 class Readers {
 public:
   explicit Readers(mlir::ModuleOp module);
@@ -24,11 +24,14 @@ public:
     return llvm::any_of(block, [&](mlir::Operation &op) { return callsReader(&op); });
   }
 
+  /// Whether it may emit, or call a function that does.
+  bool emits(mlir::Operation *root) const;
+
 private:
   bool isReadingCall(mlir::Operation *op) const;
 
   mlir::SymbolTable symbols_;
-  llvm::DenseSet<mlir::Operation *> reading_;
+  llvm::DenseSet<mlir::Operation *> reading_, emitting_;
 };
 
 } // namespace sheaf::passes

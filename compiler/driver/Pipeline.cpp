@@ -235,6 +235,13 @@ bool Compilation::check(Until until) {
                              [](const DeclaredDim &dim) { return dim.value.has_value(); });
   if (!generate && !isWhole)
     return true;
+  if (const FnInfo *entry = checked.findFunction(options_.entry);
+      entry && entry->emits && options_.training) {
+    diags_.error(entry->decl->emits->range,
+                 "'" + entry->name + "' emits, so it cannot be a loss that is trained",
+                 "let a function that emits nothing compute it");
+    return false;
+  }
 
   timed("generate program", [&] {
     makeContext();

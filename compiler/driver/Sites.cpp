@@ -240,6 +240,8 @@ private:
 
   /// What keeps a call that may read from running beside others.
   std::string whyNotForked(func::CallOp call) {
+    if (emitters_.contains(symbols_.lookup(call.getCallee())))
+      return "what it emits has its place in the order of the program";
     auto reads = [&](Operation *op) { return mayRead(op); };
     if (passes::readsBeside(call, reads))
       return "fork-calls is left out";
@@ -355,7 +357,7 @@ private:
   llvm::BitVector demanded_;
   std::vector<Depths> depths_; ///< by site
   llvm::DenseMap<Operation *, SmallVector<unsigned>> sitesOf_;
-  llvm::DenseSet<Operation *> readers_ = graph_.readers();
+  llvm::DenseSet<Operation *> readers_ = graph_.readers(), emitters_ = graph_.emitters();
   llvm::DenseSet<Operation *> forked_; ///< functions that some call forks
   bool looksUp_ = false;               ///< any record is looked up
 };

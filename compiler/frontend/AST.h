@@ -334,15 +334,15 @@ struct TupleExpr : ExprOf<ExprKind::Tuple> {
   std::vector<const Expr *> elements;
 };
 
-/// A statement of a block: a `let` or a `check`.
+/// A statement of a block: a `let`, a `check`, or a call that is made for what it does.
 struct Stmt {
-  enum class Kind { Let, Check };
+  enum class Kind { Let, Check, Do };
 
   Kind kind = Kind::Let;
   SourceRange range;
   const Pattern *pattern = nullptr;   ///< of a let
   const TypeExpr *type = nullptr;     ///< of a let; null if not written
-  const Expr *value = nullptr;        ///< the value of a let, the condition of a check
+  const Expr *value = nullptr;        ///< the value of a let, the condition of a check, the call
   std::optional<std::string> message; ///< of a check
 };
 
@@ -447,11 +447,12 @@ struct ParamDecl : DeclOf<DeclKind::Param> {
   Initializer init;
 };
 
-/// `fn f<T>(x: T, (h, c): (A, B)) -> R = body`. In functions each parameter has a type.
+/// `fn f<T>(x: T, (h, c): (A, B)) -> R emits E = body`. In functions each parameter has a type.
 struct FnDecl : DeclOf<DeclKind::Fn> {
   std::vector<Identifier> typeParams;
   std::vector<FnParam> params;
   const TypeExpr *result = nullptr; ///< null if not written
+  const TypeExpr *emits = nullptr;  ///< null if it emits nothing
   const Expr *body = nullptr;
 };
 

@@ -289,6 +289,10 @@ private:
       out += " -> ";
       type(*fn.result);
     }
+    if (fn.emits) {
+      out += " emits ";
+      type(*fn.emits);
+    }
     out += " =";
     size_t bodyBegin = out.size();
     out += ' ';
@@ -509,7 +513,8 @@ private:
       expr(*stmt.value);
       return;
     }
-    out += "check ";
+    if (stmt.kind == Stmt::Kind::Check)
+      out += "check ";
     expr(*stmt.value);
     if (stmt.message) {
       out += ", ";

@@ -49,7 +49,8 @@ std::string CheckedModule::signature(const FnInfo &fn) const {
       text += binding->name + ": ";
     text += types->print(fn.paramTypes[i]);
   }
-  return text + ") -> " + (fn.result ? types->print(fn.result) : "_");
+  return text + ") -> " + (fn.result ? types->print(fn.result) : "_") +
+         (fn.emits ? " emits " + types->print(fn.emits) : "");
 }
 
 CheckedModule check(const Module &module, const CheckOptions &options, Diagnostics &diags) {

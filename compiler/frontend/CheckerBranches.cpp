@@ -12,10 +12,17 @@ Checker::E Checker::inferBlock(const BlockExpr &expr, const Expectation *expecte
   Scope scope(*this);
   auto *block = make<typed::BlockExpr>(expr.range, nullptr);
   for (const Stmt &stmt : expr.stmts) {
-    if (stmt.kind == Stmt::Kind::Let)
+    switch (stmt.kind) {
+    case Stmt::Kind::Let:
       checkLetStmt(stmt, *block);
-    else
+      break;
+    case Stmt::Kind::Check:
       checkCheckStmt(stmt, *block);
+      break;
+    case Stmt::Kind::Do:
+      checkDoStmt(stmt, *block);
+      break;
+    }
   }
   E result = expected ? check(*expr.result, *expected) : infer(*expr.result, hint);
   block->result = result;

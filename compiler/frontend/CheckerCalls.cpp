@@ -408,6 +408,8 @@ Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
       bad = true;
     }
   }
+  if (fn.emits)
+    bad |= !mayEmit(instantiate(fn.emits), fmt::format("'{}'", fn.name), range);
   if (bad)
     return error(range);
   call->type = close(instantiate(fn.result), mark);

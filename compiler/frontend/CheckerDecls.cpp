@@ -438,6 +438,8 @@ void Checker::checkSignature(FnInfo &fn) {
       }
     scope.made = before;
   }
+  if (fn.decl->emits)
+    checkEmits(fn);
   for (const auto &[name, dim] : scope.made)
     fn.dims.push_back({name, *dim.asSymbol()});
   std::vector<std::string> declared;

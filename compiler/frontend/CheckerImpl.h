@@ -430,6 +430,15 @@ private:
                 const std::string &what, const std::string &help = {});
 
   //===--------------------------------------------------------------------===//
+  // What functions emit (CheckerEmits.cpp)
+  //===--------------------------------------------------------------------===//
+
+  void checkEmits(FnInfo &fn);
+  bool mayEmit(TypeRef emits, const std::string &what, SourceRange range);
+  E builtinEmit(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  void checkDoStmt(const Stmt &stmt, typed::BlockExpr &block);
+
+  //===--------------------------------------------------------------------===//
   // Patterns (CheckerPatterns.cpp)
   //===--------------------------------------------------------------------===//
 

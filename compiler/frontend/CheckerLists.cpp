@@ -29,6 +29,7 @@ const std::map<std::string_view, Checker::BuiltinRule> &Checker::builtins() {
       {"einsum", &Checker::builtinEinsum},
       {"read", &Checker::builtinRead},
       {"read_all", &Checker::builtinReadAll},
+      {"emit", &Checker::builtinEmit},
       {"min", &Checker::builtinMin},
       {"max", &Checker::builtinMax},
       {"abs", &Checker::builtinAbs},

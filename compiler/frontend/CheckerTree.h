@@ -270,7 +270,8 @@ enum class Builtin {
   ListGet,   ///< list, index
   ListSlice, ///< list, begin or null, end or null
   Rows,
-  Read ///< tensor
+  Read, ///< tensor
+  Emit  ///< value, converted to what the function emits
 };
 
 struct BuiltinExpr : ExprOf<ExprKind::Builtin> {
@@ -291,7 +292,8 @@ struct ListExpr : ExprOf<ExprKind::List> {
   std::vector<const Expr *> elements;
 };
 
-/// `let pattern = value` or, without a pattern, `check value`.
+/// `let pattern = value`, also for a call that is made for what it does, or, without a pattern,
+/// `check value`.
 struct Stmt {
   const Pattern *pattern = nullptr;
   const Expr *value = nullptr;
@@ -394,6 +396,7 @@ struct FnInfo {
   std::vector<TypeRef> paramTypes; ///< as callers see them
   std::vector<typed::Pattern *> params;
   TypeRef result = nullptr; ///< as callers see it
+  TypeRef emits = nullptr;  ///< null if it emits nothing
   const typed::Expr *body = nullptr;
   /// Functions that call each other have the same number; `recursive` if this one can reach itself.
   unsigned component = 0;

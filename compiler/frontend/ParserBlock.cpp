@@ -19,7 +19,7 @@ const Expr *Parser::parseBlock() {
       continue;
     if (at(TokenKind::RightBrace) || at(TokenKind::End) || beginsDecl(position))
       break;
-    refuseUnused(*block, resultBegin);
+    dropResult(*block, resultBegin);
     size_t begin = position;
     resultBegin = peek();
     beginConstruct();
@@ -51,11 +51,19 @@ void Parser::expectCloseBrace(const Token &open) {
   expectClose(TokenKind::RightBrace, open);
 }
 
-/// Refuses the value of a block if something follows it.
-void Parser::refuseUnused(BlockExpr &block, const Token &resultBegin) {
+/// The value of a block, if something follows it: a call becomes a statement, else it is refused.
+void Parser::dropResult(BlockExpr &block, const Token &resultBegin) {
   const Expr *unused = std::exchange(block.result, nullptr);
   if (!unused || unused->is<ErrorExpr>())
     return;
+  if (unused->is<CallExpr>()) {
+    Stmt stmt;
+    stmt.kind = Stmt::Kind::Do;
+    stmt.range = unused->range;
+    stmt.value = unused;
+    block.stmts.push_back(std::move(stmt));
+    return;
+  }
   // An `if` without `else` has had its message.
   if (const auto *conditional = unused->as<IfExpr>())
     if (conditional->elseExpr->is<ErrorExpr>())

@@ -207,7 +207,7 @@ Initializer Parser::parseInitializer() {
   return init;
 }
 
-/// `fn name<T>(pattern: Type, ...) -> Type = body`
+/// `fn name<T>(pattern: Type, ...) -> Type emits Type = body`
 const Decl *Parser::parseFn() {
   auto *fn = make<FnDecl>(advance().range);
   fn->name = expectName("the name of a function");
@@ -228,6 +228,10 @@ const Decl *Parser::parseFn() {
   }
   if (accept(TokenKind::Arrow))
     fn->result = parseType();
+  if (!panicking && isName(peek(), "emits")) {
+    advance();
+    fn->emits = parseType();
+  }
   fn->body = parseFnBody();
   fn->range = rangeFrom(fn->range);
   return fn;

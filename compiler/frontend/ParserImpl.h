@@ -182,7 +182,7 @@ private:
   const Expr *parseBlock();
   void expectCloseBrace(const Token &open);
   void parseBlockItem(BlockExpr &block);
-  void refuseUnused(BlockExpr &block, const Token &resultBegin);
+  void dropResult(BlockExpr &block, const Token &resultBegin);
   Stmt parseLetStmt();
   Stmt parseCheckStmt();
   const Expr *parseIf();

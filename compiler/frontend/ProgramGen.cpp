@@ -93,6 +93,8 @@ OwningOpRef<ModuleOp> ProgramGenerator::run(const std::string &entry, bool bodie
       return {};
     }
 
+  if (fn->emits)
+    emitted = mlirType(fn->emits);
   if (bodies)
     instantiateLets();
   if (stopped)
@@ -477,6 +479,8 @@ void ProgramGenerator::annotateEntry(const FnInstance &instance, func::FuncOp fu
     if (listLengths(fn.paramTypes[i], fileSubst, lengths))
       func.setArgAttr(arg, "sheaf.lengths", ArrayAttr::get(&context, lengths));
   }
+  if (emitted)
+    func->setAttr(ir::kEmitsAttr, TypeAttr::get(emitted));
   func.setResultAttr(0, "sheaf.source_type", str(types.print(fn.result)));
   if (ArrayAttr names = dimNames(fn.result))
     func.setResultAttr(0, "sheaf.dims", names);

@@ -353,6 +353,7 @@ private:
   Subst fileSubst;
   std::deque<LayerInstance> layers;
   std::map<const LetInfo *, const StaticCode *> fileLets;
+  Type emitted; ///< what the entry emits; null: nothing
   size_t paramCount = 0;
   int64_t guardCount = 0;
 

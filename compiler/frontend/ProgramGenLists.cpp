@@ -102,6 +102,12 @@ Value ProgramGenerator::genBuiltin(const typed::BuiltinExpr &expr) {
   }
   case Builtin::Read:
     return ir::ReadOp::create(b, type(), gen(*expr.args[0]), /*at=*/Value());
+  case Builtin::Emit: {
+    Value value = gen(*expr.args[0]);
+    if (!stopped)
+      ir::EmitOp::create(b, coerce(value, emitted), emitted);
+    return ir::TupleOp::create(b, type(), ValueRange());
+  }
   }
   return placeholder(type());
 }

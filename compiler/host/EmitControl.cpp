@@ -371,6 +371,7 @@ void FunctionEmitter::emit(Operation *op) {
       .Case([&](ir::DimOp op) { emitDim(op); })
       .Case([&](ir::GhostOp op) { emitGhost(op); })
       .Case([&](ir::ReadOp op) { emitRead(op); })
+      .Case([&](ir::EmitOp op) { emitEmit(op); })
       .Case([&](ir::ConvertOp op) { emitConvert(op); })
       .Case<ir::DivOp, ir::RemOp>([&](Operation *op) { emitDivision(op); })
       .Case([&](ir::SplitKeyOp op) { emitSplitKey(op); })

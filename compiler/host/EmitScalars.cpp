@@ -270,4 +270,11 @@ void FunctionEmitter::emitDim(ir::DimOp op) {
   set(op, {extents(type, slots_.find(op.getTensor())->second)[op.getAxis()]});
 }
 
+void FunctionEmitter::emitEmit(ir::EmitOp op) {
+  Slots slots = as(op.getValue(), op.getType());
+  llvm::Value *memory = temporary(std::max<int64_t>(1, static_cast<int64_t>(slots.size())));
+  store(memory, slots);
+  callRuntime("sheaf_emit", b_.getVoidTy(), memory);
+}
+
 } // namespace sheaf::host

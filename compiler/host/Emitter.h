@@ -280,6 +280,7 @@ private:
   void emitConstruct(ir::ConstructOp op);
   void emitDim(ir::DimOp op);
   void emitRead(ir::ReadOp op);
+  void emitEmit(ir::EmitOp op);
   llvm::Value *loadElement(llvm::Value *row, llvm::Value *at, rt::DType dtype);
   void noteRead(llvm::Value *place, llvm::Value *element);
 

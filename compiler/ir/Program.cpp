@@ -74,6 +74,11 @@ bool sheaf::ir::takesKey(Operation *function) {
   return entry.getNumArguments() && entry.getArgAttr(0, kKeyAttr);
 }
 
+std::optional<Type> sheaf::ir::emittedType(Operation *function) {
+  auto type = function->getAttrOfType<TypeAttr>(kEmitsAttr);
+  return type ? std::optional(type.getValue()) : std::nullopt;
+}
+
 SmallVector<std::string, 2> sheaf::ir::pathOf(Location location) {
   SmallVector<Location> inwards;
   while (auto call = dyn_cast<CallSiteLoc>(location)) {

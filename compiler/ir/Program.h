@@ -55,6 +55,10 @@ inline constexpr llvm::StringLiteral kOutlinedAttr = "sheaf.outlined";
 inline constexpr llvm::StringLiteral kFoldedAttr = "sheaf.folded";
 bool takesKey(mlir::Operation *function);
 
+/// On an entry that emits: the type of what it emits.
+inline constexpr llvm::StringLiteral kEmitsAttr = "sheaf.emits";
+std::optional<mlir::Type> emittedType(mlir::Operation *function);
+
 /// Where an operation stands in the source, `file:line:column`, and after it the calls by whose
 /// inlining it came into its function (a CallSiteLoc says so), from the inside outwards. What is
 /// not known is left out.

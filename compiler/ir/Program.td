@@ -191,6 +191,16 @@ def Sheaf_CheckOp : Sheaf_Op<"check", [Sheaf_MayFail]> {
   }]>];
 }
 
+def Sheaf_EmitOp : Sheaf_Op<"emit", [MemoryEffects<[MemWrite]>]> {
+  let summary = "hands a value to whoever asked for the instance";
+  let description = [{
+    `type` is that of the program's entry (kEmitsAttr), which may have `?` where the value's own has
+    numbers. The effect keeps it, and its place in the order of the program.
+  }];
+  let arguments = (ins AnyType:$value, TypeAttr:$type);
+  let assemblyFormat = "$value `:` type($value) `as` $type attr-dict";
+}
+
 def Sheaf_TupleOp : Sheaf_Op<"tuple", [Pure]> {
   let summary = "makes a tuple";
   let arguments = (ins Variadic<AnyType>:$fields);

@@ -203,6 +203,17 @@ ModelTypes describeEntry(ModuleOp program, StringRef entry) {
     tuple.children = results;
     model.entry.resultType = describer.add(std::move(tuple));
   }
+  if (std::optional<Type> emitted = ir::emittedType(func)) {
+    ArrayRef<Attribute> unnamed, lengths;
+    rt::TypeDesc list;
+    list.kind = rt::TypeKind::List;
+    list.children = {describer.describe(*emitted, unnamed, lengths)};
+    model.entry.emits = list.children.front();
+    rt::TypeDesc both;
+    both.kind = rt::TypeKind::Tuple;
+    both.children = {model.entry.resultType, describer.add(std::move(list))};
+    model.entry.resultType = describer.add(std::move(both));
+  }
   describer.finish();
   model.types = describer.take();
   return model;

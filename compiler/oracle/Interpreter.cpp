@@ -104,6 +104,10 @@ void Interpreter::step() {
 Values Interpreter::computeStep(const Step &step, llvm::ArrayRef<Value> operands) {
   if (step.kind == Step::Kind::Apply)
     return applyOperator(step, operands, context_);
+  if (mlir::isa<ir::EmitOp>(step.op)) {
+    emitted_.push_back(operands[0]);
+    return {};
+  }
   if (replay_ && mlir::isa<ir::ReadOp>(step.op)) {
     llvm::ArrayRef<mlir::Location> calls;
     if (!calls_.empty())
@@ -279,6 +283,8 @@ std::vector<Value> runInstance(const Function &function, std::vector<Value> args
   Interpreter interpreter(context, options.maxDepth, options.maxCalls, tape, replay);
   try {
     std::vector<Value> results = interpreter.run(function, args);
+    if (ir::emittedType(function.op))
+      results.push_back(interpreter.emitted());
     if (replay)
       replay->settle();
     return results;

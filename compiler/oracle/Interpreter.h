@@ -27,6 +27,8 @@ public:
   /// Throws Failure, and InternalError for operations that are no part of a Program; there is no
   /// other run after that.
   std::vector<Value> run(const Function &function, llvm::MutableArrayRef<Value> args);
+  /// The list of what the run emitted.
+  Value emitted() { return makeList(std::move(emitted_)); }
 
   /// Where the run is, for messages: `file.sheaf:12:3: `, or nothing.
   std::string here() const;
@@ -76,7 +78,7 @@ private:
   /// as a replay must know.
   std::deque<llvm::SmallVector<mlir::Location, 2>> calls_;
   std::deque<Value> slots_;
-  std::vector<Value> results_;
+  std::vector<Value> results_, emitted_;
   int64_t depth_ = 0, entered_ = 0;
 };
 

@@ -71,7 +71,8 @@ public:
   /// OracleOptions::perturbation from the next run on.
   void perturb(uint64_t seed);
 
-  /// Calls a function of the program and returns its results. The key of an entry that draws is no
+  /// Calls a function of the program and returns its results; of an entry that emits also, after
+  /// them, the list of what it emitted. The key of an entry that draws is no
   /// part of `args`: it follows from the seed and `instance`, at training step 0. Throws RunError,
   /// naming `instance`, when a check fails, an index is out of range, shapes do not fit, the
   /// recursion is too deep or there are too many calls; InternalError for operations that are no

@@ -106,6 +106,10 @@ void forkMaps(ModuleOp module, SymbolTable &symbols, PassContext &context) {
   module.walk([&](ir::MapOp map) {
     if (!readers.reads(map))
       return;
+    if (readers.emits(map)) {
+      context.remark(map.getLoc(), "the calls of this map emit: one after the other");
+      return;
+    }
     if (waitsForItsOwn(map.getBody().front(), readers, recorders))
       maps.push_back(map);
     else
@@ -255,7 +259,8 @@ LogicalResult forkIndependentCalls(ModuleOp module, PassContext &context) {
   // last come first. Inner ones come before outer ones, so that none is outlined away before its
   // turn.
   module.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-    if (callsReader(op, readers))
+    // What emits keeps its place in the order of the program.
+    if (callsReader(op, readers) && !readers.emits(op))
       ops.push_back(op);
   });
   for (Operation *op : ops) {

@@ -411,6 +411,8 @@ private:
 } // namespace
 
 void requireLoss(const rt::Model &model) {
+  if (model.entry.emits)
+    throw UserError("'" + model.entry.name + "' is no loss: it emits");
   const rt::TypeDesc &type = model.types.types.at(model.entry.resultType);
   if (type.kind != rt::TypeKind::Tensor || type.dtype != rt::DType::F32 || !type.shape.empty())
     throw UserError("'" + model.entry.name + "' is no loss: its result must be f32 without axes");

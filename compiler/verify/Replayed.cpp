@@ -53,7 +53,14 @@ oracle::Value Replayed::run(const rt::Instance &instance, std::span<const rt::Lo
   std::vector<oracle::Value> values = oracle_.run(
       model_.entry.name, oracle::fromInstance(model_.types, model_.entry.argTypes, instance.args),
       instance.index);
-  return values.size() == 1 ? std::move(values[0]) : oracle::makeTuple(std::move(values));
+  oracle::Value emitted;
+  if (model_.entry.emits) {
+    emitted = std::move(values.back());
+    values.pop_back();
+  }
+  oracle::Value result =
+      values.size() == 1 ? std::move(values[0]) : oracle::makeTuple(std::move(values));
+  return model_.entry.emits ? oracle::makeTuple({std::move(result), std::move(emitted)}) : result;
 }
 
 std::string wrongRead(const rt::Model &model, const oracle::Replay &replay,

@@ -28,7 +28,8 @@ public:
   Replayed(const CompiledModel &model, mlir::ModuleOp program, oracle::Weights weights,
            oracle::Precision precision, uint64_t sampleSeed);
 
-  /// The result of an instance; of several a tuple. Throws RunError, as the instance does, and with
+  /// The result of an instance; of several a tuple; with what it emits, if it does, as in
+  /// EntryDesc::emits. Throws RunError, as the instance does, and with
   /// as many calls as `maxCalls`.
   oracle::Value run(const rt::Instance &instance, std::span<const rt::LoggedRead> reads,
                     int64_t maxCalls = std::numeric_limits<int64_t>::max());

@@ -110,6 +110,8 @@ SHEAF_API size_t sheaf_model_argument_count(const sheaf_model *model);
 SHEAF_API const char *sheaf_model_argument_name(const sheaf_model *model, size_t argument);
 SHEAF_API sheaf_type sheaf_model_argument_type(const sheaf_model *model, size_t argument);
 SHEAF_API sheaf_type sheaf_model_result_type(const sheaf_model *model);
+/* Of what instances emit; SHEAF_NO_TYPE when they emit nothing. */
+SHEAF_API sheaf_type sheaf_model_emitted_type(const sheaf_model *model);
 /* The type that the source writes so ("Tree", "list<token>"), SHEAF_NO_TYPE when the arguments and
  * the result have none such in them. */
 SHEAF_API sheaf_type sheaf_model_find_type(const sheaf_model *model, const char *text);
@@ -260,6 +262,10 @@ SHEAF_API size_t sheaf_result_size(const sheaf_result *result);
 SHEAF_API const char *sheaf_result_error(const sheaf_result *result, size_t instance);
 SHEAF_API sheaf_status sheaf_result_value(const sheaf_result *result, size_t instance,
                                           sheaf_view *view);
+/* The list of what an instance emitted, in the order of the program. An error for a model that
+ * emits nothing. */
+SHEAF_API sheaf_status sheaf_result_emitted(const sheaf_result *result, size_t instance,
+                                            sheaf_view *view);
 
 /* Of ints, tokens and truth values. */
 SHEAF_API sheaf_status sheaf_view_int(const sheaf_result *result, sheaf_view view, int64_t *number);

@@ -60,6 +60,8 @@ public:
     return sheaf_model_argument_type(get(), argument);
   }
   Type resultType() const { return sheaf_model_result_type(get()); }
+  /// SHEAF_NO_TYPE when instances emit nothing.
+  Type emittedType() const { return sheaf_model_emitted_type(get()); }
   /// Throws Error when there is none that the source writes so.
   Type findType(const std::string &text) const {
     Type type = sheaf_model_find_type(get(), text.c_str());
@@ -167,6 +169,12 @@ public:
   View operator[](std::size_t instance) const {
     sheaf_view view;
     check(sheaf_result_value(result_.get(), instance, &view));
+    return View(result_, view);
+  }
+  /// The list of what it emitted. Throws Error when it failed, or the model emits nothing.
+  View emitted(std::size_t instance) const {
+    sheaf_view view;
+    check(sheaf_result_emitted(result_.get(), instance, &view));
     return View(result_, view);
   }
 

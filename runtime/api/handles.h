@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -63,6 +64,16 @@ public:
   const rt::TypeDesc &typeOf(sheaf_type type, rt::TypeKind kind) const;
   const std::string &text(sheaf_type type) const { return texts_[type]; }
   int64_t slots(sheaf_type type) const { return slots_[type]; }
+  /// Of a model that emits where that stands; else nothing.
+  std::optional<rt::EmittingOutcome> emitting() const {
+    return model().entry.emits
+               ? std::optional<rt::EmittingOutcome>(std::in_place, types(), model().entry)
+               : std::nullopt;
+  }
+  sheaf_type resultType() const {
+    std::optional<rt::EmittingOutcome> both = emitting();
+    return both ? both->result : model().entry.resultType;
+  }
 
   /// Whether an instance's tensors must agree in their extents.
   bool bindsExtents() const { return bindsExtents_; }

@@ -140,7 +140,9 @@ const rt::TypeDesc *ofKind(const sheaf_model *model, sheaf_type type, rt::TypeKi
 bool isVisible(const LoadedModel &model, sheaf_type wanted) {
   const rt::Model &m = model.model();
   std::vector<uint32_t> types = m.entry.argTypes;
-  types.push_back(m.entry.resultType);
+  types.push_back(model.resultType());
+  if (auto both = model.emitting())
+    types.push_back(both->list);
   return wanted < m.types.types.size() && rt::reachableTypes(m.types, std::move(types))[wanted];
 }
 
@@ -211,7 +213,10 @@ sheaf_type sheaf_model_argument_type(const sheaf_model *model, size_t argument) 
              : SHEAF_NO_TYPE;
 }
 sheaf_type sheaf_model_result_type(const sheaf_model *model) {
-  return model ? model->model->model().entry.resultType : SHEAF_NO_TYPE;
+  return model ? model->model->resultType() : SHEAF_NO_TYPE;
+}
+sheaf_type sheaf_model_emitted_type(const sheaf_model *model) {
+  return model ? model->model->model().entry.emits.value_or(SHEAF_NO_TYPE) : SHEAF_NO_TYPE;
 }
 sheaf_type sheaf_model_find_type(const sheaf_model *model, const char *text) {
   if (!model || !text)

@@ -39,6 +39,17 @@ struct Holder {
   std::vector<int64_t> shape;
 };
 
+/// Of an outcome that there is.
+const Slot *slotsOf(const sheaf_result *result, size_t instance) {
+  given(result, "result");
+  if (instance >= result->data->items.size())
+    throw Invalid("the result has no instance " + std::to_string(instance));
+  const ResultData::Item &item = result->data->items[instance];
+  if (!item.slots)
+    throw Invalid("instance " + std::to_string(instance) + " failed: " + item.error);
+  return item.slots;
+}
+
 } // namespace
 
 void sheaf_result_release(sheaf_result *result) { delete result; }
@@ -56,14 +67,18 @@ const char *sheaf_result_error(const sheaf_result *result, size_t instance) {
 
 sheaf_status sheaf_result_value(const sheaf_result *result, size_t instance, sheaf_view *view) {
   return guarded([&] {
-    given(result, "result");
-    given(view, "view");
-    if (instance >= result->data->items.size())
-      throw Invalid("the result has no instance " + std::to_string(instance));
-    const ResultData::Item &item = result->data->items[instance];
-    if (!item.slots)
-      throw Invalid("instance " + std::to_string(instance) + " failed: " + item.error);
-    *view = {result->data->model->model().entry.resultType, item.slots};
+    const Slot *slots = slotsOf(result, instance);
+    given(view, "view") = {result->data->model->resultType(), slots};
+  });
+}
+
+sheaf_status sheaf_result_emitted(const sheaf_result *result, size_t instance, sheaf_view *view) {
+  return guarded([&] {
+    const Slot *slots = slotsOf(result, instance);
+    auto both = result->data->model->emitting();
+    if (!both)
+      throw Invalid("the model emits nothing");
+    given(view, "view") = {both->list, slots + both->listSlot};
   });
 }
 

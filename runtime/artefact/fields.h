@@ -107,6 +107,8 @@ template <typename Archive> void fields(Archive &a, EntryDesc &x) {
   a(2, "argument_names", x.argNames);
   a(3, "argument_types", x.argTypes);
   a(4, "result_type", x.resultType);
+  // Who cannot read it does not know sheaf_emit.
+  a(5, "emits", x.emits);
 }
 template <typename Archive> void fields(Archive &a, RootDesc &x) {
   a(1, "kind", x.kind);

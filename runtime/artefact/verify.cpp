@@ -136,6 +136,24 @@ private:
     for (uint32_t type : entry.argTypes)
       isType(type, "model.entry.argument_types");
     isType(entry.resultType, "model.entry.result_type");
+    emits();
+  }
+
+  /// What an instance emits is put where the description says.
+  void emits() const {
+    const rt::EntryDesc &entry = model_.entry;
+    const std::vector<std::string> &imports = d_.code.imports;
+    if (std::find(imports.begin(), imports.end(), "sheaf_emit") != imports.end() && !entry.emits)
+      damaged("model.entry.emits", "is not there, but code emits");
+    if (!entry.emits)
+      return;
+    isType(*entry.emits, "model.entry.emits");
+    const std::vector<rt::TypeDesc> &types = model_.types.types;
+    const rt::TypeDesc &both = types[entry.resultType];
+    bool isPair = both.kind == TypeKind::Tuple && both.children.size() == 2;
+    if (!isPair || types[both.children[1]].kind != TypeKind::List ||
+        types[both.children[1]].children != std::vector<uint32_t>{*entry.emits})
+      damaged("model.entry.result_type", "is not a result with the list of what is emitted");
   }
 
   void roots() const {

@@ -60,6 +60,7 @@ std::span<const Import> imports() {
         {"sheaf_too_many_steps", addressOf(&sheaf_too_many_steps)},
         {"sheaf_wait", addressOf(&sheaf_wait)},
         {"sheaf_note_read", addressOf(&sheaf_note_read)},
+        {"sheaf_emit", addressOf(&sheaf_emit)},
         {"sheaf_forks", addressOf(&sheaf_forks)},
         {"sheaf_fork", addressOf(&sheaf_fork)},
         {"sheaf_fork_behind", addressOf(&sheaf_fork_behind)},

@@ -83,6 +83,18 @@ void JsonValueWriter::append(std::string &out, uint32_t type, const Slot *slots)
   }
 }
 
+void JsonValueWriter::appendOutcome(std::string &out, const rt::EntryDesc &entry,
+                                    const Slot *slots) {
+  if (!entry.emits)
+    return append(out, entry.resultType, slots);
+  rt::EmittingOutcome both(types_, entry);
+  out += "{\"emitted\": ";
+  append(out, both.list, slots + both.listSlot);
+  out += ", \"result\": ";
+  append(out, both.result, slots);
+  out += '}';
+}
+
 void JsonValueWriter::appendArgs(std::string &out, const rt::EntryDesc &entry, const Slot *args) {
   out += '{';
   for (size_t i = 0; i < entry.argTypes.size(); ++i) {

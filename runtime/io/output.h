@@ -32,6 +32,9 @@ public:
   /// Appends a value, without a line break.
   void append(std::string &out, uint32_t type, const rt::Slot *slots);
 
+  /// Appends what became of an instance: its result, or of one that emits an object of both.
+  void appendOutcome(std::string &out, const rt::EntryDesc &entry, const rt::Slot *slots);
+
   /// Appends an instance's arguments as an object, in the form that readJsonl reads.
   void appendArgs(std::string &out, const rt::EntryDesc &entry, const rt::Slot *args);
 

@@ -113,6 +113,9 @@ void sheaf_wait(sheaf::rt::Context *, uint32_t place);
 /// Notes what was read there. Only when there is a Context::readLog.
 void sheaf_note_read(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot value);
 
+/// Appends a value, in these slots, to what the instance emits (EntryDesc::emits).
+void sheaf_emit(sheaf::rt::Context *, const sheaf::rt::Slot *value);
+
 /// Whether a call that could be forked is; if so, that is done next. Else the caller makes the call
 /// itself. Older artefacts do not ask.
 uint32_t sheaf_forks(sheaf::rt::Context *);

@@ -135,7 +135,21 @@ struct EntryDesc {
   std::vector<std::string> argNames;
   std::vector<uint32_t> argTypes;
   uint32_t resultType = 0;
+  /// The type of what an instance emits, if it does. `resultType` is then a tuple: what `fn`
+  /// writes, and the list of what was emitted (sheaf_emit), which the session writes.
+  std::optional<uint32_t> emits;
   EntryFn fn = nullptr;
+};
+
+/// Where in the slots of an outcome the list of what was emitted stands, of a model that emits;
+/// before it stands what its function gives.
+struct EmittingOutcome {
+  uint32_t result, list; ///< types
+  int64_t listSlot;
+
+  explicit EmittingOutcome(const TypeTable &types, const EntryDesc &entry)
+      : result(types.types[entry.resultType].children[0]),
+        list(types.types[entry.resultType].children[1]), listSlot(types.slots(result)) {}
 };
 
 /// Weights in the form that sessions use, ready in a file.

@@ -54,6 +54,7 @@ struct Session::Impl {
   bool walkAll(std::span<const Instance> instances, const std::stop_token &stop);
   void walk(std::span<const Instance> instances, const std::stop_token &stop);
   bool begin(Walk &walk, const Instance &instance, HostStack *stack);
+  void beginEmitting(Walk &walk);
   void end(const Walk &walk, Outcome &outcome);
   template <typename Ended> void stopTasks(Ended ended);
   void runPending();

@@ -4,6 +4,7 @@
 #include "runtime/session/non_finite.h"
 #include "runtime/walk/inputs.h"
 
+#include <bit>
 #include <utility>
 
 namespace sheaf::rt {
@@ -23,6 +24,8 @@ bool Session::Impl::begin(Walk &walk, const Instance &instance, HostStack *stack
     task->walk = &walk;
     task->logged = walk.logged;
     task->results = walk.results = reinterpret_cast<Slot *>(task + 1);
+    if (model.entry.emits)
+      beginEmitting(walk);
     uint64_t start = trace ? clockNow() : 0;
     task->args = values.bringIn(model.entry.argTypes, instance.args);
     for (uint64_t id : values.begins())
@@ -33,6 +36,17 @@ bool Session::Impl::begin(Walk &walk, const Instance &instance, HostStack *stack
     return false;
   recorder.tasks.start(*task, stack);
   return true;
+}
+
+void Session::Impl::beginEmitting(Walk &walk) {
+  int64_t slots = values.facts().slots(*model.entry.emits);
+  ListObject *list = recorder.lists.make(slots, 0);
+  if (!list) {
+    recorder.failure = {Failure::Heap, 0, 0, 0, static_cast<uint64_t>(slots) * sizeof(Slot)};
+    return;
+  }
+  walk.emitted = walk.results + EmittingOutcome(model.types, model.entry).listSlot;
+  *walk.emitted = std::bit_cast<Slot>(list);
 }
 
 void Session::Impl::end(const Walk &walk, Outcome &outcome) {
@@ -225,6 +239,8 @@ void Session::Impl::collect() {
   auto addResults = [&](LiveValues &live) {
     for (size_t i = 0; i < walks.size(); ++i) {
       live.keep(walks[i].results);
+      if (walks[i].open > 0 && walks[i].emitted)
+        live.add(EmittingOutcome(model.types, model.entry).list, walks[i].emitted);
       if (walks[i].open > 0 && walks[i].failed)
         live.keep(*walks[i].failed);
       if (walks[i].open == 0 && outcomes[i].slots)

@@ -432,6 +432,13 @@ static Task *forkFrom(const uint8_t *frame, Recorder &r, EntryFn fn, const Slot 
   return nullptr;
 }
 
+void sheaf_emit(Context *context, const Slot *value) {
+  Recorder &r = recorder(context);
+  Slot *emitted = r.tasks.emitted();
+  auto *list = std::bit_cast<ListObject *>(*emitted);
+  *emitted = std::bit_cast<Slot>(orFail(r, r.lists.append(list, value), list->elementSlots));
+}
+
 uint32_t sheaf_forks(Context *context) { return recorder(context).tasks.forks(); }
 
 Task *sheaf_fork(Context *context, EntryFn fn, const Slot *args, Slot *results) {

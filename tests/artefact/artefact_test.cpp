@@ -287,6 +287,9 @@ TEST(Artefact, Inconsistent) {
   };
   const Case cases[] = {
       {"model.entry.result_type", [](Description &d) { d.model.entry.resultType = 999; }},
+      {"model.entry.emits", [](Description &d) { d.model.entry.emits = 999; }},
+      {"model.entry.emits", [](Description &d) { d.code.imports.emplace_back("sheaf_emit"); }},
+      {"model.entry.result_type", [](Description &d) { d.model.entry.emits = 0; }},
       {"model.entry.argument_names", [](Description &d) { d.model.entry.argNames.clear(); }},
       {"model.types.types[0]",
        [](Description &d) {

@@ -1,5 +1,6 @@
 // The structs that `sheaf build --emit-header` writes of data_types.sheaf, there and back.
 #include "data_types.h"
+#include "emits.h"
 #include "tests/artefact/message_of.h"
 #include "tests/deep.h"
 
@@ -121,6 +122,37 @@ TEST(GeneratedHeader, TensorsInAnyLayout) {
   rows.device.device_type = static_cast<DLDeviceType>(2);
   EXPECT_NE(message([&] { batch.makeTensor(model.argumentType(2), rows); }).find("CPU"),
             std::string::npos);
+}
+
+TEST(GeneratedHeader, Emits) {
+  sheaf::Model model(SHEAF_MADE "/emits.sheafc");
+  EXPECT_EQ(sheaf_type_kind(model.get(), model.resultType()), SHEAF_TENSOR);
+  EXPECT_STREQ(sheaf_type_text(model.get(), model.emittedType()), "Event");
+  EXPECT_EQ(model.findType("Event"), model.emittedType());
+  EXPECT_EQ(sheaf_model_find_type(model.get(), "(f32[2], list<Event>)"), SHEAF_NO_TYPE);
+  EXPECT_EQ(sheaf_model_emitted_type(nullptr), SHEAF_NO_TYPE);
+
+  sheaf::Batch batch(model);
+  for (int64_t n : {2, 0})
+    emits::add(batch, {n, {{2}, {1, -1}}});
+  sheaf::Result results = sheaf::Session().run(batch);
+  EXPECT_EQ(emits::result(results, 0).elements, (std::vector<float>{4, -4}));
+  EXPECT_EQ(emits::result(results, 1).elements, (std::vector<float>{1, -1}));
+  emits::Emitted emitted = emits::emitted(results, 0);
+  ASSERT_EQ(emitted.size(), 3u);
+  EXPECT_EQ(emitted[0].value.index(), 0u);
+  const auto &seen = std::get<1>(emitted[2].value);
+  EXPECT_EQ(seen.number, 1);
+  EXPECT_EQ(seen.row.elements, (std::vector<float>{2, -2}));
+  EXPECT_EQ(emits::emitted(results, 1).size(), 1u);
+  EXPECT_EQ(messageOf([&] { results.emitted(2); }, SHEAF_INVALID), "the result has no instance 2");
+
+  sheaf::Model other(kData);
+  EXPECT_EQ(other.emittedType(), SHEAF_NO_TYPE);
+  sheaf::Batch none(other);
+  data_types::add(none, sample());
+  sheaf::Result silent = sheaf::Session().run(none);
+  EXPECT_EQ(messageOf([&] { silent.emitted(0); }, SHEAF_INVALID), "the model emits nothing");
 }
 
 } // namespace

@@ -49,7 +49,7 @@ bool run(const std::vector<std::string> &arguments) {
       std::string line = "null";
       if (outcome.ok()) {
         line.clear();
-        writer.append(line, model.entry.resultType, outcome.slots);
+        writer.appendOutcome(line, model.entry, outcome.slots);
       } else {
         std::fprintf(stderr, "error: %s\n", outcome.error->message().c_str());
         ok = false;

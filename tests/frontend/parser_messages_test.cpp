@@ -238,7 +238,7 @@ const Unparsable unparsable[] = {
     {"fn f() = { x = 3; x }",
      {"1:14: expected end of line after an expression but found '=' [a name is introduced "
       "with 'let': let x = ...]"}},
-    {"fn f() = { g(x)\n"
+    {"fn f() = { g(x) + 1\n"
      "  x }",
      {"1:12: the value of this expression is not used [name it with 'let', or make it the "
       "last line of the block]"}},

@@ -100,6 +100,9 @@ layer Outer(k) {
 layer Bare { param w : f32 = zeros }
 fn apply<A, B>(f: (A, B) -> list<B>, unit: (), g: () -> int, a: A) -> (A, (int, float)) = a
 fn block(words: token<word>[n], pair: token) -> f32[n] { words }
+fn loud(emits: int) -> () emits list<int> { emit([emits]); (|y| y)(1)
+  let z = emits; emit([z]) }
+fn quiet(x: int) emits f32[?] = ()
 fn other(layer: list<Block>, data: i64[n - 1, (n + 1) * 2 / 3 % 4], x: f16) = {
   check n == m, "say \"no\"\n"
   check n + 1 < m
@@ -179,6 +182,15 @@ layer Bare() {
 fn apply<A, B>(f: (A, B) -> list<B>, unit: (), g: () -> int, a: A) -> (A, (int, float)) = a
 
 fn block(words: token<word>[n], pair: token) -> f32[n] = { words }
+
+fn loud(emits: int) -> () emits list<int> = {
+  emit([emits])
+  (|y| y)(1)
+  let z = emits
+  emit([z])
+}
+
+fn quiet(x: int) emits f32[?] = ()
 
 fn other(layer: list<Block>, data: i64[n - 1, (n + 1) * 2 / 3 % 4], x: f16) = {
   check n == m, "say \"no\"\n"

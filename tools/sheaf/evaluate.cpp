@@ -59,6 +59,8 @@ Metric Metric::parse(const std::string &text) {
 }
 
 void requireMeasure(const rt::Model &model, const Metric &metric) {
+  if (model.entry.emits)
+    throw UserError("'" + model.entry.name + "' is no measure: it emits");
   const rt::TypeDesc &type = model.types.types.at(model.entry.resultType);
   bool number = type.kind == rt::TypeKind::Int || type.kind == rt::TypeKind::Float ||
                 type.kind == rt::TypeKind::Bool ||

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -92,6 +93,11 @@ public:
       names_.reserve(name);
     for (uint32_t type : model.entry.argTypes)
       collect(type);
+    if (model.entry.emits) {
+      both_.emplace(types_, model.entry);
+      for (const char *name : {"emitted", "Emitted"})
+        names_.reserve(name);
+    }
     collect(model.entry.resultType);
     dataNames_.resize(types_.data.size());
     for (uint32_t data : order_)
@@ -253,6 +259,7 @@ private:
                              "batch.model().argumentType({}))",
                              i ? "," : "", name, i);
     }
+    uint32_t result = both_ ? both_->result : entry.resultType;
     out_ += fmt::format(
         "}};\n\n/// {0}\nusing Result = {1};\n\n"
         "/// Adds an instance; random draws follow from `id`.\n"
@@ -263,8 +270,15 @@ private:
         "/// The result of an instance; throws sheaf::Error when it failed.\n"
         "inline Result result(const sheaf::Result &results, std::size_t instance) {{\n"
         "  return sheaf::Decoder::decode<Result>(results[instance]);\n}}\n",
-        io::typeName(types_, entry.resultType), typeName(entry.resultType, false), encoded,
+        io::typeName(types_, result), typeName(result, false), encoded,
         encoded.empty() ? "[[maybe_unused]] " : "");
+    if (both_)
+      out_ += fmt::format(
+          "\n/// {}\nusing Emitted = {};\n\n"
+          "/// What an instance emitted; throws sheaf::Error when it failed.\n"
+          "inline Emitted emitted(const sheaf::Result &results, std::size_t instance) {{\n"
+          "  return sheaf::Decoder::decode<Emitted>(results.emitted(instance));\n}}\n",
+          io::typeName(types_, both_->list), typeName(both_->list, false));
   }
 
   void appendMember(uint32_t type, const std::string &name, bool inside) {
@@ -276,7 +290,8 @@ private:
   const rt::Model &model_;
   const rt::TypeTable &types_;
   Names names_;
-  std::vector<uint32_t> order_; ///< data types
+  std::optional<rt::EmittingOutcome> both_; ///< of one that emits
+  std::vector<uint32_t> order_;             ///< data types
   std::vector<std::string> dataNames_;
   std::string out_;
 };

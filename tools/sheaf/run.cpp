@@ -115,7 +115,6 @@ int runModel(RunArguments &arguments) {
       run.model().types,
       [&](uint32_t type, const rt::Slot *slots) { return session.tensor(type, slots); },
       &run.vocabularies);
-  uint32_t type = run.model().entry.resultType;
   int64_t failed = 0;
   struct Answer {
     std::string line, error;
@@ -131,7 +130,7 @@ int runModel(RunArguments &arguments) {
     if (arguments.format == "none")
       return result;
     if (outcome.ok())
-      writer.append(result.line, type, outcome.slots);
+      writer.appendOutcome(result.line, run.model().entry, outcome.slots);
     else
       result.line = "null";
     result.line += '\n';
