@@ -101,6 +101,8 @@ void RecordFlow::visit(Operation *op) {
   if (isa<ir::RecordOp>(op)) {
     for (Value result : op->getResults())
       add(result, firstSite_.lookup(op));
+  } else if (auto joined = dyn_cast<ir::JoinedOp>(op)) {
+    pass(joined.getInputs().take_front(joined.getNumResults()), joined.getResults());
   } else if (takesList(op) && op->hasAttr("sheaf.copy")) {
     add(op->getResult(0), firstSite_.lookup(op) + op->hasAttr("sheaf.arrange"));
   } else if (auto param = dyn_cast<ir::ParamRefOp>(op)) {

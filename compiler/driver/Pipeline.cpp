@@ -346,6 +346,7 @@ void Compilation::emitHost() {
     desc.layout = kernel.layout;
     desc.phase = instance.phase;
     desc.family = instance.family;
+    desc.joined = instance.joined;
     desc.words = 0;
     for (const rt::RecordWord &word : desc.layout)
       desc.words += wordsOf(word.kind);
@@ -372,6 +373,8 @@ void Compilation::emitHost() {
       info.weights.push_back(weight.getValue().str());
     block.getBody().walk([&](ir::ApplyOp apply) { info.operators.push_back(apply.getOp().str()); });
     info.remarks = kernel.remarks;
+    if (instance.joined)
+      info.remarks.push_back("runs only where rows of what was hoisted do not fit in memory");
     for (const kernels::ProductDispatch &product : kernel.dispatch)
       info.dispatch.push_back({passes::placeOf(product.where), product.what, product.verdicts});
     info.tiling = kernel.tiling;

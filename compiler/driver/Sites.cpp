@@ -154,6 +154,8 @@ private:
     if (auto argument = dyn_cast<BlockArgument>(value))
       return argumentText(argument);
     Operation *op = value.getDefiningOp();
+    if (auto joined = dyn_cast<ir::JoinedOp>(op))
+      return valueText(joined.getInputs()[cast<OpResult>(value).getResultNumber()]);
     if (auto ghost = dyn_cast<ir::GhostOp>(op))
       return fmt::format("{}, held back by {}", valueText(ghost.getTensor()),
                          static_cast<int64_t>(ghost.getDepths()));

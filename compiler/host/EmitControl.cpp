@@ -366,6 +366,7 @@ void FunctionEmitter::emit(Operation *op) {
       .Case([&](scf::IfOp op) { emitIf(op); })
       .Case([&](ir::MatchOp op) { emitMatch(op); })
       .Case([&](ir::RecordOp op) { emitRecord(op); })
+      .Case([&](ir::JoinedOp op) { emitJoined(op); })
       .Case([&](ir::ApplyOp op) { emitApply(op); })
       .Case([&](ir::ParamRefOp op) { set(op, {i64(m_.paramId(op.getParam()))}); })
       .Case([&](ir::DimOp op) { emitDim(op); })

@@ -247,21 +247,81 @@ FunctionEmitter::Argument FunctionEmitter::tableOf(Value list, unsigned instance
   return {type, {handle, size}};
 }
 
-void FunctionEmitter::emitRecord(ir::RecordOp record) {
-  unsigned instance = m_.input.instances.of(record);
+SmallVector<Slots> FunctionEmitter::recordOn(unsigned instance, ValueRange values, bool once,
+                                             Location where) {
   ir::BlockOp block = m_.input.instances.all()[instance].block;
-  Block &body = block.getBody().front();
   SmallVector<Argument> args;
-  bool once = record->hasAttr("sheaf.once");
-  for (auto [value, arg] : llvm::zip(record.getArgs(), body.getArguments()))
+  for (auto [value, arg] : llvm::zip(values, block.getBody().front().getArguments()))
     if (isa<ir::ListType>(arg.getType()))
-      args.push_back(tableOf(value, instance, once, record.getLoc()));
+      args.push_back(tableOf(value, instance, once, where));
     else
       args.push_back({arg.getType(), as(value, arg.getType())});
-  SmallVector<Slots> results = this->record(instance, args, record.getLoc(), once);
-  for (auto [result, slots, type] :
-       llvm::zip(record.getResults(), results, body.getTerminator()->getOperandTypes()))
-    set(result, coerce(slots, type, result.getType()));
+  return record(instance, args, where, once);
+}
+
+/// As results of these types, one after the other.
+Slots FunctionEmitter::resultsOf(unsigned instance, ArrayRef<Slots> results, TypeRange types) {
+  ir::BlockOp block = m_.input.instances.all()[instance].block;
+  Slots all;
+  for (auto [slots, own, type] :
+       llvm::zip(results, block.getBody().front().getTerminator()->getOperandTypes(), types))
+    all.append(coerce(slots, own, type));
+  return all;
+}
+
+Slots FunctionEmitter::recordNow(ir::RecordOp record) {
+  unsigned instance = m_.input.instances.of(record);
+  return resultsOf(
+      instance,
+      recordOn(instance, record.getArgs(), record->hasAttr("sheaf.once"), record.getLoc()),
+      record.getResultTypes());
+}
+
+void FunctionEmitter::emitRecord(ir::RecordOp record) {
+  // What is joined is recorded where that is decided.
+  if (record->hasAttr(ir::kInJoinedAttr))
+    return;
+  if (!record->hasAttr(ir::kHoistedAttr))
+    return setAll(record.getResults(), recordNow(record));
+  auto nothing = [&] {
+    return Slots(slotTypes(record.getResultTypes(), m_.context).size(), i64(0));
+  };
+  setAll(record.getResults(), byRows(nothing, [&] { return recordNow(record); }));
+}
+
+void FunctionEmitter::emitJoined(ir::JoinedOp op) {
+  unsigned instance = m_.input.instances.of(op);
+  auto joined = [&] {
+    return resultsOf(instance,
+                     recordOn(instance, op.getArgs(), op->hasAttr("sheaf.once"), op.getLoc()),
+                     op.getResultTypes());
+  };
+  setAll(op.getResults(), byRows(joined, [&] { return recordNow(op.getRecord()); }));
+}
+
+/// One where rows are short, the other else.
+Slots FunctionEmitter::byRows(llvm::function_ref<Slots()> joined,
+                              llvm::function_ref<Slots()> apart) {
+  llvm::Value *joins = b_.CreateLoad(b_.getInt64Ty(), contextField(offsetof(rt::Context, joins)));
+  llvm::BasicBlock *ways[] = {newBlock("joined"), newBlock("apart")}, *met = newBlock("met");
+  b_.CreateCondBr(b_.CreateICmpEQ(joins, i64(0)), ways[1], ways[0],
+                  llvm::MDBuilder(m_.context).createLikelyBranchWeights());
+  std::pair<Slots, llvm::BasicBlock *> incoming[2];
+  for (int i = 0; i < 2; ++i) {
+    b_.SetInsertPoint(ways[i]);
+    Slots slots = i == 0 ? joined() : apart();
+    incoming[i] = {std::move(slots), b_.GetInsertBlock()};
+    b_.CreateBr(met);
+  }
+  b_.SetInsertPoint(met);
+  Slots merged;
+  for (size_t i = 0; i < incoming[0].first.size(); ++i) {
+    llvm::PHINode *phi = b_.CreatePHI(b_.getInt64Ty(), 2);
+    for (auto &[slots, from] : incoming)
+      phi->addIncoming(slots[i], from);
+    merged.push_back(phi);
+  }
+  return merged;
 }
 
 void FunctionEmitter::emitGhost(ir::GhostOp op) {

@@ -322,6 +322,13 @@ private:
   };
   Argument tableOf(mlir::Value list, unsigned instance, bool once, mlir::Location where);
   void emitRecord(ir::RecordOp record);
+  void emitJoined(ir::JoinedOp op);
+  Slots byRows(llvm::function_ref<Slots()> joined, llvm::function_ref<Slots()> apart);
+  /// The slots of all results.
+  Slots recordNow(ir::RecordOp record);
+  llvm::SmallVector<Slots> recordOn(unsigned instance, mlir::ValueRange values, bool once,
+                                    mlir::Location where);
+  Slots resultsOf(unsigned instance, llvm::ArrayRef<Slots> results, mlir::TypeRange types);
   void emitGhost(ir::GhostOp op);
   void emitApply(ir::ApplyOp apply);
   void emitRow(ir::ApplyOp apply);

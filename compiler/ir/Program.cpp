@@ -381,25 +381,42 @@ LogicalResult BlockOp::verify() {
   return success();
 }
 
-LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto block = symbols.lookupNearestSymbolFrom<BlockOp>(*this, getBlockAttr());
+/// Whether a block takes these arguments and weights, and gives these results.
+template <typename Op>
+static LogicalResult verifyTakes(Op op, ValueRange args, SymbolTableCollection &symbols) {
+  auto block = symbols.lookupNearestSymbolFrom<BlockOp>(op, op.getBlockAttr());
   if (!block)
-    return emitOpError() << "no block named " << getBlockAttr();
+    return op.emitOpError() << "no block named " << op.getBlockAttr();
   Block &body = block.getBody().front();
-  if (getArgs().size() != block.getNumArgs() ||
-      getArgs().size() + getWeights().size() != body.getNumArguments())
-    return emitOpError("the numbers of arguments and weights are not the block's");
-  if (failed(verifyFields(*this, getArgs().getTypes(),
-                          TypeRange(body.getArgumentTypes()).take_front(getArgs().size()),
-                          getBlock())))
+  if (args.size() != block.getNumArgs() ||
+      args.size() + op.getWeights().size() != body.getNumArguments())
+    return op.emitOpError("the numbers of arguments and weights are not the block's");
+  if (failed(verifyFields(op, args.getTypes(),
+                          TypeRange(body.getArgumentTypes()).take_front(args.size()),
+                          op.getBlock())))
     return failure();
-  for (auto [weight, arg] : llvm::zip(getWeights().getAsRange<FlatSymbolRefAttr>(),
-                                      body.getArguments().drop_front(getArgs().size()))) {
-    auto param = symbols.lookupNearestSymbolFrom<ParamOp>(*this, weight);
+  for (auto [weight, arg] : llvm::zip(op.getWeights().template getAsRange<FlatSymbolRefAttr>(),
+                                      body.getArguments().drop_front(args.size()))) {
+    auto param = symbols.lookupNearestSymbolFrom<ParamOp>(op, weight);
     if (!param)
-      return emitOpError() << "no parameter named " << weight;
+      return op.emitOpError() << "no parameter named " << weight;
     if (param.getType() != arg.getType())
-      return emitOpError() << "parameter " << weight << " is " << param.getType();
+      return op.emitOpError() << "parameter " << weight << " is " << param.getType();
   }
-  return verifyFields(*this, getResultTypes(), body.getTerminator()->getOperandTypes(), getBlock());
+  return verifyFields(op, op.getResultTypes(), body.getTerminator()->getOperandTypes(),
+                      op.getBlock());
+}
+
+LogicalResult RecordOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyTakes(*this, getArgs(), symbols);
+}
+
+RecordOp JoinedOp::getRecord() { return getInputs().front().getDefiningOp<RecordOp>(); }
+
+LogicalResult JoinedOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  RecordOp record = getInputs().empty() ? RecordOp() : getRecord();
+  if (!record || getInputs().size() < getNumResults() ||
+      ValueRange(getInputs()).take_front(getNumResults()) != ValueRange(record.getResults()))
+    return emitOpError("does not begin with the results of a record");
+  return verifyTakes(*this, getArgs(), symbols);
 }

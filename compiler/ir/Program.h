@@ -53,6 +53,11 @@ inline constexpr llvm::StringLiteral kOutlinedAttr = "sheaf.outlined";
 /// On the function that computes what depends on weights alone: the parameters that its results are
 /// the values of (passes::foldWeightsPass).
 inline constexpr llvm::StringLiteral kFoldedAttr = "sheaf.folded";
+/// On a record: what it makes was hoisted, and is taken by records alone that a `sheaf.joined`
+/// comes after.
+inline constexpr llvm::StringLiteral kHoistedAttr = "sheaf.hoisted";
+/// On a record that a `sheaf.joined` comes after.
+inline constexpr llvm::StringLiteral kInJoinedAttr = "sheaf.in_joined";
 bool takesKey(mlir::Operation *function);
 
 /// On an entry that emits: the type of what it emits.

@@ -370,4 +370,23 @@ def Sheaf_RecordOp : Sheaf_Op<"record", [Pure, DeclareOpInterfaceMethods<SymbolU
   }];
 }
 
+def Sheaf_JoinedOp : Sheaf_Op<"joined", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the results of a record, or of one of another block where rows are short";
+  let description = [{
+    The first operands are all results of a `sheaf.record` and are what comes out. What that takes
+    of records marked `sheaf.hoisted` the block computes itself: where host code saves rows, it
+    records this block on the operands after them instead of all of those.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$block, Variadic<AnyType>:$inputs,
+                       TypedArrayAttrBase<FlatSymbolRefAttr, "parameters">:$weights);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $block `(` $inputs `)` `weights` $weights attr-dict `:` functional-type($inputs, $results)
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::ValueRange getArgs() { return ::mlir::ValueRange(getInputs()).drop_front(getNumResults()); }
+    RecordOp getRecord();
+  }];
+}
+
 #endif // SHEAF_PROGRAM_TD

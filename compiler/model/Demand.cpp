@@ -14,6 +14,10 @@ std::vector<bool> demandedKernels(ModuleOp program, const KernelInstances &insta
     if (sites[number])
       demanded[site.role.empty() ? instances.of(cast<ir::RecordOp>(site.op))
                                  : instances.of(site.op, site.role)] = true;
+  // A kernel that stands in for others belongs to one of them.
+  program.walk([&](ir::JoinedOp joined) {
+    demanded[instances.of(joined)] = demanded[instances.of(joined.getRecord())];
+  });
   return demanded;
 }
 

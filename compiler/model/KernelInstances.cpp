@@ -28,6 +28,13 @@ KernelInstances::KernelInstances(ModuleOp module) : module_(module) {
         if (op->hasAttr(role))
           instances_[add(keyOf(op, role))].sites.push_back(op);
     });
+  // Behind all others, whose numbers do not depend on them.
+  for (auto func : module.getOps<func::FuncOp>())
+    func.walk<WalkOrder::PreOrder>([&](ir::JoinedOp joined) {
+      KernelInstance &instance = instances_[add(keyOf(joined))];
+      instance.sites.push_back(joined);
+      instance.joined = true;
+    });
   recorded_ = instances_.size();
   for (size_t i = 0; i < recorded_; ++i)
     if (std::optional<Key> key = keyOfBackward(instances_[i])) {
@@ -57,6 +64,10 @@ KernelInstances::Key KernelInstances::keyOf(ir::RecordOp record) {
   return {{record.getBlockAttr(), record.getWeights()}, phaseOf(record, "sheaf.phase")};
 }
 
+KernelInstances::Key KernelInstances::keyOf(ir::JoinedOp joined) {
+  return {{joined.getBlockAttr(), joined.getWeights()}, phaseOf(joined, "sheaf.phase")};
+}
+
 std::optional<KernelInstances::Key> KernelInstances::keyOfBackward(const KernelInstance &forward) {
   ir::BlockOp block = forward.block;
   auto back = block->getAttrOfType<FlatSymbolRefAttr>("sheaf.gradient");
@@ -77,6 +88,8 @@ KernelInstances::Key KernelInstances::keyOf(Operation *op, StringRef role) {
 }
 
 unsigned KernelInstances::of(ir::RecordOp record) const { return numbers_.lookup(keyOf(record)); }
+
+unsigned KernelInstances::of(ir::JoinedOp joined) const { return numbers_.lookup(keyOf(joined)); }
 
 unsigned KernelInstances::of(Operation *op, StringRef role) const {
   return numbers_.lookup(keyOf(op, role));

@@ -25,6 +25,8 @@ struct KernelInstance {
   ir::BlockOp block;
   std::vector<mlir::FlatSymbolRefAttr> weights;
   uint32_t phase = 0;
+  /// Recorded in place of others where rows are short (ir::JoinedOp).
+  bool joined = false;
   unsigned family = 0; ///< the first instance with this block and these weights, itself or another
   /// What records it, or, of a backward one, records the forward one: `sheaf.record`s,
   /// and operators over lists.
@@ -46,6 +48,8 @@ public:
 
   /// The number of what a `sheaf.record` records.
   unsigned of(ir::RecordOp record) const;
+  /// The number of what a `sheaf.joined` records in its place.
+  unsigned of(ir::JoinedOp joined) const;
   /// The number of a block without weights that host code records by itself for an operator over a
   /// list; `role` is `sheaf.copy` or `sheaf.arrange`.
   unsigned of(mlir::Operation *op, llvm::StringRef role) const;
@@ -57,6 +61,7 @@ private:
   using Family = std::pair<mlir::Attribute, mlir::Attribute>;
   using Key = std::pair<Family, unsigned>;
   static Key keyOf(ir::RecordOp record);
+  static Key keyOf(ir::JoinedOp joined);
   static Key keyOf(mlir::Operation *op, llvm::StringRef role);
   static std::optional<Key> keyOfBackward(const KernelInstance &forward);
   /// The number of the instance, which is made if there is none.

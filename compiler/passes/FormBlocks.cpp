@@ -53,6 +53,9 @@ public:
         builder, FusedLoc::get({loc}, builder.getArrayAttr(places), builder.getContext()),
         TypeRange(results), shared.getSymName(), inputs.args.getArrayRef(),
         builder.getArrayAttr(inputs.weights.getArrayRef()));
+    // For keep-joined.
+    if (Attribute apart = commonApart(group))
+      record->setAttr(kApartAttr, apart);
     explain(group, inputs, results, shared, loc);
     for (auto [result, recorded] : llvm::zip(results, record.getResults())) {
       for (unsigned axis = 0; axis < rankOf(result); ++axis)
@@ -66,6 +69,13 @@ public:
   }
 
 private:
+  static Attribute commonApart(const Group &group) {
+    Attribute apart = group.front()->getAttr(kApartAttr);
+    return llvm::all_of(group, [&](Operation *op) { return op->getAttr(kApartAttr) == apart; })
+               ? apart
+               : Attribute();
+  }
+
   struct Inputs {
     llvm::SetVector<Value> args;
     llvm::SetVector<Attribute> weights;

@@ -25,6 +25,7 @@ PassRecord foldWeightsPass();
 PassRecord forkCallsPass();
 PassRecord formBlocksPass();
 PassRecord identicalRecordsPass();
+PassRecord keepJoinedPass();
 PassRecord readElementsPass();
 PassRecord reduceFoldsPass();
 PassRecord spreadLoopsPass();

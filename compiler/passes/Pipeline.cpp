@@ -62,6 +62,8 @@ std::vector<PassRecord> pipeline() {
       assignPhasesPass(),
       // Last: forks are host code's business, and calls are where they stay.
       forkCallsPass(),
+      // Behind all that looks at which records there are; what it makes needs only what these need.
+      keepJoinedPass(),
       // Behind everything that looks at blocks: those that go back are not recorded by host code.
       deriveGradientsPass(),
   };
@@ -71,12 +73,12 @@ std::vector<PassRecord> pipeline() {
 
 std::span<const PassRecord> allPasses() {
   static const std::array passes = {
-      dropUnneededPass(),     inlinePass(),        specialisePass(),   simplifyPass(),
-      expandOperatorsPass(),  weightsRightPass(),  autocastPass(),     foldWeightsPass(),
-      readElementsPass(),     spreadLoopsPass(),   reduceFoldsPass(),  orderSumsPass(),
-      hoistProductsPass(),    foldConstantsPass(), codeMotionPass(),   formBlocksPass(),
-      identicalRecordsPass(), alignBranchesPass(), assignPhasesPass(), forkCallsPass(),
-      deriveGradientsPass()};
+      dropUnneededPass(),     inlinePass(),         specialisePass(),   simplifyPass(),
+      expandOperatorsPass(),  weightsRightPass(),   autocastPass(),     foldWeightsPass(),
+      readElementsPass(),     spreadLoopsPass(),    reduceFoldsPass(),  orderSumsPass(),
+      hoistProductsPass(),    foldConstantsPass(),  codeMotionPass(),   formBlocksPass(),
+      identicalRecordsPass(), alignBranchesPass(),  assignPhasesPass(), forkCallsPass(),
+      keepJoinedPass(),       deriveGradientsPass()};
   return passes;
 }
 

@@ -101,6 +101,10 @@ template <typename Archive> void fields(Archive &a, KernelDesc &x) {
   std::optional<bool> serpentine = x.serpentine ? std::optional(true) : std::nullopt;
   a(14 | artefact::kIgnorable, "serpentine", serpentine);
   x.serpentine = serpentine.value_or(false);
+  // v1_7.sheafc is of before it: not there says no. Older code that has none never asks.
+  std::optional<bool> joined = x.joined ? std::optional(true) : std::nullopt;
+  a(15, "joined", joined);
+  x.joined = joined.value_or(false);
 }
 template <typename Archive> void fields(Archive &a, EntryDesc &x) {
   a(1, "name", x.name);

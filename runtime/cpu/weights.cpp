@@ -290,28 +290,37 @@ struct Copies {
     uint64_t bytes;
   };
   std::vector<Copy> copies;
+  size_t always = 0;                       ///< those after are of joined kernels alone
   std::vector<std::vector<int64_t>> which; ///< [kernel][use]: index into copies, -1: raw
 
-  explicit Copies(const Model &model) {
-    std::map<std::vector<int64_t>, int64_t> known;
-    for (const KernelDesc &kernel : model.kernels) {
-      auto &uses = which.emplace_back();
-      for (const WeightUse &use : kernel.weights) {
-        if (use.kind == WeightUse::Raw) {
-          if (use.param >= model.params.size())
-            throw InternalError("kernel '" + kernel.name + "': raw weight of no parameter");
-          uses.push_back(-1);
-          continue;
-        }
-        auto [it, fresh] = known.try_emplace(keyOf(use), static_cast<int64_t>(copies.size()));
-        if (fresh)
-          copies.push_back(copyOf(model, kernel, use));
-        uses.push_back(it->second);
-      }
+  explicit Copies(const Model &model) : which(model.kernels.size()) {
+    for (bool joined : {false, true}) {
+      for (size_t i = 0; i < model.kernels.size(); ++i)
+        if (model.kernels[i].joined == joined)
+          add(model, model.kernels[i], which[i]);
+      if (!joined)
+        always = copies.size();
     }
   }
 
 private:
+  std::map<std::vector<int64_t>, int64_t> known_;
+
+  void add(const Model &model, const KernelDesc &kernel, std::vector<int64_t> &uses) {
+    for (const WeightUse &use : kernel.weights) {
+      if (use.kind == WeightUse::Raw) {
+        if (use.param >= model.params.size())
+          throw InternalError("kernel '" + kernel.name + "': raw weight of no parameter");
+        uses.push_back(-1);
+        continue;
+      }
+      auto [it, fresh] = known_.try_emplace(keyOf(use), static_cast<int64_t>(copies.size()));
+      if (fresh)
+        copies.push_back(copyOf(model, kernel, use));
+      uses.push_back(it->second);
+    }
+  }
+
   static Copy copyOf(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
     int64_t depth = checkedDepth(model, kernel, use);
     std::optional<uint64_t> bytes = packedBytes(use);
@@ -332,7 +341,8 @@ ParamMatrix matrixOf(const ParamDesc &param) {
 
 std::vector<uint64_t> packedSizes(const Model &model) {
   std::vector<uint64_t> sizes;
-  for (const Copies::Copy &copy : Copies(model).copies)
+  Copies copies(model);
+  for (const Copies::Copy &copy : std::span(copies.copies).first(copies.always))
     sizes.push_back(copy.bytes);
   return sizes;
 }
@@ -343,6 +353,7 @@ PackedWeights::PackedWeights(const Model &model, uint8_t *rows, MemoryMeter &met
   Copies copies(model);
   for (const Copies::Copy &copy : copies.copies)
     packed_.push_back({copy.use, copy.depth, copy.bytes, nullptr, nullptr, {nullptr, nullptr}});
+  always_ = copies.always;
   which_ = std::move(copies.which);
   copiesOf_.resize(model.params.size());
   for (size_t i = 0; i < packed_.size(); ++i)
@@ -373,20 +384,36 @@ void PackedWeights::charge(const Packed &packed) {
 }
 
 void PackedWeights::pack() {
-  for (Packed &packed : packed_) {
-    if (!packed.bytes)
-      charge(packed);
-    if (packed.use->kind == WeightUse::Foreign) {
-      makeForeign(packed);
+  for (size_t i = 0; i < packed_.size(); ++i) {
+    if (i >= always_ && !packed_[i].bytes)
       continue;
-    }
-    if (!packed.own) {
-      packed.own = allocateAligned(packed.size);
-      packed.bytes = packed.own.get();
-    }
-    packRange(packed, {});
+    if (!packed_[i].bytes)
+      charge(packed_[i]);
+    make(packed_[i]);
   }
   publish();
+}
+
+bool PackedWeights::packJoined() {
+  for (Packed &packed : std::span(packed_).subspan(always_)) {
+    if (packed.bytes)
+      continue;
+    if (!meter_.charge(count_, packed.size))
+      return false;
+    make(packed);
+  }
+  publish();
+  return true;
+}
+
+void PackedWeights::make(Packed &packed) {
+  if (packed.use->kind == WeightUse::Foreign)
+    return makeForeign(packed);
+  if (!packed.own) {
+    packed.own = allocateAligned(packed.size);
+    packed.bytes = packed.own.get();
+  }
+  packRange(packed, {});
 }
 
 void PackedWeights::packRange(Packed &packed, const RowRange &changed) {
@@ -414,13 +441,15 @@ void PackedWeights::makeForeign(Packed &packed) {
 }
 
 bool PackedWeights::packsRows() const {
-  return std::all_of(packed_.begin(), packed_.end(),
+  std::span<const Packed> always = std::span(packed_).first(always_);
+  return std::all_of(always.begin(), always.end(),
                      [](const Packed &packed) { return packed.own != nullptr; });
 }
 
 void PackedWeights::packRows(size_t param, int64_t begin, int64_t end) {
   for (size_t which : copiesOf_[param])
-    packRange(packed_[which], {param, begin, end});
+    if (packed_[which].own)
+      packRange(packed_[which], {param, begin, end});
 }
 
 bool PackedWeights::packsApart(size_t param, int64_t unit) const {
@@ -435,7 +464,7 @@ bool PackedWeights::packsApart(size_t param, int64_t unit) const {
 }
 
 void PackedWeights::use(std::span<const std::span<const uint8_t>> copies) {
-  if (copies.size() != packed_.size())
+  if (copies.size() != always_)
     throw InternalError("a model with packed weights of another");
   for (size_t i = 0; i < copies.size(); ++i) {
     if (copies[i].size() != packed_[i].size)
@@ -464,7 +493,7 @@ int64_t PackedWeights::largestCopy(size_t kernel) const {
 
 std::vector<std::span<const uint8_t>> PackedWeights::copies() const {
   std::vector<std::span<const uint8_t>> all;
-  for (const Packed &packed : packed_) {
+  for (const Packed &packed : std::span(packed_).first(always_)) {
     if (packed.foreign)
       throw InternalError("weights of a library cannot be copied");
     all.emplace_back(packed.bytes, packed.size);

@@ -24,7 +24,8 @@ struct ParamMatrix {
 };
 ParamMatrix matrixOf(const ParamDesc &param);
 
-/// The weight uses of all kernels of a model. Equal uses share one packed copy.
+/// The weight uses of all kernels of a model. Equal uses share one packed copy. What only kernels
+/// with KernelDesc::joined use is not made before it is asked for.
 class PackedWeights {
 public:
   /// `rows`: granule 0. Throws InternalError when a use does not fit its parameters.
@@ -34,6 +35,9 @@ public:
   /// Reads the parameters and writes every packed copy. The first time it allocates them; throws
   /// UserError when the memory limit forbids it.
   void pack();
+  /// Makes the copies that joined kernels use, which pack() and packRows() then keep. False when
+  /// the memory limit forbids it.
+  bool packJoined();
 
   /// Whether packRows() may be called: after the first pack(), which made the copies.
   bool packsRows() const;
@@ -53,7 +57,7 @@ public:
   int64_t largestCopy(size_t kernel) const;
   size_t copyCount() const { return packed_.size(); }
 
-  /// All packed copies, in the order of packedSizes().
+  /// In the order of packedSizes().
   std::vector<std::span<const uint8_t>> copies() const;
 
 private:
@@ -68,6 +72,7 @@ private:
   };
   void packRange(Packed &packed, const RowRange &changed);
   void makeForeign(Packed &packed);
+  void make(Packed &packed);
   void charge(const Packed &packed);
   void publish();
 
@@ -76,13 +81,14 @@ private:
   MemoryMeter &meter_;
   MemoryKind &count_;
   std::vector<Packed> packed_;
+  size_t always_ = 0;                         ///< those after are of joined kernels alone
   std::vector<std::vector<size_t>> copiesOf_; ///< [param]: indices into packed_
   std::vector<std::vector<int64_t>> which_;   ///< [kernel][use]: index into packed_, -1: raw
   std::vector<std::vector<const void *>> uses_;
 };
 
-/// Bytes of each packed copy that the kernels of a model need, in order of their first use. Throws
-/// InternalError when a use does not fit its parameters.
+/// Bytes of each packed copy that the kernels of a model need, but joined ones, in order of their
+/// first use. Throws InternalError when a use does not fit its parameters.
 std::vector<uint64_t> packedSizes(const Model &model);
 
 /// Bytes of the packed copy that a use of kind Panels asks for, if that is a number at all; about

@@ -37,6 +37,9 @@ struct Context {
   RootFrame *roots;    ///< offset 48: of the innermost call that runs and may wait
   uint8_t *stackTaken; ///< offset 56: frames below this address call sheaf_deepen() first
   ReadLog *readLog;    ///< offset 64: where what is read is noted; null: nowhere
+  /// offset 72: not 0: rows are short. Kernels that were hoisted are not recorded, and those with
+  /// KernelDesc::joined are in place of what takes their rows. Not while an instance waits.
+  uint64_t joins;
 };
 
 /// A call that runs beside the one that made it (runtime/walk/tasks.h).

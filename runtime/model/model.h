@@ -125,6 +125,8 @@ struct KernelDesc {
   bool deferred = false; ///< no read depends on its results
   uint32_t phase = 0;    ///< its depths begin at phase << Model::depthBits; 0 unless deferred when
                          ///< the model reads
+  /// Recorded only with Context::joins. Its packed weights are made when that is first needed.
+  bool joined = false;
   /// The first kernel with the same code and weights, itself or another: their records may run in
   /// one launch. Not given: itself.
   std::optional<uint32_t> family;

@@ -58,6 +58,8 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
       values(model.types, recorder),
       weights(model, recorder.rowSpace.address(0), meter, memory.packed),
       flusher(model, options.threads, recorder.scratch, options.hostile),
+      canJoin(std::any_of(model.kernels.begin(), model.kernels.end(),
+                          [](const KernelDesc &kernel) { return kernel.joined; })),
       scheduler(model, meter, memory.records), forkWorth(model),
       collector(model, values.facts(), recorder, meter, memory.records, options.hostile) {
   checkModel(model);

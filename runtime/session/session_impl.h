@@ -25,6 +25,8 @@ struct Session::Impl {
   ValueMover values;
   PackedWeights weights;
   Flusher flusher;
+  const bool canJoin;                           ///< some kernels are for where rows are short
+  bool rowsAreShort = false, joinsSome = false; ///< of this mini-batch
   Scheduler scheduler;
   ForkWorth forkWorth;
   PolicyTrial trial;
@@ -53,6 +55,8 @@ struct Session::Impl {
   std::span<const Outcome> run(std::span<const Instance> instances, const std::stop_token &stop);
   bool walkAll(std::span<const Instance> instances, const std::stop_token &stop);
   void walk(std::span<const Instance> instances, const std::stop_token &stop);
+  bool walkAgain(std::span<const Instance> instances, const std::stop_token &stop, size_t logged);
+  void chooseForms(int64_t instance);
   bool begin(Walk &walk, const Instance &instance, HostStack *stack);
   void beginEmitting(Walk &walk);
   void end(const Walk &walk, Outcome &outcome);

@@ -9,9 +9,17 @@
 
 namespace sheaf::rt {
 
+/// Hostile, every other instance is walked as if rows were short, or, where instances go on in
+/// turns, all in every other run.
+void Session::Impl::chooseForms(int64_t instance) {
+  uint64_t number = model.reads ? counters.runs : static_cast<uint64_t>(instance);
+  recorder.joins = rowsAreShort || (joinsSome && number % 2 == 1);
+}
+
 /// False when there is no memory for the instance's arguments.
 bool Session::Impl::begin(Walk &walk, const Instance &instance, HostStack *stack) {
   walk.instance = instance.index;
+  chooseForms(instance.index);
   walk.key = instanceKey(options.sampleSeed, step, instance.index);
   recorder.failure = {};
   size_t bytes = static_cast<size_t>(values.facts().slots(model.entry.resultType)) * sizeof(Slot);
@@ -282,6 +290,14 @@ bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop
   });
 }
 
+bool Session::Impl::walkAgain(std::span<const Instance> instances, const std::stop_token &stop,
+                              size_t logged) {
+  forgetMiniBatch();
+  if (recorder.readLog)
+    recorder.readLog->keep(logged);
+  return walkAll(instances, stop);
+}
+
 /// The run was stopped: what is recorded is never computed, results that were to be kept included.
 void Session::Impl::giveUpAll(std::span<const Instance> instances) {
   std::string why = recorder.describe({Failure::Stopped}, model, meter);
@@ -340,16 +356,20 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   uint64_t start = clockNow();
   bool keepsStacks = memory.stack.now > 0;
   size_t logged = recorder.readLog ? recorder.readLog->instances() : 0;
+  rowsAreShort = false;
+  joinsSome = options.hostile && canJoin && weights.packJoined();
   // No instance fails for want of what is only kept to save time.
   if (walkAll(instances, stop) && !stop.stop_requested()) {
     bool more = recorder.known.giveBack();
     more |= recorder.scratch.giveBack();
     more |= recorder.stacks.giveBack() && keepsStacks;
-    if (more) {
+    bool isShort = !more || walkAgain(instances, stop, logged);
+    // Nor for rows that another form of its kernels needs not.
+    if (isShort && canJoin && !stop.stop_requested()) {
+      recorder.buckets.reset(schedule, /*goesOn=*/true);
       forgetMiniBatch();
-      if (recorder.readLog)
-        recorder.readLog->keep(logged);
-      walkAll(instances, stop);
+      rowsAreShort = weights.packJoined();
+      walkAgain(instances, stop, logged);
     }
   }
   bool stopped = stop.stop_requested();

@@ -66,8 +66,9 @@ ForkWorth::ForkWorth(const Model &model) {
     // What no read depends on runs as often whatever is forked.
     double cost = kernel.deferred ? 0 : kLaunchNs + kByteNs * weightBytes(model, kernel);
     launchCost_.push_back(cost);
-    demanded += !kernel.deferred;
-    sum += cost;
+    // What stands in for others is no launch more.
+    demanded += !kernel.deferred && !kernel.joined;
+    sum += kernel.joined ? 0 : cost;
   }
   // Few flushes have fewer than two launches: what is read, and the step that led there.
   usual_ = cost_ = kFlushNs + (demanded > 0 ? 2 * sum / demanded : 0);

@@ -15,7 +15,7 @@ static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8
                   offsetof(Context, instance) == 16 && offsetof(Context, computed) == 24 &&
                   offsetof(Context, stepsLeft) == 32 && offsetof(Context, key) == 40 &&
                   offsetof(Context, roots) == 48 && offsetof(Context, stackTaken) == 56 &&
-                  offsetof(Context, readLog) == 64,
+                  offsetof(Context, readLog) == 64 && offsetof(Context, joins) == 72,
               "generated code reads these offsets");
 
 Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
@@ -35,6 +35,7 @@ Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, co
   key = 0;
   roots = nullptr;
   readLog = nullptr;
+  joins = 0;
 }
 
 void Recorder::fail(const Failure &why) {

@@ -24,6 +24,7 @@ const std::string kWithLists = SHEAF_GOLDEN "/v1_4.sheafc";
 const std::string kWithFurtherStacks = SHEAF_GOLDEN "/v1_5.sheafc";
 const std::string kSerpentine = SHEAF_GOLDEN "/v1_6.sheafc";
 const std::string kWithLengths = SHEAF_GOLDEN "/v1_7.sheafc";
+const std::string kWithJoined = SHEAF_GOLDEN "/v1_8.sheafc";
 
 std::vector<uint8_t> golden(const std::string &path = kGolden) {
   std::string text = io::readSource(path).text;
@@ -149,9 +150,30 @@ TEST(Artefact, GoldenWithLengths) {
   EXPECT_THROW(verify(d), ArtefactError);
 }
 
+TEST(Artefact, PacksForJoinedKernelsOnlyWhenRowsAreShort) {
+  std::unique_ptr<Artefact> artefact = Artefact::open(kWithJoined);
+  const rt::Model &model = artefact->model();
+  EXPECT_EQ(std::count_if(model.kernels.begin(), model.kernels.end(),
+                          [](const rt::KernelDesc &kernel) { return kernel.joined; }),
+            1);
+  rt::Slot steps = 10000;
+  rt::Instance instance{&steps, 0};
+  auto packed = [&](uint64_t limit) {
+    rt::SessionOptions options;
+    options.memoryLimit = limit;
+    rt::Session session(model, options);
+    uint64_t before = session.memory().packed.now;
+    for (int i = 0; i < 2; ++i)
+      EXPECT_TRUE(session.run({&instance, 1})[0].ok());
+    return session.memory().packed.now - before;
+  };
+  EXPECT_EQ(packed(uint64_t(1) << 30), 0U);
+  EXPECT_EQ(packed(uint64_t(6) << 20), 64U * 32 * sizeof(float));
+}
+
 TEST(Artefact, WritesWhatItReads) {
   for (const std::string &path : {kGolden, kWithBytes, kWithRoots, kWithAllRoots, kWithLists,
-                                  kWithFurtherStacks, kSerpentine, kWithLengths}) {
+                                  kWithFurtherStacks, kSerpentine, kWithLengths, kWithJoined}) {
     std::vector<uint8_t> bytes = golden(path);
     std::vector<uint8_t> again = encode(parse(bytes), bytes.size());
     EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin())) << path;

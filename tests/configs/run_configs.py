@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
 OFF = ["inline", "specialise", "simplify", "weights-right", "fold-weights", "fold-constants",
-       "read-elements", "spread-loops", "reduce-folds", "hoist-products", "hoist-rows", "code-motion", "fork-calls", "blocks",
+       "read-elements", "spread-loops", "reduce-folds", "hoist-products", "hoist-rows", "code-motion", "fork-calls", "keep-joined", "blocks",
        "split-blocks", "identical-records", "ghosts", "phases", "fuse", "merge", "panels",
        "serpentine", "flat-rows", "share-temporaries", "tuned"]
 

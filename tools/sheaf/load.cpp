@@ -186,7 +186,8 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
       names += (names.empty() ? "" : ", ") + optimisation.name;
     throw UsageError(fmt::format("there is no optimisation '{}'; --without takes {}", name, names));
   }
-  if (options.limited)
+  // The order of gradients' sums follows from it.
+  if (options.limited && options.training)
     compile.without.insert("hoist-rows");
   compile.targetCpu = parseTargetCpu(options.targetCpu);
   compile.precision = parsePrecision(options.precision);

@@ -51,7 +51,7 @@ struct ModelOptions {
   std::string dump;    ///< a directory, or empty
   bool dropout = false;
   bool training = false; ///< driver::CompileOptions::training
-  /// There is a --memory-limit: what would take further rows (hoist-rows) is left out.
+  /// There is a --memory-limit: in training, what would take further rows (hoist-rows) is left out.
   bool limited = false;
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
 
