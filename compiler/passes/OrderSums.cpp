@@ -2,7 +2,8 @@
 //
 // A cell multiplies its input and its state, and what it adds up is one chain of multiply-adds. The
 // chain runs first over what is there first: over what follows from tokens, then over what depends
-// on no recursion around it, last over what its own recursion carries. So the first part may as
+// on no recursion around it, last over what its own recursion carries; of what is there as early,
+// first over what is the same at every step of a loop. So the first part may as
 // well have been computed before, in a block of its own (hoist-products), where the second chain
 // begins: no bit shows whether it was. For this a product of concat(state, row) becomes two, the
 // terms of sums are put in order, and the sums that go on with a chain are marked.
@@ -22,6 +23,15 @@ namespace sheaf::passes {
 namespace {
 
 //===--- Products of both ----------------------------------------------------===//
+
+/// What of a product is there first, in the order of numbers: by its rank, and by the loops around
+/// what it is made of.
+constexpr unsigned kLoops = 64;
+unsigned placeOf(Value value, Operation *at, Precedence &precedence) {
+  unsigned rank = precedence.rank(value, at);
+  return rank == Precedence::kShared ? Precedence::kShared
+                                     : rank * kLoops + std::min(precedence.home(value), kLoops - 1);
+}
 
 /// Pieces of a concatenation, one after the other, of one rank.
 struct Run {
@@ -54,7 +64,7 @@ SmallVector<Run> runsOf(ir::ApplyOp concat, ir::ApplyOp product, Precedence &pre
     runs.back().size += run.size;
   };
   for (auto [i, piece] : llvm::enumerate(concat.getOperands())) {
-    unsigned rank = precedence.rank(piece, product);
+    unsigned rank = placeOf(piece, product, precedence);
     latest = std::max(latest, rank);
     add({i, i + 1, cast<RankedTensorType>(piece.getType()).getNumElements(), rank});
   }
@@ -116,6 +126,7 @@ SmallVector<Value> termsOf(ir::ApplyOp sum) {
 struct Term {
   unsigned rank;
   unsigned kind;
+  bool chains; ///< a product, if only a little one
 };
 
 /// A sum, and of its terms, in the order of the program, what they are.
@@ -131,13 +142,18 @@ std::optional<Ordering> orderingOf(ir::ApplyOp sum, Precedence &precedence) {
   unsigned first = ~0u, last = 0, firstProduct = ~0u;
   for (Value value : values) {
     Operation *def = value.getDefiningOp();
-    bool isProduct = def && def->getBlock() == sum->getBlock() && precedence.isProduct(def);
-    Term term{precedence.rank(value, sum), isProduct ? 0u : 2u};
+    bool isHere = def && def->getBlock() == sum->getBlock();
+    bool isProduct = isHere && precedence.isProduct(def);
+    Term term{placeOf(value, sum, precedence), isProduct ? 0u : 2u,
+              isHere && precedence.isChain(def)};
     if (isProduct)
       firstProduct = std::min(firstProduct, term.rank);
+    last = std::max(last, term.chains ? term.rank : term.rank / kLoops * kLoops);
+    // What is no product comes after all that are of its rank.
+    if (!isProduct && term.rank != Precedence::kShared)
+      term.rank = (term.rank / kLoops + 1) * kLoops - 1;
     if (term.rank != Precedence::kShared)
       first = std::min(first, term.rank);
-    last = std::max(last, term.rank);
     ordering.terms.push_back(term);
   }
   if (firstProduct >= last)
@@ -145,7 +161,7 @@ std::optional<Ordering> orderingOf(ir::ApplyOp sum, Precedence &precedence) {
   // Constants and weights are added to the first product.
   for (Term &term : ordering.terms)
     if (term.rank == Precedence::kShared)
-      term = {first, 1};
+      term = {first, 1, false};
   return ordering;
 }
 
@@ -164,7 +180,7 @@ void order(const Ordering &ordering) {
   for (size_t place : ArrayRef(places).drop_front()) {
     const Term &term = ordering.terms[place];
     all = ops::applyOne(builder, "add", {all, values[place]});
-    if (term.rank != rank && term.kind == 0)
+    if (term.rank != rank && term.chains)
       all.getDefiningOp()->setAttr(ops::kStartAttr, builder.getUnitAttr());
     rank = term.rank;
   }
@@ -217,7 +233,8 @@ PassRecord orderSumsPass() {
   return {.name = "order-sums",
           .description =
               "Sums of products run first over what is there first: what follows from tokens, what "
-              "no recursion around them carries, then the state. So it changes no bit whether the "
+              "no recursion around them carries (before all what is the same at every step of a "
+              "loop), then the state. So it changes no bit whether the "
               "first part is computed before (hoist-products).",
           .run = orderSums,
           .required = true};

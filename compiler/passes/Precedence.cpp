@@ -19,6 +19,36 @@ Precedence::Precedence(ModuleOp module) : recurrences_(module) {
   });
 }
 
+unsigned Precedence::loopsAround(Block *block) {
+  unsigned loops = 0;
+  for (Operation *op = block->getParentOp(); op && !isa<func::FuncOp>(op); op = op->getParentOp())
+    loops += isa<ir::MapOp, ir::FilterOp, ir::FoldOp, ir::ScanOp>(op);
+  return loops;
+}
+
+unsigned Precedence::home(Value value) {
+  if (isa_and_nonnull<ir::ParamRefOp, arith::ConstantOp>(value.getDefiningOp()))
+    return 0;
+  auto known = homes_.find(value);
+  return known == homes_.end() ? loopsAround(value.getParentBlock()) : known->second;
+}
+
+/// Tensor code that nothing can go wrong with.
+void Precedence::findHome(ir::ApplyOp apply) {
+  auto isStatic = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.hasStaticShape();
+  };
+  unsigned around = loopsAround(apply->getBlock()), made = 0;
+  if (around == 0 || operatorOf(apply)->draws() || !llvm::all_of(apply->getResultTypes(), isStatic))
+    return;
+  for (Value operand : apply->getOperands())
+    made = std::max(made, isStatic(operand.getType()) ? home(operand) : around);
+  if (made < around)
+    for (Value result : apply->getResults())
+      homes_[result] = made;
+}
+
 void Precedence::visit(Operation *op) {
   if (auto apply = dyn_cast<ir::ApplyOp>(op))
     return visitOperator(apply);
@@ -45,6 +75,8 @@ void Precedence::visitOperator(ir::ApplyOp apply) {
   if (auto *address = batchRule<ops::HostAddress>(apply))
     return noteIf(address->kind == ops::HostAddress::Row && shared_.contains(apply.getOperand(0)),
                   apply.getResult(0));
+  if (isTensorCode(apply))
+    findHome(apply);
   // What a fold gives comes again only when all of its list does.
   if (!isTensorCode(apply) || operatorOf(apply)->draws() || batchRule<ops::Fold>(apply))
     return;
@@ -77,13 +109,17 @@ static bool isExact(Value value) {
 }
 
 bool Precedence::isProduct(Operation *op) const {
+  return isChain(op) &&
+         cast<RankedTensorType>(op->getOperand(1).getType()).getNumElements() >= kLeastProduct;
+}
+
+bool Precedence::isChain(Operation *op) const {
   if (!batchRule<ops::Product>(op) || !shared_.contains(op->getOperand(1)))
     return false;
   auto row = cast<RankedTensorType>(op->getOperand(0).getType());
   auto weight = cast<RankedTensorType>(op->getOperand(1).getType());
   return isExact(op->getResult(0)) && row.getRank() == 1 && weight.getRank() == 2 &&
-         row.hasStaticShape() && weight.hasStaticShape() &&
-         weight.getNumElements() >= kLeastProduct;
+         row.hasStaticShape() && weight.hasStaticShape();
 }
 
 bool Precedence::isSum(Operation *op) {

@@ -26,22 +26,32 @@ public:
   unsigned rank(mlir::Value value, mlir::Operation *at);
   /// Of what an operator makes.
   unsigned rank(mlir::Operation *op);
+  /// How many loops there are, in its function, around what a value is made of: outside of the
+  /// others it is the same.
+  unsigned home(mlir::Value value);
+  /// How many loops there are around it.
+  static unsigned loopsAround(mlir::Block *block);
   /// Whether the recursion that makes the rank waits for tensors.
   bool reads(mlir::Operation *at, unsigned rank);
 
   /// Whether it multiplies one row by weights, and is more than a little.
   bool isProduct(mlir::Operation *op) const;
+  /// The same, however little it is.
+  bool isChain(mlir::Operation *op) const;
   /// Whether it adds tensors of one type, whose numbers are not rounded when they are stored.
   static bool isSum(mlir::Operation *op);
 
 private:
   void visit(mlir::Operation *op);
   void visitOperator(ir::ApplyOp apply);
+  void findHome(ir::ApplyOp apply);
   void noteIf(bool isToken, mlir::Value value);
 
   Recurrences recurrences_;
   /// What is the same for all instances; what follows from tokens, and lists of it.
   llvm::DenseSet<mlir::Value> shared_, tokens_;
+  /// Of what an operator makes that could stand outside of loops around it.
+  llvm::DenseMap<mlir::Value, unsigned> homes_;
 };
 
 } // namespace sheaf::passes

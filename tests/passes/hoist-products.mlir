@@ -146,3 +146,45 @@ func.func @features(%xs: !sheaf.list<tensor<40xf32>>, %h: tensor<40xf32>) -> ten
   }
   return %q : tensor<40xf32>
 }
+
+// What is the same at every step of a loop begins the sum, and runs once, before the loop; with the
+// bias that its chain starts at. In a branch it stays.
+// CHECK-LABEL: func.func @captured
+// CHECK: %[[U:.*]] = sheaf.param_ref @u
+// CHECK: %[[P:.*]] = sheaf.apply "matmul"(%arg2, %[[U]])
+// CHECK: %[[K:.*]] = sheaf.apply "add"(%[[P]], %{{.*}}) {} :
+// CHECK: sheaf.fold
+// CHECK: %[[H:.*]] = sheaf.apply "add"(%[[K]], %{{.*}}) {} {sheaf.apart = 2 : i64, sheaf.start}
+// CHECK: sheaf.apply "add"(%[[H]], %{{.*}}) {} {sheaf.start} :
+// CHECK: sheaf.fold
+// CHECK-NEXT: ^bb0
+// CHECK: scf.if
+// CHECK: "matmul"(%arg2,
+// CHECK: return
+func.func @captured(%xs: !sheaf.list<tensor<40xf32>>, %h: tensor<40xf32>, %c: tensor<40xf32>, %more: i1) -> tensor<40xf32> {
+  %w = sheaf.param_ref @w : tensor<80x40xf32>
+  %r = sheaf.fold %h, %xs : (tensor<40xf32>, !sheaf.list<tensor<40xf32>>) -> tensor<40xf32> {
+  ^bb0(%s: tensor<40xf32>, %x: tensor<40xf32>):
+    %u = sheaf.param_ref @u : tensor<40x40xf32>
+    %b = sheaf.param_ref @b : tensor<40xf32>
+    %sx = sheaf.apply "concat"(%s, %x) {axis = 0 : i64} : (tensor<40xf32>, tensor<40xf32>) -> tensor<80xf32>
+    %p = sheaf.apply "matmul"(%sx, %w) {} : (tensor<80xf32>, tensor<80x40xf32>) -> tensor<40xf32>
+    %q = sheaf.apply "matmul"(%c, %u) {} : (tensor<40xf32>, tensor<40x40xf32>) -> tensor<40xf32>
+    %y = sheaf.apply "add"(%p, %b) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+    %z = sheaf.apply "add"(%y, %q) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+    sheaf.yield %z : tensor<40xf32>
+  }
+  %q = sheaf.fold %r, %xs : (tensor<40xf32>, !sheaf.list<tensor<40xf32>>) -> tensor<40xf32> {
+  ^bb0(%s: tensor<40xf32>, %x: tensor<40xf32>):
+    %u = sheaf.param_ref @u : tensor<40x40xf32>
+    %n = scf.if %more -> tensor<40xf32> {
+      %q = sheaf.apply "matmul"(%c, %u) {} : (tensor<40xf32>, tensor<40x40xf32>) -> tensor<40xf32>
+      %m = sheaf.apply "mul"(%q, %s) {} : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+      scf.yield %m : tensor<40xf32>
+    } else {
+      scf.yield %s : tensor<40xf32>
+    }
+    sheaf.yield %n : tensor<40xf32>
+  }
+  return %q : tensor<40xf32>
+}
