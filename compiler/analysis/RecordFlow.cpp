@@ -186,7 +186,14 @@ llvm::BitVector RecordFlow::demanded() const {
           work.push_back(other);
         }
   };
-  module_->walk([&](ir::ReadOp read) { demand(makers(read.getTensor())); });
+  bool reads = false;
+  module_->walk([&](ir::ReadOp read) {
+    reads = true;
+    demand(makers(read.getTensor()));
+  });
+  // What is emitted is delivered after the next flush, whichever read that is for.
+  if (reads)
+    module_->walk([&](ir::EmitOp emit) { demand(makers(emit.getValue())); });
   while (!work.empty())
     for (const llvm::BitVector &argument : arguments_[work.pop_back_val()])
       demand(argument);

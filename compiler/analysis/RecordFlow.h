@@ -47,8 +47,8 @@ public:
   /// when it is part of a recursion.
   std::vector<llvm::BitVector> closure() const;
 
-  /// For each site whether a `sheaf.read` may depend on what its kernel, the block with these
-  /// weights, computes there or elsewhere.
+  /// For each site whether a `sheaf.read`, or in a program that reads a `sheaf.emit`, may depend on
+  /// what its kernel, the block with these weights, computes there or elsewhere.
   llvm::BitVector demanded() const;
 
   /// For each block that is recorded: whether each of its arguments may depend on a parameter,

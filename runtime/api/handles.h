@@ -70,10 +70,7 @@ public:
                ? std::optional<rt::EmittingOutcome>(std::in_place, types(), model().entry)
                : std::nullopt;
   }
-  sheaf_type resultType() const {
-    std::optional<rt::EmittingOutcome> both = emitting();
-    return both ? both->result : model().entry.resultType;
-  }
+  sheaf_type resultType() const { return model().entry.ownResult(types()); }
 
   /// Whether an instance's tensors must agree in their extents.
   bool bindsExtents() const { return bindsExtents_; }

@@ -228,6 +228,8 @@ void OutputFile::write(std::string_view text) {
 }
 
 void OutputFile::flush() {
+  if (file_)
+    return;
   Progress::clear();
   writeAll(STDOUT_FILENO, buffer_, "<stdout>");
   buffer_.clear();

@@ -74,12 +74,12 @@ public:
   ~OutputFile();
 
   void write(std::string_view text);
+  /// Whoever reads standard output sees what was written so far.
+  void flush();
   /// Completes the output. Without it a file is not made.
   void finish();
 
 private:
-  void flush();
-
   std::unique_ptr<AtomicFile> file_; ///< null: standard output
   std::string buffer_;
 };

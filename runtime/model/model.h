@@ -141,6 +141,11 @@ struct EntryDesc {
   /// writes, and the list of what was emitted (sheaf_emit), which the session writes.
   std::optional<uint32_t> emits;
   EntryFn fn = nullptr;
+
+  /// The type of what `fn` writes.
+  uint32_t ownResult(const TypeTable &types) const {
+    return emits ? types.types[resultType].children[0] : resultType;
+  }
 };
 
 /// Where in the slots of an outcome the list of what was emitted stands, of a model that emits;
@@ -150,8 +155,8 @@ struct EmittingOutcome {
   int64_t listSlot;
 
   explicit EmittingOutcome(const TypeTable &types, const EntryDesc &entry)
-      : result(types.types[entry.resultType].children[0]),
-        list(types.types[entry.resultType].children[1]), listSlot(types.slots(result)) {}
+      : result(entry.ownResult(types)), list(types.types[entry.resultType].children[1]),
+        listSlot(types.slots(result)) {}
 };
 
 /// Weights in the form that sessions use, ready in a file.

@@ -49,12 +49,15 @@ struct HostTensor {
 struct Instance {
   const Slot *args = nullptr;
   int64_t index = 0; ///< its number in the data: names it in errors
+  /// Of what it emits so many have been delivered by an earlier run, and are not again.
+  uint64_t delivered = 0;
 };
 
 /// What became of one instance: the slots of EntryDesc::resultType, or why there are none.
 struct Outcome {
   const Slot *slots = nullptr;
   std::optional<RunError> error;
+  uint64_t delivered = 0; ///< of what it emitted, by this run and before
   bool ok() const { return !error.has_value(); }
 };
 

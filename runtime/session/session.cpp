@@ -55,7 +55,7 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
                {options.rowSpaceBytes, meter.limit(), options.hostStackBytes, options.fibers,
                 options.maxSteps, *options.keepBytes, options.threads},
                options.hostile),
-      values(model.types, recorder),
+      values(model.types, recorder), emissions(model, recorder, values),
       weights(model, recorder.rowSpace.address(0), meter, memory.packed),
       flusher(model, options.threads, recorder.scratch, options.hostile),
       canJoin(std::any_of(model.kernels.begin(), model.kernels.end(),
@@ -221,6 +221,8 @@ std::span<const void *const> Session::kernelWeights(size_t kernel) const {
 std::span<const Outcome> Session::run(std::span<const Instance> instances, std::stop_token stop) {
   return impl_->run(instances, stop);
 }
+
+void Session::onEmit(OnEmit deliver) { impl_->emissions.onEmit(std::move(deliver)); }
 
 void Session::setStep(uint64_t step) { impl_->step = step; }
 

@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <utility>
 #include <vector>
 
 namespace sheaf::rt {
@@ -132,6 +133,13 @@ public:
   /// If it was before the run began, not even weights are packed.
   std::span<const Outcome> run(std::span<const Instance> instances, std::stop_token stop = {});
 
+  /// Who is given what instances of the next runs emit, each value once, those of one instance in
+  /// order, in the thread that runs: after the flush that computed it. The slots are of
+  /// EntryDesc::emits, and valid during the call. Null: no one; outcomes hold all in any case. Of
+  /// an instance that fails, what came before that may have been delivered.
+  using OnEmit = std::function<void(const Instance &, const Slot *)>;
+  void onEmit(OnEmit deliver);
+
   /// The training step that the next runs draw for: 0 until it is set. An instance draws the same
   /// in every run of one step.
   void setStep(uint64_t step);
@@ -209,16 +217,16 @@ private:
 /// others run again, alone, when all others have been visited.
 template <typename Run, typename Visit>
 void runEach(std::span<const Instance> instances, Run run, Visit visit) {
-  std::vector<size_t> alone;
+  std::vector<std::pair<size_t, Instance>> alone;
   std::span<const Outcome> outcomes = run(instances);
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (!outcomes[i].ok() && outcomes[i].error->outOfMemory() && instances.size() > 1)
-      alone.push_back(i);
+      alone.emplace_back(i, instances[i]).second.delivered = outcomes[i].delivered;
     else
       visit(i, outcomes[i]);
   }
-  for (size_t i : alone)
-    visit(i, run(instances.subspan(i, 1)).front());
+  for (const auto &[i, instance] : alone)
+    visit(i, run(std::span(&instance, 1)).front());
 }
 
 } // namespace sheaf::rt

@@ -10,6 +10,7 @@
 #include "runtime/backward/backward.h"
 #include "runtime/cpu/flush.h"
 #include "runtime/cpu/weights.h"
+#include "runtime/session/emissions.h"
 #include "runtime/session/session.h"
 #include "runtime/walk/collector.h"
 #include "runtime/walk/recorder.h"
@@ -23,6 +24,7 @@ struct Session::Impl {
   MemoryUse memory;
   Recorder recorder;
   ValueMover values;
+  Emissions emissions;
   PackedWeights weights;
   Flusher flusher;
   const bool canJoin;                           ///< some kernels are for where rows are short

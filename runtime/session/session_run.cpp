@@ -141,6 +141,7 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
     bool more = walks.size() < instances.size() || !uncertain.empty();
     if (more && isFull(wave)) {
       flush(BucketTable::What::All);
+      emissions.afterFlush(walks);
       wave = {walks.size(), recorder.rowSpace.used()};
     }
     if (HostStack *stack = more ? recorder.stacks.take() : nullptr) {
@@ -152,6 +153,7 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
     } else if (recorder.tasks.anyWaits()) {
       try {
         runPending();
+        emissions.afterFlush(walks);
       } catch (...) {
         // Whoever waits must not be found by the next run.
         stopTasks([](const Walk &) {});
@@ -345,6 +347,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   uint64_t begin = trace ? clockNow() : 0;
   forgetMiniBatch();
   noteMemory();
+  emissions.beginRun(instances);
   if (weightsChanged && !stop.stop_requested())
     packWeights();
   if (keptIsStale)
@@ -378,8 +381,12 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   for (const Outcome &outcome : outcomes)
     counters.failed += !outcome.ok();
   counters.recordNanoseconds += clockNow() - start - (counters.flushNanoseconds - flushed);
-  if (!stopped)
+  if (!stopped) {
     flush(BucketTable::What::All);
+    emissions.afterFlush(walks);
+  }
+  for (size_t i = 0; i < outcomes.size(); ++i)
+    outcomes[i].delivered = emissions.delivered(i);
   if (options.policy == Policy::Auto && !stopped)
     trial.took(counters.flushNanoseconds - flushed, counters.records - recorded);
 

@@ -435,9 +435,12 @@ static Task *forkFrom(const uint8_t *frame, Recorder &r, EntryFn fn, const Slot 
 
 void sheaf_emit(Context *context, const Slot *value) {
   Recorder &r = recorder(context);
-  Slot *emitted = r.tasks.emitted();
-  auto *list = std::bit_cast<ListObject *>(*emitted);
-  *emitted = std::bit_cast<Slot>(orFail(r, r.lists.append(list, value), list->elementSlots));
+  Walk &walk = r.tasks.walk();
+  auto *before = std::bit_cast<ListObject *>(*walk.emitted);
+  ListObject *list = orFail(r, r.lists.append(before, value), before->elementSlots);
+  *walk.emitted = std::bit_cast<Slot>(list);
+  if (walk.open == 1)
+    walk.certain = static_cast<uint64_t>(list->size);
 }
 
 uint32_t sheaf_forks(Context *context) { return recorder(context).tasks.forks(); }

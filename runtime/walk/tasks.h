@@ -56,6 +56,7 @@ struct Walk {
   uint64_t key = 0;     ///< what its draws follow from
   Slot *results = nullptr;
   Slot *emitted = nullptr;      ///< of these the list of what it has emitted; null: it does not
+  uint64_t certain = 0;         ///< of these so many before which no call that was forked can fail
   unsigned open = 0;            ///< tasks that have not ended
   int64_t stepsLeft = 0;        ///< of all its tasks together
   bool inOrder = false;         ///< it forks nothing: calls run as plain ones
@@ -142,7 +143,7 @@ public:
 
   // From generated code.
   void wait(uint32_t place);
-  Slot *emitted() { return current_->walk->emitted; }
+  Walk &walk() { return *current_->walk; }
   void noteRead(LoggedRead read) { context_.readLog->note(current_->logged, read); }
   /// Whether a call is forked, as `forking` says and if there is a stack; then stackForFork() is
   /// called next.

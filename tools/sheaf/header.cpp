@@ -259,7 +259,7 @@ private:
                              "batch.model().argumentType({}))",
                              i ? "," : "", name, i);
     }
-    uint32_t result = both_ ? both_->result : entry.resultType;
+    uint32_t result = entry.ownResult(types_);
     out_ += fmt::format(
         "}};\n\n/// {0}\nusing Result = {1};\n\n"
         "/// Adds an instance; random draws follow from `id`.\n"

@@ -33,6 +33,7 @@ struct RunArguments {
   std::string trace;
   bool verify = false;
   bool checkResults = false;
+  bool stream = false;
 };
 
 /// Whether the report of --verify is for programs.
@@ -129,13 +130,24 @@ int runModel(RunArguments &arguments) {
     }
     if (arguments.format == "none")
       return result;
-    if (outcome.ok())
-      writer.appendOutcome(result.line, run.model().entry, outcome.slots);
+    if (arguments.stream)
+      result.line = fmt::format("{{\"instance\": {}, \"result\": ", instance.index);
+    if (!outcome.ok())
+      result.line += "null";
+    else if (arguments.stream)
+      writer.append(result.line, run.model().entry.ownResult(run.model().types), outcome.slots);
     else
-      result.line = "null";
-    result.line += '\n';
+      writer.appendOutcome(result.line, run.model().entry, outcome.slots);
+    result.line += arguments.stream ? "}\n" : "\n";
     return result;
   };
+  if (arguments.stream && arguments.format != "none")
+    session.onEmit([&](const rt::Instance &instance, const rt::Slot *value) {
+      std::string line = fmt::format("{{\"instance\": {}, \"emitted\": ", instance.index);
+      writer.append(line, *run.model().entry.emits, value);
+      output.write(line + "}\n");
+      output.flush();
+    });
   // Kept while the instances of a mini-batch that had too little memory run alone.
   std::vector<Answer> answers;
   std::span<const rt::Instance> rest = run.instances;
@@ -205,10 +217,14 @@ void addRun(CLI::App &app, Action &action) {
   sub->add_flag("--check-results", arguments->checkResults,
                 "instances whose result holds NaN or infinity fail, naming the block that was the "
                 "first to make one");
+  sub->add_flag("--stream", arguments->stream,
+                "a line for each value that an instance emits, as it happens, and one for each "
+                "result, with the instance's number");
   sub->add_flag("--verify", arguments->verify,
                 "instead of printing results, compare them with the oracle, and bit by bit across "
                 "batch sizes, orders and threads")
-      ->excludes("--check-results"); // NaN agrees with NaN
+      ->excludes("--check-results") // NaN agrees with NaN
+      ->excludes("--stream");
   sub->callback([arguments, &action] { action = [arguments] { return runModel(*arguments); }; });
 }
 

@@ -1,0 +1,38 @@
+//===- emissions.h - Hands out what instances emit --------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_SESSION_EMISSIONS_H
+#define SHEAF_RUNTIME_SESSION_EMISSIONS_H
+
+#include "runtime/session/session.h"
+#include "runtime/walk/inputs.h"
+#include "runtime/walk/recorder.h"
+
+#include <span>
+#include <vector>
+
+namespace sheaf::rt {
+
+/// Delivers each emission once, however often its instance is walked.
+class Emissions {
+public:
+  Emissions(const Model &model, Recorder &recorder, ValueMover &values)
+      : model_(model), recorder_(recorder), values_(values) {}
+
+  void onEmit(Session::OnEmit deliver) { deliver_ = std::move(deliver); }
+  void beginRun(std::span<const Instance> instances);
+  /// What was emitted before a flush has been computed: a read may depend on it, so every flush
+  /// runs it. `walks`: of the first instances.
+  void afterFlush(std::span<const Walk> walks);
+  uint64_t delivered(size_t number) const { return delivered_[number]; }
+
+private:
+  const Model &model_;
+  Recorder &recorder_;
+  ValueMover &values_;
+  Session::OnEmit deliver_;
+  std::span<const Instance> instances_;
+  std::vector<uint64_t> delivered_;
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_SESSION_EMISSIONS_H
