@@ -225,9 +225,24 @@ SHEAF_API sheaf_status sheaf_session_remove(sheaf_session *session, const sheaf_
 SHEAF_API sheaf_status sheaf_session_run(sheaf_session *session, sheaf_batch *batch,
                                          sheaf_result **result);
 
+/* A value inside of one result. */
+typedef struct sheaf_view {
+  sheaf_type type;
+  const int64_t *slots; /* private */
+} sheaf_view;
+
+/* Told what an instance of a run emits, once and in order, as soon as that is computed: in the
+ * thread that runs, which goes on when it returns. It must neither throw nor use the session or the
+ * batch. `id`: the instance's, as sheaf_batch_add() was given it. `value` is read with `result`;
+ * both end with the call. Of an instance that fails, what came before may have been told. */
+typedef void (*sheaf_emit_function)(void *user, int64_t id, const sheaf_result *result,
+                                    sheaf_view value);
+
 typedef struct sheaf_run_options {
-  size_t size;      /* sizeof(sheaf_run_options); members may be added at the end */
-  sheaf_stop *stop; /* what may end the run early; NULL: nothing */
+  size_t size;              /* sizeof(sheaf_run_options); members may be added at the end */
+  sheaf_stop *stop;         /* what may end the run early; NULL: nothing */
+  sheaf_emit_function emit; /* NULL: what instances emit is in the result alone */
+  void *emit_user;          /* its first argument */
 } sheaf_run_options;
 
 /* The same with options, which may be null. */
@@ -249,12 +264,6 @@ SHEAF_API void sheaf_stop_release(sheaf_stop *stop);
 SHEAF_API void sheaf_stop_request(sheaf_stop *stop);
 
 /* ---- Results ------------------------------------------------------------------------------ */
-
-/* A value inside of one result. */
-typedef struct sheaf_view {
-  sheaf_type type;
-  const int64_t *slots; /* private */
-} sheaf_view;
 
 SHEAF_API void sheaf_result_release(sheaf_result *result);
 SHEAF_API size_t sheaf_result_size(const sheaf_result *result);

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -287,14 +288,45 @@ public:
   }
   Result run(const Batch &batch, const Stop &stop) {
     sheaf_run_options options{};
-    options.size = sizeof options;
     options.stop = stop.get();
+    return run(batch, options);
+  }
+  /// `emitted(id, view)` is told what each instance emits as soon as that is computed; the view is
+  /// valid during the call. What it throws comes out when the run has ended; nothing more is told
+  /// then.
+  template <typename Emitted> Result run(const Batch &batch, const Stop &stop, Emitted emitted) {
+    struct Told {
+      Emitted &emitted;
+      std::exception_ptr thrown;
+    } told{emitted, nullptr};
+    sheaf_run_options options{};
+    options.stop = stop.get();
+    options.emit_user = &told;
+    options.emit = [](void *user, std::int64_t id, const sheaf_result *result, sheaf_view value) {
+      Told &told = *static_cast<Told *>(user);
+      if (told.thrown)
+        return;
+      try {
+        std::shared_ptr<sheaf_result> lent(const_cast<sheaf_result *>(result),
+                                           [](sheaf_result *) {});
+        told.emitted(id, View(lent, value));
+      } catch (...) {
+        told.thrown = std::current_exception();
+      }
+    };
+    Result result = run(batch, options);
+    if (told.thrown)
+      std::rethrow_exception(told.thrown);
+    return result;
+  }
+
+private:
+  Result run(const Batch &batch, sheaf_run_options &options) {
+    options.size = sizeof options;
     sheaf_result *result = nullptr;
     check(sheaf_session_run_with(get(), batch.get(), &options, &result));
     return Result(result);
   }
-
-private:
   void create(const sheaf_session_options &options) {
     sheaf_session *session = nullptr;
     check(sheaf_session_create(&options, &session));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <unordered_map>
 
@@ -145,6 +146,30 @@ private:
   std::vector<Item> pending_;
 };
 
+/// Tells a caller what instances emit; no longer than this lives.
+class Telling {
+public:
+  Telling(rt::Session &session, const std::shared_ptr<const LoadedModel> &model,
+          const sheaf_run_options &options)
+      : session_(session) {
+    if (!options.emit)
+      return;
+    session.onEmit([&session, model, options](const rt::Instance &instance, const Slot *slots) {
+      auto data = std::make_shared<ResultData>();
+      data->model = model;
+      uint32_t type = *model->model().entry.emits;
+      sheaf_view value{type, Copier(session, *data).copy(type, slots)};
+      sheaf_result result{std::move(data)};
+      options.emit(options.emit_user, instance.index, &result, value);
+    });
+  }
+  ~Telling() { session_.onEmit(nullptr); }
+  Telling(const Telling &) = delete;
+
+private:
+  rt::Session &session_;
+};
+
 void run(rt::Session &session, std::span<const rt::Instance> instances, const std::stop_token &stop,
          ResultData &result) {
   uint32_t type = session.model().entry.resultType;
@@ -207,16 +232,23 @@ sheaf_status sheaf_session_run_with(sheaf_session *session, sheaf_batch *batch,
     given(session, "session");
     given(batch, "batch");
     given(result, "result");
-    if (options && options->size != sizeof *options)
-      throw Invalid("options.size is not sizeof(sheaf_run_options)");
+    sheaf_run_options known{};
+    if (options) {
+      // Of a client from before `emit` it is shorter.
+      if (options->size < offsetof(sheaf_run_options, emit) || options->size > sizeof known)
+        throw Invalid("options.size is not sizeof(sheaf_run_options)");
+      std::memcpy(&known, options, options->size);
+    }
     // The token's own share: the stop may be released while this waits and runs.
     std::stop_token stop;
-    if (options && options->stop)
-      stop = options->stop->source.get_token();
+    if (known.stop)
+      stop = known.stop->source.get_token();
     std::scoped_lock lock(session->mutex, batch->mutex);
     auto data = std::make_shared<ResultData>();
     data->model = batch->model;
-    run(*entryFor(*session, batch->model).session, batch->instances, stop, *data);
+    rt::Session &runs = *entryFor(*session, batch->model).session;
+    Telling telling(runs, batch->model, known);
+    run(runs, batch->instances, stop, *data);
     *result = new sheaf_result{std::move(data)};
   });
 }

@@ -4,7 +4,10 @@
 #include "tests/artefact/message_of.h"
 #include "tests/deep.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <gtest/gtest.h>
+#include <stdexcept>
 
 namespace {
 
@@ -145,6 +148,24 @@ TEST(GeneratedHeader, Emits) {
   EXPECT_EQ(seen.number, 1);
   EXPECT_EQ(seen.row.elements, (std::vector<float>{2, -2}));
   EXPECT_EQ(emits::emitted(results, 1).size(), 1u);
+
+  // And while it runs: one instance's in order, each with the instance's id.
+  std::vector<std::pair<int64_t, size_t>> told;
+  sheaf::Session().run(batch, sheaf::Stop(), [&](int64_t id, const sheaf::View &value) {
+    told.emplace_back(id, sheaf::Decoder::decode<emits::Event>(value).value.index());
+  });
+  std::sort(told.begin(), told.end());
+  EXPECT_EQ(told, (std::vector<std::pair<int64_t, size_t>>{{0, 0}, {0, 1}, {0, 1}, {1, 0}}));
+  auto throwing = [](int64_t, const sheaf::View &) { throw std::runtime_error("enough"); };
+  EXPECT_THROW(sheaf::Session().run(batch, sheaf::Stop(), throwing), std::runtime_error);
+  // A client from before has a shorter struct.
+  sheaf_run_options older{};
+  older.size = offsetof(sheaf_run_options, emit);
+  sheaf_result *plain = nullptr;
+  sheaf::Session session;
+  ASSERT_EQ(sheaf_session_run_with(session.get(), batch.get(), &older, &plain), SHEAF_OK);
+  EXPECT_EQ(sheaf_result_size(plain), 2u);
+  sheaf_result_release(plain);
   EXPECT_EQ(messageOf([&] { results.emitted(2); }, SHEAF_INVALID), "the result has no instance 2");
 
   sheaf::Model other(kData);
