@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,13 @@ def use(sheaf, prefix, examples, work):
     expected = [numbers(line) for line in
                 run(os.path.join(prefix, "bin", "sheaf"), "run", model, "--data", trees).splitlines()]
 
+    decoder = os.path.join(work, "decode.sheafc")
+    sentences = os.path.join(work, "sentences.txt")
+    with open(sentences, "w", encoding="utf-8") as stream:
+        stream.write("\n".join(SENTENCES) + "\n")
+    run(sheaf, "build", os.path.join(examples, "decode.sheaf"), "--vocab", vocabulary, "--seed",
+        "1", "-o", decoder, "--emit-header", os.path.join(examples, "cpp", "decode.h"))
+
     # The layers that models use are installed, and found from anywhere.
     uses = os.path.join(work, "uses.sheaf")
     with open(uses, "w", encoding="utf-8") as stream:
@@ -89,12 +97,31 @@ def use(sheaf, prefix, examples, work):
     run("cmake", "--build", output)
     lines = run(os.path.join(output, "classify"), model, input="\n".join(SENTENCES) + "\n")
     compare("examples/cpp", expected, [numbers(line) for line in lines.splitlines()])
+    compare_stream(run(os.path.join(output, "stream"), decoder, input="\n".join(SENTENCES) + "\n"),
+                   run(os.path.join(prefix, "bin", "sheaf"), "run", decoder, "--data", sentences))
+
+
+def compare_stream(streamed, expected):
+    """Words of sentences that come in any order, and scores, with what sheaf prints at the end."""
+    words, scores = {}, {}
+    for line in streamed.splitlines():
+        sentence, *rest = line.split()
+        if rest[0] == "=":
+            scores[sentence] = float(rest[1])
+        else:
+            assert sentence not in scores, streamed
+            words.setdefault(sentence, []).append(rest[0])
+    outcomes = [json.loads(line) for line in expected.splitlines()]
+    assert len(words) > 1 and [words.get(str(i), []) for i in range(len(outcomes))] == \
+        [outcome["emitted"] for outcome in outcomes], (streamed, expected)
+    compare("examples/cpp/stream", [[outcome["result"]] for outcome in outcomes],
+            [[scores[str(i)]] for i in range(len(outcomes))])
 
 
 def compare(name, expected, found):
     # sheaf prints the shortest decimal that is the same f32, the examples print nine digits.
     same = len(expected) == len(found) and all(
-        len(a) == len(b) and all(abs(x - y) <= 1e-8 * max(1, abs(x)) for x, y in zip(a, b))
+        struct.pack(f"{len(a)}f", *a) == struct.pack(f"{len(b)}f", *b)
         for a, b in zip(expected, found))
     if not same:
         sys.exit(f"{name} prints {json.dumps(found)}, not {json.dumps(expected)}")
