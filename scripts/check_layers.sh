@@ -39,17 +39,18 @@ compiler/oracle: ir ops
 compiler/analysis: ir ops
 compiler/passes: ir ops analysis
 compiler/kernels: ir ops vendor
+compiler/target:
 compiler/model: ir ops analysis kernels
 compiler/host: ir ops analysis passes kernels model
-compiler/codegen: kernels
+compiler/codegen: target
 compiler/store:
 compiler/vendor:
-compiler/driver: ir analysis passes kernels model host codegen frontend store
+compiler/driver: ir analysis passes kernels model target host codegen frontend store
 compiler/measure: driver
 compiler/report: driver measure
 compiler/verify: driver oracle report
 compiler/bench: driver kernels measure oracle report verify
-compiler/kernelbench: driver measure report vendor
+compiler/kernelbench: driver measure report target vendor
 '
 for room in runtime/*/ compiler/*/; do
   room=${room%/}
@@ -84,7 +85,7 @@ forbid 'runtime/|compiler/|tools/' 'installed headers stand alone' "${installed[
 mapfile -t compiler < <(sources compiler)
 forbid 'tools/|tests/' 'the compiler stands below the tools' "${compiler[@]}"
 forbid 'runtime/(train|artefact|api)/' 'the compiler trains and loads nothing' \
-  $(sources compiler/{ir,ops,frontend,oracle,analysis,passes,kernels,model,host,codegen,vendor})
+  $(sources compiler/{ir,ops,frontend,oracle,analysis,passes,kernels,model,target,host,codegen,vendor})
 
 mapfile -t vendor < <(sources compiler/vendor compiler/store)
 forbid 'mlir/|llvm/' 'libraries and store know no compiler' "${vendor[@]}"

@@ -36,7 +36,7 @@ std::optional<Engine> engineByName(std::string_view name);
 /// What is timed: compiled here, or an artefact.
 struct BenchModel {
   const rt::Model &model;
-  TargetInfo target; ///< of its code
+  rt::Target target; ///< of its code
   Precision precision = Precision::F32;
   uint64_t codeBytes = 0;
   const CompiledModel *compiled = nullptr; ///< of an artefact there is none, and so no oracle

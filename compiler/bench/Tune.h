@@ -39,7 +39,7 @@ struct TunedRow {
 struct TuneReport {
   std::string model;
   std::map<std::string, int64_t> dims;
-  TargetInfo target;
+  rt::Target target;
   std::vector<TunedRow> rows; ///< those that ran, the longest first
   size_t trials = 0;
   double seconds = 0;

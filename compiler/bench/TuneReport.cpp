@@ -112,7 +112,7 @@ std::string tuneJson(const TuneReport &report) {
   Json json = reportJson("tune", 1,
                          {{"model", report.model},
                           {"dims", report.dims},
-                          {"cpu", report.target.processor.cpu},
+                          {"cpu", report.target.cpu},
                           {"batch", report.batch},
                           {"batches", report.batches},
                           {"batches_of_data", report.batchesOfAll},

@@ -2,9 +2,8 @@
 #include "compiler/codegen/Jit.h"
 
 #include "compiler/codegen/Link.h"
-#include "compiler/kernels/Features.h"
-#include "compiler/kernels/Kernels.h"
-#include "runtime/cpu/cpu.h"
+#include "compiler/target/Features.h"
+#include "compiler/target/Target.h"
 #include "runtime/model/error.h"
 
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
@@ -32,14 +31,14 @@ namespace {
 
 std::string text(llvm::Error error) { return llvm::toString(std::move(error)); }
 
-std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Processor &processor) {
+std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const rt::Target &target) {
   llvm::TargetOptions options;
   // A product is the FMA chain that the kernel generator wrote: nothing may be contracted on top.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   options.EmitStackSizeSection = true;
-  llvm::Triple triple(processor.triple);
-  return std::unique_ptr<llvm::TargetMachine>(kernels::codeGenerator(triple).createTargetMachine(
-      triple, kernels::leastProcessor(triple), kernels::featureString(processor.features), options,
+  llvm::Triple triple = target::tripleOf(target);
+  return std::unique_ptr<llvm::TargetMachine>(target::codeGenerator(triple).createTargetMachine(
+      triple, target::leastProcessor(triple), target::featureString(target.features), options,
       llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
 }
 
@@ -128,32 +127,15 @@ CodeModule &CodeModule::operator=(CodeModule &&other) noexcept {
 }
 CodeModule::~CodeModule() { module.reset(); }
 
-std::string Processor::architecture() const { return llvm::Triple(triple).getArchName().str(); }
-
-/// What keeps the processor's code from running here: empty when nothing does.
-static std::string obstacle(const Processor &processor) {
-  if (processor.architecture() != rt::kArchitecture)
-    return fmt::format("which is {}, not {}", rt::kArchitecture, processor.architecture());
-  std::optional<std::string> feature = rt::missingFeature(processor.features);
-  return feature ? "which has no " + *feature : "";
-}
-
-void checkRunsHere(const Processor &processor) {
-  if (std::string why = obstacle(processor); !why.empty())
-    throw UserError(
-        fmt::format("code for CPU '{}' cannot run on this machine, {}", processor.cpu, why));
-}
-
-bool runsHere(const Processor &processor) { return obstacle(processor).empty(); }
-
-void prepareModule(llvm::Module &module, const Processor &processor) {
-  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(processor);
+void prepareModule(llvm::Module &module, const rt::Target &target) {
+  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(target);
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    function.addFnAttr("tune-cpu", processor.tuning);
+    if (!target.tuning.empty())
+      function.addFnAttr("tune-cpu", target.tuning);
     if (!machine->getTargetTriple().isX86())
       continue;
     // Some AVX-512 machines are tuned to prefer 256 bits; vectors here are as wide as was meant.
@@ -162,9 +144,9 @@ void prepareModule(llvm::Module &module, const Processor &processor) {
   }
 }
 
-std::string emitAssembly(CodeModule &code, const Processor &processor) {
-  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(processor);
-  prepareModule(*code.module, processor);
+std::string emitAssembly(CodeModule &code, const rt::Target &target) {
+  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(target);
+  prepareModule(*code.module, target);
   runPasses(code, *machine);
   llvm::SmallString<0> buffer;
   llvm::raw_svector_ostream stream(buffer);
@@ -175,7 +157,7 @@ std::string emitAssembly(CodeModule &code, const Processor &processor) {
   return std::string(buffer);
 }
 
-std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const Processor &processor,
+std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const rt::Target &target,
                                        unsigned threads) {
   std::vector<ObjectCode> objects(modules.size());
   if (modules.empty())
@@ -185,7 +167,7 @@ std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const Pr
   auto work = [&](std::unique_ptr<llvm::TargetMachine> machine) {
     for (size_t i = next++; i < modules.size(); i = next++) {
       llvm::Module &module = *modules[i].module;
-      prepareModule(module, processor);
+      prepareModule(module, target);
       runPasses(modules[i], *machine);
       auto object = llvm::orc::SimpleCompiler(*machine)(module);
       if (object)
@@ -198,8 +180,8 @@ std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const Pr
   {
     std::vector<std::jthread> helpers;
     for (size_t i = 1; i < std::min<size_t>(threads, modules.size()); ++i)
-      helpers.emplace_back(work, makeTargetMachine(processor));
-    work(makeTargetMachine(processor));
+      helpers.emplace_back(work, makeTargetMachine(target));
+    work(makeTargetMachine(target));
   }
   for (const std::string &error : errors)
     if (!error.empty())

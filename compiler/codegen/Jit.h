@@ -9,6 +9,7 @@
 #define SHEAF_COMPILER_CODEGEN_JIT_H
 
 #include "runtime/cpu/code.h"
+#include "runtime/cpu/target.h"
 
 #include <cstdint>
 #include <memory>
@@ -23,21 +24,6 @@ class Module;
 } // namespace llvm
 
 namespace sheaf::driver {
-
-/// The processor that code is made for.
-struct Processor {
-  std::string triple;                ///< LLVM's name of architecture and system
-  std::string cpu;                   ///< LLVM's name
-  std::string tuning;                ///< that of the processor that code is scheduled for
-  std::vector<std::string> features; ///< all that code may use, by LLVM's names
-
-  /// As rt::kArchitecture names it.
-  std::string architecture() const;
-};
-
-/// Throws UserError when the processor's code cannot run on this machine, naming what it lacks.
-void checkRunsHere(const Processor &processor);
-bool runsHere(const Processor &processor);
 
 /// How much the LLVM IR of a module is optimised before code generation.
 enum class IrPasses {
@@ -57,18 +43,18 @@ struct CodeModule {
   IrPasses passes = IrPasses::None;
 };
 
-/// Sets triple and data layout for the processor; to be done before the module is optimised.
-void prepareModule(llvm::Module &module, const Processor &processor);
+/// Sets triple and data layout for the target; to be done before the module is optimised.
+void prepareModule(llvm::Module &module, const rt::Target &target);
 
 /// The module's assembly after the passes it asks for. The module is changed.
-std::string emitAssembly(CodeModule &module, const Processor &processor);
+std::string emitAssembly(CodeModule &module, const rt::Target &target);
 
 /// Compiled code as it can be kept: an ELF object, position independent.
 using ObjectCode = std::vector<uint8_t>;
 
 /// Compiles each module to an object, up to `threads` of them at a time. Throws InternalError when
 /// LLVM refuses.
-std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const Processor &processor,
+std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const rt::Target &target,
                                        unsigned threads);
 
 /// Linked code. Addresses stay valid as long as the object lives; code for another machine

@@ -41,21 +41,6 @@ std::optional<std::string> vocabularyOfDim(const std::string &dim) {
   return std::nullopt;
 }
 
-namespace {
-
-TargetInfo describe(const kernels::Target &target) {
-  return {processorOf(target), target.lanes, target.registers,
-          target.fma,          target.bf16,  target.tiles};
-}
-
-} // namespace
-
-TargetInfo targetInfo(const std::string &cpu) { return describe(kernels::detectTarget(cpu)); }
-
-TargetInfo targetWithFeatures(const std::vector<std::string> &features) {
-  return describe(kernels::targetWithFeatures(features));
-}
-
 struct CompiledModel::Impl {
   // The compilation refers to what it was made from only while it runs.
   std::unique_ptr<Compilation> compilation;
@@ -93,7 +78,7 @@ std::vector<FunctionInfo> CompiledModel::functions() const {
   return describeSites(*impl_->compilation->blocks, impl_->compilation->blockInfos);
 }
 const std::vector<PhaseTime> &CompiledModel::times() const { return impl_->compilation->times; }
-TargetInfo CompiledModel::target() const { return describe(impl_->compilation->target); }
+const rt::Target &CompiledModel::target() const { return impl_->compilation->target; }
 const store::Use &CompiledModel::storeUse() const { return impl_->compilation->storeUse; }
 const rt::LoadedCode &CompiledModel::code() const { return impl_->compilation->jit->code(); }
 
@@ -176,13 +161,13 @@ std::string emit(const SourceFile &source, const CompileOptions &options, Phase 
     return text;
   case Phase::Llvm:
     for (CodeModule &code : compilation.code) {
-      prepareModule(*code.module, processorOf(compilation.target));
+      prepareModule(*code.module, compilation.target);
       text += print(*code.module);
     }
     return text;
   case Phase::Asm:
     for (CodeModule &code : compilation.code)
-      text += emitAssembly(code, processorOf(compilation.target));
+      text += emitAssembly(code, compilation.target);
     return text;
   }
   return text;

@@ -13,6 +13,7 @@
 #include "compiler/kernels/ProductForm.h"
 #include "compiler/kernels/Tuning.h"
 #include "compiler/store/Store.h"
+#include "runtime/cpu/target.h"
 #include "runtime/model/model.h"
 
 #include <cstdint>
@@ -48,7 +49,7 @@ struct CompileOptions {
   bool training = false;
   /// Optimisations to leave out, by name (optimisationNames).
   std::set<std::string> without;
-  /// `host`, or the name of a CPU as kernels::detectTarget() takes it.
+  /// `host`, or the name of a CPU as target::detect() takes it.
   std::string targetCpu = "host";
   /// Whether the code may be for a machine that this one is not. Then nothing of it may be run.
   bool runsElsewhere = false;
@@ -100,23 +101,6 @@ struct EntryTypes {
 /// The vocabulary whose size a dim of this name stands for: `vocab` that of `token`, `tag_vocab`
 /// that of `token<tag>`.
 std::optional<std::string> vocabularyOfDim(const std::string &dim);
-
-/// What code is made for.
-struct TargetInfo {
-  Processor processor;
-  int64_t lanes = 0;     ///< f32 lanes of a vector
-  int64_t registers = 0; ///< vector registers
-  bool fma = false;
-  bool bf16 = false;  ///< sums pairs of bf16 products
-  bool tiles = false; ///< multiplies tiles of bf16
-};
-
-/// What `CompileOptions::targetCpu` means here. Throws UserError.
-TargetInfo targetInfo(const std::string &cpu);
-
-/// A processor with these features, by LLVM's names, that this machine has: what an artefact says
-/// of its code.
-TargetInfo targetWithFeatures(const std::vector<std::string> &features);
 
 /// How much of something belongs to a line of the source.
 struct LineShare {
@@ -201,7 +185,7 @@ public:
   /// Function by function what is done where. Made when it is asked for.
   std::vector<FunctionInfo> functions() const;
   const std::vector<PhaseTime> &times() const;
-  TargetInfo target() const;
+  const rt::Target &target() const;
   /// The generated code, as it is loaded.
   const rt::LoadedCode &code() const;
   /// How much of the code came from the store.

@@ -59,10 +59,9 @@ public:
     if (!compilation.run(Until::Code))
       return;
     write("blocks.mlir", text(*compilation.blocks));
-    Processor processor = processorOf(compilation.target);
-    code("host", compilation.code.front(), processor);
+    code("host", compilation.code.front(), compilation.target);
     for (const kernels::Kernel &kernel : compilation.kernels)
-      this->kernel(compilation, kernel, processor);
+      this->kernel(compilation, kernel);
   }
 
 private:
@@ -95,16 +94,16 @@ private:
   }
 
   /// LLVM IR as it was made, and assembly.
-  void code(const std::string &name, CodeModule &module, const Processor &processor) {
-    prepareModule(*module.module, processor);
+  void code(const std::string &name, CodeModule &module, const rt::Target &target) {
+    prepareModule(*module.module, target);
     std::string ir;
     llvm::raw_string_ostream stream(ir);
     module.module->print(stream, nullptr);
     write(name + ".ll", ir);
-    write(name + ".s", emitAssembly(module, processor));
+    write(name + ".s", emitAssembly(module, target));
   }
 
-  void kernel(Compilation &compilation, const kernels::Kernel &kernel, const Processor &processor) {
+  void kernel(Compilation &compilation, const kernels::Kernel &kernel) {
     ir::BlockOp block = kernel.block;
     std::string name = "kernels/" + block.getSymName().str();
     std::string plan =
@@ -130,7 +129,7 @@ private:
     lowered.module = kernels::lowerKernels(*module, compilation.target, *lowered.context);
     if (!lowered.module)
       throw InternalError("kernel " + kernel.symbol + " could not be lowered");
-    code(name, lowered, processor);
+    code(name, lowered, compilation.target);
   }
 
   std::string directory_;

@@ -12,6 +12,7 @@
 #include "compiler/model/KernelInstances.h"
 #include "compiler/model/ModelTypes.h"
 #include "compiler/passes/Pipeline.h"
+#include "compiler/target/Target.h"
 #include "runtime/cpu/native.h"
 #include "runtime/model/error.h"
 
@@ -75,10 +76,6 @@ std::vector<LineShare> shareLines(const kernels::Kernel &kernel) {
 }
 
 } // namespace
-
-Processor processorOf(const kernels::Target &target) {
-  return {target.triple, target.cpu, target.tuning, target.features};
-}
 
 Compilation::Compilation(const SourceFile &source, const CompileOptions &options,
                          Diagnostics &diags)
@@ -281,7 +278,7 @@ void Compilation::planKernels() {
   MlirErrors errors(*context);
   if (options_.training && options_.numericClass != kernels::NumericClass::Exact)
     throw UserError("training keeps the order of sums: numeric class any is for inference");
-  target = kernels::detectTarget(options_.targetCpu);
+  target = target::detect(options_.targetCpu);
   // Before libraries are loaded: what it keeps is known by the libraries of this program.
   stored_ = std::make_unique<StoredCode>(options_, target);
   std::vector<std::string> keys;
@@ -467,9 +464,8 @@ void Compilation::emitKernels() {
 
 void Compilation::makeCode() {
   MlirErrors errors(*context);
-  Processor processor = processorOf(target);
   if (!options_.runsElsewhere)
-    checkRunsHere(processor);
+    target::checkRunsHere(target);
   StoredCode &stored = *stored_;
   std::vector<std::string> keys;
   timed("look up code", [&] {
@@ -502,7 +498,7 @@ void Compilation::makeCode() {
     }
   });
   timed("generate code", [&] {
-    std::vector<ObjectCode> objects = compileModules(std::move(code), processor, options_.threads);
+    std::vector<ObjectCode> objects = compileModules(std::move(code), target, options_.threads);
     code.clear();
     for (size_t i = 0; i < objects.size(); ++i)
       stored.add(missing[i], std::move(objects[i]));

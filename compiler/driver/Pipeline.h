@@ -52,7 +52,7 @@ struct Compilation {
   mlir::OwningOpRef<mlir::ModuleOp> rounded; ///< with products in bf16; null when all are in f32
   mlir::OwningOpRef<mlir::ModuleOp> blocks;  ///< after the passes
   Precision precision = Precision::F32;
-  kernels::Target target;
+  rt::Target target;
   std::vector<kernels::Kernel> kernels;                         ///< one a block
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> kernelModules; ///< empty when lowered
   std::vector<CodeModule> code; ///< the host code first, then the kernels; empty when compiled
@@ -104,8 +104,6 @@ private:
   std::vector<std::string> descriptions_; ///< of the code of `kernels`, but for their tunings
   std::vector<size_t> kernelNumbers_;     ///< by index in the model's kernels: that in `kernels`
 };
-
-Processor processorOf(const kernels::Target &target);
 
 } // namespace sheaf::driver
 

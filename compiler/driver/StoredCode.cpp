@@ -2,7 +2,7 @@
 #include "compiler/driver/StoredCode.h"
 
 #include "compiler/driver/Pipeline.h"
-#include "compiler/kernels/Features.h"
+#include "compiler/target/Features.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -133,14 +133,14 @@ std::optional<TunedKernel> TunedKernel::parse(const store::Bytes &bytes) {
 
 bool StoredCode::canKeep() { return !compilerIdentity().empty(); }
 
-StoredCode::StoredCode(const CompileOptions &options, const kernels::Target &target)
+StoredCode::StoredCode(const CompileOptions &options, const rt::Target &target)
     : target_(target), store_(optionsOf(options)) {}
 
 std::string StoredCode::hostKey(const llvm::Module &module) const {
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream out(text);
-  out << target_.triple << ' ' << target_.cpu << ' ' << kernels::featureString(target_.features)
-      << '\n';
+  out << target_.architecture << ' ' << target_.cpu << ' '
+      << target::featureString(target_.features) << '\n';
   llvm::WriteBitcodeToFile(module, out);
   return digest("host", text);
 }

@@ -5,6 +5,7 @@
 #include "compiler/codegen/Jit.h"
 #include "compiler/kernels/Kernels.h"
 #include "compiler/store/Store.h"
+#include "runtime/cpu/target.h"
 
 #include <optional>
 #include <set>
@@ -38,7 +39,7 @@ public:
   static bool canKeep();
 
   /// The target must outlive it.
-  StoredCode(const CompileOptions &options, const kernels::Target &target);
+  StoredCode(const CompileOptions &options, const rt::Target &target);
 
   std::string hostKey(const llvm::Module &module) const;
   /// `description` is that of the block's code (kernels::describeCode).
@@ -66,7 +67,7 @@ public:
   store::Use use() const;
 
 private:
-  const kernels::Target &target_;
+  const rt::Target &target_;
   store::Store store_;
   size_t found_ = 0, made_ = 0; ///< see store::Use
   store::Values code_;

@@ -2,6 +2,7 @@
 #include "compiler/kernelbench/KernelBench.h"
 #include "compiler/measure/KernelTable.h"
 #include "compiler/report/ReportJson.h"
+#include "compiler/target/Target.h"
 #include "compiler/vendor/Libraries.h"
 
 #include <fmt/format.h>
@@ -92,7 +93,7 @@ std::string json(const Options &options, const std::vector<Line> &lines) {
   }
   return driver::jsonText(driver::reportJson(
       "bench-kernels", 2,
-      {{"cpu", driver::targetInfo(options.targetCpu).processor.cpu},
+      {{"cpu", target::detect(options.targetCpu).cpu},
        {"precision", options.precision == driver::Precision::Bf16 ? "bf16" : "f32"},
        {"repetitions", options.repetitions},
        {"libraries", std::move(libraries)},

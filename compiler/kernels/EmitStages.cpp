@@ -6,7 +6,7 @@
 using namespace mlir;
 
 namespace sheaf::kernels {
-Emitter::Emitter(const Kernel &kernel, const Target &target, ModuleOp module)
+Emitter::Emitter(const Kernel &kernel, const rt::Target &target, ModuleOp module)
     : b(kernel.block->getLoc(), module.getContext()), kernel_(kernel), plan_(*kernel.plan),
       target_(target), module_(module), i64_(b.getI64Type()), f32_(b.getF32Type()),
       pointer_(LLVM::LLVMPointerType::get(module.getContext())) {}

@@ -12,7 +12,7 @@ namespace sheaf::kernels {
 /// llvm (pointers, loads, stores) dialects.
 class Emitter {
 public:
-  Emitter(const Kernel &kernel, const Target &target, mlir::ModuleOp module);
+  Emitter(const Kernel &kernel, const rt::Target &target, mlir::ModuleOp module);
   void run();
 
 private:
@@ -329,7 +329,7 @@ private:
   mlir::ImplicitLocOpBuilder b;
   const Kernel &kernel_;
   const Plan &plan_;
-  const Target &target_;
+  const rt::Target &target_;
   mlir::ModuleOp module_;
   mlir::Type i64_, f32_, pointer_;
   Value records_, begin_, end_, panelBegin_, panelEnd_, rows_, weights_, scratch_;

@@ -14,6 +14,7 @@
 #include "compiler/kernels/ProductForm.h"
 #include "compiler/kernels/Tuning.h"
 #include "compiler/ops/Op.h"
+#include "runtime/cpu/target.h"
 #include "runtime/model/model.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -33,35 +34,7 @@ class LLVMContext;
 class Module;
 } // namespace llvm
 
-namespace sheaf::rt {
-class Machine;
-} // namespace sheaf::rt
-
 namespace sheaf::kernels {
-
-/// What the generator must know of the machine that code is made for.
-struct Target {
-  std::string triple;                ///< LLVM's name of architecture and system
-  std::string cpu;                   ///< LLVM's name
-  std::string tuning;                ///< that of the processor that code is scheduled for
-  std::vector<std::string> features; ///< what code may use, by LLVM's names (Features.h)
-  int64_t lanes = 16;                ///< f32 lanes of a product tile's vectors: 16, 8 or 4
-  int64_t registers = 32;            ///< vector registers
-  bool halves = false; ///< computes with 16 lanes in two halves, so 8 take half as long
-  bool fma = true;     ///< without it products are multiply, then add: another numeric class
-  bool f16 = true;     ///< converts between f16 and f32
-  bool bf16 = false;   ///< sums pairs of bf16 products (AVX512_BF16)
-  bool tiles = false;  ///< multiplies tiles of bf16 (AMX): another numeric class
-};
-
-/// "host" for this machine, "aarch64" for any processor of that architecture, or LLVM's
-/// name of one, such as x86-64-v3 or neoverse-n1. Throws UserError for a name that is none.
-Target detectTarget(const std::string &cpu);
-/// A machine whose processor LLVM calls `cpu`. Only what the machine says that it has is used,
-/// whatever the name promises; one that LLVM does not know is as good as any.
-Target targetOf(const rt::Machine &machine, const std::string &cpu);
-/// A processor with these features, by LLVM's names, that this machine has.
-Target targetWithFeatures(const std::vector<std::string> &features);
 
 /// Extents of every tensor in a block, as polynomials over its arguments: `?` on axis d of block
 /// argument a is the symbol "a.d", an i64 argument a that gives an extent is the symbol "a".
@@ -134,21 +107,21 @@ constexpr const char *kSerpentineSwitch = "serpentine";
 llvm::ArrayRef<Switch> switches();
 
 /// Plans a block, without the switches that are named. Other names are ignored.
-Kernel planKernel(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
+Kernel planKernel(ir::BlockOp block, const rt::Target &target, const std::set<std::string> &without,
                   const Tuning &tuning = {}, NumericClass numericClass = NumericClass::Exact);
 
 /// What the code of a block's kernel follows from, but for its tuning and the version of the
 /// compiler: equal texts with equal tunings have equal code. Names are left out.
-std::string describeCode(ir::BlockOp block, const Target &target,
+std::string describeCode(ir::BlockOp block, const rt::Target &target,
                          const std::set<std::string> &without,
                          NumericClass numericClass = NumericClass::Exact);
 
 /// The kernels as one MLIR module of functions with KernelFn's signature.
-mlir::OwningOpRef<mlir::ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const Target &target,
-                                              mlir::MLIRContext &context);
+mlir::OwningOpRef<mlir::ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels,
+                                              const rt::Target &target, mlir::MLIRContext &context);
 
 /// Lowers emitted kernels (in place) and translates them.
-std::unique_ptr<llvm::Module> lowerKernels(mlir::ModuleOp kernels, const Target &target,
+std::unique_ptr<llvm::Module> lowerKernels(mlir::ModuleOp kernels, const rt::Target &target,
                                            llvm::LLVMContext &context);
 
 } // namespace sheaf::kernels

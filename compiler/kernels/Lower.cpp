@@ -91,7 +91,7 @@ void run(ModuleOp kernels, ArrayRef<std::function<std::unique_ptr<Pass>()>> pass
 
 } // namespace
 
-OwningOpRef<ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const Target &target,
+OwningOpRef<ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const rt::Target &target,
                                   MLIRContext &context) {
   context.loadDialect<arith::ArithDialect, func::FuncDialect, scf::SCFDialect, math::MathDialect,
                       vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect>();
@@ -107,7 +107,7 @@ OwningOpRef<ModuleOp> emitKernels(llvm::ArrayRef<Kernel> kernels, const Target &
   return module;
 }
 
-std::unique_ptr<llvm::Module> lowerKernels(ModuleOp kernels, const Target &target,
+std::unique_ptr<llvm::Module> lowerKernels(ModuleOp kernels, const rt::Target &target,
                                            llvm::LLVMContext &context) {
   DialectRegistry registry;
   registerBuiltinDialectTranslation(registry);

@@ -92,7 +92,7 @@ struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
 
 } // namespace
 
-void populateNarrowFloatPatterns(RewritePatternSet &patterns, const Target &target) {
+void populateNarrowFloatPatterns(RewritePatternSet &patterns, const rt::Target &target) {
   arith::populateExpandBFloat16Patterns(patterns);
   if (!target.f16)
     patterns.add<TruncateToF16, ExtendF16>(patterns.getContext());

@@ -10,7 +10,7 @@ namespace sheaf::kernels {
 
 /// Conversions between f32 and 16-bit floats as integer arithmetic: of bf16 on every target, since
 /// the processors' own instructions lose denormals, and of f16 on targets that have none.
-void populateNarrowFloatPatterns(mlir::RewritePatternSet &patterns, const Target &target);
+void populateNarrowFloatPatterns(mlir::RewritePatternSet &patterns, const rt::Target &target);
 
 } // namespace sheaf::kernels
 

@@ -2,14 +2,15 @@
 
 #include "compiler/kernels/Planner.h"
 
-#include "compiler/kernels/Features.h"
 #include "runtime/model/error.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
 namespace sheaf::kernels {
 
-Planner::Planner(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
+Planner::Planner(ir::BlockOp block, const rt::Target &target, const std::set<std::string> &without,
                  const Tuning &tuning, NumericClass numericClass)
     : block_(block), target_(target), tuning_(tuning),
       dispatch_(numericClass, without, tuning.implementation), fuse_(!without.contains("fuse")),
@@ -469,11 +470,11 @@ llvm::ArrayRef<Switch> switches() {
   return all;
 }
 
-std::string describeCode(ir::BlockOp block, const Target &target,
+std::string describeCode(ir::BlockOp block, const rt::Target &target,
                          const std::set<std::string> &without, NumericClass numericClass) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << target.triple << ' ' << target.cpu << ' ' << featureString(target.features) << ' '
+  out << target.architecture << ' ' << target.cpu << ' ' << llvm::join(target.features, ",") << ' '
       << target.lanes << ' ' << target.registers << ' ' << target.fma << target.f16 << target.bf16
       << target.tiles;
   for (const Switch &entry : switches())
@@ -487,7 +488,7 @@ std::string describeCode(ir::BlockOp block, const Target &target,
   return text;
 }
 
-Kernel planKernel(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
+Kernel planKernel(ir::BlockOp block, const rt::Target &target, const std::set<std::string> &without,
                   const Tuning &tuning, NumericClass numericClass) {
   return Planner(block, target, without, tuning, numericClass).run();
 }

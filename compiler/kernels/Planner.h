@@ -16,7 +16,7 @@ namespace sheaf::kernels {
 /// Then every kept tensor is a root of a stage.
 class Planner {
 public:
-  Planner(ir::BlockOp block, const Target &target, const std::set<std::string> &without,
+  Planner(ir::BlockOp block, const rt::Target &target, const std::set<std::string> &without,
           const Tuning &tuning, NumericClass numericClass);
   Kernel run();
 
@@ -128,7 +128,7 @@ private:
   void describeDispatch(Kernel &kernel);
 
   ir::BlockOp block_;
-  const Target &target_;
+  const rt::Target &target_;
   const Tuning tuning_;
   Dispatch dispatch_;
   bool fuse_, merge_, panels_, serpentine_, flatRows_, shareTemporaries_;

@@ -126,13 +126,13 @@ CodeModule buildTiles(int64_t unroll) {
 
 } // namespace
 
-PeakProbe::Candidate PeakProbe::makeCandidate(const Processor &processor, CodeModule code,
+PeakProbe::Candidate PeakProbe::makeCandidate(const rt::Target &target, CodeModule code,
                                               double flopPerIteration) {
   Candidate candidate;
   candidate.flopPerIteration = flopPerIteration;
   std::vector<CodeModule> modules;
   modules.push_back(std::move(code));
-  candidate.jit = std::make_unique<Jit>(compileModules(std::move(modules), processor, 1));
+  candidate.jit = std::make_unique<Jit>(compileModules(std::move(modules), target, 1));
   candidate.loop = reinterpret_cast<Loop>(candidate.jit->address(0, "peak"));
   // Lengthen the loop until it takes a millisecond.
   candidate.iterations = 1000;
@@ -147,17 +147,17 @@ PeakProbe::Candidate PeakProbe::makeCandidate(const Processor &processor, CodeMo
   return candidate;
 }
 
-PeakProbe::PeakProbe(const TargetInfo &target, Precision precision) {
+PeakProbe::PeakProbe(const rt::Target &target, Precision precision) {
   // Factors and summand stay in registers too.
   int64_t chains = std::min<int64_t>(target.registers - 2, 24);
   constexpr int64_t unroll = 4;
   double perPass = 2.0 * static_cast<double>(chains * unroll);
-  best_ = makeCandidate(target.processor, buildLoop(target.lanes, chains, unroll, target.fma),
+  best_ = makeCandidate(target, buildLoop(target.lanes, chains, unroll, target.fma),
                         perPass * static_cast<double>(target.lanes));
   if (precision == Precision::F32)
     return;
   auto consider = [&](CodeModule code, double flopPerIteration) {
-    Candidate candidate = makeCandidate(target.processor, std::move(code), flopPerIteration);
+    Candidate candidate = makeCandidate(target, std::move(code), flopPerIteration);
     if (candidate.measure() > best_.measure())
       best_ = std::move(candidate);
   };

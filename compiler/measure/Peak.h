@@ -14,7 +14,7 @@ namespace sheaf::driver {
 /// In bf16 it is the best of what sums products of bf16 in f32: pairs, tiles, and the loop in f32.
 class PeakProbe {
 public:
-  PeakProbe(const TargetInfo &target, Precision precision);
+  PeakProbe(const rt::Target &target, Precision precision);
 
   /// One probe of about a millisecond: GFLOP/s.
   double measure();
@@ -36,7 +36,7 @@ private:
     double measure() const;          ///< GFLOP/s
   };
   /// Links a module whose function `peak` is a Loop, and finds how long it takes.
-  static Candidate makeCandidate(const Processor &processor, CodeModule code,
+  static Candidate makeCandidate(const rt::Target &target, CodeModule code,
                                  double flopPerIteration);
 
   Candidate best_;

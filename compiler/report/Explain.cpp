@@ -197,13 +197,12 @@ nlohmann::ordered_json storeJson(const store::Use &use) {
 
 std::string explainText(const CompiledModel &compiled) {
   const rt::Model &model = compiled.model();
-  TargetInfo target = compiled.target();
-  std::string out =
-      fmt::format("{}: {}, {} kernels, {} KB of code for {} ({} f32 a vector, {} "
-                  "registers{})\n",
-                  model.name, resultText(model), model.kernels.size(),
-                  (compiled.codeBytes() + 1023) / 1024, target.processor.cpu, target.lanes,
-                  target.registers, target.fma ? "" : ", no fused multiply-add");
+  const rt::Target &target = compiled.target();
+  std::string out = fmt::format("{}: {}, {} kernels, {} KB of code for {} ({} f32 a vector, {} "
+                                "registers{})\n",
+                                model.name, resultText(model), model.kernels.size(),
+                                (compiled.codeBytes() + 1023) / 1024, target.cpu, target.lanes,
+                                target.registers, target.fma ? "" : ", no fused multiply-add");
   out += storeText(compiled.storeUse());
 
   out += "\nshared by all instances\n";
@@ -282,7 +281,7 @@ std::string explainText(const CompiledModel &compiled) {
 std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                         const SourceFile &source) {
   const rt::Model &model = compiled.model();
-  TargetInfo target = compiled.target();
+  const rt::Target &target = compiled.target();
   Json params = Json::array();
   for (const rt::ParamDesc &param : model.params)
     params.push_back({{"name", param.name},
@@ -351,7 +350,7 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                   {"source", {{"name", source.name()}, {"text", source.text()}, {"used", used}}},
                   {"dims", model.dims},
                   {"target",
-                   {{"cpu", target.processor.cpu},
+                   {{"cpu", target.cpu},
                     {"lanes", target.lanes},
                     {"registers", target.registers},
                     {"fma", target.fma}}},

@@ -189,7 +189,7 @@ const char *sheaf_model_entry(const sheaf_model *model) {
   return model ? model->model->model().entry.name.c_str() : nullptr;
 }
 const char *sheaf_model_cpu(const sheaf_model *model) {
-  return model ? model->model->artefact().description().machine.cpu.c_str() : nullptr;
+  return model ? model->model->artefact().description().target.cpu.c_str() : nullptr;
 }
 int64_t sheaf_model_dim(const sheaf_model *model, const char *name) {
   if (!model || !name)

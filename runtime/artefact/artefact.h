@@ -78,7 +78,8 @@ std::vector<uint8_t> encode(const Description &description, uint64_t fileBytes);
 /// Writes a session's model with its weights as they were packed last. The file is complete or not
 /// there. Throws UserError.
 void write(const std::string &path, const rt::Session &session, const rt::LoadedCode &code,
-           Machine machine, const io::Vocabularies &vocabularies, std::string producer);
+           const rt::Target &target, std::string numerics, const io::Vocabularies &vocabularies,
+           std::string producer);
 
 } // namespace sheaf::artefact
 

@@ -167,10 +167,15 @@ template <typename Archive> void fields(Archive &a, Section &x) {
   a(2, "bytes", x.bytes);
   a(3, "checksum", x.checksum);
 }
+/// Files name what code was made for and how it computes together.
+struct Machine {
+  rt::Target &target;
+  std::string &numerics;
+};
 template <typename Archive> void fields(Archive &a, Machine &x) {
-  a(1, "architecture", x.architecture);
-  a(2, "cpu", x.cpu);
-  a(3, "features", x.features);
+  a(1, "architecture", x.target.architecture);
+  a(2, "cpu", x.target.cpu);
+  a(3, "features", x.target.features);
   a(4, "numerics", x.numerics);
 }
 template <typename Archive> void fields(Archive &a, Library &x) {
@@ -195,7 +200,8 @@ template <typename Archive> void fields(Archive &a, Functions &x) {
 template <typename Archive> void fields(Archive &a, Description &x) {
   a(1, "producer", x.producer);
   a(2, "abi", x.abi);
-  a(3, "machine", x.machine);
+  Machine machine{x.target, x.numerics};
+  a(3, "machine", machine);
   a(4, "libraries", x.libraries);
   a(5, "code", x.code);
   a(6, "functions", x.functions);

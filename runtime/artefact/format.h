@@ -16,6 +16,7 @@
 #define SHEAF_RUNTIME_ARTEFACT_FORMAT_H
 
 #include "runtime/cpu/code.h"
+#include "runtime/cpu/target.h"
 #include "runtime/model/model.h"
 
 #include <cstdint>
@@ -37,17 +38,6 @@ struct Section {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   uint64_t checksum = 0;
-};
-
-/// What the code needs of a machine.
-struct Machine {
-  std::string architecture;          ///< as rt::kArchitecture
-  std::string cpu;                   ///< LLVM's name of what it was made for
-  std::vector<std::string> features; ///< LLVM's names of those that it may use
-  /// Numeric class (docs/numerics.md): `fma`, or `multiply-add` for CPUs without it; with products
-  /// in bf16 also `bf16 pairs` or `bf16 tiles`. Results have the same bits on machines that run
-  /// code of one class.
-  std::string numerics;
 };
 
 /// A library beside this one that blocks of the model call.
@@ -78,7 +68,11 @@ struct Functions {
 struct Description {
   std::string producer; ///< for people
   uint32_t abi = kAbi;
-  Machine machine;
+  rt::Target target; ///< what the code was made for and needs
+  /// Numeric class (docs/numerics.md): `fma`, or `multiply-add` for CPUs without it; with products
+  /// in bf16 also `bf16 pairs` or `bf16 tiles`. Results have the same bits on machines that run
+  /// code of one class.
+  std::string numerics;
   std::vector<Library> libraries;
   rt::CodeLayout code;
   Functions functions;

@@ -66,14 +66,14 @@ void checkMachine(const Description &d) {
                                             std::string(d.abi > kAbi ? "a newer" : "an older") +
                                             " Sheaf: field abi is " + std::to_string(d.abi) +
                                             ", this runtime is of " + std::to_string(kAbi));
-  if (d.machine.architecture != rt::kArchitecture)
+  if (d.target.architecture != rt::kArchitecture)
     throw ArtefactError(Refusal::OtherMachine,
                         "made for another machine: field machine.architecture is " +
-                            io::quoted(d.machine.architecture) + ", this one is '" +
+                            io::quoted(d.target.architecture) + ", this one is '" +
                             rt::kArchitecture + "'");
-  if (std::optional<std::string> feature = rt::missingFeature(d.machine.features))
+  if (std::optional<std::string> feature = rt::missingFeature(d.target.features))
     throw ArtefactError(Refusal::OtherMachine,
-                        "made for CPU " + io::quoted(d.machine.cpu) +
+                        "made for CPU " + io::quoted(d.target.cpu) +
                             ": field machine.features has " + io::quoted(*feature) +
                             ", which this machine lacks (build with --target-cpu for others)");
   if (!d.libraries.empty())
@@ -136,6 +136,7 @@ Description parse(Bytes file, const OpenOptions &options) {
   Reader reader(readHeader(file), FieldPath());
   fields(reader, description);
   reader.finish();
+  description.target.derive();
   checkMachine(description);
   checkSections(description, file, options.checkWeights);
   verify(description);

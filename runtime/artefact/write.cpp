@@ -69,14 +69,16 @@ std::vector<uint8_t> encode(const Description &description, uint64_t fileBytes) 
 }
 
 void write(const std::string &path, const rt::Session &session, const rt::LoadedCode &code,
-           Machine machine, const io::Vocabularies &vocabularies, std::string producer) {
+           const rt::Target &target, std::string numerics, const io::Vocabularies &vocabularies,
+           std::string producer) {
   const rt::Model &model = session.model();
   if (model.training)
     throw InternalError("a model for training is no artefact");
 
   Description d;
   d.producer = std::move(producer);
-  d.machine = std::move(machine);
+  d.target = target;
+  d.numerics = std::move(numerics);
   d.code = code.layout();
   d.functions.entry = code.offsetOf(std::bit_cast<const void *>(model.entry.fn));
   if (model.foldWeights)
@@ -98,7 +100,7 @@ void write(const std::string &path, const rt::Session &session, const rt::Loaded
   // Numbers have one length, so where the sections lie does not change how long it is.
   uint64_t end = kHeaderBytes + message(d).size();
   for (auto &[section, bytes] : sections) {
-    section->offset = alignTo(end, rt::codePage(d.machine.architecture));
+    section->offset = alignTo(end, rt::codePage(d.target.architecture));
     end = section->offset + bytes.size();
   }
 

@@ -75,8 +75,8 @@ TEST(Artefact, Golden) {
   std::unique_ptr<Artefact> artefact = Artefact::open(kGolden);
   EXPECT_EQ(artefact->model().name, "v1");
   EXPECT_EQ(artefact->model().dims.at("hidden"), 4);
-  EXPECT_EQ(artefact->description().machine.cpu, "x86-64-v2");
-  EXPECT_EQ(artefact->description().machine.numerics, "multiply-add");
+  EXPECT_EQ(artefact->description().target.cpu, "x86-64-v2");
+  EXPECT_EQ(artefact->description().numerics, "multiply-add");
   EXPECT_EQ(artefact->vocabularies().find("")->word(4), "d");
   rt::Session session(artefact->model());
   EXPECT_TRUE(session.findParam("node_w") >= 0);
@@ -267,9 +267,9 @@ TEST(Artefact, Newer) {
 }
 
 TEST(Artefact, OtherMachine) {
-  expectRefused(changed([](Description &d) { d.machine.architecture = "riscv64"; }),
+  expectRefused(changed([](Description &d) { d.target.architecture = "riscv64"; }),
                 Refusal::OtherMachine, "machine.architecture is 'riscv64'");
-  expectRefused(changed([](Description &d) { d.machine.features.push_back("avx4096"); }),
+  expectRefused(changed([](Description &d) { d.target.features.push_back("avx4096"); }),
                 Refusal::OtherMachine, "machine.features has 'avx4096'");
   expectRefused(changed([](Description &d) { d.libraries.push_back({"libonemkl", "3"}); }),
                 Refusal::OtherMachine, "needs the library 'libonemkl'");

@@ -1,10 +1,8 @@
 // What LLVM is given of a processor, over every processor and feature that it names, on machines
 // that are made up of what cpuid says, or of Linux' words for AArch64: never more than a machine
 // can be asked for, and for a machine itself never more than it has.
-#include "compiler/codegen/Jit.h"
-#include "compiler/driver/Pipeline.h"
-#include "compiler/kernels/Features.h"
-#include "compiler/kernels/Kernels.h"
+#include "compiler/target/Features.h"
+#include "compiler/target/Target.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/model/error.h"
 
@@ -200,7 +198,7 @@ llvm::Triple tripleOf(std::string_view architecture) {
 std::vector<std::string> processors(const llvm::Triple &triple) {
   std::vector<std::string> names = {"", "a name that LLVM does not know"};
   for (const llvm::SubtargetSubTypeKV &cpu :
-       kernels::subtarget(triple, {})->getAllProcessorDescriptions())
+       target::subtarget(triple, {})->getAllProcessorDescriptions())
     names.emplace_back(cpu.Key);
   return names;
 }
@@ -392,7 +390,7 @@ TEST(Features, EveryNameOfLlvmHasARowOrIsUsedOnDemandOnly) {
   for (std::string_view architecture : {rt::kX86_64, rt::kAArch64}) {
     llvm::Triple triple = tripleOf(architecture);
     Names rest = difference(instructionSets(triple), namesOf(rt::knownFeatures(architecture)));
-    rest = difference(rest, enabled(*kernels::subtarget(triple, {})));
+    rest = difference(rest, enabled(*target::subtarget(triple, {})));
     rest = difference(rest, triple.isAArch64() ? kOnDemandAArch64 : kOnDemandX86);
     EXPECT_TRUE(rest.empty()) << "runtime/cpu/cpu_tables.cpp has no row for" << list(rest)
                               << " of LLVM's; are they used on demand only?";
@@ -404,7 +402,7 @@ TEST(Features, EveryRowIsAFeatureOfLlvm) {
     llvm::Triple triple = tripleOf(architecture);
     Names known;
     for (const llvm::SubtargetFeatureKV &feature :
-         kernels::subtarget(triple, {})->getAllProcessorFeatures())
+         target::subtarget(triple, {})->getAllProcessorFeatures())
       known.insert(feature.Key);
     EXPECT_EQ(list(difference(namesOf(rt::knownFeatures(architecture)), known)), "");
   }
@@ -415,12 +413,12 @@ TEST(Features, AMachineHasWhatItsCodeUses) {
   for (const auto &[name, machine] : madeUpMachines()) {
     llvm::Triple triple = tripleOf(machine.architecture());
     // The least processor of LLVM's stands for every one that runs 64-bit code.
-    Names base = enabled(*kernels::subtarget(triple, {}));
+    Names base = enabled(*target::subtarget(triple, {}));
     Names had = namesOf(machine.features()), sets = instructionSets(triple);
     for (const std::string &cpu : processors(triple)) {
-      kernels::Target target = kernels::targetOf(machine, cpu);
+      rt::Target target = target::ofMachine(machine, cpu);
       EXPECT_FALSE(rt::missingFeature(target.features, machine)) << name << " as " << cpu;
-      Names used = enabled(*kernels::subtarget(triple, target.features, target.tuning));
+      Names used = enabled(*target::subtarget(triple, target.features, target.tuning));
       Names beyond = difference(difference(used, base), had);
       std::erase_if(beyond, [&](const std::string &feature) { return !sets.contains(feature); });
       EXPECT_TRUE(beyond.empty()) << name << " as " << cpu << ":" << list(beyond);
@@ -434,17 +432,17 @@ TEST(Features, ProcessorsByNameUseWhatMachinesCanBeAskedFor) {
   for (std::string_view architecture : {rt::kX86_64, rt::kAArch64}) {
     llvm::Triple triple = tripleOf(architecture);
     Names known = namesOf(rt::knownFeatures(architecture)), sets = instructionSets(triple);
-    Names base = enabled(*kernels::subtarget(triple, {}));
+    Names base = enabled(*target::subtarget(triple, {}));
     for (const std::string &cpu : processors(triple)) {
-      if (!kernels::isProcessor(triple, cpu))
+      if (!target::isProcessor(triple, cpu))
         continue;
-      std::vector<std::string> features = kernels::featuresOf(triple, cpu);
-      Names used = enabled(*kernels::subtarget(triple, features, kernels::tuningFor(triple, cpu)));
+      std::vector<std::string> features = target::featuresOf(triple, cpu);
+      Names used = enabled(*target::subtarget(triple, features, target::tuningFor(triple, cpu)));
       Names beyond = difference(difference(used, base), known);
       std::erase_if(beyond, [&](const std::string &feature) { return !sets.contains(feature); });
       EXPECT_TRUE(beyond.empty()) << cpu << ":" << list(beyond);
       // And no less than LLVM knows of it.
-      std::unique_ptr<llvm::MCSubtargetInfo> whole = kernels::subtarget(triple, {});
+      std::unique_ptr<llvm::MCSubtargetInfo> whole = target::subtarget(triple, {});
       whole->setDefaultFeatures(cpu, cpu, "");
       Names lost;
       for (const std::string &feature : enabled(*whole))
@@ -459,15 +457,15 @@ TEST(Features, ProcessorsByNameUseWhatMachinesCanBeAskedFor) {
 TEST(Features, NoFeatureIsUsedThatTheMachineLacks) {
   for (const auto &[name, machine] : madeUpMachines()) {
     llvm::Triple triple = tripleOf(machine.architecture());
-    Names base = enabled(*kernels::subtarget(triple, {}));
+    Names base = enabled(*target::subtarget(triple, {}));
     for (const llvm::SubtargetFeatureKV &feature :
-         kernels::subtarget(triple, {})->getAllProcessorFeatures()) {
+         target::subtarget(triple, {})->getAllProcessorFeatures()) {
       std::vector<std::string> one{feature.Key};
       bool had = machine.has(feature.Key);
       EXPECT_EQ(!rt::missingFeature(one, machine), had) << name << ", " << feature.Key;
       // What LLVM takes it to imply must be there as well.
-      std::vector<std::string> kept = kernels::withoutUnmet(triple, one);
-      Names implied = difference(enabled(*kernels::subtarget(triple, one)), base);
+      std::vector<std::string> kept = target::withoutUnmet(triple, one);
+      Names implied = difference(enabled(*target::subtarget(triple, one)), base);
       implied.erase(feature.Key);
       EXPECT_EQ(kept.empty(), !implied.empty()) << feature.Key;
     }
@@ -476,10 +474,10 @@ TEST(Features, NoFeatureIsUsedThatTheMachineLacks) {
 
 void expectHas(const X86Host &host, const std::string &cpu, Names lacks, Names more) {
   rt::Machine machine = machineOf(host);
-  Names named = namesOf(kernels::featuresOf(tripleOf(rt::kX86_64), cpu));
+  Names named = namesOf(target::featuresOf(tripleOf(rt::kX86_64), cpu));
   Names expected = difference(named, lacks);
   expected.merge(more);
-  kernels::Target target = kernels::targetOf(machine, cpu);
+  rt::Target target = target::ofMachine(machine, cpu);
   EXPECT_EQ(list(namesOf(target.features)), list(expected)) << host.name;
 }
 
@@ -502,9 +500,9 @@ TEST(Features, MachinesHaveWhatTheirProcessorsHave) {
 
 TEST(Features, WhatCodeIsMadeOfFollowsTheMachine) {
   auto target = [](const X86Host &host, const char *cpu) {
-    return kernels::targetOf(machineOf(host), cpu);
+    return target::ofMachine(machineOf(host), cpu);
   };
-  kernels::Target hidden = target(kWithoutAmx, "rocketlake");
+  rt::Target hidden = target(kWithoutAmx, "rocketlake");
   EXPECT_EQ(hidden.lanes, 16);
   EXPECT_TRUE(hidden.bf16);
   EXPECT_FALSE(hidden.tiles);
@@ -518,7 +516,7 @@ TEST(Features, WhatCodeIsMadeOfFollowsTheMachine) {
 }
 
 TEST(Features, CodeForThisMachineRunsOnIt) {
-  EXPECT_NO_THROW(driver::checkRunsHere(driver::processorOf(kernels::detectTarget("host"))));
+  EXPECT_NO_THROW(target::checkRunsHere(target::detect("host")));
 }
 
 } // namespace

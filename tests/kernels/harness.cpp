@@ -5,6 +5,7 @@
 #include "compiler/codegen/Jit.h"
 #include "compiler/driver/Pipeline.h"
 #include "compiler/ops/Verify.h"
+#include "compiler/target/Target.h"
 #include "runtime/cpu/tiles.h"
 #include "runtime/cpu/weights.h"
 #include "runtime/model/convert.h"
@@ -146,7 +147,7 @@ struct KernelRun::Impl {
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
-  kernels::Target target;
+  rt::Target target;
   std::vector<kernels::Kernel> kernels;
   std::unique_ptr<driver::Jit> jit;
   rt::KernelFn fn = nullptr;
@@ -224,13 +225,13 @@ struct KernelRun::Impl {
 struct TilingPlan::Impl {
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
-  kernels::Target target;
+  rt::Target target;
 };
 
 TilingPlan::TilingPlan(const std::string &text, const std::string &cpu)
     : impl_(std::make_unique<Impl>()) {
   impl_->module = parse(text, impl_->context);
-  impl_->target = kernels::detectTarget(cpu);
+  impl_->target = target::detect(cpu);
 }
 TilingPlan::~TilingPlan() = default;
 
@@ -244,7 +245,7 @@ KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<s
     : impl_(std::make_unique<Impl>()) {
   Impl &m = *impl_;
   m.module = parse(text, m.context);
-  m.target = kernels::detectTarget(cpu);
+  m.target = target::detect(cpu);
   for (auto block : m.module->getOps<ir::BlockOp>())
     m.kernels.push_back(kernels::planKernel(block, m.target, without, tuning));
   auto emitted = kernels::emitKernels(m.kernels, m.target, m.context);
@@ -260,8 +261,7 @@ KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<s
   std::vector<driver::CodeModule> modules(1);
   modules[0].context = std::move(llvmContext);
   modules[0].module = std::move(lowered);
-  m.jit = std::make_unique<driver::Jit>(
-      driver::compileModules(std::move(modules), driver::processorOf(m.target), 1));
+  m.jit = std::make_unique<driver::Jit>(driver::compileModules(std::move(modules), m.target, 1));
   m.fn = reinterpret_cast<rt::KernelFn>(m.jit->address(0, m.kernel().symbol));
 }
 KernelRun::~KernelRun() = default;
@@ -529,8 +529,8 @@ testing::AssertionResult KernelRun::flopAgrees(int64_t number) const {
 
 bool runsHere(const std::string &cpu) {
   try {
-    kernels::Target target = kernels::detectTarget(cpu);
-    driver::checkRunsHere(driver::processorOf(target));
+    rt::Target target = target::detect(cpu);
+    target::checkRunsHere(target);
     return !target.tiles || rt::allowTiles();
   } catch (const UserError &) {
     return false;

@@ -5,6 +5,7 @@
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/weights.h"
 
+#include "compiler/target/Target.h"
 #include "runtime/io/output.h"
 #include "runtime/model/error.h"
 
@@ -23,7 +24,7 @@ struct BuildArguments {
   std::string header;
 };
 
-/// artefact::Machine::numerics
+/// artefact::Description::numerics
 std::string numericClass(const driver::CompiledModel &model) {
   std::string products = model.target().fma ? "fma" : "multiply-add";
   if (model.precision() == driver::Precision::Bf16)
@@ -44,7 +45,7 @@ void packForElsewhere(rt::Session &session, const driver::CompiledModel &model,
     throw UserError(fmt::format(
         "code for CPU '{}' computes by {}, this machine by {}: what follows from weights alone has "
         "other bits, and cannot be computed here (--without fold-weights leaves that to runs)",
-        model.target().processor.cpu, numericClass(model), numericClass(*here.compiled)));
+        model.target().cpu, numericClass(model), numericClass(*here.compiled)));
   rt::Session folded(here.model());
   setWeights(folded, arguments.weights, here, /*quiet=*/true);
   folded.packWeights();
@@ -62,8 +63,7 @@ int runBuild(BuildArguments &arguments) {
   InterruptGuard guard(arguments.output);
   LoadedModel loaded =
       loadWithVocabularies(arguments.model, arguments.weights, /*runsElsewhere=*/true);
-  driver::TargetInfo target = loaded.compiled->target();
-  bool elsewhere = !driver::runsHere(target.processor);
+  bool elsewhere = !target::runsHere(loaded.compiled->target());
   rt::SessionOptions options;
   options.onlyPacks = elsewhere;
   rt::Session session(loaded.model(), options);
@@ -78,10 +78,8 @@ int runBuild(BuildArguments &arguments) {
     header.write(cppHeader(loaded.model(), arguments.model.model));
     header.finish();
   }
-  artefact::Machine machine{target.processor.architecture(), target.processor.cpu,
-                            target.processor.features, numericClass(*loaded.compiled)};
-  artefact::write(arguments.output, session, loaded.compiled->code(), std::move(machine),
-                  loaded.vocabularies, "sheaf " SHEAF_VERSION);
+  artefact::write(arguments.output, session, loaded.compiled->code(), loaded.compiled->target(),
+                  numericClass(*loaded.compiled), loaded.vocabularies, "sheaf " SHEAF_VERSION);
   return kOk;
 }
 

@@ -9,6 +9,7 @@
 
 #include "compiler/driver/Library.h"
 #include "compiler/frontend/Parser.h"
+#include "compiler/target/Target.h"
 #include "runtime/io/gzip.h"
 #include "runtime/io/progress.h"
 #include "runtime/model/error.h"
@@ -168,7 +169,7 @@ driver::Precision parsePrecision(const std::string &text) {
 
 std::string parseTargetCpu(const std::string &text) {
   std::string cpu = text == "native" ? "host" : text;
-  fromCommandLine([&] { return driver::targetInfo(cpu); });
+  fromCommandLine([&] { return target::detect(cpu); });
   return cpu;
 }
 
@@ -299,11 +300,10 @@ driver::BenchModel LoadedModel::benchModel() const {
   if (compiled)
     return {compiled->model(), compiled->target(), compiled->precision(), compiled->codeBytes(),
             compiled.get()};
-  const artefact::Machine &machine = artefact->description().machine;
-  bool narrow = machine.numerics.find("bf16") != std::string::npos;
-  return {artefact->model(), driver::targetWithFeatures(machine.features),
-          narrow ? driver::Precision::Bf16 : driver::Precision::F32,
-          artefact->description().code.bytes()};
+  const artefact::Description &description = artefact->description();
+  bool narrow = description.numerics.find("bf16") != std::string::npos;
+  return {artefact->model(), description.target,
+          narrow ? driver::Precision::Bf16 : driver::Precision::F32, description.code.bytes()};
 }
 
 LoadedModel loadModel(const ModelOptions &options) {

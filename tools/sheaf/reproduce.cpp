@@ -6,6 +6,7 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Library.h"
 #include "compiler/report/ReportJson.h"
+#include "compiler/target/Target.h"
 #include "runtime/io/text.h"
 #include "runtime/memory/sanitizer.h"
 #include "runtime/model/error.h"
@@ -132,7 +133,7 @@ std::string write(const fs::path &directory, Words words, const std::string &mes
   fs::create_directories(directory / "output");
   driver::Json json = driver::reportJson("reproducer", 1,
                                          {{"sheaf", SHEAF_VERSION},
-                                          {"cpu", driver::targetInfo("host").processor.cpu},
+                                          {"cpu", target::detect("host").cpu},
                                           {"message", message},
                                           {"arguments", words},
                                           {"passes", driver::passNames()}});

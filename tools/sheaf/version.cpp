@@ -4,6 +4,7 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/report/ReportJson.h"
+#include "compiler/target/Target.h"
 #include "runtime/artefact/format.h"
 
 #include <fmt/format.h>
@@ -19,10 +20,10 @@ void addVersion(CLI::App &app, Action &action) {
   sub->callback([format, &action] {
     action = [format] {
       bool asJson = format->json();
-      driver::TargetInfo target = driver::targetInfo("host");
+      rt::Target target = target::detect("host");
       if (asJson) {
         driver::Json json = {{"sheaf", SHEAF_VERSION}, {"artefacts", artefact::kVersion},
-                             {"abi", artefact::kAbi},  {"cpu", target.processor.cpu},
+                             {"abi", artefact::kAbi},  {"cpu", target.cpu},
                              {"lanes", target.lanes},  {"registers", target.registers},
                              {"fma", target.fma},      {"bf16", target.bf16},
                              {"tiles", target.tiles}};
@@ -30,7 +31,7 @@ void addVersion(CLI::App &app, Action &action) {
         return kOk;
       }
       fmt::print("sheaf {}\nthis machine: {}, {} f32 a vector, {} vector registers{}\n",
-                 SHEAF_VERSION, target.processor.cpu, target.lanes, target.registers,
+                 SHEAF_VERSION, target.cpu, target.lanes, target.registers,
                  target.fma ? "" : ", no fused multiply-add");
       return kOk;
     };

@@ -1,5 +1,5 @@
 //===- Features.cpp - What LLVM may use of a processor --------------------===//
-#include "compiler/kernels/Features.h"
+#include "compiler/target/Features.h"
 
 #include "runtime/cpu/cpu.h"
 #include "runtime/model/error.h"
@@ -13,7 +13,7 @@
 
 #include <mutex>
 
-namespace sheaf::kernels {
+namespace sheaf::target {
 
 void initialiseTargets() {
   static std::once_flag once;
@@ -117,4 +117,4 @@ std::vector<std::string> withoutUnmet(const llvm::Triple &triple,
   return features;
 }
 
-} // namespace sheaf::kernels
+} // namespace sheaf::target

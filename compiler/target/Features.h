@@ -5,8 +5,8 @@
 // scheduled. So what LLVM knows beyond is never used.
 //
 //===----------------------------------------------------------------------===//
-#ifndef SHEAF_COMPILER_KERNELS_FEATURES_H
-#define SHEAF_COMPILER_KERNELS_FEATURES_H
+#ifndef SHEAF_COMPILER_TARGET_FEATURES_H
+#define SHEAF_COMPILER_TARGET_FEATURES_H
 
 #include <memory>
 #include <string>
@@ -18,7 +18,7 @@ class Target;
 class Triple;
 } // namespace llvm
 
-namespace sheaf::kernels {
+namespace sheaf::target {
 
 /// Makes LLVM's code generators for all architectures known.
 void initialiseTargets();
@@ -51,6 +51,6 @@ std::vector<std::string> featuresOf(const llvm::Triple &triple, const std::strin
 std::vector<std::string> withoutUnmet(const llvm::Triple &triple,
                                       std::vector<std::string> features);
 
-} // namespace sheaf::kernels
+} // namespace sheaf::target
 
-#endif // SHEAF_COMPILER_KERNELS_FEATURES_H
+#endif // SHEAF_COMPILER_TARGET_FEATURES_H
