@@ -51,6 +51,8 @@ struct CompileOptions {
   std::set<std::string> without;
   /// `host`, or the name of a CPU as target::detect() takes it.
   std::string targetCpu = "host";
+  /// Of what plans are made for; 0: as target::detect() finds them.
+  rt::CacheSizes targetCaches;
   /// Whether the code may be for a machine that this one is not. Then nothing of it may be run.
   bool runsElsewhere = false;
   Precision precision = Precision::F32;

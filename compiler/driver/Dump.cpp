@@ -88,6 +88,8 @@ private:
       out += fmt::format("vocabulary '{}' of {}\n", name, size);
     for (const std::string &name : options_.without)
       out += fmt::format("without {}\n", name);
+    if (rt::CacheSizes caches = options_.targetCaches; caches != rt::CacheSizes())
+      out += fmt::format("target-cache L1={},L2={}\n", caches.l1, caches.l2);
     out += fmt::format("target-cpu {}\n{}{}", options_.targetCpu,
                        options_.dropout ? "dropout\n" : "", options_.training ? "training\n" : "");
     return out;

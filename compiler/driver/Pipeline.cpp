@@ -278,7 +278,7 @@ void Compilation::planKernels() {
   MlirErrors errors(*context);
   if (options_.training && options_.numericClass != kernels::NumericClass::Exact)
     throw UserError("training keeps the order of sums: numeric class any is for inference");
-  target = target::detect(options_.targetCpu);
+  target = target::detect(options_.targetCpu, options_.targetCaches);
   // Before libraries are loaded: what it keeps is known by the libraries of this program.
   stored_ = std::make_unique<StoredCode>(options_, target);
   std::vector<std::string> keys;

@@ -2,6 +2,7 @@
 #include "compiler/driver/StoredCode.h"
 
 #include "compiler/driver/Pipeline.h"
+#include "compiler/target/Caches.h"
 #include "compiler/target/Features.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -19,7 +20,6 @@
 
 #include <elf.h>
 #include <link.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -88,8 +88,8 @@ const std::string &machineIdentity() {
         text.append(reinterpret_cast<const char *>(words), sizeof words);
     }
 #endif
-    for (int cache : {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
-      text += " " + std::to_string(sysconf(cache));
+    rt::CacheSizes caches = target::cachesOfThisMachine();
+    text += fmt::format(" {} {}", caches.l1, caches.l2);
     return text;
   }();
   return identity;

@@ -49,6 +49,7 @@ struct Options {
   std::vector<int64_t> rows = {1, 2, 4, 8, 16, 64, 256, 1024};
   int64_t repetitions = 40;
   std::string targetCpu = "host";
+  rt::CacheSizes targetCaches; ///< as in driver::CompileOptions
   driver::Precision precision = driver::Precision::F32;
 
   /// Whether libraries are compared with: they take f32 and compute as this machine can.

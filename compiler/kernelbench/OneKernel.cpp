@@ -19,6 +19,7 @@ OneKernel::OneKernel(const std::string &text, const std::map<std::string, int64_
   driver::CompileOptions compile;
   compile.dims = dims;
   compile.targetCpu = options.targetCpu;
+  compile.targetCaches = options.targetCaches;
   compile.precision = options.precision;
   // Looked up, equal rows would be computed once.
   compile.without.insert("identical-records");

@@ -85,7 +85,7 @@ void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages
     if (byTemporaries) {
       LLVM::StoreOp::create(b, size, temporaryEntry(), 8);
       size = add(size, sizeOf(kernel_.temporaries));
-      more = arith::AndIOp::create(b, more, isLess(size, constant(kChunkTemporaryBytes)));
+      more = arith::AndIOp::create(b, more, isLess(size, constant(plan_.chunkTemporaries)));
     }
     scf::ConditionOp::create(b, more, ValueRange{next, rows, size});
   };

@@ -13,28 +13,34 @@ using namespace mlir;
 namespace sheaf::kernels {
 namespace {
 
+// Of the caches, in sixteenths: see Planner::level1() and level2().
 /// Rows of a chunk stay in the second-level cache beside a panel of weights.
-constexpr int64_t kChunkRowBytes = 192 << 10;
+constexpr int64_t kChunkRows = 3;
 /// Rows of a pass over rows of several records, which many tiles read from further away: that takes
 /// less than reading all weights once more for the next pass.
-constexpr int64_t kPassRowBytes = 768 << 10;
+constexpr int64_t kPassRows = 12;
 /// Rows of a chunk with the rows that are written, which every panel adds to.
-constexpr int64_t kChunkBytes = 512 << 10;
+constexpr int64_t kChunkOfAll = 8;
 /// Scratch of a chunk stays in the second-level cache.
-constexpr int64_t kChunkScratchBytes = 192 << 10;
+constexpr int64_t kChunkScratch = 3;
 /// All that the stages of a chunk touch stays in the first-level cache, and leaves room for what is
 /// asked for ahead.
-constexpr int64_t kChunkNearBytes = 8 << 10;
+constexpr int64_t kChunkNear = 4;
+/// A panel that the first-level cache holds beside rows.
+constexpr int64_t kNearPanel = 12;
+/// Panels that leave the second-level cache while other tiles are computed.
+constexpr int64_t kFarPanel = 3;
+/// Temporaries after which a chunk ends: they stay in the second-level cache.
+constexpr int64_t kChunkTemporaries = 16;
+/// No plan counts on more of a cache: its scratch would grow with it.
+constexpr int64_t kMostLevel1 = 256 << 10, kMostLevel2 = 8 << 20;
+
 /// So many rows hide the reading of a panel of weights.
 constexpr int64_t kMostPassRows = 256;
 /// More rows a tile cost code, not speed: each number of rows has code of its own. Where all
 /// records have as many rows, one or two numbers occur.
 constexpr int64_t kMostTileRows = 8;
 constexpr int64_t kMostKnownTileRows = 16;
-/// A panel that the first-level cache holds beside rows.
-constexpr int64_t kNearPanelBytes = 24 << 10;
-/// Panels that leave the second-level cache while other tiles are computed.
-constexpr int64_t kFarPanelBytes = 192 << 10;
 /// Rows of two of the processor's tiles, one above the other.
 constexpr int64_t kHardwareTileRows = 32;
 
@@ -226,7 +232,7 @@ void Planner::chooseTile(Stage &stage) {
     stage.lanes = half;
   int64_t most = target_.registers;
   bool severalRows = stage.rowsAreRecords || stage.rowAxis >= 0;
-  bool deep = severalRows && panelBytes(stage) * 4 > kNearPanelBytes;
+  bool deep = severalRows && panelBytes(stage) * 4 > level1(kNearPanel);
   int64_t wanted = tuning_.vectors ? tuning_.vectors : target_.registers == 32 ? 6 : deep ? 2 : 4;
   if (stage.shape.back().isConstant()) {
     int64_t vectors =
@@ -282,7 +288,7 @@ void Planner::chooseTile(Stage &stage) {
   // Sums of more tiles are further away, but panels of all accumulators may be further still.
   if (stage.takesTurns) {
     auto accumulators = static_cast<int64_t>(stage.accumulators.size());
-    bool areFar = panelBytes(stage) * stage.tileVectors * accumulators > kFarPanelBytes;
+    bool areFar = panelBytes(stage) * stage.tileVectors * accumulators > level2(kFarPanel);
     stage.tilesAtOnce = areFar ? 8 : 4;
   }
 }
@@ -437,6 +443,14 @@ static bool walksPanels(const Stage &stage) {
          llvm::any_of(stage.groups, [](const ProductGroup &g) { return g.weightUse >= 0; });
 }
 
+/// Bytes of so many sixteenths of a cache.
+int64_t Planner::level1(int64_t sixteenths) const {
+  return std::min(target_.caches.l1, kMostLevel1) * sixteenths / 16;
+}
+int64_t Planner::level2(int64_t sixteenths) const {
+  return std::min(target_.caches.l2, kMostLevel2) * sixteenths / 16;
+}
+
 /// What is wanted of so much of the caches.
 int64_t Planner::nearBytes(int64_t bytes) const {
   return tuning_.near ? bytes * tuning_.near / 100 : bytes;
@@ -445,12 +459,13 @@ int64_t Planner::nearBytes(int64_t bytes) const {
 /// So many rows stay near, with what is made of them, while all panels pass over them.
 int64_t Planner::nearRows(const Stage &stage) const {
   bool isPass = stage.sums == Sums::Chain && !stage.rowsAreRecords;
-  int64_t read = rowBytes(stage), rows = nearBytes(isPass ? kPassRowBytes : kChunkRowBytes) / read;
+  int64_t read = rowBytes(stage), rows = nearBytes(level2(isPass ? kPassRows : kChunkRows)) / read;
   if (stage.rowsAreRecords)
-    rows = std::min(rows, nearBytes(kChunkBytes) / (read + resultBytes(stage)));
+    rows = std::min(rows, nearBytes(level2(kChunkOfAll)) / (read + resultBytes(stage)));
   if (stage.sums == Sums::Foreign)
-    return std::max<int64_t>(
-        std::min(rows, nearBytes(kChunkBytes) / (read + resultBytes(stage) + stage.sumsRow)), 8);
+    return std::max<int64_t>(std::min(rows, nearBytes(level2(kChunkOfAll)) /
+                                                (read + resultBytes(stage) + stage.sumsRow)),
+                             8);
   if (stage.sums == Sums::Tiles) // no rest but the last
     return std::max<int64_t>(llvm::alignDown(rows, stage.tileRows), 2 * stage.tileRows);
   return std::max(rows, 4 * stage.tileRows);
@@ -475,14 +490,14 @@ void Planner::chooseChunk(Kernel &kernel) {
       plan_->chunkStage = static_cast<int>(i);
   }
   if (scratch)
-    chunk = std::min(chunk, std::max<int64_t>(nearBytes(kChunkScratchBytes) / scratch, 1));
+    chunk = std::min(chunk, std::max<int64_t>(nearBytes(level2(kChunkScratch)) / scratch, 1));
   // What stages hand on stays in the first-level cache where no weights want many rows; in the
   // second, with the records' own rows, where those are more than the weights: to read these once
   // more takes less than to read the rows from further away in each stage.
   bool wantsRows = plan_->wantsRows();
   if (plan_->stages.size() > 1 &&
       (!wantsRows || packedBytes(kernel) < static_cast<double>(ownBytes()))) {
-    int64_t near = nearBytes(wantsRows ? kChunkRowBytes : kChunkNearBytes);
+    int64_t near = nearBytes(wantsRows ? level2(kChunkRows) : level1(kChunkNear));
     chunk = std::min(chunk, std::max<int64_t>(near / (scratch + ownBytes()), 1));
   }
   if (!kernel.temporaries.empty())
@@ -515,7 +530,8 @@ void Planner::chooseChunk(Kernel &kernel) {
     offset += llvm::alignTo(8 * chunk, rt::kGranuleBytes);
     plan_->temporaryOffset = offset;
     // A chunk ends behind the record that brings it here; the room for that one is the runtime's.
-    offset += kChunkTemporaryBytes;
+    plan_->chunkTemporaries = level2(kChunkTemporaries);
+    offset += plan_->chunkTemporaries;
   }
   // Whole vectors may be read beyond the end of the last slice.
   kernel.scratchBytes = static_cast<uint64_t>(offset) + 1024;

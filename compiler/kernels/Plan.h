@@ -18,8 +18,6 @@ namespace sheaf::kernels {
 /// reduction is part of its value (docs/numerics.md), so it must not follow the machine.
 constexpr int64_t kLoopLanes = 16;
 
-/// Bytes of temporaries after which a chunk ends: they stay in the second-level cache.
-constexpr int64_t kChunkTemporaryBytes = 1024 << 10;
 /// Of the caches: what one prefetch asks for.
 constexpr int64_t kLineBytes = 64;
 /// A row of a pass in scratch: the number of its record, its place among the record's rows.
@@ -300,6 +298,7 @@ struct Plan {
   int64_t scratchBytes = 0;                ///< of one record's Scratch buffers
   int64_t temporaryTable = -1;  ///< offset in scratch: where each record's temporaries are
   int64_t temporaryOffset = 0;  ///< offset in scratch of the temporaries
+  int64_t chunkTemporaries = 0; ///< bytes of temporaries after which a chunk ends
   int64_t accumulatorBytes = 0; ///< scratch for the accumulators of a tile, at offset 0
   int64_t rowTableBytes = 0;    ///< behind it: the rows of a pass
   int64_t factorBytes = 0;      ///< behind it: rows of factors

@@ -476,7 +476,7 @@ std::string describeCode(ir::BlockOp block, const rt::Target &target,
   llvm::raw_string_ostream out(text);
   out << target.architecture << ' ' << target.cpu << ' ' << llvm::join(target.features, ",") << ' '
       << target.lanes << ' ' << target.registers << ' ' << target.fma << target.f16 << target.bf16
-      << target.tiles;
+      << target.tiles << ' ' << target.caches.l1 << ' ' << target.caches.l2;
   for (const Switch &entry : switches())
     if (without.contains(std::string(entry.name)))
       out << " without " << entry.name;

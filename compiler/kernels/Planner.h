@@ -119,6 +119,8 @@ private:
   int64_t rowBytes(const Stage &stage) const;
   int64_t ownBytes() const;
   int64_t nearRows(const Stage &stage) const;
+  int64_t level1(int64_t sixteenths) const;
+  int64_t level2(int64_t sixteenths) const;
   int64_t nearBytes(int64_t bytes) const;
   void recordLayout(Kernel &kernel);
 

@@ -199,10 +199,12 @@ std::string explainText(const CompiledModel &compiled) {
   const rt::Model &model = compiled.model();
   const rt::Target &target = compiled.target();
   std::string out = fmt::format("{}: {}, {} kernels, {} KB of code for {} ({} f32 a vector, {} "
-                                "registers{})\n",
+                                "registers{}; caches of {} and {})\n",
                                 model.name, resultText(model), model.kernels.size(),
                                 (compiled.codeBytes() + 1023) / 1024, target.cpu, target.lanes,
-                                target.registers, target.fma ? "" : ", no fused multiply-add");
+                                target.registers, target.fma ? "" : ", no fused multiply-add",
+                                bytesText(static_cast<double>(target.caches.l1)),
+                                bytesText(static_cast<double>(target.caches.l2)));
   out += storeText(compiled.storeUse());
 
   out += "\nshared by all instances\n";
@@ -353,7 +355,8 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                    {{"cpu", target.cpu},
                     {"lanes", target.lanes},
                     {"registers", target.registers},
-                    {"fma", target.fma}}},
+                    {"fma", target.fma},
+                    {"caches", {{"l1", target.caches.l1}, {"l2", target.caches.l2}}}}},
                   {"code_bytes", compiled.codeBytes()},
                   {"store", storeJson(compiled.storeUse())},
                   {"params", params},

@@ -1,6 +1,7 @@
 //===- Target.cpp - The machine that code is made for ---------------------===//
 #include "compiler/target/Target.h"
 
+#include "compiler/target/Caches.h"
 #include "compiler/target/Features.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/cpu/tiles.h"
@@ -36,6 +37,7 @@ rt::Target describe(const llvm::Triple &triple, const std::string &cpu,
   target.tuning = tuningFor(triple, cpu);
   target.features = std::move(features);
   target.derive();
+  target.caches = target.defaultCaches();
   return target;
 }
 
@@ -58,6 +60,14 @@ std::optional<rt::Target> describeNamed(const std::string &cpu) {
   return target;
 }
 
+/// Those that are known.
+void take(rt::CacheSizes &caches, const rt::CacheSizes &known) {
+  if (known.l1 > 0)
+    caches.l1 = known.l1;
+  if (known.l2 > 0)
+    caches.l2 = known.l2;
+}
+
 /// What keeps the target's code from running here: empty when nothing does.
 std::string obstacle(const rt::Target &target) {
   if (target.architecture != rt::kArchitecture)
@@ -77,15 +87,19 @@ rt::Target ofMachine(const rt::Machine &machine, const std::string &cpu) {
                   withoutUnmet(triple, std::move(features)));
 }
 
-rt::Target detect(const std::string &cpu) {
+rt::Target detect(const std::string &cpu, rt::CacheSizes given) {
   if (cpu == "host") {
     rt::Target target = ofMachine(rt::thisMachine(), llvm::sys::getHostCPUName().str());
     target.tiles = target.tiles && rt::allowTiles();
+    take(target.caches, cachesOfThisMachine());
+    take(target.caches, given);
     return target;
   }
   // What another machine's system allows is seen there, when its sessions begin.
-  if (std::optional<rt::Target> target = describeNamed(cpu))
+  if (std::optional<rt::Target> target = describeNamed(cpu)) {
+    take(target->caches, given);
     return *target;
+  }
   throw UserError("unknown CPU '" + cpu +
                   "' for --target-cpu (try host, x86-64-v4, x86-64-v3, x86-64-v2 or aarch64)");
 }

@@ -18,7 +18,9 @@ namespace sheaf::target {
 
 /// "host" for this machine, "aarch64" for any processor of that architecture, or LLVM's
 /// name of one, such as x86-64-v3 or neoverse-n1. Throws UserError for a name that is none.
-rt::Target detect(const std::string &cpu);
+/// Sizes of caches that are not given (0) are asked of this machine for "host", else, and where it
+/// hides them, they are those that such processors mostly have.
+rt::Target detect(const std::string &cpu, rt::CacheSizes given = {});
 /// A machine whose processor LLVM calls `cpu`. Only what the machine says that it has is used,
 /// whatever the name promises; one that LLVM does not know is as good as any.
 rt::Target ofMachine(const rt::Machine &machine, const std::string &cpu);

@@ -157,6 +157,10 @@ template <typename Archive> void fields(Archive &a, CodeLayout &x) {
   a(4, "imports", x.imports);
   a(5, "relocations", x.relocations);
 }
+template <typename Archive> void fields(Archive &a, CacheSizes &x) {
+  a(1, "l1", x.l1);
+  a(2, "l2", x.l2);
+}
 
 } // namespace sheaf::rt
 
@@ -177,6 +181,11 @@ template <typename Archive> void fields(Archive &a, Machine &x) {
   a(2, "cpu", x.target.cpu);
   a(3, "features", x.target.features);
   a(4, "numerics", x.numerics);
+  std::optional<rt::CacheSizes> caches = x.target.caches;
+  if (caches == rt::CacheSizes())
+    caches.reset();
+  a(5 | kIgnorable, "caches", caches);
+  x.target.caches = caches.value_or(rt::CacheSizes());
 }
 template <typename Archive> void fields(Archive &a, Library &x) {
   a(1, "name", x.name);

@@ -31,4 +31,6 @@ void Target::derive() {
   tiles = has("amx-bf16");
 }
 
+CacheSizes Target::defaultCaches() const { return {32 << 10, lanes == 16 ? 1 << 20 : 512 << 10}; }
+
 } // namespace sheaf::rt

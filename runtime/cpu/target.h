@@ -13,6 +13,12 @@
 
 namespace sheaf::rt {
 
+/// Bytes of the data caches of one core.
+struct CacheSizes {
+  int64_t l1 = 0, l2 = 0;
+  bool operator==(const CacheSizes &) const = default;
+};
+
 struct Target {
   std::string architecture;          ///< as kArchitecture
   std::string cpu;                   ///< LLVM's name of what code is made for
@@ -28,9 +34,15 @@ struct Target {
   bool bf16 = false;     ///< sums pairs of bf16 products (AVX512_BF16)
   bool tiles = false;    ///< multiplies tiles of bf16 (AMX): another numeric class
 
+  /// That plans are made for; 0 in artefacts that do not say it. No bit of a result follows from
+  /// it.
+  CacheSizes caches;
+
   bool has(std::string_view feature) const;
   /// Fills in what follows from architecture, CPU and features.
   void derive();
+  /// What processors with vectors of this width have at least, mostly.
+  CacheSizes defaultCaches() const;
 };
 
 } // namespace sheaf::rt

@@ -77,6 +77,8 @@ TEST(Artefact, Golden) {
   EXPECT_EQ(artefact->model().dims.at("hidden"), 4);
   EXPECT_EQ(artefact->description().target.cpu, "x86-64-v2");
   EXPECT_EQ(artefact->description().numerics, "multiply-add");
+  EXPECT_EQ(artefact->description().target.lanes, 4);
+  EXPECT_EQ(artefact->description().target.caches, rt::CacheSizes()); // older than they are
   EXPECT_EQ(artefact->vocabularies().find("")->word(4), "d");
   rt::Session session(artefact->model());
   EXPECT_TRUE(session.findParam("node_w") >= 0);

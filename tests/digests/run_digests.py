@@ -25,6 +25,8 @@ from run_configs import MODELS
 from run_gradients import LOSSES
 
 INSTANCES = "12"
+# Far from those of any machine: plans follow from the sizes of caches, and no bit does.
+CACHES = [["--target-cache", "L1=1K,L2=1K"], ["--target-cache", "L1=1G,L2=1G"]]
 COURSES = {
     "gradients": ["--optimizer", "sgd", "--lr", "1", "--epochs", "1", "--batch", INSTANCES],
     "training": ["--optimizer", "adamw", "--lr", "0.01", "--epochs", "2", "--batch", "5", "--clip", "1"],
@@ -98,11 +100,13 @@ def main():
             print(f"no digests are kept of {kind}")  # made on a machine of another class
             continue
         options = options + ["--dim", "hidden=24", "--seed", "1"]
-        for name in sorted(MODELS):
-            jobs.append((kind, name, "results", results, (sheaf, name, options)))
-        for name, _, loss in LOSSES:
-            for course in COURSES:
-                jobs.append((kind, name, course, weights, (sheaf, name, loss, course, options)))
+        for caches in [[]] + ([] if "--write" in sys.argv else CACHES):
+            planned = options + caches
+            for name in sorted(MODELS):
+                jobs.append((kind, name, "results", results, (sheaf, name, planned)))
+            for name, _, loss in LOSSES:
+                for course in ["gradients"] if caches else COURSES:
+                    jobs.append((kind, name, course, weights, (sheaf, name, loss, course, planned)))
 
     def run(job):
         with tempfile.TemporaryDirectory() as work:

@@ -1,6 +1,7 @@
 // What LLVM is given of a processor, over every processor and feature that it names, on machines
 // that are made up of what cpuid says, or of Linux' words for AArch64: never more than a machine
 // can be asked for, and for a machine itself never more than it has.
+#include "compiler/target/Caches.h"
 #include "compiler/target/Features.h"
 #include "compiler/target/Target.h"
 #include "runtime/cpu/cpu.h"
@@ -16,6 +17,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <set>
 
@@ -513,6 +516,44 @@ TEST(Features, WhatCodeIsMadeOfFollowsTheMachine) {
   EXPECT_TRUE(target(kPiledriver, "bdver2").fma);
   EXPECT_FALSE(target(kBulldozer, "bdver1").fma);
   EXPECT_EQ(target(kGoldmont, "goldmont").lanes, 4);
+}
+
+/// What is not given is asked of this machine for `host` alone.
+TEST(Features, SizesOfCachesFollowTheCpuThatIsNamed) {
+  rt::CacheSizes wide{32 << 10, 1 << 20}, narrow{32 << 10, 512 << 10}, given{48 << 10, 2 << 20};
+  EXPECT_EQ(target::detect("x86-64-v4").caches, wide);
+  EXPECT_EQ(target::detect("x86-64-v3").caches, narrow);
+  EXPECT_EQ(target::detect("aarch64").caches, narrow);
+  EXPECT_EQ(target::detect("x86-64-v3", given).caches, given);
+  EXPECT_EQ(target::detect("x86-64-v3", {0, given.l2}).caches,
+            (rt::CacheSizes{narrow.l1, given.l2}));
+  EXPECT_EQ(target::detect("host", given).caches, given);
+  rt::CacheSizes here = target::detect("host").caches, asked = target::cachesOfThisMachine();
+  EXPECT_GT(here.l1, 0);
+  EXPECT_GT(here.l2, 0);
+  if (asked.l2 > 0) {
+    EXPECT_EQ(here.l2, asked.l2);
+  }
+}
+
+TEST(Features, CachesAreFoundAsLinuxDescribesThem) {
+  std::filesystem::path directory = std::filesystem::path(testing::TempDir()) / "sheaf-caches";
+  auto describe = [&](const std::string &index, const char *level, const char *type,
+                      const char *size) {
+    std::filesystem::create_directories(directory / index);
+    std::ofstream(directory / index / "level") << level << "\n";
+    std::ofstream(directory / index / "type") << type << "\n";
+    std::ofstream(directory / index / "size") << size << "\n";
+  };
+  describe("index0", "1", "Data", "48K");
+  describe("index1", "1", "Instruction", "64K");
+  describe("index2", "2", "Unified", "2048K");
+  describe("index3", "3", "Unified", "32M");
+  EXPECT_EQ(target::cachesIn(directory), (rt::CacheSizes{48 << 10, 2 << 20}));
+  describe("index2", "2", "Unified", "much");
+  EXPECT_EQ(target::cachesIn(directory), (rt::CacheSizes{48 << 10, 0}));
+  std::filesystem::remove_all(directory);
+  EXPECT_EQ(target::cachesIn(directory), rt::CacheSizes());
 }
 
 TEST(Features, CodeForThisMachineRunsOnIt) {

@@ -23,6 +23,7 @@ struct KernelsArguments {
   std::string rows;
   std::string repetitions = "40";
   std::string targetCpu = "host";
+  std::string targetCache;
   std::string precision = "f32";
   FormatOption format{.people = "table"};
 };
@@ -74,6 +75,7 @@ kernelbench::Options optionsOf(const KernelsArguments &arguments) {
   }
   options.repetitions = parseNumber("--repetitions", arguments.repetitions);
   options.targetCpu = parseTargetCpu(arguments.targetCpu);
+  options.targetCaches = parseTargetCache(arguments.targetCache);
   options.precision = parsePrecision(arguments.precision);
   if (options.precision != driver::Precision::F32)
     requirePart(options, "--precision", &kernelbench::PartInfo::ofWeights);
@@ -158,6 +160,7 @@ void addBenchKernels(CLI::App &bench, Action &action) {
          "--target-cpu", arguments->targetCpu,
          "make code for this CPU: host (or native), or LLVM's name of one, such as x86-64-v3")
       ->type_name("CPU");
+  sub->add_option("--target-cache", arguments->targetCache, kTargetCacheHelp)->type_name("SIZES");
   sub->add_option("--precision", arguments->precision,
                   "what products of weights compute in: f32 or bf16 (default: "
                   "f32)")

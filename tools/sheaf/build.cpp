@@ -40,6 +40,7 @@ void packForElsewhere(rt::Session &session, const driver::CompiledModel &model,
     return session.packWeights();
   ModelOptions options = arguments.model;
   options.targetCpu = "host";
+  options.targetCache.clear();
   LoadedModel here = loadWithVocabularies(options, arguments.weights, /*runsElsewhere=*/false);
   if (numericClass(*here.compiled) != numericClass(model))
     throw UserError(fmt::format(

@@ -191,6 +191,7 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
   if (options.limited && options.training)
     compile.without.insert("hoist-rows");
   compile.targetCpu = parseTargetCpu(options.targetCpu);
+  compile.targetCaches = parseTargetCache(options.targetCache);
   compile.precision = parsePrecision(options.precision);
   if (options.numericClass == "any")
     compile.numericClass = kernels::NumericClass::Any;
@@ -458,6 +459,8 @@ void openArtefact(LoadedModel &loaded, const ModelOptions &options, const Weight
     refuse("--without");
   if (options.targetCpu != "host" && options.targetCpu != "native")
     refuse("--target-cpu");
+  if (!options.targetCache.empty())
+    refuse("--target-cache");
   if (options.precision != "f32")
     refuse("--precision");
   if (options.numericClass != "exact")

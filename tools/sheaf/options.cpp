@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -79,6 +80,7 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
          "--target-cpu", targetCpu,
          "make code for this CPU: host (or native), or LLVM's name of one, such as x86-64-v3")
       ->type_name("CPU");
+  app.add_option("--target-cache", targetCache, kTargetCacheHelp)->type_name("SIZES");
   app.add_option("--precision", precision,
                  "what products of weights compute in: f32 or bf16 (default: f32)")
       ->type_name("NAME");
@@ -353,6 +355,23 @@ std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts) 
       throw UsageError(fmt::format("--dim {} is given twice", name));
   }
   return dims;
+}
+
+rt::CacheSizes parseTargetCache(const std::string &text) {
+  rt::CacheSizes caches;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string level = text.substr(begin, 3), size = text.substr(begin, end - begin);
+    int64_t *bytes = level == "L1=" ? &caches.l1 : level == "L2=" ? &caches.l2 : nullptr;
+    if (!bytes || *bytes || size.size() < 4)
+      throw UsageError(
+          fmt::format("--target-cache takes sizes such as L1=48K,L2=2M, not '{}'", text));
+    uint64_t given = parseBytes("--target-cache " + level, size.substr(3));
+    constexpr uint64_t most = uint64_t{1} << 40;
+    *bytes = static_cast<int64_t>(std::min(given, most));
+    begin = end + 1;
+  }
+  return caches;
 }
 
 uint64_t parseBytes(const std::string &option, const std::string &text) {

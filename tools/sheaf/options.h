@@ -2,6 +2,7 @@
 #ifndef SHEAF_TOOLS_SHEAF_OPTIONS_H
 #define SHEAF_TOOLS_SHEAF_OPTIONS_H
 
+#include "runtime/cpu/target.h"
 #include "runtime/io/read.h"
 #include "runtime/io/weights.h"
 #include "runtime/schedule/policy.h"
@@ -45,6 +46,7 @@ struct ModelOptions {
   CLI::Option *entryGiven = nullptr;   ///< null: it is always given
   std::vector<std::string> without;
   std::string targetCpu = "host";
+  std::string targetCache;
   std::string precision = "f32";
   std::string numericClass = "exact";
   std::string verbose; ///< `dispatch`, or empty
@@ -165,6 +167,12 @@ std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts);
 
 /// `4096`, `64K`, `10M`, `2G` (powers of 1024) in bytes. Throws UsageError naming the option.
 uint64_t parseBytes(const std::string &option, const std::string &text);
+/// What --target-cache says, such as `L1=48K,L2=2M`; 0 for what it does not give. Throws
+/// UsageError.
+rt::CacheSizes parseTargetCache(const std::string &text);
+constexpr const char *kTargetCacheHelp =
+    "plan for caches of these sizes, such as L1=48K,L2=2M; changes no bit (default: those of this "
+    "machine for host, else what such processors mostly have)";
 
 /// Positive numbers of an option such as `--batch 1,8,64`. Throws UsageError naming the option.
 std::vector<int64_t> parseNumbers(const std::string &option, const std::string &text);

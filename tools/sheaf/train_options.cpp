@@ -123,6 +123,7 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
   field("loss", self.model.entry);
   field("without", self.model.without);
   field("target_cpu", self.model.targetCpu);
+  field("target_cache", self.model.targetCache);
   field("precision", self.model.precision);
   field("dropout", self.model.dropout);
   field("vocab", self.model.vocabs);
@@ -219,11 +220,12 @@ constexpr std::array kMayChange = {"--epochs",       "--lr",
                                    "--max-depth",    "--checkpoint-every",
                                    "--memory-limit", "--max-steps",
                                    "--fold-memory",  "--fibers",
-                                   "--forks",        "--detect-anomaly"};
+                                   "--forks",        "--detect-anomaly",
+                                   "--target-cache"};
 /// Members that there were not always: older trainings have their defaults.
-constexpr std::array kLater = {"precision",   "strict_weights", "rename",   "init_from", "fresh",
-                               "lr_for",      "decay_for",      "patience", "history",   "ended",
-                               "strict_data", "skip_bad_lines", "forks"};
+constexpr std::array kLater = {"precision",   "strict_weights", "rename",   "init_from",   "fresh",
+                               "lr_for",      "decay_for",      "patience", "history",     "ended",
+                               "strict_data", "skip_bad_lines", "forks",    "target_cache"};
 
 template <typename Names> bool isAmong(const Names &names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
