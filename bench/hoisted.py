@@ -3,8 +3,9 @@
 
 A BiLSTM over 64 sentences of 5 to 45 vectors (bench/hoisted/written.sheaf), the same with the
 products of its inputs taken out of the recursion in the source (by_hand.sheaf), and the first with
---without hoist-products, in turn, on the core that runs it. A line has the shortest times, and the
-medians of the rounds' ratios with the least and the greatest.
+--without hoist-products, in turn, on the core that runs it; and likewise an LSTM that is conditioned
+on a vector (captured.sheaf), with the vector's product taken out (captured_by_hand.sheaf). A line
+has the shortest times, and the medians of the rounds' ratios with the least and the greatest.
 """
 import json
 import os
@@ -41,21 +42,22 @@ def spread(ratios):
 
 def main():
     sheaf, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    print(f"{'hidden':>6} {'batch':>5} {'ms':>9} {'by hand':>9} {'joined':>9}  "
+    print(f"{'':8} {'hidden':>6} {'batch':>5} {'ms':>9} {'by hand':>9} {'joined':>9}  "
           f"{'over by hand':24} over joined")
     with tempfile.TemporaryDirectory() as directory:
-        for hidden in (64, 256, 512):
-            data = os.path.join(directory, f"{hidden}.jsonl")
-            write_data(data, hidden)
-            for batch in (1, 8, 64):
-                times = [(measure(sheaf, "written", data, hidden, batch),
-                          measure(sheaf, "by_hand", data, hidden, batch),
-                          measure(sheaf, "written", data, hidden, batch, "hoist-products"))
-                         for _ in range(rounds)]
-                own, hand, joined = (min(column) for column in zip(*times))
-                print(f"{hidden:6} {batch:5} {own:9.3f} {hand:9.3f} {joined:9.3f}  "
-                      f"{spread([t[0] / t[1] for t in times]):24} "
-                      f"{spread([t[0] / t[2] for t in times])}", flush=True)
+        for program, by_hand in (("written", "by_hand"), ("captured", "captured_by_hand")):
+            for hidden in (64, 256, 512):
+                data = os.path.join(directory, f"{hidden}.jsonl")
+                write_data(data, hidden)
+                for batch in (1, 8, 64):
+                    times = [(measure(sheaf, program, data, hidden, batch),
+                              measure(sheaf, by_hand, data, hidden, batch),
+                              measure(sheaf, program, data, hidden, batch, "hoist-products"))
+                             for _ in range(rounds)]
+                    own, hand, joined = (min(column) for column in zip(*times))
+                    print(f"{program:8} {hidden:6} {batch:5} {own:9.3f} {hand:9.3f} {joined:9.3f}  "
+                          f"{spread([t[0] / t[1] for t in times]):24} "
+                          f"{spread([t[0] / t[2] for t in times])}", flush=True)
 
 
 main()
