@@ -54,7 +54,7 @@ def words(text):
 
 # The rooms, as scripts/check_layers.sh has them.
 table = open("scripts/check_layers.sh", encoding="utf-8").read()
-rooms = dict(re.findall(r"^((?:runtime|compiler)/\w+):(.*)$", table, re.M))
+rooms = dict(re.findall(r"^((?:runtime|compiler)/[\w/]+):(.*)$", table, re.M))
 
 
 def includes(room):
