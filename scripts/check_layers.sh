@@ -39,6 +39,7 @@ compiler/oracle: ir ops
 compiler/analysis: ir ops
 compiler/passes: ir ops analysis
 compiler/kernels: ir ops vendor
+compiler/kernels/plan: ir ops
 compiler/target:
 compiler/model: ir ops analysis kernels
 compiler/host: ir ops analysis passes kernels model
@@ -52,7 +53,7 @@ compiler/verify: driver oracle report
 compiler/bench: driver kernels measure oracle report verify
 compiler/kernelbench: driver measure report target vendor
 '
-for room in runtime/*/ compiler/*/; do
+for room in runtime/*/ compiler/*/ compiler/kernels/*/; do
   room=${room%/}
   if ! allowed=$(grep -E "^$room:" <<<"$rooms"); then
     echo "$room is not in the list of scripts/check_layers.sh" >&2
@@ -78,6 +79,13 @@ fi
 mapfile -t runtime < <(sources runtime include)
 forbid 'mlir/|mlir-c/|llvm/|llvm-c/|clang/' 'the runtime knows no compiler' "${runtime[@]}"
 forbid 'compiler/|tools/|tests/' 'the runtime stands below everything else' "${runtime[@]}"
+
+mapfile -t plan < <(sources compiler/kernels/plan)
+forbid 'compiler/vendor/|runtime/cpu/' 'what a block is does not follow from who computes it' "${plan[@]}"
+if grep -n -i -E '\b(tile|panel|register|lane|cache)s?\b' "${plan[@]}"; then
+  echo "compiler/kernels/plan knows nothing of a CPU" >&2
+  bad=1
+fi
 
 mapfile -t installed < <(find include -type f)
 forbid 'runtime/|compiler/|tools/' 'installed headers stand alone' "${installed[@]}"

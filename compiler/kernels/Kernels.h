@@ -36,17 +36,6 @@ class Module;
 
 namespace sheaf::kernels {
 
-/// Extents of every tensor in a block, as polynomials over its arguments: `?` on axis d of block
-/// argument a is the symbol "a.d", an i64 argument a that gives an extent is the symbol "a".
-class BlockShapes {
-public:
-  explicit BlockShapes(ir::BlockOp block);
-  const std::vector<Dim> &of(mlir::Value value) const { return shapes_.find(value)->second; }
-
-private:
-  llvm::DenseMap<mlir::Value, std::vector<Dim>> shapes_;
-};
-
 /// A tensor that is made for a record: a result, which lies in rows that the record reserves, or a
 /// temporary with per-instance extents.
 struct RecordBuffer {

@@ -2,6 +2,7 @@
 #include "compiler/model/Gradients.h"
 
 #include "compiler/ir/GradientBlock.h"
+#include "compiler/kernels/plan/BlockShapes.h"
 #include "compiler/ops/Build.h"
 #include "runtime/model/error.h"
 

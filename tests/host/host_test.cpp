@@ -1,6 +1,7 @@
 //===- host_test.cpp - Host code against a runtime that writes down -------===//
 
 #include "compiler/host/Host.h"
+#include "compiler/kernels/plan/BlockShapes.h"
 #include "compiler/model/ModelTypes.h"
 #include "compiler/passes/Pipeline.h"
 #include "tests/host/mock_runtime.h"

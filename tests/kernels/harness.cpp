@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/Jit.h"
 #include "compiler/driver/Pipeline.h"
+#include "compiler/kernels/plan/BlockShapes.h"
 #include "compiler/ops/Verify.h"
 #include "compiler/target/Target.h"
 #include "runtime/cpu/tiles.h"

@@ -1,6 +1,6 @@
 //===- Views.cpp - Data movement as addressing ----------------------------===//
+#include "compiler/kernels/plan/Views.h"
 
-#include "compiler/kernels/Plan.h"
 #include "compiler/ops/Verify.h"
 #include "runtime/model/error.h"
 

@@ -1,6 +1,6 @@
 //===- BlockShapes.cpp - Extents in a block -------------------------------===//
+#include "compiler/kernels/plan/BlockShapes.h"
 
-#include "compiler/kernels/Kernels.h"
 #include "compiler/ops/Verify.h"
 #include "runtime/model/error.h"
 
