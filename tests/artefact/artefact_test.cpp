@@ -246,6 +246,12 @@ TEST(Artefact, WeightsNeedNotBeRead) {
   EXPECT_FALSE(refusal(bytes, {"", /*checkWeights=*/false}));
 }
 
+TEST(Artefact, SaysWhichCachesItIsPlannedFor) {
+  rt::CacheSizes caches{48 << 10, 2 << 20};
+  std::vector<uint8_t> bytes = changed([&](Description &d) { d.target.caches = caches; });
+  EXPECT_EQ(parse(bytes).target.caches, caches);
+}
+
 TEST(Artefact, Newer) {
   std::vector<uint8_t> bytes = golden();
   bytes[8] = kVersion + 1;
