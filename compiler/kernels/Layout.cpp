@@ -1,8 +1,8 @@
 //===- Layout.cpp - Buffers, tiles and packed weights of a plan -----------===//
 
 #include "compiler/kernels/Planner.h"
-#include "runtime/cpu/weights.h"
 #include "runtime/model/error.h"
+#include "runtime/model/packing.h"
 
 #include "llvm/Support/MathExtras.h"
 

@@ -1,7 +1,7 @@
 //===- KernelTable.cpp - What each kernel did -----------------------------===//
 #include "compiler/measure/KernelTable.h"
 
-#include "runtime/cpu/weights.h"
+#include "runtime/model/packing.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,8 +2,8 @@
 #include "compiler/report/Explain.h"
 
 #include "compiler/report/ReportJson.h"
-#include "runtime/cpu/weights.h"
 #include "runtime/model/layout.h"
+#include "runtime/model/packing.h"
 
 #include <fmt/format.h>
 

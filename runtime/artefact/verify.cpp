@@ -2,8 +2,8 @@
 #include "runtime/artefact/artefact.h"
 
 #include "runtime/artefact/encode.h"
-#include "runtime/cpu/weights.h"
 #include "runtime/model/members.h"
+#include "runtime/model/packing.h"
 
 #include <algorithm>
 #include <set>

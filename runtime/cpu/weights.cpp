@@ -1,81 +1,16 @@
 #include "runtime/cpu/weights.h"
 
 #include "runtime/model/convert.h"
+#include "runtime/model/error.h"
+#include "runtime/model/packing.h"
+#include "runtime/model/param_matrix.h"
 
 #include <array>
 #include <cstring>
-#include <map>
 
 namespace sheaf::rt {
 
 namespace {
-
-/// Columns of a panel of factors: as many as registers can hold sums of.
-constexpr int64_t kMostBlock = 512;
-
-/// A use as a key: equal keys, equal bytes.
-std::vector<int64_t> keyOf(const WeightUse &use) {
-  std::vector<int64_t> key{use.kind,
-                           use.width,
-                           use.lanes,
-                           use.vectors,
-                           use.factors,
-                           use.depthMultiple,
-                           reinterpret_cast<intptr_t>(use.library),
-                           use.aStride,
-                           use.cStride};
-  for (const PackView &view : use.views) {
-    key.push_back(-1);
-    key.push_back(view.column);
-    for (const PackSegment &s : view.segments)
-      key.insert(key.end(), {s.param, s.kBegin, s.kEnd, s.transposed});
-  }
-  return key;
-}
-
-int64_t alignUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
-/// The extent of the contraction as it is packed.
-int64_t packedDepth(const PackView &view, const WeightUse &use) {
-  int64_t depth = 0;
-  for (const PackSegment &s : view.segments)
-    depth += alignUp(s.kEnd - s.kBegin, use.depthMultiple);
-  return depth;
-}
-
-/// The same, after checking that every element asked for exists.
-int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
-  auto refuse = [&](const char *why) {
-    throw InternalError("kernel '" + kernel.name + "': packed weight " + why);
-  };
-  if (use.lanes <= 0 || use.vectors <= 0 || use.width < 0 || use.views.empty())
-    refuse("without lanes, vectors or views");
-  if (use.factors && use.vectors > kMostBlock / use.lanes)
-    refuse("with too wide panels");
-  if (use.factors && use.kind == WeightUse::PanelsByView)
-    refuse("of factors view by view");
-  if (use.depthMultiple <= 0 || use.depthMultiple % (use.factors ? 2 : 1) != 0)
-    refuse("of an impossible depth");
-  int64_t depth = -1;
-  for (const PackView &view : use.views) {
-    for (const PackSegment &s : view.segments) {
-      if (s.param >= model.params.size())
-        refuse("of no parameter");
-      ParamMatrix m = matrixOf(model.params[s.param]);
-      if (s.transposed)
-        std::swap(m.rows, m.columns);
-      if (s.kBegin < 0 || s.kBegin > s.kEnd || s.kEnd > m.rows)
-        refuse("with rows outside of its parameter");
-      if (view.column < 0 || view.column + use.width > m.columns)
-        refuse("with columns outside of its parameter");
-    }
-    int64_t k = packedDepth(view, use);
-    if (depth >= 0 && depth != k)
-      refuse("whose views differ in depth");
-    depth = k;
-  }
-  return depth;
-}
 
 class ParamReader {
 public:
@@ -147,7 +82,7 @@ private:
 };
 
 /// Those of the changed rows that lie between `first` and `last` of a parameter.
-std::pair<int64_t, int64_t> rowsOf(const RowRange &changed, size_t param, int64_t first,
+std::pair<int64_t, int64_t> rowsOf(const MatrixRows &changed, size_t param, int64_t first,
                                    int64_t last) {
   if (!changed.param)
     return {first, last};
@@ -170,7 +105,7 @@ constexpr int64_t kTransposedRun = 16;
 
 /// Writes what changed rows of parameters become in a copy. Padding is never written: it is zero.
 void packPanels(const Model &model, const uint8_t *rows, const WeightUse &use, int64_t depth,
-                const RowRange &changed, float *out) {
+                const MatrixRows &changed, float *out) {
   int64_t views = static_cast<int64_t>(use.views.size());
   int64_t block = use.vectors * use.lanes;
   bool byView = use.kind == WeightUse::PanelsByView;
@@ -214,10 +149,10 @@ void packPair(const float *even, const float *odd, int64_t n, uint32_t *to) {
 
 /// The same where two rows that follow each other share 32 bits.
 void packFactors(const Model &model, const uint8_t *rows, const WeightUse &use, int64_t depth,
-                 const RowRange &changed, uint32_t *out) {
+                 const MatrixRows &changed, uint32_t *out) {
   int64_t views = static_cast<int64_t>(use.views.size());
   int64_t block = use.vectors * use.lanes;
-  std::array<float, kMostBlock * kTransposedRun> read; // no more of it than is read
+  std::array<float, kMostPackedBlock * kTransposedRun> read; // no more of it than is read
   for (int64_t g = 0; g < views; ++g) {
     const PackView &view = use.views[static_cast<size_t>(g)];
     auto at = [&](int64_t column, int64_t k) {
@@ -264,94 +199,11 @@ void packFactors(const Model &model, const uint8_t *rows, const WeightUse &use, 
 
 } // namespace
 
-int64_t panelCount(const WeightUse &use) {
-  int64_t block = use.vectors * use.lanes;
-  return (use.width + block - 1) / block;
-}
-
-std::optional<uint64_t> packedBytes(const WeightUse &use) {
-  uint64_t bytes = use.factors ? sizeof(uint16_t) : sizeof(float);
-  if (use.kind == WeightUse::Foreign) // as they are given, and in the library's form
-    bytes *= 2;
-  for (int64_t factor : {panelCount(use), packedDepth(use.views.front(), use), use.vectors,
-                         use.lanes, static_cast<int64_t>(use.views.size())})
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(factor), &bytes))
-      return std::nullopt;
-  return bytes;
-}
-
-namespace {
-
-/// The packed copies of a model: which use is the first of each, and which copy every use reads.
-struct Copies {
-  struct Copy {
-    const WeightUse *use;
-    int64_t depth;
-    uint64_t bytes;
-  };
-  std::vector<Copy> copies;
-  size_t always = 0;                       ///< those after are of joined kernels alone
-  std::vector<std::vector<int64_t>> which; ///< [kernel][use]: index into copies, -1: raw
-
-  explicit Copies(const Model &model) : which(model.kernels.size()) {
-    for (bool joined : {false, true}) {
-      for (size_t i = 0; i < model.kernels.size(); ++i)
-        if (model.kernels[i].joined == joined)
-          add(model, model.kernels[i], which[i]);
-      if (!joined)
-        always = copies.size();
-    }
-  }
-
-private:
-  std::map<std::vector<int64_t>, int64_t> known_;
-
-  void add(const Model &model, const KernelDesc &kernel, std::vector<int64_t> &uses) {
-    for (const WeightUse &use : kernel.weights) {
-      if (use.kind == WeightUse::Raw) {
-        if (use.param >= model.params.size())
-          throw InternalError("kernel '" + kernel.name + "': raw weight of no parameter");
-        uses.push_back(-1);
-        continue;
-      }
-      auto [it, fresh] = known_.try_emplace(keyOf(use), static_cast<int64_t>(copies.size()));
-      if (fresh)
-        copies.push_back(copyOf(model, kernel, use));
-      uses.push_back(it->second);
-    }
-  }
-
-  static Copy copyOf(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
-    int64_t depth = checkedDepth(model, kernel, use);
-    std::optional<uint64_t> bytes = packedBytes(use);
-    if (!bytes)
-      throw InternalError("kernel '" + kernel.name + "': packed weight of no possible size");
-    return {&use, depth, *bytes};
-  }
-};
-
-} // namespace
-
-ParamMatrix matrixOf(const ParamDesc &param) {
-  ParamMatrix m{1, param.shape.empty() ? 1 : param.shape.back()};
-  for (size_t i = 0; i + 1 < param.shape.size(); ++i)
-    m.rows *= param.shape[i];
-  return m;
-}
-
-std::vector<uint64_t> packedSizes(const Model &model) {
-  std::vector<uint64_t> sizes;
-  Copies copies(model);
-  for (const Copies::Copy &copy : std::span(copies.copies).first(copies.always))
-    sizes.push_back(copy.bytes);
-  return sizes;
-}
-
 PackedWeights::PackedWeights(const Model &model, uint8_t *rows, MemoryMeter &meter,
                              MemoryKind &count)
     : model_(model), rows_(rows), meter_(meter), count_(count) {
-  Copies copies(model);
-  for (const Copies::Copy &copy : copies.copies)
+  PackedCopies copies(model);
+  for (const PackedCopies::Copy &copy : copies.copies)
     packed_.push_back({copy.use, copy.depth, copy.bytes, nullptr, nullptr, {nullptr, nullptr}});
   always_ = copies.always;
   which_ = std::move(copies.which);
@@ -416,7 +268,7 @@ void PackedWeights::make(Packed &packed) {
   packRange(packed, {});
 }
 
-void PackedWeights::packRange(Packed &packed, const RowRange &changed) {
+void PackedWeights::packRange(Packed &packed, const MatrixRows &changed) {
   if (packed.use->factors)
     packFactors(model_, rows_, *packed.use, packed.depth, changed,
                 reinterpret_cast<uint32_t *>(packed.own.get()));

@@ -13,16 +13,10 @@
 namespace sheaf::rt {
 
 /// Rows of a parameter as a matrix: leading axes and rows together.
-struct RowRange {
+struct MatrixRows {
   std::optional<size_t> param; ///< none: all rows of all parameters
   int64_t begin = 0, end = 0;
 };
-
-/// A parameter as a matrix: leading axes and rows together, and the last axis.
-struct ParamMatrix {
-  int64_t rows, columns;
-};
-ParamMatrix matrixOf(const ParamDesc &param);
 
 /// The weight uses of all kernels of a model. Equal uses share one packed copy. What only kernels
 /// with KernelDesc::joined use is not made before it is asked for.
@@ -70,7 +64,7 @@ private:
     const uint8_t *bytes = nullptr; ///< null: not made yet
     ForeignProduct foreign{nullptr, nullptr};
   };
-  void packRange(Packed &packed, const RowRange &changed);
+  void packRange(Packed &packed, const MatrixRows &changed);
   void makeForeign(Packed &packed);
   void make(Packed &packed);
   void charge(const Packed &packed);
@@ -86,17 +80,6 @@ private:
   std::vector<std::vector<int64_t>> which_;   ///< [kernel][use]: index into packed_, -1: raw
   std::vector<std::vector<const void *>> uses_;
 };
-
-/// Bytes of each packed copy that the kernels of a model need, but joined ones, in order of their
-/// first use. Throws InternalError when a use does not fit its parameters.
-std::vector<uint64_t> packedSizes(const Model &model);
-
-/// Bytes of the packed copy that a use of kind Panels asks for, if that is a number at all; about
-/// those that a library takes.
-std::optional<uint64_t> packedBytes(const WeightUse &use);
-
-/// Panels of a use, and floats in one (model.h, WeightUse).
-int64_t panelCount(const WeightUse &use);
 
 } // namespace sheaf::rt
 

@@ -3,8 +3,7 @@
 #define SHEAF_RUNTIME_TRAIN_GRADIENT_ROWS_H
 
 #include "runtime/backward/param_gradient.h"
-#include "runtime/cpu/weights.h"
-#include "runtime/model/model.h"
+#include "runtime/model/param_matrix.h"
 
 namespace sheaf::rt {
 

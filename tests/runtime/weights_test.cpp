@@ -1,6 +1,7 @@
 #include "runtime/cpu/weights.h"
 
 #include "runtime/model/convert.h"
+#include "runtime/model/packing.h"
 #include "runtime/session/session.h"
 
 #include <gtest/gtest.h>

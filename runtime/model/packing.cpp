@@ -1,0 +1,137 @@
+#include "runtime/model/packing.h"
+
+#include "runtime/model/error.h"
+#include "runtime/model/param_matrix.h"
+
+#include <map>
+
+namespace sheaf::rt {
+
+namespace {
+
+/// A use as a key: equal keys, equal bytes.
+std::vector<int64_t> keyOf(const WeightUse &use) {
+  std::vector<int64_t> key{use.kind,
+                           use.width,
+                           use.lanes,
+                           use.vectors,
+                           use.factors,
+                           use.depthMultiple,
+                           reinterpret_cast<intptr_t>(use.library),
+                           use.aStride,
+                           use.cStride};
+  for (const PackView &view : use.views) {
+    key.push_back(-1);
+    key.push_back(view.column);
+    for (const PackSegment &s : view.segments)
+      key.insert(key.end(), {s.param, s.kBegin, s.kEnd, s.transposed});
+  }
+  return key;
+}
+
+/// The extent of the contraction as it is packed.
+int64_t packedDepth(const PackView &view, const WeightUse &use) {
+  int64_t depth = 0;
+  for (const PackSegment &s : view.segments)
+    depth += alignUp(s.kEnd - s.kBegin, use.depthMultiple);
+  return depth;
+}
+
+/// The same, after checking that every element asked for exists.
+int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
+  auto refuse = [&](const char *why) {
+    throw InternalError("kernel '" + kernel.name + "': packed weight " + why);
+  };
+  if (use.lanes <= 0 || use.vectors <= 0 || use.width < 0 || use.views.empty())
+    refuse("without lanes, vectors or views");
+  if (use.factors && use.vectors > kMostPackedBlock / use.lanes)
+    refuse("with too wide panels");
+  if (use.factors && use.kind == WeightUse::PanelsByView)
+    refuse("of factors view by view");
+  if (use.depthMultiple <= 0 || use.depthMultiple % (use.factors ? 2 : 1) != 0)
+    refuse("of an impossible depth");
+  int64_t depth = -1;
+  for (const PackView &view : use.views) {
+    for (const PackSegment &s : view.segments) {
+      if (s.param >= model.params.size())
+        refuse("of no parameter");
+      ParamMatrix m = matrixOf(model.params[s.param]);
+      if (s.transposed)
+        std::swap(m.rows, m.columns);
+      if (s.kBegin < 0 || s.kBegin > s.kEnd || s.kEnd > m.rows)
+        refuse("with rows outside of its parameter");
+      if (view.column < 0 || view.column + use.width > m.columns)
+        refuse("with columns outside of its parameter");
+    }
+    int64_t k = packedDepth(view, use);
+    if (depth >= 0 && depth != k)
+      refuse("whose views differ in depth");
+    depth = k;
+  }
+  return depth;
+}
+
+} // namespace
+
+int64_t panelCount(const WeightUse &use) {
+  int64_t block = use.vectors * use.lanes;
+  return (use.width + block - 1) / block;
+}
+
+std::optional<uint64_t> packedBytes(const WeightUse &use) {
+  uint64_t bytes = use.factors ? sizeof(uint16_t) : sizeof(float);
+  if (use.kind == WeightUse::Foreign) // as they are given, and in the library's form
+    bytes *= 2;
+  for (int64_t factor : {panelCount(use), packedDepth(use.views.front(), use), use.vectors,
+                         use.lanes, static_cast<int64_t>(use.views.size())})
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(factor), &bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+namespace {
+
+PackedCopies::Copy copyOf(const Model &model, const KernelDesc &kernel, const WeightUse &use) {
+  int64_t depth = checkedDepth(model, kernel, use);
+  std::optional<uint64_t> bytes = packedBytes(use);
+  if (!bytes)
+    throw InternalError("kernel '" + kernel.name + "': packed weight of no possible size");
+  return {&use, depth, *bytes};
+}
+
+} // namespace
+
+PackedCopies::PackedCopies(const Model &model) : which(model.kernels.size()) {
+  std::map<std::vector<int64_t>, int64_t> known;
+  auto add = [&](const KernelDesc &kernel, std::vector<int64_t> &uses) {
+    for (const WeightUse &use : kernel.weights) {
+      if (use.kind == WeightUse::Raw) {
+        if (use.param >= model.params.size())
+          throw InternalError("kernel '" + kernel.name + "': raw weight of no parameter");
+        uses.push_back(-1);
+        continue;
+      }
+      auto [it, fresh] = known.try_emplace(keyOf(use), static_cast<int64_t>(copies.size()));
+      if (fresh)
+        copies.push_back(copyOf(model, kernel, use));
+      uses.push_back(it->second);
+    }
+  };
+  for (bool joined : {false, true}) {
+    for (size_t i = 0; i < model.kernels.size(); ++i)
+      if (model.kernels[i].joined == joined)
+        add(model.kernels[i], which[i]);
+    if (!joined)
+      always = copies.size();
+  }
+}
+
+std::vector<uint64_t> packedSizes(const Model &model) {
+  std::vector<uint64_t> sizes;
+  PackedCopies copies(model);
+  for (const PackedCopies::Copy &copy : std::span(copies.copies).first(copies.always))
+    sizes.push_back(copy.bytes);
+  return sizes;
+}
+
+} // namespace sheaf::rt
