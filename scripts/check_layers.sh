@@ -25,10 +25,13 @@ runtime/measure:
 runtime/memory: model measure
 runtime/schedule: model memory
 runtime/walk: model measure memory schedule
-runtime/cpu: model measure memory schedule
-runtime/backward: model memory cpu
-runtime/session: model measure memory schedule walk cpu backward
-runtime/train: model cpu backward session
+runtime/device: model measure memory schedule
+runtime/cpu: model measure memory schedule device
+runtime/null: model measure memory schedule device
+runtime/devices: device cpu null
+runtime/backward: model memory device
+runtime/session: model measure memory schedule walk device devices backward
+runtime/train: model backward session
 runtime/io: model
 runtime/artefact: model io cpu session
 runtime/api: model io artefact

@@ -23,9 +23,9 @@ bool isConstant(const WordSum &sum) {
 
 } // namespace
 
-Backward::Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
-                   MemoryKind &records, unsigned threads, bool hostile)
-    : model_(model), rows_(rows), scratch_(scratch), meter_(meter), threads_(threads),
+Backward::Backward(const Model &model, Device &device, RowSpace &rows, Scratch &scratch,
+                   MemoryMeter &meter, MemoryKind &records, bool hostile)
+    : model_(model), device_(device), rows_(rows), scratch_(scratch), meter_(meter),
       hostile_(hostile), chunks_(rows, hostile), held_(rows, hostile),
       arena_(meter, records, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false),
       trainable_(model.params.size()) {
@@ -138,7 +138,7 @@ uint32_t Backward::zeros(int64_t granules) {
   if (granules > zeroGranules_) {
     zeroGranules_ = std::max<int64_t>(granules, 16);
     zeros_ = allocateLasting(zeroGranules_);
-    memset(rows_.address(zeros_), 0, static_cast<size_t>(zeroGranules_ * kGranuleBytes));
+    device_.fill({zeros_, static_cast<uint64_t>(zeroGranules_)}, 0);
   }
   return zeros_;
 }
@@ -527,6 +527,7 @@ void Backward::endSegment(const Runner &run, bool last) {
   run(ran_);
   ran_ = schedule_.size();
   addJobs(depth_);
+  showIndices();
   scatter();
   addParamRows(depth_++);
   run(ran_);
@@ -549,22 +550,29 @@ void Backward::endSegment(const Runner &run, bool last) {
     chunks_.giveBack();
 }
 
-void Backward::run(const Schedule &forward, std::span<const GradientSeed> seeds, Flusher &flusher,
-                   const PackedWeights &weights, Counters &counters, bool keepRows) {
+void Backward::run(const Schedule &forward, std::span<const GradientSeed> seeds, Counters &counters,
+                   bool keepRows) {
   begin();
   if (keepRows)
     segment_ = UINT64_MAX;
+  std::vector<Instruction> instructions;
   for (const GradientSeed &seed : seeds) {
     uint32_t row = allocateLasting(1);
     memset(rows_.address(row), 0, kGranuleBytes);
     memcpy(rows_.address(row), &seed.weight, sizeof seed.weight);
+    instructions.push_back(CopyIn{{row, 1}});
     contribute(seed.row, row, 1, DType::F32);
   }
   Runner run = [&](size_t begin) {
-    flusher.run(schedule_, begin, rows_.address(0), weights, counters);
+    instructions.push_back(Launches{std::span(schedule_).subspan(begin),
+                                    static_cast<uint32_t>(begin), scratch_.temporaryBytes(),
+                                    &counters});
+    device_.run(instructions);
+    instructions.clear();
   };
   walk(forward, run);
   endSegment(run, /*last=*/true);
+  showGradients();
   for (size_t i = 0; i < gradients_.size(); ++i)
     if (gradients_[i].kind != ParamGradient::None)
       gradients_[i].data =

@@ -22,9 +22,11 @@
 
 #include "runtime/backward/held_rows.h"
 #include "runtime/backward/param_gradient.h"
-#include "runtime/cpu/flush.h"
-#include "runtime/cpu/native.h"
+#include "runtime/device/device.h"
+#include "runtime/device/gradient_records.h"
 #include "runtime/memory/rows.h"
+#include "runtime/memory/scratch.h"
+#include "runtime/model/error.h"
 
 #include <functional>
 #include <span>
@@ -39,8 +41,9 @@ struct GradientSeed {
 
 class Backward {
 public:
-  Backward(const Model &model, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
-           MemoryKind &records, unsigned threads, bool hostile);
+  /// `device`: where the rows are.
+  Backward(const Model &model, Device &device, RowSpace &rows, Scratch &scratch, MemoryMeter &meter,
+           MemoryKind &records, bool hostile);
   ~Backward();
 
   /// Which parameters have gradients: all but those that the compiler made, until this says less.
@@ -48,8 +51,8 @@ public:
 
   /// Walks `forward` backwards and runs what that makes. With `keepRows` all rows of schedule()
   /// stay as they were made. Throws UserError when memory is short.
-  void run(const Schedule &forward, std::span<const GradientSeed> seeds, Flusher &flusher,
-           const PackedWeights &weights, Counters &counters, bool keepRows);
+  void run(const Schedule &forward, std::span<const GradientSeed> seeds, Counters &counters,
+           bool keepRows);
 
   std::span<const ParamGradient> gradients() const { return gradients_; }
   /// What the last run did.
@@ -161,17 +164,19 @@ private:
                    std::vector<ProductRecord> &products) const;
   void flushProducts(std::vector<ProductRecord> &products, uint32_t depth);
   std::vector<uint32_t> sumsBesideProducts(std::span<int> level, int now) const;
+  void showIndices();
   void scatter();
   void addParamRows(uint32_t depth);
+  void showGradients();
   uint32_t paramOf(uint32_t granule) const;
 
   [[noreturn]] void outOfMemory() const;
 
   const Model &model_;
+  Device &device_;
   RowSpace &rows_;
   Scratch &scratch_;
   MemoryMeter &meter_;
-  unsigned threads_;
   bool hostile_;
   RowChunks chunks_; ///< of the segment
   HeldRows held_;    ///< what outlives it

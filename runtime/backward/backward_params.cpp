@@ -1,6 +1,7 @@
 #include "runtime/backward/backward.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 
@@ -75,8 +76,8 @@ uint32_t Backward::paramOf(uint32_t granule) const {
 void Backward::addProducts(const Job &job, const uint32_t *right, uint32_t sums,
                            std::vector<ProductRecord> &products) const {
   const ParamDesc &param = model_.params[job.param];
-  bool tiles = hasTileProducts(model_);
-  auto [down, across] = partsFor(job.rowCount, job.columnCount, tiles, threads_);
+  bool tiles = device_.facts().tileProducts;
+  auto [down, across] = partsFor(job.rowCount, job.columnCount, tiles, device_.facts().threads);
   Cuts rows(job.rowCount, down, tiles ? kTileRowUnit : kRowUnit),
       columns(job.columnCount, across, kColumnUnit);
   auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
@@ -116,17 +117,18 @@ static void joinRights(std::vector<ProductRecord> &products) {
     products.insert(products.end(), group.begin(), group.end());
 }
 
-/// Makes a launch of products that may run side by side. Flusher gives each thread a run of as many
+/// Makes a launch of products that may run side by side. Each thread is given a run of as many
 /// records: they are dealt to these runs, so that of the parts of a product, which are alike, each
 /// has its share.
 void Backward::flushProducts(std::vector<ProductRecord> &products, uint32_t depth) {
   if (products.empty())
     return;
-  if (threads_ == 1)
+  unsigned threads = device_.facts().threads;
+  if (threads == 1)
     joinRights(products);
   std::vector<int32_t> all;
-  for (size_t thread = 0; thread < threads_; ++thread)
-    for (size_t i = thread; i < products.size(); i += threads_)
+  for (size_t thread = 0; thread < threads; ++thread)
+    for (size_t i = thread; i < products.size(); i += threads)
       appendRecord(all, products[i]);
   int32_t *words = allocateWords(static_cast<int64_t>(all.size()));
   std::copy(all.begin(), all.end(), words);
@@ -269,6 +271,35 @@ void Backward::addJobs(uint32_t &depth) {
     flushProducts(products, depth);
     ++depth;
   }
+}
+
+/// The gradients of the parameters, to whoever asked for them.
+void Backward::showGradients() {
+  if (device_.facts().sharesRows)
+    return;
+  std::vector<Instruction> copies;
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    const ParamDesc &param = model_.params[i];
+    if (gradients_[i].kind != ParamGradient::None)
+      copies.push_back(CopyOut{{uint64_t(gradientBase_) + param.id,
+                                static_cast<uint64_t>(tensorGranules(param.shape, param.dtype))}});
+  }
+  device_.run(copies);
+}
+
+/// What scatter() reads.
+void Backward::showIndices() {
+  if (scattered_.empty())
+    return;
+  if (!device_.facts().computes)
+    throw UserError("the device computes nothing, and gradients go where indices say");
+  if (device_.facts().sharesRows)
+    return;
+  std::vector<Instruction> copies;
+  for (const Scattered &each : scattered_)
+    copies.push_back(CopyOut{{each.left, static_cast<uint64_t>(tensorGranules(
+                                             std::array{each.count}, each.weight->indexType))}});
+  device_.run(copies);
 }
 
 /// Indices are elements of tensors: they are known when everything before has run.

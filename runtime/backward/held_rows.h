@@ -32,7 +32,7 @@ public:
   }
   void giveBack(uint32_t row, uint32_t granules) {
     if (poison_)
-      std::memset(rows_.address(row), 0xFF, uint64_t(granules) * kGranuleBytes);
+      rows_.memory().fill({row, granules}, 0xFF);
     free_[roundUp(granules)].push_back(row);
   }
 

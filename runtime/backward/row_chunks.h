@@ -4,7 +4,6 @@
 
 #include "runtime/memory/rows.h"
 
-#include <cstring>
 #include <vector>
 
 namespace sheaf::rt {
@@ -39,7 +38,7 @@ public:
   void giveBack() {
     if (poison_)
       for (const Chunk &chunk : used_)
-        std::memset(rows_.address(chunk.begin), 0xFF, chunk.granules * kGranuleBytes);
+        rows_.memory().fill({chunk.begin, chunk.granules}, 0xFF);
     free_.insert(free_.end(), used_.begin(), used_.end());
     used_.clear();
     next_ = end_ = 0;

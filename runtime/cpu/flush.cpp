@@ -1,6 +1,9 @@
 #include "runtime/cpu/flush.h"
 
-#include <bit>
+#include "runtime/device/float_environment.h"
+#include "runtime/device/launch_counts.h"
+#include "runtime/memory/scratch.h"
+
 #include <cstring>
 #include <numeric>
 
@@ -69,8 +72,9 @@ Division divide(const DivisionCase &bucket) {
   return {};
 }
 
-Flusher::Flusher(const Model &model, unsigned threads, Scratch &scratch, bool hostile)
-    : model_(model), workers_(threads), scratch_(scratch), hostile_(hostile), threads_(threads) {
+Flusher::Flusher(const Model &model, unsigned threads, bool hostile)
+    : model_(model), workers_(threads), scratch_(threads),
+      fixedScratchBytes_(fixedScratchBytes(model)), hostile_(hostile), threads_(threads) {
   for (const KernelDesc &kernel : model.kernels) {
     kernels_.push_back(
         {kernel.fn, nullptr, kernel.panels, kernel.scratchBytes, kFirstNsPerWork, -1});
@@ -85,6 +89,17 @@ Flusher::Flusher(const Model &model, unsigned threads, Scratch &scratch, bool ho
     state.load.resize(threads);
   }
   work_.resize(kernels_.size());
+}
+
+/// Of each thread.
+void Flusher::provideScratch(uint64_t bytes) {
+  if (scratchBytes_ == bytes)
+    return;
+  scratchBytes_ = bytes;
+  for (AlignedBytes &block : scratch_) {
+    block.reset();
+    block = allocateAligned(bytes);
+  }
 }
 
 /// Of which walk the direction is kept for each kernel that can turn: kernels that read the same
@@ -102,11 +117,7 @@ void Flusher::findWalks(const PackedWeights &weights) {
 void Flusher::measure(Counters &counters) {
   expected_.resize(count_);
   std::fill(work_.begin(), work_.end(), 0);
-  uint64_t allRecords = 0;
-  double allFlop = 0;
-  KernelCounters *kernels = counters.kernels.data();
-  auto *sizes = counters.launchSizes.data();
-  size_t mostSize = counters.launchSizes.size();
+  LaunchCounts counts(counters);
   for (size_t i = 0; i < count_; ++i) {
     const ScheduledBucket &bucket = buckets_[i];
     const KernelDesc &kernelDesc = model_.kernels[bucket.kernel];
@@ -114,40 +125,26 @@ void Flusher::measure(Counters &counters) {
     double work = workOf(flop, bucket.count);
     work_[bucket.kernel] += work;
     expected_[i] = static_cast<float>(work * kernels_[bucket.kernel].nanosecondsPerWork);
-
-    if constexpr (kCounts) {
-      auto records = static_cast<uint64_t>(bucket.count);
-      KernelCounters &kernel = kernels[bucket.kernel];
-      kernel.records += records;
-      kernel.launches += 1;
-      kernel.maxRecords = std::max(kernel.maxRecords, records);
-      kernel.flop += flop;
-      allRecords += records;
-      allFlop += flop;
-      ++sizes[std::min<size_t>(static_cast<size_t>(std::bit_width(records | 1)), mostSize) - 1];
-    }
-  }
-  if constexpr (kCounts) {
-    counters.records += allRecords;
-    counters.launches += count_;
-    counters.flop += allFlop;
+    if constexpr (kCounts)
+      counts.add(bucket, flop);
   }
 }
 
-void Flusher::run(const Schedule &schedule, size_t begin, uint8_t *rows,
-                  const PackedWeights &weights, Counters &counters) {
-  buckets_ = schedule.data() + begin;
-  count_ = schedule.size() - begin;
-  before_ = static_cast<uint32_t>(begin);
+void Flusher::run(const Launches &launches, uint8_t *rows, const PackedWeights &weights,
+                  Trace *trace) {
+  Counters &counters = *launches.counters;
+  buckets_ = launches.buckets.data();
+  count_ = launches.buckets.size();
+  before_ = launches.number;
   rows_ = rows;
-  scratch_.provide();
+  trace_ = trace;
+  provideScratch(fixedScratchBytes_ + launches.temporaryBytes);
   if (threads_.front().walksBack.empty())
     findWalks(weights);
   for (size_t k = 0; k < kernels_.size(); ++k) {
     const KernelDesc &desc = model_.kernels[k];
     kernels_[k].weights = weights.of(k).data();
-    kernels_[k].scratchBytes =
-        desc.scratchBytes + (desc.temporaries ? scratch_.temporaryBytes() : 0);
+    kernels_[k].scratchBytes = desc.scratchBytes + (desc.temporaries ? launches.temporaryBytes : 0);
   }
   for (ThreadState &state : threads_) {
     std::fill(state.nanoseconds.begin(), state.nanoseconds.end(), 0);
@@ -310,7 +307,7 @@ void Flusher::runGroup(size_t begin, size_t end, bool parallel, unsigned thread)
 void Flusher::call(const Piece &piece, ThreadState &state) {
   const KernelState &kernel = kernels_[piece.bucket->kernel];
   unsigned thread = static_cast<unsigned>(&state - threads_.data());
-  uint8_t *scratch = scratch_.of(thread);
+  uint8_t *scratch = scratch_[thread].get();
   if (hostile_) {
     memset(scratch, 0xFF, kernel.scratchBytes);
     memset(scratch + kernel.scratchBytes, kScratchGuard, 64);
@@ -337,14 +334,14 @@ void Flusher::call(const Piece &piece, ThreadState &state) {
     state.expectedOfShared[piece.bucket->kernel] += piece.nanoseconds;
     state.unread = true;
   }
-  if (trace)
-    trace->launches[thread].push_back({{start, state.clock},
-                                       before_ + static_cast<uint32_t>(piece.bucket - buckets_),
-                                       piece.bucket->kernel,
-                                       piece.bucket->depth,
-                                       piece.end - piece.begin,
-                                       static_cast<uint32_t>(piece.panelEnd),
-                                       static_cast<uint32_t>(piece.panelBegin)});
+  if (trace_)
+    trace_->launches[thread].push_back({{start, state.clock},
+                                        before_ + static_cast<uint32_t>(piece.bucket - buckets_),
+                                        piece.bucket->kernel,
+                                        piece.bucket->depth,
+                                        piece.end - piece.begin,
+                                        static_cast<uint32_t>(piece.panelEnd),
+                                        static_cast<uint32_t>(piece.panelBegin)});
   if (hostile_)
     for (int i = 0; i < 64; ++i)
       if (scratch[kernel.scratchBytes + static_cast<uint64_t>(i)] != kScratchGuard)

@@ -11,13 +11,8 @@
 
 #include "runtime/cpu/weights.h"
 #include "runtime/cpu/workers.h"
-#include "runtime/measure/counters.h"
-#include "runtime/measure/trace.h"
-#include "runtime/memory/memory.h"
-#include "runtime/memory/scratch.h"
-#include "runtime/model/model.h"
+#include "runtime/device/device.h"
 #include "runtime/model/value.h"
-#include "runtime/schedule/schedule.h"
 
 #include <atomic>
 #include <span>
@@ -44,15 +39,11 @@ Division divide(const DivisionCase &bucket);
 
 class Flusher {
 public:
-  Flusher(const Model &model, unsigned threads, Scratch &scratch, bool hostile);
+  Flusher(const Model &model, unsigned threads, bool hostile);
 
-  /// Runs schedule[begin...]; adds to the counters, whose `kernels` has one element a kernel.
-  /// Throws InternalError when a kernel wrote beyond its scratch (hostile setting).
-  void run(const Schedule &schedule, size_t begin, uint8_t *rows, const PackedWeights &weights,
-           Counters &counters);
-
-  /// Where launches are noted, if anywhere: one with a list a thread.
-  Trace *trace = nullptr;
+  /// Runs launches, and notes them in a trace with a list a thread, if there is one. Throws
+  /// InternalError when a kernel wrote beyond its scratch (hostile setting).
+  void run(const Launches &launches, uint8_t *rows, const PackedWeights &weights, Trace *trace);
 
   /// Between flushes.
   Workers &workers() { return workers_; }
@@ -90,6 +81,7 @@ private:
     double nanoseconds; ///< expected
   };
 
+  void provideScratch(uint64_t bytes);
   void findWalks(const PackedWeights &weights);
   void measure(Counters &counters);
   bool isParallel(size_t begin, size_t end) const;
@@ -105,7 +97,8 @@ private:
 
   const Model &model_;
   Workers workers_;
-  Scratch &scratch_;
+  std::vector<AlignedBytes> scratch_; ///< of threads
+  uint64_t fixedScratchBytes_, scratchBytes_ = 0;
   bool hostile_;
   /// What a vendor's library computes may depend on how a bucket is divided, so no measured time
   /// has a part in it.
@@ -119,6 +112,7 @@ private:
   size_t count_ = 0, first_ = 0;
   uint32_t before_ = 0; ///< launches of the schedule before it
   uint8_t *rows_ = nullptr;
+  Trace *trace_ = nullptr;
   uint64_t flushes_ = 0;  ///< so far
   bool together_ = true;  ///< threads may share it
   uint64_t jobBegin_ = 0; ///< when threads began to share it

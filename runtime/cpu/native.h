@@ -7,58 +7,18 @@
 #ifndef SHEAF_RUNTIME_CPU_NATIVE_H
 #define SHEAF_RUNTIME_CPU_NATIVE_H
 
-#include "runtime/model/model.h"
+#include "runtime/device/gradient_records.h"
 
 namespace sheaf::rt {
 
 /// Floats of a granule.
 constexpr int64_t kGranuleFloats = kGranuleBytes / 4;
 
-/// Their places behind the other kernels of a model made for training.
-enum class NativeKernel : uint8_t { Sum, Product };
-constexpr size_t kNativeKernels = 2;
-
 /// Whether gradients of weights are products of bf16 factors, by AMX.
 bool hasTileProducts(const Model &model);
 /// Adds them to a model. `fma`: whether the model's code has fused multiply-adds. `serpentine`:
 /// whether they may walk gradients there and back.
 void addNativeKernels(Model &model, bool fma, bool serpentine);
-inline uint32_t nativeKernel(const Model &model, NativeKernel which) {
-  return static_cast<uint32_t>(model.kernels.size() - kNativeKernels + static_cast<size_t>(which));
-}
-
-/// Sum: to granules [to, to + granules) the sum of the same many granules at each of the
-/// `sources`, in their order, `offset` granules on. With `add` it begins with what is there.
-struct SumRecord {
-  uint32_t to, granules, offset, add;
-  uint32_t count, dtype; ///< of sources; an rt::DType
-  const uint32_t *sources;
-};
-
-/// Most of the matrix that one record computes: what is copied of the right rows is used for all
-/// of its rows, what is copied of the left ones for all of its columns.
-constexpr int64_t kProductRows = 512, kProductColumns = 512;
-
-/// Product: the part of transpose(left) @ right that belongs to a part of a matrix. With `add` it
-/// is added to what is there.
-struct ProductRecord {
-  uint32_t to;                   ///< granule of the matrix' first row
-  uint32_t rowStride;            ///< granules from row to row
-  uint32_t rowBegin, rows;       ///< of the matrix
-  uint32_t columnBegin, columns; ///< of the matrix
-  uint32_t leftBegin;            ///< column of left that goes to rowBegin
-  uint32_t rightBegin;           ///< column of right that goes to columnBegin; of 16
-  const uint32_t *left, *right;
-  uint32_t count, add;   ///< of rows
-  uint32_t sums, unused; ///< granule of a row to which the right rows are added, too; 0: none
-};
-
-template <typename Record> constexpr uint32_t kRecordWords = sizeof(Record) / sizeof(int32_t);
-
-template <typename Record> void appendRecord(std::vector<int32_t> &words, const Record &record) {
-  const auto *from = reinterpret_cast<const int32_t *>(&record);
-  words.insert(words.end(), from, from + kRecordWords<Record>);
-}
 
 } // namespace sheaf::rt
 

@@ -1,5 +1,6 @@
 #include "runtime/cpu/workers.h"
 
+#include "runtime/device/float_environment.h"
 #include "runtime/model/error.h"
 
 #include <algorithm>
@@ -44,19 +45,6 @@ void pause() {
   asm volatile("isb" ::: "memory");
 #endif
 }
-
-#if defined(__x86_64__)
-FloatEnvironment::FloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
-FloatEnvironment::~FloatEnvironment() { _mm_setcsr(static_cast<unsigned>(saved_)); }
-#elif defined(__aarch64__)
-FloatEnvironment::FloatEnvironment() {
-  asm volatile("mrs %0, fpcr" : "=r"(saved_));
-  asm volatile("msr fpcr, %0" ::"r"(uint64_t(0)));
-}
-FloatEnvironment::~FloatEnvironment() { asm volatile("msr fpcr, %0" ::"r"(saved_)); }
-#else
-#error "set the floating-point state of this machine here"
-#endif
 
 void Barrier::waitSlow(uint32_t round) {
   for (int spins = 0; round_.load(std::memory_order_acquire) == round;)

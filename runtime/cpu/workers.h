@@ -15,19 +15,6 @@ namespace sheaf::rt {
 /// One pause of a spinning processor.
 void pause();
 
-/// Sets the floating-point state of kernels on this thread and puts the old one back: round to
-/// nearest, no exception unmasked, denormals kept (IEEE; never flushed), on every thread alike.
-class FloatEnvironment {
-public:
-  FloatEnvironment();
-  ~FloatEnvironment();
-  FloatEnvironment(const FloatEnvironment &) = delete;
-  FloatEnvironment &operator=(const FloatEnvironment &) = delete;
-
-private:
-  uint64_t saved_;
-};
-
 /// A point that all threads of a job pass together, by spinning: about 0.1 us with two threads on
 /// two cores. Threads that wait for long yield their core.
 class Barrier {

@@ -67,6 +67,7 @@ public:
   void uncharge(MemoryKind &kind, uint64_t bytes);
 
   /// The row space shares the budget: it is asked for its use, and told when its share shrinks.
+  /// Null: it is there no more.
   void attach(RowSpace *rows) { rows_ = rows; }
 
 private:

@@ -4,8 +4,6 @@
 
 #include <cstring>
 
-#include <sys/mman.h>
-
 namespace sheaf::rt {
 
 namespace {
@@ -14,22 +12,14 @@ constexpr uint64_t kReleaseSlack = (uint64_t(64) << 20) / kGranuleBytes;
 /// In granules: no hole is made of less.
 constexpr uint64_t kLeastHole = 4;
 constexpr uint64_t kPoisonBlock = (uint64_t(1) << 20) / kGranuleBytes;
-/// After the last row: kernels read whole vectors, beyond the end of a row's last slice, too.
-constexpr uint64_t kReadBeyond = 1;
 } // namespace
 
-RowSpace::RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &meter,
-                   MemoryKind &count, bool guards, const std::optional<FileRange> &params)
-    : space_(std::min(reserveBytes, kMaxGranules * kGranuleBytes) + kReadBeyond * kGranuleBytes,
-             (uint64_t(paramGranules) + 1 + kReadBeyond) * kGranuleBytes, "rows"),
-      meter_(meter), count_(count), first_(paramGranules), next_(first_), begin_(first_),
-      end_(first_), touched_(first_), poisonEnd_(first_), guards_(guards),
-      checked_(guards || kPoisoning) {
-  capacity_ = keptBegin_ = keptTouched_ = space_.size() / kGranuleBytes - kReadBeyond;
-  // Kernels gather rows from everywhere: on small pages many of their reads miss the TLB.
-  madvise(space_.data(), space_.size(), MADV_HUGEPAGE);
-  if (params)
-    space_.map(*params, uint64_t(paramGranules) * kGranuleBytes);
+RowSpace::RowSpace(uint32_t paramGranules, RowMemory &memory, MemoryMeter &meter, MemoryKind &count,
+                   bool guards)
+    : memory_(memory), host_(memory.host()), meter_(meter), count_(count), first_(paramGranules),
+      next_(first_), begin_(first_), end_(first_), touched_(first_), poisonEnd_(first_),
+      guards_(guards), checked_(guards || kPoisoning) {
+  capacity_ = keptBegin_ = keptTouched_ = memory.capacity();
   // The guard of the parameters.
   if (guards_) {
     first_ = next_ = begin_ = end_ = touched_ = std::min<uint64_t>(first_ + 1, capacity_);
@@ -54,7 +44,7 @@ void RowSpace::account() {
 
 void RowSpace::writeGuard(uint64_t granule) {
   unpoison(address(granule), kGranuleBytes);
-  memset(address(granule), kGuardByte, kGranuleBytes);
+  memory_.fill({granule, 1}, kGuardByte);
   poison(address(granule), kGranuleBytes);
 }
 
@@ -105,7 +95,7 @@ uint64_t RowSpace::allocateSlow(int64_t granulesArg) {
     unpoison(address(id), granules * kGranuleBytes);
   }
   if (guards_) {
-    memset(address(id), 0xFF, granules * kGranuleBytes);
+    memory_.fill({id, granules}, 0xFF);
     writeGuard(id + granules);
     guarded_.push_back({id, granules});
   }
@@ -134,7 +124,7 @@ void RowSpace::reclaim(GranuleBits &live) {
     at = live.next(begin, true);
     if (guards_) { // whoever reads them shall notice
       unpoison(address(first_ + begin), (at - begin) * kGranuleBytes);
-      memset(address(first_ + begin), 0xFF, (at - begin) * kGranuleBytes);
+      memory_.fill({first_ + begin, at - begin}, 0xFF);
     }
     poison(address(first_ + begin), (at - begin) * kGranuleBytes);
     if (at < live.size() && at - begin >= kLeastHole) {
@@ -167,7 +157,7 @@ uint64_t RowSpace::keep(int64_t granulesArg) {
   limit_ = std::min(limit_, keptBegin_);
   unpoison(address(keptBegin_), granules * kGranuleBytes);
   if (guards_) {
-    memset(address(keptBegin_), 0xFF, granules * kGranuleBytes);
+    memory_.fill({keptBegin_, granules}, 0xFF);
     writeGuard(keptBegin_ + granules);
     guardedKept_.push_back({keptBegin_, granules});
   }
@@ -183,7 +173,7 @@ void RowSpace::forgetKept() {
 
 void RowSpace::releaseKept() {
   forgetKept();
-  space_.release(keptTouched_ * kGranuleBytes, space_.size());
+  memory_.release({keptTouched_, capacity_ - keptTouched_});
   keptTouched_ = capacity_;
 }
 
@@ -194,6 +184,7 @@ std::vector<RowSpace::Damage> RowSpace::damagedGuards() const {
   auto check = [&](uint64_t id, uint64_t granules) {
     uint8_t *guard = address(id + granules);
     unpoison(guard, kGranuleBytes);
+    memory_.copyOut({id + granules, 1});
     if (memcmp(guard, expected, sizeof expected) != 0)
       result.push_back({id, granules});
     poison(guard, kGranuleBytes);
@@ -213,7 +204,7 @@ void RowSpace::reset() {
   peak_ = 0;
   uint64_t keep = first_ + 4 * recentPeak_ + kReleaseSlack;
   if (touched_ > keep) {
-    space_.release(keep * kGranuleBytes, touched_ * kGranuleBytes);
+    memory_.release({keep, touched_ - keep});
     touched_ = keep;
   }
   if (kPoisoning)

@@ -4,9 +4,7 @@
 
 #include "runtime/memory/granule_bits.h"
 #include "runtime/memory/memory.h"
-#include "runtime/model/layout.h"
-
-#include <optional>
+#include "runtime/memory/row_memory.h"
 
 namespace sheaf::rt {
 
@@ -25,11 +23,16 @@ public:
   /// Ids are non-negative 32-bit numbers, so that generated code may extend them either way.
   static constexpr uint64_t kMaxGranules = uint64_t(1) << 31;
 
-  /// `params`: where the parameters lie ready, if they do.
-  RowSpace(uint32_t paramGranules, uint64_t reserveBytes, MemoryMeter &meter, MemoryKind &count,
-           bool guards, const std::optional<FileRange> &params = std::nullopt);
+  /// `memory` must outlive this.
+  RowSpace(uint32_t paramGranules, RowMemory &memory, MemoryMeter &meter, MemoryKind &count,
+           bool guards);
+  ~RowSpace() { meter_.attach(nullptr); }
+  RowSpace(const RowSpace &) = delete;
+  RowSpace &operator=(const RowSpace &) = delete;
 
-  uint8_t *address(uint64_t granule) const { return space_.data() + granule * kGranuleBytes; }
+  /// As the host sees it: what it wrote there itself, and what was copied out.
+  uint8_t *address(uint64_t granule) const { return host_ + granule * kGranuleBytes; }
+  RowMemory &memory() const { return memory_; }
 
   /// The first of `granules` fresh granules, or kFull. Negative sizes never fit.
   static constexpr uint64_t kFull = UINT64_MAX;
@@ -99,7 +102,8 @@ private:
   void writeGuard(uint64_t granule);
   uint64_t guard() const { return guards_ ? 1 : 0; }
 
-  Reservation space_;
+  RowMemory &memory_;
+  uint8_t *host_;
   MemoryMeter &meter_;
   MemoryKind &count_;
   uint64_t first_;
@@ -117,7 +121,7 @@ private:
   };
   std::vector<Hole> holes_; ///< the largest first
   size_t hole_ = 0;         ///< next_ is in this one, unless there are no more
-  uint64_t capacity_;       ///< of the reservation, in granules
+  uint64_t capacity_;       ///< of the memory, in granules
   uint64_t keptBegin_;      ///< kept granules are those from here to capacity_
   uint64_t keptTouched_;    ///< the least that keptBegin_ was since their pages were released
   uint64_t touched_;        ///< granules from here on have never been handed out, or were released

@@ -1,15 +1,17 @@
-//===- scratch.h - Memory that kernels use while they run -------*- C++ -*-===//
+//===- scratch.h - What kernels may use while they run ----------*- C++ -*-===//
 #ifndef SHEAF_RUNTIME_MEMORY_SCRATCH_H
 #define SHEAF_RUNTIME_MEMORY_SCRATCH_H
 
 #include "runtime/memory/memory.h"
 #include "runtime/model/model.h"
-#include "runtime/model/value.h"
 
 namespace sheaf::rt {
 
-/// One block for each thread that runs kernels: KernelDesc::scratchBytes of the neediest kernel
-/// and, after it, room for the temporaries of the largest record yet.
+/// Bytes of KernelDesc::scratchBytes of the neediest kernel, and a guard after it.
+uint64_t fixedScratchBytes(const Model &model);
+
+/// The budget of the blocks that a device has, one for each thread that runs kernels: of
+/// fixedScratchBytes() and, after these, the temporaries of the largest record yet.
 class Scratch {
 public:
   /// Throws UserError when the budget does not hold what every run needs.
@@ -32,11 +34,8 @@ public:
   void beginRun();
   /// Gives back what this mini-batch has not wanted itself; whether there was any.
   bool giveBack() { return shrink(wanted_); }
+  /// Of each block, for all that was wanted.
   uint64_t temporaryBytes() const { return granules_ * kGranuleBytes; }
-
-  /// Before kernels run: memory for all that was wanted.
-  void provide();
-  uint8_t *of(unsigned thread) const { return blocks_[thread].get(); }
 
 private:
   bool wantMore(uint64_t wanted);
@@ -45,12 +44,11 @@ private:
 
   MemoryMeter &meter_;
   MemoryKind &count_;
-  std::vector<AlignedBytes> blocks_;
+  unsigned threads_;
   uint64_t fixedBytes_ = 0;
   uint64_t wanted_ = 0;   ///< granules, by this mini-batch
   uint64_t before_ = 0;   ///< by the one before
   uint64_t granules_ = 0; ///< charged for
-  uint64_t provided_ = 0; ///< bytes of each block
 };
 
 } // namespace sheaf::rt

@@ -162,7 +162,7 @@ struct EmittingOutcome {
 /// Weights in the form that sessions use, ready in a file.
 struct StoredWeights {
   FileRange params; ///< all parameters, in row layout
-  /// The packed copies, in the order of packedSizes() (weights.h); 64-byte aligned.
+  /// The packed copies, in the order of packedSizes() (packing.h); 64-byte aligned.
   std::vector<std::span<const uint8_t>> packed;
 };
 

@@ -102,13 +102,6 @@ uint64_t RecordGraph::granulesOf(const Row &row, const int32_t *words) {
   return static_cast<uint64_t>(tensorGranules(row.shape, row.dtype, words + row.word + 1));
 }
 
-uint64_t RecordGraph::granulesOf(const RecordTensor &result, const int32_t *words) {
-  std::vector<int64_t> shape;
-  for (const WordSum &extent : result.extents)
-    shape.push_back(evaluate(extent, words));
-  return static_cast<uint64_t>(tensorGranules(shape, result.dtype));
-}
-
 uint64_t RecordGraph::countRows(uint32_t kernel, const int32_t *records, int64_t count) const {
   uint64_t rows = 0;
   for (const Row &row : rows_[kernel]) {
@@ -214,7 +207,7 @@ std::vector<bool> RecordGraph::resultsNeededFor(const RowMakers &makers, uint64_
       const KernelDesc &desc = model_.kernels[kernel(family(record))];
       uint64_t begin = static_cast<uint32_t>(words(record)[desc.words - 1]);
       for (size_t i = 0; i < desc.results.size(); ++i) {
-        uint64_t end = begin + granulesOf(desc.results[i], words(record));
+        uint64_t end = begin + rt::granulesOf(desc.results[i], words(record));
         if (begin < first + granules && first < end)
           needed[begins[record] + i] = true;
         begin = end;

@@ -163,7 +163,6 @@ private:
   }
   uint64_t countRows(uint32_t kernel, const int32_t *records, int64_t count) const;
   static uint64_t granulesOf(const Row &row, const int32_t *words);
-  static uint64_t granulesOf(const RecordTensor &result, const int32_t *words);
 
   const Model &model_;
   MemoryMeter &meter_;

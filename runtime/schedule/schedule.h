@@ -55,6 +55,14 @@ inline double sumOverRecords(std::span<const FlopTerm> terms, uint32_t words,
   return sum;
 }
 
+/// Granules of a result of a record with these words.
+inline uint64_t granulesOf(const RecordTensor &result, const int32_t *words) {
+  std::vector<int64_t> shape;
+  for (const WordSum &extent : result.extents)
+    shape.push_back(evaluate(extent, words));
+  return static_cast<uint64_t>(tensorGranules(shape, result.dtype));
+}
+
 } // namespace sheaf::rt
 
 #endif // SHEAF_RUNTIME_SCHEDULE_SCHEDULE_H

@@ -1,6 +1,7 @@
 #include "runtime/session/session.h"
 
-#include "runtime/cpu/tiles.h"
+#include "runtime/device/float_environment.h"
+#include "runtime/devices/devices.h"
 #include "runtime/session/init.h"
 #include "runtime/session/session_impl.h"
 
@@ -32,6 +33,13 @@ SessionOptions withDefaults(const Model &model, SessionOptions options) {
   return options;
 }
 
+std::unique_ptr<Device> makeDevice(const Model &model, const SessionOptions &options,
+                                   MemoryMeter &meter, MemoryKind &packed) {
+  DeviceFactory make = options.device ? options.device : devices().front().make;
+  return make({model, options.threads, options.rowSpaceBytes, options.hostile, options.onlyPacks,
+               meter, packed});
+}
+
 void checkModel(const Model &model) {
   for (const ParamDesc &param : model.params)
     if (param.id + tensorGranules(param.shape, param.dtype) > int64_t(model.paramGranules))
@@ -51,18 +59,18 @@ void checkModel(const Model &model) {
 
 Session::Impl::Impl(const Model &model, const SessionOptions &given)
     : model(model), options(withDefaults(model, given)), meter(options.memoryLimit),
-      recorder(model, meter, memory,
-               {options.rowSpaceBytes, meter.limit(), options.hostStackBytes, options.fibers,
-                options.maxSteps, *options.keepBytes, options.threads},
+      device(makeDevice(model, options, meter, memory.packed)),
+      recorder(model, *device, meter, memory,
+               {meter.limit(), options.hostStackBytes, options.fibers, options.maxSteps,
+                *options.keepBytes, options.threads},
                options.hostile),
       values(model.types, recorder), emissions(model, recorder, values),
-      weights(model, recorder.rowSpace.address(0), meter, memory.packed),
-      flusher(model, options.threads, recorder.scratch, options.hostile),
       canJoin(std::any_of(model.kernels.begin(), model.kernels.end(),
                           [](const KernelDesc &kernel) { return kernel.joined; })),
       scheduler(model, meter, memory.records), forkWorth(model),
       collector(model, values.facts(), recorder, meter, memory.records, options.hostile) {
   checkModel(model);
+  recorder.written.wanted = !device->facts().sharesRows;
   recorder.tasks.forking =
       options.hostile && options.forking == Forking::Worth ? Forking::Alternately : options.forking;
   uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
@@ -71,19 +79,24 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
                     " does not hold the weights: " + bytesText(bytes) + " are needed");
   counters.kernels.resize(model.kernels.size());
   if (model.stored) {
-    weights.use(model.stored->packed);
+    device->adopt(model.stored->packed);
     weightsChanged = false;
   }
   if (model.training)
-    backward = std::make_unique<Backward>(model, recorder.rowSpace, recorder.scratch, meter,
-                                          memory.records, options.threads, options.hostile);
+    backward = std::make_unique<Backward>(model, *device, recorder.rowSpace, recorder.scratch,
+                                          meter, memory.records, options.hostile);
+}
+
+Session::Impl::~Impl() {
+  try {
+    settle();
+  } catch (const InternalError &) {
+    // No one asks any more.
+  }
 }
 
 Session::Session(const Model &model, SessionOptions options)
-    : impl_(std::make_unique<Impl>(model, options)) {
-  if (model.tiles && !impl_->options.onlyPacks && !allowTiles())
-    throw UserError("the model's kernels use AMX, which this machine or its system does not offer");
-}
+    : impl_(std::make_unique<Impl>(model, options)) {}
 Session::~Session() = default;
 
 const Model &Session::model() const { return impl_->model; }
@@ -134,24 +147,23 @@ void Session::packWeightsLike(const Session &other) {
     int64_t found = other.findParam(desc.name);
     if (found < 0 || other.param(static_cast<size_t>(found)).shape != desc.shape)
       throw InternalError("the other session has no parameter '" + desc.name + "'");
-    const ParamDesc &from = other.model().params[static_cast<size_t>(found)];
-    std::memcpy(paramRow(number), other.impl_->recorder.rowSpace.address(from.id),
+    std::memcpy(paramRow(number), other.param(static_cast<size_t>(found)).data,
                 static_cast<size_t>(tensorGranules(desc.shape, desc.dtype)) * kGranuleBytes);
   }
-  impl_->weights.pack();
+  impl_->device->pack();
   rowsPacked();
 }
 
 bool Session::packsRows() const {
-  return !impl_->weightsChanged && !impl_->model.foldWeights && impl_->weights.packsRows();
+  return !impl_->weightsChanged && !impl_->model.foldWeights && impl_->device->packsRows();
 }
 
 bool Session::packsRowsApart(size_t param) const {
-  return impl_->weights.packsApart(param, kRowsPackedApart);
+  return impl_->device->packsApart(param, kRowsPackedApart);
 }
 
 void Session::packRows(size_t param, int64_t begin, int64_t end) {
-  impl_->weights.packRows(param, begin, end);
+  impl_->device->packRows(param, begin, end);
 }
 
 void Session::rowsPacked() {
@@ -189,22 +201,25 @@ void Session::Impl::foldWeights() {
     throw UserError("computing what follows from the weights alone failed: " +
                     recorder.describe(walk.failed->failure, model, meter));
   flush(BucketTable::What::All);
+  instructions.clear();
   for (size_t i = 0; i < handles.size(); ++i) {
     const ParamDesc &desc = model.params[model.folded[i]];
-    uint32_t from = TensorHandle::unpack(handles[i]).id;
+    RowRange to{desc.id, static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype))};
     // A parameter itself, or one that was folded before, may stand for a result.
-    memmove(recorder.rowSpace.address(desc.id), recorder.rowSpace.address(from),
-            static_cast<size_t>(tensorGranules(desc.shape, desc.dtype)) * kGranuleBytes);
+    instructions.push_back(CopyRows{to.begin, {TensorHandle::unpack(handles[i]).id, to.granules}});
+    instructions.push_back(CopyOut{to});
   }
+  ticket = device->submit(instructions);
+  settle();
   forgetMiniBatch();
 }
 
 void Session::Impl::packWeights() {
   uint64_t start = trace ? clockNow() : 0;
-  weights.pack();
+  device->pack();
   if (model.foldWeights) {
     foldWeights();
-    weights.pack();
+    device->pack();
   }
   weightsChanged = false;
   keptIsStale = true;
@@ -212,11 +227,11 @@ void Session::Impl::packWeights() {
 }
 
 std::vector<std::span<const uint8_t>> Session::packedWeights() const {
-  return impl_->weights.copies();
+  return impl_->device->packedCopies();
 }
 
 std::span<const void *const> Session::kernelWeights(size_t kernel) const {
-  return impl_->weights.of(kernel);
+  return impl_->device->kernelWeights(kernel);
 }
 std::span<const Outcome> Session::run(std::span<const Instance> instances, std::stop_token stop) {
   return impl_->run(instances, stop);
@@ -231,7 +246,10 @@ TensorView Session::tensor(uint32_t type, const Slot *slots) const {
 }
 
 const Schedule &Session::schedule() const { return impl_->schedule; }
-const uint8_t *Session::rows() const { return impl_->recorder.rowSpace.address(0); }
+const uint8_t *Session::rows() const {
+  impl_->showAll();
+  return impl_->recorder.rowSpace.address(0);
+}
 
 //===----------------------------------------------------------------------===//
 // Training
@@ -254,8 +272,7 @@ std::span<const ParamGradient> Session::backward(std::span<const float> weights,
   // Frames are needed no more, and memory that is asked for in vain here is not asked for again.
   if (impl_->meter.used() > impl_->meter.limit() / 2)
     impl_->recorder.stacks.giveBack();
-  impl_->backward->run(impl_->schedule, seeds, impl_->flusher, impl_->weights, impl_->counters,
-                       keepRows);
+  impl_->backward->run(impl_->schedule, seeds, impl_->counters, keepRows);
   impl_->recorder.rowSpace.account();
   impl_->note(TracePart::Backward, begin, 0);
   impl_->noteMemory();
@@ -263,7 +280,7 @@ std::span<const ParamGradient> Session::backward(std::span<const float> weights,
 }
 
 void Session::forEach(size_t count, bool little, const std::function<void(size_t)> &work) {
-  impl_->flusher.workers().forEach(count, little, work);
+  impl_->device->forEach(count, little, work);
 }
 
 const Schedule &Session::backwardSchedule() const {
@@ -290,19 +307,18 @@ std::optional<Dependences> Session::dependences() {
 
 /// Runs launches of one kernel whose arguments are all there: the results are written once more
 /// with the same bits.
-static std::vector<uint64_t> timeLaunches(Flusher &flusher, Recorder &recorder,
-                                          const PackedWeights &weights, size_t kernels,
+static std::vector<uint64_t> timeLaunches(Device &device, uint64_t temporaryBytes, size_t kernels,
                                           const Schedule &launches) {
   std::vector<uint64_t> nanoseconds;
-  Trace *trace = std::exchange(flusher.trace, nullptr);
+  Trace *trace = std::exchange(device.trace, nullptr);
   for (const ScheduledBucket &launch : launches) {
-    Schedule once{launch};
-    Counters unused;
-    unused.kernels.resize(kernels);
-    flusher.run(once, 0, recorder.rowSpace.address(0), weights, unused);
-    nanoseconds.push_back(unused.kernels[launch.kernel].nanoseconds);
+    Counters counters;
+    counters.kernels.resize(kernels);
+    Instruction once = Launches{{&launch, 1}, 0, temporaryBytes, &counters};
+    device.run({&once, 1});
+    nanoseconds.push_back(counters.kernels[launch.kernel].nanoseconds);
   }
-  flusher.trace = trace;
+  device.trace = trace;
   return nanoseconds;
 }
 
@@ -317,8 +333,8 @@ std::vector<uint64_t> Session::timeAtOnce(size_t kernel, int64_t most) {
   for (int64_t begin = 0; begin < count; begin += most)
     launches.push_back({0, static_cast<uint32_t>(kernel), records.data() + begin * words,
                         std::min(most, count - begin)});
-  return timeLaunches(impl_->flusher, impl_->recorder, impl_->weights, impl_->model.kernels.size(),
-                      launches);
+  return timeLaunches(*impl_->device, impl_->recorder.scratch.temporaryBytes(),
+                      impl_->model.kernels.size(), launches);
 }
 
 std::vector<uint64_t> Session::timeAgain(size_t kernel) {
@@ -326,8 +342,8 @@ std::vector<uint64_t> Session::timeAgain(size_t kernel) {
   for (const ScheduledBucket &launch : impl_->schedule)
     if (launch.kernel == kernel)
       launches.push_back({0, launch.kernel, launch.records, launch.count});
-  return timeLaunches(impl_->flusher, impl_->recorder, impl_->weights, impl_->model.kernels.size(),
-                      launches);
+  return timeLaunches(*impl_->device, impl_->recorder.scratch.temporaryBytes(),
+                      impl_->model.kernels.size(), launches);
 }
 
 void Session::keepAll(bool keep) { impl_->keepsAll = keep; }
@@ -339,7 +355,7 @@ void Session::onForget(std::function<void(const Schedule &)> visit) {
 void Session::setTrace(Trace *trace) {
   if (trace && trace->launches.size() != impl_->options.threads)
     throw InternalError("a trace for another number of threads than the session's");
-  impl_->trace = impl_->flusher.trace = impl_->recorder.tasks.trace = trace;
+  impl_->trace = impl_->device->trace = impl_->recorder.tasks.trace = trace;
 }
 
 void Session::setReadLog(ReadLog *log) { impl_->recorder.readLog = log; }

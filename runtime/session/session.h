@@ -3,6 +3,7 @@
 #define SHEAF_RUNTIME_SESSION_SESSION_H
 
 #include "runtime/backward/param_gradient.h"
+#include "runtime/device/factory.h"
 #include "runtime/measure/counters.h"
 #include "runtime/measure/trace.h"
 #include "runtime/model/model.h"
@@ -23,6 +24,8 @@
 namespace sheaf::rt {
 
 struct SessionOptions {
+  /// What runs kernels (devices.h); null: the processor.
+  DeviceFactory device = nullptr;
   /// Threads that run kernels, the caller included. At least 1.
   unsigned threads = 1;
   /// What the frames of one instance's recursion may take; what they do take counts against
@@ -121,7 +124,7 @@ public:
   static constexpr int64_t kRowsPackedApart = 16;
   bool packsRowsApart(size_t param) const;
   void rowsPacked();
-  /// The packed copies of the last packWeights(), in the order of packedSizes() (weights.h).
+  /// The packed copies of the last packWeights(), in the order of packedSizes() (packing.h).
   std::vector<std::span<const uint8_t>> packedWeights() const;
 
   //===--- Running ---------------------------------------------------------===//
@@ -145,6 +148,7 @@ public:
   void setStep(uint64_t step);
 
   /// The tensor of type `type` (index into Model::types) that stands in these slots of an outcome.
+  /// Throws UserError when the device computes nothing.
   TensorView tensor(uint32_t type, const Slot *slots) const;
 
   /// What the last run did, and the rows it refers to; valid until the next run. Of a long run of a

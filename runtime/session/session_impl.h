@@ -1,15 +1,14 @@
 //===- session_impl.h - What a session is made of ---------------*- C++ -*-===//
 //
-// Private to session.cpp (what callers see of a session, its weights, the way back) and
-// session_run.cpp (how a mini-batch runs).
+// Private to session.cpp (what callers see of a session, its weights, the way back),
+// session_run.cpp (how a mini-batch runs) and session_rows.cpp (what the device is told).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_SESSION_SESSION_IMPL_H
 #define SHEAF_RUNTIME_SESSION_SESSION_IMPL_H
 
 #include "runtime/backward/backward.h"
-#include "runtime/cpu/flush.h"
-#include "runtime/cpu/weights.h"
+#include "runtime/device/device.h"
 #include "runtime/session/emissions.h"
 #include "runtime/session/session.h"
 #include "runtime/walk/collector.h"
@@ -22,11 +21,10 @@ struct Session::Impl {
   SessionOptions options;
   MemoryMeter meter;
   MemoryUse memory;
+  std::unique_ptr<Device> device;
   Recorder recorder;
   ValueMover values;
   Emissions emissions;
-  PackedWeights weights;
-  Flusher flusher;
   const bool canJoin;                           ///< some kernels are for where rows are short
   bool rowsAreShort = false, joinsSome = false; ///< of this mini-batch
   Scheduler scheduler;
@@ -34,7 +32,9 @@ struct Session::Impl {
   PolicyTrial trial;
   Policy policy = Policy::Depth; ///< of this mini-batch
   Schedule schedule;
-  std::unique_ptr<Backward> backward; ///< of models made for training
+  std::vector<Instruction> instructions; ///< that are being put together
+  Ticket ticket;                         ///< of what was submitted last
+  std::unique_ptr<Backward> backward;    ///< of models made for training
   Counters counters;
   std::vector<Outcome> outcomes;
   std::vector<Walk> walks; ///< one an instance, in their order
@@ -48,6 +48,7 @@ struct Session::Impl {
   bool isWhole = true; ///< `schedule` shows all of the mini-batch
 
   Impl(const Model &model, const SessionOptions &given);
+  ~Impl();
 
   // Weights, and what follows from them alone.
   void packWeights();
@@ -71,9 +72,18 @@ struct Session::Impl {
   };
   bool isFull(const Wave &wave) const;
   void flush(BucketTable::What what);
+  void submit(size_t begin);
+  /// Until then no row is read, and none that a launch uses is given back.
+  void settle() { device->wait(ticket); }
   bool mayCollect() const;
   void collect();
   void forgetMiniBatch();
+
+  // Rows of a device with a memory of its own.
+  void copyWrittenIn();
+  void copyReadsOut(size_t begin);
+  void showResults();
+  void showAll();
 
   // Instances without a result.
   void giveUp(const Walk &walk, Outcome &outcome);

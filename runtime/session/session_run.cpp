@@ -1,5 +1,6 @@
 #include "runtime/session/session_impl.h"
 
+#include "runtime/device/float_environment.h"
 #include "runtime/model/keys.h"
 #include "runtime/session/non_finite.h"
 #include "runtime/walk/inputs.h"
@@ -80,10 +81,11 @@ template <typename Ended> void Session::Impl::stopTasks(Ended ended) {
 
 /// Runs what those that wait wait for, or everything, and then gives back what no one needs.
 void Session::Impl::runPending() {
-  if (!mayCollect() || !collector.isDue())
-    return flush(BucketTable::What::Demanded);
-  flush(BucketTable::What::All);
-  collect();
+  bool collects = mayCollect() && collector.isDue();
+  flush(collects ? BucketTable::What::All : BucketTable::What::Demanded);
+  settle();
+  if (collects)
+    collect();
 }
 
 /// Whether what was recorded since then is enough to run.
@@ -141,6 +143,8 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
     bool more = walks.size() < instances.size() || !uncertain.empty();
     if (more && isFull(wave)) {
       flush(BucketTable::What::All);
+      if (model.entry.emits)
+        settle();
       emissions.afterFlush(walks);
       wave = {walks.size(), recorder.rowSpace.used()};
     }
@@ -184,6 +188,7 @@ void Session::Impl::noteMemory() {
 void Session::Impl::flush(BucketTable::What what) {
   noteMemory();
   uint64_t start = clockNow(), ordered = start;
+  settle(); // the schedule that is about to grow may be in use
   size_t begin = schedule.size();
   recorder.buckets.drain(schedule, what);
   if (schedule.size() > begin) {
@@ -198,7 +203,9 @@ void Session::Impl::flush(BucketTable::What what) {
     ordered = clockNow();
     counters.orderNanoseconds += ordered - start;
     counters.flushes += 1;
-    flusher.run(schedule, begin, recorder.rowSpace.address(0), weights, counters);
+    submit(begin);
+    if (trace)
+      settle();
     if (what == BucketTable::What::Demanded || recorder.tasks.anyWaits()) {
       forkWorth.noteFlush(schedule, begin);
       recorder.tasks.worth = forkWorth.most();
@@ -267,6 +274,8 @@ void Session::Impl::collect() {
 }
 
 void Session::Impl::forgetMiniBatch() {
+  settle();
+  recorder.written.ranges.clear();
   recorder.buckets.reset(schedule);
   recorder.heap.reset();
   recorder.rowSpace.reset();
@@ -327,6 +336,7 @@ void Session::Impl::giveUpNonFinite(std::span<const Instance> instances) {
       traced = scheduler.trace(schedule, recorder.rowSpace);
     if (found->tensor && *traced) {
       std::vector<bool> needed = scheduler.neededFor(found->tensor->id, found->granules);
+      showAll();
       if (auto first = firstNonFinite(model, schedule, recorder.rowSpace.address(0), &needed)) {
         const KernelDesc &kernel = model.kernels[first->kernel];
         why += "; of the blocks that it follows from, " + kernel.name + " (" + kernel.source +
@@ -360,7 +370,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   bool keepsStacks = memory.stack.now > 0;
   size_t logged = recorder.readLog ? recorder.readLog->instances() : 0;
   rowsAreShort = false;
-  joinsSome = options.hostile && canJoin && weights.packJoined();
+  joinsSome = options.hostile && canJoin && device->packJoined();
   // No instance fails for want of what is only kept to save time.
   if (walkAll(instances, stop) && !stop.stop_requested()) {
     bool more = recorder.known.giveBack();
@@ -369,9 +379,10 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
     bool isShort = !more || walkAgain(instances, stop, logged);
     // Nor for rows that another form of its kernels needs not.
     if (isShort && canJoin && !stop.stop_requested()) {
+      settle();
       recorder.buckets.reset(schedule, /*goesOn=*/true);
       forgetMiniBatch();
-      rowsAreShort = weights.packJoined();
+      rowsAreShort = device->packJoined();
       walkAgain(instances, stop, logged);
     }
   }
@@ -383,6 +394,10 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   counters.recordNanoseconds += clockNow() - start - (counters.flushNanoseconds - flushed);
   if (!stopped) {
     flush(BucketTable::What::All);
+    uint64_t waiting = clockNow();
+    settle();
+    showResults();
+    counters.flushNanoseconds += clockNow() - waiting;
     emissions.afterFlush(walks);
   }
   for (size_t i = 0; i < outcomes.size(); ++i)
@@ -410,6 +425,8 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
 }
 
 TensorView Session::Impl::tensor(uint32_t type, const Slot *slots) const {
+  if (!device->facts().computes)
+    throw UserError("the device computes nothing: there are no results to look at");
   const TypeDesc &desc = model.types.types.at(type);
   TensorView view{desc.dtype, desc.shape, nullptr};
   const Slot *extents = slots + 1;

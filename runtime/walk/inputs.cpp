@@ -93,6 +93,7 @@ bool ValueMover::moveIn(const Item &item) {
     end_ = id + static_cast<uint64_t>(granules);
     memcpy(recorder_.rowSpace.address(id), tensor->bytes.get(),
            static_cast<size_t>(granules) * kGranuleBytes);
+    recorder_.written.note(id, granules);
     item.to[0] = TensorHandle{static_cast<uint32_t>(id), 0}.pack();
     std::copy_n(item.from + 1, facts_.slots(item.type) - 1, item.to + 1);
     return true;

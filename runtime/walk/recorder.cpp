@@ -18,10 +18,9 @@ static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8
                   offsetof(Context, readLog) == 64 && offsetof(Context, joins) == 72,
               "generated code reads these offsets");
 
-Recorder::Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
-                   bool hostile)
-    : rowSpace(model.paramGranules, limits.rowSpaceBytes, meter, memory.rows, hostile,
-               model.stored ? std::optional(model.stored->params) : std::nullopt),
+Recorder::Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter, MemoryUse &memory,
+                   const Limits &limits, bool hostile)
+    : rowSpace(model.paramGranules, rowMemory, meter, memory.rows, hostile),
       scratch(model, limits.threads, meter, memory.scratch),
       buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
@@ -309,10 +308,12 @@ Slot sheaf_list_rows(Context *context, uint32_t kernel, ListObject *given, uint3
     if (known.table)
       return TensorHandle{*known.table, depth}.pack();
   }
-  uint64_t id = rowsFor(r, kernel, tensorGranules(std::array{list->size}, DType::I32));
+  int64_t granules = tensorGranules(std::array{list->size}, DType::I32);
+  uint64_t id = rowsFor(r, kernel, granules);
   auto *ids = reinterpret_cast<uint32_t *>(r.rowSpace.address(id));
   for (size_t i = 0; i < handles.size(); ++i)
     ids[i] = TensorHandle::unpack(handles[i]).id;
+  r.written.note(id, granules);
   r.known.noteList(known, static_cast<uint32_t>(id));
   return TensorHandle{static_cast<uint32_t>(id), depth}.pack();
 }

@@ -11,10 +11,21 @@
 
 namespace sheaf::rt {
 
+/// Rows that the host wrote, in the order in which it did.
+struct WrittenRows {
+  bool wanted = false; ///< a device has to be told of them
+  std::vector<RowRange> ranges;
+  void note(uint64_t id, int64_t granules) {
+    if (wanted) [[unlikely]]
+      appendRange(ranges, {id, static_cast<uint64_t>(granules)});
+  }
+};
+
 /// What generated code is given: a Context and, after it, what the functions of abi.h need.
 struct Recorder : Context {
   RowSpace rowSpace;
-  Scratch scratch; ///< of the threads that run kernels
+  WrittenRows written; ///< inputs, and tables of lists
+  Scratch scratch;     ///< of the threads that run kernels
   BucketTable buckets;
   KnownRecords known;
   Heap heap;
@@ -24,7 +35,6 @@ struct Recorder : Context {
   Tasks tasks;
 
   struct Limits {
-    uint64_t rowSpaceBytes;
     uint64_t heapBytes;  ///< of address space
     uint64_t stackBytes; ///< of each stack
     unsigned stacks;
@@ -32,8 +42,9 @@ struct Recorder : Context {
     uint64_t keepBytes; ///< KnownRecords
     unsigned threads;   ///< that run kernels
   };
-  Recorder(const Model &model, MemoryMeter &meter, MemoryUse &memory, const Limits &limits,
-           bool hostile);
+  /// `rowMemory` must outlive this.
+  Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter, MemoryUse &memory,
+           const Limits &limits, bool hostile);
 
   /// Gives the task that runs up. On its stack only.
   [[noreturn]] void fail(const Failure &why);

@@ -49,7 +49,9 @@ TEST(GranuleBits, AsASetOfNumbers) {
 
 class Rows : public testing::TestWithParam<bool> {
 protected:
-  Rows() : meter(uint64_t(1) << 20), rows(3, uint64_t(1) << 30, meter, count, GetParam()) {}
+  Rows()
+      : meter(uint64_t(1) << 20), memory(3, uint64_t(1) << 30),
+        rows(3, memory, meter, count, GetParam()) {}
   uint64_t allocate(int64_t granules) {
     uint64_t id = rows.allocate(granules);
     if (id != RowSpace::kFull)
@@ -59,6 +61,7 @@ protected:
 
   MemoryMeter meter;
   MemoryKind count;
+  HostRows memory;
   RowSpace rows;
 };
 
@@ -203,7 +206,8 @@ Model rootModel() {
 class Roots : public testing::Test {
 protected:
   Roots()
-      : meter(uint64_t(1) << 30), rows(10, uint64_t(1) << 30, meter, count, false),
+      : meter(uint64_t(1) << 30), memory(10, uint64_t(1) << 30),
+        rows(10, memory, meter, count, false),
         heap(meter, count, uint64_t(1) << 30, /*hostile=*/true), lists(heap, /*chained=*/true),
         facts(model.types), live(model, facts, meter, count) {}
 
@@ -232,6 +236,7 @@ protected:
   Model model = rootModel();
   MemoryMeter meter;
   MemoryKind count;
+  HostRows memory;
   RowSpace rows;
   Heap heap;
   Lists lists;

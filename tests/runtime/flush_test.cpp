@@ -32,7 +32,7 @@ void note(const int32_t *, int64_t, int64_t, int64_t panelBegin, int64_t panelEn
 struct Panels {
   Model model;
   MemoryMeter meter{UINT64_MAX};
-  MemoryKind packedBytes, scratchBytes;
+  MemoryKind packedBytes;
   AlignedBytes rows;
   std::unique_ptr<PackedWeights> weights;
 
@@ -64,15 +64,16 @@ struct Panels {
     rows = allocateAligned(model.paramGranules * kGranuleBytes);
     weights = std::make_unique<PackedWeights>(model, rows.get(), meter, packedBytes);
     weights->pack();
-    Scratch scratch(model, threads, meter, scratchBytes);
-    Flusher flusher(model, threads, scratch, /*hostile=*/threads > 1);
+    Flusher flusher(model, threads, /*hostile=*/threads > 1);
     Counters counters;
     counters.kernels.resize(model.kernels.size());
     static const int32_t record = 0;
     calls.clear();
     uint32_t depth = 0;
-    for (uint32_t kernel : kernels) // each is a flush: the direction is kept between them
-      flusher.run({{depth++, kernel, &record, 1}}, 0, rows.get(), *weights, counters);
+    for (uint32_t kernel : kernels) { // each is a flush: the direction is kept between them
+      ScheduledBucket bucket{depth++, kernel, &record, 1};
+      flusher.run({.buckets = {&bucket, 1}, .counters = &counters}, rows.get(), *weights, nullptr);
+    }
   }
   std::vector<Call> callsOf(size_t kernel) {
     return calls[{std::this_thread::get_id(), weights->of(kernel)[0]}];

@@ -251,7 +251,8 @@ TEST(Known, TrainingTriesFewRecords) {
   MemoryMeter meter(1 << 20);
   MemoryKind rowBytes;
   MemoryUse use;
-  RowSpace rows(model.paramGranules, uint64_t(1) << 20, meter, rowBytes, false);
+  HostRows memory(model.paramGranules, uint64_t(1) << 20);
+  RowSpace rows(model.paramGranules, memory, meter, rowBytes, false);
   KnownRecords known(model, rows, meter, use, 0, false);
   auto lookedUp = [&](int32_t copies) {
     known.beginRun();
@@ -340,7 +341,8 @@ TEST(Known, EqualListsHaveOneTable) {
   MemoryMeter meter(1 << 20);
   MemoryKind rowBytes;
   MemoryUse use;
-  RowSpace rows(model.paramGranules, uint64_t(1) << 20, meter, rowBytes, false);
+  HostRows memory(model.paramGranules, uint64_t(1) << 20);
+  RowSpace rows(model.paramGranules, memory, meter, rowBytes, false);
   KnownRecords known(model, rows, meter, use, 0, true);
   known.beginRun();
   // A table in the row space, as host code writes it.

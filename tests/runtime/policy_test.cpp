@@ -40,6 +40,7 @@ struct Book {
   Model described = model();
   MemoryMeter meter, rowMeter{uint64_t(1) << 30};
   MemoryKind kind, rowKind;
+  HostRows memory;
   RowSpace rows;
   Scheduler scheduler;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<int32_t>> buckets; ///< (depth, kernel)
@@ -48,7 +49,8 @@ struct Book {
   Schedule schedule;
 
   explicit Book(uint64_t limit = uint64_t(1) << 30)
-      : meter(limit), rows(described.paramGranules, uint64_t(1) << 24, rowMeter, rowKind, false),
+      : meter(limit), memory(described.paramGranules, uint64_t(1) << 24),
+        rows(described.paramGranules, memory, rowMeter, rowKind, false),
         scheduler(described, meter, kind) {
     scheduler.beginRun(rows);
   }

@@ -177,6 +177,7 @@ Model makeTreeModel(int64_t hidden) {
   node.weights = {use};
   node.scratchBytes = 64;
   node.panels = static_cast<uint32_t>((hidden + 15) / 16);
+  leaf.results = node.results = {{DType::F32, {{{hidden, {}}}}}};
   node.flop = {{2.0 * 2 * static_cast<double>(hidden * hidden), {}}};
 
   model.entry.name = "main";

@@ -8,6 +8,7 @@
 #include "tools/sheaf/weights.h"
 
 #include "compiler/verify/Verify.h"
+#include "runtime/devices/devices.h"
 #include "runtime/io/output.h"
 #include "runtime/io/progress.h"
 
@@ -31,6 +32,7 @@ struct RunArguments {
   std::string output;
   std::string stats, statsFile;
   std::string trace;
+  std::string device;
   bool verify = false;
   bool checkResults = false;
   bool stream = false;
@@ -46,6 +48,19 @@ bool checkFormat(const RunArguments &arguments) {
   return false;
 }
 
+/// Null without a name.
+rt::DeviceFactory deviceNamed(const std::string &name) {
+  std::string known;
+  for (const rt::DeviceRecord &each : rt::devices()) {
+    if (each.name == name)
+      return each.make;
+    known += fmt::format("{}'{}'", known.empty() ? "" : ", ", each.name);
+  }
+  if (!name.empty())
+    throw UsageError(fmt::format("there is no device '{}'; there are {}", name, known));
+  return nullptr;
+}
+
 int runModel(RunArguments &arguments) {
   arguments.batches.check();
   bool asJson = checkFormat(arguments);
@@ -55,6 +70,7 @@ int runModel(RunArguments &arguments) {
     throw UsageError("--stats-file needs --stats");
   checkOutputs({arguments.output, arguments.statsFile, arguments.trace},
                {arguments.model.model, arguments.data.data, arguments.weights.weights});
+  rt::DeviceFactory device = deviceNamed(arguments.device);
   uint64_t start = rt::clockNow();
 
   arguments.weights.check();
@@ -64,6 +80,7 @@ int runModel(RunArguments &arguments) {
   rt::SessionOptions options =
       sessionOptions(arguments.limits, arguments.batches.threads, run.model());
   options.checkResults = arguments.checkResults;
+  options.device = device;
   if (arguments.verify) {
     if (!run.compiled)
       throw UsageError("--verify needs the model's source, for the oracle to run");
@@ -214,6 +231,10 @@ void addRun(CLI::App &app, Action &action) {
   sub->add_option("--trace", arguments->trace,
                   "write when what ran on which thread: a Chrome trace, for ui.perfetto.dev")
       ->type_name("FILE");
+  sub->add_option("--device", arguments->device,
+                  "what runs kernels: cpu, or null, which counts launches and bytes and computes "
+                  "nothing (default: cpu)")
+      ->type_name("NAME");
   sub->add_flag("--check-results", arguments->checkResults,
                 "instances whose result holds NaN or infinity fail, naming the block that was the "
                 "first to make one");

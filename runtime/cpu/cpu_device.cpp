@@ -1,0 +1,36 @@
+#include "runtime/cpu/cpu_device.h"
+
+#include "runtime/cpu/native.h"
+#include "runtime/cpu/tiles.h"
+
+#include <cstring>
+
+namespace sheaf::rt {
+
+CpuDevice::CpuDevice(const DeviceSetup &setup)
+    : Device({.threads = setup.threads, .tileProducts = hasTileProducts(setup.model)}),
+      rows_(setup.model.paramGranules, setup.rowBytes,
+            setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),
+      weights_(setup.model, rows_.host(), setup.meter, setup.packed),
+      flusher_(setup.model, setup.threads, setup.hostile) {
+  if (setup.model.tiles && !setup.onlyPacks && !allowTiles())
+    throw UserError("the model's kernels use AMX, which this machine or its system does not offer");
+}
+
+Ticket CpuDevice::submit(std::span<const Instruction> instructions) {
+  for (const Instruction &instruction : instructions) {
+    if (const auto *launches = std::get_if<Launches>(&instruction))
+      flusher_.run(*launches, rows_.host(), weights_, trace);
+    else if (const auto *copy = std::get_if<CopyRows>(&instruction))
+      memmove(rows_.host() + copy->to * kGranuleBytes,
+              rows_.host() + copy->from.begin * kGranuleBytes, copy->from.granules * kGranuleBytes);
+    else if (const auto *fill = std::get_if<FillRows>(&instruction))
+      rows_.fill(fill->rows, fill->byte);
+    else if (const auto *release = std::get_if<ReleaseRows>(&instruction))
+      rows_.release(release->rows);
+    // Copies in and out are of the host's own rows.
+  }
+  return {};
+}
+
+} // namespace sheaf::rt

@@ -1,0 +1,25 @@
+#include "runtime/devices/devices.h"
+
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/null/null_device.h"
+
+#include <array>
+
+namespace sheaf::rt {
+
+namespace {
+
+template <typename Kind> std::unique_ptr<Device> make(const DeviceSetup &setup) {
+  return std::make_unique<Kind>(setup);
+}
+
+constexpr std::array kDevices = {
+    DeviceRecord{"cpu", make<CpuDevice>},
+    DeviceRecord{"null", make<NullDevice>},
+};
+
+} // namespace
+
+std::span<const DeviceRecord> devices() { return kDevices; }
+
+} // namespace sheaf::rt

@@ -1,0 +1,80 @@
+#include "runtime/null/null_device.h"
+
+#include "runtime/device/float_environment.h"
+#include "runtime/device/launch_counts.h"
+#include "runtime/model/error.h"
+#include "runtime/model/packing.h"
+
+namespace sheaf::rt {
+
+NullDevice::NullDevice(const DeviceSetup &setup)
+    : Device({.threads = setup.threads, .computes = false, .tileProducts = setup.model.tiles}),
+      model_(setup.model),
+      rows_(setup.model.paramGranules, setup.rowBytes,
+            setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),
+      meter_(setup.meter), packed_(setup.packed) {
+  if (model_.reads)
+    throw UserError("device 'null' computes nothing, and the program reads tensors" +
+                    (model_.readPlaces.empty() ? "" : ": " + model_.readPlaces.front()));
+}
+
+NullDevice::~NullDevice() { meter_.uncharge(packed_, charged_); }
+
+Ticket NullDevice::submit(std::span<const Instruction> instructions) {
+  for (const Instruction &instruction : instructions) {
+    if (const auto *launches = std::get_if<Launches>(&instruction)) {
+      LaunchCounts counts(*launches->counters);
+      for (const ScheduledBucket &bucket : launches->buckets) {
+        const KernelDesc &kernel = model_.kernels[bucket.kernel];
+        counts.add(bucket, sumOverRecords(kernel.flop, kernel.words, bucket));
+      }
+    } else if (const auto *fill = std::get_if<FillRows>(&instruction)) {
+      rows_.fill(fill->rows, fill->byte); // guards are looked at
+    } else if (const auto *release = std::get_if<ReleaseRows>(&instruction)) {
+      rows_.release(release->rows);
+    }
+  }
+  return {};
+}
+
+/// Charges for copies; false when the limit forbids it.
+static bool charge(std::span<const PackedCopies::Copy> copies, MemoryMeter &meter,
+                   MemoryKind &packed, uint64_t &charged) {
+  uint64_t bytes = 0;
+  for (const PackedCopies::Copy &copy : copies)
+    bytes += copy.bytes;
+  if (!meter.charge(packed, bytes))
+    return false;
+  charged += bytes;
+  return true;
+}
+
+void NullDevice::pack() {
+  PackedCopies all(model_);
+  if (!packs_ && !charge(std::span(all.copies).first(all.always), meter_, packed_, charged_))
+    throw UserError("the memory limit of " + bytesText(meter_.limit()) +
+                    " does not hold the packed weights");
+  packs_ = true;
+}
+
+bool NullDevice::packJoined() {
+  PackedCopies all(model_);
+  joins_ = joins_ || charge(std::span(all.copies).subspan(all.always), meter_, packed_, charged_);
+  return joins_;
+}
+
+std::vector<std::span<const uint8_t>> NullDevice::packedCopies() const {
+  throw UserError("device 'null' computes nothing: it packs no weights");
+}
+
+std::span<const void *const> NullDevice::kernelWeights(size_t) const {
+  throw UserError("device 'null' computes nothing: it packs no weights");
+}
+
+void NullDevice::forEach(size_t count, bool, const std::function<void(size_t)> &work) {
+  FloatEnvironment environment;
+  for (size_t i = 0; i < count; ++i)
+    work(i);
+}
+
+} // namespace sheaf::rt

@@ -1,0 +1,46 @@
+//===- null_device.h - A device that computes nothing -----------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_NULL_NULL_DEVICE_H
+#define SHEAF_RUNTIME_NULL_NULL_DEVICE_H
+
+#include "runtime/device/device.h"
+
+namespace sheaf::rt {
+
+/// Counts launches and charges memory as the processor does, and computes nothing: only rows that
+/// the host writes take memory, so schedules and plans can be looked at that no machine here holds.
+/// It is also what a new device is begun from.
+class NullDevice final : public Device {
+public:
+  /// Throws UserError for models whose host code reads tensors: they would have no values.
+  explicit NullDevice(const DeviceSetup &setup);
+  ~NullDevice() override;
+
+  uint8_t *host() const override { return rows_.host(); }
+  uint64_t capacity() const override { return rows_.capacity(); }
+
+  Ticket submit(std::span<const Instruction> instructions) override;
+  void wait(Ticket) override {}
+
+  void pack() override;
+  bool packJoined() override;
+  void adopt(std::span<const std::span<const uint8_t>>) override { pack(); }
+  bool packsRows() const override { return packs_; }
+  bool packsApart(size_t, int64_t) const override { return true; }
+  void packRows(size_t, int64_t, int64_t) override {}
+  std::vector<std::span<const uint8_t>> packedCopies() const override;
+  std::span<const void *const> kernelWeights(size_t kernel) const override;
+
+  void forEach(size_t count, bool little, const std::function<void(size_t)> &work) override;
+
+private:
+  const Model &model_;
+  HostRows rows_;
+  MemoryMeter &meter_;
+  MemoryKind &packed_;
+  uint64_t charged_ = 0;
+  bool packs_ = false, joins_ = false; ///< what charged_ is for
+};
+
+} // namespace sheaf::rt
+
+#endif // SHEAF_RUNTIME_NULL_NULL_DEVICE_H

@@ -1,0 +1,104 @@
+// A session on devices other than the processor.
+#include "runtime/devices/devices.h"
+#include "runtime/memory/memory.h"
+#include "runtime/model/error.h"
+#include "runtime/session/session.h"
+#include "tests/runtime/tree_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <sys/mman.h>
+
+using namespace sheaf;
+using namespace sheaf::rt;
+using namespace sheaf::rt::test;
+
+namespace {
+
+SessionOptions on(const char *device) {
+  SessionOptions options;
+  options.hostStackBytes = uint64_t(64) << 20;
+  options.memoryLimit = uint64_t(1) << 40;
+  for (const DeviceRecord &each : devices())
+    if (each.name == device)
+      options.device = each.make;
+  EXPECT_NE(options.device, nullptr);
+  return options;
+}
+
+TEST(NullDevice, CountsAsTheProcessorDoes) {
+  Model model = makeTreeModel(20);
+  Trees trees;
+  std::vector<Instance> batch = trees.randomBatch(64);
+  for (bool hostile : {false, true}) {
+    Counters counters[2];
+    MemoryUse memory[2];
+    for (int i : {0, 1}) {
+      SessionOptions options = on(i == 0 ? "cpu" : "null");
+      options.hostile = hostile;
+      Session session(model, options);
+      session.initParams(7);
+      for (int run = 0; run < 2; ++run)
+        for (const Outcome &outcome : session.run(batch)) {
+          ASSERT_TRUE(outcome.ok());
+          EXPECT_GT(outcome.slots[1], 0); // what the host computes is there
+        }
+      counters[i] = session.counters();
+      memory[i] = session.memory();
+    }
+    EXPECT_GT(counters[0].launches, 0U);
+    EXPECT_EQ(counters[1].launches, counters[0].launches);
+    EXPECT_EQ(counters[1].records, counters[0].records);
+    EXPECT_EQ(counters[1].flop, counters[0].flop);
+    EXPECT_EQ(counters[1].flushes, counters[0].flushes);
+    EXPECT_EQ(counters[1].launchSizes, counters[0].launchSizes);
+    for (size_t k = 0; k < model.kernels.size(); ++k) {
+      EXPECT_EQ(counters[1].kernels[k].records, counters[0].kernels[k].records);
+      EXPECT_EQ(counters[1].kernels[k].maxRecords, counters[0].kernels[k].maxRecords);
+    }
+    for (const NamedMemoryKind &kind : kMemoryKinds) {
+      EXPECT_EQ((memory[1].*kind.kind).now, (memory[0].*kind.kind).now) << kind.name;
+      EXPECT_EQ((memory[1].*kind.kind).peak, (memory[0].*kind.kind).peak) << kind.name;
+    }
+  }
+}
+
+TEST(NullDevice, RowsTakeNoMemory) {
+  Model model = makeTreeModel(64);
+  Trees trees;
+  std::vector<Instance> batch = trees.randomBatch(500);
+  Session session(model, on("null"));
+  session.initParams(7);
+  session.run(batch);
+  uint64_t bytes = session.memory().rows.now;
+  ASSERT_GT(bytes, uint64_t(1) << 20);
+  uint8_t *begin = const_cast<uint8_t *>(session.rows()) +
+                   uint64_t(model.paramGranules) * kGranuleBytes + bytes / 2;
+  begin -= reinterpret_cast<uintptr_t>(begin) % pageBytes();
+  unsigned char isThere = 1;
+  ASSERT_EQ(mincore(begin, 1, &isThere), 0);
+  EXPECT_EQ(isThere & 1, 0);
+}
+
+TEST(NullDevice, SaysWhatItLacks) {
+  Model model = makeTreeModel(20);
+  Trees trees;
+  Session session(model, on("null"));
+  session.initParams(7);
+  const Outcome &outcome = session.run(trees.randomBatch(1)).front();
+  EXPECT_THROW(session.tensor(kTensorType, outcome.slots), UserError);
+  EXPECT_THROW(session.packedWeights(), UserError);
+  model.reads = true;
+  model.readPlaces = {"model.sheaf:7"};
+  try {
+    Session reading(model, on("null"));
+    FAIL();
+  } catch (const UserError &error) {
+    EXPECT_STREQ(error.what(),
+                 "device 'null' computes nothing, and the program reads tensors: model.sheaf:7");
+  }
+}
+
+} // namespace
