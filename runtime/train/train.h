@@ -2,10 +2,14 @@
 //
 // All that a training loop of one's own is made of (examples/train/custom_loop.cpp is one):
 //
-//   Model model = ...                  // compiled with CompileOptions::training; its entry is a
-//   loss SessionOptions options; options.keepBytes = 0;             // every result must have a
-//   record to go back through Session session(model, options); session.initParams(seed); Optimizer
-//   optimizer(session, {.kind = OptimizerOptions::Adam});
+//   // Compiled with CompileOptions::training; its entry is a loss.
+//   Model model = ...
+//   // Every result must have a record to go back through.
+//   SessionOptions options;
+//   options.keepBytes = 0;
+//   Session session(model, options);
+//   session.initParams(seed);
+//   Optimizer optimizer(session, {.kind = OptimizerOptions::Adam});
 //
 //   session.setStep(step);                                     // what draws follow from
 //   std::span<const Outcome> outcomes = session.run(batch);    // forward: one loss an instance
