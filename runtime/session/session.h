@@ -212,6 +212,7 @@ public:
   MemoryUse memory() const;
 
 private:
+  friend class Engine;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -46,6 +46,7 @@ struct Session::Impl {
   std::function<void(const Schedule &)> onForget;
   Collector collector;
   bool isWhole = true; ///< `schedule` shows all of the mini-batch
+  bool serves = false; ///< an engine has it
 
   Impl(const Model &model, const SessionOptions &given);
   ~Impl();
@@ -63,6 +64,8 @@ struct Session::Impl {
   bool begin(Walk &walk, const Instance &instance, HostStack *stack);
   void beginEmitting(Walk &walk);
   void end(const Walk &walk, Outcome &outcome);
+  /// What mini-batches and engines have in common: nothing is recorded, nothing of this run known.
+  void beginRun();
   template <typename Ended> void stopTasks(Ended ended);
   void runPending();
   /// What there was when instances began that are computed together.
@@ -71,7 +74,8 @@ struct Session::Impl {
     uint64_t granules;
   };
   bool isFull(const Wave &wave) const;
-  void flush(BucketTable::What what);
+  /// Computes what is recorded, or the first `most` launches of it; whether that was all.
+  bool flush(BucketTable::What what, size_t most = SIZE_MAX);
   void submit(size_t begin);
   /// Until then no row is read, and none that a launch uses is given back.
   void settle() { device->wait(ticket); }
@@ -82,7 +86,7 @@ struct Session::Impl {
   // Rows of a device with a memory of its own.
   void copyWrittenIn();
   void copyReadsOut(size_t begin);
-  void showResults();
+  void showResults(const std::function<void(LiveValues &)> &addResults);
   void showAll();
 
   // Instances without a result.

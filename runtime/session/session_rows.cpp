@@ -57,7 +57,7 @@ void Session::Impl::copyReadsOut(size_t begin) {
 }
 
 /// Lets the host see the results of a mini-batch.
-void Session::Impl::showResults() {
+void Session::Impl::showResults(const std::function<void(LiveValues &)> &addResults) {
   if (device->facts().sharesRows)
     return;
   instructions.clear();
@@ -66,9 +66,7 @@ void Session::Impl::showResults() {
   LiveValues results(model, values.facts(), meter, memory.records);
   try {
     results.begin(rows, nullptr);
-    for (const Outcome &outcome : outcomes)
-      if (outcome.ok())
-        results.add(model.entry.resultType, outcome.slots);
+    addResults(results);
     const GranuleBits &bits = results.bits();
     for (uint64_t at = bits.next(0, true); at < bits.size();) {
       uint64_t end = bits.next(at, false);

@@ -70,7 +70,8 @@ void Session::Impl::end(const Walk &walk, Outcome &outcome) {
 }
 
 void Session::Impl::giveUp(const Walk &walk, Outcome &outcome) {
-  outcome.error.emplace(walk.instance, recorder.describe(recorder.failure, model, meter),
+  outcome.error.emplace(walk.instance,
+                        recorder.describe(recorder.failure, model, meter, walk.limits),
                         causeOf(recorder.failure, model));
 }
 
@@ -129,7 +130,7 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
     size_t number = uncertain.back();
     uncertain.pop_back();
     Walk &walk = walks[number];
-    walk = {.inOrder = true, .logged = walk.logged};
+    walk = {.limits = walk.limits, .inOrder = true, .logged = walk.logged};
     if (recorder.readLog)
       recorder.readLog->beginAgain(walk.logged);
     return number;
@@ -185,12 +186,12 @@ void Session::Impl::noteMemory() {
     sample.bytes[i] = (memory.*kMemoryKinds[i].kind).now;
 }
 
-void Session::Impl::flush(BucketTable::What what) {
+bool Session::Impl::flush(BucketTable::What what, size_t most) {
   noteMemory();
   uint64_t start = clockNow(), ordered = start;
   settle(); // the schedule that is about to grow may be in use
   size_t begin = schedule.size();
-  recorder.buckets.drain(schedule, what);
+  bool all = recorder.buckets.drain(schedule, what, most);
   if (schedule.size() > begin) {
     // In order of depth: those of later phases, which no read depends on, stand behind. Where none
     // reads, the next instances begin as the first did.
@@ -222,6 +223,7 @@ void Session::Impl::flush(BucketTable::What what) {
                               recorder.tasks.worth});
     noteMemory();
   }
+  return all;
 }
 
 void Session::Impl::checkGuards() {
@@ -282,8 +284,7 @@ void Session::Impl::forgetMiniBatch() {
   recorder.lists.forget();
 }
 
-/// True when memory was too short for an instance.
-bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop_token &stop) {
+void Session::Impl::beginRun() {
   recorder.tasks.begin();
   forkWorth.begin();
   recorder.tasks.worth = forkWorth.most();
@@ -293,6 +294,11 @@ bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop
   scheduler.beginRun(recorder.rowSpace);
   isWhole = true;
   collector.beginRun();
+}
+
+/// True when memory was too short for an instance.
+bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop_token &stop) {
+  beginRun();
   outcomes.clear();
   outcomes.resize(instances.size());
   walk(instances, stop);
@@ -354,6 +360,8 @@ void Session::Impl::giveUpNonFinite(std::span<const Instance> instances) {
 
 std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
                                             const std::stop_token &stop) {
+  if (serves)
+    throw InternalError("a session that an engine has runs no mini-batches");
   uint64_t begin = trace ? clockNow() : 0;
   forgetMiniBatch();
   noteMemory();
@@ -396,7 +404,11 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
     flush(BucketTable::What::All);
     uint64_t waiting = clockNow();
     settle();
-    showResults();
+    showResults([&](LiveValues &results) {
+      for (const Outcome &outcome : outcomes)
+        if (outcome.ok())
+          results.add(model.entry.resultType, outcome.slots);
+    });
     counters.flushNanoseconds += clockNow() - waiting;
     emissions.afterFlush(walks);
   }

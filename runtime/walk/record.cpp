@@ -173,23 +173,32 @@ std::span<BucketTable::Touched> BucketTable::sortTouched(size_t begin) {
   return some;
 }
 
-void BucketTable::drain(Schedule &schedule, What what) {
+bool BucketTable::drain(Schedule &schedule, What what, size_t most) {
   // Instances may wait very often: what a read does not need is not looked at each time.
   size_t kept = what == What::Demanded ? deferred_ : 0;
-  for (const Touched &t : sortTouched(kept)) {
+  std::span<Touched> rest = sortTouched(kept);
+  size_t taken = 0;
+  for (; !rest.empty(); rest = rest.subspan(1)) {
+    const Touched &t = rest.front();
+    if (taken >= most && t.depth != schedule.back().depth)
+      break;
     if (what == What::Demanded && kernels_[t.kernel].deferred) {
       touched_[kept++] = t;
       continue;
     }
     Bucket &bucket = *t.bucket;
     int64_t count = (bucket.cursor - bucket.begin) / kernels_[t.kernel].words;
-    if (count > 0)
+    if (count > 0) {
       schedule.push_back({t.depth, t.kernel, bucket.begin, count});
+      ++taken;
+    }
     bucket.expected = static_cast<uint32_t>(std::min<int64_t>(count, UINT32_MAX));
     bucket.begin = bucket.cursor = bucket.end = nullptr;
   }
-  touched_.resize(kept);
-  deferred_ = kept;
+  deferred_ = what == What::Demanded ? kept : 0;
+  std::copy(rest.begin(), rest.end(), touched_.begin() + static_cast<ptrdiff_t>(kept));
+  touched_.resize(kept + rest.size());
+  return rest.empty();
 }
 
 void BucketTable::discard() {

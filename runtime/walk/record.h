@@ -58,7 +58,11 @@ public:
   /// Appends what is pending to `schedule` in order, and forgets it here; all of it, or only what
   /// a read may depend on. Costs O(buckets).
   enum class What : uint8_t { All, Demanded };
-  void drain(Schedule &schedule, What what = What::All);
+  void drain(Schedule &schedule, What what = What::All) { drain(schedule, what, SIZE_MAX); }
+  /// The same of the first `most` buckets, and of all that stand as deep as the last of them.
+  /// Returns whether that was all.
+  bool drain(Schedule &schedule, What what, size_t most);
+  bool isEmpty() const { return touched_.empty(); }
 
   /// Takes the memory of all records back, those that `schedule` shows and those still pending.
   /// When the mini-batch `goesOn`, the depths to come are others.

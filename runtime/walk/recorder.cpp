@@ -85,10 +85,12 @@ RunError::Cause causeOf(const Failure &why, const Model &model) {
   }
 }
 
-std::string Recorder::describe(const Failure &why, const Model &model,
-                               const MemoryMeter &meter) const {
+std::string Recorder::describe(const Failure &why, const Model &model, const MemoryMeter &meter,
+                               const Walk::Limits &limits) const {
   std::string place = placeOf(why, model);
-  std::string steps = std::to_string(tasks.maxSteps()), stack = bytesText(stacks.bytes());
+  std::string steps = std::to_string(limits.steps > 0 ? limits.steps : tasks.maxSteps());
+  std::string stack = bytesText(
+      std::min(limits.stackBytes > 0 ? limits.stackBytes : stacks.bytes(), stacks.bytes()));
   std::string limit = "the mini-batch already holds " + bytesText(meter.used()) + " of at most " +
                       bytesText(meter.limit());
   switch (why.kind) {
@@ -240,8 +242,10 @@ template <typename Words>
                               Words words) {
   const int32_t *key = words.data();
   KnownRecords::Place place = r.known.look(kernel, key);
-  if (place.in.known)
+  if (place.in.known) {
+    r.tasks.found += static_cast<uint64_t>(granules);
     return r.known.result(place).pack();
+  }
   BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
   uint64_t id = RowSpace::kFull;
   if (place.keep) {
@@ -249,6 +253,8 @@ template <typename Words>
     // Not kept, it would have to be noted elsewhere: the next one like it will be.
     if (id == RowSpace::kFull)
       place = {};
+    else
+      r.tasks.found += static_cast<uint64_t>(granules);
   }
   if (id == RowSpace::kFull)
     id = rowsFor(r, kernel, granules);
@@ -302,13 +308,15 @@ Slot sheaf_list_rows(Context *context, uint32_t kernel, ListObject *given, uint3
   uint32_t depth = 0;
   for (Slot handle : handles)
     depth = std::max(depth, TensorHandle::unpack(handle).depth);
+  int64_t granules = tensorGranules(std::array{list->size}, DType::I32);
   KnownRecords::List known;
   if (once) {
     known = r.known.lookList(kernel, handles);
-    if (known.table)
+    if (known.table) {
+      r.tasks.found += static_cast<uint64_t>(granules);
       return TensorHandle{*known.table, depth}.pack();
+    }
   }
-  int64_t granules = tensorGranules(std::array{list->size}, DType::I32);
   uint64_t id = rowsFor(r, kernel, granules);
   auto *ids = reinterpret_cast<uint32_t *>(r.rowSpace.address(id));
   for (size_t i = 0; i < handles.size(); ++i)

@@ -50,7 +50,8 @@ struct Recorder : Context {
   [[noreturn]] void fail(const Failure &why);
 
   /// `why` in words.
-  std::string describe(const Failure &why, const Model &model, const MemoryMeter &meter) const;
+  std::string describe(const Failure &why, const Model &model, const MemoryMeter &meter,
+                       const Walk::Limits &limits = {}) const;
 };
 
 RunError::Cause causeOf(const Failure &why, const Model &model);

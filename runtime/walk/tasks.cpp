@@ -48,8 +48,10 @@ Task *Tasks::Queue::pop() {
 void Tasks::start(Task &task, HostStack *stack) {
   task.stack = stack;
   if (!task.parent) {
-    task.walk->stepsLeft = maxSteps_;
-    task.room = {std::nullopt, stacks_.bytes()};
+    const Walk::Limits &limits = task.walk->limits;
+    task.walk->stepsLeft = limits.steps > 0 ? limits.steps : maxSteps_;
+    uint64_t bytes = limits.stackBytes > 0 ? limits.stackBytes : stacks_.bytes();
+    task.room = {std::nullopt, std::min(bytes, stacks_.bytes())};
   }
   ++task.walk->open;
   open_ += !task.parent;
@@ -66,33 +68,48 @@ Walk *Tasks::runUntilEnd() {
   return ended;
 }
 
+/// Runs what is current until it leaves its stack, with the walk's share of what is limited.
+HostStack::Left Tasks::runCurrent() {
+  Task *task = current_;
+  Walk &walk = *task->walk;
+  failure_ = {};
+  setRoom(task->room);
+  context_.instance = walk.instance;
+  context_.key = walk.key;
+  context_.roots = task->roots;
+  // No one asks any more what it finds: its next call of a recursive function ends it.
+  inVain_ = walk.stopped || (walk.failed && placeOf(*walk.failed) < placeOf(*task));
+  context_.stepsLeft = inVain_ ? 0 : walk.stepsLeft;
+  auto recorded = [&] { return rows ? rows->handedOut() + found : 0; };
+  uint64_t before = recorded();
+  struct Call {
+    Task *task;
+    Context *context;
+  } call{task, &context_};
+  auto body = [](void *p) {
+    auto *c = static_cast<Call *>(p);
+    Task *task = c->task;
+    EntryFn fn = task->fn;
+    task->fn = nullptr;
+    fn(c->context, task->args, task->results);
+  };
+  HostStack::Left left = task->fn ? task->stack->call(body, &call) : task->stack->resume();
+  noteSteps();
+  walk.granules += recorded() - before;
+  if (walk.hasTooManyRows())
+    walk.stopped = true;
+  return left;
+}
+
 Walk *Tasks::runReady() {
   while (Task *task = ready_.pop()) {
     prefetchNext();
-    bool fresh = task->fn != nullptr;
     task->state = Task::Running;
     current_ = task;
-    failure_ = {};
-    setRoom(task->room);
-    context_.instance = task->walk->instance;
-    context_.key = task->walk->key;
-    context_.roots = task->roots;
-    // No one asks any more what it finds: its next call of a recursive function ends it.
-    inVain_ = task->walk->failed && placeOf(*task->walk->failed) < placeOf(*task);
-    context_.stepsLeft = inVain_ ? 0 : task->walk->stepsLeft;
-    struct Call {
-      Task *task;
-      Context *context;
-    } call{task, &context_};
-    auto body = [](void *p) {
-      auto *c = static_cast<Call *>(p);
-      Task *task = c->task;
-      EntryFn fn = task->fn;
-      task->fn = nullptr;
-      fn(c->context, task->args, task->results);
-    };
-    HostStack::Left left = fresh ? task->stack->call(body, &call) : task->stack->resume();
-    noteSteps();
+    // One that has not begun does not.
+    bool never = task->fn && task->walk->stopped;
+    failure_ = {Failure::Stopped};
+    HostStack::Left left = never ? HostStack::Left::Abandoned : runCurrent();
     if (trace)
       note(*task, left);
     current_ = nullptr;
@@ -196,12 +213,13 @@ void Tasks::setRoom(const StackRoom &room) {
 
 void Tasks::wait(uint32_t place) {
   ++counts.waits;
-  if (!stopped_) {
+  auto isStopped = [&] { return stopped_ || current_->walk->stopped; };
+  if (!isStopped()) {
     current_->waitsAt = place;
     waiting_.push(current_);
     leave(Task::Waiting);
   }
-  if (stopped_) {
+  if (isStopped()) {
     failure_ = {Failure::Stopped};
     abandon();
   }
@@ -331,7 +349,7 @@ void Tasks::join(Task &task) {
     awaits(*current_, task);
     leave(Task::Joining);
   }
-  if (task.state == Task::Failed) {
+  if (task.state == Task::Failed || current_->walk->stopped) {
     failure_ = {};
     abandon();
   }

@@ -21,6 +21,7 @@
 #define SHEAF_RUNTIME_WALK_TASKS_H
 
 #include "runtime/measure/trace.h"
+#include "runtime/memory/rows.h"
 #include "runtime/model/abi.h"
 #include "runtime/walk/forking.h"
 #include "runtime/walk/host_stack.h"
@@ -50,24 +51,38 @@ struct Failure {
   uint64_t wanted = 0;  ///< Rows: granules; Heap: bytes; Depth: the depth
 };
 
-/// One instance of a mini-batch on its way.
+/// One instance on its way.
 struct Walk {
+  /// Bounds of this instance; 0: the session's, or none.
+  struct Limits {
+    int64_t steps = 0;       ///< calls of recursive functions
+    uint64_t stackBytes = 0; ///< of frames; the session's if that is less
+    uint64_t granules = 0;   ///< of all rows that it records
+  };
+
   int64_t instance = 0; ///< Instance::index
   uint64_t key = 0;     ///< what its draws follow from
   Slot *results = nullptr;
-  Slot *emitted = nullptr;      ///< of these the list of what it has emitted; null: it does not
-  uint64_t certain = 0;         ///< of these so many before which no call that was forked can fail
+  Slot *emitted = nullptr; ///< of these the list of what it has emitted; null: it does not
+  uint64_t certain = 0;    ///< of these so many before which no call that was forked can fail
+  Limits limits;
   unsigned open = 0;            ///< tasks that have not ended
   int64_t stepsLeft = 0;        ///< of all its tasks together
+  uint64_t granules = 0;        ///< with Tasks::rows: of rows recorded, found or new
+  bool stopped = false;         ///< nothing of it goes on
   bool inOrder = false;         ///< it forks nothing: calls run as plain ones
   bool forked = false;          ///< calls of it ran side by side
   uint32_t logged = 0;          ///< with Context::readLog: its first task's number there
   const Task *failed = nullptr; ///< the first that failed, in the order of the program
 
+  bool hasTooManyRows() const { return limits.granules > 0 && granules > limits.granules; }
   /// It ran out of steps, but which call took the last follows from what ran when; and of others
-  /// that failed, one may have come too late by then. Walked again in order, it fails where the
-  /// program does.
-  bool isUncertain() const { return stepsLeft <= 0 && forked; }
+  /// that failed, one may have come too late by then. Likewise, how many rows it had when it
+  /// failed. Walked again in order, it fails where the program does.
+  bool isUncertain() const {
+    return forked &&
+           (stepsLeft <= 0 || (limits.granules > 0 && (failed != nullptr || hasTooManyRows())));
+  }
 };
 
 /// How deep the frames of a task may still reach. It is the same wherever they stand: a call that
@@ -131,8 +146,14 @@ public:
       for (const Task *task = waiting; task; task = behind(*task, *waiting))
         visit(*task);
   }
-  /// What all that wait have waited for is there.
+  /// What all that wait have waited for is there; or what those whose walk `isMeant` have.
   void wake();
+  template <typename IsMeant> void wake(IsMeant isMeant) {
+    Queue others;
+    while (Task *task = waiting_.pop())
+      (isMeant(*task->walk) ? ready_ : others).push(task);
+    waiting_ = others;
+  }
   /// It will never be: all that wait, and all that will, are given up.
   void stop();
   /// Before the next mini-batch.
@@ -166,6 +187,11 @@ public:
   bool goOn(EntryFn fn, const Slot *args, Slot *results);
   [[noreturn]] void abandon();
   int64_t maxSteps() const { return maxSteps_; }
+
+  /// Given, the rows that every walk records are counted: what is handed out while it runs, and
+  /// what it finds instead (`found`).
+  const RowSpace *rows = nullptr;
+  uint64_t found = 0; ///< granules of results that records found, or that are kept
 
   /// Where stretches of host code are noted, if anywhere.
   Trace *trace = nullptr;
@@ -209,6 +235,7 @@ private:
 
   Walk *runUntilEnd();
   Walk *runReady();
+  HostStack::Left runCurrent();
   bool paysToFork();
   void setUp(Task &task, EntryFn fn, const Slot *args, Slot *results, const uint8_t *frame);
   void awaits(Task &joiner, Task &task);

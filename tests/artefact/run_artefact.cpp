@@ -1,19 +1,40 @@
 // Runs an artefact over data and prints what `sheaf run` does, on machines that have no compiler:
 //
 //   run_artefact MODEL.sheafc DATA [BATCH [THREADS [hostile]]]
+//   run_artefact MODEL.sheafc DATA engine [THREADS [hostile]]
+//
+// The second submits the instances to an engine, in another order and between its steps.
 #include "runtime/artefact/artefact.h"
 #include "runtime/io/output.h"
 #include "runtime/io/read.h"
 #include "runtime/model/error.h"
-#include "runtime/session/session.h"
+#include "runtime/session/engine.h"
 
 #include <cstdio>
+#include <random>
 #include <string>
 #include <vector>
 
 using namespace sheaf;
 
 namespace {
+
+/// Calls `answer` with the outcome of every instance, by an engine.
+template <typename Answer>
+void serve(rt::Session &session, std::span<const rt::Instance> instances, Answer answer) {
+  rt::Engine engine(session, {.slice = 50'000});
+  std::mt19937 random(5);
+  std::vector<rt::Instance> order(instances.begin(), instances.end());
+  std::shuffle(order.begin(), order.end(), random);
+  for (size_t i = 0; i < order.size();) {
+    for (size_t end = std::min(order.size(), i + random() % 7); i < end; ++i)
+      engine.submit({.instance = order[i],
+                     .done = [&, i](const rt::Outcome &outcome) { answer(order[i], outcome); }});
+    engine.step();
+  }
+  while (engine.step()) {
+  }
+}
 
 /// Whether every instance ended well.
 bool run(const std::vector<std::string> &arguments) {
@@ -31,7 +52,8 @@ bool run(const std::vector<std::string> &arguments) {
   for (int64_t i = 0; i < data.size(); ++i)
     instances.push_back({data.args(i), i});
 
-  size_t batch = number(2, 64);
+  bool engine = arguments.size() > 2 && arguments[2] == "engine";
+  size_t batch = engine ? 1 : number(2, 64);
   rt::SessionOptions options;
   options.threads = number(3, 1);
   options.hostile = arguments.size() > 4;
@@ -42,21 +64,28 @@ bool run(const std::vector<std::string> &arguments) {
       [&](uint32_t type, const rt::Slot *slots) { return session.tensor(type, slots); },
       &vocabularies);
   bool ok = true;
-  for (size_t begin = 0; begin < instances.size(); begin += batch) {
+  std::vector<std::string> lines(instances.size(), "null");
+  auto answer = [&](const rt::Instance &instance, const rt::Outcome &outcome) {
+    std::string &line = lines[static_cast<size_t>(instance.index)];
+    if (outcome.ok()) {
+      line.clear();
+      writer.appendOutcome(line, model.entry, outcome.slots);
+    } else {
+      std::fprintf(stderr, "error: %s\n", outcome.error->message().c_str());
+      ok = false;
+    }
+  };
+  if (engine)
+    serve(session, instances, answer);
+  for (size_t begin = engine ? instances.size() : 0; begin < instances.size(); begin += batch) {
     std::span<const rt::Instance> some(instances);
     some = some.subspan(begin, std::min(batch, instances.size() - begin));
-    for (const rt::Outcome &outcome : session.run(some)) {
-      std::string line = "null";
-      if (outcome.ok()) {
-        line.clear();
-        writer.appendOutcome(line, model.entry, outcome.slots);
-      } else {
-        std::fprintf(stderr, "error: %s\n", outcome.error->message().c_str());
-        ok = false;
-      }
-      std::puts(line.c_str());
-    }
+    std::span<const rt::Outcome> outcomes = session.run(some);
+    for (size_t i = 0; i < some.size(); ++i)
+      answer(some[i], outcomes[i]);
   }
+  for (const std::string &line : lines)
+    std::puts(line.c_str());
   return ok;
 }
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Artefacts against just-in-time: run_models.py SHEAF MODELS [MODEL ...]
+"""Artefacts against just-in-time: run_models.py SHEAF RUN_ARTEFACT MODELS [MODEL ...]
 
 Every model of models/ is built into an artefact and run over its data, on one and two threads, with
-a batch of one and of all; the output has to have the same bytes as that of the source.
+a batch of one and of all, and by an engine; the output has to have the same bytes as that of the
+source.
 """
 import glob
 import os
@@ -17,14 +18,14 @@ from run_configs import MODELS
 
 
 def main():
-    sheaf, models = sys.argv[1:3]
-    paths = [os.path.join(models, name + ".sheaf") for name in sys.argv[3:]] or sorted(
+    sheaf, runner, models = sys.argv[1:4]
+    paths = [os.path.join(models, name + ".sheaf") for name in sys.argv[4:]] or sorted(
         glob.glob(os.path.join(models, "*.sheaf")))
     failed = 0
     for path in paths:
         name = os.path.splitext(os.path.basename(path))[0]
         data = os.path.join(models, "data", MODELS[name])
-        problem = compare(sheaf, path, data)
+        problem = compare(sheaf, runner, path, data)
         if problem:
             failed += 1
             print(f"FAILED: {name}\n{problem}", flush=True)
@@ -32,7 +33,7 @@ def main():
     sys.exit(1 if failed else 0)
 
 
-def compare(sheaf, path, data):
+def compare(sheaf, runner, path, data):
     with tempfile.TemporaryDirectory() as work:
         artefact = os.path.join(work, "model.sheafc")
         words = vocabulary_options(sheaf, path, data, work)
@@ -47,6 +48,10 @@ def compare(sheaf, path, data):
             loaded = run([sheaf, "run", artefact, "--data", data, *options])
             if (loaded.returncode, loaded.stdout) != (source.returncode, source.stdout):
                 return f"with {options}: {loaded.stderr}"
+        for options in (["1"], ["2"], ["1", "hostile"]):
+            served = run([runner, artefact, data, "engine", *options])
+            if (served.returncode, served.stdout) != (source.returncode, source.stdout):
+                return f"by an engine with {options}: {served.stderr}"
     return ""
 
 

@@ -1,0 +1,602 @@
+#include "runtime/session/engine.h"
+
+#include "runtime/device/float_environment.h"
+#include "runtime/session/session_impl.h"
+
+#include <condition_variable>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace sheaf::rt {
+
+namespace {
+
+/// Launches of the first slice, before any has been timed.
+constexpr size_t kFirstSlice = 64;
+/// Where so much of the limit is in use, no more instances begin, and the youngest is taken back.
+constexpr double kShort = 0.8, kVeryShort = 0.9;
+
+using StopCallback = std::stop_callback<std::function<void()>>;
+
+/// A request on its way.
+struct Entry : Walk {
+  Request request;
+  uint64_t number = 0; ///< in order of arrival
+  unsigned generation = 0;
+  unsigned shorts = 0;    ///< times that memory did not do; from the second on it runs alone
+  bool joins = false;     ///< at last with the kernels that need the fewest rows
+  bool again = false;     ///< it has begun before
+  bool certainly = false; ///< it is walked in order
+  enum class Why : uint8_t { None, Deadline, Cancelled, TakenBack } why = Why::None;
+  enum class State : uint8_t { Queued, Walking, Walked } state = State::Queued;
+  std::optional<StopCallback> onStop;
+
+  bool runsAlone() const { return shorts > 1; }
+};
+
+} // namespace
+
+struct Engine::Impl {
+  Impl(Session::Impl &session, EngineOptions given);
+  ~Impl();
+
+  // From any thread.
+  void submit(Request request);
+  void whenIdle(std::function<void()> change);
+  size_t waiting() const;
+  bool hasArrivals() const {
+    return !inbox.requests.empty() || !inbox.stops.empty() || !inbox.changes.empty();
+  }
+
+  // A round, from the whole to its parts.
+  bool step();
+  void takeIn();
+  void endStopped();
+  void advance();
+  void admit();
+  void begin(Entry &entry, HostStack *stack);
+  void walk();
+  void slice();
+
+  // When no instance runs.
+  void beginAnew();
+  // When nothing is recorded that has not run.
+  void collect();
+  void beginGeneration();
+
+  // An instance leaves those that run.
+  void ended(Entry &entry);
+  void finish(Entry &entry);
+  void fail(Entry &entry, const std::string &message, RunError::Cause cause);
+  void tooLittleMemory(Entry &entry);
+  void putBack(Entry &entry);
+  void leave(Entry &entry);
+  void hand(Entry &entry, Outcome outcome);
+  void deliver();
+
+  bool isShortOfMemory(double share) const;
+  uint64_t now() const { return options.clock ? options.clock() : clockNow(); }
+  /// Higher priorities first, then in order of arrival.
+  static std::pair<int64_t, uint64_t> place(const Entry &entry) {
+    return {-int64_t(entry.request.priority), entry.number};
+  }
+
+  Session::Impl &session;
+  Recorder &recorder;
+  EngineOptions options;
+  Counts counts;
+
+  struct Inbox {
+    mutable std::mutex mutex;
+    std::condition_variable_any arrived;
+    std::vector<std::unique_ptr<Entry>> requests;
+    std::vector<uint64_t> stops; ///< numbers
+    std::vector<std::function<void()>> changes;
+    uint64_t next = 0;
+    size_t queued = 0; ///< of those taken in
+  } inbox;
+
+  std::deque<std::function<void()>> changes;                    ///< to be made when none runs
+  std::unordered_map<uint64_t, std::unique_ptr<Entry>> entries; ///< that have no outcome yet
+  std::set<std::pair<uint64_t, uint64_t>> deadlines;            ///< of these, with numbers
+  std::map<std::pair<int64_t, uint64_t>, Entry *> queue;
+  std::map<uint64_t, Entry *> running; ///< by number: the oldest first
+  std::vector<Entry *> walked;         ///< of these; what they recorded has not all run
+  uint64_t firstWalked = 0;            ///< since when there is one
+  struct Delivery {
+    std::unique_ptr<Entry> entry;
+    Outcome outcome;
+  };
+  std::deque<Delivery> deliveries;
+
+  size_t most;     ///< that run at a time, as far as memory has done so far
+  size_t calm = 0; ///< that ended since it did not
+  /// Instances of one generation count depths from the same first one. A new one begins when depths
+  /// grow large; the two then run in turn, each with nothing of the other pending.
+  unsigned young = 0, turn = 0;
+  std::array<int64_t, 2> computed{}; ///< Context::computed of each
+  std::array<size_t, 2> walking{};   ///< instances of each that run
+  std::optional<BucketTable::What> flushing;
+  size_t launches = kFirstSlice; ///< of a slice
+  bool fresh = false;            ///< nothing has begun since beginAnew()
+};
+
+Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
+    : session(session), recorder(session.recorder), options(std::move(given)) {
+  if (session.model.training)
+    throw UserError("an engine runs models that were compiled for inference");
+  if (session.options.checkResults)
+    throw UserError("an engine does not check results");
+  if (session.serves)
+    throw InternalError("a session has one engine at most");
+  options.mostRunning = std::max(options.mostRunning, 1u);
+  options.depths = std::min(options.depths, recorder.buckets.depthLimit() / 2);
+  if (session.options.hostile)
+    options.depths = std::min(options.depths, 16u);
+  most = options.mostRunning;
+  session.policy = Policy::Depth;
+  session.serves = true;
+  recorder.tasks.rows = &recorder.rowSpace;
+}
+
+Engine::Impl::~Impl() {
+  // Whoever waits must not be found by the session's next run.
+  for (auto &[number, entry] : running)
+    entry->stopped = true;
+  recorder.tasks.stop();
+  recorder.tasks.run([](const Walk &) {});
+  session.keptIsStale = true; // some of it may not have been computed
+  session.serves = false;
+  recorder.tasks.rows = nullptr;
+  recorder.tasks.toCome = 0;
+}
+
+//===----------------------------------------------------------------------===//
+// From any thread
+//===----------------------------------------------------------------------===//
+
+void Engine::Impl::submit(Request request) {
+  auto entry = std::make_unique<Entry>();
+  entry->request = std::move(request);
+  {
+    std::lock_guard lock(inbox.mutex);
+    entry->number = inbox.next++;
+  }
+  // A stop that comes before the entry is in the inbox is seen when it is taken in.
+  if (entry->request.stop.stop_possible())
+    entry->onStop.emplace(entry->request.stop, [this, number = entry->number] {
+      std::lock_guard lock(inbox.mutex);
+      inbox.stops.push_back(number);
+      inbox.arrived.notify_all();
+    });
+  std::lock_guard lock(inbox.mutex);
+  inbox.requests.push_back(std::move(entry));
+  inbox.arrived.notify_all();
+}
+
+void Engine::Impl::whenIdle(std::function<void()> change) {
+  std::lock_guard lock(inbox.mutex);
+  inbox.changes.push_back(std::move(change));
+  inbox.arrived.notify_all();
+}
+
+size_t Engine::Impl::waiting() const {
+  std::lock_guard lock(inbox.mutex);
+  return inbox.requests.size() + inbox.queued;
+}
+
+//===----------------------------------------------------------------------===//
+// A round
+//===----------------------------------------------------------------------===//
+
+bool Engine::Impl::step() {
+  deliver(); // what a `done` that threw left
+  takeIn();
+  {
+    FloatEnvironment environment;
+    endStopped();
+    if (!flushing)
+      advance();
+    if (flushing)
+      slice();
+  }
+  deliver();
+  if (running.empty() && !fresh) {
+    FloatEnvironment environment;
+    beginAnew();
+  }
+  std::lock_guard lock(inbox.mutex);
+  inbox.queued = queue.size();
+  return !entries.empty() || !changes.empty() || hasArrivals();
+}
+
+void Engine::Impl::takeIn() {
+  std::vector<std::unique_ptr<Entry>> requests;
+  {
+    std::lock_guard lock(inbox.mutex);
+    requests.swap(inbox.requests);
+    std::move(inbox.changes.begin(), inbox.changes.end(), std::back_inserter(changes));
+    inbox.changes.clear();
+  }
+  for (std::unique_ptr<Entry> &taken : requests) {
+    Entry &entry = *taken;
+    ++counts.submitted;
+    queue.emplace(place(entry), &entry);
+    if (entry.request.deadline != UINT64_MAX)
+      deadlines.emplace(entry.request.deadline, entry.number);
+    bool stopped = entry.request.stop.stop_requested();
+    entries.emplace(entry.number, std::move(taken));
+    if (stopped)
+      fail(entry, "it was cancelled", RunError::Cause::Cancelled);
+  }
+}
+
+/// Those that are stopped, or whose time is up, end now: what waits of them is given up.
+void Engine::Impl::endStopped() {
+  bool walks = false;
+  auto stop = [&](uint64_t number, Entry::Why why) {
+    auto found = entries.find(number);
+    if (found == entries.end())
+      return;
+    Entry &entry = *found->second;
+    entry.why = why;
+    if (entry.state == Entry::State::Walking)
+      entry.stopped = walks = true;
+    else
+      ended(entry);
+  };
+  std::vector<uint64_t> stops;
+  {
+    std::lock_guard lock(inbox.mutex);
+    stops.swap(inbox.stops);
+  }
+  for (uint64_t number : stops)
+    stop(number, Entry::Why::Cancelled);
+  if (!deadlines.empty())
+    for (uint64_t time = now(); !deadlines.empty() && deadlines.begin()->first <= time;)
+      stop(deadlines.extract(deadlines.begin()).value().second, Entry::Why::Deadline);
+  if (walks) {
+    recorder.tasks.wake([](const Walk &walk) { return walk.stopped; });
+    walk();
+  }
+}
+
+/// Runs host code until all wait, and decides what is to be computed then.
+void Engine::Impl::advance() {
+  if (recorder.buckets.isEmpty() && !running.empty()) {
+    if (session.mayCollect() && session.collector.isDue())
+      collect();
+    if (computed[young] >= int64_t(options.depths) && walking[1 - young] == 0)
+      beginGeneration();
+  }
+  unsigned old = 1 - young;
+  if (walking[old] == 0)
+    turn = young;
+  else
+    turn = walking[young] > 0 || !queue.empty() ? 1 - turn : old;
+  recorder.computed = computed[turn];
+  recorder.tasks.wake(
+      [&](const Walk &walk) { return static_cast<const Entry &>(walk).generation == turn; });
+  walk();
+  if (turn == young)
+    admit();
+  bool waits = recorder.tasks.anyWaits();
+  if (!waits && walked.empty())
+    return;
+  bool all = walking[old] > 0 || computed[turn] >= int64_t(options.depths) ||
+             (session.mayCollect() && session.collector.isDue());
+  if (!walked.empty())
+    all |= !waits || now() - firstWalked >= options.linger;
+  flushing = all ? BucketTable::What::All : BucketTable::What::Demanded;
+}
+
+void Engine::Impl::walk() {
+  recorder.tasks.run([&](Walk &walk) { ended(static_cast<Entry &>(walk)); });
+}
+
+void Engine::Impl::admit() {
+  // What runs ends with the weights that it began with.
+  if (!changes.empty()) {
+    if (!running.empty())
+      return;
+    for (; !changes.empty(); changes.pop_front())
+      changes.front()();
+  }
+  if (queue.empty())
+    return;
+  if (running.empty() && (!fresh || session.weightsChanged || session.keptIsStale))
+    beginAnew();
+  while (!queue.empty() && running.size() < most) {
+    Entry &entry = *queue.begin()->second;
+    if (!running.empty() &&
+        (entry.runsAlone() || running.begin()->second->runsAlone() || isShortOfMemory(kShort)))
+      return;
+    recorder.tasks.toCome = std::min(queue.size(), most - running.size()) - 1;
+    HostStack *stack = recorder.stacks.take();
+    if (!stack)
+      return;
+    begin(entry, stack);
+    walk();
+  }
+}
+
+void Engine::Impl::begin(Entry &entry, HostStack *stack) {
+  fresh = false;
+  queue.erase(place(entry));
+  const RequestLimits &limits = entry.request.limits;
+  uint32_t logged = entry.logged;
+  static_cast<Walk &>(entry) = {
+      .limits = {limits.steps, limits.stackBytes, limits.rowBytes / kGranuleBytes},
+      .inOrder = entry.certainly,
+      .logged = logged};
+  if (limits.rowBytes > 0)
+    entry.limits.granules = std::max<uint64_t>(1, entry.limits.granules);
+  if (ReadLog *log = recorder.readLog; log && entry.again)
+    log->beginAgain(logged);
+  else if (log)
+    entry.logged = log->begin();
+  entry.again = true;
+  entry.state = Entry::State::Walking;
+  entry.generation = young;
+  ++walking[young];
+  running.emplace(entry.number, &entry);
+  uint64_t before = recorder.rowSpace.handedOut();
+  bool begun = session.begin(entry, entry.request.instance, stack);
+  entry.granules += recorder.rowSpace.handedOut() - before;
+  if (!begun) {
+    recorder.stacks.giveBack(stack);
+    tooLittleMemory(entry);
+  }
+}
+
+/// Computes some of what is pending. When all of it has run, those that waited for it go on, and
+/// those that have ended have their results.
+void Engine::Impl::slice() {
+  size_t before = session.schedule.size();
+  uint64_t start = clockNow();
+  bool all = session.flush(*flushing, session.options.hostile ? 1 : launches);
+  ++counts.flushes;
+  if (size_t ran = session.schedule.size() - before) {
+    double each = static_cast<double>(clockNow() - start) / static_cast<double>(ran);
+    double fit = static_cast<double>(options.slice) / std::max(each, 1.0);
+    launches = static_cast<size_t>(std::clamp(fit, 1.0, 1e6));
+  }
+  if (!all)
+    return;
+  session.settle();
+  computed[turn] = recorder.computed;
+  if (*flushing == BucketTable::What::All)
+    for (Entry *entry : std::exchange(walked, {}))
+      finish(*entry);
+  session.showResults([&](LiveValues &results) {
+    for (const Delivery &delivery : deliveries)
+      if (delivery.outcome.ok())
+        results.add(session.model.entry.resultType, delivery.outcome.slots);
+  });
+  flushing.reset();
+}
+
+//===----------------------------------------------------------------------===//
+// Between instances
+//===----------------------------------------------------------------------===//
+
+/// Forgets all that was recorded, and gives its memory back.
+void Engine::Impl::beginAnew() {
+  // What instances that were given up had recorded may be known to others, and be kept.
+  if (!recorder.buckets.isEmpty())
+    session.flush(BucketTable::What::All);
+  recorder.known.endRun(session.counters);
+  session.forgetMiniBatch();
+  if (session.weightsChanged)
+    session.packWeights();
+  if (std::exchange(session.keptIsStale, false))
+    recorder.known.forgetKept();
+  recorder.rowSpace.account();
+  recorder.stacks.trim();
+  session.policy = Policy::Depth;
+  session.rowsAreShort = !queue.empty() && queue.begin()->second->joins;
+  session.joinsSome = session.options.hostile && session.canJoin && session.device->packJoined();
+  session.beginRun();
+  ++session.counters.runs;
+  young = turn = 0;
+  computed = {};
+  fresh = true;
+}
+
+void Engine::Impl::collect() {
+  if (session.options.hostile)
+    session.checkGuards();
+  auto addRunning = [&](LiveValues &live) {
+    for (auto &[number, entry] : running) {
+      live.keep(entry->results);
+      if (entry->open > 0 && entry->emitted)
+        live.add(EmittingOutcome(session.model.types, session.model.entry).list, entry->emitted);
+      if (entry->open > 0 && entry->failed)
+        live.keep(*entry->failed);
+    }
+  };
+  if (!session.collector.mark(addRunning))
+    return;
+  if (session.onForget)
+    session.onForget(session.schedule);
+  session.isWhole = false;
+  session.collector.giveBack(session.schedule, session.scheduler, session.policy);
+  ++session.counters.collections;
+  // The youngest is begun again later; the oldest never is.
+  if (running.size() < 2 || !isShortOfMemory(kVeryShort))
+    return;
+  most = running.size() - 1;
+  calm = 0;
+  Entry &youngest = *std::prev(running.end())->second;
+  youngest.why = Entry::Why::TakenBack;
+  youngest.stopped = true;
+}
+
+/// Those to come begin at the first depth again. What the older ones know stands deeper than they
+/// would look, and the other way round; so nothing that has been seen is found any more.
+void Engine::Impl::beginGeneration() {
+  recorder.known.forgetSeen();
+  young = 1 - young;
+  computed[young] = 0;
+  ++counts.generations;
+}
+
+/// Of the memory limit; what was given back and not yet handed out again is free.
+bool Engine::Impl::isShortOfMemory(double share) const {
+  const RowSpace &rows = recorder.rowSpace;
+  uint64_t holes = rows.reclaimed() - std::min(rows.reclaimed(), rows.handedOut());
+  auto used = static_cast<double>(session.meter.used() - holes * kGranuleBytes);
+  return used > share * static_cast<double>(session.meter.limit());
+}
+
+//===----------------------------------------------------------------------===//
+// How instances end
+//===----------------------------------------------------------------------===//
+
+void Engine::Impl::ended(Entry &entry) {
+  using Cause = RunError::Cause;
+  switch (entry.why) {
+  case Entry::Why::Deadline:
+    return fail(entry, "it did not end before its deadline", Cause::Deadline);
+  case Entry::Why::Cancelled:
+    return fail(entry, "it was cancelled", Cause::Cancelled);
+  case Entry::Why::TakenBack:
+    return putBack(entry);
+  case Entry::Why::None:
+    break;
+  }
+  if (entry.isUncertain()) {
+    entry.certainly = true;
+    return putBack(entry);
+  }
+  if (entry.hasTooManyRows())
+    return fail(entry,
+                "its tensors take more than its limit of " +
+                    bytesText(entry.request.limits.rowBytes),
+                Cause::Limit);
+  if (!entry.failed) {
+    if (walked.empty())
+      firstWalked = now();
+    entry.state = Entry::State::Walked;
+    walked.push_back(&entry);
+    return;
+  }
+  recorder.failure = entry.failed->failure;
+  finish(entry);
+}
+
+/// Its outcome is known: the result, or the failure that the recorder names.
+void Engine::Impl::finish(Entry &entry) {
+  Outcome outcome;
+  session.end(entry, outcome);
+  if (!outcome.ok() && outcome.error->outOfMemory())
+    return tooLittleMemory(entry);
+  leave(entry);
+  hand(entry, std::move(outcome));
+}
+
+void Engine::Impl::fail(Entry &entry, const std::string &message, RunError::Cause cause) {
+  leave(entry);
+  Outcome outcome;
+  outcome.error.emplace(entry.request.instance.index, message, cause);
+  hand(entry, std::move(outcome));
+}
+
+/// Beside fewer others it may do, else alone. It fails if it does not even then.
+void Engine::Impl::tooLittleMemory(Entry &entry) {
+  most = std::max<size_t>(1, running.size() / 2);
+  calm = 0;
+  if (entry.runsAlone()) {
+    Outcome outcome;
+    session.giveUp(entry, outcome);
+    // No instance fails for want of what is only kept to save time.
+    bool more = recorder.known.giveBack();
+    more |= recorder.scratch.giveBack();
+    more |= recorder.stacks.giveBack();
+    // Nor for rows that another form of its kernels needs not.
+    if (!more && !entry.joins && session.canJoin)
+      more = entry.joins = session.device->packJoined();
+    if (!more) {
+      leave(entry);
+      return hand(entry, std::move(outcome));
+    }
+  }
+  ++entry.shorts;
+  putBack(entry);
+}
+
+void Engine::Impl::putBack(Entry &entry) {
+  leave(entry);
+  entry.why = Entry::Why::None;
+  entry.state = Entry::State::Queued;
+  queue.emplace(place(entry), &entry);
+  ++counts.begunAgain;
+}
+
+/// It is no more among those that run or wait to.
+void Engine::Impl::leave(Entry &entry) {
+  if (entry.state == Entry::State::Queued) {
+    queue.erase(place(entry));
+    return;
+  }
+  if (entry.state == Entry::State::Walked)
+    std::erase(walked, &entry);
+  running.erase(entry.number);
+  --walking[entry.generation];
+}
+
+void Engine::Impl::hand(Entry &entry, Outcome outcome) {
+  deadlines.erase({entry.request.deadline, entry.number});
+  ++counts.ended;
+  ++session.counters.instances;
+  counts.failed += !outcome.ok();
+  session.counters.failed += !outcome.ok();
+  if (outcome.ok() && most < options.mostRunning && ++calm > most) {
+    ++most;
+    calm = 0;
+  }
+  auto node = entries.extract(entry.number);
+  deliveries.push_back({std::move(node.mapped()), std::move(outcome)});
+}
+
+void Engine::Impl::deliver() {
+  while (!deliveries.empty()) {
+    Delivery delivery = std::move(deliveries.front());
+    deliveries.pop_front();
+    delivery.entry->onStop.reset();
+    if (delivery.entry->request.done)
+      delivery.entry->request.done(delivery.outcome);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Engine
+//===----------------------------------------------------------------------===//
+
+Engine::Engine(Session &session, EngineOptions options)
+    : impl_(std::make_unique<Impl>(*session.impl_, std::move(options))) {}
+Engine::~Engine() = default;
+
+void Engine::submit(Request request) { impl_->submit(std::move(request)); }
+void Engine::whenIdle(std::function<void()> change) { impl_->whenIdle(std::move(change)); }
+bool Engine::step() { return impl_->step(); }
+
+void Engine::run(const std::stop_token &stop) {
+  while (!stop.stop_requested()) {
+    if (impl_->step())
+      continue;
+    std::unique_lock lock(impl_->inbox.mutex);
+    impl_->inbox.arrived.wait(lock, stop, [&] { return impl_->hasArrivals(); });
+  }
+}
+
+const Engine::Counts &Engine::counts() const { return impl_->counts; }
+size_t Engine::running() const { return impl_->running.size(); }
+size_t Engine::waiting() const { return impl_->waiting(); }
+
+} // namespace sheaf::rt

@@ -1,0 +1,376 @@
+// Engines over an artefact whose instances read, recurse and keep lists: every result is that of
+// the instance alone, whatever comes, goes and fails beside it.
+#include "runtime/artefact/artefact.h"
+#include "runtime/io/output.h"
+#include "runtime/session/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <thread>
+
+using namespace sheaf;
+using namespace sheaf::rt;
+
+namespace {
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+constexpr int64_t kMany = 2000;
+#else
+constexpr int64_t kMany = 10000;
+#endif
+#else
+constexpr int64_t kMany = 10000;
+#endif
+
+/// main(limit): `limit` steps, each of which reads; a negative one has no end.
+class EngineTest : public testing::Test {
+protected:
+  std::unique_ptr<artefact::Artefact> artefact =
+      artefact::Artefact::open(std::string(SHEAF_GOLDEN) + "/v1_3.sheafc");
+  const Model &model = artefact->model();
+
+  SessionOptions small() const {
+    SessionOptions options;
+    options.memoryLimit = uint64_t(256) << 20;
+    options.hostStackBytes = uint64_t(4) << 20;
+    options.rowSpaceBytes = uint64_t(1) << 30;
+    options.maxSteps = 100000;
+    return options;
+  }
+
+  std::string text(const Session &session, const Outcome &outcome) const {
+    if (!outcome.ok())
+      return "error: " + outcome.error->message();
+    io::JsonValueWriter writer(
+        model.types, [&](uint32_t type, const Slot *slots) { return session.tensor(type, slots); },
+        nullptr);
+    std::string line;
+    writer.append(line, model.entry.resultType, outcome.slots);
+    return line;
+  }
+
+  /// Slots that stay where they are.
+  const Slot *argument(int64_t limit) { return &arguments_.emplace(limit, limit).first->second; }
+
+  const std::string &alone(int64_t limit) {
+    std::string &known = alone_[limit];
+    if (known.empty()) {
+      Instance instance{argument(limit), 0};
+      known = text(reference_, reference_.run(std::span(&instance, 1))[0]);
+    }
+    return known;
+  }
+
+private:
+  std::map<int64_t, Slot> arguments_;
+  std::map<int64_t, std::string> alone_;
+  Session reference_{model, small()};
+};
+
+struct Load {
+  bool hostile = false;
+  unsigned threads = 1;
+  EngineOptions engine = {};
+};
+
+class EveryLoad : public EngineTest, public testing::WithParamInterface<Load> {};
+
+TEST_P(EveryLoad, GivesWhatEachInstanceGivesAlone) {
+  const Load &load = GetParam();
+  SessionOptions options = small();
+  options.hostile = load.hostile;
+  options.threads = load.threads;
+  Session session(model, options);
+  const MemoryUse before = session.memory();
+  uint64_t time = 0;
+  EngineOptions engineOptions = load.engine;
+  engineOptions.clock = [&] { return time; };
+  Engine engine(session, engineOptions);
+  std::mt19937_64 random(11);
+  auto among = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  const int64_t count = load.hostile ? kMany / 20 : kMany;
+
+  std::map<int64_t, std::stop_source> stops; // of some that have not ended
+  int64_t submitted = 0, ended = 0, well = 0, wrong = 0;
+  std::map<RunError::Cause, int64_t> causes;
+  while (ended < count) {
+    for (int64_t arrive = among(8); arrive > 0 && submitted < count; --arrive) {
+      int64_t number = submitted++, kind = among(20);
+      int64_t limit = kind == 0 ? -1 : among(among(10) == 0 ? 200 : 20);
+      Request request{.instance = {argument(limit), number}, .priority = int(among(3))};
+      if (kind == 0 || kind == 1) // it would go on for ever, or may end before
+        request.stop = stops[number].get_token();
+      if (kind == 2)
+        request.deadline = time + uint64_t(among(40));
+      if (kind == 3)
+        request.limits.steps = 10;
+      request.done = [&, limit, number, kind](const Outcome &outcome) {
+        ++ended;
+        stops.erase(number);
+        if (outcome.ok()) {
+          ++well;
+          wrong += text(session, outcome) != alone(limit);
+          return;
+        }
+        EXPECT_EQ(outcome.error->instance(), number);
+        ++causes[outcome.error->cause()];
+        EXPECT_LE(kind, 3) << outcome.error->message();
+        if (kind == 3) {
+          EXPECT_GE(limit, 9) << outcome.error->message();
+        }
+      };
+      engine.submit(std::move(request));
+    }
+    time += 1;
+    if (!stops.empty() && among(6) == 0)
+      stops.begin()->second.request_stop();
+    bool more = engine.step();
+    if (!more && submitted == ended && ended < count)
+      continue;
+    if (submitted == count && !stops.empty())
+      std::next(stops.begin(), among(int64_t(stops.size())))->second.request_stop();
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GE(well, count * 8 / 10);
+  EXPECT_GT(causes[RunError::Cause::Cancelled], 0);
+  EXPECT_GT(causes[RunError::Cause::Deadline], 0);
+  EXPECT_GT(causes[RunError::Cause::Limit], 0);
+  EXPECT_EQ(causes[RunError::Cause::Program] + causes[RunError::Cause::Memory], 0);
+  while (engine.step()) {
+  }
+  EXPECT_EQ(engine.running(), 0u);
+  EXPECT_EQ(engine.waiting(), 0u);
+  EXPECT_EQ(engine.counts().ended, uint64_t(count));
+  EXPECT_EQ(session.memory().rows.now, before.rows.now);
+  EXPECT_LE(session.memory().heap.now, uint64_t(32) << 20); // chunks for the next ones
+  if (load.engine.depths < 100 || load.hostile) {
+    EXPECT_GT(engine.counts().generations, 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryLoad,
+                         testing::Values(Load{}, Load{.threads = 2}, Load{.hostile = true},
+                                         Load{.engine = {.mostRunning = 3, .linger = 0}},
+                                         Load{.engine = {.linger = 20, .slice = 1, .depths = 8}}));
+
+TEST_F(EngineTest, BeginsHigherPrioritiesFirst) {
+  Session session(model, small());
+  Engine engine(session, {.mostRunning = 1});
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < 6; ++i)
+    engine.submit({.instance = {argument(3), i},
+                   .priority = int(i % 3),
+                   .done = [&, i](const Outcome &) { order.push_back(i); }});
+  EXPECT_EQ(engine.waiting(), 6u);
+  while (engine.step()) {
+  }
+  EXPECT_EQ(order, (std::vector<int64_t>{2, 5, 1, 4, 0, 3}));
+}
+
+TEST_F(EngineTest, EndsWhatIsStoppedOrLateBeforeItBegins) {
+  Session session(model, small());
+  uint64_t time = 100;
+  Engine engine(session, {.mostRunning = 1, .clock = [&] { return time; }});
+  std::map<int64_t, RunError::Cause> causes;
+  auto submit = [&](int64_t number, int64_t limit, uint64_t deadline, std::stop_token stop) {
+    engine.submit({.instance = {argument(limit), number},
+                   .deadline = deadline,
+                   .stop = std::move(stop),
+                   .done = [&, number](const Outcome &outcome) {
+                     causes[number] = outcome.error.value().cause();
+                   }});
+  };
+  std::stop_source endless, asked, later;
+  submit(0, -1, UINT64_MAX, endless.get_token());
+  asked.request_stop();
+  submit(1, 3, UINT64_MAX, asked.get_token());
+  submit(2, 3, UINT64_MAX, later.get_token());
+  submit(3, 3, 150, {});
+  EXPECT_TRUE(engine.step());
+  EXPECT_EQ(causes, (std::map<int64_t, RunError::Cause>{{1, RunError::Cause::Cancelled}}));
+  later.request_stop();
+  EXPECT_TRUE(engine.step());
+  EXPECT_EQ(causes.at(2), RunError::Cause::Cancelled);
+  time = 150;
+  EXPECT_TRUE(engine.step());
+  EXPECT_EQ(causes.at(3), RunError::Cause::Deadline);
+  EXPECT_EQ(engine.running(), 1u);
+  endless.request_stop();
+  while (engine.step()) {
+  }
+  EXPECT_EQ(causes.at(0), RunError::Cause::Cancelled);
+}
+
+TEST_F(EngineTest, LimitsCountWhatTheInstanceDoes) {
+  // The least of rows with which 40 steps end, alone and beside others that know the same records.
+  auto ends = [&](uint64_t rowBytes, int64_t steps, bool company) {
+    Session session(model, small());
+    Engine engine(session);
+    std::optional<std::string> error;
+    for (int64_t i = 0; i < (company ? 30 : 0); ++i)
+      engine.submit({.instance = {argument(35 + i % 10), 1000 + i}});
+    engine.submit({.instance = {argument(40), 0},
+                   .limits = {.steps = steps, .rowBytes = rowBytes},
+                   .done = [&](const Outcome &outcome) {
+                     error = outcome.ok() ? "" : outcome.error->message();
+                   }});
+    while (engine.step()) {
+    }
+    return error.value();
+  };
+  uint64_t low = 0, high = 1 << 20;
+  while (high - low > 1)
+    ((ends((low + high) / 2, 0, false).empty()) ? high : low) = (low + high) / 2;
+  EXPECT_GT(high, 40u * 64);
+  EXPECT_EQ(ends(high, 0, true), "");
+  EXPECT_EQ(ends(low, 0, true), ends(low, 0, false));
+  EXPECT_NE(ends(low, 0, true).find("limit"), std::string::npos);
+  EXPECT_EQ(ends(0, 100, true), "");
+  for (int64_t steps = 30; steps < 50; ++steps)
+    EXPECT_EQ(ends(0, steps, true), ends(0, steps, false));
+  EXPECT_NE(ends(0, 30, true).find("30 calls"), std::string::npos) << ends(0, 30, true);
+}
+
+TEST_F(EngineTest, RunsWithLittleMemory) {
+  SessionOptions options = small();
+  options.memoryLimit = uint64_t(3) << 20;
+  options.hostStackBytes = uint64_t(64) << 10;
+  options.keepBytes = 0;
+  Session session(model, options);
+  Engine engine(session);
+  int64_t ended = 0, wrong = 0;
+  for (int64_t i = 0; i < 300; ++i) {
+    int64_t limit = 100 + i % 7 * 50;
+    engine.submit({.instance = {argument(limit), i}, .done = [&, limit](const Outcome &outcome) {
+                     ++ended;
+                     wrong += text(session, outcome) != alone(limit);
+                   }});
+  }
+  while (engine.step()) {
+  }
+  EXPECT_EQ(ended, 300);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_LE(session.memory().rows.peak, options.memoryLimit);
+  EXPECT_GT(session.counters().collections, 0u);
+}
+
+TEST_F(EngineTest, HandsOutTheOtherResultsWhenOneThrows) {
+  Session session(model, small());
+  Engine engine(session);
+  int64_t ended = 0;
+  for (int64_t i = 0; i < 5; ++i)
+    engine.submit({.instance = {argument(4), i}, .done = [&, i](const Outcome &outcome) {
+                     EXPECT_EQ(text(session, outcome), alone(4));
+                     ++ended;
+                     if (i == 2)
+                       throw std::runtime_error("no");
+                     if (i == 3) // from within, too
+                       engine.submit(
+                           {.instance = {argument(2), 9}, .done = [&](const Outcome &last) {
+                              EXPECT_EQ(text(session, last), alone(2));
+                              ++ended;
+                            }});
+                   }});
+  int thrown = 0;
+  for (bool more = true; more;) {
+    try {
+      more = engine.step();
+    } catch (const std::runtime_error &) {
+      ++thrown;
+    }
+  }
+  EXPECT_EQ(thrown, 1);
+  EXPECT_EQ(ended, 6);
+}
+
+TEST_F(EngineTest, ChangesWeightsBetweenInstances) {
+  Session session(model, small());
+  Engine engine(session);
+  int64_t old = 0, fresh = 0;
+  auto submit = [&](int64_t &count, bool same) {
+    for (int64_t i = 0; i < 20; ++i)
+      engine.submit(
+          {.instance = {argument(10 + i), i}, .done = [&, i, same](const Outcome &outcome) {
+             EXPECT_EQ(text(session, outcome) == alone(10 + i), same);
+             ++count;
+           }});
+  };
+  submit(old, true);
+  engine.step();
+  engine.step();
+  EXPECT_GT(engine.running(), 0u);
+  engine.whenIdle([&] {
+    std::vector<float> zeros(25, 0.0f);
+    session.setParam(
+        static_cast<size_t>(session.findParam("w")),
+        {reinterpret_cast<const uint8_t *>(zeros.data()), zeros.size() * sizeof(float)});
+  });
+  submit(fresh, false);
+  while (engine.step()) {
+  }
+  EXPECT_EQ(old, 20);
+  EXPECT_EQ(fresh, 20);
+}
+
+TEST_F(EngineTest, TakesRequestsFromOtherThreads) {
+  Session session(model, small());
+  Engine engine(session);
+  std::jthread runner([&](const std::stop_token &stop) { engine.run(stop); });
+  constexpr int64_t kEach = kMany / 40;
+  for (int64_t limit = 0; limit < 20; ++limit)
+    alone(limit);
+  std::vector<const Slot *> arguments;
+  for (int64_t limit = 0; limit < 20; ++limit)
+    arguments.push_back(argument(limit));
+  std::atomic<int64_t> wrong = 0, cancelled = 0;
+  std::vector<std::string> expected;
+  for (int64_t limit = 0; limit < 20; ++limit)
+    expected.push_back(alone(limit));
+  Slot endless = -1;
+  {
+    std::vector<std::jthread> clients;
+    for (int64_t client = 0; client < 3; ++client)
+      clients.emplace_back([&, client] {
+        for (int64_t i = 0; i < kEach; ++i) {
+          auto limit = static_cast<size_t>((i * 7 + client) % 20);
+          std::stop_source stop;
+          std::future<std::string> other =
+              engine.submit({.instance = {&endless, i}, .stop = stop.get_token()},
+                            [&](const Outcome &outcome) { return text(session, outcome); });
+          std::future<std::string> result =
+              engine.submit({.instance = {arguments[limit], i}},
+                            [&](const Outcome &outcome) { return text(session, outcome); });
+          wrong += result.get() != expected[limit];
+          stop.request_stop();
+          try {
+            other.get();
+          } catch (const RunError &error) {
+            cancelled += error.cause() == RunError::Cause::Cancelled;
+          }
+        }
+      });
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(cancelled, 3 * kEach);
+}
+
+TEST_F(EngineTest, LeavesTheSessionAsItWas) {
+  Session session(model, small());
+  {
+    Engine engine(session);
+    EXPECT_THROW(session.run({}), InternalError);
+    std::future<int> dropped =
+        engine.submit({.instance = {argument(-1), 0}}, [](const Outcome &) { return 1; });
+    engine.submit({.instance = {argument(50), 1}});
+    engine.step();
+    engine.step();
+  }
+  Instance instance{argument(30), 0};
+  EXPECT_EQ(text(session, session.run(std::span(&instance, 1))[0]), alone(30));
+}
+
+} // namespace
