@@ -360,6 +360,7 @@ void Engine::Impl::slice() {
   size_t before = session.schedule.size();
   uint64_t start = clockNow();
   bool all = session.flush(*flushing, session.options.hostile ? 1 : launches);
+  session.settle();
   ++counts.flushes;
   if (size_t ran = session.schedule.size() - before) {
     double each = static_cast<double>(clockNow() - start) / static_cast<double>(ran);
@@ -368,7 +369,6 @@ void Engine::Impl::slice() {
   }
   if (!all)
     return;
-  session.settle();
   computed[turn] = recorder.computed;
   if (*flushing == BucketTable::What::All)
     for (Entry *entry : std::exchange(walked, {}))

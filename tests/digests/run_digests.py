@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Digests of what every model gives: run_digests.py SHEAF [--write]
+"""Digests of what every model gives: run_digests.py SHEAF [--share N | --write]
 
 A change of structure changes no bit. For each model of models/ digests.json holds one of its
 results, of its weights after one step of plain descent over all its data (its gradients), and of
 its weights after a short training, by numeric class: precision, how factors of products in bf16 are
 summed, and whether the processor has fused multiply-adds (docs/numerics.md). What this machine can
 run is compared. Where bits change on purpose, --write makes the file anew for the classes that this
-machine has; the change says why.
+machine has; the change says why. With --share one of so many is compared.
 """
 import hashlib
 import json
@@ -92,6 +92,10 @@ def command(words):
 
 def main():
     sheaf = os.path.abspath(sys.argv[1])
+    full = "SHEAF_FULL" in os.environ
+    # One of so many; the plans for odd caches are a second look at the same bits.
+    share = 1 if full or "--share" not in sys.argv else int(sys.argv[sys.argv.index("--share") + 1])
+    caches_share = 1 if full else 6
     with open(FILE, encoding="utf-8") as stream:
         kept = json.load(stream)
     jobs = []
@@ -102,11 +106,12 @@ def main():
         options = options + ["--dim", "hidden=24", "--seed", "1"]
         for caches in [[]] + ([] if "--write" in sys.argv else CACHES):
             planned = options + caches
-            for name in sorted(MODELS):
-                jobs.append((kind, name, "results", results, (sheaf, name, planned)))
+            some = [(kind, name, "results", results, (sheaf, name, planned)) for name in sorted(MODELS)]
             for name, _, loss in LOSSES:
                 for course in ["gradients"] if caches else COURSES:
-                    jobs.append((kind, name, course, weights, (sheaf, name, loss, course, planned)))
+                    some.append((kind, name, course, weights, (sheaf, name, loss, course, planned)))
+            each = caches_share if caches else share
+            jobs += some[len(jobs) % each::each]  # others for each kind
 
     def run(job):
         with tempfile.TemporaryDirectory() as work:
