@@ -5,6 +5,7 @@
  *   sheaf_model    an artefact that was opened; immutable
  *   sheaf_batch    instances for it, made of values
  *   sheaf_session  threads and a byte budget; runs batches of any number of models
+ *   sheaf_engine   runs instances of one model that come and go
  *   sheaf_result   what became of each instance of a batch; immutable
  *   sheaf_stop     ends runs early, from any thread
  *
@@ -263,12 +264,77 @@ SHEAF_API void sheaf_stop_release(sheaf_stop *stop);
  * session is as good as before. */
 SHEAF_API void sheaf_stop_request(sheaf_stop *stop);
 
+/* ---- Engines ------------------------------------------------------------------------------ */
+
+/* A batch begins and ends together. An engine is given instances one by one, while others run, and
+ * hands each result out when its instance ends; what they compute at one time runs together. Their
+ * results have the bits of each instance alone. An engine has no thread: whoever calls
+ * sheaf_engine_step() or sheaf_engine_run() lends it one. See docs/design/engine.md. */
+typedef struct sheaf_engine sheaf_engine;
+
+typedef struct sheaf_engine_options {
+  size_t size;           /* sizeof(sheaf_engine_options); members may be added at the end */
+  uint32_t most_running; /* instances that have begun and not ended; 0: 512 */
+  /* Nanoseconds that what no read needs may wait for other instances to end; 0: 200,000. */
+  uint64_t linger;
+  /* Nanoseconds of kernels between two looks for stops and deadlines; 0: 2,000,000. */
+  uint64_t slice;
+} sheaf_engine_options;
+
+typedef struct sheaf_request_options {
+  size_t size;            /* sizeof(sheaf_request_options); members may be added at the end */
+  sheaf_stop *stop;       /* requested, the instances fail unless they have ended; NULL: nothing */
+  int32_t priority;       /* higher ones begin first */
+  uint64_t timeout;       /* nanoseconds from now on, after which they fail; 0: any */
+  uint64_t max_depth;     /* as of a session, and no more than its own; 0: the session's */
+  uint64_t max_steps;     /* as of a session; 0: the session's */
+  uint64_t max_row_bytes; /* of all tensors that an instance computes; 0: any */
+} sheaf_request_options;
+
+/* Called once for each instance, in the thread that steps: `result` has that one instance, and is
+ * the callee's to release. It may submit and request stops; it must not step. */
+typedef void (*sheaf_done_function)(void *user, int64_t id, sheaf_result *result);
+
+/* `session_options` and `options` may be null. Results are not checked for NaN (check_results). */
+SHEAF_API sheaf_status sheaf_engine_create(sheaf_model *model,
+                                           const sheaf_session_options *session_options,
+                                           const sheaf_engine_options *options,
+                                           sheaf_engine **engine);
+/* When no thread steps. Instances that have not ended are dropped: `done` is not called. */
+SHEAF_API void sheaf_engine_release(sheaf_engine *engine);
+
+/* Submits the instances of a batch, and takes them and their values from it: afterwards it is as
+ * after sheaf_batch_clear(). Does not wait for what runs. `options` may be null. */
+SHEAF_API sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
+                                           const sheaf_request_options *options,
+                                           sheaf_done_function done, void *user);
+
+/* A round: begins instances, runs them until all wait, computes, hands out results. `more`: whether
+ * there is anything left to do, until the next submit. */
+SHEAF_API sheaf_status sheaf_engine_step(sheaf_engine *engine, int *more);
+/* Rounds, and waiting for what is submitted, until a stop is requested. */
+SHEAF_API sheaf_status sheaf_engine_run(sheaf_engine *engine, sheaf_stop *stop);
+/* Instances that have not begun. */
+SHEAF_API size_t sheaf_engine_waiting(const sheaf_engine *engine);
+
 /* ---- Results ------------------------------------------------------------------------------ */
 
 SHEAF_API void sheaf_result_release(sheaf_result *result);
 SHEAF_API size_t sheaf_result_size(const sheaf_result *result);
 /* Why an instance has no value; null when it has one. */
 SHEAF_API const char *sheaf_result_error(const sheaf_result *result, size_t instance);
+
+typedef enum sheaf_cause {
+  SHEAF_ENDED = 0,             /* it has a value */
+  SHEAF_PROGRAM = 1,           /* a check, an index: it fails wherever it runs */
+  SHEAF_LIMIT = 2,             /* of steps, depth or bytes; or the run was stopped */
+  SHEAF_TOO_LITTLE_MEMORY = 3, /* even alone */
+  SHEAF_DEADLINE = 4,          /* of its request */
+  SHEAF_CANCELLED = 5          /* by its request's stop */
+} sheaf_cause;
+
+/* What kind of reason that is. */
+SHEAF_API sheaf_cause sheaf_result_cause(const sheaf_result *result, size_t instance);
 SHEAF_API sheaf_status sheaf_result_value(const sheaf_result *result, size_t instance,
                                           sheaf_view *view);
 /* The list of what an instance emitted, in the order of the program. An error for a model that

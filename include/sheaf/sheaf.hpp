@@ -13,7 +13,10 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -165,6 +168,9 @@ public:
   std::string error(std::size_t instance) const {
     const char *message = sheaf_result_error(result_.get(), instance);
     return message ? message : "";
+  }
+  sheaf_cause cause(std::size_t instance) const {
+    return sheaf_result_cause(result_.get(), instance);
   }
   /// Throws Error when the instance failed.
   View operator[](std::size_t instance) const {
@@ -333,6 +339,90 @@ private:
     session_.reset(session, sheaf_session_release);
   }
   std::shared_ptr<sheaf_session> session_;
+};
+
+/// Runs instances that come and go, in the thread that steps. `submit`, `waiting` and stops are for
+/// any thread; an engine is destroyed when none steps.
+class Engine {
+public:
+  explicit Engine(const Model &model, const sheaf_session_options *session = nullptr,
+                  const sheaf_engine_options *options = nullptr) {
+    sheaf_engine *engine = nullptr;
+    check(sheaf_engine_create(model.get(), session, options, &engine));
+    engine_.reset(engine);
+  }
+  sheaf_engine *get() const { return engine_.get(); }
+
+  /// Calls `done(id, result)` once for each instance of the batch, which is empty afterwards; the
+  /// result is of that one instance. What `done` throws comes out of step() or run().
+  void submit(const Batch &batch, std::function<void(std::int64_t, Result)> done,
+              sheaf_request_options options = {}) {
+    options.size = sizeof options;
+    std::size_t count = batch.size();
+    if (count == 0)
+      return;
+    auto pending = std::make_unique<Pending>(Pending{std::move(done), count, state_.get()});
+    Pending *user = pending.get();
+    {
+      std::lock_guard<std::mutex> lock(state_->mutex);
+      state_->pending.emplace(user, std::move(pending));
+    }
+    sheaf_status status = sheaf_engine_submit(get(), batch.get(), &options, tell, user);
+    if (status != SHEAF_OK) {
+      std::lock_guard<std::mutex> lock(state_->mutex);
+      state_->pending.erase(user);
+    }
+    check(status);
+  }
+  /// Whether there is more to do.
+  bool step() {
+    int more = 0;
+    check(sheaf_engine_step(get(), &more));
+    if (std::exception_ptr thrown = std::exchange(state_->thrown, nullptr))
+      std::rethrow_exception(thrown);
+    return more != 0;
+  }
+  /// Until the stop is requested. What a `done` throws comes out then.
+  void run(const Stop &stop) {
+    check(sheaf_engine_run(get(), stop.get()));
+    if (std::exception_ptr thrown = std::exchange(state_->thrown, nullptr))
+      std::rethrow_exception(thrown);
+  }
+  std::size_t waiting() const { return sheaf_engine_waiting(get()); }
+
+private:
+  struct State;
+  struct Pending {
+    std::function<void(std::int64_t, Result)> done;
+    std::size_t left; ///< instances that have not ended
+    State *state;
+  };
+  struct State {
+    std::mutex mutex;
+    std::map<Pending *, std::unique_ptr<Pending>> pending;
+    std::exception_ptr thrown; ///< the first of a round; only the thread that steps looks
+  };
+  static void tell(void *user, std::int64_t id, sheaf_result *result) {
+    auto *pending = static_cast<Pending *>(user);
+    State &state = *pending->state;
+    Result own(result);
+    try {
+      pending->done(id, std::move(own));
+    } catch (...) {
+      if (!state.thrown)
+        state.thrown = std::current_exception();
+    }
+    if (--pending->left == 0) {
+      std::lock_guard<std::mutex> lock(state.mutex);
+      state.pending.erase(pending);
+    }
+  }
+  struct Release {
+    void operator()(sheaf_engine *engine) const { sheaf_engine_release(engine); }
+  };
+
+  std::unique_ptr<State> state_ = std::make_unique<State>();
+  std::unique_ptr<sheaf_engine, Release> engine_;
 };
 
 //===----------------------------------------------------------------------===//

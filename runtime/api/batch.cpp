@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 #include <unordered_set>
+#include <utility>
 
 using namespace sheaf;
 using namespace sheaf::api;
@@ -233,12 +234,16 @@ void sheaf_batch_release(sheaf_batch *batch) { delete batch; }
 sheaf_status sheaf_batch_clear(sheaf_batch *batch) {
   return guarded([&] {
     std::lock_guard<std::mutex> lock(given(batch, "batch").mutex);
-    batch->serial = nextSerial();
-    batch->values.clear();
-    batch->slots.clear();
-    batch->instances.clear();
-    batch->heap = io::SlotHeap();
+    takeValues(*batch);
   });
+}
+
+io::SlotHeap api::takeValues(sheaf_batch &batch) {
+  batch.serial = nextSerial();
+  batch.values.clear();
+  batch.slots.clear();
+  batch.instances.clear();
+  return std::exchange(batch.heap, io::SlotHeap());
 }
 
 size_t sheaf_batch_size(const sheaf_batch *batch) {

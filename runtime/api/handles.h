@@ -106,9 +106,18 @@ struct ResultData {
   struct Item {
     const rt::Slot *slots = nullptr; ///< null: failed
     std::string error;
+    sheaf_cause cause = SHEAF_ENDED;
   };
   std::vector<Item> items;
 };
+
+/// Options that a caller may leave out. Throws Invalid.
+sheaf_session_options checked(const sheaf_session_options *options);
+rt::SessionOptions sessionOptions(const sheaf_session_options &given, const rt::Model &model);
+/// Of a stop that may be null. It is a share: the stop may be released.
+std::stop_token tokenOf(const sheaf_stop *stop);
+/// Forgets all instances and values of a batch, which is locked, and returns what held them.
+io::SlotHeap takeValues(sheaf_batch &batch);
 
 } // namespace sheaf::api
 

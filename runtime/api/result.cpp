@@ -65,6 +65,10 @@ const char *sheaf_result_error(const sheaf_result *result, size_t instance) {
   return item.slots ? nullptr : item.error.c_str();
 }
 
+sheaf_cause sheaf_result_cause(const sheaf_result *result, size_t instance) {
+  return instance < sheaf_result_size(result) ? result->data->items[instance].cause : SHEAF_ENDED;
+}
+
 sheaf_status sheaf_result_value(const sheaf_result *result, size_t instance, sheaf_view *view) {
   return guarded([&] {
     const Slot *slots = slotsOf(result, instance);

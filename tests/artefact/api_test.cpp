@@ -1,12 +1,15 @@
 // The C interface through its C++ wrapper, with the golden artefact.
 #include "tests/artefact/message_of.h"
 
+#include <atomic>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <map>
 #include <thread>
 
 namespace {
 
+constexpr uint64_t kSmall = uint64_t(64) << 20;
 const std::string kGolden = SHEAF_GOLDEN "/v1.sheafc";
 const std::string kWithLengths = SHEAF_GOLDEN "/v1_7.sheafc";
 
@@ -287,6 +290,121 @@ TEST(Api, AnyThreadAndAnyModel) {
   EXPECT_EQ(wrong, std::vector<int64_t>(4));
   session.add(three);
   session.remove(one);
+}
+
+/// Batches for the artefact whose entry takes how many steps to make.
+sheaf::Batch stepsOf(const sheaf::Model &model, std::initializer_list<int64_t> limits) {
+  sheaf::Batch batch(model);
+  for (int64_t limit : limits)
+    batch.add({batch.makeInt(model.argumentType(0), limit)}, 100 + limit);
+  return batch;
+}
+
+std::vector<float> lastOf(const sheaf::Result &result, size_t instance) {
+  sheaf::Tensor tensor = result[instance][1].tensor();
+  const auto *elements = static_cast<const float *>(tensor.get().data);
+  return {elements, elements + tensor.size()};
+}
+
+TEST(Api, AnEngineGivesWhatSessionsGive) {
+  sheaf::Model model(SHEAF_GOLDEN "/v1_3.sheafc");
+  sheaf::Result expected = sheaf::Session(1, kSmall).run(stepsOf(model, {3, 30, 7}));
+  sheaf_session_options session{};
+  session.size = sizeof session;
+  session.memory_limit = kSmall;
+  sheaf::Engine engine(model, &session);
+  std::map<int64_t, std::vector<float>> found;
+  std::map<int64_t, sheaf_cause> causes;
+  auto done = [&](int64_t id, const sheaf::Result &result) {
+    ASSERT_EQ(result.size(), 1u);
+    causes[id] = result.cause(0);
+    if (causes[id] == SHEAF_ENDED)
+      found[id] = lastOf(result, 0);
+  };
+  sheaf::Batch batch = stepsOf(model, {3, 30});
+  engine.submit(batch, done);
+  EXPECT_EQ(batch.size(), 0u);
+  engine.submit(stepsOf(model, {7}), done);
+  sheaf::Stop stop;
+  sheaf_request_options options{};
+  options.stop = stop.get();
+  engine.submit(stepsOf(model, {-1}), done, options);
+  options = {};
+  options.timeout = 1000000;
+  engine.submit(stepsOf(model, {-2}), done, options);
+  options = {};
+  options.max_steps = 5;
+  engine.submit(stepsOf(model, {20}), done, options);
+  EXPECT_EQ(engine.waiting(), 6u);
+  while (causes.size() < 5)
+    engine.step();
+  stop.request();
+  while (engine.step()) {
+  }
+  EXPECT_EQ(found, (std::map<int64_t, std::vector<float>>{{103, lastOf(expected, 0)},
+                                                          {130, lastOf(expected, 1)},
+                                                          {107, lastOf(expected, 2)}}));
+  EXPECT_EQ(causes, (std::map<int64_t, sheaf_cause>{{103, SHEAF_ENDED},
+                                                    {130, SHEAF_ENDED},
+                                                    {107, SHEAF_ENDED},
+                                                    {99, SHEAF_CANCELLED},
+                                                    {98, SHEAF_DEADLINE},
+                                                    {120, SHEAF_LIMIT}}));
+}
+
+TEST(Api, AnEngineRunsInAThreadOfItsOwn) {
+  sheaf::Model model(SHEAF_GOLDEN "/v1_3.sheafc");
+  sheaf_session_options session{};
+  session.size = sizeof session;
+  session.memory_limit = kSmall;
+  sheaf::Engine engine(model, &session);
+  sheaf::Stop stop;
+  std::thread runner([&] { EXPECT_NO_THROW(engine.run(stop)); });
+  std::atomic<int> ended = 0;
+  std::vector<std::thread> clients;
+  for (int client = 0; client < 3; ++client)
+    clients.emplace_back([&] {
+      for (int64_t i = 0; i < 20; ++i)
+        engine.submit(stepsOf(model, {i, i + 1}), [&](int64_t, const sheaf::Result &result) {
+          ended += result.error(0).empty();
+        });
+    });
+  for (std::thread &client : clients)
+    client.join();
+  while (ended < 3 * 40)
+    std::this_thread::yield();
+  stop.request();
+  runner.join();
+}
+
+TEST(Api, EnginesRefuseWrongArguments) {
+  sheaf::Model model(SHEAF_GOLDEN "/v1_3.sheafc"), other(kGolden);
+  sheaf_session_options session{};
+  session.size = sizeof session;
+  session.memory_limit = kSmall;
+  sheaf::Engine engine(model, &session);
+  sheaf::Batch batch(other);
+  Tree tree(batch);
+  batch.add({tree.leaf("a")});
+  EXPECT_EQ(messageOf([&] { engine.submit(batch, {}); }, SHEAF_INVALID),
+            "the batch is of another model");
+  EXPECT_EQ(batch.size(), 1u);
+  sheaf_engine *made = nullptr;
+  sheaf_engine_options options{};
+  EXPECT_EQ(sheaf_engine_create(model.get(), &session, &options, &made), SHEAF_INVALID);
+  EXPECT_EQ(sheaf_engine_create(nullptr, &session, nullptr, &made), SHEAF_INVALID);
+  EXPECT_EQ(sheaf_engine_submit(engine.get(), batch.get(), nullptr, nullptr, nullptr),
+            SHEAF_INVALID);
+  EXPECT_EQ(sheaf_engine_step(engine.get(), nullptr), SHEAF_INVALID);
+  // A callback does not step, and what it throws comes out of the step.
+  engine.submit(stepsOf(model, {1}), [&](int64_t, const sheaf::Result &) { engine.step(); });
+  EXPECT_EQ(messageOf(
+                [&] {
+                  while (engine.step()) {
+                  }
+                },
+                SHEAF_INVALID),
+            "the engine is stepped from within a callback");
 }
 
 } // namespace

@@ -1,0 +1,142 @@
+//===- copier.h - Values on their way out of a session ----------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_API_COPIER_H
+#define SHEAF_RUNTIME_API_COPIER_H
+
+#include "runtime/api/handles.h"
+#include "runtime/session/session.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <unordered_map>
+
+namespace sheaf::api {
+
+/// Copies values out of a session. What stands in many places is copied once.
+class Copier {
+public:
+  Copier(const rt::Session &session, ResultData &result)
+      : session_(session), result_(result), model_(*result.model) {}
+
+  /// Before each run: addresses mean other values then.
+  void forget() { copies_.clear(); }
+
+  const rt::Slot *copy(uint32_t type, const rt::Slot *from) {
+    rt::Slot *to = result_.heap.allocate(model_.slots(type));
+    pending_.push_back({type, from, to});
+    while (!pending_.empty()) {
+      Item item = pending_.back();
+      pending_.pop_back();
+      step(item);
+    }
+    return to;
+  }
+
+  ResultData::Item copy(uint32_t type, const rt::Outcome &outcome) {
+    if (outcome.ok())
+      return {copy(type, outcome.slots), {}, SHEAF_ENDED};
+    return {nullptr, outcome.error->message(), causeOf(outcome.error->cause())};
+  }
+
+private:
+  static sheaf_cause causeOf(RunError::Cause cause) {
+    switch (cause) {
+    case RunError::Cause::Program:
+      return SHEAF_PROGRAM;
+    case RunError::Cause::Limit:
+      return SHEAF_LIMIT;
+    case RunError::Cause::Memory:
+      return SHEAF_TOO_LITTLE_MEMORY;
+    case RunError::Cause::Deadline:
+      return SHEAF_DEADLINE;
+    case RunError::Cause::Cancelled:
+      return SHEAF_CANCELLED;
+    }
+    return SHEAF_PROGRAM;
+  }
+
+  struct Item {
+    uint32_t type;
+    const rt::Slot *from;
+    rt::Slot *to;
+  };
+
+  void pushAll(std::span<const uint32_t> types, const rt::Slot *from, rt::Slot *to) {
+    for (uint32_t type : types) {
+      pending_.push_back({type, from, to});
+      from += model_.slots(type);
+      to += model_.slots(type);
+    }
+  }
+
+  void step(const Item &item) {
+    const rt::TypeDesc &type = model_.types().types[item.type];
+    switch (type.kind) {
+    case rt::TypeKind::Tensor:
+      item.to[0] = std::bit_cast<rt::Slot>(tensor(session_.tensor(item.type, item.from)));
+      std::copy_n(item.from + 1, model_.slots(item.type) - 1, item.to + 1);
+      return;
+    case rt::TypeKind::Tuple:
+      pushAll(type.children, item.from, item.to);
+      return;
+    case rt::TypeKind::List:
+    case rt::TypeKind::Data:
+      break;
+    default:
+      item.to[0] = item.from[0];
+      return;
+    }
+    auto [known, fresh] = copies_.try_emplace(item.from[0], 0);
+    if (fresh)
+      known->second =
+          type.kind == rt::TypeKind::List ? list(type, item.from[0]) : data(type, item.from[0]);
+    item.to[0] = known->second;
+  }
+
+  rt::Slot list(const rt::TypeDesc &type, rt::Slot from) {
+    const auto *list = std::bit_cast<const rt::ListObject *>(from);
+    rt::Slot copy = result_.heap.list(list->elements, list->size, list->elementSlots);
+    rt::Slot *to = std::bit_cast<rt::ListObject *>(copy)->elements;
+    for (int64_t i = 0; i < list->size; ++i)
+      pending_.push_back(
+          {type.children[0], list->elements + i * list->elementSlots, to + i * list->elementSlots});
+    return copy;
+  }
+
+  rt::Slot data(const rt::TypeDesc &type, rt::Slot from) {
+    const auto *object = std::bit_cast<const rt::Slot *>(from);
+    const rt::CtorDesc &ctor = model_.types().data[type.data].ctors[static_cast<size_t>(object[0])];
+    int64_t slots = 0;
+    for (uint32_t field : ctor.fieldTypes)
+      slots += model_.slots(field);
+    rt::Slot copy = result_.heap.data(static_cast<uint32_t>(object[0]), object + 1, slots);
+    pushAll(ctor.fieldTypes, object + 1, std::bit_cast<rt::Slot *>(copy) + 1);
+    return copy;
+  }
+
+  const ResultTensor *tensor(const rt::TensorView &view) {
+    ResultTensor &tensor = result_.tensors.emplace_back();
+    tensor.dtype = dlpackType(view.dtype);
+    tensor.shape = view.shape;
+    auto elements = static_cast<size_t>(view.elements());
+    tensor.bytes = rt::allocateAligned(elements * static_cast<size_t>(rt::dtypeBytes(view.dtype)));
+    view.copyTo(tensor.bytes.get());
+    if (view.dtype == rt::DType::Bool)
+      for (size_t i = 0; i < elements; ++i) {
+        int32_t truth;
+        std::memcpy(&truth, tensor.bytes.get() + i * sizeof truth, sizeof truth);
+        tensor.bytes[i] = static_cast<uint8_t>(truth);
+      }
+    return &tensor;
+  }
+
+  const rt::Session &session_;
+  ResultData &result_;
+  const LoadedModel &model_;
+  std::unordered_map<rt::Slot, rt::Slot> copies_;
+  std::vector<Item> pending_;
+};
+
+} // namespace sheaf::api
+
+#endif // SHEAF_RUNTIME_API_COPIER_H

@@ -1,0 +1,120 @@
+// Instances that come and go.
+#include "runtime/session/engine.h"
+#include "runtime/api/copier.h"
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+using namespace sheaf;
+using namespace sheaf::api;
+
+struct sheaf_engine {
+  sheaf_engine(std::shared_ptr<const LoadedModel> of, const sheaf_session_options &options,
+               const rt::EngineOptions &engineOptions)
+      : model(std::move(of)), session(model->model(), sessionOptions(options, model->model())),
+        engine(session, engineOptions) {}
+
+  /// Calls `work` for the only thread that steps. Throws Invalid within a `done`.
+  template <typename Work> void asStepper(Work work) {
+    if (stepper.load() == std::this_thread::get_id())
+      throw Invalid("the engine is stepped from within a callback");
+    std::lock_guard lock(mutex);
+    struct Stepping {
+      std::atomic<std::thread::id> &stepper;
+      ~Stepping() { stepper = std::thread::id(); }
+    } stepping{stepper};
+    stepper = std::this_thread::get_id();
+    work();
+  }
+
+  std::shared_ptr<const LoadedModel> model;
+  rt::Session session;
+  rt::Engine engine;
+  std::mutex mutex; ///< held by whoever steps
+  std::atomic<std::thread::id> stepper;
+};
+
+sheaf_status sheaf_engine_create(sheaf_model *model, const sheaf_session_options *session_options,
+                                 const sheaf_engine_options *options, sheaf_engine **engine) {
+  return guarded([&] {
+    given(model, "model");
+    given(engine, "engine");
+    rt::EngineOptions known;
+    if (options) {
+      if (options->size != sizeof *options)
+        throw Invalid("options.size is not sizeof(sheaf_engine_options)");
+      if (options->most_running)
+        known.mostRunning = options->most_running;
+      if (options->linger)
+        known.linger = options->linger;
+      if (options->slice)
+        known.slice = options->slice;
+    }
+    *engine = new sheaf_engine(model->model, checked(session_options), known);
+  });
+}
+
+void sheaf_engine_release(sheaf_engine *engine) { delete engine; }
+
+sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
+                                 const sheaf_request_options *options, sheaf_done_function done,
+                                 void *user) {
+  return guarded([&] {
+    given(engine, "engine");
+    given(batch, "batch");
+    if (!done)
+      throw Invalid("done is null");
+    rt::Request request;
+    if (options) {
+      if (options->size != sizeof *options)
+        throw Invalid("options.size is not sizeof(sheaf_request_options)");
+      request.priority = options->priority;
+      uint64_t now = rt::clockNow();
+      if (options->timeout && options->timeout < UINT64_MAX - now)
+        request.deadline = now + options->timeout;
+      request.stop = tokenOf(options->stop);
+      request.limits.steps =
+          static_cast<int64_t>(std::min<uint64_t>(options->max_steps, INT64_MAX));
+      if (options->max_depth)
+        request.limits.stackBytes = rt::stackBytesFor(
+            engine->model->model(), std::min<uint64_t>(options->max_depth, uint64_t(1) << 32));
+      request.limits.rowBytes = options->max_row_bytes;
+    }
+    std::lock_guard lock(batch->mutex);
+    if (batch->model != engine->model)
+      throw Invalid("the batch is of another model");
+    std::vector<rt::Instance> instances = batch->instances;
+    // It lives as long as one of them may be read.
+    auto values = std::make_shared<io::SlotHeap>(takeValues(*batch));
+    for (const rt::Instance &instance : instances) {
+      request.instance = instance;
+      request.done = [engine, values, done, user, id = instance.index](const rt::Outcome &outcome) {
+        auto data = std::make_shared<ResultData>();
+        data->model = engine->model;
+        Copier copier(engine->session, *data);
+        data->items.push_back(copier.copy(engine->model->model().entry.resultType, outcome));
+        done(user, id, new sheaf_result{std::move(data)});
+      };
+      engine->engine.submit(request);
+    }
+  });
+}
+
+sheaf_status sheaf_engine_step(sheaf_engine *engine, int *more) {
+  return guarded([&] {
+    given(more, "more");
+    given(engine, "engine").asStepper([&] { *more = engine->engine.step(); });
+  });
+}
+
+sheaf_status sheaf_engine_run(sheaf_engine *engine, sheaf_stop *stop) {
+  return guarded([&] {
+    std::stop_token token = tokenOf(&given(stop, "stop"));
+    given(engine, "engine").asStepper([&] { engine->engine.run(token); });
+  });
+}
+
+size_t sheaf_engine_waiting(const sheaf_engine *engine) {
+  return engine ? engine->engine.waiting() : 0;
+}
