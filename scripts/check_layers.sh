@@ -35,7 +35,7 @@ runtime/session: model measure memory schedule walk device devices backward
 runtime/train: model backward session
 runtime/io: model
 runtime/artefact: model io cpu session
-runtime/api: model io artefact
+runtime/api: model io artefact session
 compiler/ir:
 compiler/ops: ir
 compiler/frontend: ir ops

@@ -47,8 +47,11 @@ rt::CacheSizes cachesIn(const std::string &directory) {
 rt::CacheSizes cachesOfThisMachine() {
   // The C library knows those of x86 only.
   rt::CacheSizes caches{sysconf(_SC_LEVEL1_DCACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE)};
-  if (caches.l1 <= 0 || caches.l2 <= 0)
-    caches = cachesIn("/sys/devices/system/cpu/cpu0/cache");
+  if (caches.l1 <= 0 || caches.l2 <= 0) {
+    rt::CacheSizes others = cachesIn("/sys/devices/system/cpu/cpu0/cache");
+    caches.l1 = caches.l1 > 0 ? caches.l1 : others.l1;
+    caches.l2 = caches.l2 > 0 ? caches.l2 : others.l2;
+  }
   return caches;
 }
 

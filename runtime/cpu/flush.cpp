@@ -95,11 +95,12 @@ Flusher::Flusher(const Model &model, unsigned threads, bool hostile)
 void Flusher::provideScratch(uint64_t bytes) {
   if (scratchBytes_ == bytes)
     return;
-  scratchBytes_ = bytes;
+  scratchBytes_ = 0; // none, if memory is too short
   for (AlignedBytes &block : scratch_) {
     block.reset();
     block = allocateAligned(bytes);
   }
+  scratchBytes_ = bytes;
 }
 
 /// Of which walk the direction is kept for each kernel that can turn: kernels that read the same

@@ -32,7 +32,7 @@ public:
   enum class Cause : uint8_t {
     Program, ///< the program and the data: it fails wherever it runs
     Limit,   ///< a bound of this run, such as that of the recursion's depth
-    Memory,  ///< the mini-batch left the instance too little memory; alone it may do
+    Memory,  ///< others left the instance too little memory; alone it may do (but in an engine)
     // Of instances that an engine runs (engine.h).
     Deadline, ///< it did not end in time
     Cancelled ///< whoever asked for it did not want it any more

@@ -11,12 +11,13 @@ void Emissions::beginRun(std::span<const Instance> instances) {
     delivered_.push_back(instance.delivered);
 }
 
-void Emissions::afterFlush(std::span<const Walk> walks) {
+void Emissions::afterFlush(std::span<const Walk> walks, std::span<const Outcome> outcomes) {
   if (!deliver_ || !model_.entry.emits)
     return;
   for (size_t i = 0; i < walks.size(); ++i) {
     const Walk &walk = walks[i];
-    if (walk.failed || !walk.emitted)
+    // Of one that was given up for want of memory the list may be gone.
+    if (walk.failed || !walk.emitted || (walk.open == 0 && !outcomes[i].ok()))
       continue;
     const auto *list = std::bit_cast<const ListObject *>(*walk.emitted);
     // A call that runs beside it may fail, and stand before it in the program.

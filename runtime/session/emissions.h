@@ -18,10 +18,11 @@ public:
       : model_(model), recorder_(recorder), values_(values) {}
 
   void onEmit(Session::OnEmit deliver) { deliver_ = std::move(deliver); }
+  bool isHeard() const { return deliver_ != nullptr; }
   void beginRun(std::span<const Instance> instances);
   /// What was emitted before a flush has been computed: a read may depend on it, so every flush
   /// runs it. `walks`: of the first instances.
-  void afterFlush(std::span<const Walk> walks);
+  void afterFlush(std::span<const Walk> walks, std::span<const Outcome> outcomes);
   uint64_t delivered(size_t number) const { return delivered_[number]; }
 
 private:

@@ -94,11 +94,12 @@ struct Engine::Impl {
   struct Inbox {
     mutable std::mutex mutex;
     std::condition_variable_any arrived;
-    std::vector<std::unique_ptr<Entry>> requests;
     std::vector<uint64_t> stops; ///< numbers
     std::vector<std::function<void()>> changes;
     uint64_t next = 0;
     size_t queued = 0; ///< of those taken in
+    /// Go first: their stops refer to the others.
+    std::vector<std::unique_ptr<Entry>> requests;
   } inbox;
 
   std::deque<std::function<void()>> changes;                    ///< to be made when none runs
@@ -123,6 +124,7 @@ struct Engine::Impl {
   std::array<size_t, 2> walking{};   ///< instances of each that run
   std::optional<BucketTable::What> flushing;
   size_t launches = kFirstSlice; ///< of a slice
+  std::exception_ptr broken;     ///< why it can do nothing any more
   bool fresh = false;            ///< nothing has begun since beginAnew()
 };
 
@@ -132,6 +134,8 @@ Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
     throw UserError("an engine runs models that were compiled for inference");
   if (session.options.checkResults)
     throw UserError("an engine does not check results");
+  if (session.emissions.isHeard())
+    throw UserError("an engine hands out what instances emit with their results only");
   if (session.serves)
     throw InternalError("a session has one engine at most");
   options.mostRunning = std::max(options.mostRunning, 1u);
@@ -195,6 +199,8 @@ size_t Engine::Impl::waiting() const {
 //===----------------------------------------------------------------------===//
 
 bool Engine::Impl::step() {
+  if (broken)
+    std::rethrow_exception(broken);
   deliver(); // what a `done` that threw left
   takeIn();
   {
@@ -288,7 +294,7 @@ void Engine::Impl::advance() {
   bool waits = recorder.tasks.anyWaits();
   if (!waits && walked.empty())
     return;
-  bool all = walking[old] > 0 || computed[turn] >= int64_t(options.depths) ||
+  bool all = walking[1 - young] > 0 || computed[turn] >= int64_t(options.depths) ||
              (session.mayCollect() && session.collector.isDue());
   if (!walked.empty())
     all |= !waits || now() - firstWalked >= options.linger;
@@ -300,19 +306,19 @@ void Engine::Impl::walk() {
 }
 
 void Engine::Impl::admit() {
-  // What runs ends with the weights that it began with.
-  if (!changes.empty()) {
-    if (!running.empty())
-      return;
-    for (; !changes.empty(); changes.pop_front())
-      changes.front()();
+  if (!changes.empty() && !running.empty())
+    return; // what runs ends first
+  while (!changes.empty()) {
+    std::function<void()> change = std::move(changes.front());
+    changes.pop_front();
+    change();
   }
-  if (queue.empty())
-    return;
-  if (running.empty() && (!fresh || session.weightsChanged || session.keptIsStale))
-    beginAnew();
   while (!queue.empty() && running.size() < most) {
     Entry &entry = *queue.begin()->second;
+    // Also after those that failed at once: what they left is no one's.
+    if (running.empty() && (!fresh || session.weightsChanged || session.keptIsStale ||
+                            session.rowsAreShort != entry.joins))
+      beginAnew();
     if (!running.empty() &&
         (entry.runsAlone() || running.begin()->second->runsAlone() || isShortOfMemory(kShort)))
       return;
@@ -359,8 +365,14 @@ void Engine::Impl::begin(Entry &entry, HostStack *stack) {
 void Engine::Impl::slice() {
   size_t before = session.schedule.size();
   uint64_t start = clockNow();
-  bool all = session.flush(*flushing, session.options.hostile ? 1 : launches);
-  session.settle();
+  bool all = false;
+  try {
+    all = session.flush(*flushing, session.options.hostile ? 1 : launches);
+    session.settle();
+  } catch (...) {
+    broken = std::current_exception(); // some launches will never have run
+    throw;
+  }
   ++counts.flushes;
   if (size_t ran = session.schedule.size() - before) {
     double each = static_cast<double>(clockNow() - start) / static_cast<double>(ran);
@@ -373,11 +385,13 @@ void Engine::Impl::slice() {
   if (*flushing == BucketTable::What::All)
     for (Entry *entry : std::exchange(walked, {}))
       finish(*entry);
-  session.showResults([&](LiveValues &results) {
-    for (const Delivery &delivery : deliveries)
-      if (delivery.outcome.ok())
-        results.add(session.model.entry.resultType, delivery.outcome.slots);
-  });
+  auto isOk = [](const Delivery &delivery) { return delivery.outcome.ok(); };
+  if (std::any_of(deliveries.begin(), deliveries.end(), isOk))
+    session.showResults([&](LiveValues &results) {
+      for (const Delivery &delivery : deliveries)
+        if (isOk(delivery))
+          results.add(session.model.entry.resultType, delivery.outcome.slots);
+    });
   flushing.reset();
 }
 
@@ -390,6 +404,10 @@ void Engine::Impl::beginAnew() {
   // What instances that were given up had recorded may be known to others, and be kept.
   if (!recorder.buckets.isEmpty())
     session.flush(BucketTable::What::All);
+  session.settle();
+  if (session.options.hostile)
+    session.checkGuards();
+  session.countTasks();
   recorder.known.endRun(session.counters);
   session.forgetMiniBatch();
   if (session.weightsChanged)
@@ -487,6 +505,11 @@ void Engine::Impl::ended(Entry &entry) {
     return;
   }
   recorder.failure = entry.failed->failure;
+  // Alone it begins at the first depth, wherever the others stand.
+  if (recorder.failure.kind == Failure::Depth && !entry.runsAlone()) {
+    entry.shorts = 2;
+    return putBack(entry);
+  }
   finish(entry);
 }
 
@@ -514,12 +537,18 @@ void Engine::Impl::tooLittleMemory(Entry &entry) {
   if (entry.runsAlone()) {
     Outcome outcome;
     session.giveUp(entry, outcome);
-    // No instance fails for want of what is only kept to save time.
-    bool more = recorder.known.giveBack();
-    more |= recorder.scratch.giveBack();
-    more |= recorder.stacks.giveBack();
+    // What is pending may be written where rows are kept.
+    recorder.buckets.reset(session.schedule);
+    // No instance fails for want of what is only kept to save time; but it takes stacks again.
+    bool more = false;
+    if (entry.shorts == 2) {
+      more |= recorder.known.giveBack();
+      more |= recorder.scratch.giveBack();
+      more |= recorder.stacks.giveBack();
+    }
     // Nor for rows that another form of its kernels needs not.
-    if (!more && !entry.joins && session.canJoin)
+    // (Where rows are counted, the form is that of the instance elsewhere.)
+    if (!more && !entry.joins && session.canJoin && entry.request.limits.rowBytes == 0)
       more = entry.joins = session.device->packJoined();
     if (!more) {
       leave(entry);

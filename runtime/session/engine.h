@@ -32,7 +32,9 @@ namespace sheaf::rt {
 struct RequestLimits {
   int64_t steps = 0;       ///< calls of recursive functions
   uint64_t stackBytes = 0; ///< of its frames: stackBytesFor() of a number of them
-  uint64_t rowBytes = 0;   ///< of all tensors that it records, results found elsewhere included
+  /// Of all tensors that it records, results found elsewhere included. Looked at when the instance
+  /// waits or ends: until then it may take more, as far as the session has it.
+  uint64_t rowBytes = 0;
 };
 
 struct Request {
@@ -68,8 +70,8 @@ struct EngineOptions {
 class Engine {
 public:
   /// Runs in `session`, which must outlive it and is not used otherwise meanwhile, but for
-  /// Session::tensor() and counters. Throws UserError for a model made for training or a session
-  /// that checks results.
+  /// Session::tensor() and counters. Throws UserError for a model made for training, a session
+  /// that checks results, or one with Session::onEmit: emissions come with the results.
   explicit Engine(Session &session, EngineOptions options = {});
   /// What has not ended is dropped: `done` is not called.
   ~Engine();
@@ -89,8 +91,9 @@ public:
   void whenIdle(std::function<void()> change);
 
   /// A round. Returns whether there is more to do; false: nothing is left, until the next submit().
-  /// What a `done` throws is thrown, as OutOfMemory of packing weights and InternalError are; the
-  /// other results are handed out by the next step. By one thread at a time.
+  /// What a `done` or a change throws is thrown, as OutOfMemory of packing weights is; the other
+  /// results are handed out by the next step. After an error of computing (std::bad_alloc,
+  /// InternalError) each step throws it again. By one thread at a time.
   bool step();
   /// Rounds, and waiting for requests, until a stop is asked for. Throws what step() throws.
   void run(const std::stop_token &stop);

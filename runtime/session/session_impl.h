@@ -82,6 +82,8 @@ struct Session::Impl {
   bool mayCollect() const;
   void collect();
   void forgetMiniBatch();
+  /// What tasks have counted becomes part of the counters.
+  void countTasks();
 
   // Rows of a device with a memory of its own.
   void copyWrittenIn();

@@ -146,7 +146,7 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
       flush(BucketTable::What::All);
       if (model.entry.emits)
         settle();
-      emissions.afterFlush(walks);
+      emissions.afterFlush(walks, outcomes);
       wave = {walks.size(), recorder.rowSpace.used()};
     }
     if (HostStack *stack = more ? recorder.stacks.take() : nullptr) {
@@ -158,7 +158,7 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
     } else if (recorder.tasks.anyWaits()) {
       try {
         runPending();
-        emissions.afterFlush(walks);
+        emissions.afterFlush(walks, outcomes);
       } catch (...) {
         // Whoever waits must not be found by the next run.
         stopTasks([](const Walk &) {});
@@ -358,6 +358,14 @@ void Session::Impl::giveUpNonFinite(std::span<const Instance> instances) {
     scheduler.release();
 }
 
+void Session::Impl::countTasks() {
+  const Tasks::Counts tasks = std::exchange(recorder.tasks.counts, {});
+  counters.waits += tasks.waits;
+  counters.forked += tasks.forked;
+  counters.inlined += tasks.inlined;
+  counters.inPlace += tasks.inPlace;
+}
+
 std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
                                             const std::stop_token &stop) {
   if (serves)
@@ -410,7 +418,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
           results.add(model.entry.resultType, outcome.slots);
     });
     counters.flushNanoseconds += clockNow() - waiting;
-    emissions.afterFlush(walks);
+    emissions.afterFlush(walks, outcomes);
   }
   for (size_t i = 0; i < outcomes.size(); ++i)
     outcomes[i].delivered = emissions.delivered(i);
@@ -424,11 +432,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
     checkGuards();
   if (options.checkResults && !stopped)
     giveUpNonFinite(instances);
-  const Tasks::Counts tasks = std::exchange(recorder.tasks.counts, {});
-  counters.waits += tasks.waits;
-  counters.forked += tasks.forked;
-  counters.inlined += tasks.inlined;
-  counters.inPlace += tasks.inPlace;
+  countTasks();
   note(TracePart::MiniBatch, begin, static_cast<int64_t>(counters.runs));
   noteMemory();
   counters.runs += 1;

@@ -334,7 +334,7 @@ void KnownRecords::endRun(Counters &counters) {
   running_ = false;
   for (size_t i = 0; i < kernels_.size(); ++i) {
     counters.kernels[i].saved += kernels_[i].saved;
-    counters.saved += kernels_[i].saved;
+    counters.saved += std::exchange(kernels_[i].saved, 0);
   }
 }
 

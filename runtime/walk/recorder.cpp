@@ -88,7 +88,8 @@ RunError::Cause causeOf(const Failure &why, const Model &model) {
 std::string Recorder::describe(const Failure &why, const Model &model, const MemoryMeter &meter,
                                const Walk::Limits &limits) const {
   std::string place = placeOf(why, model);
-  std::string steps = std::to_string(limits.steps > 0 ? limits.steps : tasks.maxSteps());
+  std::string steps = std::to_string(limits.steps > 0 ? std::min(limits.steps, tasks.maxSteps())
+                                                      : tasks.maxSteps());
   std::string stack = bytesText(
       std::min(limits.stackBytes > 0 ? limits.stackBytes : stacks.bytes(), stacks.bytes()));
   std::string limit = "the mini-batch already holds " + bytesText(meter.used()) + " of at most " +

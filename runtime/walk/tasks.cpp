@@ -49,7 +49,7 @@ void Tasks::start(Task &task, HostStack *stack) {
   task.stack = stack;
   if (!task.parent) {
     const Walk::Limits &limits = task.walk->limits;
-    task.walk->stepsLeft = limits.steps > 0 ? limits.steps : maxSteps_;
+    task.walk->stepsLeft = limits.steps > 0 ? std::min(limits.steps, maxSteps_) : maxSteps_;
     uint64_t bytes = limits.stackBytes > 0 ? limits.stackBytes : stacks_.bytes();
     task.room = {std::nullopt, std::min(bytes, stacks_.bytes())};
   }

@@ -55,7 +55,7 @@ struct Failure {
 struct Walk {
   /// Bounds of this instance; 0: the session's, or none.
   struct Limits {
-    int64_t steps = 0;       ///< calls of recursive functions
+    int64_t steps = 0;       ///< calls of recursive functions; the session's if that is less
     uint64_t stackBytes = 0; ///< of frames; the session's if that is less
     uint64_t granules = 0;   ///< of all rows that it records
   };
