@@ -276,6 +276,27 @@ void dropUnused(func::FuncOp func) {
   }
 }
 
+/// A check that fails ends the instance, but not what it has recorded by then, and a number that is
+/// out of range may be the index of a block. So a record comes after the checks that follow it, as
+/// far as nothing between takes its results; in which order records come does not change.
+void recordAfterChecks(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (!isa<ir::RecordOp>(op))
+      continue;
+    Operation *last = nullptr;
+    for (Operation *next = op.getNextNode(); next; next = next->getNextNode()) {
+      bool takesIt = llvm::any_of(next->getOperands(),
+                                  [&](Value operand) { return operand.getDefiningOp() == &op; });
+      if (isa<ir::CheckOp>(next) && !takesIt)
+        last = next;
+      else if (takesIt || !isPure(next) || next->getNumRegions() > 0 || isa<ir::RecordOp>(next))
+        break;
+    }
+    if (last)
+      op.moveAfter(last);
+  }
+}
+
 LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &recorders,
                      PassContext &context) {
   bool oneByOne = context.isOff("blocks");
@@ -306,6 +327,7 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &reco
                                         " places, between layers where there are any");
     if (failed(restoreOrder(*block)))
       return func.emitOpError("has cyclic blocks");
+    recordAfterChecks(*block);
   }
   dropUnused(func);
   return success();

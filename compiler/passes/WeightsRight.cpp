@@ -367,8 +367,9 @@ private:
       if (axis >= rank - 2)
         attrs.set("axis", b.getI64IntegerAttr(2 * rank - 3 - axis));
     } else {
+      bool isColumn = fromEnd(apply.getResult(0), 1) == 1;
       for (Value operand : apply.getOperands())
-        operands.push_back(across(b, operand));
+        operands.push_back(across(b, operand, isColumn));
     }
     SmallVector<Type> types;
     for (Value result : apply.getResults()) {
@@ -393,13 +394,14 @@ private:
     replace(apply, results);
   }
 
-  /// An operand of an operator that runs on transposed tensors.
-  Value across(ops::ExpandBuilder &b, Value operand) {
+  /// An operand of an operator that runs on transposed tensors. If the result `isColumn`, no other
+  /// operand gives it the axis that a row lacks.
+  Value across(ops::ExpandBuilder &b, Value operand, bool isColumn) {
     if (!isa<RankedTensorType>(operand.getType()) || ops::rankOf(operand) == 0)
       return operand;
     if (ops::rankOf(operand) == 1)
       return ops::insertAxis(b, operand, 1);
-    if (ops::rankOf(operand) != 2 || fromEnd(operand, 1) != 1)
+    if (isColumn || ops::rankOf(operand) != 2 || fromEnd(operand, 1) != 1)
       return transpose(b, operand);
     // A column is a row.
     auto column = operand.getDefiningOp<ir::ApplyOp>();
