@@ -427,26 +427,12 @@ void Engine::Impl::beginAnew() {
 }
 
 void Engine::Impl::collect() {
-  if (session.options.hostile)
-    session.checkGuards();
-  auto addRunning = [&](LiveValues &live) {
-    for (auto &[number, entry] : running) {
-      live.keep(entry->results);
-      if (entry->open > 0 && entry->emitted)
-        live.add(EmittingOutcome(session.model.types, session.model.entry).list, entry->emitted);
-      if (entry->open > 0 && entry->failed)
-        live.keep(*entry->failed);
-    }
-  };
-  if (!session.collector.mark(addRunning))
-    return;
-  if (session.onForget)
-    session.onForget(session.schedule);
-  session.isWhole = false;
-  session.collector.giveBack(session.schedule, session.scheduler, session.policy);
-  ++session.counters.collections;
+  bool collected = session.collect([&](LiveValues &live) {
+    for (auto &[number, entry] : running)
+      session.keep(*entry, live);
+  });
   // The youngest is begun again later; the oldest never is.
-  if (running.size() < 2 || !isShortOfMemory(kVeryShort))
+  if (!collected || running.size() < 2 || !isShortOfMemory(kVeryShort))
     return;
   most = running.size() - 1;
   calm = 0;

@@ -253,26 +253,35 @@ bool Session::Impl::mayCollect() const {
 /// All that wait have waited for has run, and so has everything else: forgets all records, and all
 /// rows, lists and data that neither a task nor a result still needs.
 void Session::Impl::collect() {
-  if (options.hostile)
-    checkGuards();
-  auto addResults = [&](LiveValues &live) {
+  collect([&](LiveValues &live) {
     for (size_t i = 0; i < walks.size(); ++i) {
-      live.keep(walks[i].results);
-      if (walks[i].open > 0 && walks[i].emitted)
-        live.add(EmittingOutcome(model.types, model.entry).list, walks[i].emitted);
-      if (walks[i].open > 0 && walks[i].failed)
-        live.keep(*walks[i].failed);
+      keep(walks[i], live);
       if (walks[i].open == 0 && outcomes[i].slots)
         live.add(model.entry.resultType, outcomes[i].slots);
     }
-  };
+  });
+}
+
+/// What an instance has made for its outcome so far.
+void Session::Impl::keep(const Walk &walk, LiveValues &live) const {
+  live.keep(walk.results);
+  if (walk.open > 0 && walk.emitted)
+    live.add(EmittingOutcome(model.types, model.entry).list, walk.emitted);
+  if (walk.open > 0 && walk.failed)
+    live.keep(*walk.failed);
+}
+
+bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults) {
+  if (options.hostile)
+    checkGuards();
   if (!collector.mark(addResults))
-    return;
+    return false;
   if (onForget)
     onForget(schedule);
   isWhole = false;
   collector.giveBack(schedule, scheduler, policy);
   ++counters.collections;
+  return true;
 }
 
 void Session::Impl::forgetMiniBatch() {
