@@ -1,13 +1,12 @@
 #include "runtime/session/engine.h"
 
 #include "runtime/device/float_environment.h"
+#include "runtime/session/engine_inbox.h"
 #include "runtime/session/session_impl.h"
 
-#include <condition_variable>
 #include <deque>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -21,12 +20,13 @@ constexpr size_t kFirstSlice = 64;
 /// Where so much of the limit is in use, no more instances begin, and the youngest is taken back.
 constexpr double kShort = 0.8, kVeryShort = 0.9;
 
-using StopCallback = std::stop_callback<std::function<void()>>;
-
 /// A request on its way.
 struct Entry : Walk {
-  Request request;
-  uint64_t number = 0; ///< in order of arrival
+  explicit Entry(std::unique_ptr<EngineInbox::Submitted> from) : submitted(std::move(from)) {}
+
+  std::unique_ptr<EngineInbox::Submitted> submitted;
+  const Request &request = submitted->request;
+  const uint64_t number = submitted->number;
   unsigned generation = 0;
   unsigned shorts = 0;    ///< times that memory did not do; from the second on it runs alone
   bool joins = false;     ///< at last with the kernels that need the fewest rows
@@ -34,7 +34,6 @@ struct Entry : Walk {
   bool certainly = false; ///< it is walked in order
   enum class Why : uint8_t { None, Deadline, Cancelled, TakenBack } why = Why::None;
   enum class State : uint8_t { Queued, Walking, Walked } state = State::Queued;
-  std::optional<StopCallback> onStop;
 
   bool runsAlone() const { return shorts > 1; }
 };
@@ -44,14 +43,6 @@ struct Entry : Walk {
 struct Engine::Impl {
   Impl(Session::Impl &session, EngineOptions given);
   ~Impl();
-
-  // From any thread.
-  void submit(Request request);
-  void whenIdle(std::function<void()> change);
-  size_t waiting() const;
-  bool hasArrivals() const {
-    return !inbox.requests.empty() || !inbox.stops.empty() || !inbox.changes.empty();
-  }
 
   // A round, from the whole to its parts.
   bool step();
@@ -91,16 +82,7 @@ struct Engine::Impl {
   EngineOptions options;
   Counts counts;
 
-  struct Inbox {
-    mutable std::mutex mutex;
-    std::condition_variable_any arrived;
-    std::vector<uint64_t> stops; ///< numbers
-    std::vector<std::function<void()>> changes;
-    uint64_t next = 0;
-    size_t queued = 0; ///< of those taken in
-    /// Go first: their stops refer to the others.
-    std::vector<std::unique_ptr<Entry>> requests;
-  } inbox;
+  EngineInbox inbox;
 
   std::deque<std::function<void()>> changes;                    ///< to be made when none runs
   std::unordered_map<uint64_t, std::unique_ptr<Entry>> entries; ///< that have no outcome yet
@@ -161,40 +143,6 @@ Engine::Impl::~Impl() {
 }
 
 //===----------------------------------------------------------------------===//
-// From any thread
-//===----------------------------------------------------------------------===//
-
-void Engine::Impl::submit(Request request) {
-  auto entry = std::make_unique<Entry>();
-  entry->request = std::move(request);
-  {
-    std::lock_guard lock(inbox.mutex);
-    entry->number = inbox.next++;
-  }
-  // A stop that comes before the entry is in the inbox is seen when it is taken in.
-  if (entry->request.stop.stop_possible())
-    entry->onStop.emplace(entry->request.stop, [this, number = entry->number] {
-      std::lock_guard lock(inbox.mutex);
-      inbox.stops.push_back(number);
-      inbox.arrived.notify_all();
-    });
-  std::lock_guard lock(inbox.mutex);
-  inbox.requests.push_back(std::move(entry));
-  inbox.arrived.notify_all();
-}
-
-void Engine::Impl::whenIdle(std::function<void()> change) {
-  std::lock_guard lock(inbox.mutex);
-  inbox.changes.push_back(std::move(change));
-  inbox.arrived.notify_all();
-}
-
-size_t Engine::Impl::waiting() const {
-  std::lock_guard lock(inbox.mutex);
-  return inbox.requests.size() + inbox.queued;
-}
-
-//===----------------------------------------------------------------------===//
 // A round
 //===----------------------------------------------------------------------===//
 
@@ -216,20 +164,15 @@ bool Engine::Impl::step() {
     FloatEnvironment environment;
     beginAnew();
   }
-  std::lock_guard lock(inbox.mutex);
-  inbox.queued = queue.size();
-  return !entries.empty() || !changes.empty() || hasArrivals();
+  inbox.setQueued(queue.size());
+  return !entries.empty() || !changes.empty() || inbox.hasArrivals();
 }
 
 void Engine::Impl::takeIn() {
-  std::vector<std::unique_ptr<Entry>> requests;
-  {
-    std::lock_guard lock(inbox.mutex);
-    requests.swap(inbox.requests);
-    std::move(inbox.changes.begin(), inbox.changes.end(), std::back_inserter(changes));
-    inbox.changes.clear();
-  }
-  for (std::unique_ptr<Entry> &taken : requests) {
+  EngineInbox::Arrivals arrivals = inbox.take();
+  std::move(arrivals.changes.begin(), arrivals.changes.end(), std::back_inserter(changes));
+  for (std::unique_ptr<EngineInbox::Submitted> &submitted : arrivals.requests) {
+    auto taken = std::make_unique<Entry>(std::move(submitted));
     Entry &entry = *taken;
     ++counts.submitted;
     queue.emplace(place(entry), &entry);
@@ -256,12 +199,7 @@ void Engine::Impl::endStopped() {
     else
       ended(entry);
   };
-  std::vector<uint64_t> stops;
-  {
-    std::lock_guard lock(inbox.mutex);
-    stops.swap(inbox.stops);
-  }
-  for (uint64_t number : stops)
+  for (uint64_t number : inbox.takeStops())
     stop(number, Entry::Why::Cancelled);
   if (!deadlines.empty())
     for (uint64_t time = now(); !deadlines.empty() && deadlines.begin()->first <= time;)
@@ -583,7 +521,7 @@ void Engine::Impl::deliver() {
   while (!deliveries.empty()) {
     Delivery delivery = std::move(deliveries.front());
     deliveries.pop_front();
-    delivery.entry->onStop.reset();
+    delivery.entry->submitted->onStop.reset();
     if (delivery.entry->request.done)
       delivery.entry->request.done(delivery.outcome);
   }
@@ -597,21 +535,19 @@ Engine::Engine(Session &session, EngineOptions options)
     : impl_(std::make_unique<Impl>(*session.impl_, std::move(options))) {}
 Engine::~Engine() = default;
 
-void Engine::submit(Request request) { impl_->submit(std::move(request)); }
-void Engine::whenIdle(std::function<void()> change) { impl_->whenIdle(std::move(change)); }
+void Engine::submit(Request request) { impl_->inbox.submit(std::move(request)); }
+void Engine::whenIdle(std::function<void()> change) { impl_->inbox.whenIdle(std::move(change)); }
 bool Engine::step() { return impl_->step(); }
 
 void Engine::run(const std::stop_token &stop) {
   while (!stop.stop_requested()) {
-    if (impl_->step())
-      continue;
-    std::unique_lock lock(impl_->inbox.mutex);
-    impl_->inbox.arrived.wait(lock, stop, [&] { return impl_->hasArrivals(); });
+    if (!impl_->step())
+      impl_->inbox.wait(stop);
   }
 }
 
 const Engine::Counts &Engine::counts() const { return impl_->counts; }
 size_t Engine::running() const { return impl_->running.size(); }
-size_t Engine::waiting() const { return impl_->waiting(); }
+size_t Engine::waiting() const { return impl_->inbox.waiting(); }
 
 } // namespace sheaf::rt
