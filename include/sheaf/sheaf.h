@@ -20,6 +20,12 @@
  * needs an object keeps it alive. Texts that are returned live as long as the object that they were
  * asked of.
  *
+ * Structs of options begin with `size`, which is set to the sizeof of the struct; what else is zero
+ * stands for the default. They grow at the end, padding included: a caller that was compiled with
+ * an older header gives a shorter one, whose missing members count as zero; one that was compiled
+ * with a newer header may give a longer one, as long as the members that this library lacks are
+ * zero.
+ *
  * Running an artefact is trusting its author, as with a shared library. Opening one is not:
  * whatever is in the file, it is checked before anything of it is run. See docs/artefacts.md.
  */
@@ -70,7 +76,7 @@ typedef struct sheaf_stop sheaf_stop;
 /* ---- Models ----------------------------------------------------------------------------- */
 
 typedef struct sheaf_load_options {
-  size_t size;        /* sizeof(sheaf_load_options); members may be added at the end */
+  size_t size;        /* sizeof(sheaf_load_options) */
   const char *sha256; /* 64 hexadecimal digits that the file must have; NULL: any */
   /* Not 0: weights are not compared with their checksums, so that a large file is open at once and
    * read as it is needed. All else is checked always. */
@@ -200,7 +206,7 @@ SHEAF_API size_t sheaf_batch_size(const sheaf_batch *batch);
 /* ---- Sessions ----------------------------------------------------------------------------- */
 
 typedef struct sheaf_session_options {
-  size_t size;            /* sizeof(sheaf_session_options); members may be added at the end */
+  size_t size;            /* sizeof(sheaf_session_options) */
   uint32_t threads;       /* that run kernels, the caller's included; 0: 1 */
   uint64_t memory_limit;  /* most bytes for each of its models; 0: nine tenths of the machine's */
   uint64_t fold_memory;   /* of them, most for results that are kept from one run to the next;
@@ -240,7 +246,7 @@ typedef void (*sheaf_emit_function)(void *user, int64_t id, const sheaf_result *
                                     sheaf_view value);
 
 typedef struct sheaf_run_options {
-  size_t size;              /* sizeof(sheaf_run_options); members may be added at the end */
+  size_t size;              /* sizeof(sheaf_run_options) */
   sheaf_stop *stop;         /* what may end the run early; NULL: nothing */
   sheaf_emit_function emit; /* NULL: what instances emit is in the result alone */
   void *emit_user;          /* its first argument */
@@ -273,7 +279,7 @@ SHEAF_API void sheaf_stop_request(sheaf_stop *stop);
 typedef struct sheaf_engine sheaf_engine;
 
 typedef struct sheaf_engine_options {
-  size_t size;           /* sizeof(sheaf_engine_options); members may be added at the end */
+  size_t size;           /* sizeof(sheaf_engine_options) */
   uint32_t most_running; /* instances that have begun and not ended; 0: 512 */
   /* Nanoseconds that what no read needs may wait for other instances to end; 0: 200,000. */
   uint64_t linger;
@@ -282,7 +288,7 @@ typedef struct sheaf_engine_options {
 } sheaf_engine_options;
 
 typedef struct sheaf_request_options {
-  size_t size;            /* sizeof(sheaf_request_options); members may be added at the end */
+  size_t size;            /* sizeof(sheaf_request_options) */
   sheaf_stop *stop;       /* requested, the instances fail unless they have ended; NULL: nothing */
   int32_t priority;       /* higher ones begin first */
   uint64_t timeout;       /* nanoseconds from now on, after which they fail; 0: any */

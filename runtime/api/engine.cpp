@@ -1,6 +1,7 @@
 // Instances that come and go.
 #include "runtime/session/engine.h"
 #include "runtime/api/copier.h"
+#include "runtime/api/options.h"
 
 #include <atomic>
 #include <cstring>
@@ -40,18 +41,15 @@ sheaf_status sheaf_engine_create(sheaf_model *model, const sheaf_session_options
   return guarded([&] {
     given(model, "model");
     given(engine, "engine");
-    rt::EngineOptions known;
-    if (options) {
-      if (options->size != sizeof *options)
-        throw Invalid("options.size is not sizeof(sheaf_engine_options)");
-      if (options->most_running)
-        known.mostRunning = options->most_running;
-      if (options->linger)
-        known.linger = options->linger;
-      if (options->slice)
-        known.slice = options->slice;
-    }
-    *engine = new sheaf_engine(model->model, checked(session_options), known);
+    sheaf_engine_options asked = known(options, "sheaf_engine_options");
+    rt::EngineOptions engineOptions;
+    if (asked.most_running)
+      engineOptions.mostRunning = asked.most_running;
+    if (asked.linger)
+      engineOptions.linger = asked.linger;
+    if (asked.slice)
+      engineOptions.slice = asked.slice;
+    *engine = new sheaf_engine(model->model, checked(session_options), engineOptions);
   });
 }
 
@@ -66,21 +64,17 @@ sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
     if (!done)
       throw Invalid("done is null");
     rt::Request request;
-    if (options) {
-      if (options->size != sizeof *options)
-        throw Invalid("options.size is not sizeof(sheaf_request_options)");
-      request.priority = options->priority;
-      uint64_t now = rt::clockNow();
-      if (options->timeout && options->timeout < UINT64_MAX - now)
-        request.deadline = now + options->timeout;
-      request.stop = tokenOf(options->stop);
-      request.limits.steps =
-          static_cast<int64_t>(std::min<uint64_t>(options->max_steps, INT64_MAX));
-      if (options->max_depth)
-        request.limits.stackBytes = rt::stackBytesFor(
-            engine->model->model(), std::min<uint64_t>(options->max_depth, uint64_t(1) << 32));
-      request.limits.rowBytes = options->max_row_bytes;
-    }
+    sheaf_request_options asked = known(options, "sheaf_request_options");
+    request.priority = asked.priority;
+    uint64_t now = rt::clockNow();
+    if (asked.timeout && asked.timeout < UINT64_MAX - now)
+      request.deadline = now + asked.timeout;
+    request.stop = tokenOf(asked.stop);
+    request.limits.steps = static_cast<int64_t>(std::min<uint64_t>(asked.max_steps, INT64_MAX));
+    if (asked.max_depth)
+      request.limits.stackBytes = rt::stackBytesFor(
+          engine->model->model(), std::min<uint64_t>(asked.max_depth, uint64_t(1) << 32));
+    request.limits.rowBytes = asked.max_row_bytes;
     std::lock_guard lock(batch->mutex);
     if (batch->model != engine->model)
       throw Invalid("the batch is of another model");

@@ -1,5 +1,6 @@
 // Errors, models, types and vocabularies.
 #include "runtime/api/handles.h"
+#include "runtime/api/options.h"
 
 #include "runtime/artefact/checksum.h"
 #include "runtime/io/types.h"
@@ -166,16 +167,13 @@ sheaf_status sheaf_model_load(const char *path, const sheaf_load_options *option
     given(path, "path");
     given(model, "model");
     artefact::OpenOptions open;
-    if (options) {
-      if (options->size != sizeof *options)
-        throw Invalid("options.size is not sizeof(sheaf_load_options)");
-      if (options->sha256) {
-        open.sha256 = options->sha256;
-        if (!artefact::isSha256(open.sha256))
-          throw Invalid("options.sha256 is not 64 hexadecimal digits");
-      }
-      open.checkWeights = !options->skip_weight_checksums;
+    sheaf_load_options asked = known(options, "sheaf_load_options");
+    if (asked.sha256) {
+      open.sha256 = asked.sha256;
+      if (!artefact::isSha256(open.sha256))
+        throw Invalid("options.sha256 is not 64 hexadecimal digits");
     }
+    open.checkWeights = !asked.skip_weight_checksums;
     *model = new sheaf_model{std::make_shared<LoadedModel>(artefact::Artefact::open(path, open))};
   });
 }

@@ -1,13 +1,12 @@
 // Running, and values on their way out.
 #include "runtime/api/copier.h"
 #include "runtime/api/handles.h"
+#include "runtime/api/options.h"
 
 #include "runtime/model/error.h"
 
 #include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstring>
 #include <unordered_map>
 
 using namespace sheaf;
@@ -85,13 +84,10 @@ rt::SessionOptions api::sessionOptions(const sheaf_session_options &given, const
 }
 
 sheaf_session_options api::checked(const sheaf_session_options *options) {
-  if (!options)
-    return {};
-  if (options->size != sizeof *options)
-    throw Invalid("options.size is not sizeof(sheaf_session_options)");
-  if (options->threads > 4096)
-    throw Invalid("options.threads is " + std::to_string(options->threads));
-  return *options;
+  sheaf_session_options copy = known(options, "sheaf_session_options");
+  if (copy.threads > 4096)
+    throw Invalid("options.threads is " + std::to_string(copy.threads));
+  return copy;
 }
 
 std::stop_token api::tokenOf(const sheaf_stop *stop) {
@@ -135,20 +131,14 @@ sheaf_status sheaf_session_run_with(sheaf_session *session, sheaf_batch *batch,
     given(session, "session");
     given(batch, "batch");
     given(result, "result");
-    sheaf_run_options known{};
-    if (options) {
-      // Of a client from before `emit` it is shorter.
-      if (options->size < offsetof(sheaf_run_options, emit) || options->size > sizeof known)
-        throw Invalid("options.size is not sizeof(sheaf_run_options)");
-      std::memcpy(&known, options, options->size);
-    }
+    sheaf_run_options asked = known(options, "sheaf_run_options");
     // The token's own share: the stop may be released while this waits and runs.
-    std::stop_token stop = tokenOf(known.stop);
+    std::stop_token stop = tokenOf(asked.stop);
     std::scoped_lock lock(session->mutex, batch->mutex);
     auto data = std::make_shared<ResultData>();
     data->model = batch->model;
     rt::Session &runs = *entryFor(*session, batch->model).session;
-    Telling telling(runs, batch->model, known);
+    Telling telling(runs, batch->model, asked);
     run(runs, batch->instances, stop, *data);
     *result = new sheaf_result{std::move(data)};
   });

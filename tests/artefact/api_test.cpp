@@ -140,6 +140,104 @@ TEST(Api, RefusesWrongArguments) {
   EXPECT_EQ(sheaf_session_create(&options, &session), SHEAF_INVALID);
 }
 
+/// What `call` answers when it is given these options as others may give them: `Options` is what
+/// the library knows. `call` must succeed with them.
+template <typename Options, typename Call>
+void takesStructsThatGrow(const char *type, Options options, Call call) {
+  struct {
+    Options known;
+    uint64_t later[2] = {};
+  } newer{options};
+  size_t &size = newer.known.size;
+  auto status = [&] { return call(&newer.known); };
+  size = sizeof(Options);
+  EXPECT_EQ(status(), SHEAF_OK) << type << ": " << sheaf_error_message();
+  size = sizeof newer;
+  EXPECT_EQ(status(), SHEAF_OK) << type << ": " << sheaf_error_message();
+  newer.later[1] = uint64_t(1) << 63;
+  size = sizeof newer - sizeof(uint64_t);
+  EXPECT_EQ(status(), SHEAF_OK) << type << ": " << sheaf_error_message();
+  size = sizeof newer;
+  EXPECT_EQ(status(), SHEAF_INVALID) << type;
+  EXPECT_EQ(sheaf_error_message(), std::string("a member of ") + type +
+                                       " is set that this library does not know: it is " +
+                                       sheaf_version() + ", older than the caller's header");
+  for (size_t wrong : {size_t(0), sizeof(size_t) - 1, sizeof(Options) - 1, sizeof(Options) + 1,
+                       size_t(1) << 20, SIZE_MAX}) {
+    size = wrong;
+    EXPECT_EQ(status(), SHEAF_INVALID) << type << " of " << wrong;
+    EXPECT_EQ(sheaf_error_message(),
+              "options.size is " + std::to_string(wrong) + ": set it to sizeof(" + type + ")");
+  }
+  // What stands behind the end of an older one is not looked at.
+  std::vector<unsigned char> older(sizeof(Options), 0xff);
+  size = sizeof(size_t);
+  std::memcpy(older.data(), &size, sizeof size);
+  EXPECT_EQ(call(reinterpret_cast<const Options *>(older.data())), SHEAF_OK)
+      << type << ": " << sheaf_error_message();
+}
+
+TEST(Api, StructsOfOptionsGrow) {
+  takesStructsThatGrow("sheaf_load_options", sheaf_load_options{},
+                       [](const sheaf_load_options *options) {
+                         sheaf_model *model = nullptr;
+                         sheaf_status status = sheaf_model_load(kGolden.c_str(), options, &model);
+                         sheaf_model_release(model);
+                         return status;
+                       });
+  takesStructsThatGrow("sheaf_session_options", sheaf_session_options{},
+                       [](const sheaf_session_options *options) {
+                         sheaf_session *session = nullptr;
+                         sheaf_status status = sheaf_session_create(options, &session);
+                         sheaf_session_release(session);
+                         return status;
+                       });
+  sheaf::Model model(kGolden);
+  sheaf::Batch batch(model);
+  sheaf::Session session;
+  takesStructsThatGrow(
+      "sheaf_run_options", sheaf_run_options{}, [&](const sheaf_run_options *options) {
+        sheaf_result *result = nullptr;
+        sheaf_status status = sheaf_session_run_with(session.get(), batch.get(), options, &result);
+        sheaf_result_release(result);
+        return status;
+      });
+  sheaf_session_options small{};
+  small.size = sizeof small;
+  small.memory_limit = uint64_t(64) << 20;
+  takesStructsThatGrow(
+      "sheaf_engine_options", sheaf_engine_options{}, [&](const sheaf_engine_options *options) {
+        sheaf_engine *engine = nullptr;
+        sheaf_status status = sheaf_engine_create(model.get(), &small, options, &engine);
+        sheaf_engine_release(engine);
+        return status;
+      });
+  sheaf::Engine engine(model, &small);
+  takesStructsThatGrow(
+      "sheaf_request_options", sheaf_request_options{}, [&](const sheaf_request_options *options) {
+        auto done = [](void *, int64_t, sheaf_result *) {};
+        return sheaf_engine_submit(engine.get(), batch.get(), options, done, nullptr);
+      });
+}
+
+/// A member of an older client's struct is heard, and one that it lacks is not.
+TEST(Api, AnOlderClientsOptionsAreHeard) {
+  sheaf::Model model(kGolden);
+  sheaf::Batch batch(model);
+  batch.add({Tree(batch).leaf("c")});
+  sheaf::Session session;
+  sheaf::Stop stop;
+  stop.request();
+  sheaf_run_options options{};
+  options.size = offsetof(sheaf_run_options, emit);
+  options.stop = stop.get();
+  options.emit = [](void *, int64_t, const sheaf_result *, sheaf_view) { FAIL(); };
+  sheaf_result *result = nullptr;
+  ASSERT_EQ(sheaf_session_run_with(session.get(), batch.get(), &options, &result), SHEAF_OK);
+  EXPECT_STREQ(sheaf_result_error(result, 0), "the run was stopped");
+  sheaf_result_release(result);
+}
+
 TEST(Api, ChecksLengthsOfLists) {
   sheaf::Model model(kWithLengths);
   sheaf::Batch batch(model);
@@ -245,7 +343,7 @@ TEST(Api, StopsInC) {
   sheaf_run_options options{};
   options.stop = stop;
   EXPECT_EQ(sheaf_session_run_with(session.get(), batch.get(), &options, &result), SHEAF_INVALID);
-  EXPECT_STREQ(sheaf_error_message(), "options.size is not sizeof(sheaf_run_options)");
+  EXPECT_STREQ(sheaf_error_message(), "options.size is 0: set it to sizeof(sheaf_run_options)");
   EXPECT_EQ(result, nullptr);
   options.size = sizeof options;
   sheaf_stop_request(stop);
