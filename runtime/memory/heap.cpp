@@ -19,7 +19,7 @@ constexpr int kGarbage = 0xCB;
 } // namespace
 
 Heap::Heap(MemoryMeter &meter, MemoryKind &count, uint64_t bytes, bool hostile)
-    : meter_(meter), count_(count), hostile_(hostile),
+    : meter_(meter), count_(count), hostile_(hostile), exact_(hostile),
       blockBytes_(hostile ? kHostileBlockBytes : kBlockBytes),
       redzone_(hostile && kPoisoning ? 32 : 0), space_(bytes, kLeastSpace, "lists and data") {}
 
@@ -89,7 +89,7 @@ bool Heap::commit(uint64_t blocks) {
     return false;
   uint64_t step = std::clamp(committed_ * blockBytes_, kLeastStep, kMostStep) / blockBytes_;
   step = std::min(std::max(step, blocks), room);
-  if (hostile_ || !meter_.charge(count_, step * blockBytes_)) {
+  if (exact_ || !meter_.charge(count_, step * blockBytes_)) {
     step = blocks;
     if (!meter_.charge(count_, step * blockBytes_))
       return false;
@@ -116,7 +116,7 @@ void Heap::markBlock(uint64_t block) {
     marked_[block] = true;
 }
 
-void Heap::giveBack(uint64_t begin, uint64_t end) {
+void Heap::vacate(uint64_t begin, uint64_t end) {
   std::fill(before_.begin() + static_cast<ptrdiff_t>(begin),
             before_.begin() + static_cast<ptrdiff_t>(end), 0);
   size_t bytes = (end - begin) * blockBytes_;
@@ -138,7 +138,7 @@ void Heap::reclaim() {
     while (at < used_ && !marked_[at])
       ++at;
     if (at > begin) {
-      giveBack(begin, at);
+      vacate(begin, at);
       if (at == used_) {
         used_ = begin;
         break;
@@ -152,19 +152,31 @@ void Heap::reclaim() {
   std::reverse(holes_.begin(), holes_.end());
 }
 
+void Heap::shrink(uint64_t blocks) {
+  unpoison(address(blocks), (committed_ - blocks) * blockBytes_);
+  space_.release(blocks * blockBytes_, committed_ * blockBytes_);
+  meter_.uncharge(count_, (committed_ - blocks) * blockBytes_);
+  committed_ = blocks;
+  before_.resize(committed_);
+}
+
+bool Heap::giveBack() {
+  exact_ = true;
+  recentPeak_ = 0;
+  if (committed_ == used_)
+    return false;
+  shrink(used_);
+  return true;
+}
+
 void Heap::reset() {
-  giveBack(0, used_);
+  vacate(0, used_);
   // Hysteresis: a few small mini-batches after a large one must not give back what the next large
   // one needs again.
   recentPeak_ = std::max(peak_, recentPeak_ - recentPeak_ / 8);
   uint64_t most = 4 * recentPeak_ + (uint64_t(4) << 20) / blockBytes_;
-  if (committed_ > most) {
-    unpoison(address(most), (committed_ - most) * blockBytes_);
-    space_.release(most * blockBytes_, committed_ * blockBytes_);
-    meter_.uncharge(count_, (committed_ - most) * blockBytes_);
-    committed_ = most;
-    before_.resize(committed_);
-  }
+  if (committed_ > most)
+    shrink(most);
   cursor_ = end_ = nullptr;
   holes_.clear();
   used_ = peak_ = handedOut_ = free_ = 0;

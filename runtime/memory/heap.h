@@ -48,6 +48,9 @@ public:
   }
   /// Takes back all blocks without a mark.
   void reclaim();
+  /// Memory is short: what is charged and not in use is given back, and from now on no more is
+  /// charged than is used. Whether there was any.
+  bool giveBack();
 
   /// Bytes of blocks that were handed out since reset() or reclaim().
   uint64_t handedOut() const { return handedOut_ * blockBytes_; }
@@ -61,12 +64,14 @@ private:
   bool take(uint64_t blocks, uint64_t &first);
   bool commit(uint64_t blocks);
   void markBlock(uint64_t block);
-  void giveBack(uint64_t begin, uint64_t end);
+  void vacate(uint64_t begin, uint64_t end);
+  void shrink(uint64_t blocks);
   uint8_t *address(uint64_t block) const { return space_.data() + block * blockBytes_; }
 
   MemoryMeter &meter_;
   MemoryKind &count_;
   bool hostile_;
+  bool exact_; ///< whether no more is charged than is used
   uint64_t blockBytes_;
   size_t redzone_;
   Reservation space_;

@@ -189,6 +189,14 @@ bool BumpArena::extend(const void *end, size_t more) {
   return true;
 }
 
+void BumpArena::giveBack() {
+  recentPeak_ = 0;
+  while (chunks_.size() > current_) {
+    freeChunk(chunks_.back());
+    chunks_.pop_back();
+  }
+}
+
 void BumpArena::reset() {
   uint64_t used = 0;
   for (size_t i = 0; i < current_; ++i)

@@ -103,6 +103,8 @@ public:
   bool extend(const void *end, size_t more);
 
   void reset();
+  /// Gives back what was not used since.
+  void giveBack();
   uint64_t capacity() const { return capacity_; }
 
 private:

@@ -464,12 +464,7 @@ void Engine::Impl::tooLittleMemory(Entry &entry) {
     // What is pending may be written where rows are kept.
     recorder.buckets.reset(session.schedule);
     // No instance fails for want of what is only kept to save time; but it takes stacks again.
-    bool more = false;
-    if (entry.shorts == 2) {
-      more |= recorder.known.giveBack();
-      more |= recorder.scratch.giveBack();
-      more |= recorder.stacks.giveBack();
-    }
+    bool more = entry.shorts == 2 && recorder.giveBack(/*keptStacks=*/true);
     // Nor for rows that another form of its kernels needs not.
     // (Where rows are counted, the form is that of the instance elsewhere.)
     if (!more && !entry.joins && session.canJoin && entry.request.limits.rowBytes == 0)

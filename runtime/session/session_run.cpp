@@ -398,10 +398,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   joinsSome = options.hostile && canJoin && device->packJoined();
   // No instance fails for want of what is only kept to save time.
   if (walkAll(instances, stop) && !stop.stop_requested()) {
-    bool more = recorder.known.giveBack();
-    more |= recorder.scratch.giveBack();
-    more |= recorder.stacks.giveBack() && keepsStacks;
-    bool isShort = !more || walkAgain(instances, stop, logged);
+    bool isShort = !recorder.giveBack(keepsStacks) || walkAgain(instances, stop, logged);
     // Nor for rows that another form of its kernels needs not.
     if (isShort && canJoin && !stop.stop_requested()) {
       settle();

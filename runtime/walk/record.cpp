@@ -225,6 +225,13 @@ void BucketTable::freePages(bool all) {
   }
 }
 
+bool BucketTable::giveBack() {
+  uint64_t before = count_.now;
+  freePages(/*all=*/false);
+  arena_.giveBack();
+  return count_.now < before;
+}
+
 void BucketTable::reset(Schedule &schedule, bool goesOn) {
   discard();
   schedule.clear();

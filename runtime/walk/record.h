@@ -67,6 +67,8 @@ public:
   /// Takes the memory of all records back, those that `schedule` shows and those still pending.
   /// When the mini-batch `goesOn`, the depths to come are others.
   void reset(Schedule &schedule, bool goesOn = false);
+  /// Gives back what this mini-batch has not touched; whether there was any.
+  bool giveBack();
 
 private:
   static constexpr uint32_t kPageBits = 6;

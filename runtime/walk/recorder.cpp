@@ -37,6 +37,15 @@ Recorder::Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter,
   joins = 0;
 }
 
+bool Recorder::giveBack(bool keptStacks) {
+  bool any = known.giveBack();
+  any |= scratch.giveBack();
+  any |= heap.giveBack();
+  any |= buckets.giveBack();
+  any |= stacks.giveBack() && keptStacks;
+  return any;
+}
+
 void Recorder::fail(const Failure &why) {
   failure = why;
   tasks.abandon();

@@ -46,6 +46,10 @@ struct Recorder : Context {
   Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter, MemoryUse &memory,
            const Limits &limits, bool hostile);
 
+  /// Memory is short: gives back what is only kept to save time. Whether there was any; stacks
+  /// count if they `keptStacks` before that the same walk would not take again.
+  bool giveBack(bool keptStacks);
+
   /// Gives the task that runs up. On its stack only.
   [[noreturn]] void fail(const Failure &why);
 

@@ -331,6 +331,70 @@ TEST_F(EngineTest, RunsWithLittleMemory) {
   EXPECT_GT(session.counters().collections, 0u);
 }
 
+/// What ran before has no say in whether an instance fits.
+TEST_F(EngineTest, FitsWhateverRanBefore) {
+  auto limited = [&](uint64_t bytes) {
+    SessionOptions options = small();
+    options.memoryLimit = bytes;
+    options.hostStackBytes = uint64_t(64) << 10;
+    return options;
+  };
+  constexpr int64_t kSteps = 400;
+  Instance instance{argument(kSteps), 0};
+  auto runs = [&](Session &session) { return session.run(std::span(&instance, 1))[0].ok(); };
+  auto isServed = [&](Session &session) {
+    bool ok = false;
+    Engine engine(session);
+    engine.submit(
+        {.instance = instance, .done = [&](const Outcome &outcome) { ok = outcome.ok(); }});
+    while (engine.step()) {
+    }
+    return ok;
+  };
+  auto leastFor = [&](auto &&fits) {
+    uint64_t least = 0, enough = uint64_t(4) << 20;
+    while (enough - least > 4096) {
+      uint64_t middle = (least + enough) / 2;
+      bool does = false;
+      try {
+        Session session(model, limited(middle));
+        does = fits(session);
+      } catch (const UserError &) {
+        // not even the weights fit
+      }
+      (does ? enough : least) = middle;
+    }
+    return enough + (uint64_t(64) << 10); // tables of what ran before are not made smaller
+  };
+
+  Session session(model, limited(leastFor(runs)));
+  std::vector<Instance> others;
+  for (int64_t i = 0; i < 60; ++i)
+    others.push_back({argument(3 + i), i});
+  for (size_t count : {1, 7, 60, 20}) {
+    session.run(std::span(others).first(count));
+    EXPECT_EQ(text(session, session.run(std::span(&instance, 1))[0]), alone(kSteps)) << count;
+  }
+
+  Session served(model, limited(leastFor(isServed)));
+  Engine engine(served);
+  int64_t ended = 0;
+  for (size_t count : {1, 7, 60, 20}) {
+    for (size_t i = 0; i < count; ++i)
+      engine.submit({.instance = others[i], .done = [&, i](const Outcome &outcome) {
+                       ++ended;
+                       EXPECT_EQ(text(served, outcome), alone(3 + int64_t(i)));
+                     }});
+    engine.submit({.instance = instance, .done = [&](const Outcome &outcome) {
+                     ++ended;
+                     EXPECT_EQ(text(served, outcome), alone(kSteps));
+                   }});
+    while (engine.step()) {
+    }
+  }
+  EXPECT_EQ(ended, 1 + 7 + 60 + 20 + 4);
+}
+
 TEST_F(EngineTest, HandsOutTheOtherResultsWhenOneThrows) {
   Session session(model, small());
   Engine engine(session);

@@ -36,6 +36,26 @@ protected:
   Heap heap{meter, count, uint64_t(1) << 30, GetParam()};
 };
 
+TEST_P(HeapTest, GivesBackWhatIsNotInUse) {
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_TRUE(heap.allocate(4000));
+  heap.reset();
+  uint64_t kept = count.now;
+  EXPECT_GT(kept, uint64_t(2) << 20);
+  Value value = make(heap, 100, 5);
+  EXPECT_TRUE(heap.giveBack());
+  EXPECT_FALSE(heap.giveBack());
+  EXPECT_LE(count.now, uint64_t(4096));
+  check({value});
+  // Exactly what is used from now on, and after a reset.
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 1000; ++i)
+      ASSERT_TRUE(heap.allocate(4000));
+    EXPECT_LE(count.now, uint64_t(1001) * 4096);
+    heap.reset();
+  }
+}
+
 TEST_P(HeapTest, WhatIsMarkedStays) {
   std::mt19937 random(1);
   std::vector<Value> live;
