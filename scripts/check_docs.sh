@@ -1,9 +1,18 @@
 #!/bin/bash
 # Checks the texts: links resolve, paragraphs are short, each room says what it may include, the index
 # has all of docs, figures are those of their sources. Prints every place that is wrong; with --fix,
-# first writes into the rooms' READMEs what they may include.
+# first writes into the rooms' READMEs what they may include, and the tables that the built command
+# lists (those are checked by the test docs.tables).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if [[ ${1-} == --fix ]]; then
+  sheaf=$(ls -t build*/bin/sheaf 2>/dev/null | head -n 1 || true)
+  if [[ $sheaf ]]; then
+    scripts/doc_tables.py "$sheaf" --fix
+  else
+    echo "no sheaf is built: tables that it lists stay as they are" >&2
+  fi
+fi
 exec python3 - "$@" <<'END'
 import glob
 import hashlib
@@ -103,7 +112,8 @@ for path, lines in texts.items():
         if words(text) > PARAGRAPH_WORDS:
             complain(path, number, f"a paragraph of {words(text)} words: at most {PARAGRAPH_WORDS}")
     most = DESIGN_NOTE_WORDS if path.startswith("docs/design/") else WORDS.get(path)
-    count = words("\n".join(lines))
+    # Tables that the command fills are as long as what there is.
+    count = words(re.sub(r"<!-- sheaf help \S+ -->\n\n(\|.*\n)*", "", "\n".join(lines)))
     if most and count > most:
         complain(path, 1, f"{count} words: at most {most}")
 

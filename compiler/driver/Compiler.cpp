@@ -17,19 +17,26 @@ namespace sheaf::driver {
 std::vector<Optimisation> optimisations() {
   std::vector<Optimisation> all;
   for (const passes::Switch &entry : passes::allSwitches())
-    all.push_back({std::string(entry.name), std::string(entry.meaning)});
+    all.push_back({std::string(entry.name), std::string(entry.meaning), "pass"});
   for (const kernels::Switch &entry : kernels::switches())
-    all.push_back({std::string(entry.name), std::string(entry.meaning)});
-  all.push_back(
-      {kTunedSwitch, "cuts kernels as 'sheaf tune' chose, where the store holds choices"});
+    all.push_back({std::string(entry.name), std::string(entry.meaning),
+                   entry.computesProducts ? "library" : "kernels"});
+  all.push_back({kTunedSwitch, "cuts kernels as 'sheaf tune' chose, where the store holds choices",
+                 "tuning"});
   return all;
 }
 
-std::vector<std::string> passNames() {
-  std::vector<std::string> names;
-  for (const passes::PassRecord &pass : passes::allPasses())
-    names.push_back(std::string(pass.name));
-  return names;
+std::vector<Pass> passes() {
+  std::vector<Pass> all;
+  for (const passes::PassRecord &record : passes::allPasses()) {
+    Pass &pass = all.emplace_back();
+    pass.name = record.name;
+    pass.description = record.description;
+    pass.required = record.required;
+    for (const passes::Switch &part : record.switches)
+      pass.parts.emplace_back(part.name);
+  }
+  return all;
 }
 
 std::optional<std::string> vocabularyOfDim(const std::string &dim) {

@@ -72,6 +72,9 @@ struct CompileOptions {
 struct Optimisation {
   std::string name;
   std::string meaning;
+  /// What it is: a pass, a part of one (pass), kernels', who computes products (library), or
+  /// tuning.
+  std::string kind;
 };
 
 /// Every name that CompileOptions::without may hold.
@@ -225,8 +228,16 @@ std::unique_ptr<CompiledModel> compile(const SourceFile &source, const CompileOp
 void dump(const SourceFile &source, const CompileOptions &options, const std::string &directory,
           Diagnostics &diags);
 
-/// The passes in the order in which they run.
-std::vector<std::string> passNames();
+/// A pass over Programs.
+struct Pass {
+  std::string name;
+  std::string description;
+  bool required = false;          ///< it cannot be left out
+  std::vector<std::string> parts; ///< what of it can be left out by a name of its own
+};
+
+/// Each pass once, in the order of their first runs.
+std::vector<Pass> passes();
 
 /// The text of one phase. Empty when `diags` has errors.
 std::string emit(const SourceFile &source, const CompileOptions &options, Phase phase,

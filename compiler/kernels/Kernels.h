@@ -87,6 +87,7 @@ struct Kernel {
 struct Switch {
   std::string_view name;
   std::string_view meaning;
+  bool computesProducts = false; ///< it names who may compute products
 };
 
 /// Walks weights, and their gradients, there and back.

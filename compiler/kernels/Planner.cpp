@@ -462,10 +462,11 @@ llvm::ArrayRef<Switch> switches() {
       {kSerpentineSwitch, "walks weights last panel to first at every other launch"},
       {"flat-rows", "products run over the rows of all records, not record by record"},
       {"share-temporaries", "temporaries of a kernel that never live at once share memory"},
-      {kGeneratedSwitch, "generated code computes products that a library would take as well"},
-      {"onednn", "oneDNN may compute products (--numeric-class any)"},
-      {"libxsmm", "libxsmm may compute products (--numeric-class any)"},
-      {"openblas", "OpenBLAS may compute products (--numeric-class any)"},
+      {kGeneratedSwitch, "generated code computes products that a library would take as well",
+       true},
+      {"onednn", "oneDNN may compute products (--numeric-class any)", true},
+      {"libxsmm", "libxsmm may compute products (--numeric-class any)", true},
+      {"openblas", "OpenBLAS may compute products (--numeric-class any)", true},
   };
   return all;
 }

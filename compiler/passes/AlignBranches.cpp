@@ -18,7 +18,7 @@
 #include "compiler/analysis/CallGraph.h"
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/analysis/RecordFlow.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

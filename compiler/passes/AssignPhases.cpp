@@ -18,7 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/analysis/RecordFlow.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 #include "runtime/model/layout.h"
 
 #include "llvm/ADT/MapVector.h"

@@ -2,7 +2,7 @@
 
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 #include "compiler/passes/SharedTensors.h"
 
 using namespace mlir;

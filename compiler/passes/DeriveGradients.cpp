@@ -5,7 +5,7 @@
 #include "compiler/ir/GradientBlock.h"
 #include "compiler/ops/Gradient.h"
 #include "compiler/passes/KeepOrRecompute.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"

@@ -4,7 +4,7 @@
 #include "compiler/ir/Guards.h"
 #include "compiler/ops/Build.h"
 #include "compiler/passes/Needs.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"

@@ -1,7 +1,7 @@
 //===- ExpandOperators.cpp - Operators made of simpler ones ---------------===//
 
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 #include "llvm/ADT/MapVector.h"
 

@@ -1,7 +1,7 @@
 //===- FoldConstants.cpp - Constant tensors become parameters -------------===//
 
 #include "compiler/analysis/OpQueries.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 #include "mlir/IR/SymbolTable.h"
 

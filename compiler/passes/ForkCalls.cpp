@@ -3,7 +3,7 @@
 #include "compiler/analysis/Forks.h"
 #include "compiler/analysis/ProgramOrder.h"
 #include "compiler/analysis/Readers.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -5,7 +5,7 @@
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/analysis/ProgramOrder.h"
 #include "compiler/passes/BlockTable.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 #include "compiler/passes/WeightViews.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -2,7 +2,7 @@
 
 #include "compiler/analysis/CallGraph.h"
 #include "compiler/ir/Program.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 #include "mlir/IR/IRMapping.h"
 

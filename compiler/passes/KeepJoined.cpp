@@ -10,7 +10,7 @@
 
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 #include "compiler/passes/Precedence.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

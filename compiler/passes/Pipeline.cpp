@@ -3,82 +3,93 @@
 #include "compiler/passes/Pipeline.h"
 
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include <array>
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 
 namespace sheaf::passes {
-namespace {
 
-std::vector<PassRecord> pipeline() {
-  return {
-      // First, so that all later passes see across what were function boundaries, and specialise
-      // has fewer functions to clone.
-      inlinePass(),
-      // Before anything asks whether an operand is a weight: only now is that known everywhere.
-      specialisePass(),
-      // Inlining leaves tuples and matches on values made on the spot, specialising leaves
-      // parameters passed for nothing: fewer operators come to the expansions.
-      simplifyPass(),
-      // Behind the first simplification, which may drop whole operators, and before the second,
-      // which joins what two expansions have in common.
-      expandOperatorsPass(),
-      // Behind the expansions, whose products count too; before the simplification, which finds the
-      // views that equal products leave.
-      weightsRightPass(),
-      simplifyPass(),
-      // Behind the expansions, whose products count too, and where weights are known; before
-      // anything is made of the operators that it changes.
-      autocastPass(),
-      // Behind the expansions, whose parts may depend on weights alone; before blocks.
-      foldWeightsPass(),
-      // Behind the expansions, which leave positions in range; before whatever moves reads.
-      readElementsPass(),
-      // Before reduce-folds, which then finds folds of what is there already.
-      spreadLoopsPass(),
-      // Where what a fold does for an element is known, and before constants: what it begins with
-      // is part of its block.
-      reduceFoldsPass(),
-      // Behind what makes products one (fold-weights) and what brings operators together that are
-      // in one block then (reduce-folds).
-      orderSumsPass(),
-      // Where sums are in order, it changes no bit.
-      hoistProductsPass(),
-      // Behind the last pass that makes constant tensors; before blocks, which would record them.
-      foldConstantsPass(),
-      // Before form-blocks, whose groups it looks at.
-      codeMotionPass(),
-      // Its blocks are what the kernel generator takes, its records what the host code makes.
-      formBlocksPass(),
-      // Marks records, so it comes when there are some.
-      identicalRecordsPass(),
-      // Only now is it known how many records stand in a branch.
-      alignBranchesPass(),
-      // Behind the last pass that makes or drops a record.
-      assignPhasesPass(),
-      // Last: forks are host code's business, and calls are where they stay.
-      forkCallsPass(),
-      // Behind all that looks at which records there are; what it makes needs only what these need.
-      keepJoinedPass(),
-      // Behind everything that looks at blocks: those that go back are not recorded by host code.
-      deriveGradientsPass(),
-  };
+/// The record that a function gives. The function stands in the file named after its pass.
+#define PASS(function)                                                                             \
+  [] {                                                                                             \
+    extern PassRecord function();                                                                  \
+    return function();                                                                             \
+  }()
+
+/// What runs before the pipeline, and for the oracle, too.
+static const PassRecord &preparation() {
+  static const PassRecord pass = PASS(dropUnneededPass);
+  return pass;
 }
 
-} // namespace
+static const std::vector<PassRecord> &pipeline() {
+  static const std::vector<PassRecord> passes = {
+      // First, so that all later passes see across what were function boundaries, and specialise
+      // has fewer functions to clone.
+      PASS(inlinePass),
+      // Before anything asks whether an operand is a weight: only now is that known everywhere.
+      PASS(specialisePass),
+      // Inlining leaves tuples and matches on values made on the spot, specialising leaves
+      // parameters passed for nothing: fewer operators come to the expansions.
+      PASS(simplifyPass),
+      // Behind the first simplification, which may drop whole operators, and before the second,
+      // which joins what two expansions have in common.
+      PASS(expandOperatorsPass),
+      // Behind the expansions, whose products count too; before the simplification, which finds the
+      // views that equal products leave.
+      PASS(weightsRightPass),
+      PASS(simplifyPass),
+      // Behind the expansions, whose products count too, and where weights are known; before
+      // anything is made of the operators that it changes.
+      PASS(autocastPass),
+      // Behind the expansions, whose parts may depend on weights alone; before blocks.
+      PASS(foldWeightsPass),
+      // Behind the expansions, which leave positions in range; before whatever moves reads.
+      PASS(readElementsPass),
+      // Before reduce-folds, which then finds folds of what is there already.
+      PASS(spreadLoopsPass),
+      // Where what a fold does for an element is known, and before constants: what it begins with
+      // is part of its block.
+      PASS(reduceFoldsPass),
+      // Behind what makes products one (fold-weights) and what brings operators together that are
+      // in one block then (reduce-folds).
+      PASS(orderSumsPass),
+      // Where sums are in order, it changes no bit.
+      PASS(hoistProductsPass),
+      // Behind the last pass that makes constant tensors; before blocks, which would record them.
+      PASS(foldConstantsPass),
+      // Before form-blocks, whose groups it looks at.
+      PASS(codeMotionPass),
+      // Its blocks are what the kernel generator takes, its records what the host code makes.
+      PASS(formBlocksPass),
+      // Marks records, so it comes when there are some.
+      PASS(identicalRecordsPass),
+      // Only now is it known how many records stand in a branch.
+      PASS(alignBranchesPass),
+      // Behind the last pass that makes or drops a record.
+      PASS(assignPhasesPass),
+      // Last: forks are host code's business, and calls are where they stay.
+      PASS(forkCallsPass),
+      // Behind all that looks at which records there are; what it makes needs only what these need.
+      PASS(keepJoinedPass),
+      // Behind everything that looks at blocks: those that go back are not recorded by host code.
+      PASS(deriveGradientsPass),
+  };
+  return passes;
+}
+#undef PASS
 
 std::span<const PassRecord> allPasses() {
-  static const std::array passes = {
-      dropUnneededPass(),     inlinePass(),         specialisePass(),   simplifyPass(),
-      expandOperatorsPass(),  weightsRightPass(),   autocastPass(),     foldWeightsPass(),
-      readElementsPass(),     spreadLoopsPass(),    reduceFoldsPass(),  orderSumsPass(),
-      hoistProductsPass(),    foldConstantsPass(),  codeMotionPass(),   formBlocksPass(),
-      identicalRecordsPass(), alignBranchesPass(),  assignPhasesPass(), forkCallsPass(),
-      keepJoinedPass(),       deriveGradientsPass()};
+  static const std::vector<PassRecord> passes = [] {
+    std::vector<PassRecord> each = {preparation()};
+    for (const PassRecord &pass : pipeline())
+      if (llvm::none_of(each, [&](const PassRecord &other) { return other.name == pass.name; }))
+        each.push_back(pass);
+    return each;
+  }();
   return passes;
 }
 
@@ -98,7 +109,7 @@ LogicalResult prepareProgram(ModuleOp module, const std::string &entry, PassRepo
   for (auto func : module.getOps<func::FuncOp>())
     func.setVisibility(func.getName() == entry ? SymbolTable::Visibility::Public
                                                : SymbolTable::Visibility::Private);
-  return runPass(dropUnneededPass(), module, {}, report);
+  return runPass(preparation(), module, {}, report);
 }
 
 LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options,

@@ -9,7 +9,7 @@
 
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/ir/Program.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 using namespace mlir;
 

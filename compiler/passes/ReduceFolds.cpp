@@ -11,7 +11,7 @@
 #include "compiler/analysis/OpQueries.h"
 #include "compiler/analysis/Readers.h"
 #include "compiler/ops/Expand.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"

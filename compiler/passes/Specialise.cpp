@@ -4,7 +4,7 @@
 #include "compiler/analysis/Casts.h"
 #include "compiler/analysis/KnownValues.h"
 #include "compiler/ir/Program.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 

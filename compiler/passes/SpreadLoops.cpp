@@ -15,7 +15,7 @@
 #include "compiler/analysis/ProgramOrder.h"
 #include "compiler/analysis/Readers.h"
 #include "compiler/ir/Program.h"
-#include "compiler/passes/Passes.h"
+#include "compiler/passes/Pass.h"
 
 #include "mlir/IR/IRMapping.h"
 

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """The text programs and models under hostile settings: run_configs.py SHEAF CONFIG [PROGRAM ...]
 
-CONFIG is a name of CONFIGS. Each program is verified under about two of the settings, always the
-same ones; with SHEAF_FULL=1 in the environment, or when programs are named, under all.
+CONFIG is a name of `configs`, or `without-2-of-4`: the second, sixth, ... of what can be left out.
+Each program is verified under about two of the settings, always the same ones; with SHEAF_FULL=1 in
+the environment, or when programs are named, under all.
 """
 import glob
+import json
 import os
+import re
+import subprocess
 import sys
 import zlib
 
@@ -13,41 +17,63 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import programs
 
-OFF = ["inline", "specialise", "simplify", "weights-right", "fold-weights", "fold-constants",
-       "read-elements", "spread-loops", "reduce-folds", "hoist-products", "hoist-rows", "code-motion", "fork-calls", "keep-joined", "blocks",
-       "split-blocks", "identical-records", "ghosts", "phases", "fuse", "merge", "panels",
-       "serpentine", "flat-rows", "share-temporaries", "tuned"]
 
-CONFIGS = {f"without-{name}": ["--without", name] for name in OFF}
-CONFIGS["plain"] = []
-CONFIGS["without-all"] = [word for name in OFF for word in ("--without", name)]
-CONFIGS["batch-1-threads-2"] = ["--batch", "1", "--threads", "2"]
-CONFIGS["hostile"] = ["--hostile"]
-CONFIGS["fibers-1"] = ["--fibers", "1"]
-CONFIGS["fibers-3"] = ["--fibers", "3", "--hostile"]
-CONFIGS["forks-always"] = ["--forks", "always", "--hostile"]
-CONFIGS["forks-never"] = ["--forks", "never", "--hostile"]
-CONFIGS["forks-alternately"] = ["--forks", "alternately", "--fibers", "5"]
-CONFIGS["hostile-without-all"] = CONFIGS["hostile"] + CONFIGS["without-all"]
-CONFIGS["policy-agenda"] = ["--policy", "agenda", "--hostile"]
-CONFIGS["policy-lookahead"] = ["--policy", "lookahead", "--without", "phases"]
-CONFIGS["policy-search"] = ["--policy", "search", "--batch", "5"]
-CONFIGS["policy-auto"] = ["--policy", "auto", "--batch", "1"]
-CONFIGS["little-fold-memory"] = ["--fold-memory", "2K", "--hostile"]
-CONFIGS["bf16"] = ["--precision", "bf16"]
-CONFIGS["bf16-hostile"] = CONFIGS["bf16"] + CONFIGS["hostile-without-all"]
-CONFIGS["bf16-x86-64-v3"] = CONFIGS["bf16"] + ["--target-cpu", "x86-64-v3"]
-CONFIGS["x86-64-v3"] = ["--target-cpu", "x86-64-v3"]
-CONFIGS["x86-64-v2"] = ["--target-cpu", "x86-64-v2"]
-CONFIGS["x86-64-v2-without-all"] = CONFIGS["x86-64-v2"] + CONFIGS["without-all"]
-# Products by each library, alone.
-LIBRARIES = ["onednn", "libxsmm", "openblas"]
-for name in LIBRARIES:
-    others = ["generated"] + [other for other in LIBRARIES if other != name]
-    CONFIGS[name] = ["--numeric-class", "any", "--without", ",".join(others)]
-CONFIGS["onednn-hostile-without-all"] = CONFIGS["onednn"] + CONFIGS["hostile-without-all"]
-CONFIGS["libxsmm-x86-64-v2"] = CONFIGS["libxsmm"] + CONFIGS["x86-64-v2"]
-CONFIGS["openblas-hostile"] = CONFIGS["openblas"] + CONFIGS["hostile"]
+def configs(sheaf):
+    """The options of each setting. What can be left out is asked of the command."""
+    listed = subprocess.run([sheaf, "help", "optimisations", "--json"], capture_output=True,
+                            text=True, check=True)
+    rows = json.loads(listed.stdout)["rows"]
+    off = [row["name"] for row in rows if row["kind"] != "library"]
+    computers = [row["name"] for row in rows if row["kind"] == "library"]
+    without_all = [word for name in off for word in ("--without", name)]
+    hostile, v2 = ["--hostile"], ["--target-cpu", "x86-64-v2"]
+    bf16, v3 = ["--precision", "bf16"], ["--target-cpu", "x86-64-v3"]
+
+    def products_by(name):
+        others = ",".join(other for other in computers if other != name)
+        return ["--numeric-class", "any", "--without", others]
+
+    return {f"without-{name}": ["--without", name] for name in off} | {
+        "plain": [],
+        "without-all": without_all,
+        "batch-1-threads-2": ["--batch", "1", "--threads", "2"],
+        "hostile": hostile,
+        "fibers-1": ["--fibers", "1"],
+        "fibers-3": ["--fibers", "3", *hostile],
+        "forks-always": ["--forks", "always", *hostile],
+        "forks-never": ["--forks", "never", *hostile],
+        "forks-alternately": ["--forks", "alternately", "--fibers", "5"],
+        "hostile-without-all": hostile + without_all,
+        "policy-agenda": ["--policy", "agenda", *hostile],
+        "policy-lookahead": ["--policy", "lookahead", "--without", "phases"],
+        "policy-search": ["--policy", "search", "--batch", "5"],
+        "policy-auto": ["--policy", "auto", "--batch", "1"],
+        "little-fold-memory": ["--fold-memory", "2K", *hostile],
+        "bf16": bf16,
+        "bf16-hostile": bf16 + hostile + without_all,
+        "bf16-x86-64-v3": bf16 + v3,
+        "x86-64-v3": v3,
+        "x86-64-v2": v2,
+        "x86-64-v2-without-all": v2 + without_all,
+        "onednn": products_by("onednn"),
+        "libxsmm": products_by("libxsmm"),
+        "openblas": products_by("openblas"),
+        "onednn-hostile-without-all": products_by("onednn") + hostile + without_all,
+        "libxsmm-x86-64-v2": products_by("libxsmm") + v2,
+        "openblas-hostile": products_by("openblas") + hostile,
+    }
+
+
+def chosen(sheaf, config):
+    """The settings that CONFIG stands for, by name."""
+    known = configs(sheaf)
+    part = re.fullmatch(r"without-(\d+)-of-(\d+)", config)
+    if not part:
+        return {config: known[config]}
+    number, parts = map(int, part.groups())
+    names = [name for name in known if name.startswith("without-") and name != "without-all"]
+    return {name: known[name] for name in names[number - 1::parts]}
+
 
 SHARE = int(os.environ.get("SHEAF_SHARE", "6"))  # one program of so many under each setting
 
@@ -79,26 +105,28 @@ def main():
                                    glob.glob(os.path.join(HERE, "..", "..", "models", "*.sheaf")))
     everything = bool(sys.argv[3:]) or os.environ.get("SHEAF_FULL", "") not in ("", "0")
     failed = count = 0
-    for path in paths:
-        name = os.path.splitext(os.path.basename(path))[0]
-        waits = config.startswith(("fibers", "forks"))
-        if waits and not everything and "read(" not in open(path).read():
-            continue
-        if not everything and not waits and zlib.crc32(f"{name} {config}".encode()) % SHARE:
-            continue
-        is_model = os.path.basename(os.path.dirname(os.path.abspath(path))) == "models"
-        if is_model and name not in MODELS:
-            sys.exit(f"{path}: MODELS does not name its data")
-        program = model(path) if is_model else programs.Program(path)
-        # --verify runs batches of 1 and 2 threads itself: there the plain run is what is new.
-        problems = runner.run(program, CONFIGS[config], verify=config != "batch-1-threads-2",
-                              results=config == "batch-1-threads-2")
-        count += 1
-        if problems:
-            failed += 1
-            print(f"FAILED: {path}\n{problems}", flush=True)
+    for setting, options in chosen(sheaf, config).items():
+        share = 4 * SHARE // 3 if config != setting else SHARE
+        for path in paths:
+            name = os.path.splitext(os.path.basename(path))[0]
+            waits = setting.startswith(("fibers", "forks"))
+            if waits and not everything and "read(" not in open(path).read():
+                continue
+            if not everything and not waits and zlib.crc32(f"{name} {setting}".encode()) % share:
+                continue
+            is_model = os.path.basename(os.path.dirname(os.path.abspath(path))) == "models"
+            if is_model and name not in MODELS:
+                sys.exit(f"{path}: MODELS does not name its data")
+            program = model(path) if is_model else programs.Program(path)
+            # --verify runs batches of 1 and 2 threads itself: there the plain run is what is new.
+            problems = runner.run(program, options, verify=setting != "batch-1-threads-2",
+                                  results=setting == "batch-1-threads-2")
+            count += 1
+            if problems:
+                failed += 1
+                print(f"FAILED: {path} under {setting}\n{problems}", flush=True)
     print(f"{count - failed} of {count} programs passed under {config}")
-    sys.exit(1 if failed else 0)
+    sys.exit(1 if failed or not count else 0)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ fn main(t: Tree) -> f32[hidden] = encode(t)
 fn loss(t: Tree) -> f32 = dot(encode(t), encode(t))
 """
 # Commands that report nothing: they make files, or print texts.
-SILENT = {"build", "compile", "help", "init", "make", "replay", "vocab"}
+SILENT = {"build", "compile", "init", "make", "replay", "vocab"}
 
 
 def commands():
@@ -112,6 +112,15 @@ def commands():
         return value
 
     assert report("version", "version")["lanes"] in (4, 8, 16)
+    tables = re.findall(r"^ +([a-z]+) \(", sheaf("help", "help").stdout, re.M)
+    assert "passes" in tables, tables
+    for table in tables:
+        value = report("help", "help", table)
+        assert value["table"] == table
+        names = [row["name"] for row in value["rows"]]
+        assert len(set(names)) == len(names), names
+        lines = sheaf("help", table).stdout.splitlines()
+        assert [line.split("  ")[0] for line in lines] == names, lines
     with tempfile.TemporaryDirectory() as directory:
         write = lambda name, text: open(os.path.join(directory, name), "w").write(text)
         write("m.sheaf", LOSS)

@@ -1,6 +1,8 @@
 //===- help.cpp - sheaf help ----------------------------------------------===//
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/nearest.h"
+#include "tools/sheaf/options.h"
+#include "tools/sheaf/tables.h"
 
 #include <fmt/format.h>
 
@@ -22,6 +24,9 @@ static std::pair<const CLI::App *, std::string> findCommand(const CLI::App &app,
       if (command->get_name() == word)
         inner = command;
     }
+    if (found.first == &app)
+      for (const Table &table : tables())
+        names.emplace_back(table.name);
     if (!inner)
       throw UsageError(
           fmt::format("'{}' has no command '{}'{}", found.second, word, didYouMean(word, names)));
@@ -30,13 +35,40 @@ static std::pair<const CLI::App *, std::string> findCommand(const CLI::App &app,
   return found;
 }
 
+static std::string tableNames() {
+  std::string names;
+  for (const Table &table : tables())
+    names += (names.empty() ? "" : ", ") + std::string(table.name);
+  return names;
+}
+
 void addHelp(CLI::App &app, Action &action) {
-  CLI::App *sub = addCommand(app, "help", "lists the options of a command");
-  auto words = std::make_shared<std::vector<std::string>>();
-  sub->add_option("command", *words, "such as run, or bench kernels")->type_name("COMMAND");
-  sub->callback([words, &app, &action] {
-    action = [words, &app] {
-      auto [command, name] = findCommand(app, *words);
+  CLI::App *sub = addCommand(app, "help", "lists the options of a command, or what there is");
+  struct Arguments {
+    std::vector<std::string> words;
+    FormatOption format;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  std::string what = "a command, such as run or bench kernels, or a table:";
+  for (const Table &table : tables())
+    what += fmt::format("\n{} ({})", table.name, table.what);
+  sub->add_option("command", arguments->words, what)->type_name("COMMAND");
+  arguments->format.add(*sub);
+  sub->add_flag_callback(
+      "--json", [arguments] { arguments->format.format = "json"; }, "the same as --format json");
+  sub->callback([arguments, &app, &action] {
+    action = [arguments, &app] {
+      const std::vector<std::string> &words = arguments->words;
+      bool json = arguments->format.json();
+      if (const Table *table = words.size() == 1 ? findTable(words[0]) : nullptr) {
+        fmt::print("{}", json ? driver::jsonText(driver::reportJson(
+                                    "help", 1, {{"table", table->name}, {"rows", table->rows()}}))
+                              : tableText(*table));
+        return kOk;
+      }
+      auto [command, name] = findCommand(app, words);
+      if (json)
+        throw UsageError(fmt::format("only tables are there as JSON: {}", tableNames()));
       // CLI11's help() would be that of this command, since it was chosen.
       fmt::print("{}",
                  command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal));

@@ -117,7 +117,8 @@ int runCommand(int argc, char **argv) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", "sheaf " SHEAF_VERSION, "print the version and exit");
-  app.footer("'sheaf help COMMAND' lists the options of one.");
+  app.footer(
+      "'sheaf help COMMAND' lists the options of one, 'sheaf help help' what else is listed.");
   Action action;
   addCommands(app, action);
   std::vector<CLI::App *> pending = app.get_subcommands([](CLI::App *) { return true; });

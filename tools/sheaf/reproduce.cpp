@@ -131,12 +131,15 @@ std::string write(const fs::path &directory, Words words, const std::string &mes
     word.replace(file.begin, std::string::npos, path);
   }
   fs::create_directories(directory / "output");
+  std::vector<std::string> passes;
+  for (const driver::Pass &pass : driver::passes())
+    passes.push_back(pass.name);
   driver::Json json = driver::reportJson("reproducer", 1,
                                          {{"sheaf", SHEAF_VERSION},
                                           {"cpu", target::detect("host").cpu},
                                           {"message", message},
                                           {"arguments", words},
-                                          {"passes", driver::passNames()}});
+                                          {"passes", passes}});
   std::ofstream out(directory / "command.json");
   out << driver::jsonText(json);
   return out.flush() ? directory.string() : "";

@@ -1,0 +1,85 @@
+//===- tables.cpp - What there is, as tables ------------------------------===//
+#include "tools/sheaf/tables.h"
+
+#include "compiler/driver/Compiler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sheaf::tool {
+
+using driver::Json;
+
+namespace {
+
+Json passRows() {
+  Json rows = Json::array();
+  for (const driver::Pass &pass : driver::passes())
+    rows.push_back({{"name", pass.name},
+                    {"description", pass.description},
+                    {"required", pass.required},
+                    {"parts", pass.parts}});
+  return rows;
+}
+
+Json optimisationRows() {
+  Json rows = Json::array();
+  for (const driver::Optimisation &optimisation : driver::optimisations())
+    rows.push_back({{"name", optimisation.name},
+                    {"description", optimisation.meaning},
+                    {"kind", optimisation.kind}});
+  return rows;
+}
+
+/// A member as a cell.
+std::string cell(const Json &value) {
+  if (value.is_string())
+    return value.get<std::string>();
+  if (value.is_boolean())
+    return value.get<bool>() ? "yes" : "no";
+  if (!value.is_array())
+    return value.dump();
+  std::string text;
+  for (const Json &element : value)
+    text += (text.empty() ? "" : " ") + cell(element);
+  return text;
+}
+
+} // namespace
+
+std::span<const Table> tables() {
+  static const std::vector<Table> all = {
+      {"passes", "the passes, in order", passRows, {"name", "description"}},
+      {"optimisations", "what --without takes", optimisationRows, {"name", "description"}},
+  };
+  return all;
+}
+
+const Table *findTable(std::string_view name) {
+  std::span<const Table> all = tables();
+  auto it = std::find_if(all.begin(), all.end(), [&](const Table &t) { return t.name == name; });
+  return it == all.end() ? nullptr : &*it;
+}
+
+std::string tableText(const Table &table) {
+  std::vector<std::vector<std::string>> lines;
+  std::vector<size_t> widths(table.shown.size());
+  for (const Json &row : table.rows()) {
+    std::vector<std::string> &line = lines.emplace_back();
+    for (std::string_view member : table.shown) {
+      line.push_back(cell(row.at(member)));
+      size_t &width = widths[line.size() - 1];
+      width = std::max(width, line.back().size());
+    }
+  }
+  std::string text;
+  for (const std::vector<std::string> &line : lines) {
+    for (size_t i = 0; i + 1 < line.size(); ++i)
+      text += fmt::format("{:<{}}  ", line[i], widths[i]);
+    text += line.back() + "\n";
+  }
+  return text;
+}
+
+} // namespace sheaf::tool
