@@ -3,7 +3,8 @@
  * The C interface of libsheaf_runtime, which has no compiler in it. The order of things:
  *
  *   sheaf_model    an artefact that was opened; immutable
- *   sheaf_batch    instances for it, made of values
+ *   sheaf_values   instances for it and the values that they are made of; immutable
+ *   sheaf_batch    instances that run together: of such, or made value by value
  *   sheaf_session  threads and a byte budget; runs batches of any number of models
  *   sheaf_engine   runs instances of one model that come and go
  *   sheaf_result   what became of each instance of a batch; immutable
@@ -68,6 +69,8 @@ SHEAF_API const char *sheaf_error_message(void);
 SHEAF_API const char *sheaf_version(void);
 
 typedef struct sheaf_model sheaf_model;
+typedef struct sheaf_values sheaf_values;
+typedef struct sheaf_value_builder sheaf_value_builder;
 typedef struct sheaf_batch sheaf_batch;
 typedef struct sheaf_session sheaf_session;
 typedef struct sheaf_result sheaf_result;
@@ -162,18 +165,104 @@ SHEAF_API const char *sheaf_vocabulary_word(const sheaf_model *model, const char
 /* 16 hexadecimal digits; equal vocabularies, equal hashes. Weights' metadata hold the same. */
 SHEAF_API const char *sheaf_vocabulary_hash(const sheaf_model *model, const char *name);
 
-/* ---- Batches ------------------------------------------------------------------------------ */
+/* ---- Values ------------------------------------------------------------------------------- */
 
-/* A value inside of one batch. Make its parts first; a part may stand in many values. */
+/* A builder makes values of a model many at a time; what it made is immutable, belongs to no batch,
+ * and is shared without a copy by any number of batches, sessions, engines and threads:
+ *
+ *   sheaf_builder_preorder(builder, tree, &written, 64, &trees);
+ *   sheaf_builder_numbers(builder, label, &labels, &numbers);
+ *   sheaf_value arguments[] = {trees, numbers};
+ *   sheaf_builder_instances(builder, arguments, 2, 64, NULL);
+ *   sheaf_builder_finish(builder, &values);
+ *
+ * See docs/design/values.md. */
+
+/* A value of one builder, or of one batch. A part may stand in many values. Of those that one call
+ * of a builder makes, `*first` is the first, and value i is {first->id + i}. Where `count` values
+ * are made of others, value i is made of value i from each of those on. */
 typedef struct sheaf_value {
   uint64_t id;
 } sheaf_value;
+
+SHEAF_API sheaf_status sheaf_builder_create(sheaf_model *model, sheaf_value_builder **builder);
+SHEAF_API void sheaf_builder_release(sheaf_value_builder *builder);
+
+/* Ints, tokens, floats or truth values, of a tensor with one axis: ints of 8 to 64 bits, unsigned
+ * ones of 8 to 32, floats of 32 or 64, kDLBool of 8. */
+SHEAF_API sheaf_status sheaf_builder_numbers(sheaf_value_builder *builder, sheaf_type type,
+                                             const DLTensor *numbers, sheaf_value *first);
+/* Copies tensors, as sheaf_make_tensor() does. */
+SHEAF_API sheaf_status sheaf_builder_tensors(sheaf_value_builder *builder, sheaf_type type,
+                                             const DLTensor *const *tensors, size_t count,
+                                             sheaf_value *first);
+/* The parts of one tensor along its first axis. */
+SHEAF_API sheaf_status sheaf_builder_unstack(sheaf_value_builder *builder, sheaf_type type,
+                                             const DLTensor *stack, sheaf_value *first);
+/* List i has the elements from offsets[i] to before offsets[i + 1], counted from `elements`. */
+SHEAF_API sheaf_status sheaf_builder_lists(sheaf_value_builder *builder, sheaf_type type,
+                                           sheaf_value elements, const uint64_t *offsets,
+                                           size_t count, sheaf_value *first);
+SHEAF_API sheaf_status sheaf_builder_tuples(sheaf_value_builder *builder, sheaf_type type,
+                                            const sheaf_value *parts, size_t part_count,
+                                            size_t count, sheaf_value *first);
+SHEAF_API sheaf_status sheaf_builder_data(sheaf_value_builder *builder, sheaf_type type,
+                                          size_t constructor, const sheaf_value *fields,
+                                          size_t field_count, size_t count, sheaf_value *first);
+/* Value i is the one at which[i], counted from `from` among those made with it. */
+SHEAF_API sheaf_status sheaf_builder_select(sheaf_value_builder *builder, sheaf_value from,
+                                            const uint64_t *which, size_t count,
+                                            sheaf_value *first);
+
+/* Values written one after the other, each before its parts, and those in their order. The arrays
+ * are used up together. */
+typedef struct sheaf_preorder {
+  size_t size;           /* sizeof(sheaf_preorder); members may be added at the end */
+  const uint32_t *heads; /* of data the constructor, of a list how many elements it has */
+  size_t head_count;
+  const int64_t *numbers; /* ints, tokens, truth values */
+  size_t number_count;
+  const double *floats;
+  size_t float_count;
+  const DLTensor *const *tensors;
+  size_t tensor_count;
+} sheaf_preorder;
+
+/* `count` values of any type, as deep as memory allows. */
+SHEAF_API sheaf_status sheaf_builder_preorder(sheaf_value_builder *builder, sheaf_type type,
+                                              const sheaf_preorder *written, size_t count,
+                                              sheaf_value *first);
+/* Values of another builder that has finished; they are not copied. */
+SHEAF_API sheaf_status sheaf_builder_take(sheaf_value_builder *builder, const sheaf_values *other,
+                                          sheaf_value from, size_t count, sheaf_value *first);
+
+/* `count` instances. `ids`: what sheaf_batch_add() takes; null: their numbers. */
+SHEAF_API sheaf_status sheaf_builder_instances(sheaf_value_builder *builder,
+                                               const sheaf_value *arguments, size_t argument_count,
+                                               size_t count, const int64_t *ids);
+/* All that was made. Afterwards the builder is as after being created. */
+SHEAF_API sheaf_status sheaf_builder_finish(sheaf_value_builder *builder, sheaf_values **values);
+
+SHEAF_API void sheaf_values_release(sheaf_values *values);
+/* Of instances. */
+SHEAF_API size_t sheaf_values_size(const sheaf_values *values);
+/* Of memory. */
+SHEAF_API size_t sheaf_values_bytes(const sheaf_values *values);
+
+/* ---- Batches ------------------------------------------------------------------------------ */
 
 SHEAF_API sheaf_status sheaf_batch_create(sheaf_model *model, sheaf_batch **batch);
 SHEAF_API void sheaf_batch_release(sheaf_batch *batch);
 /* Forgets all instances and values. */
 SHEAF_API sheaf_status sheaf_batch_clear(sheaf_batch *batch);
 
+/* Adds instances of these values, which stay theirs: number which[i], or i where `which` is null.
+ * Of `ids` null, with their own ids. */
+SHEAF_API sheaf_status sheaf_batch_add_instances(sheaf_batch *batch, const sheaf_values *values,
+                                                 const uint64_t *which, size_t count,
+                                                 const int64_t *ids);
+
+/* Values of this batch, one by one. Make their parts first. */
 SHEAF_API sheaf_status sheaf_make_int(sheaf_batch *batch, sheaf_type type, int64_t number,
                                       sheaf_value *value);
 SHEAF_API sheaf_status sheaf_make_float(sheaf_batch *batch, sheaf_type type, double number,

@@ -189,6 +189,115 @@ private:
   std::shared_ptr<sheaf_result> result_;
 };
 
+/// Values that belong to no batch. Copies share them.
+class Values {
+public:
+  explicit Values(sheaf_values *values) : values_(values, sheaf_values_release) {}
+  sheaf_values *get() const { return values_.get(); }
+  /// Of instances.
+  std::size_t size() const { return sheaf_values_size(get()); }
+  std::size_t bytes() const { return sheaf_values_bytes(get()); }
+
+private:
+  std::shared_ptr<sheaf_values> values_;
+};
+
+/// What Builder::preorder() takes.
+struct Preorder {
+  std::vector<std::uint32_t> heads;
+  std::vector<std::int64_t> numbers;
+  std::vector<double> floats;
+  std::vector<const DLTensor *> tensors;
+};
+
+/// Makes values many at a time. Functions return the first; `first + i` is `at(first, i)`.
+class Builder {
+public:
+  explicit Builder(const Model &model) : model_(model) {
+    sheaf_value_builder *builder = nullptr;
+    check(sheaf_builder_create(model.get(), &builder));
+    builder_.reset(builder, sheaf_builder_release);
+  }
+  sheaf_value_builder *get() const { return builder_.get(); }
+  const Model &model() const { return model_; }
+  static Value at(Value first, std::size_t i) { return Value{first.id + i}; }
+
+  Value numbers(Type type, const DLTensor &numbers) {
+    return make(sheaf_builder_numbers, type, &numbers);
+  }
+  /// Elements of any width: ints, floats, or `unsigned char` for truth values.
+  template <typename T> Value numbers(Type type, const std::vector<T> &elements) {
+    std::int64_t count = static_cast<std::int64_t>(elements.size());
+    DLTensor tensor{};
+    tensor.data = const_cast<T *>(elements.data());
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = 1;
+    tensor.dtype = {static_cast<std::uint8_t>(sheaf_type_kind(model_.get(), type) == SHEAF_BOOL
+                                                  ? kDLBool
+                                              : std::is_floating_point<T>::value ? kDLFloat
+                                              : std::is_signed<T>::value         ? kDLInt
+                                                                                 : kDLUInt),
+                    8 * sizeof(T), 1};
+    tensor.shape = &count;
+    return numbers(type, tensor);
+  }
+  Value tensors(Type type, const std::vector<const DLTensor *> &tensors) {
+    return make(sheaf_builder_tensors, type, tensors.data(), tensors.size());
+  }
+  Value unstack(Type type, const DLTensor &stack) {
+    return make(sheaf_builder_unstack, type, &stack);
+  }
+  /// `offsets`: one more than there are lists.
+  Value lists(Type type, Value elements, const std::vector<std::uint64_t> &offsets) {
+    if (offsets.empty())
+      throw Error(SHEAF_INVALID, "offsets are empty");
+    return make(sheaf_builder_lists, type, elements, offsets.data(), offsets.size() - 1);
+  }
+  Value tuples(Type type, const std::vector<Value> &parts, std::size_t count) {
+    return make(sheaf_builder_tuples, type, parts.data(), parts.size(), count);
+  }
+  Value data(Type type, std::size_t constructor, const std::vector<Value> &fields,
+             std::size_t count) {
+    return make(sheaf_builder_data, type, constructor, fields.data(), fields.size(), count);
+  }
+  Value select(Value from, const std::vector<std::uint64_t> &which) {
+    Value value{};
+    check(sheaf_builder_select(get(), from, which.data(), which.size(), &value));
+    return value;
+  }
+  Value preorder(Type type, const Preorder &written, std::size_t count) {
+    sheaf_preorder arrays{sizeof arrays,          written.heads.data(),   written.heads.size(),
+                          written.numbers.data(), written.numbers.size(), written.floats.data(),
+                          written.floats.size(),  written.tensors.data(), written.tensors.size()};
+    return make(sheaf_builder_preorder, type, &arrays, count);
+  }
+  Value take(const Values &other, Value from, std::size_t count) {
+    Value value{};
+    check(sheaf_builder_take(get(), other.get(), from, count, &value));
+    return value;
+  }
+  void instances(const std::vector<Value> &arguments, std::size_t count,
+                 const std::int64_t *ids = nullptr) {
+    check(sheaf_builder_instances(get(), arguments.data(), arguments.size(), count, ids));
+  }
+  Values finish() {
+    sheaf_values *values = nullptr;
+    check(sheaf_builder_finish(get(), &values));
+    return Values(values);
+  }
+
+private:
+  template <typename Function, typename... Arguments>
+  Value make(Function *function, Type type, Arguments... arguments) {
+    Value value{};
+    check(function(get(), type, arguments..., &value));
+    return value;
+  }
+
+  Model model_;
+  std::shared_ptr<sheaf_value_builder> builder_;
+};
+
 class Batch {
 public:
   explicit Batch(const Model &model) : model_(model) {
@@ -245,8 +354,18 @@ public:
   void add(const std::vector<Value> &arguments) {
     add(arguments, static_cast<std::int64_t>(size()));
   }
+  /// All of them, with their ids.
+  void add(const Values &values) { add(values, nullptr, values.size()); }
+  void add(const Values &values, const std::vector<std::uint64_t> &which,
+           const std::int64_t *ids = nullptr) {
+    add(values, which.data(), which.size(), ids);
+  }
 
 private:
+  void add(const Values &values, const std::uint64_t *which, std::size_t count,
+           const std::int64_t *ids = nullptr) {
+    check(sheaf_batch_add_instances(get(), values.get(), which, count, ids));
+  }
   template <typename Function, typename... Arguments>
   Value make(Function *function, Type type, Arguments... arguments) {
     Value value{};

@@ -1,12 +1,8 @@
-// Values on their way in.
-#include "runtime/api/handles.h"
+// Instances, made value by value or taken from what was built before.
+#include "runtime/api/tensors.h"
+#include "runtime/api/values.h"
 
-#include "runtime/io/types.h"
-
-#include <atomic>
 #include <bit>
-#include <cstring>
-#include <unordered_set>
 #include <utility>
 
 using namespace sheaf;
@@ -16,26 +12,19 @@ using rt::TypeKind;
 
 namespace {
 
-uint32_t nextSerial() {
-  static std::atomic<uint32_t> last{0};
-  return ++last;
-}
-
-constexpr uint64_t kMostGranules = uint64_t(1) << 31;
-
 class Builder {
 public:
   Builder(sheaf_batch *batch, sheaf_value *value)
       : batch_(given(batch, "batch")), out_(given(value, "value")), lock_(batch_.mutex),
-        model_(*batch_.model) {}
+        model_(*batch_.store.model) {}
 
   const LoadedModel &model() const { return model_; }
-  io::SlotHeap &heap() { return batch_.heap; }
+  io::SlotHeap &heap() { return batch_.store.heap; }
 
   /// The slots of a part, which must be of a type; `what` and `number` say which it is.
   const Slot *part(sheaf_value value, sheaf_type type, const char *what, size_t number) const {
     uint64_t index = (value.id & UINT32_MAX) - 1;
-    if (value.id >> 32 != batch_.serial || index >= batch_.values.size())
+    if (value.id >> 32 != batch_.store.serial || index >= batch_.values.size())
       throw Invalid(std::string(what) + " " + std::to_string(number) +
                     " is no value of this batch");
     const sheaf_batch::Value &found = batch_.values[index];
@@ -66,7 +55,7 @@ public:
       throw Invalid("the batch has too many values");
     batch_.values.push_back({type, batch_.slots.size()});
     batch_.slots.insert(batch_.slots.end(), slots.begin(), slots.end());
-    out_.id = uint64_t(batch_.serial) << 32 | batch_.values.size();
+    out_.id = uint64_t(batch_.store.serial) << 32 | batch_.values.size();
   }
   void finish(sheaf_type type, Slot slot) { finish(type, std::span(&slot, 1)); }
 
@@ -77,150 +66,7 @@ private:
   const LoadedModel &model_;
 };
 
-void checkToken(const LoadedModel &model, const rt::TypeDesc &type, int64_t token) {
-  int64_t size = model.vocabulary(type.vocab) ? model.vocabulary(type.vocab)->size : 0;
-  if (token < 0 || token >= size)
-    throw Invalid("token " + std::to_string(token) + " is none of the " + std::to_string(size) +
-                  " of the vocabulary of '" + io::tokenTypeName(type.vocab) + "'");
-}
-
-/// The elements in row-major order and the form of runtime/model/layout.h.
-std::vector<uint8_t> elementsOf(const DLTensor &tensor, const rt::TypeDesc &type,
-                                const std::string &text) {
-  DLDataType wanted = dlpackType(type.dtype);
-  if (tensor.device.device_type != kDLCPU)
-    throw Invalid("the tensor is not in the CPU's memory");
-  if (tensor.dtype.code != wanted.code || tensor.dtype.bits != wanted.bits ||
-      tensor.dtype.lanes != 1)
-    throw Invalid("the tensor's dtype (code " + std::to_string(tensor.dtype.code) + ", " +
-                  std::to_string(tensor.dtype.bits) + " bits) is not that of '" + text + "'");
-  if (tensor.ndim < 0 || static_cast<size_t>(tensor.ndim) != type.shape.size())
-    throw Invalid("the tensor has " + std::to_string(tensor.ndim) + " axes, '" + text + "' has " +
-                  std::to_string(type.shape.size()));
-  uint64_t elements = 1;
-  if (!type.shape.empty())
-    given(tensor.shape, "the tensor's shape");
-  uint64_t granules = 1;
-  for (size_t axis = 0; axis < type.shape.size(); ++axis) {
-    int64_t extent = tensor.shape[axis];
-    if (extent < 0 || (type.shape[axis] >= 0 && extent != type.shape[axis]))
-      throw Invalid("axis " + std::to_string(axis) + " of the tensor has " +
-                    std::to_string(extent) + " elements; its type is '" + text + "'");
-    uint64_t least = static_cast<uint64_t>(
-        axis + 1 == type.shape.size()
-            ? rt::rowGranules(std::min<int64_t>(extent, int64_t(1) << 40), type.dtype)
-            : extent);
-    if (__builtin_mul_overflow(granules, least, &granules) || granules > kMostGranules)
-      throw Invalid("the tensor is too large");
-    elements *= static_cast<uint64_t>(extent);
-  }
-  auto bytes = static_cast<size_t>(rt::dtypeBytes(type.dtype));
-  std::vector<uint8_t> out(elements * bytes);
-  if (elements == 0)
-    return out;
-  size_t from = type.dtype == rt::DType::Bool ? 1 : bytes;
-  const auto *data = static_cast<const uint8_t *>(static_cast<const void *>(
-                         &given(static_cast<uint8_t *>(tensor.data), "the tensor's data"))) +
-                     tensor.byte_offset;
-  // Strides of a dense tensor, where none are given.
-  std::vector<int64_t> strides(type.shape.size(), 1);
-  for (size_t axis = strides.size(); axis-- > 1;)
-    strides[axis - 1] = strides[axis] * tensor.shape[axis];
-  if (tensor.strides)
-    strides.assign(tensor.strides, tensor.strides + type.shape.size());
-  std::vector<int64_t> index(type.shape.size());
-  int64_t at = 0;
-  for (uint64_t i = 0; i < elements; ++i) {
-    const uint8_t *element = data + at * static_cast<int64_t>(from);
-    if (type.dtype == rt::DType::Bool) {
-      int32_t truth = *element != 0;
-      std::memcpy(out.data() + i * bytes, &truth, bytes);
-    } else {
-      std::memcpy(out.data() + i * bytes, element, bytes);
-    }
-    for (size_t axis = index.size(); axis-- > 0;) {
-      at += strides[axis];
-      if (++index[axis] < tensor.shape[axis])
-        break;
-      at -= strides[axis] * index[axis];
-      index[axis] = 0;
-    }
-  }
-  return out;
-}
-
-/// Binds the names of per-instance extents in an instance: one name, one number.
-void bindExtents(const LoadedModel &model, std::span<const uint32_t> argTypes, const Slot *args) {
-  struct Item {
-    uint32_t type;
-    const Slot *slots;
-  };
-  io::ExtentBinder extents(&model.model().dims);
-  auto bind = [&](uint32_t type, const std::string &name, int64_t value, const char *what) {
-    if (io::isFreeDim(name))
-      return;
-    const io::ExtentBinder::Binding *binding = extents.find(name);
-    if (!io::ExtentBinder::isPlainName(name))
-      extents.expect(name, value, what);
-    else if (!binding)
-      extents.bind(name, value, what);
-    else if (binding->value != value)
-      throw Invalid("the extent " + name + " of '" + model.text(type) + "' is " +
-                    std::to_string(value) + " in " + what + " and " +
-                    std::to_string(binding->value) + " in another of the same instance");
-  };
-  std::unordered_set<const Slot *> seen; // parts may stand in many places
-  std::vector<Item> pending;
-  auto push = [&](std::span<const uint32_t> types, const Slot *slots) {
-    for (uint32_t type : types) {
-      pending.push_back({type, slots});
-      slots += model.slots(type);
-    }
-  };
-  push(argTypes, args);
-  while (!pending.empty()) {
-    Item item = pending.back();
-    pending.pop_back();
-    const rt::TypeDesc &type = model.types().types[item.type];
-    switch (type.kind) {
-    case TypeKind::Tensor: {
-      const Slot *extent = item.slots;
-      for (size_t axis = 0; axis < type.shape.size(); ++axis)
-        if (type.shape[axis] < 0)
-          bind(item.type, type.dimNames[axis], *++extent, "one tensor");
-      break;
-    }
-    case TypeKind::Tuple:
-      push(type.children, item.slots);
-      break;
-    case TypeKind::List: {
-      const auto *list = std::bit_cast<const rt::ListObject *>(item.slots[0]);
-      if (type.length == -1)
-        bind(item.type, type.dimNames[0], list->size, "one list");
-      if (seen.insert(std::bit_cast<const Slot *>(list)).second)
-        for (int64_t i = 0; i < list->size; ++i)
-          pending.push_back({type.children[0], list->elements + i * list->elementSlots});
-      break;
-    }
-    case TypeKind::Data: {
-      const auto *object = std::bit_cast<const Slot *>(item.slots[0]);
-      if (seen.insert(object).second)
-        push(model.types().data[type.data].ctors[static_cast<size_t>(object[0])].fieldTypes,
-             object + 1);
-      break;
-    }
-    default:
-      break;
-    }
-  }
-  if (std::string message = extents.finish(); !message.empty())
-    throw Invalid(message);
-}
-
 } // namespace
-
-sheaf_batch::sheaf_batch(std::shared_ptr<const LoadedModel> of)
-    : model(std::move(of)), serial(nextSerial()) {}
 
 sheaf_status sheaf_batch_create(sheaf_model *model, sheaf_batch **batch) {
   return guarded([&] {
@@ -238,19 +84,17 @@ sheaf_status sheaf_batch_clear(sheaf_batch *batch) {
   });
 }
 
-io::SlotHeap api::takeValues(sheaf_batch &batch) {
-  batch.serial = nextSerial();
+ValueStore api::takeValues(sheaf_batch &batch) {
   batch.values.clear();
   batch.slots.clear();
-  batch.instances.clear();
-  return std::exchange(batch.heap, io::SlotHeap());
+  return std::exchange(batch.store, ValueStore(batch.store.model));
 }
 
 size_t sheaf_batch_size(const sheaf_batch *batch) {
   if (!batch)
     return 0;
   std::lock_guard<std::mutex> lock(const_cast<sheaf_batch *>(batch)->mutex);
-  return batch->instances.size();
+  return batch->store.instances.size();
 }
 
 sheaf_status sheaf_make_int(sheaf_batch *batch, sheaf_type type, int64_t number,
@@ -283,7 +127,8 @@ sheaf_status sheaf_make_token(sheaf_batch *batch, sheaf_type type, int64_t token
                               sheaf_value *value) {
   return guarded([&] {
     Builder builder(batch, value);
-    checkToken(builder.model(), builder.model().typeOf(type, TypeKind::Token), token);
+    builder.model().typeOf(type, TypeKind::Token);
+    checkToken(builder.model(), type, token);
     builder.finish(type, token);
   });
 }
@@ -292,23 +137,9 @@ sheaf_status sheaf_make_tensor(sheaf_batch *batch, sheaf_type type, const DLTens
                                sheaf_value *value) {
   return guarded([&] {
     Builder builder(batch, value);
-    const rt::TypeDesc &desc = builder.model().typeOf(type, TypeKind::Tensor);
-    std::vector<uint8_t> elements =
-        elementsOf(given(tensor, "tensor"), desc, builder.model().text(type));
-    if (desc.isToken)
-      for (size_t at = 0; at < elements.size(); at += sizeof(int32_t)) {
-        int32_t token;
-        std::memcpy(&token, elements.data() + at, sizeof token);
-        checkToken(builder.model(), desc, token);
-      }
-    std::vector<int64_t> shape;
-    std::vector<Slot> slots(1);
-    for (size_t axis = 0; axis < desc.shape.size(); ++axis) {
-      shape.push_back(tensor->shape[axis]);
-      if (desc.shape[axis] < 0)
-        slots.push_back(tensor->shape[axis]);
-    }
-    slots[0] = builder.heap().tensor(desc.dtype, std::move(shape), elements.data());
+    builder.model().typeOf(type, TypeKind::Tensor);
+    std::vector<Slot> slots(static_cast<size_t>(builder.model().slots(type)));
+    putTensor(builder.model(), type, given(tensor, "tensor"), builder.heap(), slots.data());
     builder.finish(type, slots);
   });
 }
@@ -374,6 +205,31 @@ sheaf_status sheaf_batch_add(sheaf_batch *batch, const sheaf_value *arguments, s
       bindExtents(builder.model(), types, slots.data());
     Slot *args = builder.heap().allocate(static_cast<int64_t>(slots.size()));
     std::copy(slots.begin(), slots.end(), args);
-    batch->instances.push_back({args, id});
+    batch->store.instances.push_back({args, id});
+  });
+}
+
+sheaf_status sheaf_batch_add_instances(sheaf_batch *batch, const sheaf_values *values,
+                                       const uint64_t *which, size_t count, const int64_t *ids) {
+  return guarded([&] {
+    std::lock_guard<std::mutex> lock(given(batch, "batch").mutex);
+    const auto &from = given(values, "values").store;
+    if (from->model != batch->store.model)
+      throw Invalid("the values are of another model");
+    size_t there = from->instances.size();
+    auto number = [&](size_t i) { return which ? which[i] : i; };
+    for (size_t i = 0; i < count; ++i)
+      if (number(i) >= there)
+        throw Invalid("there is no instance " + std::to_string(number(i)) + " but " +
+                      std::to_string(there));
+    std::vector<rt::Instance> &instances = batch->store.instances;
+    if (instances.capacity() < instances.size() + count)
+      instances.reserve(std::max(instances.size() + count, 2 * instances.size()));
+    batch->store.keep(from);
+    for (size_t i = 0; i < count; ++i) {
+      rt::Instance &added = instances.emplace_back(from->instances[number(i)]);
+      if (ids)
+        added.index = ids[i];
+    }
   });
 }

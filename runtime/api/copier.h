@@ -105,11 +105,10 @@ private:
 
   rt::Slot data(const rt::TypeDesc &type, rt::Slot from) {
     const auto *object = std::bit_cast<const rt::Slot *>(from);
-    const rt::CtorDesc &ctor = model_.types().data[type.data].ctors[static_cast<size_t>(object[0])];
-    int64_t slots = 0;
-    for (uint32_t field : ctor.fieldTypes)
-      slots += model_.slots(field);
-    rt::Slot copy = result_.heap.data(static_cast<uint32_t>(object[0]), object + 1, slots);
+    auto constructor = static_cast<size_t>(object[0]);
+    const rt::CtorDesc &ctor = model_.types().data[type.data].ctors[constructor];
+    rt::Slot copy = result_.heap.data(static_cast<uint32_t>(constructor), object + 1,
+                                      model_.fieldSlots(type, constructor));
     pushAll(ctor.fieldTypes, object + 1, std::bit_cast<rt::Slot *>(copy) + 1);
     return copy;
   }

@@ -76,12 +76,11 @@ sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
           engine->model->model(), std::min<uint64_t>(asked.max_depth, uint64_t(1) << 32));
     request.limits.rowBytes = asked.max_row_bytes;
     std::lock_guard lock(batch->mutex);
-    if (batch->model != engine->model)
+    if (batch->store.model != engine->model)
       throw Invalid("the batch is of another model");
-    std::vector<rt::Instance> instances = batch->instances;
     // It lives as long as one of them may be read.
-    auto values = std::make_shared<io::SlotHeap>(takeValues(*batch));
-    for (const rt::Instance &instance : instances) {
+    auto values = std::make_shared<ValueStore>(takeValues(*batch));
+    for (const rt::Instance &instance : values->instances) {
       request.instance = instance;
       request.done = [engine, values, done, user, id = instance.index](const rt::Outcome &outcome) {
         auto data = std::make_shared<ResultData>();

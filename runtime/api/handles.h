@@ -64,6 +64,12 @@ public:
   const rt::TypeDesc &typeOf(sheaf_type type, rt::TypeKind kind) const;
   const std::string &text(sheaf_type type) const { return texts_[type]; }
   int64_t slots(sheaf_type type) const { return slots_[type]; }
+  /// Of the fields of a constructor of this type of data.
+  int64_t fieldSlots(const rt::TypeDesc &type, size_t constructor) const {
+    return fieldSlots_[type.data][constructor];
+  }
+  /// How many tokens a type of tokens, or of tensors of tokens, has.
+  int64_t tokens(sheaf_type type) const { return tokens_[type]; }
   /// Of a model that emits where that stands; else nothing.
   std::optional<rt::EmittingOutcome> emitting() const {
     return model().entry.emits
@@ -72,19 +78,50 @@ public:
   }
   sheaf_type resultType() const { return model().entry.ownResult(types()); }
 
-  /// Whether an instance's tensors must agree in their extents.
-  bool bindsExtents() const { return bindsExtents_; }
+  /// Whether values of this type have extents that must agree with others of the same instance.
+  bool bindsExtents(sheaf_type type) const { return bindsExtents_[type]; }
+  /// Whether an instance has such.
+  bool bindsExtents() const { return anyBindsExtents_; }
   const artefact::VocabularyDesc *vocabulary(const std::string &name) const;
   /// The words; made when they are first asked for. Null when there is no such vocabulary.
   const io::Vocabulary *words(const std::string &name) const;
 
 private:
   std::unique_ptr<artefact::Artefact> artefact_;
-  std::vector<std::string> texts_; ///< by type
-  std::vector<int64_t> slots_;     ///< by type
-  bool bindsExtents_ = false;
+  std::vector<std::string> texts_;               ///< by type
+  std::vector<int64_t> slots_;                   ///< by type
+  std::vector<std::vector<int64_t>> fieldSlots_; ///< by data and constructor
+  std::vector<int64_t> tokens_;                  ///< by type
+  std::vector<bool> bindsExtents_;               ///< by type
+  bool anyBindsExtents_ = false;
   mutable std::once_flag wordsMade_;
   mutable io::Vocabularies words_;
+};
+
+/// Values, and instances made of them. Whoever shares it changes it no more.
+struct ValueStore {
+  /// Values of one type, one behind the other.
+  struct Column {
+    sheaf_type type;
+    uint64_t first; ///< the number of its first value
+    uint64_t count;
+    const rt::Slot *slots;
+  };
+
+  explicit ValueStore(std::shared_ptr<const LoadedModel> of);
+  ~ValueStore();
+  ValueStore(ValueStore &&) = default;
+  ValueStore &operator=(ValueStore &&) = default;
+
+  /// Makes the values of `other` live as long as these.
+  void keep(const std::shared_ptr<const ValueStore> &other);
+
+  std::shared_ptr<const LoadedModel> model;
+  uint32_t serial; ///< values know which store they are of
+  io::SlotHeap heap;
+  std::vector<Column> columns; ///< in the order of their numbers
+  std::vector<rt::Instance> instances;
+  std::vector<std::shared_ptr<const ValueStore>> others; ///< whose values stand in these
 };
 
 /// A tensor of a result: row-major, dense, as DLPack has its elements.
@@ -117,7 +154,7 @@ rt::SessionOptions sessionOptions(const sheaf_session_options &given, const rt::
 /// Of a stop that may be null. It is a share: the stop may be released.
 std::stop_token tokenOf(const sheaf_stop *stop);
 /// Forgets all instances and values of a batch, which is locked, and returns what held them.
-io::SlotHeap takeValues(sheaf_batch &batch);
+ValueStore takeValues(sheaf_batch &batch);
 
 } // namespace sheaf::api
 
@@ -125,20 +162,30 @@ struct sheaf_model {
   std::shared_ptr<const sheaf::api::LoadedModel> model;
 };
 
+/// What is made value by value beside the columns of others.
 struct sheaf_batch {
   struct Value {
     sheaf_type type;
     size_t first; ///< of its slots, in `slots`
   };
-  explicit sheaf_batch(std::shared_ptr<const sheaf::api::LoadedModel> of);
+  explicit sheaf_batch(std::shared_ptr<const sheaf::api::LoadedModel> of) : store(std::move(of)) {}
 
-  std::shared_ptr<const sheaf::api::LoadedModel> model;
   std::mutex mutex;
-  uint32_t serial; ///< of this batch since its last clear: values know which they are of
+  sheaf::api::ValueStore store;
   std::vector<Value> values;
   std::vector<sheaf::rt::Slot> slots;
-  sheaf::io::SlotHeap heap;
-  std::vector<sheaf::rt::Instance> instances;
+};
+
+struct sheaf_values {
+  std::shared_ptr<const sheaf::api::ValueStore> store;
+};
+
+struct sheaf_value_builder {
+  explicit sheaf_value_builder(std::shared_ptr<const sheaf::api::LoadedModel> of)
+      : store(std::move(of)) {}
+
+  std::mutex mutex;
+  sheaf::api::ValueStore store;
 };
 
 struct sheaf_session {

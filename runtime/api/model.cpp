@@ -68,11 +68,26 @@ LoadedModel::LoadedModel(std::unique_ptr<artefact::Artefact> artefact)
     texts_.push_back(io::typeName(types(), i));
     slots_.push_back(types().slots(i));
     const rt::TypeDesc &type = types().types[i];
+    const artefact::VocabularyDesc *words =
+        type.kind == rt::TypeKind::Token || type.isToken ? vocabulary(type.vocab) : nullptr;
+    tokens_.push_back(words ? words->size : 0);
+    bool binds = type.length == -1;
     for (size_t axis = 0; axis < type.shape.size(); ++axis)
-      bindsExtents_ |= type.kind == rt::TypeKind::Tensor && type.shape[axis] < 0 &&
-                       !io::isFreeDim(type.dimNames[axis]);
-    bindsExtents_ |= type.length == -1;
+      binds |= type.kind == rt::TypeKind::Tensor && type.shape[axis] < 0 &&
+               !io::isFreeDim(type.dimNames[axis]);
+    bindsExtents_.push_back(binds);
   }
+  for (const rt::DataDesc &data : types().data) {
+    std::vector<int64_t> &slots = fieldSlots_.emplace_back();
+    for (const rt::CtorDesc &ctor : data.ctors) {
+      slots.push_back(0);
+      for (uint32_t field : ctor.fieldTypes)
+        slots.back() += slots_[field];
+    }
+  }
+  rt::spreadToWholes(types(), bindsExtents_);
+  for (uint32_t type : model().entry.argTypes)
+    anyBindsExtents_ = anyBindsExtents_ || bindsExtents_[type];
 }
 
 const rt::TypeDesc *LoadedModel::type(sheaf_type type) const {

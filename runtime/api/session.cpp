@@ -136,10 +136,11 @@ sheaf_status sheaf_session_run_with(sheaf_session *session, sheaf_batch *batch,
     std::stop_token stop = tokenOf(asked.stop);
     std::scoped_lock lock(session->mutex, batch->mutex);
     auto data = std::make_shared<ResultData>();
-    data->model = batch->model;
-    rt::Session &runs = *entryFor(*session, batch->model).session;
-    Telling telling(runs, batch->model, asked);
-    run(runs, batch->instances, stop, *data);
+    const std::shared_ptr<const LoadedModel> &model = batch->store.model;
+    data->model = model;
+    rt::Session &runs = *entryFor(*session, model).session;
+    Telling telling(runs, model, asked);
+    run(runs, batch->store.instances, stop, *data);
     *result = new sheaf_result{std::move(data)};
   });
 }

@@ -54,6 +54,28 @@ inline std::vector<bool> reachableTypes(const TypeTable &types, std::vector<uint
   return reached;
 }
 
+/// Of a property of types, which `has` says by type: makes it that of all types whose values may
+/// hold one that has it.
+inline void spreadToWholes(const TypeTable &types, std::vector<bool> &has) {
+  // Types are recursive, so: until nothing changes.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 0; i < types.types.size(); ++i) {
+      auto absorb = [&](uint32_t part) {
+        if (has[part] && !has[i])
+          has[i] = changed = true;
+      };
+      const TypeDesc &type = types.types[i];
+      for (uint32_t child : type.children)
+        absorb(child);
+      if (type.kind == TypeKind::Data)
+        for (const CtorDesc &ctor : types.data[type.data].ctors)
+          for (uint32_t field : ctor.fieldTypes)
+            absorb(field);
+    }
+  }
+}
+
 /// The constructor that made a value of data.
 inline const CtorDesc &constructorOf(const TypeTable &types, const TypeDesc &type,
                                      const Slot *slots) {

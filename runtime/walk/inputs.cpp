@@ -1,5 +1,7 @@
 #include "runtime/walk/inputs.h"
 
+#include "runtime/model/members.h"
+
 #include <cstring>
 #include <unordered_set>
 
@@ -14,27 +16,9 @@ TypeFacts::TypeFacts(const TypeTable &types)
     hasList_[i] = types.types[i].kind == TypeKind::List;
     hasMemory_[i] = hasList_[i] || types.types[i].kind == TypeKind::Data;
   }
-  // Types are recursive, so: until nothing changes.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (uint32_t i = 0; i < types.types.size(); ++i) {
-      auto absorb = [&](uint32_t part) {
-        if (hasTensor_[part] && !hasTensor_[i])
-          hasTensor_[i] = changed = true;
-        if (hasList_[part] && !hasList_[i])
-          hasList_[i] = changed = true;
-        if (hasMemory_[part] && !hasMemory_[i])
-          hasMemory_[i] = changed = true;
-      };
-      const TypeDesc &type = types.types[i];
-      for (uint32_t child : type.children)
-        absorb(child);
-      if (type.kind == TypeKind::Data)
-        for (const CtorDesc &ctor : types.data[type.data].ctors)
-          for (uint32_t field : ctor.fieldTypes)
-            absorb(field);
-    }
-  }
+  spreadToWholes(types, hasTensor_);
+  spreadToWholes(types, hasList_);
+  spreadToWholes(types, hasMemory_);
 }
 
 Slot *ValueMover::allocate(int64_t slots) {

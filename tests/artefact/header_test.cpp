@@ -64,6 +64,63 @@ TEST(GeneratedHeader, RoundTrip) {
   EXPECT_EQ(std::get<Shape::Circle>(inside.value).radius, 4);
 }
 
+/// Every kind of type in one call, as `sample` has them, with struct and bulk values side by side.
+TEST(GeneratedHeader, TheSameAsValuesInPreorder) {
+  sheaf::Model model(kData);
+  sheaf::Builder builder(model);
+  auto type = [&](size_t argument) { return model.argumentType(argument); };
+  sheaf::Preorder shapes, pair, marks;
+  shapes.heads = {3, 0, 1, 2, 2, 0, 1};
+  shapes.floats = {2.5, 0.5};
+  shapes.numbers = {1, 0};
+  pair.heads = {3};
+  pair.numbers = {7, 1, 0, 1};
+  marks.heads = {3, 0, 0, 1, 1};
+  marks.numbers = {0, 0, -3, 1, 1};
+  marks.floats = {0, 1.5, 4};
+  std::vector<float> rows{1, 2, 3, 4, 5, 6};
+  unsigned char mask[] = {1, 0};
+  int64_t rowsShape[] = {1, 2, 3};
+  DLTensor stack{rows.data(), {kDLCPU, 0}, 3, {kDLFloat, 32, 1}, rowsShape, nullptr, 0};
+  DLTensor truths{mask, {kDLCPU, 0}, 1, {kDLBool, 8, 1}, rowsShape + 1, nullptr, 0};
+  sheaf::Value numbers =
+      builder.numbers(sheaf_type_child(model.get(), type(1), 0), std::vector<int8_t>{7});
+  sheaf::Type bools = sheaf_type_child(model.get(), type(1), 1);
+  sheaf::Value truth = builder.lists(
+      bools,
+      builder.numbers(sheaf_type_child(model.get(), bools, 0), std::vector<unsigned char>{1, 0, 9}),
+      {0, 3});
+  sheaf::Value arguments[] = {builder.preorder(type(0), shapes, 1),
+                              builder.preorder(type(1), pair, 1), builder.unstack(type(2), stack),
+                              builder.tensors(type(3), {&truths}),
+                              builder.preorder(type(4), marks, 1)};
+  builder.instances({arguments, arguments + 5}, 1);
+  arguments[1] = builder.tuples(type(1), {numbers, truth}, 1);
+  builder.instances({arguments, arguments + 5}, 1);
+  sheaf::Batch batch(model);
+  batch.add(builder.finish());
+  sheaf::Result found = sheaf::Session().run(batch);
+  data_types::Result expected = runSample(sample());
+  for (size_t i = 0; i < 2; ++i) {
+    auto [shapes2, pair2, rows2, mask2, marks2] = data_types::result(found, i);
+    EXPECT_EQ(pair2, std::get<1>(expected));
+    EXPECT_EQ(rows2.shape, std::get<2>(expected).shape);
+    EXPECT_EQ(rows2.elements, std::get<2>(expected).elements);
+    EXPECT_EQ(mask2.elements, std::get<3>(expected).elements);
+    using Shape = data_types::Shape;
+    ASSERT_EQ(shapes2.size(), 3u);
+    EXPECT_EQ(std::get<Shape::Circle>(shapes2[1].value).radius, 2.5);
+    const std::vector<Shape> &inner = *std::get<Shape::Group>(shapes2[2].value).members;
+    ASSERT_EQ(inner.size(), 2u);
+    EXPECT_FALSE(std::get<Shape::Circle>(inner[1].value).default_);
+    using Mark = data_types::Mark;
+    ASSERT_EQ(marks2.size(), 3u);
+    EXPECT_EQ(std::get<Mark::Dot>(marks2[1].value).fields(), std::make_tuple(-3, 1.5, true));
+    const Shape &inside = *std::get<Mark::Shape>(marks2[2].value).inner;
+    EXPECT_EQ(std::get<Shape::Circle>(inside.value).radius, 4);
+  }
+}
+
 TEST(GeneratedHeader, TypesAreMadeWithoutArguments) {
   data_types::Mark mark;
   EXPECT_EQ(std::get<data_types::Mark::Dot>(mark.value).fields(), std::make_tuple(0, 0.0, false));
