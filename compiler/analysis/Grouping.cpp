@@ -62,7 +62,8 @@ bool isLight(Operation *op) { return !batchRule<ops::Product>(op); }
 class Grouper {
 public:
   Grouper(Block &block, const Recorders &recorders, bool oneByOne, bool split,
-          ArrayRef<Operation *> quiet = {}) {
+          ArrayRef<Operation *> quiet = {})
+      : guards_(guardsIn(block)) {
     for (Operation &op : block)
       place(&op, recorders, llvm::is_contained(quiet, &op));
     if (oneByOne) {
@@ -73,7 +74,7 @@ public:
     connect();
     collect();
     sinkLightGroups();
-    cutForOrder(block, groups_);
+    cutForOrder(block, groups_, guards_);
     if (split)
       splitLongGroups();
   }
@@ -82,7 +83,7 @@ public:
     llvm::DenseMap<Value, unsigned> levels;
     for (auto &[value, place] : places_)
       levels[value] = place.level;
-    return {std::move(groups_), sunk_, cuts_, std::move(levels)};
+    return {std::move(groups_), sunk_, cuts_, std::move(levels), std::move(guards_)};
   }
 
 private:
@@ -201,6 +202,7 @@ private:
   llvm::DenseMap<Operation *, unsigned> level_;
   llvm::EquivalenceClasses<Operation *> components_;
   std::vector<Group> groups_;
+  Guards guards_;
   unsigned sunk_ = 0, cuts_ = 0;
 };
 

@@ -2,7 +2,7 @@
 #ifndef SHEAF_COMPILER_ANALYSIS_GROUPING_H
 #define SHEAF_COMPILER_ANALYSIS_GROUPING_H
 
-#include "compiler/ir/Program.h"
+#include "compiler/analysis/Guards.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -42,6 +42,7 @@ struct Grouping {
   /// Of every value that the region block makes: the number of recording host operations on the
   /// longest way to it. Only tensor code of one level is grouped together.
   llvm::DenseMap<mlir::Value, unsigned> levels;
+  Guards guards; ///< of single operators
 };
 
 /// The tensor code of one region block. `oneByOne`: every operator is a group. `split`: long groups

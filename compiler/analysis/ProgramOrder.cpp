@@ -30,10 +30,12 @@ namespace {
 /// Between which of the ordered operations everything in a block must run.
 class OrderWindows {
 public:
-  explicit OrderWindows(Block &block) {
+  OrderWindows(Block &block, const Guards &guards) {
     for (Operation &op : block) {
       numbers_[&op] = ops_.size();
       ops_.push_back({needsOf(&op), isOrdered(&op) ? ++ordered_ : 0});
+      if (Operation *check = guards.lookup(&op))
+        ops_.back().needs.push_back(check);
     }
   }
 
@@ -101,8 +103,8 @@ private:
 
 } // namespace
 
-void cutForOrder(Block &block, std::vector<Group> &groups) {
-  OrderWindows windows(block);
+void cutForOrder(Block &block, std::vector<Group> &groups, const Guards &guards) {
+  OrderWindows windows(block, guards);
   if (!windows.hasOrder())
     return;
   auto cannotRun = [&](const Group &group) {
@@ -140,7 +142,7 @@ void cutForOrder(Block &block, std::vector<Group> &groups) {
   }
 }
 
-LogicalResult restoreOrder(Block &block) {
+LogicalResult restoreOrder(Block &block, const Guards &guards) {
   struct Entry {
     Operation *op;
     SmallVector<unsigned> users;
@@ -161,6 +163,8 @@ LogicalResult restoreOrder(Block &block) {
     Operation *op = entries[i].op;
     for (Operation *need : needsOf(op))
       comesBehind(i, numbers.lookup(need));
+    if (Operation *check = guards.lookup(op))
+      comesBehind(i, numbers.lookup(check));
     if (!isOrdered(op))
       continue;
     if (last)

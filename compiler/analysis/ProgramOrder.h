@@ -9,6 +9,7 @@
 #define SHEAF_COMPILER_ANALYSIS_PROGRAMORDER_H
 
 #include "compiler/analysis/Grouping.h"
+#include "compiler/analysis/Guards.h"
 
 namespace sheaf::passes {
 
@@ -21,12 +22,12 @@ llvm::SmallVector<mlir::Operation *> needsOf(mlir::Operation *op);
 /// Cuts those groups of a region block that could not run as one without changing the order: what
 /// one operator makes is needed ahead of something that another comes after. The pieces stand
 /// where their group stood.
-void cutForOrder(mlir::Block &block, std::vector<Group> &groups);
+void cutForOrder(mlir::Block &block, std::vector<Group> &groups, const Guards &guards);
 
-/// Puts everything after what it needs, and what is ordered after what comes before it in the
-/// order of the program; all else stays where it is as far as that allows. Fails when operations
-/// need each other.
-mlir::LogicalResult restoreOrder(mlir::Block &block);
+/// Puts everything after what it needs and what guards it, and what is ordered after what comes
+/// before it in the order of the program; all else stays where it is as far as that allows. Fails
+/// when operations need each other.
+mlir::LogicalResult restoreOrder(mlir::Block &block, const Guards &guards);
 
 } // namespace sheaf::passes
 

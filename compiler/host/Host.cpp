@@ -4,7 +4,7 @@
 
 #include "compiler/analysis/CallGraph.h"
 #include "compiler/analysis/OpQueries.h"
-#include "compiler/ops/Verify.h"
+#include "compiler/kernels/plan/BlockShapes.h"
 #include "compiler/passes/Pass.h"
 #include "runtime/model/error.h"
 
@@ -303,20 +303,14 @@ const std::set<unsigned> &ModuleEmitter::extentArguments(ir::BlockOp block) {
   auto [it, isNew] = extentArguments_.try_emplace(block);
   if (!isNew)
     return it->second;
-  for (Operation &op : block.getBody().front().without_terminator()) {
-    auto apply = dyn_cast<ir::ApplyOp>(op);
-    const ops::Op *record = apply ? passes::operatorOf(apply) : nullptr;
-    if (!record)
-      continue;
-    auto taken =
-        ops::takeApart(*record, apply.getOperandTypes(), apply.getAttrs(), apply.getResultTypes());
-    auto *parts = std::get_if<ops::ApplyParts>(&taken);
-    if (!parts)
-      throw InternalError(std::get<std::string>(taken));
-    for (const auto &extent : parts->extents)
-      if (auto argument = dyn_cast<BlockArgument>(apply.getOperand(extent.operand)))
-        it->second.insert(argument.getArgNumber());
-  }
+  kernels::BlockShapes shapes(block);
+  for (Operation &op : block.getBody().front().without_terminator())
+    for (Value result : op.getResults())
+      if (isa<RankedTensorType>(result.getType()))
+        for (const Dim &extent : shapes.of(result))
+          for (const std::string &symbol : extent.symbols())
+            if (symbol.find('.') == std::string::npos)
+              it->second.insert(static_cast<unsigned>(std::stoul(symbol)));
   return it->second;
 }
 

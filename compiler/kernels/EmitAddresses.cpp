@@ -174,6 +174,13 @@ Value Emitter::extent(const Dim &dim) {
   return sum;
 }
 
+/// An extent to divide by. What is read of an empty tensor, at a position that is held, is not
+/// used.
+Value Emitter::divisor(const Dim &dim) {
+  Value size = extent(dim);
+  return atRecord([&] { return b.createOrFold<arith::MaxSIOp>(size, constant(1)); });
+}
+
 /// A host scalar of the block, at the record.
 Value Emitter::scalar(Value value) {
   if (Value known = record_.scalars.lookup(value))
@@ -366,18 +373,35 @@ Value Emitter::addressFrom(Value pointer, const Buffer &buffer, ArrayRef<Value> 
   return offset ? bytes(pointer, offset) : pointer;
 }
 
-/// `size` is the extent of the tensor along the axis that is mapped.
-Value Emitter::indexOf(const AxisMap &map, const Place &place, const Dim &size) {
+/// A position between 0 and the last: a wrong one must not read elsewhere; what it reads is not
+/// used. Of a tensor that turns out to be empty it reads where position 0 would be, in the one
+/// range that is reserved for rows.
+Value Emitter::held(Value number, Value last) {
+  Value upper = b.createOrFold<arith::MinSIOp>(number, last);
+  return b.createOrFold<arith::MaxSIOp>(constant(0), upper);
+}
+
+Value Emitter::positionOf(const HostPosition &position) {
+  for (const auto &[known, value] : record_.positions)
+    if (known == position)
+      return value;
+  Value number = scalar(position.number), last = extent(position.last);
+  Value value = atRecord([&] { return held(number, last); });
+  record_.positions.push_back({position, value});
+  return value;
+}
+
+Value Emitter::indexOf(const AxisMap &map, const Place &place) {
   Value index = extent(map.offset);
   if (map.axis >= 0)
     index = add(index, place.index[map.axis]);
-  for (Value host : map.host)
-    index = add(index, scalar(host));
-  return map.index ? add(index, pickedAt(map, place, size)) : index;
+  for (const HostPosition &host : map.host)
+    index = add(index, positionOf(host));
+  return map.index ? add(index, pickedAt(map, place)) : index;
 }
 
 /// The place that an index names; once a row, where all lanes of the row have the same.
-Value Emitter::pickedAt(const AxisMap &map, const Place &place, const Dim &size) {
+Value Emitter::pickedAt(const AxisMap &map, const Place &place) {
   bool isOfRow = row_ && !dependsOn(*map.indexView, place.lanesAxis);
   OpBuilder::InsertionGuard guard(b);
   if (isOfRow) {
@@ -385,29 +409,26 @@ Value Emitter::pickedAt(const AxisMap &map, const Place &place, const Dim &size)
       picked_.clear();
     pickedRow_ = row_;
     for (const Picked &known : picked_)
-      if (known.index == map.index && known.view == *map.indexView && known.size == size)
+      if (known.index == map.index && known.view == *map.indexView && known.size == map.indexed)
         return known.place;
     b.setInsertionPoint(row_);
   }
   const Buffer &from = *plan_.bufferOf.lookup(map.index);
   Place single = place;
   single.lanesAxis = -1;
-  Value number = loadElement(from, address(from, indices(from, *map.indexView, single)));
+  Value number = loadElement(from, address(from, indices(*map.indexView, single)));
   if (number.getType() != i64_)
     number = arith::ExtSIOp::create(b, i64_, number);
-  // A wrong index must not read elsewhere; what it reads is not used. Of a tensor that turns out
-  // to be empty it reads where position 0 would be, in the one range that is reserved for rows.
-  Value last = add(extent(size), constant(-1));
-  number = arith::MaxSIOp::create(b, constant(0), arith::MinSIOp::create(b, number, last));
+  number = held(number, add(extent(map.indexed), constant(-1)));
   if (isOfRow)
-    picked_.push_back({map.index, *map.indexView, size, number});
+    picked_.push_back({map.index, *map.indexView, map.indexed, number});
   return number;
 }
 
-std::vector<Value> Emitter::indices(const Buffer &buffer, const View &view, const Place &place) {
+std::vector<Value> Emitter::indices(const View &view, const Place &place) {
   std::vector<Value> out;
-  for (auto [axis, map] : llvm::enumerate(view))
-    out.push_back(indexOf(map, place, buffer.shape[axis]));
+  for (const AxisMap &map : view)
+    out.push_back(indexOf(map, place));
   return out;
 }
 

@@ -59,7 +59,7 @@ std::pair<int64_t, int64_t> askingOf(const Stage &stage, const ProductGroup &gro
 /// An operand of a tile's product where k is 0.
 Emitter::Operand Emitter::operandAt(Value value, const View &view, const Place &place, int k) {
   const Buffer &buffer = *plan_.bufferOf.lookup(value);
-  Operand operand{address(buffer, indices(buffer, view, place)), constant(0), &buffer};
+  Operand operand{address(buffer, indices(view, place)), constant(0), &buffer};
   for (auto [axis, map] : llvm::enumerate(view))
     if (map.axis == k)
       operand.stride = add(operand.stride, strides(buffer)[axis]);

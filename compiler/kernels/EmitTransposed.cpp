@@ -93,7 +93,7 @@ void Emitter::emitFactorBlocks(const Stage &stage, const ProductSegment &segment
     Place place;
     place.index = enter(row);
     place.index.insert(place.index.end(), {constant(0), constant(0)});
-    return address(buffer, indices(buffer, segment.lhsView, place));
+    return address(buffer, indices(segment.lhsView, place));
   };
   auto four = VectorType::get({kBlock}, f32_);
   auto join = [&](Value a, Value c) -> Value {
@@ -152,7 +152,7 @@ void Emitter::emitTransposed(const Stage &stage, const Tile &tile, EnterRow inde
     place.index.push_back(column);
     place.lanesAxis = lanesAxis;
     Value stride = strideOf(*root.buffer, root.view, lanesAxis);
-    return std::pair(address(*root.buffer, indices(*root.buffer, root.view, place)), stride);
+    return std::pair(address(*root.buffer, indices(root.view, place)), stride);
   };
   /// Elements from `begin` on, column by column; where they go is carried along.
   auto oneByOne = [&](Value from, Value to, Value stride, Value begin, Value end) {

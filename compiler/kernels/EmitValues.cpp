@@ -207,7 +207,7 @@ Value Emitter::fill(Value value, const View &view, const Place &place) {
   }
   // Iota: the index along its only axis.
   const AxisMap &first = view.front();
-  Value number = indexOf(first, place, {});
+  Value number = indexOf(first, place);
   Value lanes = splat(arith::TruncIOp::create(b, element, number), place.lanes);
   if (place.lanesAxis < 0 || first.axis != place.lanesAxis)
     return lanes;
@@ -280,7 +280,7 @@ Value Emitter::strideOf(const Buffer &buffer, const View &view, int axis) {
 
 Value Emitter::load(const Buffer &buffer, const View &view, const Place &place, Value base) {
   auto addressAt = [&](const Place &at) {
-    return addressFrom(base ? base : this->base(buffer), buffer, indices(buffer, view, at));
+    return addressFrom(base ? base : this->base(buffer), buffer, indices(view, at));
   };
   bool isByLane = llvm::any_of(view, [&](const AxisMap &map) {
     return map.index && dependsOn(*map.indexView, place.lanesAxis);
@@ -345,7 +345,7 @@ Value Emitter::loadAcrossRows(const Buffer &buffer, Value first, Value number, V
   constexpr int64_t kMostRows = 5;
   int64_t size = bytesOf(buffer.dtype);
   const Dim &innermost = buffer.shape.back();
-  Value width = extent(innermost), bytesOfRow = rowBytes(innermost, buffer.dtype);
+  Value width = divisor(innermost), bytesOfRow = rowBytes(innermost, buffer.dtype);
   Value padding = atRecord(
       [&] { return arith::SubIOp::create(b, bytesOfRow, mul(width, constant(size))).getResult(); });
   Value row = arith::DivUIOp::create(b, number, width);
@@ -394,7 +394,7 @@ Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
   auto numberAt = [&](const Regrouping &group, const Place &lane) {
     Value number = constant(0);
     for (size_t axis = group.toBegin; axis < group.toEnd; ++axis)
-      number = add(mul(number, extent(to[axis])), indexOf(view[axis], lane, to[axis]));
+      number = add(mul(number, extent(to[axis])), indexOf(view[axis], lane));
     return number;
   };
   auto indexAt = [&](ArrayRef<Regrouping> of, const Place &lane) {
@@ -402,7 +402,7 @@ Value Emitter::loadReshaped(Value value, const View &view, const Place &place) {
     for (const Regrouping &group : of) {
       Value number = numberAt(group, lane);
       for (size_t axis = group.fromEnd; axis-- > group.fromBegin + 1;) {
-        Value size = extent(from[axis]);
+        Value size = divisor(from[axis]);
         index[axis] = arith::RemUIOp::create(b, number, size);
         number = arith::DivUIOp::create(b, number, size);
       }
@@ -445,7 +445,7 @@ void Emitter::store(const Stage &stage, const Root &root, Value lanes, const Pla
     LLVM::StoreOp::create(b, lanes, bytes(at, mul(begin, constant(alignment))), alignment);
     return;
   }
-  Value pointer = address(buffer, indices(buffer, root.view, place));
+  Value pointer = address(buffer, indices(root.view, place));
   Value stored = toStorage(lanes, buffer.dtype);
   if (place.lanesAxis < 0)
     stored = vector::ExtractOp::create(b, stored, ArrayRef<int64_t>{0});
@@ -461,7 +461,7 @@ void Emitter::store(const Stage &stage, const Root &root, Value lanes, const Pla
 void Emitter::storeLaneByLane(const Root &root, Value stored, const Place &place) {
   const Buffer &buffer = *root.buffer;
   unsigned alignment = static_cast<unsigned>(bytesOf(buffer.dtype));
-  Value first = address(buffer, indices(buffer, root.view, place));
+  Value first = address(buffer, indices(root.view, place));
   Value stride = strideOf(buffer, root.view, place.lanesAxis);
   if (!root.masked) {
     for (int64_t lane = 0; lane < place.lanes; ++lane) {

@@ -28,6 +28,7 @@ private:
     llvm::DenseMap<const Buffer *, std::vector<Value>> strides;
     std::map<std::string, Value> symbols;
     llvm::DenseMap<Value, Value> scalars;
+    llvm::SmallVector<std::pair<HostPosition, Value>, 0> positions;
   };
   /// A place in an iteration space. `lanesAxis` runs over vectors that start at its index; -1 when
   /// the space is one element.
@@ -292,10 +293,13 @@ private:
   Value address(const Buffer &buffer, llvm::ArrayRef<Value> index);
   /// The same in a tensor that lies like the buffer, from `pointer` on.
   Value addressFrom(Value pointer, const Buffer &buffer, llvm::ArrayRef<Value> index);
-  Value indexOf(const AxisMap &map, const Place &place, const Dim &size);
-  Value pickedAt(const AxisMap &map, const Place &place, const Dim &size);
-  std::vector<Value> indices(const Buffer &buffer, const View &view, const Place &place);
+  Value held(Value number, Value last);
+  Value positionOf(const HostPosition &position);
+  Value indexOf(const AxisMap &map, const Place &place);
+  Value pickedAt(const AxisMap &map, const Place &place);
+  std::vector<Value> indices(const View &view, const Place &place);
   Value extent(const Dim &dim);
+  Value divisor(const Dim &dim);
   Value symbol(const std::string &name);
   Value scalar(Value value);
   Value word(unsigned index, bool wide);

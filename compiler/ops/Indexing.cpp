@@ -219,10 +219,10 @@ std::string sliceReference(const RefTensor &x, const Attrs &attrs, RefTensor &re
   if (!start.isConstant())
     return "the start is not known";
   int64_t begin = start.constant();
-  if (begin < 0 || begin + part.extent > whole.extent)
-    return "the slice from " + std::to_string(begin) + " to " +
-           std::to_string(begin + part.extent) + " is out of range for an extent of " +
-           std::to_string(whole.extent);
+  // No sum that may overflow.
+  if (begin < 0 || begin > whole.extent || part.extent > whole.extent - begin)
+    return "the slice of " + std::to_string(part.extent) + " from " + std::to_string(begin) +
+           " on is out of range for an extent of " + std::to_string(whole.extent);
   for (int64_t o = 0; o < part.outer; ++o)
     for (int64_t i = 0; i < part.extent; ++i)
       for (int64_t n = 0; n < part.inner; ++n)

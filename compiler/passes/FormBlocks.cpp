@@ -28,7 +28,8 @@ public:
   BlockMaker(BlockTable &table, func::FuncOp func, PassContext &context)
       : table_(table), func_(func), context_(context) {}
 
-  void make(const Group &group) {
+  /// Gives the record, if there is anything to be recorded.
+  Operation *make(const Group &group) {
     llvm::SmallDenseSet<Operation *> inside(group.begin(), group.end());
     SmallVector<Value> results;
     for (Operation *op : group)
@@ -36,8 +37,10 @@ public:
         if (llvm::any_of(result.getUsers(),
                          [&](Operation *user) { return !inside.contains(user); }))
           results.push_back(result);
-    if (results.empty())
-      return erase(group);
+    if (results.empty()) {
+      erase(group);
+      return nullptr;
+    }
 
     noteExtents(group);
     Inputs inputs = inputsOf(group, inside);
@@ -66,6 +69,7 @@ public:
       result.replaceAllUsesWith(recorded);
     }
     erase(group);
+    return record;
   }
 
 private:
@@ -276,25 +280,13 @@ void dropUnused(func::FuncOp func) {
   }
 }
 
-/// A check that fails ends the instance, but not what it has recorded by then, and a number that is
-/// out of range may be the index of a block. So a record comes after the checks that follow it, as
-/// far as nothing between takes its results; in which order records come does not change.
-void recordAfterChecks(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    if (!isa<ir::RecordOp>(op))
-      continue;
-    Operation *last = nullptr;
-    for (Operation *next = op.getNextNode(); next; next = next->getNextNode()) {
-      bool takesIt = llvm::any_of(next->getOperands(),
-                                  [&](Value operand) { return operand.getDefiningOp() == &op; });
-      if (isa<ir::CheckOp>(next) && !takesIt)
-        last = next;
-      else if (takesIt || !isPure(next) || next->getNumRegions() > 0 || isa<ir::RecordOp>(next))
-        break;
-    }
-    if (last)
-      op.moveAfter(last);
-  }
+/// The last check that anything of a group comes after.
+Operation *lastGuard(const Group &group, const Guards &guards) {
+  Operation *last = nullptr;
+  for (Operation *op : group)
+    if (Operation *check = guards.lookup(op); check && (!last || last->isBeforeInBlock(check)))
+      last = check;
+  return last;
 }
 
 LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &recorders,
@@ -314,8 +306,12 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &reco
     if (!oneByOne)
       copyViewsIntoGroups(grouping.groups);
     BlockMaker maker(table, func, context);
-    for (const Group &group : grouping.groups)
-      maker.make(group);
+    Guards guards; // of records
+    for (const Group &group : grouping.groups) {
+      Operation *guard = lastGuard(group, grouping.guards);
+      if (Operation *record = maker.make(group); record && guard)
+        guards[record] = guard;
+    }
     for (Operation &op : *block)
       if (takesList(&op))
         table.attachCopy(cast<ir::ApplyOp>(op), func.getName());
@@ -325,9 +321,8 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &reco
     if (grouping.cuts)
       context.remark(func.getLoc(), "long blocks are cut in " + Twine(grouping.cuts) +
                                         " places, between layers where there are any");
-    if (failed(restoreOrder(*block)))
+    if (failed(restoreOrder(*block, guards)))
       return func.emitOpError("has cyclic blocks");
-    recordAfterChecks(*block);
   }
   dropUnused(func);
   return success();

@@ -117,3 +117,44 @@ func.func @stacked(%xs: !sheaf.list<tensor<4xf32>>) -> tensor<4x?xf32> {
   %s = sheaf.apply "stack"(%xs) {axis = 1 : i64} : (!sheaf.list<tensor<4xf32>>) -> tensor<4x?xf32>
   return %s : tensor<4x?xf32>
 }
+
+// What extents that disagree would make read elsewhere comes after the check of them; what the call
+// takes of it is a block by itself.
+// CHECK-LABEL: func.func @guarded
+// CHECK: %[[Z:.*]] = sheaf.record
+// CHECK: call @opaqueExtent(%[[Z]])
+// CHECK: sheaf.check
+// CHECK-NEXT: sheaf.record @{{.*}}(%[[Z]], %{{.*}})
+func.func @guarded(%x: tensor<?xf32>, %y: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %z = sheaf.apply "tanh"(%x) {} : (tensor<?xf32>) -> tensor<?xf32>
+  %c = func.call @opaqueExtent(%z) : (tensor<?xf32>) -> tensor<?xf32>
+  %n = sheaf.dim %z, 0 : tensor<?xf32>
+  %m = sheaf.dim %y, 0 : tensor<?xf32>
+  %same = arith.cmpi eq, %n, %m : i64
+  sheaf.check %same, "they differ"
+  %s = sheaf.apply "add"(%z, %y) {} : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %c, %s : tensor<?xf32>, tensor<?xf32>
+}
+
+func.func private @opaqueExtent(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %y = sheaf.apply "exp"(%x) {} : (tensor<?xf32>) -> tensor<?xf32>
+  %z = func.call @opaqueExtent(%y) : (tensor<?xf32>) -> tensor<?xf32>
+  return %z : tensor<?xf32>
+}
+
+// Kernels hold positions between the first and the last: these wait for no check.
+// CHECK-LABEL: func.func @held
+// CHECK: %[[Z:.*]]:2 = sheaf.record
+// CHECK: call @opaque(%[[Z]]#0)
+// CHECK: sheaf.check
+// CHECK-NOT: sheaf.record
+// CHECK: return
+func.func @held(%x: tensor<4xf32>, %i: i64) -> (tensor<4xf32>, tensor<f32>) {
+  %four = arith.constant 4 : i64
+  %z = sheaf.apply "tanh"(%x) {} : (tensor<4xf32>) -> tensor<4xf32>
+  %c = func.call @opaque(%z) : (tensor<4xf32>) -> tensor<4xf32>
+  %below = arith.cmpi ult, %i, %four : i64
+  sheaf.check %below, "out of range"
+  %s = sheaf.apply "pick"(%z, %i) {axis = 0 : i64} : (tensor<4xf32>, i64) -> tensor<f32>
+  return %c, %s : tensor<4xf32>, tensor<f32>
+}

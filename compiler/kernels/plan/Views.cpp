@@ -42,13 +42,13 @@ std::optional<std::vector<std::pair<size_t, size_t>>> matchUnits(const std::vect
   return pairs;
 }
 
-void addHost(AxisMap &map, Value index) {
+void addHost(AxisMap &map, Value index, const Dim &last) {
   if (auto constant = index.getDefiningOp<arith::ConstantOp>())
     if (auto number = dyn_cast<IntegerAttr>(constant.getValue())) {
       map.offset = map.offset + Dim(number.getInt());
       return;
     }
-  map.host.push_back(index);
+  map.host.push_back({index, last});
 }
 
 } // namespace
@@ -56,7 +56,7 @@ void addHost(AxisMap &map, Value index) {
 bool AxisMap::operator==(const AxisMap &other) const {
   if (axis != other.axis || offset != other.offset || host != other.host || index != other.index)
     return false;
-  return !index || *indexView == *other.indexView;
+  return !index || (indexed == other.indexed && *indexView == *other.indexView);
 }
 
 size_t axisOf(ir::ApplyOp apply, StringRef name, int64_t otherwise, size_t rank) {
@@ -216,11 +216,12 @@ std::pair<Value, View> throughView(Value value, const View &view, const BlockSha
   }
   case ops::Movement::Slice: {
     View out = view;
-    AxisMap &map = out[axisOf(apply, "axis", 0, view.size())];
+    size_t axis = axisOf(apply, "axis", 0, view.size());
+    AxisMap &map = out[axis];
     if (apply.getAttrs().contains("start"))
       map.offset = map.offset + Dim(intAttr(apply, "start"));
     else
-      addHost(map, apply.getOperand(1));
+      addHost(map, apply.getOperand(1), from[axis] - shapes.of(value)[axis]);
     return {source, out};
   }
   case ops::Movement::Broadcast:
@@ -233,8 +234,9 @@ std::pair<Value, View> throughView(Value value, const View &view, const BlockSha
   case ops::Movement::Element: {
     // One axis is indexed by the host; the others stay.
     View out = view;
-    auto at = out.insert(out.begin() + axisOf(apply, "axis", 0, rank), AxisMap());
-    addHost(*at, apply.getOperand(1));
+    size_t axis = axisOf(apply, "axis", 0, rank);
+    auto at = out.insert(out.begin() + axis, AxisMap());
+    addHost(*at, apply.getOperand(1), from[axis] - Dim(1));
     return {source, out};
   }
   case ops::Movement::Gather: {
@@ -243,6 +245,7 @@ std::pair<Value, View> throughView(Value value, const View &view, const BlockSha
     size_t indexRank = shapes.of(index).size();
     View out(rank);
     out[0].index = index;
+    out[0].indexed = from[0];
     out[0].indexView = std::make_shared<View>(view.begin(), view.begin() + indexRank);
     for (int64_t axis = 1; axis < rank; ++axis)
       out[axis] = view[indexRank + axis - 1];
@@ -251,8 +254,10 @@ std::pair<Value, View> throughView(Value value, const View &view, const BlockSha
   case ops::Movement::TakeAlong: {
     // The place along the axis is the index's element at this very place.
     View out = view;
-    AxisMap &map = out[axisOf(apply, "axis", -1, rank)] = AxisMap();
+    size_t axis = axisOf(apply, "axis", -1, rank);
+    AxisMap &map = out[axis] = AxisMap();
     map.index = apply.getOperand(1);
+    map.indexed = from[axis];
     map.indexView = std::make_shared<View>(view);
     return {source, out};
   }

@@ -20,13 +20,22 @@ namespace sheaf::kernels {
 
 ops::DType dtypeOf(mlir::Value tensor);
 
+/// A host scalar of the block as a position: it counts as the nearest of [0, last]. Blocks also run
+/// for instances that fail, and whether a position was in range is for a check to say.
+struct HostPosition {
+  mlir::Value number;
+  Dim last;
+  bool operator==(const HostPosition &) const = default;
+};
+
 /// How one axis of a tensor is addressed from an iteration space.
 struct AxisMap {
-  int axis = -1;                          ///< iteration axis added, or -1
-  Dim offset = 0;                         ///< added
-  llvm::SmallVector<mlir::Value, 1> host; ///< host scalars of the block added
+  int axis = -1;                           ///< iteration axis added, or -1
+  Dim offset = 0;                          ///< added
+  llvm::SmallVector<HostPosition, 1> host; ///< added
   mlir::Value index; ///< a tensor of indices: its element (at `indexView`) is added
   std::shared_ptr<std::vector<AxisMap>> indexView;
+  Dim indexed = 0; ///< the extent that the index is one of
   bool operator==(const AxisMap &) const;
 };
 
