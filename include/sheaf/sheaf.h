@@ -327,10 +327,11 @@ typedef struct sheaf_view {
   const int64_t *slots; /* private */
 } sheaf_view;
 
-/* Told what an instance of a run emits, once and in order, as soon as that is computed: in the
- * thread that runs, which goes on when it returns. It must neither throw nor use the session or the
- * batch. `id`: the instance's, as sheaf_batch_add() was given it. `value` is read with `result`;
- * both end with the call. Of an instance that fails, what came before may have been told. */
+/* Told what an instance of a run, or of an engine's request, emits, once and in order, as soon as
+ * that is computed: in the thread that runs or steps, which goes on when it returns. It must
+ * neither throw nor use the session or the batch, nor step; it may submit and request stops. `id`:
+ * the instance's, as sheaf_batch_add() was given it. `value` is read with `result`; both end with
+ * the call. Of an instance that fails, what came before may have been told. */
 typedef void (*sheaf_emit_function)(void *user, int64_t id, const sheaf_result *result,
                                     sheaf_view value);
 
@@ -384,6 +385,9 @@ typedef struct sheaf_request_options {
   uint64_t max_depth;     /* as of a session, and no more than its own; 0: the session's */
   uint64_t max_steps;     /* as of a session; 0: the session's */
   uint64_t max_row_bytes; /* of all tensors that an instance computes; 0: any */
+  sheaf_emit_function emit; /* all that an instance emits before its `done`, if it ends well; NULL:
+                             * what instances emit is in their results alone */
+  void *emit_user;          /* its first argument */
 } sheaf_request_options;
 
 /* Called once for each instance, in the thread that steps: `result` has that one instance, and is

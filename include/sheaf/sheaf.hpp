@@ -122,6 +122,10 @@ class View {
 public:
   View(std::shared_ptr<sheaf_result> result, sheaf_view view)
       : result_(std::move(result)), view_(view) {}
+  /// Of a result that someone else holds meanwhile.
+  static View lent(const sheaf_result *result, sheaf_view view) {
+    return View({const_cast<sheaf_result *>(result), [](sheaf_result *) {}}, view);
+  }
 
   Type type() const { return view_.type; }
   std::int64_t toInt() const {
@@ -432,9 +436,7 @@ public:
       if (told.thrown)
         return;
       try {
-        std::shared_ptr<sheaf_result> lent(const_cast<sheaf_result *>(result),
-                                           [](sheaf_result *) {});
-        told.emitted(id, View(lent, value));
+        told.emitted(id, View::lent(result, value));
       } catch (...) {
         told.thrown = std::current_exception();
       }
@@ -473,15 +475,23 @@ public:
   sheaf_engine *get() const { return engine_.get(); }
 
   /// Calls `done(id, result)` once for each instance of the batch, which is empty afterwards; the
-  /// result is of that one instance. What `done` throws comes out of step() or run().
+  /// result is of that one instance. Before, `emitted(id, view)` is told what the instance emits as
+  /// soon as that is computed; the view is valid during the call. What they throw comes out of
+  /// step() or run().
   void submit(const Batch &batch, std::function<void(std::int64_t, Result)> done,
-              sheaf_request_options options = {}) {
+              sheaf_request_options options = {},
+              std::function<void(std::int64_t, View)> emitted = {}) {
     options.size = sizeof options;
     std::size_t count = batch.size();
     if (count == 0)
       return;
-    auto pending = std::make_unique<Pending>(Pending{std::move(done), count, state_.get()});
+    auto pending = std::make_unique<Pending>(
+        Pending{std::move(done), std::move(emitted), count, state_.get()});
     Pending *user = pending.get();
+    if (user->emitted) {
+      options.emit = tellEmission;
+      options.emit_user = user;
+    }
     {
       std::lock_guard<std::mutex> lock(state_->mutex);
       state_->pending.emplace(user, std::move(pending));
@@ -501,7 +511,7 @@ public:
       std::rethrow_exception(thrown);
     return more != 0;
   }
-  /// Until the stop is requested. What a `done` throws comes out then.
+  /// Until the stop is requested. What a callback throws comes out then.
   void run(const Stop &stop) {
     check(sheaf_engine_run(get(), stop.get()));
     if (std::exception_ptr thrown = std::exchange(state_->thrown, nullptr))
@@ -513,6 +523,7 @@ private:
   struct State;
   struct Pending {
     std::function<void(std::int64_t, Result)> done;
+    std::function<void(std::int64_t, View)> emitted;
     std::size_t left; ///< instances that have not ended
     State *state;
   };
@@ -520,7 +531,20 @@ private:
     std::mutex mutex;
     std::map<Pending *, std::unique_ptr<Pending>> pending;
     std::exception_ptr thrown; ///< the first of a round; only the thread that steps looks
+    void noteThrown() {
+      if (!thrown)
+        thrown = std::current_exception();
+    }
   };
+  static void tellEmission(void *user, std::int64_t id, const sheaf_result *result,
+                           sheaf_view value) {
+    auto *pending = static_cast<Pending *>(user);
+    try {
+      pending->emitted(id, View::lent(result, value));
+    } catch (...) {
+      pending->state->noteThrown();
+    }
+  }
   static void tell(void *user, std::int64_t id, sheaf_result *result) {
     auto *pending = static_cast<Pending *>(user);
     State &state = *pending->state;
@@ -528,8 +552,7 @@ private:
     try {
       pending->done(id, std::move(own));
     } catch (...) {
-      if (!state.thrown)
-        state.thrown = std::current_exception();
+      state.noteThrown();
     }
     if (--pending->left == 0) {
       std::lock_guard<std::mutex> lock(state.mutex);

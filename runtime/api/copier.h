@@ -136,6 +136,18 @@ private:
   std::vector<Item> pending_;
 };
 
+/// Tells a caller a value that an instance emits.
+inline void tellEmission(const rt::Session &session,
+                         const std::shared_ptr<const LoadedModel> &model, sheaf_emit_function emit,
+                         void *user, const rt::Instance &instance, const rt::Slot *slots) {
+  auto data = std::make_shared<ResultData>();
+  data->model = model;
+  uint32_t type = *model->model().entry.emits;
+  sheaf_view value{type, Copier(session, *data).copy(type, slots)};
+  sheaf_result result{std::move(data)};
+  emit(user, instance.index, &result, value);
+}
+
 } // namespace sheaf::api
 
 #endif // SHEAF_RUNTIME_API_COPIER_H

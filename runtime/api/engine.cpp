@@ -75,6 +75,11 @@ sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
       request.limits.stackBytes = rt::stackBytesFor(
           engine->model->model(), std::min<uint64_t>(asked.max_depth, uint64_t(1) << 32));
     request.limits.rowBytes = asked.max_row_bytes;
+    if (asked.emit)
+      request.emitted = [engine, emit = asked.emit, user = asked.emit_user](
+                            const rt::Instance &instance, const rt::Slot *slots) {
+        tellEmission(engine->session, engine->model, emit, user, instance, slots);
+      };
     std::lock_guard lock(batch->mutex);
     if (batch->store.model != engine->model)
       throw Invalid("the batch is of another model");

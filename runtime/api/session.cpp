@@ -36,12 +36,7 @@ public:
     if (!options.emit)
       return;
     session.onEmit([&session, model, options](const rt::Instance &instance, const Slot *slots) {
-      auto data = std::make_shared<ResultData>();
-      data->model = model;
-      uint32_t type = *model->model().entry.emits;
-      sheaf_view value{type, Copier(session, *data).copy(type, slots)};
-      sheaf_result result{std::move(data)};
-      options.emit(options.emit_user, instance.index, &result, value);
+      tellEmission(session, model, options.emit, options.emit_user, instance, slots);
     });
   }
   ~Telling() { session_.onEmit(nullptr); }

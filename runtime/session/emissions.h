@@ -6,6 +6,7 @@
 #include "runtime/walk/inputs.h"
 #include "runtime/walk/recorder.h"
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,8 +21,13 @@ public:
   void onEmit(Session::OnEmit deliver) { deliver_ = std::move(deliver); }
   bool isHeard() const { return deliver_ != nullptr; }
   void beginRun(std::span<const Instance> instances);
-  /// What was emitted before a flush has been computed: a read may depend on it, so every flush
-  /// runs it. `walks`: of the first instances.
+  /// Of an instance on its way, so many may be handed out after a flush. What was emitted before it
+  /// has been computed: a read may depend on it, so every flush runs it.
+  uint64_t ready(const Walk &walk) const;
+  /// Calls `deliver` for those of `walk` from `next` to `end`, and moves `next` on before each.
+  void handOut(const Walk &walk, uint64_t &next, uint64_t end,
+               const std::function<void(const Slot *)> &deliver);
+  /// `walks`: of the first instances.
   void afterFlush(std::span<const Walk> walks, std::span<const Outcome> outcomes);
   uint64_t delivered(size_t number) const { return delivered_[number]; }
 

@@ -28,7 +28,9 @@ struct Entry : Walk {
   const Request &request = submitted->request;
   const uint64_t number = submitted->number;
   unsigned generation = 0;
-  unsigned shorts = 0;    ///< times that memory did not do; from the second on it runs alone
+  unsigned shorts = 0; ///< times that memory did not do; from the second on it runs alone
+  uint64_t emitted = request.instance.delivered; ///< so many have been handed out
+  uint64_t computed = 0;                         ///< so many may be
   bool joins = false;     ///< at last with the kernels that need the fewest rows
   bool again = false;     ///< it has begun before
   bool certainly = false; ///< it is walked in order
@@ -68,7 +70,9 @@ struct Engine::Impl {
   void putBack(Entry &entry);
   void leave(Entry &entry);
   void hand(Entry &entry, Outcome outcome);
+  void noteEmissions();
   void deliver();
+  void deliverEmissions(Entry &entry);
 
   bool isShortOfMemory(double share) const;
   uint64_t now() const { return options.clock ? options.clock() : clockNow(); }
@@ -117,7 +121,7 @@ Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
   if (session.options.checkResults)
     throw UserError("an engine does not check results");
   if (session.emissions.isHeard())
-    throw UserError("an engine hands out what instances emit with their results only");
+    throw UserError("an engine tells each request what it emits, and no one else");
   if (session.serves)
     throw InternalError("a session has one engine at most");
   options.mostRunning = std::max(options.mostRunning, 1u);
@@ -149,7 +153,7 @@ Engine::Impl::~Impl() {
 bool Engine::Impl::step() {
   if (broken)
     std::rethrow_exception(broken);
-  deliver(); // what a `done` that threw left
+  deliver(); // what a callback that threw left
   takeIn();
   {
     FloatEnvironment environment;
@@ -212,7 +216,8 @@ void Engine::Impl::endStopped() {
 
 /// Runs host code until all wait, and decides what is to be computed then.
 void Engine::Impl::advance() {
-  if (recorder.buckets.isEmpty() && !running.empty()) {
+  // (Results that wait for what no read needs are no roots.)
+  if (recorder.buckets.isEmpty() && walked.empty() && !running.empty()) {
     if (session.mayCollect() && session.collector.isDue())
       collect();
     if (computed[young] >= int64_t(options.depths) && walking[1 - young] == 0)
@@ -285,6 +290,7 @@ void Engine::Impl::begin(Entry &entry, HostStack *stack) {
   else if (log)
     entry.logged = log->begin();
   entry.again = true;
+  entry.computed = 0;
   entry.state = Entry::State::Walking;
   entry.generation = young;
   ++walking[young];
@@ -320,6 +326,7 @@ void Engine::Impl::slice() {
   if (!all)
     return;
   computed[turn] = recorder.computed;
+  noteEmissions();
   if (*flushing == BucketTable::What::All)
     for (Entry *entry : std::exchange(walked, {}))
       finish(*entry);
@@ -498,6 +505,14 @@ void Engine::Impl::leave(Entry &entry) {
   --walking[entry.generation];
 }
 
+/// What has been emitted so far has been computed.
+void Engine::Impl::noteEmissions() {
+  if (session.model.entry.emits)
+    for (auto &[number, entry] : running)
+      if (entry->request.emitted && !entry->stopped)
+        entry->computed = session.emissions.ready(*entry);
+}
+
 void Engine::Impl::hand(Entry &entry, Outcome outcome) {
   deadlines.erase({entry.request.deadline, entry.number});
   ++counts.ended;
@@ -514,12 +529,24 @@ void Engine::Impl::hand(Entry &entry, Outcome outcome) {
 
 void Engine::Impl::deliver() {
   while (!deliveries.empty()) {
+    if (deliveries.front().outcome.ok())
+      deliverEmissions(*deliveries.front().entry);
     Delivery delivery = std::move(deliveries.front());
     deliveries.pop_front();
+    delivery.outcome.delivered = delivery.entry->emitted;
     delivery.entry->submitted->onStop.reset();
     if (delivery.entry->request.done)
       delivery.entry->request.done(delivery.outcome);
   }
+  if (session.model.entry.emits)
+    for (auto &[number, entry] : running)
+      deliverEmissions(*entry);
+}
+
+void Engine::Impl::deliverEmissions(Entry &entry) {
+  session.emissions.handOut(entry, entry.emitted, entry.computed, [&](const Slot *value) {
+    entry.request.emitted(entry.request.instance, value);
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -47,6 +47,10 @@ struct Request {
   /// Asked for, from any thread, the instance fails (Cause::Cancelled) if it has not ended.
   std::stop_token stop = {};
   RequestLimits limits = {};
+  /// Called by step() with what the instance emits, in its order, as soon as that is computed, each
+  /// value once, also if the instance is begun again; all of it before `done`, if it ends well. The
+  /// slots are of EntryDesc::emits and valid until it returns. It may submit and stop requests.
+  std::function<void(const Instance &, const Slot *)> emitted = {};
   /// Called by step() once, when the instance has ended; the outcome, whose tensors
   /// Session::tensor() shows, is valid until it returns. It may submit and stop requests.
   std::function<void(const Outcome &)> done = {};
@@ -71,7 +75,7 @@ class Engine {
 public:
   /// Runs in `session`, which must outlive it and is not used otherwise meanwhile, but for
   /// Session::tensor() and counters. Throws UserError for a model made for training, a session
-  /// that checks results, or one with Session::onEmit: emissions come with the results.
+  /// that checks results, or one with Session::onEmit: each request has its own Request::emitted.
   explicit Engine(Session &session, EngineOptions options = {});
   /// What has not ended is dropped: `done` is not called.
   ~Engine();
@@ -91,9 +95,9 @@ public:
   void whenIdle(std::function<void()> change);
 
   /// A round. Returns whether there is more to do; false: nothing is left, until the next submit().
-  /// What a `done` or a change throws is thrown, as OutOfMemory of packing weights is; the other
-  /// results are handed out by the next step. After an error of computing (std::bad_alloc,
-  /// InternalError) each step throws it again. By one thread at a time.
+  /// What a callback or a change throws is thrown, as OutOfMemory of packing weights is; the other
+  /// emissions and results are handed out by the next step. After an error of computing
+  /// (std::bad_alloc, InternalError) each step throws it again. By one thread at a time.
   bool step();
   /// Rounds, and waiting for requests, until a stop is asked for. Throws what step() throws.
   void run(const std::stop_token &stop);

@@ -213,6 +213,33 @@ TEST(GeneratedHeader, Emits) {
   });
   std::sort(told.begin(), told.end());
   EXPECT_EQ(told, (std::vector<std::pair<int64_t, size_t>>{{0, 0}, {0, 1}, {0, 1}, {1, 0}}));
+  std::vector<std::pair<int64_t, size_t>> whole;
+  whole.swap(told);
+  // By an engine, too.
+  sheaf::Engine engine(model);
+  sheaf::Batch requests(model);
+  for (int64_t n : {2, 0})
+    emits::add(requests, {n, {{2}, {1, -1}}});
+  int64_t ended = 0;
+  auto tell = [&](int64_t id, const sheaf::View &value) {
+    told.emplace_back(id, sheaf::Decoder::decode<emits::Event>(value).value.index());
+    if (told.size() == 2)
+      throw std::runtime_error("enough");
+  };
+  engine.submit(requests, [&](int64_t, const sheaf::Result &) { ++ended; }, {}, tell);
+  int64_t thrown = 0;
+  for (bool more = true; more;) {
+    try {
+      more = engine.step();
+    } catch (const std::runtime_error &) {
+      ++thrown;
+    }
+  }
+  std::sort(told.begin(), told.end());
+  EXPECT_EQ(told, whole);
+  EXPECT_EQ(ended, 2);
+  EXPECT_EQ(thrown, 1);
+
   auto throwing = [](int64_t, const sheaf::View &) { throw std::runtime_error("enough"); };
   EXPECT_THROW(sheaf::Session().run(batch, sheaf::Stop(), throwing), std::runtime_error);
   // A client from before has a shorter struct.
