@@ -52,7 +52,8 @@ def main():
                 for batch in (1, 8, 64):
                     times = [(measure(sheaf, program, data, hidden, batch),
                               measure(sheaf, by_hand, data, hidden, batch),
-                              measure(sheaf, program, data, hidden, batch, "hoist-products"))
+                              measure(sheaf, program, data, hidden, batch, "hoist-invariants",
+                                      "hoist-products"))
                              for _ in range(rounds)]
                     own, hand, joined = (min(column) for column in zip(*times))
                     print(f"{program:8} {hidden:6} {batch:5} {own:9.3f} {hand:9.3f} {joined:9.3f}  "

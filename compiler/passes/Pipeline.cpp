@@ -58,6 +58,8 @@ static const std::vector<PassRecord> &pipeline() {
       // in one block then (reduce-folds).
       PASS(orderSumsPass),
       // Where sums are in order, it changes no bit.
+      PASS(hoistInvariantsPass),
+      // Likewise; of products that are left in loops.
       PASS(hoistProductsPass),
       // Behind the last pass that makes constant tensors; before blocks, which would record them.
       PASS(foldConstantsPass),

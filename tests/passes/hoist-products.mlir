@@ -1,4 +1,4 @@
-// RUN: sheaf-opt --order-sums --hoist-products=remarks=1 %s 2>&1 | FileCheck %s
+// RUN: sheaf-opt --order-sums --hoist-invariants --hoist-products=remarks=1 %s 2>&1 | FileCheck %s
 // RUN: sheaf-opt --order-sums --hoist-products=without=identical-records %s | FileCheck %s --check-prefix=OFF
 // RUN: sheaf-opt --order-sums --hoist-products=without=hoist-rows %s | FileCheck %s --check-prefix=TOKENS
 // RUN: sheaf-opt --sheaf-pipeline="entry=cell" %s | FileCheck %s --check-prefix=BLOCKS
