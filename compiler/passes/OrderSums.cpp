@@ -36,7 +36,7 @@ unsigned placeOf(Value value, Operation *at, Precedence &precedence) {
 /// Pieces of a concatenation, one after the other, of one rank.
 struct Run {
   size_t begin, end;
-  int64_t size; ///< elements
+  int64_t size; ///< elements of a row
   unsigned rank;
 };
 
@@ -49,12 +49,17 @@ struct Division {
 ir::ApplyOp concatOf(ir::ApplyOp product) {
   auto concat = product.getOperand(0).getDefiningOp<ir::ApplyOp>();
   auto *movement = batchRule<ops::Movement>(concat);
-  return movement && movement->kind == ops::Movement::Concat ? concat : ir::ApplyOp();
+  return movement && movement->kind == ops::Movement::Concat &&
+                 ops::intAttr(concat, "axis") + 1 == ops::rankOf(concat.getResult(0))
+             ? concat
+             : ir::ApplyOp();
 }
+
+int64_t columnsOf(Value rows) { return cast<RankedTensorType>(rows.getType()).getShape().back(); }
 
 /// The longest runs; one that is too short for a product of its own is as late as the latest.
 SmallVector<Run> runsOf(ir::ApplyOp concat, ir::ApplyOp product, Precedence &precedence) {
-  int64_t columns = cast<RankedTensorType>(product.getResult(0).getType()).getNumElements();
+  int64_t columns = columnsOf(product.getResult(0));
   unsigned latest = 0;
   SmallVector<Run> runs;
   auto add = [&](Run run) {
@@ -66,7 +71,7 @@ SmallVector<Run> runsOf(ir::ApplyOp concat, ir::ApplyOp product, Precedence &pre
   for (auto [i, piece] : llvm::enumerate(concat.getOperands())) {
     unsigned rank = placeOf(piece, product, precedence);
     latest = std::max(latest, rank);
-    add({i, i + 1, cast<RankedTensorType>(piece.getType()).getNumElements(), rank});
+    add({i, i + 1, columnsOf(piece), rank});
   }
   for (Run run : std::exchange(runs, {})) {
     if (run.size * columns < kLeastProduct)
@@ -81,12 +86,12 @@ void divide(const Division &division) {
   ir::ApplyOp product = division.product, concat = concatOf(product);
   ImplicitLocOpBuilder builder(product.getLoc(), product);
   SmallVector<Value> pieces(concat.getOperands()), terms;
-  int64_t begin = 0;
+  int64_t begin = 0, axis = ops::rankOf(product.getOperand(0)) - 1;
   for (const Run &run : division.runs) {
     ValueRange joined = ArrayRef(pieces).slice(run.begin, run.end - run.begin);
     Value left = joined.size() == 1
                      ? joined[0]
-                     : ops::applyOne(builder, concat.getOp(), joined, {{"axis", int64_t(0)}});
+                     : ops::applyOne(builder, concat.getOp(), joined, {{"axis", axis}});
     Value right = ops::applyOne(builder, "window", product.getOperand(1),
                                 {{"start", begin}, {"size", run.size}, {"axis", int64_t(0)}});
     terms.push_back(ops::applyOne(builder, product.getOp(), {left, right}));

@@ -118,15 +118,24 @@ bool Precedence::isChain(Operation *op) const {
     return false;
   auto row = cast<RankedTensorType>(op->getOperand(0).getType());
   auto weight = cast<RankedTensorType>(op->getOperand(1).getType());
-  return isExact(op->getResult(0)) && row.getRank() == 1 && weight.getRank() == 2 &&
-         row.hasStaticShape() && weight.hasStaticShape();
+  return isExact(op->getResult(0)) && (row.getRank() == 1 || row.getRank() == 2) &&
+         weight.getRank() == 2 && row.hasStaticShape() && weight.hasStaticShape();
 }
 
 bool Precedence::isSum(Operation *op) {
   auto apply = dyn_cast_or_null<ir::ApplyOp>(op);
-  return apply && apply.getOp() == "add" && isExact(apply.getResult(0)) &&
-         llvm::all_of(apply.getOperandTypes(),
-                      [&](Type type) { return type == apply.getResult(0).getType(); });
+  if (!apply || apply.getOp() != "add" || !isExact(apply.getResult(0)))
+    return false;
+  auto sum = cast<RankedTensorType>(apply.getResult(0).getType());
+  auto isTerm = [&](Type type) {
+    auto term = cast<RankedTensorType>(type);
+    // A bias of a known number of rows.
+    bool isRow = sum.getRank() == 2 && sum.hasStaticShape() && term.getRank() == 1 &&
+                 term.getElementType() == sum.getElementType() &&
+                 term.getShape().back() == sum.getShape().back();
+    return term == sum || isRow;
+  };
+  return llvm::all_of(apply.getOperandTypes(), isTerm);
 }
 
 } // namespace sheaf::passes

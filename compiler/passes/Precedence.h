@@ -34,11 +34,12 @@ public:
   /// Whether the recursion that makes the rank waits for tensors.
   bool reads(mlir::Operation *at, unsigned rank);
 
-  /// Whether it multiplies one row by weights, and is more than a little.
+  /// Whether it multiplies a row, or a known number of rows, by weights, and is more than a little.
   bool isProduct(mlir::Operation *op) const;
   /// The same, however little it is.
   bool isChain(mlir::Operation *op) const;
-  /// Whether it adds tensors of one type, whose numbers are not rounded when they are stored.
+  /// Whether it adds tensors of one type, or a vector to each row of a matrix, whose numbers are
+  /// not rounded when they are stored.
   static bool isSum(mlir::Operation *op);
 
 private:

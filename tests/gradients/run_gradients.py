@@ -234,7 +234,7 @@ fn loss(x: f32[{n}], y: f32[{n}], ok: bool[{n}]) -> f32 = {{
 
 def programs(sheaf, directory, pattern):
     ok = True
-    for name in ("hoist_products", "hoist_captured", "hoist_invariants", "weights_picked", "weights_views"):
+    for name in ("hoist_products", "hoist_captured", "hoist_invariants", "hoist_matrices", "weights_picked", "weights_views"):
         path = os.path.join(PROGRAMS, name + ".sheaf")
         program = text_programs.Program(path)
         source = os.path.join(directory, name + ".jsonl")
