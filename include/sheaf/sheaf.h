@@ -456,6 +456,15 @@ SHEAF_API sheaf_status sheaf_view_child(const sheaf_result *result, sheaf_view v
  * It may outlive the result. */
 SHEAF_API sheaf_status sheaf_view_tensor(const sheaf_result *result, sheaf_view view,
                                          DLManagedTensor **tensor);
+/* The same of many instances as one tensor, whose first axis is theirs: all, or these `count` of
+ * them in this order. `path`: which part of the result, when that is a tuple, which part of this,
+ * and so on; null when it is the result. It must be a tensor that has the same extents for all of
+ * them, or a number: ints and tokens become ints of 64 bits, floats doubles, truth values bytes.
+ * None may have failed. Nothing is copied where the type says the extents and instances follow each
+ * other. */
+SHEAF_API sheaf_status sheaf_result_stack(const sheaf_result *result, const size_t *instances,
+                                          size_t count, const size_t *path, size_t length,
+                                          DLManagedTensor **tensor);
 
 #ifdef __cplusplus
 }

@@ -189,7 +189,22 @@ public:
     return View(result_, view);
   }
 
+  /// A part of all results as one tensor.
+  Tensor stack(const std::vector<std::size_t> &path = {}) const { return stack(nullptr, 0, path); }
+  Tensor stack(const std::vector<std::size_t> &path,
+               const std::vector<std::size_t> &instances) const {
+    std::size_t none = 0;
+    return stack(instances.empty() ? &none : instances.data(), instances.size(), path);
+  }
+
 private:
+  Tensor stack(const std::size_t *instances, std::size_t count,
+               const std::vector<std::size_t> &path) const {
+    DLManagedTensor *tensor = nullptr;
+    check(sheaf_result_stack(result_.get(), instances, count, path.data(), path.size(), &tensor));
+    return Tensor(tensor);
+  }
+
   std::shared_ptr<sheaf_result> result_;
 };
 

@@ -21,8 +21,34 @@ public:
   /// Before each run: addresses mean other values then.
   void forget() { copies_.clear(); }
 
-  const rt::Slot *copy(uint32_t type, const rt::Slot *from) {
+  /// Results of so many instances will come: what they all have becomes one array.
+  void stack(uint32_t type, size_t instances) {
+    std::vector<std::pair<uint32_t, int64_t>> pending{{type, 0}};
+    while (!pending.empty()) {
+      auto [number, slot] = pending.back();
+      pending.pop_back();
+      const rt::TypeDesc &desc = model_.types().types[number];
+      if (desc.kind == rt::TypeKind::Tuple) {
+        int64_t end = slot + model_.slots(number);
+        for (size_t i = desc.children.size(); i-- > 0;) // the first part is looked at first
+          pending.emplace_back(desc.children[i], end -= model_.slots(desc.children[i]));
+      }
+      if (desc.kind != rt::TypeKind::Tensor || std::ranges::count(desc.shape, -1) > 0)
+        continue;
+      ResultStack &stack =
+          result_.stacks.emplace_back(slot, dlpackType(desc.dtype), desc.shape, size_t(1));
+      for (int64_t extent : desc.shape)
+        stack.bytes *= static_cast<size_t>(extent);
+      stack.bytes *= (stack.dtype.bits + 7) / 8;
+      stack.all = rt::allocateAligned(stack.bytes * instances);
+    }
+  }
+
+  /// `instance`: its place in the stacks, if there are any.
+  const rt::Slot *copy(uint32_t type, const rt::Slot *from, size_t instance = 0) {
     rt::Slot *to = result_.heap.allocate(model_.slots(type));
+    root_ = to;
+    instance_ = instance;
     pending_.push_back({type, from, to});
     while (!pending_.empty()) {
       Item item = pending_.back();
@@ -32,9 +58,9 @@ public:
     return to;
   }
 
-  ResultData::Item copy(uint32_t type, const rt::Outcome &outcome) {
+  ResultData::Item copy(uint32_t type, const rt::Outcome &outcome, size_t instance = 0) {
     if (outcome.ok())
-      return {copy(type, outcome.slots), {}, SHEAF_ENDED};
+      return {copy(type, outcome.slots, instance), {}, SHEAF_ENDED};
     return {nullptr, outcome.error->message(), causeOf(outcome.error->cause())};
   }
 
@@ -73,7 +99,8 @@ private:
     const rt::TypeDesc &type = model_.types().types[item.type];
     switch (type.kind) {
     case rt::TypeKind::Tensor:
-      item.to[0] = std::bit_cast<rt::Slot>(tensor(session_.tensor(item.type, item.from)));
+      item.to[0] =
+          std::bit_cast<rt::Slot>(tensor(session_.tensor(item.type, item.from), item.to - root_));
       std::copy_n(item.from + 1, model_.slots(item.type) - 1, item.to + 1);
       return;
     case rt::TypeKind::Tuple:
@@ -113,19 +140,28 @@ private:
     return copy;
   }
 
-  const ResultTensor *tensor(const rt::TensorView &view) {
+  const ResultTensor *tensor(const rt::TensorView &view, int64_t slot) {
     ResultTensor &tensor = result_.tensors.emplace_back();
     tensor.dtype = dlpackType(view.dtype);
     tensor.shape = view.shape;
     auto elements = static_cast<size_t>(view.elements());
-    tensor.bytes = rt::allocateAligned(elements * static_cast<size_t>(rt::dtypeBytes(view.dtype)));
-    view.copyTo(tensor.bytes.get());
-    if (view.dtype == rt::DType::Bool)
-      for (size_t i = 0; i < elements; ++i) {
-        int32_t truth;
-        std::memcpy(&truth, tensor.bytes.get() + i * sizeof truth, sizeof truth);
-        tensor.bytes[i] = static_cast<uint8_t>(truth);
-      }
+    size_t bytes = elements * ((tensor.dtype.bits + 7) / 8);
+    auto stack = std::ranges::find(result_.stacks, slot, &ResultStack::slot);
+    uint8_t *to = nullptr;
+    if (stack != result_.stacks.end()) {
+      to = stack->all.get() + instance_ * stack->bytes;
+    } else {
+      tensor.own = rt::allocateAligned(bytes);
+      to = tensor.own.get();
+    }
+    tensor.data = to;
+    if (view.dtype != rt::DType::Bool) {
+      view.copyTo(to);
+      return &tensor;
+    }
+    truths_.resize(elements);
+    view.copyTo(truths_.data());
+    std::ranges::transform(truths_, to, [](int32_t truth) { return static_cast<uint8_t>(truth); });
     return &tensor;
   }
 
@@ -134,6 +170,9 @@ private:
   const LoadedModel &model_;
   std::unordered_map<rt::Slot, rt::Slot> copies_;
   std::vector<Item> pending_;
+  const rt::Slot *root_ = nullptr; ///< of the value that is being copied
+  size_t instance_ = 0;
+  std::vector<int32_t> truths_;
 };
 
 /// Tells a caller a value that an instance emits.

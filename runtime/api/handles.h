@@ -128,7 +128,18 @@ struct ValueStore {
 struct ResultTensor {
   DLDataType dtype;
   std::vector<int64_t> shape;
-  rt::AlignedBytes bytes;
+  const uint8_t *data = nullptr;
+  rt::AlignedBytes own = {}; ///< unless it is a part of a stack
+};
+
+/// The tensors that all results have in one place, where their extents are always the same: one
+/// behind the other, by instance.
+struct ResultStack {
+  int64_t slot; ///< of a result, where each stands
+  DLDataType dtype;
+  std::vector<int64_t> shape; ///< of one
+  size_t bytes;               ///< of one
+  rt::AlignedBytes all;
 };
 
 /// How DLPack says a type of elements.
@@ -140,6 +151,7 @@ struct ResultData {
   std::shared_ptr<const LoadedModel> model;
   io::SlotHeap heap;
   std::deque<ResultTensor> tensors;
+  std::vector<ResultStack> stacks; ///< in the order of their slots
   struct Item {
     const rt::Slot *slots = nullptr; ///< null: failed
     std::string error;

@@ -1,7 +1,9 @@
 #include "runtime/api/handles.h"
 #include "runtime/model/members.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 
 using namespace sheaf;
 using namespace sheaf::api;
@@ -35,9 +37,29 @@ rt::Members membersOf(const sheaf_result *result, const sheaf_view &view) {
 /// What a tensor that was handed out keeps alive.
 struct Holder {
   std::shared_ptr<const ResultData> data;
+  rt::AlignedBytes own;
   DLManagedTensor tensor;
   std::vector<int64_t> shape;
 };
+
+/// Elements of a result, or of the holder's own, with these extents.
+DLManagedTensor *handOut(std::unique_ptr<Holder> holder, const uint8_t *elements,
+                         DLDataType dtype) {
+  DLTensor &out = holder->tensor.dl_tensor;
+  out.data = const_cast<uint8_t *>(elements);
+  out.device = {kDLCPU, 0};
+  out.ndim = static_cast<int32_t>(holder->shape.size());
+  out.dtype = dtype;
+  out.shape = holder->shape.data();
+  out.strides = nullptr;
+  out.byte_offset = 0;
+  holder->tensor.manager_ctx = holder.get();
+  holder->tensor.deleter = [](DLManagedTensor *self) {
+    if (self)
+      delete static_cast<Holder *>(self->manager_ctx);
+  };
+  return &holder.release()->tensor;
+}
 
 /// Of an outcome that there is.
 const Slot *slotsOf(const sheaf_result *result, size_t instance) {
@@ -149,19 +171,124 @@ sheaf_status sheaf_view_tensor(const sheaf_result *result, sheaf_view view,
     auto holder = std::make_unique<Holder>();
     holder->data = result->data;
     holder->shape = from->shape;
-    DLTensor &out = holder->tensor.dl_tensor;
-    out.data = from->bytes.get();
-    out.device = {kDLCPU, 0};
-    out.ndim = static_cast<int32_t>(from->shape.size());
-    out.dtype = from->dtype;
-    out.shape = holder->shape.data();
-    out.strides = nullptr;
-    out.byte_offset = 0;
-    holder->tensor.manager_ctx = holder.get();
-    holder->tensor.deleter = [](DLManagedTensor *self) {
-      if (self)
-        delete static_cast<Holder *>(self->manager_ctx);
-    };
-    *tensor = &holder.release()->tensor;
+    *tensor = handOut(std::move(holder), from->data, from->dtype);
+  });
+}
+
+namespace {
+
+/// A part that all results have.
+struct Part {
+  sheaf_type type;
+  int64_t slot;
+};
+
+Part partOf(const LoadedModel &model, const size_t *path, size_t length) {
+  Part part{model.resultType(), 0};
+  for (size_t i = 0; i < length; ++i) {
+    const rt::TypeDesc &type = model.types().types[part.type];
+    if (type.kind != TypeKind::Tuple)
+      throw Invalid("'" + model.text(part.type) + "' is no tuple: it has no part " +
+                    std::to_string(path[i]) + " that all results have");
+    if (path[i] >= type.children.size())
+      throw Invalid("'" + model.text(part.type) + "' has no part " + std::to_string(path[i]) +
+                    " but " + std::to_string(type.children.size()));
+    for (size_t before = 0; before < path[i]; ++before)
+      part.slot += model.slots(type.children[before]);
+    part.type = type.children[path[i]];
+  }
+  return part;
+}
+
+/// How elements of a number stand in an array.
+DLDataType dtypeOf(const rt::TypeDesc &type) {
+  switch (type.kind) {
+  case TypeKind::Float:
+    return {kDLFloat, 64, 1};
+  case TypeKind::Bool:
+    return {kDLBool, 8, 1};
+  default:
+    return {kDLInt, 64, 1};
+  }
+}
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t extent : shape)
+    text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + text + "]";
+}
+
+/// One array of tensors that stand apart.
+DLManagedTensor *copyStack(std::unique_ptr<Holder> holder,
+                           const std::vector<const ResultTensor *> &tensors,
+                           const std::vector<size_t> &instances, const rt::TypeDesc &type) {
+  std::vector<int64_t> shape = tensors.empty() ? type.shape : tensors[0]->shape;
+  if (tensors.empty())
+    std::ranges::replace(shape, -1, 0);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i]->shape != shape)
+      throw Invalid("the tensor of instance " + std::to_string(instances[i]) + " is of extents " +
+                    shapeText(tensors[i]->shape) + ", that of instance " +
+                    std::to_string(instances[0]) + " of " + shapeText(shape));
+  DLDataType dtype = dlpackType(type.dtype);
+  size_t bytes = (dtype.bits + 7) / 8;
+  for (int64_t extent : shape)
+    bytes *= static_cast<size_t>(extent);
+  holder->own = rt::allocateAligned(bytes * tensors.size());
+  for (size_t i = 0; bytes && i < tensors.size(); ++i)
+    std::memcpy(holder->own.get() + i * bytes, tensors[i]->data, bytes);
+  holder->shape.insert(holder->shape.end(), shape.begin(), shape.end());
+  const uint8_t *elements = holder->own.get();
+  return handOut(std::move(holder), elements, dtype);
+}
+
+} // namespace
+
+sheaf_status sheaf_result_stack(const sheaf_result *result, const size_t *instances, size_t count,
+                                const size_t *path, size_t length, DLManagedTensor **tensor) {
+  return guarded([&] {
+    const ResultData &data = *given(result, "result").data;
+    given(tensor, "tensor");
+    if (length)
+      given(path, "path");
+    Part part = partOf(*data.model, path, length);
+    const rt::TypeDesc &type = data.model->types().types[part.type];
+    if (type.kind == TypeKind::List || type.kind == TypeKind::Tuple || type.kind == TypeKind::Data)
+      throw Invalid("a value of type '" + data.model->text(part.type) +
+                    "' is no tensor and no number");
+    std::vector<size_t> which(instances ? count : data.items.size());
+    for (size_t i = 0; i < which.size(); ++i)
+      which[i] = instances ? instances[i] : i;
+    std::vector<const Slot *> slots;
+    for (size_t instance : which)
+      slots.push_back(slotsOf(result, instance) + part.slot);
+    auto holder = std::make_unique<Holder>();
+    holder->data = result->data;
+    holder->shape = {static_cast<int64_t>(which.size())};
+    if (type.kind != TypeKind::Tensor) {
+      DLDataType dtype = dtypeOf(type);
+      size_t bytes = dtype.bits / 8;
+      holder->own = rt::allocateAligned(which.size() * bytes);
+      for (size_t i = 0; i < which.size(); ++i) // of a truth value the lowest byte
+        std::memcpy(holder->own.get() + i * bytes, slots[i], bytes);
+      const uint8_t *elements = holder->own.get();
+      *tensor = handOut(std::move(holder), elements, dtype);
+      return;
+    }
+    auto stack = std::ranges::find(data.stacks, part.slot, &ResultStack::slot);
+    bool follow = true;
+    for (size_t i = 1; i < which.size(); ++i)
+      follow &= which[i] == which[i - 1] + 1;
+    if (stack != data.stacks.end() && follow && !which.empty()) {
+      holder->shape.insert(holder->shape.end(), stack->shape.begin(), stack->shape.end());
+      *tensor =
+          handOut(std::move(holder), stack->all.get() + which[0] * stack->bytes, stack->dtype);
+      return;
+    }
+    std::vector<const ResultTensor *> tensors;
+    for (const Slot *slot : slots)
+      tensors.push_back(std::bit_cast<const ResultTensor *>(*slot));
+    *tensor = copyStack(std::move(holder), tensors, which, type);
   });
 }

@@ -51,12 +51,13 @@ void run(rt::Session &session, std::span<const rt::Instance> instances, const st
   uint32_t type = session.model().entry.resultType;
   Copier copier(session, result);
   result.items.resize(instances.size());
+  copier.stack(result.model->resultType(), instances.size());
   auto runSome = [&](std::span<const rt::Instance> some) {
     copier.forget();
     return session.run(some, stop);
   };
   rt::runEach(instances, runSome, [&](size_t number, const rt::Outcome &outcome) {
-    result.items[number] = copier.copy(type, outcome);
+    result.items[number] = copier.copy(type, outcome, number);
   });
 }
 

@@ -228,6 +228,53 @@ TEST_F(Trees, AreAsDeepAsMemoryAllows) {
   }
 }
 
+TEST_F(Trees, ResultsAreOneArray) {
+  sheaf::Batch batch(model);
+  batch.add(build(forest(30, 7), 30));
+  sheaf::Result result = sheaf::Session(1, kMemory).run(batch);
+  sheaf::Tensor states = result.stack({0}), sizes = result.stack({1});
+  EXPECT_EQ(states.shape(), (std::vector<int64_t>{30, 4}));
+  EXPECT_EQ(sizes.shape(), (std::vector<int64_t>{30}));
+  for (size_t i = 0; i < 30; ++i) {
+    EXPECT_EQ(std::memcmp(states.data<float>() + 4 * i, result[i][0].tensor().get().data, 16), 0);
+    EXPECT_EQ(sizes.data<int64_t>()[i], result[i][1].toInt());
+  }
+  // It is the memory of the results themselves, of some in a row as well.
+  EXPECT_EQ(states.get().data, result[0][0].tensor().get().data);
+  EXPECT_EQ(result.stack({0}, {3, 4, 5}).get().data, result[3][0].tensor().get().data);
+  sheaf::Tensor some = result.stack({0}, {9, 2}), none = result.stack({0}, {});
+  EXPECT_EQ(some.shape(), (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(std::memcmp(some.data<float>() + 4, states.data<float>() + 8, 16), 0);
+  EXPECT_EQ(none.shape(), (std::vector<int64_t>{0, 4}));
+  auto message = [&](const std::vector<size_t> &path, const std::vector<size_t> &instances) {
+    return messageOf([&] { result.stack(path, instances); }, SHEAF_INVALID);
+  };
+  EXPECT_EQ(message({2}, {0}), "a value of type 'list<token>' is no tensor and no number");
+  EXPECT_EQ(message({3}, {0}), "'(f32[4], int, list<token>)' has no part 3 but 3");
+  EXPECT_EQ(message({0, 0}, {0}), "'f32[4]' is no tuple: it has no part 0 that all results have");
+  EXPECT_EQ(message({0}, {30}), "the result has no instance 30");
+}
+
+TEST_F(Trees, InstancesThatFailedAreInNoArray) {
+  sheaf::Preorder written = forest(2, 8);
+  for (int i = 0; i < 3000; ++i)
+    written.heads.push_back(1);
+  for (int i = 0; i < 3001; ++i) {
+    written.heads.push_back(0);
+    written.numbers.push_back(1);
+  }
+  sheaf::Batch batch(model);
+  batch.add(build(written, 3));
+  sheaf_session_options options{};
+  options.size = sizeof options;
+  options.memory_limit = kMemory;
+  options.max_depth = 1000;
+  sheaf::Result result = sheaf::Session(options).run(batch);
+  EXPECT_EQ(messageOf([&] { result.stack({0}); }, SHEAF_INVALID).substr(0, 19),
+            "instance 2 failed: ");
+  EXPECT_EQ(result.stack({0}, {0, 1}).shape(), (std::vector<int64_t>{2, 4}));
+}
+
 TEST_F(Trees, WhatIsWrittenMustFit) {
   sheaf::Builder builder(model);
   auto message = [&](const sheaf::Preorder &written, size_t count) {
@@ -390,7 +437,12 @@ TEST(Values, ListsAndTensors) {
     ASSERT_EQ(found.shape(), expected.shape());
     EXPECT_EQ(std::memcmp(found.get().data, expected.get().data, 4 * expected.size()), 0) << i;
   }
-  EXPECT_EQ(result[0].tensor().shape(), (std::vector<int64_t>{2, 8}));
+  // Extents that are the instances' own stand in one array only if they agree.
+  EXPECT_EQ(message([&] { result.stack(); }),
+            "the tensor of instance 1 is of extents [3, 8], that of instance 0 of [2, 8]");
+  sheaf::Tensor both = result.stack({}, {1, 3});
+  EXPECT_EQ(both.shape(), (std::vector<int64_t>{2, 3, 8}));
+  EXPECT_EQ(std::memcmp(both.data<float>() + 24, result[1].tensor().get().data, 96), 0);
 }
 
 } // namespace
