@@ -48,6 +48,8 @@ const DataFormat &detectFormat(const SourceText &source) {
   return *candidates.back();
 }
 
+bool isOfLines(const DataFormat &format) { return format.records == recordsBy<LineRecords>; }
+
 bool LineRecords::next(std::string_view &record) {
   while (lines_.next(record))
     if (!isBlank(record))

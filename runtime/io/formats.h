@@ -86,6 +86,9 @@ template <typename Records> std::unique_ptr<RecordReader> recordsBy(std::string_
   return std::make_unique<Records>(text);
 }
 
+/// Whether each line of a text is an instance, whatever stands before and behind it.
+bool isOfLines(const DataFormat &format);
+
 /// All formats, in the order in which they are asked whether a text is theirs. The last one takes
 /// any, and of those that share an extension the last one takes what none detects.
 std::span<const DataFormat *const> dataFormats();

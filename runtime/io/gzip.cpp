@@ -65,11 +65,14 @@ private:
 
 } // namespace
 
-SourceText readData(const std::string &path) {
-  SourceText source = readSource(path);
-  if (source.text.starts_with(kMagic))
+bool isGzip(std::string_view bytes) { return bytes.starts_with(kMagic); }
+
+SourceText decompressed(SourceText source) {
+  if (isGzip(source.text))
     source.text = Inflater(source.name).run(source.text);
   return source;
 }
+
+SourceText readData(const std::string &path) { return decompressed(readSource(path)); }
 
 } // namespace sheaf::io

@@ -318,6 +318,34 @@ LoadedModel loadModel(const ModelOptions &options) {
   return loaded;
 }
 
+void noteReadOver(const io::ReadReport &report, int64_t count, const std::string &file,
+                  const std::string &entry) {
+  if (report.skipped)
+    note(fmt::format("{}: {} could not be read and {} skipped; the first: {}", file,
+                     io::plural(report.skipped, report.record), report.skipped == 1 ? "is" : "are",
+                     report.firstSkipped));
+  if (report.ignored.empty())
+    return;
+  std::string names;
+  for (const auto &[name, times] : report.ignored)
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", io::quoted(name), times);
+  note(fmt::format("{}: {} that '{}' does not take are ignored, in so many of {}: {}", file,
+                   report.fields, entry, io::plural(count, "instance"), names));
+}
+
+void noteUnknownWords(const io::VocabularyReader &tokens) {
+  for (const io::VocabularyReader::Unknown &unknown : tokens.unknown())
+    if (unknown.unknown) {
+      std::string examples;
+      for (const std::string &word : unknown.examples)
+        examples += (examples.empty() ? "" : ", ") + io::quoted(word);
+      note(fmt::format(
+          "{} of {} are not in the vocabulary of {} and became <unk>: {}{}", unknown.unknown,
+          io::plural(unknown.words, "word"), io::tokenTypeName(unknown.vocab), examples,
+          static_cast<int64_t>(unknown.examples.size()) < unknown.unknown ? ", ..." : ""));
+    }
+}
+
 namespace {
 
 /// The entry's types, before its data can be read.
@@ -330,6 +358,21 @@ std::unique_ptr<driver::EntryTypes> inspectLoaded(const LoadedModel &loaded,
     throw DiagnosticsPrinted();
   }
   return entry;
+}
+
+/// Reads the source, with the vocabularies and stored dims that the options name.
+std::unique_ptr<driver::EntryTypes> inspectSource(LoadedModel &loaded, const ModelOptions &options,
+                                                  const WeightOptions &weights,
+                                                  driver::CompileOptions &compile) {
+  loaded.source = std::make_unique<SourceFile>(readModel(options));
+  loaded.vocabularies = vocabularyFiles(options);
+  bindStoredDims(weights, declaredDims(*loaded.source), loaded.vocabularies, compile);
+  return inspectLoaded(loaded, compile);
+}
+
+void refuseDigest(const ModelOptions &options) {
+  if (!options.sha256.empty())
+    throw UsageError("--require-sha256 is for artefacts; " + options.model + " is none");
 }
 
 /// Adds the vocabularies beside the weights: of all that the model names, since what the entry
@@ -410,39 +453,14 @@ io::SourceText readData(const DataOptions &data) {
   return text;
 }
 
-/// What of the data was read over.
-void noteReadOver(const io::Dataset &data, const std::string &file, const std::string &entry) {
-  const io::ReadReport &report = data.report();
-  if (report.skipped)
-    note(fmt::format("{}: {} could not be read and {} skipped; the first: {}", file,
-                     io::plural(report.skipped, report.record), report.skipped == 1 ? "is" : "are",
-                     report.firstSkipped));
-  if (report.ignored.empty())
-    return;
-  std::string names;
-  for (const auto &[name, count] : report.ignored)
-    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", io::quoted(name), count);
-  note(fmt::format("{}: {} that '{}' does not take are ignored, in so many of {}: {}", file,
-                   report.fields, entry, io::plural(data.size(), "instance"), names));
-}
-
 void readInstances(LoadedRun &loaded, const io::SourceText &text, io::ReadOptions reading,
                    bool strictVocab) {
   const rt::Model &model = loaded.model();
   io::VocabularyReader tokens(loaded.vocabularies, strictVocab);
   reading.dims = &model.dims;
   loaded.data = io::readDataset(text, model.types, model.entry, tokens, reading);
-  noteReadOver(loaded.data, text.name, model.entry.name);
-  for (const io::VocabularyReader::Unknown &unknown : tokens.unknown())
-    if (unknown.unknown) {
-      std::string examples;
-      for (const std::string &word : unknown.examples)
-        examples += (examples.empty() ? "" : ", ") + io::quoted(word);
-      note(fmt::format(
-          "{} of {} are not in the vocabulary of {} and became <unk>: {}{}", unknown.unknown,
-          io::plural(unknown.words, "word"), io::tokenTypeName(unknown.vocab), examples,
-          static_cast<int64_t>(unknown.examples.size()) < unknown.unknown ? ", ..." : ""));
-    }
+  noteReadOver(loaded.data.report(), loaded.data.size(), text.name, model.entry.name);
+  noteUnknownWords(tokens);
   loaded.instances.reserve(loaded.data.size());
   for (int64_t i = 0; i < loaded.data.size(); ++i)
     loaded.instances.push_back({loaded.data.args(i), i});
@@ -504,10 +522,7 @@ LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOption
   LoadedModel loaded;
   driver::CompileOptions compile = compileOptions(options);
   compile.runsElsewhere = runsElsewhere;
-  loaded.source = std::make_unique<SourceFile>(readModel(options));
-  loaded.vocabularies = vocabularyFiles(options);
-  bindStoredDims(weights, declaredDims(*loaded.source), loaded.vocabularies, compile);
-  std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);
+  std::unique_ptr<driver::EntryTypes> entry = inspectSource(loaded, options, weights, compile);
   for (const std::string &name : findVocabularies(*entry, weights, loaded.vocabularies)) {
     auto dim = entry->vocabularyDims.find(name);
     if (dim == entry->vocabularyDims.end())
@@ -522,6 +537,31 @@ LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOption
   return loaded;
 }
 
+std::optional<LoadedModel> loadBeforeData(const ModelOptions &options,
+                                          const WeightOptions &weights) {
+  LoadedModel loaded;
+  if (options.artefacts && artefact::isArtefact(options.model)) {
+    openArtefact(loaded, options, weights);
+    return loaded;
+  }
+  refuseDigest(options);
+  driver::CompileOptions compile = compileOptions(options);
+  std::unique_ptr<driver::EntryTypes> entry = inspectSource(loaded, options, weights, compile);
+  if (!findVocabularies(*entry, weights, loaded.vocabularies).empty())
+    return std::nullopt;
+  bindSizes(loaded.vocabularies, compile);
+  compileLoaded(loaded, compile, options);
+  return loaded;
+}
+
+LoadedRun readAll(LoadedModel loaded, io::SourceText text, const DataOptions &data) {
+  LoadedRun run;
+  static_cast<LoadedModel &>(run) = std::move(loaded);
+  keepStandardInput(text.text);
+  readInstances(run, text, data.reading(), data.strictVocab);
+  return run;
+}
+
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
                   const WeightOptions &weights, int64_t limit) {
   LoadedRun loaded;
@@ -532,13 +572,9 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
     readInstances(loaded, readData(data), reading, data.strictVocab);
     return loaded;
   }
-  if (!options.sha256.empty())
-    throw UsageError("--require-sha256 is for artefacts; " + options.model + " is none");
+  refuseDigest(options);
   driver::CompileOptions compile = compileOptions(options);
-  loaded.source = std::make_unique<SourceFile>(readModel(options));
-  loaded.vocabularies = vocabularyFiles(options);
-  bindStoredDims(weights, declaredDims(*loaded.source), loaded.vocabularies, compile);
-  std::unique_ptr<driver::EntryTypes> entry = inspectLoaded(loaded, compile);
+  std::unique_ptr<driver::EntryTypes> entry = inspectSource(loaded, options, weights, compile);
   io::SourceText text = readData(data);
   buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
                     reading);

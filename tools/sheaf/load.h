@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -86,6 +87,18 @@ struct LoadedRun : LoadedModel {
 /// Throws like loadModel.
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
                   const WeightOptions &weights, int64_t limit = INT64_MAX);
+
+/// Compiles, or opens an artefact, before there are data; nothing where a vocabulary is to be made
+/// of them. Throws like loadModel.
+std::optional<LoadedModel> loadBeforeData(const ModelOptions &options,
+                                          const WeightOptions &weights);
+/// The data for what that loaded. Throws UserError.
+LoadedRun readAll(LoadedModel loaded, io::SourceText text, const DataOptions &data);
+
+/// Notes on what of `count` instances was read over, and on words that vocabularies lack.
+void noteReadOver(const io::ReadReport &report, int64_t count, const std::string &file,
+                  const std::string &entry);
+void noteUnknownWords(const io::VocabularyReader &tokens);
 
 /// `limits.check()` has passed.
 rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,

@@ -1,15 +1,17 @@
 //===- run.cpp - sheaf run ------------------------------------------------===//
+#include "tools/sheaf/answers.h"
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/failure.h"
 #include "tools/sheaf/load.h"
 #include "tools/sheaf/options.h"
+#include "tools/sheaf/run_lines.h"
 #include "tools/sheaf/stats.h"
 #include "tools/sheaf/trace.h"
 #include "tools/sheaf/weights.h"
 
 #include "compiler/verify/Verify.h"
 #include "runtime/devices/devices.h"
-#include "runtime/io/output.h"
+#include "runtime/io/gzip.h"
 #include "runtime/io/progress.h"
 
 #include <fmt/format.h>
@@ -61,6 +63,12 @@ rt::DeviceFactory deviceNamed(const std::string &name) {
   return nullptr;
 }
 
+/// Whether an instance may be answered before the others are read.
+bool mayAnswerLines(const RunArguments &arguments) {
+  return arguments.data.data == "-" && !arguments.verify && !arguments.checkResults &&
+         arguments.stats.empty() && arguments.trace.empty() && arguments.device.empty();
+}
+
 int runModel(RunArguments &arguments) {
   arguments.batches.check();
   bool asJson = checkFormat(arguments);
@@ -76,7 +84,26 @@ int runModel(RunArguments &arguments) {
   arguments.weights.check();
   arguments.limits.check(arguments.model);
   InterruptGuard guard(arguments.output);
-  LoadedRun run = loadRun(arguments.model, arguments.data, arguments.weights);
+  LoadedRun run;
+  std::optional<LoadedModel> early;
+  LineInput input;
+  const io::DataFormat *lines = nullptr;
+  if (mayAnswerLines(arguments)) {
+    early = loadBeforeData(arguments.model, arguments.weights);
+    if (!early)
+      note("standard input is read to its end first, since a vocabulary is made of it; --vocab "
+           "gives one");
+  }
+  if (early) {
+    lines = lineFormat(arguments.data.reading(), input);
+    if (lines)
+      static_cast<LoadedModel &>(run) = std::move(*early);
+    else
+      run = readAll(std::move(*early), io::decompressed({LineInput::kName, input.whole()}),
+                    arguments.data);
+  } else {
+    run = loadRun(arguments.model, arguments.data, arguments.weights);
+  }
   rt::SessionOptions options =
       sessionOptions(arguments.limits, arguments.batches.threads, run.model());
   options.checkResults = arguments.checkResults;
@@ -129,40 +156,23 @@ int runModel(RunArguments &arguments) {
     return outcomes;
   };
   io::OutputFile output(arguments.output);
-  io::JsonValueWriter writer(
-      run.model().types,
-      [&](uint32_t type, const rt::Slot *slots) { return session.tensor(type, slots); },
-      &run.vocabularies);
+  AnswerWriter writer(session, run.vocabularies,
+                      {.isPrinted = arguments.format != "none", .isNumbered = arguments.stream});
+  if (lines) {
+    session.packWeights();
+    return runLines(run, session, input, *lines, arguments.data,
+                    static_cast<unsigned>(std::min<int64_t>(arguments.batches.batch, 1 << 20)),
+                    writer, output);
+  }
   int64_t failed = 0;
-  struct Answer {
-    std::string line, error;
-  };
   // Line n of the output speaks of instance n, whatever became of the others.
   auto answer = [&](const rt::Instance &instance, const rt::Outcome &outcome) {
-    Answer result;
-    if (!outcome.ok()) {
-      ++failed;
-      result.error = fmt::format("{}: error: instance {}: {}\n", run.data.name(instance.index),
-                                 instance.index, outcome.error->message());
-    }
-    if (arguments.format == "none")
-      return result;
-    if (arguments.stream)
-      result.line = fmt::format("{{\"instance\": {}, \"result\": ", instance.index);
-    if (!outcome.ok())
-      result.line += "null";
-    else if (arguments.stream)
-      writer.append(result.line, run.model().entry.ownResult(run.model().types), outcome.slots);
-    else
-      writer.appendOutcome(result.line, run.model().entry, outcome.slots);
-    result.line += arguments.stream ? "}\n" : "\n";
-    return result;
+    failed += !outcome.ok();
+    return writer.outcome(instance, run.data.name(instance.index), outcome);
   };
   if (arguments.stream && arguments.format != "none")
     session.onEmit([&](const rt::Instance &instance, const rt::Slot *value) {
-      std::string line = fmt::format("{{\"instance\": {}, \"emitted\": ", instance.index);
-      writer.append(line, *run.model().entry.emits, value);
-      output.write(line + "}\n");
+      output.write(writer.emission(instance.index, value));
       output.flush();
     });
   // Kept while the instances of a mini-batch that had too little memory run alone.
