@@ -14,7 +14,11 @@ bool mayHoldTensors(Type type) {
   return isa<RankedTensorType, TupleType, ir::ListType, ir::DataType>(type);
 }
 
-RecordFlow::RecordFlow(ModuleOp module) : module_(module), symbols_(module) {
+RecordFlow::RecordFlow(ModuleOp module, bool withFolded)
+    : module_(module), withFolded_(withFolded), symbols_(module) {
+  for (auto func : module.getOps<func::FuncOp>())
+    if (auto folded = func->getAttrOfType<ArrayAttr>(ir::kFoldedAttr))
+      folded_.insert(folded.begin(), folded.end());
   findSites();
   none_.resize(sites_.size() + 2);
   forEachFunction([&](func::FuncOp func) {
@@ -31,7 +35,7 @@ RecordFlow::RecordFlow(ModuleOp module) : module_(module), symbols_(module) {
 
 void RecordFlow::forEachFunction(llvm::function_ref<void(func::FuncOp)> visit) {
   for (auto func : module_.getOps<func::FuncOp>())
-    if (!func->hasAttr(ir::kFoldedAttr))
+    if (withFolded_ || !func->hasAttr(ir::kFoldedAttr))
       visit(func);
 }
 
@@ -130,9 +134,9 @@ void RecordFlow::visit(Operation *op) {
   }
 }
 
-/// Constants, and what is folded from parameters that do not change, are the compiler's.
+/// Constants are the compiler's; what is folded passes its gradient on to what it is made of.
 bool RecordFlow::isTrainable(FlatSymbolRefAttr param) const {
-  return !symbols_.lookup(param.getValue())->hasAttr("sheaf.synthetic");
+  return folded_.contains(param) || !symbols_.lookup(param.getValue())->hasAttr("sheaf.synthetic");
 }
 
 void RecordFlow::takeArguments() {

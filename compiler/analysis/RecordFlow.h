@@ -9,6 +9,7 @@
 #include "mlir/IR/SymbolTable.h"
 
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <vector>
@@ -27,11 +28,12 @@ struct RecordSite {
 
 /// For a module with blocks: which sites may have made the tensors of each value. A value that
 /// holds several (a list, a tuple, a data value) is one place for all of them. Does not depend on
-/// the order of operations; a function's arguments stand for those of all its calls. The function
-/// that runs when weights are loaded (ir::kFoldedAttr) has no part in it.
+/// the order of operations; a function's arguments stand for those of all its calls.
 class RecordFlow {
 public:
-  explicit RecordFlow(mlir::ModuleOp module);
+  /// `withFolded`: the function that computes what follows from weights (ir::kFoldedAttr) has a
+  /// part in it.
+  explicit RecordFlow(mlir::ModuleOp module, bool withFolded = false);
 
   const std::vector<RecordSite> &sites() const { return sites_; }
 
@@ -69,7 +71,9 @@ private:
   void takeArguments();
 
   mlir::ModuleOp module_;
+  bool withFolded_;
   mlir::SymbolTable symbols_;
+  llvm::DenseSet<mlir::Attribute> folded_; ///< parameters that follow from others
   std::vector<RecordSite> sites_;
   llvm::DenseMap<mlir::Operation *, unsigned> firstSite_; ///< of an operation
   llvm::DenseMap<mlir::Value, llvm::BitVector> makers_;

@@ -188,6 +188,7 @@ private:
       int64_t rank = ops::rankOf(value);
       if (rank != 2 || apply.getNumOperands() != 1)
         return matrix;
+      auto part = cast<OpResult>(value);
       value = apply.getOperand(0);
       if (apply.getOp() == "transpose") {
         if (ops::axisOf(apply, "axis1", -2, rank) != ops::axisOf(apply, "axis2", -1, rank)) {
@@ -197,6 +198,10 @@ private:
       } else if (apply.getOp() == "window") {
         matrix.begin[static_cast<size_t>(ops::intAttr(apply, "axis"))] +=
             ops::intAttr(apply, "start");
+      } else if (apply.getOp() == "split") {
+        auto axis = static_cast<unsigned>(ops::axisOf(apply, "axis", 0, rank));
+        matrix.begin[axis] +=
+            part.getResultNumber() * cast<RankedTensorType>(part.getType()).getShape()[axis];
       } else if (apply.getOp() == "reshape") {
         if (Value batch = batchOf(apply, matrix.begin[0]))
           matrix.weight = numberOf(batch);
@@ -490,7 +495,8 @@ LogicalResult deriveGradients(ModuleOp module, PassContext &context) {
   if (!module->hasAttr(ops::kTrainingAttr))
     return success();
   SymbolTable symbols(module);
-  llvm::StringMap<llvm::BitVector> dependent = RecordFlow(module).onParameters();
+  llvm::StringMap<llvm::BitVector> dependent =
+      RecordFlow(module, /*withFolded=*/true).onParameters();
   for (auto block : llvm::to_vector(module.getOps<ir::BlockOp>())) {
     auto ofBlock = dependent.find(block.getSymName());
     if (ofBlock == dependent.end()) // not recorded where a gradient goes

@@ -18,14 +18,15 @@ namespace {
 
 /// Larger results stay where they are.
 constexpr int64_t kMostElements = int64_t(64) << 20;
-/// So do those that are larger than what they are made from by more than this, and those that
-/// together take more than this times the memory of all weights.
+/// So do those that are larger than what they are made from by more than this, unless a product
+/// takes them, and those that together take more than this times the memory of all weights.
 constexpr int64_t kMostGrowth = 4, kMostTogether = 2;
 
 class WeightFolder {
 public:
   WeightFolder(ModuleOp module, PassContext &context)
-      : module_(module), symbols_(module), context_(context) {}
+      : module_(module), symbols_(module), context_(context),
+        training_(module->hasAttr(ops::kTrainingAttr)) {}
 
   void run() {
     SmallVector<ir::ApplyOp> roots;
@@ -34,8 +35,9 @@ public:
       if (dependsOnWeightsAlone(apply))
         known_.insert({apply, infoOf(apply)});
     });
+    leaveOut();
     for (auto &[op, info] : known_)
-      if (info.usesParam && isRoot(op) && pays(op))
+      if (info.usesParam && isRoot(op))
         roots.push_back(cast<ir::ApplyOp>(op));
     int64_t room = 0;
     for (auto param : module_.getOps<ir::ParamOp>())
@@ -101,11 +103,29 @@ private:
     }
     auto *movement = batchRule<ops::Movement>(apply);
     info.computes |= !movement && !isFill(apply);
-    info.reshapes |= movement && (movement->kind == ops::Movement::Reshape ||
-                                  movement->kind == ops::Movement::Concat);
+    info.reshapes |=
+        movement &&
+        (movement->kind == ops::Movement::Concat ||
+         (movement->kind == ops::Movement::Reshape && !(training_ && isBatchAsMatrix(apply))));
     info.elements = std::min(info.elements, kMostElements);
     info.number = numbers_.try_emplace(key, static_cast<unsigned>(numbers_.size())).first->second;
     return info;
+  }
+
+  /// One of which both packing a weight and its gradient follow: the rows of a batch of matrices
+  /// as those of one.
+  static bool isBatchAsMatrix(ir::ApplyOp reshape) {
+    ArrayRef<int64_t> from = cast<RankedTensorType>(reshape.getOperand(0).getType()).getShape();
+    ArrayRef<int64_t> to = cast<RankedTensorType>(reshape.getResult(0).getType()).getShape();
+    return from.size() >= 3 && to.size() == 2 && from.back() == to.back();
+  }
+
+  /// What is not worth it stays where it is; what it is made of may be.
+  void leaveOut() {
+    auto operators = llvm::to_vector(llvm::make_first_range(known_));
+    for (Operation *op : llvm::reverse(operators))
+      if (isRoot(op) && known_[op].usesParam && !pays(op))
+        known_.erase(op);
   }
 
   /// Whether something else than a larger expression of weights reads it.
@@ -113,13 +133,23 @@ private:
     return llvm::any_of(op->getUsers(), [&](Operation *user) { return !known_.contains(user); });
   }
 
+  /// A product of records has its factors in memory anyway.
+  bool isFactor(Operation *op) const {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return batchRule<ops::Product>(user) && !known_.contains(user);
+    });
+  }
+
   /// Addressing costs nothing where a product packs its right operand anyway. Parts that an index
-  /// picks are read as they lie.
+  /// picks are read as they lie. In training parameters of f32 alone have gradients.
   bool pays(Operation *op) const {
     const Info &info = known_.find(op)->second;
-    for (Type type : op->getResultTypes())
-      if (cast<RankedTensorType>(type).getNumElements() > kMostGrowth * info.elements)
+    for (Type type : op->getResultTypes()) {
+      auto tensor = cast<RankedTensorType>(type);
+      if ((tensor.getNumElements() > kMostGrowth * info.elements && !isFactor(op)) ||
+          (training_ && !tensor.getElementType().isF32()))
         return false;
+    }
     if (info.computes || info.reshapes)
       return true;
     return llvm::any_of(op->getUses(), [&](OpOperand &use) {
@@ -171,7 +201,8 @@ private:
     values_.push_back(copy(result));
     names_.push_back(it->second);
     context_.remark(loc, root.getOp() + " depends on weights alone: " + param.getSymName() +
-                             " is computed when they are loaded");
+                             " is computed " +
+                             (training_ ? "before each mini-batch" : "when they are loaded"));
     return it->second;
   }
 
@@ -211,6 +242,7 @@ private:
   ModuleOp module_;
   SymbolTable symbols_;
   PassContext &context_;
+  const bool training_;
   llvm::MapVector<Operation *, Info> known_;
   std::map<std::string, unsigned> numbers_;
   std::map<std::pair<unsigned, unsigned>, FlatSymbolRefAttr> params_;
@@ -221,9 +253,6 @@ private:
 };
 
 LogicalResult foldWeights(ModuleOp module, PassContext &context) {
-  // In training weights change with every step, and gradients go through what is made of them.
-  if (module->hasAttr(ops::kTrainingAttr))
-    return success();
   WeightFolder(module, context).run();
   return success();
 }
@@ -234,8 +263,8 @@ PassRecord foldWeightsPass() {
   return {.name = "fold-weights",
           .description =
               "Tensor code that depends on weights and constants alone becomes a synthetic "
-              "parameter, computed by the function folded_weights whenever weights are loaded. "
-              "Views that packing a weight follows anyway stay.",
+              "parameter, computed by the function folded_weights whenever weights are loaded, in "
+              "training before each mini-batch. Views that packing a weight follows anyway stay.",
           .run = foldWeights};
 }
 

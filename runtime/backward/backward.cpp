@@ -431,7 +431,8 @@ void Backward::goBack(Launch &launch, const int32_t *record, int64_t left) {
 
 /// Records of a bucket from `begin` on, until their rows are as many as a segment may have; gives
 /// the first that is left.
-int64_t Backward::goBack(const Schedule &forward, size_t which, int64_t begin, uint32_t depth) {
+int64_t Backward::goBack(std::span<const ScheduledBucket> forward, size_t which, int64_t begin,
+                         uint32_t depth) {
   const ScheduledBucket &bucket = forward[which];
   const Kernel &kernel = kernels_[bucket.kernel];
   if (kernel.gradient->kernel < 0) {
@@ -459,7 +460,7 @@ void Backward::sumFirst(size_t begin) {
 }
 
 /// Buckets of one depth do not depend on each other, nor do those that go back.
-void Backward::walk(const Schedule &forward, const Runner &run) {
+void Backward::walk(std::span<const ScheduledBucket> forward, const Runner &run) {
   for (size_t end = forward.size(); end > 0;) {
     size_t begin = end - 1;
     while (begin > 0 && forward[begin - 1].depth == forward[begin].depth)
@@ -550,11 +551,13 @@ void Backward::endSegment(const Runner &run, bool last) {
     chunks_.giveBack();
 }
 
-void Backward::run(const Schedule &forward, std::span<const GradientSeed> seeds, Counters &counters,
-                   bool keepRows) {
+void Backward::run(std::span<const ScheduledBucket> forward, const FoldedLaunches &folded,
+                   std::span<const GradientSeed> seeds, Counters &counters, bool keepRows) {
   begin();
   if (keepRows)
     segment_ = UINT64_MAX;
+  std::span<const ScheduledBucket> before = forward.first(folded.launches);
+  findTrainable(before, folded.rows);
   std::vector<Instruction> instructions;
   for (const GradientSeed &seed : seeds) {
     uint32_t row = allocateLasting(1);
@@ -570,7 +573,15 @@ void Backward::run(const Schedule &forward, std::span<const GradientSeed> seeds,
     device_.run(instructions);
     instructions.clear();
   };
-  walk(forward, run);
+  walk(forward.subspan(folded.launches), run);
+  if (!folded.rows.empty()) {
+    endSegment(run, /*last=*/keepRows);
+    endsFound_ = false;
+    seedFolded(folded.rows);
+    walk(before, run);
+    for (uint32_t param : model_.folded)
+      gradients_[param] = {};
+  }
   endSegment(run, /*last=*/true);
   showGradients();
   for (size_t i = 0; i < gradients_.size(); ++i)

@@ -39,6 +39,13 @@ struct GradientSeed {
   float weight = 1;
 };
 
+/// The part of a schedule, its first launches, that computes parameters which follow from others
+/// (Model::folded), and the rows where each of these was made.
+struct FoldedLaunches {
+  size_t launches = 0;
+  std::vector<uint32_t> rows;
+};
+
 class Backward {
 public:
   /// `device`: where the rows are.
@@ -49,10 +56,11 @@ public:
   /// Which parameters have gradients: all but those that the compiler made, until this says less.
   void freeze(size_t param) { trainable_[param] = false; }
 
-  /// Walks `forward` backwards and runs what that makes. With `keepRows` all rows of schedule()
+  /// Walks `forward` backwards and runs what that makes; then, with the gradients of parameters
+  /// that follow from others, through what computed these. With `keepRows` all rows of schedule()
   /// stay as they were made. Throws UserError when memory is short.
-  void run(const Schedule &forward, std::span<const GradientSeed> seeds, Counters &counters,
-           bool keepRows);
+  void run(std::span<const ScheduledBucket> forward, const FoldedLaunches &folded,
+           std::span<const GradientSeed> seeds, Counters &counters, bool keepRows);
 
   std::span<const ParamGradient> gradients() const { return gradients_; }
   /// What the last run did.
@@ -134,14 +142,15 @@ private:
 
   void begin();
   bool isFull() const { return chunks_.taken() >= segment_; }
-  void walk(const Schedule &forward, const Runner &run);
-  int64_t goBack(const Schedule &forward, size_t bucket, int64_t begin, uint32_t depth);
+  void walk(std::span<const ScheduledBucket> forward, const Runner &run);
+  int64_t goBack(std::span<const ScheduledBucket> forward, size_t bucket, int64_t begin,
+                 uint32_t depth);
   void goBack(Launch &launch, const int32_t *record, int64_t left);
   void close(const Launch &launch);
   void sumFirst(size_t begin);
-  void findEnds(const Schedule &forward, size_t bucket);
+  void findEnds(std::span<const ScheduledBucket> forward, size_t bucket);
   bool isEnd(const Kernel &kernel, const int32_t *record) const;
-  void goBackEnds(const Schedule &forward, size_t bucket, int64_t record);
+  void goBackEnds(std::span<const ScheduledBucket> forward, size_t bucket, int64_t record);
   void drop(const ScheduledBucket &bucket);
   void endSegment(const Runner &run, bool last);
   void holdWaiting();
@@ -149,6 +158,9 @@ private:
   bool enter(const Kernel &kernel, Ids &ids);
   void writeRecord(const Kernel &kernel, Ids &ids, int32_t *words);
   void addWeights(const Kernel &kernel, const Ids &ids);
+
+  void findTrainable(std::span<const ScheduledBucket> folded, std::span<const uint32_t> rows);
+  void seedFolded(std::span<const uint32_t> rows);
 
   void contribute(uint32_t to, uint32_t from, int64_t granules, DType dtype);
   bool hasGradient(uint32_t begin, int64_t granules) const;

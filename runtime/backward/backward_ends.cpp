@@ -20,7 +20,7 @@ bool Backward::isEnd(const Kernel &kernel, const int32_t *record) const {
 
 /// Finds the ends after this bucket in the order of the walk, and by when all users of each have
 /// gone back.
-void Backward::findEnds(const Schedule &forward, size_t last) {
+void Backward::findEnds(std::span<const ScheduledBucket> forward, size_t last) {
   endsFound_ = true;
   ends_.clear();
   placeOf_.assign(last + 1, 0);
@@ -66,7 +66,7 @@ void Backward::findEnds(const Schedule &forward, size_t last) {
 
 /// The ends whose users have all gone back, when the walk has come to this record of this bucket,
 /// as far as the segment has room; others wait for the next one.
-void Backward::goBackEnds(const Schedule &forward, size_t bucket, int64_t record) {
+void Backward::goBackEnds(std::span<const ScheduledBucket> forward, size_t bucket, int64_t record) {
   if (!endsFound_)
     findEnds(forward, bucket);
   uint64_t room = segment_ + segment_ / 4;

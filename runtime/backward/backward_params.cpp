@@ -273,6 +273,57 @@ void Backward::addJobs(uint32_t &depth) {
   }
 }
 
+/// Of the parameters that follow from others those have gradients that depend on one which has.
+void Backward::findTrainable(std::span<const ScheduledBucket> folded,
+                             std::span<const uint32_t> rows) {
+  if (rows.empty())
+    return;
+  std::vector<bool> depends(sources_.size(), false); // by granule
+  for (size_t i = 0; i < model_.params.size(); ++i)
+    if (trainable_[i] && !model_.params[i].synthetic)
+      std::fill_n(depends.begin() + model_.params[i].id,
+                  tensorGranules(model_.params[i].shape, model_.params[i].dtype), true);
+  auto anyOf = [&](uint32_t begin, int64_t granules) {
+    auto first = depends.begin() + begin;
+    return std::find(first, first + granules, true) != first + granules;
+  };
+  for (const ScheduledBucket &bucket : folded) {
+    const Kernel &kernel = kernels_[bucket.kernel];
+    const KernelGradient &gradient = *kernel.gradient;
+    uint32_t words = model_.kernels[bucket.kernel].words;
+    for (int64_t i = 0; i < bucket.count; ++i) {
+      const int32_t *record = bucket.records + i * words;
+      bool any = std::any_of(gradient.weights.begin(), gradient.weights.end(),
+                             [&](const WeightGradient &each) { return trainable_[each.param]; });
+      for (size_t a = 0; a < gradient.arguments.size() && !any; ++a)
+        any = anyOf(static_cast<uint32_t>(record[gradient.arguments[a].word]),
+                    granulesOf(kernel.arguments[a], record));
+      int64_t granules = 0;
+      for (const Size &result : kernel.results)
+        granules += granulesOf(result, record);
+      std::fill_n(depends.begin() + static_cast<uint32_t>(record[words - 1]), granules, any);
+    }
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const ParamDesc &param = model_.params[model_.folded[i]];
+    trainable_[model_.folded[i]] = anyOf(rows[i], tensorGranules(param.shape, param.dtype));
+  }
+}
+
+/// The gradients of parameters that follow from others are those of the rows where these were made.
+void Backward::seedFolded(std::span<const uint32_t> rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const ParamDesc &param = model_.params[model_.folded[i]];
+    const ParamGradient &gradient = gradients_[model_.folded[i]];
+    uint32_t from = gradientBase_ + param.id;
+    if (gradient.kind == ParamGradient::Dense)
+      contribute(rows[i], from, tensorGranules(param.shape, param.dtype), param.dtype);
+    auto stride = static_cast<uint32_t>(strideOf(param));
+    for (uint32_t row : gradient.rows)
+      contribute(rows[i] + row * stride, from + row * stride, stride, param.dtype);
+  }
+}
+
 /// The gradients of the parameters, to whoever asked for them.
 void Backward::showGradients() {
   if (device_.facts().sharesRows)

@@ -185,7 +185,7 @@ struct Model {
   /// copy.
   bool chainedLists = false;
   /// Computes `folded`, parameters that follow from others: writes one handle for each. May be
-  /// null.
+  /// null. Called when weights have changed, in training for every mini-batch.
   EntryFn foldWeights = nullptr;
   std::vector<uint32_t> folded;        ///< indices into params
   bool tiles = false;                  ///< kernels use AMX (tiles.h)

@@ -2,6 +2,7 @@
 
 #include "runtime/device/float_environment.h"
 #include "runtime/devices/devices.h"
+#include "runtime/model/param_matrix.h"
 #include "runtime/session/init.h"
 #include "runtime/session/session_impl.h"
 
@@ -155,7 +156,9 @@ void Session::packWeightsLike(const Session &other) {
 }
 
 bool Session::packsRows() const {
-  return !impl_->weightsChanged && !impl_->model.foldWeights && impl_->device->packsRows();
+  const Model &model = impl_->model;
+  return !impl_->weightsChanged && (model.training || !model.foldWeights) &&
+         impl_->device->packsRows();
 }
 
 bool Session::packsRowsApart(size_t param) const {
@@ -169,26 +172,23 @@ void Session::packRows(size_t param, int64_t begin, int64_t end) {
 void Session::rowsPacked() {
   impl_->weightsChanged = false;
   impl_->keptIsStale = true;
+  impl_->foldedIsStale = true;
 }
 
-/// What follows from weights alone is recorded and run like an instance, with nothing else beside
-/// it, and becomes a weight itself.
-void Session::Impl::foldWeights() {
+/// What follows from weights alone is recorded and run like an instance, and becomes a weight
+/// itself.
+void Session::Impl::computeFolded() {
   FloatEnvironment environment;
   struct Restore {
-    Counters &counters, before;
     ReadLog *&log, *logged;
+    Policy &policy, chosen;
     ~Restore() {
-      std::swap(counters, before);
       log = logged;
+      policy = chosen;
     }
-  } restore{counters, counters, recorder.readLog, std::exchange(recorder.readLog, nullptr)};
-  forgetMiniBatch();
-  recorder.known.forgetKept(); // it follows from older weights
-  recorder.scratch.beginRun();
-  recorder.computed = 0;
+  } restore{recorder.readLog, std::exchange(recorder.readLog, nullptr), policy,
+            std::exchange(policy, Policy::Depth)};
   recorder.failure = {};
-  policy = Policy::Depth; // until the next mini-batch says otherwise
   std::vector<Slot> handles(model.folded.size());
   Walk walk;
   Task task;
@@ -201,23 +201,71 @@ void Session::Impl::foldWeights() {
     throw UserError("computing what follows from the weights alone failed: " +
                     recorder.describe(walk.failed->failure, model, meter));
   flush(BucketTable::What::All);
+  folded.launches = schedule.size();
+  folded.rows.clear();
+  for (Slot handle : handles)
+    folded.rows.push_back(TensorHandle::unpack(handle).id);
+  if (!foldedIsStale)
+    return;
+  settle();
   instructions.clear();
   for (size_t i = 0; i < handles.size(); ++i) {
     const ParamDesc &desc = model.params[model.folded[i]];
     RowRange to{desc.id, static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype))};
     // A parameter itself, or one that was folded before, may stand for a result.
-    instructions.push_back(CopyRows{to.begin, {TensorHandle::unpack(handles[i]).id, to.granules}});
+    instructions.push_back(CopyRows{to.begin, {folded.rows[i], to.granules}});
     instructions.push_back(CopyOut{to});
   }
   ticket = device->submit(instructions);
   settle();
+}
+
+/// With nothing else beside it; none of it is counted.
+void Session::Impl::foldWeights() {
+  struct Restore {
+    Counters &counters, before;
+    ~Restore() { std::swap(counters, before); }
+  } restore{counters, counters};
   forgetMiniBatch();
+  recorder.known.forgetKept(); // it follows from older weights
+  recorder.scratch.beginRun();
+  recorder.computed = 0;
+  computeFolded();
+  forgetMiniBatch();
+}
+
+/// In training it is part of every mini-batch, whose way back goes through it. Where nothing has
+/// changed since, kernels have what they read.
+void Session::Impl::packFolded() {
+  if (!foldedIsStale)
+    return;
+  struct Piece {
+    uint32_t param;
+    int64_t begin, end;
+  };
+  constexpr int64_t rowsAPiece = 4 * kRowsPackedApart;
+  if (device->packsRows()) {
+    std::vector<Piece> pieces;
+    for (uint32_t param : model.folded) {
+      int64_t rows = matrixOf(model.params[param]).rows;
+      int64_t step = device->packsApart(param, kRowsPackedApart) ? rowsAPiece : rows;
+      for (int64_t begin = 0; begin < rows; begin += step)
+        pieces.push_back({param, begin, std::min(begin + step, rows)});
+    }
+    device->forEach(pieces.size(), pieces.size() < 2, [&](size_t i) {
+      device->packRows(pieces[i].param, pieces[i].begin, pieces[i].end);
+    });
+  } else {
+    device->pack();
+  }
+  foldedIsStale = false;
 }
 
 void Session::Impl::packWeights() {
   uint64_t start = trace ? clockNow() : 0;
   device->pack();
-  if (model.foldWeights) {
+  foldedIsStale = true;
+  if (model.foldWeights && !model.training) {
     foldWeights();
     device->pack();
   }
@@ -272,7 +320,7 @@ std::span<const ParamGradient> Session::backward(std::span<const float> weights,
   // Frames are needed no more, and memory that is asked for in vain here is not asked for again.
   if (impl_->meter.used() > impl_->meter.limit() / 2)
     impl_->recorder.stacks.giveBack();
-  impl_->backward->run(impl_->schedule, seeds, impl_->counters, keepRows);
+  impl_->backward->run(impl_->schedule, impl_->folded, seeds, impl_->counters, keepRows);
   impl_->recorder.rowSpace.account();
   impl_->note(TracePart::Backward, begin, 0);
   impl_->noteMemory();

@@ -107,14 +107,14 @@ public:
   TensorView param(size_t index) const;
   /// Index of a parameter by name, or -1.
   int64_t findParam(std::string_view name) const;
-  /// Brings weights into the form kernels read, and computes what follows from them alone. Forgets
-  /// the last mini-batch. run() does it by itself after setParam/initParams. Throws UserError when
-  /// memory is short.
+  /// Brings weights into the form kernels read, and computes what follows from them alone (in
+  /// training, run() does). Forgets the last mini-batch. run() does it by itself after
+  /// setParam/initParams. Throws UserError when memory is short.
   void packWeights();
   /// The same without running code: what follows from weights alone is taken from a session of the
   /// same program that was compiled for another machine, and has the same weights, packed.
   void packWeightsLike(const Session &other);
-  /// Whether all weights are in that form and nothing else follows from them, so that whoever
+  /// Whether all weights are in that form and nothing else has to follow them, so that whoever
   /// writes rows of parameters through paramRow() may call packRows() for these and then
   /// rowsPacked(), instead of packWeights().
   bool packsRows() const;

@@ -39,7 +39,9 @@ struct Session::Impl {
   std::vector<Outcome> outcomes;
   std::vector<Walk> walks; ///< one an instance, in their order
   bool weightsChanged = true;
-  bool keptIsStale = false; ///< results of older weights are kept
+  FoldedLaunches folded;     ///< in training: of this mini-batch
+  bool foldedIsStale = true; ///< in training: the parameters that follow from others
+  bool keptIsStale = false;  ///< results of older weights are kept
   Trace *trace = nullptr;
   uint64_t step = 0;
   bool keepsAll = false; ///< asked for
@@ -54,6 +56,8 @@ struct Session::Impl {
   // Weights, and what follows from them alone.
   void packWeights();
   void foldWeights();
+  void computeFolded();
+  void packFolded();
 
   // A mini-batch, from the whole to its parts.
   std::span<const Outcome> run(std::span<const Instance> instances, const std::stop_token &stop);

@@ -286,6 +286,7 @@ bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults)
 
 void Session::Impl::forgetMiniBatch() {
   settle();
+  folded = {};
   recorder.written.ranges.clear();
   recorder.buckets.reset(schedule);
   recorder.heap.reset();
@@ -310,6 +311,11 @@ bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop
   beginRun();
   outcomes.clear();
   outcomes.resize(instances.size());
+  if (model.training && model.foldWeights && !stop.stop_requested()) {
+    computeFolded();
+    packFolded();
+    recorder.computed = 0; // no record of an instance depends on one of these
+  }
   walk(instances, stop);
   return std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {
     return !outcome.ok() && outcome.error->outOfMemory();

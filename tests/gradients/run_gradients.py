@@ -234,7 +234,8 @@ fn loss(x: f32[{n}], y: f32[{n}], ok: bool[{n}]) -> f32 = {{
 
 def programs(sheaf, directory, pattern):
     ok = True
-    for name in ("hoist_products", "hoist_captured", "hoist_invariants", "hoist_matrices", "weights_picked", "weights_views"):
+    for name in ("hoist_products", "hoist_captured", "hoist_invariants", "hoist_matrices",
+                 "weights_picked", "weights_views", "weights_of_weights"):
         path = os.path.join(PROGRAMS, name + ".sheaf")
         program = text_programs.Program(path)
         source = os.path.join(directory, name + ".jsonl")
@@ -242,7 +243,8 @@ def programs(sheaf, directory, pattern):
             stream.write("".join(line + "\n" for line in program.lines))
         with open(path, encoding="utf-8") as stream:
             text = stream.read()
-        for more in ([], ["--without", "hoist-products,hoist-invariants"], ["--hostile"], ["--precision", "bf16"]):
+        for more in ([], ["--without", "hoist-products,hoist-invariants"],
+                     ["--without", "fold-weights"], ["--hostile"], ["--precision", "bf16"]):
             good, output = check(sheaf, directory, name, text, source,
                                  [*program.options, "--directions", "1", *more])
             print(f"{name} {' '.join(more)}: {'ok' if good else 'FAILED'}")

@@ -79,6 +79,67 @@ def accumulate(runner):
         expect(close(runner.tensors(name + "/last.safetensors"), {"w": w, "table": table}), name)
 
 
+LOW_RANK = """
+param w : f32[6, 4] = glorot
+param a : f32[6, 2] = glorot
+param b : f32[2, 4] = glorot
+param table : f32[5, 6] = normal(0.7)
+fn loss(xs: list<int>, y: f32) -> f32 =
+  square(sum(fold(|s, i| tanh((table * 1.5)[i] @ (w + a @ b) + s), zeros(4), xs)) - y)
+"""
+
+
+def weights_of_weights(runner):
+    """What follows from weights is computed anew for every mini-batch, and no one's to keep."""
+    source = random.Random(6)
+    runner.write("d.sheaf", LOW_RANK)
+    runner.write("d.jsonl", "".join(
+        f'{{"xs": {[source.randrange(5) for _ in range(source.randrange(4))]}, '
+        f'"y": {source.uniform(-1, 1)}}}\n' for _ in range(24)))
+    common = ["train", "d.sheaf", "--data", "d.jsonl", "--dev", "d.jsonl", "--seed", "3", "--epochs",
+              "3", "--log-every", "1", "--lr", "0.05"]
+    plain = [*common, "--batch", "12"]
+
+    def last(name, *options, of=plain):
+        runner.run(*of, *options, "-o", name)
+        return runner.tensors(name + "/last.safetensors")
+
+    for optimizer in ("sgd", "adam", "lamb"):
+        more = ["--optimizer", optimizer, "--clip", "0.5"]
+        mine = last("d" + optimizer, *more)
+        expect(set(mine) == {"w", "a", "b", "table"}, f"what is saved: {sorted(mine)}")
+        expect(close(mine, last("e" + optimizer, *more, "--without", "fold-weights"), 1e-4),
+               f"{optimizer}: weights as when each instance computes it")
+        norms = [[line["norm"] for line in runner.log(name + optimizer) if "norm" in line]
+                 for name in "de"]
+        expect(len(norms[0]) == 6 and all(abs(p - q) < 1e-4 for p, q in zip(*norms)),
+               f"{optimizer}: norms count params alone")
+    mine = last("d1")
+    expect(mine == last("d2", "--threads", "2"), "the same bits on two threads")
+    expect(mine == last("d3", "--memory-limit", "1G"), "the same bits with a limit")
+    expect(close(mine, last("d4", "--batch", "4", "--accumulate", "3", of=common)),
+           "sums of several mini-batches")
+    last("d5", "--ema", "0.9", "--checkpoint-every", "1", "--keep", "99")
+    whole = runner.tensors("d5/last.safetensors")
+    for step in (4, 5, 6):
+        os.remove(runner.path(f"d5/checkpoint-{step}.safetensors"))
+    runner.run("train", "--resume", "d5")
+    expect(runner.tensors("d5/last.safetensors") == whole, "it is resumed with the same bits")
+    text = runner.run("eval", "d.sheaf", "--metric", "loss", "--data", "d.jsonl", "--weights",
+                      "d5/last.safetensors")
+    epochs = [line for line in runner.log("d5") if "dev_loss" in line]
+    expect(abs(float(text.split()[1]) - epochs[-1]["dev_loss"]) < 1e-5, "and what is measured")
+    runner.run("init", "d.sheaf", "--entry", "loss", "--seed", "3", "-o", "d.safetensors")
+    first = runner.tensors("d.safetensors")
+    for frozen in (["w"], ["w", "a", "b"], ["table"]):
+        options = [part for name in frozen for part in ("--freeze", name)]
+        some = last("f" + "".join(frozen), *options)
+        expect(all((some[name] == first[name]) == (name in frozen) for name in first),
+               f"frozen: {frozen}")
+        expect(close(some, last("g" + "".join(frozen), *options, "--without", "fold-weights"), 1e-4),
+               f"others than {frozen} move as they did")
+
+
 def average(runner):
     write_linear(runner)
     train = ["train", "l.sheaf", "--data", "l.jsonl", "--seed", "3", "--epochs", "6", "--batch", "8",
@@ -276,4 +337,4 @@ def tensorboard(runner):
 
 
 if __name__ == "__main__":
-    main(accumulate, average, loss_scale, anomalies, tensorboard)
+    main(accumulate, weights_of_weights, average, loss_scale, anomalies, tensorboard)
