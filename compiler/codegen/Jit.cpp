@@ -158,14 +158,14 @@ std::string emitAssembly(CodeModule &code, const rt::Target &target) {
 }
 
 std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const rt::Target &target,
-                                       unsigned threads) {
+                                       unsigned threads, std::stop_token stop) {
   std::vector<ObjectCode> objects(modules.size());
   if (modules.empty())
     return objects;
   std::vector<std::string> errors(modules.size());
   std::atomic<size_t> next{0};
   auto work = [&](std::unique_ptr<llvm::TargetMachine> machine) {
-    for (size_t i = next++; i < modules.size(); i = next++) {
+    for (size_t i = next++; i < modules.size() && !stop.stop_requested(); i = next++) {
       llvm::Module &module = *modules[i].module;
       prepareModule(module, target);
       runPasses(modules[i], *machine);

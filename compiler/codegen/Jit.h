@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,9 +54,10 @@ std::string emitAssembly(CodeModule &module, const rt::Target &target);
 using ObjectCode = std::vector<uint8_t>;
 
 /// Compiles each module to an object, up to `threads` of them at a time. Throws InternalError when
-/// LLVM refuses.
+/// LLVM refuses. When `stop` is asked for no module begins any more; of the rest the object is
+/// empty.
 std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const rt::Target &target,
-                                       unsigned threads);
+                                       unsigned threads, std::stop_token stop = {});
 
 /// Linked code. Addresses stay valid as long as the object lives; code for another machine
 /// must not be called by them.

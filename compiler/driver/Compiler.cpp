@@ -8,6 +8,7 @@
 #include "compiler/frontend/Parser.h"
 #include "compiler/model/ModelTypes.h"
 #include "compiler/passes/Pipeline.h"
+#include "runtime/model/members.h"
 
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
@@ -48,6 +49,32 @@ std::optional<std::string> vocabularyOfDim(const std::string &dim) {
   return std::nullopt;
 }
 
+std::set<std::string> argumentVocabularies(const EntryTypes &entry) {
+  std::set<std::string> names;
+  std::vector<bool> reached = rt::reachableTypes(entry.types, entry.entry.argTypes);
+  for (size_t i = 0; i < entry.types.types.size(); ++i) {
+    const rt::TypeDesc &type = entry.types.types[i];
+    if (reached[i] &&
+        (type.kind == rt::TypeKind::Token || (type.kind == rt::TypeKind::Tensor && type.isToken)))
+      names.insert(type.vocab);
+  }
+  return names;
+}
+
+std::vector<std::string> declaredDims(const SourceFile &source) {
+  std::vector<std::string> names;
+  if (source.name().ends_with(".mlir"))
+    return names;
+  Diagnostics unheard(source);
+  Module module = parseModule(source, unheard);
+  if (!unheard.hasErrors())
+    for (size_t file = 0; file < module.fileCount(); ++file)
+      for (const Decl *decl : module.declsOf(file))
+        if (decl->is<DimDecl>())
+          names.push_back(decl->name.name);
+  return names;
+}
+
 struct CompiledModel::Impl {
   // The compilation refers to what it was made from only while it runs.
   std::unique_ptr<Compilation> compilation;
@@ -74,6 +101,12 @@ std::set<std::string> CompiledModel::libraries() const {
 }
 
 Precision CompiledModel::precision() const { return impl_->compilation->precision; }
+std::string CompiledModel::numerics() const {
+  std::string products = target().fma ? "fma" : "multiply-add";
+  if (precision() == Precision::Bf16)
+    products += model().tiles ? ", bf16 tiles" : ", bf16 pairs";
+  return products;
+}
 const std::vector<Remark> &CompiledModel::remarks() const { return impl_->compilation->remarks; }
 const std::vector<BlockInfo> &CompiledModel::blocks() const {
   return impl_->compilation->blockInfos;

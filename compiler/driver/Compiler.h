@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,14 @@ struct CompileOptions {
   std::optional<std::map<std::string, kernels::Tuning>> tunings;
   /// Told of every pass that ran, and of the module after it. May be empty.
   std::function<void(std::string_view pass, mlir::ModuleOp module)> afterPass;
+  /// When it is asked for, from any thread, a compilation throws Stopped at the next pass, kernel
+  /// or module of code.
+  std::stop_token stop;
+};
+
+/// A compilation was given up.
+struct Stopped : std::exception {
+  const char *what() const noexcept override { return "the compilation was stopped"; }
 };
 
 /// An optimisation that can be left out.
@@ -106,6 +115,13 @@ struct EntryTypes {
 /// The vocabulary whose size a dim of this name stands for: `vocab` that of `token`, `tag_vocab`
 /// that of `token<tag>`.
 std::optional<std::string> vocabularyOfDim(const std::string &dim);
+
+/// Names of the vocabularies that the entry's arguments are read with.
+std::set<std::string> argumentVocabularies(const EntryTypes &entry);
+
+/// The dims that a model and the files that it uses declare. What is wrong with one that does not
+/// parse is told when it is compiled.
+std::vector<std::string> declaredDims(const SourceFile &source);
 
 /// How much of something belongs to a line of the source.
 struct LineShare {
@@ -180,6 +196,8 @@ public:
   /// By the places of Model::readPlaces, ir::pathText of where they are in `program()`.
   const std::vector<std::string> &readPaths() const;
   Precision precision() const;
+  /// The numeric class of its products (docs/numerics.md), as artefacts tell it.
+  std::string numerics() const;
   /// The libraries that compute products, by name: its bits are of their numeric class.
   std::set<std::string> libraries() const;
 

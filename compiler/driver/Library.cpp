@@ -15,10 +15,10 @@ namespace sheaf::driver {
 
 namespace fs = std::filesystem;
 
-std::string libraryDirectory() {
+std::string libraryDirectory(const std::string &program) {
   std::error_code failed;
-  fs::path directory = fs::read_symlink("/proc/self/exe", failed).parent_path();
-  // Programs of the build directory, such as tests, may lie deeper than `bin`.
+  fs::path directory = fs::canonical(program, failed).parent_path();
+  // What is in the build directory, such as tests, may lie deeper than `bin`.
   for (int i = 0; i < 4 && !directory.empty(); ++i, directory = directory.parent_path())
     if (fs::path root = directory / "share/sheaf"; fs::is_directory(root / "lib", failed))
       return root.string();
@@ -29,7 +29,9 @@ namespace {
 
 class Resolver {
 public:
-  explicit Resolver(const std::string &model) : library_(libraryDirectory()) {
+  explicit Resolver(const std::string &library) : library_(library) {}
+  Resolver(const std::string &model, const std::string &library) : Resolver(library) {
+    besideAny_ = true;
     std::error_code failed;
     fs::path path = fs::canonical(model, failed);
     if (!failed)
@@ -41,10 +43,11 @@ public:
     if (used.empty())
       return {{}, {}, "a file has a name"};
     auto from = paths_.find(by);
+    bool besideIt = besideAny_ || from != paths_.end();
     fs::path beside = (from == paths_.end() ? fs::path(by) : from->second).parent_path();
-    fs::path path = (beside / used).lexically_normal();
+    fs::path path = besideIt ? (beside / used).lexically_normal() : fs::path(used);
     std::error_code failed;
-    if (!fs::exists(path, failed)) {
+    if (!besideIt || !fs::exists(path, failed)) {
       fs::path shared = fs::path(library_) / used;
       if (library_.empty() || !fs::exists(shared, failed))
         return {{},
@@ -88,17 +91,25 @@ private:
   }
 
   std::string library_;
+  bool besideAny_ = false;                ///< not only beside files that it found
   std::map<fs::path, std::string> names_; ///< by where a file really is
   std::map<std::string, fs::path> paths_; ///< by name
 };
 
 } // namespace
 
-FileResolver fileResolver(const std::string &model) {
-  auto resolver = std::make_shared<Resolver>(model);
-  return [resolver](const std::string &used, const std::string &by) {
+static FileResolver asFunction(std::shared_ptr<Resolver> resolver) {
+  return [resolver = std::move(resolver)](const std::string &used, const std::string &by) {
     return resolver->find(used, by);
   };
+}
+
+FileResolver fileResolver(const std::string &model, const std::string &library) {
+  return asFunction(std::make_shared<Resolver>(model, library));
+}
+
+FileResolver libraryResolver(const std::string &library) {
+  return asFunction(std::make_shared<Resolver>(library));
 }
 
 std::vector<OwnFile> ownFiles(const SourceFile &source) {

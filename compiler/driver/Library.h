@@ -13,13 +13,16 @@ namespace sheaf::driver {
 /// Messages call a file of the library so, wherever it is installed: `<sheaf>/lib/lstm.sheaf`.
 inline constexpr std::string_view kLibraryPrefix = "<sheaf>/";
 
-/// The directory that has the library of layers, `lib`, beside the running program: the installed
-/// one, or that of the source tree for a program of the build directory. Empty: there is none.
-std::string libraryDirectory();
+/// The directory that has the library of layers, `lib`, beside a program or a shared library: the
+/// installed one, or that of the source tree for one of the build directory. Empty: there is none.
+std::string libraryDirectory(const std::string &program = "/proc/self/exe");
 
 /// Finds what a model and the files that it uses say: beside the file that says it, then in the
 /// library. `model` is the model's own name for messages, a path if it is a file.
-FileResolver fileResolver(const std::string &model);
+FileResolver fileResolver(const std::string &model,
+                          const std::string &library = libraryDirectory());
+/// Finds files of the library alone.
+FileResolver libraryResolver(const std::string &library);
 
 /// A model's own files, the model first: not those of the library.
 struct OwnFile {

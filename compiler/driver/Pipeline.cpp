@@ -98,10 +98,16 @@ template <typename Stage> auto Compilation::timed(const char *name, Stage stage)
               .count();
     }
   };
+  checkStop();
   // Before the stage runs, so that its own parts stand after it.
   times.push_back({name, 0});
   Clock clock{times, times.size() - 1};
   return stage();
+}
+
+void Compilation::checkStop() const {
+  if (options_.stop.stop_requested())
+    throw Stopped();
 }
 
 bool Compilation::run(Until until) {
@@ -265,6 +271,7 @@ void Compilation::runPasses() {
       rounded = module.clone();
     if (options_.afterPass)
       options_.afterPass(pass, module);
+    checkStop();
   };
   mlir::LogicalResult result = passes::runPipeline(
       *blocks, {options_.entry, options_.without, options_.training, isBf16, afterPass}, reports);
@@ -283,6 +290,7 @@ void Compilation::planKernels() {
   stored_ = std::make_unique<StoredCode>(options_, target);
   std::vector<std::string> keys;
   for (auto block : blocks->getOps<ir::BlockOp>()) {
+    checkStop();
     descriptions_.push_back(
         kernels::describeCode(block, target, options_.without, options_.numericClass));
     keys.push_back(stored_->tuningKey(descriptions_.back()));
@@ -295,9 +303,11 @@ void Compilation::planKernels() {
     auto given = options_.tunings->find(key);
     return given == options_.tunings->end() ? kernels::Tuning() : given->second;
   };
-  for (auto [block, key] : llvm::zip(blocks->getOps<ir::BlockOp>(), keys))
+  for (auto [block, key] : llvm::zip(blocks->getOps<ir::BlockOp>(), keys)) {
+    checkStop();
     kernels.push_back(
         kernels::planKernel(block, target, options_.without, tuningOf(key), options_.numericClass));
+  }
 }
 
 std::string Compilation::tilingWith(size_t kernel, const kernels::Tuning &tuning) const {
@@ -484,6 +494,7 @@ void Compilation::makeCode() {
       const std::string &key = keys[i + 1];
       if (stored.has(key) || llvm::is_contained(missing, key))
         continue;
+      checkStop();
       missing.push_back(key);
       kernels::Kernel kernel = kernels[i];
       kernel.symbol = StoredCode::kKernelSymbol;
@@ -498,8 +509,10 @@ void Compilation::makeCode() {
     }
   });
   timed("generate code", [&] {
-    std::vector<ObjectCode> objects = compileModules(std::move(code), target, options_.threads);
+    std::vector<ObjectCode> objects =
+        compileModules(std::move(code), target, options_.threads, options_.stop);
     code.clear();
+    checkStop();
     for (size_t i = 0; i < objects.size(); ++i)
       stored.add(missing[i], std::move(objects[i]));
   });

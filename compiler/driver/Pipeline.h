@@ -73,6 +73,8 @@ struct Compilation {
   bool keepKernels = false;
 
 private:
+  /// Throws Stopped when that is asked for.
+  void checkStop() const;
   /// Dims that the options give but the file does not declare are the user's mistake.
   void checkDimNames() const;
   bool check(Until until);

@@ -49,20 +49,66 @@ llvm::StringRef buildId(const dl_phdr_info &object) {
   return {};
 }
 
-/// The build ids of this program and of all libraries that it runs with: LLVM is one of them, and
-/// LLVM computes constants with the C library. Empty when one of them has none.
+bool holdsCompiler(const dl_phdr_info &object) {
+  auto here = reinterpret_cast<ElfW(Addr)>(&holdsCompiler);
+  for (const ElfW(Phdr) &segment : llvm::ArrayRef(object.dlpi_phdr, object.dlpi_phnum))
+    if (segment.p_type == PT_LOAD && here - object.dlpi_addr - segment.p_vaddr < segment.p_memsz)
+      return true;
+  return false;
+}
+
+/// The names of the libraries that a loaded program or library was linked with.
+std::vector<llvm::StringRef> librariesOf(const dl_phdr_info &object) {
+  std::vector<llvm::StringRef> names;
+  for (const ElfW(Phdr) &segment : llvm::ArrayRef(object.dlpi_phdr, object.dlpi_phnum)) {
+    if (segment.p_type != PT_DYNAMIC)
+      continue;
+    const auto *begin = reinterpret_cast<const ElfW(Dyn) *>(object.dlpi_addr + segment.p_vaddr);
+    const char *texts = nullptr;
+    for (const ElfW(Dyn) *entry = begin; entry->d_tag != DT_NULL; ++entry)
+      if (entry->d_tag == DT_STRTAB)
+        texts = reinterpret_cast<const char *>(entry->d_un.d_ptr);
+    for (const ElfW(Dyn) *entry = begin; texts && entry->d_tag != DT_NULL; ++entry)
+      if (entry->d_tag == DT_NEEDED)
+        names.push_back(texts + entry->d_un.d_val);
+  }
+  return names;
+}
+
+/// The build ids of the program or library that holds the compiler and of those that it computes
+/// with: LLVM may be one of them, and LLVM computes constants with the C library. What else a
+/// process has loaded does not count. Empty when one of them has none.
 const std::string &compilerIdentity() {
   static const std::string identity = [] {
-    std::vector<std::string> ids;
+    struct Object {
+      llvm::StringRef name;
+      std::string id;
+    };
+    struct {
+      std::vector<Object> objects;
+      std::string own;
+      bool isProgram = false;
+      std::vector<llvm::StringRef> libraries;
+    } found;
     dl_iterate_phdr(
         [](dl_phdr_info *object, size_t, void *out) {
-          llvm::StringRef name = object->dlpi_name;
-          // The kernel's part computes nothing.
-          if (!name.contains("linux-vdso"))
-            static_cast<std::vector<std::string> *>(out)->push_back(llvm::toHex(buildId(*object)));
+          auto &all = *static_cast<decltype(found) *>(out);
+          llvm::StringRef path = object->dlpi_name;
+          std::string id = llvm::toHex(buildId(*object));
+          if (holdsCompiler(*object)) {
+            all.own = id;
+            all.isProgram = path.empty();
+            all.libraries = librariesOf(*object);
+          } else if (!path.contains("linux-vdso")) { // the kernel's part computes nothing
+            all.objects.push_back({path.substr(path.rfind('/') + 1), id});
+          }
           return 0;
         },
-        &ids);
+        &found);
+    std::vector<std::string> ids = {found.own};
+    for (const Object &object : found.objects)
+      if (found.isProgram || llvm::is_contained(found.libraries, object.name))
+        ids.push_back(object.id);
     return llvm::is_contained(ids, "") ? std::string() : llvm::join(ids, "\n");
   }();
   return identity;

@@ -24,14 +24,6 @@ struct BuildArguments {
   std::string header;
 };
 
-/// artefact::Description::numerics
-std::string numericClass(const driver::CompiledModel &model) {
-  std::string products = model.target().fma ? "fma" : "multiply-add";
-  if (model.precision() == driver::Precision::Bf16)
-    products += model.model().tiles ? ", bf16 tiles" : ", bf16 pairs";
-  return products;
-}
-
 /// Packs the weights for code that cannot run here. What follows from them alone is computed by
 /// code for this machine, with the same bits.
 void packForElsewhere(rt::Session &session, const driver::CompiledModel &model,
@@ -42,11 +34,11 @@ void packForElsewhere(rt::Session &session, const driver::CompiledModel &model,
   options.targetCpu = "host";
   options.targetCache.clear();
   LoadedModel here = loadWithVocabularies(options, arguments.weights, /*runsElsewhere=*/false);
-  if (numericClass(*here.compiled) != numericClass(model))
+  if (here.compiled->numerics() != model.numerics())
     throw UserError(fmt::format(
         "code for CPU '{}' computes by {}, this machine by {}: what follows from weights alone has "
         "other bits, and cannot be computed here (--without fold-weights leaves that to runs)",
-        model.target().cpu, numericClass(model), numericClass(*here.compiled)));
+        model.target().cpu, model.numerics(), here.compiled->numerics()));
   rt::Session folded(here.model());
   setWeights(folded, arguments.weights, here, /*quiet=*/true);
   folded.packWeights();
@@ -80,7 +72,7 @@ int runBuild(BuildArguments &arguments) {
     header.finish();
   }
   artefact::write(arguments.output, session, loaded.compiled->code(), loaded.compiled->target(),
-                  numericClass(*loaded.compiled), loaded.vocabularies, "sheaf " SHEAF_VERSION);
+                  loaded.compiled->numerics(), loaded.vocabularies, "sheaf " SHEAF_VERSION);
   return kOk;
 }
 

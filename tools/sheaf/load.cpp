@@ -31,16 +31,6 @@ bool entryIsGiven(const ModelOptions &options) {
   return !options.entryGiven || options.entryGiven->count() > 0;
 }
 
-/// The names of the dims of a model and of the files that it uses.
-std::vector<std::string> dimsOf(const Module &module) {
-  std::vector<std::string> names;
-  for (size_t file = 0; file < module.fileCount(); ++file)
-    for (const Decl *decl : module.declsOf(file))
-      if (decl->is<DimDecl>())
-        names.push_back(decl->name.name);
-  return names;
-}
-
 bool contains(const std::vector<std::string> &names, const std::string &name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -74,7 +64,9 @@ void checkNames(const SourceFile &source, const ModelOptions &options) {
   std::string missing;
   withSyntax(source, [&](const Module &module) {
     missing = missingEntry(source, module, options);
-    std::vector<std::string> dims = dimsOf(module);
+    std::vector<std::string> dims;
+    if (!options.dims.empty())
+      dims = driver::declaredDims(source);
     for (const auto &[name, value] : parseDims(options.dims))
       if (!contains(dims, name))
         throw UsageError(fmt::format(
@@ -91,15 +83,6 @@ void checkNames(const SourceFile &source, const ModelOptions &options) {
 }
 
 } // namespace
-
-static std::set<std::string> declaredDims(const SourceFile &source) {
-  std::set<std::string> dims;
-  withSyntax(source, [&](const Module &module) {
-    std::vector<std::string> names = dimsOf(module);
-    dims.insert(names.begin(), names.end());
-  });
-  return dims;
-}
 
 std::string missingEntry(const SourceFile &source, const ModelOptions &options) {
   std::string missing;
@@ -217,30 +200,6 @@ io::Vocabularies vocabularyFiles(const ModelOptions &options) {
   for (const std::string &option : options.vocabs)
     vocabularies.addOption(option);
   return vocabularies;
-}
-
-/// Names of the vocabularies that the entry's arguments are read with.
-std::set<std::string> vocabulariesOf(const driver::EntryTypes &entry) {
-  std::set<std::string> names;
-  std::vector<uint32_t> pending = entry.entry.argTypes;
-  std::set<uint32_t> seen(pending.begin(), pending.end());
-  auto visit = [&](uint32_t type) {
-    if (seen.insert(type).second)
-      pending.push_back(type);
-  };
-  while (!pending.empty()) {
-    const rt::TypeDesc &type = entry.types.types[pending.back()];
-    pending.pop_back();
-    if (type.kind == rt::TypeKind::Token || (type.kind == rt::TypeKind::Tensor && type.isToken))
-      names.insert(type.vocab);
-    for (uint32_t child : type.children)
-      visit(child);
-    if (type.kind == rt::TypeKind::Data)
-      for (const rt::CtorDesc &ctor : entry.types.data[type.data].ctors)
-        for (uint32_t field : ctor.fieldTypes)
-          visit(field);
-  }
-  return names;
 }
 
 /// What `--verbose dispatch` asks for; equal lines of several kernels are told once.
@@ -366,7 +325,7 @@ std::unique_ptr<driver::EntryTypes> inspectSource(LoadedModel &loaded, const Mod
                                                   driver::CompileOptions &compile) {
   loaded.source = std::make_unique<SourceFile>(readModel(options));
   loaded.vocabularies = vocabularyFiles(options);
-  bindStoredDims(weights, declaredDims(*loaded.source), loaded.vocabularies, compile);
+  bindStoredDims(weights, driver::declaredDims(*loaded.source), loaded.vocabularies, compile);
   return inspectLoaded(loaded, compile);
 }
 
@@ -381,7 +340,7 @@ void refuseDigest(const ModelOptions &options) {
 std::set<std::string> findVocabularies(const driver::EntryTypes &entry,
                                        const WeightOptions &weights,
                                        io::Vocabularies &vocabularies) {
-  std::set<std::string> missing = vocabulariesOf(entry);
+  std::set<std::string> missing = driver::argumentVocabularies(entry);
   for (const std::string &name : entry.vocabularies) {
     if (!vocabularies.find(name))
       if (std::string beside = vocabularyOf(weights.weights, name); !beside.empty())

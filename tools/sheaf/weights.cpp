@@ -58,14 +58,14 @@ std::string vocabularyOf(const std::string &weights, const std::string &name) {
   return isThere(beside) ? beside : "";
 }
 
-void bindStoredDims(const WeightOptions &weights, const std::set<std::string> &declared,
+void bindStoredDims(const WeightOptions &weights, const std::vector<std::string> &declared,
                     const io::Vocabularies &given, driver::CompileOptions &compile) {
   if (weights.weights.empty())
     return;
   std::map<std::string, int64_t> stored =
       io::storedDims(weights.weights, io::SafetensorsFile::open(weights.weights).metadata());
   for (const auto &[name, value] : stored) {
-    if (!declared.contains(name))
+    if (std::find(declared.begin(), declared.end(), name) == declared.end())
       continue;
     // That its words are others is what is to be told of another vocabulary.
     if (std::optional<std::string> words = driver::vocabularyOfDim(name))

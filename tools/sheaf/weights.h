@@ -5,8 +5,8 @@
 #include "tools/sheaf/load.h"
 
 #include <functional>
-#include <set>
 #include <string>
+#include <vector>
 
 namespace sheaf::tool {
 
@@ -22,7 +22,7 @@ std::string vocabularyOf(const std::string &weights, const std::string &name);
 
 /// Dims that are stored with the weights stand before those of the source, unless --dim gives them.
 /// `declared`: the dims of the source. Throws UserError when --dim contradicts them.
-void bindStoredDims(const WeightOptions &weights, const std::set<std::string> &declared,
+void bindStoredDims(const WeightOptions &weights, const std::vector<std::string> &declared,
                     const io::Vocabularies &given, driver::CompileOptions &compile);
 
 /// Gives a session its weights: those of the file, or the initialisers' and those of --init-from.
