@@ -35,7 +35,8 @@ runtime/session: model measure memory schedule walk device devices backward
 runtime/train: model backward session
 runtime/io: model
 runtime/artefact: model io cpu session
-runtime/api: model io artefact session
+runtime/compile: model io artefact
+runtime/api: model io artefact session compile
 compiler/ir:
 compiler/ops: ir
 compiler/frontend: ir ops
@@ -51,6 +52,7 @@ compiler/host: ir ops analysis kernels model
 compiler/codegen: target
 compiler/store:
 compiler/driver: ir analysis passes kernels model target host codegen frontend store
+compiler/api: driver frontend store target
 compiler/measure: driver
 compiler/report: driver measure
 compiler/verify: driver oracle report
@@ -72,6 +74,7 @@ below='
   compiler/codegen: runtime/model runtime/cpu
   compiler/store: runtime/io
   compiler/driver: runtime/model runtime/cpu runtime/io
+  compiler/api: runtime/model runtime/io runtime/artefact runtime/compile
   compiler/measure: runtime/model runtime/measure runtime/cpu runtime/session
   compiler/report: runtime/model runtime/cpu runtime/session runtime/train
   compiler/verify: runtime/model runtime/session runtime/train

@@ -1,8 +1,9 @@
-/* sheaf.h - Runs models that `sheaf build` compiled
+/* sheaf.h - Runs models that were compiled
  *
- * The C interface of libsheaf_runtime, which has no compiler in it. The order of things:
+ * The C interface of libsheaf_runtime, which has no compiler in it; compiler.h opens one. The order
+ * of things:
  *
- *   sheaf_model    an artefact that was opened; immutable
+ *   sheaf_model    an artefact that was opened, or what sheaf_compile() made; immutable
  *   sheaf_values   instances for it and the values that they are made of; immutable
  *   sheaf_batch    instances that run together: of such, or made value by value
  *   sheaf_session  threads and a byte budget; runs batches of any number of models
@@ -58,7 +59,10 @@ typedef enum sheaf_status {
   SHEAF_OTHER_MACHINE = 6,   /* code for another processor */
   SHEAF_DIGEST = 7,          /* not the file whose SHA-256 was asked for */
   SHEAF_NO_MEMORY = 8,       /* the machine, or the session's limit */
-  SHEAF_INTERNAL = 9         /* a bug of Sheaf's */
+  SHEAF_INTERNAL = 9,        /* a bug of Sheaf's */
+  SHEAF_NO_COMPILER = 10,    /* compiling needs libsheaf_compiler (compiler.h) */
+  SHEAF_NOT_COMPILED = 11,   /* the source has errors, which diagnostics tell */
+  SHEAF_STOPPED = 12         /* by a stop */
 } sheaf_status;
 
 /* What went wrong in the last call of this thread that failed; "" before any. Valid until the

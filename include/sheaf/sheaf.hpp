@@ -54,6 +54,8 @@ public:
     check(sheaf_model_load(path.c_str(), &options, &model));
     model_.reset(model, sheaf_model_release);
   }
+  /// Releases it at the end.
+  explicit Model(sheaf_model *model) : model_(model, sheaf_model_release) {}
   sheaf_model *get() const { return model_.get(); }
 
   std::string name() const { return sheaf_model_name(get()); }

@@ -28,6 +28,24 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// There is no compiler's library, or not of this build.
+class NoCompiler : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A source has errors: the first of them.
+class NotCompiled : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What was asked for was given up.
+class Stopped : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
 /// Notes the message of what is being thrown for sheaf_error_message(). Inside of a handler only.
 sheaf_status statusOfException() noexcept;
 

@@ -48,6 +48,12 @@ sheaf_status statusOfException() noexcept {
     throw;
   } catch (const Invalid &error) {
     return fail(SHEAF_INVALID, error.what());
+  } catch (const NoCompiler &error) {
+    return fail(SHEAF_NO_COMPILER, error.what());
+  } catch (const NotCompiled &error) {
+    return fail(SHEAF_NOT_COMPILED, error.what());
+  } catch (const Stopped &error) {
+    return fail(SHEAF_STOPPED, error.what());
   } catch (const artefact::ArtefactError &error) {
     return fail(statusOf(error.why), error.what());
   } catch (const UserError &error) {

@@ -17,6 +17,7 @@
 #include "runtime/io/vocab.h"
 #include "runtime/session/session.h"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,12 +39,27 @@ struct OpenOptions {
   bool checkWeights = true;
 };
 
+/// What a compiler made and was not written to a file. The sections are empty: the weights are
+/// still to come.
+struct Compiled {
+  Description description;
+  std::vector<uint8_t> image; ///< rt::LoadedCode::image()
+  /// Of a model for training: rt::addNativeKernels().
+  bool serpentine = false;
+};
+
 /// An open artefact. Immutable; sessions share it and must not outlive it.
 class Artefact {
 public:
   /// Throws ArtefactError, and UserError when the machine refuses the memory.
   static std::unique_ptr<Artefact> open(const std::string &path, const OpenOptions &options = {});
+  /// One without a file, of code for this machine. `setWeights` gives a session all parameters;
+  /// what it throws comes out. Throws UserError when the machine refuses the memory.
+  static std::unique_ptr<Artefact> make(Compiled compiled,
+                                        const std::function<void(rt::Session &)> &setWeights);
   ~Artefact();
+  /// Writes it to a file, which is complete or not there. Not one for training. Throws UserError.
+  void save(const std::string &path) const;
   Artefact(const Artefact &) = delete;
   Artefact &operator=(const Artefact &) = delete;
 
@@ -56,6 +72,8 @@ public:
 
 private:
   Artefact() = default;
+  /// Gives the model the addresses of its functions.
+  void setAddresses();
 
   std::string name_;
   int file_ = -1;
@@ -74,6 +92,15 @@ void verify(const Description &description);
 
 /// What stands before the sections of a file of so many bytes: the header and the description.
 std::vector<uint8_t> encode(const Description &description, uint64_t fileBytes);
+
+/// A model and its code without weights. `code` holds all functions of the model but native
+/// kernels.
+Description describe(const rt::Model &model, const rt::LoadedCode &code, const rt::Target &target,
+                     std::string numerics, const io::Vocabularies &vocabularies,
+                     std::string producer);
+
+/// The parameters of a session in row layout, with zeros for padding.
+std::vector<uint8_t> paramRows(const rt::Session &session);
 
 /// Writes a session's model with its weights as they were packed last. The file is complete or not
 /// there. Throws UserError.

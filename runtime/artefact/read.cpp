@@ -191,18 +191,23 @@ std::unique_ptr<Artefact> Artefact::open(const std::string &path, const OpenOpti
 
   Description &d = artefact->description_;
   artefact->code_ = std::make_unique<rt::LoadedCode>(d.code, artefact->file_, d.codeSection.offset);
-  const uint8_t *base = artefact->code_->base();
-  d.model.entry.fn = std::bit_cast<rt::EntryFn>(base + d.functions.entry);
-  if (d.functions.foldWeights)
-    d.model.foldWeights = std::bit_cast<rt::EntryFn>(base + *d.functions.foldWeights);
-  for (size_t i = 0; i < d.model.kernels.size(); ++i)
-    d.model.kernels[i].fn = std::bit_cast<rt::KernelFn>(base + d.functions.kernels[i]);
+  artefact->setAddresses();
   artefact->weights_.params = {artefact->file_, d.paramSection.offset};
   for (const PackedRange &range : d.packed)
     artefact->weights_.packed.push_back(
         artefact->bytes_.subspan(d.packedSection.offset + range.offset, range.bytes));
   d.model.stored = &artefact->weights_;
   return artefact;
+}
+
+void Artefact::setAddresses() {
+  Description &d = description_;
+  const uint8_t *base = code_->base();
+  d.model.entry.fn = std::bit_cast<rt::EntryFn>(base + d.functions.entry);
+  if (d.functions.foldWeights)
+    d.model.foldWeights = std::bit_cast<rt::EntryFn>(base + *d.functions.foldWeights);
+  for (size_t i = 0; i < d.model.kernels.size(); ++i)
+    d.model.kernels[i].fn = std::bit_cast<rt::KernelFn>(base + d.functions.kernels[i]);
 }
 
 Artefact::~Artefact() {

@@ -27,8 +27,10 @@ std::vector<uint8_t> joined(const std::vector<Bytes> &pieces, std::vector<Packed
   return all;
 }
 
-/// The parameters in row layout. Padding may hold anything in a session; here it is zero, so that
-/// equal models make equal files.
+} // namespace
+
+// Padding may hold anything in a session; here it is zero, so that equal models make equal files.
+
 std::vector<uint8_t> paramRows(const rt::Session &session) {
   const rt::Model &model = session.model();
   std::vector<uint8_t> rows(uint64_t(model.paramGranules) * rt::kGranuleBytes), elements;
@@ -41,6 +43,8 @@ std::vector<uint8_t> paramRows(const rt::Session &session) {
   }
   return rows;
 }
+
+namespace {
 
 std::vector<uint8_t> message(const Description &description) {
   Writer writer;
@@ -68,13 +72,9 @@ std::vector<uint8_t> encode(const Description &description, uint64_t fileBytes) 
   return bytes;
 }
 
-void write(const std::string &path, const rt::Session &session, const rt::LoadedCode &code,
-           const rt::Target &target, std::string numerics, const io::Vocabularies &vocabularies,
-           std::string producer) {
-  const rt::Model &model = session.model();
-  if (model.training)
-    throw InternalError("a model for training is no artefact");
-
+Description describe(const rt::Model &model, const rt::LoadedCode &code, const rt::Target &target,
+                     std::string numerics, const io::Vocabularies &vocabularies,
+                     std::string producer) {
   Description d;
   d.producer = std::move(producer);
   d.target = target;
@@ -83,13 +83,26 @@ void write(const std::string &path, const rt::Session &session, const rt::Loaded
   d.functions.entry = code.offsetOf(std::bit_cast<const void *>(model.entry.fn));
   if (model.foldWeights)
     d.functions.foldWeights = code.offsetOf(std::bit_cast<const void *>(model.foldWeights));
-  for (const rt::KernelDesc &kernel : model.kernels)
-    d.functions.kernels.push_back(code.offsetOf(std::bit_cast<const void *>(kernel.fn)));
   d.model = model;
+  auto isNative = [&](const rt::KernelDesc &kernel) {
+    return code.offsetOf(std::bit_cast<const void *>(kernel.fn)) >= code.layout().bytes();
+  };
+  std::erase_if(d.model.kernels, isNative);
+  for (const rt::KernelDesc &kernel : d.model.kernels)
+    d.functions.kernels.push_back(code.offsetOf(std::bit_cast<const void *>(kernel.fn)));
   for (const auto &[name, vocabulary] : vocabularies.all())
     d.vocabularies.push_back({name, vocabulary.size(), vocabulary.hash(),
                               vocabulary.hasWords() ? vocabulary.fileText() : ""});
+  return d;
+}
 
+void write(const std::string &path, const rt::Session &session, const rt::LoadedCode &code,
+           const rt::Target &target, std::string numerics, const io::Vocabularies &vocabularies,
+           std::string producer) {
+  if (session.model().training)
+    throw InternalError("a model for training is no artefact");
+  Description d = describe(session.model(), code, target, std::move(numerics), vocabularies,
+                           std::move(producer));
   std::vector<uint8_t> image = code.image();
   std::vector<uint8_t> params = paramRows(session);
   std::vector<uint8_t> packed = joined(session.packedWeights(), d.packed);

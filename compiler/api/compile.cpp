@@ -1,0 +1,222 @@
+// From what a program asks for to what the runtime loads.
+#include "compiler/driver/Compiler.h"
+#include "compiler/driver/Library.h"
+#include "compiler/target/Target.h"
+#include "runtime/compile/compiler.h"
+#include "runtime/model/error.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include <dlfcn.h>
+
+using namespace sheaf;
+using namespace sheaf::compile;
+
+namespace {
+
+/// Ends a compilation whose findings tell why.
+struct SourceErrors {};
+
+std::string libraryOfLayers() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void *>(&libraryOfLayers), &info) || !info.dli_fname)
+    return {};
+  return driver::libraryDirectory(info.dli_fname);
+}
+
+sheaf::FileResolver resolverOf(const Request &request) {
+  std::string library = request.library.empty() ? libraryOfLayers() : request.library;
+  if (!request.resolve)
+    return driver::fileResolver(request.name, library);
+  // Files of the library use each other, whatever the caller has of their names.
+  return [own = request.resolve, layers = driver::libraryResolver(library)](
+             const std::string &used, const std::string &by) -> sheaf::UsedFile {
+    if (!by.starts_with(driver::kLibraryPrefix))
+      if (compile::UsedFile found = own(used, by); !found.name.empty())
+        return {std::move(found.name), std::move(found.text), {}};
+    return layers(used, by);
+  };
+}
+
+Place placeOf(const SourceFile &source, SourceRange range) {
+  LineColumn begin = source.lineColumn(range.begin), end = source.lineColumn(range.end);
+  // A range ends in its own file, whatever stands behind.
+  const SourceText &file = source.fileOf(range.begin);
+  end = file.lineColumn(range.end);
+  return {file.name(), begin.line, begin.column, end.line, end.column};
+}
+
+Finding::Severity severityOf(Severity severity) {
+  switch (severity) {
+  case Severity::Error:
+    return Finding::Error;
+  case Severity::Warning:
+    return Finding::Warning;
+  case Severity::Note:
+    break;
+  }
+  return Finding::Note;
+}
+
+void tell(const Diagnostics &diags, Answer &answer) {
+  for (const Diagnostic *diagnostic : diags.inSourceOrder()) {
+    Finding &finding = answer.findings.emplace_back();
+    finding.severity = severityOf(diagnostic->severity);
+    finding.place = placeOf(diags.file(), diagnostic->range);
+    finding.message = diagnostic->message;
+    finding.help = diagnostic->help;
+    finding.text = diags.render(*diagnostic);
+    for (const DiagnosticNote &note : diagnostic->notes) {
+      Finding &further = finding.notes.emplace_back();
+      further.severity = Finding::Note;
+      further.place = placeOf(diags.file(), note.range);
+      further.message = note.message;
+    }
+  }
+}
+
+[[noreturn]] void refuse(const Diagnostics &diags, Answer &answer) {
+  tell(diags, answer);
+  for (const Finding &finding : answer.findings)
+    if (finding.severity == Finding::Error && answer.message.empty())
+      answer.message = fmt::format("{}:{}:{}: error: {}", finding.place.file, finding.place.line,
+                                   finding.place.column, finding.message);
+  throw SourceErrors();
+}
+
+driver::CompileOptions optionsOf(const Request &request) {
+  driver::CompileOptions options;
+  options.dims = request.dims;
+  options.entry = request.entry;
+  options.dropout = request.dropout;
+  options.training = request.training;
+  options.precision = request.bf16 ? driver::Precision::Bf16 : driver::Precision::F32;
+  options.targetCpu = request.targetCpu == "native" ? "host" : request.targetCpu;
+  options.threads = std::max(request.threads, 1u);
+  options.store = {request.store, request.storeLimit};
+  options.stop = request.stop;
+  options.without = {request.without.begin(), request.without.end()};
+  std::vector<std::string> known;
+  for (const driver::Optimisation &optimisation : driver::optimisations())
+    known.push_back(optimisation.name);
+  for (const std::string &name : options.without)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UserError(fmt::format("there is no optimisation '{}' to leave out; there are {}", name,
+                                  fmt::join(known, ", ")));
+  target::checkRunsHere(target::detect(options.targetCpu));
+  return options;
+}
+
+/// Dims that weights were made with stand before those of the source.
+void bindWeightDims(const SourceFile &source, const Request &request,
+                    driver::CompileOptions &options) {
+  if (request.weightDims.empty())
+    return;
+  std::vector<std::string> declared = driver::declaredDims(source);
+  for (const auto &[name, value] : request.weightDims) {
+    if (std::find(declared.begin(), declared.end(), name) == declared.end())
+      continue;
+    // That its words are others is what is to be told of another vocabulary.
+    if (std::optional<std::string> words = driver::vocabularyOfDim(name))
+      if (const io::Vocabulary *own = request.vocabularies.find(*words);
+          own && own->size() != value)
+        continue;
+    auto [it, isNew] = options.dims.emplace(name, value);
+    if (it->second != value)
+      throw UserError(fmt::format("dim {0}={1} contradicts {2}, whose weights were made with "
+                                  "{0}={3}",
+                                  name, it->second, request.weights, value));
+  }
+}
+
+/// Gives every vocabulary that the model names its size.
+void bindVocabularies(const driver::EntryTypes &entry, const Request &request,
+                      driver::CompileOptions &options, Answer &answer) {
+  std::set<std::string> needed = driver::argumentVocabularies(entry);
+  answer.vocabularies = request.vocabularies;
+  for (const auto &[name, vocabulary] : request.vocabularies.all())
+    if (!entry.vocabularies.contains(name))
+      throw UserError(fmt::format("the model has no vocabulary of {}", io::tokenTypeName(name)));
+  for (const std::string &name : entry.vocabularies) {
+    auto dim = entry.vocabularyDims.find(name);
+    bool hasSize = dim != entry.vocabularyDims.end();
+    const io::Vocabulary *given = request.vocabularies.find(name);
+    if (given && hasSize && dim->second.second != given->size())
+      throw UserError(fmt::format("dim {} is {}, but the vocabulary of {} has {} entries",
+                                  dim->second.first, dim->second.second, io::tokenTypeName(name),
+                                  given->size()));
+    if (given || !needed.contains(name))
+      continue;
+    if (!hasSize)
+      throw UserError(fmt::format("no vocabulary for {}: give one, or dim '{}' a value",
+                                  io::tokenTypeName(name), io::sizeDimName(name)));
+    answer.vocabularies.set(name, io::Vocabulary::ofSize(dim->second.second));
+  }
+  for (const auto &[name, vocabulary] : answer.vocabularies.all())
+    options.vocabularySizes[name] = vocabulary.size();
+}
+
+void run(const Request &request, Answer &answer) {
+  driver::CompileOptions options = optionsOf(request);
+  SourceFile source(request.name, request.text, resolverOf(request));
+  bindWeightDims(source, request, options);
+  {
+    Diagnostics diags(source);
+    std::unique_ptr<driver::EntryTypes> entry = driver::inspect(source, options, diags);
+    if (diags.hasErrors())
+      refuse(diags, answer);
+    bindVocabularies(*entry, request, options, answer);
+  }
+  Diagnostics diags(source);
+  std::unique_ptr<driver::CompiledModel> model = driver::compile(source, options, diags);
+  if (diags.hasErrors())
+    refuse(diags, answer);
+  tell(diags, answer);
+  for (const std::string &warning : model->storeUse().warnings) {
+    Finding &finding = answer.findings.emplace_back();
+    finding.severity = Finding::Warning;
+    finding.message = warning;
+    finding.text = "warning: " + warning + "\n";
+  }
+  answer.compiled.description =
+      artefact::describe(model->model(), model->code(), model->target(), model->numerics(),
+                         answer.vocabularies, "sheaf " SHEAF_VERSION);
+  answer.compiled.image = model->code().image();
+  // The last of the native kernels says how they were asked for.
+  answer.compiled.serpentine = options.training && model->model().kernels.back().serpentine;
+  answer.outcome = Answer::Compiled;
+}
+
+void compileFor(const Request &request, Answer &answer) noexcept {
+  auto ended = [&](Answer::Outcome outcome, const char *message) {
+    answer.outcome = outcome;
+    answer.message = message;
+  };
+  try {
+    run(request, answer);
+  } catch (const SourceErrors &) {
+    answer.outcome = Answer::Errors;
+  } catch (const driver::Stopped &stopped) {
+    ended(Answer::Stopped, stopped.what());
+  } catch (const UserError &error) {
+    ended(Answer::Refused, error.what());
+  } catch (const std::bad_alloc &) {
+    ended(Answer::NoMemory, "the machine has no more memory");
+  } catch (const std::exception &error) {
+    ended(Answer::Internal, error.what());
+  } catch (...) {
+    ended(Answer::Internal, "internal error: of no known kind");
+  }
+}
+
+} // namespace
+
+extern "C" {
+__attribute__((visibility("default"))) extern const Compiler sheaf_compiler_library;
+const Compiler sheaf_compiler_library = {{}, compileFor};
+}

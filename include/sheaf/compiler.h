@@ -1,0 +1,145 @@
+/* compiler.h - Compiles models in process
+ *
+ * A source becomes a sheaf_model, which batches, sessions and engines of sheaf.h take as they take
+ * an artefact:
+ *
+ *   sheaf_compile_options options = {sizeof options};
+ *   options.path = "tree.sheaf";
+ *   sheaf_model *model;
+ *   sheaf_diagnostics *diagnostics;
+ *   if (sheaf_compile(&options, &model, &diagnostics) != SHEAF_OK)
+ *     fputs(sheaf_diagnostics_text(diagnostics), stderr);
+ *
+ * Programs link libsheaf_runtime alone. The compiler is another library, libsheaf_compiler, which
+ * is opened when it is first needed. It is of the same build as libsheaf_runtime. LLVM is inside of
+ * it and hidden, so it goes together with any other LLVM in the process.
+ *
+ * Nothing here prints, ends the process, sets a signal handler or reads the environment. Any thread
+ * may compile at any time; compilations run beside each other. Elements of arrays in structs of
+ * options do not grow.
+ */
+#ifndef SHEAF_COMPILER_H
+#define SHEAF_COMPILER_H
+
+#include "sheaf/sheaf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- The source ---------------------------------------------------------------------------- */
+
+/* A file that a source uses, by `use "NAME"`. */
+typedef struct sheaf_used_file {
+  size_t size;      /* sizeof(sheaf_used_file) of the library: write nothing beyond */
+  const char *name; /* for messages, and for the files that it uses; one file, one name */
+  const char *text; /* of `length` bytes */
+  size_t length;
+} sheaf_used_file;
+
+/* Finds the file that file `by` uses as `used`. Other than 0: it is there, and `file` tells it;
+ * what that points at must stay until the function is called again, or the compilation ends. 0: it
+ * is looked for in the library of layers. It must not throw. Called in the thread that compiles. */
+typedef int (*sheaf_resolve_function)(void *user, const char *used, const char *by,
+                                      sheaf_used_file *file);
+
+typedef struct sheaf_dim {
+  const char *name;
+  int64_t value;
+} sheaf_dim;
+
+/* One of: a file with a word a line, words, or a size alone: then tokens are numbers. */
+typedef struct sheaf_vocabulary {
+  const char *name;         /* `tag` for token<tag>; "" or NULL for token */
+  const char *path;         /* NULL: none */
+  const char *const *words; /* `size` of them, the first is "<unk>"; NULL: none */
+  int64_t size;
+} sheaf_vocabulary;
+
+typedef enum sheaf_precision {
+  SHEAF_F32 = 0,
+  SHEAF_BF16 = 1 /* of products with weights */
+} sheaf_precision;
+
+typedef struct sheaf_compile_options {
+  size_t size; /* sizeof(sheaf_compile_options) */
+
+  const char *path;               /* a file, or */
+  const char *text;               /* `length` bytes of text */
+  size_t length;                  /* 0: `text` ends with a zero */
+  const char *name;               /* of the text in messages; NULL: the path, or "model.sheaf" */
+  sheaf_resolve_function resolve; /* NULL: files that are used are found beside `name` */
+  void *resolve_user;
+  const char *library; /* the directory that has the layers, `lib`; NULL: as it is installed */
+
+  const char *entry;     /* the function that an instance is an argument list of; NULL: "main" */
+  const sheaf_dim *dims; /* instead of what the source says */
+  size_t dim_count;
+  const sheaf_vocabulary *vocabularies;
+  size_t vocabulary_count;
+
+  const char *weights;    /* a safetensors file, which may tell dims; NULL: as the source says */
+  uint64_t seed;          /* of the source's initialisers */
+  int32_t precision;      /* a sheaf_precision */
+  uint32_t threads;       /* that generate code; 0: 2 */
+  const char *target_cpu; /* LLVM's name of a processor; NULL: this one */
+  const char *const *without; /* optimisations to leave out, by name */
+  size_t without_count;
+  int32_t training; /* other than 0: with code that differentiates */
+  int32_t dropout;  /* other than 0: dropout drops */
+
+  const char *store;    /* a directory where code is kept for the next time; NULL: none */
+  uint64_t store_limit; /* bytes; 0: 256 MB */
+  sheaf_stop *stop;     /* requested, ends the compilation: SHEAF_STOPPED; NULL: nothing */
+} sheaf_compile_options;
+
+/* ---- What is wrong with it ------------------------------------------------------------------ */
+
+typedef struct sheaf_diagnostics sheaf_diagnostics;
+
+typedef enum sheaf_severity { SHEAF_ERROR = 0, SHEAF_WARNING = 1, SHEAF_NOTE = 2 } sheaf_severity;
+
+/* Lines and columns count from 1, columns in code points; the end is behind the last one. */
+typedef struct sheaf_diagnostic {
+  size_t size;      /* sizeof(sheaf_diagnostic), to be set by the caller */
+  int32_t severity; /* a sheaf_severity */
+  const char *file; /* NULL: of no place; then all numbers are 0 */
+  int64_t line, column, end_line, end_column;
+  const char *message; /* one phrase */
+  const char *help;    /* the likely remedy, or "" */
+  const char *text;    /* as the command `sheaf` prints it, with the line of the source */
+  size_t note_count;   /* of further places */
+} sheaf_diagnostic;
+
+SHEAF_API size_t sheaf_diagnostics_count(const sheaf_diagnostics *diagnostics);
+/* In the order of the source. */
+SHEAF_API sheaf_status sheaf_diagnostics_get(const sheaf_diagnostics *diagnostics, size_t number,
+                                             sheaf_diagnostic *diagnostic);
+SHEAF_API sheaf_status sheaf_diagnostics_note(const sheaf_diagnostics *diagnostics, size_t number,
+                                              size_t note, sheaf_diagnostic *diagnostic);
+/* All of them as the command prints them; "" when there are none. */
+SHEAF_API const char *sheaf_diagnostics_text(const sheaf_diagnostics *diagnostics);
+SHEAF_API void sheaf_diagnostics_release(sheaf_diagnostics *diagnostics);
+
+/* ---- Compiling ------------------------------------------------------------------------------ */
+
+/* `diagnostics` may be null; else it is always given some, to be released by the caller: errors
+ * when the status is SHEAF_NOT_COMPILED, warnings when it is SHEAF_OK. Dims, vocabularies or
+ * weights that do not go with the source are SHEAF_INVALID. */
+SHEAF_API sheaf_status sheaf_compile(const sheaf_compile_options *options, sheaf_model **model,
+                                     sheaf_diagnostics **diagnostics);
+
+/* Opens the compiler's library: that of `path`; or, when it is null, the one that stands beside
+ * libsheaf_runtime, else where the system finds it. sheaf_compile() does the latter by itself. Once
+ * it is open, it stays so. SHEAF_NO_COMPILER when there is none. */
+SHEAF_API sheaf_status sheaf_compiler_open(const char *path);
+
+/* Writes an artefact, as `sheaf build` does: complete, or not at all. Of a model for training:
+ * SHEAF_INVALID. */
+SHEAF_API sheaf_status sheaf_model_save(const sheaf_model *model, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SHEAF_COMPILER_H */

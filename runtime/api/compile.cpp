@@ -1,0 +1,368 @@
+// Compiling, by a library that is opened when it is first needed.
+#include "runtime/api/handles.h"
+#include "runtime/api/options.h"
+#include "runtime/compile/compiler.h"
+#include "runtime/io/weights.h"
+#include "runtime/session/init.h"
+#include "sheaf/compiler.h"
+
+#include <mutex>
+#include <span>
+
+#include <dlfcn.h>
+
+using namespace sheaf;
+using namespace sheaf::api;
+
+struct sheaf_diagnostics {
+  std::vector<compile::Finding> findings;
+  std::string text;
+};
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// The library
+//===----------------------------------------------------------------------===//
+
+const std::string kCompilerFile =
+    std::string("libsheaf_compiler.so.") + std::to_string(SHEAF_VERSION_MAJOR);
+
+/// What is opened when no path is given.
+std::string besideThis() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void *>(&sheaf_compiler_open), &info) || !info.dli_fname)
+    return {};
+  std::string path = info.dli_fname;
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1) + kCompilerFile;
+}
+
+const compile::Compiler &load(const std::string &path) {
+  // Never closed: LLVM ends with the process.
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library)
+    throw NoCompiler(dlerror());
+  const auto *compiler =
+      static_cast<const compile::Compiler *>(dlsym(library, compile::kCompilerSymbol));
+  if (!compiler)
+    throw NoCompiler(path + " is no compiler of Sheaf's");
+  compile::Handshake own;
+  if (std::string_view(compiler->handshake.version) != own.version ||
+      compiler->handshake.sizes != own.sizes)
+    throw NoCompiler(path + " is of Sheaf " + compiler->handshake.version +
+                     ", or of another build than libsheaf_runtime, which is of " + own.version +
+                     ": install both from one build");
+  return *compiler;
+}
+
+/// Opens it once. A failure is no more than that: the next call tries again.
+const compile::Compiler &compiler(const char *path = nullptr) {
+  static std::mutex mutex;
+  static const compile::Compiler *open = nullptr;
+  std::lock_guard lock(mutex);
+  if (open)
+    return *open;
+  if (path) {
+    open = &load(path);
+    return *open;
+  }
+  std::string beside = besideThis(), why;
+  for (const std::string &file : {beside, kCompilerFile}) {
+    try {
+      if (!file.empty()) {
+        open = &load(file);
+        return *open;
+      }
+    } catch (const NoCompiler &error) {
+      why += (why.empty() ? "" : "; ") + std::string(error.what());
+    }
+  }
+  throw NoCompiler("compiling needs libsheaf_compiler, which is installed beside libsheaf_runtime "
+                   "by 'cmake --install' of a build with LLVM, or named by "
+                   "sheaf_compiler_open(): " +
+                   why);
+}
+
+//===----------------------------------------------------------------------===//
+// What is asked for
+//===----------------------------------------------------------------------===//
+
+std::string orElse(const char *text, const char *otherwise) { return text ? text : otherwise; }
+
+/// Calls `work`; what a user did wrong there is an argument.
+template <typename Work> auto fromArguments(Work work) {
+  try {
+    return work();
+  } catch (const OutOfMemory &) {
+    throw;
+  } catch (const UserError &error) {
+    throw Invalid(error.what());
+  }
+}
+
+template <typename T> std::span<const T> array(const T *elements, size_t count, const char *what) {
+  if (count > 0 && !elements)
+    throw Invalid(std::string("options.") + what + " is null");
+  return {elements, count};
+}
+
+io::Vocabulary vocabularyOf(const sheaf_vocabulary &given) {
+  std::string name = io::tokenTypeName(orElse(given.name, ""));
+  if (given.path && given.words)
+    throw Invalid("the vocabulary of " + name + " has a path and words");
+  if (given.path)
+    return fromArguments([&] { return io::Vocabulary::load(given.path); });
+  if (given.size < 1)
+    throw Invalid("the vocabulary of " + name + " has size " + std::to_string(given.size));
+  if (!given.words)
+    return io::Vocabulary::ofSize(given.size);
+  io::Vocabulary words;
+  for (int64_t i = 0; i < given.size; ++i) {
+    const char *word = given.words[i];
+    if (!word)
+      throw Invalid("word " + std::to_string(i) + " of the vocabulary of " + name + " is null");
+    if (i == 0 ? io::kUnknownWord != word : !words.add(word))
+      throw Invalid("word " + std::to_string(i) + " of the vocabulary of " + name + ", '" + word +
+                    (i == 0 ? "', is not '<unk>'" : "', is there twice"));
+  }
+  return words;
+}
+
+void readText(const sheaf_compile_options &options, compile::Request &request) {
+  if (!options.path == !options.text)
+    throw Invalid(options.path ? "options has a path and a text"
+                               : "options has neither a path nor a text");
+  if (options.text) {
+    request.text = options.length ? std::string(options.text, options.length) : options.text;
+    request.name = orElse(options.name, "model.sheaf");
+    fromArguments([&] { io::requireEightBit({request.name, request.text}); });
+  } else {
+    try {
+      io::SourceText source = io::readSource(options.path);
+      request.text = std::move(source.text);
+    } catch (const UserError &error) {
+      throw artefact::ArtefactError(artefact::Refusal::NotReadable, error.what());
+    }
+    request.name = orElse(options.name, options.path);
+    if (artefact::beginsAsArtefact(request.text))
+      throw Invalid(request.name + ": a compiled model: sheaf_model_load() opens it");
+    fromArguments([&] { io::requireEightBit({request.name, request.text}); });
+  }
+  if (request.text.find('\0') != std::string::npos)
+    throw Invalid(request.name + ": a NUL byte: a source is UTF-8 text");
+}
+
+compile::Request requestOf(const sheaf_compile_options &options) {
+  compile::Request request;
+  readText(options, request);
+  if (options.resolve)
+    request.resolve = [resolve = options.resolve, user = options.resolve_user](
+                          const std::string &used, const std::string &by) -> compile::UsedFile {
+      sheaf_used_file file{sizeof file, nullptr, nullptr, 0};
+      if (!resolve(user, used.c_str(), by.c_str(), &file))
+        return {};
+      return {orElse(file.name, used.c_str()),
+              file.text ? std::string(file.text, file.length) : std::string()};
+    };
+  request.library = orElse(options.library, "");
+  request.entry = orElse(options.entry, "main");
+  for (const sheaf_dim &dim : array(options.dims, options.dim_count, "dims"))
+    if (!request.dims.emplace(&given(dim.name, "a dim's name"), dim.value).second)
+      throw Invalid(std::string("dim '") + dim.name + "' is given twice");
+  for (const sheaf_vocabulary &vocabulary :
+       array(options.vocabularies, options.vocabulary_count, "vocabularies")) {
+    std::string name = orElse(vocabulary.name, "");
+    if (request.vocabularies.find(name))
+      throw Invalid("the vocabulary of " + io::tokenTypeName(name) + " is given twice");
+    request.vocabularies.set(name, vocabularyOf(vocabulary));
+  }
+  for (const char *name : array(options.without, options.without_count, "without"))
+    request.without.push_back(&given(name, "an optimisation's name"));
+  if (options.precision != SHEAF_F32 && options.precision != SHEAF_BF16)
+    throw Invalid("options.precision is " + std::to_string(options.precision));
+  request.bf16 = options.precision == SHEAF_BF16;
+  request.targetCpu = orElse(options.target_cpu, "host");
+  request.training = options.training != 0;
+  request.dropout = options.dropout != 0;
+  if (options.threads > 4096)
+    throw Invalid("options.threads is " + std::to_string(options.threads));
+  if (options.threads)
+    request.threads = options.threads;
+  request.store = orElse(options.store, "");
+  if (options.store_limit)
+    request.storeLimit = options.store_limit;
+  request.stop = tokenOf(options.stop);
+  return request;
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+class Weights {
+public:
+  explicit Weights(const sheaf_compile_options &options) : seed_(options.seed) {
+    if (options.weights)
+      file_.reset(
+          fromArguments([&] { return new io::WeightFile(io::WeightFile::open(options.weights)); }));
+  }
+
+  void bind(compile::Request &request) const {
+    if (!file_)
+      return;
+    request.weights = file_->name;
+    request.weightDims =
+        fromArguments([&] { return io::storedDims(file_->name, file_->metadata); });
+  }
+
+  void set(rt::Session &session, const io::Vocabularies &vocabularies,
+           std::vector<compile::Finding> &findings) const {
+    if (!file_)
+      return fromArguments([&] { session.initParams(seed_); });
+    const std::vector<rt::ParamDesc> &params = session.model().params;
+    // What the compiler made itself is not in the file.
+    for (size_t i = 0; i < params.size(); ++i)
+      if (params[i].synthetic)
+        session.setParam(i, rt::initialise(params[i], 0));
+    io::LoadedWeights loaded = fromArguments([&] {
+      io::checkVocabulary(file_->name, file_->metadata, vocabularies);
+      return io::loadWeights(*file_, session.model(), [&](size_t i, std::span<const uint8_t> row) {
+        session.setParam(i, row);
+      });
+    });
+    if (loaded.unused.empty())
+      return;
+    compile::Finding &finding = findings.emplace_back();
+    finding.severity = compile::Finding::Warning;
+    finding.message =
+        file_->name + " has tensors that no parameter takes: " + io::firstOf(loaded.unused);
+    finding.text = "warning: " + finding.message + "\n";
+  }
+
+private:
+  std::unique_ptr<const io::WeightFile> file_;
+  uint64_t seed_;
+};
+
+void copyOut(const compile::Finding &finding, sheaf_diagnostic &out) {
+  size_t size = out.size;
+  if (size < sizeof(size_t) || size > kMostOptionBytes || size % alignof(sheaf_diagnostic) != 0)
+    throw Invalid("diagnostic.size is " + std::to_string(size) +
+                  ": set it to sizeof(sheaf_diagnostic)");
+  const compile::Place &place = finding.place;
+  sheaf_diagnostic all{size,
+                       finding.severity,
+                       place.file.empty() ? nullptr : place.file.c_str(),
+                       place.line,
+                       place.column,
+                       place.endLine,
+                       place.endColumn,
+                       finding.message.c_str(),
+                       finding.help.c_str(),
+                       finding.text.c_str(),
+                       finding.notes.size()};
+  // What a newer caller has beyond is nothing that this library tells.
+  auto *bytes = reinterpret_cast<unsigned char *>(&out);
+  std::memcpy(bytes, &all, std::min(size, sizeof all));
+  if (size > sizeof all)
+    std::memset(bytes + sizeof all, 0, size - sizeof all);
+}
+
+const compile::Finding &findingOf(const sheaf_diagnostics *diagnostics, size_t number) {
+  const std::vector<compile::Finding> &all = given(diagnostics, "diagnostics").findings;
+  if (number >= all.size())
+    throw Invalid("there is no diagnostic " + std::to_string(number) + " but " +
+                  std::to_string(all.size()));
+  return all[number];
+}
+
+std::shared_ptr<const LoadedModel> compiled(const sheaf_compile_options &options,
+                                            std::vector<compile::Finding> &findings) {
+  compile::Request request = requestOf(options);
+  Weights weights(options);
+  weights.bind(request);
+  compile::Answer answer;
+  compiler().compile(request, answer);
+  findings = std::move(answer.findings);
+  switch (answer.outcome) {
+  case compile::Answer::Compiled:
+    break;
+  case compile::Answer::Errors:
+    throw NotCompiled(answer.message);
+  case compile::Answer::Refused:
+    throw Invalid(answer.message);
+  case compile::Answer::Stopped:
+    throw Stopped(answer.message);
+  case compile::Answer::NoMemory:
+    throw OutOfMemory(answer.message);
+  case compile::Answer::Internal:
+    throw std::logic_error(answer.message);
+  }
+  return std::make_shared<LoadedModel>(
+      artefact::Artefact::make(std::move(answer.compiled), [&](rt::Session &session) {
+        weights.set(session, answer.vocabularies, findings);
+      }));
+}
+
+} // namespace
+
+sheaf_status sheaf_compile(const sheaf_compile_options *options, sheaf_model **model,
+                           sheaf_diagnostics **diagnostics) {
+  std::unique_ptr<sheaf_diagnostics> told;
+  sheaf_status status = guarded([&] {
+    told = std::make_unique<sheaf_diagnostics>();
+    given(options, "options");
+    given(model, "model");
+    *model = new sheaf_model{compiled(known(options, "sheaf_compile_options"), told->findings)};
+  });
+  if (diagnostics) {
+    // Without memory for the text there is none.
+    guarded([&] {
+      for (const compile::Finding &finding : told->findings)
+        told->text += finding.text;
+    });
+    *diagnostics = told.release();
+  }
+  return status;
+}
+
+sheaf_status sheaf_compiler_open(const char *path) {
+  return guarded([&] { compiler(path); });
+}
+
+sheaf_status sheaf_model_save(const sheaf_model *model, const char *path) {
+  return guarded([&] {
+    given(path, "path");
+    const artefact::Artefact &from = given(model, "model").model->artefact();
+    if (from.model().training)
+      throw Invalid("a model that was compiled for training cannot be saved");
+    fromArguments([&] { from.save(path); });
+  });
+}
+
+size_t sheaf_diagnostics_count(const sheaf_diagnostics *diagnostics) {
+  return diagnostics ? diagnostics->findings.size() : 0;
+}
+
+sheaf_status sheaf_diagnostics_get(const sheaf_diagnostics *diagnostics, size_t number,
+                                   sheaf_diagnostic *diagnostic) {
+  return guarded([&] { copyOut(findingOf(diagnostics, number), given(diagnostic, "diagnostic")); });
+}
+
+sheaf_status sheaf_diagnostics_note(const sheaf_diagnostics *diagnostics, size_t number,
+                                    size_t note, sheaf_diagnostic *diagnostic) {
+  return guarded([&] {
+    const std::vector<compile::Finding> &notes = findingOf(diagnostics, number).notes;
+    if (note >= notes.size())
+      throw Invalid("the diagnostic has no note " + std::to_string(note) + " but " +
+                    std::to_string(notes.size()));
+    copyOut(notes[note], given(diagnostic, "diagnostic"));
+  });
+}
+
+const char *sheaf_diagnostics_text(const sheaf_diagnostics *diagnostics) {
+  return diagnostics ? diagnostics->text.c_str() : "";
+}
+
+void sheaf_diagnostics_release(sheaf_diagnostics *diagnostics) { delete diagnostics; }

@@ -1,0 +1,101 @@
+//===- compiler.h - What the libraries say to each other --------*- C++ -*-===//
+//
+// libsheaf_runtime opens libsheaf_compiler when it is first asked to compile. What goes from one to
+// the other stands here: plain data, in types of the C++ library, and no code. Each has the run
+// time's code by itself; what is compiled is loaded by the one that runs it. Only libraries of one
+// build go together, which Handshake makes sure of.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SHEAF_RUNTIME_COMPILE_COMPILER_H
+#define SHEAF_RUNTIME_COMPILE_COMPILER_H
+
+#include "runtime/artefact/artefact.h"
+#include "runtime/io/vocab.h"
+
+#include <array>
+#include <functional>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace sheaf::compile {
+
+/// What a name after `use` stands for; a text with an empty name is not there.
+struct UsedFile {
+  std::string name, text;
+};
+
+struct Request {
+  std::string name; ///< of the source, for messages; a path if it is a file
+  std::string text;
+  /// Finds files that the source uses: asked before the library of layers. Null: those beside it.
+  std::function<UsedFile(const std::string &used, const std::string &by)> resolve;
+  std::string library; ///< the directory that has `lib`; empty: that beside the compiler
+  std::string entry = "main";
+  std::map<std::string, int64_t> dims;
+  io::Vocabularies vocabularies;
+  /// Where weights come from, and the dims that they were made with.
+  std::string weights;
+  std::map<std::string, int64_t> weightDims;
+  std::vector<std::string> without;
+  std::string targetCpu = "host";
+  bool bf16 = false;
+  bool training = false;
+  bool dropout = false;
+  unsigned threads = 2;
+  std::string store; ///< a directory; empty: none
+  uint64_t storeLimit = uint64_t(256) << 20;
+  std::stop_token stop;
+};
+
+struct Place {
+  std::string file;
+  int64_t line = 0, column = 0, endLine = 0, endColumn = 0; ///< from 1; the end is behind the last
+};
+
+struct Finding {
+  enum Severity { Error, Warning, Note } severity = Error;
+  Place place; ///< without a file: of the whole
+  std::string message, help;
+  std::vector<Finding> notes;
+  std::string text; ///< as the command prints it
+};
+
+struct Answer {
+  enum Outcome {
+    Compiled,
+    Errors,   ///< in the source: findings tell
+    Refused,  ///< what was asked for does not go with the source
+    Stopped,  ///< was asked for
+    NoMemory, ///< of the machine
+    Internal  ///< a bug of Sheaf's
+  } outcome = Internal;
+  std::string message; ///< unless it was compiled
+  std::vector<Finding> findings;
+  artefact::Compiled compiled;
+  io::Vocabularies vocabularies; ///< all that the model has
+};
+
+/// How large the types are that go from one library to the other, and the version.
+struct Handshake {
+  const char *version = SHEAF_VERSION;
+  std::array<size_t, 6> sizes = {sizeof(Request),
+                                 sizeof(Answer),
+                                 sizeof(rt::Model),
+                                 sizeof(rt::KernelDesc),
+                                 sizeof(artefact::Description),
+                                 sizeof(std::string)};
+};
+
+/// The only symbol of libsheaf_compiler, kCompilerSymbol, is of this type.
+struct Compiler {
+  Handshake handshake;
+  /// Does not throw. From any thread, several at a time.
+  void (*compile)(const Request &request, Answer &answer) noexcept;
+};
+inline constexpr const char *kCompilerSymbol = "sheaf_compiler_library";
+
+} // namespace sheaf::compile
+
+#endif // SHEAF_RUNTIME_COMPILE_COMPILER_H
