@@ -2,8 +2,9 @@
 """Installs Sheaf into an empty directory and uses it from there: run_package.py BUILD SHEAF
 
 examples/c is compiled with cc, examples/cpp by CMake with find_package(Sheaf); both, and the sheaf
-that was installed, have to say the same of the same sentences. The library must be small and need
-nothing but the C and C++ libraries.
+that was installed, have to say the same of the same sentences and models. The runtime's library must
+be small and need nothing but the C and C++ libraries; the compiler's shows one symbol, and none of
+LLVM.
 """
 import json
 import os
@@ -38,6 +39,7 @@ def main():
         check_unbuilt(build, work)
         run("cmake", "--install", build, "--prefix", prefix)
         check_library(os.path.join(prefix, "lib", "libsheaf_runtime.so"))
+        check_compiler(os.path.join(prefix, "lib", "libsheaf_compiler.so"))
         with tempfile.TemporaryDirectory() as elsewhere:  # nothing may lead back into the tree
             examples = shutil.copytree(os.path.join(ROOT, "examples"),
                                        os.path.join(elsewhere, "examples"))
@@ -97,8 +99,56 @@ def use(sheaf, prefix, examples, work):
     run("cmake", "--build", output)
     lines = run(os.path.join(output, "classify"), model, input="\n".join(SENTENCES) + "\n")
     compare("examples/cpp", expected, [numbers(line) for line in lines.splitlines()])
+    use_compiler(prefix, examples, output, work)
     compare_stream(run(os.path.join(output, "stream"), decoder, input="\n".join(SENTENCES) + "\n"),
                    run(os.path.join(prefix, "bin", "sheaf"), "run", decoder, "--data", sentences))
+
+
+def use_compiler(prefix, examples, built, work):
+    """Both libraries, found by pkg-config where there is one: compiled in process and by sheaf."""
+    model = os.path.join(work, "model.sheaf")
+    with open(model, "w", encoding="utf-8") as stream:
+        stream.write('use "lib/lstm.sheaf"\ndim n = 3, m = 2\nparam w : f32[n, m] = glorot\n'
+                     "let cell = LSTM(2, 4)\n"
+                     "fn main(x: f32[n]) -> f32[4] = cell.last([tanh(x @ w), x @ w])\n")
+    vector = os.path.join(work, "x.jsonl")
+    with open(vector, "w", encoding="utf-8") as stream:
+        stream.write("[1, 2.5, -4]\n")
+    sheaf, library = os.path.join(prefix, "bin", "sheaf"), os.path.join(prefix, "lib")
+    flags = ["-I", os.path.join(prefix, "include"), "-L", library, "-lsheaf_runtime"]
+    if shutil.which("pkg-config"):
+        environment = dict(os.environ, PKG_CONFIG_PATH=os.path.join(library, "pkgconfig"))
+        flags = run("pkg-config", "--cflags", "--libs", "sheaf-compiler", env=environment).split()
+    program = os.path.join(work, "compile")
+    run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
+        "-pedantic", os.path.join(examples, "c", "compile.c"), "-o", program, *flags,
+        f"-Wl,-rpath,{library}")
+    expected = run(sheaf, "run", model, "--data", vector, "--seed", "1")
+    found = run(program, model, "1", "2.5", "-4")
+    compare("examples/c/compile", [numbers(expected)], [numbers(found)])
+
+    wrong = os.path.join(work, "wrong.sheaf")
+    with open(wrong, "w", encoding="utf-8") as stream:
+        stream.write("fn main(x: f32[3]) -> f32[3] = x + y\n")
+    told = subprocess.run([program, wrong, "1"], capture_output=True, text=True)
+    by_sheaf = subprocess.run([sheaf, "check", wrong], capture_output=True, text=True)
+    if (told.returncode, told.stdout, told.stderr) != (
+            1, f"{wrong}, line 1, columns 36 to 36\n", by_sheaf.stderr):
+        sys.exit(f"examples/c/compile says of an error\n{told.stdout}{told.stderr}")
+
+    source = 'use "squash.sheaf"\nfn main(x: f32[3]) -> f32[3] = squash(x)\n'
+    saved = os.path.join(work, "saved.sheafc")
+    run(os.path.join(built, "compile"), saved, input=source)
+    found = run(sheaf, "run", saved, "--data", vector)
+    compare("examples/cpp/compile", [[0.5, 2.5 / 3.5, -0.8]], [numbers(found)])
+
+    # Without the compiler's library it is said what is missing, and artefacts still run.
+    for name in os.listdir(library):
+        if name.startswith("libsheaf_compiler"):
+            os.remove(os.path.join(library, name))
+    told = subprocess.run([program, model, "1"], capture_output=True, text=True)
+    if told.returncode != 1 or "compiling needs libsheaf_compiler" not in told.stderr:
+        sys.exit(f"without a compiler examples/c/compile says\n{told.stdout}{told.stderr}")
 
 
 def compare_stream(streamed, expected):
@@ -141,6 +191,15 @@ def check_unbuilt(build, work):
         sys.exit(f"installing what is not built says\n{result.stdout}{result.stderr}")
 
 
+def check_compiler(path):
+    symbols = [line.split() for line in run("nm", "-D", "--defined-only", path).splitlines()]
+    if [symbol[-1] for symbol in symbols] != ["sheaf_compiler_library"]:
+        sys.exit(f"{path} shows {symbols[:5]} ...")
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", path)))
+    if any("LLVM" in name or "MLIR" in name for name in needed):
+        sys.exit(f"{path} needs {sorted(needed)}")
+
+
 def check_library(path):
     if os.path.getsize(path) > MOST_BYTES:
         sys.exit(f"{path} has {os.path.getsize(path)} bytes, more than {MOST_BYTES}")
@@ -151,8 +210,9 @@ def check_library(path):
     if re.search(r"llvm|mlir", symbols, re.IGNORECASE):
         sys.exit(f"{path} has symbols of LLVM or MLIR")
     exported = [line.split()[-1] for line in symbols.splitlines() if " T " in line]
-    header = open(os.path.join(os.path.dirname(path), "..", "include", "sheaf", "sheaf.h"),
-                  encoding="utf-8").read()
+    include = os.path.join(os.path.dirname(path), "..", "include", "sheaf")
+    header = "".join(open(os.path.join(include, name), encoding="utf-8").read()
+                     for name in ("sheaf.h", "compiler.h"))
     declared = set(re.findall(r"\b(sheaf_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
     if set(exported) != declared:
         sys.exit(f"exported and declared differ in {sorted(set(exported) ^ declared)}")
