@@ -1,9 +1,8 @@
 //===- CallGraph.cpp ------------------------------------------------------===//
 
 #include "compiler/analysis/CallGraph.h"
+#include "compiler/ir/Components.h"
 #include "compiler/ir/Program.h"
-
-#include <algorithm>
 
 using namespace mlir;
 
@@ -11,83 +10,43 @@ namespace sheaf::passes {
 
 CallGraph::CallGraph(ModuleOp module) {
   SymbolTable symbols(module);
-  for (auto func : module.getOps<func::FuncOp>()) {
-    functions_.push_back(func);
+  llvm::append_range(functions_, module.getOps<func::FuncOp>());
+  llvm::DenseMap<Operation *, unsigned> numbers;
+  for (auto [number, func] : llvm::enumerate(functions_))
+    numbers[func] = static_cast<unsigned>(number);
+  std::vector<std::vector<unsigned>> next(functions_.size());
+  for (auto [number, func] : llvm::enumerate(functions_)) {
     auto &callees = callees_[func];
     llvm::DenseSet<Operation *> seen;
     func.walk([&](func::CallOp call) {
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-      if (callee && seen.insert(callee).second)
-        callees.push_back(callee);
+      if (!callee || !seen.insert(callee).second)
+        return;
+      callees.push_back(callee);
+      next[number].push_back(numbers.lookup(callee));
     });
+    for (func::FuncOp callee : callees)
+      callers_[callee].push_back(func);
   }
-  findComponents();
+  Components components = findComponents(next);
+  for (unsigned number : components.order) {
+    func::FuncOp func = functions_[number];
+    order_.push_back(func);
+    component_[func] = components.of[number];
+    if (components.cyclic[number])
+      recursive_.insert(func);
+  }
 }
 
-/// Tarjan's algorithm with its stack on the heap: call chains may be as long as the program.
 void CallGraph::addCallers(llvm::DenseSet<Operation *> &functions) const {
-  // Callees come first; a cycle needs as many rounds as it is long at worst.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (func::FuncOp func : order_)
-      for (func::FuncOp callee : callees(func))
-        if (functions.contains(callee))
-          changed |= functions.insert(func).second;
-  }
-}
-
-void CallGraph::findComponents() {
-  struct Frame {
-    func::FuncOp func;
-    size_t next;
-  };
-  llvm::DenseMap<Operation *, unsigned> index, low;
-  llvm::DenseSet<Operation *> onStack;
-  std::vector<func::FuncOp> stack;
-  unsigned counter = 0, components = 0;
-
-  for (func::FuncOp root : functions_) {
-    if (index.contains(root))
+  SmallVector<Operation *> work(functions.begin(), functions.end());
+  while (!work.empty()) {
+    auto callers = callers_.find(work.pop_back_val());
+    if (callers == callers_.end())
       continue;
-    std::vector<Frame> frames;
-    auto enter = [&](func::FuncOp func) {
-      index[func] = low[func] = counter++;
-      stack.push_back(func);
-      onStack.insert(func);
-      frames.push_back({func, 0});
-    };
-    enter(root);
-    while (!frames.empty()) {
-      Frame &frame = frames.back();
-      func::FuncOp func = frame.func;
-      const auto &callees = callees_[func];
-      if (frame.next < callees.size()) {
-        func::FuncOp callee = callees[frame.next++];
-        if (!index.contains(callee))
-          enter(callee);
-        else if (onStack.contains(callee))
-          low[func] = std::min(low[func], index[callee]);
-        continue;
-      }
-      frames.pop_back();
-      if (!frames.empty())
-        low[frames.back().func] = std::min(low[frames.back().func], low[func]);
-      if (low[func] != index[func])
-        continue;
-      size_t begin = stack.size();
-      while (stack[--begin] != func) {
-      }
-      bool cyclic = stack.size() - begin > 1 || llvm::is_contained(callees, func);
-      for (size_t i = begin; i < stack.size(); ++i) {
-        component_[stack[i]] = components;
-        onStack.erase(stack[i]);
-        order_.push_back(stack[i]);
-        if (cyclic)
-          recursive_.insert(stack[i]);
-      }
-      stack.resize(begin);
-      ++components;
-    }
+    for (func::FuncOp caller : callers->second)
+      if (functions.insert(caller).second)
+        work.push_back(caller);
   }
 }
 

@@ -39,10 +39,8 @@ public:
   llvm::DenseSet<mlir::Operation *> emitters() const;
 
 private:
-  void findComponents();
-
   std::vector<mlir::func::FuncOp> functions_, order_;
-  llvm::DenseMap<mlir::Operation *, std::vector<mlir::func::FuncOp>> callees_;
+  llvm::DenseMap<mlir::Operation *, std::vector<mlir::func::FuncOp>> callees_, callers_;
   llvm::DenseMap<mlir::Operation *, unsigned> component_;
   llvm::DenseSet<mlir::Operation *> recursive_;
 };

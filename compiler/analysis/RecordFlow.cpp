@@ -1,6 +1,7 @@
 #include "compiler/analysis/RecordFlow.h"
 
 #include "compiler/analysis/OpQueries.h"
+#include "compiler/ir/Components.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -26,10 +27,8 @@ RecordFlow::RecordFlow(ModuleOp module, bool withFolded)
       for (BlockArgument argument : func.getArguments())
         add(argument, inputBit());
   });
-  do {
-    changed_ = false;
-    forEachFunction([&](func::FuncOp func) { func.walk([&](Operation *op) { visit(op); }); });
-  } while (changed_);
+  forEachFunction([&](func::FuncOp func) { func.walk([&](Operation *op) { visit(op); }); });
+  solve();
   takeArguments();
 }
 
@@ -56,31 +55,44 @@ void RecordFlow::findSites() {
 }
 
 const llvm::BitVector &RecordFlow::makers(Value value) const {
-  auto it = makers_.find(value);
-  return it == makers_.end() ? none_ : it->second;
+  auto it = numbers_.find(value);
+  return it == numbers_.end() ? none_ : makers_[component_[it->second]];
 }
 
-void RecordFlow::add(Value value, const llvm::BitVector &makers) {
-  if (!mayHoldTensors(value.getType()) || makers.none())
-    return;
-  llvm::BitVector &own = makers_.try_emplace(value, none_).first->second;
-  if (!makers.test(own)) // nothing in `makers` that is not in `own`
-    return;
-  own |= makers;
-  changed_ = true;
+unsigned RecordFlow::numberOf(Value value) {
+  unsigned next = static_cast<unsigned>(sources_.size());
+  auto [it, isNew] = numbers_.try_emplace(value, next);
+  if (isNew)
+    sources_.emplace_back();
+  return it->second;
 }
 
 void RecordFlow::add(Value value, unsigned maker) {
-  llvm::BitVector one = none_;
-  one.set(maker);
-  add(value, one);
+  if (mayHoldTensors(value.getType()))
+    added_.push_back({numberOf(value), maker});
 }
 
 void RecordFlow::pass(ValueRange sources, ValueRange values) {
-  for (auto [source, value] : llvm::zip(sources, values)) {
-    llvm::BitVector makers = this->makers(source); // a copy: add() may move it
-    add(value, makers);
-  }
+  for (auto [source, value] : llvm::zip(sources, values))
+    if (mayHoldTensors(source.getType()) && mayHoldTensors(value.getType())) {
+      unsigned from = numberOf(source), to = numberOf(value);
+      sources_[to].push_back(from);
+    }
+}
+
+/// Values that hold each other's tensors have the same makers; sources come before what they reach.
+void RecordFlow::solve() {
+  Components components = findComponents(sources_);
+  component_ = std::move(components.of);
+  makers_.assign(component_.empty() ? 0 : component_[components.order.back()] + 1, none_);
+  for (auto [value, maker] : added_)
+    makers_[component_[value]].set(maker);
+  for (unsigned value : components.order)
+    for (unsigned source : sources_[value])
+      if (component_[source] != component_[value])
+        makers_[component_[value]] |= makers_[component_[source]];
+  sources_.clear();
+  added_.clear();
 }
 
 void RecordFlow::visitLoop(Operation *op) {
@@ -156,22 +168,29 @@ void RecordFlow::takeArguments() {
 std::vector<llvm::BitVector> RecordFlow::closure() const {
   unsigned count = sites_.size();
   std::vector<llvm::BitVector> needs(count, llvm::BitVector(count));
-  for (unsigned i = 0; i < count; ++i)
+  std::vector<std::vector<unsigned>> next(count);
+  for (unsigned i = 0; i < count; ++i) {
     for (llvm::BitVector argument : arguments_[i]) {
       argument.resize(count); // without the bits of what is there
       needs[i] |= argument;
     }
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (llvm::BitVector &own : needs) {
-      llvm::BitVector more = own;
-      for (unsigned other : own.set_bits())
-        more |= needs[other];
-      if (more != own) {
-        own = std::move(more);
-        changed = true;
-      }
+    llvm::append_range(next[i], needs[i].set_bits());
+  }
+  Components components = findComponents(next);
+  auto begin = components.order.begin();
+  while (begin != components.order.end()) {
+    auto end = std::find_if(begin, components.order.end(), [&](unsigned site) {
+      return components.of[site] != components.of[*begin];
+    });
+    llvm::BitVector all(count);
+    for (unsigned site : llvm::make_range(begin, end)) {
+      all |= needs[site];
+      for (unsigned other : next[site])
+        if (components.of[other] != components.of[site])
+          all |= needs[other];
     }
+    for (; begin != end; ++begin)
+      needs[*begin] = all;
   }
   return needs;
 }
@@ -209,36 +228,51 @@ llvm::StringMap<llvm::BitVector> RecordFlow::onParameters() const {
   llvm::StringMap<llvm::BitVector> dependent;
   llvm::BitVector carries = none_; // what has tensors that depend on a parameter
   carries.set(paramBit());
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (auto [number, site] : llvm::enumerate(sites_)) {
-      auto block = symbols_.lookup<ir::BlockOp>(site.block.getValue());
-      Block &body = block.getBody().front();
-      unsigned numArgs = static_cast<unsigned>(block.getNumArgs());
-      llvm::BitVector &own =
-          dependent.try_emplace(site.block.getValue(), llvm::BitVector(numArgs)).first->second;
-      // Of the blocks of an operator over a list any argument may be any of what it takes.
-      bool isRecord = site.role.empty();
-      unsigned tensors = 0;
-      for (BlockArgument argument : body.getArguments().take_front(numArgs)) {
-        if (!mayHoldTensors(argument.getType()))
-          continue;
-        bool depends = isRecord ? arguments_[number][tensors].anyCommon(carries)
-                                : llvm::any_of(arguments_[number], [&](const auto &makers) {
-                                    return makers.anyCommon(carries);
-                                  });
-        ++tensors;
-        auto type = dyn_cast<RankedTensorType>(argument.getType());
-        if (depends && type && isa<FloatType>(type.getElementType()))
-          own.set(argument.getArgNumber());
-      }
-      bool depends = own.any() || llvm::any_of(site.weights.getAsRange<FlatSymbolRefAttr>(),
-                                               [&](auto param) { return isTrainable(param); });
-      if (!carries[number] && depends) {
-        carries.set(static_cast<unsigned>(number));
-        changed = true;
-      }
+  std::vector<SmallVector<unsigned>> users(sites_.size());
+  llvm::DenseMap<Attribute, SmallVector<unsigned>> sitesOf;
+  SmallVector<unsigned> work;
+  for (auto [number, site] : llvm::enumerate(sites_)) {
+    llvm::BitVector all = none_;
+    for (const llvm::BitVector &argument : arguments_[number])
+      all |= argument;
+    for (unsigned maker : all.set_bits())
+      if (isSite(maker))
+        users[maker].push_back(number);
+    sitesOf[site.block].push_back(number);
+    work.push_back(number);
+  }
+  while (!work.empty()) {
+    unsigned number = work.pop_back_val();
+    const RecordSite &site = sites_[number];
+    auto block = symbols_.lookup<ir::BlockOp>(site.block.getValue());
+    Block &body = block.getBody().front();
+    unsigned numArgs = static_cast<unsigned>(block.getNumArgs());
+    llvm::BitVector &own =
+        dependent.try_emplace(site.block.getValue(), llvm::BitVector(numArgs)).first->second;
+    bool didDepend = own.any();
+    // Of the blocks of an operator over a list any argument may be any of what it takes.
+    bool isRecord = site.role.empty();
+    unsigned tensors = 0;
+    for (BlockArgument argument : body.getArguments().take_front(numArgs)) {
+      if (!mayHoldTensors(argument.getType()))
+        continue;
+      bool depends = isRecord ? arguments_[number][tensors].anyCommon(carries)
+                              : llvm::any_of(arguments_[number], [&](const auto &makers) {
+                                  return makers.anyCommon(carries);
+                                });
+      ++tensors;
+      auto type = dyn_cast<RankedTensorType>(argument.getType());
+      if (depends && type && isa<FloatType>(type.getElementType()))
+        own.set(argument.getArgNumber());
     }
+    if (own.any() && !didDepend)
+      llvm::append_range(work, sitesOf[site.block]);
+    bool depends = own.any() || llvm::any_of(site.weights.getAsRange<FlatSymbolRefAttr>(),
+                                             [&](auto param) { return isTrainable(param); });
+    if (carries[number] || !depends)
+      continue;
+    carries.set(number);
+    llvm::append_range(work, users[number]);
   }
   return dependent;
 }

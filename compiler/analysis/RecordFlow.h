@@ -65,9 +65,10 @@ private:
   void findSites();
   void visit(mlir::Operation *op);
   void visitLoop(mlir::Operation *op);
-  void add(mlir::Value value, const llvm::BitVector &makers);
+  unsigned numberOf(mlir::Value value);
   void add(mlir::Value value, unsigned maker);
   void pass(mlir::ValueRange sources, mlir::ValueRange values);
+  void solve();
   void takeArguments();
 
   mlir::ModuleOp module_;
@@ -76,10 +77,13 @@ private:
   llvm::DenseSet<mlir::Attribute> folded_; ///< parameters that follow from others
   std::vector<RecordSite> sites_;
   llvm::DenseMap<mlir::Operation *, unsigned> firstSite_; ///< of an operation
-  llvm::DenseMap<mlir::Value, llvm::BitVector> makers_;
+  llvm::DenseMap<mlir::Value, unsigned> numbers_;         ///< of values that may hold tensors
+  std::vector<std::vector<unsigned>> sources_;       ///< the values whose tensors each may hold
+  std::vector<std::pair<unsigned, unsigned>> added_; ///< values and makers of their own
+  std::vector<unsigned> component_;                  ///< values that hold each other's tensors
+  std::vector<llvm::BitVector> makers_;              ///< of each component
   std::vector<std::vector<llvm::BitVector>> arguments_;
   llvm::BitVector none_;
-  bool changed_ = false;
 };
 
 /// Whether values of the type may hold tensors.

@@ -1,7 +1,7 @@
 //===- CheckerDecls.cpp - Checking declarations ---------------------------===//
 
-#include "compiler/frontend/CheckerGraph.h"
 #include "compiler/frontend/CheckerImpl.h"
+#include "compiler/ir/Components.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
 //===- CheckerDims.cpp - Checking the dims of a program -------------------===//
 
 #include "compiler/frontend/CheckerImpl.h"
+#include "compiler/ir/Components.h"
 
 #include <fmt/format.h>
 

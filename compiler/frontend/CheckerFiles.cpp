@@ -1,7 +1,7 @@
 //===- CheckerFiles.cpp - What files take from each other -----------------===//
 
-#include "compiler/frontend/CheckerGraph.h"
 #include "compiler/frontend/CheckerImpl.h"
+#include "compiler/ir/Components.h"
 
 #include <fmt/format.h>
 

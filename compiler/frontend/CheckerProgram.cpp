@@ -1,9 +1,9 @@
 //===- CheckerProgram.cpp - Checks that need the whole file ---------------===//
 
-#include "compiler/frontend/CheckerGraph.h"
 #include "compiler/frontend/CheckerImpl.h"
 #include "compiler/frontend/CheckerWalk.h"
 #include "compiler/frontend/Draws.h"
+#include "compiler/ir/Components.h"
 
 #include <fmt/format.h>
 

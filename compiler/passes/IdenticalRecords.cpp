@@ -16,6 +16,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/SymbolTable.h"
 
+#include "llvm/ADT/SetVector.h"
+
 #include <map>
 
 using namespace mlir;
@@ -35,11 +37,12 @@ public:
           if (carriesFloats(argument.getType()) ||
               (argument.getArgNumber() == 0 && ir::takesKey(func)))
             mark(argument);
-    do {
-      changed_ = false;
-      for (auto func : module_.getOps<func::FuncOp>())
-        func.walk([&](Operation *op) { visit(op); });
-    } while (changed_);
+    for (auto func : module_.getOps<func::FuncOp>())
+      func.walk([&](Operation *op) { visit(op); });
+    while (!work_.empty()) {
+      SmallVector<Value, 2> reached = reaches_.lookup(work_.pop_back_val());
+      llvm::for_each(reached, [&](Value value) { mark(value); });
+    }
     markRecords();
   }
 
@@ -48,21 +51,20 @@ private:
   bool anyFresh(ValueRange values) const {
     return llvm::any_of(values, [&](Value value) { return isFresh(value); });
   }
-  void mark(Value value) { changed_ |= fresh_.insert(value).second; }
-  void markIf(bool fresh, ValueRange values) {
-    if (fresh)
-      for (Value value : values)
-        mark(value);
+  void mark(Value value) {
+    if (fresh_.insert(value).second)
+      work_.push_back(value);
   }
   /// values[i] is fresh when sources[i] is.
   void pass(ValueRange sources, ValueRange values) {
     for (auto [source, value] : llvm::zip(sources, values))
-      markIf(isFresh(source), value);
+      reaches_[source].push_back(value);
   }
   /// What is taken out of a value: of all that is in it, only tensors and floats are followed.
   void takeOut(Value whole, ValueRange parts) {
     for (Value part : parts)
-      markIf(isFresh(whole) && carriesFloats(part.getType()), part);
+      if (carriesFloats(part.getType()))
+        pass(whole, part);
   }
 
   /// Whether values of the type hold tensors or floats.
@@ -80,7 +82,8 @@ private:
     auto [it, isNew] = carries_.try_emplace(data.getName().getValue().str(), false);
     if (!isNew)
       return it->second;
-    std::vector<StringRef> seen{it->first};
+    llvm::SetVector<StringRef> seen;
+    seen.insert(data.getName().getValue());
     bool found = false;
     // Data types may nest as deeply as the user likes.
     for (size_t i = 0; i < seen.size() && !found; ++i)
@@ -90,14 +93,13 @@ private:
     return carries_[data.getName().getValue().str()] = found;
   }
   /// Whether floats stand in the type itself; the data types in it are added to `seen`.
-  static bool leadsToFloats(Type type, std::vector<StringRef> &seen) {
+  static bool leadsToFloats(Type type, llvm::SetVector<StringRef> &seen) {
     return type
         .walk([&](Type inner) {
           if (isa<RankedTensorType, FloatType>(inner))
             return WalkResult::interrupt();
           if (auto data = dyn_cast<ir::DataType>(inner))
-            if (!llvm::is_contained(seen, data.getName().getValue()))
-              seen.push_back(data.getName().getValue());
+            seen.insert(data.getName().getValue());
           return WalkResult::advance();
         })
         .wasInterrupted();
@@ -109,19 +111,24 @@ private:
     Value yielded = body.getTerminator()->getOperand(0);
     takeOut(list, body.getArgument(isa<ir::FoldOp, ir::ScanOp>(op) ? 1 : 0));
     if (isa<ir::FilterOp>(op))
-      return markIf(isFresh(list), result);
+      return pass(list, result);
     if (isa<ir::FoldOp, ir::ScanOp>(op)) {
-      markIf(isFresh(op->getOperand(0)) || isFresh(yielded), body.getArgument(0));
-      markIf(isa<ir::FoldOp>(op) && isFresh(op->getOperand(0)), result);
+      pass(op->getOperand(0), body.getArgument(0));
+      pass(yielded, body.getArgument(0));
     }
-    markIf(isFresh(yielded), result);
+    if (isa<ir::FoldOp>(op))
+      pass(op->getOperand(0), result);
+    pass(yielded, result);
   }
 
   void visit(Operation *op) {
     if (auto call = dyn_cast<func::CallOp>(op)) {
       auto callee = symbols_.lookup<func::FuncOp>(call.getCallee());
-      if (callee.isExternal())
-        return markIf(true, call.getResults());
+      if (callee.isExternal()) {
+        for (Value result : call.getResults())
+          mark(result);
+        return;
+      }
       pass(call.getOperands(), callee.getArguments());
       return pass(callee.front().getTerminator()->getOperands(), call.getResults());
     }
@@ -144,9 +151,13 @@ private:
     // Copies have rows of their own, and so has what comes from nowhere, unless it is a constant.
     bool isConstant = isa<ir::ParamRefOp, arith::ConstantOp, ir::ListMakeOp, ir::TupleOp,
                           ir::ConstructOp, ir::RecordOp>(op);
-    bool fresh =
-        anyFresh(op->getOperands()) || takesList(op) || (op->getNumOperands() == 0 && !isConstant);
-    markIf(fresh, op->getResults());
+    bool fresh = takesList(op) || (op->getNumOperands() == 0 && !isConstant);
+    for (Value result : op->getResults()) {
+      if (fresh)
+        mark(result);
+      for (Value operand : op->getOperands())
+        pass(operand, result);
+    }
   }
 
   void markRecords() {
@@ -184,7 +195,8 @@ private:
   PassContext &context_;
   llvm::DenseSet<Value> fresh_;
   std::map<std::string, bool> carries_;
-  bool changed_ = false;
+  SmallVector<Value> work_;
+  llvm::DenseMap<Value, SmallVector<Value, 2>> reaches_; ///< what is fresh when each is
 };
 
 LogicalResult markIdenticalRecords(ModuleOp module, PassContext &context) {

@@ -48,6 +48,8 @@ Needs::Needs(ModuleOp module, std::function<bool(Type)> canBeLeftOut)
             .wasInterrupted())
       mustRun_.insert(func);
   calls_.addCallers(mustRun_);
+  for (auto [rank, func] : llvm::enumerate(calls_.bottomUp()))
+    ranks_[func] = static_cast<unsigned>(rank);
   for (auto func : module.getOps<func::FuncOp>()) {
     if (!func.isPublic() || func.isExternal())
       continue;
@@ -58,8 +60,11 @@ Needs::Needs(ModuleOp module, std::function<bool(Type)> canBeLeftOut)
     }
     roots_.push_back(&instanceOf(func, results));
   }
-  while (!queue_.empty())
-    analyse(*queue_.pop_back_val());
+  while (!queue_.empty()) {
+    Instance &next = *queue_.begin()->second;
+    queue_.erase(queue_.begin());
+    analyse(next);
+  }
 }
 
 std::vector<Needs::Instance *> Needs::instances() const {
@@ -114,7 +119,7 @@ Needs::Parts Needs::needOf(const Instance &instance, Value value) const {
   return it == instance.values.end() ? none(value.getType()) : it->second;
 }
 
-Needs::Parts &Needs::fieldNeed(Type data, int64_t ctor, unsigned field) {
+Needs::Field &Needs::fieldOf(Type data, int64_t ctor, unsigned field) {
   return fields_[{data.getAsOpaquePointer(), ctor, field}];
 }
 
@@ -133,11 +138,11 @@ void Needs::takeAll(Type type) {
       auto declaration = symbols_.lookup<ir::DataOp>(data.getName().getAttr());
       for (auto [number, ctor] : llvm::enumerate(declaration.getCtors().getAsRange<ir::CtorAttr>()))
         for (auto [i, field] : llvm::enumerate(ctor.getFieldTypes().getAsValueRange<TypeAttr>())) {
-          fieldNeed(data, static_cast<int64_t>(number), static_cast<unsigned>(i)) = all(field);
+          Field &have = fieldOf(data, static_cast<int64_t>(number), static_cast<unsigned>(i));
+          have.parts = all(field);
+          queueAll(have.users.getArrayRef());
           work.push_back(field);
         }
-      for (auto &[key, instance] : instances_)
-        queue(instance.get());
     }
   }
 }
@@ -158,15 +163,23 @@ Needs::Instance &Needs::instanceOf(func::FuncOp func, const std::vector<Parts> &
   if (!instance) {
     instance = std::make_unique<Instance>();
     instance->func = func;
+    instance->turn = {ranks_.lookup(func), static_cast<unsigned>(instances_.size())};
     instance->results = results;
     for (Type type : func.getArgumentTypes())
       instance->arguments.push_back(none(type));
-    queue(instance.get());
+    func.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      instance->places[op] = static_cast<unsigned>(instance->order.size());
+      instance->order.push_back(op);
+      if (isa<ir::CheckOp>(op))
+        if (auto guard = guardOf(op))
+          instance->checks[*guard].push_back(op);
+      queue(*instance, op);
+    });
   }
   for (auto [have, more] : llvm::zip(instance->results, results))
     if (more.test(have)) {
       have |= more;
-      queue(instance.get());
+      queue(*instance, func.front().getTerminator());
     }
   return *instance;
 }
@@ -178,17 +191,32 @@ Needs::Instance &Needs::callee(func::CallOp call, const Instance &instance) {
   return instanceOf(symbols_.lookup<func::FuncOp>(call.getCallee()), results);
 }
 
-void Needs::queue(Instance *instance) { queue_.insert(instance); }
+void Needs::queue(Instance &instance, Operation *op) {
+  instance.pending.insert(instance.places.lookup(op));
+  queue_.emplace(instance.turn, &instance);
+}
 
-/// Until nothing changes, for what loops carry.
+void Needs::queueAll(ArrayRef<std::pair<Instance *, Operation *>> users) {
+  for (auto [instance, op] : users)
+    queue(*instance, op);
+}
+
+/// What the regions of an operation yield is taken as its results and what it carries are.
+void Needs::queueWithYields(Instance &instance, Operation *op) {
+  queue(instance, op);
+  for (Region &region : op->getRegions())
+    if (!region.empty())
+      queue(instance, region.front().getTerminator());
+}
+
+/// From the end, where what takes stands.
 void Needs::analyse(Instance &instance) {
-  std::vector<Operation *> order;
-  instance.func.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) { order.push_back(op); });
-  do {
-    changed_ = false;
-    for (Operation *op : llvm::reverse(order))
-      visit(instance, op);
-  } while (changed_);
+  while (!instance.pending.empty()) {
+    auto last = std::prev(instance.pending.end());
+    Operation *op = instance.order[*last];
+    instance.pending.erase(last);
+    visit(instance, op);
+  }
 }
 
 void Needs::visit(Instance &instance, Operation *op) {
@@ -204,14 +232,17 @@ void Needs::visit(Instance &instance, Operation *op) {
   for (OpOperand &operand : op->getOpOperands())
     if (!taken.contains(operand.getOperandNumber()) && !canBeLeftOut_(operand.get().getType()))
       add(instance, operand.get(), all(operand.get().getType()));
-  if (auto guard = guardOf(op); guard && !isa<ir::CheckOp>(op))
-    changed_ |= instance.guards.insert(*guard).second;
+  if (auto guard = guardOf(op);
+      guard && !isa<ir::CheckOp>(op) && instance.guards.insert(*guard).second)
+    for (Operation *check : instance.checks.lookup(*guard))
+      queue(instance, check);
   auto call = dyn_cast<func::CallOp>(op);
   if (isa<ir::CheckOp>(op) || happens(op) ||
       (call && mustRun_.contains(symbols_.lookup(call.getCallee()))))
     for (Operation *around = op->getParentOp(); around != instance.func;
          around = around->getParentOp())
-      changed_ |= instance.effects.insert(around).second;
+      if (instance.effects.insert(around).second)
+        queueWithYields(instance, around);
 }
 
 bool Needs::isLive(const Instance &instance, Operation *op) const {
@@ -235,13 +266,12 @@ void Needs::add(Instance &instance, Value value, const Parts &parts) {
   if (!parts.test(have))
     return;
   have |= parts;
-  changed_ = true;
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument || argument.getOwner() != &instance.func.front())
-    return;
+    return queueWithYields(instance,
+                           argument ? argument.getOwner()->getParentOp() : value.getDefiningOp());
   instance.arguments[argument.getArgNumber()] = have;
-  for (Instance *caller : instance.callers)
-    queue(caller);
+  queueAll(instance.callers.getArrayRef());
 }
 
 bool Needs::takes(Instance &instance, OpOperand &operand) {
@@ -300,7 +330,7 @@ void Needs::forEachTaken(Instance &instance, Operation *op, Take take) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](func::CallOp call) {
         Instance &target = callee(call, instance);
-        target.callers.insert(&instance);
+        target.callers.insert({&instance, call});
         for (auto [operand, parts] : llvm::zip(operands, target.arguments))
           take(operand, parts);
       })
@@ -325,11 +355,12 @@ void Needs::forEachTaken(Instance &instance, Operation *op, Take take) {
       })
       .Case([&](ir::ConstructOp construct) {
         for (OpOperand &field : operands) {
-          Parts &parts = fieldNeed(construct.getType(), static_cast<int64_t>(construct.getCtor()),
-                                   field.getOperandNumber());
-          if (parts.empty())
-            parts = none(field.get().getType());
-          take(field, parts);
+          Field &need = fieldOf(construct.getType(), static_cast<int64_t>(construct.getCtor()),
+                                field.getOperandNumber());
+          if (need.parts.empty())
+            need.parts = none(field.get().getType());
+          need.users.insert({&instance, construct});
+          take(field, need.parts);
         }
       })
       .Case([&](ir::MatchOp match) {
@@ -337,14 +368,13 @@ void Needs::forEachTaken(Instance &instance, Operation *op, Take take) {
         for (auto [ctor, arm] : llvm::zip(match.getCases(), match.getArms()))
           for (BlockArgument field : arm.getArguments()) {
             Parts parts = need(field);
-            Parts &have = fieldNeed(match.getScrutinee().getType(), ctor, field.getArgNumber());
-            if (have.empty())
-              have = none(field.getType());
-            if (!parts.test(have))
+            Field &have = fieldOf(match.getScrutinee().getType(), ctor, field.getArgNumber());
+            if (have.parts.empty())
+              have.parts = none(field.getType());
+            if (!parts.test(have.parts))
               continue;
-            have |= parts;
-            for (auto &[key, each] : instances_)
-              queue(each.get());
+            have.parts |= parts;
+            queueAll(have.users.getArrayRef());
           }
       })
       .Case([&](scf::IfOp) { takeTail(0); })

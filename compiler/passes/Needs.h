@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 namespace sheaf::passes {
@@ -35,6 +36,8 @@ public:
   /// A function as calls that take the same parts of its results see it.
   struct Instance {
     mlir::func::FuncOp func;
+    /// The place in the queue: callees come before callers, in each the first that was asked for.
+    std::pair<unsigned, unsigned> turn;
     std::vector<Parts> results;
     std::vector<Parts> arguments;
     llvm::DenseMap<mlir::Value, Parts> values;
@@ -42,7 +45,12 @@ public:
     llvm::DenseSet<int64_t> guards;
     /// Operations with something inside that happens whoever takes the result.
     llvm::DenseSet<mlir::Operation *> effects;
-    llvm::SetVector<Instance *> callers;
+    llvm::SetVector<std::pair<Instance *, mlir::Operation *>> callers; ///< and the calls
+    /// The operations, those around before those inside, and which are to be looked at (again).
+    std::vector<mlir::Operation *> order;
+    llvm::DenseMap<mlir::Operation *, unsigned> places;
+    std::set<unsigned> pending;
+    llvm::DenseMap<int64_t, std::vector<mlir::Operation *>> checks; ///< by their guards
   };
 
   /// Begins with the public functions. `canBeLeftOut`: whether there is something to stand in for a
@@ -67,10 +75,17 @@ private:
   Parts elementOf(const Parts &list) const { return slice(list, 1, list.size() - 1); }
   Parts listOf(const Parts &element) const;
   Parts needOf(const Instance &instance, mlir::Value value) const;
-  Parts &fieldNeed(mlir::Type data, int64_t ctor, unsigned field);
+  /// What is needed of a field of data, and who looks at that.
+  struct Field {
+    Parts parts;
+    llvm::SetVector<std::pair<Instance *, mlir::Operation *>> users;
+  };
+  Field &fieldOf(mlir::Type data, int64_t ctor, unsigned field);
 
   Instance &instanceOf(mlir::func::FuncOp func, const std::vector<Parts> &results);
-  void queue(Instance *instance);
+  void queue(Instance &instance, mlir::Operation *op);
+  void queueAll(llvm::ArrayRef<std::pair<Instance *, mlir::Operation *>> users);
+  void queueWithYields(Instance &instance, mlir::Operation *op);
   void analyse(Instance &instance);
   void visit(Instance &instance, mlir::Operation *op);
   void add(Instance &instance, mlir::Value value, const Parts &parts);
@@ -81,16 +96,16 @@ private:
 
   mlir::SymbolTable symbols_;
   CallGraph calls_;
+  llvm::DenseMap<mlir::Operation *, unsigned> ranks_; ///< of functions: callees come first
   std::function<bool(mlir::Type)> canBeLeftOut_;
   llvm::DenseSet<mlir::Operation *> mustRun_; ///< functions with a check, directly or in others
   mutable llvm::DenseMap<mlir::Type, unsigned> sizes_;
   std::map<std::pair<mlir::Operation *, std::vector<std::vector<bool>>>, std::unique_ptr<Instance>>
       instances_;
   std::vector<Instance *> roots_;
-  std::map<std::tuple<const void *, int64_t, unsigned>, Parts> fields_;
+  std::map<std::tuple<const void *, int64_t, unsigned>, Field> fields_;
   llvm::DenseSet<mlir::Type> whole_;
-  llvm::SetVector<Instance *> queue_;
-  bool changed_ = false;
+  std::map<std::pair<unsigned, unsigned>, Instance *> queue_; ///< by their turns
 };
 
 } // namespace sheaf::passes

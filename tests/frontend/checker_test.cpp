@@ -1,7 +1,7 @@
 // Programs that are right, the types that the checker gives them, and what it makes of large ones.
 
 #include "compiler/frontend/Checker.h"
-#include "compiler/frontend/CheckerGraph.h"
+#include "compiler/ir/Components.h"
 #include "tests/frontend/parsed.h"
 
 #include <fmt/format.h>
@@ -354,11 +354,12 @@ TEST(Checker, HardCoverage) {
   }
 }
 
-TEST(CheckerGraph, Components) {
+TEST(Components, OfAGraph) {
   Components components = findComponents({{1}, {2, 3}, {1}, {3}, {}});
   EXPECT_EQ(components.of[1], components.of[2]);
   EXPECT_NE(components.of[0], components.of[1]);
   EXPECT_EQ(components.cyclic, (std::vector<bool>{false, true, true, true, false}));
+  EXPECT_EQ(components.order, (std::vector<unsigned>{3, 1, 2, 0, 4}));
 }
 
 } // namespace

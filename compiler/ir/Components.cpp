@@ -1,6 +1,6 @@
-//===- CheckerGraph.cpp - Strongly connected components -------------------===//
+//===- Components.cpp - Strongly connected components ---------------------===//
 
-#include "compiler/frontend/CheckerGraph.h"
+#include "compiler/ir/Components.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace sheaf {
 Components findComponents(const std::vector<std::vector<unsigned>> &next) {
   constexpr unsigned none = ~0u;
   size_t count = next.size();
-  Components result{std::vector<unsigned>(count, none), std::vector<bool>(count, false)};
+  Components result{std::vector<unsigned>(count, none), std::vector<bool>(count, false), {}};
   std::vector<unsigned> index(count, none), low(count, 0), open;
   struct Frame {
     unsigned node;
@@ -44,15 +44,17 @@ Components findComponents(const std::vector<std::vector<unsigned>> &next) {
         low[frames.back().node] = std::min(low[frames.back().node], low[node]);
       if (low[node] != index[node])
         continue;
-      bool several = open.back() != node;
-      unsigned member;
-      do {
-        member = open.back();
-        open.pop_back();
-        result.of[member] = nextComponent;
+      size_t begin = open.size();
+      while (open[--begin] != node) {
+      }
+      bool several = open.size() - begin > 1;
+      for (size_t i = begin; i < open.size(); ++i) {
+        result.of[open[i]] = nextComponent;
         if (several)
-          result.cyclic[member] = true;
-      } while (member != node);
+          result.cyclic[open[i]] = true;
+        result.order.push_back(open[i]);
+      }
+      open.resize(begin);
       ++nextComponent;
     }
   }
