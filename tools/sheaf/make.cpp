@@ -23,7 +23,7 @@ struct ListOpsArguments {
 int makeListOps(const ListOpsArguments &arguments) {
   int64_t count = parseNumber("-n", arguments.count);
   InterruptGuard guard(arguments.output);
-  io::ListOps maker(arguments.options);
+  io::ListOps maker = fromCommandLine([&] { return io::ListOps(arguments.options); });
   io::OutputFile output(arguments.output);
   {
     io::Progress progress("making trees", count);

@@ -59,7 +59,7 @@ Pretrained::Pretrained(rt::Session &session, const LoadedModel &loaded, uint64_t
   for (const std::string &pattern : fresh)
     if (std::none_of(unloaded_.begin(), unloaded_.end(),
                      [&](const std::string &name) { return io::matches(name, pattern); }))
-      throw UserError("--fresh: no parameter of the model is called '" + pattern + "'");
+      throw UsageError("--fresh: no parameter of the model is called '" + pattern + "'");
 }
 
 const Pretrained::Tables &Pretrained::tables() {
