@@ -2,6 +2,7 @@
 #include "compiler/codegen/Jit.h"
 
 #include "compiler/codegen/Link.h"
+#include "compiler/codegen/LongFunctions.h"
 #include "compiler/target/Features.h"
 #include "compiler/target/Target.h"
 #include "runtime/model/error.h"
@@ -10,7 +11,6 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/IR/OptBisect.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ObjectFile.h"
@@ -53,22 +53,10 @@ void lowerMustTail(llvm::Module &module) {
           call->setTailCallKind(llvm::CallInst::TCK_Tail);
 }
 
-/// Kernels' loops come with the addresses that they go along (Emitter::carryWalks). To search for
-/// better ones takes LLVM as long as all the rest of a kernel does, and finds none.
-struct FinishedCode : llvm::OptPassGate {
-  bool isEnabled() const override { return true; }
-  bool shouldRunPass(llvm::StringRef name, llvm::StringRef /*description*/) const override {
-    return name != "Loop Strength Reduction";
-  }
-};
-
-/// Optimises the module's IR, and settles what the code generator does beyond.
+/// Optimises the module's IR.
 void runPasses(CodeModule &code, llvm::TargetMachine &machine) {
-  if (code.passes == IrPasses::None) {
-    static FinishedCode finished;
-    code.context->setOptPassGate(finished);
+  if (code.passes == IrPasses::None)
     return;
-  }
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager calls;
@@ -81,6 +69,16 @@ void runPasses(CodeModule &code, llvm::TargetMachine &machine) {
   builder.crossRegisterProxies(loops, functions, calls, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(*code.module, modules);
   lowerMustTail(*code.module);
+}
+
+/// Settles what the code generator does. Kernels' loops come with the addresses that they go along
+/// (Emitter::carryWalks). To search for better ones takes LLVM as long as all the rest of a kernel
+/// does, and finds none.
+std::unique_ptr<LongFunctions> setGate(CodeModule &code) {
+  auto gate = std::make_unique<LongFunctions>(
+      *code.module, code.passes == IrPasses::None ? "Loop Strength Reduction" : "");
+  code.context->setOptPassGate(*gate);
+  return gate;
 }
 
 /// The largest stack frame of an object's functions, its return address included.
@@ -148,6 +146,7 @@ std::string emitAssembly(CodeModule &code, const rt::Target &target) {
   std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(target);
   prepareModule(*code.module, target);
   runPasses(code, *machine);
+  std::unique_ptr<LongFunctions> gate = setGate(code);
   llvm::SmallString<0> buffer;
   llvm::raw_svector_ostream stream(buffer);
   llvm::legacy::PassManager passes;
@@ -169,6 +168,7 @@ std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const rt
       llvm::Module &module = *modules[i].module;
       prepareModule(module, target);
       runPasses(modules[i], *machine);
+      std::unique_ptr<LongFunctions> gate = setGate(modules[i]);
       auto object = llvm::orc::SimpleCompiler(*machine)(module);
       if (object)
         objects[i].assign((*object)->getBufferStart(), (*object)->getBufferEnd());
