@@ -114,7 +114,8 @@ void Checker::run() {
   Context fileContext;
   context = &fileContext;
   collectNames();
-  linkFiles();
+  if (!linkFiles())
+    return; // names that a file would have brought are no mistakes
   checkDims();
   checkData();
   checkLayerHeads();
@@ -215,9 +216,18 @@ std::string Checker::suggest(const std::string &name,
   return found ? fmt::format("did you mean '{}'?", *found) : std::string();
 }
 
+std::string Checker::suggestName(const std::string &name,
+                                 const std::vector<std::string> &candidates) const {
+  for (const auto &[qualifier, named] : fileScope().visible)
+    if (const auto *file = std::get_if<FileRef>(&named.what))
+      if (findMember(file->number, name) || scopes[file->number].declaredTypes.contains(name))
+        return fmt::format("did you mean '{}.{}'?", qualifier, name);
+  return suggest(name, candidates);
+}
+
 std::string Checker::suggestValue(const std::string &name) const {
   std::string_view help = foreignWordHelp(name);
-  return help.empty() ? suggest(name, visibleValues()) : std::string(help);
+  return help.empty() ? suggestName(name, visibleValues()) : std::string(help);
 }
 
 std::vector<std::string> Checker::visibleDims() const {

@@ -397,7 +397,7 @@ void Checker::checkSignature(FnInfo &fn) {
   for (const auto &[name, dim] : scope.made) {
     if (plain.contains(*dim.asSymbol()))
       continue;
-    std::string help = suggest(name, visibleDims());
+    std::string help = suggestName(name, visibleDims());
     diags.error(scope.madeAt.at(name),
                 fmt::format("dim '{}' stands only inside expressions, so no argument tells what "
                             "it is",
@@ -423,7 +423,7 @@ void Checker::checkSignature(FnInfo &fn) {
         std::vector<std::string> candidates = visibleDims();
         for (const auto &[other, ignored] : before)
           candidates.push_back(other);
-        std::string help = suggest(name, candidates);
+        std::string help = suggestName(name, candidates);
         diags.error(
             scope.madeAt.at(name),
             fmt::format("no argument of '{}' tells what dim '{}' is", fn.name, name),

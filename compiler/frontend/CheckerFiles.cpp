@@ -27,16 +27,20 @@ std::string Checker::nameOfType(const std::string &name) const {
   return result;
 }
 
-void Checker::linkFiles() {
+bool Checker::linkFiles() {
   for (FileScope &scope : scopes) {
     scope.visible = scope.declared;
     scope.visibleTypes = scope.declaredTypes;
   }
+  bool areThere = true;
   for (size_t file = 0; file < scopes.size(); ++file)
     for (const Decl *decl : module.declsOf(file))
-      if (const auto *use = decl->as<UseDecl>())
+      if (const auto *use = decl->as<UseDecl>()) {
         linkUse(file, *use);
+        areThere &= use->file.has_value();
+      }
   checkFileCycles();
+  return areThere;
 }
 
 void Checker::clash(const UseDecl &use, const std::string &name, SourceRange first,

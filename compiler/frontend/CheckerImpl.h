@@ -149,6 +149,9 @@ private:
   /// `did you mean 'x'?` for a name that is close to one that could stand there; else empty.
   std::string suggest(const std::string &name, const std::vector<std::string> &candidates) const;
   /// For a name that is no value: what another language's word is here, or one that is like it.
+  /// A name that a file which is used by a name of its own declares, or one of these.
+  std::string suggestName(const std::string &name,
+                          const std::vector<std::string> &candidates) const;
   std::string suggestValue(const std::string &name) const;
   std::vector<std::string> visibleValues() const;
   std::vector<std::string> visibleDims() const;
@@ -163,7 +166,8 @@ private:
   /// Refuses what a file that is used cannot have.
   void refuseParam(const Decl &decl, const std::string &what);
   // Files (CheckerFiles.cpp).
-  void linkFiles();
+  /// Whether all files that are used are there.
+  bool linkFiles();
   void linkUse(size_t file, const UseDecl &use);
   void checkFileCycles();
   std::string nameOfType(const std::string &name) const;

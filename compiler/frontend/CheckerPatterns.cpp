@@ -131,7 +131,8 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
       if (!isError(type) || !named)
         diags.error(syntax.name.range,
                     fmt::format("there is no constructor '{}'", syntax.name.name),
-                    suggest(syntax.name.name, candidates));
+                    file ? suggest(syntax.name.name, candidates)
+                         : suggestName(syntax.name.name, candidates));
       bindAll(syntax.args);
       return wild();
     }

@@ -194,7 +194,7 @@ TypeRef Checker::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
   diags.error(expr.name.range,
               file ? fmt::format("'{}' declares no type '{}'", fileName(*file), name)
                    : fmt::format("there is no type '{}'", name),
-              suggest(name, candidates));
+              file ? suggest(name, candidates) : suggestName(name, candidates));
   return types.error();
 }
 
@@ -232,7 +232,7 @@ std::optional<Dim> Checker::evaluateDim(const Expr &expr, TypeScope &scope) {
       return std::nullopt;
     }
     if (scope.newDims == NewDims::Refuse) {
-      std::string help = suggest(name->name, visibleDims());
+      std::string help = suggestName(name->name, visibleDims());
       diags.error(expr.range, fmt::format("there is no dim '{}' here", name->name),
                   !help.empty()        ? help
                   : scope.allowUnknown ? fmt::format("write '?' for an extent that may differ; one "
