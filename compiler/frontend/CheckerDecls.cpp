@@ -382,7 +382,9 @@ void Checker::checkSignature(FnInfo &fn) {
   }
 
   std::set<std::string> plain;
+  bool areRight = true; // what a wrong type would have told is not known
   auto collect = [&](auto &&self, TypeRef type) -> void {
+    areRight &= !type->is(TypeKind::Error);
     auto add = [&](const Dim &dim) {
       if (std::optional<std::string> symbol = dim.asSymbol())
         plain.insert(*symbol);
@@ -395,15 +397,16 @@ void Checker::checkSignature(FnInfo &fn) {
   for (TypeRef type : fn.paramTypes)
     collect(collect, type);
   for (const auto &[name, dim] : scope.made) {
-    if (plain.contains(*dim.asSymbol()))
+    if (!areRight || plain.contains(*dim.asSymbol()))
       continue;
     std::string help = suggestName(name, visibleDims());
     diags.error(scope.madeAt.at(name),
                 fmt::format("dim '{}' stands only inside expressions, so no argument tells what "
                             "it is",
                             name),
-                help.empty() ? fmt::format("let one argument have the extent '{0}' itself; one "
-                                           "that is fixed is declared: dim {0} = ...",
+                help.empty() ? fmt::format("let one argument have the extent '{0}' itself, or "
+                                           "give the whole a name and divide that in the body; a "
+                                           "dim that is fixed is declared: dim {0} = ...",
                                            name)
                              : help);
   }

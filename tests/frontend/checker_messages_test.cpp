@@ -194,7 +194,7 @@ const BadProgram badPrograms[] = {
     {"fn main(x: f32[n]) -> f32[m] = x",
      {"1:27: no argument of 'main' tells what dim 'm' is [write '?' for an extent that only the result knows; one that is fixed is declared: dim m = ...]"}},
     {"fn f(x: f32[n+1]) -> f32[n] = x[0:2]\nfn main(x: int) -> int = x",
-     {"1:13: dim 'n' stands only inside expressions, so no argument tells what it is [let one argument have the extent 'n' itself; one that is fixed is declared: dim n = ...]",
+     {"1:13: dim 'n' stands only inside expressions, so no argument tells what it is [let one argument have the extent 'n' itself, or give the whole a name and divide that in the body; a dim that is fixed is declared: dim n = ...]",
       "1:31: the result of 'f' must be 'f32[n]', but this is 'f32[2]'"}},
     {"fn add2(x: f32[n], y: f32[n]) -> f32[n] = x + y\nfn main(a: f32[n], b: f32[m]) -> f32[n] = add2(a, b)",
      {"2:51: argument 'y' of 'add2' must be 'f32[n]', but this is 'f32[m]'"}},
