@@ -240,6 +240,12 @@ std::string optionOf(std::string_view key) {
 
 } // namespace
 
+bool TrainOptions::hasChanged(std::string_view option) const {
+  return std::any_of(changes.begin(), changes.end(), [&](const std::string &change) {
+    return change.starts_with(std::string(option) + " ");
+  });
+}
+
 void TrainOptions::read(const CLI::App &app) {
   std::vector<std::string> given;
   for (const CLI::Option *option : app.get_options()) {

@@ -29,6 +29,7 @@ struct TrainOptions {
   /// when it goes on.
   std::map<std::string, std::string> hashes;
   std::vector<std::string> changes; ///< what --resume was given other than before
+  bool hasChanged(std::string_view option) const;
   std::vector<std::string> history; ///< earlier such changes, and where they were made
   bool hasEnded = false;            ///< and kept no checkpoint
 

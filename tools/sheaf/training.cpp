@@ -374,8 +374,11 @@ std::string Training::whyEnded() const {
   int64_t epochs = course_.steps / trainer_->stepsPerEpoch();
   if (course_.steps >= total())
     return fmt::format("after {} of --epochs {}", io::plural(epochs, "epoch"), epochs_);
-  return fmt::format("after epoch {}: none was better than epoch {} (--patience {})", epochs,
-                     epochs - course_.epochsSinceBest, patience_);
+  return fmt::format("after epoch {}: the last {} no better than one before (--patience {})",
+                     epochs,
+                     course_.epochsSinceBest == 1 ? std::string("was")
+                                                  : fmt::format("{} were", course_.epochsSinceBest),
+                     patience_);
 }
 
 /// Where time and memory went, and the page that was asked for.
@@ -470,6 +473,13 @@ void Training::goOn() {
         fmt::format("after step {}: {}", course_.steps, fmt::join(arguments_.changes, ", ")));
     arguments_.save(directory_->file("config.json"));
   }
+  // Who asks for other epochs than it had asks for more of them without a better one, too.
+  if (hasEnded() && course_.steps < total() && arguments_.hasChanged("--epochs")) {
+    note(fmt::format("{}: this training had ended, {}; it goes on, and counts such epochs anew",
+                     arguments_.output, whyEnded()));
+    course_.epochsSinceBest = 0;
+    checkpoint();
+  }
   directory_->saveVocabularies(data_.vocabularies);
   if (course_.best)
     if (std::string done =
@@ -477,8 +487,9 @@ void Training::goOn() {
         !done.empty())
       note(done);
   if (hasEnded())
-    note(fmt::format("{}: this training has ended, {}; more --epochs{} go on", arguments_.output,
-                     whyEnded(), course_.steps < total() ? " or another --patience" : ""));
+    note(fmt::format("{}: this training has ended, {}; {} go on", arguments_.output, whyEnded(),
+                     course_.steps < total() ? "other --epochs or another --patience"
+                                             : "more --epochs"));
   if (course_.steps && !directory_->has("last.safetensors"))
     saveWeights("last");
 }
