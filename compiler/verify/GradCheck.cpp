@@ -28,7 +28,9 @@ namespace {
 /// third derivative and of rounding, are then about 1e-10.
 constexpr double kStep = 1e-5;
 /// Where a function has a kink near, a shorter step may not reach it.
-constexpr double kShortStep = kStep / 8;
+constexpr double kShortStep = kStep / 8, kShortestStep = kShortStep / 8;
+/// Of the loss, or of 1: rounding in f64 makes less.
+constexpr double kLossNoise = 1e-10;
 /// Where the loss loses digits, in f64, too, as a difference of near-equals does, longer ones tell
 /// more; the fourth derivative's share is taken off.
 constexpr double kLongSteps[] = {1e-4, 1e-3};
@@ -256,6 +258,23 @@ private:
     return jump > 2 * farJump || jump > 2 * std::fabs(further.right - further.left);
   }
 
+  /// Whether the loss is another at the point than next to it on some side, or leaves it steeper
+  /// the nearer one looks, as `where(w == 0, 1, sin(w) / w)` and `where(w > 0, 1 / w, 0)` do at 0:
+  /// what was not chosen at the point is beside it.
+  bool isApart(const Direction &direction) {
+    Slopes far = differences_->slopes(direction, kStep);
+    Slopes near = differences_->slopes(direction, kShortStep);
+    Slopes nearest = differences_->slopes(direction, kShortestStep);
+    auto growsWithoutEnd = [&](double a, double b, double c) {
+      bool isOneWay = std::signbit(a) == std::signbit(b) && std::signbit(b) == std::signbit(c);
+      bool isNoise = std::fabs(c) * kShortestStep <= kLossNoise * std::max(1.0, std::fabs(loss_));
+      return isOneWay && !isNoise && std::fabs(b) > 2 * std::fabs(a) &&
+             std::fabs(c) > 2 * std::fabs(b);
+    };
+    return growsWithoutEnd(far.left, near.left, nearest.left) ||
+           growsWithoutEnd(far.right, near.right, nearest.right);
+  }
+
   static double errorOf(const ParamCheck &check, double slope, double expected) {
     return worse(0, std::fabs(slope - expected) / check.scale);
   }
@@ -295,7 +314,8 @@ private:
     bool jumps = std::isfinite(expected) &&
                  std::fabs(near) > 4 * std::max(std::fabs(far), std::fabs(expected)) &&
                  std::fabs(jump - farJump) <= std::fabs(jump) / 4;
-    if (jumps || hasKink(check, gradient, direction)) {
+    if (jumps || hasKink(check, gradient, direction) ||
+        (std::isfinite(expected) && isApart(direction))) {
       ++check.leftOut;
       return true;
     }

@@ -310,7 +310,26 @@ fn loss(x: f32[h], y: f32[h]) -> f32 = {
 """
 
 
+# What `where` chooses next to 0 is elsewhere, or as steep as one likes; but not the last one.
+BESIDE = """
+param w : f32[3] = zeros
+fn value(x: f32[3]) -> f32[3] = where(w == 0, x * w, sin(w) / w)
+fn pole(x: f32[3]) -> f32[3] = where(w == 0, x * w, 1 / w)
+fn even(x: f32[3]) -> f32[3] = where(w == 0, x * w, square(1 / w))
+fn right(x: f32[3]) -> f32[3] = where(w <= 0, x * w, 1 / sqrt(w))
+fn root(x: f32[3]) -> f32[3] = where(w > 0, sqrt(w), w)
+fn smooth(x: f32[3]) -> f32[3] = where(w == 0, x * w, x * sin(w))
+fn kept(x: f32[3]) -> f32[3] = where(x > 5, 1 / w + log(w), x * w)
+"""
+BESIDES = {"value": 2, "pole": 2, "even": 2, "right": 2, "root": 2, "smooth": 0, "kept": 0}
+
+
 def gradients():
+    for name, left_out in BESIDES.items():
+        found = verify(f"{BESIDE}fn loss(x: f32[3]) -> f32 = sum({name}(x))\n",
+                       [{"x": [1, -2, 3]}, {"x": [0, 1, 2]}], command="grad-check")
+        good(found)
+        expect(found["params"][0]["left_out"] == left_out, f"{name}: {found}")
     for text, entry in (SEVERAL, "many"), (SEVERAL, "any"), (STOPPED, "loss"):
         good(verify(text, TIES, "--loss", entry, command="grad-check"))
     good(verify(ILL, [{"x": [0, 0.00005, 0.0001, 0]}], "--loss", "loss", command="grad-check"))
