@@ -27,13 +27,23 @@ def passes(rows):
         yield code(row["name"]), first_sentence(row["description"])
 
 
+def formats(rows):
+    yield "format", "files", "or begins with", "holds", "for example"
+    for row in rows:
+        begins = row["begins"].replace("|", "\\|")
+        yield (code(row["name"]), " ".join(map(code, row["extensions"])), begins,
+               row["description"], " ".join(map(code, row["example"].replace("\t", "⇥").split("\n"))))
+
+
 # Where a table stands, what it lists, and its lines, the first of which is the head.
-TABLES = [("docs/design/passes.md", "passes", passes)]
+TABLES = [("docs/design/passes.md", "passes", passes),
+          ("docs/data.md", "formats", formats)]
 
 
 def lines_of(sheaf, name, lines):
-    listed = subprocess.run([sheaf, "help", name, "--json"], capture_output=True, text=True,
-                            check=True)
+    listed = subprocess.run([sheaf, "help", name, "--json"], capture_output=True, text=True)
+    if listed.returncode:
+        sys.exit(f"{sheaf} is older than this script: build it first")
     head, *rest = lines(json.loads(listed.stdout)["rows"])
     text = [f"| {' | '.join(cells)} |\n" for cells in [head, *rest]]
     return "".join([text[0], "|---" * len(head) + "|\n", *text[1:]])

@@ -4,13 +4,23 @@
 
 namespace sheaf::io {
 
+/// The record of a file in formats/.
+#define FORMAT(record)                                                                             \
+  []() -> const DataFormat * {                                                                     \
+    extern const DataFormat record;                                                                \
+    return &record;                                                                                \
+  }()
+
 std::span<const DataFormat *const> dataFormats() {
-  static constexpr const DataFormat *kAll[] = {
-      &kJsonFormat, // before jsonl, which takes all other arrays
-      &kJsonlFormat, &kTreesFormat, &kCsvFormat, &kTsvFormat, &kTaggedFormat, &kTextFormat,
+  static const DataFormat *const all[] = {
+      FORMAT(kJsonFormat), // before jsonl, which takes all other arrays
+      FORMAT(kJsonlFormat),  FORMAT(kTreesFormat), FORMAT(kCsvFormat), FORMAT(kTsvFormat),
+      FORMAT(kTaggedFormat), // before text, which takes all lines
+      FORMAT(kTextFormat),
   };
-  return kAll;
+  return all;
 }
+#undef FORMAT
 
 std::string dataFormatNames() {
   std::string names = "auto";

@@ -2,7 +2,8 @@
 //
 // A format is one record: how a text is divided into instances, how one of them becomes arguments
 // of an entry, and which words it has. Who adds one writes a file in formats/ with its record, and
-// a line in formats.cpp; the option, its help, detection and messages go by the table.
+// a line in formats.cpp; the option, its help, detection, messages, docs and fuzzing go by the
+// table.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_IO_FORMATS_H
@@ -67,7 +68,10 @@ public:
 };
 
 struct DataFormat {
-  const char *name; ///< of --data-format
+  const char *name;        ///< of --data-format
+  const char *description; ///< what it holds
+  const char *begins;      ///< what a text of it begins with, in words; empty: only its name tells
+  const char *example;     ///< a text with one instance
   /// Of files that are of this format, or of one of several; `.gz` is looked past.
   std::vector<std::string_view> extensions;
   /// Whether a text is of this format where its name leaves that open. It holds more than blanks.
@@ -96,14 +100,11 @@ std::span<const DataFormat *const> dataFormats();
 /// `auto, trees, ...`, for messages and help.
 std::string dataFormatNames();
 
-/// Null for `auto`. Throws UserError that lists the names.
+/// The format of that name; null for `auto`. Throws UserError that lists the names.
 const DataFormat *parseDataFormat(const std::string &name);
 
 /// What a file holds, by its name, else by what it begins with.
 const DataFormat &detectFormat(const SourceText &source);
-
-extern const DataFormat kJsonlFormat, kJsonFormat, kCsvFormat, kTsvFormat, kTreesFormat,
-    kTaggedFormat, kTextFormat;
 
 } // namespace sheaf::io
 

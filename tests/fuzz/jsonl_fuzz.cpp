@@ -71,22 +71,21 @@ std::string written(const Entries &entries, const rt::EntryDesc &entry, const st
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const Entries entries;
-  if (size == 0)
+  if (size < 2)
     return 0;
   const rt::EntryDesc &entry = entries.all[data[0] % entries.all.size()];
-  constexpr const DataFormat *kFormats[] = {&kJsonlFormat, &kJsonFormat, &kCsvFormat, &kTsvFormat};
   ReadOptions options;
-  options.format = kFormats[data[0] / 8 % 4];
+  options.format = dataFormats()[data[1] % dataFormats().size()];
   options.strict = data[0] & 32;
   options.skipBad = data[0] & 64 ? 2 : 0;
-  std::string text(reinterpret_cast<const char *>(data) + 1, size - 1);
+  std::string text(reinterpret_cast<const char *>(data) + 2, size - 2);
   std::string once;
   try {
     once = written(entries, entry, text, options);
   } catch (const UserError &) {
     return 0;
   }
-  options.format = &kJsonlFormat;
+  options.format = parseDataFormat("jsonl");
   options.strict = true;
   if (written(entries, entry, once, options) != once)
     std::abort();

@@ -39,13 +39,13 @@ struct Entries {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const Entries entries;
-  if (size == 0)
+  if (size < 2)
     return 0;
-  constexpr const DataFormat *kFormats[] = {&kTreesFormat, &kTextFormat, &kTaggedFormat, nullptr};
-  SourceText source{"data", std::string(reinterpret_cast<const char *>(data) + 1, size - 1)};
+  SourceText source{"data", std::string(reinterpret_cast<const char *>(data) + 2, size - 2)};
   const rt::EntryDesc &entry = entries.all[data[0] % 4];
   ReadOptions options;
-  options.format = kFormats[data[0] / 4 % 4];
+  size_t format = data[1] % (dataFormats().size() + 1); // the last: as the text tells
+  options.format = format < dataFormats().size() ? dataFormats()[format] : nullptr;
   options.skipBad = data[0] & 32 ? 2 : 0;
   try {
     VocabularyReader tokens(entries.vocabularies, data[0] & 16);

@@ -39,6 +39,17 @@ TEST(Formats, EachIsWhole) {
     EXPECT_TRUE(names.insert(format->name).second) << format->name;
     EXPECT_TRUE(format->records && format->reader && format->countWords) << format->name;
     EXPECT_EQ(parseDataFormat(format->name), format);
+    // A text of it is told by its name or by what it begins with, and has one instance with words.
+    std::string name = "x" + std::string(*format->begins ? "" : format->extensions.at(0));
+    EXPECT_EQ(&detectFormat({name, format->example}), format) << format->name;
+    EXPECT_STRNE(format->description, "");
+    ReadOptions options;
+    options.format = format;
+    EXPECT_GT(buildVocabularies({"x", format->example}, options).at("").size(), 1u) << format->name;
+    auto records = format->records(format->example);
+    std::string_view record;
+    EXPECT_TRUE(records->next(record)) << format->name;
+    EXPECT_FALSE(records->next(record)) << format->name;
   }
 }
 
@@ -52,7 +63,7 @@ TEST_F(FormatsTest, Array) {
             "d.json:2:10: expected ',' or ']', found '}'");
   EXPECT_EQ(bench.error("[{\"i\": 1}\n", "d.json"),
             "d.json:2:1: expected ',' or ']', found the end of the text");
-  bench.options.format = &kJsonFormat;
+  bench.options.format = parseDataFormat("json");
   EXPECT_EQ(bench.roundTrip("[1,2]"), "{\"i\":1}\n{\"i\":2}");
   EXPECT_EQ(bench.error("[1] 2"), "data:1:5: expected nothing after the value, found '2'");
   EXPECT_EQ(bench.error("{\"i\": 1}"), "data:1:1: expected an array of instances, found an object");

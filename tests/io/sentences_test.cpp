@@ -96,8 +96,10 @@ TEST(Formats, Detected) {
   EXPECT_EQ(detect("a|O b"), "text");
   EXPECT_EQ(detect(""), "text");
   EXPECT_EQ(userError([] { parseDataFormat("xml"); }),
-            "--data-format xml: expected auto, json, jsonl, trees, csv, tsv, tagged or text");
-  EXPECT_EQ(parseDataFormat("tagged"), &kTaggedFormat);
+            "--data-format xml: expected " + dataFormatNames());
+  EXPECT_TRUE(dataFormatNames().starts_with("auto, json, ")) << dataFormatNames();
+  EXPECT_TRUE(dataFormatNames().ends_with(" or text")) << dataFormatNames();
+  EXPECT_STREQ(parseDataFormat("tagged")->name, "tagged");
   EXPECT_EQ(parseDataFormat("auto"), nullptr);
 }
 

@@ -2,6 +2,7 @@
 #include "tools/sheaf/tables.h"
 
 #include "compiler/driver/Compiler.h"
+#include "runtime/io/formats.h"
 
 #include <fmt/format.h>
 
@@ -32,6 +33,17 @@ Json optimisationRows() {
   return rows;
 }
 
+Json formatRows() {
+  Json rows = Json::array();
+  for (const io::DataFormat *format : io::dataFormats())
+    rows.push_back({{"name", format->name},
+                    {"description", format->description},
+                    {"extensions", format->extensions},
+                    {"begins", format->begins},
+                    {"example", format->example}});
+  return rows;
+}
+
 /// A member as a cell.
 std::string cell(const Json &value) {
   if (value.is_string())
@@ -52,6 +64,7 @@ std::span<const Table> tables() {
   static const std::vector<Table> all = {
       {"passes", "the passes, in order", passRows, {"name", "description"}},
       {"optimisations", "what --without takes", optimisationRows, {"name", "description"}},
+      {"formats", "of data, --data-format", formatRows, {"name", "extensions", "description"}},
   };
   return all;
 }

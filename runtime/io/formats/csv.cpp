@@ -298,8 +298,13 @@ template <char kSeparator> void countCells(std::string_view record, CountingRead
   }
 }
 
-template <char kSeparator> DataFormat tableFormat(const char *name, std::string_view extension) {
+template <char kSeparator>
+DataFormat tableFormat(const char *name, std::string_view extension, const char *description,
+                       const char *example) {
   return {.name = name,
+          .description = description,
+          .begins = "",
+          .example = example,
           .extensions = {extension},
           .detects = nullptr,
           .records = recordsBy<Rows<kSeparator>>,
@@ -311,7 +316,9 @@ template <char kSeparator> DataFormat tableFormat(const char *name, std::string_
 
 } // namespace
 
-const DataFormat kCsvFormat = tableFormat<','>("csv", ".csv");
-const DataFormat kTsvFormat = tableFormat<'\t'>("tsv", ".tsv");
+const DataFormat kCsvFormat =
+    tableFormat<','>("csv", ".csv", "rows below a header, with commas", "text,label\ngood film,1");
+const DataFormat kTsvFormat =
+    tableFormat<'\t'>("tsv", ".tsv", "rows below a header, with tabs", "text\tlabel\ngood film\t1");
 
 } // namespace sheaf::io

@@ -124,6 +124,9 @@ void countJson(std::string_view record, CountingReader &counter) {
 } // namespace
 
 const DataFormat kJsonlFormat = {.name = "jsonl",
+                                 .description = "JSON, an instance a line",
+                                 .begins = "`{` or a JSON array",
+                                 .example = R"({"words": ["a", "film"], "label": 1})",
                                  .extensions = {".jsonl", ".ndjson", ".json"},
                                  .detects = isJsonLine,
                                  .records = recordsBy<LineRecords>,
@@ -131,6 +134,10 @@ const DataFormat kJsonlFormat = {.name = "jsonl",
                                  .countWords = countJson};
 
 const DataFormat kJsonFormat = {.name = "json",
+                                .description = "JSON, one array of all instances",
+                                .begins =
+                                    "one array of objects, or one that goes over several lines",
+                                .example = R"([{"words": ["a", "film"], "label": 1}])",
                                 .extensions = {".json"},
                                 .detects = isArrayOfInstances,
                                 .records = recordsBy<ArrayRecords>,

@@ -47,6 +47,9 @@ void countTagged(std::string_view record, CountingReader &counter) {
 } // namespace
 
 const DataFormat kTaggedFormat = {.name = "tagged",
+                                  .description = "sentences, each word with a tag",
+                                  .begins = "a line of `word|tag`",
+                                  .example = "Punk|I-MISC band|O",
                                   .extensions = {},
                                   .detects = isTagged,
                                   .records = recordsBy<LineRecords>,
@@ -54,6 +57,9 @@ const DataFormat kTaggedFormat = {.name = "tagged",
                                   .countWords = countTagged};
 
 const DataFormat kTextFormat = {.name = "text",
+                                .description = "sentences, one a line",
+                                .begins = "anything else",
+                                .example = "a sentence in words",
                                 .extensions = {},
                                 .detects = nullptr,
                                 .records = recordsBy<LineRecords>,

@@ -95,6 +95,9 @@ void countTree(std::string_view record, CountingReader &counter) {
 } // namespace
 
 const DataFormat kTreesFormat = {.name = "trees",
+                                 .description = "bracket trees, one a line",
+                                 .begins = "`(`",
+                                 .example = "(3 (2 It) (4 (2 is) (3 good)))",
                                  .extensions = {},
                                  .detects = beginsWithTree,
                                  .records = recordsBy<LineRecords>,
