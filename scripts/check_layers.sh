@@ -51,7 +51,7 @@ compiler/model: ir ops analysis kernels
 compiler/host: ir ops analysis kernels model
 compiler/codegen: target
 compiler/store:
-compiler/driver: ir analysis passes kernels model target host codegen frontend store
+compiler/driver: ir ops analysis passes kernels model target host codegen frontend store
 compiler/api: driver frontend store target
 compiler/measure: driver
 compiler/report: driver measure

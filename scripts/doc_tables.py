@@ -35,8 +35,15 @@ def formats(rows):
                row["description"], " ".join(map(code, row["example"].replace("\t", "⇥").split("\n"))))
 
 
+def operators(rows):
+    yield "operator", "gives"
+    for row in rows:
+        yield code(row["signature"]), row["description"].replace("|", "\\|")
+
+
 # Where a table stands, what it lists, and its lines, the first of which is the head.
 TABLES = [("docs/design/passes.md", "passes", passes),
+          ("docs/language.md", "operators", operators),
           ("docs/data.md", "formats", formats)]
 
 

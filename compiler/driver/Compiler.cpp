@@ -7,6 +7,7 @@
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
 #include "compiler/model/ModelTypes.h"
+#include "compiler/ops/Op.h"
 #include "compiler/passes/Pipeline.h"
 #include "runtime/model/members.h"
 
@@ -24,6 +25,35 @@ std::vector<Optimisation> optimisations() {
                    entry.computesProducts ? "library" : "kernels"});
   all.push_back({kTunedSwitch, "cuts kernels as 'sheaf tune' chose, where the store holds choices",
                  "tuning"});
+  return all;
+}
+
+static std::string_view gradientName(ops::Gradient::Kind kind) {
+  switch (kind) {
+  case ops::Gradient::Rule:
+    return "rule";
+  case ops::Gradient::Expansion:
+    return "expansion";
+  case ops::Gradient::Rows:
+    return "rows";
+  case ops::Gradient::Unstated:
+  case ops::Gradient::None:
+  case ops::Gradient::Untrained:
+    break;
+  }
+  return "none";
+}
+
+std::vector<Operator> operators() {
+  std::vector<Operator> all;
+  for (const ops::Op &record : ops::OpTable::get().all())
+    if (!record.internal)
+      all.push_back({.name = record.name,
+                     .signature = record.signature(),
+                     .description = record.summary,
+                     .family = std::string(record.family),
+                     .gradient = std::string(gradientName(record.gradient.kind)),
+                     .expands = std::holds_alternative<ops::Expand>(record.batch)});
   return all;
 }
 

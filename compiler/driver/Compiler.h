@@ -254,6 +254,19 @@ struct Pass {
   std::vector<std::string> parts; ///< what of it can be left out by a name of its own
 };
 
+/// An operator that programs may call.
+struct Operator {
+  std::string name;
+  std::string signature; ///< `softmax(x, axis=-1)`
+  std::string description;
+  std::string family;   ///< operators whose records stand together
+  std::string gradient; ///< how it is differentiated: rule, expansion, rows, none
+  bool expands = false; ///< kernels do not know it: others are put in its place
+};
+
+/// By name.
+std::vector<Operator> operators();
+
 /// Each pass once, in the order of their first runs.
 std::vector<Pass> passes();
 

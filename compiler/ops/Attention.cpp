@@ -245,7 +245,7 @@ void addAttention(std::vector<Op> &ops, const std::string &name, const std::stri
   if (masked)
     op.params.push_back({"mask", ParamKind::Tensor});
   op.params.push_back({"causal", ParamKind::Static, Attr(int64_t(0))});
-  op.params.push_back({"scale", ParamKind::Number, {}, true});
+  op.params.push_back({"scale", ParamKind::Number, {}, true, "1/sqrt(d)"});
   op.shape = [masked](std::span<const OperandType> operands, const Attrs &attrs,
                       const DimOracle &oracle) {
     return attentionShape(operands, attrs, masked, oracle);
@@ -347,8 +347,9 @@ std::vector<Value> expandRope(ExpandBuilder &b, ir::ApplyOp op) {
 void addRope(std::vector<Op> &ops) {
   Op op;
   op.name = "rope";
-  op.summary = "rotary positions: the pairs (x[j], x[j + d/2]) of row i turned by "
-               "(start + i) * base^(-2j/d)";
+  op.summary =
+      "rotary positions (Su and others 2021): the pairs (x[j], x[j + d/2]) of row i turned by "
+      "(start + i) * base^(-2j/d)";
   op.params = {{"x", ParamKind::Tensor},
                {"start", ParamKind::Extent, Attr(int64_t(0))},
                {"base", ParamKind::Number, Attr(kBase)}};
@@ -365,7 +366,8 @@ void addRope(std::vector<Op> &ops) {
 
 void addAttention(std::vector<Op> &ops) {
   addAttention(ops, "attention",
-               "softmax(q @ transpose(k) * scale) @ v; scale is 1 / sqrt(d) if not given", false);
+               "softmax(q @ transpose(k) * scale) @ v: what queries find among keys with values",
+               false);
   addAttention(ops, "masked_attention",
                "attention where a mask says which keys a query sees (bools), or is added to the "
                "scores (floats)",

@@ -224,7 +224,7 @@ Op elementwiseOp(ElementwiseSpec spec) {
   op.summary = spec.summary;
   for (const std::string &param : spec.params)
     op.params.push_back({param, ParamKind::Tensor});
-  op.batch = Elementwise{spec.emit, spec.name == "add"};
+  op.batch = Elementwise{spec.emit, spec.name == "add", spec.name == "where"};
   op.ulps = ulpsOf(spec.name);
   if (spec.accepts == Elements::Bools)
     op.promotion = [](auto, size_t) { return DType::Bool; };

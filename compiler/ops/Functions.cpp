@@ -212,7 +212,7 @@ void addLogarithms(std::vector<Op> &ops) {
                     }});
   addFunction(ops,
               {"xlogy",
-               "x * log(y), and 0 where x is 0, whatever number y is",
+               "x * log(y), and 0 where x is 0, whatever number y is; its gradient is 0 there too",
                {"x", "y"},
                Elements::Floats,
                "",

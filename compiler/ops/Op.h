@@ -93,7 +93,8 @@ struct Param {
   std::string name;
   ParamKind kind;
   std::optional<Attr> defaultValue = {}; ///< for Static, Number and Extent
-  bool optional = false; ///< may be left out though it has no default (the axis of `sum`)
+  bool optional = false;        ///< may be left out though it has no default (the axis of `sum`)
+  std::string leftOut = "none"; ///< what that means, in words
 };
 
 //===----------------------------------------------------------------------===//
@@ -216,6 +217,7 @@ using EmitLanes = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &, mlir::
 struct Elementwise {
   EmitLanes emit;
   bool addition = false; ///< a + b: products and biases that meet here share one accumulator
+  bool selects = false;  ///< the first operand says of which of the two others an element is
 };
 
 /// `emit` of a tensor and each element of a list of such tensors, from left to right.
@@ -308,7 +310,7 @@ struct Gradient {
 
 struct Op {
   std::string name;    ///< as written in a call; infix operators have names too (`add`, `matmul`)
-  std::string summary; ///< one sentence for docs and `sheaf check` help
+  std::string summary; ///< for docs and `sheaf help operators`
   std::vector<Param> params;
   ShapeRule shape;
   Reference reference;
@@ -317,7 +319,8 @@ struct Op {
   std::function<double(std::span<const std::vector<int64_t>> operands)> productFlop;
   Gradient gradient = {}; ///< of training (Gradient.h)
   std::optional<Decision> decision = {};
-  bool internal = false; ///< made by passes only; not callable from source
+  std::string_view family = {}; ///< by OpTable
+  bool internal = false;        ///< made by passes only; not callable from source
   /// The operator that takes its place where products compute in bf16 (the pass autocast). Empty:
   /// it stays as it is.
   std::string bf16Form = {};
@@ -326,6 +329,8 @@ struct Op {
   double ulps = 1;
   /// Stands for its first operand unless the program is made for training.
   bool trainingOnly = false;
+  /// Is its first operand, and ends gradients.
+  bool stopsGradient = false;
   /// Static parameters whose names begin with `axis` count the axes of the result, which has one
   /// more than the first operand (stack, expand_dims), instead of those of the first operand.
   bool axisOfResult = false;
@@ -335,6 +340,8 @@ struct Op {
 
   /// Whether it draws random numbers: it has a parameter of kind Key.
   bool draws() const;
+  /// How it is called, with what parameters are when they are left out: `softmax(x, axis=-1)`.
+  std::string signature() const;
   /// The element type that host scalar `operand` is promoted to.
   DType promoted(std::span<const OperandType> operands, size_t operand) const;
 };

@@ -3,35 +3,88 @@
 #include "compiler/ops/Shape.h"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <span>
 
 namespace sheaf::ops {
 
+/// The function that adds the records of a file.
+#define FAMILY(name)                                                                               \
+  Family {                                                                                         \
+    #name, [](std::vector<Op> &ops) {                                                              \
+      extern void add##name(std::vector<Op> &);                                                    \
+      add##name(ops);                                                                              \
+    }                                                                                              \
+  }
+
 OpTable::OpTable() {
-  addActivations(ops_);
-  addAttention(ops_);
-  addElementwise(ops_);
-  addFunctions(ops_);
-  addFolds(ops_);
-  addCasts(ops_);
-  addReductions(ops_);
-  addMovement(ops_);
-  addIndexing(ops_);
-  addSelection(ops_);
-  addProducts(ops_);
-  addNormalise(ops_);
-  addLosses(ops_);
-  addPlacement(ops_);
-  addScans(ops_);
-  addConstants(ops_);
-  addRandom(ops_);
-  addTraining(ops_);
+  struct Family {
+    std::string_view name;
+    void (*add)(std::vector<Op> &);
+  };
+  static constexpr Family families[] = {
+      FAMILY(Activations),
+      FAMILY(Attention),
+      FAMILY(Elementwise),
+      FAMILY(Functions),
+      FAMILY(Casts),
+      FAMILY(Reductions),
+      FAMILY(Movement),
+      FAMILY(Indexing),
+      FAMILY(Selection),
+      FAMILY(Products),
+      FAMILY(Normalise),
+      FAMILY(Losses),
+      FAMILY(Placement),
+      FAMILY(Scans),
+      FAMILY(Constants),
+      FAMILY(Random),
+      FAMILY(Training),
+      // Behind the operators that they apply.
+      FAMILY(Folds),
+  };
+  for (const Family &family : families) {
+    size_t begin = ops_.size();
+    family.add(ops_);
+    for (Op &op : std::span(ops_).subspan(begin))
+      op.family = family.name;
+  }
   addGradients(ops_);
   std::sort(ops_.begin(), ops_.end(), [](const Op &a, const Op &b) { return a.name < b.name; });
 }
+#undef FAMILY
 
 bool Op::draws() const {
   return std::any_of(params.begin(), params.end(),
                      [](const Param &param) { return param.kind == ParamKind::Key; });
+}
+
+static std::string written(const Attr &value) {
+  if (auto *number = std::get_if<int64_t>(&value))
+    return std::to_string(*number);
+  if (auto *number = std::get_if<double>(&value)) {
+    char text[32];
+    return {text, std::to_chars(text, std::end(text), *number).ptr};
+  }
+  auto *dim = std::get_if<Dim>(&value);
+  return dim ? dim->str() : "none";
+}
+
+std::string Op::signature() const {
+  std::string text;
+  for (const Param &param : params) {
+    if (param.kind == ParamKind::Key)
+      continue;
+    text += (text.empty() ? "" : ", ") + param.name;
+    if (param.kind == ParamKind::Tensors || param.kind == ParamKind::Extents)
+      text += "...";
+    if (param.defaultValue)
+      text += "=" + written(*param.defaultValue);
+    else if (param.optional)
+      text += "=" + param.leftOut;
+  }
+  return name + "(" + text + ")";
 }
 
 const OpTable &OpTable::get() {

@@ -289,9 +289,12 @@ void addReductions(std::vector<Op> &ops) {
   addReduction(ops,
                {"logsumexp", "log(sum(exp(x))) along an axis, or of all, without overflow", true},
                logSumExpOf, logSumExpAxis);
-  addReduction(ops,
-               {"norm", "the square root of the sum of squares along an axis, or of all", true},
-               normOf, normAxis, "abs");
+  addReduction(
+      ops,
+      {"norm",
+       "the square root of the sum of squares along an axis, or of all; its gradient is 0 at 0",
+       true},
+      normOf, normAxis, "abs");
 }
 
 } // namespace sheaf::ops

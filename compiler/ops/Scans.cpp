@@ -142,8 +142,8 @@ void addUpRows(const RefTensor &rows, const RefTensor &numbers, const Arithmetic
 Op segmentSum(bool internal) {
   Op op;
   op.name = internal ? "add_rows" : "segment_sum";
-  op.summary = "the sums of the rows of x that have each number from 0 to size, without size; rows "
-               "with other numbers are left out";
+  op.summary = "the sums of the rows of x that have each number from 0 to size, without size; "
+               "segments has a number for each row, and rows with other numbers are left out";
   op.params = {{"x", ParamKind::Tensor},
                {internal ? "indices" : "segments", ParamKind::Index},
                {"size", ParamKind::Extent}};

@@ -275,8 +275,8 @@ std::vector<Value> expandSort(ExpandBuilder &b, ir::ApplyOp op) {
 void addSort(std::vector<Op> &ops) {
   Op op;
   op.name = "sort";
-  op.summary = "the elements along an axis, the last by default, from least to greatest (or the "
-               "other way), and their places as i32; the first of equals first";
+  op.summary = "the elements along an axis, the last by default, from least to greatest, or with "
+               "descending=1 the other way, and their places as i32; the first of equals first";
   op.params = {{"x", ParamKind::Tensor},
                {"axis", ParamKind::Static, Attr(int64_t(-1))},
                {"descending", ParamKind::Static, Attr(int64_t(0))}};
@@ -324,7 +324,7 @@ void addTake(std::vector<Op> &ops) {
   Op op;
   op.name = "take_along";
   op.summary = "the elements of x at places along an axis, the last by default; the other axes of "
-               "x and of the places go together";
+               "x and of the places go together; a place out of range is held between the ends";
   op.params = {{"x", ParamKind::Tensor},
                {"indices", ParamKind::Index},
                {"axis", ParamKind::Static, Attr(int64_t(-1))}};

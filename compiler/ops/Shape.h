@@ -70,27 +70,6 @@ const Dim &better(const Dim &a, const Dim &b, const DimOracle &oracle);
 
 Dim product(std::span<const Dim> dims);
 
-/// The families; each adds its records.
-void addActivations(std::vector<Op> &ops);
-void addAttention(std::vector<Op> &ops);
-void addElementwise(std::vector<Op> &ops);
-void addFunctions(std::vector<Op> &ops);
-void addLosses(std::vector<Op> &ops);
-void addPlacement(std::vector<Op> &ops);
-void addScans(std::vector<Op> &ops);
-/// After the operators that they apply.
-void addFolds(std::vector<Op> &ops);
-void addCasts(std::vector<Op> &ops);
-void addReductions(std::vector<Op> &ops);
-void addMovement(std::vector<Op> &ops);
-void addIndexing(std::vector<Op> &ops);
-void addSelection(std::vector<Op> &ops);
-void addProducts(std::vector<Op> &ops);
-void addNormalise(std::vector<Op> &ops);
-void addConstants(std::vector<Op> &ops);
-void addRandom(std::vector<Op> &ops);
-void addTraining(std::vector<Op> &ops);
-
 /// Says of every operator how it is differentiated. After all families.
 void addGradients(std::vector<Op> &ops);
 

@@ -48,6 +48,7 @@ void addTraining(std::vector<Op> &ops) {
         bool training = apply->getParentOfType<mlir::ModuleOp>()->hasAttr(kTrainingAttr);
         return {training ? applyOne(b, "detach", x) : x};
       }));
+  ops.back().stopsGradient = true;
   add(ops, "detach", "x, constant to gradients", true,
       Elementwise{[](lanes::Builder &, mlir::ValueRange x) -> Value { return x[0]; }});
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Gradients against the oracle's, and these against differences: run_gradients.py SHEAF WHAT [PATTERN]
 
-operators: every line of operators.txt, with params as operands, with rows of params, which differ
+values: what lines of operators.txt say that they give. operators: every line of operators.txt, with params as operands, with rows of params, which differ
 from instance to instance, and with the first operand a tensor of the instance, which needs no
 gradient. zeros: operators at NaN, infinity and the ends of what they are defined for, behind a
 `where` that chooses something else, so that no gradient arrives: none may go on. models: those of
@@ -35,13 +35,79 @@ DATA = [{"i": i, "k": [i, (i + 2) % 3, 0], "n": n} for i, n in [(0, 3), (1, 4), 
 
 def cases():
     for line in open(os.path.join(HERE, "operators.txt"), encoding="utf-8"):
-        line = line.split("#")[0].strip()
-        if not line:
+        line = line.split("#")[0].rstrip()
+        if not line or line.startswith(" "):  # values
             continue
         operands, expression = line.split("|", 1)
         positive = operands.startswith("s:")
         shapes = re.findall(r"\[([^\]]*)\]", operands)
         yield line, shapes, expression.strip(), positive
+
+
+def examples():
+    """(place, extents and expression of a case, its operands, what it gives)."""
+    case = None
+    for number, line in enumerate(open(os.path.join(HERE, "operators.txt"), encoding="utf-8"), 1):
+        line = line.split("#")[0].rstrip()
+        if line and not line.startswith(" "):
+            operands, expression = line.split("|", 1)
+            case = re.findall(r"\[([^\]]*)\]", operands), expression.strip()
+        elif line:
+            operands, result = line.split(" gives ")
+            # Operands stand one behind the other.
+            operands = json.loads("[" + re.sub(r"(?<=[\]\d]) +(?=[\[\d-])", ", ", operands.strip()) + "]")
+            yield f"operators.txt:{number}", *case, operands, json.loads(result)
+
+
+def shape_of(value):
+    return [len(value)] + shape_of(value[0]) if isinstance(value, list) else []
+
+
+def differs(got, wanted):
+    if isinstance(wanted, list):
+        return len(got) != len(wanted) or any(map(differs, got, wanted))
+    return not abs(got - wanted) <= 1e-5 * max(1, abs(wanted))
+
+
+def values(sheaf, directory, pattern):
+    """One program of all; then compiled code against the oracle."""
+    chosen = [e for e in examples() if pattern in e[2]]
+    params, results, calls, data, functions = [], [], [], {}, [HELPERS]
+    for number, (place, shapes, expression, operands, result) in enumerate(chosen):
+        if [[int(e) for e in shape.split(",") if e.strip()] for shape in shapes] != \
+                list(map(shape_of, operands)):
+            sys.exit(f"{place}: the operands are not of {shapes}")
+        typed = [f"{letter}: f32[{shape}]" if shape else f"{letter}: f32"
+                 for letter, shape in zip("abcd", shapes)]
+        names = [f"p{number}_{letter}" for letter in "abcd"[:len(shapes)]]
+        params += [f"p{number}_{one}" for one in typed]
+        data |= dict(zip(names, operands))
+        shape = shape_of(result)
+        results.append(f"f32[{', '.join(map(str, shape))}]" if shape else "f32")
+        functions.append(f"fn f{number}({', '.join(typed + ['i: int', 'k: i32[3]', 'n: int'])}) "
+                         f"-> {results[-1]} = {{\n  {expression} }}")
+        calls.append(f"f{number}({', '.join(names + ['i', 'k', 'n'])})")
+    text = "\n".join(functions) + (
+        f"\nfn main({', '.join(params + ['i: int', 'k: i32[3]', 'n: int'])})"
+        f" -> ({', '.join(results)}) =\n  ({', '.join(calls)})\n")
+    path, source = os.path.join(directory, "v.sheaf"), os.path.join(directory, "v.jsonl")
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    with open(source, "w", encoding="utf-8") as stream:
+        stream.write(json.dumps(data | DATA[0]) + "\n")
+    run = [sheaf, "run", path, "--data", source]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        print(done.stderr)
+        return False
+    bad = 0
+    for (place, _, expression, operands, wanted), got in zip(chosen, json.loads(done.stdout)):
+        if differs(got, wanted):
+            bad += 1
+            print(f"{place}: {expression} of {operands} gives {got}, expected {wanted}")
+    verified = subprocess.run([*run, "--verify"], capture_output=True, text=True, timeout=600)
+    print(f"{len(chosen)} values, {bad} wrong{verified.stdout if verified.returncode else ''}")
+    return not bad and not verified.returncode and len(chosen) > 1
 
 
 def program(chosen, kind):
@@ -288,7 +354,7 @@ def main():
     sheaf, what = os.path.abspath(sys.argv[1]), sys.argv[2]
     pattern = sys.argv[3] if len(sys.argv) > 3 else ""
     with tempfile.TemporaryDirectory() as directory:
-        run = {"operators": operators, "zeros": zeros, "models": models,
+        run = {"operators": operators, "values": values, "zeros": zeros, "models": models,
                "models-bf16": models_in_bf16, "models-hostile": models_hostile,
                "programs": programs}[what]
         sys.exit(0 if run(sheaf, directory, pattern) else 1)

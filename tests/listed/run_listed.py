@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """What the command lists has its tests: run_listed.py SHEAF CASE
 
-passes: each has a lit test of its own name.
+passes: each has a lit test of its own name. operators: each that has a gradient has a line in
+tests/gradients/operators.txt, and each has values, there, in tests/ops/reference_test.cpp or in a
+program tests/programs/ops_*.sheaf.
 """
+import glob
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -32,8 +36,33 @@ def passes():
             yield f"the pass {row['name']} has no test tests/{path}"
 
 
+def operators():
+    lines = [line.split("#")[0] for line in read("gradients", "operators.txt").splitlines()]
+    lines = [line for line in lines if line.strip()]
+    # A line is followed by the values that it gives, if any are stated.
+    cases = [line.split("|", 1)[1] for line in lines if not line.startswith(" ")]
+    cases.append(re.search(r'HELPERS = """.*?"""', read("gradients", "run_gradients.py"), re.S).group())
+    values = [line.split("|", 1)[1] for line, below in zip(lines, lines[1:])
+              if below.startswith(" ") and not line.startswith(" ")]
+    reference = read("ops", "reference_test.cpp")
+    programs = "".join(open(path, encoding="utf-8").read()
+                       for path in glob.glob(os.path.join(TESTS, "programs", "ops_*.sheaf")))
+    for row in listed("operators"):
+        # As a call, or `a + b`, as its description has it.
+        call = re.compile(rf"\b{row['name']}\(")
+        sign = re.search(r"also written `\w*\s*(.)", row["description"])
+
+        def has(text):
+            return call.search(text) or sign and sign.group(1) in text
+
+        if row["gradient"] != "none" and not any(map(has, cases)):
+            yield f"the operator {row['name']} has no line in tests/gradients/operators.txt"
+        if not (any(map(has, values)) or f'"{row["name"]}"' in reference or call.search(programs)):
+            yield f"the operator {row['name']} has no test of its values"
+
+
 def main():
-    cases = {"passes": passes}
+    cases = {"passes": passes, "operators": operators}
     missing = list(cases[sys.argv[2]]())
     for text in missing:
         print(text)

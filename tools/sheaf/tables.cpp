@@ -33,6 +33,18 @@ Json optimisationRows() {
   return rows;
 }
 
+Json operatorRows() {
+  Json rows = Json::array();
+  for (const driver::Operator &op : driver::operators())
+    rows.push_back({{"name", op.name},
+                    {"signature", op.signature},
+                    {"description", op.description},
+                    {"family", op.family},
+                    {"gradient", op.gradient},
+                    {"expands", op.expands}});
+  return rows;
+}
+
 Json formatRows() {
   Json rows = Json::array();
   for (const io::DataFormat *format : io::dataFormats())
@@ -64,6 +76,7 @@ std::span<const Table> tables() {
   static const std::vector<Table> all = {
       {"passes", "the passes, in order", passRows, {"name", "description"}},
       {"optimisations", "what --without takes", optimisationRows, {"name", "description"}},
+      {"operators", "on tensors", operatorRows, {"name", "signature", "description"}},
       {"formats", "of data, --data-format", formatRows, {"name", "extensions", "description"}},
   };
   return all;
