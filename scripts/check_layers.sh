@@ -142,6 +142,13 @@ if grep -n -i -E '\b(tile|panel|register|lane|cache)s?\b' "${plan[@]}"; then
   bad=1
 fi
 
+mapfile -t records < <(sources compiler/passes compiler/analysis compiler/oracle compiler/host compiler/model)
+if grep -n -H -E '(applyOne|ops::apply|reduceAxis)\(\w+, *"|getOp\(\) *[!=]= *"|(record|op)[a-z]*(\.|->)name *[!=]= *"' \
+  "${records[@]}"; then
+  echo "a pass or an interpreter names an operator: ask its record, make it by compiler/ops/Make.h" >&2
+  bad=1
+fi
+
 mapfile -t installed < <(find include -type f)
 forbid 'runtime/|compiler/|tools/|tests/' 'installed headers stand alone' "${installed[@]}"
 

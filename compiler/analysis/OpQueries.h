@@ -22,12 +22,15 @@ template <typename Rule> const Rule *batchRule(mlir::Operation *op) {
 /// A constant tensor: cheaper to make where it is used than to read.
 inline bool isFill(mlir::Operation *op) { return batchRule<ops::Fill>(op) != nullptr; }
 
+/// Whether an operator moves data in this way.
+inline bool moves(mlir::Operation *op, ops::Movement::Kind kind) {
+  auto *movement = batchRule<ops::Movement>(op);
+  return movement && movement->kind == kind;
+}
+
 /// An operator that lays the elements of a host list one after the other (`stack`): as many
 /// records as the list has elements, made by the host code.
-inline bool takesList(mlir::Operation *op) {
-  auto *movement = batchRule<ops::Movement>(op);
-  return movement && movement->kind == ops::Movement::Stack;
-}
+inline bool takesList(mlir::Operation *op) { return moves(op, ops::Movement::Stack); }
 
 /// An operator with this attribute is in one block with those of the same number only.
 inline constexpr llvm::StringLiteral kApartAttr = "sheaf.apart";

@@ -3,8 +3,8 @@
 // One record per tensor operator is the only place that knows it: how it is
 // called, its shape rule, its reference, how it is batched, its gradient and
 // cost. The type checker, the verifier of the Program dialect, the oracle, the
-// kernel generator and the derivation of gradients all read this record; none of
-// them names an operator.
+// kernel generator, the passes and the derivation of gradients all read this record;
+// none of them names an operator. What they make is in Make.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_OPS_OP_H

@@ -133,7 +133,7 @@ void Interpreter::compute(const Frame &frame, const Step &step) {
 /// Whether the result follows from nothing, because another is taken for it.
 bool Interpreter::holdStopped(const Step &step, Values &results) {
   const auto &held = context_.options.onStopGradient;
-  if (!held || step.kind != Step::Kind::Apply || step.record->name != "stop_gradient")
+  if (!held || step.kind != Step::Kind::Apply || !step.record->stopsGradient)
     return false;
   TensorPtr own = std::get<TensorPtr>(results[0]), taken = held(own);
   results[0] = taken;

@@ -3,7 +3,7 @@
 #include "compiler/passes/BlockTable.h"
 
 #include "compiler/analysis/OpQueries.h"
-#include "compiler/ops/Build.h"
+#include "compiler/ops/Make.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -90,7 +90,7 @@ void BlockTable::attachCopy(ir::ApplyOp apply, StringRef function) {
   // Kernels write results of operators only, so the copy is a reshape.
   apply->setAttr("sheaf.copy",
                  unaryBlock(loc, element, function, [](ImplicitLocOpBuilder &b, Value x) {
-                   return ops::applyOne(b, "reshape", x, {{"dims", ops::extentsOf(b, x)}});
+                   return ops::makeReshaped(b, x, ops::extentsOf(b, x));
                  }));
 
   // Elements become whole rows of a tensor whose first axis counts them.
@@ -102,15 +102,14 @@ void BlockTable::attachCopy(ir::ApplyOp apply, StringRef function) {
   apply->setAttr("sheaf.rows", TypeAttr::get(rows));
   if (axis == 0 && element.getRank() > 0)
     return;
-  apply->setAttr(
-      "sheaf.arrange", unaryBlock(loc, rows, function, [&](ImplicitLocOpBuilder &b, Value x) {
-        if (element.getRank() == 0)
-          return ops::applyOne(b, "reshape", x,
-                               {{"dims", std::vector<ops::Extent>{ops::extentOf(b, x, 0)}}});
-        for (int64_t i = 0; i < axis; ++i)
-          x = ops::applyOne(b, "transpose", x, {{"axis1", i}, {"axis2", i + 1}});
-        return x;
-      }));
+  apply->setAttr("sheaf.arrange",
+                 unaryBlock(loc, rows, function, [&](ImplicitLocOpBuilder &b, Value x) {
+                   if (element.getRank() == 0)
+                     return ops::makeReshaped(b, x, {ops::extentOf(b, x, 0)});
+                   for (int64_t i = 0; i < axis; ++i)
+                     x = ops::makeTransposed(b, x, i, i + 1);
+                   return x;
+                 }));
 }
 
 } // namespace sheaf::passes

@@ -4,6 +4,7 @@
 #include "compiler/analysis/RecordFlow.h"
 #include "compiler/ir/GradientBlock.h"
 #include "compiler/ops/Gradient.h"
+#include "compiler/ops/Make.h"
 #include "compiler/passes/KeepOrRecompute.h"
 #include "compiler/passes/Pass.h"
 
@@ -166,7 +167,7 @@ private:
     if (!active_.contains(value))
       return;
     Value &sum = adjoint_[value];
-    sum = sum ? ops::applyOne(builder_, "add", {sum, gradient}) : gradient;
+    sum = sum ? ops::makeSum(builder_, sum, gradient) : gradient;
   }
 
   Slot slot(Value value) {
@@ -190,19 +191,19 @@ private:
         return matrix;
       auto part = cast<OpResult>(value);
       value = apply.getOperand(0);
-      if (apply.getOp() == "transpose") {
+      if (moves(apply, ops::Movement::Transpose)) {
         if (ops::axisOf(apply, "axis1", -2, rank) != ops::axisOf(apply, "axis2", -1, rank)) {
           matrix.transposed = !matrix.transposed;
           std::swap(matrix.begin[0], matrix.begin[1]);
         }
-      } else if (apply.getOp() == "window") {
+      } else if (moves(apply, ops::Movement::Slice)) {
         matrix.begin[static_cast<size_t>(ops::intAttr(apply, "axis"))] +=
             ops::intAttr(apply, "start");
-      } else if (apply.getOp() == "split") {
+      } else if (moves(apply, ops::Movement::Split)) {
         auto axis = static_cast<unsigned>(ops::axisOf(apply, "axis", 0, rank));
         matrix.begin[axis] +=
             part.getResultNumber() * cast<RankedTensorType>(part.getType()).getShape()[axis];
-      } else if (apply.getOp() == "reshape") {
+      } else if (moves(apply, ops::Movement::Reshape)) {
         if (Value batch = batchOf(apply, matrix.begin[0]))
           matrix.weight = numberOf(batch);
         return matrix;
@@ -234,7 +235,7 @@ private:
     auto window = source.getDefiningOp<ir::ApplyOp>();
     if (!window)
       return source;
-    if (window.getOp() != "window" || window.getNumOperands() != 1 || from.size() != 3 ||
+    if (!moves(window, ops::Movement::Slice) || window.getNumOperands() != 1 || from.size() != 3 ||
         from[0] != 1 || ops::intAttr(window, "axis") != 0)
       return {};
     row += ops::intAttr(window, "start") * from[1];
@@ -281,7 +282,7 @@ private:
   void addProduct(Matrix matrix, Value x, Value dy) {
     SmallVector<Value> pieces{x};
     if (auto apply = x.getDefiningOp<ir::ApplyOp>();
-        apply && apply.getOp() == "concat" && ops::intAttr(apply, "axis") == ops::rankOf(x) - 1 &&
+        moves(apply, ops::Movement::Concat) && ops::intAttr(apply, "axis") == ops::rankOf(x) - 1 &&
         llvm::all_of(apply.getOperands(), [&](Value piece) { return isRow(piece); }))
       pieces = llvm::to_vector(apply.getOperands());
     auto width = [](Value v) { return cast<RankedTensorType>(v.getType()).getShape().back(); };
@@ -318,7 +319,7 @@ private:
       auto type = cast<RankedTensorType>(product.getResult(0).getType());
       auto asColumns = [&](Operation *user) {
         auto window = dyn_cast<ir::ApplyOp>(user);
-        bool fixed = window && window.getOp() == "window" && window->getNumOperands() == 1;
+        bool fixed = moves(window, ops::Movement::Slice) && window->getNumOperands() == 1;
         return fixed && ops::intAttr(window, "axis") == type.getRank() - 1 ? window : ir::ApplyOp();
       };
       auto windows = llvm::map_to_vector(product->getUsers(), asColumns);
@@ -332,10 +333,8 @@ private:
       for (ir::ApplyOp window : windows) {
         builder_.setInsertionPoint(window);
         builder_.setLoc(window.getLoc());
-        Value columns = ops::applyOne(builder_, "window", right,
-                                      {{"start", ops::intAttr(window, "start")},
-                                       {"size", ops::intAttr(window, "size")},
-                                       {"axis", ops::rankOf(right) - 1}});
+        Value columns = ops::makePart(builder_, right, ops::intAttr(window, "start"),
+                                      ops::intAttr(window, "size"), ops::rankOf(right) - 1);
         window.getResult(0).replaceAllUsesWith(
             ops::applyOne(builder_, product.getOp(), {left, columns}));
         window->erase();
@@ -355,8 +354,8 @@ private:
     for (ir::ApplyOp product : products) {
       Value right = product.getOperand(1);
       auto transpose = right.getDefiningOp<ir::ApplyOp>();
-      if (ops::rankOf(product.getOperand(0)) != 1 || ops::rankOf(right) != 2 || !transpose ||
-          transpose.getOp() != "transpose" ||
+      if (ops::rankOf(product.getOperand(0)) != 1 || ops::rankOf(right) != 2 ||
+          !moves(transpose, ops::Movement::Transpose) ||
           ops::axisOf(transpose, "axis1", -2, 2) == ops::axisOf(transpose, "axis2", -1, 2) ||
           isOfWeights(right))
         continue;

@@ -2,7 +2,7 @@
 
 #include "compiler/analysis/Casts.h"
 #include "compiler/ir/Guards.h"
-#include "compiler/ops/Build.h"
+#include "compiler/ops/Make.h"
 #include "compiler/passes/Needs.h"
 #include "compiler/passes/Pass.h"
 
@@ -83,7 +83,7 @@ private:
     std::vector<ops::Extent> extents;
     for (int64_t extent : type.getShape())
       extents.push_back(b.getI64IntegerAttr(ShapedType::isDynamic(extent) ? 0 : extent));
-    Value zeros = ops::applyOne(b, "full", {}, {{"value", 0.0}, {"dims", extents}});
+    Value zeros = ops::makeFilled(b, 0.0, extents);
     if (ops::DType dtype = *ops::dtypeOf(type.getElementType()); dtype != ops::DType::F32)
       zeros = ops::applyOne(b, StringRef(ops::dtypeName(dtype)), zeros);
     return makeCast(b, b.getLoc(), zeros, type);

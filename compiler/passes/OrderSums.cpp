@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/analysis/OpQueries.h"
-#include "compiler/ops/Expand.h"
+#include "compiler/ops/Make.h"
 #include "compiler/passes/Pass.h"
 #include "compiler/passes/Precedence.h"
 
@@ -89,17 +89,14 @@ void divide(const Division &division) {
   int64_t begin = 0, axis = ops::rankOf(product.getOperand(0)) - 1;
   for (const Run &run : division.runs) {
     ValueRange joined = ArrayRef(pieces).slice(run.begin, run.end - run.begin);
-    Value left = joined.size() == 1
-                     ? joined[0]
-                     : ops::applyOne(builder, concat.getOp(), joined, {{"axis", axis}});
-    Value right = ops::applyOne(builder, "window", product.getOperand(1),
-                                {{"start", begin}, {"size", run.size}, {"axis", int64_t(0)}});
+    Value left = joined.size() == 1 ? joined[0] : ops::makeJoined(builder, joined, axis);
+    Value right = ops::makePart(builder, product.getOperand(1), begin, run.size, 0);
     terms.push_back(ops::applyOne(builder, product.getOp(), {left, right}));
     begin += run.size;
   }
   Value sum = terms.front();
   for (Value term : ArrayRef(terms).drop_front())
-    sum = ops::applyOne(builder, "add", {sum, term});
+    sum = ops::makeSum(builder, sum, term);
   product.getResult(0).replaceAllUsesWith(sum);
   product.erase();
   if (concat->use_empty())
@@ -184,7 +181,7 @@ void order(const Ordering &ordering) {
   unsigned rank = ordering.terms[places.front()].rank;
   for (size_t place : ArrayRef(places).drop_front()) {
     const Term &term = ordering.terms[place];
-    all = ops::applyOne(builder, "add", {all, values[place]});
+    all = ops::makeSum(builder, all, values[place]);
     if (term.rank != rank && term.chains)
       all.getDefiningOp()->setAttr(ops::kStartAttr, builder.getUnitAttr());
     rank = term.rank;

@@ -123,10 +123,10 @@ bool Precedence::isChain(Operation *op) const {
 }
 
 bool Precedence::isSum(Operation *op) {
-  auto apply = dyn_cast_or_null<ir::ApplyOp>(op);
-  if (!apply || apply.getOp() != "add" || !isExact(apply.getResult(0)))
+  auto *rule = batchRule<ops::Elementwise>(op);
+  if (!rule || !rule->addition || !isExact(op->getResult(0)))
     return false;
-  auto sum = cast<RankedTensorType>(apply.getResult(0).getType());
+  auto sum = cast<RankedTensorType>(op->getResult(0).getType());
   auto isTerm = [&](Type type) {
     auto term = cast<RankedTensorType>(type);
     // A bias of a known number of rows.
@@ -135,7 +135,7 @@ bool Precedence::isSum(Operation *op) {
                  term.getShape().back() == sum.getShape().back();
     return term == sum || isRow;
   };
-  return llvm::all_of(apply.getOperandTypes(), isTerm);
+  return llvm::all_of(op->getOperandTypes(), isTerm);
 }
 
 } // namespace sheaf::passes

@@ -18,7 +18,7 @@ namespace {
 
 /// Whether an operation is one element of a vector that is there in any case.
 bool picksElement(ir::ApplyOp pick) {
-  if (pick.getOp() != "pick" || pick->getNumOperands() != 2)
+  if (!moves(pick, ops::Movement::Element) || pick->getNumOperands() != 2)
     return false;
   Value from = pick.getOperands()[0], at = pick.getOperands()[1];
   if (cast<RankedTensorType>(from.getType()).getRank() != 1 || !at.getType().isInteger(64))

@@ -4,7 +4,7 @@
 #include "compiler/analysis/Extents.h"
 #include "compiler/analysis/KnownValues.h"
 #include "compiler/analysis/OpQueries.h"
-#include "compiler/ops/Build.h"
+#include "compiler/ops/Make.h"
 #include "compiler/ops/Verify.h"
 #include "compiler/passes/Pass.h"
 
@@ -148,14 +148,13 @@ struct FoldCast : OpRewritePattern<ir::GetOp> {
       // The operators need to know what only the new type says.
       if (!isTensorCode(source.getDefiningOp()) || llvm::none_of(get->getUsers(), isTensorCode))
         return failure();
-      SmallVector<Value> operands{source};
+      SmallVector<Value> dims;
       for (int64_t axis = 0; axis < both.getRank(); ++axis)
         if (both.isDynamicDim(axis))
-          operands.push_back(ir::DimOp::create(rewriter, get.getLoc(), rewriter.getI64Type(),
-                                               source, rewriter.getI64IntegerAttr(axis)));
-      source = ir::ApplyOp::create(rewriter, get.getLoc(), both, "reshape", operands,
-                                   rewriter.getDictionaryAttr({}))
-                   .getResult(0);
+          dims.push_back(ir::DimOp::create(rewriter, get.getLoc(), rewriter.getI64Type(), source,
+                                           rewriter.getI64IntegerAttr(axis)));
+      ImplicitLocOpBuilder builder(get.getLoc(), rewriter);
+      source = ops::makeReshaped(builder, source, both, dims);
     }
     rewriter.replaceUsesWithIf(get, source,
                                [&](OpOperand &use) { return isOperator(use.getOwner()); });
@@ -298,7 +297,7 @@ struct FoldStackOfList : OpRewritePattern<ir::ApplyOp> {
   static constexpr size_t kMostElements = 64;
 
   LogicalResult matchAndRewrite(ir::ApplyOp apply, PatternRewriter &rewriter) const override {
-    if (!takesList(apply) || apply.getNumOperands() != 1 || apply.getOp() != "stack")
+    if (!takesList(apply) || apply.getNumOperands() != 1)
       return failure();
     auto made = apply.getOperand(0).getDefiningOp<ir::ListMakeOp>();
     auto axis = apply.getAttrs().getAs<IntegerAttr>("axis");
@@ -311,9 +310,9 @@ struct FoldStackOfList : OpRewritePattern<ir::ApplyOp> {
     for (Value element : made.getElements()) {
       auto extents = ops::extentsOf(builder, element);
       extents.insert(extents.begin() + axis.getInt(), rewriter.getI64IntegerAttr(1));
-      pieces.push_back(ops::applyOne(builder, "reshape", element, {{"dims", extents}}));
+      pieces.push_back(ops::makeReshaped(builder, element, extents));
     }
-    Value joined = ops::applyOne(builder, "concat", pieces, {{"axis", axis.getInt()}});
+    Value joined = ops::makeJoined(builder, pieces, axis.getInt());
     // The result's type does not tell the number of elements.
     rewriter.replaceOp(apply,
                        makeCast(rewriter, apply.getLoc(), joined, apply.getResult(0).getType()));
@@ -326,12 +325,12 @@ struct FoldStackAxis : OpRewritePattern<ir::ApplyOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ir::ApplyOp apply, PatternRewriter &rewriter) const override {
     auto axis = apply.getAttrs().getAs<IntegerAttr>("axis");
-    if (apply.getOp() != "stack" || !takesList(apply) || !axis || axis.getInt() == 0)
+    if (!takesList(apply) || !axis || axis.getInt() == 0)
       return failure();
     ImplicitLocOpBuilder builder(apply.getLoc(), rewriter);
-    Value stacked = ops::applyOne(builder, "stack", apply.getOperand(0), {{"axis", int64_t(0)}});
+    Value stacked = ops::makeStack(builder, apply.getOperand(0));
     for (int64_t i = 0; i < axis.getInt(); ++i)
-      stacked = ops::applyOne(builder, "transpose", stacked, {{"axis1", i}, {"axis2", i + 1}});
+      stacked = ops::makeTransposed(builder, stacked, i, i + 1);
     rewriter.replaceOp(apply,
                        makeCast(rewriter, apply.getLoc(), stacked, apply.getResult(0).getType()));
     return success();

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/analysis/OpQueries.h"
-#include "compiler/ops/Expand.h"
+#include "compiler/ops/Make.h"
 #include "compiler/passes/Pass.h"
 #include "compiler/passes/SharedTensors.h"
 
@@ -39,8 +39,7 @@ int64_t fromEnd(Value tensor, int64_t axis) {
 /// What a transposition of the last two axes is of, else null.
 Value transposedBy(Value value) {
   Operation *def = value.getDefiningOp();
-  auto *movement = batchRule<ops::Movement>(def);
-  if (!movement || movement->kind != ops::Movement::Transpose)
+  if (!moves(def, ops::Movement::Transpose))
     return {};
   int64_t rank = ops::rankOf(value);
   auto apply = cast<ir::ApplyOp>(def);
@@ -55,18 +54,16 @@ bool isPick(Value value) {
   Operation *def = value.getDefiningOp();
   if (auto *address = batchRule<ops::HostAddress>(def))
     return address->kind == ops::HostAddress::Row && ops::rankOf(def->getOperand(0)) == 3;
-  auto *movement = batchRule<ops::Movement>(def);
-  return movement && movement->kind == ops::Movement::Gather &&
-         ops::rankOf(def->getOperand(0)) == 3;
+  return moves(def, ops::Movement::Gather) && ops::rankOf(def->getOperand(0)) == 3;
 }
 
 Value transposeAxes(ops::ExpandBuilder &b, Value value) {
   int64_t rank = ops::rankOf(value);
-  return ops::applyOne(b, "transpose", value, {{"axis1", rank - 2}, {"axis2", rank - 1}});
+  return ops::makeTransposed(b, value, rank - 2, rank - 1);
 }
 
 Value reshape(ops::ExpandBuilder &b, Value value, std::vector<ops::Extent> dims) {
-  return ops::applyOne(b, "reshape", value, {{"dims", std::move(dims)}});
+  return ops::makeReshaped(b, value, std::move(dims));
 }
 
 /// The matrix of this number of a batch.
@@ -74,8 +71,7 @@ Value matrixAt(ops::ExpandBuilder &b, Value batch, int64_t number) {
   std::vector<ops::Extent> dims = ops::extentsOf(b, batch);
   if (typeOf(batch).getDimSize(0) == 1)
     number = 0;
-  Value one = ops::applyOne(b, "window", batch,
-                            {{"start", number}, {"size", int64_t(1)}, {"axis", int64_t(0)}});
+  Value one = ops::makePart(b, batch, number, 1, 0);
   return reshape(b, one, {dims.begin() + 1, dims.end()});
 }
 
@@ -255,7 +251,7 @@ private:
                                             : turned(b, product.getOp(), ofWeight, ofOther);
       pieces.push_back(ops::insertAxis(b, piece, 0));
     }
-    replace(product, {ops::applyOne(b, "concat", pieces, {{"axis", int64_t(0)}})});
+    replace(product, {ops::makeJoined(b, pieces, 0)});
   }
 
   /// Many matrices that all meet the same rows are one, of all their columns: fold-weights makes
@@ -270,9 +266,7 @@ private:
     ArrayRef<int64_t> batch = typeOf(right).getShape().drop_back(2);
     int64_t all = std::accumulate(batch.begin(), batch.end(), int64_t(1), std::multiplies<>());
     auto number = [&](int64_t n) { return ops::Extent(b.getI64IntegerAttr(n)); };
-    auto swapFirst = [&](Value x) {
-      return ops::applyOne(b, "transpose", x, {{"axis1", int64_t(0)}, {"axis2", int64_t(1)}});
-    };
+    auto swapFirst = [&](Value x) { return ops::makeTransposed(b, x, 0, 1); };
     right = swapFirst(reshape(b, right, {number(all), rows, columns}));
     right = reshape(b, right, {rows, number(all * fromEnd(right, 1))});
     Value result = ops::applyOne(b, product.getOp(), {left, right});
@@ -291,9 +285,9 @@ private:
     ops::ExpandBuilder b(product.getLoc(), product);
     Value row = turn ? vector : transpose(b, vector);
     context_.remark(product.getLoc(), "picked matrices by one vector each are row reductions");
-    Value result = ops::applyOne(b, "mul", {matrix, row});
+    Value result = ops::makeElementwiseProduct(b, matrix, row);
     int64_t last = ops::rankOf(result) - 1;
-    result = ops::reduceAxis(b, "reduce_sum", result, last, /*keepdims=*/false);
+    result = ops::makeSumAlong(b, result, last, /*keepdims=*/false);
     replace(product, {ops::insertAxis(b, result, turn ? last - 1 : last)});
   }
 
@@ -328,14 +322,14 @@ private:
   ir::ApplyOp takeOutNothing(ir::ApplyOp product, unsigned side) {
     Value operand = product.getOperand(side), source = transposedBy(operand);
     auto where = (source ? source : operand).getDefiningOp<ir::ApplyOp>();
-    if (!where || where.getOp() != "where" || !isPick(where.getOperand(1)) ||
+    auto *rule = batchRule<ops::Elementwise>(where);
+    if (!rule || !rule->selects || !isPick(where.getOperand(1)) ||
         ops::rankOf(where.getOperand(2)) != 0 || fromEnd(where.getOperand(1), 1) < 1 ||
         fromEnd(where.getOperand(1), 2) < 1)
       return product;
     auto isInside = where.getOperand(0).getDefiningOp<ir::ApplyOp>();
     Value index = where.getOperand(1).getDefiningOp()->getOperand(1);
-    auto *movement = batchRule<ops::Movement>(isInside);
-    if (!movement || movement->kind != ops::Movement::Reshape ||
+    if (!moves(isInside, ops::Movement::Reshape) ||
         ops::rankOf(isInside.getOperand(0)) != ops::rankOf(index))
       return product;
     ops::ExpandBuilder b(product.getLoc(), product);
@@ -347,7 +341,7 @@ private:
                 ops::Extent(b.getI64IntegerAttr(1)));
     Value condition = reshape(b, isInside.getOperand(0), dims);
     auto apart = ops::applyOne(b, product.getOp(), operands).getDefiningOp<ir::ApplyOp>();
-    Value all = ops::applyOne(b, "where", {condition, apart.getResult(0), where.getOperand(2)});
+    Value all = ops::makeChoice(b, condition, apart.getResult(0), where.getOperand(2));
     replace(product, {all});
     return apart;
   }
@@ -405,7 +399,7 @@ private:
       return transpose(b, operand);
     // A column is a row.
     auto column = operand.getDefiningOp<ir::ApplyOp>();
-    if (column && column.getOp() == "reshape" && ops::rankOf(column.getOperand(0)) == 1)
+    if (moves(column, ops::Movement::Reshape) && ops::rankOf(column.getOperand(0)) == 1)
       return column.getOperand(0);
     return reshape(b, operand, {ops::extentOf(b, operand, 0)});
   }
