@@ -63,6 +63,7 @@ compiler/kernelbench: driver measure report target vendor
 below='
   compiler/ir: runtime/model
   compiler/ops: runtime/model runtime/memory
+  compiler/frontend: runtime/model
   compiler/oracle: runtime/model runtime/walk runtime/session
   compiler/passes: runtime/model
   compiler/vendor: runtime/model

@@ -41,10 +41,17 @@ def operators(rows):
         yield code(row["signature"]), row["description"].replace("|", "\\|")
 
 
+def optimisers(rows):
+    yield "optimiser", "a step", "options"
+    for row in rows:
+        yield code(row["name"]), row["description"], " ".join(map(code, row["options"]))
+
+
 # Where a table stands, what it lists, and its lines, the first of which is the head.
 TABLES = [("docs/design/passes.md", "passes", passes),
           ("docs/language.md", "operators", operators),
-          ("docs/data.md", "formats", formats)]
+          ("docs/data.md", "formats", formats),
+          ("docs/training.md", "optimisers", optimisers)]
 
 
 def lines_of(sheaf, name, lines):

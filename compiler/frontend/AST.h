@@ -14,6 +14,7 @@
 #define SHEAF_COMPILER_FRONTEND_AST_H
 
 #include "compiler/frontend/Source.h"
+#include "runtime/model/dtypes.h"
 
 #include <cstdint>
 #include <memory>
@@ -91,7 +92,7 @@ struct DimExpr {
   bool isUnknown() const { return expr == nullptr; }
 };
 
-enum class ElemKind { F32, BF16, F16, I32, I64, Bool };
+using ElemKind = rt::DType;
 
 /// `f32[n, h]`; bare `f32` and `f32[]` have rank 0. Bare `bool` is a host type, `bool[]` a tensor.
 struct TensorTypeExpr : TypeExprOf<TypeExprKind::Tensor> {

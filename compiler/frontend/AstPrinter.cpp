@@ -14,24 +14,6 @@ namespace {
 /// What would be longer is broken: before constructors, and after the '=' of a function.
 constexpr size_t lineWidth = 100;
 
-std::string_view nameOf(ElemKind element) {
-  switch (element) {
-  case ElemKind::F32:
-    return "f32";
-  case ElemKind::BF16:
-    return "bf16";
-  case ElemKind::F16:
-    return "f16";
-  case ElemKind::I32:
-    return "i32";
-  case ElemKind::I64:
-    return "i64";
-  case ElemKind::Bool:
-    return "bool";
-  }
-  return "f32";
-}
-
 std::string_view nameOf(HostTypeKind host) {
   switch (host) {
   case HostTypeKind::Int:
@@ -147,7 +129,7 @@ public:
     switch (type.kind) {
     case TypeExprKind::Tensor: {
       const auto &tensor = type.to<TensorTypeExpr>();
-      out += nameOf(tensor.element);
+      out += rt::dtypeName(tensor.element);
       // Bare `bool` would be the host type.
       if (!tensor.dims.empty() || tensor.element == ElemKind::Bool)
         dims(tensor.dims);

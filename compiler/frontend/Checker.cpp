@@ -245,8 +245,9 @@ std::vector<std::string> Checker::visibleDims() const {
 }
 
 std::vector<std::string> Checker::visibleTypes() const {
-  std::vector<std::string> names = {"int", "float", "bool", "token", "list",
-                                    "f32", "bf16",  "f16",  "i32",   "i64"};
+  std::vector<std::string> names = {"int", "float", "token", "list"};
+  for (const rt::DTypeInfo &info : rt::kDTypes)
+    names.emplace_back(info.name);
   for (const auto &[name, type] : context->typeParams)
     names.push_back(name);
   for (const auto &[name, data] : fileScope().visibleTypes)

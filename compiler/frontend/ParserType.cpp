@@ -9,11 +9,6 @@ namespace sheaf {
 
 namespace {
 
-constexpr std::pair<std::string_view, ElemKind> elementNames[] = {
-    {"f32", ElemKind::F32}, {"bf16", ElemKind::BF16}, {"f16", ElemKind::F16},
-    {"i32", ElemKind::I32}, {"i64", ElemKind::I64},   {"bool", ElemKind::Bool},
-};
-
 constexpr std::pair<std::string_view, HostTypeKind> hostNames[] = {
     {"int", HostTypeKind::Int},
     {"float", HostTypeKind::Float},
@@ -102,11 +97,11 @@ const TypeExpr *Parser::parseNamedType(const std::optional<Identifier> &file) {
     return named;
   }
   bool hasDims = at(TokenKind::LeftBracket) && !atNewline();
-  for (auto [spelt, element] : elementNames) {
-    if (word != spelt || (element == ElemKind::Bool && !hasDims))
+  for (const rt::DTypeInfo &info : rt::kDTypes) {
+    if (word != info.name || (info.dtype == ElemKind::Bool && !hasDims))
       continue;
     auto *tensor = make<TensorTypeExpr>(name.range);
-    tensor->element = element;
+    tensor->element = info.dtype;
     if (hasDims)
       tensor->dims = parseTypeDims();
     else if (at(TokenKind::LeftParen) && !atNewline())

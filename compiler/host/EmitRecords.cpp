@@ -191,7 +191,7 @@ SmallVector<Slots> FunctionEmitter::record(unsigned instance, ArrayRef<Argument>
   auto sizeOf = [&](const kernels::RecordBuffer &buffer, SmallVector<llvm::Value *> &shape) {
     for (const Dim &dim : buffer.shape)
       shape.push_back(evaluate(dim, symbols, where));
-    return granules(shape, rt::dtypeBytes(static_cast<rt::DType>(buffer.dtype)));
+    return granules(shape, rt::dtypeBytes(buffer.dtype));
   };
   for (const kernels::RecordBuffer &result : kernel.results) {
     sizes.push_back(sizeOf(result, shapes.emplace_back()));

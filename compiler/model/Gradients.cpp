@@ -65,7 +65,7 @@ public:
   }
 
   rt::RecordTensor tensor(ops::DType dtype, const std::vector<Dim> &shape) const {
-    rt::RecordTensor tensor{static_cast<rt::DType>(dtype), {}};
+    rt::RecordTensor tensor{dtype, {}};
     for (const Dim &extent : shape)
       tensor.extents.push_back(sum(extent));
     return tensor;
@@ -240,13 +240,13 @@ rt::KernelGradient describeGradient(const kernels::Kernel &forward, const kernel
       weight.rows = words.sum(rows);
     }
     if (each.kind == GradientBlock::OfWeight::Scatter)
-      weight.indexType = static_cast<rt::DType>(
+      weight.indexType =
           each.left.kind == Source::Argument
               ? dtypeOf(forwardBody.getArgument(static_cast<unsigned>(each.left.index)))
           : each.left.kind == Source::Result
               ? dtypeOf(
                     forwardBody.getTerminator()->getOperand(static_cast<unsigned>(each.left.index)))
-              : backward.results[static_cast<size_t>(each.left.index)].dtype);
+              : backward.results[static_cast<size_t>(each.left.index)].dtype;
     gradient.weights.push_back(std::move(weight));
   }
   return gradient;

@@ -2,6 +2,7 @@
 
 #include "compiler/model/ModelTypes.h"
 
+#include "compiler/ops/Build.h"
 #include "runtime/model/error.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -157,19 +158,8 @@ private:
 } // namespace
 
 rt::DType runtimeDType(RankedTensorType type) {
-  Type element = type.getElementType();
-  if (element.isF32())
-    return rt::DType::F32;
-  if (element.isBF16())
-    return rt::DType::BF16;
-  if (element.isF16())
-    return rt::DType::F16;
-  if (element.isInteger(32))
-    return rt::DType::I32;
-  if (element.isInteger(64))
-    return rt::DType::I64;
-  if (element.isInteger(1))
-    return rt::DType::Bool;
+  if (std::optional<rt::DType> dtype = ops::dtypeOf(type.getElementType()))
+    return *dtype;
   throw InternalError("a tensor of an element type that the language does not have");
 }
 

@@ -141,27 +141,20 @@ Value extentValue(mlir::ImplicitLocOpBuilder &b, Extent extent) {
 }
 
 mlir::Type elementType(mlir::MLIRContext *context, DType dtype) {
-  switch (dtype) {
-  case DType::F32:
+  const rt::DTypeInfo &info = rt::infoOf(dtype);
+  if (info.kind != rt::DTypeKind::Float)
+    return mlir::IntegerType::get(context, info.bits);
+  if (info.bits == 32)
     return mlir::Float32Type::get(context);
-  case DType::BF16:
+  if (dtype == DType::BF16)
     return mlir::BFloat16Type::get(context);
-  case DType::F16:
-    return mlir::Float16Type::get(context);
-  case DType::I32:
-    return mlir::IntegerType::get(context, 32);
-  case DType::I64:
-    return mlir::IntegerType::get(context, 64);
-  case DType::Bool:
-    return mlir::IntegerType::get(context, 1);
-  }
-  return {};
+  return mlir::Float16Type::get(context);
 }
 
 std::optional<DType> dtypeOf(mlir::Type element) {
-  for (DType dtype : {DType::F32, DType::BF16, DType::F16, DType::I32, DType::I64, DType::Bool})
-    if (element == elementType(element.getContext(), dtype))
-      return dtype;
+  for (const rt::DTypeInfo &info : rt::kDTypes)
+    if (element == elementType(element.getContext(), info.dtype))
+      return info.dtype;
   return std::nullopt;
 }
 

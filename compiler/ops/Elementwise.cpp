@@ -53,7 +53,7 @@ std::string_view acceptsWhat(Elements kind) {
 }
 
 /// A host scalar as the rank-0 tensor that it is promoted to, or why it cannot be.
-Expected<TensorType> promote(HostKind host, DType to) {
+Expected<TensorType> promotedHost(HostKind host, DType to) {
   bool fits = host == HostKind::Int     ? to != DType::Bool
               : host == HostKind::Float ? isFloat(to)
               : host == HostKind::Bool  ? to == DType::Bool
@@ -81,7 +81,7 @@ Expected<std::vector<TensorType>> tensorsOf(const Op &op, const ElementwiseSpec 
     } else {
       HostKind host = *operands[i].host();
       DType to = op.promoted(operands, i);
-      auto promoted = promote(host, to);
+      auto promoted = promotedHost(host, to);
       if (auto *error = std::get_if<ShapeError>(&promoted))
         return ShapeError{fill(spec.phrase, operands) + ": " + error->message, blame, error->help};
       tensors.push_back(std::get<TensorType>(promoted));

@@ -11,6 +11,7 @@
 #define SHEAF_OPS_OP_H
 
 #include "compiler/ops/Dim.h"
+#include "runtime/model/dtypes.h"
 
 #include <cstdint>
 #include <functional>
@@ -35,9 +36,9 @@ namespace sheaf::ops {
 // Types, as shape rules see them
 //===----------------------------------------------------------------------===//
 
-enum class DType { F32, BF16, F16, I32, I64, Bool };
-std::string_view dtypeName(DType);
-bool isFloat(DType);
+using rt::DType;
+using rt::dtypeName;
+using rt::isFloat;
 
 /// A tensor type. `vocab` is set for token tensors (`token<word>[n]` is i32 with vocab "word";
 /// the default vocabulary is the empty string).

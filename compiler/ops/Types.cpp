@@ -4,28 +4,6 @@
 
 namespace sheaf::ops {
 
-std::string_view dtypeName(DType dtype) {
-  switch (dtype) {
-  case DType::F32:
-    return "f32";
-  case DType::BF16:
-    return "bf16";
-  case DType::F16:
-    return "f16";
-  case DType::I32:
-    return "i32";
-  case DType::I64:
-    return "i64";
-  case DType::Bool:
-    return "bool";
-  }
-  return "";
-}
-
-bool isFloat(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16;
-}
-
 std::string TensorType::str() const {
   std::string text(dtypeName(dtype));
   if (vocab)

@@ -42,24 +42,6 @@ double loadElement(rt::DType dtype, const uint8_t *at) {
   return 0;
 }
 
-ops::DType dtypeOf(rt::DType dtype) {
-  switch (dtype) {
-  case rt::DType::F32:
-    return ops::DType::F32;
-  case rt::DType::BF16:
-    return ops::DType::BF16;
-  case rt::DType::F16:
-    return ops::DType::F16;
-  case rt::DType::I32:
-    return ops::DType::I32;
-  case rt::DType::I64:
-    return ops::DType::I64;
-  case rt::DType::Bool:
-    return ops::DType::Bool;
-  }
-  return ops::DType::F32;
-}
-
 /// Where tensors are found differs between inputs and outcomes.
 using ReadTensor = std::function<ops::RefTensor(uint32_t type, const rt::Slot *slots)>;
 
@@ -171,7 +153,7 @@ private:
 
 ops::RefTensor fromView(const rt::TensorView &view) {
   ops::RefTensor tensor;
-  tensor.dtype = dtypeOf(view.dtype);
+  tensor.dtype = view.dtype;
   tensor.shape = view.shape;
   int64_t bytes = rt::dtypeBytes(view.dtype);
   std::vector<uint8_t> dense(static_cast<size_t>(view.elements() * bytes));

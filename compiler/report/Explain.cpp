@@ -18,31 +18,13 @@ std::string join(const std::vector<std::string> &words, const char *separator = 
   return fmt::format("{}", fmt::join(words, separator));
 }
 
-std::string dtypeText(rt::DType dtype) {
-  switch (dtype) {
-  case rt::DType::F32:
-    return "f32";
-  case rt::DType::BF16:
-    return "bf16";
-  case rt::DType::F16:
-    return "f16";
-  case rt::DType::I32:
-    return "i32";
-  case rt::DType::I64:
-    return "i64";
-  case rt::DType::Bool:
-    return "bool";
-  }
-  return "?";
-}
-
 bool isFolded(const rt::Model &model, const rt::ParamDesc *param) {
   return std::find(model.folded.begin(), model.folded.end(),
                    static_cast<uint32_t>(param - model.params.data())) != model.folded.end();
 }
 
 std::string paramType(const rt::ParamDesc &param) {
-  return fmt::format("{}[{}]", dtypeText(param.dtype), fmt::join(param.shape, ", "));
+  return fmt::format("{}[{}]", rt::dtypeName(param.dtype), fmt::join(param.shape, ", "));
 }
 
 /// How a kernel wants a weight.

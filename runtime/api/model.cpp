@@ -134,21 +134,8 @@ const io::Vocabulary *LoadedModel::words(const std::string &name) const {
 }
 
 DLDataType dlpackType(rt::DType dtype) {
-  switch (dtype) {
-  case rt::DType::F32:
-    return {kDLFloat, 32, 1};
-  case rt::DType::BF16:
-    return {kDLBfloat, 16, 1};
-  case rt::DType::F16:
-    return {kDLFloat, 16, 1};
-  case rt::DType::I32:
-    return {kDLInt, 32, 1};
-  case rt::DType::I64:
-    return {kDLInt, 64, 1};
-  case rt::DType::Bool:
-    break;
-  }
-  return {kDLBool, 8, 1};
+  const rt::DTypeInfo &info = rt::infoOf(dtype);
+  return {info.dlpackCode, info.dlpackBits, 1};
 }
 
 namespace {

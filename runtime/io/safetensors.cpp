@@ -35,23 +35,7 @@ const FileType *findFileType(std::string_view name) {
   return nullptr;
 }
 
-const FileType *fileTypeOf(DType dtype) {
-  switch (dtype) {
-  case DType::F32:
-    return findFileType("F32");
-  case DType::BF16:
-    return findFileType("BF16");
-  case DType::F16:
-    return findFileType("F16");
-  case DType::I32:
-    return findFileType("I32");
-  case DType::I64:
-    return findFileType("I64");
-  case DType::Bool:
-    break;
-  }
-  return findFileType("BOOL");
-}
+const FileType *fileTypeOf(DType dtype) { return findFileType(rt::infoOf(dtype).safetensors); }
 
 int64_t FileTensor::elements() const { return static_cast<int64_t>(data.size()) / type->bytes; }
 

@@ -8,28 +8,10 @@ namespace sheaf::io {
 
 using rt::TypeKind;
 
-const char *dtypeName(rt::DType dtype) {
-  switch (dtype) {
-  case rt::DType::F32:
-    return "f32";
-  case rt::DType::BF16:
-    return "bf16";
-  case rt::DType::F16:
-    return "f16";
-  case rt::DType::I32:
-    return "i32";
-  case rt::DType::I64:
-    return "i64";
-  case rt::DType::Bool:
-    break;
-  }
-  return "bool";
-}
-
 bool isFreeDim(const std::string &name) { return name.empty() || name == "?" || name == "_"; }
 
 static std::string tensorName(const rt::TypeDesc &type) {
-  std::string text = type.isToken ? tokenTypeName(type.vocab) : dtypeName(type.dtype);
+  std::string text = type.isToken ? tokenTypeName(type.vocab) : std::string(dtypeName(type.dtype));
   // `bool` and `token` alone are host types.
   if (type.shape.empty() && !type.isToken && type.dtype != rt::DType::Bool)
     return text;

@@ -8,9 +8,6 @@
 
 namespace sheaf::io {
 
-/// "f32", "bf16", "i32", "bool" ...
-const char *dtypeName(rt::DType dtype);
-
 /// A type as the source writes it: `list<token<tag>>`, `f32[n, 50]`, `(int, Tree)`.
 std::string typeName(const rt::TypeTable &types, uint32_t type);
 

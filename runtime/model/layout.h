@@ -19,6 +19,8 @@
 #ifndef SHEAF_RUNTIME_MODEL_LAYOUT_H
 #define SHEAF_RUNTIME_MODEL_LAYOUT_H
 
+#include "runtime/model/dtypes.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -53,19 +55,6 @@ constexpr uint32_t depthBits(uint32_t phases) {
   while (uint64_t(phases) + 1 > uint64_t(1) << (32 - bits))
     --bits;
   return bits;
-}
-
-enum class DType : uint8_t { F32, BF16, F16, I32, I64, Bool };
-constexpr int64_t dtypeBytes(DType t) {
-  switch (t) {
-  case DType::BF16:
-  case DType::F16:
-    return 2;
-  case DType::I64:
-    return 8;
-  default:
-    return 4;
-  }
 }
 
 /// Granules from one innermost row to the next.

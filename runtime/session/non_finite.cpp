@@ -10,10 +10,6 @@ namespace sheaf::rt {
 
 namespace {
 
-bool isFloat(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16;
-}
-
 /// The first element of a tensor that is not finite.
 std::optional<double> nonFiniteIn(const TensorView &view) {
   int64_t width = view.shape.empty() ? 1 : view.shape.back(), bytes = dtypeBytes(view.dtype);

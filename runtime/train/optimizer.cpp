@@ -18,21 +18,18 @@ struct UpdateNumbers {
 
 namespace {
 
-constexpr std::array<const char *, 7> kKinds = {"sgd",     "momentum", "adam", "adamw",
-                                                "adagrad", "rmsprop",  "lamb"};
 /// Waking the other threads costs what so many take.
 constexpr int64_t kLeastParallelFloats = 64 << 10;
 
-constexpr std::array<const char *, 3> kSchedules = {"constant", "linear", "cosine"};
+constexpr std::array<std::string_view, 3> kSchedules = {"constant", "linear", "cosine"};
 
-template <size_t N>
-size_t numberOf(const std::string &name, const std::array<const char *, N> &names,
+size_t numberOf(const std::string &name, std::span<const std::string_view> names,
                 const char *what) {
   std::string all;
-  for (size_t i = 0; i < N; ++i) {
+  for (size_t i = 0; i < names.size(); ++i) {
     if (name == names[i])
       return i;
-    all += std::string(i ? ", " : "") + names[i];
+    all += (i ? ", " : "") + std::string(names[i]);
   }
   throw UserError("there is no " + std::string(what) + " '" + name + "'; there are " + all);
 }
@@ -120,8 +117,32 @@ SHEAF_UPDATE void updateRmsProp(float *__restrict w, float *__restrict v,
 
 } // namespace
 
+std::span<const OptimizerInfo> optimizers() {
+  static const std::vector<OptimizerInfo> all = {
+      {"sgd", "the gradient times the rate", {}},
+      {"momentum", "the gradient and what is left of earlier steps", {"--momentum"}},
+      {"adam",
+       "a mean of gradients over the root of a mean of their squares",
+       {"--beta1", "--beta2", "--epsilon"}},
+      {"adamw",
+       "that of adam, with weight decay apart from the gradient",
+       {"--beta1", "--beta2", "--epsilon"}},
+      {"adagrad", "the gradient over the root of all its squares so far", {"--epsilon"}},
+      {"rmsprop",
+       "the gradient over the root of a mean of its squares",
+       {"--rmsprop-decay", "--epsilon"}},
+      {"lamb",
+       "that of adamw, as long as the rate times the parameter",
+       {"--beta1", "--beta2", "--epsilon"}},
+  };
+  return all;
+}
+
 OptimizerOptions::Kind optimizerKind(const std::string &name) {
-  return static_cast<OptimizerOptions::Kind>(numberOf(name, kKinds, "optimizer"));
+  std::vector<std::string_view> names;
+  for (const OptimizerInfo &info : optimizers())
+    names.push_back(info.name);
+  return static_cast<OptimizerOptions::Kind>(numberOf(name, names, "optimizer"));
 }
 
 LearningRate::Schedule scheduleNamed(const std::string &name) {

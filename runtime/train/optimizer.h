@@ -6,7 +6,9 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sheaf::rt {
@@ -22,8 +24,16 @@ struct OptimizerOptions {
   double clip = 0; ///< most length of all gradients together; 0: no limit
 };
 
-/// The name on the command line: sgd, momentum, adam, adamw, adagrad, rmsprop, lamb. Throws
-/// UserError for any other.
+struct OptimizerInfo {
+  std::string_view name; ///< on the command line
+  std::string_view description;
+  std::vector<std::string_view> options; ///< of the command, beside those of all
+};
+
+/// In the order of OptimizerOptions::Kind.
+std::span<const OptimizerInfo> optimizers();
+
+/// By its name on the command line. Throws UserError for a name that there is not.
 OptimizerOptions::Kind optimizerKind(const std::string &name);
 
 struct StepReport {

@@ -16,8 +16,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "configs"))
-from run_configs import MODELS
+sys.path.insert(0, os.path.join(HERE, ".."))
+from models import MODELS
 from run_models import vocabulary_options
 
 ROOT = os.path.join(HERE, "..", "..")

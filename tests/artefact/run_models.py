@@ -13,8 +13,8 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "configs"))
-from run_configs import MODELS
+sys.path.insert(0, os.path.join(HERE, ".."))
+from models import MODELS
 
 
 def main():

@@ -14,8 +14,10 @@ import sys
 import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "programs"))
+for folder in ("..", "../programs"):
+    sys.path.insert(0, os.path.join(HERE, folder))
 import programs
+from models import MODELS
 
 
 def configs(sheaf):
@@ -77,13 +79,6 @@ def chosen(sheaf, config):
 
 SHARE = int(os.environ.get("SHEAF_SHARE", "6"))  # one program of so many under each setting
 
-MODELS = {"treelstm": "trees.txt", "sentiment": "trees.txt", "treelstm_childsum": "nary_trees.txt", "treegru": "trees.txt",
-          "treernn": "trees.txt", "mvrnn": "trees.txt", "lstm": "sentences.txt",
-          "bilstm": "tagged.txt", "transformer": "sentences.txt", "dagrnn": "dags.jsonl",
-          "ponder": "sentences.txt", "drnn": "sentences.txt", "generate": "sentences.txt",
-          "beam": "sentences.txt", "berxit": "sentences.txt", "birnn": "sentences.txt",
-          "earlyexit": "sentences.txt", "nestedrnn": "sentences.txt",
-          "stackrnn": "sentences.txt", "lattice": "lattices.jsonl"}
 
 
 def model(path):
@@ -116,7 +111,7 @@ def main():
                 continue
             is_model = os.path.basename(os.path.dirname(os.path.abspath(path))) == "models"
             if is_model and name not in MODELS:
-                sys.exit(f"{path}: MODELS does not name its data")
+                sys.exit(f"{path}: tests/models.py does not name its data")
             program = model(path) if is_model else programs.Program(path)
             # --verify runs batches of 1 and 2 threads itself: there the plain run is what is new.
             problems = runner.run(program, options, verify=setting != "batch-1-threads-2",

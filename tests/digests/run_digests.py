@@ -19,10 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 FILE = os.path.join(HERE, "digests.json")
-for folder in ("configs", "gradients"):
-    sys.path.insert(0, os.path.join(HERE, "..", folder))
-from run_configs import MODELS
-from run_gradients import LOSSES
+sys.path.insert(0, os.path.join(HERE, ".."))
+from models import LOSSES, MODELS
 
 INSTANCES = "12"
 # Far from those of any machine: plans follow from the sizes of caches, and no bit does.
@@ -107,7 +105,7 @@ def main():
         for caches in [[]] + ([] if "--write" in sys.argv else CACHES):
             planned = options + caches
             some = [(kind, name, "results", results, (sheaf, name, planned)) for name in sorted(MODELS)]
-            for name, _, loss in LOSSES:
+            for name, loss in LOSSES.items():
                 for course in ["gradients"] if caches else COURSES:
                     some.append((kind, name, course, weights, (sheaf, name, loss, course, planned)))
             each = caches_share if caches else share

@@ -20,8 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "..", "programs")
-sys.path.insert(0, PROGRAMS)
+sys.path += [PROGRAMS, os.path.join(HERE, "..")]
 import programs as text_programs
+from models import LOSSES, MODELS as DATA_OF
 
 MODELS = os.path.join(HERE, "..", "..", "models")
 
@@ -193,45 +194,6 @@ def operators(sheaf, directory, pattern):
     return not bad
 
 
-LOSSES = [
-    ("treelstm", "trees.txt", ""),  # has one
-    ("treegru", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
-    ("treernn", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
-    ("mvrnn", "trees.txt", "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
-    ("treelstm_childsum", "nary_trees.txt",
-     "fn loss(t: Tree, label: int) -> f32 = cross_entropy(main(t), label)"),
-    ("lstm", "sentences.txt",
-     "fn loss(words: list<token>) -> f32 = cross_entropy(main(words), len(words) % classes)"),
-    ("bilstm", "tagged.txt",
-     "fn loss(words: list<token>) -> f32 =\n"
-     "  fold(|s: f32, (i, x)| s + cross_entropy(x, i % tags), f32(0.0), enumerate(main(words)))"),
-    ("dagrnn", "dags.jsonl",
-     "fn loss(nodes: list<Node>) -> f32 = cross_entropy(main(nodes), len(nodes) % classes)"),
-    ("ponder", "sentences.txt",
-     "fn loss(words: list<token>) -> f32 = { let (n, y) = main(words)\n"
-     "  cross_entropy(y, n % classes) }"),
-    ("nestedrnn", "sentences.txt",
-     "fn loss(words: list<token>) -> f32 = { let (y, n) = main(words)\n"
-     "  cross_entropy(y, n % classes) }"),
-    ("stackrnn", "sentences.txt",
-     "fn loss(words: list<token>) -> f32 = { let (_, y) = main(words)\n"
-     "  cross_entropy(y, len(words) % classes) }"),
-    ("earlyexit", "sentences.txt",
-     "fn loss(words: token[n]) -> f32 = { let (taken, y) = main(words)\n"
-     "  cross_entropy(y, taken % classes) }"),
-    ("berxit", "sentences.txt",
-     "fn loss(words: token[n]) -> f32 = { let (y, taken) = main(words)\n"
-     "  cross_entropy(y, taken) }"),
-    ("lattice", "lattices.jsonl",
-     "fn loss(line: list<(token, list<(int, token<word>)>)>) -> f32 =\n"
-     "  fold(|s: f32, (i, x)| s + cross_entropy(x, i % tags), f32(0.0), enumerate(main(line)))"),
-    ("transformer", "sentences.txt",
-     "fn loss(words: token[n]) -> f32 = {\n"
-     "  let y = next(words)\n"
-     "  mean(cross_entropy(y, words)) + cross_entropy(main(words), 2) }"),
-]
-
-
 # Of a and b, vectors of numbers at which derivatives are infinite or NaN.
 BEHIND_WHERE = """
 a + b; a - b; a * b; a / b; pow(a, b); pow(a, 0.5); pow(2.0, a); maximum(a, b); minimum(a, b);
@@ -331,7 +293,8 @@ def models_hostile(sheaf, directory, pattern):
 
 def models(sheaf, directory, pattern, more=()):
     def run(entry):
-        name, data, loss = entry
+        name, loss = entry
+        data = DATA_OF[name]
         with open(os.path.join(MODELS, name + ".sheaf"), encoding="utf-8") as stream:
             text = stream.read() + "\n" + loss + "\n"
         options = ["--dim", "hidden=8", "--limit", "4", "--directions", "1", *more]
@@ -342,7 +305,7 @@ def models(sheaf, directory, pattern, more=()):
 
     ok = True
     with ThreadPoolExecutor(2) as pool:
-        for name, good, output in pool.map(run, [e for e in LOSSES if pattern in e[0]]):
+        for name, good, output in pool.map(run, [e for e in LOSSES.items() if pattern in e[0]]):
             print(f"{name}: {'ok' if good else 'FAILED'}")
             if not good:
                 print(output)

@@ -3,7 +3,7 @@
 
 passes: each has a lit test of its own name. operators: each that has a gradient has a line in
 tests/gradients/operators.txt, and each has values, there, in tests/ops/reference_test.cpp or in a
-program tests/programs/ops_*.sheaf.
+program tests/programs/ops_*.sheaf. models: tests know the data and the bits of each in models/.
 """
 import glob
 import json
@@ -13,6 +13,9 @@ import subprocess
 import sys
 
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path.insert(0, TESTS)
+from models import MODELS
+
 SHEAF = os.path.abspath(sys.argv[1])
 
 
@@ -61,8 +64,19 @@ def operators():
             yield f"the operator {row['name']} has no test of its values"
 
 
+def models():
+    digests = json.loads(read("digests", "digests.json"))
+    for path in sorted(glob.glob(os.path.join(TESTS, "..", "models", "*.sheaf"))):
+        name = os.path.splitext(os.path.basename(path))[0]
+        if name not in MODELS:
+            yield f"tests/models.py does not say what {name} reads"
+        for kind, kept in digests.items():
+            if name not in kept:
+                yield f"tests/digests/digests.json has nothing of {name}, {kind}"
+
+
 def main():
-    cases = {"passes": passes, "operators": operators}
+    cases = {"models": models, "passes": passes, "operators": operators}
     missing = list(cases[sys.argv[2]]())
     for text in missing:
         print(text)

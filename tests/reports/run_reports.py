@@ -24,11 +24,14 @@ import tempfile
 
 import jsonschema
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from models import MODELS as DATA_OF
+
 SHEAF, ROOT, CASE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 MODELS = os.path.join(ROOT, "models")
 # Recursion, reads and forks, loops with reads, per-instance extents, lists, phases.
-RUNS = [("treelstm", "trees.txt"), ("stackrnn", "sentences.txt"), ("drnn", "sentences.txt"),
-        ("transformer", "sentences.txt"), ("lattice", "lattices.jsonl"), ("ponder", "sentences.txt")]
+RUNS = [(name, DATA_OF[name])
+        for name in ("treelstm", "stackrnn", "drnn", "transformer", "lattice", "ponder")]
 
 
 def sheaf(*arguments, cwd=None, exit=0):

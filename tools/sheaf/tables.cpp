@@ -3,6 +3,8 @@
 
 #include "compiler/driver/Compiler.h"
 #include "runtime/io/formats.h"
+#include "runtime/model/dtypes.h"
+#include "runtime/train/optimizer.h"
 
 #include <fmt/format.h>
 
@@ -56,6 +58,33 @@ Json formatRows() {
   return rows;
 }
 
+Json optimiserRows() {
+  Json rows = Json::array();
+  for (const rt::OptimizerInfo &info : rt::optimizers())
+    rows.push_back(
+        {{"name", info.name}, {"description", info.description}, {"options", info.options}});
+  return rows;
+}
+
+Json dtypeRows() {
+  constexpr const char *kinds[] = {"float", "int", "bool"};
+  Json rows = Json::array();
+  for (const rt::DTypeInfo &info : rt::kDTypes) {
+    const char *kind = kinds[static_cast<size_t>(info.kind)];
+    rows.push_back(
+        {{"name", info.name},
+         {"description", fmt::format("{} of {} bit{}", kind, info.bits, info.bits == 1 ? "" : "s")},
+         {"kind", kind},
+         {"bits", info.bits},
+         {"row_bytes", info.rowBytes},
+         {"dlpack_code", info.dlpackCode},
+         {"dlpack_bits", info.dlpackBits},
+         {"mlir", info.mlir},
+         {"safetensors", info.safetensors}});
+  }
+  return rows;
+}
+
 /// A member as a cell.
 std::string cell(const Json &value) {
   if (value.is_string())
@@ -77,6 +106,8 @@ std::span<const Table> tables() {
       {"passes", "the passes, in order", passRows, {"name", "description"}},
       {"optimisations", "what --without takes", optimisationRows, {"name", "description"}},
       {"operators", "on tensors", operatorRows, {"name", "signature", "description"}},
+      {"dtypes", "element types of tensors", dtypeRows, {"name", "description", "safetensors"}},
+      {"optimisers", "--optimizer", optimiserRows, {"name", "description", "options"}},
       {"formats", "of data, --data-format", formatRows, {"name", "extensions", "description"}},
   };
   return all;

@@ -45,25 +45,41 @@ void requireFraction(const char *option, double value) {
     throw UsageError(fmt::format("{} takes a number from 0 to less than 1", option));
 }
 
+/// `adam, adamw and lamb`: all optimisers, or those with an option.
+static std::string optimizerNames(const char *last, std::string_view option = {}) {
+  std::vector<std::string_view> names;
+  for (const rt::OptimizerInfo &info : rt::optimizers())
+    if (option.empty() ||
+        std::find(info.options.begin(), info.options.end(), option) != info.options.end())
+      names.push_back(info.name);
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? last : ", ") + std::string(names[i]);
+  return text;
+}
+
 std::vector<CLI::Option *> UpdateOptions::add(CLI::App &app) {
   HelpGroup group(app, "Steps of training");
   size_t before = app.get_options().size();
   auto number = [&](const char *name, auto &value, const std::string &meaning) {
     app.add_option(name, value, meaning)->type_name("NUMBER");
   };
-  app.add_option("--optimizer", optimizer,
-                 "sgd, momentum, adam, adamw, adagrad, rmsprop or lamb (default: adam)")
+  app.add_option("--optimizer", optimizer, optimizerNames(" or ") + " (default: adam)")
       ->type_name("NAME");
   number("--lr", rate, "the learning rate (default: 0.001)");
   app.add_option("--schedule", schedule,
                  "what becomes of it: constant, linear or cosine, to 0 (default: constant)")
       ->type_name("NAME");
   number("--warmup", warmup, "steps over which it grows from 0 (default: 0)");
-  number("--momentum", momentum, "of momentum (default: 0.9)");
-  number("--beta1", beta1, "of adam, adamw and lamb (default: 0.9)");
-  number("--beta2", beta2, "of adam, adamw and lamb (default: 0.999)");
-  number("--rmsprop-decay", decay, "of the squares of rmsprop (default: 0.99)");
-  number("--epsilon", epsilon, "added to the root of squares (default: 1e-8)");
+  auto ofSome = [&](const char *name, double &value, const char *what, const char *byDefault) {
+    number(name, value,
+           fmt::format("{}of {} (default: {})", what, optimizerNames(" and ", name), byDefault));
+  };
+  ofSome("--momentum", momentum, "", "0.9");
+  ofSome("--beta1", beta1, "", "0.9");
+  ofSome("--beta2", beta2, "", "0.999");
+  ofSome("--rmsprop-decay", decay, "of the squares ", "0.99");
+  ofSome("--epsilon", epsilon, "added to the root of squares ", "1e-8");
   number("--weight-decay", weightDecay,
          "of all parameters; apart from the gradient with adamw and lamb (default: 0)");
   app.add_option("--no-decay", noDecay, "parameters without weight decay; * stands for anything")
