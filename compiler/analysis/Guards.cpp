@@ -132,6 +132,7 @@ private:
     case ops::Movement::Gather:
     case ops::Movement::TakeAlong:
     case ops::Movement::Transpose:
+    case ops::Movement::Flip:
       return false;
     case ops::Movement::Element:
       return isDynamic(apply.getOperand(0).getType()) &&

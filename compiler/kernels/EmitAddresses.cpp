@@ -402,6 +402,12 @@ Value Emitter::indexOf(const AxisMap &map, const Place &place) {
 
 /// The place that an index names; once a row, where all lanes of the row have the same.
 Value Emitter::pickedAt(const AxisMap &map, const Place &place) {
+  if (map.mirrored) {
+    Value last = add(extent(map.indexed), constant(-1));
+    Value number = b.createOrFold<arith::SubIOp>(last, indexOf(map.indexView->front(), place));
+    // Of an empty tensor as in held().
+    return map.indexed.isConstant() ? number : b.createOrFold<arith::MaxSIOp>(constant(0), number);
+  }
   bool isOfRow = row_ && !dependsOn(*map.indexView, place.lanesAxis);
   OpBuilder::InsertionGuard guard(b);
   if (isOfRow) {

@@ -207,6 +207,17 @@ Value Emitter::fill(Value value, const View &view, const Place &place) {
   }
   // Iota: the index along its only axis.
   const AxisMap &first = view.front();
+  if (first.index && dependsOn(view, place.lanesAxis)) {
+    SmallVector<Value> numbers;
+    for (int64_t lane = 0; lane < place.lanes; ++lane) {
+      Place at = place;
+      Value &index = at.index[static_cast<size_t>(place.lanesAxis)];
+      index = add(index, constant(lane));
+      numbers.push_back(arith::TruncIOp::create(b, element, indexOf(first, at)));
+    }
+    auto type = VectorType::get({place.lanes}, element);
+    return vector::FromElementsOp::create(b, type, numbers);
+  }
   Value number = indexOf(first, place);
   Value lanes = splat(arith::TruncIOp::create(b, element, number), place.lanes);
   if (place.lanesAxis < 0 || first.axis != place.lanesAxis)
@@ -278,10 +289,47 @@ Value Emitter::strideOf(const Buffer &buffer, const View &view, int axis) {
   return stride;
 }
 
+/// Whether the lanes are consecutive elements of the innermost axis, from the last to the first.
+static bool isMirrored(const View &view, int lanesAxis) {
+  if (lanesAxis < 0 || view.empty() || !view.back().mirrored)
+    return false;
+  const AxisMap &from = view.back().indexView->front();
+  return from.axis == lanesAxis && !from.index && view.back().axis < 0 &&
+         llvm::none_of(
+             ArrayRef(view).drop_back(),
+             [&](const AxisMap &map) { return dependsOn({map}, lanesAxis); });
+}
+
+/// Whole vectors that are turned around; the last of a row, which may reach before its beginning,
+/// lane by lane.
+Value Emitter::loadMirrored(const Buffer &buffer, const View &view, const Place &place,
+                            llvm::function_ref<Value(const Place &)> addressOf) {
+  auto whole = [&] {
+    Value begin = bytes(addressOf(place), -(place.lanes - 1) * bytesOf(buffer.dtype));
+    auto type = VectorType::get({place.lanes}, storageType(buffer.dtype));
+    Value lanes = loadAs(type, begin, bytesOf(buffer.dtype));
+    SmallVector<int64_t> order = llvm::to_vector(llvm::reverse(llvm::seq(place.lanes)));
+    return toLanes(vector::ShuffleOp::create(b, lanes, lanes, order), buffer.dtype);
+  };
+  if (laneExtent_.isConstant() && laneExtent_.constant() % place.lanes == 0)
+    return whole();
+  auto type = VectorType::get({place.lanes}, laneType(buffer.dtype));
+  Value isWhole = isLess(constant(place.lanes - 2), indexOf(view.back(), place));
+  auto branch = scf::IfOp::create(b, TypeRange{type}, isWhole, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(b, whole());
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, loadLaneByLane(buffer, place, addressOf));
+  return branch.getResult(0);
+}
+
 Value Emitter::load(const Buffer &buffer, const View &view, const Place &place, Value base) {
   auto addressAt = [&](const Place &at) {
     return addressFrom(base ? base : this->base(buffer), buffer, indices(view, at));
   };
+  if (isMirrored(view, place.lanesAxis))
+    return loadMirrored(buffer, view, place, addressAt);
   bool isByLane = llvm::any_of(view, [&](const AxisMap &map) {
     return map.index && dependsOn(*map.indexView, place.lanesAxis);
   });

@@ -261,6 +261,8 @@ private:
   Value emitFold(Value value, const View &view, Scope &scope);
   /// From the tensor at `base`, or where the buffer is.
   Value load(const Buffer &buffer, const View &view, const Place &place, Value base = {});
+  Value loadMirrored(const Buffer &buffer, const View &view, const Place &place,
+                     llvm::function_ref<Value(const Place &lane)> address);
   Value loadApart(const Buffer &buffer, Value pointer, Value stride, const Place &place);
   Value strideOf(const Buffer &buffer, const View &view, int axis);
   Value loadReshaped(Value value, const View &view, const Place &place);

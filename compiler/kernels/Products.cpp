@@ -15,7 +15,7 @@ std::pair<Value, View> strip(Value value, View view, const BlockShapes &shapes,
                              llvm::function_ref<bool(const View &)> accepts) {
   while (!isKept(value) && roleOf(value) == Role::View) {
     ops::Movement::Kind kind = movementOf(value);
-    if (kind == ops::Movement::TakeAlong ||
+    if (kind == ops::Movement::TakeAlong || kind == ops::Movement::Flip ||
         (kind == ops::Movement::Reshape && !isPlainReshape(value, shapes)))
       break;
     auto [source, through] = throughView(value, view, shapes);

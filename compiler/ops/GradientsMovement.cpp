@@ -74,6 +74,11 @@ Values ofWindow(ExpandBuilder &b, const GradientCall &call) {
   return {parts.size() == 1 ? parts[0] : applyOne(b, "concat", parts, {{"axis", axis}})};
 }
 
+Values ofFlip(ExpandBuilder &b, const GradientCall &call) {
+  return {
+      applyOne(b, "flip", call.dy(), {{"axis", axisOf(call.apply, "axis", 0, rankOf(call.y()))}})};
+}
+
 Values ofTranspose(ExpandBuilder &b, const GradientCall &call) {
   int64_t rank = rankOf(call.y());
   return {applyOne(b, "transpose", call.dy(),
@@ -198,6 +203,7 @@ void addMovementGradients(GradientRules &rules) {
   rules["concat"] = {Gradient::Rule, ofConcat};
   rules["split"] = {Gradient::Rule, ofSplit};
   rules["window"] = {Gradient::Rule, ofWindow};
+  rules["flip"] = {Gradient::Rule, ofFlip};
   rules["transpose"] = {Gradient::Rule, ofTranspose};
   rules["reshape"] = {Gradient::Rule, ofReshape};
   rules["broadcast_to"] = {Gradient::Rule, ofBroadcast};

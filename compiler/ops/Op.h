@@ -249,7 +249,8 @@ struct Movement {
     Stack,
     Gather,
     TakeAlong,
-    Element
+    Element,
+    Flip
   } kind;
 };
 

@@ -1,7 +1,7 @@
 //===- Placement.cpp - Turning around, filling up, triangles --------------===//
 //
 // flip (x, axis = 0), pad (x, before, after, axis = 0, value = 0), tril and triu (x, k = 0).
-// Kernels know none of them.
+// Kernels know flip alone, a movement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,19 +37,7 @@ void addFlip(std::vector<Op> &ops) {
           results[0].data[view.at(o, i, n)] = operands[0].data[view.at(o, view.extent - 1 - i, n)];
     return std::string();
   };
-  op.batch = expand([](ExpandBuilder &b, ir::ApplyOp apply) -> std::vector<Value> {
-    Value x = apply.getOperand(0);
-    int64_t axis = intAttr(apply, "axis");
-    auto turned = [&](Value v) {
-      return axis == 0 ? v : applyOne(b, "transpose", v, {{"axis1", int64_t(0)}, {"axis2", axis}});
-    };
-    Extent extent = extentOf(b, x, axis);
-    Value last = mlir::arith::SubIOp::create(b, extentValue(b, extent),
-                                             extentValue(b, b.getI64IntegerAttr(1)));
-    Value places = applyOne(
-        b, "sub", {promote(b, last, DType::I32), applyOne(b, "iota", {}, {{"size", extent}})});
-    return {turned(applyOne(b, "take", {turned(x), places}))};
-  });
+  op.batch = Movement{Movement::Flip};
   ops.push_back(std::move(op));
 }
 

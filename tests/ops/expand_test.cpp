@@ -198,8 +198,6 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("segment_sum", {"f32[5, 2, 3]", "i64[5]"}, {{"size", I(3)}});
   check("scatter_add", {"f32[3, 2]", "i32[5]", "f32[5, 2]"});
   check("scatter_add", {"f32[2]", "i32[5]", "f32[5]"});
-  check("flip", {"f32[5]"});
-  check("flip", {"token[3, 4]"}, {{"axis", I(1)}});
   check("pad", {"f32[5]"}, {{"before", I(1)}, {"after", I(0)}});
   check("pad", {"i32[3, 4]"},
         {{"before", extent(2)}, {"after", I(1)}, {"axis", I(1)}, {"value", 7.0}});

@@ -56,7 +56,8 @@ void addHost(AxisMap &map, Value index, const Dim &last) {
 bool AxisMap::operator==(const AxisMap &other) const {
   if (axis != other.axis || offset != other.offset || host != other.host || index != other.index)
     return false;
-  return !index || (indexed == other.indexed && *indexView == *other.indexView);
+  return !index ||
+         (mirrored == other.mirrored && indexed == other.indexed && *indexView == *other.indexView);
 }
 
 size_t axisOf(ir::ApplyOp apply, StringRef name, int64_t otherwise, size_t rank) {
@@ -259,6 +260,17 @@ std::pair<Value, View> throughView(Value value, const View &view, const BlockSha
     map.index = apply.getOperand(1);
     map.indexed = from[axis];
     map.indexView = std::make_shared<View>(view);
+    return {source, out};
+  }
+  case ops::Movement::Flip: {
+    View out = view;
+    AxisMap map;
+    size_t axis = axisOf(apply, "axis", 0, rank);
+    map.index = source;
+    map.indexView = std::make_shared<View>(View{view[axis]});
+    map.indexed = from[axis];
+    map.mirrored = true;
+    out[axis] = std::move(map);
     return {source, out};
   }
   case ops::Movement::Reshape: {

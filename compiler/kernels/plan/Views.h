@@ -36,6 +36,9 @@ struct AxisMap {
   mlir::Value index; ///< a tensor of indices: its element (at `indexView`) is added
   std::shared_ptr<std::vector<AxisMap>> indexView;
   Dim indexed = 0; ///< the extent that the index is one of
+  /// The index is no tensor's: it counts from the last place to the first with the only map of
+  /// `indexView`. `index` is the tensor that is turned around.
+  bool mirrored = false;
   bool operator==(const AxisMap &) const;
 };
 
