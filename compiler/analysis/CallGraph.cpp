@@ -71,7 +71,7 @@ unsigned dropUnreachable(ModuleOp module) {
   std::vector<func::FuncOp> work;
   llvm::DenseSet<Operation *> reached;
   for (func::FuncOp func : graph.bottomUp())
-    if (!func.isPrivate() && reached.insert(func).second)
+    if ((!func.isPrivate() || func->hasAttr(ir::kFoldedAttr)) && reached.insert(func).second)
       work.push_back(func);
   while (!work.empty()) {
     func::FuncOp func = work.back();

@@ -45,7 +45,8 @@ private:
   llvm::DenseSet<mlir::Operation *> recursive_;
 };
 
-/// Erases private functions that no public one reaches. Returns how many.
+/// Erases private functions that no public one reaches, nor the run time (ir::kFoldedAttr). Returns
+/// how many.
 unsigned dropUnreachable(mlir::ModuleOp module);
 
 } // namespace sheaf::passes

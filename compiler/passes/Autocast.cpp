@@ -13,7 +13,7 @@ namespace {
 LogicalResult autocast(ModuleOp module, PassContext &context) {
   if (!module->hasAttr(ops::kBf16Attr))
     return success();
-  SharedTensors shared(module->hasAttr(ops::kTrainingAttr));
+  SharedTensors shared(!module->hasAttr(ops::kTrainingAttr) || !context.isOff("fold-weights"));
   SmallVector<ir::ApplyOp> work;
   module.walk([&](ir::ApplyOp apply) {
     const ops::Op *record = operatorOf(apply);

@@ -30,6 +30,9 @@ static const std::vector<PassRecord> &pipeline() {
       // First, so that all later passes see across what were function boundaries, and specialise
       // has fewer functions to clone.
       PASS(inlinePass),
+      // Only functions that call themselves are left; before specialise, which looks at what they
+      // are given.
+      PASS(foldArgumentsPass),
       // Before anything asks whether an operand is a weight: only now is that known everywhere.
       PASS(specialisePass),
       // Inlining leaves tuples and matches on values made on the spot, specialising leaves

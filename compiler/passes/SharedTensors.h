@@ -15,7 +15,8 @@ namespace sheaf::passes {
 /// makes weights of them.
 class SharedTensors {
 public:
-  explicit SharedTensors(bool training) : training_(training) {}
+  /// `folds`: fold-weights makes weights of what is computed.
+  explicit SharedTensors(bool folds) : folds_(folds) {}
 
   bool contains(mlir::Value value) { return kindOf(value) != Own; }
   /// Of constants alone there is nothing to pack.
@@ -56,13 +57,12 @@ private:
     return known_.at(value);
   }
 
-  /// Operators whose results are shared if their operands are. In training nothing that computes
-  /// is folded into a weight.
+  /// Operators whose results are shared if their operands are.
   bool isWayThrough(mlir::Operation *def) const {
-    return training_ ? batchRule<ops::Movement>(def) != nullptr : isTensorCode(def);
+    return folds_ ? isTensorCode(def) : batchRule<ops::Movement>(def) != nullptr;
   }
 
-  bool training_;
+  bool folds_;
   llvm::DenseMap<mlir::Value, Kind> known_;
 };
 

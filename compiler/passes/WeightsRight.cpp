@@ -87,7 +87,7 @@ public:
   WeightsRight(ModuleOp module, PassContext &context)
       : module_(module), context_(context), bf16_(module->hasAttr(ops::kBf16Attr)),
         folds_(!module->hasAttr(ops::kTrainingAttr) && !context.isOff("fold-weights")),
-        shared_(module->hasAttr(ops::kTrainingAttr)) {}
+        shared_(!module->hasAttr(ops::kTrainingAttr) || !context.isOff("fold-weights")) {}
 
   void run() {
     SmallVector<ir::ApplyOp> products;

@@ -188,18 +188,28 @@ void Session::Impl::computeFolded() {
     }
   } restore{recorder.readLog, std::exchange(recorder.readLog, nullptr), policy,
             std::exchange(policy, Policy::Depth)};
-  recorder.failure = {};
   std::vector<Slot> handles(model.folded.size());
-  Walk walk;
-  Task task;
-  task.fn = model.foldWeights;
-  task.results = handles.data();
-  task.walk = &walk;
-  recorder.tasks.start(task, recorder.stacks.take());
-  recorder.tasks.run([](const Walk &) {});
-  if (walk.failed)
-    throw UserError("computing what follows from the weights alone failed: " +
-                    recorder.describe(walk.failed->failure, model, meter));
+  Failure failure;
+  auto record = [&] {
+    recorder.failure = {};
+    Walk walk;
+    Task task;
+    task.fn = model.foldWeights;
+    task.results = handles.data();
+    task.walk = &walk;
+    recorder.tasks.start(task, recorder.stacks.take());
+    recorder.tasks.run([](const Walk &) {});
+    if (walk.failed)
+      failure = walk.failed->failure;
+    return !walk.failed;
+  };
+  if (!record()) {
+    // It may lack memory that is only kept to save time.
+    forgetMiniBatch();
+    if (!recorder.giveBack(/*keptStacks=*/true) || !record())
+      throw UserError("computing what follows from the weights alone failed: " +
+                      recorder.describe(failure, model, meter));
+  }
   flush(BucketTable::What::All);
   folded.launches = schedule.size();
   folded.rows.clear();
