@@ -56,6 +56,12 @@ typedef struct sheaf_vocabulary {
   int64_t size;
 } sheaf_vocabulary;
 
+/* A weight in the CPU's memory, any strides, of floats, ints or truth values. */
+typedef struct sheaf_named_tensor {
+  const char *name;
+  const DLTensor *tensor;
+} sheaf_named_tensor;
+
 typedef enum sheaf_precision {
   SHEAF_F32 = 0,
   SHEAF_BF16 = 1 /* of products with weights */
@@ -91,6 +97,12 @@ typedef struct sheaf_compile_options {
   const char *store;    /* a directory where code is kept for the next time; NULL: none */
   uint64_t store_limit; /* bytes; 0: 256 MB */
   sheaf_stop *stop;     /* requested, ends the compilation: SHEAF_STOPPED; NULL: nothing */
+
+  const sheaf_named_tensor *tensors; /* weights instead of a file's; read until the call ends */
+  size_t tensor_count;
+  /* What weights are called: "FROM=TO", the first that matches; `*` is any characters. */
+  const char *const *renames;
+  size_t rename_count;
 } sheaf_compile_options;
 
 /* ---- What is wrong with it ------------------------------------------------------------------ */

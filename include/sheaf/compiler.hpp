@@ -73,6 +73,8 @@ struct CompileOptions {
   std::map<std::string, std::int64_t> dims;
   std::vector<Vocabulary> vocabularies;
   std::string weights;
+  std::map<std::string, DLTensor> tensors; ///< instead of a file
+  std::vector<std::string> renames;        ///< "FROM=TO"
   std::uint64_t seed = 0;
   sheaf_precision precision = SHEAF_F32;
   std::uint32_t threads = 0;
@@ -165,6 +167,12 @@ inline Model compile(const CompileOptions &options, std::vector<Diagnostic> *war
         {vocabulary.name.c_str(), orNull(vocabulary.path), texts.empty() ? nullptr : texts.data(),
          texts.empty() ? vocabulary.size : static_cast<std::int64_t>(texts.size())});
   }
+  std::vector<sheaf_named_tensor> tensors;
+  for (const auto &[name, tensor] : options.tensors)
+    tensors.push_back({name.c_str(), &tensor});
+  std::vector<const char *> renames;
+  for (const std::string &rename : options.renames)
+    renames.push_back(rename.c_str());
   std::vector<const char *> without;
   for (const std::string &name : options.without)
     without.push_back(name.c_str());
@@ -189,6 +197,10 @@ inline Model compile(const CompileOptions &options, std::vector<Diagnostic> *war
   given.vocabularies = vocabularies.data();
   given.vocabulary_count = vocabularies.size();
   given.weights = orNull(options.weights);
+  given.tensors = tensors.data();
+  given.tensor_count = tensors.size();
+  given.renames = renames.data();
+  given.rename_count = renames.size();
   given.seed = options.seed;
   given.precision = options.precision;
   given.threads = options.threads;

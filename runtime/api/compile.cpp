@@ -1,9 +1,8 @@
 // Compiling, by a library that is opened when it is first needed.
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
+#include "runtime/api/weights.h"
 #include "runtime/compile/compiler.h"
-#include "runtime/io/weights.h"
-#include "runtime/session/init.h"
 #include "sheaf/compiler.h"
 
 #include <mutex>
@@ -89,23 +88,6 @@ const compile::Compiler &compiler(const char *path = nullptr) {
 //===----------------------------------------------------------------------===//
 
 std::string orElse(const char *text, const char *otherwise) { return text ? text : otherwise; }
-
-/// Calls `work`; what a user did wrong there is an argument.
-template <typename Work> auto fromArguments(Work work) {
-  try {
-    return work();
-  } catch (const OutOfMemory &) {
-    throw;
-  } catch (const UserError &error) {
-    throw Invalid(error.what());
-  }
-}
-
-template <typename T> std::span<const T> array(const T *elements, size_t count, const char *what) {
-  if (count > 0 && !elements)
-    throw Invalid(std::string("options.") + what + " is null");
-  return {elements, count};
-}
 
 io::Vocabulary vocabularyOf(const sheaf_vocabulary &given) {
   std::string name = io::tokenTypeName(orElse(given.name, ""));
@@ -197,53 +179,8 @@ compile::Request requestOf(const sheaf_compile_options &options) {
 }
 
 //===----------------------------------------------------------------------===//
-// Weights
+// What is told
 //===----------------------------------------------------------------------===//
-
-class Weights {
-public:
-  explicit Weights(const sheaf_compile_options &options) : seed_(options.seed) {
-    if (options.weights)
-      file_.reset(
-          fromArguments([&] { return new io::WeightFile(io::WeightFile::open(options.weights)); }));
-  }
-
-  void bind(compile::Request &request) const {
-    if (!file_)
-      return;
-    request.weights = file_->name;
-    request.weightDims =
-        fromArguments([&] { return io::storedDims(file_->name, file_->metadata); });
-  }
-
-  void set(rt::Session &session, const io::Vocabularies &vocabularies,
-           std::vector<compile::Finding> &findings) const {
-    if (!file_)
-      return fromArguments([&] { session.initParams(seed_); });
-    const std::vector<rt::ParamDesc> &params = session.model().params;
-    // What the compiler made itself is not in the file.
-    for (size_t i = 0; i < params.size(); ++i)
-      if (params[i].synthetic)
-        session.setParam(i, rt::initialise(params[i], 0));
-    io::LoadedWeights loaded = fromArguments([&] {
-      io::checkVocabulary(file_->name, file_->metadata, vocabularies);
-      return io::loadWeights(*file_, session.model(), [&](size_t i, std::span<const uint8_t> row) {
-        session.setParam(i, row);
-      });
-    });
-    if (loaded.unused.empty())
-      return;
-    compile::Finding &finding = findings.emplace_back();
-    finding.severity = compile::Finding::Warning;
-    finding.message =
-        file_->name + " has tensors that no parameter takes: " + io::firstOf(loaded.unused);
-    finding.text = "warning: " + finding.message + "\n";
-  }
-
-private:
-  std::unique_ptr<const io::WeightFile> file_;
-  uint64_t seed_;
-};
 
 void copyOut(const compile::Finding &finding, sheaf_diagnostic &out) {
   size_t size = out.size;

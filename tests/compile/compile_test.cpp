@@ -292,6 +292,35 @@ TEST_F(Compiling, TakesWeights) {
       << warnings[0].message;
 }
 
+TEST_F(Compiling, TakesTensors) {
+  sheaf::CompileOptions options = ofText("param w : f32[2, 3] = ones\nparam b : f32[3] = ones\n"
+                                         "fn main(x: f32[2]) -> f32[3] = x @ w + b\n");
+  // The transpose, as other libraries store weights, and a type that is converted.
+  Floats transposed = {1, 4, 2, 5, 3, 6};
+  std::vector<double> bias = {100, 200, 300};
+  int64_t shape[] = {2, 3}, strides[] = {1, 2};
+  options.tensors["fc.w"] = {
+      transposed.data(), {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, strides, 0};
+  options.tensors["fc.b"] = {bias.data(), {kDLCPU, 0}, 1, {kDLFloat, 64, 1}, shape + 1, nullptr, 0};
+  options.renames = {"fc.*=*"};
+  EXPECT_EQ(runVector(sheaf::compile(options), {1, 10}), (Floats{141, 252, 363}));
+  auto message = [&] { return messageOf([&] { sheaf::compile(options); }, SHEAF_INVALID); };
+  options.renames = {"fc.*=*.*"};
+  EXPECT_NE(message().find("fc.*=*.*"), std::string::npos);
+  options.renames.clear();
+  EXPECT_NE(message().find("options.tensors"), std::string::npos);
+  options.renames = {"fc.*=*"};
+  options.tensors["fc.b"].shape = shape;
+  EXPECT_NE(message().find("options.tensors"), std::string::npos);
+  options.tensors["fc.b"].dtype = {kDLInt, 4, 1};
+  EXPECT_EQ(message(), "tensor 'fc.b' has elements of a type that no weight is made of");
+  options.tensors["fc.b"].device.device_type = static_cast<DLDeviceType>(2);
+  options.tensors["fc.b"].dtype = {kDLFloat, 64, 1};
+  EXPECT_EQ(message(), "the tensor is not in the CPU's memory");
+  options.weights = "w.safetensors";
+  EXPECT_EQ(message(), "options has weights and tensors");
+}
+
 TEST_F(Compiling, SavesWhatBuildWrites) {
   std::string words = write("v.txt", "<unk>\ngood\nbad\n");
   sheaf::CompileOptions options;

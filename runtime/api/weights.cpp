@@ -1,0 +1,127 @@
+// Weights of what is compiled.
+#include "runtime/api/weights.h"
+#include "runtime/api/tensors.h"
+
+#include "runtime/session/init.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace sheaf::api {
+
+namespace {
+
+/// Null for what no parameter can be made of.
+const io::FileType *fileTypeOf(DLDataType type) {
+  static constexpr struct {
+    uint8_t code, bits;
+    const char *name;
+  } kTypes[] = {{kDLFloat, 32, "F32"},   {kDLFloat, 64, "F64"}, {kDLFloat, 16, "F16"},
+                {kDLBfloat, 16, "BF16"}, {kDLInt, 32, "I32"},   {kDLInt, 64, "I64"},
+                {kDLBool, 8, "BOOL"}};
+  const auto *found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto &known) {
+    return known.code == type.code && known.bits == type.bits && type.lanes == 1;
+  });
+  return found == std::end(kTypes) ? nullptr : io::findFileType(found->name);
+}
+
+/// The elements of a tensor of any strides, row by row.
+std::vector<uint8_t> gather(const DLTensor &tensor, size_t elements, size_t bytes) {
+  std::vector<uint8_t> out(elements * bytes);
+  auto axes = static_cast<size_t>(tensor.ndim);
+  std::vector<int64_t> index(axes);
+  const uint8_t *data = dataOf(tensor);
+  int64_t at = 0;
+  for (size_t i = 0; i < elements; ++i) {
+    std::memcpy(out.data() + i * bytes, data + at * static_cast<int64_t>(bytes), bytes);
+    for (size_t axis = axes; axis-- > 0;) {
+      at += tensor.strides[axis];
+      if (++index[axis] < tensor.shape[axis])
+        break;
+      at -= tensor.strides[axis] * index[axis];
+      index[axis] = 0;
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+Weights::Weights(const sheaf_compile_options &options) : seed_(options.seed) {
+  if (options.weights && options.tensor_count)
+    throw Invalid("options has weights and tensors");
+  if (options.weights)
+    file_.reset(
+        fromArguments([&] { return new io::WeightFile(io::WeightFile::open(options.weights)); }));
+  for (const char *rename : array(options.renames, options.rename_count, "renames"))
+    loading_.renames.push_back(
+        fromArguments([&] { return io::parseRename(&given(rename, "a rename")); }));
+  if (!options.tensor_count)
+    return;
+  file_ = std::make_unique<io::WeightFile>();
+  file_->name = "options.tensors";
+  for (const sheaf_named_tensor &tensor : array(options.tensors, options.tensor_count, "tensors"))
+    add(tensor);
+}
+
+void Weights::add(const sheaf_named_tensor &named) {
+  std::string name = &given(named.name, "a tensor's name");
+  const DLTensor &tensor = given(named.tensor, ("tensor '" + name + "'").c_str());
+  for (const io::FileTensor &other : file_->tensors)
+    if (other.name == name)
+      throw Invalid("tensor '" + name + "' is given twice");
+  io::FileTensor added{name, fileTypeOf(tensor.dtype), {}, {}};
+  if (!added.type)
+    throw Invalid("tensor '" + name + "' has elements of a type that no weight is made of");
+  checkAxes(tensor, static_cast<size_t>(std::max(tensor.ndim, 0)));
+  size_t elements = 1;
+  bool dense = true;
+  for (int32_t axis = tensor.ndim; axis-- > 0;) {
+    int64_t extent = tensor.shape[axis];
+    dense &=
+        !tensor.strides || extent == 1 || tensor.strides[axis] == static_cast<int64_t>(elements);
+    if (extent < 0 || __builtin_mul_overflow(elements, static_cast<size_t>(extent), &elements) ||
+        elements > size_t(1) << 40)
+      throw Invalid("tensor '" + name + "' is too large");
+  }
+  added.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+  auto bytes = static_cast<size_t>(added.type->bytes);
+  if (elements > 0 && !dense)
+    added.data = gathered_.emplace_back(gather(tensor, elements, bytes));
+  else if (elements > 0)
+    added.data = {dataOf(tensor), elements * bytes};
+  file_->tensors.push_back(std::move(added));
+}
+
+void Weights::bind(compile::Request &request) const {
+  if (!file_)
+    return;
+  request.weights = file_->name;
+  request.weightDims = fromArguments([&] { return io::storedDims(file_->name, file_->metadata); });
+}
+
+void Weights::set(rt::Session &session, const io::Vocabularies &vocabularies,
+                  std::vector<compile::Finding> &findings) const {
+  if (!file_)
+    return fromArguments([&] { session.initParams(seed_); });
+  const std::vector<rt::ParamDesc> &params = session.model().params;
+  // What the compiler made itself is not in the file.
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].synthetic)
+      session.setParam(i, rt::initialise(params[i], 0));
+  auto setParam = [&](size_t i, std::span<const uint8_t> row) { session.setParam(i, row); };
+  io::LoadedWeights loaded = fromArguments([&] {
+    io::checkVocabulary(file_->name, file_->metadata, vocabularies);
+    return io::loadWeights(*file_, session.model(), setParam, loading_);
+  });
+  if (loaded.unused.empty())
+    return;
+  compile::Finding &finding = findings.emplace_back();
+  finding.severity = compile::Finding::Warning;
+  finding.message =
+      file_->name + " has tensors that no parameter takes: " + io::firstOf(loaded.unused);
+  finding.text = "warning: " + finding.message + "\n";
+}
+
+} // namespace sheaf::api
