@@ -3,6 +3,7 @@
 
 #include "runtime/session/engine.h"
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/reproduce.h"
 
 #include <fmt/format.h>
 
@@ -25,6 +26,20 @@ class AnswerQueue {
 public:
   AnswerQueue(io::OutputFile &output, bool inOrder) : output_(output), inOrder_(inOrder) {}
 
+  /// A line is about to run.
+  void expect(int64_t number, std::string_view line) {
+    std::lock_guard lock(mutex_);
+    lines_.emplace(number, line);
+  }
+  /// Those that run.
+  std::string lines() {
+    std::lock_guard lock(mutex_);
+    std::string text;
+    for (const auto &[number, line] : lines_)
+      text += line + "\n";
+    return text;
+  }
+
   void write(const std::string &text) {
     std::lock_guard lock(mutex_);
     output_.write(text);
@@ -34,6 +49,7 @@ public:
   void put(int64_t number, Answer answer) {
     std::unique_lock lock(mutex_);
     failed_ += !answer.error.empty();
+    lines_.erase(number);
     waiting_.emplace(inOrder_ ? number : written_, std::move(answer));
     for (auto first = waiting_.begin(); first != waiting_.end() && first->first == written_;
          first = waiting_.erase(first)) {
@@ -75,7 +91,8 @@ private:
   const bool inOrder_;
   std::mutex mutex_;
   std::condition_variable_any room_;
-  std::map<int64_t, Answer> waiting_; ///< for those before them
+  std::map<int64_t, std::string> lines_; ///< that run
+  std::map<int64_t, Answer> waiting_;    ///< for those before them
   int64_t written_ = 0, count_ = -1, failed_ = 0;
   std::stop_source ended_;
 };
@@ -156,6 +173,7 @@ private:
       std::string place = fmt::format("{}:{}", LineInput::kName, line);
       answers_.put(instance.index, writer_.outcome(instance, place, outcome));
     };
+    answers_.expect(request.instance.index, input_.line());
     engine_.submit(std::move(request));
   }
 
@@ -207,7 +225,12 @@ int runLines(const LoadedModel &loaded, rt::Session &session, LineInput &input,
       LineInput &input;
       ~Closing() { input.close(); }
     } closing{input};
-    engine.run(answers.ended().get_token());
+    try {
+      engine.run(answers.ended().get_token());
+    } catch (const InternalError &) {
+      keepStandardInput(answers.lines());
+      throw;
+    }
   }
   if (failure)
     std::rethrow_exception(failure);
