@@ -8,6 +8,7 @@
  *   sheaf_batch    instances that run together: of such, or made value by value
  *   sheaf_session  threads and a byte budget; runs batches of any number of models
  *   sheaf_engine   runs instances of one model that come and go
+ *   sheaf_budget   bytes that several engines share
  *   sheaf_result   what became of each instance of a batch; immutable
  *   sheaf_stop     ends runs early, from any thread
  *
@@ -372,6 +373,16 @@ SHEAF_API void sheaf_stop_request(sheaf_stop *stop);
  * sheaf_engine_step() or sheaf_engine_run() lends it one. See docs/design/engine.md. */
 typedef struct sheaf_engine sheaf_engine;
 
+/* Bytes that several engines should not exceed together. Where they are short, none begins an
+ * instance beside others, and each takes the youngest back, to be begun again later. It bounds what
+ * is begun; what no engine ever exceeds is the memory_limit of its own session. */
+typedef struct sheaf_budget sheaf_budget;
+
+SHEAF_API sheaf_status sheaf_budget_create(uint64_t bytes, sheaf_budget **budget);
+SHEAF_API void sheaf_budget_release(sheaf_budget *budget);
+/* What the engines that were given it use, as of their last steps. */
+SHEAF_API uint64_t sheaf_budget_used(const sheaf_budget *budget);
+
 typedef struct sheaf_engine_options {
   size_t size;           /* sizeof(sheaf_engine_options) */
   uint32_t most_running; /* instances that have begun and not ended; 0: 512 */
@@ -379,6 +390,7 @@ typedef struct sheaf_engine_options {
   uint64_t linger;
   /* Nanoseconds of kernels between two looks for stops and deadlines; 0: 2,000,000. */
   uint64_t slice;
+  sheaf_budget *budget; /* shared with other engines; NULL: none */
 } sheaf_engine_options;
 
 typedef struct sheaf_request_options {

@@ -479,6 +479,21 @@ private:
   std::shared_ptr<sheaf_session> session_;
 };
 
+/// Bytes that several engines share: `options.budget = budget.get()`. Copies are one budget.
+class Budget {
+public:
+  explicit Budget(std::uint64_t bytes) {
+    sheaf_budget *budget = nullptr;
+    check(sheaf_budget_create(bytes, &budget));
+    budget_.reset(budget, sheaf_budget_release);
+  }
+  sheaf_budget *get() const { return budget_.get(); }
+  std::uint64_t used() const { return sheaf_budget_used(get()); }
+
+private:
+  std::shared_ptr<sheaf_budget> budget_;
+};
+
 /// Runs instances that come and go, in the thread that steps. `submit`, `waiting` and stops are for
 /// any thread; an engine is destroyed when none steps.
 class Engine {

@@ -10,6 +10,10 @@
 using namespace sheaf;
 using namespace sheaf::api;
 
+struct sheaf_budget {
+  std::shared_ptr<rt::SharedBudget> budget;
+};
+
 struct sheaf_engine {
   sheaf_engine(std::shared_ptr<const LoadedModel> of, const sheaf_session_options &options,
                const rt::EngineOptions &engineOptions)
@@ -36,6 +40,19 @@ struct sheaf_engine {
   std::atomic<std::thread::id> stepper;
 };
 
+sheaf_status sheaf_budget_create(uint64_t bytes, sheaf_budget **budget) {
+  return guarded([&] {
+    given(budget, "budget");
+    *budget = new sheaf_budget{std::make_shared<rt::SharedBudget>(bytes)};
+  });
+}
+
+void sheaf_budget_release(sheaf_budget *budget) { delete budget; }
+
+uint64_t sheaf_budget_used(const sheaf_budget *budget) {
+  return budget ? budget->budget->used() : 0;
+}
+
 sheaf_status sheaf_engine_create(sheaf_model *model, const sheaf_session_options *session_options,
                                  const sheaf_engine_options *options, sheaf_engine **engine) {
   return guarded([&] {
@@ -49,6 +66,8 @@ sheaf_status sheaf_engine_create(sheaf_model *model, const sheaf_session_options
       engineOptions.linger = asked.linger;
     if (asked.slice)
       engineOptions.slice = asked.slice;
+    if (asked.budget)
+      engineOptions.budget = asked.budget->budget;
     *engine = new sheaf_engine(model->model, checked(session_options), engineOptions);
   });
 }

@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kFirstSlice = 64;
 /// Where so much of the limit is in use, no more instances begin, and the youngest is taken back.
 constexpr double kShort = 0.8, kVeryShort = 0.9;
+/// Bytes of rows since memory was last given back, to do so for other engines.
+constexpr uint64_t kLeastForOthers = uint64_t(64) << 10;
 
 /// A request on its way.
 struct Entry : Walk {
@@ -74,7 +76,9 @@ struct Engine::Impl {
   void deliver();
   void deliverEmissions(Entry &entry);
 
-  bool isShortOfMemory(double share) const;
+  uint64_t usedBytes() const;
+  bool isShortOfMemory(double part);
+  bool mustCollect() const;
   uint64_t now() const { return options.clock ? options.clock() : clockNow(); }
   /// Higher priorities first, then in order of arrival.
   static std::pair<int64_t, uint64_t> place(const Entry &entry) {
@@ -84,6 +88,7 @@ struct Engine::Impl {
   Session::Impl &session;
   Recorder &recorder;
   EngineOptions options;
+  SharedBudget::Share share; ///< of options.budget
   Counts counts;
 
   EngineInbox inbox;
@@ -115,7 +120,8 @@ struct Engine::Impl {
 };
 
 Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
-    : session(session), recorder(session.recorder), options(std::move(given)) {
+    : session(session), recorder(session.recorder), options(std::move(given)),
+      share(options.budget) {
   if (session.model.training)
     throw UserError("an engine runs models that were compiled for inference");
   if (session.options.checkResults)
@@ -168,6 +174,7 @@ bool Engine::Impl::step() {
     FloatEnvironment environment;
     beginAnew();
   }
+  share.tell(usedBytes());
   inbox.setQueued(queue.size());
   return !entries.empty() || !changes.empty() || inbox.hasArrivals();
 }
@@ -218,7 +225,7 @@ void Engine::Impl::endStopped() {
 void Engine::Impl::advance() {
   // (Results that wait for what no read needs are no roots.)
   if (recorder.buckets.isEmpty() && walked.empty() && !running.empty()) {
-    if (session.mayCollect() && session.collector.isDue())
+    if (mustCollect())
       collect();
     if (computed[young] >= int64_t(options.depths) && walking[1 - young] == 0)
       beginGeneration();
@@ -237,8 +244,7 @@ void Engine::Impl::advance() {
   bool waits = recorder.tasks.anyWaits();
   if (!waits && walked.empty())
     return;
-  bool all = walking[1 - young] > 0 || computed[turn] >= int64_t(options.depths) ||
-             (session.mayCollect() && session.collector.isDue());
+  bool all = walking[1 - young] > 0 || computed[turn] >= int64_t(options.depths) || mustCollect();
   if (!walked.empty())
     all |= !waits || now() - firstWalked >= options.linger;
   flushing = all ? BucketTable::What::All : BucketTable::What::Demanded;
@@ -395,12 +401,28 @@ void Engine::Impl::beginGeneration() {
   ++counts.generations;
 }
 
-/// Of the memory limit; what was given back and not yet handed out again is free.
-bool Engine::Impl::isShortOfMemory(double share) const {
+/// What was given back and not yet handed out again is free.
+uint64_t Engine::Impl::usedBytes() const {
   const RowSpace &rows = recorder.rowSpace;
   uint64_t holes = rows.reclaimed() - std::min(rows.reclaimed(), rows.handedOut());
-  auto used = static_cast<double>(session.meter.used() - holes * kGranuleBytes);
-  return used > share * static_cast<double>(session.meter.limit());
+  return session.meter.used() - holes * kGranuleBytes;
+}
+
+/// Of the session's limit, or of what engines share.
+bool Engine::Impl::isShortOfMemory(double part) {
+  uint64_t used = usedBytes();
+  share.tell(used);
+  return static_cast<double>(used) > part * static_cast<double>(session.meter.limit()) ||
+         share.isShort(part);
+}
+
+/// Time to look what is needed, or what others need is held here, and it pays to look.
+bool Engine::Impl::mustCollect() const {
+  if (!session.mayCollect())
+    return false;
+  return session.collector.isDue() ||
+         (share.isShort(kVeryShort) &&
+          recorder.rowSpace.handedOut() * kGranuleBytes >= kLeastForOthers);
 }
 
 //===----------------------------------------------------------------------===//

@@ -18,6 +18,7 @@
 #define SHEAF_RUNTIME_SESSION_ENGINE_H
 
 #include "runtime/session/session.h"
+#include "runtime/session/shared_budget.h"
 
 #include <functional>
 #include <future>
@@ -67,6 +68,9 @@ struct EngineOptions {
   /// Blocks on a path of those that wait for each other, until new instances begin to count from
   /// the first depth again.
   uint32_t depths = uint32_t(1) << 20;
+  /// Shared with other engines; null: the session's limit alone counts. Where all together are
+  /// short, none begins an instance beside others, and each takes its youngest back.
+  std::shared_ptr<SharedBudget> budget = nullptr;
   /// Nanoseconds; null: clockNow().
   std::function<uint64_t()> clock = nullptr;
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <map>
+#include <optional>
 #include <thread>
 
 namespace {
@@ -473,6 +474,39 @@ TEST(Api, AnEngineRunsInAThreadOfItsOwn) {
     std::this_thread::yield();
   stop.request();
   runner.join();
+}
+
+TEST(Api, EnginesShareABudget) {
+  sheaf::Model model(SHEAF_GOLDEN "/v1_3.sheafc");
+  sheaf_session_options session{};
+  session.size = sizeof session;
+  session.memory_limit = kSmall;
+  sheaf_engine_options options{};
+  options.size = sizeof options;
+  std::optional<sheaf::Budget> budget(1); // always short: they run one by one
+  options.budget = budget->get();
+  std::optional<sheaf::Engine> one(std::in_place, model, &session, &options),
+      two(std::in_place, model, &session, &options);
+  int ended = 0;
+  auto done = [&](int64_t, const sheaf::Result &result) { ended += result.error(0).empty(); };
+  one->submit(stepsOf(model, {3, 30, 7}), done);
+  two->submit(stepsOf(model, {5, 4}), done);
+  for (bool more = true; more;) {
+    more = one->step();
+    more |= two->step();
+  }
+  EXPECT_EQ(ended, 5);
+  uint64_t both = budget->used();
+  EXPECT_GT(both, 0u);
+  one.reset();
+  EXPECT_LT(budget->used(), both);
+  budget.reset(); // the engines hold it
+  two->submit(stepsOf(model, {2}), done);
+  while (two->step()) {
+  }
+  EXPECT_EQ(ended, 6);
+  EXPECT_EQ(sheaf_budget_create(1, nullptr), SHEAF_INVALID);
+  EXPECT_EQ(sheaf_budget_used(nullptr), 0u);
 }
 
 TEST(Api, EnginesRefuseWrongArguments) {

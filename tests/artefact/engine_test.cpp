@@ -395,6 +395,58 @@ TEST_F(EngineTest, FitsWhateverRanBefore) {
   EXPECT_EQ(ended, 1 + 7 + 60 + 20 + 4);
 }
 
+TEST_F(EngineTest, BeginsNoneBesideOthersWhereAShareOfTheBudgetIsLarge) {
+  auto budget = std::make_shared<SharedBudget>(uint64_t(64) << 20);
+  SharedBudget::Share other(budget);
+  Session session(model, small());
+  size_t most = 0;
+  int64_t ended = 0, wrong = 0;
+  std::optional<Engine> engine(std::in_place, session, EngineOptions{.budget = budget});
+  auto run = [&] {
+    most = 0;
+    ended = 0;
+    for (int64_t i = 0; i < 10; ++i)
+      engine->submit({.instance = {argument(20), i}, .done = [&](const Outcome &outcome) {
+                        ++ended;
+                        wrong += text(session, outcome) != alone(20);
+                      }});
+    while (engine->step())
+      most = std::max(most, engine->running());
+    EXPECT_EQ(ended, 10);
+  };
+  other.tell(uint64_t(54) << 20);
+  run();
+  EXPECT_EQ(most, 1u);
+  other.tell(uint64_t(10) << 20);
+  run();
+  EXPECT_EQ(most, 10u);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(budget->used(), uint64_t(10) << 20);
+  engine.reset();
+  EXPECT_EQ(budget->used(), uint64_t(10) << 20);
+}
+
+TEST_F(EngineTest, TakesBackWhatRunsWhereOthersNeedTheBudget) {
+  auto budget = std::make_shared<SharedBudget>(uint64_t(64) << 20);
+  SharedBudget::Share other(budget);
+  Session session(model, small());
+  Engine engine(session, {.budget = budget});
+  int64_t ended = 0, wrong = 0;
+  for (int64_t i = 0; i < 6; ++i)
+    engine.submit({.instance = {argument(3000), i}, .done = [&](const Outcome &outcome) {
+                     ++ended;
+                     wrong += text(session, outcome) != alone(3000);
+                   }});
+  while (engine.running() < 6)
+    ASSERT_TRUE(engine.step());
+  other.tell(uint64_t(63) << 20);
+  while (engine.step()) {
+  }
+  EXPECT_EQ(ended, 6);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(engine.counts().begunAgain, 0u);
+}
+
 TEST_F(EngineTest, HandsOutTheOtherResultsWhenOneThrows) {
   Session session(model, small());
   Engine engine(session);
