@@ -1,6 +1,7 @@
 //===- eval.cpp - sheaf eval ----------------------------------------------===//
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/evaluate.h"
+#include "tools/sheaf/read_notes.h"
 #include "tools/sheaf/weights.h"
 
 #include "runtime/model/error.h"
@@ -138,10 +139,11 @@ int runEval(EvalArguments &arguments) {
   driver::Json all = driver::Json::array();
   std::string model;
   int code = kOk;
+  ReadNotes notes;
   for (const Metric &metric : metrics) {
     ModelOptions options = arguments.model;
     options.entry = metric.function;
-    LoadedRun run = loadRun(options, arguments.data, arguments.weights);
+    LoadedRun run = loadRun(options, arguments.data, arguments.weights, INT64_MAX, &notes);
     requireMeasure(run.model(), metric);
     rt::Session session(run.model(),
                         sessionOptions(arguments.limits, arguments.batches.threads, run.model()));
@@ -160,6 +162,7 @@ int runEval(EvalArguments &arguments) {
       code = kFailed;
     }
   }
+  notes.noteIgnored();
   if (asJson)
     fmt::print("{}", driver::jsonText(
                          driver::reportJson("eval", 2, {{"model", model}, {"metrics", all}})));

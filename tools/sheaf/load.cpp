@@ -4,6 +4,7 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/hooks.h"
 #include "tools/sheaf/nearest.h"
+#include "tools/sheaf/read_notes.h"
 #include "tools/sheaf/reproduce.h"
 #include "tools/sheaf/weights.h"
 
@@ -277,34 +278,6 @@ LoadedModel loadModel(const ModelOptions &options) {
   return loaded;
 }
 
-void noteReadOver(const io::ReadReport &report, int64_t count, const std::string &file,
-                  const std::string &entry) {
-  if (report.skipped)
-    note(fmt::format("{}: {} could not be read and {} skipped; the first: {}", file,
-                     io::plural(report.skipped, report.record), report.skipped == 1 ? "is" : "are",
-                     report.firstSkipped));
-  if (report.ignored.empty())
-    return;
-  std::string names;
-  for (const auto &[name, times] : report.ignored)
-    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", io::quoted(name), times);
-  note(fmt::format("{}: {} that '{}' does not take are ignored, in so many of {}: {}", file,
-                   report.fields, entry, io::plural(count, "instance"), names));
-}
-
-void noteUnknownWords(const io::VocabularyReader &tokens) {
-  for (const io::VocabularyReader::Unknown &unknown : tokens.unknown())
-    if (unknown.unknown) {
-      std::string examples;
-      for (const std::string &word : unknown.examples)
-        examples += (examples.empty() ? "" : ", ") + io::quoted(word);
-      note(fmt::format(
-          "{} of {} are not in the vocabulary of {} and became <unk>: {}{}", unknown.unknown,
-          io::plural(unknown.words, "word"), io::tokenTypeName(unknown.vocab), examples,
-          static_cast<int64_t>(unknown.examples.size()) < unknown.unknown ? ", ..." : ""));
-    }
-}
-
 namespace {
 
 /// The entry's types, before its data can be read.
@@ -378,7 +351,7 @@ io::Vocabulary numbersOnly(const std::string &name, const io::CountedTokens &cou
 /// Makes vocabularies of the words of the data.
 void buildVocabularies(LoadedRun &loaded, const std::set<std::string> &missing,
                        const driver::EntryTypes &entry, const io::SourceText &text,
-                       const io::ReadOptions &reading) {
+                       const io::ReadOptions &reading, ReadNotes &notes) {
   if (missing.empty())
     return;
   // All of the data, so that a vocabulary does not depend on how many instances are wanted.
@@ -397,10 +370,10 @@ void buildVocabularies(LoadedRun &loaded, const std::set<std::string> &missing,
     if (auto dim = entry.vocabularyDims.find(name); dim != entry.vocabularyDims.end())
       most.maxSize = dim->second.second;
     io::Vocabulary vocabulary = tokens.words.build(most);
-    note(fmt::format("no vocabulary for {}: made one of the {} in {} ('sheaf vocab' writes such "
-                     "a file, --vocab reads it)",
-                     io::tokenTypeName(name), io::plural(vocabulary.size() - 1, "word"),
-                     text.name));
+    notes.once(
+        fmt::format("no vocabulary for {}: made one of the {} in {} ('sheaf vocab' writes such "
+                    "a file, --vocab reads it)",
+                    io::tokenTypeName(name), io::plural(vocabulary.size() - 1, "word"), text.name));
     loaded.vocabularies.set(name, std::move(vocabulary));
   }
 }
@@ -412,14 +385,17 @@ io::SourceText readData(const DataOptions &data) {
   return text;
 }
 
+/// `goesOn`: more will be read that the notes are of, too.
 void readInstances(LoadedRun &loaded, const io::SourceText &text, io::ReadOptions reading,
-                   bool strictVocab) {
+                   bool strictVocab, ReadNotes &notes, bool goesOn) {
   const rt::Model &model = loaded.model();
   io::VocabularyReader tokens(loaded.vocabularies, strictVocab);
   reading.dims = &model.dims;
   loaded.data = io::readDataset(text, model.types, model.entry, tokens, reading);
-  noteReadOver(loaded.data.report(), loaded.data.size(), text.name, model.entry.name);
-  noteUnknownWords(tokens);
+  notes.add(loaded.data.report(), loaded.data.size(), text.name, model.entry);
+  if (!goesOn)
+    notes.noteIgnored();
+  notes.addUnknownWords(tokens);
   loaded.instances.reserve(loaded.data.size());
   for (int64_t i = 0; i < loaded.data.size(); ++i)
     loaded.instances.push_back({loaded.data.args(i), i});
@@ -517,18 +493,20 @@ LoadedRun readAll(LoadedModel loaded, io::SourceText text, const DataOptions &da
   LoadedRun run;
   static_cast<LoadedModel &>(run) = std::move(loaded);
   keepStandardInput(text.text);
-  readInstances(run, text, data.reading(), data.strictVocab);
+  ReadNotes notes;
+  readInstances(run, text, data.reading(), data.strictVocab, notes, /*goesOn=*/false);
   return run;
 }
 
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
-                  const WeightOptions &weights, int64_t limit) {
+                  const WeightOptions &weights, int64_t limit, ReadNotes *notes) {
   LoadedRun loaded;
+  ReadNotes own;
   io::ReadOptions reading = data.reading();
   reading.limit = limit;
   if (options.artefacts && artefact::isArtefact(options.model)) {
     openArtefact(loaded, options, weights);
-    readInstances(loaded, readData(data), reading, data.strictVocab);
+    readInstances(loaded, readData(data), reading, data.strictVocab, notes ? *notes : own, notes);
     return loaded;
   }
   refuseDigest(options);
@@ -536,10 +514,10 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   std::unique_ptr<driver::EntryTypes> entry = inspectSource(loaded, options, weights, compile);
   io::SourceText text = readData(data);
   buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
-                    reading);
+                    reading, notes ? *notes : own);
   bindSizes(loaded.vocabularies, compile);
   compileLoaded(loaded, compile, options);
-  readInstances(loaded, text, reading, data.strictVocab);
+  readInstances(loaded, text, reading, data.strictVocab, notes ? *notes : own, notes);
   return loaded;
 }
 

@@ -10,6 +10,7 @@
 #include "tools/sheaf/interrupt.h"
 #include "tools/sheaf/options.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +19,8 @@
 #include <vector>
 
 namespace sheaf::tool {
+
+class ReadNotes;
 
 /// The model's source text. Throws UserError, also for an artefact, and UsageError when a file
 /// that parses does not declare a dim or the function that the options name.
@@ -84,9 +87,11 @@ struct LoadedRun : LoadedModel {
 
 /// Compiles, or opens an artefact, and reads data, at most `limit` instances. Vocabularies come
 /// from `--vocab`, else from the artefact or the files beside the weights, else from the data.
+/// What is to be said of the data is collected in `notes`, where they are given.
 /// Throws like loadModel.
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
-                  const WeightOptions &weights, int64_t limit = INT64_MAX);
+                  const WeightOptions &weights, int64_t limit = INT64_MAX,
+                  ReadNotes *notes = nullptr);
 
 /// Compiles, or opens an artefact, before there are data; nothing where a vocabulary is to be made
 /// of them. Throws like loadModel.
@@ -94,11 +99,6 @@ std::optional<LoadedModel> loadBeforeData(const ModelOptions &options,
                                           const WeightOptions &weights);
 /// The data for what that loaded. Throws UserError.
 LoadedRun readAll(LoadedModel loaded, io::SourceText text, const DataOptions &data);
-
-/// Notes on what of `count` instances was read over, and on words that vocabularies lack.
-void noteReadOver(const io::ReadReport &report, int64_t count, const std::string &file,
-                  const std::string &entry);
-void noteUnknownWords(const io::VocabularyReader &tokens);
 
 /// `limits.check()` has passed.
 rt::SessionOptions sessionOptions(const LimitOptions &limits, unsigned threads,

@@ -3,6 +3,7 @@
 
 #include "runtime/session/engine.h"
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/read_notes.h"
 #include "tools/sheaf/reproduce.h"
 
 #include <fmt/format.h>
@@ -131,10 +132,12 @@ public:
   }
 
   int64_t count() const { return count_; }
-  void noteReadOver(const std::string &entry) {
+  void noteReadOver(const rt::EntryDesc &entry) {
     report_.ignored = reader_->ignored();
-    tool::noteReadOver(report_, count_, LineInput::kName, entry);
-    noteUnknownWords(tokens_);
+    ReadNotes notes;
+    notes.add(report_, count_, LineInput::kName, entry);
+    notes.noteIgnored();
+    notes.addUnknownWords(tokens_);
   }
 
 private:
@@ -235,7 +238,7 @@ int runLines(const LoadedModel &loaded, rt::Session &session, LineInput &input,
   if (failure)
     std::rethrow_exception(failure);
   output.finish();
-  requests.noteReadOver(loaded.model().entry.name);
+  requests.noteReadOver(loaded.model().entry);
   if (!answers.failed())
     return kOk;
   fmt::print(stderr, "error: {} of {} instances failed\n", answers.failed(), requests.count());

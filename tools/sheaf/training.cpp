@@ -29,7 +29,8 @@ using driver::Json;
 //===----------------------------------------------------------------------===//
 
 DevMeasure::DevMeasure(const TrainOptions &arguments, const Metric &metric, bool isLoss,
-                       const io::Vocabularies &trained, const rt::SessionOptions &options)
+                       const io::Vocabularies &trained, const rt::SessionOptions &options,
+                       ReadNotes &notes)
     : metric_(metric), isLoss_(isLoss) {
   ModelOptions model = arguments.model;
   model.entry = metric.function;
@@ -45,7 +46,7 @@ DevMeasure::DevMeasure(const TrainOptions &arguments, const Metric &metric, bool
                              vocabularyBeside(arguments.output + "/last.safetensors", name));
   DataOptions data = arguments.data;
   data.data = arguments.dev;
-  run_ = loadRun(model, data, {});
+  run_ = loadRun(model, data, {}, INT64_MAX, &notes);
   for (const auto &[name, vocabulary] : trained.all())
     if (const io::Vocabulary *own = run_.vocabularies.find(name);
         own && own->hash() != vocabulary.hash())
@@ -161,17 +162,18 @@ void Training::makeTrainer() {
 
 void Training::makeMeasures() {
   if (arguments_.dev.empty())
-    return;
+    return notes_.noteIgnored();
   rt::SessionOptions options = options_;
   options.keepBytes.reset();
   auto add = [&](const Metric &metric, bool isLoss) {
-    measures_.push_back(
-        std::make_unique<DevMeasure>(arguments_, metric, isLoss, data_.vocabularies, options));
+    measures_.push_back(std::make_unique<DevMeasure>(arguments_, metric, isLoss, data_.vocabularies,
+                                                     options, notes_));
   };
   add({arguments_.model.entry, ""}, /*isLoss=*/true);
   // The first one decides, so it comes last.
   for (auto it = arguments_.metrics.rbegin(); it != arguments_.metrics.rend(); ++it)
     add(Metric::parse(*it), /*isLoss=*/false);
+  notes_.noteIgnored();
 }
 
 /// A weight as it is measured and saved.
@@ -433,8 +435,8 @@ int Training::finish() {
 
 void Training::load() {
   bool resumes = !arguments_.resume.empty();
-  data_ =
-      loadRun(arguments_.model, arguments_.data, resumes ? WeightOptions() : arguments_.weights);
+  data_ = loadRun(arguments_.model, arguments_.data, resumes ? WeightOptions() : arguments_.weights,
+                  INT64_MAX, &notes_);
   driver::requireLoss(data_.model());
   // With what the weights say, so that what is measured and resumed is of the same dims.
   arguments_.model.dims.clear();

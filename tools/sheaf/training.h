@@ -3,6 +3,7 @@
 #define SHEAF_TOOLS_SHEAF_TRAINING_H
 
 #include "tools/sheaf/evaluate.h"
+#include "tools/sheaf/read_notes.h"
 #include "tools/sheaf/train_log.h"
 #include "tools/sheaf/train_options.h"
 #include "tools/sheaf/training_directory.h"
@@ -24,7 +25,7 @@ namespace sheaf::tool {
 class DevMeasure {
 public:
   DevMeasure(const TrainOptions &arguments, const Metric &metric, bool isLoss,
-             const io::Vocabularies &trained, const rt::SessionOptions &options);
+             const io::Vocabularies &trained, const rt::SessionOptions &options, ReadNotes &notes);
 
   /// Nothing when `stop` said so.
   std::optional<Measure> with(const rt::Session &trained,
@@ -85,6 +86,7 @@ private:
   TrainOptions &arguments_;
   StopSignal stop_;
   int64_t epochs_ = 0, patience_ = 0, keep_ = 0, logEvery_ = 0, checkpointEvery_ = 0;
+  ReadNotes notes_; ///< of all data
   LoadedRun data_;
   rt::SessionOptions options_;
   std::unique_ptr<rt::Session> session_;
