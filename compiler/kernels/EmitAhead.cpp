@@ -125,6 +125,8 @@ SmallVector<Emitter::MatrixAhead> Emitter::matricesAhead(const Stage &stage) {
   int64_t columns = stage.lanes * stage.tileVectors;
   int64_t tilesOfPanel = llvm::divideCeil(stage.shape[0].constant(), stage.tileRows);
   int64_t tiles = tilesOfPanel * llvm::divideCeil(stage.shape[1].constant(), columns);
+  if (tiles == 0)
+    return ahead;
   llvm::SmallPtrSet<const Buffer *, 4> seen;
   auto consider = [&](Value operand) {
     const Buffer *buffer = plan_.bufferOf.lookup(operand);

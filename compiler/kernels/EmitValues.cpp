@@ -232,8 +232,7 @@ static bool isScattered(const View &view, int lanesAxis) {
   for (const AxisMap &map : view) {
     if (map.axis == lanesAxis && &map != &view.back())
       return true;
-    if (map.index &&
-        llvm::any_of(*map.indexView, [&](const AxisMap &m) { return m.axis == lanesAxis; }))
+    if (map.index && dependsOn(*map.indexView, lanesAxis))
       return true;
   }
   return false;

@@ -156,7 +156,8 @@ void Generator::step() {
       {4, &Generator::gates},   {3, &Generator::softmax},   {9, &Generator::reduction},
       {9, &Generator::concat},  {6, &Generator::split},     {6, &Generator::window},
       {4, &Generator::pick},    {5, &Generator::gather},    {6, &Generator::transpose},
-      {7, &Generator::reshape}, {4, &Generator::broadcast}, {4, &Generator::fill}};
+      {7, &Generator::reshape}, {4, &Generator::broadcast}, {4, &Generator::fill},
+      {4, &Generator::flip}};
   int total = 0;
   for (auto &[weight, step] : steps)
     total += weight;

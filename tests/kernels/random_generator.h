@@ -84,6 +84,7 @@ private:
   void pick();
   void gather();
   void transpose();
+  void flip();
   void reshape();
   void broadcast();
   void fill();

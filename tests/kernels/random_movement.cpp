@@ -146,6 +146,13 @@ void Generator::transpose() {
        {{"axis1", first}, {"axis2", second}});
 }
 
+void Generator::flip() {
+  auto x = choose([](const Tensor &t) { return !t.dims.empty(); });
+  if (x)
+    make("flip", {*x}, x->dims, x->dtype, x->bound, x->exact,
+         {{"axis", below(static_cast<int64_t>(x->dims.size()))}});
+}
+
 void Generator::reshape() {
   auto x = choose([](const Tensor &) { return true; });
   if (!x)
