@@ -21,6 +21,10 @@ using namespace mlir;
 namespace sheaf::passes {
 namespace {
 
+/// Of a matrix with more rows, a product in the recursion takes each weight for all of them, and
+/// one by itself saves no time: it writes and reads the rows of its sums.
+constexpr int64_t kMostRows = 2;
+
 class HoistProducts {
 public:
   HoistProducts(ModuleOp module, PassContext &context)
@@ -49,11 +53,19 @@ private:
   void visit(Operation *op) {
     if (!isTensorCode(op) || precedence_.rank(op) == Precedence::kShared)
       return;
-    if (precedence_.isProduct(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
-          Operation *def = operand.getDefiningOp();
-          return def && fromProducts_.contains(def) && rank(def) == rank(op);
-        }))
+    auto comesFrom = [&](const llvm::DenseSet<Operation *> &those) {
+      return llvm::any_of(op->getOperands(), [&](Value operand) {
+        Operation *def = operand.getDefiningOp();
+        return def && those.contains(def) && rank(def) == rank(op);
+      });
+    };
+    bool isProduct = precedence_.isProduct(op);
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    bool hasManyRows = isProduct && type.getRank() == 2 && type.getDimSize(0) > kMostRows;
+    if ((isProduct && !hasManyRows) || comesFrom(fromProducts_))
       fromProducts_.insert(op);
+    else if (hasManyRows || comesFrom(fromMany_))
+      fromMany_.insert(op);
   }
 
   /// Whether something else of the region takes it that is not there as early.
@@ -77,6 +89,10 @@ private:
       if (fromProducts_.contains(apply) && isTakenLater(apply)) {
         byRank[rank(apply)].push_back(apply);
         last = std::max(last, rank(apply));
+      } else if (fromMany_.contains(apply) && isTakenLater(apply)) {
+        context_.remark(apply.getLoc(), "this product does not depend on what the recursion "
+                                        "carries, but has rows enough to run well inside: it "
+                                        "stays");
       }
     });
     for (unsigned rank = 0; rank <= last; ++rank)
@@ -128,6 +144,7 @@ private:
   Precedence precedence_;
   bool findsAgain_, takesRows_;
   llvm::DenseSet<Operation *> fromProducts_;
+  llvm::DenseSet<Operation *> fromMany_; ///< from products of matrices with many rows
 };
 
 LogicalResult hoistProducts(ModuleOp module, PassContext &context) {

@@ -188,3 +188,34 @@ func.func @captured(%xs: !sheaf.list<tensor<40xf32>>, %h: tensor<40xf32>, %c: te
   }
   return %q : tensor<40xf32>
 }
+
+// Of matrices with few rows, with the vector that is added to each row; with many it stays, but
+// comes first in the sum.
+// CHECK-LABEL: func.func @matrices
+// CHECK: %[[P:.*]] = sheaf.apply "matmul"(%{{.*}}, %{{.*}}) {} {sheaf.apart = 2 : i64} : (tensor<2x40xf32>
+// CHECK: %[[K:.*]] = sheaf.apply "add"(%[[P]], %{{.*}}) {} {sheaf.apart = 2 : i64}
+// CHECK: sheaf.apply "add"(%[[K]], %{{.*}}) {} {sheaf.start}
+// CHECK: sheaf.fold
+// CHECK-NOT: sheaf.apart
+// CHECK: sheaf.apply "add"(%{{.*}}, %{{.*}}) {} {sheaf.start}
+// CHECK: return
+func.func @matrices(%xs: !sheaf.list<tensor<2x40xf32>>, %h: tensor<2x40xf32>, %ys: !sheaf.list<tensor<8x40xf32>>, %g: tensor<8x40xf32>) -> (tensor<2x40xf32>, tensor<8x40xf32>) {
+  %u = sheaf.param_ref @u : tensor<40x40xf32>
+  %w = sheaf.param_ref @w : tensor<80x40xf32>
+  %b = sheaf.param_ref @b : tensor<40xf32>
+  %r = sheaf.fold %h, %xs : (tensor<2x40xf32>, !sheaf.list<tensor<2x40xf32>>) -> tensor<2x40xf32> {
+  ^bb0(%s: tensor<2x40xf32>, %x: tensor<2x40xf32>):
+    %c = sheaf.apply "concat"(%s, %x) {axis = 1 : i64} : (tensor<2x40xf32>, tensor<2x40xf32>) -> tensor<2x80xf32>
+    %p = sheaf.apply "matmul"(%c, %w) {} : (tensor<2x80xf32>, tensor<80x40xf32>) -> tensor<2x40xf32>
+    %z = sheaf.apply "add"(%p, %b) {} : (tensor<2x40xf32>, tensor<40xf32>) -> tensor<2x40xf32>
+    sheaf.yield %z : tensor<2x40xf32>
+  }
+  %q = sheaf.fold %g, %ys : (tensor<8x40xf32>, !sheaf.list<tensor<8x40xf32>>) -> tensor<8x40xf32> {
+  ^bb0(%s: tensor<8x40xf32>, %y: tensor<8x40xf32>):
+    %1 = sheaf.apply "matmul"(%s, %u) {} : (tensor<8x40xf32>, tensor<40x40xf32>) -> tensor<8x40xf32>
+    %2 = sheaf.apply "matmul"(%y, %u) {} : (tensor<8x40xf32>, tensor<40x40xf32>) -> tensor<8x40xf32>
+    %z = sheaf.apply "add"(%1, %2) {} : (tensor<8x40xf32>, tensor<8x40xf32>) -> tensor<8x40xf32>
+    sheaf.yield %z : tensor<8x40xf32>
+  }
+  return %r, %q : tensor<2x40xf32>, tensor<8x40xf32>
+}
