@@ -524,8 +524,11 @@ private:
       return moved;
     };
     moveAll(batch.ops);
-    if (!batch.guarded.empty())
-      guard(batch.loop, moveAll(batch.guarded));
+    if (batch.guarded.empty())
+      return;
+    SmallVector<Operation *> guarded = moveAll(batch.guarded);
+    dropCopied(); // else the branch would give what only the originals take
+    guard(batch.loop, guarded);
   }
 
   /// Has operations that stand before a loop run only if its list has elements.
@@ -544,7 +547,8 @@ private:
       for (Value result : op->getResults())
         if (!llvm::all_of(result.getUsers(), isInside))
           taken.push_back(result);
-    if (taken.empty())
+    // What no value can be made up for is computed for an empty list, too.
+    if (taken.empty() || !llvm::all_of(taken, [](Value value) { return hasAny(value.getType()); }))
       return;
     Value length = ir::LenOp::create(builder, loop->getOperands().back());
     Value zero = arith::ConstantOp::create(builder, builder.getI64IntegerAttr(0));
@@ -563,7 +567,12 @@ private:
     scf::YieldOp::create(builder, others);
   }
 
-  /// A value that nothing will look at.
+  static bool hasAny(Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return isa<ir::ListType>(type) || (tensor && tensor.getElementType().isF32());
+  }
+
+  /// A value that nothing will look at, of a type that has one (hasAny).
   static Value anyOf(ImplicitLocOpBuilder &builder, Type type) {
     if (isa<ir::ListType>(type))
       return ir::ListMakeOp::create(builder, type, ValueRange());
