@@ -49,6 +49,8 @@ public:
     for (auto param : module_.getOps<ir::ParamOp>())
       if (!param->hasAttr("sheaf.synthetic"))
         room += kMostTogether * cast<RankedTensorType>(param.getType()).getNumElements();
+    for (Value folded : values_) // by an earlier run
+      room -= cast<RankedTensorType>(folded.getType()).getNumElements();
     for (ir::ApplyOp root : roots) {
       // Equal expressions count each time: that errs on the safe side.
       for (Type type : root->getResultTypes())
