@@ -255,10 +255,11 @@ sheaf_status sheaf_compile(const sheaf_compile_options *options, sheaf_model **m
   });
   if (diagnostics) {
     // Without memory for the text there is none.
-    guarded([&] {
-      for (const compile::Finding &finding : told->findings)
-        told->text += finding.text;
-    });
+    if (told)
+      guarded([&] {
+        for (const compile::Finding &finding : told->findings)
+          told->text += finding.text;
+      });
     *diagnostics = told.release();
   }
   return status;

@@ -68,7 +68,12 @@ sheaf_status sheaf_engine_create(sheaf_model *model, const sheaf_session_options
       engineOptions.slice = asked.slice;
     if (asked.budget)
       engineOptions.budget = asked.budget->budget;
-    *engine = new sheaf_engine(model->model, checked(session_options), engineOptions);
+    sheaf_session_options sessionAsked = checked(session_options);
+    if (model->model->model().training)
+      throw Invalid("an engine runs models that were compiled for inference");
+    if (sessionAsked.check_results)
+      throw Invalid("an engine does not check results");
+    *engine = new sheaf_engine(model->model, sessionAsked, engineOptions);
   });
 }
 

@@ -332,10 +332,9 @@ sheaf_value api::ValueBuilder::take(const std::shared_ptr<const ValueStore> &oth
   if (count > found->count - before)
     throw Invalid(std::to_string(count) + " values are asked for; those made with the first end " +
                   "after " + std::to_string(found->count - before));
-  sheaf_value first = add(
-      found->type, found->slots + static_cast<int64_t>(before) * model_.slots(found->type), count);
   store_.keep(other);
-  return first;
+  return add(found->type, found->slots + static_cast<int64_t>(before) * model_.slots(found->type),
+             count);
 }
 
 void api::ValueBuilder::instances(std::span<const sheaf_value> arguments, size_t count,

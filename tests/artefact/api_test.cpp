@@ -525,6 +525,10 @@ TEST(Api, EnginesRefuseWrongArguments) {
   sheaf_engine_options options{};
   EXPECT_EQ(sheaf_engine_create(model.get(), &session, &options, &made), SHEAF_INVALID);
   EXPECT_EQ(sheaf_engine_create(nullptr, &session, nullptr, &made), SHEAF_INVALID);
+  sheaf_session_options checks = session;
+  checks.check_results = 1;
+  EXPECT_EQ(sheaf_engine_create(model.get(), &checks, nullptr, &made), SHEAF_INVALID);
+  EXPECT_STREQ(sheaf_error_message(), "an engine does not check results");
   EXPECT_EQ(sheaf_engine_submit(engine.get(), batch.get(), nullptr, nullptr, nullptr),
             SHEAF_INVALID);
   EXPECT_EQ(sheaf_engine_step(engine.get(), nullptr), SHEAF_INVALID);

@@ -362,6 +362,8 @@ TEST_F(Compiling, Differentiates) {
   sheaf::Model model = sheaf::compile(options);
   EXPECT_EQ(messageOf([&] { sheaf::save(model, path("t.sheafc")); }, SHEAF_INVALID),
             "a model that was compiled for training cannot be saved");
+  EXPECT_EQ(messageOf([&] { sheaf::Engine engine(model); }, SHEAF_INVALID),
+            "an engine runs models that were compiled for inference");
   sheaf::rt::SessionOptions sessionOptions;
   sessionOptions.keepBytes = 0;
   sheaf::rt::Session session(model.get()->model->model(), sessionOptions);
