@@ -27,6 +27,8 @@ static std::pair<const CLI::App *, std::string> findCommand(const CLI::App &app,
     if (found.first == &app)
       for (const Table &table : tables())
         names.emplace_back(table.name);
+    if (found.first == &app && !inner && findTable(word))
+      throw UsageError(fmt::format("'{}' is a table: nothing comes after its name", word));
     if (!inner)
       throw UsageError(
           fmt::format("'{}' has no command '{}'{}", found.second, word, didYouMean(word, names)));
