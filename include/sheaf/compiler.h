@@ -56,7 +56,7 @@ typedef struct sheaf_vocabulary {
   int64_t size;
 } sheaf_vocabulary;
 
-/* A weight in the CPU's memory, any strides, of floats, ints or truth values. */
+/* A weight in the CPU's memory, any strides, of f16, bf16, f32, f64, i32, i64 or bool. */
 typedef struct sheaf_named_tensor {
   const char *name;
   const DLTensor *tensor;
@@ -137,7 +137,7 @@ SHEAF_API void sheaf_diagnostics_release(sheaf_diagnostics *diagnostics);
 
 /* `diagnostics` may be null; else it is always given some, to be released by the caller: errors
  * when the status is SHEAF_NOT_COMPILED, warnings when it is SHEAF_OK. Dims, vocabularies or
- * weights that do not go with the source are SHEAF_INVALID. */
+ * weights that the source does not know are SHEAF_INVALID. */
 SHEAF_API sheaf_status sheaf_compile(const sheaf_compile_options *options, sheaf_model **model,
                                      sheaf_diagnostics **diagnostics);
 
