@@ -75,8 +75,10 @@ void runPasses(CodeModule &code, llvm::TargetMachine &machine) {
 /// (Emitter::carryWalks). To search for better ones takes LLVM as long as all the rest of a kernel
 /// does, and finds none.
 std::unique_ptr<LongFunctions> setGate(CodeModule &code) {
-  auto gate = std::make_unique<LongFunctions>(
-      *code.module, code.passes == IrPasses::None ? "Loop Strength Reduction" : "");
+  bool isKernel = code.passes == IrPasses::None;
+  auto gate = std::make_unique<LongFunctions>(isKernel ? "Loop Strength Reduction" : "");
+  if (!isKernel)
+    gate->divide(*code.module);
   code.context->setOptPassGate(*gate);
   return gate;
 }

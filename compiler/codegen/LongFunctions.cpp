@@ -36,8 +36,8 @@ void divideBlocks(llvm::Function &function) {
 
 } // namespace
 
-LongFunctions::LongFunctions(llvm::Module &module, llvm::StringRef leaveOut) : leaveOut_(leaveOut) {
-  for (llvm::Function &function : module)
+void LongFunctions::divide(llvm::Module &host) {
+  for (llvm::Function &function : host)
     if (function.getInstructionCount() >= kLong) {
       descriptions_.insert(("function (" + function.getName() + ")").str());
       divideBlocks(function);

@@ -13,13 +13,17 @@
 
 namespace sheaf::driver {
 
-/// Divides the long blocks of a module's long functions, and leaves out of the code generator's
-/// passes those that would put them together again or take long. To be set as the gate of the
-/// module's context until its code is made.
+/// Says which of the code generator's passes run. To be set as the gate of a module's context until
+/// its code is made.
 class LongFunctions : public llvm::OptPassGate {
 public:
   /// `leaveOut`: a pass that runs for no function at all; may be empty.
-  LongFunctions(llvm::Module &module, llvm::StringRef leaveOut);
+  explicit LongFunctions(llvm::StringRef leaveOut) : leaveOut_(leaveOut) {}
+
+  /// Divides the long blocks of the long functions of host code; the passes that would put them
+  /// together again, or take long, leave them. Not of kernels: what goes from one block to the next
+  /// has a type that the processor has, and there are vectors of others.
+  void divide(llvm::Module &host);
 
   bool isEnabled() const override { return true; }
   bool shouldRunPass(llvm::StringRef pass, llvm::StringRef description) const override;
