@@ -1,0 +1,102 @@
+"""Softmax, norms, and the losses that are made of them."""
+import numpy as np
+
+from .reductions import along, greatest, log_sum_exp, widened
+from .registry import operator
+from .tensors import ShapeError, as_array, describe, give, host_kind, need_float, type_of
+
+
+def _shifted(x, axis):
+    """x less its greatest along an axis, so that no power overflows; an infinite one stays."""
+    most = greatest(x, axis, True)
+    return x - np.where(np.isinf(most), x.dtype.type(0), most)
+
+
+@operator
+def softmax(x, axis=-1):
+    x = need_float(x, "take the softmax of")
+    powers = np.exp(_shifted(widened(x), along(x, axis)))
+    share = powers.dtype.type(1) / np.sum(powers, axis=axis, keepdims=True, dtype=powers.dtype)
+    return give((powers * share).astype(x.dtype))
+
+
+@operator
+def log_softmax(x, axis=-1):
+    x = need_float(x, "take the log_softmax of")
+    shifted = _shifted(widened(x), along(x, axis))
+    total = np.sum(np.exp(shifted), axis=axis, keepdims=True, dtype=shifted.dtype)
+    return give((shifted - np.log(total)).astype(x.dtype))
+
+
+def _vectors(x, vectors, name):
+    if not x.ndim:
+        raise ShapeError(f"cannot normalise {type_of(x)}: it has no axes")
+    for action, vector in zip(("scale", "shift"), vectors):
+        what = f"cannot {action} {type_of(x)} by {type_of(vector)} in '{name}': "
+        if vector.dtype != x.dtype:
+            raise TypeError(what + "the element types differ")
+        if vector.ndim != 1:
+            raise ShapeError(what + "it is not a vector")
+        if vector.shape[0] != x.shape[-1]:
+            raise ShapeError(what + f"the last extents differ ({x.shape[-1]}, {vector.shape[0]})")
+
+
+def _mean(x):
+    return (np.sum(x, axis=-1, keepdims=True, dtype=x.dtype) / x.dtype.type(x.shape[-1]))
+
+
+def _scaled(deviation, gain, eps):
+    one = deviation.dtype.type
+    scale = one(1) / np.sqrt(_mean(deviation * deviation) + one(eps))
+    return deviation * scale * gain
+
+
+@operator
+def layer_norm(x, gain, bias, eps=1e-05):
+    x, gain, bias = (need_float(v, "normalise with") for v in (x, gain, bias))
+    _vectors(x, (gain, bias), "layer_norm")
+    wide = widened(x)
+    return give((_scaled(wide - _mean(wide), gain, eps) + bias).astype(x.dtype))
+
+
+@operator
+def rms_norm(x, gain, eps=1e-06):
+    x, gain = (need_float(v, "normalise with") for v in (x, gain))
+    _vectors(x, (gain,), "rms_norm")
+    return give(_scaled(widened(x), gain, eps).astype(x.dtype))
+
+
+@operator
+def cross_entropy(logits, label):
+    x = need_float(logits, "take the cross entropy of")
+    what = f"cannot take the cross entropy of {type_of(x)} and {describe(label)}: "
+    if not x.ndim:
+        raise ShapeError(what + "the logits have no axes")
+    labels, classes = as_array(label), x.shape[-1]
+    if labels is None:
+        if host_kind(label) is not int:
+            raise TypeError(what + "the label is an int, a token or a tensor of ints")
+        if x.ndim > 1:
+            raise ShapeError(what + "one label goes with one row of logits")
+        if not 0 <= label < classes:
+            raise IndexError(f"label {label} is out of range for {classes} classes")
+        labels = np.array(label)
+    if labels.dtype.kind != "i":
+        raise TypeError(what + "the label is an int, a token or a tensor of ints")
+    if labels.shape != x.shape[:-1]:
+        raise ShapeError(what + "there must be one label for each row of logits "
+                         f"({x.shape[:-1]}, {labels.shape})")
+    wide = widened(x)
+    inside = (labels >= 0) & (labels < classes)
+    if classes:
+        places = np.where(inside, labels, 0)[..., None].astype(np.intp)
+        wanted = np.take_along_axis(wide, places, axis=-1)[..., 0]
+    else:
+        wanted = np.zeros(labels.shape, wide.dtype)
+    loss = log_sum_exp(wide, x.ndim - 1) - wanted
+    return give(np.where(inside, loss, wide.dtype.type(np.nan)).astype(x.dtype))
+
+
+@operator
+def log_prob(logits, index):
+    return give(-cross_entropy(logits, index).view(np.ndarray))

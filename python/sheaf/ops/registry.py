@@ -1,0 +1,25 @@
+"""The table of operators: each by the name that the language gives it."""
+import functools
+
+import numpy as np
+
+OPERATORS = {}
+
+
+def operator(function=None, *, name=None):
+    """Makes a function the operator of its name, or of `name` where Python reserves that.
+
+    The front end knows operators by the attribute `__sheaf_operator__`. Infinities and NaN are
+    values like others here, so NumPy's warnings are off inside.
+    """
+    if function is None:
+        return functools.partial(operator, name=name)
+
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        with np.errstate(all="ignore"):
+            return function(*arguments, **named)
+
+    call.__sheaf_operator__ = name or function.__name__
+    OPERATORS[call.__sheaf_operator__] = call
+    return call

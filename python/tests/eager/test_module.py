@@ -1,0 +1,180 @@
+"""Modules: names, weights in and out, copies."""
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import sheaf as sf
+from sheaf import Module, Param, ShapeError, glorot, normal
+
+
+class Inner(Module):
+    def __init__(self, n):
+        self.n, self.w, self.b = n, Param(n, n, init=glorot), Param(n)
+
+    def forward(self, x):
+        return x @ self.w + self.b
+
+
+class Outer(Module):
+    def __init__(self, n=3, layers=2):
+        self.n, self.rate, self.name = n, 0.5, "outer"
+        self.table = Param(5, n, init=normal(0.1))
+        self.layers = [Inner(n) for _ in range(layers)]
+        self.last = Inner(n)
+
+    def forward(self, words):
+        x = self.table[words]
+        for layer in self.layers:
+            x = layer(x)
+        return self.last(x.mean(0))
+
+
+NAMES = ["table", "layers.0.w", "layers.0.b", "layers.1.w", "layers.1.b", "last.w", "last.b"]
+
+
+def test_names():
+    model = Outer()
+    assert [name for name, _ in model.named_parameters()] == NAMES
+    assert [name for name, _ in model.named_modules()] == ["", "layers.0", "layers.1", "last"]
+    assert list(model.children()) == [*model.layers, model.last]
+    assert len(list(model.parameters())) == 7 and list(model.modules())[0] is model
+    assert [name for name, _ in model.named_parameters("m.")][0] == "m.table"
+    assert "(layers.1): Inner(n=3" in repr(model) and "Param(5, 3, init=normal(0.1))" in repr(model)
+
+
+def test_runs():
+    model, words = Outer(), [0, 3, 3]
+    x = model.table.value[words]
+    for layer in model.layers:
+        x = x @ layer.w.value + layer.b.value
+    wanted = x.mean(0) @ model.last.w.value + model.last.b.value
+    got = model(words)
+    assert isinstance(got, sf.Tensor) and got.dtype == np.float32
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_a_param_is_its_value_in_expressions():
+    w = Param(init=np.arange(6).reshape(2, 3))
+    assert w.shape == (2, 3) and w.value.dtype == np.float32 and len(w) == 2 and w.size == 6
+    assert (np.ones(2) @ w).tolist() == [3, 5, 7] and (w @ np.ones(3)).tolist() == [3, 12]
+    assert (2 * w - 1)[1, -1].item() == 9 and w.T.shape == (3, 2) and w[0:1].shape == (1, 3)
+    assert w.sum().item() == 15 and np.asarray(w).sum() == 15 and (-w).min().item() == -5
+    assert [row.tolist() for row in w] == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_state_dict_goes_out_and_in():
+    one, other = Outer(), Outer().initialize(seed=5)
+    state = one.state_dict()
+    assert list(state) == NAMES and state["table"] is one.table.value
+    kept = other.table.value
+    assert other.load_state_dict(state) == ([], [])
+    assert other.table.value is kept, "written to the memory that is there"
+    assert all(np.array_equal(a.value, b.value) for a, b in zip(one.parameters(), other.parameters()))
+    other.table.value[...] = 0
+    assert one.table.value.any()
+
+
+def test_load_state_dict_refuses_whole():
+    model = Outer()
+    before = {name: value.copy() for name, value in model.state_dict().items()}
+    state = {name: value + 1 for name, value in before.items()}
+    state["last.w"] = np.zeros((2, 2))
+    del state["table"]
+    state["more"] = np.zeros(1)
+    with pytest.raises(ValueError) as error:
+        model.load_state_dict(state)
+    for said in ("missing: table", "not of this model: more", "'last.w' has the shape (2, 2)", "(3, 3)"):
+        assert said in str(error.value)
+    assert all(np.array_equal(before[name], value) for name, value in model.state_dict().items())
+    state["last.w"] = np.zeros((3, 3), np.float64)
+    assert model.load_state_dict(state, strict=False) == (["table"], ["more"])
+    assert not model.last.w.value.any() and model.last.w.value.dtype == np.float32
+    state["last.w"] = np.array(["a"])
+    with pytest.raises(ValueError, match="elements of"):
+        model.load_state_dict(state, strict=False)
+
+
+def test_one_param_with_two_names():
+    class Tied(Module):
+        def __init__(self):
+            self.a = Param(2, 2, init=normal(1.0))
+            self.b = self.a
+
+    model = Tied()
+    assert [name for name, _ in model.named_parameters()] == ["a"]
+    assert list(model.state_dict()) == ["a", "b"]
+    other = copy.deepcopy(model)
+    assert other.a is other.b and other.a is not model.a
+
+
+def test_copies_and_pickles():
+    model = Outer()
+    # A view of memory that something else lays out, as that of a session.
+    rows = np.zeros((5, 16), np.float32)
+    rows[:, :3] = model.table.value
+    model.table.value = rows[:, :3]
+    assert model.table.value.base is rows, "taken without a copy"
+    other, again = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    for made in (other, again):
+        assert [name for name, _ in made.named_parameters()] == NAMES and made.rate == 0.5
+        assert np.array_equal(made([1, 2]), model([1, 2]))
+        assert made.table.value.flags.c_contiguous
+        made.table.value[...] = 0
+    assert rows.any() and copy.copy(model).table is model.table
+
+
+def test_values_that_a_param_refuses():
+    param = Param(2, 3)
+    with pytest.raises(RuntimeError, match="no value yet"):
+        param.value
+    with pytest.raises(ShapeError, match=r"\(2, 3\).*\(3, 2\)"):
+        param.value = np.zeros((3, 2))
+    with pytest.raises(TypeError, match="complex"):
+        param.value = np.zeros((2, 3), complex)
+    param.value = np.zeros((2, 3), ">f8")
+    assert param.value.dtype == np.float32
+    with pytest.raises(TypeError, match="never change"):
+        param[0] = 1
+    with pytest.raises(ShapeError):
+        Param(2, init=np.zeros(3))
+
+
+def test_params_where_nothing_finds_them():
+    class Hidden(Module):
+        def __init__(self, what):
+            self.what = what
+
+    for what in ({"a": Param(2)}, [[Inner(2)]], {"x": Inner(2)}):
+        with pytest.raises(TypeError, match="'what"):
+            Hidden(what)
+
+    class Round(Module):
+        def __init__(self):
+            self.inside = self
+
+    with pytest.raises(ValueError, match="inside itself"):
+        Round()
+
+
+def test_constructors_side_by_side():
+    """What one thread makes does not keep another from giving values."""
+    class Slow(Module):
+        def __init__(self, wait):
+            wait()
+            self.w = Param(2)
+
+    began, go = threading.Event(), threading.Event()
+    thread = threading.Thread(target=Slow, args=(lambda: (began.set(), go.wait()),))
+    thread.start()
+    began.wait()
+    assert Inner(2).w.initialized
+    go.set()
+    thread.join()
+
+
+def test_without_forward():
+    with pytest.raises(NotImplementedError, match="Empty"):
+        type("Empty", (Module,), {})()(1)
