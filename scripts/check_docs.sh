@@ -24,7 +24,7 @@ import textwrap
 PARAGRAPH_WORDS = 120
 WORDS = {"docs/architecture.md": 2500}
 DESIGN_NOTE_WORDS = 1200
-FOLDERS = "bench compiler examples lib models runtime tests tools".split()
+FOLDERS = "bench compiler examples lib models python runtime tests tools".split()
 
 problems = []
 

@@ -81,6 +81,7 @@ below='
   compiler/verify: runtime/model runtime/session runtime/train
   compiler/bench: runtime/model runtime/measure runtime/session runtime/train
   compiler/kernelbench: runtime/model runtime/memory runtime/session
+  python/native: runtime/model runtime/io runtime/artefact runtime/session runtime/api
   tools/sheaf: compiler/driver compiler/target compiler/store compiler/measure compiler/report compiler/verify compiler/bench compiler/kernelbench runtime/model runtime/memory runtime/schedule runtime/cpu runtime/devices runtime/session runtime/train runtime/io runtime/artefact
 '
 # Lines that climb and are still to go: file, and what it includes. Nothing else may.
@@ -107,7 +108,7 @@ if ! loop=$(tsort <<<"$order" 2>&1 >/dev/null); then
   printf 'rooms include each other:\n%s\n' "$loop" >&2
   bad=1
 fi
-for room in runtime/*/ compiler/*/ compiler/kernels/*/ tools/sheaf/; do
+for room in runtime/*/ compiler/*/ compiler/kernels/*/ python/native/ tools/sheaf/; do
   room=${room%/}
   if ! grep -q "^ *$room:" <<<"$rooms$below"; then
     echo "$room is not in the list of scripts/check_layers.sh" >&2
@@ -116,7 +117,7 @@ for room in runtime/*/ compiler/*/ compiler/kernels/*/ tools/sheaf/; do
   fi
   mapfile -t files < <(sources "$room")
   known=$(printf '%s|' "$room" $(house "$room"))
-  mapfile -t found < <(grep -n -H -E '^ *# *include *"(runtime|compiler|tools|tests)/' "${files[@]}" /dev/null |
+  mapfile -t found < <(grep -n -H -E '^ *# *include *"(runtime|compiler|python|tools|tests)/' "${files[@]}" /dev/null |
     grep -v -E "include *\"(${known%|})/" | grep -v -E "$climbing" || true)
   if ((${#found[@]})); then
     echo "$room may include only: $(house "$room" | tr '\n' ' ')" >&2
@@ -130,10 +131,10 @@ if ((${#loose[@]})); then
   bad=1
 fi
 
-mapfile -t all < <(sources runtime include compiler tools tests)
+mapfile -t all < <(sources runtime include compiler python tools tests)
 forbid '\.\.?/' 'a file is named from the root, so that its room shows' "${all[@]}"
 
-mapfile -t runtime < <(sources runtime include)
+mapfile -t runtime < <(sources runtime include python)
 forbid 'mlir/|mlir-c/|llvm/|llvm-c/|clang/' 'the runtime knows no compiler' "${runtime[@]}"
 
 mapfile -t plan < <(sources compiler/kernels/plan)
@@ -151,7 +152,7 @@ if grep -n -H -E '(applyOne|ops::apply|reduceAxis)\(\w+, *"|getOp\(\) *[!=]= *"|
 fi
 
 mapfile -t installed < <(find include -type f)
-forbid 'runtime/|compiler/|tools/|tests/' 'installed headers stand alone' "${installed[@]}"
+forbid 'runtime/|compiler/|python/|tools/|tests/' 'installed headers stand alone' "${installed[@]}"
 
 mapfile -t vendor < <(sources compiler/vendor compiler/store)
 forbid 'mlir/|llvm/' 'libraries and store know no compiler' "${vendor[@]}"

@@ -12,7 +12,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages=(
   clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   libclang-rt-22-dev clang-format-22 cmake ninja-build ccache python3 python3-jsonschema
-  python3-numpy python3-pytest
+  python3-dev python3-numpy python3-pip python3-pytest python3-venv
   libfmt-dev zlib1g-dev libcli11-dev nlohmann-json3-dev libgtest-dev libboost-context-dev libxxhash-dev
   libsqlite3-dev libdnnl-dev libxsmm-dev libopenblas-dev
 )

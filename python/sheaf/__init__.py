@@ -1,9 +1,33 @@
-"""Sheaf: a model is ordinary Python for one input, and runs compiled for many at once."""
+"""Sheaf: a model is ordinary Python for one input, and runs compiled for many at once.
+
+    import sheaf as sf
+    model = sf.load("tree.sheaf", vocab="v.txt")
+    scores = model(trees)                       # a list of trees in, one array out
+
+docs/python.md is the guide.
+"""
 from . import ops
+from .errors import CompileError, InstanceError, InstanceErrors, SheafError
 from .initializers import (Initializer, constant, glorot, he, identity, normal, orthogonal, uniform)
 from .module import Module, Param
 from .ops import *
 from .ops import abs, bool, max, min, pow, slice, sum
 
-__all__ = ["Initializer", "Module", "Param", "constant", "glorot", "he", "identity", "normal",
-           "orthogonal", "uniform", *ops.__all__]
+# What needs the extension is there when it is first asked for.
+_COMPILED = {"Model": "model", "compile": "model", "load": "model"}
+
+__all__ = ["CompileError", "Initializer", "InstanceError", "InstanceErrors", "Module", "Param",
+           "SheafError", "constant", "glorot", "he", "identity", "normal", "orthogonal", "uniform",
+           *_COMPILED, *ops.__all__]
+
+
+def __getattr__(name):
+    if name == "__version__":
+        from ._native import version
+        return version
+    if name not in _COMPILED:
+        raise AttributeError(f"module 'sheaf' has no attribute {name!r}")
+    import importlib
+    found = getattr(importlib.import_module(f"sheaf.{_COMPILED[name]}"), name)
+    globals()[name] = found
+    return found

@@ -1,0 +1,238 @@
+#include "python/native/arrays.h"
+#include "python/native/model.h"
+#include "python/native/run.h"
+
+#include "sheaf/compiler.h"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <variant>
+
+namespace sheaf::python {
+
+namespace {
+
+nb::object textOrNone(const char *text) { return text ? nb::object(nb::str(text)) : nb::none(); }
+
+nb::tuple fieldsOf(const sheaf_diagnostic &d, const nb::list &notes) {
+  static constexpr const char *severities[] = {"error", "warning", "note"};
+  return nb::make_tuple(severities[d.severity], textOrNone(d.file), d.line, d.column, d.end_line,
+                        d.end_column, d.message, d.help, d.text, nb::tuple(notes));
+}
+
+nb::list listOf(const sheaf_diagnostics *diagnostics) {
+  nb::list all;
+  for (size_t i = 0; i < sheaf_diagnostics_count(diagnostics); ++i) {
+    sheaf_diagnostic one{};
+    one.size = sizeof one;
+    check(sheaf_diagnostics_get(diagnostics, i, &one));
+    nb::list notes;
+    for (size_t k = 0; k < one.note_count; ++k) {
+      sheaf_diagnostic note{};
+      note.size = sizeof note;
+      check(sheaf_diagnostics_note(diagnostics, i, k, &note));
+      notes.append(fieldsOf(note, nb::list()));
+    }
+    all.append(fieldsOf(one, notes));
+  }
+  return all;
+}
+
+/// What a Python function says to `use "NAME"`: None, or (name, text).
+struct Uses {
+  nb::object function;
+  std::string name, text;
+  std::optional<nb::python_error> thrown;
+
+  static int ask(void *user, const char *used, const char *by, sheaf_used_file *file) {
+    auto &self = *static_cast<Uses *>(user);
+    nb::gil_scoped_acquire locked;
+    if (self.thrown)
+      return 0;
+    try {
+      nb::object found = self.function(used, by);
+      if (found.is_none())
+        return 0;
+      auto both = nb::cast<std::tuple<std::string, std::string>>(found);
+      self.name = std::get<0>(both);
+      self.text = std::get<1>(both);
+    } catch (nb::python_error &error) {
+      self.thrown.emplace(std::move(error));
+      return 0;
+    } catch (const std::exception &error) {
+      PyErr_SetString(PyExc_TypeError, "uses: None or (name, text) belongs there");
+      self.thrown.emplace();
+      return 0;
+    }
+    file->name = self.name.c_str();
+    file->text = self.text.data();
+    file->length = self.text.size();
+    return 1;
+  }
+};
+
+struct Vocabulary {
+  std::string name, path;
+  std::vector<std::string> words;
+  int64_t size;
+};
+
+/// A weight that is lent while the compiler reads it.
+struct Weight {
+  std::string name;
+  Array array;
+  std::vector<uint8_t> gathered;
+  DLTensor tensor{};
+
+  explicit Weight(std::string of, PyObject *object) : name(std::move(of)) {
+    try {
+      if (!array.borrow(object))
+        throw Refusal(PyExc_TypeError, "an array belongs here, not " + kindOf(object));
+    } catch (const Refusal &refusal) {
+      raise(refusal.type, "weight '" + name + "': " + refusal.what());
+    }
+  }
+  void fill() {
+    const uint8_t *data = array.data;
+    if (!array.isDense()) {
+      gathered.resize(static_cast<size_t>(array.elements()) * array.bytes());
+      array.gather(gathered.data());
+      data = gathered.data();
+    }
+    tensor.data = const_cast<uint8_t *>(data);
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = static_cast<int32_t>(array.axes());
+    tensor.dtype = array.dtype;
+    tensor.shape = array.shape.data();
+  }
+};
+
+nb::tuple compile(const nb::dict &options) {
+  auto text = [&](const char *key) -> std::optional<std::string> {
+    nb::object value = options[key];
+    return value.is_none() ? std::nullopt : std::optional(nb::cast<std::string>(value));
+  };
+  auto orNull = [](const std::optional<std::string> &value) {
+    return value ? value->c_str() : nullptr;
+  };
+  std::optional<std::string> path = text("path"), source = text("text"), name = text("name"),
+                             entry = text("entry"), weights = text("weights"),
+                             cpu = text("target_cpu"), store = text("store"),
+                             library = text("library");
+  auto dims = nb::cast<std::map<std::string, int64_t>>(options["dims"]);
+  auto renames = nb::cast<std::vector<std::string>>(options["renames"]);
+  auto without = nb::cast<std::vector<std::string>>(options["without"]);
+
+  sheaf_compile_options given{};
+  given.size = sizeof given;
+  given.path = orNull(path);
+  if (source) {
+    given.text = source->c_str();
+    given.length = source->size();
+  }
+  given.name = orNull(name);
+  given.library = orNull(library);
+  given.entry = orNull(entry);
+  given.weights = orNull(weights);
+  given.target_cpu = orNull(cpu);
+  given.store = orNull(store);
+  given.store_limit = nb::cast<uint64_t>(options["store_limit"]);
+  given.seed = nb::cast<uint64_t>(options["seed"]);
+  given.precision = nb::cast<bool>(options["bf16"]) ? SHEAF_BF16 : SHEAF_F32;
+  given.threads = nb::cast<uint32_t>(options["threads"]);
+  given.training = nb::cast<bool>(options["training"]);
+  given.dropout = nb::cast<bool>(options["dropout"]);
+
+  std::vector<sheaf_dim> dimList;
+  for (const auto &[dim, value] : dims)
+    dimList.push_back({dim.c_str(), value});
+  given.dims = dimList.data();
+  given.dim_count = dimList.size();
+
+  std::vector<Vocabulary> vocabularies;
+  for (nb::handle one : options["vocabularies"]) {
+    auto [of, file, words, size] =
+        nb::cast<std::tuple<std::string, std::string, std::vector<std::string>, int64_t>>(one);
+    vocabularies.push_back({of, file, words, size});
+  }
+  std::vector<std::vector<const char *>> words(vocabularies.size());
+  std::vector<sheaf_vocabulary> vocabularyList;
+  for (size_t i = 0; i < vocabularies.size(); ++i) {
+    for (const std::string &word : vocabularies[i].words)
+      words[i].push_back(word.c_str());
+    vocabularyList.push_back(
+        {vocabularies[i].name.c_str(),
+         vocabularies[i].path.empty() ? nullptr : vocabularies[i].path.c_str(),
+         words[i].empty() ? nullptr : words[i].data(),
+         words[i].empty() ? vocabularies[i].size : static_cast<int64_t>(words[i].size())});
+  }
+  given.vocabularies = vocabularyList.data();
+  given.vocabulary_count = vocabularyList.size();
+
+  std::vector<std::unique_ptr<Weight>> tensors;
+  std::vector<sheaf_named_tensor> tensorList;
+  for (auto [key, value] : nb::cast<nb::dict>(options["tensors"])) {
+    tensors.push_back(std::make_unique<Weight>(nb::cast<std::string>(key), value.ptr()));
+    tensors.back()->fill();
+    tensorList.push_back({tensors.back()->name.c_str(), &tensors.back()->tensor});
+  }
+  given.tensors = tensorList.data();
+  given.tensor_count = tensorList.size();
+
+  std::vector<const char *> renameList, withoutList;
+  for (const std::string &rename : renames)
+    renameList.push_back(rename.c_str());
+  for (const std::string &one : without)
+    withoutList.push_back(one.c_str());
+  given.renames = renameList.data();
+  given.rename_count = renameList.size();
+  given.without = withoutList.data();
+  given.without_count = withoutList.size();
+
+  Uses uses{options["uses"], {}, {}, {}};
+  if (!uses.function.is_none()) {
+    given.resolve = Uses::ask;
+    given.resolve_user = &uses;
+  }
+  Stop stop = makeStop();
+  given.stop = stop.get();
+
+  sheaf_model *made = nullptr;
+  sheaf_diagnostics *said = nullptr;
+  sheaf_status status;
+  std::string message;
+  {
+    nb::gil_scoped_release unlocked;
+    status = sheaf_compile(&given, &made, &said);
+    if (status != SHEAF_OK)
+      message = sheaf_error_message();
+  }
+  std::unique_ptr<sheaf_diagnostics, void (*)(sheaf_diagnostics *)> held(said,
+                                                                         sheaf_diagnostics_release);
+  std::unique_ptr<Model> model(made ? new Model(made) : nullptr);
+  if (uses.thrown)
+    throw std::move(*uses.thrown);
+  if (status != SHEAF_OK && status != SHEAF_NOT_COMPILED)
+    raiseStatus(status, message);
+  nb::list diagnostics = listOf(held.get());
+  return nb::make_tuple(
+      model ? nb::cast(model.release(), nb::rv_policy::take_ownership) : nb::none(), diagnostics);
+}
+
+} // namespace
+
+void bindCompile(nb::module_ &module) {
+  module.def("compile", compile);
+  module.def(
+      "open_compiler",
+      [](std::optional<std::string> path) {
+        check(sheaf_compiler_open(path ? path->c_str() : nullptr));
+      },
+      nb::arg().none());
+}
+
+} // namespace sheaf::python

@@ -1,0 +1,467 @@
+#include "python/native/encode.h"
+#include "python/native/tensors.h"
+
+#include <bit>
+
+namespace sheaf::python {
+
+using rt::Slot;
+using rt::TypeKind;
+
+namespace {
+
+/// A sequence whose elements are those of a list: itself, or a copy. Throws Refusal for what is
+/// none, such as a generator, which could be read only once.
+nb::object elementsOf(PyObject *object, const std::string &wanted) {
+  if (PyList_Check(object) || PyTuple_Check(object))
+    return nb::borrow(object);
+  bool refused = PyUnicode_Check(object) || PyBytes_Check(object) || PyDict_Check(object) ||
+                 !PySequence_Check(object);
+  if (!refused) {
+    // What has items by index and a length.
+    Py_ssize_t size = PySequence_Size(object);
+    if (size >= 0)
+      return owned(PySequence_List(object));
+    if (!PyErr_ExceptionMatches(PyExc_TypeError))
+      throw nb::python_error();
+    PyErr_Clear();
+  }
+  std::string message = wanted + " belongs here, not " + kindOf(object);
+  if (PyIter_Check(object))
+    message += ": make a list of it";
+  throw Refusal(PyExc_TypeError, message);
+}
+
+} // namespace
+
+Encoder::~Encoder() {
+  for (Frame &frame : frames_)
+    Py_DECREF(frame.object);
+  forget();
+}
+
+void Encoder::forget() {
+  // Letting go may run code of others.
+  auto seen = std::move(seen_);
+  seen_.clear();
+  sharing_ = false;
+  for (auto &[object, one] : seen)
+    Py_DECREF(object);
+}
+
+std::string Encoder::path() const {
+  std::string text = std::string(argument_) + "[" + std::to_string(instance_) + "]";
+  constexpr size_t kShown = 12;
+  size_t count = frames_.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (count > 2 * kShown && i == kShown) {
+      text += " ... ";
+      i = count - kShown;
+    }
+    const Frame &frame = frames_[i];
+    if (frame.kind == Frame::Data && frame.next != frame.reading->members.data())
+      text += "." + textOf(frame.next[-1].name);
+    else if (frame.kind != Frame::Data)
+      text += "[" + std::to_string(frame.index - 1) + "]";
+  }
+  return text;
+}
+
+void Encoder::refuse(const Refusal &refusal) const {
+  raise(refusal.type, path() + ": " + refusal.what());
+}
+
+void Encoder::encode(PyObject *object, uint32_t type, Slot *to) {
+  try {
+    size_t below = frames_.size();
+    TypeKind kind = model_.type(type).kind;
+    if (kind == TypeKind::Tensor || kind == TypeKind::List || kind == TypeKind::Tuple ||
+        kind == TypeKind::Data)
+      enter(object, type, to);
+    else
+      scalar(object, type, kind, to);
+    if (frames_.size() > below)
+      walk();
+  } catch (const Refusal &refusal) {
+    refuse(refusal);
+  } catch (nb::python_error &error) {
+    if (!error.matches(PyExc_KeyboardInterrupt))
+      addNote(error, "while " + path() + " was read");
+    throw;
+  }
+}
+
+void Encoder::push(Frame frame, PyObject *object) {
+  frame.object = object;
+  frames_.push_back(frame);
+  Py_INCREF(object); // from here on the destructor lets it go
+}
+
+void Encoder::pop() {
+  Frame &frame = frames_.back();
+  PyObject *object = frame.object;
+  if (frame.shared) [[unlikely]]
+    if (auto found = seen_.find(object); found != seen_.end())
+      found->second.done = true;
+  frames_.pop_back();
+  Py_DECREF(object);
+}
+
+void Encoder::walk() {
+  while (!frames_.empty()) {
+    Frame &frame = frames_.back();
+    PyObject *part;
+    uint32_t type;
+    TypeKind kind;
+    Slot *to = frame.to;
+    if (frame.kind == Frame::Data) {
+      if (frame.next == frame.end) {
+        pop();
+        continue;
+      }
+      const Member &member = *frame.next++;
+      type = member.type;
+      kind = member.kind;
+      frame.to += member.slots;
+      part = member.offset < 0 ? nullptr
+                               : *reinterpret_cast<PyObject **>(
+                                     reinterpret_cast<char *>(frame.object) + member.offset);
+      if (part) [[likely]] {
+        // Numbers that run nobody's code need not be held.
+        int64_t number;
+        if ((kind == TypeKind::Token || kind == TypeKind::Int) && isSmallInt(part, number)) {
+          if (kind == TypeKind::Token &&
+              static_cast<uint64_t>(number) >= static_cast<uint64_t>(model_.words(type).size))
+              [[unlikely]]
+            noToken(model_, type, number);
+          *to = number;
+          continue;
+        }
+        Py_INCREF(part);
+      } else {
+        part = PyObject_GetAttr(frame.object, member.name);
+        if (!part)
+          throw nb::python_error();
+      }
+    } else {
+      if (frame.index == frame.size) {
+        pop();
+        continue;
+      }
+      if (PySequence_Fast_GET_SIZE(frame.object) != frame.size) [[unlikely]]
+        throw Refusal(PyExc_RuntimeError, "the list changed while it was read");
+      part = PySequence_Fast_GET_ITEM(frame.object, frame.index);
+      ++frame.index;
+      if (frame.kind == Frame::List) {
+        type = model_.type(frame.type).children[0];
+        kind = model_.type(type).kind;
+        frame.to += frame.width;
+      } else {
+        const Member &member = *frame.next++;
+        type = member.type;
+        kind = member.kind;
+        frame.to += member.slots;
+      }
+      Py_INCREF(part);
+    }
+    nb::object held = nb::steal(part);
+    switch (kind) {
+    case TypeKind::Data:
+      enterData(part, type, to);
+      break;
+    case TypeKind::Tensor:
+    case TypeKind::List:
+    case TypeKind::Tuple:
+      enter(part, type, to);
+      break;
+    default:
+      scalar(part, type, kind, to);
+    }
+  }
+}
+
+void Encoder::enter(PyObject *object, uint32_t type, Slot *to) {
+  switch (model_.type(type).kind) {
+  case TypeKind::Data:
+    return enterData(object, type, to);
+  case TypeKind::Tuple:
+    return enterTuple(object, type, to);
+  case TypeKind::List:
+    return enterList(object, type, to);
+  default:
+    return putTensor(model_, type, object, heap_, to);
+  }
+}
+
+void Encoder::manyNodes() {
+  sharing_ = true;
+  if (nodes_ % (16 * kMany) == 0 && PyErr_CheckSignals() != 0)
+    throw nb::python_error();
+}
+
+void Encoder::enterData(PyObject *object, uint32_t type, Slot *to) {
+  uint32_t data = model_.type(type).data;
+  const Reading *reading = model_.classes().find(data, Py_TYPE(object));
+  if (!reading) [[unlikely]] {
+    std::string names;
+    for (const Constructor &ctor : model_.classes().constructors(data))
+      names += (names.empty() ? "" : ", ") + ctor.name;
+    throw Refusal(PyExc_TypeError, "'" + model_.loaded().text(type) + "' belongs here (" + names +
+                                       "), not " + kindOf(object));
+  }
+  if (reading->tupleSize && PyTuple_GET_SIZE(object) < reading->tupleSize) [[unlikely]]
+    throw Refusal(PyExc_TypeError, kindOf(object) + " has only " +
+                                       std::to_string(PyTuple_GET_SIZE(object)) + " elements");
+  if (++nodes_ % kMany == 0) [[unlikely]]
+    manyNodes();
+  bool shared = false;
+  // One reference is that of what it is a part of, one is held here.
+  if (sharing_ && Py_REFCNT(object) > 2) {
+    auto [seen, fresh] = seen_.try_emplace(object, Seen{object, 0, false});
+    if (!fresh) {
+      if (!seen->second.done)
+        throw Refusal(PyExc_ValueError, "the object is inside of itself");
+      *to = seen->second.slot;
+      return;
+    }
+    Py_INCREF(object);
+    shared = true;
+  }
+  if (frames_.size() >= kDeepest)
+    throw Refusal(PyExc_ValueError,
+                  "deeper than " + std::to_string(kDeepest) + " objects: has it no end?");
+  Slot *slots = heap_.allocate(reading->slots);
+  slots[0] = reading->constructor;
+  *to = std::bit_cast<Slot>(slots);
+  if (shared)
+    seen_.find(object)->second.slot = *to;
+  const Member *members = reading->members.data();
+  push({nullptr, reading, members, members + reading->members.size(), slots + 1, 0, 0, 0, type,
+        Frame::Data, shared},
+       object);
+}
+
+const Member *Encoder::membersOf(uint32_t tuple) {
+  std::vector<Member> &members = tuples_[tuple];
+  if (members.empty())
+    for (uint32_t child : model_.type(tuple).children)
+      members.push_back({child, model_.type(child).kind, model_.loaded().slots(child)});
+  return members.data();
+}
+
+void Encoder::enterTuple(PyObject *object, uint32_t type, Slot *to) {
+  size_t count = model_.type(type).children.size();
+  std::string wanted = "a tuple of " + std::to_string(count);
+  if (!PyTuple_Check(object) && !PyList_Check(object))
+    throw Refusal(PyExc_TypeError, wanted + " belongs here, not " + kindOf(object));
+  Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
+  if (size != static_cast<Py_ssize_t>(count))
+    throw Refusal(PyExc_ValueError, wanted + " belongs here, not one of " + std::to_string(size));
+  const Member *members = membersOf(type);
+  push({nullptr, nullptr, members, members + count, to, 0, size, 0, type, Frame::Tuple, false},
+       object);
+}
+
+Slot *Encoder::listOf(uint32_t number, Py_ssize_t size, Slot *to) {
+  const rt::TypeDesc &type = model_.type(number);
+  if (type.length >= 0 && *type.length != size)
+    throw Refusal(PyExc_ValueError, "a list of " + std::to_string(size) + " elements is no '" +
+                                        model_.loaded().text(number) + "'");
+  int64_t width = model_.loaded().slots(type.children[0]);
+  constexpr int64_t kObject = sizeof(rt::ListObject) / sizeof(Slot);
+  Slot *place = heap_.allocate(kObject + size * width);
+  *to = std::bit_cast<Slot>(new (place) rt::ListObject{place + kObject, size, width, nullptr});
+  return place + kObject;
+}
+
+void Encoder::enterList(PyObject *given, uint32_t number, Slot *to) {
+  const rt::TypeDesc &type = model_.type(number);
+  uint32_t element = type.children[0];
+  if (!PyList_Check(given) && !PyTuple_Check(given) && PyObject_CheckBuffer(given) &&
+      !PyBytes_Check(given))
+    return enterArray(given, number, to);
+  nb::object list = elementsOf(given, "a list ('" + model_.loaded().text(number) + "')");
+  Py_ssize_t size = PySequence_Fast_GET_SIZE(list.ptr());
+  Slot *elements = listOf(number, size, to);
+  int64_t width = model_.loaded().slots(element);
+  if (frames_.size() >= kDeepest)
+    throw Refusal(PyExc_ValueError, "deeper than " + std::to_string(kDeepest) + " objects");
+  push({nullptr, nullptr, nullptr, nullptr, elements, 0, size, width, number, Frame::List, false},
+       list.ptr());
+}
+
+void Encoder::enterArray(PyObject *object, uint32_t number, Slot *to) {
+  uint32_t element = model_.type(number).children[0];
+  TypeKind kind = model_.type(element).kind;
+  Array array;
+  if (!array.borrow(object) || array.axes() == 0)
+    throw Refusal(PyExc_TypeError, "a list belongs here, not " + kindOf(object));
+  auto size = static_cast<Py_ssize_t>(array.shape[0]);
+  if (kind == TypeKind::Tensor) {
+    int64_t width = model_.loaded().slots(element);
+    Slot *elements = listOf(number, size, to);
+    for (Py_ssize_t i = 0; i < size; ++i)
+      putTensor(model_, element, array.part(i), heap_, elements + i * width);
+    return;
+  }
+  if (kind == TypeKind::Data || kind == TypeKind::Tuple || kind == TypeKind::List ||
+      array.axes() != 1)
+    throw Refusal(PyExc_TypeError,
+                  "a list ('" + model_.loaded().text(number) + "') belongs here, not an array");
+  checkNumbers(model_, element, array);
+  Slot *elements = listOf(number, size, to);
+  for (Py_ssize_t i = 0; i < size; ++i)
+    elements[i] = numberOf(model_, element, array, i);
+}
+
+Slot Encoder::token(PyObject *object, uint32_t type) {
+  int64_t number;
+  if (PyUnicode_Check(object))
+    return model_.token(type, object);
+  if (PyBool_Check(object))
+    throw Refusal(PyExc_TypeError, "a token belongs here, an int or a str, not bool");
+  if (!isSmallInt(object, number)) {
+    if (!PyLong_Check(object) && !PyIndex_Check(object))
+      throw Refusal(PyExc_TypeError,
+                    "a token belongs here, an int or a str, not " + kindOf(object));
+    number = toIntSlow(object);
+  }
+  if (number < 0 || number >= model_.words(type).size)
+    noToken(model_, type, number);
+  return number;
+}
+
+void Encoder::scalar(PyObject *object, uint32_t type, TypeKind kind, Slot *to) {
+  switch (kind) {
+  case TypeKind::Token:
+    *to = token(object, type);
+    return;
+  case TypeKind::Float:
+    *to = std::bit_cast<Slot>(toFloat(object));
+    return;
+  case TypeKind::Bool:
+    *to = toBool(object);
+    return;
+  default:
+    *to = toInt(object);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Columns
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The values of one argument.
+struct Column {
+  nb::object list; ///< or
+  Array array;
+  size_t size = 0;
+};
+
+Column columnOf(Model &model, uint32_t type, const char *name, PyObject *object) {
+  Column column;
+  TypeKind kind = model.type(type).kind;
+  try {
+    if (!PyList_Check(object) && !PyTuple_Check(object) && kind != TypeKind::Data &&
+        kind != TypeKind::Tuple && kind != TypeKind::List) {
+      bool objects = false;
+      try {
+        objects = !column.array.borrow(object);
+      } catch (const Refusal &) {
+        nb::object dtype = nb::steal(PyObject_GetAttrString(object, "dtype"));
+        PyErr_Clear(); // an array of objects is a sequence like others
+        if (!dtype.is_valid() || textOf(nb::str(dtype).ptr()) != "object")
+          throw;
+        objects = true;
+      }
+      if (!objects) {
+        if (column.array.axes() == 0)
+          throw Refusal(PyExc_TypeError, "a list of instances belongs here, not one number");
+        if (kind != TypeKind::Tensor) {
+          if (column.array.axes() != 1)
+            throw Refusal(PyExc_ValueError, "an array of " + std::to_string(column.array.axes()) +
+                                                " axes is no column of '" +
+                                                model.loaded().text(type) + "'");
+          checkNumbers(model, type, column.array);
+        }
+        column.size = static_cast<size_t>(column.array.shape[0]);
+        return column;
+      }
+    }
+    column.list = elementsOf(object, "a list with a value for each instance");
+  } catch (const Refusal &refusal) {
+    raise(refusal.type, std::string(name) + ": " + refusal.what());
+  }
+  column.size = static_cast<size_t>(PySequence_Fast_GET_SIZE(column.list.ptr()));
+  return column;
+}
+
+} // namespace
+
+void encodeColumns(Model &model, nb::handle columns, api::ValueStore &store) {
+  const rt::EntryDesc &entry = model.loaded().model().entry;
+  PyObject *given = columns.ptr();
+  auto count = static_cast<size_t>(PyTuple_GET_SIZE(given));
+  if (count != entry.argTypes.size()) {
+    std::string names;
+    for (const std::string &name : entry.argNames)
+      names += (names.empty() ? "" : ", ") + name;
+    raise(PyExc_TypeError, "'" + entry.name + "' takes " + std::to_string(entry.argTypes.size()) +
+                               " lists (" + names + "), and " + std::to_string(count) +
+                               (count == 1 ? " is" : " are") + " given");
+  }
+  std::vector<Column> all;
+  std::vector<int64_t> places{0};
+  for (size_t i = 0; i < count; ++i) {
+    all.push_back(columnOf(model, entry.argTypes[i], entry.argNames[i].c_str(),
+                           PyTuple_GET_ITEM(given, static_cast<Py_ssize_t>(i))));
+    if (all[i].size != all[0].size)
+      raise(PyExc_ValueError, entry.argNames[i] + " has " + std::to_string(all[i].size) +
+                                  " values, and " + entry.argNames[0] + " has " +
+                                  std::to_string(all[0].size));
+    places.push_back(places.back() + model.loaded().slots(entry.argTypes[i]));
+  }
+  size_t instances = all.empty() ? 0 : all[0].size;
+  int64_t width = places.back();
+  Slot *args = store.heap.allocate(std::max<int64_t>(1, width * static_cast<int64_t>(instances)));
+  Encoder encoder(model, store.heap);
+  for (size_t argument = 0; argument < count; ++argument) {
+    uint32_t type = entry.argTypes[argument];
+    Column &column = all[argument];
+    Slot *to = args + places[argument];
+    for (size_t i = 0; i < instances; ++i, to += width) {
+      encoder.begin(entry.argNames[argument].c_str(), i);
+      if (column.list.is_valid()) {
+        PyObject *list = column.list.ptr();
+        if (static_cast<size_t>(PySequence_Fast_GET_SIZE(list)) != instances)
+          raise(PyExc_RuntimeError,
+                entry.argNames[argument] + ": the list changed while it was read");
+        nb::object value = nb::borrow(PySequence_Fast_GET_ITEM(list, static_cast<Py_ssize_t>(i)));
+        encoder.encode(value.ptr(), type, to);
+        continue;
+      }
+      try {
+        if (model.type(type).kind == TypeKind::Tensor)
+          putTensor(model, type, column.array.part(static_cast<int64_t>(i)), store.heap, to);
+        else
+          *to = numberOf(model, type, column.array, static_cast<int64_t>(i));
+      } catch (const Refusal &refusal) {
+        encoder.refuse(refusal);
+      }
+    }
+  }
+  if (model.loaded().bindsExtents())
+    for (size_t i = 0; i < instances; ++i)
+      try {
+        api::bindExtents(model.loaded(), entry.argTypes, args + static_cast<int64_t>(i) * width);
+      } catch (const api::Invalid &error) {
+        raise(PyExc_ValueError, "instance " + std::to_string(i) + ": " + error.what());
+      }
+  store.instances.reserve(store.instances.size() + instances);
+  for (size_t i = 0; i < instances; ++i)
+    store.instances.push_back({args + static_cast<int64_t>(i) * width, static_cast<int64_t>(i), 0});
+}
+
+} // namespace sheaf::python

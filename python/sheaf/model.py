@@ -1,0 +1,259 @@
+"""Models: loading, compiling, running."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Mapping
+
+from sheaf import _native
+from sheaf.errors import CompileError, Diagnostic
+from sheaf.values import make_classes, namespace
+
+
+class Model:
+    """A compiled model. Called with a list for each argument, it gives what the model computes of
+    each instance, in order:
+
+        model = sf.load("tree.sheaf")
+        scores = model(trees)                   # f32[5] each: one array [64, 5]
+        losses = loss(trees, labels)            # two arguments: two lists of one length
+
+    Results that are tensors of one shape, or numbers, come as one array, whose first axis is the
+    instances'; those of tuples as a tuple of such; all else as a list. An instance's result has the
+    same bits whatever else is in the call. Any thread may call; calls of one model wait for each
+    other, without Python's lock.
+    """
+
+    def __init__(self, native, *, classes=None, warnings=(), **session):
+        """For `load` and `compile`. `session`: threads, memory_limit, seed, max_depth, max_steps,
+        check_results."""
+        self._native = native
+        self._about = native.describe()
+        self.warnings = tuple(warnings)
+        made = make_classes(self._about, f"sheaf.{self.name}")
+        for constructor, cls in made.items():
+            native.bind(constructor, cls, False)
+        for constructor, cls in (classes or {}).items():
+            native.bind(constructor, cls, True)
+            made[constructor] = cls
+        self.types = namespace(self._about, made)
+        self._session = _native.Session(native, **session)
+
+    @property
+    def name(self):
+        return self._about["name"]
+
+    @property
+    def entry(self):
+        """The function that is called."""
+        return self._about["entry"]
+
+    @property
+    def arguments(self):
+        """The types of the arguments by name, as the source writes them."""
+        types = self._about["types"]
+        return {name: types[kind]["text"] for name, kind in self._about["arguments"]}
+
+    @property
+    def result(self):
+        """The type of the result, as the source writes it."""
+        return self._about["types"][self._about["result"]]["text"]
+
+    @property
+    def dims(self):
+        return dict(self._about["dims"])
+
+    @property
+    def parameters(self):
+        """The weights by name, as arrays that may only be read. They are views of the memory that
+        the model computes with, so rows may be padded (`strides`)."""
+        return self._session.parameters()
+
+    def words(self, vocabulary=""):
+        """The words of a vocabulary, by number; None if it has none. "" is that of `token`."""
+        if vocabulary not in self._about["vocabularies"]:
+            raise KeyError(vocabulary)
+        return self._native.words(vocabulary)
+
+    def __call__(self, *columns, errors="raise"):
+        """Runs the instances whose arguments stand in these lists, or arrays, one for each
+        argument. `errors="return"` gives a list, with an InstanceError where an instance failed;
+        else the failures are raised together, as InstanceErrors."""
+        if errors == "raise":
+            return self._session.run(columns, False)
+        if errors == "return":
+            return self._session.run(columns, True)
+        raise ValueError(f"errors is {errors!r}, not 'raise' or 'return'")
+
+    def run(self, instances, errors="raise"):
+        """The same of a list with a tuple of arguments for each instance."""
+        instances = list(instances)
+        count = len(self._about["arguments"])
+        for number, one in enumerate(instances):
+            if not isinstance(one, tuple) or len(one) != count:
+                raise TypeError(f"instance {number}: a tuple of {count} arguments belongs here")
+        columns = list(zip(*instances)) if instances else [()] * count
+        return self(*columns, errors=errors)
+
+    def save(self, path):
+        """Writes the compiled model to a file, which `load` opens without a compiler."""
+        self._native.save(os.fspath(path))
+
+    def __repr__(self):
+        arguments = ", ".join(f"{name}: {text}" for name, text in self.arguments.items())
+        return f"<sheaf.Model {self.name}: {self.entry}({arguments}) -> {self.result}>"
+
+
+_SESSION = ("threads", "memory_limit", "seed", "max_depth", "max_steps", "check_results")
+
+
+def _split(options):
+    """Options of running, and the others."""
+    session = {name: options.pop(name) for name in _SESSION if name in options}
+    return session, options
+
+
+def load(path, *, classes=None, sha256=None, check_weights=True, **options):
+    """Opens a model: a source, `.sheaf`, which is compiled, or what `Model.save` and `sheaf build`
+    wrote, `.sheafc`.
+
+    `dims`, `vocab`, `weights`, `entry` and what else `compile` takes are for sources. `sha256` and
+    `check_weights` are for compiled models: the digest that the file must have, and whether its
+    weights are compared with their checksums. `classes`: a Python class for each constructor, by
+    its name; without them `model.types` has some, and objects are told by the names of their
+    classes.
+    """
+    path = os.fspath(path)
+    if _native.is_artefact(path):
+        session, rest = _split(options)
+        if rest:
+            raise TypeError(f"{path} is compiled already: {', '.join(rest)} came before that")
+        native = _native.Model.load(path, sha256 or "", check_weights)
+        return Model(native, classes=classes, **session)
+    if sha256 is not None:
+        raise TypeError("sha256 is for compiled models")
+    return _compile(path=path, text=None, classes=classes, **options)
+
+
+def compile(text, *, name="model.sheaf", **options):
+    """Compiles the text of a model.
+
+    name            what messages call the source, and where the files that it uses are beside
+    dims            {"hidden": 256}: instead of what the source says
+    vocab           for `token`: a file, a list of words of which the first is "<unk>", or a size
+                    alone, when tokens are numbers. A dict gives them by name: {"": ..., "tag": ...}
+    weights         a safetensors file, or arrays by name; else what the source's initialisers make
+    weights_seed    of them
+    renames         ["FROM=TO"], how names of weights become those of parameters
+    entry           the function that an instance is an argument list of: "main"
+    uses            finds the files that the source uses: a dict of texts by name, or a function of
+                    (name, by) that gives (name, text) or None
+    training        with code that differentiates
+    dropout         dropout drops
+    precision       "f32", or "bf16" for products with weights
+    without         optimisations to leave out
+    cpu             LLVM's name of a processor, instead of this one
+    store           a directory in which code is kept for the next time; "none"; None: that of the
+                    command `sheaf`
+    compile_threads that generate code
+    classes         as for `load`
+    threads, memory_limit, seed, max_depth, max_steps, check_results: of runs
+
+    Raises CompileError. What else there is to say of the source is in `Model.warnings`.
+    """
+    return _compile(path=None, text=text, name=name, **options)
+
+
+def _compile(*, path, text, name=None, dims=None, vocab=None, vocabularies=None, weights=None,
+             weights_seed=0, renames=(), entry=None, uses=None, training=False, dropout=False,
+             precision="f32", without=(), cpu=None, store=None, store_limit=0, compile_threads=0,
+             library=None, classes=None, **session):
+    unknown = set(session) - set(_SESSION)
+    if unknown:
+        raise TypeError(f"there is no option {', '.join(sorted(map(repr, unknown)))}")
+    if precision not in ("f32", "bf16"):
+        raise ValueError(f"precision is {precision!r}, not 'f32' or 'bf16'")
+    if vocab is not None and vocabularies is not None:
+        raise TypeError("vocab and vocabularies are the same")
+    tensors = {}
+    if isinstance(weights, Mapping):
+        tensors, weights = dict(weights), None
+    _open_compiler()
+    native, said = _native.compile({
+        "path": path, "text": text, "name": name, "library": library,
+        "dims": dict(dims or {}),
+        "vocabularies": _vocabularies(vocabularies if vocab is None else vocab),
+        "weights": None if weights is None else os.fspath(weights), "tensors": tensors,
+        "seed": weights_seed, "renames": list(renames), "entry": entry, "uses": _uses(uses),
+        "training": bool(training), "dropout": bool(dropout), "bf16": precision == "bf16",
+        "without": list(without), "target_cpu": cpu, "store": _store(store),
+        "store_limit": store_limit, "threads": compile_threads})
+    diagnostics = [Diagnostic.from_fields(fields) for fields in said]
+    if native is None:
+        raise CompileError.of(diagnostics, _line_finder(path or name, text)) from None
+    return Model(native, classes=classes, warnings=diagnostics, **session)
+
+
+def _line_finder(name, text):
+    def line_of(file, line):
+        if text is not None and file == name:
+            lines = text.split("\n")
+            return lines[line - 1] if 0 < line <= len(lines) else None
+        return linecache.getline(file, line) or None
+    return line_of
+
+
+def _vocabularies(given):
+    """(name, path, words, size) of each."""
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        given = {"": given}
+    found = []
+    for name, one in given.items():
+        if isinstance(one, (str, os.PathLike)):
+            found.append((name, os.fspath(one), [], 0))
+        elif isinstance(one, int):
+            found.append((name, "", [], one))
+        else:
+            found.append((name, "", list(one), 0))
+    return found
+
+
+def _uses(uses):
+    if uses is None or callable(uses):
+        return uses
+    texts = dict(uses)
+    return lambda used, by: (used, texts[used]) if used in texts else None
+
+
+def _store(given):
+    """The directory where code is kept, as for the command; None: none."""
+    if given is None:
+        given = os.environ.get("SHEAF_STORE") or ""
+    given = os.fspath(given)
+    if given == "none":
+        return None
+    if given:
+        return given
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(cache, "sheaf")
+
+
+_compiler_open = False
+
+
+def _open_compiler():
+    """Opens the compiler of the package `sheaf-compiler`; without it the one that the system or the
+    build directory has is found later."""
+    global _compiler_open
+    if _compiler_open:
+        return
+    try:
+        import sheaf_compiler
+    except ImportError:
+        pass
+    else:
+        _native.open_compiler(sheaf_compiler.path)
+    _compiler_open = True
