@@ -6,19 +6,20 @@
 
 docs/python.md is the guide.
 """
-from . import ops
+from . import nn, ops, types
 from .errors import CompileError, InstanceError, InstanceErrors, SheafError
 from .initializers import (Initializer, constant, glorot, he, identity, normal, orthogonal, uniform)
 from .module import Module, Param
 from .ops import *
 from .ops import abs, bool, max, min, pow, slice, sum
+from .types import *
 
 # What needs the extension is there when it is first asked for.
 _COMPILED = {"Model": "model", "compile": "model", "load": "model"}
 
 __all__ = ["CompileError", "Initializer", "InstanceError", "InstanceErrors", "Module", "Param",
-           "SheafError", "constant", "glorot", "he", "identity", "normal", "orthogonal", "uniform",
-           *_COMPILED, *ops.__all__]
+           "SheafError", "constant", "glorot", "he", "identity", "nn", "normal", "orthogonal", "uniform",
+           *_COMPILED, *ops.__all__, *types.__all__]
 
 
 def __getattr__(name):

@@ -101,6 +101,10 @@ class Param(ops.Operand):
         else:
             self._value[...] = drawn
 
+    def reset(self):
+        """Takes the value away: the constructor around it, or `draw`, gives another."""
+        self._value = None
+
     def __sheaf_tensor__(self):
         return ops.tensor(self.value)
 
@@ -179,6 +183,11 @@ class Module(metaclass=_ModuleType):
         return self.forward(*map(ops.as_input, arguments),
                             **{name: ops.as_input(value) for name, value in named.items()})
 
+    def public_name(self, name):
+        """What `state_dict` calls the parameter that attributes of this Module name so. A layer whose
+        attributes are not called as its weights are known says it here."""
+        return name
+
     # What it is made of, in the order in which attributes were set.
 
     def named_children(self):
@@ -245,10 +254,21 @@ class Module(metaclass=_ModuleType):
             param.draw(name, seed)
         return self
 
+    def _public_parameters(self):
+        """(name, Param) of all, by the names that weights have in files."""
+        modules = dict(self._walk(duplicates=True))
+        for name, param in self.named_parameters(duplicates=True):
+            parts = name.split(".")
+            # The innermost Module speaks first.
+            for end in range(len(parts) - 1, -1, -1):
+                module = modules.get(".".join(parts[:end]))
+                if module is not None:
+                    parts[end:] = module.public_name(".".join(parts[end:])).split(".")
+            yield ".".join(parts), param
+
     def state_dict(self, prefix=""):
         """{name: array} of all parameters. The arrays are the parameters' memory, not copies."""
-        return {name: param.value for name, param in
-                self.named_parameters(prefix, duplicates=True)}
+        return {prefix + name: param.value for name, param in self._public_parameters()}
 
     def load_state_dict(self, state, strict=True):
         """Writes weights by name: arrays or torch tensors, as `state_dict` of either gives them.
@@ -256,7 +276,7 @@ class Module(metaclass=_ModuleType):
         With `strict`, a name that is missing or that the model has not is an error, and then
         nothing is written. Gives (missing names, unexpected names).
         """
-        params = dict(self.named_parameters(duplicates=True))
+        params = dict(self._public_parameters())
         missing = [name for name in params if name not in state]
         unexpected = [name for name in state if name not in params]
         wrong = []

@@ -10,7 +10,12 @@ from .tensors import broadcast, describe, give, host_kind, promote
 def elementwise(compute, operands, name, phrase, accepts, condition=None):
     """`compute` of the operands as arrays of one type, once they fit."""
     arrays = promote(operands, phrase, accepts, name, condition)
-    broadcast([array.shape for array in arrays], phrase.format(*map(describe, operands)))
+    shape = arrays[0].shape
+    for array in arrays:
+        if array.shape != shape:
+            broadcast([array.shape for array in arrays],
+                      lambda: phrase.format(*map(describe, operands)))
+            break
     return give(compute(*arrays))
 
 
@@ -39,7 +44,12 @@ def div(a, b):
 def pow(a, b):
     if host_kind(a) is float and host_kind(b) is float:
         return host_pow(a, b)
-    return elementwise(np.power, (a, b), "pow", "raise {0} to {1}", "floats")
+    return elementwise(_power, (a, b), "pow", "raise {0} to {1}", "floats")
+
+
+def _power(a, b):
+    # NumPy takes other functions for some exponents that stand alone, with other infinities.
+    return np.power(a, np.array(np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape))))
 
 
 def host_pow(a, b):

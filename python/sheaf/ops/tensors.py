@@ -185,14 +185,15 @@ def mismatch(a, b):
     return None
 
 
-def broadcast(shapes, phrase):
+def broadcast(shapes, action):
+    """The shape of all together, or an error: cannot <action()>."""
     result = shapes[0]
     for shape in shapes[1:]:
         if shape == result or not shape:
             continue
         why = mismatch(result, shape)
         if why:
-            raise ShapeError(f"cannot {phrase}: {why}")
+            raise ShapeError(f"cannot {action()}: {why}")
         result = np.broadcast_shapes(result, shape)
     return result
 
@@ -209,7 +210,7 @@ def promote(operands, phrase, accepts, name, condition=None):
 
     arrays = []
     for x in operands:
-        array = as_array(x)
+        array = x.view(np.ndarray) if type(x) is Tensor else as_array(x)
         if array is None and host_kind(x) is None:
             raise TypeError(cannot(f"{describe(x)} is not a tensor"))
         arrays.append(array)
@@ -254,12 +255,12 @@ def promote(operands, phrase, accepts, name, condition=None):
 
 def _dunder(name):
     def forward(self, other):
-        if as_array(other) is None and host_kind(other) is None:
+        if not isinstance(other, _OPERANDS):
             return NotImplemented
         return OPERATORS[name](self, other)
 
     def backward(self, other):
-        if as_array(other) is None and host_kind(other) is None:
+        if not isinstance(other, _OPERANDS):
             return NotImplemented
         return OPERATORS[name](other, self)
     return forward, backward
@@ -382,6 +383,10 @@ sigmoid sign silu sin slice softmax softplus sort split sqrt square squeeze stop
 take_along tanh top_k transpose tril triu""".split()
 for _name in METHODS:
     setattr(Operand, _name, _method(_name))
+
+
+# What an operator that is written as a sign takes on its other side.
+_OPERANDS = (Operand, np.ndarray, np.generic, int, float)
 
 
 class Tensor(Operand, np.ndarray):

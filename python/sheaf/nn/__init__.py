@@ -1,0 +1,13 @@
+"""Layers with the names and layouts of torch.nn: a state_dict of one goes into the other.
+
+They are ordinary Modules, written for one instance: no batch axis, no padding, no mask. `forward` of
+a Linear, a norm and an Embedding takes a vector (or a token), a matrix of rows, or more axes; of
+sequences it takes `[n, size]`, whatever n is.
+"""
+from .attention import MultiheadAttention, TransformerEncoder, TransformerEncoderLayer
+from .linear import Embedding, Linear
+from .norms import LayerNorm, RMSNorm
+from .recurrent import GRU, LSTM, GRUCell, LSTMCell
+
+__all__ = ["Embedding", "GRU", "GRUCell", "LSTM", "LSTMCell", "LayerNorm", "Linear",
+           "MultiheadAttention", "RMSNorm", "TransformerEncoder", "TransformerEncoderLayer"]

@@ -1,0 +1,137 @@
+"""Every model of models/ in Python: eager code against what the command gives for the `.sheaf` file."""
+import dataclasses
+import glob
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import sheaf as sf
+from conftest import array, assert_close
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "python", "examples"))
+from catalogue import DATA, EXAMPLES
+
+FEW = 8
+TWINS = [example.name for example in EXAMPLES.values() if example.twin]
+
+
+class Differs(AssertionError):
+    """Another decision: an int, a truth value, a length or a constructor is another one."""
+
+
+def compare(got, wanted, words, what):
+    """An eager value against one of the command's JSON."""
+    if isinstance(got, sf.Tensor):
+        if got.dtype.kind != "f":
+            if not np.array_equal(got, array(wanted).reshape(got.shape)):
+                raise Differs(what)
+        else:
+            assert_close(got, array(wanted).reshape(got.shape), what)
+    elif dataclasses.is_dataclass(got):
+        (name, fields), = wanted.items()
+        if name != type(got).__name__:
+            raise Differs(what)
+        for field, value in zip(dataclasses.fields(got), fields):
+            compare(getattr(got, field.name), value, words, f"{what}.{field.name}")
+    elif isinstance(got, (list, tuple)):
+        if len(got) != len(wanted):
+            raise Differs(what)
+        for i, (x, y) in enumerate(zip(got, wanted)):
+            compare(x, y, words, f"{what}[{i}]")
+    elif isinstance(got, float):
+        assert_close(got, wanted, what)
+    else:
+        if got != (words[wanted] if isinstance(wanted, str) else wanted):
+            raise Differs(what)
+
+
+def near(model, data, entry, wanted, words):
+    """Whether decisions that differ are near-ties: weights that are off by a few roundings decide as the
+    command did."""
+    kept = {name: value.copy() for name, value in model.state_dict().items()}
+    try:
+        for seed in range(32):
+            noise = np.random.default_rng(seed)
+            for param, value in zip(model.parameters(), kept.values()):
+                param.value[...] = value * (1 + 1e-6 * noise.choice([-1, 1], value.shape))
+            try:
+                compare(getattr(model, entry)(data), wanted, words, "perturbed")
+                return True
+            except Differs:
+                pass
+        return False
+    finally:
+        model.load_state_dict(kept)
+
+
+def command(sheaf, example, tmp_path, *options):
+    """What the command gives for the first instances, and the vocabulary."""
+    few = tmp_path / example.data
+    with open(os.path.join(DATA, example.data), encoding="utf-8") as stream:
+        few.write_text("".join(stream.readlines()[:FEW]))
+    dims = {"hidden": example.hidden} | example.dims
+    path = os.path.join(ROOT, "models", example.name + ".sheaf")
+    words, vocabularies = tmp_path / "words.txt", []
+    sheaf("vocab", os.path.join(DATA, example.data), "--model", path, "-o", words)
+    vocabularies = ["--vocab", words]
+    if example.name == "lattice":
+        sheaf("vocab", os.path.join(DATA, example.data), "--model", path, "--name", "word", "-o",
+              tmp_path / "word.txt")
+        vocabularies += ["--vocab", f"word={tmp_path / 'word.txt'}"]
+    done = sheaf("run", path, "--data", few, *vocabularies,
+                 *[f"--dim={name}={value}" for name, value in dims.items()], *options)
+    numbers = {word: i for i, word in enumerate(words.read_text().splitlines())}
+    return [json.loads(line) for line in done.stdout.splitlines()], numbers
+
+
+def agree(example, model, inputs, wanted, words, entry="forward"):
+    ties = 0
+    assert len(wanted) == FEW
+    for i, (given, result) in enumerate(zip(inputs, wanted)):
+        try:
+            compare(getattr(model, entry)(sf.tensor(given) if entry == "next" else given), result, words,
+                    f"{example.name}[{i}]")
+        except Differs:
+            assert near(model, given, entry, result, words), f"{example.name}[{i}] decides otherwise"
+            ties += 1
+    assert ties <= 1
+
+
+def test_every_model_is_here():
+    models = {os.path.basename(path)[:-6] for path in glob.glob(os.path.join(ROOT, "models", "*.sheaf"))}
+    assert set(TWINS) == models
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_eager_is_what_the_command_gives(sheaf, tmp_path, name):
+    example = EXAMPLES[name]
+    model, inputs = example.load()
+    wanted, words = command(sheaf, example, tmp_path)
+    agree(example, model, inputs, wanted, words)
+
+
+@pytest.mark.parametrize("name, entry", [("transformer", "next"), ("sentiment", "loss")])
+def test_other_entries(sheaf, tmp_path, name, entry):
+    example = EXAMPLES[name]
+    model, inputs = example.load()
+    wanted, words = command(sheaf, example, tmp_path, "--entry", entry)
+    agree(example, model, inputs, wanted, words, entry)
+
+
+def test_layers_of_torch():
+    """Models of sf.nn run, stop when they are done, and see no later words."""
+    model, inputs = EXAMPLES["decoder"].load()
+    written = [model(prompt) for prompt in inputs[:4]]
+    assert all(0 < len(words) <= model.longest and 0 not in words for words in written)
+    # The cache holds what a run from the start would have.
+    prompt, empty = inputs[1], [sf.zeros(2, 0, model.hidden) for _ in model.layers]
+    whole, _ = model.advance(model.embedding[prompt], empty)
+    _, caches = model.advance(model.embedding[prompt[:3]], empty)
+    parts, _ = model.advance(model.embedding[prompt[3:]], caches)
+    np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-5)
+    encoder, inputs = EXAMPLES["encoder"].load()
+    assert [encoder(sentence).shape for sentence in inputs[:3]] == [(5,)] * 3
