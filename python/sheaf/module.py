@@ -18,7 +18,7 @@ import threading
 
 import numpy as np
 
-from . import ops
+from . import ops, signatures
 from .initializers import Initializer, as_initializer
 
 __all__ = ["Module", "Param"]
@@ -173,15 +173,16 @@ class _ModuleType(type):
 class Module(metaclass=_ModuleType):
     """A model or a layer of one: attributes and methods of an ordinary class.
 
-    Calling it calls `forward`, in ordinary Python, on NumPy, for one input.
+    Calling it calls `forward`, in ordinary Python, on NumPy, for one input; what is annotated as a
+    tensor is checked.
     """
 
     def forward(self, *arguments):
         raise NotImplementedError(f"{type(self).__name__} has no method 'forward'")
 
     def __call__(self, *arguments, **named):
-        return self.forward(*map(ops.as_input, arguments),
-                            **{name: ops.as_input(value) for name, value in named.items()})
+        function = type(self).forward
+        return signatures.call(self, function, arguments, named)
 
     def public_name(self, name):
         """What `state_dict` calls the parameter that attributes of this Module name so. A layer whose

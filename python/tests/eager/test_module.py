@@ -178,3 +178,45 @@ def test_constructors_side_by_side():
 def test_without_forward():
     with pytest.raises(NotImplementedError, match="Empty"):
         type("Empty", (Module,), {})()(1)
+
+
+class Typed(Module):
+    def __init__(self, hidden=3):
+        self.hidden = hidden
+        self.w = Param(hidden, hidden, init=glorot)
+
+    def forward(self, x: sf.Float32["n hidden"], y: sf.Float32["2*n"] = None, k: sf.Tokens["n"] = (),
+                scale: float = 1.0) -> sf.Float32["n hidden"]:
+        self.seen = type(x), x.dtype
+        return x @ self.w * scale
+
+
+def test_inputs_are_checked_by_annotations():
+    model = Typed()
+    for given in (np.ones((2, 3)), [[1, 2, 3], [4.5, 5, 6]], sf.ones(2, 3), np.ones((2, 3), ">f4")):
+        assert model(given).shape == (2, 3) and model.seen == (sf.Tensor, np.float32)
+    assert model(np.ones((2, 3)), np.ones(4), [1, 2], scale=2.0).dtype == np.float32
+    assert model(x=np.ones((2, 3)), y=np.ones(4)).shape == (2, 3)
+    for wrong, said in (
+            (lambda: model(np.ones((2, 4))), r"'x' is Float32\[\"n hidden\"\], and is f32\[2, 4\]: hidden is 3"),
+            (lambda: model(np.ones(3)), r"and is f32\[3\]"),
+            (lambda: model(np.ones((2, 3)), np.ones(5)), r"2\*n is 4"),
+            (lambda: model(np.ones((2, 3)), np.ones(4), [1]), r"n is 2"),
+            (lambda: model([[1.0, 2, 3], [4.0]]), "not equally long")):
+        with pytest.raises(ShapeError, match=said):
+            wrong()
+    with pytest.raises(TypeError, match="elements of bool"):
+        model(np.ones((2, 3), bool))
+    with pytest.raises(TypeError, match="elements of f32|float64"):
+        model(np.ones((2, 3)), np.ones(4), [1.5, 2.0])
+    with pytest.raises(TypeError, match="str was given"):
+        model("words")
+    with pytest.raises(OverflowError):
+        model(np.ones((1, 3)), np.ones(2), [2 ** 40])
+
+    class Wrong(Typed):
+        def forward(self, x: sf.Float32["n hidden"]) -> sf.Float32["hidden"]:
+            return x
+
+    with pytest.raises(ShapeError, match="the result"):
+        Wrong()(np.ones((2, 3)))
