@@ -6,7 +6,7 @@
 
 docs/python.md is the guide.
 """
-from . import nn, ops, types
+from . import nn, ops, safetensors, types
 from .errors import CompileError, InstanceError, InstanceErrors, SheafError
 from .initializers import (Initializer, constant, glorot, he, identity, normal, orthogonal, uniform)
 from .module import Module, Param
@@ -18,8 +18,8 @@ from .types import *
 _COMPILED = {"Model": "model", "compile": "model", "load": "model"}
 
 __all__ = ["CompileError", "Initializer", "InstanceError", "InstanceErrors", "Module", "Param",
-           "SheafError", "constant", "glorot", "he", "identity", "nn", "normal", "orthogonal", "uniform",
-           *_COMPILED, *ops.__all__, *types.__all__]
+           "SheafError", "constant", "glorot", "he", "identity", "nn", "normal", "orthogonal",
+           "safetensors", "uniform", *_COMPILED, *ops.__all__, *types.__all__]
 
 
 def __getattr__(name):

@@ -4,10 +4,12 @@ They are ordinary Modules, written for one instance: no batch axis, no padding, 
 a Linear, a norm and an Embedding takes a vector (or a token), a matrix of rows, or more axes; of
 sequences it takes `[n, size]`, whatever n is.
 """
-from .attention import MultiheadAttention, TransformerEncoder, TransformerEncoderLayer
+from .attention import (MultiheadAttention, TransformerDecoder, TransformerDecoderLayer,
+                        TransformerEncoder, TransformerEncoderLayer)
 from .linear import Embedding, Linear
 from .norms import LayerNorm, RMSNorm
 from .recurrent import GRU, LSTM, GRUCell, LSTMCell
 
 __all__ = ["Embedding", "GRU", "GRUCell", "LSTM", "LSTMCell", "LayerNorm", "Linear",
-           "MultiheadAttention", "RMSNorm", "TransformerEncoder", "TransformerEncoderLayer"]
+           "MultiheadAttention", "RMSNorm", "TransformerDecoder", "TransformerDecoderLayer",
+           "TransformerEncoder", "TransformerEncoderLayer"]

@@ -1,4 +1,4 @@
-"""Attention with several heads, and the encoder of transformers (Vaswani and others 2017)."""
+"""Attention with several heads, and the layers of transformers (Vaswani and others 2017)."""
 import copy
 
 from ..initializers import glorot
@@ -76,10 +76,7 @@ class TransformerEncoder(Module):
 
     def __init__(self, encoder_layer, num_layers, norm=None):
         self.d_model = encoder_layer.d_model
-        self.layers = [copy.deepcopy(encoder_layer) for _ in range(num_layers)]
-        for layer in self.layers:
-            for param in layer.parameters():
-                param.reset()
+        self.layers = _copies(encoder_layer, num_layers)
         self.norm = norm
 
     def forward(self, x: Float32["n d_model"]) -> Float32["n d_model"]:
@@ -88,3 +85,69 @@ class TransformerEncoder(Module):
         if self.norm is not None:
             x = self.norm(x)
         return x
+
+
+class TransformerDecoderLayer(Module):
+    """Attention among the rows of `tgt`, attention to those of `memory`, and a perceptron, each beside a
+    residual and a norm. With `causal`, a row of `tgt` sees no later ones."""
+
+    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu",
+                 layer_norm_eps=1e-5, norm_first=False, causal=False):
+        if activation not in ("relu", "gelu"):
+            raise ValueError(f"the activation is 'relu' or 'gelu', not {activation!r}")
+        self.d_model, self.dropout, self.norm_first = d_model, float(dropout), norm_first
+        self.gelu = activation == "gelu"
+        self.self_attn = MultiheadAttention(d_model, nhead, causal=causal)
+        self.multihead_attn = MultiheadAttention(d_model, nhead)
+        self.linear1 = Linear(d_model, dim_feedforward)
+        self.linear2 = Linear(dim_feedforward, d_model)
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps)
+        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps)
+
+    def attend(self, x: Float32["n d_model"]) -> Float32["n d_model"]:
+        return dropout(self.self_attn(x, x, x), self.dropout)
+
+    def look(self, x: Float32["n d_model"], memory: Float32["m d_model"]) -> Float32["n d_model"]:
+        return dropout(self.multihead_attn(x, memory, memory), self.dropout)
+
+    def feed(self, x: Float32["n d_model"]) -> Float32["n d_model"]:
+        inner = self.linear1(x)
+        inner = gelu(inner) if self.gelu else relu(inner)
+        return dropout(self.linear2(dropout(inner, self.dropout)), self.dropout)
+
+    def forward(self, tgt: Float32["n d_model"], memory: Float32["m d_model"]) -> Float32["n d_model"]:
+        x = tgt
+        if self.norm_first:
+            x = x + self.attend(self.norm1(x))
+            x = x + self.look(self.norm2(x), memory)
+            return x + self.feed(self.norm3(x))
+        x = self.norm1(x + self.attend(x))
+        x = self.norm2(x + self.look(x, memory))
+        return self.norm3(x + self.feed(x))
+
+
+class TransformerDecoder(Module):
+    """Layers like `decoder_layer`, each with weights of its own, and perhaps a norm behind them."""
+
+    def __init__(self, decoder_layer, num_layers, norm=None):
+        self.d_model = decoder_layer.d_model
+        self.layers = _copies(decoder_layer, num_layers)
+        self.norm = norm
+
+    def forward(self, tgt: Float32["n d_model"], memory: Float32["m d_model"]) -> Float32["n d_model"]:
+        x = tgt
+        for layer in self.layers:
+            x = layer(x, memory)
+        if self.norm is not None:
+            x = self.norm(x)
+        return x
+
+
+def _copies(layer, count):
+    """Layers alike, whose weights are drawn anew."""
+    made = [copy.deepcopy(layer) for _ in range(count)]
+    for one in made:
+        for param in one.parameters():
+            param.reset()
+    return made

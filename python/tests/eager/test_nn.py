@@ -200,3 +200,22 @@ def test_against_torch():
         np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-4, atol=1e-5)
         back = {name: torch.tensor(value) for name, value in ours.state_dict().items()}
         assert not any(theirs.load_state_dict(back))
+    memory = rows(7, 4, 9)
+    for norm_first in (False, True):
+        ours = nn.TransformerDecoderLayer(4, 2, 6, norm_first=norm_first, causal=True)
+        theirs = torch.nn.TransformerDecoderLayer(4, 2, 6, norm_first=norm_first).eval()
+        ours.load_state_dict(theirs.state_dict())
+        mask = torch.triu(torch.full((5, 5), -np.inf), 1)
+        with torch.no_grad():
+            wanted = theirs(torch.tensor(x), torch.tensor(memory), tgt_mask=mask)
+        np.testing.assert_allclose(ours(x, memory), wanted.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_decoder():
+    model = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 6, causal=True), 2, norm=nn.LayerNorm(4))
+    x, memory = rows(5, 4), rows(7, 4, 9)
+    whole = model(x, memory)
+    # A row sees no later ones, and all of the memory.
+    np.testing.assert_allclose(model(x[:3], memory), whole[:3], rtol=1e-4, atol=1e-5)
+    assert np.abs(model(x, memory[:5]) - whole).max() > 1e-3
+    assert "layers.1.multihead_attn.in_proj_weight" in model.state_dict()
