@@ -34,6 +34,7 @@ runtime/backward: model memory device
 runtime/session: model measure memory schedule walk device devices backward
 runtime/train: model backward session
 runtime/io: model
+runtime/fit: model session train io
 runtime/artefact: model io cpu session
 runtime/compile: model io artefact
 runtime/api: model io artefact session compile
@@ -82,7 +83,7 @@ below='
   compiler/bench: runtime/model runtime/measure runtime/session runtime/train
   compiler/kernelbench: runtime/model runtime/memory runtime/session
   python/native: runtime/model runtime/io runtime/artefact runtime/session runtime/api
-  tools/sheaf: compiler/driver compiler/target compiler/store compiler/measure compiler/report compiler/verify compiler/bench compiler/kernelbench runtime/model runtime/memory runtime/schedule runtime/cpu runtime/devices runtime/session runtime/train runtime/io runtime/artefact
+  tools/sheaf: compiler/driver compiler/target compiler/store compiler/measure compiler/report compiler/verify compiler/bench compiler/kernelbench runtime/model runtime/memory runtime/schedule runtime/cpu runtime/devices runtime/session runtime/train runtime/io runtime/fit runtime/artefact
 '
 # Lines that climb and are still to go: file, and what it includes. Nothing else may.
 climbs='

@@ -56,8 +56,10 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
   batch_.clear();
   for (size_t i = begin; i < end; ++i)
     batch_.push_back(instances_[order_[i]]);
-  std::span<const Outcome> outcomes = session_.run(batch_);
+  std::span<const Outcome> outcomes = session_.run(batch_, stop_);
   step.forwardSeconds += lap();
+  if (stop_.stop_requested())
+    return Gradients();
   bool several = end - begin > 1;
   if (several && std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {
         return !outcome.ok() && outcome.error->outOfMemory();
@@ -99,14 +101,17 @@ void Trainer::addHalves(size_t begin, size_t end, TrainingStep &step) {
 }
 
 void Trainer::addBatch(size_t begin, size_t end, TrainingStep &step) {
+  if (stop_.stop_requested())
+    return;
   if (std::optional<Gradients> gradients = runAtOnce(begin, end, step))
     sum_.add(*gradients);
   else
     addHalves(begin, end, step);
 }
 
-TrainingStep Trainer::step() {
+TrainingStep Trainer::step(const std::stop_token &stop) {
   TrainingStep result;
+  stop_ = stop;
   result.number = next_;
   auto [epoch, begin, end] = instancesOf(options_, next_, instances_.size());
   result.epoch = epoch;
@@ -128,6 +133,10 @@ TrainingStep Trainer::step() {
       for (size_t i = begin; i < end; i += batch)
         addBatch(i, std::min(i + batch, end), result);
     gradients = sum_.gradients();
+  }
+  if (stop.stop_requested()) {
+    result.stopped = true;
+    return result;
   }
   auto start = std::chrono::steady_clock::now();
   auto count = static_cast<double>(std::max<int64_t>(result.instances, 1));

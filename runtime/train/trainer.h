@@ -40,6 +40,7 @@ struct TrainingStep {
   double lossScale = 1;
   bool skipped = false; ///< gradients that are not finite: no parameter was changed
   bool changed = false; ///< any parameter was
+  bool stopped = false; ///< it was given up before it changed anything: the next one is the same
   std::optional<Anomaly> anomaly;
   int64_t instances = 0, failed = 0;
   std::optional<RunError> error; ///< of the first that failed
@@ -54,7 +55,8 @@ public:
   /// `session`: of a model made for training. All instances must outlive this.
   Trainer(Session &session, std::span<const Instance> instances, const TrainerOptions &options);
 
-  TrainingStep step();
+  /// When `stop` is asked for, from any thread, before parameters are changed, they are not.
+  TrainingStep step(const std::stop_token &stop = {});
 
   int64_t stepsDone() const { return next_; }
   int64_t stepsPerEpoch() const;
@@ -62,6 +64,7 @@ public:
   LossScale &lossScale() { return options_.lossScale; }
   /// Null unless one is made.
   WeightAverage *average() { return average_ ? &*average_ : nullptr; }
+  const WeightAverage *average() const { return average_ ? &*average_ : nullptr; }
   /// Goes on after this many steps; the caller restores parameters and optimiser.
   void resume(int64_t steps) { next_ = steps; }
 
@@ -83,6 +86,7 @@ private:
   std::vector<uint32_t> order_;
   std::vector<Instance> batch_;
   std::vector<float> weights_;
+  std::stop_token stop_; ///< of the step that is made
 };
 
 } // namespace sheaf::rt

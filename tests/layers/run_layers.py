@@ -20,6 +20,8 @@ PLANTED = [
     ("compiler/store/Store.h", "llvm/ADT/StringRef.h", "libraries and store know no compiler"),
     ("runtime/session/session.h", "runtime/train/trainer.h", "runtime/session may include only"),
     ("runtime/io/read.cpp", "runtime/session/session.h", "runtime/io may include only"),
+    ("runtime/train/trainer.h", "runtime/fit/training.h", "runtime/train may include only"),
+    ("runtime/fit/training.cpp", "runtime/artefact/artefact.h", "runtime/fit may include only"),
     ("runtime/model/model.h", "compiler/ops/Op.h", "runtime/model may include only"),
     ("runtime/memory/rows.cpp", "llvm/Support/Error.h", "the runtime knows no compiler"),
     ("include/sheaf/sheaf.h", "runtime/model/model.h", "installed headers stand alone"),

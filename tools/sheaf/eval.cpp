@@ -1,6 +1,6 @@
 //===- eval.cpp - sheaf eval ----------------------------------------------===//
 #include "tools/sheaf/command.h"
-#include "tools/sheaf/evaluate.h"
+#include "tools/sheaf/measures.h"
 #include "tools/sheaf/read_notes.h"
 #include "tools/sheaf/weights.h"
 
@@ -28,11 +28,11 @@ struct EvalArguments {
 /// More classes than these are no table on a screen.
 constexpr size_t kMostColumns = 20;
 
-std::string classesText(const Measure &measure, const LoadedRun &run) {
+std::string classesText(const fit::Measure &measure, const LoadedRun &run) {
   std::vector<rt::Confusion::Class> classes = measure.confusion->classes();
   std::vector<std::string> names = {"class", "mean"};
   for (const rt::Confusion::Class &one : classes)
-    names.push_back(className(run, one.number));
+    names.push_back(fit::className(run.model(), run.vocabularies, one.number));
   auto width = std::max_element(names.begin(), names.end(), [](auto &a, auto &b) {
                  return a.size() < b.size();
                })->size();
@@ -46,7 +46,7 @@ std::string classesText(const Measure &measure, const LoadedRun &run) {
   return text + row("mean", measure.confusion->macro(), std::to_string(measure.confusion->total()));
 }
 
-std::string confusionText(const Measure &measure, const LoadedRun &run) {
+std::string confusionText(const fit::Measure &measure, const LoadedRun &run) {
   std::vector<rt::Confusion::Class> classes = measure.confusion->classes();
   const auto &counts = measure.confusion->counts();
   if (classes.size() > kMostColumns) {
@@ -57,21 +57,24 @@ std::string confusionText(const Measure &measure, const LoadedRun &run) {
     std::sort(wrong.begin(), wrong.end());
     std::string text = "  most often taken for another:\n";
     for (size_t i = 0; i < std::min(wrong.size(), kMostColumns); ++i)
-      text += fmt::format("  {} as {}: {}\n", className(run, wrong[i].second.first),
-                          className(run, wrong[i].second.second), -wrong[i].first);
+      text += fmt::format(
+          "  {} as {}: {}\n", fit::className(run.model(), run.vocabularies, wrong[i].second.first),
+          fit::className(run.model(), run.vocabularies, wrong[i].second.second), -wrong[i].first);
     return text;
   }
   size_t width = 9, first = 6;
   for (const rt::Confusion::Class &one : classes) {
-    width = std::max(width, className(run, one.number).size());
-    first = std::max(first, className(run, one.number).size());
+    width = std::max(width, fit::className(run.model(), run.vocabularies, one.number).size());
+    first = std::max(first, fit::className(run.model(), run.vocabularies, one.number).size());
   }
   std::string text = fmt::format("  {:<{}}", "actual", first);
   for (const rt::Confusion::Class &one : classes)
-    text += fmt::format("  {:>{}}", className(run, one.number), width);
+    text +=
+        fmt::format("  {:>{}}", fit::className(run.model(), run.vocabularies, one.number), width);
   text += "  (predicted)\n";
   for (const rt::Confusion::Class &actual : classes) {
-    text += fmt::format("  {:<{}}", className(run, actual.number), first);
+    text += fmt::format("  {:<{}}", fit::className(run.model(), run.vocabularies, actual.number),
+                        first);
     for (const rt::Confusion::Class &predicted : classes) {
       auto it = counts.find({actual.number, predicted.number});
       text += fmt::format("  {:>{}}", it == counts.end() ? 0 : it->second, width);
@@ -81,10 +84,10 @@ std::string confusionText(const Measure &measure, const LoadedRun &run) {
   return text;
 }
 
-std::string measureText(const Measure &measure, const LoadedRun &run) {
+std::string measureText(const fit::Measure &measure, const LoadedRun &run) {
   const std::string &name = run.model().entry.name;
   if (!measure.confusion)
-    return fmt::format("{} {} over {} instances\n", name, measure.text(), measure.instances);
+    return fmt::format("{} {} over {} instances\n", name, valueText(measure), measure.instances);
   rt::ClassScores scores = measure.scores();
   return fmt::format("{} accuracy {:.4f}, precision {:.4f}, recall {:.4f}, f1 {:.4f} over {} "
                      "predictions of {} instances\n",
@@ -93,14 +96,14 @@ std::string measureText(const Measure &measure, const LoadedRun &run) {
          classesText(measure, run) + confusionText(measure, run);
 }
 
-driver::Json measureJson(const Measure &measure, const LoadedRun &run) {
+driver::Json measureJson(const fit::Measure &measure, const LoadedRun &run) {
   driver::Json json = {{"function", run.model().entry.name},
                        {"instances", measure.instances},
                        {"failed", measure.failed}};
   if (measure.failed)
     json["first_failure"] = measure.error;
   if (!measure.confusion) {
-    json["mean"] = measure.json();
+    json["mean"] = valueJson(measure);
     return json;
   }
   auto add = [](driver::Json &to, const rt::ClassScores &scores) {
@@ -113,15 +116,15 @@ driver::Json measureJson(const Measure &measure, const LoadedRun &run) {
   add(json, measure.scores());
   driver::Json classes = driver::Json::array(), confusion = driver::Json::array();
   for (const rt::Confusion::Class &one : measure.confusion->classes()) {
-    driver::Json entry = {{"class", className(run, one.number)},
+    driver::Json entry = {{"class", fit::className(run.model(), run.vocabularies, one.number)},
                           {"actual", one.actual},
                           {"predicted", one.predicted}};
     add(entry, one.scores());
     classes.push_back(entry);
   }
   for (const auto &[which, times] : measure.confusion->counts())
-    confusion.push_back({{"actual", className(run, which.first)},
-                         {"predicted", className(run, which.second)},
+    confusion.push_back({{"actual", fit::className(run.model(), run.vocabularies, which.first)},
+                         {"predicted", fit::className(run.model(), run.vocabularies, which.second)},
                          {"times", times}});
   json["classes"] = classes;
   json["confusion"] = confusion;
@@ -133,24 +136,24 @@ int runEval(EvalArguments &arguments) {
   arguments.batches.check();
   arguments.weights.check();
   arguments.limits.check(arguments.model);
-  std::vector<Metric> metrics;
+  std::vector<fit::Metric> metrics;
   for (const std::string &metric : arguments.metrics)
-    metrics.push_back(Metric::parse(metric));
+    metrics.push_back(parseMetric(metric));
   driver::Json all = driver::Json::array();
   std::string model;
   int code = kOk;
   ReadNotes notes;
-  for (const Metric &metric : metrics) {
+  for (const fit::Metric &metric : metrics) {
     ModelOptions options = arguments.model;
     options.entry = metric.function;
     LoadedRun run = loadRun(options, arguments.data, arguments.weights, INT64_MAX, &notes);
-    requireMeasure(run.model(), metric);
+    fit::requireMeasure(run.model(), metric);
     rt::Session session(run.model(),
                         sessionOptions(arguments.limits, arguments.batches.threads, run.model()));
     if (run.compiled)
       setWeights(session, arguments.weights, run, /*quiet=*/!model.empty());
     model = run.model().name;
-    Measure measure = *evaluate(session, run, metric, arguments.batches.batch);
+    fit::Measure measure = *evaluate(session, dataOf(run), metric, arguments.batches.batch);
     if (asJson)
       all.push_back(measureJson(measure, run));
     else

@@ -33,7 +33,7 @@ int runInit(InitArguments &arguments) {
   metadata[io::kSeedKey] = std::to_string(arguments.weights.seed);
   // The vocabularies first: weights that are there have theirs beside them.
   for (const auto &[name, vocabulary] : loaded.vocabularies.all())
-    vocabulary.save(vocabularyBeside(arguments.output, name));
+    vocabulary.save(io::vocabularyBeside(arguments.output, name));
   io::saveWeights(
       arguments.output, loaded.model(), [&](size_t index) { return session.param(index); },
       metadata);

@@ -110,7 +110,10 @@ InterruptGuard::~InterruptGuard() = default;
 StopSignal::StopSignal()
     : watch_(std::make_unique<SignalWatch>([this](int signal) {
         int none = 0;
-        return listens_ && received_.compare_exchange_strong(none, signal);
+        if (!listens_ || !received_.compare_exchange_strong(none, signal))
+          return false;
+        stop_.request_stop();
+        return true;
       })) {}
 
 StopSignal::~StopSignal() = default;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 namespace sheaf::tool {
@@ -38,10 +39,13 @@ public:
   void begin() { listens_ = true; }
   /// The signal that came; 0: none.
   int received() const { return received_; }
+  /// Asked to stop when one has come.
+  std::stop_token token() const { return stop_.get_token(); }
 
 private:
   std::atomic<bool> listens_ = false;
   std::atomic<int> received_ = 0;
+  std::stop_source stop_;
   std::unique_ptr<class SignalWatch> watch_;
 };
 

@@ -316,7 +316,7 @@ std::set<std::string> findVocabularies(const driver::EntryTypes &entry,
   std::set<std::string> missing = driver::argumentVocabularies(entry);
   for (const std::string &name : entry.vocabularies) {
     if (!vocabularies.find(name))
-      if (std::string beside = vocabularyOf(weights.weights, name); !beside.empty())
+      if (std::string beside = io::vocabularyOf(weights.weights, name); !beside.empty())
         vocabularies.set(name, io::Vocabulary::load(beside));
     const io::Vocabulary *vocabulary = vocabularies.find(name);
     if (!vocabulary)

@@ -217,7 +217,7 @@ void WeightOptions::check() {
   if (!renames.empty() && weights.empty() && initFrom.empty())
     throw UsageError("--rename needs --weights or --init-from");
   loading();
-  weights = weightsFile(weights);
+  weights = io::weightsFile(weights);
 }
 
 io::LoadOptions WeightOptions::loading() const {

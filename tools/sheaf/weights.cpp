@@ -1,61 +1,49 @@
 //===- weights.cpp - The weights that the command line names --------------===//
 #include "tools/sheaf/weights.h"
 
-#include "tools/sheaf/pretrained.h"
+#include "tools/sheaf/update_options.h"
 
+#include "compiler/driver/ParamShapes.h"
+#include "runtime/fit/pretrained.h"
 #include "runtime/io/weights.h"
 #include "runtime/model/error.h"
-#include "runtime/session/init.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 namespace sheaf::tool {
 
-namespace fs = std::filesystem;
-
-static bool isThere(const std::string &path) {
-  std::error_code failed;
-  return fs::exists(path, failed);
+std::function<std::string(const std::map<std::string, std::vector<int64_t>> &)>
+dimAdvice(const LoadedModel &loaded) {
+  return [&](const std::map<std::string, std::vector<int64_t>> &shapes) -> std::string {
+    if (!loaded.source || loaded.source->name().ends_with(".mlir"))
+      return "";
+    std::string options, given;
+    for (const auto &[dim, value] : driver::dimsForShapes(*loaded.source, loaded.options, shapes)) {
+      std::optional<std::string> words = driver::vocabularyOfDim(dim);
+      bool isVocabulary = words && loaded.vocabularies.find(*words);
+      auto it = loaded.givenDims.find(dim);
+      if (it != loaded.givenDims.end())
+        given += fmt::format("\n  --dim {0}={1} is given, but the file's shapes are those of "
+                             "--dim {0}={2}",
+                             dim, it->second, value);
+      else if (isVocabulary)
+        given +=
+            fmt::format("\n  the vocabulary of {} has {} entries, the file is for {}: --vocab "
+                        "gives another",
+                        io::tokenTypeName(*words), loaded.vocabularies.find(*words)->size(), value);
+      else
+        options += fmt::format(" --dim {}={}", dim, value);
+    }
+    return given + (options.empty() ? "" : fmt::format("\n {} would do", options));
+  };
 }
 
-std::string weightsFile(const std::string &path) {
-  std::error_code failed;
-  if (path.empty() || !fs::is_directory(path, failed))
-    return path;
-  std::string directory = path;
-  while (directory.size() > 1 && directory.back() == '/')
-    directory.pop_back();
-  std::string best = directory + "/best.safetensors";
-  if (isThere(best))
-    return best;
-  std::vector<std::string> others;
-  for (const fs::directory_entry &entry : fs::directory_iterator(path, failed))
-    if (entry.path().extension() == ".safetensors")
-      others.push_back(entry.path().filename().string());
-  std::sort(others.begin(), others.end());
-  throw UserError(fmt::format(
-      "{}: a directory without best.safetensors, the weights of a training that were best{}", path,
-      others.empty() ? "" : "; there are " + io::firstOf(others)));
-}
-
-std::string vocabularyBeside(const std::string &weights, const std::string &name) {
-  constexpr std::string_view extension = ".safetensors";
-  std::string stem = weights;
-  if (stem.ends_with(extension))
-    stem.resize(stem.size() - extension.size());
-  return stem + (name.empty() ? "" : "." + name) + ".vocab.txt";
-}
-
-std::string vocabularyOf(const std::string &weights, const std::string &name) {
-  if (weights.empty())
-    return "";
-  std::string beside = vocabularyBeside(weights, name);
-  if (!isThere(beside) && fs::path(weights).filename().string().starts_with("checkpoint-"))
-    beside = vocabularyBeside(fs::path(weights).replace_filename("last.safetensors"), name);
-  return isThere(beside) ? beside : "";
+static std::string unusedText(const std::string &file, const std::vector<std::string> &unused) {
+  return fmt::format("{}: {} the model has no parameter for: {}", file,
+                     io::plural(static_cast<int64_t>(unused.size()), "tensor"),
+                     io::firstOf(unused));
 }
 
 void bindStoredDims(const WeightOptions &weights, const std::vector<std::string> &declared,
@@ -90,6 +78,47 @@ void requireFinite(const std::string &file, const std::vector<io::NonFinite> &al
   throw UserError(message);
 }
 
+void takeInitFrom(rt::Session &session, const WeightOptions &weights, const LoadedModel &loaded,
+                  bool quiet) {
+  paramsOf(loaded.model(), "--fresh", weights.fresh);
+  fit::Pretrained pretrained(
+      session, loaded.vocabularies,
+      [&]() -> fit::Pretrained::Tables {
+        if (loaded.source->name().ends_with(".mlir"))
+          return {};
+        return driver::vocabularyTables(*loaded.source, loaded.options);
+      },
+      weights.seed, weights.fresh);
+  io::LoadOptions loading = weights.loading();
+  loading.adviseShapes = [&, advise = dimAdvice(loaded)](const auto &shapes) {
+    return advise(shapes) + "\n  --fresh PATTERN leaves parameters as they are initialised";
+  };
+  std::vector<std::string> notes;
+  for (const std::string &given : weights.initFrom) {
+    std::string file = io::weightsFile(given);
+    fit::Pretrained::Taken taken = pretrained.take(file, loading);
+    requireFinite(given, taken.nonFinite);
+    for (const fit::Pretrained::Lacking &table : taken.lacking) {
+      std::vector<std::string> names;
+      for (const std::string &word : table.lack)
+        names.push_back(io::quoted(word));
+      notes.push_back(fmt::format(
+          "{}: it has {} of the {} words of '{}'; the others begin as they are initialised: {}",
+          file, table.words - table.lack.size(), table.words, table.param, io::firstOf(names)));
+    }
+    if (!taken.unused.empty())
+      notes.push_back(unusedText(file, taken.unused));
+  }
+  const std::set<std::string> &rest = pretrained.unloaded();
+  if (!rest.empty())
+    notes.push_back(fmt::format("not in the files of --init-from, and initialised with seed {}: {}",
+                                weights.seed,
+                                io::firstOf({rest.begin(), rest.end()}, /*most=*/12)));
+  if (!quiet)
+    for (const std::string &line : notes)
+      note(line);
+}
+
 } // namespace
 
 void setWeights(rt::Session &session, const WeightOptions &weights, const LoadedModel &loaded,
@@ -101,28 +130,14 @@ void setWeights(rt::Session &session, const WeightOptions &weights, const Loaded
       note("no weights given: initialised with seed 0 (--weights reads a file, --seed chooses "
            "another seed)");
     session.initParams(weights.seed);
-    if (!weights.initFrom.empty()) {
-      Pretrained pretrained(session, loaded, weights.seed, weights.fresh);
-      for (const std::string &file : weights.initFrom)
-        requireFinite(file, pretrained.take(weightsFile(file), weights.loading()));
-      if (!quiet)
-        for (const std::string &line : pretrained.notes())
-          note(line);
-    }
+    if (!weights.initFrom.empty())
+      takeInitFrom(session, weights, loaded, quiet);
     return;
   }
-  // What the compiler made itself is not in the file.
-  for (size_t i = 0; i < params.size(); ++i)
-    if (params[i].synthetic)
-      session.setParam(i, rt::initialise(params[i], 0));
-  io::WeightFile file = io::WeightFile::open(weights.weights);
   io::LoadOptions loading = weights.loading();
   loading.adviseShapes = dimAdvice(loaded);
-  io::LoadedWeights result = io::loadWeights(
-      file, session.model(),
-      [&](size_t index, std::span<const uint8_t> rowMajor) { session.setParam(index, rowMajor); },
-      loading);
-  io::checkVocabulary(weights.weights, result.metadata, loaded.vocabularies);
+  io::LoadedWeights result =
+      fit::setWeights(session, io::WeightFile::open(weights.weights), loaded.vocabularies, loading);
   requireFinite(weights.weights, result.nonFinite);
   if (!quiet && !result.unused.empty())
     note(unusedText(weights.weights, result.unused));

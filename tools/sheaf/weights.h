@@ -2,6 +2,7 @@
 #ifndef SHEAF_TOOLS_SHEAF_WEIGHTS_H
 #define SHEAF_TOOLS_SHEAF_WEIGHTS_H
 
+#include "runtime/io/weights_path.h"
 #include "tools/sheaf/load.h"
 
 #include <functional>
@@ -10,15 +11,10 @@
 
 namespace sheaf::tool {
 
-/// The file that `--weights` means: of the directory of a training its best weights. Throws
-/// UserError when there are none.
-std::string weightsFile(const std::string &path);
-
-/// Where the vocabulary of weights stands: beside `w.safetensors` it is `w.vocab.txt`, that of
-/// `token<tag>` `w.tag.vocab.txt`.
-std::string vocabularyBeside(const std::string &weights, const std::string &name);
-/// The one that is there, that of a checkpoint beside the training's last weights; empty: none.
-std::string vocabularyOf(const std::string &weights, const std::string &name);
+/// What other dims would do where weights have other shapes: io::LoadOptions::adviseShapes. The
+/// model must outlive it.
+std::function<std::string(const std::map<std::string, std::vector<int64_t>> &)>
+dimAdvice(const LoadedModel &loaded);
 
 /// Dims that are stored with the weights stand before those of the source, unless --dim gives them.
 /// `declared`: the dims of the source. Throws UserError when --dim contradicts them.

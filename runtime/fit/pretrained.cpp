@@ -1,72 +1,48 @@
-//===- pretrained.cpp - Weights that others were trained to ---------------===//
-#include "tools/sheaf/pretrained.h"
+#include "runtime/fit/pretrained.h"
 
-#include "tools/sheaf/weights.h"
-
-#include "compiler/driver/ParamShapes.h"
+#include "runtime/io/weights_path.h"
 #include "runtime/io/word_vectors.h"
-#include "runtime/model/convert.h"
 #include "runtime/model/error.h"
 #include "runtime/session/init.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cstring>
+#include <fmt/format.h>
 #include <fstream>
 
-namespace sheaf::tool {
+namespace sheaf::fit {
 
-std::function<std::string(const std::map<std::string, std::vector<int64_t>> &)>
-dimAdvice(const LoadedModel &loaded) {
-  return [&](const std::map<std::string, std::vector<int64_t>> &shapes) -> std::string {
-    if (!loaded.source || loaded.source->name().ends_with(".mlir"))
-      return "";
-    std::string options, given;
-    for (const auto &[dim, value] : driver::dimsForShapes(*loaded.source, loaded.options, shapes)) {
-      std::optional<std::string> words = driver::vocabularyOfDim(dim);
-      bool isVocabulary = words && loaded.vocabularies.find(*words);
-      auto it = loaded.givenDims.find(dim);
-      if (it != loaded.givenDims.end())
-        given += fmt::format("\n  --dim {0}={1} is given, but the file's shapes are those of "
-                             "--dim {0}={2}",
-                             dim, it->second, value);
-      else if (isVocabulary)
-        given +=
-            fmt::format("\n  the vocabulary of {} has {} entries, the file is for {}: --vocab "
-                        "gives another",
-                        io::tokenTypeName(*words), loaded.vocabularies.find(*words)->size(), value);
-      else
-        options += fmt::format(" --dim {}={}", dim, value);
-    }
-    return given + (options.empty() ? "" : fmt::format("\n {} would do", options));
-  };
+io::LoadedWeights setWeights(rt::Session &session, const io::WeightFile &file,
+                             const io::Vocabularies &vocabularies, const io::LoadOptions &options) {
+  const std::vector<rt::ParamDesc> &params = session.model().params;
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].synthetic)
+      session.setParam(i, rt::initialise(params[i], 0));
+  io::LoadedWeights loaded = io::loadWeights(
+      file, session.model(),
+      [&](size_t index, std::span<const uint8_t> rowMajor) { session.setParam(index, rowMajor); },
+      options);
+  io::checkVocabulary(file.name, loaded.metadata, vocabularies);
+  return loaded;
 }
 
-std::string unusedText(const std::string &file, const std::vector<std::string> &unused) {
-  return fmt::format("{}: {} the model has no parameter for: {}", file,
-                     io::plural(static_cast<int64_t>(unused.size()), "tensor"),
-                     io::firstOf(unused));
-}
-
-Pretrained::Pretrained(rt::Session &session, const LoadedModel &loaded, uint64_t seed,
-                       const std::vector<std::string> &fresh)
-    : session_(session), loaded_(loaded), seed_(seed), fresh_(fresh) {
+Pretrained::Pretrained(rt::Session &session, const io::Vocabularies &vocabularies,
+                       std::function<Tables()> tables, uint64_t seed,
+                       std::vector<std::string> fresh)
+    : session_(session), vocabularies_(vocabularies), findTables_(std::move(tables)), seed_(seed),
+      fresh_(std::move(fresh)) {
   for (const rt::ParamDesc &param : session.model().params)
     if (!param.synthetic)
       unloaded_.insert(param.name);
-  for (const std::string &pattern : fresh)
+  for (const std::string &pattern : fresh_)
     if (std::none_of(unloaded_.begin(), unloaded_.end(),
                      [&](const std::string &name) { return io::matches(name, pattern); }))
-      throw UsageError("--fresh: no parameter of the model is called '" + pattern + "'");
+      throw UserError("no parameter of the model is called '" + pattern + "'");
 }
 
 const Pretrained::Tables &Pretrained::tables() {
   if (!tables_)
-    tables_ = loaded_.source->name().ends_with(".mlir")
-                  ? Tables()
-                  : driver::vocabularyTables(*loaded_.source, loaded_.options);
+    tables_ = findTables_();
   return *tables_;
 }
 
@@ -74,22 +50,17 @@ size_t Pretrained::paramNamed(const std::string &name) const {
   return static_cast<size_t>(session_.findParam(name));
 }
 
-void Pretrained::addWords(const std::string &file, const std::string &param, io::WordRows rows,
-                          const std::vector<std::string> &lack, io::LoadOptions &options) {
-  if (!lack.empty()) {
-    std::vector<std::string> names;
-    for (const std::string &word : lack)
-      names.push_back(io::quoted(word));
-    notes_.push_back(fmt::format("{}: it has {} of the {} words of '{}'; the others begin as they "
-                                 "are initialised: {}",
-                                 file, rows.of.size() - lack.size(), rows.of.size(), param,
-                                 io::firstOf(names)));
-  }
+static void addWords(const std::string &param, io::WordRows rows,
+                     const std::vector<std::string> &lack, io::LoadOptions &options,
+                     std::vector<Pretrained::Lacking> &lacking) {
+  if (!lack.empty())
+    lacking.push_back({param, rows.of.size(), lack});
   options.words[param] = std::move(rows);
 }
 
 /// The vectors of the model's words, as the one tensor of a file.
-io::WeightFile Pretrained::openVectors(const io::SourceText &text, io::LoadOptions &options) {
+io::WeightFile Pretrained::openVectors(const io::SourceText &text, io::LoadOptions &options,
+                                       Taken &taken) {
   // The table that they are for: the one that is named, or the only one.
   std::string name = "vectors", to = io::renamed(name, options.renames);
   std::vector<std::string> candidates;
@@ -105,7 +76,7 @@ io::WeightFile Pretrained::openVectors(const io::SourceText &text, io::LoadOptio
         candidates.empty() ? "no parameter with a row for each word"
                            : fmt::format("several parameters with a row for each word: {}",
                                          fmt::join(candidates, ", "))));
-  const io::Vocabulary *vocabulary = loaded_.vocabularies.find(tables().at(to));
+  const io::Vocabulary *vocabulary = vocabularies_.find(tables().at(to));
   if (!vocabulary || !vocabulary->hasWords())
     throw UserError(fmt::format("{}: vectors of words, but the model's {} are numbers", text.name,
                                 io::tokenTypeName(tables().at(to))));
@@ -121,15 +92,15 @@ io::WeightFile Pretrained::openVectors(const io::SourceText &text, io::LoadOptio
   std::memcpy(file.owned.data(), vectors.values.data(), file.owned.size());
   file.tensors.push_back({to, io::fileTypeOf(rt::DType::F32), {rows, vectors.width}, file.owned});
   options.renames.clear();
-  addWords(text.name, to, {std::move(vectors.rowOf), rows}, vectors.lack, options);
+  addWords(to, {std::move(vectors.rowOf), rows}, vectors.lack, options, taken.lacking);
   return file;
 }
 
 /// Tables of another vocabulary: by word.
-void Pretrained::matchWords(const io::WeightFile &file, io::LoadOptions &options) {
+void Pretrained::matchWords(const io::WeightFile &file, io::LoadOptions &options, Taken &taken) {
   io::Vocabularies unknown; // of which the file has a hash, but nothing tells its words
-  for (const auto &[name, vocabulary] : loaded_.vocabularies.all()) {
-    std::string beside = vocabularyOf(file.name, name);
+  for (const auto &[name, vocabulary] : vocabularies_.all()) {
+    std::string beside = io::vocabularyOf(file.name, name);
     if (beside.empty() || !vocabulary.hasWords()) {
       unknown.set(name, vocabulary);
       continue;
@@ -149,7 +120,7 @@ void Pretrained::matchWords(const io::WeightFile &file, io::LoadOptions &options
       std::string param = io::renamed(tensor.name, options.renames);
       auto table = tables().find(param);
       if (table != tables().end() && table->second == name && !io::matchesAny(param, fresh_))
-        addWords(file.name, param, rows, lack, options);
+        addWords(param, rows, lack, options, taken.lacking);
     }
   }
   // Without a table to fill it does not matter.
@@ -161,12 +132,10 @@ void Pretrained::matchWords(const io::WeightFile &file, io::LoadOptions &options
     io::checkVocabulary(file.name, file.metadata, unknown);
 }
 
-std::vector<io::NonFinite> Pretrained::take(const std::string &path, io::LoadOptions options) {
+Pretrained::Taken Pretrained::take(const std::string &path, io::LoadOptions options) {
+  Taken taken;
   options.partial = true;
   options.fresh = fresh_;
-  options.adviseShapes = [&, advise = dimAdvice(loaded_)](const auto &shapes) {
-    return advise(shapes) + "\n  --fresh PATTERN leaves parameters as they are initialised";
-  };
   options.initial = [&](size_t param) {
     return rt::initialise(session_.model().params[param], seed_);
   };
@@ -180,10 +149,10 @@ std::vector<io::NonFinite> Pretrained::take(const std::string &path, io::LoadOpt
   std::optional<io::WeightFile> file;
   if (!isBinary)
     if (io::SourceText text = io::readSource(path); io::isWordVectors(text.text))
-      file.emplace(openVectors(text, options));
+      file.emplace(openVectors(text, options, taken));
   if (!file) {
     file.emplace(io::WeightFile::open(path));
-    matchWords(*file, options);
+    matchWords(*file, options, taken);
   }
   io::LoadedWeights loaded = io::loadWeights(
       *file, session_.model(),
@@ -192,18 +161,9 @@ std::vector<io::NonFinite> Pretrained::take(const std::string &path, io::LoadOpt
         unloaded_.erase(session_.model().params[index].name);
       },
       options);
-  if (!loaded.unused.empty())
-    notes_.push_back(unusedText(path, loaded.unused));
-  return std::move(loaded.nonFinite);
+  taken.unused = std::move(loaded.unused);
+  taken.nonFinite = std::move(loaded.nonFinite);
+  return taken;
 }
 
-std::vector<std::string> Pretrained::notes() const {
-  std::vector<std::string> all = notes_;
-  if (!unloaded_.empty())
-    all.push_back(fmt::format("not in the files of --init-from, and initialised with seed {}: {}",
-                              seed_,
-                              io::firstOf({unloaded_.begin(), unloaded_.end()}, /*most=*/12)));
-  return all;
-}
-
-} // namespace sheaf::tool
+} // namespace sheaf::fit

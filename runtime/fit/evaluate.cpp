@@ -1,22 +1,16 @@
-//===- evaluate.cpp - Measures of a model over data -----------------------===//
-#include "tools/sheaf/evaluate.h"
-
-#include "tools/sheaf/command.h"
+#include "runtime/fit/evaluate.h"
 
 #include "runtime/model/convert.h"
 #include "runtime/model/error.h"
 #include "runtime/session/init.h"
-#include "runtime/session/non_finite.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstring>
+#include <fmt/format.h>
 
-namespace sheaf::tool {
+namespace sheaf::fit {
 
 namespace {
 
@@ -45,16 +39,17 @@ double elementOf(const rt::TensorView &view) {
 
 } // namespace
 
-Metric Metric::parse(const std::string &text) {
+std::string Data::failure(const RunError &error) const {
+  return nameOf ? fmt::format("{}: {}", nameOf(error.instance()), error.what()) : error.what();
+}
+
+std::optional<Metric> Metric::parse(const std::string &text) {
   size_t colon = text.find(':');
   Metric metric{text.substr(0, colon), colon == std::string::npos ? "" : text.substr(colon + 1)};
   constexpr std::array scores = {"accuracy", "precision", "recall", "f1"};
-  if (metric.function.empty() ||
-      (colon != std::string::npos &&
-       std::find(scores.begin(), scores.end(), metric.score) == scores.end()))
-    throw UsageError(fmt::format("--metric takes FUNCTION or FUNCTION:SCORE, where a score is "
-                                 "accuracy, precision, recall or f1, not '{}'",
-                                 text));
+  bool isScore = std::find(scores.begin(), scores.end(), metric.score) != scores.end();
+  if (metric.function.empty() || (colon != std::string::npos && !isScore))
+    return std::nullopt;
   return metric;
 }
 
@@ -78,26 +73,15 @@ void requireMeasure(const rt::Model &model, const Metric &metric) {
 
 rt::ClassScores Measure::scores() const { return isBool ? confusion->of(1) : confusion->macro(); }
 
-std::string Measure::text(int decimals) const {
-  if (instances == 0)
-    return "none";
-  if (!std::isfinite(value))
-    return rt::nonFiniteName(value);
-  return decimals < 0 ? fmt::format("{:.6g}", value) : fmt::format("{:.{}f}", value, decimals);
-}
-
-driver::Json Measure::json() const {
-  return instances == 0 ? driver::Json(nullptr) : driver::Json(value);
-}
-
-std::string className(const LoadedRun &run, int64_t number) {
-  const rt::TypeTable &types = run.model().types;
-  const rt::TypeDesc &type = types.types[rt::classType(types, run.model().entry.resultType)];
+std::string className(const rt::Model &model, const io::Vocabularies &vocabularies,
+                      int64_t number) {
+  const rt::TypeTable &types = model.types;
+  const rt::TypeDesc &type = types.types[rt::classType(types, model.entry.resultType)];
   if (type.kind == rt::TypeKind::Bool ||
       (type.kind == rt::TypeKind::Tensor && type.dtype == rt::DType::Bool))
     return number ? "true" : "false";
   if (type.kind == rt::TypeKind::Token || type.isToken)
-    if (const io::Vocabulary *words = run.vocabularies.find(type.vocab);
+    if (const io::Vocabulary *words = vocabularies.find(type.vocab);
         words && words->hasWords() && number >= 0 && number < words->size())
       return std::string(words->word(number));
   return std::to_string(number);
@@ -108,8 +92,8 @@ namespace {
 /// Adds up what instances come to.
 class Measuring {
 public:
-  Measuring(rt::Session &session, const LoadedRun &run)
-      : session_(session), run_(run), type_(session.model().entry.resultType) {
+  Measuring(rt::Session &session, const Data &data)
+      : session_(session), data_(data), type_(session.model().entry.resultType) {
     const rt::TypeTable &types = session.model().types;
     if (!rt::isPrediction(types, type_))
       return;
@@ -120,14 +104,14 @@ public:
   }
 
   /// Those that had too little memory run again later, but count in the order of the data.
-  void run(std::span<const rt::Instance> some) {
+  void run(std::span<const rt::Instance> some, const std::stop_token &stop) {
     values_.assign(some.size(), 0);
     errors_.assign(some.size(), "");
     rt::runEach(
-        some, [&](std::span<const rt::Instance> part) { return session_.run(part); },
+        some, [&](std::span<const rt::Instance> part) { return session_.run(part, stop); },
         [&](size_t i, const rt::Outcome &outcome) {
           if (!outcome.ok())
-            errors_[i] = failureText(run_.data, *outcome.error);
+            errors_[i] = data_.failure(*outcome.error);
           else if (measure_.confusion)
             errors_[i] = addPairs(some[i], outcome);
           else
@@ -171,11 +155,13 @@ private:
     std::string problem = rt::addPrediction(
         *measure_.confusion, session_.model().types, type_, outcome.slots,
         [&](uint32_t type, const rt::Slot *slots) { return session_.tensor(type, slots); });
-    return problem.empty() ? "" : fmt::format("{}: {}", run_.data.name(instance.index), problem);
+    if (problem.empty() || !data_.nameOf)
+      return problem;
+    return fmt::format("{}: {}", data_.nameOf(instance.index), problem);
   }
 
   rt::Session &session_;
-  const LoadedRun &run_;
+  const Data &data_;
   uint32_t type_;
   Measure measure_;
   double sum_ = 0;
@@ -185,19 +171,20 @@ private:
 
 } // namespace
 
-std::optional<Measure> evaluate(rt::Session &session, const LoadedRun &run, const Metric &metric,
-                                int64_t batch, const std::function<bool()> &stop) {
-  Measuring measuring(session, run);
-  io::Progress bar(metric.function, static_cast<int64_t>(run.instances.size()));
-  std::span<const rt::Instance> rest = run.instances;
+std::optional<Measure> evaluate(rt::Session &session, const Data &data, const Metric &metric,
+                                const EvaluateOptions &options) {
+  Measuring measuring(session, data);
+  std::span<const rt::Instance> rest = data.instances;
   while (!rest.empty()) {
-    if (stop && stop())
-      return std::nullopt;
     std::span<const rt::Instance> some =
-        rest.first(std::min<size_t>(static_cast<size_t>(batch), rest.size()));
+        rest.first(std::min<size_t>(static_cast<size_t>(options.batch), rest.size()));
     rest = rest.subspan(some.size());
-    measuring.run(some);
-    bar.step(static_cast<int64_t>(some.size()));
+    measuring.run(some, options.stop);
+    // What ran when it was asked for may have failed for that.
+    if (options.stop.stop_requested())
+      return std::nullopt;
+    if (options.progress)
+      options.progress(static_cast<int64_t>(some.size()));
   }
   return measuring.finish(metric);
 }
@@ -220,4 +207,4 @@ void copyParams(const rt::Session &from, const std::function<rt::TensorView(size
   }
 }
 
-} // namespace sheaf::tool
+} // namespace sheaf::fit

@@ -1,13 +1,9 @@
-//===- training_directory.cpp - The files of a training -------------------===//
-#include "tools/sheaf/training_directory.h"
+#include "runtime/fit/directory.h"
 
-#include "tools/sheaf/checkpoint.h"
-#include "tools/sheaf/weights.h"
-
+#include "runtime/fit/checkpoint.h"
+#include "runtime/io/weights_path.h"
 #include "runtime/model/error.h"
 #include "runtime/model/value.h"
-
-#include <fmt/format.h>
 
 #include <cerrno>
 #include <fcntl.h>
@@ -15,11 +11,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-namespace sheaf::tool {
+namespace sheaf::fit {
 
 namespace fs = std::filesystem;
 
-TrainingDirectory::TrainingDirectory(const std::string &path) : path_(path), fd_(-1) {
+Directory::Directory(const std::string &path) : path_(path), fd_(-1) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
@@ -32,49 +28,50 @@ TrainingDirectory::TrainingDirectory(const std::string &path) : path_(path), fd_
   io::AtomicFile::removeLeftovers(path);
 }
 
-TrainingDirectory::~TrainingDirectory() {
+Directory::~Directory() {
   if (fd_ >= 0)
     ::close(fd_);
 }
 
-bool TrainingDirectory::has(const std::string &name) const {
+bool Directory::has(const std::string &name) const {
   std::error_code failed;
   return fs::exists(file(name), failed);
 }
 
-void TrainingDirectory::claim() {
+Directory::Holds Directory::holds() const {
   if (hasCheckpoints(path_))
-    throw UserError(path_ + " holds a training; --resume goes on with it");
-  if (has("last.safetensors") || has("best.safetensors"))
-    throw UserError(path_ + " holds the weights of a training; give another directory");
+    return Holds::Checkpoints;
+  return has("last.safetensors") || has("best.safetensors") ? Holds::Weights : Holds::Nothing;
+}
+
+void Directory::clear() {
   for (const char *name : {"config.json", "log.jsonl"}) {
     std::error_code none;
     fs::remove(file(name), none);
   }
 }
 
-void TrainingDirectory::saveVocabularies(const io::Vocabularies &vocabularies) const {
+void Directory::saveVocabularies(const io::Vocabularies &vocabularies) const {
   for (const char *weights : {"last.safetensors", "best.safetensors"})
     for (const auto &[name, vocabulary] : vocabularies.all())
       if (vocabulary.hasWords())
-        vocabulary.save(vocabularyBeside(file(weights), name));
+        vocabulary.save(io::vocabularyBeside(file(weights), name));
 }
 
-void TrainingDirectory::saveWeights(const std::string &name, const rt::Model &model,
-                                    const io::Vocabularies &vocabularies,
-                                    const GetParam &get) const {
+void Directory::saveWeights(const std::string &name, const rt::Model &model,
+                            const io::Vocabularies &vocabularies, const GetParam &get) const {
   io::saveWeights(file(name + ".safetensors"), model, get, io::modelMetadata(model, vocabularies));
 }
 
-std::string TrainingDirectory::rebuildBest(const rt::Model &model,
-                                           const io::Vocabularies &vocabularies,
-                                           double best) const {
+std::optional<Directory::Rebuilt> Directory::rebuildBest(const rt::Model &model,
+                                                         const io::Vocabularies &vocabularies,
+                                                         double best) const {
   std::string name = file("best.safetensors");
   if (has("best.safetensors"))
-    return "";
+    return std::nullopt;
   std::optional<std::pair<int64_t, double>> checkpoint = bestCheckpoint(path_);
   if (!checkpoint)
-    return name + " is missing, and no checkpoint of the end of an epoch is left to make it of";
+    return Rebuilt{name, "", false};
   std::string from = checkpointPath(path_, checkpoint->first);
   std::vector<rt::HostTensor> values;
   for (const rt::ParamDesc &param : model.params)
@@ -87,10 +84,7 @@ std::string TrainingDirectory::rebuildBest(const rt::Model &model,
   saveWeights("best", model, vocabularies, [&](size_t index) {
     return rt::TensorView{values[index].dtype, values[index].shape, values[index].bytes.get()};
   });
-  return fmt::format("{} was missing: made again of {}{}", name, from,
-                     checkpoint->second < best ? ", the best that is left; that of the best epoch "
-                                                 "is there no more"
-                                               : "");
+  return Rebuilt{name, from, checkpoint->second >= best};
 }
 
-} // namespace sheaf::tool
+} // namespace sheaf::fit

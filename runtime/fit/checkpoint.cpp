@@ -1,7 +1,4 @@
-//===- checkpoint.cpp - Trainings on disk ---------------------------------===//
-#include "tools/sheaf/checkpoint.h"
-
-#include "tools/sheaf/load.h"
+#include "runtime/fit/checkpoint.h"
 
 #include "runtime/io/weights.h"
 #include "runtime/model/error.h"
@@ -13,7 +10,7 @@
 #include <charconv>
 #include <filesystem>
 
-namespace sheaf::tool {
+namespace sheaf::fit {
 
 namespace {
 
@@ -147,8 +144,9 @@ void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Trai
   keepCheckpoints(directory, keep);
 }
 
-std::optional<rt::Course> loadCheckpoint(const std::string &directory, rt::Session &session,
-                                         rt::Trainer &trainer) {
+std::optional<rt::Course>
+loadCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &trainer,
+               const std::function<void(const std::string &)> &onDamaged) {
   std::map<int64_t, fs::path> all = checkpointsIn(directory);
   if (all.empty())
     return std::nullopt;
@@ -163,7 +161,8 @@ std::optional<rt::Course> loadCheckpoint(const std::string &directory, rt::Sessi
       all.erase(std::prev(all.end()));
       if (all.empty())
         throw UserError(fmt::format("{}; {} has no whole checkpoint", error.what(), directory));
-      note(fmt::format("{}; going on from the checkpoint before", error.what()));
+      if (onDamaged)
+        onDamaged(error.what());
       // It must not count as one of those that are kept.
       fs::rename(path, path + ".damaged");
     }
@@ -234,4 +233,4 @@ std::optional<rt::Course> loadCheckpoint(const std::string &directory, rt::Sessi
   return course;
 }
 
-} // namespace sheaf::tool
+} // namespace sheaf::fit

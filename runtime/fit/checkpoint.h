@@ -1,15 +1,16 @@
 //===- checkpoint.h - Trainings on disk -------------------------*- C++ -*-===//
-#ifndef SHEAF_TOOLS_SHEAF_CHECKPOINT_H
-#define SHEAF_TOOLS_SHEAF_CHECKPOINT_H
+#ifndef SHEAF_RUNTIME_FIT_CHECKPOINT_H
+#define SHEAF_RUNTIME_FIT_CHECKPOINT_H
 
 #include "runtime/train/course.h"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
-namespace sheaf::tool {
+namespace sheaf::fit {
 
 /// Writes weights, trainer and course to `DIRECTORY/checkpoint-STEPS.safetensors`, whole or not
 /// at all, and removes older checkpoints but the last `keep`. `metadata`: what weights have beside.
@@ -30,11 +31,13 @@ void keepCheckpoints(const std::string &directory, int64_t keep);
 std::optional<std::pair<int64_t, double>> bestCheckpoint(const std::string &directory);
 
 /// Restores what the newest whole checkpoint of a directory holds; nothing when there is none at
-/// all. Damaged ones that are newer are put aside, with a note. Throws UserError when all are
-/// damaged, or when it is not of this model.
-std::optional<rt::Course> loadCheckpoint(const std::string &directory, rt::Session &session,
-                                         rt::Trainer &trainer);
+/// all. Damaged ones that are newer are put aside (`.damaged`), and `onDamaged`, if it is there, is
+/// told what is wrong with each. Throws UserError when all are damaged, or when it is not of this
+/// model.
+std::optional<rt::Course>
+loadCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &trainer,
+               const std::function<void(const std::string &why)> &onDamaged = {});
 
-} // namespace sheaf::tool
+} // namespace sheaf::fit
 
-#endif // SHEAF_TOOLS_SHEAF_CHECKPOINT_H
+#endif // SHEAF_RUNTIME_FIT_CHECKPOINT_H
