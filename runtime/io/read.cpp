@@ -30,6 +30,8 @@ public:
     });
     std::string_view record;
     for (int64_t left = options_.limit; left > 0;) {
+      if (options_.stop.stop_requested())
+        throw ReadingStopped();
       if (!at(source_.text, [&] { return records->next(record); }))
         break;
       try {
@@ -159,6 +161,40 @@ std::map<std::string, CountedTokens> countTokens(const SourceText &source,
   CountingReader counter;
   readDataset(source, types, entry, counter, options);
   return counter.counted();
+}
+
+std::map<std::string, Vocabulary>
+vocabulariesOf(const SourceText &source, const std::set<std::string> &names,
+               const std::map<std::string, int64_t> &sizes, const rt::TypeTable &types,
+               const rt::EntryDesc &entry, const ReadOptions &options) {
+  std::map<std::string, Vocabulary> made;
+  if (names.empty())
+    return made;
+  // All of the data, so that a vocabulary does not depend on how many instances are wanted.
+  ReadOptions counting = options;
+  counting.limit = INT64_MAX;
+  std::map<std::string, CountedTokens> counted = countTokens(source, types, entry, counting);
+  for (const std::string &name : names) {
+    const CountedTokens &tokens = counted[name];
+    auto size = sizes.find(name);
+    if (tokens.words.distinct() > 0) {
+      WordCounter::Options most;
+      if (size != sizes.end())
+        most.maxSize = size->second;
+      made[name] = tokens.words.build(most);
+    } else if (size != sizes.end()) {
+      made[name] = Vocabulary::ofSize(size->second);
+    } else if (tokens.greatest < 0) {
+      made[name] = {};
+    } else {
+      throw UserError(fmt::format("{}: it has numbers for {}, and nothing tells how many there "
+                                  "are: give dim '{}' a value, {} at least, or a vocabulary's file "
+                                  "with --vocab",
+                                  source.name, tokenTypeName(name), sizeDimName(name),
+                                  tokens.greatest + 1));
+    }
+  }
+  return made;
 }
 
 std::map<std::string, Vocabulary> buildVocabularies(const SourceText &source,

@@ -12,6 +12,9 @@
 #include "runtime/model/model.h"
 
 #include <map>
+#include <set>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,13 @@ struct ReadOptions {
   /// What the entry does not take is an error. Else it is ignored, and counted.
   bool strict = false;
   int64_t skipBad = 0; ///< records that cannot be read and are left out, at most
+  std::stop_token stop = {};
+};
+
+/// What readers throw when they were stopped.
+class ReadingStopped : public std::runtime_error {
+public:
+  ReadingStopped() : std::runtime_error("the reading was stopped") {}
 };
 
 /// Slots of an entry's arguments together.
@@ -44,6 +54,15 @@ std::map<std::string, CountedTokens> countTokens(const SourceText &source,
                                                  const rt::TypeTable &types,
                                                  const rt::EntryDesc &entry,
                                                  const ReadOptions &options = {});
+
+/// Makes the vocabularies of these names of the words in data, as the entry reads them. `sizes`: by
+/// name what the dims that stand for their sizes say; they leave room for so many words, or, where
+/// the data have numbers for tokens, tell how many there are. Throws UserError for numbers that
+/// nothing tells the number of.
+std::map<std::string, Vocabulary>
+vocabulariesOf(const SourceText &source, const std::set<std::string> &names,
+               const std::map<std::string, int64_t> &sizes, const rt::TypeTable &types,
+               const rt::EntryDesc &entry, const ReadOptions &options = {});
 
 /// Builds vocabularies without a model: of the words that the format finds in a text
 /// (DataFormat::countWords).

@@ -143,10 +143,11 @@ int runEval(EvalArguments &arguments) {
   std::string model;
   int code = kOk;
   ReadNotes notes;
+  DataTexts texts;
   for (const fit::Metric &metric : metrics) {
     ModelOptions options = arguments.model;
     options.entry = metric.function;
-    LoadedRun run = loadRun(options, arguments.data, arguments.weights, INT64_MAX, &notes);
+    LoadedRun run = loadRun(options, arguments.data, arguments.weights, INT64_MAX, &notes, &texts);
     fit::requireMeasure(run.model(), metric);
     rt::Session session(run.model(),
                         sessionOptions(arguments.limits, arguments.batches.threads, run.model()));

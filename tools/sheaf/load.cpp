@@ -332,57 +332,22 @@ std::set<std::string> findVocabularies(const driver::EntryTypes &entry,
   return missing;
 }
 
-/// A vocabulary for tokens that the data give as numbers, if at all: it has no words, and as many
-/// numbers as the dim says.
-io::Vocabulary numbersOnly(const std::string &name, const io::CountedTokens &counted,
-                           const driver::EntryTypes &entry, const std::string &data) {
-  auto dim = entry.vocabularyDims.find(name);
-  if (dim != entry.vocabularyDims.end())
-    return io::Vocabulary::ofSize(dim->second.second);
-  if (counted.greatest < 0)
-    return {};
-  std::string size = io::sizeDimName(name);
-  throw UserError(fmt::format(
-      "{}: it has numbers for {}, and nothing tells how many there are: give dim '{}' a value, {} "
-      "at least, or a vocabulary's file with --vocab",
-      data, io::tokenTypeName(name), size, counted.greatest + 1));
-}
-
 /// Makes vocabularies of the words of the data.
 void buildVocabularies(LoadedRun &loaded, const std::set<std::string> &missing,
                        const driver::EntryTypes &entry, const io::SourceText &text,
                        const io::ReadOptions &reading, ReadNotes &notes) {
-  if (missing.empty())
-    return;
-  // All of the data, so that a vocabulary does not depend on how many instances are wanted.
-  io::ReadOptions counting = reading;
-  counting.limit = INT64_MAX;
-  std::map<std::string, io::CountedTokens> counted =
-      io::countTokens(text, entry.types, entry.entry, counting);
-  for (const std::string &name : missing) {
-    const io::CountedTokens &tokens = counted[name];
-    if (tokens.words.distinct() == 0) {
-      loaded.vocabularies.set(name, numbersOnly(name, tokens, entry, text.name));
-      continue;
-    }
-    // A dim with a value leaves room for so many words and no more.
-    io::WordCounter::Options most;
-    if (auto dim = entry.vocabularyDims.find(name); dim != entry.vocabularyDims.end())
-      most.maxSize = dim->second.second;
-    io::Vocabulary vocabulary = tokens.words.build(most);
-    notes.once(
-        fmt::format("no vocabulary for {}: made one of the {} in {} ('sheaf vocab' writes such "
-                    "a file, --vocab reads it)",
-                    io::tokenTypeName(name), io::plural(vocabulary.size() - 1, "word"), text.name));
+  std::map<std::string, int64_t> sizes;
+  for (const auto &[name, dim] : entry.vocabularyDims)
+    sizes[name] = dim.second;
+  for (auto &[name, vocabulary] :
+       io::vocabulariesOf(text, missing, sizes, entry.types, entry.entry, reading)) {
+    if (vocabulary.hasWords() && vocabulary.size() > 1)
+      notes.once(fmt::format("no vocabulary for {}: made one of the {} in {} ('sheaf vocab' writes "
+                             "such a file, --vocab reads it)",
+                             io::tokenTypeName(name), io::plural(vocabulary.size() - 1, "word"),
+                             text.name));
     loaded.vocabularies.set(name, std::move(vocabulary));
   }
-}
-
-io::SourceText readData(const DataOptions &data) {
-  io::SourceText text = io::readData(data.data);
-  if (data.data == "-")
-    keepStandardInput(text.text);
-  return text;
 }
 
 /// `goesOn`: more will be read that the notes are of, too.
@@ -498,21 +463,37 @@ LoadedRun readAll(LoadedModel loaded, io::SourceText text, const DataOptions &da
   return run;
 }
 
+const DataTexts::File &DataTexts::read(const std::string &file) {
+  if (auto known = files_.find(file); known != files_.end())
+    return known->second;
+  File fresh;
+  io::SourceText raw = io::readSource(file);
+  if (hashed_)
+    fresh.hash = io::contentHash(raw.text);
+  fresh.text = io::decompressed(std::move(raw));
+  if (file == "-")
+    keepStandardInput(fresh.text.text);
+  return files_.emplace(file, std::move(fresh)).first->second;
+}
+
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
-                  const WeightOptions &weights, int64_t limit, ReadNotes *notes) {
+                  const WeightOptions &weights, int64_t limit, ReadNotes *notes, DataTexts *texts) {
   LoadedRun loaded;
+  DataTexts once;
+  DataTexts &read = texts ? *texts : once;
   ReadNotes own;
   io::ReadOptions reading = data.reading();
   reading.limit = limit;
   if (options.artefacts && artefact::isArtefact(options.model)) {
     openArtefact(loaded, options, weights);
-    readInstances(loaded, readData(data), reading, data.strictVocab, notes ? *notes : own, notes);
+    readInstances(loaded, read.of(data.data), reading, data.strictVocab, notes ? *notes : own,
+                  notes);
     return loaded;
   }
   refuseDigest(options);
   driver::CompileOptions compile = compileOptions(options);
   std::unique_ptr<driver::EntryTypes> entry = inspectSource(loaded, options, weights, compile);
-  io::SourceText text = readData(data);
+  const io::SourceText &text = read.of(data.data);
   buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
                     reading, notes ? *notes : own);
   bindSizes(loaded.vocabularies, compile);

@@ -22,6 +22,26 @@ namespace sheaf::tool {
 
 class ReadNotes;
 
+/// Data files of a command, each of which is read once, for however many functions.
+class DataTexts {
+public:
+  explicit DataTexts(bool hashed = false) : hashed_(hashed) {}
+  /// The text, decompressed. Throws UserError.
+  const io::SourceText &of(const std::string &file) { return read(file).text; }
+  /// io::contentHash() of the file as it lies there, where they are hashed.
+  const std::string &hash(const std::string &file) { return read(file).hash; }
+
+private:
+  struct File {
+    io::SourceText text;
+    std::string hash;
+  };
+  const File &read(const std::string &file);
+
+  bool hashed_;
+  std::map<std::string, File> files_;
+};
+
 /// The model's source text. Throws UserError, also for an artefact, and UsageError when a file
 /// that parses does not declare a dim or the function that the options name.
 SourceFile readModel(const ModelOptions &options);
@@ -87,11 +107,11 @@ struct LoadedRun : LoadedModel {
 
 /// Compiles, or opens an artefact, and reads data, at most `limit` instances. Vocabularies come
 /// from `--vocab`, else from the artefact or the files beside the weights, else from the data.
-/// What is to be said of the data is collected in `notes`, where they are given.
-/// Throws like loadModel.
+/// What is to be said of the data is collected in `notes`, and their texts are kept in `texts`,
+/// where they are given. Throws like loadModel.
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
                   const WeightOptions &weights, int64_t limit = INT64_MAX,
-                  ReadNotes *notes = nullptr);
+                  ReadNotes *notes = nullptr, DataTexts *texts = nullptr);
 
 /// Compiles, or opens an artefact, before there are data; nothing where a vocabulary is to be made
 /// of them. Throws like loadModel.
