@@ -9,6 +9,7 @@ docs/python.md is the guide.
 from . import nn, ops, safetensors, types
 from .errors import CompileError, InstanceError, InstanceErrors, SheafError
 from .initializers import (Initializer, constant, glorot, he, identity, normal, orthogonal, uniform)
+from .jit import Compiled, jit
 from .module import Module, Param
 from .ops import *
 from .ops import abs, bool, max, min, pow, slice, sum
@@ -17,8 +18,8 @@ from .types import *
 # What needs the extension is there when it is first asked for.
 _COMPILED = {"Model": "model", "compile": "model", "load": "model"}
 
-__all__ = ["CompileError", "Initializer", "InstanceError", "InstanceErrors", "Module", "Param",
-           "SheafError", "constant", "glorot", "he", "identity", "nn", "normal", "orthogonal",
+__all__ = ["CompileError", "Compiled", "Initializer", "InstanceError", "InstanceErrors", "Module", "Param",
+           "SheafError", "constant", "glorot", "he", "identity", "jit", "nn", "normal", "orthogonal",
            "safetensors", "uniform", *_COMPILED, *ops.__all__, *types.__all__]
 
 

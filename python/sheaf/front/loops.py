@@ -1,0 +1,730 @@
+"""Loops: over lists they are folds, over layers they are written out, `while` is `loop`.
+
+What a loop carries are the variables that it assigns and that are read at the beginning of a turn or
+after it. `break` and `return` are a flag in the state, and a value that is there once they have come by.
+"""
+import ast
+import builtins
+
+from . import flow, kinds
+from .calls import Many
+from .flow import Bind, Mark
+from .kinds import BOOL, FLOAT, INT
+from .text import IN, LINE, OUT, Code, Local, joined
+from .values import (ADD, AND, ATOM, BLOCK, EMPTY, NO, FunctionRef, ModuleList, ModuleRef, Object, Parts, Value,
+                     literal)
+
+
+class LoopEnd:
+    """Of the body of a loop: it gives the state."""
+
+    def __init__(self, lowering, names, done=None, ret=None, outer=None):
+        self.lowering, self.names, self.done, self.ret, self.outer = lowering, names, done, ret, outer
+        self.falls = []
+
+    def state(self, node, done, ret):
+        fl = self.lowering
+        code = fl.yielded(self, node)
+        extra = []
+        if self.done is not None:
+            extra.append("true" if done else "false")
+        if self.ret is not None:
+            extra.append(ret if ret is not None else "Nothing")
+        if not extra:
+            return code
+        slots = self.falls[-1][0]
+        return Code(("(", joined([*slots, *extra]), ")")) if len(slots) + len(extra) > 1 else Code(
+            (extra[0],))
+
+    def fall(self, node):
+        return self.state(node, False, None)
+
+    def leave(self, s):
+        """`break` or `continue` at a statement."""
+        return Code((self.state(s, isinstance(s, ast.Break), None),), self.lowering.place(s))
+
+    def give(self, value, node):
+        """`return`."""
+        fl = self.lowering
+        result = fl.coerce(value, fl.declared.result, node)
+        return self.state(node, True, Code(("Just(", result.code, ")")))
+
+
+class Loops:
+
+    # ---- What is gone through ----
+
+    def layers_in(self, node):
+        """The elements of an expression that goes through layers, as Values; None if it does not."""
+        if isinstance(node, ast.Call):
+            callee = self.called_builtin(node)
+            if callee in ("zip", "enumerate", "reversed", "list", "tuple") and node.args and not any(
+                    isinstance(a, ast.Starred) for a in node.args):
+                inner = [self.layers_in(a) for a in node.args]
+                if callee == "enumerate" and inner[0] is not None:
+                    start = 0
+                    more = node.args[1:] + [k.value for k in node.keywords]
+                    if more:
+                        start = self.constant(more[0])
+                        if not isinstance(start, int):
+                            raise self.error(more[0], "the start must be known when the model is compiled")
+                    return [Value(None, module=Parts([literal(start + i), v]))
+                            for i, v in enumerate(inner[0])]
+                if callee in ("reversed", "list", "tuple") and inner[0] is not None:
+                    return inner[0][::-1] if callee == "reversed" else inner[0]
+                if callee == "zip" and any(x is not None for x in inner):
+                    return self.zipped_layers(node, inner)
+                return None
+            if callee == "range":
+                return None
+            return None
+        if isinstance(node, (ast.Attribute, ast.Name, ast.Subscript)):
+            if isinstance(node, ast.Name) and not (node.id in self.env and self.env[node.id].module):
+                return None
+            try:
+                value = self.peek(node) if not isinstance(node, ast.Subscript) or self.is_member_root(
+                    node) else None
+            except SyntaxError:
+                return None
+            if value is None:
+                return None
+            if isinstance(value.module, ModuleList):
+                return [Value(None, module=r) for r in value.module.refs]
+            if isinstance(value.module, Parts):
+                return list(value.module.values)
+        return None
+
+    def is_member_root(self, node):
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        return isinstance(node, ast.Name) and (node.id == self.self_name or node.id in self.env
+                                               and self.env[node.id].module is not None)
+
+    def zipped_layers(self, node, inner):
+        count = min(len(x) for x in inner if x is not None)
+        columns = []
+        for argument, elements in zip(node.args, inner):
+            if elements is not None:
+                if len(elements) != count and any(k.arg == "strict" for k in node.keywords):
+                    raise self.error(argument, f"there are {len(elements)} here and {count} there")
+                columns.append(elements[:count])
+                continue
+            many = self.iterable(argument)
+            t = self.temporary("list")
+            at = self.place(argument)
+            self.lines.append(Code(("let ", t, " = ", many.code), at))
+            # Python stops at the end of the shorter one; a list that is too short would do less turns
+            # than there are layers, which nobody means.
+            self.lines.append(Code(("check len(", t, f') >= {count}, "there are fewer elements than layers"'),
+                                   at))
+            columns.append([Value(Code((t, f"[{i}]")), self.arrived(many.element)) for i in range(count)])
+        return [Value(None, module=Parts(list(row))) for row in zip(*columns)]
+
+    def called_builtin(self, node):
+        """The name of the function of Python that a call calls, or None."""
+        f = node.func
+        if not isinstance(f, ast.Name) or f.id in self.env or f.id in self.assigned:
+            return None
+        found, value = self.find_global(f.id)
+        name = getattr(value, "__name__", None)
+        if found and name and getattr(builtins, name, None) is value:
+            return name
+        return None
+
+    def iterable(self, node, unroll=False):
+        """What a loop or a function of lists goes through, as a Many."""
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return self.comprehension(node)
+        if isinstance(node, ast.Call):
+            name = self.called_builtin(node)
+            if name in ("range", "zip", "enumerate", "reversed", "map", "filter"):
+                if any(isinstance(a, ast.Starred) for a in node.args):
+                    raise self.error(node, "'*' in a call is not compiled", "write the arguments out")
+                return getattr(self, "many_" + name)(node)
+        value = self.peek(node)
+        m = value.module
+        if isinstance(m, Parts):
+            return self.many_of_values([self.no_module(v, node) for v in m.values], node)
+        value = self.no_module(value, node)
+        kind = value.kind
+        if isinstance(kind, kinds.List):
+            return Many(value.code, kind.element, fresh=value.fresh)
+        if isinstance(kind, kinds.Tensor):
+            return Many(Code(("rows(", value.code, ")")), self.row_kind(kind))
+        if isinstance(kind, kinds.Tuple_):
+            return self.many_of_tuple(value, node)
+        if kind is None:
+            return Many(value.code, None)
+        raise self.error(node, "this is no list: nothing goes through it",
+                         "for i in range(n)" if kind == INT else "match takes it apart")
+
+    def many_of_tuple(self, value, node):
+        parts = value.kind.parts
+        kind = parts[0]
+        for p in parts[1:]:
+            kind = kinds.join(kind, p)
+        if value.is_const:
+            values = [self.coerce(literal(c), kind) for c in value.const]
+            return Many(Code(("[", joined([v.code for v in values]), "]")), kind,
+                        nonneg=all(isinstance(c, int) and c >= 0 for c in value.const))
+        locals_ = [self.temporary("p") for _ in parts]
+        values = [self.coerce(Value(Code((l,)), p), kind) for l, p in zip(locals_, parts)]
+        return Many(Code(("{ let (", joined(locals_), ") = ", value.code, "; [",
+                          joined([v.code for v in values]), "] }")), kind)
+
+    def many_of_values(self, values, node):
+        if not values:
+            return Many(Code(("[]",)), None)
+        kind = values[0].kind
+        for v in values[1:]:
+            kind = kinds.join(kind, v.kind)
+        return Many(Code(("[", joined([self.coerce(v, kind).code for v in values]), "]")), kind)
+
+    def many_range(self, node):
+        self.no_keywords(node, 1, 3)
+        values = []
+        for a in node.args:
+            v = self.number(self.read_int(self.plain(a)))
+            if v.kind == FLOAT:
+                raise self.error(a, "a range is of ints", "int(x)")
+            values.append(v)
+        if len(values) == 1:
+            return Many(Code(("range(", values[0].code, ")")), INT, nonneg=True)
+        start, stop = values[0], values[1]
+        if len(values) == 2 or values[2].is_const and values[2].const == 1:
+            return Many(Code(("range(", start.code, ", ", stop.code, ")")), INT, nonneg=start.nonneg)
+        step = values[2]
+        if not step.is_const:
+            raise self.error(node.args[2], "the step of a range must be known when the model is compiled",
+                             "write the number out")
+        if step.const == 0:
+            raise self.error(node.args[2], "the step of a range is not 0")
+        s = step.const
+        a, n, i = self.temporary("from"), self.temporary("turns"), self.temporary("i")
+        b = self.temporary("to")
+        span = Code((b, " - ", a)) if s > 0 else Code((a, " - ", b))
+        count = Code(("if ", span, f" <= 0 {{ 0 }} else {{ (", span, f" + {abs(s) - 1}) / {abs(s)} }}"))
+        sign = f" + {s} * " if s > 0 else f" - {-s} * "
+        return Many(Code(("{ let ", a, " = ", start.code, "; let ", b, " = ", stop.code, "; let ", n, ": int = ",
+                          count, "; map(|", i, "| ", a, sign, i, ", range(", n, ")) }")), INT,
+                    nonneg=start.nonneg and s > 0)
+
+    def many_zip(self, node):
+        for k in node.keywords:
+            if k.arg != "strict":
+                raise self.error(k.value, f"'{k.arg}' of 'zip' is not compiled")
+        if not node.args:
+            return Many(Code(("[]",)), None)
+        parts = [self.iterable(a) for a in node.args]
+        if len(parts) == 1:
+            raise self.error(node, "'zip' of one list makes tuples of one", "go through the list itself")
+        return Many(Code(("zip(", joined([p.code for p in parts]), ")")),
+                    kinds.Tuple_(tuple(p.element for p in parts)))
+
+    def many_enumerate(self, node):
+        start = None
+        more = node.args[1:] + [k.value for k in node.keywords if k.arg == "start"]
+        if len(more) > 1 or len(node.args) < 1 or any(k.arg != "start" for k in node.keywords):
+            raise self.error(node, "'enumerate' takes a list and perhaps a start")
+        many = self.iterable(node.args[0])
+        if more:
+            start = self.number(self.plain(more[0]))
+        if start is None or start.is_const and start.const == 0:
+            return Many(Code(("enumerate(", many.code, ")")), kinds.Tuple_((INT, many.element)))
+        i, x, s = self.temporary("i"), self.temporary("x"), self.temporary("start")
+        return Many(Code(("{ let ", s, " = ", start.code, "; map(|(", i, ", ", x, ")| (", i, " + ", s, ", ", x,
+                          "), enumerate(", many.code, ")) }")), kinds.Tuple_((INT, many.element)))
+
+    def many_reversed(self, node):
+        self.no_keywords(node, 1)
+        many = self.iterable(node.args[0])
+        return Many(Code(("reverse(", many.code, ")")), many.element, nonneg=many.nonneg)
+
+    def many_map(self, node):
+        if node.keywords or len(node.args) < 2:
+            raise self.error(node, "'map' takes a function and lists")
+        lists = [self.iterable(a) for a in node.args[1:]]
+        if len(lists) == 1:
+            function, kind = self.function_code(node.args[0], [lists[0].element])
+            return Many(Code(("map(", function, ", ", lists[0].code, ")")), kind)
+        function, kind = self.function_code(node.args[0], [x.element for x in lists])
+        # Of a tuple, as zip gives it.
+        names = [self.temporary("x") for _ in lists]
+        inner = function.parts
+        if not (len(inner) >= 4 and inner[0] == "|"):
+            raise self.error(node, "'map' over several lists takes a lambda")
+        return Many(Code(("map(|(", inner[1], ")| ", *inner[3:], ", zip(", joined([x.code for x in lists]),
+                          "))")), kind)
+
+    def many_filter(self, node):
+        self.no_keywords(node, 2)
+        many = self.iterable(node.args[1])
+        if isinstance(node.args[0], ast.Constant) and node.args[0].value is None:
+            x = self.temporary("x")
+            test = self.truth(Value(Code((x,)), many.element), node)
+            return Many(Code(("filter(|", x, "| ", test, ", ", many.code, ")")), many.element)
+        function, kind = self.function_code(node.args[0], [many.element])
+        if kind not in (None, BOOL):
+            raise self.error(node.args[0], "this function gives no bool", "lambda x: x > 0")
+        return Many(Code(("filter(", function, ", ", many.code, ")")), many.element)
+
+    # ---- Comprehensions ----
+
+    def expr_ListComp(self, node, expect):
+        many = self.comprehension(node, expect.element if isinstance(expect, kinds.List) else None)
+        return Value(many.code, kinds.List(many.element), fresh=True)
+
+    def expr_GeneratorExp(self, node, expect):
+        raise self.error(node, "a generator stands in sum, any, all, max, min, list, or a loop",
+                         "[... for ... in ...]")
+
+    def comprehension(self, node, expect=None):
+        for g in node.generators:
+            if g.is_async:
+                raise self.error(node, "'async for' is not compiled")
+        return self.generated(node, node.generators, expect)
+
+    def generated(self, node, generators, expect):
+        g, rest = generators[0], generators[1:]
+        layers = self.layers_in(g.iter)
+        if layers is not None:
+            return self.generated_of_layers(node, g, rest, layers, expect)
+        many = self.iterable(g.iter)
+        with self.branch():
+            pattern = self.pattern_of_target(g.target, many.element)
+            self.mark_nonneg(g.target, many)
+            code = many.code
+            for test in g.ifs:
+                code = Code(("filter(|", pattern, "| ", self.condition(test), ", ", code, ")"),
+                            self.place(test))
+            if rest:
+                inner = self.generated(node, rest, expect)
+                acc = self.temporary("all")
+                return Many(Code(("fold(|", acc, ", ", pattern, "| concat(", acc, ", ", inner.code, "), [], ",
+                                  code, ")")), inner.element)
+            value = self.plain(node.elt, expect)
+            if expect is not None:
+                value = self.coerce(value, expect, node.elt)
+            if isinstance(node.elt, ast.Name) and isinstance(g.target, ast.Name) and (
+                    node.elt.id == g.target.id) and value.kind == many.element:
+                return Many(code, many.element, nonneg=many.nonneg)
+            element = value.kind
+            return Many(Code(("map(|", pattern, "| ", value.code, ", ", code, ")"), self.place(node)),
+                        element, nonneg=value.nonneg)
+
+    def generated_of_layers(self, node, g, rest, layers, expect):
+        parts, kind, first = [], None, True
+        for element in layers:
+            with self.branch():
+                outer, self.lines = self.lines, []
+                try:
+                    self.bind_target(g.target, element, g.target)
+                    lets = self.lines
+                finally:
+                    self.lines = outer
+                keep = True
+                for test in g.ifs:
+                    known = self.known_condition(test)
+                    if known is None:
+                        raise self.error(test, "which layers are meant must be known when the model is "
+                                         "compiled", "write a for loop with an if")
+                    keep = keep and known
+                if not keep:
+                    continue
+                if rest:
+                    inner = self.generated(node, rest, expect)
+                    value = Value(inner.code, kinds.List(inner.element))
+                else:
+                    value = self.value(node.elt, expect)
+                    if value.module is not None:
+                        value = self.no_module(value, node.elt)
+                    if expect is not None:
+                        value = self.coerce(value, expect, node.elt)
+                code = value.code
+                if lets:
+                    inside = []
+                    for let in lets:
+                        inside += [let, "; "]
+                    code = Code(("{ ", *inside, code, " }"))
+                parts.append(code)
+                kind = value.kind if first else kinds.join(kind, value.kind)
+                first = False
+        if rest:
+            if not parts:
+                return Many(Code(("[]",)), expect)
+            code = parts[0] if len(parts) == 1 else Code(("concat(", joined(parts), ")"))
+            return Many(code, kind.element if isinstance(kind, kinds.List) else None)
+        return Many(Code(("[", joined(parts), "]")), kind)
+
+    def mark_nonneg(self, target, many):
+        if isinstance(target, ast.Name):
+            self.env[target.id].nonneg = many.nonneg
+        elif isinstance(target, ast.Tuple) and isinstance(many.element, kinds.Tuple_) and target.elts and \
+                isinstance(target.elts[0], ast.Name) and _is_enumerate(many):
+            self.env[target.elts[0].id].nonneg = True
+
+    # ---- Loops as statements ----
+
+    def loop(self, s, rest, ending):
+        """Lowers a loop. Gives the code that the block ends with, None, or a list of statements that
+        stand for it."""
+        if isinstance(s, ast.For):
+            layers = self.layers_in(s.iter)
+            if layers is not None:
+                return self.written_out(s, layers, rest)
+            return self.carried_loop(s, rest, ending)
+        known = self.known_condition(s.test)
+        if known is False:
+            return [*s.orelse, *rest]
+        return self.carried_loop(s, rest, ending)
+
+    def written_out(self, s, layers, rest):
+        made = []
+        for element in layers:
+            made.append(Bind(s.target, element, s))
+            made += s.body
+            made.append(Mark(s, "turn"))
+        return [*made, *s.orelse, Mark(s, "loop"), *rest]
+
+    def carried_loop(self, s, rest, ending):
+        live = self.live_after(rest, ending)
+        assigned = flow.assigned(s.body)
+        target_names = flow.targets(s.target) if isinstance(s, ast.For) else []
+        assigned = list(dict.fromkeys([*target_names, *assigned]))
+        wanted = flow.Live().carried(s, live)
+        after = flow.Live().before(s.orelse, live)
+        bound = [n for n in assigned if n in self.env and self.env[n].unbound is None
+                 and self.env[n].module is None]
+        carried = [n for n in bound if n in wanted and (n not in target_names or n in after)]
+        lost = [n for n in assigned if n not in carried and (n in after)]
+        jumps = flow.jumps(s.body)
+        for n in assigned:
+            if n in self.env and self.env[n].module is not None and n in wanted:
+                raise self.error_head(s, f"'{n}' is a layer here, and the loop makes something else of it",
+                                      "use another name")
+        mapped = self.as_map(s, carried, jumps) if isinstance(s, ast.For) else None
+        if mapped is not None:
+            for n in lost:
+                if n != mapped:
+                    self.env[n] = self.after_loop(n, s)
+            return None
+        done = self.temporary("done") if jumps & {"break", "return"} else None
+        ret = self.temporary("ret") if "return" in jumps else None
+        if ret is not None:
+            self.low.use_option()
+        many = self.iterable(s.iter) if isinstance(s, ast.For) else None
+        start = {n: self.env[n].copy() for n in carried}
+        state = {n: self.env[n].copy() for n in carried}
+        # A turn is lowered until what it gives is of the Kinds that it began with.
+        for turn in range(6):
+            end = LoopEnd(self, carried, done, ret)
+            with self.branch():
+                for n in carried:
+                    self.env[n] = state[n].copy()
+                    self.env[n].const = NO
+                if isinstance(s, ast.While):
+                    test = self.condition(s.test)
+                    pattern = None
+                else:
+                    test = None
+                    pattern = self.target_pattern(s, many, carried)
+                body = self.loop_body(s, end, pattern)
+            before = state
+            if end.falls:
+                self.settle(end)
+                state = {n: self.joined_state(start[n], before[n], end.result[n]) for n in carried}
+            if all(_same(before[n], state[n]) for n in carried):
+                break
+        else:
+            raise self.error_head(s, "the types of what this loop carries do not settle",
+                                  "annotate what stands before it: x: Float32[\"? n\"] = ...")
+        self.settle_loop(end, state)
+        code = self.loop_code(s, carried, state, start, done, ret, many, pattern, test, body)
+        return self.after(s, code, carried, lost, state, done, ret, rest, ending)
+
+    def after_loop(self, name, s):
+        from .functions import Variable
+        return Variable(self.local(name), None, unbound=f"'{name}' may have no value here: the loop of line "
+                        f"{s.lineno} may make no turn")
+
+    def joined_state(self, start, before, result):
+        from .functions import Variable
+        kind = kinds.join(before.kind, result.kind)
+        if before.kind is None:
+            kind = result.kind if result.kind is not None else None
+        declared = start.declared
+        if declared is not None:
+            kind = declared if isinstance(declared, (kinds.Option, kinds.List)) else kinds.join(
+                self.arrived(declared), kind)
+            if isinstance(declared, kinds.Tensor):
+                kind = declared
+        return Variable(before.local, kind, declared, nonneg=before.nonneg and result.nonneg,
+                        owned=before.owned and result.owned, why=result.why or before.why)
+
+    def settle_loop(self, end, state):
+        for slots, _ in end.falls:
+            for slot, name in zip(slots, end.names):
+                slot.parts = (self.coerce(slot.value, state[name].kind).code,)
+
+    def target_pattern(self, s, many, carried):
+        """(pattern of the lambda, lets that begin the turn). Names that the loop also carries are given
+        their value by a let, as a pattern has each name once."""
+        again = [n for n in flow.targets(s.target) if n in carried]
+        if again:
+            t = self.temporary("item")
+            outer, self.lines = self.lines, []
+            try:
+                self.bind_target(s.target, Value(Code((t,)), many.element, nonneg=many.nonneg), s.target)
+                lets = self.lines
+            finally:
+                self.lines = outer
+            return Code((t,)), lets
+        if isinstance(s.target, (ast.Tuple, ast.List)) and isinstance(many.element, (kinds.List,
+                                                                                     kinds.Tensor)):
+            t = self.temporary("item")
+            outer, self.lines = self.lines, []
+            try:
+                self.bind_target(s.target, Value(Code((t,)), many.element), s.target)
+                lets = self.lines
+            finally:
+                self.lines = outer
+            return Code((t,)), lets
+        pattern = self.pattern_of_target(s.target, many.element)
+        self.mark_nonneg(s.target, many)
+        return pattern, []
+
+    def loop_body(self, s, end, pattern):
+        outer, self.lines = self.lines, list(pattern[1]) if pattern else []
+        try:
+            last = self.statements(list(s.body), end)
+            parts = []
+            for line in self.lines:
+                parts += [LINE, line]
+            return Code(("{", IN, *parts, LINE, last, OUT, LINE, "}"))
+        finally:
+            self.lines = outer
+
+    def state_pattern(self, carried, done, ret):
+        names = [self.local(n) for n in carried] + [x for x in (done, ret) if x is not None]
+        if not names:
+            return Code(("_",))
+        return Code((names[0],)) if len(names) == 1 else Code(("(", joined(names), ")"))
+
+    def loop_code(self, s, carried, state, start, done, ret, many, pattern, test, body):
+        names = self.state_pattern(carried, done, ret)
+        begin = []
+        for n in carried:
+            value = Value(Code((start[n].local,)), start[n].kind, const=start[n].const)
+            begin.append(self.coerce(value, state[n].kind).code)
+        extra = ["false"] if done is not None else []
+        extra += ["Nothing"] if ret is not None else []
+        begin = [*begin, *extra]
+        first = Code((begin[0],)) if len(begin) == 1 else Code(("(", joined(begin), ")")) if begin else Code(
+            ("0",))
+        type_ = self.state_type(carried, state, start, done, ret)
+        shown = Code((names, ": ", type_)) if type_ else names
+        if isinstance(s, ast.While):
+            condition = test if done is None else Code(("!", done, " && (", test, ")"))
+            if not carried and done is None:
+                raise self.error_head(s, "this loop changes nothing that its condition reads: it never ends",
+                                      "for ... in range(n) for a number of turns")
+            return Code(("loop(|", shown, "| ", condition, ", |", names, "| ", body, ", ", first, ")"))
+        if not begin:
+            # Only checks: the turns are independent.
+            return Code(("map(|", pattern[0], "| ", body, ", ", many.code, ")"))
+        if done is not None:
+            body = Code(("if ", done, " { ", names, " } else ", body))
+        return Code(("fold(|", shown, ", ", pattern[0], "| ", body, ", ", first, ", ", many.code, ")"))
+
+    def state_type(self, carried, state, start, done, ret):
+        """The type of the state where it must be written: extents that change from turn to turn are `?`."""
+        need = False
+        for n in carried:
+            kind = state[n].kind
+            if _has_unknown(kind) or isinstance(kind, kinds.Option):
+                need = need or kind != start[n].kind or state[n].declared is not None
+        if not need:
+            return None
+        texts = []
+        for n in carried:
+            text = kinds.known(state[n].kind)
+            if text is None:
+                return None
+            texts.append(text)
+        if done is not None:
+            texts.append("bool")
+        if ret is not None:
+            text = kinds.known(self.declared.result)
+            texts.append(f"Option<{text}>")
+        return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+    def after(self, s, code, carried, lost, state, done, ret, rest, ending):
+        """What follows the loop."""
+        at = self.place(s)
+        pattern = self.state_pattern(carried, done, ret)
+        broke = self.broke(s)
+        self.lines.append(Code(("let ", pattern, " = ", code), at))
+        for n in carried:
+            v = state[n].copy()
+            v.kind = self.arrived(v.kind) if v.kind is not None else None
+            v.const = NO
+            self.env[n] = v
+        for n in lost:
+            self.env[n] = self.after_loop(n, s)
+        endless = isinstance(s, ast.While) and flow.is_true(s.test) and not broke
+        if ret is not None:
+            t = self.temporary("result")
+            with self.branch():
+                value = Value(Code((t,)), self.arrived(self.declared.result))
+                given = Code((ending.give(value, s),))
+            if endless:
+                # Only `return` ends it.
+                return Code(("match ", ret, " {", IN, LINE, "Just(", t, ") => ", given, LINE,
+                             "Nothing => ", self.never(ending, s), OUT, LINE, "}"), at)
+            then = list(s.orelse) + rest if not broke else None
+            if then is None:
+                then = [_else_after_break(s, done, self)] + rest if s.orelse else rest
+            with self.branch():
+                more = self.block(then, ending)
+            return Code(("match ", ret, " {", IN, LINE, "Just(", t, ") => ", given, LINE, "Nothing => ", more,
+                         OUT, LINE, "}"), at)
+        if s.orelse:
+            if not broke:
+                return [*s.orelse, *rest]
+            return [_else_after_break(s, done, self), *rest]
+        return None
+
+    def never(self, ending, s):
+        """Where code never comes by: any value of the type. It is a call that would not return."""
+        raise self.error_head(s, "'while True' that ends by 'return' alone needs something to give otherwise",
+                              "put a 'return' after the loop, and 'break' inside; or bound it: "
+                              "for i in range(n)")
+
+    @staticmethod
+    def broke(s):
+        return "break" in flow.jumps(s.body)
+
+    # ---- Loops that are map ----
+
+    def as_map(self, s, carried, jumps):
+        """`for x in xs: ...; ys.append(e)` where ys is all that the loop carries is a map. Gives the name
+        of the list, or None."""
+        if jumps or s.orelse or len(carried) != 1 or not s.body:
+            return None
+        name, last = carried[0], s.body[-1]
+        if flow.changed_list(last) != name or last.value.func.attr != "append" or len(last.value.args) != 1:
+            return None
+        if last.value.keywords or name in flow.targets(s.target):
+            return None
+        others = s.body[:-1]
+        if name in flow.assigned(others) or any(name in flow.names(n) for n in [last.value.args[0]]):
+            return None
+        if any(name in flow.names(n) for o in others for n in [o]):
+            return None
+        variable = self.env[name]
+        if not isinstance(variable.kind, kinds.List):
+            return None
+        self.need_owned(last.value.func.value, name, f"'append' changes the list that '{name}' is",
+                        f"{name} = [*{name}, x]")
+        from .functions import Variable
+        wanted = variable.declared.element if isinstance(variable.declared, kinds.List) else None
+        many = self.iterable(s.iter)
+        with self.branch():
+            outer, self.lines = self.lines, []
+            try:
+                pattern, lets = self.target_pattern(s, many, ())
+                self.lines = list(lets)
+                for statement in others:
+                    left = self.statements_inside(statement, others, last)
+                    if left is not None:
+                        self.lines = outer
+                        return None
+                value = self.plain(last.value.args[0], wanted)
+                if wanted is not None:
+                    value = self.coerce(value, wanted, last.value.args[0])
+                parts = []
+                for line in self.lines:
+                    parts += [LINE, line]
+                body = Code(("{", IN, *parts, LINE, value.code, OUT, LINE, "}")) if parts else value.code
+            finally:
+                self.lines = outer
+        start = variable.kind.element
+        element = wanted if wanted is not None else (
+            value.kind if start is None else kinds.join(start, value.kind))
+        if start is not None and wanted is None and self.differs(value.kind, element):
+            return None
+        mapped = Code(("map(|", pattern, "| ", body, ", ", many.code, ")"), self.place(s))
+        if not self.is_empty_start(variable):
+            mapped = Code(("concat(", variable.local, ", ", mapped, ")"))
+        self.lines.append(Code(("let ", variable.local, " = ", mapped), self.place(s)))
+        self.env[name] = Variable(variable.local, kinds.List(element), variable.declared, owned=True)
+        return name
+
+    def statements_inside(self, statement, others, last):
+        """Lowers one statement of the body of a map; None if all is well."""
+        rest = [*others[others.index(statement) + 1:], last]
+        end = _MapEnd(self)
+        if isinstance(statement, ast.If):
+            return self.if_(statement, rest, end)
+        if isinstance(statement, ast.Match):
+            return self.match_(statement, rest, end)
+        if isinstance(statement, (ast.For, ast.While)):
+            made = self.loop(statement, rest, end)
+            if isinstance(made, list):
+                # Written out: its own statements, then those that follow, which come by themselves.
+                made = made[:len(made) - len(rest)]
+                for inner in made:
+                    if isinstance(inner, Mark):
+                        continue
+                    left = self.statements_inside_list(inner, made, rest)
+                    if left is not None:
+                        return left
+                return None
+            return made
+        return self.simple(statement, rest, end)
+
+    def statements_inside_list(self, inner, made, rest):
+        following = [*made[made.index(inner) + 1:], *rest]
+        return self.statements_inside(inner, [inner, *following[:-1]], following[-1])
+
+    @staticmethod
+    def is_empty_start(variable):
+        return variable.const is EMPTY
+
+
+class _MapEnd:
+    names = ()
+
+    def __init__(self, lowering):
+        self.lowering = lowering
+
+
+def _else_after_break(s, done, lowering):
+    """`else` of a loop with `break`: it runs if nothing broke."""
+    name = f"%done{id(s)}"
+    from .functions import Variable
+    lowering.declared.locals[name] = done
+    lowering.env[name] = Variable(done, BOOL)
+    test = ast.copy_location(ast.UnaryOp(ast.Not(), ast.copy_location(ast.Name(name, ast.Load()), s)), s)
+    return ast.copy_location(ast.If(test, s.orelse, []), s)
+
+
+def _has_unknown(kind):
+    if isinstance(kind, kinds.Tensor):
+        return kind.dims is not None and "?" in kind.dims
+    if isinstance(kind, kinds.List):
+        return _has_unknown(kind.element)
+    if isinstance(kind, kinds.Option):
+        return _has_unknown(kind.inner)
+    if isinstance(kind, kinds.Tuple_):
+        return any(map(_has_unknown, kind.parts))
+    return False
+
+
+def _same(a, b):
+    return a.kind == b.kind and a.owned == b.owned and a.nonneg == b.nonneg
+
+
+def _is_enumerate(many):
+    parts = getattr(many.code, "parts", ())
+    return bool(parts) and isinstance(parts[0], str) and parts[0].startswith("enumerate(")

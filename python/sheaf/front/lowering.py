@@ -1,0 +1,529 @@
+"""From a model, a Module or a function, to the text of one `.sheaf` file.
+
+`lower(target)` gives a Program: the text, its line map, and what each name in it stands for.
+"""
+import ast
+import inspect
+import types
+
+from ..module import Module, Param
+from . import kinds
+from .annotations import Reader, Unknown, dims_of, evaluate, namespaces
+from .capture import capture
+from .data import Registry
+from .functions import FunctionLowering
+from .names import FUNCTIONS, RESERVED, Scope, spelled
+from .places import head_of, place_of, refusal
+from .text import LINE, IN, OUT, Code, Local, Text, joined
+from .values import ModuleList, ModuleRef
+
+_CONSTANTS = (int, float, bool, str, type(None))
+
+
+class Owner:
+    """The model, or one of the layers that are alike: its members and functions.
+
+    `place` says in messages what it is.
+    """
+
+    def __init__(self, object, name, above=None):
+        self.object, self.name, self.above = object, name, above
+        self.members = {}    # attribute -> Local, or a list of Locals
+        self.declared = []   # Code of params and lets
+        self.functions, self.signatures = {}, {}  # (function, bound, axes), (function, bound) -> Declared
+        self.weights = []    # (Locals of its path, suffix) -> Param; see Lowering.weights
+
+
+class Declared:
+    """A function of the model as it is called: name, parameters, result, code when lowered."""
+
+    def __init__(self, key, name, captured, owner):
+        self.key, self.name, self.captured, self.owner = key, name, captured, owner
+        self.parameters, self.result, self.code = [], None, None
+        self.type_parameters, self.dims = [], set()
+        self.locals = {}     # Local of each Python name
+        self.reader = None
+        self.axes = {}       # how many axes `*rows` stands for
+
+    def with_axes(self, key, axes):
+        """The function as it is called, with names for the axes of each `*rows`."""
+        made = Declared(key, Local(self.name.python), self.captured, self.owner)
+        made.axes, made.reader, made.type_parameters = axes, self.reader, self.type_parameters
+        made.parameters = [Parameter(p.name, with_axes(p.kind, axes), p.default, p.node)
+                           for p in self.parameters]
+        made.result = with_axes(self.result, axes)
+        for kind in [*(p.kind for p in made.parameters), made.result]:
+            dims_of(kind, made.dims)
+        return made
+
+    def starred(self):
+        """Names of the `*rows` in its types."""
+        found = {}
+        for p in self.parameters:
+            for name in stars_of(p.kind):
+                found[name] = p
+        return found
+
+
+def stars_of(kind):
+    """Names that stand for any number of axes in a tensor's type."""
+    if isinstance(kind, kinds.Tensor):
+        return [d[1:] for d in kind.dims or () if d and d.startswith("*")]
+    if isinstance(kind, kinds.Tuple_):
+        return [name for p in kind.parts for name in stars_of(p)]
+    if isinstance(kind, kinds.List):
+        return stars_of(kind.element)
+    if isinstance(kind, kinds.Option):
+        return stars_of(kind.inner)
+    return []
+
+
+def with_axes(kind, axes):
+    """A type with `*rows` written out."""
+    if isinstance(kind, kinds.Tensor) and kind.dims is not None:
+        dims = []
+        for d in kind.dims:
+            if d and d.startswith("*") and d[1:] in axes:
+                dims += [f"{d[1:]}{k}" for k in range(axes[d[1:]])]
+            else:
+                dims.append(d)
+        return kinds.Tensor(kind.dtype, tuple(dims), kind.vocabulary)
+    if isinstance(kind, kinds.Tuple_):
+        return kinds.Tuple_(tuple(with_axes(p, axes) for p in kind.parts))
+    if isinstance(kind, kinds.List):
+        return kinds.List(with_axes(kind.element, axes))
+    if isinstance(kind, kinds.Option):
+        return kinds.Option(with_axes(kind.inner, axes))
+    return kind
+
+
+class Parameter:
+    def __init__(self, name, kind, default, node):
+        self.name, self.kind, self.default, self.node = name, kind, default, node
+
+
+class Program:
+    """What lowering gives.
+
+    `text` the `.sheaf` file; `entries` {method: name in the text}; `weights` {name of the parameter in
+    the text: Param}; `signatures` {method: [Parameter]}; `data` the declarations of data types, by
+    which values of Python become values of the program; `place(line, column, end_line, end_column)`
+    the Place in Python; `names` {name in the text: name in Python}; `watched` what was read of globals
+    and attributes, as (dict or object, name, value).
+    """
+
+    def __init__(self):
+        self.entries, self.weights, self.signatures, self.results = {}, {}, {}, {}
+        self.data, self.names, self.watched, self.owners = [], {}, [], {}
+        self.text, self._text = "", None
+        self.option = None
+
+    def place(self, line, column, end_line, end_column):
+        return self._text.place(line, column, end_line, end_column)
+
+    def line_map(self):
+        return self._text.line_map()
+
+
+class Lowering:
+    """One model on its way."""
+
+    def __init__(self, target, *, source=None, extra=None):
+        self.target, self.source = target, source
+        self.extra = dict(extra or {})
+        self.types = Scope(taken={"Option", "Nothing", "Just"})
+        self.data = Registry(self.types, self.extra)
+        self.owners, self.layers = {}, {}
+        self.pending = []
+        self.used_operators = set()
+        self.helpers = {}
+        self.watched = {}
+        self.option = False
+        self.captured = {}
+        self.root = Owner(target if isinstance(target, Module) else None, None)
+        self.vocabularies = {}
+
+    # ---- What is read of the world ----
+
+    def watch(self, holder, name, value):
+        self.watched.setdefault((id(holder), name), (holder, name, value))
+
+    def capture(self, function):
+        if function not in self.captured:
+            self.captured[function] = capture(function, self.source)
+        return self.captured[function]
+
+    # ---- Modules ----
+
+    def describe(self, owner):
+        return type(owner.object).__name__ if owner.object is not None else "the model"
+
+    def members(self, owner, prefix=""):
+        """Declares the parameters and layers that a Module has, once."""
+        for attribute, value in vars(owner.object).items():
+            if isinstance(value, Param):
+                owner.members[attribute] = self._param(owner, attribute, value, attribute)
+            elif isinstance(value, Module):
+                layer = self.layer(value)
+                local = Local(attribute)
+                owner.members[attribute] = local
+                owner.declared.append(Code(("let ", local, " = ", layer.name, "()")))
+            elif isinstance(value, (list, tuple)) and value and all(isinstance(v, Module) for v in value):
+                layers = [self.layer(v) for v in value]
+                if all(layer is layers[0] for layer in layers):
+                    local = Local(attribute)
+                    owner.members[attribute] = local
+                    made = joined([Code((layer.name, "()")) for layer in layers])
+                    owner.declared.append(Code(("let ", local, " = [", made, "]")))
+                else:
+                    locals_ = [Local(f"{attribute}_{i}") for i in range(len(layers))]
+                    owner.members[attribute] = locals_
+                    for local, layer in zip(locals_, layers):
+                        owner.declared.append(Code(("let ", local, " = ", layer.name, "()")))
+            elif isinstance(value, (list, tuple)) and value and all(isinstance(v, Param) for v in value):
+                owner.members[attribute] = [self._param(owner, f"{attribute}_{i}", v, f"{attribute}.{i}")
+                                            for i, v in enumerate(value)]
+
+    def _param(self, owner, attribute, value, path):
+        local = Local(attribute)
+        shape = f"[{', '.join(map(str, value.shape))}]" if value.shape else ""
+        owner.declared.append(Code(("param ", local, f" : f32{shape} = {value.init}")))
+        return local
+
+    def layer(self, module):
+        """The Owner of the layers that are like `module`: of one class, with equal constants, shapes and
+        parts."""
+        key = self._likeness(module)
+        if key not in self.layers:
+            owner = Owner(module, Local(type(module).__name__), self.root)
+            self.layers[key] = owner
+            self.members(owner)
+        return self.layers[key]
+
+    def _likeness(self, module):
+        parts = [type(module)]
+        for attribute, value in vars(module).items():
+            if isinstance(value, Param):
+                parts.append((attribute, "param", value.shape, str(value.init)))
+            elif isinstance(value, Module):
+                parts.append((attribute, self._likeness(value)))
+            elif isinstance(value, (list, tuple)) and value and isinstance(value[0], (Module, Param)):
+                parts.append((attribute, tuple(
+                    self._likeness(v) if isinstance(v, Module) else getattr(v, "shape", None)
+                    for v in value)))
+            elif isinstance(value, _CONSTANTS):
+                parts.append((attribute, type(value), value))
+            elif isinstance(value, (list, tuple)) and all(isinstance(v, _CONSTANTS) for v in value):
+                parts.append((attribute, type(value), tuple(value)))
+            else:
+                parts.append((attribute, id(value)))
+        return tuple(parts)
+
+    def owner_of(self, module):
+        return self.root if module is self.target else self.layer(module)
+
+    def ints_of(self, owner):
+        """What names in shapes are looked up with."""
+        obj = owner.object if owner is not None else None
+
+        def ints(name):
+            if obj is None:
+                return None
+            value = vars(obj).get(name, inspect.getattr_static(type(obj), name, None))
+            if isinstance(value, property):
+                value = getattr(obj, name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                self.watch(obj, name, value)
+                return value
+            return None
+        return ints
+
+    # ---- Functions ----
+
+    def signature(self, function, owner, bound=False):
+        """The Declared of a function as it is written: of `owner` (an Owner; `bound`: its first parameter
+        is the Module) or of none. It is not part of the program yet."""
+        where = owner if bound else self.root
+        key = (function, bound)
+        if key not in where.signatures:
+            declared = Declared(key, Local(function.__name__), self.capture(function), where)
+            where.signatures[key] = declared
+            self._signature(declared, bound)
+        return where.signatures[key]
+
+    def function(self, function, owner, bound=False, axes=()):
+        """The Declared of a function that is called, which is lowered later. `axes`: how many each `*rows`
+        of its types stands for, as (name, number); each of them is a function of its own."""
+        written = self.signature(function, owner, bound)
+        where = written.owner
+        key = (function, bound, axes)
+        if key not in where.functions:
+            declared = written.with_axes(key, dict(axes))
+            where.functions[key] = declared
+            self.pending.append(declared)
+        return where.functions[key]
+
+    def _signature(self, declared, bound):
+        captured = declared.captured
+        node, source, function = captured.node, captured.source, captured.function
+        arguments = node.args
+        name = function.__name__
+        for extra, what in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
+            if extra is not None:
+                raise refusal(place_of(source, extra), f"'{what}{extra.arg}' takes any number of arguments, "
+                              "and a compiled function has a fixed number", "name them, or take a list")
+        globalns, localns = namespaces(function, self.extra)
+        ints = self.ints_of(declared.owner if bound else None)
+        declared.reader = reader = Reader(self.data, globalns, localns, ints)
+        listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        defaults = dict(zip([a.arg for a in [*arguments.posonlyargs, *arguments.args]][::-1],
+                            (function.__defaults__ or ())[::-1]))
+        defaults.update(function.__kwdefaults__ or {})
+        if bound:
+            if not listed:
+                raise refusal(head_of(source, node), f"'{name}' has no parameter for the module",
+                              f"def {name}(self, ...)")
+            listed = listed[1:]
+        for a in listed:
+            if a.annotation is None or a.arg not in function.__annotations__:
+                raise refusal(place_of(source, a), f"the parameter '{a.arg}' of '{name}' has no type",
+                              f'{a.arg}: Float32["n"], for example')
+            kind = self._annotation(reader, function.__annotations__[a.arg], source, a.annotation)
+            if kind is kinds.NONE:
+                raise refusal(place_of(source, a.annotation), "None is no type of a parameter",
+                              f"{a.arg}: T | None")
+            declared.parameters.append(Parameter(a.arg, kind, defaults.get(a.arg, inspect.Parameter.empty),
+                                                 a))
+            dims_of(kind, declared.dims)
+            kinds.variables(kind, declared.type_parameters)
+        if node.returns is None or "return" not in function.__annotations__:
+            raise refusal(head_of(source, node), f"the result of '{name}' has no type",
+                          f'def {name}(...) -> Float32["n"], for example; -> None if it gives nothing')
+        declared.result = self._annotation(reader, function.__annotations__["return"], source,
+                                           node.returns)
+        if isinstance(declared.result, kinds.Callable_):
+            raise refusal(place_of(source, node.returns), "functions cannot be returned")
+        dims_of(declared.result, declared.dims)
+        kinds.variables(declared.result, declared.type_parameters)
+
+    def _annotation(self, reader, annotation, source, node):
+        try:
+            return reader.kind(annotation)
+        except Unknown as error:
+            raise refusal(place_of(source, node), str(error), error.help) from None
+
+    # ---- Helpers in .sheaf ----
+
+    HELPERS = {
+        "floor_div": "fn {name}(a: int, b: int) -> int = {{\n"
+                     "  let q = a / b\n"
+                     "  if q * b != a && (a < 0) != (b < 0) {{ q - 1 }} else {{ q }}\n}}",
+        "floor_mod": "fn {name}(a: int, b: int) -> int = {{\n"
+                     "  let r = a % b\n"
+                     "  if r != 0 && (r < 0) != (b < 0) {{ r + b }} else {{ r }}\n}}",
+        "true_div": "fn {name}(a: float, b: float) -> float = {{\n"
+                    "  check b != 0.0, \"division by zero\"\n  a / b\n}}",
+        "list_slice": "fn {name}<T>(xs: list<T>, a: int, b: int) -> list<T> = {{\n"
+                      "  let n = len(xs)\n"
+                      "  let lo = min(max(if a < 0 {{ a + n }} else {{ a }}, 0), n)\n"
+                      "  let hi = min(max(if b < 0 {{ b + n }} else {{ b }}, 0), n)\n"
+                      "  if hi > lo {{ xs[lo:hi] }} else {{ [] }}\n}}",
+    }
+
+    def helper(self, key):
+        if key not in self.helpers:
+            self.helpers[key] = Local("py_" + key)
+        return self.helpers[key]
+
+    def use_option(self):
+        self.option = True
+        return "Option"
+
+    # ---- All of it ----
+
+    def run(self, entries):
+        """`entries`: (name, function, bound) of what can be called from outside."""
+        try:
+            return self._run(entries)
+        except RecursionError:
+            raise refusal(None, "the program is nested too deeply to be read") from None
+
+    def _run(self, entries):
+        if self.root.object is not None:
+            self.members(self.root)
+        declared = {}
+        for name, function, bound in entries:
+            starred = self.signature(function, self.root, bound).starred()
+            for star, p in starred.items():
+                captured = self.capture(function)
+                raise refusal(place_of(captured.source, p.node), f"'*{star}' stands for any number of axes, and "
+                              "what is called from outside has a fixed one",
+                              f'write them: Float32["n ..."], or call \'{name}\' in another method')
+            declared[name] = self.function(function, self.root, bound=bound)
+        while self.pending:
+            todo = self.pending.pop()
+            todo.code = FunctionLowering(self, todo).lower()
+        program = Program()
+        self._name(declared)
+        root = self._text()
+        program._text = Text(root)
+        program.text = program._text.text
+        for name, d in declared.items():
+            program.entries[name] = d.name.text
+            program.signatures[name] = d.parameters
+            program.results[name] = d.result
+        program.weights = self._weights()
+        program.data = list(self.data.declarations)
+        program.watched = list(self.watched.values())
+        program.option = self.option
+        for owner in [self.root, *self.layers.values()]:
+            for d in owner.functions.values():
+                program.names[d.name.text] = d.name.python
+                for local in d.locals.values():
+                    program.names.setdefault(local.text, local.python)
+            for local in _locals(owner):
+                program.names[local.text] = local.python
+            if owner.name is not None:
+                program.names[owner.name.text] = type(owner.object).__name__
+        for declaration in self.data.declarations:
+            program.names[declaration.name] = declaration.name
+            for constructor in declaration.constructors:
+                program.names[constructor.name] = constructor.cls.__name__
+        return program
+
+    def _name(self, entries):
+        builtin = FUNCTIONS | self.used_operators | RESERVED
+        top = Scope(taken=builtin)
+        top.taken |= self.types.taken
+        operators = _operators()
+        for name, declared in entries.items():
+            if declared.name.text is None:
+                wanted = "main" if name == self.main else spelled(declared.name.python)
+                if wanted == "main":
+                    declared.name.text = "main"
+                else:
+                    declared.name.text = self._function_name(top, wanted, operators)
+        for local in _locals(self.root):
+            local.text = top.fresh(spelled(local.python))
+        for owner in self.layers.values():
+            owner.name.text = top.fresh(spelled(owner.name.python, capital=True))
+        for local in self.helpers.values():
+            local.text = top.fresh(local.python)
+        for declared in self.root.functions.values():
+            if declared.name.text is None:
+                declared.name.text = self._function_name(top, spelled(declared.name.python), operators)
+        for owner in self.layers.values():
+            inner = Scope(top)
+            # A layer's own names may be those of the model: inside they hide them, and nothing of the
+            # model is named there but its functions, helpers and types.
+            hidden = {local.text for local in _locals(self.root)}
+            inner.above = Scope(taken=top.taken - hidden)
+            for local in _locals(owner):
+                local.text = inner.fresh(spelled(local.python))
+            for declared in owner.functions.values():
+                declared.name.text = self._function_name(inner, spelled(declared.name.python), operators)
+            for declared in owner.functions.values():
+                self._name_locals(declared, inner)
+        for declared in self.root.functions.values():
+            self._name_locals(declared, top)
+
+    @staticmethod
+    def _function_name(scope, wanted, operators):
+        return scope.fresh(wanted + "_" if wanted in operators else wanted)
+
+    @staticmethod
+    def _name_locals(declared, scope):
+        inner = Scope(scope, taken=set(declared.dims) | set(declared.type_parameters) | {
+            "vocab", "leading"})
+        for local in declared.locals.values():
+            local.text = inner.fresh(spelled(local.python))
+
+    def _text(self):
+        lines = []
+        for name, size in self.vocabulary_dims().items():
+            lines.append(f"dim {name} = {size}")
+        if self.option:
+            lines.append("data Option<T> = Nothing | Just(value: T)")
+        for declaration in self.data.declarations:
+            lines.append(declaration.text())
+        parts = []
+        for line in lines:
+            parts += [line, LINE]
+        if lines:
+            parts.append(LINE)
+        for owner in self.layers.values():
+            parts += self._owner(owner)
+        for code in self.root.declared:
+            parts += [code, LINE]
+        if self.root.declared:
+            parts.append(LINE)
+        for key, local in self.helpers.items():
+            for line in self.HELPERS[key].format(name=local.text).split("\n"):
+                parts += [line, LINE]
+            parts.append(LINE)
+        for declared in self.root.functions.values():
+            parts += [declared.code, LINE, LINE]
+        while parts and parts[-1] is LINE:
+            parts.pop()
+        return Code((*parts, "\n"))
+
+    def vocabulary_dims(self):
+        """`dim vocab = n` where the model has an int of that name: tokens are checked against it."""
+        found = {}
+        obj = self.root.object
+        if obj is not None:
+            for name, value in vars(obj).items():
+                if (name == "vocab" or name.endswith("_vocab")) and isinstance(value, int) and value > 0:
+                    found[name] = value
+        return found
+
+    def _owner(self, owner):
+        parts = ["layer ", owner.name, "() {", IN]
+        for code in owner.declared:
+            parts += [LINE, code]
+        for declared in owner.functions.values():
+            parts += [LINE, declared.code]
+        return [*parts, OUT, LINE, "}", LINE, LINE]
+
+    def _weights(self):
+        """{name of the parameter in the text: Param}, all of the model's."""
+        found = {}
+        if self.root.object is None:
+            return found
+        stack = [("", self.root.object, self.root)]
+        while stack:
+            prefix, module, owner = stack.pop()
+            for attribute, value in vars(module).items():
+                member = owner.members.get(attribute)
+                if member is None:
+                    continue
+                if isinstance(value, Param):
+                    found[prefix + member.text] = value
+                elif isinstance(value, Module):
+                    stack.append((prefix + member.text + ".", value, self.layer(value)))
+                elif isinstance(value[0], Param):
+                    for local, param in zip(member, value):
+                        found[prefix + local.text] = param
+                elif isinstance(member, list):
+                    for local, inner in zip(member, value):
+                        stack.append((prefix + local.text + ".", inner, self.layer(inner)))
+                else:
+                    for i, inner in enumerate(value):
+                        stack.append((f"{prefix}{member.text}.{i}.", inner, self.layer(inner)))
+        return found
+
+
+def _locals(owner):
+    for member in owner.members.values():
+        if isinstance(member, list):
+            yield from member
+        else:
+            yield member
+
+
+def _operators():
+    try:
+        from ..ops import OPERATORS
+        return set(OPERATORS) | FUNCTIONS
+    except ImportError:
+        return set(FUNCTIONS)

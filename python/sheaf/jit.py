@@ -1,0 +1,315 @@
+"""sf.jit: ordinary Python, compiled for many inputs at once.
+
+    fast = sf.jit(model)            # a Module; or a function with annotations
+    fast(trees)                     # a list in, a list or an array out
+    fast.loss(trees, labels)        # any annotated method
+    print(fast.source())            # the .sheaf text
+
+The object beside stays as it is: `model(tree)` is ordinary Python for one input.
+"""
+import functools
+import inspect
+import re
+import sys
+import threading
+import types
+
+from . import front
+from .errors import CompileError, InstanceErrors
+from .front import boundary
+from .front.messages import instance_error, translated
+from .module import Module
+
+__all__ = ["Compiled", "jit"]
+
+
+def jit(target=None, *, source=None, methods=None, **options):
+    """Compiles a Module or a function.
+
+    Gives an object that is called with lists, one for each argument, or a decorator if it is given
+    options alone. Of a Module, `fast(...)` is its `forward`, and each method with annotated arguments is
+    there by its name. The whole model is read and checked now; native code is made when it is first
+    called. A function is read when it is first called, as what it uses may stand after it.
+
+    source   a text that has the functions, where Python keeps none: python -c, exec
+    methods  names of the methods that can be called; by default all that have annotations
+    options  of `sheaf.compile`: vocab, threads, precision, memory_limit, ...
+
+    Raises CompileError, a SyntaxError with the place in Python, for what is no part of the compiled
+    language. Nothing is ever run in another way.
+    """
+    if target is None:
+        return functools.partial(jit, source=source, methods=methods, **options)
+    if isinstance(target, Compiled):
+        target = target.target
+    if inspect.isclass(target):
+        raise TypeError(f"sf.jit compiles a model, not a class: sf.jit({target.__name__}(...))")
+    frame = sys._getframe(1)
+    extra = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
+    if isinstance(target, Module):
+        return CompiledModule(target, source, methods, options, extra)
+    if isinstance(target, types.FunctionType):
+        if methods is not None:
+            raise TypeError("'methods' are of Modules")
+        return CompiledFunction(target, source, options, extra)
+    if isinstance(target, types.MethodType) and isinstance(target.__self__, Module):
+        raise TypeError(f"compile the model: sf.jit(model), and then fast.{target.__name__}(...)")
+    raise TypeError(f"sf.jit compiles a Module or a function, not {type(target).__name__}")
+
+
+class Changed(RuntimeError):
+    """Something that was constant when the model was compiled is not what it was."""
+
+
+class Compiled:
+    """What is common to compiled Modules and functions: one text, a native model for each entry."""
+
+    def __init__(self, target, source, options, extra):
+        self.target, self._source, self._options, self._extra = target, source, options, extra
+        self._program, self._models, self._lock = None, {}, threading.RLock()
+        self._seen = {}
+
+    # ---- The text ----
+
+    def _entries(self):
+        raise NotImplementedError
+
+    @property
+    def program(self):
+        """The front end's Program: text, names, places."""
+        with self._lock:
+            if self._program is None:
+                entries, main = self._entries()
+                self._program = front.lower(self.target, entries, main=main, source=self._source,
+                                            extra=self._extra)
+            return self._program
+
+    def source(self):
+        """The `.sheaf` text that the model is compiled from."""
+        return self.program.text
+
+    @property
+    def text_name(self):
+        """How messages call that text."""
+        name = getattr(self.target, "__name__", type(self.target).__name__)
+        return re.sub(r"\W", "_", name) + ".sheaf"
+
+    # ---- Native code ----
+
+    def _model(self, entry):
+        """The native model that begins at a function, with the weights of the module as they are."""
+        with self._lock:
+            program = self.program
+            self._unchanged()
+            params = program.weights
+            # Whoever gives a Param another array wants it to be used.
+            if any(param.value is not self._seen.get(name) for name, param in params.items()):
+                self._models.clear()
+            if entry not in self._models:
+                self._models[entry] = self._compile(program, entry)
+            return self._models[entry]
+
+    def _compile(self, program, entry):
+        from . import model as native
+        weights = {name: param.value for name, param in program.weights.items()}
+        options = dict(self._options)
+        if weights:
+            options["weights"] = weights
+        try:
+            made = native.compile(program.text, name=self.text_name, entry=program.entries[entry],
+                                  classes=boundary.classes(program, entry), **options)
+        except CompileError as error:
+            raise translated(error, program, self.text_name) from None
+        shared = getattr(made, "parameters", {})
+        for name, param in program.weights.items():
+            if not self._models and name in shared and param.value is weights[name]:
+                param.value = shared[name]
+            self._seen[name] = param.value
+        return made
+
+    def _unchanged(self):
+        for holder, name, value in self._program.watched:
+            if isinstance(holder, dict):
+                now = holder.get(name, _MISSING)
+            elif isinstance(holder, types.CellType):
+                now = holder.cell_contents
+            else:
+                now = getattr(holder, name, _MISSING)
+                if isinstance(now, list) and isinstance(value, tuple):
+                    now = tuple(now)
+            if now is value or (type(now) is type(value) and isinstance(now, _PLAIN) and now == value):
+                continue
+            if isinstance(now, Compiled) and now.target is value or isinstance(
+                    value, Compiled) and value.target is now:
+                continue
+            raise Changed(f"'{name}' has changed since the model was compiled ({_short(value)}, now "
+                          f"{_short(now)}): what a model reads from outside is constant. Pass it as an "
+                          "argument, or call sf.jit again")
+
+    def _run(self, entry, columns, errors):
+        __tracebackhide__ = True
+        model = self._model(entry)
+        program = self._program
+        columns = boundary.arguments(program, entry, columns)
+        try:
+            result = model(*columns, errors=errors)
+        except InstanceErrors as failed:
+            group = failed.derive([instance_error(e, program, self.text_name) for e in failed.exceptions])
+            raise group from None
+        result = boundary.results(program, entry, result)
+        if errors == "return":
+            result = [instance_error(r, program, self.text_name) if isinstance(r, InstanceErrorType) else r
+                      for r in result]
+        return result
+
+    def __reduce__(self):
+        name = getattr(self.target, "__qualname__", None)
+        module = sys.modules.get(getattr(self.target, "__module__", None))
+        if name and getattr(module, name, None) is self:
+            return name
+        return _again, (self.target, self._source, getattr(self, "_methods", None), self._options)
+
+
+class _Missing:
+    def __repr__(self):
+        return "nothing"
+
+
+_MISSING = _Missing()
+_PLAIN = (bool, int, float, str, tuple, type(None))
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _again(target, source, methods, options):
+    return jit(target, source=source, methods=methods, **options)
+
+
+from .errors import InstanceError as InstanceErrorType  # noqa: E402
+
+
+class CompiledFunction(Compiled):
+    """A function that `sf.jit` was given."""
+
+    def __init__(self, target, source, options, extra):
+        super().__init__(target, source, options, extra)
+        functools.update_wrapper(self, target)
+        self.__sheaf_function__ = target
+
+    def _entries(self):
+        return [(self.target.__name__, self.target, False)], self.target.__name__
+
+    def __call__(self, *columns, errors="raise"):
+        """Runs the function for the inputs whose arguments stand in these lists."""
+        __tracebackhide__ = True
+        return self._run(self.target.__name__, columns, errors)
+
+    def __repr__(self):
+        return f"<sheaf.jit {self.target.__qualname__}>"
+
+
+class CompiledModule(Compiled):
+    """A Module that `sf.jit` was given; its methods are attributes."""
+
+    def __init__(self, target, source, methods, options, extra):
+        super().__init__(target, source, options, extra)
+        self._methods = methods
+        self.program  # what is no part of the language is an error now
+        main = "forward" if "forward" in self._program.entries else next(iter(self._program.entries))
+        try:
+            self._model(main)
+        except ImportError:
+            pass  # without the extension or the compiler there is the text, and calls say what is missing
+
+    @property
+    def module(self):
+        return self.target
+
+    def _entries(self):
+        found = {}
+        cls = type(self.target)
+        names = self._methods
+        if names is None:
+            names = ["forward"] + [
+                name for base in cls.__mro__ if base is not Module and issubclass(base, Module)
+                and not base.__module__.startswith("sheaf.")
+                for name, value in vars(base).items() if not name.startswith("_")]
+        for name in names:
+            value = inspect.getattr_static(cls, name, None)
+            if value is inspect.getattr_static(Module, name, None) and self._methods is None:
+                continue
+            if not isinstance(value, types.FunctionType):
+                if self._methods is not None:
+                    raise TypeError(f"{cls.__name__} has no method '{name}'")
+                continue
+            if name in found or self._methods is None and name != "forward" and not _is_entry(value):
+                continue
+            found[name] = value
+        if not found:
+            raise TypeError(f"{cls.__name__} has no method with annotations that could be compiled, such as "
+                            "forward(self, x: Float32[\"n\"]) -> Float32[\"n\"]")
+        return [(name, value, True) for name, value in found.items()], "forward"
+
+    def __call__(self, *columns, errors="raise"):
+        """Runs `forward` for the inputs whose arguments stand in these lists."""
+        __tracebackhide__ = True
+        if "forward" not in self.program.entries:
+            raise TypeError(f"{type(self.target).__name__} has no method 'forward'")
+        return self._run("forward", columns, errors)
+
+    def __getattr__(self, name):
+        program = self.__dict__.get("_program")
+        if name.startswith("_") or name in ("program", "target"):
+            raise AttributeError(name)
+        if program is not None and name in program.entries:
+            made = Method(self, name)
+            self.__dict__[name] = made
+            return made
+        raise AttributeError(f"{type(self.__dict__.get('target')).__name__} has no compiled method '{name}'"
+                             + (f"; there are {', '.join(program.entries)}" if program else ""))
+
+    def __dir__(self):
+        return [*super().__dir__(), *self.program.entries]
+
+    def __repr__(self):
+        return f"<sheaf.jit {type(self.target).__name__}: {', '.join(self.program.entries)}>"
+
+
+class Method:
+    """One method of a compiled Module."""
+
+    def __init__(self, compiled, name):
+        self.compiled, self.name = compiled, name
+        self.__doc__ = getattr(type(compiled.target), name).__doc__
+
+    def __call__(self, *columns, errors="raise"):
+        __tracebackhide__ = True
+        return self.compiled._run(self.name, columns, errors)
+
+    def __repr__(self):
+        return f"<sheaf.jit {type(self.compiled.target).__name__}.{self.name}>"
+
+
+def _is_entry(function):
+    """Whether a method has arguments, and all of them and the result are annotated."""
+    code = function.__code__
+    names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
+    noted = function.__annotations__
+    if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or not names or "return" not in noted:
+        return False
+    if not all(name in noted for name in names):
+        return False
+    # str and the like are of Python's side: a method that takes a path is no part of the model.
+    other = {str, bytes, dict, set, object, "str", "bytes", "dict", "object", "Path", "None"}
+    return not any(_hashable(a) and a in other for a in noted.values() if a is not None)
+
+
+def _hashable(value):
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
