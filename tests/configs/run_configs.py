@@ -2,7 +2,7 @@
 """The text programs and models under hostile settings: run_configs.py SHEAF CONFIG [PROGRAM ...]
 
 CONFIG is a name of `configs`, or `without-2-of-4`: the second, sixth, ... of what can be left out.
-Each program is verified under about two of the settings, always the same ones; with SHEAF_FULL=1 in
+Each program is verified under a few of the settings, always the same ones; with SHEAF_FULL=1 in
 the environment, or when programs are named, under all.
 """
 import glob
@@ -77,7 +77,7 @@ def chosen(sheaf, config):
     return {name: known[name] for name in names[number - 1::parts]}
 
 
-SHARE = int(os.environ.get("SHEAF_SHARE", "6"))  # one program of so many under each setting
+SHARE = int(os.environ.get("SHEAF_SHARE", "9"))  # one program of so many under each setting
 
 
 
