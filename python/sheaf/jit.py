@@ -15,7 +15,7 @@ import threading
 import types
 
 from . import front
-from .errors import CompileError, InstanceErrors
+from .errors import CompileError, InstanceError, InstanceErrors
 from .front import boundary
 from .front.messages import instance_error, translated
 from .module import Module
@@ -67,7 +67,7 @@ class Compiled:
     def __init__(self, target, source, options, extra):
         self.target, self._source, self._options, self._extra = target, source, options, extra
         self._program, self._models, self._lock = None, {}, threading.RLock()
-        self._seen = {}
+        self._seen, self._ready = {}, {}
 
     # ---- The text ----
 
@@ -105,6 +105,7 @@ class Compiled:
             # Whoever gives a Param another array wants it to be used.
             if any(param.value is not self._seen.get(name) for name, param in params.items()):
                 self._models.clear()
+                self._ready.clear()
             if entry not in self._models:
                 self._models[entry] = self._compile(program, entry)
             return self._models[entry]
@@ -148,17 +149,22 @@ class Compiled:
 
     def _run(self, entry, columns, errors):
         __tracebackhide__ = True
-        model = self._model(entry)
-        program = self._program
-        columns = boundary.arguments(program, entry, columns)
+        ready = self._ready.get(entry)
+        if ready is None or not ready.holds():
+            model = self._model(entry)
+            ready = self._ready[entry] = _Ready(self, entry, model)
         try:
-            result = model(*columns, errors=errors)
+            if ready.plain and len(columns) == ready.count:
+                result = ready.model(*columns, errors=errors)
+            else:
+                columns = boundary.arguments(self._program, entry, columns)
+                result = boundary.results(self._program, entry, ready.model(*columns, errors=errors))
         except InstanceErrors as failed:
-            group = failed.derive([instance_error(e, program, self.text_name) for e in failed.exceptions])
+            group = failed.derive([instance_error(e, self._program, self.text_name)
+                                   for e in failed.exceptions])
             raise group from None
-        result = boundary.results(program, entry, result)
         if errors == "return":
-            result = [instance_error(r, program, self.text_name) if isinstance(r, InstanceErrorType) else r
+            result = [instance_error(r, self._program, self.text_name) if isinstance(r, InstanceError) else r
                       for r in result]
         return result
 
@@ -168,6 +174,49 @@ class Compiled:
         if name and getattr(module, name, None) is self:
             return name
         return _again, (self.target, self._source, getattr(self, "_methods", None), self._options)
+
+
+class _Ready:
+    """A model that can be run as long as nothing that it was made of has changed. Asking must cost
+    little: it is done at each call."""
+
+    __slots__ = ("model", "plain", "count", "_guards", "_params")
+
+    def __init__(self, compiled, entry, model):
+        program = compiled._program
+        self.model, self.plain = model, boundary.is_plain(program, entry)
+        self.count = len(program.signatures[entry])
+        self._params = [(param, compiled._seen[name]) for name, param in program.weights.items()]
+        self._guards = []
+        for holder, name, value in program.watched:
+            space = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
+            if space is None or isinstance(space.get(name, _MISSING), (list, _Missing)):
+                self._guards.append((_Slow(compiled), name, True))
+            else:
+                self._guards.append((space, name, space[name]))
+
+    def holds(self):
+        """Whether all is as it was; if in doubt not, and then it is looked at closely."""
+        for space, name, value in self._guards:
+            if space.get(name) is not value:
+                return False
+        for param, value in self._params:
+            if param.value is not value:
+                return False
+        return True
+
+
+class _Slow:
+    """Looks closely each time."""
+
+    __slots__ = ("compiled",)
+
+    def __init__(self, compiled):
+        self.compiled = compiled
+
+    def get(self, name):
+        self.compiled._unchanged()
+        return True
 
 
 class _Missing:
@@ -186,9 +235,6 @@ def _short(value):
 
 def _again(target, source, methods, options):
     return jit(target, source=source, methods=methods, **options)
-
-
-from .errors import InstanceError as InstanceErrorType  # noqa: E402
 
 
 class CompiledFunction(Compiled):

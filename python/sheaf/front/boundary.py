@@ -112,6 +112,12 @@ def _made(constructor, parts):
     return made
 
 
+def is_plain(program, entry):
+    """Whether values go in and out of an entry as they are."""
+    return not any(_has_option(p.kind) for p in program.signatures[entry]) and not _has_option(
+        program.results[entry])
+
+
 def arguments(program, entry, columns):
     """The columns of a call, with those of defaults, and None as the Program has it."""
     parameters = program.signatures[entry]

@@ -91,6 +91,7 @@ class Calls:
         if not isinstance(forward, types.FunctionType) or forward is inspect.getattr_static(
                 Module, "forward"):
             raise self.error(node, f"{cls.__name__} has no method 'forward'")
+        self.low.watch(cls, "forward", forward)
         return self.call_function(forward, ref, node)
 
     def super_call(self, node, f):
@@ -958,7 +959,10 @@ def _plain(value):
 def _extent_text(value):
     if value.is_const and isinstance(value.const, int):
         return str(value.const)
-    return None
+    code = value.code
+    while isinstance(code, Code) and len(code.parts) == 1:
+        code = code.parts[0]
+    return code if isinstance(code, str) and code.isidentifier() else None
 
 
 def _bind_dims(formal, actual, dims):

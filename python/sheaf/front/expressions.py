@@ -243,8 +243,7 @@ class Expressions(Subscripts):
             value = getattr(holder, node.attr)
         except AttributeError:
             raise self.error(node, f"'{m.name}' has no '{node.attr}'") from None
-        if isinstance(holder, types.ModuleType):
-            self.low.watch(vars(holder), node.attr, value)
+        self.low.watch(vars(holder) if isinstance(holder, types.ModuleType) else holder, node.attr, value)
         if type(value).__module__ == "enum" or isinstance(value, __import__("enum").Enum):
             raise self.error(node, "an Enum is no value of a model", "use ints, or a union of dataclasses")
         return self.object_value(node, value, name)
@@ -265,6 +264,7 @@ class Expressions(Subscripts):
                     raise self.error(node, f"the property '{attribute}' is no number",
                                      "make it a method, and call it")
             elif isinstance(static, types.FunctionType):
+                self.low.watch(type(obj), attribute, static)
                 return Value(None, module=FunctionRef(static, ref))
             elif isinstance(static, staticmethod):
                 return Value(None, module=FunctionRef(static.__func__, None))
@@ -563,6 +563,8 @@ class Expressions(Subscripts):
                          "annotate an operand: x: float = ...")
 
     def expr_BoolOp(self, node, expect):
+        if self.narrows(node):
+            return Value(self.condition(node), BOOL, OR)
         values = []
         for v in node.values:
             const = self.constant(v)
@@ -572,6 +574,11 @@ class Expressions(Subscripts):
             parts = []
             for v in values:
                 parts += [f" {symbol} ", v.at(prec + 1)] if parts else [v.at(prec + 1)]
+            return Value(Code(tuple(parts)), BOOL, prec)
+        if all(v.kind == BOOL or isinstance(v.kind, kinds.Tensor) and v.kind.dtype == "bool" for v in values):
+            parts = []
+            for v, n in zip(values, node.values):
+                parts += [f" {symbol} ", "(", self.truth(v, n), ")"] if parts else ["(", self.truth(v, n), ")"]
             return Value(Code(tuple(parts)), BOOL, prec)
         # In Python the value is that of the operand that decides.
         result = values[-1]
@@ -595,12 +602,26 @@ class Expressions(Subscripts):
         narrowing = self.narrowing(node.test)
         if narrowing is not None:
             return self.if_none_expression(node, narrowing, expect)
+        if isinstance(node.test, ast.BoolOp) and self.narrows(node.test):
+            return self.expr_IfExp(self.nested(node, ast.IfExp, node.body, node.orelse), expect)
         test = self.condition(node.test)
         a, b = self.plain(node.body, expect), self.plain(node.orelse, expect)
         kind = kinds.join(a.kind, b.kind)
         a, b = self.coerce(a, kind), self.coerce(b, kind)
         return Value(Code(("if ", test, " { ", a.code, " } else { ", b.code, " }")), kind, BLOCK,
                      nonneg=a.nonneg and b.nonneg)
+
+    @staticmethod
+    def nested(node, make, body, orelse):
+        """`if a and b: x else y` as `if a: (if b: x else y) else y`, so that x knows of a; and likewise of
+        `or`."""
+        first, *rest = node.test.values
+        second = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.test.op, rest), rest[0])
+        inner = ast.copy_location(make(second, body, orelse), node)
+        inner_ = [inner] if make is ast.If else inner
+        if isinstance(node.test.op, ast.And):
+            return ast.copy_location(make(first, inner_, orelse), node)
+        return ast.copy_location(make(first, body, inner_), node)
 
     def if_none_expression(self, node, narrowing, expect):
         from .functions import Variable
@@ -768,7 +789,12 @@ class Expressions(Subscripts):
         if isinstance(node, ast.BoolOp):
             symbol, prec = ("&&", AND) if isinstance(node.op, ast.And) else ("||", OR)
             parts = []
-            for v in node.values:
+            for k, v in enumerate(node.values):
+                if k + 1 < len(node.values) and self.narrows(ast.copy_location(
+                        ast.BoolOp(node.op, node.values[k:k + 2]), node)):
+                    inner = self.narrowed_rest(node, k)
+                    parts += [f" {symbol} ", "(", inner, ")"] if parts else ["(", inner, ")"]
+                    break
                 known = self.known_condition(v)
                 code = Code(("true" if known else "false",)) if known is not None else self.condition(v)
                 inner = Code(("(", code, ")"))
@@ -777,6 +803,30 @@ class Expressions(Subscripts):
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return Code(("!(", self.condition(node.operand), ")"), self.place(node))
         return self.truth(self.compared_operand(node, None), node)
+
+    def narrows(self, node):
+        """Whether a test `x is None or ...`, `x is not None and ...` says of what follows that x is there."""
+        for v in node.values[:-1]:
+            found = self.narrowing(v)
+            if found is not None and found[2] == isinstance(node.op, ast.Or):
+                return True
+        return False
+
+    def narrowed_rest(self, node, k):
+        """`x is None or rest`, from operand k on: rest knows that x is not None."""
+        from .functions import Variable
+        name, test, _ = self.narrowing(node.values[k])
+        self.low.use_option()
+        variable = self.env[name]
+        rest = node.values[k + 1:]
+        inner = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
+        with self.branch():
+            self.env[name] = Variable(variable.local, variable.kind.inner, None, why=variable.why)
+            known = self.known_condition(inner)
+            code = Code(("true" if known else "false",)) if known is not None else self.condition(inner)
+        none = "true" if isinstance(node.op, ast.Or) else "false"
+        return Code(("match ", Code((variable.local,), self.place(test)), f" {{ Nothing => {none}, Just(",
+                     variable.local, ") => ", code, " }"))
 
     def truth(self, value, node):
         """The code of whether Python takes a value for true; it binds as `||` does, or tighter."""

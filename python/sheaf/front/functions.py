@@ -128,7 +128,9 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
     def lower(self):
         d = self.declared
         self.check_statements(self.node.body)
-        assigned = set(flow.assigned(self.node.body))
+        self.assigned = set(flow.assigned(self.node.body))
+        statements = self.pruned(self.node.body)
+        assigned = set(flow.assigned(statements))
         if self.self_name in assigned:
             raise self.error(self.node, f"'{self.self_name}' is assigned", "call it something else")
         self.assigned = assigned
@@ -143,9 +145,29 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
             head.append(f"<{', '.join(d.type_parameters)}>")
         head += ["(", joined(shown), ") -> ",
                  Code((kinds.text(d.result),), self.place(self.node.returns)), " = "]
-        body = self.block(self.node.body, FunctionEnd(self))
+        body = self.block(statements, FunctionEnd(self))
         return Code((Code(tuple(head), head_of(self.source, self.node)), body),
                     head_of(self.source, self.node))
+
+    def pruned(self, statements):
+        """Statements without branches that constants of the module or of outside rule out."""
+        made = []
+        for s in statements:
+            if isinstance(s, ast.If):
+                known = self.known_condition(s.test)
+                if known is not None:
+                    made += self.pruned(s.body if known else s.orelse)
+                    continue
+                s = ast.copy_location(ast.If(s.test, self.pruned(s.body), self.pruned(s.orelse)), s)
+            elif isinstance(s, ast.For):
+                s = ast.copy_location(ast.For(s.target, s.iter, self.pruned(s.body), self.pruned(s.orelse)), s)
+            elif isinstance(s, ast.While):
+                s = ast.copy_location(ast.While(s.test, self.pruned(s.body), self.pruned(s.orelse)), s)
+            elif isinstance(s, ast.Match):
+                cases = [ast.match_case(c.pattern, c.guard, self.pruned(c.body)) for c in s.cases]
+                s = ast.copy_location(ast.Match(s.subject, cases), s)
+            made.append(s)
+        return made
 
     @staticmethod
     def arrived(kind):
@@ -511,6 +533,19 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         else:
             message = f"assert {ast.unparse(s.test)}"
         self.check(self.condition(s.test), message, s)
+        self.now_there(s)
+
+    def now_there(self, s):
+        """After `assert x is not None` x is there."""
+        tests = s.test.values if isinstance(s.test, ast.BoolOp) and isinstance(s.test.op, ast.And) else [s.test]
+        for test in tests:
+            found = self.narrowing(test)
+            if found is None or found[2]:
+                continue
+            v = self.env[found[0]]
+            some = self.low.helper("some")
+            self.lines.append(Code(("let ", v.local, " = ", some, "(", v.local, ")"), self.place(s)))
+            self.env[found[0]] = Variable(v.local, v.kind.inner, v.declared, why=v.why)
 
     def check(self, condition, message, at):
         self.lines.append(Code(("check ", condition, f', {quoted(message)}'), self.place(at)))
@@ -630,6 +665,8 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         if known is not None:
             return self.statements((s.body if known else s.orelse) + rest, ending)
         narrowing = self.narrowing(s.test)
+        if narrowing is None and isinstance(s.test, ast.BoolOp) and self.narrows(s.test):
+            return self.if_(self.nested(s, ast.If, s.body, s.orelse), rest, ending)
         jumps = flow.jumps(s.body) | flow.jumps(s.orelse)
         if narrowing is not None:
             return self.if_none(s, narrowing, rest, ending, jumps)
@@ -746,7 +783,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
 
     def settle(self, end):
         """Finds what all ways of a JoinEnd give and makes their values so."""
-        end.result = {}
+        end.result, end.kinds = {}, {}
         for k, name in enumerate(end.names):
             ways = [(slots[k], variables[k]) for slots, variables in end.falls]
             kind, first = ways[0][1].kind, ways[0][1]
@@ -757,6 +794,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
                 kind = declared
             for slot, _ in ways:
                 slot.parts = (self.coerce(slot.value, kind).code,) if kind is not None else slot.parts
+            end.kinds[name] = kind
             self.env_result(end, name, kind, declared, [v for _, v in ways], first)
 
     def env_result(self, end, name, kind, declared, ways, first):

@@ -154,7 +154,11 @@ def join(a, b):
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         dims = None
         if a.dims is not None and b.dims is not None and len(a.dims) == len(b.dims):
-            dims = tuple(x if x == y else "?" for x, y in zip(a.dims, b.dims))
+            # None is an extent that the checker knows and this does not; `?` one that differs.
+            dims = tuple(x if x == y else None if x is None or y is None else "?"
+                         for x, y in zip(a.dims, b.dims))
+            if any(x == "?" or y == "?" for x, y in zip(a.dims, b.dims)):
+                dims = tuple("?" if x == "?" or y == "?" else d for x, y, d in zip(a.dims, b.dims, dims))
         return Tensor(a.dtype if a.dtype == b.dtype else None, dims,
                       a.vocabulary if a.vocabulary == b.vocabulary else "")
     if isinstance(a, List) and isinstance(b, List):

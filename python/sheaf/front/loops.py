@@ -408,6 +408,12 @@ class Loops:
                 if n != mapped:
                     self.env[n] = self.after_loop(n, s)
             return None
+        listed = self.as_scan(s, carried, jumps) if isinstance(s, ast.For) and mapped is None else None
+        if listed is not None:
+            carried = [n for n in carried if n != listed]
+            s = ast.copy_location(ast.For(s.target, s.iter, s.body[:-1] or [ast.copy_location(ast.Pass(), s)],
+                                          []), s)
+            appended = self.scanned
         done = self.temporary("done") if jumps & {"break", "return"} else None
         ret = self.temporary("ret") if "return" in jumps else None
         if ret is not None:
@@ -432,7 +438,8 @@ class Loops:
             before = state
             if end.falls:
                 self.settle(end)
-                state = {n: self.joined_state(start[n], before[n], end.result[n]) for n in carried}
+                state = {n: self.joined_state(start[n], before[n], end.result[n], end.kinds[n])
+                         for n in carried}
             if all(_same(before[n], state[n]) for n in carried):
                 break
         else:
@@ -440,6 +447,8 @@ class Loops:
                                   "annotate what stands before it: x: Float32[\"? n\"] = ...")
         self.settle_loop(end, state)
         code = self.loop_code(s, carried, state, start, done, ret, many, pattern, test, body)
+        if listed is not None:
+            return self.after_scan(s, code, carried, lost, state, start, listed, appended)
         return self.after(s, code, carried, lost, state, done, ret, rest, ending)
 
     def after_loop(self, name, s):
@@ -447,11 +456,9 @@ class Loops:
         return Variable(self.local(name), None, unbound=f"'{name}' may have no value here: the loop of line "
                         f"{s.lineno} may make no turn")
 
-    def joined_state(self, start, before, result):
+    def joined_state(self, start, before, result, given):
         from .functions import Variable
-        kind = kinds.join(before.kind, result.kind)
-        if before.kind is None:
-            kind = result.kind if result.kind is not None else None
+        kind = kinds.join(before.kind, given) if before.kind is not None else given
         declared = start.declared
         if declared is not None:
             kind = declared if isinstance(declared, (kinds.Option, kinds.List)) else kinds.join(
@@ -619,7 +626,7 @@ class Loops:
         others = s.body[:-1]
         if name in flow.assigned(others) or any(name in flow.names(n) for n in [last.value.args[0]]):
             return None
-        if any(name in flow.names(n) for o in others for n in [o]):
+        if any(name in _read(o) for o in others):
             return None
         variable = self.env[name]
         if not isinstance(variable.kind, kinds.List):
@@ -660,6 +667,67 @@ class Loops:
         self.env[name] = Variable(variable.local, kinds.List(element), variable.declared, owned=True)
         return name
 
+    # ---- Loops that are scan ----
+
+    def as_scan(self, s, carried, jumps):
+        """`for x in xs: h = f(h, x); hs.append(h)`: the list of what the loop carries, as long as xs. Gives
+        the name of the list, or None; what is appended is in `scanned`."""
+        last = s.body[-1]
+        name = flow.changed_list(last)
+        if jumps or s.orelse or name not in carried or len(carried) < 2 or last.value.func.attr != "append":
+            return None
+        if len(last.value.args) != 1 or last.value.keywords or name in flow.targets(s.target):
+            return None
+        value = last.value.args[0]
+        if not isinstance(value, ast.Name) or value.id not in carried or value.id == name:
+            return None
+        if name in flow.assigned(s.body[:-1]) or any(name in _read(o) for o in s.body[:-1]):
+            return None
+        variable = self.env[name]
+        if not isinstance(variable.kind, kinds.List) or not variable.owned or variable.declared is not None:
+            return None
+        if isinstance(self.env[value.id].kind, kinds.List):
+            return None
+        self.scanned = value.id
+        return name
+
+    def after_scan(self, s, code, carried, lost, state, start, name, appended):
+        from .functions import Variable
+        at = self.place(s)
+        states, one = self.temporary("states"), self.temporary("last")
+        # The fold that it would be, as a scan.
+        parts = list(code.parts)
+        parts[0] = parts[0].replace("fold(", "scan(", 1)
+        self.lines.append(Code(("let ", states, " = ", Code(tuple(parts))), at))
+        variable = self.env[name]
+        element = state[appended].kind
+        if len(carried) == 1:
+            listed = Code((states,))
+        else:
+            pattern = Code(("(", joined([self.local(n) if n == appended else "_" for n in carried]), ")"))
+            listed = Code(("map(|", pattern, "| ", self.local(appended), ", ", states, ")"))
+        if not self.is_empty_start(variable):
+            listed = Code(("concat(", variable.local, ", ", listed, ")"))
+        begin = [self.coerce(Value(Code((start[n].local,)), start[n].kind, const=start[n].const),
+                             state[n].kind).code for n in carried]
+        begin = begin[0] if len(begin) == 1 else Code(("(", joined(begin), ")"))
+        final = self.state_pattern(carried, None, None)
+        self.lines.append(Code(("let ", variable.local, " = ", listed), at))
+        self.lines.append(Code(("let ", final, " = if len(", states, ") > 0 { ", states, "[len(", states,
+                                ") - 1] } else { ", begin, " }"), at))
+        self.env[name] = Variable(variable.local, kinds.List(element if variable.kind.element is None
+                                                             else kinds.join(variable.kind.element, element)),
+                                  None, owned=True)
+        for n in carried:
+            v = state[n].copy()
+            v.kind = self.arrived(v.kind) if v.kind is not None else None
+            v.const = NO
+            self.env[n] = v
+        for n in lost:
+            if n != name:
+                self.env[n] = self.after_loop(n, s)
+        return None
+
     def statements_inside(self, statement, others, last):
         """Lowers one statement of the body of a map; None if all is well."""
         rest = [*others[others.index(statement) + 1:], last]
@@ -690,6 +758,11 @@ class Loops:
     @staticmethod
     def is_empty_start(variable):
         return variable.const is EMPTY
+
+
+def _read(statement):
+    """All names that a statement reads, inside of it too."""
+    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
 
 
 class _MapEnd:

@@ -323,6 +323,9 @@ class Lowering:
                      "  if r != 0 && (r < 0) != (b < 0) {{ r + b }} else {{ r }}\n}}",
         "true_div": "fn {name}(a: float, b: float) -> float = {{\n"
                     "  check b != 0.0, \"division by zero\"\n  a / b\n}}",
+        # A check before it has ended the instance where there is none.
+        "some": "fn {name}<T>(x: Option<T>) -> T = match x {{\n  Just(value) => value\n"
+                "  Nothing => {name}(x)\n}}",
         "list_slice": "fn {name}<T>(xs: list<T>, a: int, b: int) -> list<T> = {{\n"
                       "  let n = len(xs)\n"
                       "  let lo = min(max(if a < 0 {{ a + n }} else {{ a }}, 0), n)\n"

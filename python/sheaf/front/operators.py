@@ -35,8 +35,8 @@ def broadcast(*operands):
         merged = list(longer)
         for back in range(1, len(shorter) + 1):
             a, b = longer[-back], shorter[-back]
-            merged[-back] = a if a == b or b == "1" else b if a == "1" else a if b is None else (
-                b if a is None else a)
+            unknown = (None, "?")
+            merged[-back] = a if a == b or b == "1" or b in unknown else b
         dims = tuple(merged)
     return dims
 
@@ -120,7 +120,7 @@ def result(name, operands, constants):
             return Tensor(dtype, None)
         lengths = [o.dims[axis] if isinstance(o, Tensor) and o.dims and len(o.dims) == rank else None
                    for o in operands]
-        total = str(sum(map(int, lengths))) if all(x and x.isdigit() for x in lengths) else None
+        total = str(sum(map(int, lengths))) if all(x and x.isdigit() for x in lengths) else "?"
         return Tensor(dtype, dims[:axis] + (total,) + dims[axis + 1:])
     if name == "stack":
         element = first.element if isinstance(first, List) else None

@@ -228,11 +228,11 @@ class Subscripts:
                 low = self.position(part.lower, length) if part.lower is not None else ""
                 high = self.position(part.upper, length) if part.upper is not None else ""
                 shown.append(Code((low, ":", high)))
-                extent = None
+                extent = "?"
                 if part.lower is None and part.upper is None and dims is not None:
                     extent = dims[axis]
                 elif dims is not None:
-                    extent = self.constant_extent(part, dims[axis])
+                    extent = self.constant_extent(part, dims[axis]) or "?"
                 made.append(extent)
             else:
                 value = self.peek(part)

@@ -54,3 +54,53 @@ def test_weights_are_those_of_the_module():
     for t, row in zip(trees, after):
         assert agree(model(t), row)
     assert np.allclose(fast.loss(trees, [0, 0, 0]), [model.loss(t, 0) for t in trees], rtol=1e-5)
+
+
+def test_failures_name_the_line_in_python(module):
+    found = module("""
+def f(x: int) -> int:
+    y = x * 2
+    assert y < 10, "too large"
+    return [1, 2][y]
+""")
+    fast = sf.jit(found.f)
+    results = fast([0, 7, 2], errors="return")
+    assert results[0] == 1
+    first = results[1], results[2]
+    source = open(found.__file__).read().split("\n")
+    assert [source[e.line - 1].strip() for e in first] == ['assert y < 10, "too large"', "return [1, 2][y]"]
+    assert all(e.file == found.__file__ for e in first) and "too large" in str(first[0])
+    with pytest.raises(sf.InstanceErrors) as caught:
+        fast([0, 7, 2])
+    assert [e.instance for e in caught.value.exceptions] == [1, 2]
+    assert caught.value.exceptions[0].line == first[0].line
+
+
+def test_defaults_pickles_and_decorators(module):
+    import pickle
+    found = module("""
+@sf.jit
+def f(x: int, by: int = 3) -> int:
+    return x * by
+@sf.jit(threads=1)
+def g(x: int) -> int:
+    return f(x) + 1
+class M(Module):
+    def __init__(self):
+        self.w = Param(3, init=ones)
+    def forward(self, x: Float32["3"], scale: float = 2.0) -> Float32["3"]:
+        return x * self.w * scale
+    def describe(self, path: str) -> str:
+        return path
+""")
+    assert list(found.f([1, 2])) == [3, 6] and list(found.f([1, 2], [1, 1])) == [1, 2]
+    assert list(found.g([1, 2])) == [4, 7]
+    assert pickle.loads(pickle.dumps(found.f)) is found.f
+    fast = sf.jit(found.M())
+    again = pickle.loads(pickle.dumps(fast))
+    x = [np.float32([1, 2, 3])]
+    assert np.array_equal(fast(x), again(x)) and fast(x)[0].tolist() == [2, 4, 6]
+    with pytest.raises(TypeError, match="compiles a model, not a class"):
+        sf.jit(found.M)
+    with pytest.raises(TypeError, match=r"sf.jit\(model\), and then fast.forward"):
+        sf.jit(found.M().forward)

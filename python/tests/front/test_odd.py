@@ -1,0 +1,447 @@
+"""Odd programs: shadowed names, jumps out of nested loops, None, generics, aliases, mixed numbers."""
+import math
+from dataclasses import dataclass
+from typing import Generic, Optional, TypeVar
+
+import numpy as np
+import pytest
+
+from conftest import agree, eager
+from sheaf import *
+from sheaf import jit
+from test_programs import Leaf, Node, Tree, depth, inc
+
+pytest.importorskip("sheaf._native")
+
+T = TypeVar("T")
+CASES = []
+
+
+def case(*inputs):
+    def add(f):
+        CASES.append((f, inputs))
+        return f
+    return add
+
+
+def even(n: int) -> bool:
+    return True if n == 0 else odd_(n - 1)
+
+
+def odd_(n: int) -> bool:
+    return False if n == 0 else even(n - 1)
+
+
+@case((4,), (7,))
+def mutual(n: int) -> bool:
+    return even(n)
+
+
+def check_it(x: int) -> None:
+    assert x > 0, "positive"
+    if x == 5:
+        return
+    assert x < 10
+
+
+@case((4,), (-1,), (5,), (11,))
+def nones(x: int) -> int:
+    check_it(x)
+    return x
+
+
+@dataclass
+class Stack(Generic[T]):
+    top: T
+    below: "Optional[Stack[T]]" = None
+
+
+@case(([1, 2, 3],), ([],))
+def linked(xs: list[int]) -> int:
+    s: Optional[Stack[int]] = None
+    for x in xs:
+        s = Stack(x, s)
+    n = 0
+    for _ in range(len(xs)):
+        if s is not None:
+            n = n * 10 + s.top
+            s = s.below
+    return n
+
+
+@case((Stack(3, Stack(4, None)),), (None,))
+def opt_data(s: Optional[Stack[int]]) -> Optional[int]:
+    match s:
+        case None:
+            return None
+        case Stack(top, None):
+            return top
+        case Stack(top, below) as whole:
+            r = opt_data(below)
+            if r is None or r < 0:
+                return whole.top
+            return top + r
+
+
+def first(xs: list[T], default: T) -> T:
+    for x in xs:
+        return x
+    return default
+
+
+@case(([1, 2],), ([],))
+def generic(xs: list[int]) -> tuple[int, float]:
+    return first(xs, 7), first([x * 0.5 for x in xs], 0.25)
+
+
+@case((3, 4),)
+def shadowing(f: int, len_: int) -> int:
+    range_ = [f for f in range(len_)]
+    max = sum(range_)
+    return max + f
+
+
+@case(([[1.0, 2.0], [3.0]],))
+def nested_tuple(xss: list[list[float]]) -> tuple[tuple[int, float], list[tuple[int, list[float]]]]:
+    pairs = [(len(xs), xs) for xs in xss]
+    best = (0, 0.0)
+    for n, xs in pairs:
+        if n > best[0]:
+            best = (n, max(xs))
+    return best, pairs
+
+
+@case((2,), (0,), (10,))
+def deep_jumps(n: int) -> int:
+    total = 0
+    for i in range(n):
+        for j in range(i):
+            if j == 3:
+                continue
+            if j > 5:
+                break
+            total += j
+        else:
+            total += 100
+            continue
+        if i > 8:
+            return -total
+        total += 1000
+    else:
+        total += 1
+    return total
+
+
+@case((0,), (1,), (2,), (3,))
+def many_returns(n: int) -> int:
+    if n == 0:
+        return 1
+    elif n == 1:
+        x = 5
+    else:
+        if n == 3:
+            return 9
+        x = 6
+    x += 1
+    for i in range(3):
+        if i == n:
+            return x * 10
+    return x
+
+
+@case((np.float32([1, -2, 3]),),)
+def tensor_and(x: Float32["n"]) -> bool:
+    return x[0] > 0 and x[1].item() < 0 and not (x.sum() > 100)
+
+
+@case((np.float32([1, -2, 3]),),)
+def ifexp_tensor(x: Float32["n"]) -> Float32["n"]:
+    y = x if x[0] > 0 else -x
+    z = 0.0
+    for v in x:
+        z = z + v * v
+    return y / z
+
+
+@case((np.float32([[1, -2], [3, 4]]), 1), (np.float32([[1, -2], [3, 4]]), -1))
+def dyn_index(x: Float32["n m"], i: int) -> tuple[Float32["m"], Float32["n"], Float32["? m"], float]:
+    return x[i], x[:, i], x[i:], x[i, i].item() + x[-1, -2].item()
+
+
+@case(([3, 4],), ([],), ([1],))
+def orlist(xs: list[int]) -> int:
+    if xs and xs[0] > 2:
+        return 1
+    if not xs:
+        return 2
+    return len(xs) or 5
+
+
+@case((5, 2.5))
+def mixed(i: int, x: float) -> tuple[float, bool, bool, float, float]:
+    return i * x - i, i < x, i == x, max(i, x), min(x, i, 1)
+
+
+@case((True,), (False,))
+def boolint(b: bool) -> int:
+    n = 3
+    if b:
+        n = b
+    return n + b * 2
+
+
+@case((7,))
+def consts(n: int) -> tuple[int, float, float, int]:
+    K = 4
+    a = n // K
+    return a, math.pi, math.inf, -3 // 2 + (-7) % 3
+
+
+@case(([5, 3, 8],))
+def maxes(xs: list[int]) -> tuple[int, int, int]:
+    return max(xs), min(x * 2 for x in xs), max([], default=3) if False else max(xs, default=0)
+
+
+@case(([1, 2, 3, 4, 5],), ([],))
+def slices(xs: list[int]) -> tuple[list[int], list[int], list[int], list[int]]:
+    return xs[1:3], xs[-2:], xs[5:9], xs[:-10]
+
+
+@case((Node(Leaf(1), Node(Leaf(5), Leaf(2))),))
+def collect(t: Tree) -> list[int]:
+    match t:
+        case Leaf(w):
+            return [w]
+        case Node(l, r):
+            return collect(l) + collect(r)
+
+
+@case((Node(Leaf(1), Node(Leaf(5), Leaf(2))),))
+def leaves(t: Tree) -> list[Tree]:
+    todo = [t]
+    out: list[Tree] = []
+    for _ in range(10):
+        if not todo:
+            break
+        x = todo[-1]
+        todo.pop()
+        match x:
+            case Leaf():
+                out.append(x)
+            case Node(l, r):
+                todo.append(r)
+                todo.append(l)
+    return out
+
+
+@case((3,))
+def unused(n: int) -> int:
+    "doc"
+    x = 1 // n
+    y = [x] * n
+    z = [0, 1] * 2
+    pass
+    ...
+    return sum(y) + sum(z)
+
+
+@case((3, 4))
+def tuple_eq(a: int, b: int) -> bool:
+    p = (a, (b, True))
+    return p == (3, (4, True)) and p != (3, (4, False)) and a in (1, 2, 3) and b not in [1, 2]
+
+
+@case((np.float32([1, 2, 3, 4]), 3),)
+def per_dim(x: Float32["n"], k: int) -> Float32["n"]:
+    y = zeros(len(x)) + ones(x.shape[0])
+    z = zeros(k)
+    return x + y + concat(z, zeros(len(x) - k))
+
+
+@case((np.float32([[1, 2], [3, 4], [5, 6]]),),)
+def scan_like(xs: Float32["n h"]) -> tuple[Float32["n h"], Float32["h"]]:
+    h = zeros(xs.shape[1])
+    hs = []
+    for x in xs:
+        h = tanh(h + x)
+        hs.append(h)
+    return stack(hs), h
+
+
+@case((np.float32([[1, 2], [3, 4], [5, 6]]),),)
+def map_like(xs: Float32["n h"]) -> Float32["n h"]:
+    out = []
+    for x in xs:
+        y = x * 2
+        if y.sum() > 4:
+            y = y + 1
+        out.append(y)
+    return stack(out)
+
+
+@case((np.float32([[1, 2], [3, 4], [5, 6]]),),)
+def zips(xs: Float32["n h"]) -> Float32["h"]:
+    total = zeros(xs.shape[1])
+    for i, (a, b) in enumerate(zip(xs, reversed(list(xs)))):
+        total += a * b * i
+    return total
+
+
+@case(([1, 2, 3],))
+def aliasing(xs: list[int]) -> tuple[list[int], list[int]]:
+    ys = list(xs)
+    zs = ys[:]
+    ys.append(4)
+    zs += [9]
+    ys.extend(zs)
+    ys.reverse()
+    return ys, zs
+
+
+@case((2,), (9,))
+def chained_calls(n: int) -> int:
+    return inc(inc(n, by=inc(1)), inc(by=3, x=1))
+
+
+@case((4,))
+def strange_names(fn: int) -> int:
+    let = fn
+    data = let + 1
+    true = data
+    N = true
+    π = N * 2
+    _x = π
+    main = _x + 1
+    py_floor_div = main // 2
+    Option = py_floor_div
+    return Option
+
+
+@case((3,), (1,))
+def augmented(n: int) -> float:
+    x = 1
+    x += n; x -= 1; x *= 3; x //= 2; x %= 5; x **= 2
+    y = 1.5
+    y /= n
+    return x + y
+
+
+@case(([1, 2, 3], [4, 5]), ([], []))
+def loops_no_carry(xs: list[int], ys: list[int]) -> int:
+    for x in xs:
+        assert x != 7
+    for y in ys:
+        pass
+    return len(xs)
+
+
+@case((1,),(2,),(3,))
+def guards(n: int) -> int:
+    match (n, n + 1):
+        case (1, m) if m == 2:
+            return m
+        case (a, b) if a > 5:
+            return a
+        case (2, _) | (_, 9):
+            return 22
+        case _:
+            return 0
+
+
+@case((0.5,), (1.0,))
+def float_match(x: float) -> int:
+    match x:
+        case 0.5:
+            return 1
+        case 1:
+            return 2
+        case _:
+            return 3
+
+
+@case((True, 1), (False, 2))
+def bool_match(b: bool, n: int) -> int:
+    match b, n:
+        case True, k:
+            return k
+        case False, k:
+            return -k
+
+
+@case((3,))
+def join_alias(n: int) -> list[int]:
+    xs = [n]
+    if n > 2:
+        xs.append(4)
+    else:
+        xs = xs + [5]
+    for i in range(2):
+        xs.append(i)
+    return xs
+
+
+@case((3,), (0,))
+def first_in_loop(n: int) -> int:
+    x = 0
+    for i in range(n):
+        y = i * 2
+        x = y
+    for i in range(n):
+        z = x
+        x = z + i
+    return x
+
+
+@case((5,))
+def nested_if_join(n: int) -> tuple[int, int]:
+    a = b = 0
+    if n > 1:
+        if n > 3:
+            a = 1
+            if n > 4: b = 2
+        else:
+            b = 3
+    return a, b
+
+
+@case((3,), (None,), (-1,))
+def narrow(x: Optional[int]) -> int:
+    if x is not None and x > 0:
+        return x
+    if x is None or x == -1:
+        y = 5
+    else:
+        y = x
+    z = x if x is not None and x > 3 else 7
+    return y + z
+
+
+@case((3,), (None,), (-1,))
+def narrow2(x: Optional[int]) -> int:
+    assert x is not None and x > 0, "no x"
+    return x + 1
+
+
+@case((3, 4), (None, 4), (1, None))
+def narrow3(x: Optional[int], y: Optional[int]) -> bool:
+    return x is not None and y is not None and x < y
+
+
+@case((3,), (0,))
+def opt_state(n: int) -> int:
+    last2: Optional[int] = None
+    for i in range(n):
+        if last2 is not None and last2 > 1: break
+        last2 = i
+    if not last2 is None:
+        return last2
+    return -1
+
+
+@pytest.mark.parametrize("function, inputs", CASES, ids=[f.__name__ for f, _ in CASES])
+def test_agrees(function, inputs):
+    wanted = [eager(function, arguments) for arguments in inputs]
+    got = jit(function)(*zip(*inputs), errors="return")
+    assert len(got) == len(wanted)
+    for arguments, a, b in zip(inputs, wanted, got):
+        assert agree(a, b), (arguments, a, b)
