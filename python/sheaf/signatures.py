@@ -17,18 +17,26 @@ from .types import TensorType
 
 @functools.lru_cache(maxsize=1024)
 def _annotations(function):
-    """({parameter: TensorType}, the result's or None, the parameters' names) of a method."""
+    """({parameter: annotation} of those with tensors, the result's TensorType or None, the parameters'
+    names) of a method."""
     try:
         hints = typing.get_type_hints(function)
     except Exception:  # names that are not there at run time: nothing is known then
         hints = dict(getattr(function, "__annotations__", {}))
-    tensors = {name: hint for name, hint in hints.items() if isinstance(hint, TensorType)}
-    result = tensors.pop("return", None)
+    result = hints.pop("return", None)
+    result = result if isinstance(result, TensorType) else None
+    tensors = {name: hint for name, hint in hints.items() if _has_tensors(hint)}
     try:
         names = list(inspect.signature(function).parameters)[1:]
     except (TypeError, ValueError):
         names = []
     return tensors, result, names
+
+
+def _has_tensors(hint):
+    """Whether it is a tensor's type, or a list or tuple of some."""
+    return isinstance(hint, TensorType) or typing.get_origin(hint) in (list, tuple) and any(
+        map(_has_tensors, typing.get_args(hint)))
 
 
 def call(module, function, arguments, named):
@@ -50,8 +58,10 @@ def call(module, function, arguments, named):
 
 
 def _taken(module, annotation, value, bound, what):
-    if annotation is None:
+    if annotation is None or not _has_tensors(annotation):
         return as_input(value)
+    if not isinstance(annotation, TensorType):
+        return _parts(module, annotation, value, bound, what)
     array = as_array(as_input(value))
     if array is None:
         if not isinstance(value, (list, tuple, int, float)):
@@ -65,6 +75,22 @@ def _taken(module, annotation, value, bound, what):
     array = _of_type(annotation, array, what)
     _fits(module, annotation, array, bound, what)
     return array.view(Tensor)
+
+
+def _parts(module, annotation, value, bound, what):
+    """A list or tuple with its tensors taken; a new one, so that nothing that is done to it in place
+    reaches what was given."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if not isinstance(value, (list, tuple)) and not (origin is list and isinstance(value, np.ndarray)):
+        raise TypeError(f"{what} is a {origin.__name__}, and {describe(value)} was given")
+    if origin is list:
+        # A name is one extent for all elements; `?` may differ from one to the next.
+        return [_taken(module, inner[0], element, bound, f"{what}, element {i}")
+                for i, element in enumerate(value)]
+    if len(value) != len(inner):
+        raise TypeError(f"{what} is a tuple of {len(inner)}, and {len(value)} were given")
+    return tuple(_taken(module, part, element, bound, f"{what}, part {i}")
+                 for i, (part, element) in enumerate(zip(inner, value)))
 
 
 _WANTED = {"f32": np.float32, "bf16": np.float32, "f16": np.float16, "i32": np.int32, "i64": np.int64,

@@ -220,3 +220,25 @@ def test_inputs_are_checked_by_annotations():
 
     with pytest.raises(ShapeError, match="the result"):
         Wrong()(np.ones((2, 3)))
+
+
+def test_lists_of_inputs_are_taken_and_not_changed():
+    class Sum(Module):
+        def forward(self, xs: list[sf.Float32["n"]], pair: tuple[sf.Float32["2"], int] = ((0, 0), 0)
+                    ) -> sf.Float32["n"]:
+            total = xs[0]
+            total += pair[1]
+            for x in xs[1:]:
+                total += x
+            return total
+
+    given = [np.ones(2), np.ones(2, np.float32), [2, 3]]
+    assert Sum()(given).tolist() == [4, 5] and given[0].tolist() == given[1].tolist() == [1, 1]
+    assert Sum()(given, (np.zeros(2), 5)).tolist() == [9, 10]
+    assert Sum()(np.ones((3, 2))).tolist() == [3, 3]
+    with pytest.raises(ShapeError, match="part 0"):
+        Sum()(given, (np.zeros(3), 5))
+    with pytest.raises(TypeError, match="element 1.*str"):
+        Sum()([given[0], "a"])
+    with pytest.raises(TypeError, match="tuple of 2, and 3"):
+        Sum()(given, (np.zeros(2), 5, 5))
