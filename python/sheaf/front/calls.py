@@ -12,7 +12,7 @@ from . import flow, kinds
 from .annotations import Unknown
 from .data import MISSING
 from .kinds import BOOL, FLOAT, INT
-from .operators import CONSTANT, result, scalar_of
+from .operators import is_constant, result, scalar_of
 from .text import Code, joined
 from .values import (ADD, AND, ATOM, BLOCK, COMPARE, NO, OR, UNARY, FunctionRef, ModuleList, ModuleRef,
                      Object, Parts, Value, literal)
@@ -508,7 +508,7 @@ class Calls:
                     if p.name == "dims":
                         constants["dims"] = constants.get("dims", ()) + (_extent_text(v),)
                 continue
-            if p.default is not p.empty or p.kind == p.KEYWORD_ONLY or p.name in CONSTANT:
+            if p.default is not p.empty or p.kind == p.KEYWORD_ONLY or is_constant(name, p.name):
                 const = self.constant(given) if isinstance(given, ast.AST) else NO
                 if const is None and p.default is None:
                     named = True
@@ -519,7 +519,7 @@ class Calls:
                     constants[p.name] = const
                     value = literal(int(const) if isinstance(const, bool) else const)
                     value.code = Code((value.code,), self.place(given))
-                elif p.name in CONSTANT:
+                elif is_constant(name, p.name):
                     raise self.error(given, f"'{p.name}' of '{name}' must be known when the model is compiled",
                                      "write the number out, or make it an attribute of the module")
                 else:

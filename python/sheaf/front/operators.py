@@ -17,7 +17,12 @@ MADE = set("zeros ones full random random_normal".split())
 
 # Of arguments that must be numbers when the model is compiled.
 CONSTANT = {"axis", "axis1", "axis2", "keepdims", "causal", "descending", "parts", "eps", "slope", "delta",
-            "base", "p"}
+            "base"}
+
+
+def is_constant(operator, parameter):
+    """Whether an operator's argument must be a number when the model is compiled."""
+    return parameter in CONSTANT or (operator, parameter) == ("dropout", "p")
 
 
 def broadcast(*operands):
