@@ -26,7 +26,8 @@ class Ranks(Module):
 
 class Words(Module):
     def __init__(self):
-        self.words = nn.Embedding(7, 4)
+        self.vocab = 7
+        self.words = nn.Embedding(self.vocab, 4)
 
     def forward(self, words: Tokens["n"], word: Token) -> tuple[Float32["n 4"], Float32["4"]]:
         return self.words(words), self.words.of(word)
