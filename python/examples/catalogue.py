@@ -81,4 +81,6 @@ EXAMPLES = {example.name: example for example in [
     Example("treernn", "TreeRNN", "trees.txt"),
     Example("decoder", "Decoder", "sentences.txt", twin=False),
     Example("encoder", "Encoder", "sentences.txt", twin=False),
+    Example("minilm", "MiniLM", "sentences.txt", twin=False,
+            dims={"heads": 4, "layers": 2, "inner": 32, "length": 64}),
 ]}

@@ -135,3 +135,28 @@ def test_layers_of_torch():
     np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-5)
     encoder, inputs = EXAMPLES["encoder"].load()
     assert [encoder(sentence).shape for sentence in inputs[:3]] == [(5,)] * 3
+
+
+def test_minilm_is_bert():
+    """With Hugging Face's names; a layer of BERT is torch's encoder layer with the norms last."""
+    model, inputs = EXAMPLES["minilm"].load()
+    for i, param in enumerate(model.parameters()):
+        param.value = np.random.default_rng(i).normal(0, 0.3, param.shape)
+    state = model.state_dict()
+    assert {"embeddings.LayerNorm.weight", "embeddings.token_type_embeddings.weight",
+            "encoder.layer.1.attention.self.query.bias", "encoder.layer.0.attention.output.LayerNorm.bias",
+            "encoder.layer.1.intermediate.dense.weight", "encoder.layer.1.output.dense.bias"} <= set(state)
+    x = model.embeddings(inputs[1])
+    for i in range(2):
+        layer, prefix = sf.nn.TransformerEncoderLayer(16, 4, 32, activation="gelu", layer_norm_eps=1e-12), f"encoder.layer.{i}."
+        names = {"attention.output.dense": "self_attn.out_proj", "attention.output.LayerNorm": "norm1",
+                 "intermediate.dense": "linear1", "output.dense": "linear2", "output.LayerNorm": "norm2"}
+        given = {f"{name}.{kind}": state[f"{prefix}{bert}.{kind}"] for bert, name in names.items()
+                 for kind in ("weight", "bias")}
+        for kind in ("weight", "bias"):
+            given[f"self_attn.in_proj_{kind}"] = np.concatenate(
+                [state[f"{prefix}attention.self.{name}.{kind}"] for name in ("query", "key", "value")])
+        layer.load_state_dict(given)
+        x = layer(x)
+    mean = x.mean(0)
+    np.testing.assert_allclose(model(inputs[1]), mean / mean.norm(), rtol=1e-4, atol=1e-5)
