@@ -8,6 +8,7 @@ docs/python.md is the guide.
 """
 from . import nn, ops, safetensors, types
 from .errors import CompileError, InstanceError, InstanceErrors, SheafError
+from .importing import from_torch
 from .initializers import (Initializer, constant, glorot, he, identity, normal, orthogonal, uniform)
 from .jit import Compiled, jit
 from .module import Module, Param
@@ -15,12 +16,13 @@ from .ops import *
 from .ops import abs, bool, max, min, pow, slice, sum
 from .types import *
 
-# What needs the extension is there when it is first asked for.
+# What needs the extension is there when it is first asked for. `import *` leaves it out, and so does not
+# hide Python's compile.
 _COMPILED = {"Model": "model", "compile": "model", "load": "model"}
 
 __all__ = ["CompileError", "Compiled", "Initializer", "InstanceError", "InstanceErrors", "Module", "Param",
-           "SheafError", "constant", "glorot", "he", "identity", "jit", "nn", "normal", "orthogonal",
-           "safetensors", "uniform", *_COMPILED, *ops.__all__, *types.__all__]
+           "SheafError", "constant", "from_torch", "glorot", "he", "identity", "jit", "nn", "normal",
+           "orthogonal", "safetensors", "uniform", *ops.__all__, *types.__all__]
 
 
 def __getattr__(name):

@@ -1,4 +1,5 @@
 """The list of operators, and what each refuses and gives at the ends of what it is defined for."""
+import builtins
 import inspect
 import json
 import math
@@ -34,6 +35,13 @@ def test_every_operator_is_here(sheaf):
     for function in ops.OPERATORS.values():
         assert getattr(sf, function.__name__) is function
         assert not hasattr(__builtins__, function.__name__) or function.__name__ not in sf.__all__
+
+
+def test_a_star_hides_nothing_of_python():
+    space = {}
+    exec("from sheaf import *", space)
+    assert not set(space) & set(dir(builtins)) - {"__build_class__", "__doc__", "__name__"}
+    assert {"Module", "softmax", "Float32", "from_torch"} <= set(space)
 
 
 def test_methods_are_the_operators():
