@@ -578,8 +578,7 @@ bool Checker::needResult(FnInfo &fn, SourceRange use) {
         .error(use, fmt::format("'{}' is recursive, so its result type must be written", fn.name),
                fmt::format("fn {}(...) -> TYPE = ...", fn.name))
         .withNote(fn.decl->name.range, fmt::format("'{}' is declared here", fn.name));
-    if (!trials) // else it is reported again
-      fn.result = types.error();
+    fn.result = types.error();
     return false;
   }
   checkBody(fn);

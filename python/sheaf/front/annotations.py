@@ -170,6 +170,7 @@ class Reader:
         others = [m for m in members if m is not type(None)]
         if len(others) == 1:
             inner = self._kind(others[0])
+            self.data.option = self.data.option or bool(nothing)
             return kinds.Option(inner) if nothing else inner
         classes, arguments = [], None
         for member in others:
@@ -184,6 +185,7 @@ class Reader:
                     raise Unknown(f"the members of {_spelled(a)} have different arguments")
                 arguments = here
         declaration = self.data.of_classes(tuple(classes), name, self)
+        self.data.option = self.data.option or bool(nothing)
         made = self._applied(declaration, arguments or ())
         return kinds.Option(made) if nothing else made
 

@@ -4,7 +4,7 @@ import sys
 import typing
 
 from . import kinds
-from .annotations import Unknown, evaluate, is_union
+from .annotations import Unknown, dims_of, evaluate, is_union
 from .names import spelled
 
 
@@ -55,6 +55,7 @@ class Registry:
 
     def __init__(self, scope, localns):
         self.scope, self.localns = scope, localns  # where names are taken; where annotations are read
+        self.option = False  # whether something may be None
         self.by_classes, self.by_class, self.declarations = {}, {}, []
 
     @staticmethod
@@ -167,6 +168,9 @@ class Registry:
                 kind = inner.kind(annotation)
                 if isinstance(kind, kinds.Callable_):
                     raise Unknown("functions are not stored in data")
+                for dim in sorted(dims_of(kind, set())):
+                    raise Unknown(f"the extent '{dim}' is no number of the model",
+                                  "an extent of a field is a number, an int of the module, or '?'")
             except Unknown as error:
                 raise Unknown(f"the field '{name}' of {cls.__name__}: {error}", error.help) from None
             constructor.fields.append((name, kind, default))

@@ -94,6 +94,8 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.self_name = listed[0].arg if self.bound else None
         self.lines = None
+        self.reads_underscore = any(isinstance(n, ast.Name) and n.id == "_" and isinstance(n.ctx, ast.Load)
+                                    for n in ast.walk(self.node))
 
     # ---- Errors and places ----
 
@@ -164,6 +166,10 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
             elif isinstance(s, ast.While):
                 s = ast.copy_location(ast.While(s.test, self.pruned(s.body), self.pruned(s.orelse)), s)
             elif isinstance(s, ast.Match):
+                chosen = self.known_case(s)
+                if chosen is not None:
+                    made += self.pruned(chosen)
+                    continue
                 cases = [ast.match_case(c.pattern, c.guard, self.pruned(c.body)) for c in s.cases]
                 s = ast.copy_location(ast.Match(s.subject, cases), s)
             made.append(s)
@@ -275,7 +281,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         if s.value is None:
             value = Value("()", kinds.NONE, const=None)
         else:
-            value = self.value(s.value, expect=self.declared.result)
+            value = self.no_module(self.value(s.value, expect=self.declared.result), s.value)
         return Code((ending.give(value, s.value or s),), self.place(s))
 
     # ---- Simple statements ----
@@ -315,15 +321,16 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
             self.env[name] = Variable(self.local(name), kind, kind,
                                       unbound=f"'{name}' is annotated but not assigned")
             return
-        value = self.value(s.value, expect=kind)
-        if value.module is not None:
-            raise self.error(s.value, "a layer has no type to be annotated with")
-        value = self.coerce(value, kind, s.value)
+        value = self.no_module(self.value(s.value, expect=kind), s.value)
+        there = isinstance(kind, kinds.Option) and value.kind is not None and (
+            value.kind is not kinds.NONE and not isinstance(value.kind, kinds.Option))
+        known = kind.inner if there else kind
+        value = self.coerce(value, known, s.value)
         local = self.local(name)
         at = self.place(s)
-        self.lines.append(Code(("let ", local, ": ", Code((kinds.text(kind),), self.place(s.annotation)),
+        self.lines.append(Code(("let ", local, ": ", Code((kinds.text(known),), self.place(s.annotation)),
                                 " = ", value.code), at))
-        self.env[name] = Variable(local, self.arrived(kind), kind, const=value.const, nonneg=value.nonneg,
+        self.env[name] = Variable(local, self.arrived(known), kind, const=value.const, nonneg=value.nonneg,
                                   owned=value.fresh, why=self.why(s.value))
 
     def local_annotation(self, node):
@@ -360,11 +367,14 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
                 raise self.error(s, "words of Python are no values of a model",
                                  "use an int, or a Token")
             declared = self.env[name].declared if name in self.env else None
+            # What may be None is not, once something else is assigned.
+            there = isinstance(declared, kinds.Option) and value.kind is not None and (
+                value.kind is not kinds.NONE and not isinstance(value.kind, kinds.Option))
             if declared is not None:
-                value = self.coerce(value, declared, s)
+                value = self.coerce(value, declared.inner if there else declared, s)
             local = self.local(name)
             type_ = ()
-            if isinstance(declared, (kinds.Option,)):
+            if isinstance(declared, kinds.Option) and not there:
                 type_ = (": ", kinds.text(declared))
             elif value.kind is kinds.NONE and value.const is None:
                 raise self.error(s, f"the type of '{name}' is not known: it is None at first",
@@ -465,7 +475,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
             declared = self.env[target.id].declared if target.id in self.env else None
             self.env[target.id] = Variable(local, self.arrived(kind), declared,
                                            why="it is part of another value")
-            if target.id == "_":
+            if target.id == "_" and not self.reads_underscore:
                 return Code(("_",))
             return Code((local,), self.place(target))
         if isinstance(target, ast.Starred):
@@ -527,13 +537,28 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         if isinstance(s.test, ast.Tuple) and s.test.elts:
             raise self.error(s.test, "a tuple is always true", "assert condition, \"message\"")
         message = ""
-        if s.msg is not None:
-            text = self.constant_text(s.msg)
-            message = text
+        message = self.constant_text(s.msg) if s.msg is not None else f"assert {ast.unparse(s.test)}"
+        # One check for each part, so that the checker learns which extents are equal.
+        if isinstance(s.test, ast.BoolOp) and isinstance(s.test.op, ast.And) and not self.narrows(s.test):
+            tests = s.test.values
         else:
-            message = f"assert {ast.unparse(s.test)}"
-        self.check(self.condition(s.test), message, s)
+            tests = [s.test]
+        for test in tests:
+            for condition in self.checked_parts(test):
+                self.check(condition, message, s)
         self.now_there(s)
+
+    def checked_parts(self, test):
+        """The conditions that an assert stands for: equal shapes are equal extents."""
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+            a, b = self.peek(test.left), self.peek(test.comparators[0])
+            from .values import Parts
+            if isinstance(a.module, Parts) and isinstance(b.module, Parts) and len(a.module.values) == len(
+                    b.module.values):
+                return [self.truth(self.compared_values(test, ast.Eq(), x, y, test, test), test)
+                        for x, y in zip(a.module.values, b.module.values)]
+        known = self.known_condition(test)
+        return [Code(("true" if known else "false",))] if known is not None else [self.condition(test)]
 
     def now_there(self, s):
         """After `assert x is not None` x is there."""

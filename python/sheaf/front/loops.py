@@ -88,10 +88,34 @@ class Loops:
                 return None
             if value is None:
                 return None
+            if isinstance(value.const, list) and not value.const:
+                return []
             if isinstance(value.module, ModuleList):
                 return [Value(None, module=r) for r in value.module.refs]
             if isinstance(value.module, Parts):
                 return list(value.module.values)
+        return None
+
+    def numbers_of_layers(self, target, iterated, body):
+        """The numbers of `for i in range(3)` where `self.layers[i]` is what they are for; or None."""
+        if not isinstance(target, ast.Name) or not isinstance(iterated, ast.Call) or iterated.keywords or (
+                self.called_builtin(iterated) != "range"):
+            return None
+        bounds = []
+        for a in iterated.args:
+            value = self.constant(a)
+            if value is NO and isinstance(a, ast.Call) and self.called_builtin(a) == "len" and len(a.args) == 1:
+                inner = self.layers_in(a.args[0])
+                value = len(inner) if inner is not None else NO
+            bounds.append(value)
+        if not 1 <= len(bounds) <= 3 or not all(type(b) is int for b in bounds):
+            return None
+        for part in body:
+            for n in ast.walk(part):
+                if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Name) and (
+                        n.slice.id == target.id) and self.is_member_root(n.value):
+                    if self.layers_in(n.value) is not None:
+                        return [literal(i) for i in range(*bounds)]
         return None
 
     def is_member_root(self, node):
@@ -185,8 +209,8 @@ class Loops:
         values = []
         for a in node.args:
             v = self.number(self.read_int(self.plain(a)))
-            if v.kind == FLOAT:
-                raise self.error(a, "a range is of ints", "int(x)")
+            if v.kind not in (INT, None):
+                raise self.error(a, "a range is of ints", "int(x)" if v.kind == FLOAT else "")
             values.append(v)
         if len(values) == 1:
             return Many(Code(("range(", values[0].code, ")")), INT, nonneg=True)
@@ -287,6 +311,8 @@ class Loops:
     def generated(self, node, generators, expect):
         g, rest = generators[0], generators[1:]
         layers = self.layers_in(g.iter)
+        if layers is None:
+            layers = self.numbers_of_layers(g.target, g.iter, [node.elt])
         if layers is not None:
             return self.generated_of_layers(node, g, rest, layers, expect)
         many = self.iterable(g.iter)
@@ -370,6 +396,8 @@ class Loops:
         stand for it."""
         if isinstance(s, ast.For):
             layers = self.layers_in(s.iter)
+            if layers is None:
+                layers = self.numbers_of_layers(s.target, s.iter, s.body)
             if layers is not None:
                 return self.written_out(s, layers, rest)
             return self.carried_loop(s, rest, ending)

@@ -4,6 +4,7 @@
 """
 import ast
 import inspect
+import sys
 import types
 
 from ..module import Module, Param
@@ -346,10 +347,15 @@ class Lowering:
 
     def run(self, entries):
         """`entries`: (name, function, bound) of what can be called from outside."""
+        limit = sys.getrecursionlimit()
         try:
+            # A frame of Python's takes no stack of C, and long expressions are deep trees.
+            sys.setrecursionlimit(max(limit, 20000))
             return self._run(entries)
         except RecursionError:
             raise refusal(None, "the program is nested too deeply to be read") from None
+        finally:
+            sys.setrecursionlimit(limit)
 
     def _run(self, entries):
         if self.root.object is not None:
@@ -366,6 +372,7 @@ class Lowering:
         while self.pending:
             todo = self.pending.pop()
             todo.code = FunctionLowering(self, todo).lower()
+        self.option = self.option or self.data.option
         program = Program()
         self._name(declared)
         root = self._text()

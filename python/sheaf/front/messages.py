@@ -151,6 +151,7 @@ _WORDS = [
     (re.compile(r"\bthis match does not cover\b"), "these cases do not cover"),
     (re.compile(r"\bthe start value and every result must have one type\b"),
      "what a loop carries has one type: annotate it before the loop, x: Float32[\"? n\"] = ..."),
+    (re.compile(r"\bfield 'value' of 'Just'"), "what is not None"),
     (re.compile(r"\bthe function of '(?:fold|loop|scan)'"), "the loop"),
     (re.compile(r"\bof the result of the loop\b"), "of what the loop carries"),
     (re.compile(r"\bthe result of the loop\b"), "what the loop carries"),

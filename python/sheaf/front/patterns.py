@@ -20,6 +20,9 @@ MOST_ARMS = 256  # that one `case` may become
 class Matches:
 
     def match_(self, s, rest, ending):
+        chosen = self.known_case(s)
+        if chosen is not None:
+            return self.statements(list(chosen) + rest, ending)
         subject = self.peek(s.subject)
         if isinstance(subject.module, Parts):
             subject = self.no_module(subject, s.subject)
@@ -66,6 +69,26 @@ class Matches:
             return Code((code,), self.place(s))
         self.joined(s, names, end, Code((code,), self.place(s)), bodies)
         return None
+
+    def known_case(self, s):
+        """The body of the case that a constant of the module or of outside matches, or None."""
+        subject = self.constant(s.subject)
+        if subject is NO or isinstance(subject, tuple):
+            return None
+        for case in s.cases:
+            patterns = case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]
+            for p in patterns:
+                if isinstance(p, ast.MatchAs) and p.pattern is None and p.name is None:
+                    matches = True
+                elif isinstance(p, ast.MatchValue) and self.constant(p.value) is not NO:
+                    matches = subject == self.constant(p.value)
+                elif isinstance(p, ast.MatchSingleton):
+                    matches = subject is p.value
+                else:
+                    return None
+                if matches:
+                    return None if case.guard is not None else case.body
+        return []
 
     def needed_cases(self, s, kind):
         """Without a last `case _` that only raises, where the others are all there is."""

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -62,7 +63,9 @@ def module(tmp_path):
         found = importlib.util.module_from_spec(spec)
         sys.modules[name] = found
         made.append(name)
-        spec.loader.exec_module(found)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            spec.loader.exec_module(found)
         return found
     yield make
     for name in made:

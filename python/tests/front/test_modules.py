@@ -1,0 +1,131 @@
+"""Modules in Modules: lists of layers that differ, tied names, constants that choose, early exits."""
+import numpy as np
+import pytest
+
+from conftest import agree, eager
+from sheaf import *
+from sheaf import jit
+
+pytest.importorskip("sheaf._native")
+
+class Lin(Module):
+    def __init__(self, n, m, bias=True):
+        self.n, self.m = n, m
+        self.w = Param(n, m, init=normal(0.3))
+        self.b = Param(m) if bias else None
+
+    def forward(self, x: Float32["n"]) -> Float32["m"]:
+        y = x @ self.w
+        if self.b is not None:
+            y = y + self.b
+        return y
+
+
+class Zoo(Module):
+    K = 2
+
+    def __init__(self):
+        self.layers = [Lin(3, 4), Lin(4, 4, bias=False), Lin(4, 3)]
+        self.same = [Lin(3, 3) for _ in range(3)]
+        self.ws = [Param(3, init=normal(1.0)), Param(3, init=normal(1.0))]
+        self.none = []
+        self.mode = "mean"
+        self.sizes = [1, 2, 3]
+        self.norm, self.sum = Lin(3, 3), 5
+        self.deep = Zoo2(self.K)
+
+    def a(self, x: Float32["3"]) -> Float32["3"]:
+        for layer in self.layers:
+            x = layer(x)
+        for w in self.ws:
+            x = x * w
+        for layer in self.none:
+            x = layer(x)
+        return x
+
+    def b(self, x: Float32["3"]) -> tuple[Float32["3"], Float32["3"]]:
+        for i in range(len(self.same)):
+            x = self.same[i](x)
+        ys = [self.same[i](x) for i in range(2)]
+        zs = [l(x) for l in self.same[1:]]
+        return sum(ys), sum(zs)
+
+    def c(self, x: Float32["3"], i: int) -> Float32["3"]:
+        return self.same[i](x) + self.same[-1].w[0] + self.ws[1]
+
+    def d(self, x: Float32["n"]) -> float:
+        match self.mode:
+            case "mean":
+                y = x.mean()
+            case "sum" | "total":
+                y = x.sum() + undefined_here
+        if self.mode == "sum":
+            y = nothing(x)
+        return y.item() + self.sum + sum(self.sizes) + self.K + Zoo.K
+
+    def e(self, x: Float32["3"]) -> Float32["3"]:
+        norm = self.norm
+        sum = norm(x)
+        w = self.norm.w
+        for i, layer in enumerate(self.same):
+            if i == 1:
+                continue
+            if (x.sum() > 100 * i).item():
+                break
+            sum = sum + layer(x) * i
+        else:
+            sum = sum * 2
+        return sum + w[0]
+
+    def f(self, x: Float32["3"], cut: float) -> tuple[int, Float32["3"]]:
+        for i, layer in enumerate(self.same):
+            x = layer(x)
+            if x.sum() > cut:
+                return i, x
+        return -1, x
+
+    def g(self, x: Float32["3"]) -> Float32["3"]:
+        return self.deep(x) + self.deep.inner.helper(x, times=2)
+
+    def h(self, x: Float32["a"], y: Float32["b"]) -> Float32["a"]:
+        assert x.shape == y.shape and len(x) > 0
+        return x + y
+
+
+class Zoo2(Module):
+    def __init__(self, k):
+        self.k = k
+        self.inner = Zoo3()
+
+    def forward(self, x: Float32["n"]) -> Float32["n"]:
+        return self.inner.helper(x) * self.k + self.twice(x)
+
+    @staticmethod
+    def twice(x: Float32["n"]) -> Float32["n"]:
+        return x * 2
+
+
+class Zoo3(Module):
+    def helper(self, x: Float32["n"], times: int = 1) -> Float32["n"]:
+        for _ in range(times):
+            x = tanh(x)
+        return x
+
+
+X = np.float32([0.1, -0.2, 0.4])
+CALLS = {"a": [(X,)], "b": [(X,)], "c": [(X, 1), (X, -3)], "d": [(X,)], "e": [(X,)],
+         "f": [(X, 0.0), (X, 5.0), (X, -5.0)], "g": [(X,)], "h": [(X, X), (X, X[:2])]}
+
+
+@pytest.fixture(scope="module")
+def zoo():
+    model = Zoo()
+    return model, jit(model)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_agrees(zoo, name):
+    model, fast = zoo
+    got = getattr(fast, name)(*zip(*CALLS[name]), errors="return")
+    for arguments, result in zip(CALLS[name], got):
+        assert agree(eager(getattr(model, name), arguments), result), (arguments, result)
