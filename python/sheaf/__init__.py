@@ -7,6 +7,7 @@
 docs/python.md is the guide.
 """
 from . import nn, ops, safetensors, types
+from .batching import Batcher
 from .errors import CompileError, InstanceError, InstanceErrors, SheafError
 from .importing import from_torch
 from .initializers import (Initializer, constant, glorot, he, identity, normal, orthogonal, uniform)
@@ -20,8 +21,8 @@ from .types import *
 # hide Python's compile.
 _COMPILED = {"Model": "model", "compile": "model", "load": "model"}
 
-__all__ = ["CompileError", "Compiled", "Initializer", "InstanceError", "InstanceErrors", "Module", "Param",
-           "SheafError", "constant", "from_torch", "glorot", "he", "identity", "jit", "nn", "normal",
+__all__ = ["Batcher", "CompileError", "Compiled", "Initializer", "InstanceError", "InstanceErrors",
+           "Module", "Param", "SheafError", "constant", "from_torch", "glorot", "he", "identity", "jit", "nn", "normal",
            "orthogonal", "safetensors", "uniform", *ops.__all__, *types.__all__]
 
 

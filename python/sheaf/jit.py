@@ -15,6 +15,7 @@ import threading
 import types
 
 from . import front
+from .batching import AsyncCalls
 from .errors import CompileError, InstanceError, InstanceErrors
 from .front import boundary
 from .front.messages import instance_error, translated
@@ -61,7 +62,7 @@ class Changed(RuntimeError):
     """Something that was constant when the model was compiled is not what it was."""
 
 
-class Compiled:
+class Compiled(AsyncCalls):
     """What is common to compiled Modules and functions: one text, a native model for each entry."""
 
     def __init__(self, target, source, options, extra):
@@ -324,7 +325,7 @@ class CompiledModule(Compiled):
         return f"<sheaf.jit {type(self.target).__name__}: {', '.join(self.program.entries)}>"
 
 
-class Method:
+class Method(AsyncCalls):
     """One method of a compiled Module."""
 
     def __init__(self, compiled, name):

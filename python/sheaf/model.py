@@ -7,11 +7,12 @@ import os
 from collections.abc import Mapping
 
 from sheaf import _native
+from sheaf.batching import AsyncCalls
 from sheaf.errors import CompileError, Diagnostic
 from sheaf.values import make_classes, namespace
 
 
-class Model:
+class Model(AsyncCalls):
     """A compiled model. Called with a list for each argument, it gives what the model computes of
     each instance, in order:
 
