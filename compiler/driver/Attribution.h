@@ -9,7 +9,7 @@
 #define SHEAF_COMPILER_DRIVER_ATTRIBUTION_H
 
 #include "compiler/driver/Compiler.h"
-#include "compiler/kernels/Kernels.h"
+#include "compiler/kernels/Kernel.h"
 #include "compiler/model/KernelInstances.h"
 
 #include "mlir/IR/SymbolTable.h"

@@ -6,6 +6,7 @@
 #include "compiler/frontend/AstPrinter.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
+#include "compiler/kernels/cpu/Cpu.h"
 #include "compiler/model/ModelTypes.h"
 #include "compiler/ops/Op.h"
 #include "compiler/passes/Pipeline.h"
@@ -20,7 +21,7 @@ std::vector<Optimisation> optimisations() {
   std::vector<Optimisation> all;
   for (const passes::Switch &entry : passes::allSwitches())
     all.push_back({std::string(entry.name), std::string(entry.meaning), "pass"});
-  for (const kernels::Switch &entry : kernels::switches())
+  for (const kernels::Switch &entry : kernels::cpu::switches())
     all.push_back({std::string(entry.name), std::string(entry.meaning),
                    entry.computesProducts ? "library" : "kernels"});
   all.push_back({kTunedSwitch, "cuts kernels as 'sheaf tune' chose, where the store holds choices",

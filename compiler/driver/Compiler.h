@@ -9,7 +9,7 @@
 #include "compiler/codegen/Jit.h"
 #include "compiler/driver/Phases.h"
 #include "compiler/frontend/Diagnostics.h"
-#include "compiler/kernels/Dispatch.h"
+#include "compiler/kernels/NumericClass.h"
 #include "compiler/kernels/ProductForm.h"
 #include "compiler/kernels/Tuning.h"
 #include "compiler/store/Store.h"

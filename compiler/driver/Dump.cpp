@@ -7,6 +7,7 @@
 #include "compiler/driver/Pipeline.h"
 
 #include "compiler/frontend/AstPrinter.h"
+#include "compiler/kernels/cpu/Cpu.h"
 #include "runtime/io/text.h"
 
 #include "llvm/IR/LLVMContext.h"
@@ -108,12 +109,13 @@ private:
   void kernel(Compilation &compilation, const kernels::Kernel &kernel) {
     ir::BlockOp block = kernel.block;
     std::string name = "kernels/" + block.getSymName().str();
+    const kernels::cpu::KernelCode &code = kernels::cpu::codeOf(kernel);
     std::string plan =
         fmt::format("{}: {} words a record, {} bytes of scratch a thread, {} panels\n",
-                    kernel.symbol, kernel.words, kernel.scratchBytes, kernel.panels);
+                    kernel.symbol, kernel.words, code.scratchBytes, code.panels);
     for (const std::string &remark : kernel.remarks)
       plan += remark + "\n";
-    for (const rt::WeightUse &use : kernel.weights)
+    for (const rt::WeightUse &use : code.weights)
       plan += use.kind == rt::WeightUse::Raw ? "weight: as it is\n"
               : use.kind == rt::WeightUse::Foreign
                   ? fmt::format("weight: {} columns in the form of {}, {} views\n", use.width,
@@ -122,13 +124,13 @@ private:
                                 use.width, use.vectors, use.lanes, use.views.size());
     write(name + ".txt", plan);
     mlir::OwningOpRef<mlir::ModuleOp> module =
-        kernels::emitKernels(kernel, compilation.target, *compilation.context);
+        kernels::cpu::emitKernels(kernel, compilation.target, *compilation.context);
     if (!module)
       throw InternalError("kernel " + kernel.symbol + " could not be emitted");
     write(name + ".mlir", text(*module));
     CodeModule lowered;
     lowered.context = std::make_unique<llvm::LLVMContext>();
-    lowered.module = kernels::lowerKernels(*module, compilation.target, *lowered.context);
+    lowered.module = kernels::cpu::lowerKernels(*module, compilation.target, *lowered.context);
     if (!lowered.module)
       throw InternalError("kernel " + kernel.symbol + " could not be lowered");
     code(name, lowered, compilation.target);

@@ -7,6 +7,7 @@
 #include "compiler/frontend/ProgramGen.h"
 #include "compiler/host/Host.h"
 #include "compiler/ir/Program.h"
+#include "compiler/kernels/cpu/Cpu.h"
 #include "compiler/model/Demand.h"
 #include "compiler/model/Gradients.h"
 #include "compiler/model/KernelInstances.h"
@@ -292,7 +293,7 @@ void Compilation::planKernels() {
   for (auto block : blocks->getOps<ir::BlockOp>()) {
     checkStop();
     descriptions_.push_back(
-        kernels::describeCode(block, target, options_.without, options_.numericClass));
+        kernels::cpu::describeCode(block, target, options_.without, options_.numericClass));
     keys.push_back(stored_->tuningKey(descriptions_.back()));
   }
   if (!options_.tunings && !options_.without.contains(kTunedSwitch))
@@ -305,14 +306,14 @@ void Compilation::planKernels() {
   };
   for (auto [block, key] : llvm::zip(blocks->getOps<ir::BlockOp>(), keys)) {
     checkStop();
-    kernels.push_back(
-        kernels::planKernel(block, target, options_.without, tuningOf(key), options_.numericClass));
+    kernels.push_back(kernels::cpu::planKernel(block, target, options_.without, tuningOf(key),
+                                               options_.numericClass));
   }
 }
 
 std::string Compilation::tilingWith(size_t kernel, const kernels::Tuning &tuning) const {
-  return kernels::planKernel(kernels[kernelNumbers_[kernel]].block, target, options_.without,
-                             tuning, options_.numericClass)
+  return kernels::cpu::planKernel(kernels[kernelNumbers_[kernel]].block, target, options_.without,
+                                  tuning, options_.numericClass)
       .tiling;
 }
 
@@ -340,6 +341,7 @@ void Compilation::emitHost() {
   for (const host::KernelInstance &instance : instances.all()) {
     ir::BlockOp block = instance.block;
     const kernels::Kernel &kernel = *kernelOf.at(block.getOperation());
+    const kernels::cpu::KernelCode &code = kernels::cpu::codeOf(kernel);
     rt::KernelDesc desc;
     BlockInfo info;
     kernelNumbers_.push_back(static_cast<size_t>(&kernel - kernels.data()));
@@ -357,10 +359,10 @@ void Compilation::emitHost() {
     desc.words = 0;
     for (const rt::RecordWord &word : desc.layout)
       desc.words += wordsOf(word.kind);
-    desc.scratchBytes = kernel.scratchBytes;
+    desc.scratchBytes = code.scratchBytes;
     desc.temporaries = !kernel.temporaries.empty();
-    desc.panels = kernel.panels;
-    desc.serpentine = kernel.serpentine;
+    desc.panels = code.panels;
+    desc.serpentine = code.serpentine;
     desc.flop = kernel.flop;
     desc.bytes = kernel.bytes;
     desc.results = recordResults(kernel);
@@ -368,7 +370,7 @@ void Compilation::emitHost() {
     auto number = [&](uint32_t argument) {
       return paramNumbers.at(instance.weights.at(argument).getValue().str());
     };
-    desc.weights = kernel.weights;
+    desc.weights = code.weights;
     for (rt::WeightUse &use : desc.weights) {
       if (use.kind == rt::WeightUse::Raw)
         use.param = number(use.param);
@@ -426,8 +428,9 @@ void Compilation::emitHost() {
     }
   }
 
-  model.tiles = std::any_of(kernels.begin(), kernels.end(),
-                            [](const kernels::Kernel &kernel) { return kernel.tiles; });
+  model.tiles = std::any_of(kernels.begin(), kernels.end(), [](const kernels::Kernel &kernel) {
+    return kernels::cpu::codeOf(kernel).tiles;
+  });
   code.emplace_back();
   code.back().passes = IrPasses::O1;
   code.back().context = std::make_unique<llvm::LLVMContext>();
@@ -460,14 +463,15 @@ void Compilation::emitHost() {
 
 void Compilation::emitKernels() {
   MlirErrors errors(*context);
-  kernelModules.push_back(kernels::emitKernels(kernels, target, *context));
+  kernelModules.push_back(kernels::cpu::emitKernels(kernels, target, *context));
   if (!kernelModules.back())
     errors.raise("the kernels could not be emitted");
   if (keepKernels)
     return;
   code.emplace_back();
   code.back().context = std::make_unique<llvm::LLVMContext>();
-  code.back().module = kernels::lowerKernels(*kernelModules.back(), target, *code.back().context);
+  code.back().module =
+      kernels::cpu::lowerKernels(*kernelModules.back(), target, *code.back().context);
   if (!code.back().module)
     errors.raise("the kernels could not be lowered");
 }
@@ -498,12 +502,13 @@ void Compilation::makeCode() {
       missing.push_back(key);
       kernels::Kernel kernel = kernels[i];
       kernel.symbol = StoredCode::kKernelSymbol;
-      mlir::OwningOpRef<mlir::ModuleOp> module = kernels::emitKernels(kernel, target, *context);
+      mlir::OwningOpRef<mlir::ModuleOp> module =
+          kernels::cpu::emitKernels(kernel, target, *context);
       if (!module)
         errors.raise("the kernels could not be emitted");
       code.emplace_back();
       code.back().context = std::make_unique<llvm::LLVMContext>();
-      code.back().module = kernels::lowerKernels(*module, target, *code.back().context);
+      code.back().module = kernels::cpu::lowerKernels(*module, target, *code.back().context);
       if (!code.back().module)
         errors.raise("the kernels could not be lowered");
     }
@@ -536,7 +541,8 @@ void Compilation::setAddresses() {
     model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(
         jit->address(kernelNumbers_[i] + 1, StoredCode::kKernelSymbol));
   if (model.training) {
-    rt::addNativeKernels(model, target.fma, !options_.without.contains(kernels::kSerpentineSwitch));
+    rt::addNativeKernels(model, target.fma,
+                         !options_.without.contains(kernels::cpu::kSerpentineSwitch));
     for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i) {
       BlockInfo info;
       info.name = info.symbol = model.kernels[i].name;

@@ -9,7 +9,7 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/StoredCode.h"
 #include "compiler/frontend/AST.h"
-#include "compiler/kernels/Kernels.h"
+#include "compiler/kernels/Kernel.h"
 #include "compiler/passes/Pass.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -3,7 +3,7 @@
 #define SHEAF_COMPILER_DRIVER_STOREDCODE_H
 
 #include "compiler/codegen/Jit.h"
-#include "compiler/kernels/Kernels.h"
+#include "compiler/kernels/Tuning.h"
 #include "compiler/store/Store.h"
 #include "runtime/cpu/target.h"
 

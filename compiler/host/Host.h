@@ -11,7 +11,7 @@
 #ifndef SHEAF_HOST_HOST_H
 #define SHEAF_HOST_HOST_H
 
-#include "compiler/kernels/Kernels.h"
+#include "compiler/kernels/Kernel.h"
 #include "compiler/model/KernelInstances.h"
 #include "compiler/model/ModelTypes.h"
 #include "runtime/model/model.h"

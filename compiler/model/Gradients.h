@@ -2,7 +2,7 @@
 #ifndef SHEAF_COMPILER_MODEL_GRADIENTS_H
 #define SHEAF_COMPILER_MODEL_GRADIENTS_H
 
-#include "compiler/kernels/Kernels.h"
+#include "compiler/kernels/Kernel.h"
 
 namespace sheaf::driver {
 

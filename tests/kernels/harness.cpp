@@ -4,7 +4,7 @@
 
 #include "compiler/codegen/Jit.h"
 #include "compiler/driver/Pipeline.h"
-#include "compiler/kernels/plan/BlockShapes.h"
+#include "compiler/kernels/cpu/Cpu.h"
 #include "compiler/ops/Verify.h"
 #include "compiler/target/Target.h"
 #include "runtime/cpu/tiles.h"
@@ -168,6 +168,7 @@ struct KernelRun::Impl {
   uint64_t temporaryBytes = 0; ///< of the largest record
 
   const kernels::Kernel &kernel() const { return kernels[0]; }
+  const kernels::cpu::KernelCode &code() const { return kernels::cpu::codeOf(kernel()); }
   Block &body() const {
     ir::BlockOp block = kernels[0].block;
     return block.getBody().front();
@@ -238,7 +239,7 @@ TilingPlan::~TilingPlan() = default;
 
 std::string TilingPlan::tiling(const kernels::Tuning &tuning) const {
   ir::BlockOp block = *impl_->module->getOps<ir::BlockOp>().begin();
-  return kernels::planKernel(block, impl_->target, {}, tuning).tiling;
+  return kernels::cpu::planKernel(block, impl_->target, {}, tuning).tiling;
 }
 
 KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<std::string> without,
@@ -248,15 +249,15 @@ KernelRun::KernelRun(const std::string &text, const std::string &cpu, std::set<s
   m.module = parse(text, m.context);
   m.target = target::detect(cpu);
   for (auto block : m.module->getOps<ir::BlockOp>())
-    m.kernels.push_back(kernels::planKernel(block, m.target, without, tuning));
-  auto emitted = kernels::emitKernels(m.kernels, m.target, m.context);
+    m.kernels.push_back(kernels::cpu::planKernel(block, m.target, without, tuning));
+  auto emitted = kernels::cpu::emitKernels(m.kernels, m.target, m.context);
   if (failed(verify(*emitted)))
     throw std::runtime_error("the emitted kernel does not verify");
   bool dump = std::getenv("SHEAF_DUMP");
   if (dump)
     emitted->dump();
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
-  auto lowered = kernels::lowerKernels(*emitted, m.target, *llvmContext);
+  auto lowered = kernels::cpu::lowerKernels(*emitted, m.target, *llvmContext);
   if (dump)
     lowered->print(llvm::errs(), nullptr);
   std::vector<driver::CodeModule> modules(1);
@@ -285,7 +286,7 @@ void KernelRun::Impl::makeWeights(const Inputs &inputs) {
   }
   rt::KernelDesc desc;
   desc.name = kernel().symbol;
-  desc.weights = kernel().weights;
+  desc.weights = code().weights;
   model.kernels.push_back(std::move(desc));
 }
 
@@ -361,10 +362,10 @@ void KernelRun::fill(int64_t count, const Inputs &inputs, unsigned seed) {
 testing::AssertionResult KernelRun::run(int64_t batch, int64_t parts) {
   Impl &m = *impl_;
   std::memcpy(m.rows.get(), m.contents.data(), m.contents.size());
-  uint64_t scratchBytes = m.kernel().scratchBytes + m.temporaryBytes;
+  uint64_t scratchBytes = m.code().scratchBytes + m.temporaryBytes;
   rt::AlignedBytes scratch = rt::allocateAligned(scratchBytes + kScratchGuard);
   std::memset(scratch.get(), 0xff, scratchBytes + kScratchGuard);
-  int64_t panels = m.kernel().panels, count = static_cast<int64_t>(m.records.size());
+  int64_t panels = m.code().panels, count = static_cast<int64_t>(m.records.size());
   if (panels == 0)
     parts = 1;
   // Parts may run in any order, and walk panels either way.
@@ -372,7 +373,7 @@ testing::AssertionResult KernelRun::run(int64_t batch, int64_t parts) {
   for (int64_t begin = 0; begin < count; begin += batch)
     for (int64_t part = parts; part-- > 0;) {
       int64_t first = panels * part / parts, last = panels * (part + 1) / parts;
-      if (m.kernel().serpentine && (back = !back))
+      if (m.code().serpentine && (back = !back))
         std::tie(first, last) = std::pair(std::max<int64_t>(last, 1), first);
       m.fn(m.words.data(), begin, std::min(count, begin + batch), first, last, m.rows.get(),
            m.packed->of(0).data(), scratch.get());

@@ -2,7 +2,7 @@
 #ifndef SHEAF_TESTS_KERNELS_HARNESS_H
 #define SHEAF_TESTS_KERNELS_HARNESS_H
 
-#include "compiler/kernels/Kernels.h"
+#include "compiler/kernels/Kernel.h"
 
 #include <gtest/gtest.h>
 

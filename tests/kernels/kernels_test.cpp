@@ -1,6 +1,6 @@
 //===- kernels_test.cpp - Kernels against the operators' references -------===//
 
-#include "compiler/kernels/Plan.h"
+#include "compiler/kernels/plan/Views.h"
 #include "tests/kernels/harness.h"
 
 #include <regex>

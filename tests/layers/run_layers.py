@@ -12,7 +12,11 @@ ROOT = pathlib.Path(sys.argv[1])
 PLANTED = [
     ("compiler/ir/GradientBlock.cpp", "compiler/ops/Op.h", "compiler/ir may include only"),
     ("compiler/host/Host.cpp", "compiler/passes/Pipeline.h", "compiler/host may include only"),
-    ("compiler/oracle/Oracle.cpp", "compiler/kernels/Kernels.h", "compiler/oracle may include only"),
+    ("compiler/oracle/Oracle.cpp", "compiler/kernels/Kernel.h", "compiler/oracle may include only"),
+    ("compiler/kernels/plan/Plan.h", "compiler/kernels/cpu/Cpu.h", "compiler/kernels/plan may include only"),
+    ("compiler/kernels/plan/Plan.h", "compiler/kernels/Kernel.h", "compiler/kernels/plan may include only"),
+    ("compiler/kernels/Kernel.h", "compiler/kernels/cpu/Cpu.h", "compiler/kernels may include only"),
+    ("compiler/kernels/plan/Views.h", "compiler/target/Caches.h", "compiler/kernels/plan may include only"),
     ("compiler/store/Store.cpp", "runtime/artefact/artefact.h", "compiler/store may include only"),
     ("compiler/passes/Pass.cpp", "runtime/train/trainer.h", "compiler/passes may include only"),
     ("compiler/driver/Compiler.cpp", "tools/sheaf/load.h", "compiler/driver may include only"),

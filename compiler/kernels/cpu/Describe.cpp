@@ -1,0 +1,196 @@
+//===- Describe.cpp - What a plan does, in numbers and in words -----------===//
+
+#include "compiler/kernels/cpu/LayoutPlanner.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+
+namespace sheaf::kernels::cpu {
+namespace {
+
+std::string describeShape(const std::vector<Dim> &dims) {
+  std::string out;
+  for (const Dim &d : dims)
+    out += (out.empty() ? "" : ", ") + (d.isConstant() ? d.str() : "?");
+  return "[" + out + "]";
+}
+
+} // namespace
+
+/// Loads for each multiply-add of a tile's vectors: a step loads a vector of weights for each of
+/// its columns, and a number of each of its rows.
+static double loadsOf(const Stage &stage, int64_t columns) {
+  if (stage.sums == Sums::Tiles || stage.sums == Sums::Foreign)
+    return 0;
+  int64_t vectors = std::min(stage.tileVectors, (columns + stage.lanes - 1) / stage.lanes) *
+                    stage.accumulatorsAtOnce();
+  return static_cast<double>(stage.tileRows + vectors) /
+         static_cast<double>(stage.tileRows * vectors);
+}
+
+/// Of stages of products; nothing without them.
+static std::optional<ProductForm> productForm(const std::vector<Stage> &stages) {
+  // Only how parts of a kernel compare depends on what an unknown extent is taken for.
+  constexpr int64_t unknown = 16;
+  auto extentOf = [](const Dim &extent) {
+    return extent.isConstant() ? extent.constant() : unknown;
+  };
+  double elements = 0, lanes = 0, multiplyAdds = 0, unpacked = 0, loads = 0, rows = 0;
+  bool sumsKnown = true;
+  for (const Stage &stage : stages) {
+    if (stage.kind != Stage::Products)
+      continue;
+    double each = 1;
+    for (const Dim &extent : stage.shape)
+      each *= static_cast<double>(extentOf(extent));
+    // An unknown row may be as long as vectors are full.
+    int64_t columns = stage.shape.back().isConstant() ? stage.shape.back().constant()
+                                                      : stage.lanes * stage.tileVectors;
+    double filled = static_cast<double>(columns) /
+                    static_cast<double>((columns + stage.lanes - 1) / stage.lanes * stage.lanes);
+    for (const ProductGroup &group : stage.groups) {
+      double made = each * static_cast<double>(group.accumulators.size()), sums = 0;
+      for (const ProductSegment &segment : group.lead->segments) {
+        sumsKnown &= segment.extent.isConstant();
+        sums += made * static_cast<double>(extentOf(segment.extent));
+      }
+      elements += made;
+      multiplyAdds += sums;
+      lanes += sums / filled;
+      loads += sums * loadsOf(stage, columns);
+      unpacked += group.weightUse < 0 ? sums : 0;
+      rows += stage.rowsAreRecords ? sums * static_cast<double>(stage.tileRows) : 0;
+    }
+  }
+  if (multiplyAdds == 0)
+    return std::nullopt;
+  ProductForm form;
+  if (sumsKnown)
+    form.sumLength = multiplyAdds / elements;
+  form.lanes = multiplyAdds / lanes;
+  form.loads = loads / multiplyAdds;
+  form.unpacked = unpacked / multiplyAdds;
+  form.tileRows = rows / multiplyAdds;
+  return form;
+}
+
+void LayoutPlanner::describe(Kernel &kernel) const {
+  kernel.productForm = productForm(layout_->stages);
+  if (kernel.alongRowsWork > 0) {
+    if (!kernel.productForm)
+      kernel.productForm.emplace();
+    kernel.productForm->alongRows = kernel.alongRowsWork / kernel.productWork;
+  }
+  auto tell = [&](const std::string &text) {
+    kernel.tiling += (kernel.tiling.empty() ? "" : ", ") + text;
+  };
+  for (const Stage &stage : layout_->stages)
+    if (stage.kind == Stage::Products && stage.library)
+      tell(stage.library->name);
+    else if (stage.kind == Stage::Products)
+      tell(std::to_string(stage.tileRows) + " x " +
+           std::to_string(stage.tileVectors * stage.accumulatorsAtOnce()));
+  for (const Stage &stage : layout_->stages)
+    if (stage.rowsOfAllRecords)
+      tell(std::to_string(stage.passRows) + " rows");
+  if (layout_->chunkRecords != INT64_MAX)
+    tell(std::to_string(layout_->chunkRecords) + " records");
+  for (const Stage &stage : layout_->stages) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << "stage " << (&stage - layout_->stages.data()) << ", level " << stage.level << ": ";
+    switch (stage.kind) {
+    case Stage::Loop:
+      os << "elementwise over " << describeShape(stage.shape);
+      break;
+    case Stage::Reduce:
+      os << "row reduction into " << describeShape(stage.shape);
+      break;
+    case Stage::Products:
+      os << (stage.rowsAreRecords || stage.rowsOfAllRecords
+                 ? "products over the rows of all records, "
+                 : "products inside each record, ")
+         << stage.accumulators.size() << " accumulator(s) over " << describeShape(stage.shape);
+      if (stage.library)
+        os << ", by " << stage.library->name << ", rows gathered, then in vectors of "
+           << stage.lanes << " lanes";
+      else
+        os << ", tile " << stage.tileRows << " rows x "
+           << stage.accumulatorsAtOnce() * stage.tileVectors << " vectors of " << stage.lanes
+           << " lanes";
+      if (stage.takesTurns)
+        os << ", in turn, " << stage.tilesAtOnce << " tiles at once";
+      if (stage.fewRows)
+        os << ", up to " << stage.fewRows << " rows in two panels at once, one in four";
+      for (const ProductGroup &group : stage.groups) {
+        os << "; k =";
+        for (const ProductSegment &segment : group.lead->segments)
+          os << ' ' << (segment.extent.isConstant() ? segment.extent.str() : "?");
+        os << (group.weightUse < 0 ? ", right operand not packed" : ", weights packed");
+        if (stage.sums == Sums::Pairs || stage.sums == Sums::Tiles)
+          os << ", factors in bf16" << (stage.sums == Sums::Tiles ? " by tiles" : " by pairs");
+        if (group.accumulators.size() > 1)
+          os << ", " << group.accumulators.size() << " merged";
+      }
+      if (stage.serpentine)
+        os << "; panels there and back";
+      break;
+    }
+    os << "; writes " << stage.roots.size() << " tensor(s)";
+    kernel.remarks.push_back(text);
+  }
+}
+
+void LayoutPlanner::describeDispatch(Kernel &kernel) const {
+  auto shape = [&](Value value) { return describeShape(plan_.shapes->of(value)); };
+  for (Operation &op : kernel.block.getBody().front().without_terminator()) {
+    auto apply = dyn_cast<ir::ApplyOp>(op);
+    if (!apply || roleOf(apply->getResult(0)) != Role::Product)
+      continue;
+    std::string what = apply.getOp().str() + " of " + shape(apply.getOperand(0)) + " and " +
+                       shape(apply.getOperand(1));
+    kernel.dispatch.push_back(
+        {op.getLoc(), std::move(what), verdicts_.lookup(apply->getResult(0))});
+  }
+}
+
+llvm::ArrayRef<Switch> switches() {
+  static constexpr Switch all[] = {
+      {"fuse", "computes operators of a block in registers, one after the other"},
+      {"merge", "computes products over the same input as one"},
+      {"panels", "packs weights into panels for the register tile"},
+      {kSerpentineSwitch, "walks weights last panel to first at every other launch"},
+      {"flat-rows", "products run over the rows of all records, not record by record"},
+      {"share-temporaries", "temporaries of a kernel that never live at once share memory"},
+      {kGeneratedSwitch, "generated code computes products that a library would take as well",
+       true},
+      {"onednn", "oneDNN may compute products (--numeric-class any)", true},
+      {"libxsmm", "libxsmm may compute products (--numeric-class any)", true},
+      {"openblas", "OpenBLAS may compute products (--numeric-class any)", true},
+  };
+  return all;
+}
+
+std::string describeCode(ir::BlockOp block, const rt::Target &target,
+                         const std::set<std::string> &without, NumericClass numericClass) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << target.architecture << ' ' << target.cpu << ' ' << llvm::join(target.features, ",") << ' '
+      << target.lanes << ' ' << target.registers << ' ' << target.fma << target.f16 << target.bf16
+      << target.tiles << ' ' << target.caches.l1 << ' ' << target.caches.l2;
+  for (const Switch &entry : switches())
+    if (without.contains(std::string(entry.name)))
+      out << " without " << entry.name;
+  out << describeLibraries(numericClass);
+  out << '\n';
+  OwningOpRef<ir::BlockOp> unnamed(block.clone());
+  unnamed->setSymName("block");
+  unnamed->print(out, OpPrintingFlags().useLocalScope());
+  return text;
+}
+
+} // namespace sheaf::kernels::cpu

@@ -1,0 +1,61 @@
+//===- LayoutPlanner.h - Lays a plan out for a processor --------*- C++ -*-===//
+#ifndef SHEAF_KERNELS_CPU_LAYOUTPLANNER_H
+#define SHEAF_KERNELS_CPU_LAYOUTPLANNER_H
+
+#include "compiler/kernels/cpu/Dispatch.h"
+#include "compiler/kernels/cpu/Layout.h"
+
+namespace sheaf::kernels::cpu {
+
+/// So many rows hide the reading of a panel of weights.
+constexpr int64_t kMostPassRows = 256;
+
+/// Plans one block and lays it out.
+class LayoutPlanner {
+public:
+  LayoutPlanner(ir::BlockOp block, const rt::Target &target, const std::set<std::string> &without,
+                const Tuning &tuning, NumericClass numericClass);
+  Kernel run();
+
+private:
+  // Layout.cpp
+  const Plan &makePlan(ir::BlockOp block, const std::set<std::string> &without);
+  unsigned methodOf(const Product &product, const BlockShapes &shapes);
+  void layOutStages();
+  void layOutProducts(const kernels::Stage &of, Stage &stage);
+
+  // Tiles.cpp
+  void chooseTurns(Stage &stage) const;
+  void chooseTile(Stage &stage) const;
+
+  // PackWeights.cpp
+  static void placeFactors(Stage &stage);
+  void packWeights(Stage &stage);
+  void takeRawWeights();
+
+  // Chunks.cpp
+  int64_t rowBytes(const Stage &stage) const;
+  int64_t ownBytes() const;
+  int64_t nearRows(const Stage &stage) const;
+  int64_t level1(int64_t sixteenths) const;
+  int64_t level2(int64_t sixteenths) const;
+  int64_t nearBytes(int64_t bytes) const;
+  void chooseChunk();
+
+  // Describe.cpp
+  void describe(Kernel &kernel) const;
+  void describeDispatch(Kernel &kernel) const;
+
+  const rt::Target &target_;
+  const Tuning tuning_;
+  Dispatch dispatch_;
+  const rt::Library *library_ = nullptr; ///< that computes products of the block
+  llvm::DenseMap<mlir::Value, std::vector<Verdict>> verdicts_;
+  bool serpentine_, flatRows_;
+  std::shared_ptr<Layout> layout_;
+  const Plan &plan_;
+};
+
+} // namespace sheaf::kernels::cpu
+
+#endif // SHEAF_KERNELS_CPU_LAYOUTPLANNER_H

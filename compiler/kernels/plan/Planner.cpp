@@ -1,0 +1,439 @@
+//===- Planner.cpp - Which tensors are kept, and which stage computes them -===//
+
+#include "compiler/kernels/plan/Planner.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels {
+
+Planner::Planner(ir::BlockOp block, const PlanOptions &options)
+    : block_(block), options_(options), plan_(std::make_unique<Plan>()) {
+  plan_->block = block;
+  plan_->shapes = std::make_unique<BlockShapes>(block);
+}
+
+bool Planner::keep(Value value) {
+  Role role = roleOf(value);
+  if (role == Role::Argument || role == Role::Weight)
+    return false;
+  return kept_.insert(value);
+}
+
+/// A view of what a stage of products computes is written by that stage, through the view turned
+/// round: else the products would be kept first, and read again in an order that vectors are not
+/// in.
+std::optional<Planner::RootSpec> Planner::behindViews(Value value, Value target, View view) {
+  auto isView = [&](Value v) {
+    if (roleOf(v) != Role::View || (v != target && isKept(v)))
+      return false;
+    ops::Movement::Kind kind = movementOf(v);
+    return kind == ops::Movement::Transpose ||
+           (kind == ops::Movement::Reshape && isPlainReshape(v, *plan_->shapes));
+  };
+  if (!options_.fuse || !isView(value))
+    return std::nullopt;
+  while (isView(value)) {
+    // Which axis of the source each axis of the value is.
+    auto [source, through] = throughView(value, identityView(shape(value).size()), *plan_->shapes);
+    for (AxisMap &map : view) {
+      auto from = llvm::find_if(through, [&](const AxisMap &m) { return m.axis == map.axis; });
+      map.axis =
+          map.axis < 0 || from == through.end() ? -1 : static_cast<int>(from - through.begin());
+    }
+    value = source;
+  }
+  Role role = roleOf(value);
+  if (isKept(value) || (role != Role::Product && role != Role::Elementwise))
+    return std::nullopt;
+  Reads reads = read(value, true);
+  View plain = identityView(shape(value).size());
+  bool isProducts = llvm::any_of(reads.products, [&](auto &each) { return each.second == plain; });
+  if (!isProducts || shape(value).empty())
+    return std::nullopt;
+  return RootSpec{RootSpec::Piece, value, target, std::move(view)};
+}
+
+std::vector<Planner::RootSpec> Planner::rootsOf(Value kept) {
+  size_t rank = shape(kept).size();
+  Role role = roleOf(kept);
+  if (role == Role::Dot || role == Role::Reduction)
+    return {{RootSpec::Reduction, kept, {}, identityView(rank)}};
+  if (role == Role::View)
+    if (auto behind = behindViews(kept, kept, identityView(rank))) {
+      turned_.insert(kept);
+      return {std::move(*behind)};
+    }
+  if (role != Role::Assemble)
+    return {{RootSpec::Whole, kept, {}, identityView(rank)}};
+  auto concat = kept.getDefiningOp<ir::ApplyOp>();
+  size_t axis = axisOf(concat, "axis", 0, rank);
+  std::vector<RootSpec> roots;
+  Dim begin = 0;
+  for (Value piece : concat.getOperands()) {
+    View view = identityView(rank);
+    view[axis].offset = begin;
+    begin = begin + shape(piece)[axis];
+    if (auto behind = behindViews(piece, kept, view))
+      roots.push_back(std::move(*behind));
+    else
+      roots.push_back({RootSpec::Piece, piece, kept, std::move(view)});
+  }
+  return roots;
+}
+
+Planner::Reads Planner::read(Value root, bool computed) {
+  Reads reads;
+  llvm::SmallVector<std::pair<Value, View>> work;
+  llvm::DenseMap<Value, llvm::SmallVector<View, 1>> seen;
+  auto visit = [&](Value value, View view) {
+    auto &views = seen[value];
+    if (llvm::is_contained(views, view))
+      return;
+    views.push_back(view);
+    work.push_back({value, std::move(view)});
+  };
+  auto readWhole = [&](Value value) {
+    keep(value);
+    reads.whole.push_back(value);
+  };
+  visit(root, identityView(shape(root).size()));
+  for (bool isRoot = true; !work.empty(); isRoot = false) {
+    auto [value, view] = work.pop_back_val();
+    bool compute = isRoot && computed;
+    Role role = roleOf(value);
+    if (role == Role::Argument || role == Role::Weight || (!compute && isKept(value))) {
+      reads.kept.push_back({value, std::move(view)});
+      continue;
+    }
+    if (const Product *product = plan_->productOf.lookup(value)) {
+      reads.products.push_back({product, std::move(view)});
+      continue;
+    }
+    auto apply = value.getDefiningOp<ir::ApplyOp>();
+    switch (role) {
+    case Role::Elementwise:
+      if (!llvm::is_contained(reads.elementwise, value))
+        reads.elementwise.push_back(value);
+      // The last one pushed is visited first.
+      for (Value operand : llvm::reverse(apply.getOperands()))
+        if (isa<RankedTensorType>(operand.getType()))
+          visit(operand, throughBroadcast(value, operand, view, *plan_->shapes));
+      break;
+    case Role::Fold:
+      // It takes as long as the list, so it is computed once: by the stage that needs each of its
+      // elements once, or by one of its own.
+      if (!compute && (shape(value) != shape(root) || view != identityView(shape(value).size()))) {
+        keep(value);
+        reads.kept.push_back({value, std::move(view)});
+        break;
+      }
+      if (!llvm::is_contained(reads.elementwise, value))
+        reads.elementwise.push_back(value);
+      for (Value operand : llvm::reverse(apply.getOperands()))
+        visit(operand, view);
+      break;
+    case Role::View: {
+      ops::Movement::Kind kind = movementOf(value);
+      if (kind == ops::Movement::Reshape && !isPlainReshape(value, *plan_->shapes)) {
+        readWhole(apply.getOperand(0));
+      } else if (isByIndices(value)) {
+        readWhole(apply.getOperand(0));
+        readWhole(apply.getOperand(1));
+      } else {
+        auto [source, through] = throughView(value, view, *plan_->shapes);
+        visit(source, std::move(through));
+      }
+      break;
+    }
+    case Role::Dot:
+    case Role::Reduction:
+      if (compute) {
+        for (OpOperand &operand : llvm::reverse(apply->getOpOperands()))
+          if (!isa<RankedTensorType>(operand.get().getType()))
+            continue; // an extent
+          else if (readsWhole(value, operand.getOperandNumber()))
+            readWhole(operand.get());
+          else
+            visit(operand.get(), identityView(shape(operand.get()).size()));
+        break;
+      }
+      [[fallthrough]];
+    case Role::Assemble:
+      keep(value);
+      reads.kept.push_back({value, std::move(view)});
+      break;
+    default:
+      break;
+    }
+  }
+  return reads;
+}
+
+/// Whether a stage may compute a kept tensor along with a root that reads it.
+bool Planner::isSoft(const RootSpec &root, Value kept, const View &view) const {
+  Role role = roleOf(kept);
+  if (!options_.fuse || root.kind == RootSpec::Reduction || role == Role::Assemble ||
+      turned_.contains(kept) || role == Role::Reduction || role == Role::Dot ||
+      role == Role::Argument || role == Role::Weight)
+    return false;
+  return view == identityView(shape(root.value).size()) && shape(kept) == shape(root.value);
+}
+
+/// What a run of a product reads: its operands and the indices that pick parts of them.
+static llvm::SmallVector<Value> operandsOf(const ProductSegment &segment) {
+  llvm::SmallVector<Value> operands{segment.lhs, segment.rhs};
+  for (const View *view : {&segment.lhsView, &segment.rhsView})
+    for (const AxisMap &map : *view)
+      if (map.index)
+        operands.push_back(map.index);
+  return operands;
+}
+
+int Planner::productLevel(const Product &product) const {
+  int level = 0;
+  for (const ProductSegment &segment : product.segments)
+    for (Value operand : operandsOf(segment))
+      if (isKept(operand))
+        level = std::max(level, levelOf(operand) + 1);
+  if (product.start && isKept(product.start))
+    level = std::max(level, levelOf(product.start) + 1);
+  return level;
+}
+
+/// The first level at which everything that is read is in memory.
+int Planner::levelOf(const Reads &reads) const {
+  int level = 0;
+  for (auto &[kept, view] : reads.kept)
+    if (isKept(kept))
+      level = std::max(level, levelOf(kept) + 1);
+  for (Value whole : reads.whole)
+    if (isKept(whole))
+      level = std::max(level, levelOf(whole) + 1);
+  for (auto &[product, view] : reads.products)
+    level = std::max(level, productLevel(*product));
+  return level;
+}
+
+Planner::Mode Planner::modeOf(const Product &product) {
+  return {true, product.method, product.rowsAreRecords};
+}
+
+Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **only,
+                              bool &conflict) {
+  Mode mode;
+  // A piece that is kept itself is computed along only by a stage of its own level.
+  if (!root.computed() && isKept(root.value) && levelOf(root.value) != level)
+    return mode;
+  llvm::SmallVector<Value> work{root.value};
+  llvm::SmallPtrSet<Value, 8> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    Reads reads = read(value, true);
+    for (auto &[product, view] : reads.products) {
+      Mode m = modeOf(*product);
+      if ((mode.products && mode != m) || (!options_.merge && *only && *only != product))
+        conflict = true;
+      mode = m;
+      if (!options_.merge)
+        *only = product;
+    }
+    for (auto &[kept, view] : reads.kept)
+      if (isKept(kept) && isSoft(root, kept, view) && levelOf(kept) == level)
+        work.push_back(kept);
+  }
+  return mode;
+}
+
+/// Finds the stage of a root, makes it if there is none, and gives its level.
+int Planner::place(const RootSpec &root) {
+  Reads reads = read(root.value, root.computed());
+  Reads hard = reads;
+  llvm::erase_if(hard.kept, [&](auto &r) { return isSoft(root, r.first, r.second); });
+  int level = levelOf(hard);
+  for (auto &[kept, view] : reads.kept)
+    if (isKept(kept))
+      level = std::max(level, levelOf(kept));
+  for (auto &[product, view] : reads.products) {
+    for (const ProductSegment &segment : product->segments)
+      for (Value operand : operandsOf(segment))
+        keep(operand);
+    if (product->start)
+      keep(product->start);
+    // A stage sums up consecutive columns at its own places; of weights it takes as many columns
+    // as the program says.
+    View plain = identityView(shape(root.value).size()), unshifted = view;
+    if (!unshifted.empty() && unshifted.back().offset.isConstant())
+      unshifted.back().offset = 0;
+    if (root.kind == RootSpec::Reduction || unshifted != plain ||
+        (product->ofWeights && !shape(root.value).back().isConstant()))
+      keep(product->value);
+  }
+  const Product *only = nullptr;
+  bool conflict = false;
+  Mode mode = modeOf(root, level, &only, conflict);
+  if (conflict) {
+    // What is not compatible is read back from memory, one level later.
+    Mode favoured{true, 0, true};
+    for (auto &[product, view] : reads.products)
+      if (Mode m = modeOf(*product); m.rowsAreRecords && m.method != 0)
+        favoured = m;
+    for (auto &[product, view] : reads.products)
+      if (!options_.merge || modeOf(*product) != favoured)
+        keep(product->value);
+    ++level;
+    only = nullptr;
+    mode = modeOf(root, level, &only, conflict);
+  }
+  StageKey key{level, shape(root.value), mode, only, {}};
+  if (root.kind == RootSpec::Reduction) {
+    key.shape = shape(root.value);
+    key.reduction = root.value;
+  }
+  auto it = llvm::find_if(stageRoots_, [&](auto &entry) { return entry.first == key; });
+  if (it == stageRoots_.end()) {
+    stageRoots_.push_back({key, {}});
+    it = std::prev(stageRoots_.end());
+  }
+  it->second.push_back(root);
+  return level;
+}
+
+/// Levels of all kept tensors and the stages of their roots. True when something was newly kept.
+bool Planner::settle() {
+  size_t before = kept_.size();
+  stageRoots_.clear();
+  levels_.clear();
+  turned_.clear();
+  // Program order is a topological order.
+  for (Operation &op : block_.getBody().front().without_terminator())
+    for (Value value : op.getResults())
+      if (isKept(value))
+        for (const RootSpec &root : rootsOf(value)) {
+          int level = place(root);
+          levels_[value] = std::max(levels_.lookup(value), level);
+        }
+  for (const RootSpec &copy : copies_)
+    place(copy);
+  return kept_.size() != before;
+}
+
+/// Keeps the largest parts of an expression that could have been computed at an earlier level
+/// and need this product.
+bool Planner::keepBelow(Value root, const Product *product, int level) {
+  bool changed = false;
+  llvm::SmallVector<Value> work{root};
+  llvm::SmallPtrSet<Value, 8> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    if (const Product *own = plan_->productOf.lookup(value)) {
+      if (own == product)
+        changed |= keep(value);
+      continue;
+    }
+    Role role = roleOf(value);
+    if (role == Role::Argument || role == Role::Weight || (value != root && isKept(value)))
+      continue;
+    if ((role == Role::Elementwise || role == Role::Fold) && value != root) {
+      Reads reads = read(value, true);
+      bool needs = llvm::any_of(reads.products, [&](auto &r) { return r.first == product; });
+      if (needs && levelOf(reads) < level) {
+        changed |= keep(value);
+        continue;
+      }
+    }
+    for (Value operand : value.getDefiningOp()->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        work.push_back(operand);
+  }
+  return changed;
+}
+
+/// A product is computed by one stage.
+bool Planner::settleProducts() {
+  struct Use {
+    const StageKey *stage;
+    Value root;
+  };
+  llvm::MapVector<const Product *, llvm::SmallVector<Use>> uses;
+  for (auto &[key, roots] : stageRoots_)
+    for (const RootSpec &root : roots)
+      for (auto &[product, view] : read(root.value, root.computed()).products)
+        uses[product].push_back({&key, root.value});
+  bool changed = false;
+  for (auto &[product, users] : uses) {
+    int first = INT32_MAX;
+    for (const Use &use : users)
+      first = std::min(first, use.stage->level);
+    const StageKey *home = nullptr;
+    for (const Use &use : users) {
+      if (use.stage->level > first)
+        changed |= keepBelow(use.root, product, use.stage->level);
+      else if (!home)
+        home = use.stage;
+      else if (home != use.stage)
+        changed |= keep(product->value);
+    }
+  }
+  return changed;
+}
+
+/// An expression of some length that two stages need is kept rather than computed twice.
+bool Planner::settleShared() {
+  llvm::MapVector<Value, llvm::SmallPtrSet<const void *, 4>> stagesOf;
+  for (auto &[key, roots] : stageRoots_)
+    for (const RootSpec &root : roots)
+      for (Value value : read(root.value, root.computed()).elementwise)
+        if (value != root.value || !root.computed())
+          stagesOf[value].insert(&key);
+  // What has one element a row is computed once a row, which costs next to nothing.
+  auto isAlongRows = [&](Value value) {
+    return !shape(value).empty() && shape(value).back() != Dim(1);
+  };
+  bool changed = false;
+  for (auto &[value, stages] : stagesOf)
+    if (stages.size() >= 2 && (roleOf(value) == Role::Fold ||
+                               llvm::count_if(read(value, true).elementwise, isAlongRows) >= 2))
+      changed |= keep(value);
+  return changed;
+}
+
+std::unique_ptr<Plan> Planner::run() {
+  llvm::SmallPtrSet<Value, 4> results;
+  for (auto [i, result] :
+       llvm::enumerate(block_.getBody().front().getTerminator()->getOperands())) {
+    bool isFirst = results.insert(result).second;
+    keep(result);
+    if (!isFirst || !isKept(result))
+      copies_.push_back({RootSpec::Copy,
+                         result,
+                         {},
+                         identityView(shape(result).size()),
+                         static_cast<unsigned>(i)});
+  }
+  if (!options_.fuse)
+    for (Operation &op : block_.getBody().front().without_terminator())
+      if (auto apply = dyn_cast<ir::ApplyOp>(op))
+        for (Value result : apply->getResults())
+          if (roleOf(result) != Role::View && roleOf(result) != Role::Fill)
+            keep(result);
+  // Each round keeps at least one tensor more, so it ends.
+  do {
+    findProducts();
+  } while (settle() || settleProducts() || settleShared());
+
+  recordLayout();
+  makeBuffers();
+  makeStages();
+  countWork();
+  return std::move(plan_);
+}
+
+std::unique_ptr<Plan> planBlock(ir::BlockOp block, const PlanOptions &options) {
+  return Planner(block, options).run();
+}
+
+} // namespace sheaf::kernels
