@@ -45,15 +45,16 @@ compiler/oracle: ir ops
 compiler/analysis: ir ops
 compiler/passes: ir ops analysis
 compiler/vendor:
-compiler/kernels/plan: ir ops
-compiler/kernels: ir ops compiler/kernels/plan
-compiler/kernels/cpu: ir ops vendor kernels compiler/kernels/plan
 compiler/target:
+compiler/codegen: target
+compiler/kernels/plan: ir ops
+compiler/kernels: ir ops codegen compiler/kernels/plan
+compiler/kernels/cpu: ir ops vendor target codegen kernels compiler/kernels/plan
+compiler/backends: kernels compiler/kernels/cpu
 compiler/model: ir ops analysis kernels compiler/kernels/plan
 compiler/host: ir ops analysis kernels compiler/kernels/plan model
-compiler/codegen: target
 compiler/store:
-compiler/driver: ir ops analysis passes kernels compiler/kernels/plan compiler/kernels/cpu model target host codegen frontend store
+compiler/driver: ir ops analysis passes kernels compiler/kernels/plan backends model target host codegen frontend store
 compiler/api: driver frontend store target
 compiler/measure: driver
 compiler/report: driver measure
@@ -72,6 +73,7 @@ below='
   compiler/kernels: runtime/model
   compiler/kernels/cpu: runtime/model runtime/cpu
   compiler/kernels/plan: runtime/model
+  compiler/backends: runtime/model
   compiler/target: runtime/model runtime/cpu
   compiler/model: runtime/model
   compiler/host: runtime/model

@@ -41,6 +41,12 @@ def operators(rows):
         yield code(row["signature"]), row["description"].replace("|", "\\|")
 
 
+def targets(rows):
+    yield "target", "makes kernels for"
+    for row in rows:
+        yield code(row["name"]), first_sentence(row["description"])
+
+
 def optimisers(rows):
     yield "optimiser", "a step", "options"
     for row in rows:
@@ -49,6 +55,7 @@ def optimisers(rows):
 
 # Where a table stands, what it lists, and its lines, the first of which is the head.
 TABLES = [("docs/design/passes.md", "passes", passes),
+          ("docs/design/backends.md", "targets", targets),
           ("docs/language.md", "operators", operators),
           ("docs/data.md", "formats", formats),
           ("docs/training.md", "optimisers", optimisers)]

@@ -23,6 +23,8 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <exception>
+#include <map>
 #include <thread>
 
 namespace sheaf::driver {
@@ -114,6 +116,59 @@ uint64_t frameOf(const ObjectCode &object) {
   return largest;
 }
 
+class ProcessorCompiler final : public ModuleCompiler {
+public:
+  explicit ProcessorCompiler(const rt::Target &target)
+      : target_(target), machine_(makeTargetMachine(target)) {}
+
+  void prepare(llvm::Module &module) override;
+  ObjectCode compile(CodeModule &code) override;
+  std::string assembly(CodeModule &code) override;
+
+private:
+  const rt::Target &target_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+};
+
+void ProcessorCompiler::prepare(llvm::Module &module) {
+  module.setTargetTriple(machine_->getTargetTriple());
+  module.setDataLayout(machine_->createDataLayout());
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    if (!target_.tuning.empty())
+      function.addFnAttr("tune-cpu", target_.tuning);
+    if (!machine_->getTargetTriple().isX86())
+      continue;
+    // Some AVX-512 machines are tuned to prefer 256 bits; vectors here are as wide as was meant.
+    function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("min-legal-vector-width", "512");
+  }
+}
+
+ObjectCode ProcessorCompiler::compile(CodeModule &code) {
+  prepare(*code.module);
+  runPasses(code, *machine_);
+  std::unique_ptr<LongFunctions> gate = setGate(code);
+  auto object = llvm::orc::SimpleCompiler(*machine_)(*code.module);
+  if (!object)
+    throw InternalError("code generation failed: " + text(object.takeError()));
+  return {(*object)->getBufferStart(), (*object)->getBufferEnd()};
+}
+
+std::string ProcessorCompiler::assembly(CodeModule &code) {
+  prepare(*code.module);
+  runPasses(code, *machine_);
+  std::unique_ptr<LongFunctions> gate = setGate(code);
+  llvm::SmallString<0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  llvm::legacy::PassManager passes;
+  if (machine_->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    throw InternalError("LLVM cannot print assembly for this machine");
+  passes.run(*code.module);
+  return std::string(buffer);
+}
+
 } // namespace
 
 CodeModule::CodeModule() = default;
@@ -123,71 +178,50 @@ CodeModule &CodeModule::operator=(CodeModule &&other) noexcept {
   module = std::move(other.module);
   context = std::move(other.context);
   passes = other.passes;
+  compiler = std::move(other.compiler);
   return *this;
 }
 CodeModule::~CodeModule() { module.reset(); }
 
-void prepareModule(llvm::Module &module, const rt::Target &target) {
-  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(target);
-  module.setTargetTriple(machine->getTargetTriple());
-  module.setDataLayout(machine->createDataLayout());
-  for (llvm::Function &function : module) {
-    if (function.isDeclaration())
-      continue;
-    if (!target.tuning.empty())
-      function.addFnAttr("tune-cpu", target.tuning);
-    if (!machine->getTargetTriple().isX86())
-      continue;
-    // Some AVX-512 machines are tuned to prefer 256 bits; vectors here are as wide as was meant.
-    function.addFnAttr("prefer-vector-width", "512");
-    function.addFnAttr("min-legal-vector-width", "512");
-  }
+CompilerFactory compilersFor(const rt::Target &target) {
+  return [&target] { return std::make_unique<ProcessorCompiler>(target); };
 }
 
-std::string emitAssembly(CodeModule &code, const rt::Target &target) {
-  std::unique_ptr<llvm::TargetMachine> machine = makeTargetMachine(target);
-  prepareModule(*code.module, target);
-  runPasses(code, *machine);
-  std::unique_ptr<LongFunctions> gate = setGate(code);
-  llvm::SmallString<0> buffer;
-  llvm::raw_svector_ostream stream(buffer);
-  llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
-    throw InternalError("LLVM cannot print assembly for this machine");
-  passes.run(*code.module);
-  return std::string(buffer);
+std::unique_ptr<ModuleCompiler> compilerOf(const CodeModule &module, const rt::Target &host) {
+  return module.compiler ? (*module.compiler)() : std::make_unique<ProcessorCompiler>(host);
 }
 
 std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const rt::Target &target,
                                        unsigned threads, std::stop_token stop) {
   std::vector<ObjectCode> objects(modules.size());
-  if (modules.empty())
-    return objects;
-  std::vector<std::string> errors(modules.size());
+  std::vector<std::exception_ptr> errors(modules.size());
   std::atomic<size_t> next{0};
-  auto work = [&](std::unique_ptr<llvm::TargetMachine> machine) {
+  auto work = [&] {
+    // To make one takes longer than to use it for a small module.
+    std::map<const CompilerFactory *, std::unique_ptr<ModuleCompiler>> compilers;
     for (size_t i = next++; i < modules.size() && !stop.stop_requested(); i = next++) {
-      llvm::Module &module = *modules[i].module;
-      prepareModule(module, target);
-      runPasses(modules[i], *machine);
-      std::unique_ptr<LongFunctions> gate = setGate(modules[i]);
-      auto object = llvm::orc::SimpleCompiler(*machine)(module);
-      if (object)
-        objects[i].assign((*object)->getBufferStart(), (*object)->getBufferEnd());
-      else
-        errors[i] = text(object.takeError());
+      try {
+        std::unique_ptr<ModuleCompiler> &compiler = compilers[modules[i].compiler.get()];
+        if (!compiler)
+          compiler = compilerOf(modules[i], target);
+        objects[i] = compiler->compile(modules[i]);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+      std::shared_ptr<const CompilerFactory> kept = std::move(modules[i].compiler);
       modules[i] = CodeModule();
+      modules[i].compiler = std::move(kept);
     }
   };
   {
     std::vector<std::jthread> helpers;
     for (size_t i = 1; i < std::min<size_t>(threads, modules.size()); ++i)
-      helpers.emplace_back(work, makeTargetMachine(target));
-    work(makeTargetMachine(target));
+      helpers.emplace_back(work);
+    work();
   }
-  for (const std::string &error : errors)
-    if (!error.empty())
-      throw InternalError("code generation failed: " + error);
+  for (const std::exception_ptr &error : errors)
+    if (error)
+      std::rethrow_exception(error);
   return objects;
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/cpu/target.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -32,6 +33,26 @@ enum class IrPasses {
   O1    ///< host code
 };
 
+struct CodeModule;
+
+/// Compiled code as it can be kept: an ELF object, position independent.
+using ObjectCode = std::vector<uint8_t>;
+
+/// Compiles modules for one machine, one after the other, on one thread.
+class ModuleCompiler {
+public:
+  virtual ~ModuleCompiler() = default;
+  /// What every module for the machine needs, before it is optimised.
+  virtual void prepare(llvm::Module &module) = 0;
+  /// The module, prepared or not, is changed. Throws InternalError when LLVM refuses.
+  virtual ObjectCode compile(CodeModule &module) = 0;
+  virtual std::string assembly(CodeModule &module) = 0;
+};
+/// Called by each thread that compiles.
+using CompilerFactory = std::function<std::unique_ptr<ModuleCompiler>()>;
+/// By LLVM, for a processor. The target outlives the factory.
+CompilerFactory compilersFor(const rt::Target &target);
+
 /// A module to compile, with the context that owns its types.
 struct CodeModule {
   CodeModule();
@@ -42,20 +63,15 @@ struct CodeModule {
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;
   IrPasses passes = IrPasses::None;
+  std::shared_ptr<const CompilerFactory> compiler; ///< null: one for the target of host code
 };
 
-/// Sets triple and data layout for the target; to be done before the module is optimised.
-void prepareModule(llvm::Module &module, const rt::Target &target);
+/// One for a module, where `host` is the target of host code.
+std::unique_ptr<ModuleCompiler> compilerOf(const CodeModule &module, const rt::Target &host);
 
-/// The module's assembly after the passes it asks for. The module is changed.
-std::string emitAssembly(CodeModule &module, const rt::Target &target);
-
-/// Compiled code as it can be kept: an ELF object, position independent.
-using ObjectCode = std::vector<uint8_t>;
-
-/// Compiles each module to an object, up to `threads` of them at a time. Throws InternalError when
-/// LLVM refuses. When `stop` is asked for no module begins any more; of the rest the object is
-/// empty.
+/// Compiles each module to an object, up to `threads` of them at a time; `target` is that of host
+/// code. Throws InternalError when LLVM refuses. When `stop` is asked for no module begins any
+/// more; of the rest the object is empty.
 std::vector<ObjectCode> compileModules(std::vector<CodeModule> modules, const rt::Target &target,
                                        unsigned threads, std::stop_token stop = {});
 

@@ -1,12 +1,12 @@
 //===- Compiler.cpp - From source text to code in memory ------------------===//
 #include "compiler/driver/Compiler.h"
 
+#include "compiler/backends/Backends.h"
 #include "compiler/driver/Pipeline.h"
 #include "compiler/driver/Sites.h"
 #include "compiler/frontend/AstPrinter.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
-#include "compiler/kernels/cpu/Cpu.h"
 #include "compiler/model/ModelTypes.h"
 #include "compiler/ops/Op.h"
 #include "compiler/passes/Pipeline.h"
@@ -21,11 +21,23 @@ std::vector<Optimisation> optimisations() {
   std::vector<Optimisation> all;
   for (const passes::Switch &entry : passes::allSwitches())
     all.push_back({std::string(entry.name), std::string(entry.meaning), "pass"});
-  for (const kernels::Switch &entry : kernels::cpu::switches())
-    all.push_back({std::string(entry.name), std::string(entry.meaning),
-                   entry.computesProducts ? "library" : "kernels"});
+  // Back ends may have switches of one name, for what each does in its way: the first says what.
+  std::set<std::string_view> known;
+  for (const kernels::Backend *backend : backends::all())
+    for (const kernels::Switch &entry : backend->switches())
+      if (known.insert(entry.name).second)
+        all.push_back({std::string(entry.name), std::string(entry.meaning),
+                       entry.computesProducts ? "library" : "kernels"});
   all.push_back({kTunedSwitch, "cuts kernels as 'sheaf tune' chose, where the store holds choices",
                  "tuning"});
+  return all;
+}
+
+std::vector<Target> targets() {
+  std::vector<Target> all;
+  for (const kernels::Backend *backend : backends::all())
+    all.push_back({std::string(backend->name()), std::string(backend->description()),
+                   backend->onThisMachine()});
   return all;
 }
 
@@ -133,10 +145,7 @@ std::set<std::string> CompiledModel::libraries() const {
 
 Precision CompiledModel::precision() const { return impl_->compilation->precision; }
 std::string CompiledModel::numerics() const {
-  std::string products = target().fma ? "fma" : "multiply-add";
-  if (precision() == Precision::Bf16)
-    products += model().tiles ? ", bf16 tiles" : ", bf16 pairs";
-  return products;
+  return impl_->compilation->generator->numerics(model(), precision() == Precision::Bf16);
 }
 const std::vector<Remark> &CompiledModel::remarks() const { return impl_->compilation->remarks; }
 const std::vector<BlockInfo> &CompiledModel::blocks() const {
@@ -232,13 +241,13 @@ std::string emit(const SourceFile &source, const CompileOptions &options, Phase 
     return text;
   case Phase::Llvm:
     for (CodeModule &code : compilation.code) {
-      prepareModule(*code.module, compilation.target);
+      compilerOf(code, compilation.target)->prepare(*code.module);
       text += print(*code.module);
     }
     return text;
   case Phase::Asm:
     for (CodeModule &code : compilation.code)
-      text += emitAssembly(code, compilation.target);
+      text += compilerOf(code, compilation.target)->assembly(code);
     return text;
   }
   return text;

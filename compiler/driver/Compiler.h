@@ -50,7 +50,9 @@ struct CompileOptions {
   bool training = false;
   /// Optimisations to leave out, by name (optimisationNames).
   std::set<std::string> without;
-  /// `host`, or the name of a CPU as target::detect() takes it.
+  /// What kernels are made for: the name of a Target.
+  std::string target = "cpu";
+  /// Of host code: `host`, or the name of a CPU as target::detect() takes it.
   std::string targetCpu = "host";
   /// Of what plans are made for; 0: as target::detect() finds them.
   rt::CacheSizes targetCaches;
@@ -245,6 +247,16 @@ std::unique_ptr<CompiledModel> compile(const SourceFile &source, const CompileOp
 /// files of a directory (docs/reports.md). Throws UserError when one cannot be written.
 void dump(const SourceFile &source, const CompileOptions &options, const std::string &directory,
           Diagnostics &diags);
+
+/// What kernels can be made for: a back end (compiler/backends).
+struct Target {
+  std::string name;
+  std::string description;
+  std::string onThisMachine; ///< what of it there is here, or why nothing
+};
+
+/// The first is the default.
+std::vector<Target> targets();
 
 /// A pass over Programs.
 struct Pass {

@@ -7,7 +7,6 @@
 #include "compiler/driver/Pipeline.h"
 
 #include "compiler/frontend/AstPrinter.h"
-#include "compiler/kernels/cpu/Cpu.h"
 #include "runtime/io/text.h"
 
 #include "llvm/IR/LLVMContext.h"
@@ -60,7 +59,7 @@ public:
     if (!compilation.run(Until::Code))
       return;
     write("blocks.mlir", text(*compilation.blocks));
-    code("host", compilation.code.front(), compilation.target);
+    code(compilation, "host", compilation.code.front());
     for (const kernels::Kernel &kernel : compilation.kernels)
       this->kernel(compilation, kernel);
   }
@@ -91,49 +90,39 @@ private:
       out += fmt::format("without {}\n", name);
     if (rt::CacheSizes caches = options_.targetCaches; caches != rt::CacheSizes())
       out += fmt::format("target-cache L1={},L2={}\n", caches.l1, caches.l2);
-    out += fmt::format("target-cpu {}\n{}{}", options_.targetCpu,
+    out += fmt::format("target {}\ntarget-cpu {}\n{}{}", options_.target, options_.targetCpu,
                        options_.dropout ? "dropout\n" : "", options_.training ? "training\n" : "");
     return out;
   }
 
   /// LLVM IR as it was made, and assembly.
-  void code(const std::string &name, CodeModule &module, const rt::Target &target) {
-    prepareModule(*module.module, target);
+  void code(const Compilation &compilation, const std::string &name, CodeModule &module) {
+    std::unique_ptr<ModuleCompiler> compiler = compilerOf(module, compilation.target);
+    compiler->prepare(*module.module);
     std::string ir;
     llvm::raw_string_ostream stream(ir);
     module.module->print(stream, nullptr);
     write(name + ".ll", ir);
-    write(name + ".s", emitAssembly(module, target));
+    write(name + ".s", compiler->assembly(module));
   }
 
   void kernel(Compilation &compilation, const kernels::Kernel &kernel) {
     ir::BlockOp block = kernel.block;
     std::string name = "kernels/" + block.getSymName().str();
-    const kernels::cpu::KernelCode &code = kernels::cpu::codeOf(kernel);
-    std::string plan =
-        fmt::format("{}: {} words a record, {} bytes of scratch a thread, {} panels\n",
-                    kernel.symbol, kernel.words, code.scratchBytes, code.panels);
+    std::string plan = fmt::format("{}: {} words a record, ", kernel.symbol, kernel.words) +
+                       compilation.generator->describeLayout(kernel);
     for (const std::string &remark : kernel.remarks)
       plan += remark + "\n";
-    for (const rt::WeightUse &use : code.weights)
-      plan += use.kind == rt::WeightUse::Raw ? "weight: as it is\n"
-              : use.kind == rt::WeightUse::Foreign
-                  ? fmt::format("weight: {} columns in the form of {}, {} views\n", use.width,
-                                use.library->name, use.views.size())
-                  : fmt::format("weight: {} columns in panels of {} x {} lanes, {} views\n",
-                                use.width, use.vectors, use.lanes, use.views.size());
     write(name + ".txt", plan);
     mlir::OwningOpRef<mlir::ModuleOp> module =
-        kernels::cpu::emitKernels(kernel, compilation.target, *compilation.context);
+        compilation.generator->emit(kernel, *compilation.context);
     if (!module)
       throw InternalError("kernel " + kernel.symbol + " could not be emitted");
     write(name + ".mlir", text(*module));
-    CodeModule lowered;
-    lowered.context = std::make_unique<llvm::LLVMContext>();
-    lowered.module = kernels::cpu::lowerKernels(*module, compilation.target, *lowered.context);
+    CodeModule lowered = compilation.generator->lower(*module);
     if (!lowered.module)
       throw InternalError("kernel " + kernel.symbol + " could not be lowered");
-    code(name, lowered, compilation.target);
+    code(compilation, name, lowered);
   }
 
   std::string directory_;

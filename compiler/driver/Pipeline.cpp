@@ -1,20 +1,19 @@
 //===- Pipeline.cpp - The compiler's stages in order ----------------------===//
 #include "compiler/driver/Pipeline.h"
 
+#include "compiler/backends/Backends.h"
 #include "compiler/driver/Attribution.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
 #include "compiler/frontend/ProgramGen.h"
 #include "compiler/host/Host.h"
 #include "compiler/ir/Program.h"
-#include "compiler/kernels/cpu/Cpu.h"
 #include "compiler/model/Demand.h"
 #include "compiler/model/Gradients.h"
 #include "compiler/model/KernelInstances.h"
 #include "compiler/model/ModelTypes.h"
 #include "compiler/passes/Pipeline.h"
 #include "compiler/target/Target.h"
-#include "runtime/cpu/native.h"
 #include "runtime/model/error.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -282,18 +281,29 @@ void Compilation::runPasses() {
     errors.raise("the pass " + (reports.empty() ? "?" : reports.back().name) + " failed");
 }
 
+void Compilation::chooseTarget() {
+  const kernels::Backend *backend = backends::find(options_.target);
+  if (!backend) {
+    std::string names;
+    for (const Target &known : targets())
+      names += (names.empty() ? "" : ", ") + known.name;
+    throw UserError("there is no target '" + options_.target + "', only " + names);
+  }
+  target = target::detect(options_.targetCpu, options_.targetCaches);
+  generator = backend->begin({target, options_.without, options_.numericClass});
+}
+
 void Compilation::planKernels() {
   MlirErrors errors(*context);
   if (options_.training && options_.numericClass != kernels::NumericClass::Exact)
     throw UserError("training keeps the order of sums: numeric class any is for inference");
-  target = target::detect(options_.targetCpu, options_.targetCaches);
+  chooseTarget();
   // Before libraries are loaded: what it keeps is known by the libraries of this program.
   stored_ = std::make_unique<StoredCode>(options_, target);
   std::vector<std::string> keys;
   for (auto block : blocks->getOps<ir::BlockOp>()) {
     checkStop();
-    descriptions_.push_back(
-        kernels::cpu::describeCode(block, target, options_.without, options_.numericClass));
+    descriptions_.push_back(options_.target + ' ' + generator->describeCode(block));
     keys.push_back(stored_->tuningKey(descriptions_.back()));
   }
   if (!options_.tunings && !options_.without.contains(kTunedSwitch))
@@ -306,15 +316,12 @@ void Compilation::planKernels() {
   };
   for (auto [block, key] : llvm::zip(blocks->getOps<ir::BlockOp>(), keys)) {
     checkStop();
-    kernels.push_back(kernels::cpu::planKernel(block, target, options_.without, tuningOf(key),
-                                               options_.numericClass));
+    kernels.push_back(generator->plan(block, tuningOf(key)));
   }
 }
 
 std::string Compilation::tilingWith(size_t kernel, const kernels::Tuning &tuning) const {
-  return kernels::cpu::planKernel(kernels[kernelNumbers_[kernel]].block, target, options_.without,
-                                  tuning, options_.numericClass)
-      .tiling;
+  return generator->plan(kernels[kernelNumbers_[kernel]].block, tuning).tiling;
 }
 
 void Compilation::emitHost() {
@@ -341,7 +348,6 @@ void Compilation::emitHost() {
   for (const host::KernelInstance &instance : instances.all()) {
     ir::BlockOp block = instance.block;
     const kernels::Kernel &kernel = *kernelOf.at(block.getOperation());
-    const kernels::cpu::KernelCode &code = kernels::cpu::codeOf(kernel);
     rt::KernelDesc desc;
     BlockInfo info;
     kernelNumbers_.push_back(static_cast<size_t>(&kernel - kernels.data()));
@@ -359,25 +365,15 @@ void Compilation::emitHost() {
     desc.words = 0;
     for (const rt::RecordWord &word : desc.layout)
       desc.words += wordsOf(word.kind);
-    desc.scratchBytes = code.scratchBytes;
     desc.temporaries = !kernel.temporaries.empty();
-    desc.panels = code.panels;
-    desc.serpentine = code.serpentine;
     desc.flop = kernel.flop;
     desc.bytes = kernel.bytes;
     desc.results = recordResults(kernel);
     desc.resultRows = recordResultRows(kernel);
-    auto number = [&](uint32_t argument) {
-      return paramNumbers.at(instance.weights.at(argument).getValue().str());
+    auto number = [&](uint32_t weight) {
+      return paramNumbers.at(instance.weights.at(weight).getValue().str());
     };
-    desc.weights = code.weights;
-    for (rt::WeightUse &use : desc.weights) {
-      if (use.kind == rt::WeightUse::Raw)
-        use.param = number(use.param);
-      for (rt::PackView &view : use.views)
-        for (rt::PackSegment &segment : view.segments)
-          segment.param = number(segment.param);
-    }
+    generator->describe(kernel, number, model, desc);
     for (mlir::FlatSymbolRefAttr weight : instance.weights)
       info.weights.push_back(weight.getValue().str());
     block.getBody().walk([&](ir::ApplyOp apply) { info.operators.push_back(apply.getOp().str()); });
@@ -428,9 +424,6 @@ void Compilation::emitHost() {
     }
   }
 
-  model.tiles = std::any_of(kernels.begin(), kernels.end(), [](const kernels::Kernel &kernel) {
-    return kernels::cpu::codeOf(kernel).tiles;
-  });
   code.emplace_back();
   code.back().passes = IrPasses::O1;
   code.back().context = std::make_unique<llvm::LLVMContext>();
@@ -463,23 +456,22 @@ void Compilation::emitHost() {
 
 void Compilation::emitKernels() {
   MlirErrors errors(*context);
-  kernelModules.push_back(kernels::cpu::emitKernels(kernels, target, *context));
+  kernelModules.push_back(generator->emit(kernels, *context));
   if (!kernelModules.back())
     errors.raise("the kernels could not be emitted");
   if (keepKernels)
     return;
-  code.emplace_back();
-  code.back().context = std::make_unique<llvm::LLVMContext>();
-  code.back().module =
-      kernels::cpu::lowerKernels(*kernelModules.back(), target, *code.back().context);
+  code.push_back(generator->lower(*kernelModules.back()));
   if (!code.back().module)
     errors.raise("the kernels could not be lowered");
 }
 
 void Compilation::makeCode() {
   MlirErrors errors(*context);
-  if (!options_.runsElsewhere)
+  if (!options_.runsElsewhere) {
     target::checkRunsHere(target);
+    generator->checkRunsHere();
+  }
   StoredCode &stored = *stored_;
   std::vector<std::string> keys;
   timed("look up code", [&] {
@@ -502,13 +494,10 @@ void Compilation::makeCode() {
       missing.push_back(key);
       kernels::Kernel kernel = kernels[i];
       kernel.symbol = StoredCode::kKernelSymbol;
-      mlir::OwningOpRef<mlir::ModuleOp> module =
-          kernels::cpu::emitKernels(kernel, target, *context);
+      mlir::OwningOpRef<mlir::ModuleOp> module = generator->emit(kernel, *context);
       if (!module)
         errors.raise("the kernels could not be emitted");
-      code.emplace_back();
-      code.back().context = std::make_unique<llvm::LLVMContext>();
-      code.back().module = kernels::cpu::lowerKernels(*module, target, *code.back().context);
+      code.push_back(generator->lower(*module));
       if (!code.back().module)
         errors.raise("the kernels could not be lowered");
     }
@@ -541,8 +530,7 @@ void Compilation::setAddresses() {
     model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(
         jit->address(kernelNumbers_[i] + 1, StoredCode::kKernelSymbol));
   if (model.training) {
-    rt::addNativeKernels(model, target.fma,
-                         !options_.without.contains(kernels::cpu::kSerpentineSwitch));
+    generator->addRuntimeKernels(model);
     for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i) {
       BlockInfo info;
       info.name = info.symbol = model.kernels[i].name;

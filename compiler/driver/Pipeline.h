@@ -9,7 +9,7 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/StoredCode.h"
 #include "compiler/frontend/AST.h"
-#include "compiler/kernels/Kernel.h"
+#include "compiler/kernels/Backend.h"
 #include "compiler/passes/Pass.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -52,7 +52,8 @@ struct Compilation {
   mlir::OwningOpRef<mlir::ModuleOp> rounded; ///< with products in bf16; null when all are in f32
   mlir::OwningOpRef<mlir::ModuleOp> blocks;  ///< after the passes
   Precision precision = Precision::F32;
-  rt::Target target;
+  rt::Target target; ///< of host code
+  std::unique_ptr<kernels::Generator> generator;
   std::vector<kernels::Kernel> kernels;                         ///< one a block
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> kernelModules; ///< empty when lowered
   std::vector<CodeModule> code; ///< the host code first, then the kernels; empty when compiled
@@ -86,6 +87,8 @@ private:
   /// After this `program` is what the program means.
   void prepare();
   void runPasses();
+  /// Throws UserError for a name that is none.
+  void chooseTarget();
   /// Times and remarks of a pass.
   void note(passes::PassReport &report);
   void planKernels();

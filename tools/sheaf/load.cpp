@@ -151,6 +151,17 @@ driver::Precision parsePrecision(const std::string &text) {
   throw UsageError(fmt::format("--precision takes f32 and bf16, not '{}'", text));
 }
 
+/// Throws UsageError for what there is not.
+static std::string parseTarget(const std::string &text) {
+  std::vector<std::string> names;
+  for (const driver::Target &target : driver::targets())
+    names.push_back(target.name);
+  if (std::find(names.begin(), names.end(), text) == names.end())
+    throw UsageError(fmt::format("there is no target '{}'{}; --target takes {}", text,
+                                 didYouMean(text, names), fmt::join(names, ", ")));
+  return text;
+}
+
 std::string parseTargetCpu(const std::string &text) {
   std::string cpu = text == "native" ? "host" : text;
   fromCommandLine([&] { return target::detect(cpu); });
@@ -174,6 +185,7 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
   // The order of gradients' sums follows from it.
   if (options.limited && options.training)
     compile.without.insert("hoist-rows");
+  compile.target = parseTarget(options.target);
   compile.targetCpu = parseTargetCpu(options.targetCpu);
   compile.targetCaches = parseTargetCache(options.targetCache);
   compile.precision = parsePrecision(options.precision);
@@ -375,6 +387,8 @@ void openArtefact(LoadedModel &loaded, const ModelOptions &options, const Weight
     refuse("--dim");
   if (!options.without.empty())
     refuse("--without");
+  if (options.target != ModelOptions().target)
+    refuse("--target");
   if (options.targetCpu != "host" && options.targetCpu != "native")
     refuse("--target-cpu");
   if (!options.targetCache.empty())

@@ -2,6 +2,7 @@
 #include "tools/sheaf/options.h"
 
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/tables.h"
 #include "tools/sheaf/weights.h"
 
 #include "runtime/artefact/checksum.h"
@@ -76,6 +77,16 @@ void ModelOptions::add(CLI::App &app, bool vocabulary, EntryOption which) {
       ->expected(1)
       ->take_all()
       ->delimiter(',');
+  app.add_option("--target", target,
+                 "what kernels are made for; help lists what there is (default: cpu)")
+      ->type_name("NAME")
+      ->each([](const std::string &text) {
+        if (text != "help")
+          return;
+        std::string listed = tableText(*findTable("targets"));
+        listed.pop_back(); // CLI11 ends the line
+        throw CLI::CallForVersion(listed, kOk);
+      });
   app.add_option(
          "--target-cpu", targetCpu,
          "make code for this CPU: host (or native), or LLVM's name of one, such as x86-64-v3")

@@ -45,6 +45,7 @@ struct ModelOptions {
   std::string entryOption = "--entry"; ///< what the command calls the option for it
   CLI::Option *entryGiven = nullptr;   ///< null: it is always given
   std::vector<std::string> without;
+  std::string target = "cpu";
   std::string targetCpu = "host";
   std::string targetCache;
   std::string precision = "f32";

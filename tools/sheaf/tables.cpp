@@ -35,6 +35,15 @@ Json optimisationRows() {
   return rows;
 }
 
+Json targetRows() {
+  Json rows = Json::array();
+  for (const driver::Target &target : driver::targets())
+    rows.push_back({{"name", target.name},
+                    {"description", target.description},
+                    {"on_this_machine", target.onThisMachine}});
+  return rows;
+}
+
 Json operatorRows() {
   Json rows = Json::array();
   for (const driver::Operator &op : driver::operators())
@@ -105,6 +114,7 @@ std::span<const Table> tables() {
   static const std::vector<Table> all = {
       {"passes", "the passes, in order", passRows, {"name", "description"}},
       {"optimisations", "what --without takes", optimisationRows, {"name", "description"}},
+      {"targets", "--target", targetRows, {"name", "description", "on_this_machine"}},
       {"operators", "on tensors", operatorRows, {"name", "signature", "description"}},
       {"dtypes", "element types of tensors", dtypeRows, {"name", "description", "safetensors"}},
       {"optimisers", "--optimizer", optimiserRows, {"name", "description", "options"}},

@@ -122,6 +122,7 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
   field("dims", self.model.dims);
   field("loss", self.model.entry);
   field("without", self.model.without);
+  field("target", self.model.target);
   field("target_cpu", self.model.targetCpu);
   field("target_cache", self.model.targetCache);
   field("precision", self.model.precision);
@@ -223,9 +224,10 @@ constexpr std::array kMayChange = {"--epochs",       "--lr",
                                    "--forks",        "--detect-anomaly",
                                    "--target-cache"};
 /// Members that there were not always: older trainings have their defaults.
-constexpr std::array kLater = {"precision",   "strict_weights", "rename",   "init_from",   "fresh",
-                               "lr_for",      "decay_for",      "patience", "history",     "ended",
-                               "strict_data", "skip_bad_lines", "forks",    "target_cache"};
+constexpr std::array kLater = {"precision", "strict_weights", "rename",      "init_from",
+                               "fresh",     "lr_for",         "decay_for",   "patience",
+                               "history",   "ended",          "strict_data", "skip_bad_lines",
+                               "forks",     "target_cache",   "target"};
 
 template <typename Names> bool isAmong(const Names &names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

@@ -23,7 +23,19 @@ class LLVMContext;
 class Module;
 } // namespace llvm
 
+namespace sheaf::kernels {
+class Backend;
+class Generator;
+struct BackendOptions;
+} // namespace sheaf::kernels
+
 namespace sheaf::kernels::cpu {
+
+const Backend &backend();
+
+/// Its generator, for a processor of the kernels' own if one is given, which outlives it; else for
+/// that of host code.
+std::unique_ptr<Generator> generator(const BackendOptions &options, const rt::Target *own);
 
 /// What the run time must know to call a kernel.
 struct KernelCode {

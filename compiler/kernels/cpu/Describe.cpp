@@ -2,8 +2,6 @@
 
 #include "compiler/kernels/cpu/LayoutPlanner.h"
 
-#include "llvm/ADT/StringExtras.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -156,41 +154,6 @@ void LayoutPlanner::describeDispatch(Kernel &kernel) const {
     kernel.dispatch.push_back(
         {op.getLoc(), std::move(what), verdicts_.lookup(apply->getResult(0))});
   }
-}
-
-llvm::ArrayRef<Switch> switches() {
-  static constexpr Switch all[] = {
-      {"fuse", "computes operators of a block in registers, one after the other"},
-      {"merge", "computes products over the same input as one"},
-      {"panels", "packs weights into panels for the register tile"},
-      {kSerpentineSwitch, "walks weights last panel to first at every other launch"},
-      {"flat-rows", "products run over the rows of all records, not record by record"},
-      {"share-temporaries", "temporaries of a kernel that never live at once share memory"},
-      {kGeneratedSwitch, "generated code computes products that a library would take as well",
-       true},
-      {"onednn", "oneDNN may compute products (--numeric-class any)", true},
-      {"libxsmm", "libxsmm may compute products (--numeric-class any)", true},
-      {"openblas", "OpenBLAS may compute products (--numeric-class any)", true},
-  };
-  return all;
-}
-
-std::string describeCode(ir::BlockOp block, const rt::Target &target,
-                         const std::set<std::string> &without, NumericClass numericClass) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  out << target.architecture << ' ' << target.cpu << ' ' << llvm::join(target.features, ",") << ' '
-      << target.lanes << ' ' << target.registers << ' ' << target.fma << target.f16 << target.bf16
-      << target.tiles << ' ' << target.caches.l1 << ' ' << target.caches.l2;
-  for (const Switch &entry : switches())
-    if (without.contains(std::string(entry.name)))
-      out << " without " << entry.name;
-  out << describeLibraries(numericClass);
-  out << '\n';
-  OwningOpRef<ir::BlockOp> unnamed(block.clone());
-  unnamed->setSymName("block");
-  unnamed->print(out, OpPrintingFlags().useLocalScope());
-  return text;
 }
 
 } // namespace sheaf::kernels::cpu
