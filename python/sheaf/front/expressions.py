@@ -378,8 +378,7 @@ class Expressions(Subscripts):
             return Value(Code((dims[axis],)), INT, nonneg=True)
         if axis == 0:
             return Value(Code(("len(", base.code, ")")), INT, nonneg=True)
-        self.low.used_operators.add("transpose")
-        return Value(Code(("len(transpose(", base.code, f", 0, {axis}))")), INT, nonneg=True)
+        return Value(Code(("shape(", base.code, f", {axis})")), INT, nonneg=True)
 
     # ---- Operators ----
 
@@ -490,9 +489,9 @@ class Expressions(Subscripts):
         if a.kind != INT or b.kind != INT:
             raise self.error(node, f"'{sign}' of floats is not compiled",
                              "floor(a / b)" if sign == "//" else "a - b * floor(a / b)")
-        helper = self.low.helper("floor_div" if sign == "//" else "floor_mod")
+        function = "floor_div" if sign == "//" else "floor_mod"
         nonneg = a.nonneg and b.nonneg or sign == "%" and b.is_const and b.const > 0
-        return Value(Code((helper, "(", a.code, ", ", b.code, ")")), INT, nonneg=nonneg)
+        return Value(Code((function, "(", a.code, ", ", b.code, ")")), INT, nonneg=nonneg)
 
     def power(self, node, a, b):
         if a.kind == INT and b.kind == INT:

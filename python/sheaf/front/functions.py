@@ -815,7 +815,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
             for _, v in ways[1:]:
                 kind = kinds.join(kind, v.kind)
             declared = next((v.declared for _, v in ways if v.declared is not None), None)
-            if declared is not None and isinstance(declared, kinds.Option):
+            if isinstance(declared, kinds.Option) and (kind is None or kind is kinds.NONE):
                 kind = declared
             for slot, _ in ways:
                 slot.parts = (self.coerce(slot.value, kind).code,) if kind is not None else slot.parts

@@ -489,8 +489,11 @@ class Loops:
         kind = kinds.join(before.kind, given) if before.kind is not None else given
         declared = start.declared
         if declared is not None:
-            kind = declared if isinstance(declared, (kinds.Option, kinds.List)) else kinds.join(
-                self.arrived(declared), kind)
+            if isinstance(declared, kinds.Option):
+                kind = declared if kind is None or kind is kinds.NONE else kind
+            else:
+                kind = declared if isinstance(declared, kinds.List) else kinds.join(
+                    self.arrived(declared), kind)
             if isinstance(declared, kinds.Tensor):
                 kind = declared
         return Variable(before.local, kind, declared, nonneg=before.nonneg and result.nonneg,
@@ -572,7 +575,8 @@ class Loops:
         return Code(("fold(|", shown, ", ", pattern[0], "| ", body, ", ", first, ", ", many.code, ")"))
 
     def state_type(self, carried, state, start, done, ret):
-        """The type of the state where it must be written: extents that change from turn to turn are `?`."""
+        """The type of the state where it must be written: extents that are numbers and change from turn to
+        turn are `?`, and something may be None that is not at first."""
         need = False
         for n in carried:
             kind = state[n].kind
@@ -613,9 +617,10 @@ class Loops:
                 value = Value(Code((t,)), self.arrived(self.declared.result))
                 given = Code((ending.give(value, s),))
             if endless:
-                # Only `return` ends it.
-                return Code(("match ", ret, " {", IN, LINE, "Just(", t, ") => ", given, LINE,
-                             "Nothing => ", self.never(ending, s), OUT, LINE, "}"), at)
+                # Only `return` ends it, so there is a result.
+                some = self.low.helper("some")
+                value = Value(Code((some, "(", ret, ")")), self.arrived(self.declared.result))
+                return Code((ending.give(value, s),), at)
             then = list(s.orelse) + rest if not broke else None
             if then is None:
                 then = [_else_after_break(s, done, self)] + rest if s.orelse else rest
@@ -623,17 +628,13 @@ class Loops:
                 more = self.block(then, ending)
             return Code(("match ", ret, " {", IN, LINE, "Just(", t, ") => ", given, LINE, "Nothing => ", more,
                          OUT, LINE, "}"), at)
+        if endless:
+            raise self.error_head(s, "nothing ends this loop", "break, return, or a condition")
         if s.orelse:
             if not broke:
                 return [*s.orelse, *rest]
             return [_else_after_break(s, done, self), *rest]
         return None
-
-    def never(self, ending, s):
-        """Where code never comes by: any value of the type. It is a call that would not return."""
-        raise self.error_head(s, "'while True' that ends by 'return' alone needs something to give otherwise",
-                              "put a 'return' after the loop, and 'break' inside; or bound it: "
-                              "for i in range(n)")
 
     @staticmethod
     def broke(s):

@@ -316,12 +316,6 @@ class Lowering:
     # ---- Helpers in .sheaf ----
 
     HELPERS = {
-        "floor_div": "fn {name}(a: int, b: int) -> int = {{\n"
-                     "  let q = a / b\n"
-                     "  if q * b != a && (a < 0) != (b < 0) {{ q - 1 }} else {{ q }}\n}}",
-        "floor_mod": "fn {name}(a: int, b: int) -> int = {{\n"
-                     "  let r = a % b\n"
-                     "  if r != 0 && (r < 0) != (b < 0) {{ r + b }} else {{ r }}\n}}",
         "true_div": "fn {name}(a: float, b: float) -> float = {{\n"
                     "  check b != 0.0, \"division by zero\"\n  a / b\n}}",
         # A check before it has ended the instance where there is none.

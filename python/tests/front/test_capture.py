@@ -17,7 +17,7 @@ def half(x: int) -> int:
 
 
 def test_file(module):
-    assert "py_floor_div(x, 2)" in lowered(module(HALF).half).text
+    assert "floor_div(x, 2)" in lowered(module(HALF).half).text
 
 
 def test_edited_file(module):

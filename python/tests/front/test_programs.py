@@ -322,6 +322,82 @@ def higher(n: int) -> tuple[int, int, list[int]]:
     return apply(inc, n), apply(lambda x: x * n, 2), list(map(lambda x: x + n, range(3)))
 
 
+@case(([1, 5, 2],))
+def whiles(xs: list[int]) -> int:
+    i = 0
+    while i < len(xs) and xs[i] < 4:
+        i += 1
+    return i
+
+
+@case((10,), (1,))
+def collatz(n: int) -> int:
+    steps = 0
+    while n != 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        steps += 1
+        if steps > 100:
+            break
+    return steps
+
+
+@case((10,), (3,))
+def whiletrue(n: int) -> int:
+    k = 0
+    while True:
+        k += 1
+        if k * k >= n:
+            return k
+        if k > 50:
+            break
+    return -1
+
+
+@case((7,), (1,))
+def endless(n: int) -> tuple[int, int]:
+    k = 0
+    while True:
+        if n % 2 == 0 or k > 3:
+            return n, k
+        n = n // 2
+        k += 1
+
+
+@case(([1, 2, 3],), ([],))
+def whileelse(xs: list[int]) -> list[int]:
+    out = []
+    i = 0
+    while i < len(xs):
+        j = 0
+        while True:
+            j += 1
+            if j > i:
+                break
+            out.append(i * j)
+        i += 1
+        if len(out) > 100:
+            break
+    else:
+        out.append(-1)
+    return out
+
+
+@case((np.float32([1, 2, 3]),), (np.float32([-1, 0]),))
+def growing(x: Float32["n"]) -> tuple[Float32["?"], int]:
+    turns = 0
+    y = x
+    while y.sum() < 20 and turns < 4:
+        y = concat(y, x * 2)
+        turns += 1
+    short = y
+    while len(short) > 2:
+        short = short[1:]
+    return concat(y, short), turns
+
+
 @case((True, False), (False, False))
 def bools(a: bool, b: bool) -> tuple[bool, int, bool, bool]:
     return a & b | a, a + b + 1, a == b, not (a and b)

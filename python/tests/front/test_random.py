@@ -10,7 +10,7 @@ pytest.importorskip("sheaf._native")
 
 @pytest.mark.parametrize("seed", range(12))
 def test_agrees(module, seed):
-    found = module(random_programs.program(seed, whiles=False), head="")
+    found = module(random_programs.program(seed), head="")
     Leaf, Node = found.Leaf, found.Node
     tree = Node(Node(Leaf(1), Leaf(-2)), Leaf(5))
     inputs = [(3, [1, 2, 3], tree, None), (-5, [], Leaf(4), 7), (12, [9, -9, 0, 4], Node(Leaf(0), tree), 0)]
