@@ -17,7 +17,8 @@ from .places import head_of, place_of, refusal
 from .text import IN, LINE, OUT, Code, Local, joined
 from .values import BLOCK, NO, Value
 
-DUPLICATES = 2000  # statements that branches with jumps may make twice, in one function
+SMALL = 40          # statements that branches with jumps may make twice, before their ways are joined
+DUPLICATES = 2000   # and those where they cannot be
 
 
 class Variable:
@@ -77,6 +78,25 @@ class JoinEnd:
 
     def fall(self, node):
         return self.lowering.yielded(self, node)
+
+
+class SharedEnd(JoinEnd):
+    """Of arms of which some jump and several fall through: `Done` has what a jump gives, `On` the `names`
+    that what follows reads."""
+
+    def __init__(self, lowering, names, outer):
+        super().__init__(lowering, names)
+        self.outer = outer
+        self.done, self.on = lowering.low.use_way()
+
+    def fall(self, node):
+        return Code((self.on, "(", self.lowering.yielded(self, node), ")"))
+
+    def give(self, value, node):
+        return Code((self.done, "(", self.outer.give(value, node), ")"))
+
+    def leave(self, s):
+        return Code((self.done, "(", self.outer.leave(s), ")"))
 
 
 class FunctionLowering(Expressions, Calls, Matches, Loops):
@@ -162,9 +182,11 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
                     continue
                 s = ast.copy_location(ast.If(s.test, self.pruned(s.body), self.pruned(s.orelse)), s)
             elif isinstance(s, ast.For):
-                s = ast.copy_location(ast.For(s.target, s.iter, self.pruned(s.body), self.pruned(s.orelse)), s)
+                body = self.pruned(s.body) or [ast.copy_location(ast.Pass(), s)]
+                s = ast.copy_location(ast.For(s.target, s.iter, body, self.pruned(s.orelse)), s)
             elif isinstance(s, ast.While):
-                s = ast.copy_location(ast.While(s.test, self.pruned(s.body), self.pruned(s.orelse)), s)
+                body = self.pruned(s.body) or [ast.copy_location(ast.Pass(), s)]
+                s = ast.copy_location(ast.While(s.test, body, self.pruned(s.orelse)), s)
             elif isinstance(s, ast.Match):
                 chosen = self.known_case(s)
                 if chosen is not None:
@@ -696,16 +718,9 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         if narrowing is not None:
             return self.if_none(s, narrowing, rest, ending, jumps)
         test = self.condition(s.test)
-        at = self.place(s)
-        if jumps:
-            arms = self.continued([s.body, s.orelse], rest, s)
-            then = self.arm(arms[0], ending)
-            other = self.arm(arms[1], ending)
-            return Code(("if ", test, " ", then, " else ", other), at)
-        names, end = self.joining([s.body, s.orelse], rest, ending)
-        then, other = self.arm(s.body, end), self.arm(s.orelse, end)
-        self.joined(s, names, end, Code(("if ", test, " ", then, " else ", other)), [s.body, s.orelse])
-        return None
+        plan = self.plan(s, [s.body, s.orelse], rest, ending, jumps)
+        then, other = (self.arm(body, plan.end) for body in plan.arms)
+        return self.concluded(s, plan, Code(("if ", test, " ", then, " else ", other)), rest, ending)
 
     def raise_if(self, s):
         """`if c: raise Error("message")` is a check."""
@@ -727,6 +742,43 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         with self.branch():
             return self.block(statements, ending)
 
+    # What follows branches.
+
+    def plan(self, s, arms, rest, ending, jumps, captured=None):
+        """How branches and what follows them become one: a Plan. `captured` are names that each arm has
+        from its pattern."""
+        if not jumps:
+            names, end = self.joining(arms, rest, ending, captured)
+            return Plan("join", arms, names, end)
+        falling = [arm for arm in arms if not flow.always_jumps(arm)]
+        out = any(isinstance(r, Mark) for r in rest) and flow.jumps(
+            [x for arm in arms for x in arm]) & {"break", "continue"}
+        if len(falling) > 1 and not out:
+            cost = (len(falling) - 1) * _size(rest)
+            if self.duplicated + cost > SMALL:
+                names, end = self.joining(arms, rest, ending, captured)
+                return Plan("shared", arms, names, SharedEnd(self, end.names, ending))
+        return Plan("through", self.continued(arms, rest, s), (), ending)
+
+    def concluded(self, s, plan, code, rest, ending):
+        """The code that ends the block, or None where it goes on."""
+        if plan.way == "through":
+            return Code((code,), self.place(s))
+        if plan.way == "join":
+            self.joined(s, plan.names, plan.end, code)
+            return None
+        end, value = plan.end, self.temporary("done")
+        if not end.falls:
+            end.result, end.kinds = {}, {}
+        else:
+            self.settle(end)
+        with self.branch():
+            self.bind_joined(s, plan.names, end)
+            pattern = self.tuple_pattern(end.names) if end.names else "_"
+            more = self.block(rest, ending)
+        return Code(("match ", code, " {", IN, LINE, end.done, "(", value, ") => ", value, LINE,
+                     end.on, "(", pattern, ") => ", more, OUT, LINE, "}"), self.place(s))
+
     def continued(self, arms, rest, s):
         """Arms with what follows in those that fall through."""
         made, falling = [], 0
@@ -740,42 +792,41 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
                 falling += 1
                 made.append(list(arm) + list(rest))
         if falling > 1:
-            self.duplicated += (falling - 1) * sum(1 for r in rest for _ in ast.walk(r)
-                                                   if isinstance(_, ast.stmt))
+            self.duplicated += (falling - 1) * _size(rest)
             if self.duplicated > DUPLICATES:
-                raise self.error_head(s, "too many paths lead on from branches with 'return', 'break' or "
-                                      "'continue'", "move what follows into a method of its own")
+                raise self.error_head(s, "too many ways lead on from branches with 'break' or 'continue' in a "
+                                      "loop over layers", "move what follows into a method of its own")
         return made
 
-    def joining(self, arms, rest, ending):
-        """The names that branches without jumps give, and their Ending."""
+    def joining(self, arms, rest, ending, captured=None):
+        """The names that branches may assign and what follows reads, and the Ending of those that all of
+        them have."""
         live = self.live_after(rest, ending)
-        names = [n for n in flow.assigned([x for arm in arms for x in arm]) if n in live]
-        return names, JoinEnd(self, self.bound_in_all(names, arms))
-
-    def bound_in_all(self, names, arms):
+        more = [n for names in captured or () for n in names]
+        names = [n for n in dict.fromkeys(flow.assigned([x for arm in arms for x in arm]) + more) if n in live]
         made = []
         for name in names:
             here = name in self.env and self.env[name].unbound is None
-            if all(here or name in definitely(arm) for arm in arms):
+            if all(here or name in definitely(arm) or captured and name in captured[k]
+                   for k, arm in enumerate(arms)):
                 made.append(name)
-        return made
+        return names, JoinEnd(self, made)
 
-    def joined(self, s, names, end, code, arms):
+    def joined(self, s, names, end, code):
         """Binds what branches gave."""
-        unbound = [n for n in names if n not in end.names]
         self.settle(end)
-        if end.names:
-            pattern = self.tuple_pattern(end.names)
-            self.lines.append(Code(("let ", pattern, " = ", code), self.place(s)))
-        else:
-            self.lines.append(Code(("let _ = ", code), self.place(s)))
+        pattern = self.tuple_pattern(end.names) if end.names else "_"
+        self.lines.append(Code(("let ", pattern, " = ", code), self.place(s)))
+        self.bind_joined(s, names, end)
+
+    def bind_joined(self, s, names, end):
         for name, variable in end.result.items():
             self.env[name] = variable
-        for name in unbound:
-            self.env[name] = Variable(
-                self.local(name), None, unbound=f"'{name}' may have no value here: not every way through "
-                f"the '{type(s).__name__.lower()}' of line {s.lineno} assigns it")
+        for name in names:
+            if name not in end.names:
+                self.env[name] = Variable(
+                    self.local(name), None, unbound=f"'{name}' may have no value here: not every way through "
+                    f"the '{type(s).__name__.lower()}' of line {s.lineno} assigns it")
 
     def tuple_pattern(self, names):
         locals_ = [self.local(n) for n in names]
@@ -852,14 +903,8 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
 
     def if_none(self, s, narrowing, rest, ending, jumps):
         name, node, none_first = narrowing
-        arms = [s.body, s.orelse]
         some, none = (1, 0) if none_first else (0, 1)
-        end = ending
-        names = ()
-        if jumps:
-            arms = self.continued(arms, rest, s)
-        else:
-            names, end = self.joining(arms, rest, ending)
+        plan = self.plan(s, [s.body, s.orelse], rest, ending, jumps)
         codes = []
         self.low.use_option()
         variable = self.env[name]
@@ -872,14 +917,24 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
                     pattern = Code(("Just(", inner.local, ")"))
                 else:
                     pattern = "Nothing"
-                codes.append((pattern, self.block(arms[k], end)))
+                codes.append((pattern, self.block(plan.arms[k], plan.end)))
         code = Code(("match ", Code((subject,), self.place(node)), " {", IN, LINE,
                      codes[none][0], " => ", codes[none][1], LINE,
                      codes[some][0], " => ", codes[some][1], OUT, LINE, "}"))
-        if jumps:
-            return Code((code,), self.place(s))
-        self.joined(s, names, end, code, arms)
-        return None
+        return self.concluded(s, plan, code, rest, ending)
+
+
+class Plan:
+    """How branches go on: `way` is "join", "through" or "shared"."""
+
+    __slots__ = ("way", "arms", "names", "end")
+
+    def __init__(self, way, arms, names, end):
+        self.way, self.arms, self.names, self.end = way, arms, names, end
+
+
+def _size(statements):
+    return sum(1 for s in statements for n in ast.walk(s) if isinstance(n, ast.stmt))
 
 
 def quoted(text):

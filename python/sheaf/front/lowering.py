@@ -139,7 +139,7 @@ class Lowering:
         self.used_operators = set()
         self.helpers = {}
         self.watched = {}
-        self.option = False
+        self.option, self.way = False, None
         self.captured = {}
         self.root = Owner(target if isinstance(target, Module) else None, None)
         self.vocabularies = {}
@@ -333,6 +333,13 @@ class Lowering:
             self.helpers[key] = Local("py_" + key)
         return self.helpers[key]
 
+    def use_way(self):
+        """The constructors of what a branch comes to: a jump, or what follows."""
+        if self.way is None:
+            self.way = (self.types.fresh("Done"), self.types.fresh("On"))
+            self.way_name = self.types.fresh("Way")
+        return self.way
+
     def use_option(self):
         self.option = True
         return "Option"
@@ -448,6 +455,9 @@ class Lowering:
             lines.append(f"dim {name} = {size}")
         if self.option:
             lines.append("data Option<T> = Nothing | Just(value: T)")
+        if self.way is not None:
+            done, on = self.way
+            lines.append(f"data {self.way_name}<A, B> = {done}(value: A) | {on}(value: B)")
         for declaration in self.data.declarations:
             lines.append(declaration.text())
         parts = []

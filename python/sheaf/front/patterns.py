@@ -36,39 +36,21 @@ class Matches:
         jumps = set()
         for b in bodies:
             jumps |= flow.jumps(b)
-        names = ()
-        end = ending
-        if jumps:
-            bodies = self.continued(bodies, rest, s)
-        else:
-            live = self.live_after(rest, ending)
-            captured = [n for c in cases for n in flow.captures(c.pattern)]
-            wanted = [n for n in flow.assigned([x for b in bodies for x in b]) + captured if n in live]
-            wanted = list(dict.fromkeys(wanted))
-            from .functions import JoinEnd, definitely
-            made = []
-            for n in wanted:
-                here = n in self.env and self.env[n].unbound is None
-                if all(here or n in definitely(c.body) or n in flow.captures(c.pattern) for c in cases):
-                    made.append(n)
-            names, end = wanted, JoinEnd(self, made)
+        plan = self.plan(s, bodies, rest, ending, jumps, [flow.captures(c.pattern) for c in cases])
         held = None
         if subject.name is None and any(self.names_subject(c.pattern) for c in cases):
             held = self.temporary("subject")
             self.lines.append(Code(("let ", held, " = ", subject.code), self.place(s.subject)))
             subject = Value(Code((held,)), kind)
         arms = []
-        for case, body in zip(cases, bodies):
+        for case, body in zip(cases, plan.arms):
             for pattern in self.alternatives(case.pattern, kind, subject):
-                arms.append(self.case(case, pattern, body, end, s))
+                arms.append(self.case(case, pattern, body, plan.end, s))
         parts = []
         for arm in arms:
             parts += [LINE, arm]
         code = Code(("match ", Code((subject.code,), self.place(s.subject)), " {", IN, *parts, OUT, LINE, "}"))
-        if jumps:
-            return Code((code,), self.place(s))
-        self.joined(s, names, end, Code((code,), self.place(s)), bodies)
-        return None
+        return self.concluded(s, plan, code, rest, ending)
 
     def known_case(self, s):
         """The body of the case that a constant of the module or of outside matches, or None."""
