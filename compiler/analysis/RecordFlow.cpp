@@ -21,11 +21,11 @@ RecordFlow::RecordFlow(ModuleOp module, bool withFolded)
     if (auto folded = func->getAttrOfType<ArrayAttr>(ir::kFoldedAttr))
       folded_.insert(folded.begin(), folded.end());
   findSites();
-  none_.resize(sites_.size() + 2);
+  none_.resize(sites_.size() + 3);
   forEachFunction([&](func::FuncOp func) {
     if (func.isPublic() && !func.isExternal())
       for (BlockArgument argument : func.getArguments())
-        add(argument, inputBit());
+        add(argument, argumentBit());
   });
   forEachFunction([&](func::FuncOp func) { func.walk([&](Operation *op) { visit(op); }); });
   solve();
@@ -122,7 +122,7 @@ void RecordFlow::visit(Operation *op) {
   } else if (takesList(op) && op->hasAttr("sheaf.copy")) {
     add(op->getResult(0), firstSite_.lookup(op) + op->hasAttr("sheaf.arrange"));
   } else if (auto param = dyn_cast<ir::ParamRefOp>(op)) {
-    add(param, isTrainable(param.getParamAttr()) ? paramBit() : inputBit());
+    add(param, isTrainable(param.getParamAttr()) ? paramBit() : constantBit());
   } else if (auto call = dyn_cast<func::CallOp>(op)) {
     auto callee = symbols_.lookup<func::FuncOp>(call.getCallee());
     if (callee.isExternal())
@@ -224,10 +224,12 @@ llvm::BitVector RecordFlow::demanded() const {
   return demanded;
 }
 
-llvm::StringMap<llvm::BitVector> RecordFlow::onParameters() const {
+llvm::StringMap<llvm::BitVector> RecordFlow::onParameters(bool orOnArguments) const {
   llvm::StringMap<llvm::BitVector> dependent;
-  llvm::BitVector carries = none_; // what has tensors that depend on a parameter
+  llvm::BitVector carries = none_; // what has tensors that depend on one
   carries.set(paramBit());
+  if (orOnArguments)
+    carries.set(argumentBit());
   std::vector<SmallVector<unsigned>> users(sites_.size());
   llvm::DenseMap<Attribute, SmallVector<unsigned>> sitesOf;
   SmallVector<unsigned> work;

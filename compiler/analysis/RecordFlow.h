@@ -37,8 +37,8 @@ public:
 
   const std::vector<RecordSite> &sites() const { return sites_; }
 
-  /// Bit i: site i. The last two bits: rows that are there before anything is recorded, of inputs
-  /// and constants, and of parameters.
+  /// Bit i: site i. The last three bits: rows that are there before anything is recorded, of
+  /// constants, of parameters, and of the entry's arguments.
   const llvm::BitVector &makers(mlir::Value value) const;
   bool isSite(unsigned bit) const { return bit < sites_.size(); }
 
@@ -54,12 +54,14 @@ public:
   llvm::BitVector demanded() const;
 
   /// For each block that is recorded: whether each of its arguments may depend on a parameter,
-  /// however little (derivatives that are zero count). Ints and tensors of ints never do.
-  llvm::StringMap<llvm::BitVector> onParameters() const;
+  /// or on an argument of the entry, however little (derivatives that are zero count). Ints and
+  /// tensors of ints never do.
+  llvm::StringMap<llvm::BitVector> onParameters(bool orOnArguments) const;
 
 private:
-  unsigned inputBit() const { return sites_.size(); }
+  unsigned constantBit() const { return sites_.size(); }
   unsigned paramBit() const { return sites_.size() + 1; }
+  unsigned argumentBit() const { return sites_.size() + 2; }
   bool isTrainable(mlir::FlatSymbolRefAttr param) const;
   void forEachFunction(llvm::function_ref<void(mlir::func::FuncOp)> visit);
   void findSites();

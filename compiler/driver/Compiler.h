@@ -48,6 +48,8 @@ struct CompileOptions {
   bool dropout = false;
   /// Whether the model is made for training: its kernels have others that go back.
   bool training = false;
+  /// Whether in training the float tensors in the entry's arguments have gradients, too.
+  bool inputGradients = false;
   /// Optimisations to leave out, by name (optimisationNames).
   std::set<std::string> without;
   /// What kernels are made for: the name of a Target.

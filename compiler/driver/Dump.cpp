@@ -92,6 +92,8 @@ private:
       out += fmt::format("target-cache L1={},L2={}\n", caches.l1, caches.l2);
     out += fmt::format("target {}\ntarget-cpu {}\n{}{}", options_.target, options_.targetCpu,
                        options_.dropout ? "dropout\n" : "", options_.training ? "training\n" : "");
+    if (options_.inputGradients)
+      out += "input-gradients\n";
     return out;
   }
 

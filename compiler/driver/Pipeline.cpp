@@ -261,6 +261,8 @@ bool Compilation::check(Until until) {
 }
 
 void Compilation::runPasses() {
+  if (options_.inputGradients && !options_.training)
+    throw UserError("gradients of inputs are for models that are compiled for training");
   MlirErrors errors(*context);
   blocks = program->clone();
   std::vector<passes::PassReport> reports;
@@ -273,8 +275,11 @@ void Compilation::runPasses() {
       options_.afterPass(pass, module);
     checkStop();
   };
-  mlir::LogicalResult result = passes::runPipeline(
-      *blocks, {options_.entry, options_.without, options_.training, isBf16, afterPass}, reports);
+  mlir::LogicalResult result =
+      passes::runPipeline(*blocks,
+                          {options_.entry, options_.without, options_.training,
+                           options_.inputGradients, isBf16, afterPass},
+                          reports);
   for (passes::PassReport &report : reports)
     note(report);
   if (mlir::failed(result))
@@ -404,6 +409,7 @@ void Compilation::emitHost() {
   }
 
   model.training = options_.training;
+  model.inputGradients = options_.training && options_.inputGradients;
   if (model.training) {
     model.gradients.resize(instances.recorded());
     for (unsigned i = 0; i < instances.recorded(); ++i) {

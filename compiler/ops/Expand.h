@@ -17,6 +17,8 @@ using ExpandBuilder = mlir::ImplicitLocOpBuilder;
 
 /// An attribute of modules that are compiled for training.
 constexpr llvm::StringLiteral kTrainingAttr = "sheaf.training";
+/// Beside it: the arguments of the entry have gradients, too.
+constexpr llvm::StringLiteral kInputGradientsAttr = "sheaf.input_gradients";
 /// An attribute of modules whose products compute in bf16.
 constexpr llvm::StringLiteral kBf16Attr = "sheaf.bf16";
 /// An attribute of additions: the sums of the product that is the second term begin at the first.

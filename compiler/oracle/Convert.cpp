@@ -164,19 +164,27 @@ ops::RefTensor fromView(const rt::TensorView &view) {
   return tensor;
 }
 
+static ops::RefTensor readInput(uint32_t, const rt::Slot *at) {
+  const rt::HostTensor *tensor = rt::HostTensor::fromInputSlot(*at);
+  return fromView({tensor->dtype, tensor->shape, tensor->bytes.get()});
+}
+
 Value fromInput(const rt::TypeTable &types, uint32_t type, const rt::Slot *slots) {
-  ReadTensor readTensor = [](uint32_t, const rt::Slot *at) {
-    const rt::HostTensor *tensor = rt::HostTensor::fromInputSlot(*at);
-    return fromView({tensor->dtype, tensor->shape, tensor->bytes.get()});
-  };
+  ReadTensor readTensor = readInput;
   return Builder(types, readTensor).run(type, slots);
 }
 
 std::vector<Value> fromInstance(const rt::TypeTable &types, std::span<const uint32_t> argTypes,
-                                const rt::Slot *args) {
+                                const rt::Slot *args, const VisitTensor &visit) {
   std::vector<Value> values;
+  ReadTensor readTensor = [&](uint32_t type, const rt::Slot *at) {
+    ops::RefTensor tensor = readInput(type, at);
+    if (visit)
+      visit(values.size(), tensor);
+    return tensor;
+  };
   for (uint32_t type : argTypes) {
-    values.push_back(fromInput(types, type, args));
+    values.push_back(Builder(types, readTensor).run(type, args));
     args += types.slots(type);
   }
   return values;

@@ -12,9 +12,12 @@ ops::RefTensor fromView(const rt::TensorView &view);
 
 /// A value of an input (runtime/model/value.h): tensors are HostTensors.
 Value fromInput(const rt::TypeTable &types, uint32_t type, const rt::Slot *slots);
-/// The arguments of an instance.
+/// Told of a tensor in the argument of this number before it becomes part of it; may change its
+/// elements.
+using VisitTensor = std::function<void(size_t argument, ops::RefTensor &tensor)>;
+/// The arguments of an instance. `visit` is told of their tensors, depth first and left to right.
 std::vector<Value> fromInstance(const rt::TypeTable &types, std::span<const uint32_t> argTypes,
-                                const rt::Slot *args);
+                                const rt::Slot *args, const VisitTensor &visit = {});
 /// A value of an outcome, until the session's next run.
 Value fromOutcome(const rt::Session &session, uint32_t type, const rt::Slot *slots);
 /// All parameters of a session, synthetic ones too.

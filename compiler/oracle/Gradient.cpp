@@ -15,15 +15,45 @@ namespace {
 
 using ops::RefTensor;
 
+/// A tensor of f32 in an argument, and its gradient.
+struct Input {
+  size_t argument;
+  TensorPtr tensor;
+  ParamGradient gradient = {};
+};
+
+/// All of them, depth first and left to right.
+std::vector<Input> inputsOf(llvm::ArrayRef<Value> args) {
+  std::vector<Input> inputs;
+  for (auto [number, argument] : llvm::enumerate(args)) {
+    std::vector<Value> pending{argument};
+    while (!pending.empty()) {
+      Value value = std::move(pending.back());
+      pending.pop_back();
+      if (const TensorPtr *tensor = std::get_if<TensorPtr>(&value)) {
+        if ((*tensor)->dtype == ops::DType::F32)
+          inputs.push_back({number, *tensor});
+      } else if (const CellPtr *cell = std::get_if<CellPtr>(&value)) {
+        for (const Value &child : llvm::reverse((*cell)->children))
+          pending.push_back(child);
+      }
+    }
+  }
+  return inputs;
+}
+
 /// The walk over a tape from its end.
 class Sweep {
 public:
-  Sweep(Vjps &vjps, const Context &context, ParamGradients &gradients)
+  Sweep(Vjps &vjps, const Context &context, ParamGradients &gradients,
+        llvm::MutableArrayRef<Input> inputs)
       : vjps_(vjps),
         interpreter_(context, /*maxDepth=*/1, /*maxCalls=*/std::numeric_limits<int64_t>::max()) {
     for (const auto &[name, tensor] : context.weights)
       if (tensor->dtype == ops::DType::F32)
         params_[tensor.get()] = &gradients[name];
+    for (Input &input : inputs)
+      params_[input.tensor.get()] = &input.gradient;
   }
 
   void run(Tape &tape, const TensorPtr &loss, double weight) {
@@ -250,18 +280,33 @@ void GradientOracle::perturb(uint64_t seed) { impl_->options.perturbation = seed
 
 double GradientOracle::addGradients(llvm::StringRef function, std::vector<Value> args,
                                     int64_t instance, uint64_t step, double weight,
-                                    ParamGradients &gradients) {
+                                    ParamGradients &gradients,
+                                    std::vector<std::vector<double>> *inputs) {
   llvm::DenseSet<const RefTensor *> params;
   for (const auto &[name, tensor] : impl_->weights)
     if (tensor->dtype == ops::DType::F32)
       params.insert(tensor.get());
+  std::vector<Input> given;
+  if (inputs)
+    given = inputsOf(args);
+  for (const Input &input : given)
+    params.insert(input.tensor.get());
+  size_t arguments = args.size();
   Tape tape(std::move(params));
   Context context{arithmeticOf(impl_->precision), impl_->precision, impl_->weights, impl_->options};
   std::vector<Value> results = runInstance(impl_->functions.get(function), std::move(args), context,
                                            impl_->options, {instance, step}, &tape);
   const auto &loss = std::get<TensorPtr>(results.at(0));
   if (tape.isActive(loss))
-    Sweep(impl_->vjps, context, gradients).run(tape, loss, weight);
+    Sweep(impl_->vjps, context, gradients, given).run(tape, loss, weight);
+  if (inputs) {
+    inputs->assign(arguments, {});
+    for (Input &input : given) {
+      std::vector<double> &to = (*inputs)[input.argument];
+      input.gradient.elements.resize(input.tensor->data.size(), 0);
+      to.insert(to.end(), input.gradient.elements.begin(), input.gradient.elements.end());
+    }
+  }
   return loss->data.at(0);
 }
 

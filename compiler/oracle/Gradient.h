@@ -48,9 +48,12 @@ public:
 
   /// Runs a function whose result is a loss, f32 without axes, and adds `weight` times its
   /// gradient. Returns the loss. Draws are those of this training step; 0 is outside of training.
-  /// Throws as Oracle::run does, and then adds nothing.
+  /// Throws as Oracle::run does, and then adds nothing. `inputs`, if it is not null, is given the
+  /// same for each argument: one number for each element of its tensors of f32, depth first and
+  /// left to right.
   double addGradients(llvm::StringRef function, std::vector<Value> args, int64_t instance,
-                      uint64_t step, double weight, ParamGradients &gradients);
+                      uint64_t step, double weight, ParamGradients &gradients,
+                      std::vector<std::vector<double>> *inputs = nullptr);
 
 private:
   struct Impl;

@@ -106,7 +106,8 @@ private:
     builder_.setInsertionPoint(yield_);
   }
 
-  /// What depends on a parameter in a way that has a gradient.
+  /// What depends on a parameter, or an input that is to have a gradient, in a way that has a
+  /// gradient.
   void findActive() {
     unsigned numArgs = forward_.getNumArgs();
     for (BlockArgument arg : body_.getArguments())
@@ -495,7 +496,8 @@ LogicalResult deriveGradients(ModuleOp module, PassContext &context) {
     return success();
   SymbolTable symbols(module);
   llvm::StringMap<llvm::BitVector> dependent =
-      RecordFlow(module, /*withFolded=*/true).onParameters();
+      RecordFlow(module, /*withFolded=*/true)
+          .onParameters(module->hasAttr(ops::kInputGradientsAttr));
   for (auto block : llvm::to_vector(module.getOps<ir::BlockOp>())) {
     auto ofBlock = dependent.find(block.getSymName());
     if (ofBlock == dependent.end()) // not recorded where a gradient goes
@@ -533,7 +535,8 @@ PassRecord deriveGradientsPass() {
               "In training, makes for every block the block that goes back: it computes the "
               "gradients of the block's arguments from those of its results, and the rows that the "
               "gradients of its weights are made of. What does not depend on a "
-              "parameter, such as inputs, gets none. Decides which values the block keeps for it "
+              "parameter, such as inputs, gets none, unless gradients of inputs are asked for. "
+              "Decides which values the block keeps for it "
               "and which are computed again.",
           .run = deriveGradients,
           .required = true,

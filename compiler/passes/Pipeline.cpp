@@ -125,6 +125,8 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options,
                                                          : SymbolTable::Visibility::Private);
   if (options.training)
     module->setAttr(ops::kTrainingAttr, UnitAttr::get(module.getContext()));
+  if (options.inputGradients)
+    module->setAttr(ops::kInputGradientsAttr, UnitAttr::get(module.getContext()));
   if (options.bf16)
     module->setAttr(ops::kBf16Attr, UnitAttr::get(module.getContext()));
   for (const PassRecord &pass : pipeline()) {

@@ -23,6 +23,9 @@ struct PipelineOptions {
   /// Blocks get others that go back (derive-gradients). A module that has the attribute
   /// `sheaf.training` is made for training anyway.
   bool training = false;
+  /// In training the entry's arguments have gradients, too, as those of a module that has the
+  /// attribute `sheaf.input_gradients`.
+  bool inputGradients = false;
   /// Products of weights compute in bf16 (autocast). So do those of a module that has the attribute
   /// `sheaf.bf16`.
   bool bf16 = false;

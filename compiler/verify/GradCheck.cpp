@@ -7,6 +7,7 @@
 #include "compiler/verify/FlatValue.h"
 #include "compiler/verify/LossDifferences.h"
 #include "runtime/model/error.h"
+#include "runtime/model/members.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -104,8 +105,71 @@ private:
           return fail(fmt::format("the gradient of {} is not the same on {} threads as on one",
                                   model().params[i].name, threads));
       }
+      if (options_.inputs && !computeInputs(session, threads, weights.front()))
+        return false;
     }
     return true;
+  }
+
+  /// The compiled gradients of arguments; on one thread, each instance alone has to have them, too.
+  bool computeInputs(rt::Session &session, unsigned threads, float weight) {
+    std::vector<std::vector<std::vector<float>>> inputs; // by instance and argument
+    for (size_t i = 0; i < instances_.size(); ++i)
+      if (failures_[i].empty())
+        inputs.push_back(inputGradientsOf(session, i));
+    const std::vector<std::string> &names = model().entry.argNames;
+    auto differs = [](const std::vector<float> &a, const std::vector<float> &b) {
+      return a.size() != b.size() ||
+             (!a.empty() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) != 0);
+    };
+    for (size_t argument = 0; argument < names.size(); ++argument) {
+      std::vector<float> all;
+      for (const auto &ofInstance : inputs)
+        all.insert(all.end(), ofInstance[argument].begin(), ofInstance[argument].end());
+      if (threads == 1)
+        inputs_.push_back(std::move(all));
+      else if (differs(all, inputs_[argument]))
+        return fail(fmt::format("the gradient of {} is not the same on {} threads as on one",
+                                inputName(names[argument]), threads));
+    }
+    if (threads > 1 || model().reads) // instances that read wait for others
+      return true;
+    for (size_t i = 0; i < good_.size(); ++i) {
+      if (!session.run({&good_[i], 1}).front().ok())
+        return fail(fmt::format("instance {} fails alone", good_[i].index));
+      session.backward({&weight, 1});
+      std::vector<std::vector<float>> alone = inputGradientsOf(session, 0);
+      for (size_t argument = 0; argument < names.size(); ++argument)
+        if (differs(alone[argument], inputs[i][argument]))
+          return fail(fmt::format("the gradient of {} of instance {} is not the same alone",
+                                  inputName(names[argument]), good_[i].index));
+    }
+    return true;
+  }
+
+  /// Of an instance of the last run, by argument.
+  std::vector<std::vector<float>> inputGradientsOf(const rt::Session &session, size_t instance) {
+    const rt::TypeTable &types = model().types;
+    std::vector<int64_t> slots;
+    for (uint32_t type = 0; type < types.types.size(); ++type)
+      slots.push_back(types.slots(type));
+    std::vector<std::vector<float>> gradients;
+    const rt::Slot *at = session.arguments(instance);
+    for (const uint32_t &type : model().entry.argTypes) {
+      std::vector<float> &gradient = gradients.emplace_back();
+      rt::forEachTensor(
+          types, slots, {{&type, 1}, false, 1, at}, [](uint32_t) { return true; },
+          [&](uint32_t tensor, const rt::Slot *value) {
+            if (types.types[tensor].dtype != rt::DType::F32)
+              return;
+            rt::TensorView view = session.inputGradient(tensor, value);
+            size_t begin = gradient.size();
+            gradient.resize(begin + static_cast<size_t>(view.elements()));
+            view.copyTo(gradient.data() + begin);
+          });
+      at += slots[type];
+    }
+    return gradients;
   }
 
   void leaveOut(std::span<const rt::Outcome> outcomes) {
@@ -133,6 +197,7 @@ private:
     differentiated.setWeights(weights_);
     auto count = static_cast<double>(good_.size());
     double sum = 0;
+    std::vector<std::vector<double>> ofInputs;
     for (size_t i = 0; i < instances_.size(); ++i) {
       const rt::Instance &instance = instances_[i];
       replay.expect(reads_[i]);
@@ -143,7 +208,12 @@ private:
         sum += differentiated.addGradients(
             model().entry.name,
             oracle::fromInstance(model().types, model().entry.argTypes, instance.args),
-            instance.index, 0, 1 / count, gradients);
+            instance.index, 0, 1 / count, gradients, options_.inputs ? &ofInputs : nullptr);
+        for (size_t argument = 0; argument < ofInputs.size(); ++argument) {
+          std::vector<double> &all =
+              gradients[inputName(model().entry.argNames[argument])].elements;
+          all.insert(all.end(), ofInputs[argument].begin(), ofInputs[argument].end());
+        }
       } catch (const RunError &error) {
         if (failures_[i].empty())
           return fail(std::string(error.what()) + ", by the oracle only");
@@ -371,22 +441,31 @@ private:
   }
 
   bool compare() {
-    std::vector<size_t> trained; // only f32 is
+    struct Compared {
+      std::string name;
+      size_t elements;
+      const std::vector<float> &compiled;
+    };
+    std::vector<Compared> trained; // only f32 is
     for (size_t i = 0; i < model().params.size(); ++i)
-      if (!model().params[i].synthetic && model().params[i].dtype == rt::DType::F32)
-        trained.push_back(i);
+      if (const rt::ParamDesc &param = model().params[i];
+          !param.synthetic && param.dtype == rt::DType::F32)
+        trained.push_back({param.name, weights_.at(param.name)->data.size(), gradients_[i]});
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (!inputs_[i].empty())
+        trained.push_back({inputName(model().entry.argNames[i]), inputs_[i].size(), inputs_[i]});
     double greatestOfAll = 0;
-    for (size_t which : trained)
-      for (double g : exact_[model().params[which].name].elements)
+    for (const Compared &each : trained)
+      for (double g : exact_[each.name].elements)
         if (std::isfinite(g))
           greatestOfAll = std::max(greatestOfAll, std::fabs(g));
     auto total = static_cast<int64_t>(trained.size()) * options_.directions;
     int64_t done = 0;
     bool ok = true;
-    for (size_t which : trained) {
+    for (const Compared &each : trained) {
       ParamCheck &check = report_.params.emplace_back();
-      check.name = model().params[which].name;
-      check.elements = weights_.at(check.name)->data.size();
+      check.name = each.name;
+      check.elements = each.elements;
       const std::vector<double> &exact = exact_[check.name].elements;
       for (double g : exact)
         check.greatest = worse(check.greatest, std::fabs(g));
@@ -394,7 +473,7 @@ private:
       // whose parts cancel, as those of a bias of all keys do, that of the parts.
       check.scale =
           std::max({1e-4 * std::max(1.0, std::fabs(loss_)), 1e-2 * greatestOfAll, check.greatest});
-      ok &= compareCompiled(check, gradients_[which], expected()[check.name].elements);
+      ok &= compareCompiled(check, each.compiled, expected()[check.name].elements);
       for (int64_t i = 0; i < options_.directions; ++i) {
         if (options_.progress)
           options_.progress(++done, total);
@@ -416,6 +495,7 @@ private:
   std::vector<rt::Instance> good_;
   oracle::Weights weights_;
   std::vector<std::vector<float>> gradients_; ///< by parameter
+  std::vector<std::vector<float>> inputs_;    ///< by argument, if they are asked for
   oracle::ParamGradients exact_;
   oracle::ParamGradients rounded_; ///< in bf16, where the model computes in it
   double loss_ = 0;

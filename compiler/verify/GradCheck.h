@@ -23,6 +23,9 @@ struct GradCheckOptions {
   /// Of the oracle's, likewise; what differences of f64 allow.
   static constexpr double kOracleTolerance = 1e-6;
   rt::SessionOptions session;
+  /// The gradients of the arguments' tensors of f32 as well, of a model with
+  /// CompileOptions::inputGradients: also that an instance has the same bits alone.
+  bool inputs = false;
   /// Told how many of how many directions are done. May be empty.
   std::function<void(int64_t done, int64_t total)> progress;
 };
@@ -33,7 +36,7 @@ struct WrongGradient {
   double gradient = 0, expected = 0;
 };
 
-/// What was compared of a parameter.
+/// What was compared of a parameter, or of an argument (inputName).
 struct ParamCheck {
   std::string name;
   size_t elements = 0;

@@ -27,23 +27,38 @@ LossDifferences::LossDifferences(const CompiledModel &model, std::vector<rt::Ins
   notesStopped_ = false;
 }
 
-double LossDifferences::lossWith(const oracle::Weights &weights) {
+double LossDifferences::lossWith(const oracle::Weights &weights, const Direction *input,
+                                 double by) {
   const rt::Model &model = model_.model();
+  size_t at = 0; // of the elements of the argument
+  auto change = [&](size_t argument, ops::RefTensor &tensor) {
+    if (!input || inputName(model.entry.argNames[argument]) != input->param ||
+        tensor.dtype != ops::DType::F32)
+      return;
+    for (double &x : tensor.data) {
+      if (at >= input->begin && at < input->end)
+        x += by * input->signs[at];
+      ++at;
+    }
+  };
   oracle_.setWeights(weights);
   double sum = 0;
   for (instance_ = 0; instance_ < instances_.size(); ++instance_) {
     nextStopped_ = 0;
     replay_.expect(reads_[instance_]);
     const rt::Instance &instance = instances_[instance_];
-    std::vector<oracle::Value> result = oracle_.run(
-        model.entry.name, oracle::fromInstance(model.types, model.entry.argTypes, instance.args),
-        instance.index);
+    std::vector<oracle::Value> result =
+        oracle_.run(model.entry.name,
+                    oracle::fromInstance(model.types, model.entry.argTypes, instance.args, change),
+                    instance.index);
     sum += oracle::tensor(result.at(0)).data[0];
   }
   return sum / static_cast<double>(instances_.size());
 }
 
 double LossDifferences::lossAt(const Direction &direction, double by) {
+  if (!weights_.contains(direction.param))
+    return lossWith(weights_, &direction, by);
   oracle::Weights weights = weights_;
   auto changed = std::make_shared<ops::RefTensor>(*weights_.at(direction.param));
   for (size_t i = direction.begin; i < direction.end; ++i)

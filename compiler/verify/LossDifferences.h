@@ -13,8 +13,12 @@
 
 namespace sheaf::driver {
 
-/// Elements [begin, end) of a parameter, and which way each of them goes; `signs` has one for each
-/// element of the whole parameter.
+/// What an argument is called beside parameters: its elements are those of its tensors of f32 in
+/// all instances, one instance after the other, each depth first and left to right.
+inline std::string inputName(const std::string &argument) { return "input " + argument; }
+
+/// Elements [begin, end) of a parameter or an argument, and which way each of them goes; `signs`
+/// has one for each element of the whole.
 struct Direction {
   const std::string &param;
   std::span<const double> signs;
@@ -45,7 +49,8 @@ public:
 
 private:
   double lossAt(const Direction &direction, double by);
-  double lossWith(const oracle::Weights &weights);
+  /// `input`: a direction in an argument, by which its elements change.
+  double lossWith(const oracle::Weights &weights, const Direction *input = nullptr, double by = 0);
 
   const CompiledModel &model_;
   std::vector<rt::Instance> instances_;

@@ -1,5 +1,9 @@
 #include "runtime/backward/backward.h"
 
+#include "runtime/model/convert.h"
+#include "runtime/model/value.h"
+
+#include <algorithm>
 #include <cstring>
 
 namespace sheaf::rt {
@@ -288,6 +292,8 @@ void Backward::begin() {
   gradientBase_ = allocateLasting(model_.paramGranules);
   gradients_.assign(model_.params.size(), {});
   zeroGranules_ = 0;
+  inputs_.clear();
+  inputGradients_ = {};
 }
 
 /// Fills in the ids of a record's results and of their gradients. False when it has none.
@@ -551,21 +557,69 @@ void Backward::endSegment(const Runner &run, bool last) {
     chunks_.giveBack();
 }
 
+/// Writes down what arrives at a tensor.
+void Backward::sow(const GradientSeed &seed, std::vector<Instruction> &instructions) {
+  int64_t granules = tensorGranules(seed.shape, seed.dtype);
+  if (granules == 0)
+    return;
+  uint32_t row = allocateLasting(granules);
+  uint8_t *to = rows_.address(row);
+  memset(to, 0, static_cast<size_t>(granules * kGranuleBytes));
+  if (seed.dtype == DType::F32) {
+    toRowLayout(seed.shape, seed.dtype, seed.gradient, to);
+  } else {
+    int64_t elements = 1;
+    for (int64_t extent : seed.shape)
+      elements *= extent;
+    std::vector<uint16_t> narrow(static_cast<size_t>(elements));
+    std::transform(seed.gradient, seed.gradient + elements, narrow.begin(), [&](float x) {
+      return seed.dtype == DType::BF16 ? floatToBF16(x) : floatToF16(x);
+    });
+    toRowLayout(seed.shape, seed.dtype, narrow.data(), to);
+  }
+  instructions.push_back(CopyIn{{row, static_cast<uint64_t>(granules)}});
+  contribute(seed.row, row, granules, seed.dtype);
+}
+
+/// All that gives to inputs has had its turn: their gradients are summed where they stay.
+void Backward::takeInputs(std::span<const GradientInput> inputs) {
+  int64_t granules = 0;
+  for (const GradientInput &input : inputs)
+    granules += input.granules;
+  if (granules == 0)
+    return;
+  uint32_t to = allocateLasting(granules);
+  inputGradients_ = {to, static_cast<uint64_t>(granules)};
+  for (const GradientInput &input : inputs) {
+    sumTo(to, input.row, input.granules, input.dtype, /*add=*/false);
+    std::fill_n(sources_.begin() + input.row, input.granules, 0u);
+    inputs_.push_back({input.row, to});
+    to += input.granules;
+  }
+  flushSums(depth_++);
+  std::sort(inputs_.begin(), inputs_.end(),
+            [](const InputRow &a, const InputRow &b) { return a.row < b.row; });
+}
+
+std::optional<uint32_t> Backward::inputGradient(uint32_t row) const {
+  auto found = std::lower_bound(inputs_.begin(), inputs_.end(), row,
+                                [](const InputRow &each, uint32_t r) { return each.row < r; });
+  if (found == inputs_.end() || found->row != row)
+    return std::nullopt;
+  return found->gradient;
+}
+
 void Backward::run(std::span<const ScheduledBucket> forward, const FoldedLaunches &folded,
-                   std::span<const GradientSeed> seeds, Counters &counters, bool keepRows) {
+                   std::span<const GradientSeed> seeds, std::span<const GradientInput> inputs,
+                   Counters &counters, bool keepRows) {
   begin();
   if (keepRows)
     segment_ = UINT64_MAX;
   std::span<const ScheduledBucket> before = forward.first(folded.launches);
   findTrainable(before, folded.rows);
   std::vector<Instruction> instructions;
-  for (const GradientSeed &seed : seeds) {
-    uint32_t row = allocateLasting(1);
-    memset(rows_.address(row), 0, kGranuleBytes);
-    memcpy(rows_.address(row), &seed.weight, sizeof seed.weight);
-    instructions.push_back(CopyIn{{row, 1}});
-    contribute(seed.row, row, 1, DType::F32);
-  }
+  for (const GradientSeed &seed : seeds)
+    sow(seed, instructions);
   Runner run = [&](size_t begin) {
     instructions.push_back(Launches{std::span(schedule_).subspan(begin),
                                     static_cast<uint32_t>(begin), scratch_.temporaryBytes(),
@@ -574,6 +628,7 @@ void Backward::run(std::span<const ScheduledBucket> forward, const FoldedLaunche
     instructions.clear();
   };
   walk(forward.subspan(folded.launches), run);
+  takeInputs(inputs);
   if (!folded.rows.empty()) {
     endSegment(run, /*last=*/keepRows);
     endsFound_ = false;

@@ -29,14 +29,23 @@
 #include "runtime/model/error.h"
 
 #include <functional>
+#include <optional>
 #include <span>
 
 namespace sheaf::rt {
 
-/// A tensor that the gradient begins with: a rank-0 result and the factor it counts with.
+/// A tensor of floats that gradients begin with, and what arrives at it.
 struct GradientSeed {
   uint32_t row = 0;
-  float weight = 1;
+  DType dtype = DType::F32;
+  std::span<const int64_t> shape;
+  const float *gradient = nullptr; ///< row-major, without padding
+};
+
+/// A tensor of an argument whose gradient is wanted.
+struct GradientInput {
+  uint32_t row = 0, granules = 0;
+  DType dtype = DType::F32;
 };
 
 /// The part of a schedule, its first launches, that computes parameters which follow from others
@@ -58,11 +67,14 @@ public:
 
   /// Walks `forward` backwards and runs what that makes; then, with the gradients of parameters
   /// that follow from others, through what computed these. With `keepRows` all rows of schedule()
-  /// stay as they were made. Throws UserError when memory is short.
+  /// stay as they were made. Throws OutOfMemory.
   void run(std::span<const ScheduledBucket> forward, const FoldedLaunches &folded,
-           std::span<const GradientSeed> seeds, Counters &counters, bool keepRows);
+           std::span<const GradientSeed> seeds, std::span<const GradientInput> inputs,
+           Counters &counters, bool keepRows);
 
   std::span<const ParamGradient> gradients() const { return gradients_; }
+  /// Where the gradient of an input begins; nothing for a row that is none.
+  std::optional<uint32_t> inputGradient(uint32_t row) const;
   /// What the last run did.
   const Schedule &schedule() const { return schedule_; }
 
@@ -110,6 +122,10 @@ private:
   };
   struct ParamRows {
     uint32_t param, begin, granules;
+  };
+  /// Where an input is, and its gradient.
+  struct InputRow {
+    uint32_t row, gradient;
   };
   /// Ids of a record's tensors.
   struct Ids {
@@ -159,6 +175,8 @@ private:
   void writeRecord(const Kernel &kernel, Ids &ids, int32_t *words);
   void addWeights(const Kernel &kernel, const Ids &ids);
 
+  void sow(const GradientSeed &seed, std::vector<Instruction> &instructions);
+  void takeInputs(std::span<const GradientInput> inputs);
   void findTrainable(std::span<const ScheduledBucket> folded, std::span<const uint32_t> rows);
   void seedFolded(std::span<const uint32_t> rows);
 
@@ -217,7 +235,9 @@ private:
   std::vector<Scattered> scattered_;
   std::vector<ParamRows> paramRows_;
   std::vector<ParamGradient> gradients_;
-  uint32_t gradientBase_ = 0; ///< granule g of the parameters has its gradient at this + g
+  uint32_t gradientBase_ = 0;    ///< granule g of the parameters has its gradient at this + g
+  std::vector<InputRow> inputs_; ///< ascending by `row`
+  RowRange inputGradients_;
   uint32_t zeros_ = 0;
   int64_t zeroGranules_ = 0;
   std::vector<int64_t> shape_;

@@ -324,11 +324,13 @@ void Backward::seedFolded(std::span<const uint32_t> rows) {
   }
 }
 
-/// The gradients of the parameters, to whoever asked for them.
+/// The gradients of parameters and inputs, to whoever asked for them.
 void Backward::showGradients() {
   if (device_.facts().sharesRows)
     return;
   std::vector<Instruction> copies;
+  if (inputGradients_.granules > 0)
+    copies.push_back(CopyOut{inputGradients_});
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const ParamDesc &param = model_.params[i];
     if (gradients_[i].kind != ParamGradient::None)

@@ -114,6 +114,12 @@ struct TypeDesc {
   std::optional<int64_t> length = {};
 };
 
+/// Whether values are tensors that have gradients.
+inline bool isFloat(const TypeDesc &type) {
+  return type.kind == TypeKind::Tensor &&
+         (type.dtype == DType::F32 || type.dtype == DType::F16 || type.dtype == DType::BF16);
+}
+
 struct CtorDesc {
   std::string name;
   std::vector<std::string> fieldNames;

@@ -103,6 +103,25 @@ inline Members membersOf(const TypeTable &types, uint32_t type, const Slot *slot
   }
 }
 
+/// Calls `visit(type, slots)` for each tensor in these values, depth first and left to right.
+/// `slots`: TypeTable::slots by type; `mayHold(type)`: whether it is worth looking into.
+template <typename MayHold, typename Visit>
+void forEachTensor(const TypeTable &types, std::span<const int64_t> slots, Members values,
+                   MayHold mayHold, Visit visit) {
+  std::vector<Members> pending{values}; // values may be as deep as memory allows
+  while (!pending.empty()) {
+    if (pending.back().count == 0) {
+      pending.pop_back();
+      continue;
+    }
+    auto [type, value] = pending.back().take(slots);
+    if (types.types[type].kind == TypeKind::Tensor)
+      visit(type, value);
+    else if (mayHold(type))
+      pending.push_back(membersOf(types, type, value));
+  }
+}
+
 } // namespace sheaf::rt
 
 #endif // SHEAF_RUNTIME_MODEL_MEMBERS_H

@@ -176,7 +176,8 @@ struct Model {
   /// that host code records; the backward kernels stand after those in `kernels`, and the native
   /// ones of runtime/cpu after these.
   bool training = false;
-  bool f16 = false; ///< of one made for training: gradients go through f16 values
+  bool inputGradients = false; ///< made for training: the float tensors of arguments have gradients
+  bool f16 = false;            ///< of one made for training: gradients go through f16 values
   std::vector<KernelGradient> gradients;
   EntryDesc entry;
   std::vector<std::string> messages;

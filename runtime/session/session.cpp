@@ -125,6 +125,7 @@ void Session::initParams(uint64_t seed) {
 
 uint8_t *Session::paramRow(size_t index) {
   impl_->weightsChanged = true;
+  ++impl_->weightsVersion;
   return impl_->recorder.rowSpace.address(impl_->model.params.at(index).id);
 }
 
@@ -173,6 +174,7 @@ void Session::rowsPacked() {
   impl_->weightsChanged = false;
   impl_->keptIsStale = true;
   impl_->foldedIsStale = true;
+  ++impl_->weightsVersion;
 }
 
 /// What follows from weights alone is recorded and run like an instance, and becomes a weight
@@ -309,48 +311,8 @@ const uint8_t *Session::rows() const {
   return impl_->recorder.rowSpace.address(0);
 }
 
-//===----------------------------------------------------------------------===//
-// Training
-//===----------------------------------------------------------------------===//
-
-std::span<const ParamGradient> Session::backward(std::span<const float> weights, bool keepRows) {
-  const TypeDesc &type = impl_->model.types.types.at(impl_->model.entry.resultType);
-  if (!impl_->backward || type.kind != TypeKind::Tensor || type.dtype != DType::F32 ||
-      !type.shape.empty() || impl_->options.keepBytes != 0)
-    throw InternalError("backward() on a session that cannot go back");
-  if (weights.size() != impl_->outcomes.size())
-    throw InternalError("backward() with " + std::to_string(weights.size()) +
-                        " weights behind a run of " + std::to_string(impl_->outcomes.size()) +
-                        " instances");
-  std::vector<GradientSeed> seeds;
-  for (size_t i = 0; i < weights.size(); ++i)
-    if (impl_->outcomes[i].ok())
-      seeds.push_back({TensorHandle::unpack(*impl_->outcomes[i].slots).id, weights[i]});
-  uint64_t begin = impl_->trace ? clockNow() : 0;
-  // Frames are needed no more, and memory that is asked for in vain here is not asked for again.
-  if (impl_->meter.used() > impl_->meter.limit() / 2)
-    impl_->recorder.stacks.giveBack();
-  impl_->backward->run(impl_->schedule, impl_->folded, seeds, impl_->counters, keepRows);
-  impl_->recorder.rowSpace.account();
-  impl_->note(TracePart::Backward, begin, 0);
-  impl_->noteMemory();
-  return impl_->backward->gradients();
-}
-
 void Session::forEach(size_t count, bool little, const std::function<void(size_t)> &work) {
   impl_->device->forEach(count, little, work);
-}
-
-const Schedule &Session::backwardSchedule() const {
-  if (!impl_->backward)
-    throw InternalError("backwardSchedule() of a session that cannot go back");
-  return impl_->backward->schedule();
-}
-
-void Session::freeze(size_t param) {
-  if (!impl_->backward)
-    throw InternalError("freeze() on a session that cannot go back");
-  impl_->backward->freeze(param);
 }
 
 //===----------------------------------------------------------------------===//

@@ -74,6 +74,16 @@ struct SessionOptions {
   bool onlyPacks = false;
 };
 
+/// What arrives at a tensor of floats in the result of an instance of the last run.
+struct Cotangent {
+  size_t instance = 0; ///< its place in the run
+  /// Where the tensor stands, from the outside in: which part of a tuple, element of a list, field
+  /// of data. Nothing: it is the result.
+  std::span<const size_t> part;
+  std::span<const int64_t> shape;
+  const float *elements = nullptr; ///< row-major, without padding
+};
+
 /// SessionOptions::hostStackBytes with room for so many frames of a model's recursion: as frames of
 /// one function have one size, but functions differ, that of the largest counts.
 inline uint64_t stackBytesFor(const Model &model, uint64_t frames) {
@@ -168,9 +178,27 @@ public:
 
   /// The gradients of sum(weights[i] * loss of instance i) of the last run, of a model made for
   /// training whose result is a float tensor without axes, in a session with keepBytes 0. An
-  /// instance that failed has no part in it. Once a run. With `keepRows` the rows that
-  /// backwardSchedule() made stay as they are. Throws OutOfMemory; the session can run again.
+  /// instance that failed has no part in it. Once more after a run means what it says of that run;
+  /// gradients that were there are none then. With `keepRows` the rows that backwardSchedule() made
+  /// stay as they are. Throws UserError when weights have changed since the run, OutOfMemory; the
+  /// session can run again.
   std::span<const ParamGradient> backward(std::span<const float> weights, bool keepRows = false);
+  /// The same of a model with any result: the gradients of the sum of all elements of these tensors
+  /// of it, each times the cotangent's. Those of one tensor add up; what has none counts nothing.
+  /// Throws UserError, with instance and part, for one that is of no float tensor of the result, or
+  /// of another shape.
+  std::span<const ParamGradient> backward(std::span<const Cotangent> cotangents,
+                                          bool keepRows = false);
+  /// What the last backward() gave.
+  std::span<const ParamGradient> gradients() const;
+  /// After backward(), the gradient of a float tensor in an instance's arguments(), of a model with
+  /// Model::inputGradients: of the same type and extents, valid until the next run. Zero where no
+  /// cotangent depends on it. Of f32, its bits depend on the instance and its cotangents alone, but
+  /// not with another policy than Policy::Depth, nor where a model that reads waits for others.
+  TensorView inputGradient(uint32_t type, const Slot *slots) const;
+  /// The arguments of an instance of the last run as they are inside, in slots of
+  /// EntryDesc::argTypes; null for one that failed.
+  const Slot *arguments(size_t instance) const;
   /// What the last backward() did; valid until the next run.
   const Schedule &backwardSchedule() const;
   /// Leaves a parameter out: its gradient stays None, and its products are not computed.

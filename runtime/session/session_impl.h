@@ -1,7 +1,8 @@
 //===- session_impl.h - What a session is made of ---------------*- C++ -*-===//
 //
-// Private to session.cpp (what callers see of a session, its weights, the way back),
-// session_run.cpp (how a mini-batch runs) and session_rows.cpp (what the device is told).
+// Private to session.cpp (what callers see of a session, its weights), session_run.cpp (how a
+// mini-batch runs), session_backward.cpp (the way back) and session_rows.cpp (what the device is
+// told).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_SESSION_SESSION_IMPL_H
@@ -39,9 +40,11 @@ struct Session::Impl {
   std::vector<Outcome> outcomes;
   std::vector<Walk> walks; ///< one an instance, in their order
   bool weightsChanged = true;
-  FoldedLaunches folded;     ///< in training: of this mini-batch
-  bool foldedIsStale = true; ///< in training: the parameters that follow from others
-  bool keptIsStale = false;  ///< results of older weights are kept
+  uint64_t weightsVersion = 0; ///< grows with each change
+  uint64_t weightsOfRun = 0;   ///< the last run's
+  FoldedLaunches folded;       ///< in training: of this mini-batch
+  bool foldedIsStale = true;   ///< in training: the parameters that follow from others
+  bool keptIsStale = false;    ///< results of older weights are kept
   Trace *trace = nullptr;
   uint64_t step = 0;
   bool keepsAll = false; ///< asked for
@@ -92,6 +95,12 @@ struct Session::Impl {
   void forgetMiniBatch();
   /// What tasks have counted becomes part of the counters.
   void countTasks();
+
+  // The way back.
+  void checkGoesBack() const;
+  GradientSeed seedOf(const Cotangent &cotangent, size_t number);
+  std::vector<GradientInput> inputs() const;
+  std::span<const ParamGradient> backwardFrom(std::span<const GradientSeed> seeds, bool keepRows);
 
   // Rows of a device with a memory of its own.
   void copyWrittenIn();

@@ -36,7 +36,7 @@ bool Session::Impl::begin(Walk &walk, const Instance &instance, HostStack *stack
     if (model.entry.emits)
       beginEmitting(walk);
     uint64_t start = trace ? clockNow() : 0;
-    task->args = values.bringIn(model.entry.argTypes, instance.args);
+    task->args = walk.args = values.bringIn(model.entry.argTypes, instance.args);
     for (uint64_t id : values.begins())
       scheduler.addInputs(id);
     note(TracePart::Inputs, start, instance.index);
@@ -394,6 +394,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   if (keptIsStale)
     recorder.known.forgetKept();
   keptIsStale = false;
+  weightsOfRun = weightsVersion;
 
   policy = options.policy == Policy::Auto ? trial.next() : options.policy;
   uint64_t flushed = counters.flushNanoseconds, recorded = counters.records;

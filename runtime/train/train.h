@@ -21,12 +21,13 @@
 // `weights[i]` is what the loss of instance i counts: gradients are those of their weighted sum.
 // They are valid until the next run, and have the same bits on any number of threads. Gradients and
 // parameters are in row layout (layout.h); forEachRow (gradient_rows.h) visits the elements that a
-// gradient has. A session goes back once a run. GradientSum adds up gradients of several runs,
-// WeightAverage averages parameters over steps, LossScale keeps f16 gradients from vanishing,
-// Course keeps count of a training, findAnomaly says where NaN comes from, and Trainer is a whole
-// loop over shuffled mini-batches with all of these. Errors: UserError when memory is short,
-// InternalError for a session that cannot go back; an instance that fails has its error in its
-// outcome and no part in the gradients.
+// gradient has. Results that are no losses have cotangents instead of weights, and inputs have
+// gradients where the model is compiled for it (session.h). GradientSum adds up gradients of
+// several runs, WeightAverage averages parameters over steps, LossScale keeps f16 gradients from
+// vanishing, Course keeps count of a training, findAnomaly says where NaN comes from, and Trainer
+// is a whole loop over shuffled mini-batches with all of these. Errors: UserError when memory is
+// short, InternalError for a session that cannot go back; an instance that fails has its error in
+// its outcome and no part in the gradients.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_TRAIN_TRAIN_H

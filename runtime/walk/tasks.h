@@ -60,8 +60,9 @@ struct Walk {
     uint64_t granules = 0;   ///< of all rows that it records
   };
 
-  int64_t instance = 0; ///< Instance::index
-  uint64_t key = 0;     ///< what its draws follow from
+  int64_t instance = 0;       ///< Instance::index
+  uint64_t key = 0;           ///< what its draws follow from
+  const Slot *args = nullptr; ///< as they were brought in
   Slot *results = nullptr;
   Slot *emitted = nullptr; ///< of these the list of what it has emitted; null: it does not
   uint64_t certain = 0;    ///< of these so many before which no call that was forked can fail

@@ -2,11 +2,11 @@
 """Gradients against the oracle's, and these against differences: run_gradients.py SHEAF WHAT [PATTERN]
 
 values: what lines of operators.txt say that they give. operators: every line of operators.txt, with params as operands, with rows of params, which differ
-from instance to instance, and with the first operand a tensor of the instance, which needs no
-gradient. zeros: operators at NaN, infinity and the ends of what they are defined for, behind a
+from instance to instance, with the first operand a tensor of the instance, which needs no
+gradient, and with all of them such tensors, which have one. zeros: operators at NaN, infinity and the ends of what they are defined for, behind a
 `where` that chooses something else, so that no gradient arrives: none may go on. models: those of
 models/ with a loss each, in f32; models-bf16: with products in bf16; models-hostile: with segments of the backward pass as short as can be.
-programs: text programs with a loss.
+programs: text programs with a loss; inputs: the gradients of their arguments as well.
 `sheaf grad-check` does the comparisons, and compares the bits on several threads.
 """
 import json
@@ -112,8 +112,8 @@ def values(sheaf, directory, pattern):
 
 
 def program(chosen, kind):
-    """One program for several cases; `kind` of operands: params, rows (of params), or inputs (the
-    first is the instance's). And its data."""
+    """One program for several cases; `kind` of operands: params, rows (of params), inputs (the first
+    is the instance's), or given (all are). And its data."""
     out, losses, inputs = [HELPERS], [], []
     data = [dict(line) for line in DATA]
     values = random.Random(len(chosen))
@@ -122,11 +122,12 @@ def program(chosen, kind):
         for letter, shape in zip("abcd", shapes):
             name = f"p{number}_{letter}"
             init = "uniform(0.5, 1.5)" if positive else "uniform(-1, 1)"
-            if kind == "inputs" and letter == "a":
+            if kind == "given" or kind == "inputs" and letter == "a":
                 inputs.append(f", {name}: f32[{shape}]")
                 args.append(name)
                 for line in data:
-                    extents = [line["n"] if e.strip() == "n" else int(e) for e in shape.split(",")]
+                    extents = [line["n"] if e.strip() == "n" else int(e)
+                               for e in shape.split(",") if e.strip()]
                     line[name] = tensor(values, extents, 0.5 if positive else -1,
                                         1.5 if positive else 1)
             elif kind == "rows" and shape:
@@ -163,7 +164,8 @@ def operators(sheaf, directory, pattern):
     chosen = [c for c in cases() if pattern in c[0]]
     several = [c for c in chosen if len(c[1]) > 1 and c[1][0]]
     groups = [(f"{kind}{i}", some[i:i + 12], kind)
-              for kind, some in (("params", chosen), ("rows", chosen), ("inputs", several))
+              for kind, some in (("params", chosen), ("rows", chosen), ("inputs", several),
+                                 ("given", chosen))
               for i in range(0, len(some), 12)]
     options = ["--directions", "1", "--dropout"]
 
@@ -172,7 +174,8 @@ def operators(sheaf, directory, pattern):
         source = os.path.join(directory, name + ".jsonl")
         with open(source, "w", encoding="utf-8") as stream:
             stream.write(data)
-        return check(sheaf, directory, name, text, source, options)
+        return check(sheaf, directory, name, text, source,
+                     options + ["--inputs"] * (kind == "given"))
 
     def run(group):
         name, some, kind = group
@@ -282,6 +285,30 @@ def programs(sheaf, directory, pattern):
     return ok
 
 
+def inputs(sheaf, directory, pattern):
+    ok = True
+    for name in ("inputs_in_trees", "inputs_in_lists", "inputs_that_are_read", "hoist_products",
+                 "weights_views"):
+        if pattern not in name:
+            continue
+        path = os.path.join(PROGRAMS, name + ".sheaf")
+        program = text_programs.Program(path)
+        source = os.path.join(directory, name + ".jsonl")
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write("".join(line + "\n" for line in program.lines))
+        with open(path, encoding="utf-8") as stream:
+            text = stream.read()
+        for more in ([], ["--without", "fold-weights"], ["--hostile"], ["--precision", "bf16"]):
+            good, output = check(sheaf, directory, name, text, source,
+                                 [*program.options, "--directions", "2", "--inputs", *more])
+            good = good and re.search(r"^input \w+: ", output, re.MULTILINE)
+            print(f"{name} {' '.join(more)}: {'ok' if good else 'FAILED'}")
+            if not good:
+                print(output)
+                ok = False
+    return ok
+
+
 def models_in_bf16(sheaf, directory, pattern):
     return models(sheaf, directory, pattern, ["--precision", "bf16"])
 
@@ -319,7 +346,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         run = {"operators": operators, "values": values, "zeros": zeros, "models": models,
                "models-bf16": models_in_bf16, "models-hostile": models_hostile,
-               "programs": programs}[what]
+               "programs": programs, "inputs": inputs}[what]
         sys.exit(0 if run(sheaf, directory, pattern) else 1)
 
 

@@ -25,6 +25,7 @@ struct GradCheckArguments {
   std::string directions = "2";
   std::string limit = "16";
   std::string steps;
+  bool inputs = false;
   UpdateOptions update;
   FormatOption format;
 };
@@ -50,6 +51,7 @@ int checkGradients(GradCheckArguments &arguments) {
   bool asJson = arguments.format.json();
   driver::GradCheckOptions options;
   options.directions = parseNumber("--directions", arguments.directions);
+  options.inputs = arguments.model.inputGradients = arguments.inputs;
   arguments.weights.check();
   arguments.limits.check(arguments.model);
   arguments.update.check();
@@ -100,6 +102,8 @@ void addGradCheck(CLI::App &app, Action &action) {
          "of its elements change (default: 2)")
       ->type_name("N");
   sub->add_option("--limit", arguments->limit, "instances at most (default: 16)")->type_name("N");
+  sub->add_flag("--inputs", arguments->inputs,
+                "compare the gradients of the tensors in arguments as well");
   CLI::Option *steps =
       sub->add_option(
              "--steps", arguments->steps,

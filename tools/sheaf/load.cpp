@@ -200,6 +200,7 @@ driver::CompileOptions compileOptions(const ModelOptions &options) {
     throw UsageError("training keeps the order of sums: --numeric-class any is for inference");
   compile.dropout = options.dropout;
   compile.training = options.training;
+  compile.inputGradients = options.inputGradients;
   compile.store = storeOptions(options.store);
   if (changeOptions)
     changeOptions(compile);

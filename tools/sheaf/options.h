@@ -54,6 +54,7 @@ struct ModelOptions {
   std::string dump;    ///< a directory, or empty
   bool dropout = false;
   bool training = false; ///< driver::CompileOptions::training
+  bool inputGradients = false;
   /// There is a --memory-limit: in training, what would take further rows (hoist-rows) is left out.
   bool limited = false;
   std::vector<std::string> vocabs; ///< FILE or NAME=FILE
