@@ -95,6 +95,7 @@ driver::CompileOptions optionsOf(const Request &request) {
   options.entry = request.entry;
   options.dropout = request.dropout;
   options.training = request.training;
+  options.inputGradients = request.inputGradients;
   options.precision = request.bf16 ? driver::Precision::Bf16 : driver::Precision::F32;
   options.targetCpu = request.targetCpu == "native" ? "host" : request.targetCpu;
   options.threads = std::max(request.threads, 1u);

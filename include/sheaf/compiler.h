@@ -91,7 +91,7 @@ typedef struct sheaf_compile_options {
   const char *target_cpu; /* LLVM's name of a processor; NULL: this one */
   const char *const *without; /* optimisations to leave out, by name */
   size_t without_count;
-  int32_t training; /* other than 0: with code that differentiates */
+  int32_t training; /* other than 0: with code that differentiates (gradients.h) */
   int32_t dropout;  /* other than 0: dropout drops */
 
   const char *store;    /* a directory where code is kept for the next time; NULL: none */
@@ -103,6 +103,8 @@ typedef struct sheaf_compile_options {
   /* What weights are called: "FROM=TO", the first that matches; `*` is any characters. */
   const char *const *renames;
   size_t rename_count;
+  /* Other than 0, with `training`: tensors of floats in arguments have gradients, too. */
+  int32_t input_gradients;
 } sheaf_compile_options;
 
 /* ---- What is wrong with it ------------------------------------------------------------------ */

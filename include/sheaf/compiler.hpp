@@ -81,6 +81,7 @@ struct CompileOptions {
   std::string targetCpu;
   std::vector<std::string> without;
   bool training = false;
+  bool inputGradients = false; ///< in training
   bool dropout = false;
   std::string store;
   std::uint64_t storeLimit = 0;
@@ -208,6 +209,7 @@ inline Model compile(const CompileOptions &options, std::vector<Diagnostic> *war
   given.without = without.data();
   given.without_count = without.size();
   given.training = options.training;
+  given.input_gradients = options.inputGradients;
   given.dropout = options.dropout;
   given.store = orNull(options.store);
   given.store_limit = options.storeLimit;

@@ -345,6 +345,7 @@ typedef struct sheaf_run_options {
   sheaf_stop *stop;         /* what may end the run early; NULL: nothing */
   sheaf_emit_function emit; /* NULL: what instances emit is in the result alone */
   void *emit_user;          /* its first argument */
+  uint64_t step;            /* of a training, from 1, that random draws follow from, too; 0: none */
 } sheaf_run_options;
 
 /* The same with options, which may be null. */

@@ -169,6 +169,7 @@ private:
 class Result {
 public:
   explicit Result(sheaf_result *result) : result_(result, sheaf_result_release) {}
+  const sheaf_result *get() const { return result_.get(); }
   std::size_t size() const { return sheaf_result_size(result_.get()); }
   /// Why an instance has no value; empty when it has one.
   std::string error(std::size_t instance) const {

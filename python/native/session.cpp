@@ -58,10 +58,8 @@ nb::dict Session::parameters(nb::handle self) {
   check(sheaf_session_add(session_.get(), model_.handle()));
   rt::Session *session = nullptr;
   {
-    std::lock_guard lock(session_->mutex);
-    for (sheaf_session::Entry &entry : session_->entries)
-      if (entry.model == model_.shared())
-        session = entry.session.get();
+    std::lock_guard lock(session_->running->mutex);
+    session = api::runningFor(*session_->running, model_.shared()).session.get();
   }
   nb::dict all;
   const std::vector<rt::ParamDesc> &params = model_.loaded().model().params;
@@ -81,7 +79,7 @@ nb::dict Session::parameters(nb::handle self) {
     DLDataType dtype =
         param.dtype == rt::DType::Bool ? DLDataType{kDLInt, 32, 1} : api::dlpackType(param.dtype);
     nb::dlpack::dtype element{dtype.code, dtype.bits, dtype.lanes};
-    void *data = session->paramRow(i);
+    const void *data = session->param(i).data;
     if (dtype.code == kDLBfloat)
       all[param.name.c_str()] =
           nb::ndarray<nb::ro>(data, shape.size(), shape.data(), self, strides.data(), element)

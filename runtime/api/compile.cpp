@@ -166,6 +166,9 @@ compile::Request requestOf(const sheaf_compile_options &options) {
   request.bf16 = options.precision == SHEAF_BF16;
   request.targetCpu = orElse(options.target_cpu, "host");
   request.training = options.training != 0;
+  request.inputGradients = options.input_gradients != 0;
+  if (request.inputGradients && !request.training)
+    throw Invalid("options.input_gradients is for models that are compiled for training");
   request.dropout = options.dropout != 0;
   if (options.threads > 4096)
     throw Invalid("options.threads is " + std::to_string(options.threads));
@@ -183,27 +186,12 @@ compile::Request requestOf(const sheaf_compile_options &options) {
 //===----------------------------------------------------------------------===//
 
 void copyOut(const compile::Finding &finding, sheaf_diagnostic &out) {
-  size_t size = out.size;
-  if (size < sizeof(size_t) || size > kMostOptionBytes || size % alignof(sheaf_diagnostic) != 0)
-    throw Invalid("diagnostic.size is " + std::to_string(size) +
-                  ": set it to sizeof(sheaf_diagnostic)");
   const compile::Place &place = finding.place;
-  sheaf_diagnostic all{size,
-                       finding.severity,
-                       place.file.empty() ? nullptr : place.file.c_str(),
-                       place.line,
-                       place.column,
-                       place.endLine,
-                       place.endColumn,
-                       finding.message.c_str(),
-                       finding.help.c_str(),
-                       finding.text.c_str(),
-                       finding.notes.size()};
-  // What a newer caller has beyond is nothing that this library tells.
-  auto *bytes = reinterpret_cast<unsigned char *>(&out);
-  std::memcpy(bytes, &all, std::min(size, sizeof all));
-  if (size > sizeof all)
-    std::memset(bytes + sizeof all, 0, size - sizeof all);
+  tell({sizeof(sheaf_diagnostic), finding.severity,
+        place.file.empty() ? nullptr : place.file.c_str(), place.line, place.column, place.endLine,
+        place.endColumn, finding.message.c_str(), finding.help.c_str(), finding.text.c_str(),
+        finding.notes.size()},
+       out, "diagnostic");
 }
 
 const compile::Finding &findingOf(const sheaf_diagnostics *diagnostics, size_t number) {

@@ -15,8 +15,9 @@ namespace sheaf::api {
 /// Copies values out of a session. What stands in many places is copied once.
 class Copier {
 public:
-  Copier(const rt::Session &session, ResultData &result)
-      : session_(session), result_(result), model_(*result.model) {}
+  /// `gradients`: in place of tensors of floats, which are an argument's, stand their gradients.
+  Copier(const rt::Session &session, ResultData &result, bool gradients = false)
+      : session_(session), result_(result), model_(*result.model), gradients_(gradients) {}
 
   /// Before each run: addresses mean other values then.
   void forget() { copies_.clear(); }
@@ -99,8 +100,10 @@ private:
     const rt::TypeDesc &type = model_.types().types[item.type];
     switch (type.kind) {
     case rt::TypeKind::Tensor:
-      item.to[0] =
-          std::bit_cast<rt::Slot>(tensor(session_.tensor(item.type, item.from), item.to - root_));
+      item.to[0] = std::bit_cast<rt::Slot>(tensor(gradients_ && rt::isFloat(type)
+                                                      ? session_.inputGradient(item.type, item.from)
+                                                      : session_.tensor(item.type, item.from),
+                                                  item.to - root_));
       std::copy_n(item.from + 1, model_.slots(item.type) - 1, item.to + 1);
       return;
     case rt::TypeKind::Tuple:
@@ -168,6 +171,7 @@ private:
   const rt::Session &session_;
   ResultData &result_;
   const LoadedModel &model_;
+  const bool gradients_;
   std::unordered_map<rt::Slot, rt::Slot> copies_;
   std::vector<Item> pending_;
   const rt::Slot *root_ = nullptr; ///< of the value that is being copied

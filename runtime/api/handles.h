@@ -11,6 +11,7 @@
 #include "runtime/artefact/artefact.h"
 #include "runtime/io/dataset.h"
 #include "runtime/io/extents.h"
+#include "runtime/session/session.h"
 
 #include <deque>
 #include <memory>
@@ -95,6 +96,10 @@ public:
                : std::nullopt;
   }
   sheaf_type resultType() const { return model().entry.ownResult(types()); }
+  /// The parameters that are the source's, by number.
+  const std::vector<size_t> &weights() const { return weights_; }
+  /// Of the parameter that is called so. Throws Invalid.
+  size_t weight(const char *name) const;
 
   /// Whether values of this type have extents that must agree with others of the same instance.
   bool bindsExtents(sheaf_type type) const { return bindsExtents_[type]; }
@@ -110,7 +115,8 @@ private:
   std::vector<int64_t> slots_;                   ///< by type
   std::vector<std::vector<int64_t>> fieldSlots_; ///< by data and constructor
   std::vector<int64_t> tokens_;                  ///< by type
-  std::vector<bool> bindsExtents_;               ///< by type
+  std::vector<size_t> weights_;
+  std::vector<bool> bindsExtents_; ///< by type
   bool anyBindsExtents_ = false;
   mutable std::once_flag wordsMade_;
   mutable io::Vocabularies words_;
@@ -141,6 +147,25 @@ struct ValueStore {
   std::vector<rt::Instance> instances;
   std::vector<std::shared_ptr<const ValueStore>> others; ///< whose values stand in these
 };
+
+/// A session of one model. Whoever uses it holds the mutex of the sessions that it is one of.
+struct RunningModel : std::enable_shared_from_this<RunningModel> {
+  /// The session before its model, which it refers to, in the order of being destroyed.
+  std::shared_ptr<const LoadedModel> model;
+  std::unique_ptr<rt::Session> session;
+  uint64_t runs = 0;  ///< so far
+  uint64_t backs = 0; ///< how often it went back
+};
+
+/// What a sheaf_session is: shared by all that came of it.
+struct Running {
+  std::mutex mutex;
+  sheaf_session_options options{};
+  std::vector<std::shared_ptr<RunningModel>> models;
+};
+
+/// The session of a model, made when it is not there yet. The mutex is held.
+RunningModel &runningFor(Running &running, const std::shared_ptr<const LoadedModel> &model);
 
 /// A tensor of a result: row-major, dense, as DLPack has its elements.
 struct ResultTensor {
@@ -176,6 +201,11 @@ struct ResultData {
     sheaf_cause cause = SHEAF_ENDED;
   };
   std::vector<Item> items;
+  sheaf_type type = SHEAF_NO_TYPE;    ///< of each value; SHEAF_NO_TYPE: the model's results
+  std::weak_ptr<RunningModel> origin; ///< where it was run, to go back from there
+  uint64_t run = 0;                   ///< of those of `origin`
+
+  sheaf_type ownType() const { return type == SHEAF_NO_TYPE ? model->resultType() : type; }
 };
 
 /// Options that a caller may leave out. Throws Invalid.
@@ -219,14 +249,7 @@ struct sheaf_value_builder {
 };
 
 struct sheaf_session {
-  /// The session before its model, which it refers to, in the order of being destroyed.
-  struct Entry {
-    std::shared_ptr<const sheaf::api::LoadedModel> model;
-    std::unique_ptr<sheaf::rt::Session> session;
-  };
-  std::mutex mutex;
-  sheaf_session_options options{};
-  std::vector<Entry> entries;
+  std::shared_ptr<sheaf::api::Running> running = std::make_shared<sheaf::api::Running>();
 };
 
 struct sheaf_stop {

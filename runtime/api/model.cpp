@@ -91,6 +91,9 @@ LoadedModel::LoadedModel(std::unique_ptr<artefact::Artefact> artefact)
         slots.back() += slots_[field];
     }
   }
+  for (size_t i = 0; i < model().params.size(); ++i)
+    if (!model().params[i].synthetic)
+      weights_.push_back(i);
   rt::spreadToWholes(types(), bindsExtents_);
   for (uint32_t type : model().entry.argTypes)
     anyBindsExtents_ = anyBindsExtents_ || bindsExtents_[type];
@@ -119,6 +122,14 @@ const rt::TypeDesc &LoadedModel::typeOf(sheaf_type number, rt::TypeKind kind) co
     throw Invalid("'" + texts_[number] + "' is not the type of " +
                   names[static_cast<size_t>(kind)]);
   return *desc;
+}
+
+size_t LoadedModel::weight(const char *name) const {
+  given(name, "the weight's name");
+  for (size_t i : weights_)
+    if (model().params[i].name == name)
+      return i;
+  throw Invalid(std::string("the model has no weight '") + name + "'");
 }
 
 const artefact::VocabularyDesc *LoadedModel::vocabulary(const std::string &name) const {

@@ -37,6 +37,19 @@ template <typename Options> Options known(const Options *options, const char *ty
   return copy;
 }
 
+/// Fills in a struct whose size the caller has set. Members that this library lacks are zero.
+template <typename Told> void tell(Told told, Told &out, const char *type) {
+  size_t size = out.size;
+  if (size < sizeof(size_t) || size > kMostOptionBytes || size % alignof(Told) != 0)
+    throw Invalid(std::string(type) + ".size is " + std::to_string(size) +
+                  ": set it to sizeof(sheaf_" + type + ")");
+  told.size = size;
+  auto *bytes = reinterpret_cast<unsigned char *>(&out);
+  std::memcpy(bytes, &told, std::min(size, sizeof told));
+  if (size > sizeof told)
+    std::memset(bytes + sizeof told, 0, size - sizeof told);
+}
+
 } // namespace sheaf::api
 
 #endif // SHEAF_RUNTIME_API_OPTIONS_H

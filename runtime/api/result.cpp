@@ -1,3 +1,4 @@
+#include "runtime/api/hand_out.h"
 #include "runtime/api/handles.h"
 #include "runtime/model/members.h"
 
@@ -34,33 +35,6 @@ rt::Members membersOf(const sheaf_result *result, const sheaf_view &view) {
   return rt::membersOf(result->data->model->types(), view.type, view.slots);
 }
 
-/// What a tensor that was handed out keeps alive.
-struct Holder {
-  std::shared_ptr<const ResultData> data;
-  rt::AlignedBytes own;
-  DLManagedTensor tensor;
-  std::vector<int64_t> shape;
-};
-
-/// Elements of a result, or of the holder's own, with these extents.
-DLManagedTensor *handOut(std::unique_ptr<Holder> holder, const uint8_t *elements,
-                         DLDataType dtype) {
-  DLTensor &out = holder->tensor.dl_tensor;
-  out.data = const_cast<uint8_t *>(elements);
-  out.device = {kDLCPU, 0};
-  out.ndim = static_cast<int32_t>(holder->shape.size());
-  out.dtype = dtype;
-  out.shape = holder->shape.data();
-  out.strides = nullptr;
-  out.byte_offset = 0;
-  holder->tensor.manager_ctx = holder.get();
-  holder->tensor.deleter = [](DLManagedTensor *self) {
-    if (self)
-      delete static_cast<Holder *>(self->manager_ctx);
-  };
-  return &holder.release()->tensor;
-}
-
 /// Of an outcome that there is.
 const Slot *slotsOf(const sheaf_result *result, size_t instance) {
   given(result, "result");
@@ -94,7 +68,7 @@ sheaf_cause sheaf_result_cause(const sheaf_result *result, size_t instance) {
 sheaf_status sheaf_result_value(const sheaf_result *result, size_t instance, sheaf_view *view) {
   return guarded([&] {
     const Slot *slots = slotsOf(result, instance);
-    given(view, "view") = {result->data->model->resultType(), slots};
+    given(view, "view") = {result->data->ownType(), slots};
   });
 }
 
@@ -183,8 +157,9 @@ struct Part {
   int64_t slot;
 };
 
-Part partOf(const LoadedModel &model, const size_t *path, size_t length) {
-  Part part{model.resultType(), 0};
+Part partOf(const ResultData &data, const size_t *path, size_t length) {
+  const LoadedModel &model = *data.model;
+  Part part{data.ownType(), 0};
   for (size_t i = 0; i < length; ++i) {
     const rt::TypeDesc &type = model.types().types[part.type];
     if (type.kind != TypeKind::Tuple)
@@ -252,7 +227,7 @@ sheaf_status sheaf_result_stack(const sheaf_result *result, const size_t *instan
     given(tensor, "tensor");
     if (length)
       given(path, "path");
-    Part part = partOf(*data.model, path, length);
+    Part part = partOf(data, path, length);
     const rt::TypeDesc &type = data.model->types().types[part.type];
     if (type.kind == TypeKind::List || type.kind == TypeKind::Tuple || type.kind == TypeKind::Data)
       throw Invalid("a value of type '" + data.model->text(part.type) +

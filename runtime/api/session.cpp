@@ -16,17 +16,6 @@ using rt::TypeKind;
 
 namespace {
 
-sheaf_session::Entry &entryFor(sheaf_session &session,
-                               const std::shared_ptr<const LoadedModel> &model) {
-  for (sheaf_session::Entry &entry : session.entries)
-    if (entry.model == model)
-      return entry;
-  auto fresh = std::make_unique<rt::Session>(model->model(),
-                                             sessionOptions(session.options, model->model()));
-  session.entries.push_back({model, std::move(fresh)});
-  return session.entries.back();
-}
-
 /// Tells a caller what instances emit; no longer than this lives.
 class Telling {
 public:
@@ -48,6 +37,8 @@ private:
 
 void run(rt::Session &session, std::span<const rt::Instance> instances, const std::stop_token &stop,
          ResultData &result) {
+  // What goes back is one run: fewer instances are the caller's to run.
+  bool once = session.model().training;
   uint32_t type = session.model().entry.resultType;
   Copier copier(session, result);
   result.items.resize(instances.size());
@@ -56,18 +47,37 @@ void run(rt::Session &session, std::span<const rt::Instance> instances, const st
     copier.forget();
     return session.run(some, stop);
   };
-  rt::runEach(instances, runSome, [&](size_t number, const rt::Outcome &outcome) {
+  auto copy = [&](size_t number, const rt::Outcome &outcome) {
     result.items[number] = copier.copy(type, outcome, number);
-  });
+  };
+  if (!once)
+    return rt::runEach(instances, runSome, copy);
+  std::span<const rt::Outcome> outcomes = runSome(instances);
+  for (size_t i = 0; i < outcomes.size(); ++i)
+    copy(i, outcomes[i]);
 }
 
 } // namespace
+
+RunningModel &api::runningFor(Running &running, const std::shared_ptr<const LoadedModel> &model) {
+  for (const std::shared_ptr<RunningModel> &each : running.models)
+    if (each->model == model)
+      return *each;
+  auto fresh = std::make_shared<RunningModel>();
+  fresh->model = model;
+  fresh->session = std::make_unique<rt::Session>(model->model(),
+                                                 sessionOptions(running.options, model->model()));
+  running.models.push_back(std::move(fresh));
+  return *running.models.back();
+}
 
 rt::SessionOptions api::sessionOptions(const sheaf_session_options &given, const rt::Model &model) {
   rt::SessionOptions options;
   options.threads = given.threads;
   options.memoryLimit = given.memory_limit;
-  if (given.fold_memory)
+  if (model.training) // every result must have a record to go back through
+    options.keepBytes = 0;
+  else if (given.fold_memory)
     options.keepBytes = given.fold_memory;
   options.sampleSeed = given.sample_seed;
   options.checkResults = given.check_results != 0;
@@ -94,7 +104,7 @@ sheaf_status sheaf_session_create(const sheaf_session_options *options, sheaf_se
   return guarded([&] {
     given(session, "session");
     auto fresh = std::make_unique<sheaf_session>();
-    fresh->options = checked(options);
+    fresh->running->options = checked(options);
     *session = fresh.release();
   });
 }
@@ -103,17 +113,18 @@ void sheaf_session_release(sheaf_session *session) { delete session; }
 
 sheaf_status sheaf_session_add(sheaf_session *session, sheaf_model *model) {
   return guarded([&] {
-    std::lock_guard<std::mutex> lock(given(session, "session").mutex);
-    entryFor(*session, given(model, "model").model);
+    std::lock_guard<std::mutex> lock(given(session, "session").running->mutex);
+    runningFor(*session->running, given(model, "model").model);
   });
 }
 
 sheaf_status sheaf_session_remove(sheaf_session *session, const sheaf_model *model) {
   return guarded([&] {
-    std::lock_guard<std::mutex> lock(given(session, "session").mutex);
+    std::lock_guard<std::mutex> lock(given(session, "session").running->mutex);
     given(model, "model");
-    std::erase_if(session->entries,
-                  [&](const sheaf_session::Entry &entry) { return entry.model == model->model; });
+    std::erase_if(session->running->models, [&](const std::shared_ptr<RunningModel> &each) {
+      return each->model == model->model;
+    });
   });
 }
 
@@ -130,13 +141,17 @@ sheaf_status sheaf_session_run_with(sheaf_session *session, sheaf_batch *batch,
     sheaf_run_options asked = known(options, "sheaf_run_options");
     // The token's own share: the stop may be released while this waits and runs.
     std::stop_token stop = tokenOf(asked.stop);
-    std::scoped_lock lock(session->mutex, batch->mutex);
+    std::shared_ptr<Running> running = session->running;
+    std::scoped_lock lock(running->mutex, batch->mutex);
     auto data = std::make_shared<ResultData>();
     const std::shared_ptr<const LoadedModel> &model = batch->store.model;
     data->model = model;
-    rt::Session &runs = *entryFor(*session, model).session;
-    Telling telling(runs, model, asked);
-    run(runs, batch->store.instances, stop, *data);
+    RunningModel &runs = runningFor(*running, model);
+    data->run = ++runs.runs;
+    data->origin = runs.weak_from_this();
+    Telling telling(*runs.session, model, asked);
+    runs.session->setStep(asked.step);
+    run(*runs.session, batch->store.instances, stop, *data);
     *result = new sheaf_result{std::move(data)};
   });
 }

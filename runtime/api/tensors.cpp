@@ -63,11 +63,10 @@ bool isDense(const DLTensor &tensor) {
   return true;
 }
 
-/// The elements in row-major order and the form of runtime/model/layout.h.
-std::vector<uint8_t> gather(const DLTensor &tensor, rt::DType dtype, uint64_t elements) {
-  auto bytes = static_cast<size_t>(rt::dtypeBytes(dtype));
+/// The elements in row-major order, of so many bytes each; truth values of one byte `from` become
+/// ints of more, as runtime/model/layout.h has them.
+std::vector<uint8_t> gather(const DLTensor &tensor, size_t from, size_t bytes, uint64_t elements) {
   std::vector<uint8_t> out(elements * bytes);
-  size_t from = dtype == rt::DType::Bool ? 1 : bytes;
   const uint8_t *data = dataOf(tensor);
   auto axes = static_cast<size_t>(tensor.ndim);
   std::vector<int64_t> strides = denseStrides(tensor);
@@ -77,7 +76,7 @@ std::vector<uint8_t> gather(const DLTensor &tensor, rt::DType dtype, uint64_t el
   int64_t at = 0;
   for (uint64_t i = 0; i < elements; ++i) {
     const uint8_t *element = data + at * static_cast<int64_t>(from);
-    if (dtype == rt::DType::Bool) {
+    if (from < bytes) {
       int32_t truth = *element != 0;
       std::memcpy(out.data() + i * bytes, &truth, bytes);
     } else {
@@ -115,6 +114,20 @@ void api::checkAxes(const DLTensor &tensor, size_t axes) {
                     std::to_string(tensor.shape[axis]) + " elements");
 }
 
+const uint8_t *api::denseElements(const DLTensor &tensor, size_t bytes, std::vector<uint8_t> &own) {
+  size_t elements = 1;
+  for (int32_t axis = 0; axis < tensor.ndim; ++axis)
+    if (__builtin_mul_overflow(elements, static_cast<size_t>(tensor.shape[axis]), &elements) ||
+        elements > kMostGranules * rt::kGranuleBytes)
+      throw Invalid("the tensor is too large");
+  if (elements == 0)
+    return nullptr;
+  if (isDense(tensor))
+    return dataOf(tensor);
+  own = gather(tensor, bytes, bytes, elements);
+  return own.data();
+}
+
 api::Elements::Elements(const DLTensor &tensor) : dtype_(tensor.dtype) {
   checkAxes(tensor, 1);
   size_ = tensor.shape[0];
@@ -133,7 +146,8 @@ void api::putTensor(const LoadedModel &model, sheaf_type number, const DLTensor 
   if (elements) {
     data = dataOf(tensor);
     if (type.dtype == rt::DType::Bool || !isDense(tensor)) {
-      gathered = gather(tensor, type.dtype, elements);
+      auto bytes = static_cast<size_t>(rt::dtypeBytes(type.dtype));
+      gathered = gather(tensor, type.dtype == rt::DType::Bool ? 1 : bytes, bytes, elements);
       data = gathered.data();
     }
   }

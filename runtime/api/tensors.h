@@ -38,6 +38,10 @@ void checkAxes(const DLTensor &tensor, size_t axes);
 void putTensor(const LoadedModel &model, sheaf_type type, const DLTensor &tensor,
                io::SlotHeap &heap, rt::Slot *to);
 
+/// The elements of a tensor, any strides, row-major and without gaps: where they are, or in `own`.
+/// `bytes`: of an element. Its axes have been checked.
+const uint8_t *denseElements(const DLTensor &tensor, size_t bytes, std::vector<uint8_t> &own);
+
 [[noreturn]] void throwNoToken(const LoadedModel &model, sheaf_type type, int64_t token);
 
 /// Throws Invalid when it is none of a type of tokens, or of tensors of tokens.

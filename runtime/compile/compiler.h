@@ -42,6 +42,7 @@ struct Request {
   std::string targetCpu = "host";
   bool bf16 = false;
   bool training = false;
+  bool inputGradients = false; ///< in training
   bool dropout = false;
   unsigned threads = 2;
   std::string store; ///< a directory; empty: none

@@ -127,6 +127,15 @@ def use_compiler(prefix, examples, built, work):
     found = run(program, model, "1", "2.5", "-4")
     compare("examples/c/compile", [numbers(expected)], [numbers(found)])
 
+    trainer = os.path.join(work, "train")
+    run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
+        "-pedantic", os.path.join(examples, "c", "train.c"), "-o", trainer, *flags,
+        f"-Wl,-rpath,{library}")
+    told = run(trainer)
+    if not re.fullmatch(r"(epoch \d+: loss [\d.]+\n){4}trained: loss 0\.[012]\d*\n"
+                        r"at \(0\.5, 0\.5\) the score \w+ with x0 and \w+ with x1\n", told):
+        sys.exit(f"examples/c/train says\n{told}")
+
     wrong = os.path.join(work, "wrong.sheaf")
     with open(wrong, "w", encoding="utf-8") as stream:
         stream.write("fn main(x: f32[3]) -> f32[3] = x + y\n")
@@ -212,7 +221,7 @@ def check_library(path):
     exported = [line.split()[-1] for line in symbols.splitlines() if " T " in line]
     include = os.path.join(os.path.dirname(path), "..", "include", "sheaf")
     header = "".join(open(os.path.join(include, name), encoding="utf-8").read()
-                     for name in ("sheaf.h", "compiler.h"))
+                     for name in ("sheaf.h", "compiler.h", "gradients.h"))
     declared = set(re.findall(r"\b(sheaf_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
     if set(exported) != declared:
         sys.exit(f"exported and declared differ in {sorted(set(exported) ^ declared)}")

@@ -1,0 +1,27 @@
+//===- gradients.h - What sheaf_gradients is --------------------*- C++ -*-===//
+#ifndef SHEAF_RUNTIME_API_GRADIENTS_H
+#define SHEAF_RUNTIME_API_GRADIENTS_H
+
+#include "runtime/api/handles.h"
+#include "runtime/train/gradient_sum.h"
+#include "sheaf/gradients.h"
+
+/// Gradients that lie in a session until that runs or goes back again; or a sum, on its own.
+struct sheaf_gradients {
+  std::shared_ptr<const sheaf::api::LoadedModel> model;
+  std::shared_ptr<sheaf::api::Running> running;     ///< of a sum: one without models
+  std::shared_ptr<sheaf::api::RunningModel> origin; ///< null: it is a sum
+  std::shared_ptr<const sheaf::api::ResultData> of; ///< what went back
+  uint64_t back = 0;                                ///< of those of `origin`
+  std::unique_ptr<sheaf::rt::GradientSum> sum;
+};
+
+namespace sheaf::api {
+
+/// The gradients, by parameter, while the mutex of `running` is held. Throws Invalid when they are
+/// there no more.
+std::span<const rt::ParamGradient> gradientsOf(const sheaf_gradients &gradients);
+
+} // namespace sheaf::api
+
+#endif // SHEAF_RUNTIME_API_GRADIENTS_H
