@@ -65,10 +65,12 @@ typedef struct sheaf_gradients sheaf_gradients;
  * inputs. Cotangents of one part add up; a part without any counts nothing. `cotangents` null, of a
  * loss: that of each instance counts 1. Instances that failed have no part in it.
  *
- * `result` is the last that this session has run of its model, with the weights as they still are.
- * The gradients are valid until the session runs, or goes back, with that model again; the next
- * step with them, or sheaf_gradients_add(), comes before. SHEAF_NO_MEMORY when the memory limit
- * does not hold them: fewer instances may do. */
+ * `result`: of a run of this session, with the weights as they still are; as often and in any
+ * order. A result that is held when the session runs its model again keeps what it was computed
+ * from, rows and records, until it is released, and counts against the memory limit; tensors that
+ * it handed out do not keep that. The gradients are valid until the session runs, or goes back,
+ * with that model again; the next step with them, or sheaf_gradients_add(), comes before.
+ * SHEAF_NO_MEMORY when the memory limit does not hold them: fewer instances may do. */
 SHEAF_API sheaf_status sheaf_session_backward(sheaf_session *session, const sheaf_result *result,
                                               const sheaf_cotangent *cotangents, size_t count,
                                               sheaf_gradients **gradients);

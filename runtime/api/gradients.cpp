@@ -121,11 +121,12 @@ std::vector<float> lossWeights(const RunningModel &running, size_t instances) {
 } // namespace
 
 std::span<const rt::ParamGradient> api::gradientsOf(const sheaf_gradients &gradients) {
-  if (!gradients.origin)
+  if (!gradients.run)
     return gradients.sum->gradients();
-  if (gradients.origin->backs != gradients.back || gradients.origin->runs != gradients.of->run)
+  const RunningModel &origin = *gradients.run->origin;
+  if (origin.backs != gradients.back || origin.runs != gradients.runs)
     throw Invalid("these gradients are there no more: the session has run or gone back since");
-  return gradients.origin->session->gradients();
+  return origin.session->gradients();
 }
 
 //===----------------------------------------------------------------------===//
@@ -204,26 +205,37 @@ sheaf_status sheaf_session_backward(sheaf_session *session, const sheaf_result *
     given(gradients, "gradients");
     if (count)
       given(cotangents, "cotangents");
-    std::lock_guard lock(running->mutex);
-    std::shared_ptr<RunningModel> origin = data.origin.lock();
-    if (!origin || std::ranges::find(running->models, origin) == running->models.end())
-      throw Invalid("the result is of no run of this session");
     if (!data.model->model().training)
       throw Invalid("the model was not compiled for training");
-    if (origin->runs != data.run)
-      throw Invalid("the session has run its model again since this result");
-    size_t instances = data.items.size();
+    if (!result->run || result->run->running != running)
+      throw Invalid("the result is of no run of this session");
     auto made = std::make_unique<sheaf_gradients>();
+    std::lock_guard lock(running->mutex);
+    RunOf &run = *result->run;
+    RunningModel &origin = *run.origin;
+    if (!run.isThere())
+      throw Invalid("the run of this result is there no more");
+    size_t instances = data.items.size();
     made->model = data.model;
     made->running = running;
-    made->origin = origin;
+    made->run = result->run;
     made->of = result->data;
-    made->back = ++origin->backs;
+    made->runs = origin.runs;
+    made->back = ++origin.backs;
     fromArguments([&] {
-      if (cotangents)
-        origin->session->backward(Cotangents({cotangents, count}, instances).all());
-      else
-        origin->session->backward(lossWeights(*origin, instances));
+      auto goBack = [&](auto from) {
+        if (run.aside)
+          origin.session->backward(*run.aside, from);
+        else
+          origin.session->backward(from);
+      };
+      if (cotangents) {
+        Cotangents given({cotangents, count}, instances);
+        goBack(given.all());
+      } else {
+        std::vector<float> weights = lossWeights(origin, instances);
+        goBack(std::span<const float>(weights));
+      }
     });
     *gradients = made.release();
   });
@@ -273,7 +285,7 @@ sheaf_status sheaf_gradients_argument(const sheaf_gradients *gradients, size_t a
   return guarded([&] {
     given(gradients, "gradients");
     given(result, "result");
-    if (!gradients->origin)
+    if (!gradients->run)
       throw Invalid("a sum of gradients has none of arguments");
     std::lock_guard lock(gradients->running->mutex);
     gradientsOf(*gradients);
@@ -290,13 +302,13 @@ sheaf_status sheaf_gradients_argument(const sheaf_gradients *gradients, size_t a
     auto data = std::make_shared<ResultData>();
     data->model = gradients->model;
     data->type = types[argument];
-    const rt::Session &session = *gradients->origin->session;
+    const rt::Session &session = *gradients->run->origin->session;
     size_t instances = gradients->of->items.size();
     Copier copier(session, *data, /*gradients=*/true);
     data->items.resize(instances);
     copier.stack(data->type, instances);
     for (size_t i = 0; i < instances; ++i) {
-      if (const rt::Slot *arguments = session.arguments(i))
+      if (const rt::Slot *arguments = gradients->run->arguments(i))
         data->items[i].slots = copier.copy(data->type, arguments + slot, i);
       else
         data->items[i] = {nullptr, gradients->of->items[i].error, gradients->of->items[i].cause};
@@ -319,7 +331,7 @@ sheaf_status sheaf_gradients_create(sheaf_model *model, sheaf_gradients **sum) {
 namespace {
 
 sheaf_gradients &sumOf(sheaf_gradients *sum) {
-  if (given(sum, "sum").origin)
+  if (given(sum, "sum").run)
     throw Invalid("gradients of a run are no sum: sheaf_gradients_create() makes one");
   return *sum;
 }

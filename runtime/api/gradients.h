@@ -10,9 +10,9 @@
 struct sheaf_gradients {
   std::shared_ptr<const sheaf::api::LoadedModel> model;
   std::shared_ptr<sheaf::api::Running> running;     ///< of a sum: one without models
-  std::shared_ptr<sheaf::api::RunningModel> origin; ///< null: it is a sum
+  std::shared_ptr<sheaf::api::RunOf> run;           ///< null: it is a sum
   std::shared_ptr<const sheaf::api::ResultData> of; ///< what went back
-  uint64_t back = 0;                                ///< of those of `origin`
+  uint64_t runs = 0, back = 0;                      ///< of the session, then
   std::unique_ptr<sheaf::rt::GradientSum> sum;
 };
 

@@ -148,13 +148,16 @@ struct ValueStore {
   std::vector<std::shared_ptr<const ValueStore>> others; ///< whose values stand in these
 };
 
+struct RunOf;
+
 /// A session of one model. Whoever uses it holds the mutex of the sessions that it is one of.
 struct RunningModel : std::enable_shared_from_this<RunningModel> {
   /// The session before its model, which it refers to, in the order of being destroyed.
   std::shared_ptr<const LoadedModel> model;
   std::unique_ptr<rt::Session> session;
-  uint64_t runs = 0;  ///< so far
-  uint64_t backs = 0; ///< how often it went back
+  uint64_t runs = 0;         ///< so far
+  uint64_t backs = 0;        ///< how often it went back
+  std::weak_ptr<RunOf> last; ///< of a model made for training: the last run, while it is held
 };
 
 /// What a sheaf_session is: shared by all that came of it.
@@ -162,6 +165,25 @@ struct Running {
   std::mutex mutex;
   sheaf_session_options options{};
   std::vector<std::shared_ptr<RunningModel>> models;
+};
+
+/// A run of a model made for training, from which the session can go back: the last one, or one
+/// that was put aside because it was still held when the next began.
+struct RunOf {
+  std::shared_ptr<Running> running;
+  std::shared_ptr<RunningModel> origin;
+  uint64_t number; ///< of the runs of `origin`
+  std::unique_ptr<rt::Run> aside = nullptr;
+
+  ~RunOf() {
+    std::lock_guard lock(running->mutex);
+    aside.reset();
+  }
+  /// The mutex is held.
+  bool isThere() const { return aside || origin->runs == number; }
+  const rt::Slot *arguments(size_t instance) const {
+    return aside ? aside->arguments(instance) : origin->session->arguments(instance);
+  }
 };
 
 /// The session of a model, made when it is not there yet. The mutex is held.
@@ -201,9 +223,7 @@ struct ResultData {
     sheaf_cause cause = SHEAF_ENDED;
   };
   std::vector<Item> items;
-  sheaf_type type = SHEAF_NO_TYPE;    ///< of each value; SHEAF_NO_TYPE: the model's results
-  std::weak_ptr<RunningModel> origin; ///< where it was run, to go back from there
-  uint64_t run = 0;                   ///< of those of `origin`
+  sheaf_type type = SHEAF_NO_TYPE; ///< of each value; SHEAF_NO_TYPE: the model's results
 
   sheaf_type ownType() const { return type == SHEAF_NO_TYPE ? model->resultType() : type; }
 };
@@ -258,6 +278,8 @@ struct sheaf_stop {
 
 struct sheaf_result {
   std::shared_ptr<const sheaf::api::ResultData> data;
+  /// Null: there is nowhere to go back from. Tensors that are handed out do not hold it.
+  std::shared_ptr<sheaf::api::RunOf> run = nullptr;
 };
 
 #endif // SHEAF_RUNTIME_API_HANDLES_H

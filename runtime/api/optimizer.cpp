@@ -109,11 +109,11 @@ sheaf_status sheaf_optimizer_step(sheaf_optimizer *optimizer, const sheaf_gradie
       tell(told, *report, "step_report");
     RunningModel &origin = *optimizer->origin;
     if (gradients->model != origin.model ||
-        (gradients->origin && gradients->origin != optimizer->origin))
+        (gradients->run && gradients->run->origin != optimizer->origin))
       throw Invalid("the gradients are of another model, or of another session");
     std::unique_lock own(optimizer->running->mutex, std::defer_lock);
     std::unique_lock other(gradients->running->mutex, std::defer_lock);
-    if (gradients->origin)
+    if (gradients->run)
       own.lock();
     else
       std::lock(own, other);

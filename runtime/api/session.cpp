@@ -142,17 +142,23 @@ sheaf_status sheaf_session_run_with(sheaf_session *session, sheaf_batch *batch,
     // The token's own share: the stop may be released while this waits and runs.
     std::stop_token stop = tokenOf(asked.stop);
     std::shared_ptr<Running> running = session->running;
+    std::shared_ptr<RunOf> before, made; // let go when nothing is locked
     std::scoped_lock lock(running->mutex, batch->mutex);
     auto data = std::make_shared<ResultData>();
     const std::shared_ptr<const LoadedModel> &model = batch->store.model;
     data->model = model;
     RunningModel &runs = runningFor(*running, model);
-    data->run = ++runs.runs;
-    data->origin = runs.weak_from_this();
+    if ((before = runs.last.lock()) && before->isThere() && !before->aside)
+      before->aside = runs.session->putAside();
+    ++runs.runs;
     Telling telling(*runs.session, model, asked);
     runs.session->setStep(asked.step);
     run(*runs.session, batch->store.instances, stop, *data);
-    *result = new sheaf_result{std::move(data)};
+    if (model->model().training) {
+      made = std::shared_ptr<RunOf>(new RunOf{running, runs.shared_from_this(), runs.runs});
+      runs.last = made;
+    }
+    *result = new sheaf_result{std::move(data), std::move(made)};
   });
 }
 

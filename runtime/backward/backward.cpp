@@ -268,7 +268,7 @@ void Backward::flushSums(uint32_t depth) {
 // The walk
 //===----------------------------------------------------------------------===//
 
-void Backward::begin() {
+void Backward::begin(uint64_t granules) {
   schedule_.clear();
   arena_.reset();
   summands_.clear();
@@ -288,7 +288,7 @@ void Backward::begin() {
     job.right.clear();
   }
   sources_.assign(rows_.next(), 0);
-  segment_ = hostile_ ? kHostileSegment : std::max(kLeastSegment, rows_.used() / kSegmentShare);
+  segment_ = hostile_ ? kHostileSegment : std::max(kLeastSegment, granules / kSegmentShare);
   gradientBase_ = allocateLasting(model_.paramGranules);
   gradients_.assign(model_.params.size(), {});
   zeroGranules_ = 0;
@@ -610,9 +610,9 @@ std::optional<uint32_t> Backward::inputGradient(uint32_t row) const {
 }
 
 void Backward::run(std::span<const ScheduledBucket> forward, const FoldedLaunches &folded,
-                   std::span<const GradientSeed> seeds, std::span<const GradientInput> inputs,
-                   Counters &counters, bool keepRows) {
-  begin();
+                   uint64_t granules, std::span<const GradientSeed> seeds,
+                   std::span<const GradientInput> inputs, Counters &counters, bool keepRows) {
+  begin(granules);
   if (keepRows)
     segment_ = UINT64_MAX;
   std::span<const ScheduledBucket> before = forward.first(folded.launches);

@@ -65,12 +65,12 @@ public:
   /// Which parameters have gradients: all but those that the compiler made, until this says less.
   void freeze(size_t param) { trainable_[param] = false; }
 
-  /// Walks `forward` backwards and runs what that makes; then, with the gradients of parameters
-  /// that follow from others, through what computed these. With `keepRows` all rows of schedule()
-  /// stay as they were made. Throws OutOfMemory.
+  /// Walks `forward`, which made so many granules of rows, backwards and runs what that makes;
+  /// then, with the gradients of parameters that follow from others, through what computed these.
+  /// With `keepRows` all rows of schedule() stay as they were made. Throws OutOfMemory.
   void run(std::span<const ScheduledBucket> forward, const FoldedLaunches &folded,
-           std::span<const GradientSeed> seeds, std::span<const GradientInput> inputs,
-           Counters &counters, bool keepRows);
+           uint64_t granules, std::span<const GradientSeed> seeds,
+           std::span<const GradientInput> inputs, Counters &counters, bool keepRows);
 
   std::span<const ParamGradient> gradients() const { return gradients_; }
   /// Where the gradient of an input begins; nothing for a row that is none.
@@ -156,7 +156,7 @@ private:
   int32_t *allocateWords(int64_t count);
   uint32_t zeros(int64_t granules);
 
-  void begin();
+  void begin(uint64_t granules);
   bool isFull() const { return chunks_.taken() >= segment_; }
   void walk(std::span<const ScheduledBucket> forward, const Runner &run);
   int64_t goBack(std::span<const ScheduledBucket> forward, size_t bucket, int64_t begin,

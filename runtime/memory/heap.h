@@ -52,6 +52,10 @@ public:
   /// charged than is used. Whether there was any.
   bool giveBack();
 
+  /// A new heap with all that is here, at the same addresses; this one is empty then. Throws
+  /// UserError when the machine refuses the addresses.
+  std::unique_ptr<Heap> split();
+
   /// Bytes of blocks that were handed out since reset() or reclaim().
   uint64_t handedOut() const { return handedOut_ * blockBytes_; }
   /// Bytes that reclaim() left in use, and those that it found free.

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sheaf::rt {
@@ -29,6 +31,10 @@ public:
 
   uint8_t *data() const { return data_; }
   uint64_t size() const { return size_; }
+  void swap(Reservation &other) {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
 
   /// Puts bytes of a file at the beginning. Pages that nothing writes to are shared with all who
   /// map the file; what is written stays here. Throws UserError.
@@ -106,6 +112,8 @@ public:
   /// Gives back what was not used since.
   void giveBack();
   uint64_t capacity() const { return capacity_; }
+  /// A new arena with all that is here; this one is empty then.
+  std::unique_ptr<BumpArena> split();
 
 private:
   struct Chunk {

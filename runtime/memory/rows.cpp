@@ -3,6 +3,7 @@
 #include "runtime/memory/sanitizer.h"
 
 #include <cstring>
+#include <utility>
 
 namespace sheaf::rt {
 
@@ -11,18 +12,20 @@ constexpr uint8_t kGuardByte = 0xA5;
 constexpr uint64_t kReleaseSlack = (uint64_t(64) << 20) / kGranuleBytes;
 /// In granules: no hole is made of less.
 constexpr uint64_t kLeastHole = 4;
+/// Of backward_ends.cpp.
+constexpr uint64_t kUnit = 4;
 constexpr uint64_t kPoisonBlock = (uint64_t(1) << 20) / kGranuleBytes;
 } // namespace
 
 RowSpace::RowSpace(uint32_t paramGranules, RowMemory &memory, MemoryMeter &meter, MemoryKind &count,
                    bool guards)
     : memory_(memory), host_(memory.host()), meter_(meter), count_(count), first_(paramGranules),
-      next_(first_), begin_(first_), end_(first_), touched_(first_), poisonEnd_(first_),
-      guards_(guards), checked_(guards || kPoisoning) {
+      next_(first_), begin_(first_), end_(first_), tail_(first_), touched_(first_),
+      poisonEnd_(first_), guards_(guards), checked_(guards || kPoisoning) {
   capacity_ = keptBegin_ = keptTouched_ = memory.capacity();
   // The guard of the parameters.
   if (guards_) {
-    first_ = next_ = begin_ = end_ = touched_ = std::min<uint64_t>(first_ + 1, capacity_);
+    first_ = next_ = begin_ = end_ = tail_ = touched_ = std::min<uint64_t>(first_ + 1, capacity_);
     writeGuard(paramGranules);
   }
   meter_.attach(this);
@@ -71,6 +74,14 @@ uint64_t RowSpace::take(uint64_t granules) {
       handedOut_ += granules;
       return end_ - granules;
     }
+  }
+  if (!fits() && !spare_.empty()) {
+    holes_ = std::exchange(spare_, {});
+    hole_ = 0;
+    for (const Hole &hole : holes_)
+      reclaimed_ += hole.granules();
+    goTo(holes_[0].begin, holes_[0].end);
+    return take(granules);
   }
   if (!fits())
     return kFull;
@@ -135,7 +146,7 @@ void RowSpace::reclaim(GranuleBits &live) {
   std::sort(holes_.begin(), holes_.end(), [](const Hole &a, const Hole &b) {
     return a.granules() != b.granules() ? a.granules() > b.granules() : a.begin < b.begin;
   });
-  begin_ = next_ = end_ = first_ + end;
+  begin_ = next_ = end_ = tail_ = first_ + end;
   handedOut_ = 0;
   hole_ = holes_.size();
   updateLimit();
@@ -197,24 +208,67 @@ std::vector<RowSpace::Damage> RowSpace::damagedGuards() const {
   return result;
 }
 
-void RowSpace::reset() {
+std::vector<RowRange> RowSpace::ranges() const {
+  std::vector<RowRange> ranges;
+  auto add = [&](uint64_t begin, uint64_t end) {
+    if (end > begin)
+      ranges.push_back({begin, end - begin});
+  };
+  for (size_t i = 0; i < hole_; ++i)
+    add(holes_[i].begin, holes_[i].end);
+  if (hole_ < holes_.size())
+    add(holes_[hole_].begin, next_);
+  add(tail_, hole_ < holes_.size() ? end_ : next());
+  return ranges;
+}
+
+void RowSpace::reset(std::span<const RowRange> stay) {
   account();
   touched_ = std::max(touched_, next());
   recentPeak_ = std::max({used(), peak_, recentPeak_ - recentPeak_ / 8});
   peak_ = 0;
-  uint64_t keep = first_ + 4 * recentPeak_ + kReleaseSlack;
+  mostOfRun_ = std::max(handedOut(), mostOfRun_ - mostOfRun_ / 8);
+  uint64_t end = first_;
+  for (const RowRange &range : stay)
+    end = std::max(end, range.end());
+  uint64_t keep = std::max(first_ + 4 * recentPeak_ + kReleaseSlack, end);
   if (touched_ > keep) {
     memory_.release({keep, touched_ - keep});
     touched_ = keep;
   }
   if (kPoisoning)
-    poison(address(first_),
-           (std::min(next(), poisonEnd_) - std::min(first_, poisonEnd_)) * kGranuleBytes);
-  next_ = begin_ = end_ = first_;
+    poison(address(end), (std::min(std::max(next(), end), poisonEnd_) - std::min(end, poisonEnd_)) *
+                             kGranuleBytes);
+  next_ = begin_ = end_ = tail_ = end;
   handedOut_ = reclaimed_ = 0;
   holes_.clear();
+  spare_.clear();
   hole_ = 0;
-  guarded_.clear();
+  if (stay.empty()) {
+    guarded_.clear();
+    account();
+    updateLimit();
+    return;
+  }
+  GranuleBits live;
+  live.reset(end - first_);
+  for (const RowRange &range : stay)
+    live.set(range.begin - first_, range.end() - first_);
+  reclaim(live);
+  // As if nothing had stayed, rows lie one behind the other from a whole unit on: the way back
+  // looks at them by units, and its sums must not follow from what is beside them.
+  auto aligned = [&](uint64_t at) { return first_ + (at - first_ + kUnit - 1) / kUnit * kUnit; };
+  if (!holes_.empty()) {
+    Hole &hole = holes_[0];
+    hole.begin = std::min(aligned(hole.begin), hole.end);
+    if (hole.granules() >= 2 * mostOfRun_) {
+      goTo(hole.begin, hole.end);
+      return account();
+    }
+  }
+  spare_ = std::exchange(holes_, {});
+  reclaimed_ = 0;
+  next_ = begin_ = end_ = tail_ = std::min(aligned(tail_), keptBegin_);
   account();
   updateLimit();
 }

@@ -6,6 +6,8 @@
 #include "runtime/memory/memory.h"
 #include "runtime/memory/row_memory.h"
 
+#include <span>
+
 namespace sheaf::rt {
 
 /// Granules [0, paramGranules) hold the parameters for the life of the session; what follows is
@@ -92,8 +94,12 @@ public:
   /// have.
   void reclaim(GranuleBits &live);
 
-  /// Takes all rows of the mini-batch back. Pages that the recent past did not need are released.
-  void reset();
+  /// Takes all rows of the mini-batch back, and with them all that stayed of earlier ones but
+  /// `stay`. Pages that the recent past did not need are released. Rows of the next mini-batch lie
+  /// in one piece as long as there is one for them.
+  void reset(std::span<const RowRange> stay = {});
+  /// What was handed out since reset() or reclaim(), guards included.
+  std::vector<RowRange> ranges() const;
 
 private:
   uint64_t allocateSlow(int64_t granules);
@@ -111,6 +117,7 @@ private:
   uint64_t limit_;    ///< of the hole, or endLimit_
   uint64_t begin_;    ///< next_ has moved on from here
   uint64_t end_;      ///< after the last row, unless next_ is
+  uint64_t tail_;     ///< what is taken after all that stayed begins here
   uint64_t endLimit_; ///< what may be handed out at most
   uint64_t handedOut_ = 0;
   uint64_t reclaimed_ = 0;
@@ -121,12 +128,14 @@ private:
   };
   std::vector<Hole> holes_; ///< the largest first
   size_t hole_ = 0;         ///< next_ is in this one, unless there are no more
+  std::vector<Hole> spare_; ///< holes for when there is nothing else
   uint64_t capacity_;       ///< of the memory, in granules
   uint64_t keptBegin_;      ///< kept granules are those from here to capacity_
   uint64_t keptTouched_;    ///< the least that keptBegin_ was since their pages were released
   uint64_t touched_;        ///< granules from here on have never been handed out, or were released
   uint64_t recentPeak_ = 0;
-  uint64_t poisonEnd_; ///< poisoning has reached this granule
+  uint64_t mostOfRun_ = 0; ///< handed out to one mini-batch, of late
+  uint64_t poisonEnd_;     ///< poisoning has reached this granule
   bool guards_;
   bool checked_; ///< guards_ or poisoning: every allocation goes the slow way
   std::vector<Damage> guarded_, guardedKept_;

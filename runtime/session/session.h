@@ -10,6 +10,7 @@
 #include "runtime/model/value.h"
 #include "runtime/schedule/policy.h"
 #include "runtime/schedule/schedule.h"
+#include "runtime/session/run.h"
 #include "runtime/walk/forking.h"
 #include "runtime/walk/read_log.h"
 
@@ -189,6 +190,13 @@ public:
   /// of another shape.
   std::span<const ParamGradient> backward(std::span<const Cotangent> cotangents,
                                           bool keepRows = false);
+  /// The same from a mini-batch that was put aside.
+  std::span<const ParamGradient> backward(const Run &run, std::span<const float> weights);
+  std::span<const ParamGradient> backward(const Run &run, std::span<const Cotangent> cotangents);
+  /// Puts the last mini-batch aside: as if there had been none, but what it gave stays while the
+  /// Run does, gradients that it has by now included. Of a session that can go back. Throws
+  /// OutOfMemory, UserError when the machine refuses the addresses; then nothing has changed.
+  std::unique_ptr<Run> putAside();
   /// What the last backward() gave.
   std::span<const ParamGradient> gradients() const;
   /// After backward(), the gradient of a float tensor in an instance's arguments(), of a model with
@@ -241,6 +249,7 @@ public:
 
 private:
   friend class Engine;
+  friend class Run;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -26,20 +26,20 @@ std::string nameOf(const Cotangent &cotangent, size_t number, size_t depth) {
 
 } // namespace
 
-void Session::Impl::checkGoesBack() const {
+void Session::Impl::checkGoesBack(const Ran &ran) const {
   if (!backward || options.keepBytes != 0)
     throw InternalError("backward() on a session that cannot go back");
-  if (weightsOfRun != weightsVersion)
+  if (ran.weights != weightsVersion)
     throw UserError("weights have changed since the run that gradients are asked of");
 }
 
 /// The tensor that a cotangent names, after checking that it is one. Of an instance that failed
 /// there is none: its seed has no gradient.
-GradientSeed Session::Impl::seedOf(const Cotangent &cotangent, size_t number) {
-  if (cotangent.instance >= outcomes.size())
+GradientSeed Session::Impl::seedOf(const Ran &ran, const Cotangent &cotangent, size_t number) {
+  if (cotangent.instance >= ran.outcomes.size())
     throw UserError(nameOf(cotangent, number, 0) + ": the run had " +
-                    std::to_string(outcomes.size()) + " instances");
-  const Outcome &outcome = outcomes[cotangent.instance];
+                    std::to_string(ran.outcomes.size()) + " instances");
+  const Outcome &outcome = ran.outcomes[cotangent.instance];
   if (!outcome.ok())
     return {};
   uint32_t type = model.entry.resultType;
@@ -76,18 +76,18 @@ GradientSeed Session::Impl::seedOf(const Cotangent &cotangent, size_t number) {
 }
 
 /// The float tensors in the arguments of all instances that have a result.
-std::vector<GradientInput> Session::Impl::inputs() const {
+std::vector<GradientInput> Session::Impl::inputs(const Ran &ran) const {
   std::vector<GradientInput> inputs;
   if (!model.inputGradients)
     return inputs;
   std::vector<int64_t> slots;
   for (uint32_t type = 0; type < model.types.types.size(); ++type)
     slots.push_back(values.facts().slots(type));
-  for (size_t i = 0; i < outcomes.size(); ++i) {
-    if (!outcomes[i].ok())
+  for (size_t i = 0; i < ran.outcomes.size(); ++i) {
+    if (!ran.outcomes[i].ok())
       continue;
     Members arguments{model.entry.argTypes, false,
-                      static_cast<int64_t>(model.entry.argTypes.size()), walks[i].args};
+                      static_cast<int64_t>(model.entry.argTypes.size()), ran.walks[i].args};
     forEachTensor(
         model.types, slots, arguments,
         [&](uint32_t type) { return values.facts().hasTensor(type); },
@@ -102,44 +102,63 @@ std::vector<GradientInput> Session::Impl::inputs() const {
   return inputs;
 }
 
-std::span<const ParamGradient> Session::Impl::backwardFrom(std::span<const GradientSeed> seeds,
-                                                           bool keepRows) {
+std::span<const ParamGradient>
+Session::Impl::goBack(const Ran &ran, std::span<const GradientSeed> seeds, bool keepRows) {
   uint64_t begin = trace ? clockNow() : 0;
   // Frames are needed no more, and memory that is asked for in vain here is not asked for again.
   if (meter.used() > meter.limit() / 2)
     recorder.stacks.giveBack();
-  backward->run(schedule, folded, seeds, inputs(), counters, keepRows);
+  backward->run(ran.schedule, ran.folded, ran.granules, seeds, inputs(ran), counters, keepRows);
   recorder.rowSpace.account();
   note(TracePart::Backward, begin, 0);
   noteMemory();
   return backward->gradients();
 }
 
-std::span<const ParamGradient> Session::backward(std::span<const float> weights, bool keepRows) {
-  impl_->checkGoesBack();
-  const TypeDesc &type = impl_->model.types.types.at(impl_->model.entry.resultType);
+std::span<const ParamGradient> Session::Impl::goBack(const Ran &ran, std::span<const float> weights,
+                                                     bool keepRows) {
+  checkGoesBack(ran);
+  const TypeDesc &type = model.types.types.at(model.entry.resultType);
   if (type.kind != TypeKind::Tensor || type.dtype != DType::F32 || !type.shape.empty())
     throw InternalError("backward() with weights of losses, but the result is none");
-  const std::vector<Outcome> &outcomes = impl_->outcomes;
-  if (weights.size() != outcomes.size())
+  if (weights.size() != ran.outcomes.size())
     throw InternalError("backward() with " + std::to_string(weights.size()) +
-                        " weights behind a run of " + std::to_string(outcomes.size()) +
+                        " weights behind a run of " + std::to_string(ran.outcomes.size()) +
                         " instances");
   std::vector<GradientSeed> seeds;
   for (size_t i = 0; i < weights.size(); ++i)
-    if (outcomes[i].ok())
-      seeds.push_back({TensorHandle::unpack(*outcomes[i].slots).id, DType::F32, {}, &weights[i]});
-  return impl_->backwardFrom(seeds, keepRows);
+    if (ran.outcomes[i].ok())
+      seeds.push_back(
+          {TensorHandle::unpack(*ran.outcomes[i].slots).id, DType::F32, {}, &weights[i]});
+  return goBack(ran, seeds, keepRows);
+}
+
+std::span<const ParamGradient>
+Session::Impl::goBack(const Ran &ran, std::span<const Cotangent> cotangents, bool keepRows) {
+  checkGoesBack(ran);
+  std::vector<GradientSeed> seeds;
+  for (size_t i = 0; i < cotangents.size(); ++i)
+    if (GradientSeed seed = seedOf(ran, cotangents[i], i); seed.gradient)
+      seeds.push_back(seed);
+  return goBack(ran, seeds, keepRows);
+}
+
+std::span<const ParamGradient> Session::backward(std::span<const float> weights, bool keepRows) {
+  return impl_->goBack(impl_->last(), weights, keepRows);
 }
 
 std::span<const ParamGradient> Session::backward(std::span<const Cotangent> cotangents,
                                                  bool keepRows) {
-  impl_->checkGoesBack();
-  std::vector<GradientSeed> seeds;
-  for (size_t i = 0; i < cotangents.size(); ++i)
-    if (GradientSeed seed = impl_->seedOf(cotangents[i], i); seed.gradient)
-      seeds.push_back(seed);
-  return impl_->backwardFrom(seeds, keepRows);
+  return impl_->goBack(impl_->last(), cotangents, keepRows);
+}
+
+std::span<const ParamGradient> Session::backward(const Run &run, std::span<const float> weights) {
+  return impl_->goBack(run.impl_->ran(), weights, /*keepRows=*/false);
+}
+
+std::span<const ParamGradient> Session::backward(const Run &run,
+                                                 std::span<const Cotangent> cotangents) {
+  return impl_->goBack(run.impl_->ran(), cotangents, /*keepRows=*/false);
 }
 
 std::span<const ParamGradient> Session::gradients() const {

@@ -1,7 +1,8 @@
 //===- session_impl.h - What a session is made of ---------------*- C++ -*-===//
 //
 // Private to session.cpp (what callers see of a session, its weights), session_run.cpp (how a
-// mini-batch runs), session_backward.cpp (the way back) and session_rows.cpp (what the device is
+// mini-batch runs), session_backward.cpp (the way back), run.cpp (what is put
+// aside) and session_rows.cpp (what the device is
 // told).
 //
 //===----------------------------------------------------------------------===//
@@ -16,6 +17,16 @@
 #include "runtime/walk/recorder.h"
 
 namespace sheaf::rt {
+
+/// What the way back needs of a mini-batch.
+struct Ran {
+  const Schedule &schedule;
+  const FoldedLaunches &folded;
+  const std::vector<Outcome> &outcomes;
+  const std::vector<Walk> &walks;
+  uint64_t granules; ///< of its rows
+  uint64_t weights;  ///< Session::Impl::weightsVersion at the time
+};
 
 struct Session::Impl {
   const Model &model;
@@ -40,11 +51,11 @@ struct Session::Impl {
   std::vector<Outcome> outcomes;
   std::vector<Walk> walks; ///< one an instance, in their order
   bool weightsChanged = true;
-  uint64_t weightsVersion = 0; ///< grows with each change
-  uint64_t weightsOfRun = 0;   ///< the last run's
-  FoldedLaunches folded;       ///< in training: of this mini-batch
-  bool foldedIsStale = true;   ///< in training: the parameters that follow from others
-  bool keptIsStale = false;    ///< results of older weights are kept
+  uint64_t weightsVersion = 0;                  ///< grows with each change
+  uint64_t weightsOfRun = 0, granulesOfRun = 0; ///< the last run's
+  FoldedLaunches folded;                        ///< in training: of this mini-batch
+  bool foldedIsStale = true; ///< in training: the parameters that follow from others
+  bool keptIsStale = false;  ///< results of older weights are kept
   Trace *trace = nullptr;
   uint64_t step = 0;
   bool keepsAll = false; ///< asked for
@@ -97,10 +108,20 @@ struct Session::Impl {
   void countTasks();
 
   // The way back.
-  void checkGoesBack() const;
-  GradientSeed seedOf(const Cotangent &cotangent, size_t number);
-  std::vector<GradientInput> inputs() const;
-  std::span<const ParamGradient> backwardFrom(std::span<const GradientSeed> seeds, bool keepRows);
+  Ran last() const { return {schedule, folded, outcomes, walks, granulesOfRun, weightsOfRun}; }
+  void checkGoesBack(const Ran &ran) const;
+  GradientSeed seedOf(const Ran &ran, const Cotangent &cotangent, size_t number);
+  std::vector<GradientInput> inputs(const Ran &ran) const;
+  std::span<const ParamGradient> goBack(const Ran &ran, std::span<const float> weights,
+                                        bool keepRows);
+  std::span<const ParamGradient> goBack(const Ran &ran, std::span<const Cotangent> cotangents,
+                                        bool keepRows);
+  std::span<const ParamGradient> goBack(const Ran &ran, std::span<const GradientSeed> seeds,
+                                        bool keepRows);
+
+  // Mini-batches that were put aside.
+  std::vector<const Run::Impl *> aside;
+  std::vector<RowRange> rowsAside() const;
 
   // Rows of a device with a memory of its own.
   void copyWrittenIn();
@@ -118,6 +139,24 @@ struct Session::Impl {
   void note(TracePart::Kind kind, uint64_t begin, int64_t number);
   void noteMemory();
   void checkGuards();
+};
+
+/// A mini-batch that was put aside. It is where its slots and records are.
+struct Run::Impl {
+  Session::Impl &session;
+  std::unique_ptr<Heap> heap;
+  std::unique_ptr<BumpArena> records;
+  std::vector<RowRange> rows;
+  Schedule schedule;
+  FoldedLaunches folded;
+  std::vector<Outcome> outcomes;
+  std::vector<Walk> walks;
+  uint64_t granules = 0, weights = 0;
+  uint64_t charged = 0; ///< for the schedule
+
+  explicit Impl(Session::Impl &session) : session(session) {}
+  ~Impl();
+  Ran ran() const { return {schedule, folded, outcomes, walks, granules, weights}; }
 };
 
 } // namespace sheaf::rt

@@ -290,7 +290,7 @@ void Session::Impl::forgetMiniBatch() {
   recorder.written.ranges.clear();
   recorder.buckets.reset(schedule);
   recorder.heap.reset();
-  recorder.rowSpace.reset();
+  recorder.rowSpace.reset(rowsAside());
   recorder.lists.forget();
 }
 
@@ -438,6 +438,7 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   if (options.policy == Policy::Auto && !stopped)
     trial.took(counters.flushNanoseconds - flushed, counters.records - recorded);
 
+  granulesOfRun = recorder.rowSpace.handedOut();
   recorder.known.endRun(counters);
   recorder.rowSpace.account();
   recorder.stacks.trim();

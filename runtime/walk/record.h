@@ -69,6 +69,8 @@ public:
   void reset(Schedule &schedule, bool goesOn = false);
   /// Gives back what this mini-batch has not touched; whether there was any.
   bool giveBack();
+  /// The memory of all records that were drained: they stay while it does. Before reset().
+  std::unique_ptr<BumpArena> takeRecords() { return arena_.split(); }
 
 private:
   static constexpr uint32_t kPageBits = 6;

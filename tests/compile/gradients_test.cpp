@@ -413,6 +413,171 @@ TEST_F(Gradients, CostNothingWhereTheyAreNotAsked) {
 }
 
 //===----------------------------------------------------------------------===//
+// Several runs at once
+//===----------------------------------------------------------------------===//
+
+/// What the way back from a run gives, all in one.
+Floats wayBack(sheaf::rt::Session &session, const sheaf::rt::Run *run, const Floats &weights) {
+  using namespace sheaf::rt;
+  std::span<const ParamGradient> gradients =
+      run ? session.backward(*run, weights) : session.backward(weights);
+  Floats all;
+  for (size_t i = 0; i < gradients.size(); ++i)
+    forEachRow(session.model().params[i], gradients[i], [&](int64_t begin, int64_t size) {
+      all.insert(all.end(), gradients[i].data + begin, gradients[i].data + begin + size);
+    });
+  const Model &model = session.model();
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Slot *arguments = run ? run->arguments(i) : session.arguments(i);
+    if (!arguments)
+      continue;
+    TensorView view = session.inputGradient(model.entry.argTypes[0], arguments);
+    size_t begin = all.size();
+    all.resize(begin + static_cast<size_t>(view.elements()));
+    view.copyTo(all.data() + begin);
+  }
+  return all;
+}
+
+const char *kLong =
+    "param w : f32[6, 3] = glorot\n"
+    "param e : f32[7, 3] = normal(1)\n"
+    "fn go(x: f32[3], s: f32[3], n: int) -> f32[3] = if n == 0 { s } else {\n"
+    "  go(x, tanh(concat(s, x * e[n % 7]) @ concat(w, w * 0.5, axis=0)[0:6]), n - 1)\n"
+    "}\n"
+    "fn main(x: f32[3], n: int) -> f32 = { check n < 90\n"
+    "  sum(square(go(x, x, n))) }\n";
+
+TEST_F(Gradients, ComeFromAnyRunThatIsHeld) {
+  sheaf::Model model = sheaf::compile(trainingOf(kLong));
+  const sheaf::rt::Model &own = model.get()->model->model();
+  // Batches of very different sizes, with an instance that fails now and then.
+  std::deque<sheaf::Batch> batches;
+  std::mt19937 random(2);
+  for (int b = 0; b < 12; ++b) {
+    sheaf::Batch &batch = batches.emplace_back(model);
+    for (int i = 0; i < (b % 3 ? 3 : 40); ++i) {
+      Floats x = {static_cast<float>(i) / 10, static_cast<float>(b) / 5, 0.5F};
+      batch.add({batch.makeTensor(model.argumentType(0), {3}, x.data()),
+                 batch.makeInt(model.argumentType(1), static_cast<int>(random() % 100))});
+    }
+  }
+  for (bool hostile : {false, true}) {
+    SCOPED_TRACE(hostile);
+    sheaf::rt::SessionOptions options;
+    options.keepBytes = 0;
+    options.hostile = hostile;
+    options.threads = 2;
+    std::vector<Floats> expected, weights;
+    for (const sheaf::Batch &batch : batches) {
+      sheaf::rt::Session session(own, options);
+      session.run(batch.get()->store.instances);
+      Floats &ones = weights.emplace_back(batch.size());
+      for (size_t i = 0; i < ones.size(); ++i)
+        ones[i] = 1.0F + static_cast<float>(i);
+      expected.push_back(wayBack(session, nullptr, ones));
+    }
+    sheaf::rt::Session session(own, options);
+    session.run(batches[0].get()->store.instances);
+    wayBack(session, nullptr, weights[0]);
+    session.putAside().reset();
+    session.run({});
+    uint64_t before = session.memory().rows.now;
+    std::vector<std::pair<size_t, std::unique_ptr<sheaf::rt::Run>>> held;
+    for (int step = 0; step < 150; ++step) {
+      size_t next = random() % batches.size();
+      std::span<const sheaf::rt::Outcome> outcomes =
+          session.run(batches[next].get()->store.instances);
+      float last = 0;
+      if (outcomes[0].ok())
+        session.tensor(own.entry.resultType, outcomes[0].slots).copyTo(&last);
+      if (random() % 2)
+        EXPECT_TRUE(sameBits(wayBack(session, nullptr, weights[next]), expected[next]));
+      if (random() % 2) {
+        held.emplace_back(next, session.putAside());
+        if (outcomes[0].ok()) {
+          float again = 0;
+          session.tensor(own.entry.resultType, held.back().second->outcomes()[0].slots)
+              .copyTo(&again);
+          EXPECT_EQ(again, last);
+        }
+      }
+      for (int i = 0; i < 2 && !held.empty(); ++i) {
+        auto &[which, run] = held[random() % held.size()];
+        EXPECT_TRUE(sameBits(wayBack(session, run.get(), weights[which]), expected[which]));
+      }
+      if (held.size() > 4 || (!held.empty() && random() % 4 == 0))
+        held.erase(held.begin() + static_cast<ptrdiff_t>(random() % held.size()));
+    }
+    held.clear();
+    session.run({});
+    EXPECT_EQ(session.memory().rows.now, before);
+  }
+}
+
+TEST_F(Gradients, ComeFromAnyResultThatIsHeld) {
+  sheaf::Model model = sheaf::compile(trainingOf(kLong));
+  sheaf::Session session;
+  auto run = [&](float x, int n) {
+    sheaf::Batch batch(model);
+    Floats vector = {x, 1, -x};
+    batch.add({batch.makeTensor(model.argumentType(0), {3}, vector.data()),
+               batch.makeInt(model.argumentType(1), n)});
+    return session.run(batch);
+  };
+  auto gradient = [&](const sheaf::Result &result) {
+    sheaf::Gradients gradients = backward(session, result);
+    Floats all = floatsOf(gradients.weight("w"));
+    Floats ofInput = floatsOf(gradients.argument(0)[0].tensor());
+    all.insert(all.end(), ofInput.begin(), ofInput.end());
+    return all;
+  };
+  std::vector<Floats> expected;
+  for (int i = 0; i < 3; ++i)
+    expected.push_back(gradient(run(static_cast<float>(i), 5 * i + 1)));
+  // Two forwards before a backward, in any order, also when the session is gone.
+  std::optional<sheaf::Result> a = run(0, 1), b = run(1, 6), c = run(2, 11);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(sameBits(gradient(*a), expected[0]));
+    EXPECT_TRUE(sameBits(gradient(*c), expected[2]));
+    EXPECT_TRUE(sameBits(gradient(*b), expected[1]));
+  }
+  sheaf::Gradients kept = backward(session, *b);
+  b.reset();
+  EXPECT_EQ(floatsOf(kept.argument(0)[0].tensor()),
+            Floats(expected[1].end() - 3, expected[1].end()));
+  session.remove(model);
+  EXPECT_TRUE(sameBits(gradient(*a), expected[0]));
+  a.reset();
+  c.reset();
+
+  // They count against the limit; what is released is there again.
+  sheaf::Session small(1, 16 << 20);
+  sheaf::Batch batch(model);
+  for (int i = 0; i < 100; ++i) {
+    Floats vector = {1, 1, 1};
+    batch.add({batch.makeTensor(model.argumentType(0), {3}, vector.data()),
+               batch.makeInt(model.argumentType(1), 80)});
+  }
+  std::vector<sheaf::Result> results;
+  bool full = false;
+  for (int i = 0; i < 40 && !full; ++i) {
+    try {
+      results.push_back(small.run(batch));
+      full = results.back().cause(99) == SHEAF_TOO_LITTLE_MEMORY;
+    } catch (const sheaf::Error &error) {
+      EXPECT_EQ(error.status(), SHEAF_NO_MEMORY);
+      full = true;
+    }
+  }
+  EXPECT_TRUE(full);
+  EXPECT_GT(results.size(), 2u);
+  results.clear();
+  sheaf::Result again = small.run(batch);
+  EXPECT_EQ(again.error(99), "");
+}
+
+//===----------------------------------------------------------------------===//
 // Formulas, and what is wrong
 //===----------------------------------------------------------------------===//
 
@@ -544,7 +709,8 @@ TEST_F(Gradients, SayWhatIsWrong) {
   EXPECT_EQ(floatsOf(weight(linear.session, linear.model, "w")), w);
   sheaf::Result later = linear.session.run(linear.batch);
   EXPECT_EQ(floatsOf(later[0][0].tensor()), (Floats{1, 1, 1}));
-  EXPECT_EQ(goBack(linear.session), "the session has run its model again since this result");
+  EXPECT_EQ(goBack(linear.session),
+            "weights have changed since the run that gradients are asked of");
   sheaf::Session other;
   other.run(linear.batch);
   EXPECT_EQ(goBack(other), "the result is of no run of this session");

@@ -122,6 +122,49 @@ TEST_P(Rows, HolesAreFilledBeforeMoreIsTaken) {
   EXPECT_EQ(allocate(1), rows.first());
 }
 
+TEST_P(Rows, RangesStayThroughAReset) {
+  uint64_t first = allocate(10);
+  allocate(70);
+  std::vector<RowRange> stay = rows.ranges();
+  auto isOutside = [&](uint64_t id, uint64_t granules) {
+    return std::all_of(stay.begin(), stay.end(), [&](const RowRange &range) {
+      return id + granules <= range.begin || id >= range.end();
+    });
+  };
+  ASSERT_EQ(stay.size(), 1u);
+  EXPECT_EQ(stay[0].begin, first);
+  memset(rows.address(first), 0x22, kGranuleBytes);
+  rows.reset(stay);
+  EXPECT_EQ(rows.handedOut(), 0u);
+  EXPECT_TRUE(rows.ranges().empty());
+  uint64_t id = allocate(90);
+  EXPECT_TRUE(isOutside(id, 90));
+  EXPECT_EQ((id - rows.first()) % 4, 0u);
+  std::vector<RowRange> second = rows.ranges();
+  // The first goes: its hole is too small to be begun with, but it is there in need.
+  stay = second;
+  rows.reset(stay);
+  id = allocate(50);
+  EXPECT_GT(id, stay[0].begin);
+  std::set<uint64_t> taken;
+  bool filled = false;
+  for (; id != RowSpace::kFull; id = allocate(16)) {
+    EXPECT_TRUE(isOutside(id, 16));
+    EXPECT_TRUE(taken.insert(id).second);
+    filled |= id < stay[0].begin;
+  }
+  EXPECT_TRUE(filled);
+  std::vector<RowRange> all = rows.ranges();
+  EXPECT_GE(all.size(), 2u);
+  for (uint64_t each : taken)
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const RowRange &range) {
+      return each >= range.begin && each + 16 <= range.end();
+    }));
+  EXPECT_TRUE(rows.damagedGuards().empty());
+  rows.reset();
+  EXPECT_EQ(allocate(1), rows.first());
+}
+
 TEST_P(Rows, TheLimitIsThatOfAllRows) {
   // 1 MB; half of it stays, in every other place.
   std::vector<uint64_t> ids;

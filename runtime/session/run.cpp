@@ -1,0 +1,56 @@
+//===- run.cpp - Mini-batches that were put aside -------------------------===//
+#include "runtime/session/session_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sheaf::rt {
+
+Run::Impl::~Impl() {
+  std::erase(session.aside, this);
+  session.meter.uncharge(session.memory.records, charged);
+}
+
+Run::Run(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Run::~Run() = default;
+
+std::span<const Outcome> Run::outcomes() const { return impl_->outcomes; }
+
+const Slot *Run::arguments(size_t instance) const {
+  return impl_->outcomes.at(instance).ok() ? impl_->walks[instance].args : nullptr;
+}
+
+std::vector<RowRange> Session::Impl::rowsAside() const {
+  std::vector<RowRange> rows;
+  for (const Run::Impl *run : aside)
+    rows.insert(rows.end(), run->rows.begin(), run->rows.end());
+  return rows;
+}
+
+std::unique_ptr<Run> Session::putAside() {
+  Impl &session = *impl_;
+  // Others keep results from one mini-batch to the next, or give rows back meanwhile.
+  if (!session.backward || session.options.keepBytes != 0)
+    throw InternalError("putAside() on a session that cannot go back");
+  session.settle();
+  auto run = std::make_unique<Run::Impl>(session);
+  run->schedule = session.schedule;
+  uint64_t bytes = run->schedule.size() * sizeof(ScheduledBucket);
+  if (!session.meter.charge(session.memory.records, bytes))
+    throw OutOfMemory("out of memory: the memory limit of " + bytesText(session.meter.limit()) +
+                      " does not hold a mini-batch beside others");
+  run->charged = bytes;
+  run->heap = session.recorder.heap.split();
+  run->records = session.recorder.buckets.takeRecords();
+  run->rows = session.recorder.rowSpace.ranges();
+  run->folded = std::exchange(session.folded, {});
+  run->outcomes = std::exchange(session.outcomes, {});
+  run->walks = std::exchange(session.walks, {});
+  run->granules = session.granulesOfRun;
+  run->weights = session.weightsOfRun;
+  session.aside.push_back(run.get());
+  session.forgetMiniBatch();
+  return std::unique_ptr<Run>(new Run(std::move(run)));
+}
+
+} // namespace sheaf::rt
