@@ -273,21 +273,20 @@ class Expressions(Subscripts):
             else:
                 value = static
         if isinstance(value, Param):
-            member = owner.members.get(attribute)
-            return Value(self.path(ref, member), kinds.Tensor("f32", tuple(map(str, value.shape))))
+            return Value(self.part(ref, owner.members.get(attribute)), kinds.Tensor("f32", tuple(map(str, value.shape))))
         if isinstance(value, Module):
-            return Value(None, module=ModuleRef(value, self.path(ref, owner.members[attribute])))
+            return Value(None, module=ModuleRef(value, self.part(ref, owner.members[attribute])))
         if isinstance(value, (list, tuple)) and value and all(isinstance(v, Module) for v in value):
             member = owner.members[attribute]
             if isinstance(member, list):
-                refs = [ModuleRef(v, self.path(ref, local)) for v, local in zip(value, member)]
+                refs = [ModuleRef(v, self.part(ref, local)) for v, local in zip(value, member)]
                 return Value(None, module=ModuleList(value, refs))
             path = self.path(ref, member)
             refs = [ModuleRef(v, Code((path, f"[{i}]"))) for i, v in enumerate(value)]
             return Value(None, module=ModuleList(value, refs, path))
         if isinstance(value, (list, tuple)) and value and all(isinstance(v, Param) for v in value):
             member = owner.members[attribute]
-            parts = [Value(self.path(ref, local), kinds.Tensor("f32", tuple(map(str, v.shape))))
+            parts = [Value(self.part(ref, local), kinds.Tensor("f32", tuple(map(str, v.shape))))
                      for v, local in zip(value, member)]
             return Value(None, module=Parts(parts))
         if isinstance(value, (list, tuple)) and any(isinstance(v, (Module, Param)) for v in value):
@@ -304,6 +303,10 @@ class Expressions(Subscripts):
                              "no part of a model",
                              "parts are Params, Modules, lists of them, and constants: int, float, bool, str")
         return made
+
+    def part(self, ref, member):
+        from .lowering import Tied
+        return self.low.tied_code(member.what) if isinstance(member, Tied) else self.path(ref, member)
 
     @staticmethod
     def path(ref, local):

@@ -98,6 +98,14 @@ def with_axes(kind, axes):
     return kind
 
 
+class Tied:
+    """A member that is a parameter or a layer which stands elsewhere, too: one is declared, at its first
+    place."""
+
+    def __init__(self, what):
+        self.what = what
+
+
 class Parameter:
     def __init__(self, name, kind, default, node):
         self.name, self.kind, self.default, self.node = name, kind, default, node
@@ -142,7 +150,9 @@ class Lowering:
         self.option, self.way = False, None
         self.captured = {}
         self.root = Owner(target if isinstance(target, Module) else None, None)
-        self.vocabularies = {}
+        # Of each parameter and layer the ways to its places.
+        self.routes = _routes(target) if isinstance(target, Module) else {}
+        self.tied = {key for key, found in self.routes.items() if len(found) > 1}
 
     # ---- What is read of the world ----
 
@@ -165,28 +175,51 @@ class Lowering:
             if isinstance(value, Param):
                 owner.members[attribute] = self._param(owner, attribute, value, attribute)
             elif isinstance(value, Module):
-                layer = self.layer(value)
-                local = Local(attribute)
-                owner.members[attribute] = local
-                owner.declared.append(Code(("let ", local, " = ", layer.name, "()")))
+                owner.members[attribute] = self._let(owner, attribute, value, attribute)
             elif isinstance(value, (list, tuple)) and value and all(isinstance(v, Module) for v in value):
                 layers = [self.layer(v) for v in value]
-                if all(layer is layers[0] for layer in layers):
+                tied = any(self.is_elsewhere(owner.object, attribute, i, v) for i, v in enumerate(value))
+                if not tied and all(layer is layers[0] for layer in layers):
                     local = Local(attribute)
                     owner.members[attribute] = local
                     made = joined([Code((layer.name, "()")) for layer in layers])
                     owner.declared.append(Code(("let ", local, " = [", made, "]")))
                 else:
-                    locals_ = [Local(f"{attribute}_{i}") for i in range(len(layers))]
-                    owner.members[attribute] = locals_
-                    for local, layer in zip(locals_, layers):
-                        owner.declared.append(Code(("let ", local, " = ", layer.name, "()")))
+                    owner.members[attribute] = [self._let(owner, f"{attribute}_{i}", v, attribute, i)
+                                                for i, v in enumerate(value)]
             elif isinstance(value, (list, tuple)) and value and all(isinstance(v, Param) for v in value):
-                owner.members[attribute] = [self._param(owner, f"{attribute}_{i}", v, f"{attribute}.{i}")
+                owner.members[attribute] = [self._param(owner, f"{attribute}_{i}", v, attribute, i)
                                             for i, v in enumerate(value)]
 
-    def _param(self, owner, attribute, value, path):
-        local = Local(attribute)
+    def _let(self, owner, name, value, attribute, number=None):
+        if self.is_elsewhere(owner.object, attribute, number, value):
+            return Tied(value)
+        local = Local(name)
+        owner.declared.append(Code(("let ", local, " = ", self.layer(value).name, "()")))
+        return local
+
+    def is_elsewhere(self, module, attribute, number, what):
+        """Whether a parameter or a layer stands at another place first."""
+        if id(what) not in self.tied:
+            return False
+        first = self.routes[id(what)][0]
+        return not (first[-1][0] is module and first[-1][1:] == (attribute, number))
+
+    def tied_code(self, what):
+        """The expression for a parameter or a layer of several places, from anywhere."""
+        code = None
+        for module, attribute, number in self.routes[id(what)][0]:
+            member = self.owner_of(module).members[attribute]
+            local = member[number] if isinstance(member, list) else member
+            code = Code((local,)) if code is None else Code((code, ".", local))
+            if number is not None and not isinstance(member, list):
+                code = Code((code, f"[{number}]"))
+        return code
+
+    def _param(self, owner, name, value, attribute, number=None):
+        if self.is_elsewhere(owner.object, attribute, number, value):
+            return Tied(value)
+        local = Local(name)
         shape = f"[{', '.join(map(str, value.shape))}]" if value.shape else ""
         owner.declared.append(Code(("param ", local, f" : f32{shape} = {value.init}")))
         return local
@@ -204,14 +237,19 @@ class Lowering:
     def _likeness(self, module):
         parts = [type(module)]
         for attribute, value in vars(module).items():
-            if isinstance(value, Param):
+            if isinstance(value, Param) and self.is_elsewhere(module, attribute, None, value):
+                parts.append((attribute, "tied", id(value)))
+            elif isinstance(value, Param):
                 parts.append((attribute, "param", value.shape, str(value.init)))
+            elif isinstance(value, Module) and self.is_elsewhere(module, attribute, None, value):
+                parts.append((attribute, "tied", id(value)))
             elif isinstance(value, Module):
                 parts.append((attribute, self._likeness(value)))
             elif isinstance(value, (list, tuple)) and value and isinstance(value[0], (Module, Param)):
                 parts.append((attribute, tuple(
-                    self._likeness(v) if isinstance(v, Module) else getattr(v, "shape", None)
-                    for v in value)))
+                    ("tied", id(v)) if self.is_elsewhere(module, attribute, i, v) else
+                    self._likeness(v) if isinstance(v, Module) else
+                    getattr(v, "shape", None) for i, v in enumerate(value))))
             elif isinstance(value, _CONSTANTS):
                 parts.append((attribute, type(value), value))
             elif isinstance(value, (list, tuple)) and all(isinstance(v, _CONSTANTS) for v in value):
@@ -426,8 +464,8 @@ class Lowering:
         for owner in self.layers.values():
             inner = Scope(top)
             # A layer's own names may be those of the model: inside they hide them, and nothing of the
-            # model is named there but its functions, helpers and types.
-            hidden = {local.text for local in _locals(self.root)}
+            # model is named there but its functions, helpers and types, and parameters of several places.
+            hidden = {local.text for local in _locals(self.root)} if not self.tied else set()
             inner.above = Scope(taken=top.taken - hidden)
             for local in _locals(owner):
                 local.text = inner.fresh(spelled(local.python))
@@ -509,7 +547,7 @@ class Lowering:
             prefix, module, owner = stack.pop()
             for attribute, value in vars(module).items():
                 member = owner.members.get(attribute)
-                if member is None:
+                if member is None or isinstance(member, Tied):
                     continue
                 if isinstance(value, Param):
                     found[prefix + member.text] = value
@@ -517,10 +555,12 @@ class Lowering:
                     stack.append((prefix + member.text + ".", value, self.layer(value)))
                 elif isinstance(value[0], Param):
                     for local, param in zip(member, value):
-                        found[prefix + local.text] = param
+                        if not isinstance(local, Tied):
+                            found[prefix + local.text] = param
                 elif isinstance(member, list):
                     for local, inner in zip(member, value):
-                        stack.append((prefix + local.text + ".", inner, self.layer(inner)))
+                        if not isinstance(local, Tied):
+                            stack.append((prefix + local.text + ".", inner, self.layer(inner)))
                 else:
                     for i, inner in enumerate(value):
                         stack.append((f"{prefix}{member.text}.{i}.", inner, self.layer(inner)))
@@ -529,10 +569,29 @@ class Lowering:
 
 def _locals(owner):
     for member in owner.members.values():
-        if isinstance(member, list):
-            yield from member
-        else:
-            yield member
+        for one in member if isinstance(member, list) else [member]:
+            if not isinstance(one, Tied):
+                yield one
+
+
+def _routes(module):
+    """{id of a Param or Module: ways to its places}; a way is (Module, attribute, number in a list or None)
+    from the model on, in the order in which attributes were set."""
+    found = {}
+    stack = [((), module)]
+    while stack:
+        way, here = stack.pop()
+        inner = []
+        for attribute, value in vars(here).items():
+            many = isinstance(value, (list, tuple))
+            for i, one in enumerate(value) if many else [(None, value)]:
+                if isinstance(one, (Param, Module)):
+                    first = id(one) not in found
+                    found.setdefault(id(one), []).append((*way, (here, attribute, i)))
+                    if first and isinstance(one, Module) and one is not module:
+                        inner.append((found[id(one)][0], one))
+        stack.extend(reversed(inner))
+    return found
 
 
 def _operators():

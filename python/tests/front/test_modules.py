@@ -129,3 +129,40 @@ def test_agrees(zoo, name):
     got = getattr(fast, name)(*zip(*CALLS[name]), errors="return")
     for arguments, result in zip(CALLS[name], got):
         assert agree(eager(getattr(model, name), arguments), result), (arguments, result)
+
+
+class Up(Module):
+    def __init__(self, n):
+        self.n, self.w, self.b = n, Param(n, n, init=normal(0.3)), Param(n)
+
+    def forward(self, x: Float32["*rows n"]) -> Float32["*rows n"]:
+        return x @ self.w + self.b
+
+
+class Tied(Module):
+    """Weights and layers that stand at several places."""
+
+    def __init__(self, vocab=7, n=3):
+        self.vocab, self.n = vocab, n
+        self.embed, self.out = nn.Embedding(vocab, n), nn.Linear(n, vocab, bias=False)
+        self.out.weight = self.embed.weight
+        self.block = Up(n)
+        self.blocks = [self.block, Up(n), self.block]
+        self.last = self.blocks[1]
+        self.ws = [self.block.b, Param(n, init=ones)]
+
+    def forward(self, words: Tokens["k"]) -> Float32["k vocab"]:
+        x = self.embed(words)
+        for b in self.blocks:
+            x = tanh(b(x))
+        return self.out(self.last(x) + self.ws[0] * self.ws[1])
+
+
+def test_a_weight_of_several_places_is_one():
+    model = Tied()
+    model.block.b.value = np.float32([0.1, -0.2, 0.3])
+    fast = jit(model)
+    assert sorted(fast.program.weights) == ["block.w", "blocks_1.b", "blocks_1.w", "embed.weight", "ws_0", "ws_1"]
+    words = [np.int32([1, 2, 3]), np.int32([0, 6])]
+    for x, y in zip(words, fast(words)):
+        assert agree(model(x), y)
