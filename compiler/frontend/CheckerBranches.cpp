@@ -174,12 +174,15 @@ bool Checker::isNatural(const typed::Expr &expr) {
   switch (scalar->op) {
   case ScalarOp::Abs:
     return true;
+  case ScalarOp::FloorMod:
+    return isNatural(*scalar->operands[1]);
   case ScalarOp::Max:
     return std::any_of(scalar->operands.begin(), scalar->operands.end(), is);
   case ScalarOp::Add:
   case ScalarOp::Mul:
   case ScalarOp::Div:
   case ScalarOp::Mod:
+  case ScalarOp::FloorDiv:
   case ScalarOp::Min:
     return std::all_of(scalar->operands.begin(), scalar->operands.end(), is);
   default:

@@ -578,7 +578,8 @@ bool Checker::needResult(FnInfo &fn, SourceRange use) {
         .error(use, fmt::format("'{}' is recursive, so its result type must be written", fn.name),
                fmt::format("fn {}(...) -> TYPE = ...", fn.name))
         .withNote(fn.decl->name.range, fmt::format("'{}' is declared here", fn.name));
-    fn.result = types.error();
+    if (!trials) // else it is reported again
+      fn.result = types.error();
     return false;
   }
   checkBody(fn);

@@ -224,6 +224,17 @@ std::optional<Dim> Checker::toDim(const typed::Expr &expr) {
   case typed::ScalarOp::Mod:
     result = dims.remainder(operands[0], operands[1]);
     break;
+  case typed::ScalarOp::FloorDiv:
+  case typed::ScalarOp::FloorMod: {
+    // Rounded, so no extent unless it is a number or comes out even whatever the numbers are.
+    bool isDiv = scalar->op == typed::ScalarOp::FloorDiv;
+    std::optional<int64_t> x = dims.value(operands[0]), y = dims.value(operands[1]);
+    if (x && y && *y != 0)
+      result = Dim(isDiv ? floorQuotient(*x, *y) : floorRemainder(*x, *y));
+    else if (isDiv)
+      result = dims.exactQuotient(operands[0], operands[1]);
+    break;
+  }
   default:
     return std::nullopt;
   }

@@ -233,6 +233,8 @@ private:
     std::string what;
     std::string help = {};
     TypeContext::Postponed *postponed = nullptr;
+    /// Of a function whose result type is to be found: what would suit.
+    TypeRef resultHint = nullptr;
   };
 
   /// An argument: as written, or already typed (a function value is called with such).
@@ -387,12 +389,15 @@ private:
   E builtinFilter(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinFold(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinScan(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinLoop(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef hint, bool scan);
   E builtinZip(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinRange(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinEnumerate(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinReverse(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinLen(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinShape(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E extentOf(E value, size_t axis, SourceRange range);
   E builtinAppend(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinConcat(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinRows(std::vector<Arg> args, SourceRange range, TypeRef hint);
@@ -405,6 +410,9 @@ private:
   E builtinMin(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinMax(std::vector<Arg> args, SourceRange range, TypeRef hint);
   E builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinFloorDiv(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E builtinFloorMod(std::vector<Arg> args, SourceRange range, TypeRef hint);
+  E floorDivision(const char *name, typed::ScalarOp op, std::vector<Arg> args, SourceRange range);
   /// Types the arguments that stand alone. Whether there are `count` of them and each, if it is not
   /// a number that may still become anything, is one that `isHost` takes; none: one is an error.
   std::optional<bool>
@@ -432,6 +440,48 @@ private:
                 TypeRef type);
   E functionArg(const Arg &arg, std::vector<TypeRef> params, TypeRef result,
                 const std::string &what, const std::string &help = {});
+
+  //===--------------------------------------------------------------------===//
+  // Loops (CheckerLoops.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// What is checked while it lives is taken back, unless it is kept: what was reported and bound.
+  class Trial {
+  public:
+    explicit Trial(Checker &checker);
+    ~Trial();
+    Trial(const Trial &) = delete;
+    /// Whether nothing has been reported.
+    bool good() const;
+    void keep() { isKept = true; }
+
+  private:
+    Checker &checker;
+    Diagnostics::Mark reported;
+    TypeContext::BoundMark bound;
+    size_t opened, edges;
+    bool isKept = false;
+  };
+  void settleNames(const Expr &expr);
+
+  /// The function of a loop that makes the next of what the loop carries.
+  struct CarryingStep {
+    std::string loop; ///< `fold`
+    std::string what; ///< for messages: `the function`
+    const Arg &function;
+    std::vector<TypeRef> others; ///< of its parameters after the first
+  };
+  struct Carried {
+    TypeRef type = nullptr;
+    E start = nullptr, step = nullptr;
+  };
+  /// The start value and the step of a loop, and the type of what it carries: `wanted`, or, if that
+  /// is null, one that both agree with.
+  Carried checkCarried(const CarryingStep &step, const Arg &start, TypeRef wanted);
+  TypeRef writtenCarried(const std::vector<const Arg *> &functions);
+  TypeRef wantedCarried(TypeRef hint);
+  TypeRef widenCarried(const CarryingStep &step, TypeRef start);
+  E checkStep(const CarryingStep &step, TypeRef carried, TypeRef result);
 
   //===--------------------------------------------------------------------===//
   // What functions emit (CheckerEmits.cpp)
@@ -470,6 +520,10 @@ private:
   std::map<const FnInfo *, BodyState> bodies;
   std::map<const LetInfo *, BodyState> letStates;
   unsigned depth = 0;
+  unsigned trials = 0; ///< that are going on
+  /// By the syntax of a step that did not fit the type of the start value: the type that its loop
+  /// carries, or null where no other would do.
+  std::map<const Expr *, TypeRef> carriedTypes;
   size_t errorPatterns = 0; ///< that the parser has reported, met so far
 
   struct CallEdge {

@@ -79,7 +79,7 @@ void Checker::finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body
     lambda.resultType = resolved;
   } else {
     if (!body)
-      body = infer(syntax, resolved);
+      body = infer(syntax, expected.resultHint ? expected.resultHint : resolved);
     TypeRef closed = close(body->type, mark);
     if (!isError(closed) && !types.isFirstClass(closed)) {
       diags.error(body->range,

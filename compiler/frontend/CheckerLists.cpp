@@ -18,11 +18,13 @@ const std::map<std::string_view, Checker::BuiltinRule> &Checker::builtins() {
       {"filter", &Checker::builtinFilter},
       {"fold", &Checker::builtinFold},
       {"scan", &Checker::builtinScan},
+      {"loop", &Checker::builtinLoop},
       {"zip", &Checker::builtinZip},
       {"range", &Checker::builtinRange},
       {"enumerate", &Checker::builtinEnumerate},
       {"reverse", &Checker::builtinReverse},
       {"len", &Checker::builtinLen},
+      {"shape", &Checker::builtinShape},
       {"append", &Checker::builtinAppend},
       {"concat", &Checker::builtinConcat},
       {"rows", &Checker::builtinRows},
@@ -33,6 +35,8 @@ const std::map<std::string_view, Checker::BuiltinRule> &Checker::builtins() {
       {"min", &Checker::builtinMin},
       {"max", &Checker::builtinMax},
       {"abs", &Checker::builtinAbs},
+      {"floor_div", &Checker::builtinFloorDiv},
+      {"floor_mod", &Checker::builtinFloorMod},
       {"sqrt", &Checker::builtinMath<typed::ScalarOp::Sqrt>},
       {"exp", &Checker::builtinMath<typed::ScalarOp::Exp>},
       {"log", &Checker::builtinMath<typed::ScalarOp::Log>},
@@ -115,100 +119,6 @@ Checker::E Checker::makeBuiltin(typed::Builtin builtin, std::vector<const typed:
   node->builtin = builtin;
   node->args = std::move(args);
   return node;
-}
-
-//===----------------------------------------------------------------------===//
-// Loops
-//===----------------------------------------------------------------------===//
-
-Checker::E Checker::builtinMap(std::vector<Arg> args, SourceRange range, TypeRef) {
-  if (!wantArgs(args, 2, 2, "map", range))
-    return error(range);
-  E list = listArg(args[1], "the second argument of 'map'", true);
-  TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
-  TypeRef result = types.variable(/*keepsLengths=*/true);
-  E function = functionArg(args[0], {element}, result, "the function of 'map'");
-  if (isError(list->type) || isError(function->type))
-    return makeBuiltin(typed::Builtin::Map, {function, list}, range, types.error());
-  return makeBuiltin(typed::Builtin::Map, {function, list}, range,
-                     types.list(types.resolve(function->type)->result(), lengthOf(*list)));
-}
-
-Checker::E Checker::builtinFilter(std::vector<Arg> args, SourceRange range, TypeRef hint) {
-  if (!wantArgs(args, 2, 2, "filter", range))
-    return error(range);
-  E list = listArg(args[1], "the second argument of 'filter'", false, hint);
-  TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
-  E function = functionArg(args[0], {element}, types.boolType(), "the function of 'filter'");
-  bool bad = isError(list->type) || isError(function->type);
-  return makeBuiltin(typed::Builtin::Filter, {function, list}, range,
-                     bad ? types.error() : types.list(element));
-}
-
-Checker::E Checker::builtinFold(std::vector<Arg> args, SourceRange range, TypeRef hint) {
-  return foldOrScan(std::move(args), range, hint, false);
-}
-
-Checker::E Checker::builtinScan(std::vector<Arg> args, SourceRange range, TypeRef hint) {
-  return foldOrScan(std::move(args), range, hint, true);
-}
-
-Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef hint, bool scan) {
-  std::string name = scan ? "scan" : "fold";
-  if (!wantArgs(args, 3, 3, name, range))
-    return error(range);
-  E list = listArg(args[2], fmt::format("the third argument of '{}'", name), true, nullptr,
-                   fmt::format("it is written {}(f, start, xs)", name));
-  TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
-  // The accumulator has the type that the function's first parameter is written with, else what
-  // the context asks for (that may leave extents open, or know lengths of lists), else that of the
-  // start value, whose lists may grow.
-  TypeRef accumulator = nullptr;
-  if (const auto *lambda = args[0].syntax ? args[0].syntax->as<LambdaExpr>() : nullptr;
-      lambda && lambda->params.size() == 2 && lambda->params[0].type) {
-    TypeScope scope;
-    scope.newDims = NewDims::Bind;
-    size_t before = diags.errorCount();
-    accumulator = convertType(*lambda->params[0].type, scope);
-    if (diags.errorCount() != before)
-      return error(range);
-    accumulator = types.mapDims(accumulator, [&](const Dim &dim) {
-      return dims.hasFreeVariables(dim) ? unknownDim() : dim;
-    });
-  } else if (hint = hint ? types.forgetLengths(hint, /*thatAreFree=*/true) : nullptr;
-             hint && (types.containsUnknown(hint) || types.containsLength(hint))) {
-    if (!scan)
-      accumulator = hint;
-    else if (hint->is(TypeKind::List))
-      accumulator = types.resolve(hint->element());
-  }
-  E init;
-  if (accumulator) {
-    init = checkArg(args[1], {accumulator, fmt::format("the start value of '{}'", name)});
-  } else {
-    init = inferArg(args[1]);
-    accumulator = types.forgetLengths(init->type);
-  }
-  if (!isError(init->type) && !types.isFirstClass(init->type))
-    init = fail(init->range,
-                fmt::format("the start value of '{}' cannot be a function or layer", name));
-  if (isError(init->type))
-    accumulator = types.error();
-  std::string help;
-  TypeRef start = types.resolve(accumulator);
-  if (start->is(TypeKind::Tensor))
-    help = "the start value and every result must have one type; if an extent changes, write the "
-           "parameter's type with '?', as in |acc: f32[?, h], x| ...";
-  else
-    help = oneAccumulator;
-  E function = functionArg(args[0], {accumulator, element}, accumulator,
-                           fmt::format("the function of '{}'", name), help);
-  bool bad = isError(list->type) || isError(init->type) || isError(function->type);
-  TypeRef type = bad    ? types.error()
-                 : scan ? types.list(accumulator, lengthOf(*list))
-                        : accumulator;
-  return makeBuiltin(scan ? typed::Builtin::Scan : typed::Builtin::Fold, {function, init, list},
-                     range, type);
 }
 
 //===----------------------------------------------------------------------===//
@@ -297,30 +207,58 @@ Checker::E Checker::builtinReverse(std::vector<Arg> args, SourceRange range, Typ
   return makeBuiltin(typed::Builtin::Reverse, {list}, range, list->type);
 }
 
+/// An extent of a tensor as an int.
+Checker::E Checker::extentOf(E value, size_t axis, SourceRange range) {
+  TypeRef type = types.resolve(value->type);
+  auto *extent = make<typed::DimValueExpr>(range, types.intType());
+  extent->dim = type->tensor.dims[axis];
+  if (value->is(typed::ExprKind::Local) || value->is(typed::ExprKind::Param))
+    return extent;
+  // The extent may have its name from this very value.
+  auto *block = make<typed::BlockExpr>(range, types.intType());
+  typed::Stmt stmt;
+  stmt.pattern = makePattern(typed::PatternKind::Wildcard, value->range, type);
+  stmt.value = value;
+  stmt.type = type;
+  stmt.range = range;
+  block->stmts.push_back(std::move(stmt));
+  block->result = extent;
+  return block;
+}
+
 Checker::E Checker::builtinLen(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "len", range))
     return error(range);
   E value = inferArg(args[0]);
   TypeRef type = types.resolve(value->type);
-  if (type->is(TypeKind::Tensor) && !type->tensor.dims.empty()) {
-    auto *extent = make<typed::DimValueExpr>(range, types.intType());
-    extent->dim = type->tensor.dims.front();
-    // The extent may have its name from this very value.
-    auto *block = make<typed::BlockExpr>(range, types.intType());
-    typed::Stmt stmt;
-    stmt.pattern = makePattern(typed::PatternKind::Wildcard, value->range, type);
-    stmt.value = value;
-    stmt.type = type;
-    stmt.range = range;
-    block->stmts.push_back(std::move(stmt));
-    block->result = extent;
-    return value->is(typed::ExprKind::Local) || value->is(typed::ExprKind::Param)
-               ? static_cast<E>(extent)
-               : block;
-  }
+  if (type->is(TypeKind::Tensor) && !type->tensor.dims.empty())
+    return extentOf(value, 0, range);
   E list = listArg({nullptr, value, value->range, nullptr}, "the argument of 'len'", true);
   return makeBuiltin(typed::Builtin::Len, {list}, range,
                      isError(list->type) ? types.error() : types.intType());
+}
+
+Checker::E Checker::builtinShape(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (!wantArgs(args, 2, 2, "shape", range))
+    return error(range);
+  E value = inferArg(args[0]);
+  std::optional<int64_t> axis =
+      staticInt(args[1], "the axis of 'shape'", "it is written shape(x, axis)");
+  TypeRef type = types.resolve(value->type);
+  if (type->is(TypeKind::Error) || !axis)
+    return error(range);
+  if (!type->is(TypeKind::Tensor))
+    return fail(
+        value->range,
+        fmt::format("'shape' takes a tensor and an axis, but this is '{}'", types.print(type)),
+        type->is(TypeKind::List) ? "len(xs) is the number of elements of a list" : "");
+  auto rank = static_cast<int64_t>(type->tensor.dims.size());
+  int64_t place = *axis < 0 ? *axis + rank : *axis;
+  if (place < 0 || place >= rank)
+    return fail(args[1].range,
+                fmt::format("'{}' has {} ax{}, so there is no axis {}", types.print(type), rank,
+                            rank == 1 ? "is" : "es", *axis));
+  return extentOf(value, static_cast<size_t>(place), range);
 }
 
 Checker::E Checker::builtinAppend(std::vector<Arg> args, SourceRange range, TypeRef hint) {
@@ -507,6 +445,31 @@ Checker::E Checker::builtinMax(std::vector<Arg> args, SourceRange range, TypeRef
 }
 Checker::E Checker::builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef) {
   return hostOrOp("abs", typed::ScalarOp::Abs, 1, std::move(args), range);
+}
+
+Checker::E Checker::floorDivision(const char *name, typed::ScalarOp op, std::vector<Arg> args,
+                                  SourceRange range) {
+  if (!wantArgs(args, 2, 2, name, range))
+    return error(range);
+  auto *scalar = make<typed::ScalarExpr>(range, types.intType());
+  scalar->op = op;
+  bool bad = false;
+  for (const Arg &arg : args) {
+    E operand = inferArg(arg);
+    TypeRef type = types.resolve(operand->type);
+    std::string help = type->is(TypeKind::Float) ? "floor(a / b) is that of floats" : "";
+    operand = require(operand, {types.intType(), fmt::format("an argument of '{}'", name), help});
+    bad |= isError(operand->type);
+    scalar->operands.push_back(operand);
+  }
+  return bad ? error(range) : scalar;
+}
+
+Checker::E Checker::builtinFloorDiv(std::vector<Arg> args, SourceRange range, TypeRef) {
+  return floorDivision("floor_div", typed::ScalarOp::FloorDiv, std::move(args), range);
+}
+Checker::E Checker::builtinFloorMod(std::vector<Arg> args, SourceRange range, TypeRef) {
+  return floorDivision("floor_mod", typed::ScalarOp::FloorMod, std::move(args), range);
 }
 
 static std::string_view hostMathName(typed::ScalarOp op) {

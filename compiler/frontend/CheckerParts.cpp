@@ -248,6 +248,8 @@ Checker::E Checker::inferField(const FieldExpr &expr) {
     help = "take the tuple apart: let (a, b) = ...";
   else if (type->is(TypeKind::Tensor) && expr.field.name == "T")
     help = "transpose(x) exchanges the last two axes";
+  else if (type->is(TypeKind::Tensor) && expr.field.name == "shape")
+    help = "shape(x, 0) is an extent as an int; extents have names, too: x: f32[n, h]";
   else if (std::vector<std::string> values = visibleValues();
            std::find(values.begin(), values.end(), expr.field.name) != values.end())
     help = fmt::format("it is called as a function: {}(x)", expr.field.name);

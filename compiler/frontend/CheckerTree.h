@@ -228,6 +228,8 @@ enum class ScalarOp {
   Mul,
   Div,
   Mod,
+  FloorDiv, ///< of ints, rounded down
+  FloorMod, ///< what that leaves, with the divisor's sign
   Eq,
   Ne,
   Lt,
@@ -259,6 +261,7 @@ enum class Builtin {
   Fold,   ///< f, init, list
   Scan,   ///< f, init, list
   Filter, ///< f, list
+  Loop,   ///< condition, step, start
   Zip,    ///< lists
   Range,  ///< lo, hi
   Enumerate,

@@ -19,8 +19,8 @@ constexpr std::pair<std::string_view, std::string_view> foreignWords[] = {
     {"then", "write 'if c { a } else { b }'"},
     {"elif", "write 'else if'"},
     {"return", "there is no 'return': the last line of a block is its value"},
-    {"for", "there are no loops: use map, fold, scan or recursion"},
-    {"while", "there are no loops: use map, fold, scan or recursion"},
+    {"for", "over a list go map, fold, scan and filter; loop(...) goes on while a condition holds"},
+    {"while", "a loop is written loop(|x| CONDITION, |x| STEP, start)"},
     {"lambda", lambdaForm},
     {"in", "the value follows on the next line, without 'in'"},
     {"def", "functions are declared with 'fn', outside other functions"},
@@ -41,7 +41,7 @@ constexpr std::pair<std::string_view, std::string_view> foreignMethods[] = {
     {"permute", "write transpose(x, axis1, axis2)"},
     {"t", "write transpose(x)"},
     {"unsqueeze", "write expand_dims(x, axis=...)"},
-    {"size", "extents have names: x: f32[n, h]"},
+    {"size", "shape(x, 0) is an extent as an int"},
     {"detach", "write stop_gradient(x)"},
 };
 
@@ -61,8 +61,10 @@ constexpr std::pair<std::string_view, std::string_view> foreignFunctions[] = {
     {"detach", "write stop_gradient(x)"},
     {"swish", "write silu(x)"},
     {"nll_loss", "cross_entropy(logits, label) takes logits"},
-    {"size", "extents have names: x: f32[n, h]"},
-    {"shape", "extents have names: x: f32[n, h]"},
+    {"size", "shape(x, 0) is an extent as an int"},
+    {"floordiv", "write floor_div(a, b)"},
+    {"floor_divide", "write floor_div(a, b)"},
+    {"remainder", "write floor_mod(a, b)"},
 };
 
 std::string_view helpFor(std::span<const std::pair<std::string_view, std::string_view>> words,
@@ -267,6 +269,11 @@ Diagnostic &Diagnostics::error(SourceRange range, std::string message, std::stri
     return add(Severity::Error, range, std::move(message), std::move(help));
   dropped = {};
   return dropped;
+}
+
+void Diagnostics::forgetSince(Mark mark) {
+  kept.resize(mark.kept);
+  errors = mark.errors;
 }
 
 Diagnostic &Diagnostics::warning(SourceRange range, std::string message, std::string help) {

@@ -67,6 +67,14 @@ public:
   size_t errorCount() const { return errors; }
   bool tooManyErrors() const { return errors > maxErrors; }
 
+  /// How far the reporting has come. `forgetSince` takes back what was reported from there on, and
+  /// ends the references to it: for what is tried in vain.
+  struct Mark {
+    size_t kept, errors;
+  };
+  Mark mark() const { return {kept.size(), errors}; }
+  void forgetSince(Mark mark);
+
   /// What was kept, as it is rendered.
   std::vector<const Diagnostic *> inSourceOrder() const;
   /// What was kept, in the order of reporting.

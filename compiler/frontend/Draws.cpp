@@ -13,7 +13,8 @@ bool isSite(const typed::Expr &expr) {
     return apply->op->draws();
   if (const auto *builtin = expr.as<typed::BuiltinExpr>())
     return builtin->builtin == Builtin::Map || builtin->builtin == Builtin::Fold ||
-           builtin->builtin == Builtin::Scan || builtin->builtin == Builtin::Filter;
+           builtin->builtin == Builtin::Scan || builtin->builtin == Builtin::Filter ||
+           builtin->builtin == Builtin::Loop;
   return expr.is(typed::ExprKind::Call);
 }
 

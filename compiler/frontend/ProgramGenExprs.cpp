@@ -243,6 +243,22 @@ Value ProgramGenerator::genScalar(const typed::ScalarExpr &expr) {
                    : ir::DivOp::create(b, x, y).getResult();
   case ScalarOp::Mod:
     return ir::RemOp::create(b, x, y);
+  case ScalarOp::FloorDiv:
+  case ScalarOp::FloorMod: {
+    bool isDiv = expr.op == ScalarOp::FloorDiv;
+    Value quotient = isDiv ? ir::DivOp::create(b, x, y).getResult() : Value();
+    Value rest =
+        isDiv ? arith::SubIOp::create(b, x, arith::MulIOp::create(b, quotient, y)).getResult()
+              : ir::RemOp::create(b, x, y).getResult();
+    Value zero = constInt(0);
+    Value differ = arith::XOrIOp::create(b, genCompare(ScalarOp::Lt, rest, zero),
+                                         genCompare(ScalarOp::Lt, y, zero));
+    Value down = arith::AndIOp::create(b, genCompare(ScalarOp::Ne, rest, zero), differ);
+    Value rounded = isDiv ? quotient : rest;
+    Value lower = isDiv ? arith::SubIOp::create(b, quotient, constInt(1)).getResult()
+                        : arith::AddIOp::create(b, rest, y).getResult();
+    return arith::SelectOp::create(b, down, lower, rounded);
+  }
   case ScalarOp::Min:
     return keepNaN(arith::SelectOp::create(b, genCompare(ScalarOp::Lt, x, y), x, y));
   case ScalarOp::Max:
@@ -320,6 +336,14 @@ std::optional<int64_t> ProgramGenerator::staticInt(const typed::Expr &expr) cons
   case typed::ScalarOp::Mod:
     if (operands[1].constant() > 0)
       result = Dim(operands[0].constant() % operands[1].constant());
+    break;
+  case typed::ScalarOp::FloorDiv:
+    if (operands[1].constant() != 0)
+      result = Dim(floorQuotient(operands[0].constant(), operands[1].constant()));
+    break;
+  case typed::ScalarOp::FloorMod:
+    if (operands[1].constant() != 0)
+      result = Dim(floorRemainder(operands[0].constant(), operands[1].constant()));
     break;
   default:
     break;

@@ -112,6 +112,17 @@ private:
     mlir::func::FuncOp func;
   };
 
+  /// A `loop` as a function that calls itself last: a key and the number of the round if one of
+  /// its functions draws, the values of their codes, what it carries (of a tuple each field).
+  struct LoopInstance {
+    const typed::BuiltinExpr *expr = nullptr;
+    const Subst *subst = nullptr;
+    FnInstance *origin = nullptr;
+    const StaticCode *condition = nullptr, *step = nullptr;
+    bool hasKey = false;
+    mlir::func::FuncOp func;
+  };
+
   /// Where a per-instance dim is found: a value, or an extent of a tensor or the length of a list
   /// that a field path of `holder` leads to.
   struct DimSource {
@@ -267,6 +278,9 @@ private:
 
   Value genBuiltin(const typed::BuiltinExpr &expr);
   Value genLoop(const typed::BuiltinExpr &expr);
+  Value genTailLoop(const typed::BuiltinExpr &expr);
+  void generateTailLoop(LoopInstance &instance);
+  llvm::SmallVector<Value> fieldsOf(Value value);
   Value genLayerLoop(const typed::BuiltinExpr &expr, const StaticValue &layers);
   /// Applies a function value to arguments, in place if it is a lambda of this frame. `key`: as
   /// `splitKey` gives it.
@@ -363,6 +377,8 @@ private:
   std::map<std::string, FnInstance *> instancesByKey;
   std::deque<LambdaInstance> lambdas;
   std::map<std::string, LambdaInstance *> lambdasByKey;
+  std::deque<LoopInstance> loops;
+  std::map<std::string, LoopInstance *> loopsByKey;
   std::deque<typed::LambdaExpr> sharedArms;
   std::deque<std::function<void()>> pending;
 

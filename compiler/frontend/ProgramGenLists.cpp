@@ -18,6 +18,8 @@ Value ProgramGenerator::genBuiltin(const typed::BuiltinExpr &expr) {
     if (isStatic(expr.args.back()->type))
       return genLayerLoop(expr, genStatic(*expr.args.back()));
     return genLoop(expr);
+  case Builtin::Loop:
+    return genTailLoop(expr);
   case Builtin::Zip: {
     SmallVector<Value> lists;
     SmallVector<Type> elements;
@@ -158,6 +160,109 @@ Value ProgramGenerator::genLoop(const typed::BuiltinExpr &expr) {
                                                   : cast<ir::ListType>(type).getElement();
   ir::YieldOp::create(b, coerce(result, wanted));
   return loop->getResult(0);
+}
+
+/// The fields of a tuple, or the value alone.
+SmallVector<Value> ProgramGenerator::fieldsOf(Value value) {
+  auto type = dyn_cast<TupleType>(value.getType());
+  if (!type)
+    return {value};
+  SmallVector<Value> fields;
+  for (unsigned i = 0; i < type.size(); ++i)
+    fields.push_back(get(value, i));
+  return fields;
+}
+
+/// A function of the Program that calls itself last, as one would be written.
+Value ProgramGenerator::genTailLoop(const typed::BuiltinExpr &expr) {
+  Type type = mlirType(expr.type);
+  // What the functions capture may have its extents from the start value.
+  Value start = genAs(*expr.args[2], type);
+  StaticValue condition = genStatic(*expr.args[0]), step = genStatic(*expr.args[1]);
+  if (stopped)
+    return placeholder(type);
+  std::string key = fmt::format("{} {} #{} #{} {}", fmt::ptr(&expr), fmt::ptr(frame->subst),
+                                condition.code->id, step.code->id, type.getAsOpaquePointer());
+  auto [it, inserted] = loopsByKey.try_emplace(key);
+  if (inserted) {
+    LoopInstance &instance = loops.emplace_back();
+    it->second = &instance;
+    instance.expr = &expr;
+    instance.subst = frame->subst;
+    instance.origin = frame->origin;
+    instance.condition = condition.code;
+    instance.step = step.code;
+    instance.hasKey = condition.code->draws || step.code->draws;
+    SmallVector<Type> inputs;
+    if (instance.hasKey)
+      inputs.append(2, b.getI64Type());
+    for (const StaticCode *code : {condition.code, step.code})
+      inputs.append(code->valueTypes.begin(), code->valueTypes.end());
+    if (auto fields = dyn_cast<TupleType>(type))
+      inputs.append(fields.begin(), fields.end());
+    else
+      inputs.push_back(type);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(module->getBody());
+    std::string name = "loop";
+    if (frame->origin)
+      name = frame->origin->func.getSymName().str() + "." + name;
+    instance.func =
+        func::FuncOp::create(b, uniqueSymbol(name), FunctionType::get(&context, inputs, {type}));
+    instance.func.setPrivate();
+    pending.push_back([this, &instance] { generateTailLoop(instance); });
+  }
+  func::FuncOp func = it->second->func;
+  SmallVector<Value> operands;
+  if (it->second->hasKey)
+    operands.append({frame->key, constInt(0)});
+  operands.append(condition.values.begin(), condition.values.end());
+  operands.append(step.values.begin(), step.values.end());
+  operands.append(fieldsOf(start));
+  return func::CallOp::create(b, func, operands).getResult(0);
+}
+
+void ProgramGenerator::generateTailLoop(LoopInstance &instance) {
+  Frame body;
+  body.subst = instance.subst;
+  body.origin = instance.origin;
+  Frame *outer = std::exchange(frame, &body);
+  At at(*this, instance.expr->range);
+  Block *block = instance.func.addEntryBlock();
+  b.setInsertionPointToStart(block);
+  unsigned next = 0;
+  Value round, key;
+  if (instance.hasKey) {
+    frame->key = block->getArgument(next++);
+    round = block->getArgument(next++);
+    key = splitKey(*instance.expr, round);
+  }
+  auto closure = [&](const StaticCode *code) {
+    StaticValue value{code, {}};
+    for (size_t i = 0; i < valueCount(*code); ++i)
+      value.values.push_back(block->getArgument(next++));
+    return value;
+  };
+  StaticValue condition = closure(instance.condition), step = closure(instance.step);
+  Type type = instance.func.getResultTypes()[0];
+  ArrayRef<BlockArgument> fields = block->getArguments().drop_front(next);
+  auto whole = [&] {
+    return isa<TupleType>(type) ? tuple({fields.begin(), fields.end()}) : Value(fields[0]);
+  };
+  Value carried = whole();
+  Value goesOn = callClosure(condition, {carried}, {}, b.getI1Type(), key);
+  Value result = genBranches(
+      goesOn, type,
+      [&] {
+        SmallVector<Value> operands(block->getArguments().take_front(next));
+        if (round)
+          operands[1] = arith::AddIOp::create(b, round, constInt(1));
+        operands.append(fieldsOf(callClosure(step, {carried}, {}, type, key)));
+        return func::CallOp::create(b, instance.func, operands).getResult(0);
+      },
+      whole); // made anew: what runs in every round makes no tuple
+  func::ReturnOp::create(b, result);
+  frame = outer;
 }
 
 /// Layers are known here, so a loop over them is written out.

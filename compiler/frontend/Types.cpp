@@ -152,13 +152,13 @@ TypeRef TypeContext::rebuild(TypeRef type, Leaf &&leaf,
   return visit(visit, type);
 }
 
-TypeRef TypeContext::zonk(TypeRef type) {
+TypeRef TypeContext::zonk(TypeRef type, bool literals) {
   auto resolveDim = [&](const Dim &dim) { return dims.resolve(dim); };
   return rebuild(
       type,
       [&](TypeRef t) -> TypeRef {
         if (t->is(TypeKind::Variable))
-          return t->numeric ? intT : t;
+          return t->numeric && literals ? intT : t;
         if (t->is(TypeKind::Tensor) || t->is(TypeKind::Layer))
           return mapDims(t, resolveDim);
         return nullptr;
@@ -272,6 +272,7 @@ bool TypeContext::bind(TypeRef variable, TypeRef type) {
   if (occurs(variable, type) || !isFirstClass(type))
     return false;
   bindings[variable->id] = type;
+  bound.push_back(variable->id);
   return true;
 }
 
@@ -411,6 +412,49 @@ TypeRef TypeContext::join(TypeRef a, TypeRef b) {
   default:
     return subsume(a, b) ? b : subsume(b, a) ? a : nullptr;
   }
+}
+
+TypeRef TypeContext::widen(TypeRef start, TypeRef next,
+                           const std::function<bool(const Dim &, const Dim &)> &opens,
+                           const std::function<TypeRef(TypeRef)> &fill) {
+  start = resolve(start);
+  next = resolve(next);
+  if (start->is(TypeKind::Variable) && !start->numeric)
+    return fill(next);
+  if (start->kind != next->kind || start->args.size() != next->args.size())
+    return join(start, next);
+  switch (start->kind) {
+  case TypeKind::Tensor: {
+    ops::TensorType widened = start->tensor;
+    const ops::TensorType &other = next->tensor;
+    if (widened.dtype != other.dtype || widened.vocab != other.vocab ||
+        widened.dims.size() != other.dims.size())
+      return nullptr;
+    for (size_t i = 0; i < widened.dims.size(); ++i)
+      if (opens(widened.dims[i], other.dims[i]))
+        widened.dims[i] = unknownDim();
+    return tensor(std::move(widened));
+  }
+  case TypeKind::List:
+  case TypeKind::Tuple: {
+    std::vector<TypeRef> args;
+    for (size_t i = 0; i < start->args.size(); ++i) {
+      args.push_back(widen(start->args[i], next->args[i], opens, fill));
+      if (!args.back())
+        return nullptr;
+    }
+    return start->is(TypeKind::List) ? list(args.front()) : tuple(std::move(args));
+  }
+  default:
+    return join(start, next);
+  }
+}
+
+void TypeContext::unbindSince(BoundMark mark) {
+  for (size_t i = mark.types; i < bound.size(); ++i)
+    bindings[bound[i]] = nullptr;
+  bound.resize(mark.types);
+  dims.unbindSince(mark.dims);
 }
 
 //===----------------------------------------------------------------------===//

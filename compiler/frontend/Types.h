@@ -71,6 +71,11 @@ struct Type {
 const Dim &unknownDim();
 bool isUnknown(const Dim &dim);
 
+/// The quotient rounded down, and what it leaves, of the divisor's sign; of a divisor that is not
+/// 0. The quotient of the least int by -1 wraps.
+int64_t floorQuotient(int64_t a, int64_t b);
+int64_t floorRemainder(int64_t a, int64_t b);
+
 /// How two extents compare.
 enum class DimRelation { Equal, Different, Undecided };
 
@@ -113,6 +118,9 @@ public:
   /// Makes two extents equal if that takes no more than binding a variable. Undecided: both sides
   /// still have variables that other arguments may bind.
   DimRelation unify(const Dim &a, const Dim &b);
+  /// How many variables are bound; `unbindSince` frees those that have been bound since.
+  size_t boundCount() const { return bound.size(); }
+  void unbindSince(size_t count);
   /// Compares without binding anything.
   bool same(const Dim &a, const Dim &b) const;
   /// From now on, until dropped, `a` equals `b` (`check a == b`).
@@ -149,6 +157,7 @@ private:
   /// Written by const members too: it only names what is computed.
   mutable std::map<std::string, Quotient> quotientTable;
   std::map<std::string, Dim> bindings; ///< of variables
+  std::vector<std::string> bound;      ///< the variables that have one, in order
   std::map<std::string, std::string> varNames;
   std::map<std::string, std::string> freshNames;
   std::vector<std::pair<std::string, Dim>> equalities; ///< symbol := dim, applied in order
@@ -187,8 +196,8 @@ public:
 
   /// The type, or what a variable at its head is bound to.
   TypeRef resolve(TypeRef type) const;
-  /// With every variable and dim variable replaced; unbound literals become int.
-  TypeRef zonk(TypeRef type);
+  /// With every variable and dim variable replaced; unbound literals become int, if `literals`.
+  TypeRef zonk(TypeRef type, bool literals = true);
   bool hasVariables(TypeRef type) const;
   /// Nothing in it is an Error.
   bool isSound(TypeRef type) const;
@@ -220,6 +229,18 @@ public:
   /// The least type for values of both; null if there is none. Extents that differ become `?`
   /// unless both are known at compile time; lists whose lengths differ are of any length.
   TypeRef join(TypeRef a, TypeRef b);
+  /// `start` with the extents `?` of which `opens` says so, given those of `next`; where it has a
+  /// variable, what `fill` makes of that part of `next`. Null if they differ in more than extents.
+  TypeRef widen(TypeRef start, TypeRef next,
+                const std::function<bool(const Dim &, const Dim &)> &opens,
+                const std::function<TypeRef(TypeRef)> &fill);
+
+  /// What is bound now, for dims and types; `unbindSince` frees what has been bound since.
+  struct BoundMark {
+    size_t types, dims;
+  };
+  BoundMark boundMark() const { return {bound.size(), dims.boundCount()}; }
+  void unbindSince(BoundMark mark);
 
   /// Source form.
   std::string print(TypeRef type) const;
@@ -240,6 +261,7 @@ private:
 
   std::deque<Type> types;
   std::vector<TypeRef> bindings; ///< of variables; null if unbound
+  std::vector<uint32_t> bound;   ///< the variables that have one, in order
   TypeRef errorType, intT, floatT, boolT, unitT;
 };
 

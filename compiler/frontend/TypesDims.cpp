@@ -98,6 +98,20 @@ bool DimContext::hasFreeVariables(const Dim &dim) const {
   return false;
 }
 
+int64_t floorRemainder(int64_t a, int64_t b) {
+  if (b == -1)
+    return 0;
+  int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+int64_t floorQuotient(int64_t a, int64_t b) {
+  if (b == -1)
+    return static_cast<int64_t>(-static_cast<uint64_t>(a));
+  int64_t quotient = a / b;
+  return floorRemainder(a, b) != a % b ? quotient - 1 : quotient;
+}
+
 Dim DimContext::makeRigid(const std::string &name) {
   int count = ++rigidNames[name];
   if (count == 1)
@@ -182,6 +196,12 @@ Dim DimContext::cancelQuotients(Dim dim) const {
   return dim;
 }
 
+void DimContext::unbindSince(size_t count) {
+  for (size_t i = count; i < bound.size(); ++i)
+    bindings.erase(bound[i]);
+  bound.resize(count);
+}
+
 bool DimContext::same(const Dim &a, const Dim &b) const {
   if (isUnknown(a) || isUnknown(b))
     return a == b;
@@ -200,6 +220,7 @@ DimRelation DimContext::unify(const Dim &a, const Dim &b) {
     if (std::find(used.begin(), used.end(), *symbol) != used.end())
       return false;
     bindings[*symbol] = to;
+    bound.push_back(*symbol);
     return true;
   };
   if (tryBind(x, y) || tryBind(y, x))

@@ -86,6 +86,68 @@ TEST(Checker, LiteralsTakeTheTypeThatIsWanted) {
   EXPECT_SOUND(checked);
 }
 
+TEST(Checker, LoopsFindTheTypeOfWhatTheyCarry) {
+  Checked checked(R"(
+    dim h = 4
+    fn a(x: f32[h], n: int) = loop(|(_, i)| i < n, |(x, i)| (tanh(x), i + 1), (x, 0))
+    fn b(x: f32[n, h]) = loop(|x| len(x) < 9, |x| concat(x, x), x)
+    fn c(x: f32[n, h], y: f32[m]) =
+      loop(|(x, _, _)| len(x) > 1, |(x, y, z)| (x[1:], y + y, append(z, y)), (x, y, []))
+    fn d(x: f32[h]) = fold(|acc, k| concat(acc, x), zeros(0), range(3))
+    fn e(xs: list<f32[n]>) = scan(|(acc, k), x| (concat(acc, x), k + 1), (zeros(1), 0), xs)
+    fn f(n: int) = loop(|x: float| x < 3.0, |x| x * 2.0, 1)
+    fn g(n: int) = loop(|x: f32[?]| len(x) < n, |x| concat(x, ones(1)), zeros(2))
+    fn i() -> f32[?] = loop(|x| len(x) < 4, |x| concat(x, x), zeros(2))
+    fn j(n: int) = loop(|(i, x)| i < n, |(i, x)| {
+      let (_, y) = loop(|(k, _)| k < i, |(k, y)| (k + 1, concat(y, x)), (0, x))
+      (i + 1, y)
+    }, (0, zeros(1)))
+    fn twice<T>(f: (T) -> T, x: T) -> T = loop(|_| false, f, x)
+    fn k(x: int) = twice(inc, x)
+    fn inc(x: int) = l(x) + 1
+    fn l(x: int) = x + 1
+    fn m(xs: list<f32[?, h]>) = fold(|(all, last), x| (concat(all, x), x), (zeros(0, h), zeros(0, h)), xs)
+  )");
+  EXPECT_SOUND(checked);
+  EXPECT_EQ(checked.signature("a"), "fn a(x: f32[h], n: int) -> (f32[h], int)");
+  EXPECT_EQ(checked.signature("b"), "fn b(x: f32[n, h]) -> f32[?, h]");
+  EXPECT_EQ(checked.signature("c"),
+            "fn c(x: f32[n, h], y: f32[m]) -> (f32[?, h], f32[m], list<f32[m]>)");
+  EXPECT_EQ(checked.signature("d"), "fn d(x: f32[h]) -> f32[?]");
+  EXPECT_EQ(checked.signature("e"), "fn e(xs: list<f32[n]>) -> list<(f32[?], int)>");
+  EXPECT_EQ(checked.signature("f"), "fn f(n: int) -> float");
+  EXPECT_EQ(checked.signature("g"), "fn g(n: int) -> f32[?]");
+  EXPECT_EQ(checked.signature("j"), "fn j(n: int) -> (int, f32[?])");
+  EXPECT_EQ(checked.signature("k"), "fn k(x: int) -> int");
+  EXPECT_EQ(checked.signature("m"), "fn m(xs: list<f32[?, h]>) -> (f32[?, h], f32[?, h])");
+}
+
+TEST(Checker, ExtentsOfShapesAndRoundedQuotients) {
+  Checked checked(R"(
+    dim h = 7
+    fn a(x: f32[n, m]) -> f32[m, n] = zeros(shape(x, -1), shape(x, 0))
+    fn b(x: f32[n]) -> f32[n] = zeros(floor_div(2*n, 2))
+    fn c() -> f32[3] = zeros(floor_div(h, 2))
+    fn d(k: int) = range(floor_mod(k, 5))
+    fn e(x: f32[n, m]) = zeros(shape(x, 0) + shape(x, 1))
+  )");
+  EXPECT_SOUND(checked);
+  EXPECT_EQ(checked.signature("e"), "fn e(x: f32[n, m]) -> f32[m + n]");
+}
+
+// What does not fit is tried a few times for each loop, not for each way through loops in loops.
+TEST(Checker, LoopsInLoopsAreCheckedInTime) {
+  for (const char *inner : {"concat(x, x)", "x + missing"}) {
+    std::string body = inner;
+    for (int i = 0; i < 60; ++i)
+      body = "loop(|x| len(x) < 9, |x| " + body + ", x)";
+    Parsed parsed("fn main(x: f32[n]) = " + body);
+    CheckedModule checked = check(parsed.module, {}, parsed.diags);
+    EXPECT_EQ(checked.ok, body.find("missing") == std::string::npos) << parsed.diags.render();
+    EXPECT_LE(parsed.diags.errorCount(), 1u);
+  }
+}
+
 TEST(Checker, DimsArePolynomials) {
   Checked checked(R"(
     dim a = 4, b = 8, c = 2*a

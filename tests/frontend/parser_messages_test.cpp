@@ -262,11 +262,11 @@ const Unparsable unparsable[] = {
      {"1:19: expected end of line after an expression but found 'a' [there is no 'return': "
       "the last line of a block is its value]"}},
     {"fn f() = { for i in x { i } }",
-     {"1:16: expected end of line after an expression but found 'i' [there are no loops: use "
-      "map, fold, scan or recursion]"}},
+     {"1:16: expected end of line after an expression but found 'i' [over a list go map, "
+      "fold, scan and filter; loop(...) goes on while a condition holds]"}},
     {"fn f() = { while x { i } }",
-     {"1:18: expected end of line after an expression but found 'x' [there are no loops: use "
-      "map, fold, scan or recursion]"}},
+     {"1:18: expected end of line after an expression but found 'x' [a loop is written "
+      "loop(|x| CONDITION, |x| STEP, start)]"}},
     {"fn f() = a and b",
      {"1:12: expected end of line after a declaration but found 'and' [write '&&' for 'and']"}},
     {"fn f() = not a",

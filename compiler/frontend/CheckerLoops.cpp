@@ -1,0 +1,286 @@
+//===- CheckerLoops.cpp - Checking loops ----------------------------------===//
+//
+// `map` and `filter`, and those that carry a value from step to step: `fold`, `scan` and `loop`.
+//
+// The type of what is carried is written at a function's parameter, or is what the context asks for
+// (that may leave extents open, or know lengths of lists). Else it is that of the start value,
+// whose lists may grow; if a step does not fit it, the step is checked as what it makes of that
+// type, and extents that differ become `?`, until one more step changes nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/frontend/CheckerImpl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sheaf {
+
+//===----------------------------------------------------------------------===//
+// Over lists, without a value that is carried
+//===----------------------------------------------------------------------===//
+
+Checker::E Checker::builtinMap(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (!wantArgs(args, 2, 2, "map", range))
+    return error(range);
+  E list = listArg(args[1], "the second argument of 'map'", true);
+  TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
+  TypeRef result = types.variable(/*keepsLengths=*/true);
+  E function = functionArg(args[0], {element}, result, "the function of 'map'");
+  if (isError(list->type) || isError(function->type))
+    return makeBuiltin(typed::Builtin::Map, {function, list}, range, types.error());
+  return makeBuiltin(typed::Builtin::Map, {function, list}, range,
+                     types.list(types.resolve(function->type)->result(), lengthOf(*list)));
+}
+
+Checker::E Checker::builtinFilter(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  if (!wantArgs(args, 2, 2, "filter", range))
+    return error(range);
+  E list = listArg(args[1], "the second argument of 'filter'", false, hint);
+  TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
+  E function = functionArg(args[0], {element}, types.boolType(), "the function of 'filter'");
+  bool bad = isError(list->type) || isError(function->type);
+  return makeBuiltin(typed::Builtin::Filter, {function, list}, range,
+                     bad ? types.error() : types.list(element));
+}
+
+//===----------------------------------------------------------------------===//
+// What is carried
+//===----------------------------------------------------------------------===//
+
+/// Checks the bodies of functions without result types, and constants, that an expression may
+/// speak of: what is tried and taken back is then no more than the expression itself.
+void Checker::settleNames(const Expr &expr) {
+  auto settleFn = [&](FnInfo &fn) {
+    if (!fn.result && bodies[&fn] == BodyState::Waiting)
+      checkBody(fn);
+  };
+  auto settleNamed = [&](const Named *named) {
+    if (!named)
+      return;
+    if (auto *fn = std::get_if<FnInfo *>(&named->what))
+      settleFn(**fn);
+    if (auto *let = std::get_if<LetInfo *>(&named->what))
+      checkLet(**let);
+  };
+  if (const auto *name = expr.as<NameExpr>()) {
+    settleNamed(findGlobal(name->name));
+    if (context->layer)
+      for (FnInfo *fn : context->layer->fns)
+        if (fn->name == name->name)
+          settleFn(*fn);
+  } else if (const auto *field = expr.as<FieldExpr>()) {
+    if (std::optional<size_t> file = qualifier(*field->base))
+      settleNamed(std::as_const(*this).findMember(*file, field->field.name));
+    for (LayerInfo &layer : storage.layers)
+      for (FnInfo *fn : layer.fns)
+        if (fn->name == field->field.name)
+          settleFn(*fn);
+  }
+  forEachChild(expr, [&](const Expr &child) { settleNames(child); });
+}
+
+Checker::Trial::Trial(Checker &checker)
+    : checker(checker), reported(checker.diags.mark()), bound(checker.types.boundMark()),
+      opened(checker.context->opened.size()), edges(checker.edges.size()) {
+  ++checker.trials;
+}
+
+Checker::Trial::~Trial() {
+  --checker.trials;
+  if (isKept)
+    return;
+  checker.diags.forgetSince(reported);
+  checker.types.unbindSince(bound);
+  checker.context->opened.resize(opened);
+  checker.edges.erase(checker.edges.begin() + static_cast<ptrdiff_t>(edges), checker.edges.end());
+}
+
+bool Checker::Trial::good() const { return checker.diags.errorCount() == reported.errors; }
+
+/// The type that the first parameter of one of the functions is written with; an extent that it
+/// names is any. Null: none is written.
+TypeRef Checker::writtenCarried(const std::vector<const Arg *> &functions) {
+  for (const Arg *function : functions) {
+    const auto *lambda = function->syntax ? function->syntax->as<LambdaExpr>() : nullptr;
+    if (!lambda || lambda->params.empty() || !lambda->params[0].type)
+      continue;
+    TypeScope scope;
+    scope.newDims = NewDims::Bind;
+    return types.mapDims(convertType(*lambda->params[0].type, scope), [&](const Dim &dim) {
+      return dims.hasFreeVariables(dim) ? unknownDim() : dim;
+    });
+  }
+  return nullptr;
+}
+
+/// The type with the extents `?` that a step changes, given the type of the start value; null where
+/// extents are not what keeps a step from fitting.
+TypeRef Checker::widenCarried(const CarryingStep &step, TypeRef start) {
+  constexpr int mostSteps = 64;
+  TypeRef carried = start;
+  for (int i = 0; i < mostSteps; ++i) {
+    TypeRef next;
+    bool fits;
+    {
+      Trial trial(*this);
+      TypeRef result = types.variable();
+      E function = checkStep(step, carried, result);
+      if (!trial.good() || isError(function->type))
+        return nullptr;
+      next = types.zonk(result, /*literals=*/false);
+      fits = types.subsume(next, carried);
+      // Two numbers that differ are a mistake, as they are in branches.
+      if (fits && !types.join(start, next))
+        return nullptr;
+    }
+    if (fits)
+      return carried;
+    TypeRef wider = types.widen(
+        carried, next, [&](const Dim &a, const Dim &b) { return isUnknown(b) || !dims.same(a, b); },
+        [&](TypeRef part) { return types.forgetLengths(part); });
+    if (!wider || types.print(wider) == types.print(carried))
+      return nullptr;
+    carried = wider;
+  }
+  return nullptr;
+}
+
+Checker::E Checker::checkStep(const CarryingStep &step, TypeRef carried, TypeRef result) {
+  std::vector<TypeRef> params = {carried};
+  params.insert(params.end(), step.others.begin(), step.others.end());
+  Expectation expected = {types.function(std::move(params), result),
+                          fmt::format("{} of '{}'", step.what, step.loop)};
+  expected.resultHint = carried;
+  expected.help = oneAccumulator;
+  if (types.resolve(carried)->is(TypeKind::Tensor))
+    expected.help += fmt::format("; if an extent changes, write the parameter's type with '?', as "
+                                 "in {} ...",
+                                 step.others.empty() ? "|x: f32[?, h]|" : "|acc: f32[?, h], x|");
+  return checkArg(step.function, expected);
+}
+
+Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &start, TypeRef wanted) {
+  std::string what = fmt::format("the start value of '{}'", step.loop);
+  Carried result;
+  result.type = wanted;
+  if (wanted) {
+    result.start = checkArg(start, {wanted, what});
+  } else {
+    result.start = inferArg(start);
+    result.type = types.forgetLengths(result.start->type);
+  }
+  if (!isError(result.start->type) && !types.isFirstClass(result.start->type))
+    result.start = fail(result.start->range, what + " cannot be a function or layer");
+  if (isError(result.start->type))
+    result.type = types.error();
+
+  const Expr *syntax = step.function.syntax;
+  if (wanted || !syntax || !types.isSound(result.type)) {
+    result.step = checkStep(step, result.type, result.type);
+    return result;
+  }
+  auto known = carriedTypes.find(syntax);
+  if (known == carriedTypes.end()) {
+    settleNames(*syntax);
+    {
+      Trial trial(*this);
+      result.step = checkStep(step, result.type, result.type);
+      if (trial.good() && !isError(result.step->type)) {
+        trial.keep();
+        return result;
+      }
+    }
+    // For the next time that this is checked, with other symbols for what is around.
+    TypeRef carried = widenCarried(step, result.type);
+    if (carried)
+      carried = types.widen(
+          result.type, carried, [](const Dim &, const Dim &to) { return isUnknown(to); },
+          [&](TypeRef part) { return close(types.forgetLengths(part), 0); });
+    known = carriedTypes.emplace(syntax, carried).first;
+  }
+  if (known->second)
+    if (TypeRef wider = types.widen(
+            result.type, known->second, [](const Dim &, const Dim &to) { return isUnknown(to); },
+            [](TypeRef part) { return part; })) {
+      result.type = wider;
+      result.start = require(result.start, {result.type, what});
+    }
+  result.step = checkStep(step, result.type, result.type);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// fold, scan, loop
+//===----------------------------------------------------------------------===//
+
+Checker::E Checker::builtinFold(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  return foldOrScan(std::move(args), range, hint, false);
+}
+
+Checker::E Checker::builtinScan(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  return foldOrScan(std::move(args), range, hint, true);
+}
+
+/// What the place of a loop says of what it carries, if that is more than the start value says.
+TypeRef Checker::wantedCarried(TypeRef hint) {
+  if (!hint)
+    return nullptr;
+  hint = types.forgetLengths(hint, /*thatAreFree=*/true);
+  return types.containsUnknown(hint) || types.containsLength(hint) ? hint : nullptr;
+}
+
+Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef hint, bool scan) {
+  std::string name = scan ? "scan" : "fold";
+  if (!wantArgs(args, 3, 3, name, range))
+    return error(range);
+  E list = listArg(args[2], fmt::format("the third argument of '{}'", name), true, nullptr,
+                   fmt::format("it is written {}(f, start, xs)", name));
+  TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
+  size_t before = diags.errorCount();
+  TypeRef carried = writtenCarried({&args[0]});
+  if (diags.errorCount() != before)
+    return error(range);
+  if (!carried)
+    if (TypeRef wanted = wantedCarried(hint))
+      carried = !scan                        ? wanted
+                : wanted->is(TypeKind::List) ? types.resolve(wanted->element())
+                                             : nullptr;
+  Carried loop = checkCarried({name, "the function", args[0], {element}}, args[1], carried);
+  bool bad = isError(list->type) || isError(loop.start->type) || isError(loop.step->type);
+  TypeRef type = bad ? types.error() : scan ? types.list(loop.type, lengthOf(*list)) : loop.type;
+  return makeBuiltin(scan ? typed::Builtin::Scan : typed::Builtin::Fold,
+                     {loop.step, loop.start, list}, range, type);
+}
+
+Checker::E Checker::builtinLoop(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  if (!wantArgs(args, 3, 3, "loop", range))
+    return error(range);
+  constexpr const char *form = "it is written loop(|x| CONDITION, |x| STEP, start)";
+  if (args[2].syntax && args[2].syntax->is<LambdaExpr>())
+    return fail(args[2].range, "the start value of 'loop' must be a value, but this is a function",
+                form);
+  for (size_t i : {0, 1})
+    if (args[i].syntax && !args[i].syntax->is<LambdaExpr>() && !namesFunction(*args[i].syntax) &&
+        !(args[i].syntax->is<NameExpr>() && findLocal(args[i].syntax->to<NameExpr>().name)))
+      return fail(args[i].range,
+                  fmt::format("the {} of 'loop' must be a function of what the loop carries",
+                              i == 0 ? "condition" : "step"),
+                  form);
+  size_t before = diags.errorCount();
+  TypeRef carried = writtenCarried({&args[1], &args[0]});
+  if (diags.errorCount() != before)
+    return error(range);
+  if (!carried)
+    carried = wantedCarried(hint);
+  Carried loop = checkCarried({"loop", "the step", args[1], {}}, args[2], carried);
+  bool bad = isError(loop.start->type) || isError(loop.step->type);
+  E condition = functionArg(args[0], {bad ? types.error() : loop.type}, types.boolType(),
+                            "the condition of 'loop'");
+  bad |= isError(condition->type);
+  return makeBuiltin(typed::Builtin::Loop, {condition, loop.step, loop.start}, range,
+                     bad ? types.error() : loop.type);
+}
+
+} // namespace sheaf
