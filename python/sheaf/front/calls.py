@@ -32,7 +32,6 @@ METHODS_OF_TENSORS = {"item": "read", "tolist": "read_all"}
 _INSTEAD = {
     "print": "sheaf.debug.print shows values of compiled code" if False else
              "look at values in eager Python, where print works: model(x) instead of fast(x)",
-    "isinstance": "match x: case Leaf(word): ... case Node(left, right): ...",
     "sorted": "sort(x) of a tensor gives the elements in order, and their places",
     "round": "floor(x + 0.5)", "str": "words are no values of a model", "repr": "", "open": "", "input": "",
     "set": "use a list", "dict": "use a list of tuples", "getattr": "write the attribute",
@@ -726,6 +725,13 @@ class Calls:
             return literal(abs(value.const))
         self.low.used_operators.add("abs")
         return Value(Code(("abs(", value.code, ")")), value.kind, nonneg=True)
+
+    def builtin_isinstance(self, node, expect):
+        classes = self.class_test(node)
+        arms = []
+        for pattern, taken, _ in self.arms_by_class(classes):
+            arms += [", " if arms else "", pattern, " => ", "true" if taken else "false"]
+        return Value(Code(("match ", self.env[classes[0]].local, " { ", *arms, " }")), BOOL, BLOCK)
 
     def builtin_pow(self, node, expect):
         self.no_keywords(node, 2)

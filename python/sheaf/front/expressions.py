@@ -352,6 +352,13 @@ class Expressions(Subscripts):
 
     def field(self, base, node):
         declaration = base.kind.declaration
+        narrowed = self.env[base.name].narrowed if base.name in self.env else None
+        if narrowed is not None:
+            constructor, fields = narrowed
+            if node.attr not in fields:
+                raise self.error(node, f"{constructor.cls.__name__} has no field '{node.attr}'")
+            local, kind = fields[node.attr]
+            return Value(Code((local,)), self.arrived(kind))
         if len(declaration.constructors) != 1:
             named = " | ".join(c.cls.__name__ for c in declaration.constructors)
             raise self.error(node, f"which of {named} this is decides whether it has '{node.attr}'",
@@ -604,6 +611,9 @@ class Expressions(Subscripts):
         narrowing = self.narrowing(node.test)
         if narrowing is not None:
             return self.if_none_expression(node, narrowing, expect)
+        classes = self.class_test(node.test)
+        if classes is not None:
+            return self.if_class_expression(node, classes, expect)
         if isinstance(node.test, ast.BoolOp) and self.narrows(node.test):
             return self.expr_IfExp(self.nested(node, ast.IfExp, node.body, node.orelse), expect)
         test = self.condition(node.test)
@@ -612,6 +622,20 @@ class Expressions(Subscripts):
         a, b = self.coerce(a, kind), self.coerce(b, kind)
         return Value(Code(("if ", test, " { ", a.code, " } else { ", b.code, " }")), kind, BLOCK,
                      nonneg=a.nonneg and b.nonneg)
+
+    def if_class_expression(self, node, classes, expect):
+        name = classes[0]
+        local, made, kind = self.env[name].local, [], None
+        for pattern, taken, narrowed in self.arms_by_class(classes):
+            with self.branch():
+                self.env[name].narrowed = narrowed
+                value = self.plain(node.body if taken else node.orelse, expect)
+            kind = value.kind if not made else kinds.join(kind, value.kind)
+            made.append((pattern, value))
+        arms = []
+        for pattern, value in made:
+            arms += [", " if arms else "", pattern, " => ", self.coerce(value, kind).code]
+        return Value(Code(("match ", local, " { ", *arms, " }")), kind, BLOCK)
 
     @staticmethod
     def nested(node, make, body, orelse):
@@ -809,6 +833,8 @@ class Expressions(Subscripts):
     def narrows(self, node):
         """Whether a test `x is None or ...`, `x is not None and ...` says of what follows that x is there."""
         for v in node.values[:-1]:
+            if self.class_test(v) is not None and self.class_test(v)[3] == isinstance(node.op, ast.And):
+                return True
             found = self.narrowing(v)
             if found is not None and found[2] == isinstance(node.op, ast.Or):
                 return True
@@ -817,6 +843,17 @@ class Expressions(Subscripts):
     def narrowed_rest(self, node, k):
         """`x is None or rest`, from operand k on: rest knows that x is not None."""
         from .functions import Variable
+        if self.class_test(node.values[k]) is not None:
+            rest = node.values[k + 1:]
+            inner = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
+            both = isinstance(node.op, ast.And)
+            decided = ast.copy_location(ast.Constant(not both), node)
+            test = ast.copy_location(ast.Call(ast.Name("bool", ast.Load()), [inner], []), inner)
+            made = ast.IfExp(node.values[k], test if both else decided, decided if both else test)
+            for part in ast.walk(made):
+                if not hasattr(part, "lineno"):
+                    ast.copy_location(part, inner)
+            return self.expr_IfExp(ast.copy_location(made, node), None).code
         name, test, _ = self.narrowing(node.values[k])
         self.low.use_option()
         variable = self.env[name]

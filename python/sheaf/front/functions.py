@@ -31,11 +31,13 @@ class Variable:
                  unbound=None, why=""):
         self.local, self.kind, self.declared, self.module = local, kind, declared, module
         self.const, self.nonneg, self.owned, self.unbound = const, nonneg, owned, unbound
-        self.why = why
+        self.why, self.narrowed = why, None  # the class that it is known to be of, and its fields
 
     def copy(self):
-        return Variable(self.local, self.kind, self.declared, self.module, self.const, self.nonneg,
+        made = Variable(self.local, self.kind, self.declared, self.module, self.const, self.nonneg,
                         self.owned, self.unbound, self.why)
+        made.narrowed = self.narrowed
+        return made
 
 
 class Slot(Code):
@@ -711,6 +713,10 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         known = self.known_condition(s.test)
         if known is not None:
             return self.statements((s.body if known else s.orelse) + rest, ending)
+        classes = self.class_test(s.test)
+        if classes is not None:
+            jumps = flow.jumps(s.body) | flow.jumps(s.orelse)
+            return self.if_class(s, classes, rest, ending, jumps)
         narrowing = self.narrowing(s.test)
         if narrowing is None and isinstance(s.test, ast.BoolOp) and self.narrows(s.test):
             return self.if_(self.nested(s, ast.If, s.body, s.orelse), rest, ending)
@@ -921,6 +927,58 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         code = Code(("match ", Code((subject,), self.place(node)), " {", IN, LINE,
                      codes[none][0], " => ", codes[none][1], LINE,
                      codes[some][0], " => ", codes[some][1], OUT, LINE, "}"))
+        return self.concluded(s, plan, code, rest, ending)
+
+
+    # ---- Classes ----
+
+    def class_test(self, test):
+        """(name, constructors, the test, whether the branch is taken for them) of isinstance(x, Leaf), for a
+        variable of data; or None."""
+        negated = False
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            negated, test = not negated, test.operand
+        if not isinstance(test, ast.Call) or self.called_builtin(test) != "isinstance":
+            return None
+        if len(test.args) != 2 or test.keywords or not isinstance(test.args[0], ast.Name):
+            raise self.error(test, "'isinstance' takes a variable and a class", "match x: case Leaf(word): ...")
+        name = test.args[0].id
+        kind = self.env[name].kind if name in self.env else None
+        if not isinstance(kind, kinds.Data):
+            raise self.error(test, f"the type of '{name}' is known, and is no union of classes",
+                             "if x is not None, for what may be None")
+        asked = test.args[1].elts if isinstance(test.args[1], ast.Tuple) else [test.args[1]]
+        found = []
+        for node in asked:
+            cls = self.class_of(ast.copy_location(ast.MatchClass(node, [], [], []), node))
+            constructor = kind.declaration.constructor(cls)
+            if constructor is None:
+                named = " | ".join(c.cls.__name__ for c in kind.declaration.constructors)
+                raise self.error(node, f"'{ast.unparse(node)}' is not one of {named}")
+            found.append(constructor)
+        return name, found, test, not negated
+
+    def arms_by_class(self, classes):
+        """Of each constructor (pattern, whether the branch is taken, what the variable is known to be)."""
+        name, taken, test, positive = classes
+        variable = self.env[name]
+        binding = dict(zip(variable.kind.declaration.parameters, variable.kind.arguments))
+        for constructor in variable.kind.declaration.constructors:
+            fields = {f: (self.temporary(f), kinds.substitute(k, binding)) for f, k, _ in constructor.fields}
+            names = joined([local for local, _ in fields.values()])
+            pattern = Code((constructor.name, "(", names, ")")) if fields else constructor.name
+            yield pattern, (constructor in taken) == positive, (constructor, fields)
+
+    def if_class(self, s, classes, rest, ending, jumps):
+        name, _, test, _ = classes
+        plan = self.plan(s, [s.body, s.orelse], rest, ending, jumps)
+        local, arms = self.env[name].local, []
+        for pattern, taken, narrowed in self.arms_by_class(classes):
+            with self.branch():
+                self.env[name].narrowed = narrowed
+                body = self.block(plan.arms[0 if taken else 1], plan.end)
+            arms += [LINE, pattern, " => ", body]
+        code = Code(("match ", Code((local,), self.place(test)), " {", IN, *arms, OUT, LINE, "}"))
         return self.concluded(s, plan, code, rest, ending)
 
 

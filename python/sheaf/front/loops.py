@@ -404,7 +404,22 @@ class Loops:
         known = self.known_condition(s.test)
         if known is False:
             return [*s.orelse, *rest]
-        return self.carried_loop(s, rest, ending)
+        return self.carried_loop(self.knowing(s), rest, ending)
+
+    def knowing(self, s):
+        """A while whose body knows what its condition says of a variable: that it is not None, or of a
+        class."""
+        tests = s.test.values if isinstance(s.test, ast.BoolOp) and isinstance(s.test.op, ast.And) else [s.test]
+        body = s.body
+        for test in reversed(tests):
+            classes, narrowing = self.class_test(test), None
+            if classes is None:
+                narrowing = self.narrowing(test)
+            if classes is not None and classes[3] or narrowing is not None and not narrowing[2]:
+                body = [ast.copy_location(ast.If(test, body, []), test)]
+        if body is s.body:
+            return s
+        return ast.copy_location(ast.While(s.test, body, s.orelse), s)
 
     def written_out(self, s, layers, rest):
         made = []

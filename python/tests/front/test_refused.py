@@ -275,6 +275,25 @@ def f(a: list[int]) -> int:
     c = 1
     return b
 """, "'c' has no value here", "before"),
+    ("""
+def f(x: int) -> bool:
+    return isinstance(x, int)
+#          ^^^^^^^^^^^^^^^^^^
+""", "the type of 'x' is known", ""),
+    ("""
+@dataclass
+class A:
+    x: int
+@dataclass
+class B:
+    y: int
+AB = A | B
+def f(p: AB) -> int:
+    if isinstance(p, A):
+        return p.y
+#              ^^^
+    return p.y
+""", "A has no field 'y'", ""),
     # Lists that others may see.
     ("""
 def f(xs: list[int]) -> list[int]:

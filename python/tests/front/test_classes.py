@@ -1,0 +1,100 @@
+"""What isinstance and `is None` say of a variable is known where they hold."""
+from dataclasses import dataclass
+
+import pytest
+
+from conftest import agree, eager
+from sheaf import jit
+
+pytest.importorskip("sheaf._native")
+
+CASES = []
+
+
+def case(*inputs):
+    def add(f):
+        CASES.append((f, inputs))
+        return f
+    return add
+
+
+@dataclass
+class Leaf:
+    word: int
+
+
+@dataclass
+class Node:
+    left: "Tree"
+    right: "Tree"
+
+
+@dataclass
+class Empty:
+    pass
+
+
+Tree = Leaf | Node | Empty
+I = [(Leaf(3),), (Node(Leaf(1), Node(Empty(), Leaf(5))),), (Empty(),)]
+
+
+@case(*I)
+def size(t: Tree) -> int:
+    if isinstance(t, Leaf):
+        return t.word
+    if isinstance(t, Node):
+        l = size(t.left)
+        return l + size(t.right) * 2
+    return -1
+
+
+@case(*I)
+def joins(t: Tree) -> int:
+    n = 0
+    if not isinstance(t, (Leaf, Empty)):
+        n = 5
+        t = t.left
+    elif isinstance(t, Leaf) and t.word > 2:
+        n = t.word
+    else:
+        n = 7
+    x = t.word if isinstance(t, Leaf) else 0
+    return n + x + (1 if isinstance(t, Node) and isinstance(t, Node) and size(t.left) > 0 else 0)
+
+
+@case(*I)
+def bools(t: Tree) -> tuple[bool, bool]:
+    return isinstance(t, Leaf), not isinstance(t, Leaf) or t.word > 4
+
+
+@case(*I)
+def loops(t: Tree) -> int:
+    n = 0
+    while isinstance(t, Node):
+        t = t.right
+        n += 1
+    return n
+
+
+@dataclass
+class Cell:
+    value: int
+    next: "Cell | None"
+
+
+@case((Cell(1, Cell(2, Cell(3, None))),), (None,))
+def walk(c: Cell | None) -> int:
+    total = 0
+    while c is not None and total < 3:
+        total += c.value
+        c = c.next
+    return total
+
+
+@pytest.mark.parametrize("function, inputs", CASES, ids=[f.__name__ for f, _ in CASES])
+def test_agrees(function, inputs):
+    wanted = [eager(function, arguments) for arguments in inputs]
+    assert not any(isinstance(w, Exception) for w in wanted)
+    got = jit(function)(*zip(*inputs), errors="return")
+    for arguments, a, b in zip(inputs, wanted, got):
+        assert agree(a, b), (arguments, a, b)
