@@ -8,6 +8,13 @@ namespace sheaf::python {
 
 namespace {
 
+/// The attribute for a field: words of Python get a `_`, as sheaf/values.py has it.
+std::string attributeOf(const std::string &field) {
+  static const nb::object *isKeyword =
+      new nb::object(nb::module_::import_("keyword").attr("iskeyword"));
+  return nb::cast<bool>((*isKeyword)(field)) ? field + "_" : field;
+}
+
 nb::str interned(const std::string &text) {
   PyObject *made = PyUnicode_InternFromString(text.c_str());
   if (!made)
@@ -100,10 +107,10 @@ Classes::Classes(const api::LoadedModel &model) {
       nb::list names;
       for (size_t i = 0; i < desc.fieldTypes.size(); ++i) {
         uint32_t type = desc.fieldTypes[i];
-        ctor.fields.push_back(interned(desc.fieldNames[i]));
+        ctor.fields.push_back(interned(attributeOf(desc.fieldNames[i])));
         names.append(ctor.fields.back());
-        ctor.members.push_back(
-            {type, types.types[type].kind, model.slots(type), -1, ctor.fields.back().ptr()});
+        ctor.members.push_back(memberOf(model, type));
+        ctor.members.back().name = ctor.fields.back().ptr();
         ctor.slots += model.slots(type);
       }
       ctor.keywords = nb::tuple(names);

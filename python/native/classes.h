@@ -21,11 +21,20 @@ namespace sheaf::python {
 struct Member {
   uint32_t type;
   rt::TypeKind kind;
+  uint32_t data;  ///< of data: which
+  int64_t tokens; ///< of tokens: how many there are
   int64_t slots;
   /// Where the object has the field's address; -1: it is asked for the attribute.
   Py_ssize_t offset = -1;
   PyObject *name = nullptr; ///< interned
 };
+
+/// A part of this type.
+inline Member memberOf(const api::LoadedModel &model, uint32_t type) {
+  const rt::TypeDesc &desc = model.types().types[type];
+  return {type, desc.kind, desc.data, desc.kind == rt::TypeKind::Token ? model.tokens(type) : 0,
+          model.slots(type)};
+}
 
 /// How objects of one Python class are read.
 struct Reading {
@@ -56,16 +65,19 @@ public:
   /// objects must be of this class, not of another of its name.
   void bind(const std::string &constructor, nb::object type, bool strict);
 
-  /// How objects of a class are read where this data belongs; null when no constructor is theirs.
-  const Reading *find(uint32_t data, PyTypeObject *type) {
-    Table &table = tables_[data];
+  /// How objects of a class are read where this data belongs; null when that has not been found
+  /// out.
+  const Reading *known(uint32_t data, PyTypeObject *type) const {
+    const Table &table = tables_[data];
     for (size_t at = place(type) & table.mask;; at = (at + 1) & table.mask) {
       if (table.types[at] == type)
         return table.readings[at];
       if (!table.types[at])
-        return learn(data, type);
+        return nullptr;
     }
   }
+  /// Finds it out, which may run code of others; null when no constructor is theirs.
+  const Reading *learn(uint32_t data, PyTypeObject *type);
   const Constructor &constructor(uint32_t data, size_t number) const {
     return constructors_[data][number];
   }
@@ -79,7 +91,6 @@ private:
     size_t mask = 0, used = 0;
   };
   static size_t place(PyTypeObject *type) { return reinterpret_cast<size_t>(type) >> 4; }
-  const Reading *learn(uint32_t data, PyTypeObject *type);
   void insert(Table &table, PyTypeObject *type, const Reading *reading);
 
   std::vector<std::vector<Constructor>> constructors_; ///< by data

@@ -1,6 +1,6 @@
 #include "python/native/arrays.h"
 #include "python/native/model.h"
-#include "python/native/run.h"
+#include "python/native/waiting.h"
 
 #include "sheaf/compiler.h"
 
@@ -111,70 +111,90 @@ struct Weight {
   }
 };
 
-nb::tuple compile(const nb::dict &options) {
-  auto text = [&](const char *key) -> std::optional<std::string> {
-    nb::object value = options[key];
-    return value.is_none() ? std::nullopt : std::optional(nb::cast<std::string>(value));
-  };
-  auto orNull = [](const std::optional<std::string> &value) {
-    return value ? value->c_str() : nullptr;
-  };
-  std::optional<std::string> path = text("path"), source = text("text"), name = text("name"),
-                             entry = text("entry"), weights = text("weights"),
-                             cpu = text("target_cpu"), store = text("store"),
-                             library = text("library");
-  auto dims = nb::cast<std::map<std::string, int64_t>>(options["dims"]);
-  auto renames = nb::cast<std::vector<std::string>>(options["renames"]);
-  auto without = nb::cast<std::vector<std::string>>(options["without"]);
+/// What the compiler is told, and all that this points at. It may outlive the call, when that is
+/// interrupted.
+struct Job {
+  explicit Job(const nb::dict &options);
+  Job(const Job &) = delete;
+
+  void run() noexcept {
+    status = sheaf_compile(&given, &made, &said);
+    if (status != SHEAF_OK)
+      message = sheaf_error_message();
+  }
+  ~Job() {
+    sheaf_model_release(made);
+    sheaf_diagnostics_release(said);
+  }
 
   sheaf_compile_options given{};
+  std::map<std::string, std::string> texts; ///< by option
+  std::map<std::string, int64_t> dims;
+  std::vector<std::string> renames, without;
+  std::vector<sheaf_dim> dimList;
+  std::vector<Vocabulary> vocabularies;
+  std::vector<std::vector<const char *>> words;
+  std::vector<sheaf_vocabulary> vocabularyList;
+  std::vector<std::unique_ptr<Weight>> tensors;
+  std::vector<sheaf_named_tensor> tensorList;
+  std::vector<const char *> renameList, withoutList;
+  Uses uses;
+  Stop stop;
+
+  sheaf_model *made = nullptr;
+  sheaf_diagnostics *said = nullptr;
+  sheaf_status status = SHEAF_OK;
+  std::string message;
+};
+
+Job::Job(const nb::dict &options) : uses{options["uses"], {}, {}, {}}, stop(makeStop()) {
+  auto text = [&](const char *key) -> const char * {
+    nb::object value = options[key];
+    if (value.is_none())
+      return nullptr;
+    return (texts[key] = nb::cast<std::string>(value)).c_str();
+  };
   given.size = sizeof given;
-  given.path = orNull(path);
-  if (source) {
-    given.text = source->c_str();
-    given.length = source->size();
-  }
-  given.name = orNull(name);
-  given.library = orNull(library);
-  given.entry = orNull(entry);
-  given.weights = orNull(weights);
-  given.target_cpu = orNull(cpu);
-  given.store = orNull(store);
+  given.path = text("path");
+  if ((given.text = text("text")))
+    given.length = texts["text"].size();
+  given.name = text("name");
+  given.library = text("library");
+  given.entry = text("entry");
+  given.weights = text("weights");
+  given.target_cpu = text("target_cpu");
+  given.store = text("store");
   given.store_limit = nb::cast<uint64_t>(options["store_limit"]);
   given.seed = nb::cast<uint64_t>(options["seed"]);
   given.precision = nb::cast<bool>(options["bf16"]) ? SHEAF_BF16 : SHEAF_F32;
   given.threads = nb::cast<uint32_t>(options["threads"]);
   given.training = nb::cast<bool>(options["training"]);
   given.dropout = nb::cast<bool>(options["dropout"]);
+  given.stop = stop.get();
 
-  std::vector<sheaf_dim> dimList;
+  dims = nb::cast<std::map<std::string, int64_t>>(options["dims"]);
   for (const auto &[dim, value] : dims)
     dimList.push_back({dim.c_str(), value});
   given.dims = dimList.data();
   given.dim_count = dimList.size();
 
-  std::vector<Vocabulary> vocabularies;
   for (nb::handle one : options["vocabularies"]) {
-    auto [of, file, words, size] =
+    auto [of, file, list, size] =
         nb::cast<std::tuple<std::string, std::string, std::vector<std::string>, int64_t>>(one);
-    vocabularies.push_back({of, file, words, size});
+    vocabularies.push_back({of, file, list, size});
   }
-  std::vector<std::vector<const char *>> words(vocabularies.size());
-  std::vector<sheaf_vocabulary> vocabularyList;
+  words.resize(vocabularies.size());
   for (size_t i = 0; i < vocabularies.size(); ++i) {
-    for (const std::string &word : vocabularies[i].words)
+    const Vocabulary &one = vocabularies[i];
+    for (const std::string &word : one.words)
       words[i].push_back(word.c_str());
-    vocabularyList.push_back(
-        {vocabularies[i].name.c_str(),
-         vocabularies[i].path.empty() ? nullptr : vocabularies[i].path.c_str(),
-         words[i].empty() ? nullptr : words[i].data(),
-         words[i].empty() ? vocabularies[i].size : static_cast<int64_t>(words[i].size())});
+    vocabularyList.push_back({one.name.c_str(), one.path.empty() ? nullptr : one.path.c_str(),
+                              words[i].empty() ? nullptr : words[i].data(),
+                              words[i].empty() ? one.size : static_cast<int64_t>(words[i].size())});
   }
   given.vocabularies = vocabularyList.data();
   given.vocabulary_count = vocabularyList.size();
 
-  std::vector<std::unique_ptr<Weight>> tensors;
-  std::vector<sheaf_named_tensor> tensorList;
   for (auto [key, value] : nb::cast<nb::dict>(options["tensors"])) {
     tensors.push_back(std::make_unique<Weight>(nb::cast<std::string>(key), value.ptr()));
     tensors.back()->fill();
@@ -183,44 +203,39 @@ nb::tuple compile(const nb::dict &options) {
   given.tensors = tensorList.data();
   given.tensor_count = tensorList.size();
 
-  std::vector<const char *> renameList, withoutList;
+  renames = nb::cast<std::vector<std::string>>(options["renames"]);
   for (const std::string &rename : renames)
     renameList.push_back(rename.c_str());
-  for (const std::string &one : without)
-    withoutList.push_back(one.c_str());
   given.renames = renameList.data();
   given.rename_count = renameList.size();
+  without = nb::cast<std::vector<std::string>>(options["without"]);
+  for (const std::string &one : without)
+    withoutList.push_back(one.c_str());
   given.without = withoutList.data();
   given.without_count = withoutList.size();
 
-  Uses uses{options["uses"], {}, {}, {}};
   if (!uses.function.is_none()) {
     given.resolve = Uses::ask;
     given.resolve_user = &uses;
   }
-  Stop stop = makeStop();
-  given.stop = stop.get();
+}
 
-  sheaf_model *made = nullptr;
-  sheaf_diagnostics *said = nullptr;
-  sheaf_status status;
-  std::string message;
-  {
-    nb::gil_scoped_release unlocked;
-    status = sheaf_compile(&given, &made, &said);
-    if (status != SHEAF_OK)
-      message = sheaf_error_message();
-  }
-  std::unique_ptr<sheaf_diagnostics, void (*)(sheaf_diagnostics *)> held(said,
-                                                                         sheaf_diagnostics_release);
-  std::unique_ptr<Model> model(made ? new Model(made) : nullptr);
-  if (uses.thrown)
-    throw std::move(*uses.thrown);
-  if (status != SHEAF_OK && status != SHEAF_NOT_COMPILED)
-    raiseStatus(status, message);
-  nb::list diagnostics = listOf(held.get());
-  return nb::make_tuple(
-      model ? nb::cast(model.release(), nb::rv_policy::take_ownership) : nb::none(), diagnostics);
+nb::tuple compile(const nb::dict &options) {
+  // Whoever lets it go last: it holds objects of Python's.
+  std::shared_ptr<Job> job(new Job(options), [](Job *held) {
+    nb::gil_scoped_acquire locked;
+    delete held;
+  });
+  runWaiting([job] { job->run(); }, job->stop);
+  if (job->uses.thrown)
+    throw nb::python_error(*job->uses.thrown);
+  if (job->status != SHEAF_OK && job->status != SHEAF_NOT_COMPILED)
+    raiseStatus(job->status, job->message);
+  nb::list diagnostics = listOf(job->said);
+  nb::object model = nb::none();
+  if (sheaf_model *made = std::exchange(job->made, nullptr))
+    model = nb::cast(new Model(made), nb::rv_policy::take_ownership);
+  return nb::make_tuple(model, diagnostics);
 }
 
 } // namespace

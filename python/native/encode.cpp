@@ -36,7 +36,8 @@ nb::object elementsOf(PyObject *object, const std::string &wanted) {
 
 Encoder::~Encoder() {
   for (Frame &frame : frames_)
-    Py_DECREF(frame.object);
+    if (frame.held)
+      Py_DECREF(frame.object);
   forget();
 }
 
@@ -73,15 +74,8 @@ void Encoder::refuse(const Refusal &refusal) const {
 
 void Encoder::encode(PyObject *object, uint32_t type, Slot *to) {
   try {
-    size_t below = frames_.size();
-    TypeKind kind = model_.type(type).kind;
-    if (kind == TypeKind::Tensor || kind == TypeKind::List || kind == TypeKind::Tuple ||
-        kind == TypeKind::Data)
-      enter(object, type, to);
-    else
-      scalar(object, type, kind, to);
-    if (frames_.size() > below)
-      walk();
+    enter(nb::borrow(object), type, to);
+    walk();
   } catch (const Refusal &refusal) {
     refuse(refusal);
   } catch (nb::python_error &error) {
@@ -91,57 +85,51 @@ void Encoder::encode(PyObject *object, uint32_t type, Slot *to) {
   }
 }
 
-void Encoder::push(Frame frame, PyObject *object) {
-  frame.object = object;
-  frames_.push_back(frame);
-  Py_INCREF(object); // from here on the destructor lets it go
-}
-
 void Encoder::pop() {
   Frame &frame = frames_.back();
-  PyObject *object = frame.object;
+  PyObject *object = frame.held ? frame.object : nullptr;
   if (frame.shared) [[unlikely]]
-    if (auto found = seen_.find(object); found != seen_.end())
+    if (auto found = seen_.find(frame.object); found != seen_.end())
       found->second.done = true;
   frames_.pop_back();
-  Py_DECREF(object);
+  secured_ = std::min(secured_, frames_.size());
+  if (object && Py_REFCNT(object) == 1)
+    secure(); // its end may run code
+  Py_XDECREF(object);
+}
+
+void Encoder::secure() {
+  for (; secured_ < frames_.size(); ++secured_) {
+    Frame &frame = frames_[secured_];
+    if (!std::exchange(frame.held, true))
+      Py_INCREF(frame.object);
+  }
 }
 
 void Encoder::walk() {
+  const Classes &classes = model_.classes();
   while (!frames_.empty()) {
     Frame &frame = frames_.back();
+    const Member *member;
     PyObject *part;
-    uint32_t type;
-    TypeKind kind;
     Slot *to = frame.to;
+    bool held = false;
     if (frame.kind == Frame::Data) {
       if (frame.next == frame.end) {
         pop();
         continue;
       }
-      const Member &member = *frame.next++;
-      type = member.type;
-      kind = member.kind;
-      frame.to += member.slots;
-      part = member.offset < 0 ? nullptr
-                               : *reinterpret_cast<PyObject **>(
-                                     reinterpret_cast<char *>(frame.object) + member.offset);
-      if (part) [[likely]] {
-        // Numbers that run nobody's code need not be held.
-        int64_t number;
-        if ((kind == TypeKind::Token || kind == TypeKind::Int) && isSmallInt(part, number)) {
-          if (kind == TypeKind::Token &&
-              static_cast<uint64_t>(number) >= static_cast<uint64_t>(model_.words(type).size))
-              [[unlikely]]
-            noToken(model_, type, number);
-          *to = number;
-          continue;
-        }
-        Py_INCREF(part);
-      } else {
-        part = PyObject_GetAttr(frame.object, member.name);
+      member = frame.next++;
+      part = member->offset < 0 ? nullptr
+                                : *reinterpret_cast<PyObject **>(
+                                      reinterpret_cast<char *>(frame.object) + member->offset);
+      frame.to += member->slots;
+      if (!part) {
+        secure();
+        part = PyObject_GetAttr(frame.object, member->name);
         if (!part)
           throw nb::python_error();
+        held = true;
       }
     } else {
       if (frame.index == frame.size) {
@@ -152,100 +140,119 @@ void Encoder::walk() {
         throw Refusal(PyExc_RuntimeError, "the list changed while it was read");
       part = PySequence_Fast_GET_ITEM(frame.object, frame.index);
       ++frame.index;
-      if (frame.kind == Frame::List) {
-        type = model_.type(frame.type).children[0];
-        kind = model_.type(type).kind;
-        frame.to += frame.width;
-      } else {
-        const Member &member = *frame.next++;
-        type = member.type;
-        kind = member.kind;
-        frame.to += member.slots;
+      member = frame.next;
+      frame.next += frame.kind == Frame::Tuple; // of a list it is the one of all elements
+      frame.to += member->slots;
+    }
+    // What runs nobody's code comes first: plain ints, and objects of classes that were met before.
+    if (member->kind == TypeKind::Data) {
+      if (const Reading *reading = classes.known(member->data, Py_TYPE(part))) [[likely]] {
+        enterData(part, held, *reading, to);
+        continue;
       }
+    } else if (member->kind == TypeKind::Token || member->kind == TypeKind::Int) {
+      int64_t number;
+      if (isSmallInt(part, number)) [[likely]] {
+        if (held)
+          Py_DECREF(part); // an int's end runs no code
+        if (member->kind == TypeKind::Token &&
+            static_cast<uint64_t>(number) >= static_cast<uint64_t>(member->tokens)) [[unlikely]]
+          noToken(model_, member->type, number);
+        *to = number;
+        continue;
+      }
+    }
+    if (!held) {
+      secure();
       Py_INCREF(part);
     }
-    nb::object held = nb::steal(part);
-    switch (kind) {
-    case TypeKind::Data:
-      enterData(part, type, to);
-      break;
-    case TypeKind::Tensor:
-    case TypeKind::List:
-    case TypeKind::Tuple:
-      enter(part, type, to);
-      break;
-    default:
-      scalar(part, type, kind, to);
-    }
+    enter(nb::steal(part), member->type, to);
   }
 }
 
-void Encoder::enter(PyObject *object, uint32_t type, Slot *to) {
-  switch (model_.type(type).kind) {
-  case TypeKind::Data:
-    return enterData(object, type, to);
+void Encoder::enter(nb::object held, uint32_t type, Slot *to) {
+  PyObject *object = held.ptr();
+  switch (TypeKind kind = model_.type(type).kind) {
+  case TypeKind::Data: {
+    const Reading &reading = readingOf(object, type);
+    return enterData(held.release().ptr(), true, reading, to);
+  }
   case TypeKind::Tuple:
     return enterTuple(object, type, to);
   case TypeKind::List:
     return enterList(object, type, to);
-  default:
+  case TypeKind::Tensor:
     return putTensor(model_, type, object, heap_, to);
+  default:
+    return scalar(object, type, kind, to);
   }
 }
 
 void Encoder::manyNodes() {
   sharing_ = true;
-  if (nodes_ % (16 * kMany) == 0 && PyErr_CheckSignals() != 0)
+  if (nodes_ % (16 * kMany) != 0)
+    return;
+  secure();
+  if (PyErr_CheckSignals() != 0)
     throw nb::python_error();
 }
 
-void Encoder::enterData(PyObject *object, uint32_t type, Slot *to) {
+const Reading &Encoder::readingOf(PyObject *object, uint32_t type) {
   uint32_t data = model_.type(type).data;
-  const Reading *reading = model_.classes().find(data, Py_TYPE(object));
-  if (!reading) [[unlikely]] {
-    std::string names;
-    for (const Constructor &ctor : model_.classes().constructors(data))
-      names += (names.empty() ? "" : ", ") + ctor.name;
-    throw Refusal(PyExc_TypeError, "'" + model_.loaded().text(type) + "' belongs here (" + names +
-                                       "), not " + kindOf(object));
-  }
-  if (reading->tupleSize && PyTuple_GET_SIZE(object) < reading->tupleSize) [[unlikely]]
-    throw Refusal(PyExc_TypeError, kindOf(object) + " has only " +
-                                       std::to_string(PyTuple_GET_SIZE(object)) + " elements");
-  if (++nodes_ % kMany == 0) [[unlikely]]
-    manyNodes();
-  bool shared = false;
-  // One reference is that of what it is a part of, one is held here.
-  if (sharing_ && Py_REFCNT(object) > 2) {
-    auto [seen, fresh] = seen_.try_emplace(object, Seen{object, 0, false});
-    if (!fresh) {
-      if (!seen->second.done)
-        throw Refusal(PyExc_ValueError, "the object is inside of itself");
-      *to = seen->second.slot;
-      return;
-    }
-    Py_INCREF(object);
-    shared = true;
-  }
-  if (frames_.size() >= kDeepest)
-    throw Refusal(PyExc_ValueError,
-                  "deeper than " + std::to_string(kDeepest) + " objects: has it no end?");
-  Slot *slots = heap_.allocate(reading->slots);
-  slots[0] = reading->constructor;
-  *to = std::bit_cast<Slot>(slots);
-  if (shared)
-    seen_.find(object)->second.slot = *to;
-  const Member *members = reading->members.data();
-  push({nullptr, reading, members, members + reading->members.size(), slots + 1, 0, 0, 0, type,
-        Frame::Data, shared},
-       object);
+  const Reading *reading = model_.classes().known(data, Py_TYPE(object));
+  if (!reading)
+    reading = model_.classes().learn(data, Py_TYPE(object));
+  if (reading)
+    return *reading;
+  std::string names;
+  for (const Constructor &ctor : model_.classes().constructors(data))
+    names += (names.empty() ? "" : ", ") + ctor.name;
+  throw Refusal(PyExc_TypeError, "'" + model_.loaded().text(type) + "' belongs here (" + names +
+                                     "), not " + kindOf(object));
 }
 
-const Member *Encoder::membersOf(uint32_t tuple) {
-  std::vector<Member> &members = tuples_[tuple];
+void Encoder::enterData(PyObject *object, bool held, const Reading &reading, Slot *to) {
+  // From here on the frame lets it go, also when something is wrong.
+  const Member *members = reading.members.data();
+  frames_.push_back({object, &reading, members, members, nullptr, 0, 0, Frame::Data, held, false});
+  if (++nodes_ % kMany == 0) [[unlikely]]
+    manyNodes();
+  Frame &frame = frames_.back();
+  if (reading.tupleSize && PyTuple_GET_SIZE(object) < reading.tupleSize) [[unlikely]]
+    throw Refusal(PyExc_TypeError, kindOf(object) + " has only " +
+                                       std::to_string(PyTuple_GET_SIZE(object)) + " elements");
+  if (sharing_) [[unlikely]] {
+    // One reference is that of what it is a part of.
+    if (Py_REFCNT(object) > 1 + frame.held) {
+      auto [seen, fresh] = seen_.try_emplace(object, Seen{object, 0, false});
+      if (!fresh) {
+        if (!seen->second.done)
+          throw Refusal(PyExc_ValueError, "the object is inside of itself");
+        *to = seen->second.slot;
+        pop();
+        return;
+      }
+      Py_INCREF(object);
+      frame.shared = true;
+    }
+    if (frames_.size() >= kDeepest)
+      throw Refusal(PyExc_ValueError,
+                    "deeper than " + std::to_string(kDeepest) + " objects: has it no end?");
+  }
+  Slot *slots = heap_.allocate(reading.slots);
+  slots[0] = reading.constructor;
+  *to = std::bit_cast<Slot>(slots);
+  if (frame.shared) [[unlikely]]
+    seen_.find(object)->second.slot = *to;
+  frame.end = members + reading.members.size();
+  frame.to = slots + 1;
+}
+
+const Member *Encoder::partsOf(uint32_t tuple) {
+  std::vector<Member> &members = parts_[tuple];
   if (members.empty())
     for (uint32_t child : model_.type(tuple).children)
-      members.push_back({child, model_.type(child).kind, model_.loaded().slots(child)});
+      members.push_back(memberOf(model_.loaded(), child));
   return members.data();
 }
 
@@ -257,9 +264,10 @@ void Encoder::enterTuple(PyObject *object, uint32_t type, Slot *to) {
   Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
   if (size != static_cast<Py_ssize_t>(count))
     throw Refusal(PyExc_ValueError, wanted + " belongs here, not one of " + std::to_string(size));
-  const Member *members = membersOf(type);
-  push({nullptr, nullptr, members, members + count, to, 0, size, 0, type, Frame::Tuple, false},
-       object);
+  const Member *members = partsOf(type);
+  Py_INCREF(object);
+  frames_.push_back(
+      {object, nullptr, members, members + count, to, 0, size, Frame::Tuple, true, false});
 }
 
 Slot *Encoder::listOf(uint32_t number, Py_ssize_t size, Slot *to) {
@@ -275,19 +283,16 @@ Slot *Encoder::listOf(uint32_t number, Py_ssize_t size, Slot *to) {
 }
 
 void Encoder::enterList(PyObject *given, uint32_t number, Slot *to) {
-  const rt::TypeDesc &type = model_.type(number);
-  uint32_t element = type.children[0];
   if (!PyList_Check(given) && !PyTuple_Check(given) && PyObject_CheckBuffer(given) &&
       !PyBytes_Check(given))
     return enterArray(given, number, to);
   nb::object list = elementsOf(given, "a list ('" + model_.loaded().text(number) + "')");
   Py_ssize_t size = PySequence_Fast_GET_SIZE(list.ptr());
   Slot *elements = listOf(number, size, to);
-  int64_t width = model_.loaded().slots(element);
   if (frames_.size() >= kDeepest)
     throw Refusal(PyExc_ValueError, "deeper than " + std::to_string(kDeepest) + " objects");
-  push({nullptr, nullptr, nullptr, nullptr, elements, 0, size, width, number, Frame::List, false},
-       list.ptr());
+  frames_.push_back({list.release().ptr(), nullptr, partsOf(number), nullptr, elements, 0, size,
+                     Frame::List, true, false});
 }
 
 void Encoder::enterArray(PyObject *object, uint32_t number, Slot *to) {

@@ -13,7 +13,11 @@
 namespace sheaf::python {
 
 /// Walks objects, however deep, with a stack of its own, and writes the slots of values into a
-/// heap. Objects are held while they are read, as the code of others among them may let them go.
+/// heap.
+///
+/// As long as no code of others runs, nothing changes: what is read by its place in an object is
+/// kept by that. Before such code runs (an attribute that is asked for, a number that is no plain
+/// one), all that is on the stack is held (secure()).
 class Encoder {
 public:
   Encoder(Model &model, io::SlotHeap &heap) : model_(model), heap_(heap) {}
@@ -36,15 +40,14 @@ public:
 private:
   /// A value of which a part is read next.
   struct Frame {
-    PyObject *object; ///< held
+    PyObject *object;
     const Reading *reading;
-    const Member *next, *end; ///< of data and tuples
+    const Member *next, *end; ///< of data and tuples; of a list that of all its elements
     rt::Slot *to;
-    Py_ssize_t index, size; ///< of lists, and how far tuples are
-    int64_t width;          ///< of an element of a list
-    uint32_t type;
+    Py_ssize_t index, size; ///< of lists and tuples
     enum Kind : uint8_t { Data, Tuple, List } kind;
-    bool shared;
+    bool held;   ///< a reference to the object is the frame's
+    bool shared; ///< it stands in `seen_`
   };
   /// What has been read, where many objects stand in more than one place.
   struct Seen {
@@ -54,34 +57,38 @@ private:
   };
 
   void walk();
-  void enter(PyObject *object, uint32_t type, rt::Slot *to);
-  void enterData(PyObject *object, uint32_t type, rt::Slot *to);
+  /// They take a reference to the object, if it is `held`.
+  void enter(nb::object held, uint32_t type, rt::Slot *to);
+  void enterData(PyObject *object, bool held, const Reading &reading, rt::Slot *to);
+  const Reading &readingOf(PyObject *object, uint32_t type);
   void enterTuple(PyObject *object, uint32_t type, rt::Slot *to);
   void enterList(PyObject *object, uint32_t type, rt::Slot *to);
   void enterArray(PyObject *object, uint32_t type, rt::Slot *to);
   rt::Slot *listOf(uint32_t type, Py_ssize_t size, rt::Slot *to);
-  void push(Frame frame, PyObject *object);
   void pop();
+  void secure();
   void scalar(PyObject *object, uint32_t type, rt::TypeKind kind, rt::Slot *to);
   rt::Slot token(PyObject *object, uint32_t type);
-  const Member *membersOf(uint32_t tuple);
+  /// Of a tuple its parts, of a list its elements.
+  const Member *partsOf(uint32_t type);
   void forget();
   std::string path() const;
   /// Once in many values: signals are looked for, and what is shared from now on.
   void manyNodes();
 
   static constexpr size_t kMany = size_t(1) << 16;
-  static constexpr size_t kDeepest = size_t(1) << 24;
+  static constexpr size_t kDeepest = size_t(1) << 22;
 
   Model &model_;
   io::SlotHeap &heap_;
   std::vector<Frame> frames_;
+  size_t secured_ = 0; ///< so many frames are held
   const char *argument_ = "";
   size_t instance_ = 0;
   size_t nodes_ = 0; ///< of data in this value
   bool sharing_ = false;
   std::unordered_map<PyObject *, Seen> seen_;
-  std::unordered_map<uint32_t, std::vector<Member>> tuples_;
+  std::unordered_map<uint32_t, std::vector<Member>> parts_;
 };
 
 /// The instances of columns, one for each argument: lists, tuples, other sequences, or arrays whose

@@ -31,6 +31,9 @@ public:
   const api::LoadedModel &loaded() const { return *handle_->model; }
   const rt::TypeDesc &type(uint32_t type) const { return loaded().types().types[type]; }
   Classes &classes() { return classes_; }
+  /// What the types of the arguments are, and all that values of them may hold, in one text: models
+  /// of one signature take each other's encoded values.
+  const std::string &signature() const { return signature_; }
 
   /// The vocabulary of a type of tokens, or of tensors of tokens.
   Words &words(uint32_t type) { return *words_[type]; }
@@ -45,13 +48,11 @@ private:
   Classes classes_;
   std::map<std::string, Words> vocabularies_;
   std::vector<Words *> words_; ///< by type; null for others
+  std::string signature_;
 };
 
 /// What a model is made of, for Python to look at: lists of the type table, see sheaf/model.py.
 nb::dict describe(const Model &model);
-/// What the types of the arguments are, and all that values of them may hold, in one text: models
-/// of one signature take each other's encoded values.
-std::string signatureOf(const Model &model);
 
 void bindModel(nb::module_ &module);
 void bindSession(nb::module_ &module);

@@ -1,60 +1,125 @@
 #include "python/native/session.h"
 #include "python/native/decode.h"
 #include "python/native/encode.h"
-#include "python/native/run.h"
+#include "python/native/waiting.h"
 
 #include "runtime/session/session.h"
 
 #include <nanobind/ndarray.h>
 
+#include <chrono>
+
 namespace sheaf::python {
 
-Stop makeStop() {
-  sheaf_stop *stop = nullptr;
-  check(sheaf_stop_create(&stop));
-  return Stop(stop, sheaf_stop_release);
-}
+namespace {
 
-Session::Session(Model &model, const sheaf_session_options &options) : model_(model) {
-  sheaf_session *session = nullptr;
-  check(sheaf_session_create(&options, &session));
-  session_.reset(session, sheaf_session_release);
-}
+unsigned forks = 0;
 
-std::shared_ptr<sheaf_result> Session::runBatch(sheaf_batch &batch) {
-  sheaf_result *result = nullptr;
-  sheaf_status status;
-  std::string message;
-  {
-    nb::gil_scoped_release unlocked;
-    status = sheaf_session_run(session_.get(), &batch, &result);
+/// Runs that are expected to take less stay where they are: another thread costs some of that.
+constexpr double kShort = 1e6;
+
+} // namespace
+
+/// A run and all that it uses. It may outlive the call, when that is interrupted.
+struct Session::Running {
+  explicit Running(const std::shared_ptr<const api::LoadedModel> &model) : batch(model) {}
+  ~Running() { sheaf_result_release(result); }
+  Running(const Running &) = delete;
+
+  void run() noexcept {
+    sheaf_run_options options{};
+    options.size = sizeof options;
+    options.stop = stop.get();
+    auto begin = std::chrono::steady_clock::now();
+    status = sheaf_session_run_with(session.get(), &batch, &options, &result);
     if (status != SHEAF_OK)
       message = sheaf_error_message();
+    nanoseconds =
+        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
   }
-  if (status != SHEAF_OK)
-    raiseStatus(status, message);
-  return std::shared_ptr<sheaf_result>(result, sheaf_result_release);
+
+  std::shared_ptr<sheaf_session> session;
+  sheaf_batch batch;
+  Stop stop;
+  sheaf_result *result = nullptr;
+  sheaf_status status = SHEAF_OK;
+  std::string message;
+  double nanoseconds = 0;
+};
+
+Session::Session(Model &model, const sheaf_session_options &options)
+    : model_(model), options_(options) {
+  open();
+}
+
+void Session::open() {
+  sheaf_session *session = nullptr;
+  check(sheaf_session_create(&options_, &session));
+  session_.reset(session, sheaf_session_release);
+  generation_ = forks;
+}
+
+void Session::noteFork() { ++forks; }
+
+void Session::runBatch(const std::shared_ptr<Running> &running) {
+  if (generation_ != forks) {
+    // Of the parent's threads there are none here, not even to be ended: what it has is left alone.
+    new std::shared_ptr<sheaf_session>(std::move(session_));
+    open();
+  }
+  running->session = session_;
+  size_t instances = running->batch.store.instances.size();
+  double expected = std::max(lastNanoseconds_, nanosecondsBefore_) * static_cast<double>(instances);
+  if (expected < kShort) {
+    nb::gil_scoped_release unlocked;
+    running->run();
+  } else {
+    running->stop = makeStop();
+    runWaiting([running] { running->run(); }, running->stop);
+  }
+  lastRun_ = running->nanoseconds;
+  if (instances)
+    nanosecondsBefore_ =
+        std::exchange(lastNanoseconds_, running->nanoseconds / static_cast<double>(instances));
+  if (running->status != SHEAF_OK)
+    raiseStatus(running->status, running->message);
 }
 
 nb::object Session::run(nb::handle columns, bool each) {
-  sheaf_batch batch(model_.shared());
-  encodeColumns(model_, columns, batch.store);
-  std::shared_ptr<sheaf_result> result = runBatch(batch);
+  auto running = std::make_shared<Running>(model_.shared());
+  api::ValueStore &store = running->batch.store;
+  const Values *values = nullptr;
+  if (PyTuple_GET_SIZE(columns.ptr()) == 1 &&
+      nb::try_cast(nb::handle(PyTuple_GET_ITEM(columns.ptr(), 0)), values) && values) {
+    if (values->signature() != model_.signature())
+      raise(PyExc_ValueError, "the values were encoded for a model with other arguments");
+    for (const auto &held : values->stores())
+      store.keep(held);
+    store.instances.assign(values->instances().begin(), values->instances().end());
+    // Errors and draws go by the place in the call, as they do for lists.
+    for (size_t i = 0; i < store.instances.size(); ++i)
+      store.instances[i].index = static_cast<int64_t>(i);
+  } else {
+    encodeColumns(model_, columns, store);
+  }
+  runBatch(running);
+  sheaf_result *result = running->result;
   if (each)
-    return decodeEach(model_, result.get());
+    return decodeEach(model_, result);
   nb::list failures;
   const auto &items = result->data->items;
   for (size_t i = 0; i < items.size(); ++i)
     if (!items[i].slots)
-      failures.append(failureOf(result.get(), i));
-  if (failures.size()) {
-    nb::object error = errorClass("raise_failures");
-    error(failures, items.size());
-  }
-  return decodeColumn(model_, result.get());
+      failures.append(failureOf(result, i));
+  if (failures.size())
+    errorClass("raise_failures")(failures, items.size());
+  return decodeColumn(model_, result);
 }
 
-nb::dict Session::parameters(nb::handle self) {
+nb::dict Session::parameters() {
+  auto *held = new std::shared_ptr<sheaf_session>(session_);
+  nb::capsule self(
+      held, [](void *p) noexcept { delete static_cast<std::shared_ptr<sheaf_session> *>(p); });
   check(sheaf_session_add(session_.get(), model_.handle()));
   rt::Session *session = nullptr;
   {
@@ -112,8 +177,13 @@ void bindSession(nb::module_ &module) {
           nb::arg("seed") = 0, nb::arg("max_depth") = 0, nb::arg("max_steps") = 0,
           nb::arg("check_results") = false, nb::keep_alive<1, 2>())
       .def("run", &Session::run)
-      .def("parameters",
-           [](nb::handle_t<Session> self) { return nb::cast<Session &>(self).parameters(self); });
+      .def_prop_ro("last_run", &Session::lastRun)
+      .def("parameters", &Session::parameters);
+  module.def("finish_waiting", finishWaiting);
+  module.def("after_fork", [] {
+    forgetThreads();
+    Session::noteFork();
+  });
 }
 
 } // namespace sheaf::python

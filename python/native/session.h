@@ -3,25 +3,41 @@
 #define SHEAF_PYTHON_SESSION_H
 
 #include "python/native/model.h"
+#include "python/native/values.h"
 
 #include <memory>
 
 namespace sheaf::python {
 
+/// A session of one model. After a fork the child's makes itself anew, with the model's weights.
 class Session {
 public:
   Session(Model &model, const sheaf_session_options &options);
 
-  /// Runs the instances of columns. With `each` what fails is in the list, else it is raised.
+  /// Runs the instances of columns, or of Values alone. With `each` what fails is in the list, else
+  /// it is raised.
   nb::object run(nb::handle columns, bool each);
   /// The session's weights by name, as arrays that may only be read. Views, which keep it alive.
-  nb::dict parameters(nb::handle self);
+  nb::dict parameters();
+
+  /// What the C interface took for the last run, of all that a call is; for measuring.
+  double lastRun() const { return lastRun_; }
+
+  /// In the child of a fork.
+  static void noteFork();
 
 private:
-  std::shared_ptr<sheaf_result> runBatch(sheaf_batch &batch);
+  struct Running;
+  void open();
+  void runBatch(const std::shared_ptr<Running> &running);
 
   Model &model_; ///< Python keeps it
+  sheaf_session_options options_;
   std::shared_ptr<sheaf_session> session_;
+  unsigned generation_; ///< of forks
+  /// What an instance took in the last two runs: short runs stay in the thread of the caller.
+  double lastRun_ = 0;
+  double lastNanoseconds_ = 1e12, nanosecondsBefore_ = 1e12;
 };
 
 } // namespace sheaf::python

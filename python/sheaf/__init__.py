@@ -19,7 +19,7 @@ from .types import *
 
 # What needs the extension is there when it is first asked for. `import *` leaves it out, and so does not
 # hide Python's compile.
-_COMPILED = {"Model": "model", "compile": "model", "load": "model"}
+_COMPILED = {"Dataset": "data", "Model": "model", "compile": "model", "load": "model"}
 
 __all__ = ["Batcher", "CompileError", "Compiled", "Initializer", "InstanceError", "InstanceErrors",
            "Module", "Param", "SheafError", "constant", "from_torch", "glorot", "he", "identity", "jit", "nn", "normal",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import linecache
 import os
+import tempfile
 from collections.abc import Mapping
 
 from sheaf import _native
 from sheaf.batching import AsyncCalls
+from sheaf.data import Dataset
 from sheaf.errors import CompileError, Diagnostic
 from sheaf.values import make_classes, namespace
+
+
+atexit.register(_native.finish_waiting)
+os.register_at_fork(after_in_child=_native.after_fork)
 
 
 class Model(AsyncCalls):
@@ -26,10 +33,11 @@ class Model(AsyncCalls):
     other, without Python's lock.
     """
 
-    def __init__(self, native, *, classes=None, warnings=(), **session):
-        """For `load` and `compile`. `session`: threads, memory_limit, seed, max_depth, max_steps,
-        check_results."""
+    def __init__(self, native, *, path=None, classes=None, warnings=(), **session):
+        """For `load` and `compile`. `path`: of the compiled model that it was read from. `session`:
+        threads, memory_limit, seed, max_depth, max_steps, check_results."""
         self._native = native
+        self._again = path, dict(classes or {}), session
         self._about = native.describe()
         self.warnings = tuple(warnings)
         made = make_classes(self._about, f"sheaf.{self.name}")
@@ -79,8 +87,10 @@ class Model(AsyncCalls):
 
     def __call__(self, *columns, errors="raise"):
         """Runs the instances whose arguments stand in these lists, or arrays, one for each
-        argument. `errors="return"` gives a list, with an InstanceError where an instance failed;
+        argument, or in one Dataset. `errors="return"` gives a list, with an InstanceError where an instance failed;
         else the failures are raised together, as InstanceErrors."""
+        if len(columns) == 1 and type(columns[0]) is Dataset:
+            columns = columns[0]._of(self._native),
         if errors == "raise":
             return self._session.run(columns, False)
         if errors == "return":
@@ -97,13 +107,50 @@ class Model(AsyncCalls):
         columns = list(zip(*instances)) if instances else [()] * count
         return self(*columns, errors=errors)
 
+    def encode(self, *columns):
+        """The instances of these columns as a Dataset, which the model takes instead of them."""
+        return Dataset(_native.Values.encode(self._native, columns))
+
     def save(self, path):
         """Writes the compiled model to a file, which `load` opens without a compiler."""
         self._native.save(os.fspath(path))
 
+    def __reduce__(self):
+        """What was read from a file is read from there again; else the compiled model goes along."""
+        path, classes, session = self._again
+        if path is not None:
+            return _read_again, (path, classes, session)
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "model.sheafc")
+            self.save(file)
+            with open(file, "rb") as stream:
+                return _open_again, (stream.read(), classes, session)
+
+    def __copy__(self):
+        return self  # it never changes
+
+    def __deepcopy__(self, memo):
+        return self
+
     def __repr__(self):
         arguments = ", ".join(f"{name}: {text}" for name, text in self.arguments.items())
         return f"<sheaf.Model {self.name}: {self.entry}({arguments}) -> {self.result}>"
+
+
+def _read_again(path, classes, session):
+    return Model(_native.Model.load(path), path=path, classes=classes, **session)
+
+
+def _open_again(data, classes, session):
+    # In memory alone; once it is open, the file may go.
+    file = os.memfd_create("sheaf model")
+    try:
+        with open(file, "wb", closefd=False) as stream:
+            stream.write(data)
+        native = _native.Model.load(f"/proc/self/fd/{file}")
+    finally:
+        os.close(file)
+    return Model(native, classes=classes, **session)
 
 
 _SESSION = ("threads", "memory_limit", "seed", "max_depth", "max_steps", "check_results")
@@ -131,7 +178,7 @@ def load(path, *, classes=None, sha256=None, check_weights=True, **options):
         if rest:
             raise TypeError(f"{path} is compiled already: {', '.join(rest)} came before that")
         native = _native.Model.load(path, sha256 or "", check_weights)
-        return Model(native, classes=classes, **session)
+        return Model(native, path=os.path.abspath(path), classes=classes, **session)
     if sha256 is not None:
         raise TypeError("sha256 is for compiled models")
     return _compile(path=path, text=None, classes=classes, **options)

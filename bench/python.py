@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""What calling models from Python costs.
+
+    PYTHONPATH=build/python /usr/bin/python3 bench/python.py [PART ...]
+
+Parts: convert (nanoseconds a node of 64 trees of 2,496 nodes, and of 20,000 in random order), run
+(a call over the session's run inside of it, encoded and with conversion, by width), call (the smallest
+model), import. Medians; the least as well, for a busy machine.
+"""
+import random
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import sheaf as sf
+
+TREES, LEAVES = 64, 20
+SOURCE = """
+dim vocab, hidden
+data Tree = Leaf(word: token) | Node(left: Tree, right: Tree)
+param embedding : f32[vocab, hidden] = normal(0.1)
+param leaf_w : f32[hidden, 3*hidden] = glorot
+param leaf_b : f32[3*hidden] = zeros
+param node_w : f32[2*hidden, 5*hidden] = glorot
+param node_b : f32[5*hidden] = zeros
+param out_w : f32[hidden, 5] = glorot
+fn encode(t: Tree) -> (f32[hidden], f32[hidden]) = match t {
+  Leaf(word) => {
+    let (i, o, u) = split(embedding[word] @ leaf_w + leaf_b, 3)
+    let c = sigmoid(i) * tanh(u)
+    (sigmoid(o) * tanh(c), c)
+  }
+  Node(l, r) => {
+    let (hl, cl) = encode(l)
+    let (hr, cr) = encode(r)
+    let (i, o, u, fl, fr) = split(concat(hl, hr) @ node_w + node_b, 5)
+    let c = sigmoid(i) * tanh(u) + sigmoid(fl) * cl + sigmoid(fr) * cr
+    (sigmoid(o) * tanh(c), c)
+  }
+}
+fn main(t: Tree) -> f32[5] = {
+  let (h, _) = encode(t)
+  h @ out_w
+}
+"""
+WORDS = ["<unk>"] + [f"word{i}" for i in range(1, 5000)]
+
+
+class Slots:
+    @dataclass(slots=True)
+    class Leaf:
+        word: object
+
+    @dataclass(slots=True)
+    class Node:
+        left: object
+        right: object
+
+
+class Plain:
+    @dataclass
+    class Leaf:
+        word: object
+
+    @dataclass
+    class Node:
+        left: object
+        right: object
+
+
+def forest(kind, texts, trees, rng):
+    """Trees of 20 words each, which lean to either side."""
+    def word():
+        number = rng.randrange(len(WORDS))
+        return "word" + str(number) if texts else number
+
+    def tree(leaves):
+        if leaves == 1:
+            return kind.Leaf(word())
+        left = rng.randrange(1, leaves)
+        return kind.Node(tree(left), tree(leaves - left))
+    return [tree(LEAVES) for _ in range(trees)]
+
+
+def measure(work, rounds):
+    """Median and least seconds."""
+    times = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times), min(times)
+
+
+def compiled(hidden):
+    return sf.compile(SOURCE, dims={"hidden": hidden}, vocab=WORDS)
+
+
+def convert():
+    model = compiled(32)
+    nodes = 2 * LEAVES - 1
+    print("conversion, ns a node           median  least   20,000 shuffled")
+    for name, kind, texts in (("slots, int words", Slots, False), ("plain, int words", Plain, False),
+                              ("slots, str words", Slots, True), ("plain, str words", Plain, True)):
+        rng = random.Random(1)
+        few = forest(kind, texts, TREES, rng)
+        model.encode(few)
+        median, least = measure(lambda: model.encode(few), 400)
+        many = forest(kind, texts, 20000, rng)
+        rng.shuffle(many)
+        cold, _ = measure(lambda: model.encode(many), 5)
+        scale = 1e9 / (TREES * nodes)
+        print(f"  {name:28} {median * scale:7.1f} {least * scale:6.1f} "
+              f"{cold * 1e9 / (20000 * nodes):10.1f}")
+
+
+def run():
+    print("a call over the session's run, medians")
+    for hidden in (32, 256):
+        model = compiled(hidden)
+        few = forest(Slots, False, TREES, random.Random(1))
+        data = model.encode(few)
+        for name, given in (("encoded", data), ("with conversion", few)):
+            ratios, inner = [], []
+            for _ in range(400 if hidden == 32 else 60):
+                begin = time.perf_counter()
+                model(given)
+                took = time.perf_counter() - begin
+                inner.append(model._session.last_run / 1e9)
+                ratios.append(took / inner[-1])
+            print(f"  hidden {hidden:3}, {name:16} {statistics.median(ratios):6.3f} of "
+                  f"{statistics.median(inner) * 1e6:8.1f} us")
+
+
+def call():
+    model = sf.compile("fn main(x: int) -> int = x + 1")
+    beyond, inner = [], []
+    for _ in range(20000):
+        begin = time.perf_counter()
+        model([1])
+        took = time.perf_counter() - begin
+        inner.append(model._session.last_run / 1e3)
+        beyond.append(took * 1e6 - inner[-1])
+    print(f"the smallest model: {statistics.median(beyond):.2f} us more than the session's "
+          f"{statistics.median(inner):.2f} us")
+
+
+def imports():
+    def seconds(text):
+        command = [sys.executable, "-c", text]
+        return measure(lambda: subprocess.run(command, check=True), 15)[0]
+    base = seconds("import numpy")
+    print(f"import sheaf: {seconds('import sheaf; sheaf.load') - base:.3f} s beyond Python and NumPy "
+          f"({base:.3f} s)")
+
+
+PARTS = {"convert": convert, "run": run, "call": call, "import": imports}
+for part in sys.argv[1:] or PARTS:
+    if part not in PARTS:
+        sys.exit(f"there is no part '{part}' but {', '.join(PARTS)}")
+    PARTS[part]()
