@@ -9,6 +9,7 @@ docs/python.md is the guide.
 from . import nn, ops, safetensors, types
 from .batching import Batcher
 from .errors import CompileError, InstanceError, InstanceErrors, SheafError
+from .hints import FUNCTIONS, missing
 from .importing import from_torch
 from .initializers import (Initializer, constant, glorot, he, identity, normal, orthogonal, uniform)
 from .jit import Compiled, jit
@@ -31,7 +32,7 @@ def __getattr__(name):
         from ._native import version
         return version
     if name not in _COMPILED:
-        raise AttributeError(f"module 'sheaf' has no attribute {name!r}")
+        raise missing("module 'sheaf'", name, FUNCTIONS)
     import importlib
     found = getattr(importlib.import_module(f"sheaf.{_COMPILED[name]}"), name)
     globals()[name] = found

@@ -18,7 +18,7 @@ import threading
 
 import numpy as np
 
-from . import ops, signatures
+from . import hints, ops, signatures
 from .initializers import Initializer, as_initializer
 
 __all__ = ["Module", "Param"]
@@ -183,6 +183,10 @@ class Module(metaclass=_ModuleType):
     def __call__(self, *arguments, **named):
         function = type(self).forward
         return signatures.call(self, function, arguments, named)
+
+    def __getattr__(self, name):
+        # Of what is not there: names of PyTorch's Modules say what to write.
+        raise hints.missing(f"'{type(self).__name__}' object", name, hints.METHODS, self)
 
     def public_name(self, name):
         """What `state_dict` calls the parameter that attributes of this Module name so. A layer whose

@@ -4,6 +4,7 @@ They are ordinary Modules, written for one instance: no batch axis, no padding, 
 a Linear, a norm and an Embedding takes a vector (or a token), a matrix of rows, or more axes; of
 sequences it takes `[n, size]`, whatever n is.
 """
+from ..hints import LAYERS, missing
 from .attention import (MultiheadAttention, TransformerDecoder, TransformerDecoderLayer,
                         TransformerEncoder, TransformerEncoderLayer)
 from .linear import Embedding, Linear
@@ -13,3 +14,7 @@ from .recurrent import GRU, LSTM, GRUCell, LSTMCell
 __all__ = ["Embedding", "GRU", "GRUCell", "LSTM", "LSTMCell", "LayerNorm", "Linear",
            "MultiheadAttention", "RMSNorm", "TransformerDecoder", "TransformerDecoderLayer",
            "TransformerEncoder", "TransformerEncoderLayer"]
+
+
+def __getattr__(name):
+    raise missing("module 'sheaf.nn'", name, LAYERS)

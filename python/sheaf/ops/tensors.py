@@ -8,6 +8,7 @@ import numbers
 
 import numpy as np
 
+from ..hints import FUNCTIONS, missing
 from .registry import OPERATORS
 
 
@@ -362,6 +363,10 @@ class Operand:
         """The last two axes exchanged."""
         return OPERATORS["transpose"](self)
 
+    def __getattr__(self, name):
+        # Of what is not there: names of PyTorch's tensors say what to write.
+        raise missing(f"'{type(self).__name__}' object", name, FUNCTIONS, self)
+
     def item(self):
         """The element of a tensor that has one, as a number of the host: a read."""
         array = as_array(self)
@@ -417,6 +422,12 @@ class Tensor(Operand, np.ndarray):
 
     def __format__(self, spec):
         return format(self.item() if self.size == 1 and spec else self.view(np.ndarray), spec)
+
+    def view(self, *arguments, **named):
+        """NumPy's: the same memory as another type. PyTorch's is reshape."""
+        if arguments and all(host_kind(x) is int for x in arguments):
+            raise missing("'Tensor' object", "view", FUNCTIONS, self)
+        return super().view(*arguments, **named)
 
     def __reduce__(self):
         return _rebuild, (np.array(self.view(np.ndarray)),)

@@ -242,3 +242,25 @@ def test_lists_of_inputs_are_taken_and_not_changed():
         Sum()([given[0], "a"])
     with pytest.raises(TypeError, match="tuple of 2, and 3"):
         Sum()(given, (np.zeros(2), 5, 5))
+
+
+def test_names_of_pytorch_say_what_to_write():
+    x, model = sf.ones(2, 3), Outer()
+    for make, said in ((lambda: x.unsqueeze(0), "expand_dims"), (lambda: x.view(3, 2), "reshape"),
+                       (lambda: sf.cat, "concat"), (lambda: sf.nn.Parameter, "sheaf.Param"),
+                       (lambda: sf.nn.ModuleList, "a list of Modules"), (lambda: model.eval(), "dropout drops in training"),
+                       (lambda: model.table.detach(), "stop_gradient"), (lambda: x.masked_fill, "where"),
+                       (lambda: sf.nn.functional, "sf.relu"), (lambda: model.nothing, "'Outer' object has no attribute 'nothing'$")):
+        with pytest.raises(AttributeError, match=said):
+            make()
+    assert not hasattr(model, "missing") and getattr(x, "missing", 3) == 3 and not hasattr(sf, "missing_")
+    assert pickle.loads(pickle.dumps(x)).tolist() == x.tolist() and np.asarray(x).view(np.int32).dtype == np.int32
+
+
+def test_hints_are_of_names_that_are_not_here():
+    """And what they say to write is."""
+    from sheaf import hints, nn
+    for name in hints.FUNCTIONS:
+        assert not hasattr(sf, name) or name in ("float", "type"), name
+    assert not [name for name in hints.LAYERS if hasattr(nn, name)]
+    assert not [name for name in hints.METHODS if hasattr(Module, name)]
