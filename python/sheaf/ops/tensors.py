@@ -8,12 +8,15 @@ import numbers
 
 import numpy as np
 
+from ..errors import SheafError
 from ..hints import FUNCTIONS, missing
 from .registry import OPERATORS
 
 
-class ShapeError(ValueError):
+class ShapeError(ValueError, SheafError):
     """Shapes that do not go together."""
+
+    __module__ = "sheaf"
 
 
 # NumPy's element types as the language calls them.
