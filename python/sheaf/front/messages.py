@@ -140,11 +140,23 @@ def in_python(text, names):
     return re.sub(r"\bread\(\.\.\.\)", "x.item()", text)
 
 
-# Helps that speak of `.sheaf`, and what they are in Python.
+# What messages say in words of `.sheaf`, and what it is in Python.
 _HELPS = [
+    (re.compile(r"\bcover Just\(_\)"), "cover what is not None"),
     (re.compile(r"write '?(\w+)\(\.\.\.\)'? to convert.*"), r"\1(x)"),
     (re.compile(r"`let ([^`]*)`"), r"\1"),
+    (re.compile(r"\blet (\w+: )"), r"\1"),
     (re.compile(r"\bcheck ([^,;]+?) == ([^,;]+)$"), r"assert \1 == \2"),
+    (re.compile(r"one that is fixed is declared: dim (\w+) = \.\.\."),
+     r"one that is fixed is an int of the module: self.\1 = ..."),
+    (re.compile(r"'read' waits for the element( of a tensor)?( and gives it as a host value)?"),
+     r"x.item() waits for the element\1\2"),
+    (re.compile(r"\bread_all\((\w+)\)"), r"\1.tolist()"),
+    (re.compile(r"\bread\(((?:[^()]|\([^()]*\))+)\)"), r"\1.item()"),
+    (re.compile(r"\badd an arm: (.+?) => \.\.\."), r"add: case \1: ..."),
+    (re.compile(r"\bJust\((_|\w+(?:\((?:[^()]|\([^()]*\))*\))?)\)"), r"\1"),
+    (re.compile(r"\bNothing\b"), "None"),
+    (re.compile(r"\{ \.\.\. \}"), "..."),
 ]
 
 _WORDS = [

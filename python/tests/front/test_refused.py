@@ -482,6 +482,37 @@ def f(p: AB) -> int:
 
 CHECKED = [
     ("""
+def f(x: int) -> Float32["n"]:
+#                ^^^^^^^^^^^^
+    return zeros(x)
+""", "tells what dim 'n' is", "self.n = ..."),
+    ("""
+def f(x: Float32["n"]) -> float:
+    return x.sum()
+#          ^^^^^^^
+""", "must be 'float', but this is 'Float32[\"\"]'", "x.item() waits"),
+    ("""
+def f(x: int | None) -> int:
+    match x:
+#   ^^^^^^^^
+        case None:
+            return 0
+""", "these cases do not cover what is not None", "add: case _: ..."),
+    ("""
+def f(xs: list[Float32["3"]]) -> Float32["3"]:
+    best = xs[0]
+    for x in xs:
+        if x.sum() > best:
+#          ^^^^^^^^^^^^^^
+            best = x
+    return best
+""", "one element, but this is 'Bool[\"3\"]'", "x[0].item()"),
+    ("""
+def f(x: Float32["n 3"]) -> Float32["4"]:
+    return x[0] + x[:, 1]
+#                 ^^^^^^^
+""", """cannot add Float32["3"] and Float32["n"]""", "assert 3 == n"),
+    ("""
 class M(Module):
     def __init__(self):
         self.w = Param(3, 5)
