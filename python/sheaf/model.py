@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from sheaf import _native
 from sheaf.batching import AsyncCalls
 from sheaf.data import Dataset
-from sheaf.errors import CompileError, Diagnostic
+from sheaf.errors import CompileError, CompilerMissing, Diagnostic
 from sheaf.values import make_classes, namespace
 
 
@@ -293,15 +293,18 @@ _compiler_open = False
 
 
 def _open_compiler():
-    """Opens the compiler of the package `sheaf-compiler`; without it the one that the system or the
-    build directory has is found later."""
+    """Opens the compiler of the package `sheaf-compiler`, or else the one beside the extension, as in
+    the build directory, or the system's."""
     global _compiler_open
     if _compiler_open:
         return
     try:
-        import sheaf_compiler
+        from sheaf_compiler import path
     except ImportError:
-        pass
-    else:
-        _native.open_compiler(sheaf_compiler.path)
+        path = None
+    try:
+        _native.open_compiler(path)
+    except CompilerMissing as error:
+        raise CompilerMissing(f"compiling needs the compiler: pip install sheaf-compiler=="
+                              f"{_native.version} ({error})") from None
     _compiler_open = True
