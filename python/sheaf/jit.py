@@ -148,14 +148,23 @@ class Compiled(AsyncCalls):
                           f"{_short(now)}): what a model reads from outside is constant. Pass it as an "
                           "argument, or call sf.jit again")
 
-    def _run(self, entry, columns, errors):
-        __tracebackhide__ = True
+    def _made_ready(self, entry):
         ready = self._ready.get(entry)
         if ready is None or not ready.holds():
             model = self._model(entry)
             ready = self._ready[entry] = _Ready(self, entry, model)
+        return ready
+
+    def _encode(self, entry, columns):
+        model = self._made_ready(entry).model
+        return model.encode(*boundary.arguments(self._program, entry, columns))
+
+    def _run(self, entry, columns, errors):
+        __tracebackhide__ = True
+        ready = self._made_ready(entry)
         try:
-            if ready.plain and len(columns) == ready.count:
+            if ready.plain and (len(columns) == ready.count or len(columns) == 1 and boundary.is_encoded(
+                    columns[0])):
                 result = ready.model(*columns, errors=errors)
             else:
                 columns = boundary.arguments(self._program, entry, columns)
@@ -254,6 +263,14 @@ class CompiledFunction(Compiled):
         __tracebackhide__ = True
         return self._run(self.target.__name__, columns, errors)
 
+    def encode(self, *columns):
+        """The inputs of these columns as a Dataset: converted once, and given instead of them."""
+        return self._encode(self.target.__name__, columns)
+
+    def save(self, path):
+        """Writes the compiled function to a file, which `sheaf.load` opens without a compiler."""
+        self._made_ready(self.target.__name__).model.save(path)
+
     def __repr__(self):
         return f"<sheaf.jit {self.target.__qualname__}>"
 
@@ -307,14 +324,35 @@ class CompiledModule(Compiled):
             raise TypeError(f"{type(self.target).__name__} has no method 'forward'")
         return self._run("forward", columns, errors)
 
+    @property
+    def methods(self):
+        """{name: method} of all that can be called. `fast.loss` is `fast.methods["loss"]`; a method of the
+        name of one of this object, as `encode`, is here alone."""
+        return {name: self.__dict__.setdefault("_made", {}).setdefault(name, Method(self, name))
+                for name in self.program.entries}
+
+    def encode(self, *columns):
+        """The inputs of these columns as a Dataset: converted once, and given instead of them.
+
+        They are those of `forward`, or of the first method of as many arguments; `fast.loss.encode(...)`
+        says which. Methods whose arguments have the same types take each other's.
+        """
+        for name, parameters in self.program.signatures.items():
+            if len(parameters) == len(columns):
+                return self._encode(name, columns)
+        raise TypeError(f"{type(self.target).__name__} has no method of {len(columns)} arguments; there are "
+                        + ", ".join(f"{name} of {len(p)}" for name, p in self.program.signatures.items()))
+
+    def save(self, path):
+        """Writes `forward`, compiled, to a file, which `sheaf.load` opens without a compiler."""
+        self._made_ready("forward").model.save(path)
+
     def __getattr__(self, name):
         program = self.__dict__.get("_program")
         if name.startswith("_") or name in ("program", "target"):
             raise AttributeError(name)
         if program is not None and name in program.entries:
-            made = Method(self, name)
-            self.__dict__[name] = made
-            return made
+            return self.methods[name]
         raise AttributeError(f"{type(self.__dict__.get('target')).__name__} has no compiled method '{name}'"
                              + (f"; there are {', '.join(program.entries)}" if program else ""))
 
@@ -335,6 +373,14 @@ class Method(AsyncCalls):
     def __call__(self, *columns, errors="raise"):
         __tracebackhide__ = True
         return self.compiled._run(self.name, columns, errors)
+
+    def encode(self, *columns):
+        """The inputs of these columns as a Dataset: converted once, and given instead of them."""
+        return self.compiled._encode(self.name, columns)
+
+    def save(self, path):
+        """Writes the compiled method to a file, which `sheaf.load` opens without a compiler."""
+        self.compiled._made_ready(self.name).model.save(path)
 
     def __repr__(self):
         return f"<sheaf.jit {type(self.compiled.target).__name__}.{self.name}>"

@@ -112,6 +112,11 @@ def _made(constructor, parts):
     return made
 
 
+def is_encoded(column):
+    """Whether it is a Dataset, which has all columns."""
+    return type(column).__name__ == "Dataset" and type(column).__module__ == "sheaf.data"
+
+
 def is_plain(program, entry):
     """Whether values go in and out of an entry as they are."""
     return not any(_has_option(p.kind) for p in program.signatures[entry]) and not _has_option(
@@ -122,6 +127,8 @@ def arguments(program, entry, columns):
     """The columns of a call, with those of defaults, and None as the Program has it."""
     parameters = program.signatures[entry]
     columns = list(columns)
+    if len(columns) == 1 and is_encoded(columns[0]):
+        return columns
     if len(columns) < len(parameters) and columns:
         count = None
         for p in parameters[len(columns):]:

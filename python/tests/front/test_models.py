@@ -104,3 +104,21 @@ class M(Module):
         sf.jit(found.M)
     with pytest.raises(TypeError, match=r"sf.jit\(model\), and then fast.forward"):
         sf.jit(found.M().forward)
+
+
+def test_encoded_inputs_and_files(tmp_path):
+    model, trees = examples["treelstm"].load()
+    trees, labels = trees[:5], [0, 1, 2, 3, 4]
+    fast = sf.jit(model)
+    data = fast.encode(trees, labels)
+    assert np.array_equal(fast.loss(data), fast.loss(trees, labels))
+    assert np.array_equal(fast.loss(data[1:3]), fast.loss(trees, labels)[1:3])
+    assert np.array_equal(fast(fast.encode(trees)), fast(trees))
+    # A method of the model is called `encode` too.
+    h, _ = fast.methods["encode"](trees)
+    assert agree(model.encode(trees[0])[0], h[0])
+    with pytest.raises(TypeError, match="no method of 3 arguments; there are forward of 1"):
+        fast.encode(trees, labels, labels)
+    fast.save(tmp_path / "tree.sheafc")
+    saved = sf.load(tmp_path / "tree.sheafc")
+    assert np.array_equal(saved(trees), fast(trees))
