@@ -54,15 +54,15 @@ class CompileError(SyntaxError, SheafError):
         if not errors:
             return cls("the source could not be compiled")
         first = errors[0]
+        # In the message, as Python 3.11 itself prints no notes of syntax errors.
+        message = first.message + (f"\nhelp: {first.help}" if first.help else "")
         if first.file is None:
-            error = cls(first.message)
+            error = cls(message)
         else:
-            error = cls(first.message, (first.file, first.line, first.column,
+            error = cls(message, (first.file, first.line, first.column,
                                         line_of(first.file, first.line), first.end_line,
                                         first.end_column))
         error.diagnostics = tuple(diagnostics)
-        if first.help:
-            error.add_note(f"help: {first.help}")
         for note in first.notes:
             error.add_note(str(note))
         for other in errors[1:]:

@@ -48,7 +48,11 @@ def jit(target=None, *, source=None, methods=None, **options):
     frame = sys._getframe(1)
     extra = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
     if isinstance(target, Module):
-        return CompiledModule(target, source, methods, options, extra)
+        try:
+            return CompiledModule(target, source, methods, options, extra)
+        except CompileError as error:
+            # The error is about the model: how it was found says nothing.
+            raise error.with_traceback(None) from None
     if isinstance(target, types.FunctionType):
         if methods is not None:
             raise TypeError("'methods' are of Modules")
@@ -151,7 +155,10 @@ class Compiled(AsyncCalls):
     def _made_ready(self, entry):
         ready = self._ready.get(entry)
         if ready is None or not ready.holds():
-            model = self._model(entry)
+            try:
+                model = self._model(entry)
+            except CompileError as error:
+                raise error.with_traceback(None) from None
             ready = self._ready[entry] = _Ready(self, entry, model)
         return ready
 

@@ -7,6 +7,7 @@ import inspect
 import sys
 import types
 
+from ..errors import CompileError
 from ..module import Module, Param
 from . import kinds
 from .annotations import Reader, Unknown, dims_of, evaluate, namespaces
@@ -161,7 +162,13 @@ class Lowering:
 
     def capture(self, function):
         if function not in self.captured:
-            self.captured[function] = capture(function, self.source)
+            try:
+                self.captured[function] = capture(function)
+            except CompileError:
+                # Of files and cells what stands there is taken; the text given is for what has none.
+                if self.source is None:
+                    raise
+                self.captured[function] = capture(function, self.source)
         return self.captured[function]
 
     # ---- Modules ----

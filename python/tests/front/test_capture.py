@@ -43,7 +43,7 @@ def test_deleted_file(module, tmp_path):
     (tmp_path / found.__file__).unlink()
     with pytest.raises(CompileError, match="the source of 'half' is not to be found") as caught:
         lowered(found.half)
-    assert "source=text" in "".join(caught.value.__notes__)
+    assert "source=text" in caught.value.msg
 
 
 def cell(text, name):
@@ -76,6 +76,20 @@ def test_exec_needs_the_text():
     assert "fn main(x: int)" in compiled.source()
     with pytest.raises(CompileError, match="the text given as 'source' has no 'half' that does"):
         jit(space["half"], source=HEAD + HALF.replace("2", "3")).source()
+
+
+def test_a_text_beside_files():
+    """Layers of files are found there, and the model in the text that is given."""
+    text = HEAD + """
+class M(Module):
+    def __init__(self):
+        self.layer = nn.Linear(3, 2)
+    def forward(self, x: Float32["3"]) -> Float32["2"]:
+        return self.layer(x)
+"""
+    space = {"__name__": "made"}
+    exec(text, space)
+    assert "layer Linear" in jit(space["M"](), source=text).source()
 
 
 def test_command_line():
