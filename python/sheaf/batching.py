@@ -5,10 +5,8 @@
     async with sf.Batcher(fast, most=64, wait=0.002) as score:
         one = await score(tree)              # from many tasks at once: they run together
 """
-import asyncio
 import collections
 import functools
-from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["AsyncCalls", "Batcher"]
 
@@ -19,6 +17,7 @@ class AsyncCalls:
     async def acall(self, *columns, **named):
         """The same as a call, in a thread beside: other tasks go on. A run that has begun goes on to its
         end when the task is cancelled."""
+        import asyncio  # a tenth of what importing Sheaf takes
         run = functools.partial(self, *columns, **named)
         return await asyncio.get_running_loop().run_in_executor(None, run)
 
@@ -41,7 +40,9 @@ class Batcher:
             raise ValueError(f"wait is at least 0 seconds, not {wait}")
         self._model, self._most, self._wait = model, most, wait
         self._waiting = collections.deque()
-        self._thread = ThreadPoolExecutor(1, "sheaf.Batcher")
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+        self._asyncio, self._thread = asyncio, ThreadPoolExecutor(1, "sheaf.Batcher")
         self._timer = self._running = None
         self._closed = False
         self.runs = self.calls = 0
@@ -50,7 +51,7 @@ class Batcher:
         """The result for one input."""
         if self._closed:
             raise RuntimeError("this Batcher is closed")
-        loop = asyncio.get_running_loop()
+        loop = self._asyncio.get_running_loop()
         answer = loop.create_future()
         self._waiting.append((arguments, answer))
         if len(self._waiting) >= self._most:
@@ -119,9 +120,9 @@ class Batcher:
         self._closed = True
         while self._waiting or self._running is not None:
             if self._running is None:
-                self._begin(asyncio.get_running_loop())
+                self._begin(self._asyncio.get_running_loop())
             if self._running is not None:
-                await asyncio.wait([self._running])
+                await self._asyncio.wait([self._running])
         self._thread.shutdown(wait=False)
 
     async def __aenter__(self):
