@@ -59,6 +59,18 @@ def changed_list(statement):
     return None
 
 
+def changed_in_place(statements):
+    """Names of lists that statements may change where they are: by append and the like, and by +=."""
+    found = set()
+    for s in statements:
+        for n in ast.walk(s):
+            if isinstance(n, ast.Expr):
+                found.add(changed_list(n))
+            elif isinstance(n, ast.AugAssign):
+                found |= set(targets(n.target))
+    return found - {None}
+
+
 def assigned(statements):
     """Names that statements may assign, in order."""
     found = []

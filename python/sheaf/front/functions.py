@@ -558,6 +558,8 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
                              f"{instead}; or make it a list of its own first: {name} = list({name})")
 
     def assert_(self, s):
+        if not __debug__:
+            return  # python -O leaves them out
         if isinstance(s.test, ast.Tuple) and s.test.elts:
             raise self.error(s.test, "a tuple is always true", "assert condition, \"message\"")
         message = ""

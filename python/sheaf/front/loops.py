@@ -429,7 +429,22 @@ class Loops:
             made.append(Mark(s, "turn"))
         return [*made, *s.orelse, Mark(s, "loop"), *rest]
 
+    def not_changed(self, s):
+        """A loop over a list that its body changes goes on over what is appended, in Python."""
+        changed = flow.changed_in_place(s.body)
+        pending = [s.iter]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.Call) and self.called_builtin(node) in ("zip", "enumerate", "reversed"):
+                pending += node.args
+            if isinstance(node, ast.Name) and node.id in changed and node.id in self.env and not isinstance(
+                    self.env[node.id].kind, (kinds.Tensor, kinds.Scalar)):
+                raise self.error(node, f"'{node.id}' is changed while the loop goes through it",
+                                 f"while i < len({node.id}): ..., or go through a copy: list({node.id})")
+
     def carried_loop(self, s, rest, ending):
+        if isinstance(s, ast.For):
+            self.not_changed(s)
         live = self.live_after(rest, ending)
         assigned = flow.assigned(s.body)
         target_names = flow.targets(s.target) if isinstance(s, ast.For) else []

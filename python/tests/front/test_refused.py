@@ -330,6 +330,15 @@ def f(xs: list[int]) -> int:
     return xs.pop()
 #          ^^^^^^^^
 """, "stands in a line of its own", "x = xs[-1]"),
+    ("""
+def f(n: int) -> int:
+    xs = [n]
+    for i, x in enumerate(xs):
+#                         ^^
+        if x > 0:
+            xs.append(x - 1)
+    return len(xs)
+""", "'xs' is changed while the loop goes through it", "while i < len(xs)"),
     # Types.
     ("""
 def f(x) -> int:
