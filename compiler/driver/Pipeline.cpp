@@ -2,16 +2,12 @@
 #include "compiler/driver/Pipeline.h"
 
 #include "compiler/backends/Backends.h"
-#include "compiler/driver/Attribution.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
 #include "compiler/frontend/ProgramGen.h"
 #include "compiler/host/Host.h"
 #include "compiler/ir/Program.h"
-#include "compiler/model/Demand.h"
-#include "compiler/model/Gradients.h"
-#include "compiler/model/KernelInstances.h"
-#include "compiler/model/ModelTypes.h"
+#include "compiler/model/Describe.h"
 #include "compiler/passes/Pipeline.h"
 #include "compiler/target/Target.h"
 #include "runtime/model/error.h"
@@ -50,30 +46,6 @@ private:
   std::string text_;
   mlir::ScopedDiagnosticHandler handler_;
 };
-
-int64_t wordsOf(rt::RecordWord::Kind kind) {
-  return kind == rt::RecordWord::Int || kind == rt::RecordWord::Float ? 2 : 1;
-}
-
-/// What share of a kernel's work each line has.
-std::vector<LineShare> shareLines(const kernels::Kernel &kernel) {
-  std::map<std::string, double> byPlace;
-  double sum = 0;
-  for (const auto &[op, work] : kernel.work) {
-    byPlace[passes::placeOf(op->getLoc())] += work;
-    sum += work;
-  }
-  std::vector<LineShare> lines;
-  for (const auto &[place, work] : byPlace)
-    if (work > 0)
-      lines.push_back({place, work / sum});
-  if (lines.empty())
-    lines.push_back({passes::placeOf(kernel.block->getLoc()), 1});
-  llvm::sort(lines.begin(), lines.end(), [](const LineShare &a, const LineShare &b) {
-    return std::pair(-a.share, a.place) < std::pair(-b.share, b.place);
-  });
-  return lines;
-}
 
 } // namespace
 
@@ -332,132 +304,22 @@ std::string Compilation::tilingWith(size_t kernel, const kernels::Tuning &tuning
 void Compilation::emitHost() {
   MlirErrors errors(*context);
   host::KernelInstances instances(*blocks);
-  host::ModelTypes types = host::describeEntry(*blocks, options_.entry);
-  host::ParamLayout params = host::layoutParams(*blocks);
+  host::DescribedProgram described{*blocks, options_.entry, instances,
+                                   kernels, *generator,     options_.training};
   model.name = std::filesystem::path(source_.name()).stem().string();
-  model.types = std::move(types.types);
-  model.entry = std::move(types.entry);
-  model.params = std::move(params.params);
-  model.paramGranules = params.granules;
-  model.depthBits = rt::depthBits(instances.phases());
-
-  std::map<std::string, uint32_t> paramNumbers;
-  for (uint32_t i = 0; i < model.params.size(); ++i)
-    paramNumbers[model.params[i].name] = i;
-  llvm::DenseMap<mlir::Operation *, const kernels::Kernel *> kernelOf;
-  for (kernels::Kernel &kernel : kernels)
-    kernelOf[kernel.block.getOperation()] = &kernel;
-
-  Attribution attribution(*blocks, options_.entry);
-  llvm::DenseMap<mlir::Operation *, int> instancesOf;
-  for (const host::KernelInstance &instance : instances.all()) {
-    ir::BlockOp block = instance.block;
-    const kernels::Kernel &kernel = *kernelOf.at(block.getOperation());
-    rt::KernelDesc desc;
-    BlockInfo info;
-    kernelNumbers_.push_back(static_cast<size_t>(&kernel - kernels.data()));
-    // A block that is called with other weights is a kernel of its own.
-    int instanceNumber = ++instancesOf[block.getOperation()];
-    info.symbol =
-        block.getSymName().str() + (instanceNumber > 1 ? "#" + std::to_string(instanceNumber) : "");
-    info.parts = attribution.partsOf(instance, kernel);
-    desc.name = info.name = attribution.nameOf(instance, kernel, info.parts);
-    desc.source = info.place = passes::placeOf(block.getLoc());
-    desc.layout = kernel.layout;
-    desc.phase = instance.phase;
-    desc.family = instance.family;
-    desc.joined = instance.joined;
-    desc.words = 0;
-    for (const rt::RecordWord &word : desc.layout)
-      desc.words += wordsOf(word.kind);
-    desc.temporaries = !kernel.temporaries.empty();
-    desc.flop = kernel.flop;
-    desc.bytes = kernel.bytes;
-    desc.results = recordResults(kernel);
-    desc.resultRows = recordResultRows(kernel);
-    auto number = [&](uint32_t weight) {
-      return paramNumbers.at(instance.weights.at(weight).getValue().str());
-    };
-    generator->describe(kernel, number, model, desc);
-    for (mlir::FlatSymbolRefAttr weight : instance.weights)
-      info.weights.push_back(weight.getValue().str());
-    block.getBody().walk([&](ir::ApplyOp apply) { info.operators.push_back(apply.getOp().str()); });
-    info.remarks = kernel.remarks;
-    if (instance.joined)
-      info.remarks.push_back("runs only where rows of what was hoisted do not fit in memory");
-    for (const kernels::ProductDispatch &product : kernel.dispatch)
-      info.dispatch.push_back({passes::placeOf(product.where), product.what, product.verdicts});
-    info.tiling = kernel.tiling;
-    info.tuningKey = stored_->tuningKey(descriptions_[kernelNumbers_.back()]);
-    if (std::optional<TunedKernel> tuned = stored_->tuned(info.tuningKey)) {
-      info.tuned = true;
-      info.remarks.push_back(
-          tuned->tuning == kernels::Tuning()
-              ? "tuned: no tile was clearly faster than this one, the default"
-              : fmt::format("tuned: this was {:.2f} times as fast as the default ({:.2f} to "
-                            "{:.2f})",
-                            tuned->ratio, tuned->low, tuned->high));
-    }
-    info.lines = shareLines(kernel);
-    double work = 0;
-    for (const auto &[op, amount] : kernel.work)
-      work += amount;
-    info.productWork = work > 0 ? kernel.productWork / work : 0;
-    info.productForm = kernel.productForm;
-    model.kernels.push_back(std::move(desc));
-    blockInfos.push_back(std::move(info));
-  }
-
-  model.training = options_.training;
+  kernelNumbers_ = host::describeProgram(described, model);
   model.inputGradients = options_.training && options_.inputGradients;
-  if (model.training) {
-    model.gradients.resize(instances.recorded());
-    for (unsigned i = 0; i < instances.recorded(); ++i) {
-      std::optional<unsigned> back = instances.backwardOf(i);
-      if (!back)
-        continue;
-      ir::BlockOp block = instances.all()[i].block, backward = instances.all()[*back].block;
-      std::vector<uint32_t> weights;
-      for (mlir::FlatSymbolRefAttr weight : instances.all()[i].weights)
-        weights.push_back(paramNumbers.at(weight.getValue().str()));
-      model.gradients[i] = describeGradient(*kernelOf.at(block.getOperation()),
-                                            *kernelOf.at(backward.getOperation()), weights);
-      model.gradients[i].kernel = *back;
-      backward.getBody().walk([&](ir::ApplyOp apply) {
-        for (mlir::Type type : apply.getOperandTypes())
-          model.f16 |= mlir::getElementTypeOrSelf(type).isF16();
-      });
-    }
-  }
-
   code.emplace_back();
   code.back().passes = IrPasses::O1;
   code.back().context = std::make_unique<llvm::LLVMContext>();
   code.back().module = std::make_unique<llvm::Module>("host", *code.back().context);
   host::HostCode host = host::emitHost({*blocks, options_.entry, instances, kernels, model.params},
                                        *code.back().module);
+  host::describeHost(described, host, model);
   entrySymbol_ = std::move(host.entrySymbol);
   foldSymbol_ = std::move(host.foldSymbol);
-  for (auto func : blocks->getOps<mlir::func::FuncOp>())
-    if (auto folded = func->getAttrOfType<mlir::ArrayAttr>(sheaf::ir::kFoldedAttr))
-      for (auto param : folded.getAsRange<mlir::FlatSymbolRefAttr>())
-        model.folded.push_back(paramNumbers.at(param.getValue().str()));
-  model.messages = std::move(host.messages);
-  model.chainedLists = host.chainedLists;
-  model.reads = model.furtherStacks = host.reads;
-  model.readPlaces = std::move(host.readPlaces);
   readPaths = std::move(host.readPaths);
-  if (model.reads) {
-    model.roots = host::describeRoots(*blocks, host.roots, model.types);
-    model.rootsHoldAll = true;
-    std::vector<bool> demanded = host::demandedKernels(*blocks, instances);
-    for (size_t i = 0; i < model.kernels.size(); ++i) {
-      model.kernels[i].deferred = !demanded[i];
-      blockInfos[i].remarks.push_back(demanded[i]
-                                          ? "runs when instances wait for a read"
-                                          : "no read depends on it: runs when all are walked");
-    }
-  }
+  describeBlocks(instances);
 }
 
 void Compilation::emitKernels() {
@@ -537,13 +399,7 @@ void Compilation::setAddresses() {
         jit->address(kernelNumbers_[i] + 1, StoredCode::kKernelSymbol));
   if (model.training) {
     generator->addRuntimeKernels(model);
-    for (size_t i = blockInfos.size(); i < model.kernels.size(); ++i) {
-      BlockInfo info;
-      info.name = info.symbol = model.kernels[i].name;
-      info.parts.push_back({"", {}, 1});
-      info.place = model.kernels[i].source;
-      blockInfos.push_back(std::move(info));
-    }
+    describeRuntimeKernels();
   }
 }
 

@@ -21,6 +21,10 @@
 #include <string>
 #include <vector>
 
+namespace sheaf::host {
+class KernelInstances;
+} // namespace sheaf::host
+
 namespace sheaf::driver {
 
 /// Name of the optimisation that takes what the tuner chose.
@@ -93,6 +97,9 @@ private:
   void note(passes::PassReport &report);
   void planKernels();
   void emitHost();
+  /// Fills in `blockInfos`: of kernels that are described, and of those that no compiler makes.
+  void describeBlocks(const host::KernelInstances &instances);
+  void describeRuntimeKernels();
   /// All in one module, to be shown.
   void emitKernels();
   /// Code in memory: of the store, as far as it is there (StoredCode.cpp).

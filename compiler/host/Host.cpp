@@ -124,8 +124,16 @@ HostCode ModuleEmitter::run() {
   llvm::raw_string_ostream stream(error);
   if (llvm::verifyModule(module, &stream))
     throw InternalError("host code is not valid: " + error);
-  return {kEntrySymbol, std::move(fold),        std::move(messages_),  chainedLists,
-          reads,        std::move(readPlaces_), std::move(readPaths_), std::move(roots_)};
+  HostCode code;
+  code.entrySymbol = kEntrySymbol;
+  code.foldSymbol = std::move(fold);
+  code.messages = std::move(messages_);
+  code.chainedLists = chainedLists;
+  code.reads = reads;
+  code.readPlaces = std::move(readPlaces_);
+  code.readPaths = std::move(readPaths_);
+  code.roots = std::move(roots_);
+  return code;
 }
 
 void ModuleEmitter::declareFunctions() {

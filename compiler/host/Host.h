@@ -12,8 +12,7 @@
 #define SHEAF_HOST_HOST_H
 
 #include "compiler/kernels/Kernel.h"
-#include "compiler/model/KernelInstances.h"
-#include "compiler/model/ModelTypes.h"
+#include "compiler/model/Describe.h"
 #include "runtime/model/model.h"
 
 #include <string>
@@ -34,15 +33,9 @@ struct HostInput {
   llvm::ArrayRef<rt::ParamDesc> params; ///< with their ids
 };
 
-struct HostCode {
-  std::string entrySymbol;              ///< an rt::EntryFn
-  std::string foldSymbol;               ///< rt::Model::foldWeights, empty without
-  std::vector<std::string> messages;    ///< rt::Model::messages
-  bool chainedLists = false;            ///< rt::Model::chainedLists
-  bool reads = false;                   ///< rt::Model::reads
-  std::vector<std::string> readPlaces;  ///< rt::Model::readPlaces
-  std::vector<std::string> readPaths;   ///< of the same reads: ir::pathText
-  std::vector<std::vector<Root>> roots; ///< rt::Model::roots
+struct HostCode : HostFacts {
+  std::string entrySymbol; ///< an rt::EntryFn
+  std::string foldSymbol;  ///< rt::Model::foldWeights, empty without
 };
 
 /// Adds the host code to a module, which needs no target yet. The IR is valid but plain: it wants

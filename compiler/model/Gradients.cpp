@@ -8,7 +8,7 @@
 
 #include "llvm/ADT/BitVector.h"
 
-namespace sheaf::driver {
+namespace sheaf::host {
 namespace {
 
 using passes::GradientBlock;
@@ -252,4 +252,4 @@ rt::KernelGradient describeGradient(const kernels::Kernel &forward, const kernel
   return gradient;
 }
 
-} // namespace sheaf::driver
+} // namespace sheaf::host

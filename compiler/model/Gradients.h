@@ -4,7 +4,7 @@
 
 #include "compiler/kernels/Kernel.h"
 
-namespace sheaf::driver {
+namespace sheaf::host {
 
 /// What a record of a kernel makes, as KernelDesc::results.
 std::vector<rt::RecordTensor> recordResults(const kernels::Kernel &kernel);
@@ -17,6 +17,6 @@ std::vector<std::vector<uint32_t>> recordResultRows(const kernels::Kernel &kerne
 rt::KernelGradient describeGradient(const kernels::Kernel &forward, const kernels::Kernel &backward,
                                     llvm::ArrayRef<uint32_t> params);
 
-} // namespace sheaf::driver
+} // namespace sheaf::host
 
 #endif // SHEAF_COMPILER_MODEL_GRADIENTS_H
