@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/driver/Compiler.h"
 #include "compiler/measure/Timing.h"
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/session/session.h"
 
 #include <algorithm>
@@ -66,7 +67,7 @@ public:
     for (int32_t i = 0; i < count_; ++i)
       std::memcpy(at(i * granules_), inputs[static_cast<size_t>(i)].bytes.get(),
                   static_cast<size_t>(granules_) * rt::kGranuleBytes);
-    scratch_ = rt::allocateAligned(std::max(kernels[0].scratchBytes, kernels[1].scratchBytes) + 64);
+    scratch_ = rt::allocateAligned(rt::cpuCode(session_.model()).scratchBytes() + 64);
   }
 
   void run() {
@@ -110,7 +111,8 @@ private:
 
   void call(size_t kernel, const std::vector<int32_t> &records) {
     const rt::KernelDesc &desc = session_.model().kernels[kernel];
-    desc.fn(records.data(), 0, static_cast<int64_t>(records.size() / desc.words), 0, desc.panels,
+    const rt::CpuKernel &code = rt::cpuCode(session_.model()).kernels[kernel];
+    code.fn(records.data(), 0, static_cast<int64_t>(records.size() / desc.words), 0, code.panels,
             rows_.get(), session_.kernelWeights(kernel).data(), scratch_.get());
   }
 

@@ -4,6 +4,7 @@
 // The best of the repetitions, each of them a whole mini-batch after a first one.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/session/session.h"
 
 #include <algorithm>
@@ -94,10 +95,9 @@ Model makeModel(EntryFn entry) {
   model.kernels.resize(2);
   model.kernels[kLeaf].name = "leaf";
   model.kernels[kLeaf].words = 2;
-  model.kernels[kLeaf].fn = nothing;
   model.kernels[kNode].name = "node";
   model.kernels[kNode].words = 3;
-  model.kernels[kNode].fn = nothing;
+  cpuCode(model).kernels[kLeaf].fn = cpuCode(model).kernels[kNode].fn = nothing;
   model.kernels[kNode].flop = {{1e6, {}}}; // look-ups go on where something is found
   model.entry.argTypes = {0};
   model.entry.resultType = 0;

@@ -80,12 +80,12 @@ below='
   compiler/codegen: runtime/model runtime/cpu
   compiler/store: runtime/io
   compiler/driver: runtime/model runtime/cpu runtime/io
-  compiler/api: runtime/model runtime/io runtime/artefact runtime/compile
+  compiler/api: runtime/model runtime/io runtime/cpu runtime/artefact runtime/compile
   compiler/measure: runtime/model runtime/measure runtime/cpu runtime/session
   compiler/report: runtime/model runtime/cpu runtime/session runtime/train
   compiler/verify: runtime/model runtime/session runtime/train
   compiler/bench: runtime/model runtime/measure runtime/session runtime/train
-  compiler/kernelbench: runtime/model runtime/memory runtime/session
+  compiler/kernelbench: runtime/model runtime/memory runtime/cpu runtime/session
   python/native: runtime/model runtime/io runtime/artefact runtime/session runtime/api
   tools/sheaf: compiler/driver compiler/target compiler/store compiler/measure compiler/report compiler/verify compiler/bench compiler/kernelbench runtime/model runtime/memory runtime/schedule runtime/cpu runtime/devices runtime/session runtime/train runtime/io runtime/fit runtime/artefact
 '
@@ -148,6 +148,11 @@ forbid 'mlir/|mlir-c/|llvm/|llvm-c/|clang/' 'the runtime knows no compiler' "${r
 
 mapfile -t plan < <(sources compiler/kernels/plan)
 forbid 'compiler/vendor/|runtime/cpu/' 'what a block is does not follow from who computes it' "${plan[@]}"
+mapfile -t general < <(sources runtime/model)
+if grep -n -E '\b([Pp]anel|[Ll]ane|[Tt]ile)s?\b' "${general[@]}"; then
+  echo "runtime/model knows nothing of how a machine computes" >&2
+  bad=1
+fi
 if grep -n -i -E '\b(tile|panel|register|lane|cache)s?\b' "${plan[@]}"; then
   echo "compiler/kernels/plan knows nothing of a CPU" >&2
   bad=1

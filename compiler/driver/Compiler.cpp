@@ -135,12 +135,7 @@ mlir::ModuleOp CompiledModel::roundedProgram() const {
   return impl_->compilation->rounded ? *impl_->compilation->rounded : program();
 }
 std::set<std::string> CompiledModel::libraries() const {
-  std::set<std::string> names;
-  for (const rt::KernelDesc &kernel : model().kernels)
-    for (const rt::WeightUse &use : kernel.weights)
-      if (use.library)
-        names.insert(use.library->name);
-  return names;
+  return model().code ? model().code->libraries() : std::set<std::string>();
 }
 
 Precision CompiledModel::precision() const { return impl_->compilation->precision; }

@@ -395,8 +395,7 @@ void Compilation::setAddresses() {
   if (!foldSymbol_.empty())
     model.foldWeights = reinterpret_cast<rt::EntryFn>(jit->address(0, foldSymbol_));
   for (size_t i = 0; i < model.kernels.size(); ++i)
-    model.kernels[i].fn = reinterpret_cast<rt::KernelFn>(
-        jit->address(kernelNumbers_[i] + 1, StoredCode::kKernelSymbol));
+    generator->setCode(model, i, jit->address(kernelNumbers_[i] + 1, StoredCode::kKernelSymbol));
   if (model.training) {
     generator->addRuntimeKernels(model);
     describeRuntimeKernels();

@@ -48,7 +48,7 @@ void OneKernel::prepare(int64_t records, std::span<const int64_t> argGranules,
   if (records > INT32_MAX / each)
     throw UserError(fmt::format("{} rows of a kernel are too many", records));
   rows_ = rt::allocateAligned(static_cast<size_t>(records * each) * rt::kGranuleBytes);
-  scratch_ = rt::allocateAligned(kernel().scratchBytes + 64);
+  scratch_ = rt::allocateAligned(code().scratchBytes + 64);
   words_.assign(static_cast<size_t>(records) * kernel().words, 0);
   std::mt19937 random(7);
   int64_t base = 0;
@@ -82,8 +82,8 @@ float *OneKernel::row(int64_t record, size_t word) {
 }
 
 void OneKernel::run() {
-  kernel().fn(words_.data(), 0, records_, 0, kernel().panels, rows_.get(),
-              session_->kernelWeights(0).data(), scratch_.get());
+  code().fn(words_.data(), 0, records_, 0, code().panels, rows_.get(),
+            session_->kernelWeights(0).data(), scratch_.get());
 }
 
 void checkClose(float got, float expected, double scale, const std::string &where) {

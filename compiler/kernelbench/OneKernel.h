@@ -3,6 +3,7 @@
 #define SHEAF_KERNELBENCH_ONEKERNEL_H
 
 #include "compiler/kernelbench/KernelBench.h"
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/session/session.h"
 
 #include <map>
@@ -34,6 +35,7 @@ public:
 
 private:
   const rt::KernelDesc &kernel() const { return model_->model().kernels[0]; }
+  const rt::CpuKernel &code() const { return rt::cpuCode(model_->model()).kernels[0]; }
 
   SourceFile source_;
   Diagnostics diags_;

@@ -39,11 +39,14 @@ public:
   /// A tuning is fulfilled as far as it fits; no bit follows from it in the exact numeric class.
   virtual Kernel plan(ir::BlockOp block, const Tuning &tuning) const = 0;
 
-  /// Writes into `desc` and `model` what the run time must know to call the code of a kernel.
-  /// `param` gives the number of the model's parameter by that of the block's weight.
+  /// Describes the code of a kernel, which `desc` describes otherwise, to the run time: `desc` is
+  /// going to be the next of the model's kernels. `param` gives the number of the model's parameter
+  /// by that of the block's weight.
   virtual void describe(const Kernel &kernel, llvm::function_ref<uint32_t(uint32_t)> param,
                         rt::Model &model, rt::KernelDesc &desc) const = 0;
-  /// The same in words, for people.
+  /// Says where the code of one of the model's kernels is.
+  virtual void setCode(rt::Model &model, size_t kernel, const void *address) const = 0;
+  /// What describe() says, in words, for people.
   virtual std::string describeLayout(const Kernel &kernel) const = 0;
   /// How products add up, as artefacts tell it (docs/numerics.md): machines with equal texts have
   /// equal bits. The kernels of `model` are described.

@@ -1,7 +1,7 @@
 //===- KernelTable.cpp - What each kernel did -----------------------------===//
 #include "compiler/measure/KernelTable.h"
 
-#include "runtime/model/packing.h"
+#include "runtime/cpu/packing.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,8 @@
 
 namespace sheaf::driver {
 
-double weightBytes(const rt::Model &model, const rt::WeightUse &use) {
+/// Bytes of one of them.
+static double weightBytes(const rt::Model &model, const rt::WeightUse &use) {
   if (use.kind == rt::WeightUse::Raw) {
     const rt::ParamDesc &param = model.params[use.param];
     double bytes = static_cast<double>(rt::dtypeBytes(param.dtype));
@@ -23,9 +24,9 @@ double weightBytes(const rt::Model &model, const rt::WeightUse &use) {
   return static_cast<double>(rt::packedBytes(use).value()) / forms;
 }
 
-double weightBytes(const rt::Model &model, const rt::KernelDesc &kernel) {
+double weightBytes(const rt::Model &model, size_t kernel) {
   double bytes = 0;
-  for (const rt::WeightUse &use : kernel.weights)
+  for (const rt::WeightUse &use : rt::cpuCode(model).kernels[kernel].weights)
     bytes += weightBytes(model, use);
   return bytes;
 }
@@ -35,8 +36,8 @@ void KernelStatistics::add(const rt::Schedule &schedule) {
     const rt::KernelDesc &kernel = model_.kernels[launch.kernel];
     sizes_[launch.kernel].push_back(launch.count);
     if (kernel.bytes)
-      bytes_[launch.kernel] +=
-          rt::sumOverRecords(*kernel.bytes, kernel.words, launch) + weightBytes(model_, kernel);
+      bytes_[launch.kernel] += rt::sumOverRecords(*kernel.bytes, kernel.words, launch) +
+                               weightBytes(model_, launch.kernel);
   }
 }
 

@@ -42,9 +42,7 @@ struct KernelRow {
 inline constexpr const char *kPeakTooLow = " (measured too low: a share is above 100 %)";
 
 /// Bytes that a kernel reads of its weights in one launch.
-double weightBytes(const rt::Model &model, const rt::KernelDesc &kernel);
-/// Bytes of one of them.
-double weightBytes(const rt::Model &model, const rt::WeightUse &use);
+double weightBytes(const rt::Model &model, size_t kernel);
 
 /// Collects the launches of schedules.
 class KernelStatistics {

@@ -2,8 +2,8 @@
 #include "compiler/report/Explain.h"
 
 #include "compiler/report/ReportJson.h"
+#include "runtime/cpu/packing.h"
 #include "runtime/model/layout.h"
-#include "runtime/model/packing.h"
 
 #include <fmt/format.h>
 
@@ -126,7 +126,7 @@ double packedBytes(const rt::Model &model, const rt::ParamDesc &param) {
   auto number = static_cast<uint32_t>(&param - model.params.data());
   std::set<std::string> seen;
   double bytes = 0;
-  for (const rt::KernelDesc &kernel : model.kernels)
+  for (const rt::CpuKernel &kernel : rt::cpuCode(model).kernels)
     for (const rt::WeightUse &use : kernel.weights) {
       if (use.kind == rt::WeightUse::Raw)
         continue;
@@ -206,6 +206,7 @@ std::string explainText(const CompiledModel &compiled) {
   out += "\nblocks: one record an application, one kernel call a depth and block\n";
   for (size_t i = 0; i < model.kernels.size(); ++i) {
     const rt::KernelDesc &kernel = model.kernels[i];
+    const rt::CpuKernel &code = rt::cpuCode(model).kernels[i];
     const BlockInfo &block = compiled.blocks()[i];
     std::vector<std::string> words;
     for (const rt::RecordWord &word : kernel.layout)
@@ -215,16 +216,16 @@ std::string explainText(const CompiledModel &compiled) {
     out += fmt::format("    record: {} words: {}\n", kernel.words, join(words));
     out += fmt::format("    depth: {}\n", depthText(kernel));
     out += fmt::format("    products: {}\n", flopText(kernel));
-    for (const rt::WeightUse &use : kernel.weights)
+    for (const rt::WeightUse &use : code.weights)
       out += fmt::format("    weight: {}\n", weightText(model, use));
-    if (kernel.panels > 1)
+    if (code.panels > 1)
       out +=
           fmt::format("    threads: split by records, or by {} pieces of columns when records are "
                       "few\n",
-                      kernel.panels);
+                      code.panels);
     else
       out += "    threads: split by records\n";
-    if (kernel.serpentine)
+    if (code.serpentine)
       out +=
           "    panels: at every other launch last to first, beginning with what is in the cache\n";
     for (const std::string &remark : block.remarks)
@@ -277,6 +278,7 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
   Json blocks = Json::array();
   for (size_t i = 0; i < model.kernels.size(); ++i) {
     const rt::KernelDesc &kernel = model.kernels[i];
+    const rt::CpuKernel &code = rt::cpuCode(model).kernels[i];
     const BlockInfo &block = compiled.blocks()[i];
     Json words = Json::array();
     for (const rt::RecordWord &word : kernel.layout)
@@ -288,7 +290,7 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
     for (const PartShare &part : block.parts)
       parts.push_back({{"layer", part.layer}, {"calls", part.calls}, {"share", part.share}});
     Json weights = Json::array();
-    for (const rt::WeightUse &use : kernel.weights)
+    for (const rt::WeightUse &use : code.weights)
       weights.push_back(weightText(model, use));
     blocks.push_back({{"name", block.name},
                       {"symbol", block.symbol},
@@ -300,9 +302,9 @@ std::string explainJson(const CompiledModel &compiled, const RunReport *report,
                       {"products", flopText(kernel)},
                       {"weights", block.weights},
                       {"weight_forms", weights},
-                      {"panels", kernel.panels},
-                      {"serpentine", kernel.serpentine},
-                      {"scratch_bytes", kernel.scratchBytes},
+                      {"panels", code.panels},
+                      {"serpentine", code.serpentine},
+                      {"scratch_bytes", code.scratchBytes},
                       {"tiling", block.tiling},
                       {"tuned", block.tuned},
                       {"remarks", block.remarks},

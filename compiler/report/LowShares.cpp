@@ -115,9 +115,9 @@ std::vector<LowShareInfo> explainLowShares(const CompiledModel &compiled, rt::Se
     if (row.gflop <= 0 || share >= kLowShare)
       continue;
     LowShareInfo info{row.kernel, share, {}};
-    double ofWeights = row.bytes ? weightBytes(model, model.kernels[row.kernel]) *
-                                       static_cast<double>(row.launches) / *row.bytes
-                                 : 0;
+    double ofWeights =
+        row.bytes ? weightBytes(model, row.kernel) * static_cast<double>(row.launches) / *row.bytes
+                  : 0;
     addMeasured(info.reasons, row, share, againMs(session, row.kernel, repetitions), ofWeights);
     addPlanned(info.reasons, row, compiled.blocks()[row.kernel]);
     if (info.reasons.empty())

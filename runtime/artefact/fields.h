@@ -10,6 +10,10 @@
 
 #include "runtime/artefact/encode.h"
 #include "runtime/artefact/format.h"
+#include "runtime/cpu/kernel_code.h"
+
+#include <type_traits>
+#include <utility>
 
 namespace sheaf::rt {
 
@@ -82,14 +86,21 @@ template <typename Archive> void fields(Archive &a, FlopTerm &x) {
   a(1, "coefficient", x.coefficient);
   a(2, "extent_words", x.extentWords);
 }
-template <typename Archive> void fields(Archive &a, KernelDesc &x) {
+/// A kernel as files hold it: with what processors need to run it.
+struct FileKernel {
+  KernelDesc desc;
+  CpuKernel code;
+};
+template <typename Archive> void fields(Archive &a, FileKernel &kernel) {
+  KernelDesc &x = kernel.desc;
+  CpuKernel &code = kernel.code;
   a(1, "name", x.name);
   a(2, "words", x.words);
   a(3, "layout", x.layout);
-  a(4, "weights", x.weights);
-  a(5, "scratch_bytes", x.scratchBytes);
+  a(4, "weights", code.weights);
+  a(5, "scratch_bytes", code.scratchBytes);
   a(6, "temporaries", x.temporaries);
-  a(7, "panels", x.panels);
+  a(7, "panels", code.panels);
   a(8, "flop", x.flop);
   a(9, "source", x.source);
   a(10, "deferred", x.deferred);
@@ -98,9 +109,9 @@ template <typename Archive> void fields(Archive &a, KernelDesc &x) {
   // For reports; v1.sheafc of tests/artefact/golden is older.
   a(13 | artefact::kIgnorable, "bytes", x.bytes);
   // v1_5.sheafc is older: not there says no, and who cannot read it calls as ever.
-  std::optional<bool> serpentine = x.serpentine ? std::optional(true) : std::nullopt;
+  std::optional<bool> serpentine = code.serpentine ? std::optional(true) : std::nullopt;
   a(14 | artefact::kIgnorable, "serpentine", serpentine);
-  x.serpentine = serpentine.value_or(false);
+  code.serpentine = serpentine.value_or(false);
   // v1_7.sheafc is of before it: not there says no. Older code that has none never asks.
   std::optional<bool> joined = x.joined ? std::optional(true) : std::nullopt;
   a(15, "joined", joined);
@@ -124,7 +135,12 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   a(2, "types", x.types);
   a(3, "params", x.params);
   a(4, "param_granules", x.paramGranules);
-  a(5, "kernels", x.kernels);
+  constexpr bool reads = std::is_same_v<Archive, artefact::Reader>;
+  std::vector<FileKernel> kernels;
+  for (size_t i = 0; i < x.kernels.size(); ++i)
+    kernels.push_back({x.kernels[i], cpuCode(std::as_const(x)).kernels[i]});
+  bool tiles = !reads && cpuCode(std::as_const(x)).tiles;
+  a(5, "kernels", kernels);
   a(6, "entry", x.entry);
   a(7, "messages", x.messages);
   a(8, "chained_lists", x.chainedLists);
@@ -134,7 +150,15 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   a(12, "dims", x.dims);
   a(13, "frame_bytes", x.frameBytes);
   a(14, "read_places", x.readPlaces);
-  a(15, "tiles", x.tiles);
+  a(15, "tiles", tiles);
+  if constexpr (reads) {
+    CpuCode &code = cpuCode(x);
+    code.tiles = tiles;
+    for (FileKernel &kernel : kernels) {
+      x.kernels.push_back(std::move(kernel.desc));
+      code.kernels.push_back(std::move(kernel.code));
+    }
+  }
   // Of models that read; v1.sheafc and v1_1.sheafc of tests/artefact/golden are older.
   a(16, "roots", x.roots);
   // v1_2.sheafc is older: not there says no.

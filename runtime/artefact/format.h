@@ -16,6 +16,7 @@
 #define SHEAF_RUNTIME_ARTEFACT_FORMAT_H
 
 #include "runtime/cpu/code.h"
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/cpu/target.h"
 #include "runtime/model/model.h"
 

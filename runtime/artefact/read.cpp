@@ -140,6 +140,10 @@ Description parse(Bytes file, const OpenOptions &options) {
   checkMachine(description);
   checkSections(description, file, options.checkWeights);
   verify(description);
+  // Files do not say it.
+  for (size_t i = 0; i < description.model.kernels.size(); ++i)
+    description.model.kernels[i].weights =
+        rt::weightReads(rt::cpuCode(description.model).kernels[i], description.model.params);
   checkPadding({&description.codeSection, &description.paramSection, &description.packedSection},
                file);
   return description;
@@ -207,7 +211,7 @@ void Artefact::setAddresses() {
   if (d.functions.foldWeights)
     d.model.foldWeights = std::bit_cast<rt::EntryFn>(base + *d.functions.foldWeights);
   for (size_t i = 0; i < d.model.kernels.size(); ++i)
-    d.model.kernels[i].fn = std::bit_cast<rt::KernelFn>(base + d.functions.kernels[i]);
+    rt::cpuCode(d.model).kernels[i].fn = std::bit_cast<rt::KernelFn>(base + d.functions.kernels[i]);
 }
 
 Artefact::~Artefact() {

@@ -2,8 +2,8 @@
 #include "runtime/artefact/artefact.h"
 
 #include "runtime/artefact/encode.h"
+#include "runtime/cpu/packing.h"
 #include "runtime/model/members.h"
-#include "runtime/model/packing.h"
 
 #include <algorithm>
 #include <set>
@@ -202,6 +202,7 @@ private:
     uint32_t phases = 1;
     for (size_t i = 0; i < model_.kernels.size(); ++i) {
       kernel(model_.kernels[i], at("model.kernels", i));
+      code(rt::cpuCode(model_).kernels[i], at("model.kernels", i));
       phases = std::max(phases, model_.kernels[i].phase + 1);
     }
     if (model_.depthBits > rt::depthBits(phases) ||
@@ -235,15 +236,18 @@ private:
       terms(*kernel.bytes, kernel.words, field + ".bytes");
     if (kernel.phase >= rt::kMaxPhases)
       damaged(field + ".phase", "is " + std::to_string(kernel.phase));
-    if (kernel.scratchBytes > kMostScratch)
-      damaged(field + ".scratch_bytes", "is too large");
-    if (kernel.panels > kMostPanels)
-      damaged(field + ".panels", "is too large");
     if (kernel.family && (*kernel.family >= model_.kernels.size() ||
                           model_.kernels[*kernel.family].words != kernel.words))
       damaged(field + ".family", "names no kernel with the same records");
-    for (size_t i = 0; i < kernel.weights.size(); ++i)
-      weight(kernel.weights[i], at(field + ".weights", i));
+  }
+
+  void code(const rt::CpuKernel &code, const std::string &field) const {
+    if (code.scratchBytes > kMostScratch)
+      damaged(field + ".scratch_bytes", "is too large");
+    if (code.panels > kMostPanels)
+      damaged(field + ".panels", "is too large");
+    for (size_t i = 0; i < code.weights.size(); ++i)
+      weight(code.weights[i], at(field + ".weights", i));
   }
 
   static void terms(const std::vector<rt::FlopTerm> &terms, uint32_t words,

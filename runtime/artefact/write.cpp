@@ -84,11 +84,16 @@ Description describe(const rt::Model &model, const rt::LoadedCode &code, const r
   if (model.foldWeights)
     d.functions.foldWeights = code.offsetOf(std::bit_cast<const void *>(model.foldWeights));
   d.model = model;
-  auto isNative = [&](const rt::KernelDesc &kernel) {
-    return code.offsetOf(std::bit_cast<const void *>(kernel.fn)) >= code.layout().bytes();
+  // Native kernels, which stand last, are the runtime's own.
+  rt::CpuCode &kernels = rt::cpuCode(d.model);
+  auto isOwn = [&](const rt::CpuKernel &kernel) {
+    return code.offsetOf(std::bit_cast<const void *>(kernel.fn)) < code.layout().bytes();
   };
-  std::erase_if(d.model.kernels, isNative);
-  for (const rt::KernelDesc &kernel : d.model.kernels)
+  while (!kernels.kernels.empty() && !isOwn(kernels.kernels.back())) {
+    kernels.kernels.pop_back();
+    d.model.kernels.pop_back();
+  }
+  for (const rt::CpuKernel &kernel : kernels.kernels)
     d.functions.kernels.push_back(code.offsetOf(std::bit_cast<const void *>(kernel.fn)));
   for (const auto &[name, vocabulary] : vocabularies.all())
     d.vocabularies.push_back({name, vocabulary.size(), vocabulary.hash(),

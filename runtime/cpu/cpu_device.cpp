@@ -2,10 +2,20 @@
 
 #include "runtime/cpu/native.h"
 #include "runtime/cpu/tiles.h"
+#include "runtime/model/error.h"
 
 #include <cstring>
 
 namespace sheaf::rt {
+
+/// The code, if each kernel has some.
+static const CpuCode &checkedCode(const Model &model) {
+  const CpuCode &code = cpuCode(model);
+  for (size_t i = 0; i < code.kernels.size(); ++i)
+    if (!code.kernels[i].fn)
+      throw InternalError("kernel '" + model.kernels[i].name + "' has no code");
+  return code;
+}
 
 CpuDevice::CpuDevice(const DeviceSetup &setup)
     : Device({.threads = setup.threads, .tileProducts = hasTileProducts(setup.model)}),
@@ -13,7 +23,7 @@ CpuDevice::CpuDevice(const DeviceSetup &setup)
             setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),
       weights_(setup.model, rows_.host(), setup.meter, setup.packed),
       flusher_(setup.model, setup.threads, setup.hostile) {
-  if (setup.model.tiles && !setup.onlyPacks && !allowTiles())
+  if (checkedCode(setup.model).tiles && !setup.onlyPacks && !allowTiles())
     throw UserError("the model's kernels use AMX, which this machine or its system does not offer");
 }
 

@@ -73,9 +73,9 @@ Division divide(const DivisionCase &bucket) {
 }
 
 Flusher::Flusher(const Model &model, unsigned threads, bool hostile)
-    : model_(model), workers_(threads), scratch_(threads),
+    : model_(model), code_(cpuCode(model)), workers_(threads), scratch_(threads),
       fixedScratchBytes_(fixedScratchBytes(model)), hostile_(hostile), threads_(threads) {
-  for (const KernelDesc &kernel : model.kernels) {
+  for (const CpuKernel &kernel : code_.kernels) {
     kernels_.push_back(
         {kernel.fn, nullptr, kernel.panels, kernel.scratchBytes, kFirstNsPerWork, -1});
     steady_ |= std::any_of(kernel.weights.begin(), kernel.weights.end(),
@@ -107,7 +107,7 @@ void Flusher::provideScratch(uint64_t bytes) {
 /// copy take turns at it.
 void Flusher::findWalks(const PackedWeights &weights) {
   for (size_t k = 0; k < kernels_.size(); ++k)
-    if (model_.kernels[k].serpentine) {
+    if (code_.kernels[k].serpentine) {
       int64_t copy = weights.largestCopy(k);
       kernels_[k].walked = copy >= 0 ? copy : static_cast<int64_t>(weights.copyCount() + k);
     }
@@ -145,7 +145,8 @@ void Flusher::run(const Launches &launches, uint8_t *rows, const PackedWeights &
   for (size_t k = 0; k < kernels_.size(); ++k) {
     const KernelDesc &desc = model_.kernels[k];
     kernels_[k].weights = weights.of(k).data();
-    kernels_[k].scratchBytes = desc.scratchBytes + (desc.temporaries ? launches.temporaryBytes : 0);
+    kernels_[k].scratchBytes =
+        code_.kernels[k].scratchBytes + (desc.temporaries ? launches.temporaryBytes : 0);
   }
   for (ThreadState &state : threads_) {
     std::fill(state.nanoseconds.begin(), state.nanoseconds.end(), 0);

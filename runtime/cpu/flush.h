@@ -96,6 +96,7 @@ private:
   void divideShared(ThreadState &state);
 
   const Model &model_;
+  const CpuCode &code_;
   Workers workers_;
   std::vector<AlignedBytes> scratch_; ///< of threads
   uint64_t fixedScratchBytes_, scratchBytes_ = 0;

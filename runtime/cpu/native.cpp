@@ -434,10 +434,9 @@ KernelFn productsFor(bool fma) { return fma ? productsFused : productsPlain; }
 KernelFn sumsFor() { return sums128; }
 #endif
 
-KernelDesc describe(const char *name, KernelFn fn, uint32_t words) {
+KernelDesc describe(const char *name, uint32_t words) {
   KernelDesc kernel;
   kernel.name = name;
-  kernel.fn = fn;
   kernel.words = words;
   kernel.source = "gradients";
   return kernel;
@@ -453,23 +452,26 @@ template <typename Record, typename Member> uint32_t wordOf(Member Record::*memb
 
 } // namespace
 
-bool hasTileProducts(const Model &model) { return model.tiles && kTileProducts; }
+bool hasTileProducts(const Model &model) { return cpuCode(model).tiles && kTileProducts; }
 
 void addNativeKernels(Model &model, bool fma, bool serpentine) {
-  model.kernels.push_back(describe("gradient sums", sumsFor(), kRecordWords<SumRecord>));
+  CpuCode &code = cpuCode(model);
+  model.kernels.push_back(describe("gradient sums", kRecordWords<SumRecord>));
   uint32_t granules = wordOf(&SumRecord::granules);
   model.kernels.back().bytes = {{kGranuleBytes, {granules, wordOf(&SumRecord::count)}},
                                 {kGranuleBytes, {granules}}};
+  code.kernels.emplace_back().fn = sumsFor();
   bool tiles = hasTileProducts(model);
-  model.kernels.push_back(describe("weight gradients", tiles ? tileProducts : productsFor(fma),
-                                   kRecordWords<ProductRecord>));
+  model.kernels.push_back(describe("weight gradients", kRecordWords<ProductRecord>));
   KernelDesc &product = model.kernels.back();
-  product.serpentine = serpentine;
   uint32_t rows = wordOf(&ProductRecord::rows), columns = wordOf(&ProductRecord::columns);
   uint32_t count = wordOf(&ProductRecord::count);
   product.flop = {{2, {rows, columns, count}}};
   product.bytes = {{4, {rows, count}}, {4, {columns, count}}, {8, {rows, columns}}};
-  product.scratchBytes =
+  CpuKernel &products = code.kernels.emplace_back();
+  products.fn = tiles ? tileProducts : productsFor(fma);
+  products.serpentine = serpentine;
+  products.scratchBytes =
       tiles ? tileProductScratchBytes()
             : kBlockRows * (kStripRows + kProductColumns) * static_cast<int64_t>(sizeof(float));
 }

@@ -7,6 +7,7 @@
 #ifndef SHEAF_RUNTIME_CPU_NATIVE_H
 #define SHEAF_RUNTIME_CPU_NATIVE_H
 
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/device/gradient_records.h"
 
 namespace sheaf::rt {

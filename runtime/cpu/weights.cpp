@@ -1,8 +1,8 @@
 #include "runtime/cpu/weights.h"
 
+#include "runtime/cpu/packing.h"
 #include "runtime/model/convert.h"
 #include "runtime/model/error.h"
-#include "runtime/model/packing.h"
 #include "runtime/model/param_matrix.h"
 
 #include <array>
@@ -213,7 +213,7 @@ PackedWeights::PackedWeights(const Model &model, uint8_t *rows, MemoryMeter &met
       for (const PackSegment &s : view.segments)
         if (copiesOf_[s.param].empty() || copiesOf_[s.param].back() != i)
           copiesOf_[s.param].push_back(i);
-  for (const KernelDesc &kernel : model.kernels) {
+  for (const CpuKernel &kernel : cpuCode(model).kernels) {
     auto &uses = uses_.emplace_back();
     for (const WeightUse &use : kernel.weights)
       uses.push_back(use.kind == WeightUse::Raw

@@ -2,8 +2,8 @@
 #ifndef SHEAF_RUNTIME_CPU_WEIGHTS_H
 #define SHEAF_RUNTIME_CPU_WEIGHTS_H
 
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/memory/memory.h"
-#include "runtime/model/model.h"
 #include "runtime/model/value.h"
 
 #include <memory>
@@ -40,10 +40,10 @@ public:
   /// Whether it may be called by several threads for rows of different units of so many.
   bool packsApart(size_t param, int64_t unit) const;
 
-  /// Instead of the first pack(): the copies are there, in the order of packedSizes().
+  /// Instead of the first pack(): the copies are there, in the order of packedSizes() (packing.h).
   void use(std::span<const std::span<const uint8_t>> copies);
 
-  /// In the order of KernelDesc::weights. Addresses never change after a pack(), but for products
+  /// In the order of CpuKernel::weights. Addresses never change after a pack(), but for products
   /// of libraries, which each pack() makes anew.
   std::span<const void *const> of(size_t kernel) const { return uses_[kernel]; }
 

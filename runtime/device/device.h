@@ -111,7 +111,7 @@ public:
   /// The same for what only joined kernels read (KernelDesc::joined), which pack() and packRows()
   /// then keep. False when the memory limit forbids it.
   virtual bool packJoined() = 0;
-  /// Instead of the first pack(): the copies are there, in the order of packedSizes() (packing.h),
+  /// Instead of the first pack(): the copies are there, in the order of the code,
   /// and so are the parameters (Model::stored). They are read where they are.
   virtual void adopt(std::span<const std::span<const uint8_t>> copies) = 0;
   /// Whether packRows() may be called; and by several threads at the same time for rows of
@@ -120,7 +120,7 @@ public:
   virtual bool packsApart(size_t param, int64_t unit) const = 0;
   /// What pack() does, for these rows of a parameter as a matrix (param_matrix.h).
   virtual void packRows(size_t param, int64_t begin, int64_t end) = 0;
-  /// The packed copies, in the order of packedSizes(), and what kernel `kernel` is given as its
+  /// The packed copies, in the order of the code, and what kernel `kernel` is given as its
   /// weights. Of devices whose kernels are the model's (KernelFn).
   virtual std::vector<std::span<const uint8_t>> packedCopies() const = 0;
   virtual std::span<const void *const> kernelWeights(size_t kernel) const = 0;

@@ -8,9 +8,7 @@
 namespace sheaf::rt {
 
 uint64_t fixedScratchBytes(const Model &model) {
-  uint64_t most = 0;
-  for (const KernelDesc &kernel : model.kernels)
-    most = std::max(most, kernel.scratchBytes);
+  uint64_t most = model.code ? model.code->scratchBytes() : 0;
   // A granule or more for the guard of the hostile setting.
   return (most + 127) / 64 * 64;
 }

@@ -7,7 +7,7 @@
 
 namespace sheaf::rt {
 
-/// Bytes of KernelDesc::scratchBytes of the neediest kernel, and a guard after it.
+/// Bytes of KernelCode::scratchBytes, and a guard after it.
 uint64_t fixedScratchBytes(const Model &model);
 
 /// The budget of the blocks that a device has, one for each thread that runs kernels: of

@@ -48,15 +48,6 @@ struct Task;
 /// One instance: reads the slots of its arguments, writes the slots of its result.
 using EntryFn = void (*)(Context *, const Slot *args, Slot *results);
 
-/// Runs records [begin, end) of a bucket, or for kernels with panels, pieces
-/// [panelBegin, panelEnd) of their columns. With KernelDesc::serpentine panelBegin may be the
-/// greater of the two: pieces [panelEnd, panelBegin), if there are any, and panels of weights are
-/// then walked from the last to the first. `weights` are the kernel's weight uses in order (packed
-/// or raw); `scratch` is private to the call and 64-byte aligned.
-using KernelFn = void (*)(const int32_t *records, int64_t begin, int64_t end, int64_t panelBegin,
-                          int64_t panelEnd, uint8_t *rows, const void *const *weights,
-                          uint8_t *scratch);
-
 } // namespace sheaf::rt
 
 extern "C" {
@@ -85,7 +76,7 @@ sheaf::rt::Slot sheaf_list_rows(sheaf::rt::Context *, uint32_t kernel, sheaf::rt
                                 uint32_t once);
 
 /// The next record's kernel needs so many granules in the scratch of the thread that runs it,
-/// beside KernelDesc::scratchBytes.
+/// beside KernelCode::scratchBytes.
 void sheaf_temporaries(sheaf::rt::Context *, int64_t granules);
 
 /// Slots for a data value or a tuple on the heap; they live as long as something needs them that

@@ -1,6 +1,6 @@
 //===- model.h - A compiled model, as data ----------------------*- C++ -*-===//
 //
-// What the compiler hands to the runtime: plain data and code addresses, nothing of MLIR or LLVM.
+// What the compiler hands to the runtime: plain data and code, nothing of MLIR or LLVM.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_MODEL_MODEL_H
@@ -9,6 +9,7 @@
 #include "runtime/model/abi.h"
 #include "runtime/model/file_range.h"
 #include "runtime/model/gradient.h"
+#include "runtime/model/kernel_code.h"
 #include "runtime/model/library.h"
 
 #include <map>
@@ -30,43 +31,14 @@ struct ParamDesc {
   bool synthetic = false; ///< made by the compiler: not in weight files
 };
 
-/// One run of rows of a parameter that a packed panel contracts over.
-struct PackSegment {
-  uint32_t param;
-  int64_t kBegin, kEnd;    ///< rows [kBegin, kEnd) of the parameter (columns when transposed)
-  bool transposed = false; ///< contract over the parameter's last axis instead
-};
-
-/// The columns [column, column + width) of a product's right operand, and what they contract over:
-/// the segments one after the other. Rank-1 parameters (biases) count as one row.
-struct PackView {
-  std::vector<PackSegment> segments;
-  int64_t column = 0;
-};
-
-/// How a kernel wants a weight.
-///
-/// Raw: the address of the parameter in the row space.
-/// Panels: for panel p, for k ascending, for view g, for v < vectors: `lanes` consecutive f32 of
-/// columns (p * vectors + v) * lanes ... of the view; zero beyond `width`. One panel after the
-/// other, 64-byte aligned.
-/// PanelsByView: the same, but inside of a panel for view g, for k ascending.
-/// Panels of factors are in bf16 (floatToFactor), and two k are taken together: 32 bits for each
-/// column, k in the lower half and k + 1 in the upper one. The rows of each segment are filled up
-/// to a multiple of `depthMultiple` with zeros.
-/// Foreign: a LibraryProduct that `library` made of the views side by side, of `width` columns
-/// each, for rows that are `aStride` and `cStride` floats apart. Artefacts have none.
-struct WeightUse {
-  enum Kind : uint8_t { Raw, Panels, PanelsByView, Foreign } kind = Raw;
-  uint32_t param = 0; ///< Raw
-  std::vector<PackView> views;
-  int64_t width = 0;
-  int64_t lanes = 16;
-  int64_t vectors = 1;
-  bool factors = false;
-  int64_t depthMultiple = 1;
-  const Library *library = nullptr;
-  int64_t aStride = 0, cStride = 0;
+/// A weight, or a part of one, that a kernel reads, whoever computes it.
+struct WeightRead {
+  enum Role : uint8_t {
+    AsItIs, ///< rows of the parameter
+    Factor  ///< of products, or what their sums start at: in the form that the code wants
+  } role = AsItIs;
+  uint32_t param = 0;
+  double bytes = 0; ///< that a launch reads, without padding
 };
 
 /// What the words of a record are, for explain, traces and the reversed walk of training.
@@ -106,17 +78,13 @@ struct RootDesc {
 
 struct KernelDesc {
   std::string name;
-  KernelFn fn = nullptr;
   uint32_t words = 1; ///< 32-bit words a record
   std::vector<RecordWord> layout;
   std::vector<RecordTensor> results; ///< what a record reserves at Out, one after the other
   std::vector<std::vector<uint32_t>>
       resultRows; ///< of each result, the Row and List words it follows from
-  std::vector<WeightUse> weights;
-  uint64_t scratchBytes = 0; ///< per running thread
-  bool temporaries = false;  ///< needs beside it what was asked for by sheaf_temporaries()
-  uint32_t panels = 0;       ///< > 1: may be split by columns into so many pieces
-  bool serpentine = false;   ///< can walk what all records share last to first, too (KernelFn)
+  std::vector<WeightRead> weights;
+  bool temporaries = false; ///< needs what was asked for by sheaf_temporaries()
   std::vector<FlopTerm> flop;
   /// Bytes of rows that a record reads and writes, without padding, counted as `flop` is; weights
   /// come on top, once a launch at least. Not given: not known, as for artefacts that lack it.
@@ -162,7 +130,7 @@ struct EmittingOutcome {
 /// Weights in the form that sessions use, ready in a file.
 struct StoredWeights {
   FileRange params; ///< all parameters, in row layout
-  /// The packed copies, in the order of packedSizes() (packing.h); 64-byte aligned.
+  /// The copies in the form that kernels read, in the order of their code; 64-byte aligned.
   std::vector<std::span<const uint8_t>> packed;
 };
 
@@ -172,6 +140,7 @@ struct Model {
   std::vector<ParamDesc> params;
   uint32_t paramGranules = 0; ///< granules [0, paramGranules) hold the parameters
   std::vector<KernelDesc> kernels;
+  ModelCode code; ///< of the kernels
   /// Made for training: sessions can differentiate. `gradients` has one element for each kernel
   /// that host code records; the backward kernels stand after those in `kernels`, and the native
   /// ones of runtime/cpu after these.
@@ -189,7 +158,6 @@ struct Model {
   /// null. Called when weights have changed, in training for every mini-batch.
   EntryFn foldWeights = nullptr;
   std::vector<uint32_t> folded;        ///< indices into params
-  bool tiles = false;                  ///< kernels use AMX (tiles.h)
   bool reads = false;                  ///< host code waits for tensors (sheaf_wait)
   std::vector<std::string> readPlaces; ///< file:line of each read that may wait
   /// What RootFrames hold, by RootFrame::place. Not given: host code does not say it, as that of

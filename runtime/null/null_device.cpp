@@ -3,12 +3,13 @@
 #include "runtime/device/float_environment.h"
 #include "runtime/device/launch_counts.h"
 #include "runtime/model/error.h"
-#include "runtime/model/packing.h"
 
 namespace sheaf::rt {
 
 NullDevice::NullDevice(const DeviceSetup &setup)
-    : Device({.threads = setup.threads, .computes = false, .tileProducts = setup.model.tiles}),
+    : Device({.threads = setup.threads,
+              .computes = false,
+              .tileProducts = setup.model.code && setup.model.code->tileProducts()}),
       model_(setup.model),
       rows_(setup.model.paramGranules, setup.rowBytes,
             setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),
@@ -37,30 +38,29 @@ Ticket NullDevice::submit(std::span<const Instruction> instructions) {
   return {};
 }
 
-/// Charges for copies; false when the limit forbids it.
-static bool charge(std::span<const PackedCopies::Copy> copies, MemoryMeter &meter,
-                   MemoryKind &packed, uint64_t &charged) {
-  uint64_t bytes = 0;
-  for (const PackedCopies::Copy &copy : copies)
-    bytes += copy.bytes;
-  if (!meter.charge(packed, bytes))
-    return false;
-  charged += bytes;
-  return true;
-}
-
 void NullDevice::pack() {
-  PackedCopies all(model_);
-  if (!packs_ && !charge(std::span(all.copies).first(all.always), meter_, packed_, charged_))
+  uint64_t bytes = packedBytes().always;
+  if (!packs_ && !charge(bytes))
     throw UserError("the memory limit of " + bytesText(meter_.limit()) +
                     " does not hold the packed weights");
   packs_ = true;
 }
 
 bool NullDevice::packJoined() {
-  PackedCopies all(model_);
-  joins_ = joins_ || charge(std::span(all.copies).subspan(all.always), meter_, packed_, charged_);
+  joins_ = joins_ || charge(packedBytes().joined);
   return joins_;
+}
+
+PackedBytes NullDevice::packedBytes() const {
+  return model_.code ? model_.code->packedBytes(model_) : PackedBytes();
+}
+
+/// False when the limit forbids it.
+bool NullDevice::charge(uint64_t bytes) {
+  if (!meter_.charge(packed_, bytes))
+    return false;
+  charged_ += bytes;
+  return true;
 }
 
 std::vector<std::span<const uint8_t>> NullDevice::packedCopies() const {

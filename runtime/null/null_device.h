@@ -33,6 +33,9 @@ public:
   void forEach(size_t count, bool little, const std::function<void(size_t)> &work) override;
 
 private:
+  PackedBytes packedBytes() const;
+  bool charge(uint64_t bytes);
+
   const Model &model_;
   HostRows rows_;
   MemoryMeter &meter_;

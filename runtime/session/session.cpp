@@ -46,8 +46,8 @@ void checkModel(const Model &model) {
     if (param.id + tensorGranules(param.shape, param.dtype) > int64_t(model.paramGranules))
       throw InternalError("parameter '" + param.name + "' lies outside of the parameters' rows");
   for (const KernelDesc &kernel : model.kernels) {
-    if (!kernel.fn || kernel.words == 0)
-      throw InternalError("kernel '" + kernel.name + "' has no code or no words");
+    if (kernel.words == 0)
+      throw InternalError("kernel '" + kernel.name + "' has no words");
     for (const FlopTerm &term : kernel.flop)
       for (uint32_t word : term.extentWords)
         if (word >= kernel.words)

@@ -135,7 +135,7 @@ public:
   static constexpr int64_t kRowsPackedApart = 16;
   bool packsRowsApart(size_t param) const;
   void rowsPacked();
-  /// The packed copies of the last packWeights(), in the order of packedSizes() (packing.h).
+  /// The packed copies of the last packWeights(), in the order of the code.
   std::vector<std::span<const uint8_t>> packedWeights() const;
 
   //===--- Running ---------------------------------------------------------===//

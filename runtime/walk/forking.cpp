@@ -25,24 +25,10 @@ constexpr double kByteNs = 1.0 / 400;
 /// How much of what the last flush cost counts.
 constexpr double kNew = 0.25;
 
-/// Without padding, so that it is the same for every processor.
-double weightBytes(const Model &model, const KernelDesc &kernel) {
+double weightBytes(const KernelDesc &kernel) {
   double bytes = 0;
-  for (const WeightUse &use : kernel.weights) {
-    if (use.kind == WeightUse::Raw) {
-      const ParamDesc &param = model.params.at(use.param);
-      double all = static_cast<double>(dtypeBytes(param.dtype));
-      for (int64_t extent : param.shape)
-        all *= static_cast<double>(extent);
-      bytes += all;
-      continue;
-    }
-    double element = use.factors ? 2 : 4;
-    for (const PackView &view : use.views)
-      for (const PackSegment &segment : view.segments)
-        bytes += element * static_cast<double>(segment.kEnd - segment.kBegin) *
-                 static_cast<double>(use.width);
-  }
+  for (const WeightRead &weight : kernel.weights)
+    bytes += weight.bytes;
   return bytes;
 }
 
@@ -64,7 +50,7 @@ ForkWorth::ForkWorth(const Model &model) {
   double demanded = 0, sum = 0;
   for (const KernelDesc &kernel : model.kernels) {
     // What no read depends on runs as often whatever is forked.
-    double cost = kernel.deferred ? 0 : kLaunchNs + kByteNs * weightBytes(model, kernel);
+    double cost = kernel.deferred ? 0 : kLaunchNs + kByteNs * weightBytes(kernel);
     launchCost_.push_back(cost);
     // What stands in for others is no launch more.
     demanded += !kernel.deferred && !kernel.joined;

@@ -118,7 +118,8 @@ TEST(Artefact, GoldenWithLists) {
   const rt::KernelDesc &kernel = artefact->model().kernels.at(0);
   EXPECT_EQ(kernel.layout.at(0).kind, rt::RecordWord::List);
   EXPECT_EQ(kernel.layout.at(1).kind, rt::RecordWord::Extent);
-  EXPECT_EQ(kernel.weights.at(0).kind, rt::WeightUse::PanelsByView);
+  EXPECT_EQ(rt::cpuCode(artefact->model()).kernels.at(0).weights.at(0).kind,
+            rt::WeightUse::PanelsByView);
 }
 
 TEST(Artefact, GoldenWithFurtherStacks) {
@@ -129,9 +130,9 @@ TEST(Artefact, GoldenWithFurtherStacks) {
 TEST(Artefact, GoldenThatWalksWeightsThereAndBack) {
   auto some = [](const std::string &path) {
     std::unique_ptr<Artefact> artefact = Artefact::open(path);
-    const std::vector<rt::KernelDesc> &kernels = artefact->model().kernels;
+    const std::vector<rt::CpuKernel> &kernels = rt::cpuCode(artefact->model()).kernels;
     return std::any_of(kernels.begin(), kernels.end(),
-                       [](const rt::KernelDesc &kernel) { return kernel.serpentine; });
+                       [](const rt::CpuKernel &kernel) { return kernel.serpentine; });
   };
   EXPECT_FALSE(some(kWithFurtherStacks));
   EXPECT_TRUE(some(kSerpentine));
@@ -358,16 +359,17 @@ TEST(Artefact, Inconsistent) {
       {"model.kernels[0].family", [](Description &d) { d.model.kernels[0].family = 999; }},
       {"model.kernels[0].phase", [](Description &d) { d.model.kernels[0].phase = 255; }},
       {"model.depth_bits", [](Description &d) { d.model.depthBits = 31; }},
-      {"scratch_bytes", [](Description &d) { d.model.kernels[0].scratchBytes = UINT64_MAX; }},
+      {"scratch_bytes",
+       [](Description &d) { rt::cpuCode(d.model).kernels[0].scratchBytes = UINT64_MAX; }},
       {"model.kernels[0].weights[0]",
        [](Description &d) {
-         d.model.kernels[0].weights[0].kind = rt::WeightUse::Panels;
-         d.model.kernels[0].weights[0].lanes = 0;
+         rt::cpuCode(d.model).kernels[0].weights[0].kind = rt::WeightUse::Panels;
+         rt::cpuCode(d.model).kernels[0].weights[0].lanes = 0;
        }},
       {"model.kernels[0].weights[0]",
        [](Description &d) {
-         d.model.kernels[0].weights[0].kind = rt::WeightUse::PanelsByView;
-         d.model.kernels[0].weights[0].factors = true;
+         rt::cpuCode(d.model).kernels[0].weights[0].kind = rt::WeightUse::PanelsByView;
+         rt::cpuCode(d.model).kernels[0].weights[0].factors = true;
        }},
       {"functions.kernels", [](Description &d) { d.functions.kernels[0] = d.code.codeBytes; }},
       {"functions.kernels", [](Description &d) { d.functions.kernels.pop_back(); }},

@@ -37,6 +37,9 @@ public:
                 rt::Model &model, rt::KernelDesc &desc) const override {
     cpu_->describe(kernel, param, model, desc);
   }
+  void setCode(rt::Model &model, size_t kernel, const void *address) const override {
+    cpu_->setCode(model, kernel, address);
+  }
   std::string describeLayout(const Kernel &kernel) const override {
     return cpu_->describeLayout(kernel);
   }

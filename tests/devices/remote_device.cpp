@@ -30,7 +30,9 @@ void copyRows(const RowMemory &to, const RowMemory &from, const RowRange &rows) 
 } // namespace
 
 RemoteDevice::RemoteDevice(const DeviceSetup &setup)
-    : Device({.threads = setup.threads, .sharesRows = false, .tileProducts = setup.model.tiles}),
+    : Device({.threads = setup.threads,
+              .sharesRows = false,
+              .tileProducts = cpuCode(setup.model).tiles}),
       model_(setup.model), inner_(setup),
       host_(setup.model.paramGranules, setup.rowBytes,
             setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),

@@ -286,8 +286,8 @@ void KernelRun::Impl::makeWeights(const Inputs &inputs) {
   }
   rt::KernelDesc desc;
   desc.name = kernel().symbol;
-  desc.weights = code().weights;
   model.kernels.push_back(std::move(desc));
+  rt::cpuCode(model).kernels.back() = code();
 }
 
 void KernelRun::Impl::makeRecord(int64_t number, const Inputs &inputs) {

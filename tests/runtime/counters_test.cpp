@@ -1,3 +1,4 @@
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/measure/clock.h"
 #include "runtime/session/session.h"
 #include "tests/runtime/tree_model.h"
@@ -87,8 +88,8 @@ Shares sharesAfter(Session &session, std::span<const Instance> batch, int runs) 
 
 TEST(Counters, ShortLaunchesShareReadingsOfTheClock) {
   Model model = makeTreeModel(4);
-  model.kernels[kLeafKernel].fn = takes<kLeafNs>;
-  model.kernels[kNodeKernel].fn = takes<kNodeNs>;
+  cpuCode(model).kernels[kLeafKernel].fn = takes<kLeafNs>;
+  cpuCode(model).kernels[kNodeKernel].fn = takes<kNodeNs>;
   Trees trees;
   std::vector<Instance> batch{trees.instance(trees.chain(kNodes))};
   // A thread that loses its core spoils a measurement of a few milliseconds, and beside other

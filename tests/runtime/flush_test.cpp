@@ -49,15 +49,16 @@ struct Panels {
   void kernel(uint32_t param, uint32_t panels, bool serpentine) {
     KernelDesc desc;
     desc.name = "k" + std::to_string(model.kernels.size());
-    desc.fn = note;
-    desc.panels = panels;
-    desc.serpentine = serpentine;
+    model.kernels.push_back(desc);
+    CpuKernel &code = cpuCode(model).kernels.back();
+    code.fn = note;
+    code.panels = panels;
+    code.serpentine = serpentine;
     WeightUse use;
     use.kind = WeightUse::Panels;
     use.views = {{{{param, 0, 8}}, 0}};
     use.width = 64;
-    desc.weights = {use};
-    model.kernels.push_back(desc);
+    code.weights = {use};
   }
   /// Launches these kernels one after the other, one record each.
   void run(const std::vector<uint32_t> &kernels, unsigned threads) {

@@ -15,10 +15,7 @@ TEST(Forking, NamesAreFoundAgain) {
 
 KernelDesc kernelOf(int64_t depth, int64_t width) {
   KernelDesc kernel;
-  WeightUse &use = kernel.weights.emplace_back();
-  use.kind = WeightUse::Panels;
-  use.views = {{{{0, 0, depth}}, 0}};
-  use.width = width;
+  kernel.weights.push_back({WeightRead::Factor, 0, static_cast<double>(4 * depth * width)});
   return kernel;
 }
 

@@ -1,3 +1,4 @@
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/session/session.h"
 #include "runtime/walk/known.h"
 #include "tests/runtime/tree_model.h"
@@ -300,8 +301,8 @@ template <uint32_t Words> void expectRecordsInRegisters(bool hostile) {
   model.types.types.resize(1);
   model.kernels.resize(1);
   model.kernels[0].words = Words + 1;
-  model.kernels[0].fn = [](const int32_t *, int64_t, int64_t, int64_t, int64_t, uint8_t *,
-                           const void *const *, uint8_t *) {};
+  cpuCode(model).kernels[0].fn = [](const int32_t *, int64_t, int64_t, int64_t, int64_t, uint8_t *,
+                                    const void *const *, uint8_t *) {};
   model.entry.argTypes = {0};
   model.entry.resultType = 0;
   model.entry.fn = recordTwice<Words>;

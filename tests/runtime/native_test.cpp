@@ -104,9 +104,9 @@ TEST_P(NativeProducts, AreSumsInTheOrderOfRecords) {
     GTEST_SKIP();
 #endif
   Model model;
-  model.tiles = tiles;
+  cpuCode(model).tiles = tiles;
   addNativeKernels(model, true, true);
-  const KernelDesc &kernel = model.kernels[nativeKernel(model, NativeKernel::Product)];
+  const CpuKernel &kernel = cpuCode(model).kernels[nativeKernel(model, NativeKernel::Product)];
   AlignedBytes scratch = allocateAligned(static_cast<size_t>(kernel.scratchBytes));
   for (const Case &c :
        {Case{1, 1, 1, false, true}, Case{16, 16, 2, false, false}, Case{33, 70, 33, true, true},

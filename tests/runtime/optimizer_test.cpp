@@ -1,6 +1,7 @@
 // The optimiser on several threads, with the thread sanitizer as well: the same bits, and packed
 // copies that follow.
 
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/train/optimizer.h"
 
 #include "runtime/session/session.h"
@@ -32,7 +33,8 @@ Model modelFrom(int64_t begin) {
   model.params.push_back(param);
   KernelDesc kernel;
   kernel.name = "k";
-  kernel.fn = nothing;
+  CpuKernel code;
+  code.fn = nothing;
   kernel.words = 1;
   for (bool transposed : {false, true})
     for (bool factors : {false, true}) {
@@ -46,9 +48,10 @@ Model modelFrom(int64_t begin) {
       use.vectors = 2;
       use.factors = factors;
       use.depthMultiple = factors ? 32 : 1;
-      kernel.weights.push_back(use);
+      code.weights.push_back(use);
     }
   model.kernels.push_back(kernel);
+  cpuCode(model).kernels = {code};
   return model;
 }
 

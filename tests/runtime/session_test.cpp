@@ -1,3 +1,4 @@
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/memory/sanitizer.h"
 #include "runtime/model/error.h"
 #include "runtime/model/keys.h"
@@ -458,7 +459,7 @@ UNINSTRUMENTED void greedyScratchKernel(const int32_t *, int64_t, int64_t, int64
 
 TEST(Hostile, GuardsFindRowsWrittenOver) {
   Model model = makeTreeModel(4);
-  model.kernels[kLeafKernel].fn = overrunningKernel;
+  cpuCode(model).kernels[kLeafKernel].fn = overrunningKernel;
   SessionOptions options = small();
   options.hostile = true;
   Session session(model, options);
@@ -474,7 +475,7 @@ TEST(Hostile, GuardsFindRowsWrittenOver) {
 
 TEST(Hostile, GuardsFindScratchOverrun) {
   Model model = makeTreeModel(4);
-  model.kernels[kNodeKernel].fn = greedyScratchKernel;
+  cpuCode(model).kernels[kNodeKernel].fn = greedyScratchKernel;
   SessionOptions options = small();
   options.hostile = true;
   Session session(model, options);
@@ -503,13 +504,13 @@ TEST(Session, RowsNotHandedOutArePoisoned) {
 
 TEST(Session, InconsistentModels) {
   Model model = makeTreeModel(4);
-  model.kernels[0].fn = nullptr;
+  cpuCode(model).kernels[0].fn = nullptr;
   EXPECT_THROW(Session(model, small()), InternalError);
   model = makeTreeModel(4);
   model.params[kB].id = model.paramGranules;
   EXPECT_THROW(Session(model, small()), InternalError);
   model = makeTreeModel(4);
-  model.kernels[kNodeKernel].weights[0].views[0].segments[1].kEnd = 9;
+  cpuCode(model).kernels[kNodeKernel].weights[0].views[0].segments[1].kEnd = 9;
   EXPECT_THROW(Session(model, small()), InternalError);
 }
 
@@ -577,7 +578,7 @@ TEST(Stop, ARunEndsAtItsNextFlush) {
   model.reads = true;
   KernelDesc &kernel = model.kernels.emplace_back();
   kernel.name = "counting";
-  kernel.fn = countingKernel;
+  cpuCode(model).kernels[0].fn = countingKernel;
   kernel.layout = {{RecordWord::Out, "result"}};
   SessionOptions options = small();
   options.fibers = 3; // of five instances two never begin

@@ -1,4 +1,5 @@
 #include "tests/runtime/tree_model.h"
+#include "runtime/cpu/kernel_code.h"
 
 #include <algorithm>
 #include <bit>
@@ -120,8 +121,8 @@ UNINSTRUMENTED void tailEntry(Context *context, const Slot *args, Slot *results)
 }
 
 template <int64_t H> void fill(Model &model) {
-  model.kernels[kLeafKernel].fn = leafKernel<H>;
-  model.kernels[kNodeKernel].fn = nodeKernel<H>;
+  cpuCode(model).kernels[kLeafKernel].fn = leafKernel<H>;
+  cpuCode(model).kernels[kNodeKernel].fn = nodeKernel<H>;
   model.entry.fn = entry<H>;
 }
 
@@ -162,21 +163,23 @@ Model makeTreeModel(int64_t hidden) {
   leaf.name = "leaf";
   leaf.words = 2;
   leaf.layout = {{RecordWord::Row, "word", {hidden}}, {RecordWord::Out, "out"}};
-  leaf.weights.resize(1);
-  leaf.weights[0].param = kB;
   KernelDesc &node = model.kernels[kNodeKernel];
   node.name = "node";
   node.words = 3;
   node.layout = {{RecordWord::Row, "left", {hidden}},
                  {RecordWord::Row, "right", {hidden}},
                  {RecordWord::Out, "out"}};
+  CpuCode &code = cpuCode(model);
+  code.kernels[kLeafKernel].weights.resize(1);
+  code.kernels[kLeafKernel].weights[0].param = kB;
+  CpuKernel &nodeCode = code.kernels[kNodeKernel];
   WeightUse use;
   use.kind = WeightUse::Panels;
   use.width = hidden;
   use.views = {{{{kB, 0, 1}, {kW, 0, 2 * hidden}}, 0}};
-  node.weights = {use};
-  node.scratchBytes = 64;
-  node.panels = static_cast<uint32_t>((hidden + 15) / 16);
+  nodeCode.weights = {use};
+  nodeCode.scratchBytes = 64;
+  nodeCode.panels = static_cast<uint32_t>((hidden + 15) / 16);
   leaf.results = node.results = {{DType::F32, {{{hidden, {}}}}}};
   node.flop = {{2.0 * 2 * static_cast<double>(hidden * hidden), {}}};
 

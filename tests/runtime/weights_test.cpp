@@ -1,7 +1,8 @@
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/cpu/weights.h"
 
+#include "runtime/cpu/packing.h"
 #include "runtime/model/convert.h"
-#include "runtime/model/packing.h"
 #include "runtime/session/session.h"
 
 #include <gtest/gtest.h>
@@ -37,9 +38,10 @@ struct WeightModel {
   void kernel(std::vector<WeightUse> uses) {
     KernelDesc desc;
     desc.name = "k" + std::to_string(model.kernels.size());
-    desc.fn = nothing;
-    desc.weights = std::move(uses);
     model.kernels.push_back(desc);
+    CpuKernel &code = cpuCode(model).kernels.back();
+    code.fn = nothing;
+    code.weights = std::move(uses);
   }
   Session session() {
     model.types.types.resize(1);
@@ -73,7 +75,7 @@ struct WeightModel {
       EXPECT_EQ(back, bytes);
     }
   }
-  /// The definition in model.h, element by element.
+  /// The definition in kernel_code.h, element by element.
   std::vector<float> naive(const WeightUse &use) const {
     int64_t depth = 0;
     for (const PackSegment &s : use.views[0].segments)
@@ -144,8 +146,9 @@ TEST(Weights, PackingFollowsItsDefinition) {
   m.fill(session);
   session.packWeights();
   for (size_t k = 0; k < m.model.kernels.size(); ++k) {
-    for (size_t i = 0; i < m.model.kernels[k].weights.size(); ++i) {
-      std::vector<float> expected = m.naive(m.model.kernels[k].weights[i]);
+    const std::vector<WeightUse> &uses = cpuCode(m.model).kernels[k].weights;
+    for (size_t i = 0; i < uses.size(); ++i) {
+      std::vector<float> expected = m.naive(uses[i]);
       const void *actual = session.kernelWeights(k)[i];
       EXPECT_EQ(reinterpret_cast<uintptr_t>(actual) % 64, 0u);
       auto *floats = static_cast<const float *>(actual);
@@ -304,7 +307,7 @@ TEST(Weights, WhatFollowsFromWeightsIsComputedWheneverTheyChange) {
   raw.param = w;
   m.kernel({raw});
   m.kernel({panels({{{{folded, 0, 1}}, 0}}, 16, 16, 1)});
-  m.model.kernels[0].fn = twice;
+  cpuCode(m.model).kernels[0].fn = twice;
   m.model.kernels[0].words = 1;
   m.model.kernels[0].layout = {{RecordWord::Out, "out"}};
   m.model.foldWeights = recordTwice;

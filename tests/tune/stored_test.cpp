@@ -2,6 +2,7 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/StoredCode.h"
 #include "compiler/frontend/Source.h"
+#include "runtime/cpu/kernel_code.h"
 
 #include <gtest/gtest.h>
 
@@ -99,7 +100,7 @@ TEST_F(StoredTunings, AreUsed) {
   auto after = compile();
   EXPECT_EQ(after->blocks()[0].tiling, expected);
   EXPECT_TRUE(after->blocks()[0].tuned && saysTuned(*after));
-  EXPECT_EQ(after->model().kernels[0].weights[0].vectors, 1);
+  EXPECT_EQ(rt::cpuCode(after->model()).kernels[0].weights[0].vectors, 1);
   // The host code is as it was; the kernel is another one, for the first time only.
   EXPECT_EQ(after->storeUse().found, 1u);
   EXPECT_EQ(after->storeUse().made, 1u);

@@ -1,6 +1,8 @@
 //===- trace.cpp - Traces that Chrome and Perfetto open -------------------===//
 #include "tools/sheaf/trace.h"
 
+#include "runtime/cpu/kernel_code.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -107,11 +109,12 @@ void TraceFile::launches() {
   for (unsigned thread = 0; thread < trace_.launches.size(); ++thread)
     for (const rt::TraceLaunch &launch : trace_.launches[thread]) {
       const rt::KernelDesc &kernel = model_.kernels[launch.kernel];
+      uint32_t panels = rt::cpuCode(model_).kernels[launch.kernel].panels;
       std::string args = fmt::format(R"("rows": {}, "depth": {}, "source": {})", launch.records,
                                      launch.depth, inQuotes(kernel.source));
-      if (launch.panelsEnd - launch.panelsBegin != kernel.panels)
+      if (launch.panelsEnd - launch.panelsBegin != panels)
         args += fmt::format(R"(, "panels": "{} to {} of {}")", launch.panelsBegin, launch.panelsEnd,
-                            kernel.panels);
+                            panels);
       slice("kernel", kernels_[launch.kernel], thread, launch.span, args);
     }
 }

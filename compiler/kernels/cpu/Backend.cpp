@@ -72,25 +72,29 @@ public:
 
   void describe(const Kernel &kernel, llvm::function_ref<uint32_t(uint32_t)> param,
                 rt::Model &model, rt::KernelDesc &desc) const override {
-    const KernelCode &code = codeOf(kernel);
-    desc.scratchBytes = code.scratchBytes;
-    desc.panels = code.panels;
-    desc.serpentine = code.serpentine;
-    model.tiles |= code.tiles;
-    desc.weights = code.weights;
-    for (rt::WeightUse &use : desc.weights) {
+    const KernelCode &planned = codeOf(kernel);
+    rt::CpuKernel code = planned;
+    for (rt::WeightUse &use : code.weights) {
       if (use.kind == rt::WeightUse::Raw)
         use.param = param(use.param);
       for (rt::PackView &view : use.views)
         for (rt::PackSegment &segment : view.segments)
           segment.param = param(segment.param);
     }
+    desc.weights = rt::weightReads(code, model.params);
+    rt::CpuCode &all = rt::cpuCode(model);
+    all.tiles |= planned.tiles;
+    all.kernels.push_back(std::move(code));
+  }
+  void setCode(rt::Model &model, size_t kernel, const void *address) const override {
+    rt::cpuCode(model).kernels[kernel].fn =
+        reinterpret_cast<rt::KernelFn>(const_cast<void *>(address));
   }
   std::string describeLayout(const Kernel &kernel) const override;
   std::string numerics(const rt::Model &model, bool bf16) const override {
     std::string products = target_.fma ? "fma" : "multiply-add";
     if (bf16)
-      products += model.tiles ? ", bf16 tiles" : ", bf16 pairs";
+      products += rt::cpuCode(model).tiles ? ", bf16 tiles" : ", bf16 pairs";
     return products;
   }
   void addRuntimeKernels(rt::Model &model) const override {

@@ -1,7 +1,7 @@
 //===- Chunks.cpp - How many rows and records go on together --------------===//
 
 #include "compiler/kernels/cpu/LayoutPlanner.h"
-#include "runtime/model/packing.h"
+#include "runtime/cpu/packing.h"
 
 #include "llvm/Support/MathExtras.h"
 

@@ -9,6 +9,7 @@
 #define SHEAF_KERNELS_CPU_CPU_H
 
 #include "compiler/kernels/Kernel.h"
+#include "runtime/cpu/kernel_code.h"
 #include "runtime/cpu/target.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -37,15 +38,11 @@ const Backend &backend();
 /// that of host code.
 std::unique_ptr<Generator> generator(const BackendOptions &options, const rt::Target *own);
 
-/// What the run time must know to call a kernel.
-struct KernelCode {
-  uint64_t scratchBytes = 0; ///< beside RecordPlan::temporaries
-  uint32_t panels = 0;       ///< see KernelDesc
-  bool serpentine = false;   ///< see KernelDesc
-  bool tiles = false;        ///< runs on the processor's tiles
-  /// Weight uses with `param` (and every segment's param) counting the block's weight arguments;
-  /// a record's weight list turns them into parameters.
-  std::vector<rt::WeightUse> weights;
+/// What the run time must know to call a kernel, but for its address. `param` of weight uses (and
+/// every segment's) counts the block's weight arguments; a record's weight list turns them into
+/// parameters.
+struct KernelCode : rt::CpuKernel {
+  bool tiles = false; ///< runs on the processor's tiles
 };
 
 /// Walks weights, and their gradients, there and back.

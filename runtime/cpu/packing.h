@@ -1,8 +1,8 @@
 //===- packing.h - Which packed weights a model's kernels need --*- C++ -*-===//
-#ifndef SHEAF_RUNTIME_MODEL_PACKING_H
-#define SHEAF_RUNTIME_MODEL_PACKING_H
+#ifndef SHEAF_RUNTIME_CPU_PACKING_H
+#define SHEAF_RUNTIME_CPU_PACKING_H
 
-#include "runtime/model/model.h"
+#include "runtime/cpu/kernel_code.h"
 
 #include <optional>
 
@@ -31,7 +31,7 @@ std::vector<uint64_t> packedSizes(const Model &model);
 /// those that a library takes.
 std::optional<uint64_t> packedBytes(const WeightUse &use);
 
-/// Panels of a use (model.h, WeightUse).
+/// Panels of a use (kernel_code.h, WeightUse).
 int64_t panelCount(const WeightUse &use);
 
 /// Columns of a panel of factors: as many as registers can hold sums of.
@@ -44,4 +44,4 @@ inline int64_t alignUp(int64_t n, int64_t multiple) {
 
 } // namespace sheaf::rt
 
-#endif // SHEAF_RUNTIME_MODEL_PACKING_H
+#endif // SHEAF_RUNTIME_CPU_PACKING_H

@@ -1,4 +1,4 @@
-#include "runtime/model/packing.h"
+#include "runtime/cpu/packing.h"
 
 #include "runtime/model/error.h"
 #include "runtime/model/param_matrix.h"
@@ -103,8 +103,10 @@ PackedCopies::Copy copyOf(const Model &model, const KernelDesc &kernel, const We
 
 PackedCopies::PackedCopies(const Model &model) : which(model.kernels.size()) {
   std::map<std::vector<int64_t>, int64_t> known;
-  auto add = [&](const KernelDesc &kernel, std::vector<int64_t> &uses) {
-    for (const WeightUse &use : kernel.weights) {
+  const CpuCode &code = cpuCode(model);
+  auto add = [&](size_t number, std::vector<int64_t> &uses) {
+    const KernelDesc &kernel = model.kernels[number];
+    for (const WeightUse &use : code.kernels[number].weights) {
       if (use.kind == WeightUse::Raw) {
         if (use.param >= model.params.size())
           throw InternalError("kernel '" + kernel.name + "': raw weight of no parameter");
@@ -120,7 +122,7 @@ PackedCopies::PackedCopies(const Model &model) : which(model.kernels.size()) {
   for (bool joined : {false, true}) {
     for (size_t i = 0; i < model.kernels.size(); ++i)
       if (model.kernels[i].joined == joined)
-        add(model.kernels[i], which[i]);
+        add(i, which[i]);
     if (!joined)
       always = copies.size();
   }
