@@ -50,7 +50,6 @@ cp -rL python/sheaf "$work/sheaf/sheaf"
 find "$work/sheaf" -name __pycache__ -prune -exec rm -rf {} +
 find "$work/sheaf" -name '*.md' -delete
 cp "${extension[0]}" "$work/sheaf/sheaf/"
-touch "$work/sheaf/sheaf/py.typed"
 describe "$work/sheaf" sheaf "$tag-$tag-$platform"
 cp -r python/wheels/sheaf_compiler "$work/compiler/"
 rm -rf "$work/compiler/sheaf_compiler/__pycache__"

@@ -113,10 +113,13 @@ int64_t Model::token(uint32_t type, PyObject *word) {
   const std::string &name = this->type(type).vocab;
   if (!words.numbers.size()) {
     const io::Vocabulary *known = loaded().words(name);
-    words.has = known && known->hasWords();
-    if (words.has)
+    if (known && known->hasWords()) {
+      nb::dict numbers; // other threads see all of it or nothing
       for (int64_t i = 0; i < known->size(); ++i)
-        words.numbers[nb::str(known->word(i).data(), known->word(i).size())] = i;
+        numbers[nb::str(known->word(i).data(), known->word(i).size())] = i;
+      words.numbers = std::move(numbers);
+    }
+    words.has = words.numbers.size() > 0;
   }
   if (!words.has)
     throw Refusal(PyExc_TypeError, "the vocabulary of '" + io::tokenTypeName(name) +
