@@ -1,5 +1,6 @@
 """Loading, compiling, running."""
 
+import gc
 import os
 import pickle
 import subprocess
@@ -82,9 +83,11 @@ def test_results_of_data_are_objects():
     assert leaf.word == 1 and model.words()[leaf.word] == "a"
 
 
-def test_a_chain_of_a_million():
+def test_a_chain_of_a_million(request):
     model = sf.compile(TREES, vocab=WORDS, entry="flip")
     Leaf, Node = model.types.Leaf, model.types.Node
+    gc.disable()  # it would look through millions of objects again and again
+    request.addfinalizer(gc.enable)
     chain = Leaf("a")
     for _ in range(1_000_000):
         chain = Node(chain, Leaf("b"))
