@@ -450,7 +450,8 @@ class Loops:
         target_names = flow.targets(s.target) if isinstance(s, ast.For) else []
         assigned = list(dict.fromkeys([*target_names, *assigned]))
         wanted = flow.Live().carried(s, live)
-        after = flow.Live().before(s.orelse, live)
+        # After break `else` is passed by.
+        after = flow.Live().before(s.orelse, live) | (live if self.broke(s) else set())
         bound = [n for n in assigned if n in self.env and self.env[n].unbound is None
                  and self.env[n].module is None]
         carried = [n for n in bound if n in wanted and (n not in target_names or n in after)]

@@ -210,6 +210,9 @@ class Generator:
     def make_for(self, scope, depth, loop):
         name = f"i{self.count}"
         self.count += 1
+        ints = [n for n, t in scope.items() if t == "int"]
+        if ints and self.random.random() < 0.3:
+            name = self.random.choice(ints)  # which keeps the last value
         inner = dict(scope)
         kind = self.pick("list", "range", "enumerate", "pairs", "zip")
         xs = self.of("list[int]", scope, 1)

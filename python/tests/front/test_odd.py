@@ -438,6 +438,132 @@ def opt_state(n: int) -> int:
     return -1
 
 
+@case(([1, 2],), ([],))
+def target_after(xs: list[int]) -> int:
+    x = 5
+    for x in xs:
+        pass
+    return x
+
+
+@case(([1, 2],), ([],))
+def target_changed(xs: list[int]) -> list[int]:
+    out = []
+    x = 0
+    for x in xs:
+        x = x * 2
+        for x in range(x):
+            out.append(x)
+        out.append(x)
+    out.append(x)
+    return out
+
+
+@case(([(1, 2), (3, 4)],), ([],))
+def tuple_target(xs: list[tuple[int, int]]) -> tuple[int, int]:
+    a, b = -1, -2
+    for a, b in xs:
+        if a > 2: break
+    else:
+        a = 100
+    return a, b
+
+
+@case((3,), (0,))
+def while_locals(n: int) -> int:
+    t = 0
+    while n > 0:
+        m = n * 2
+        n -= 1
+        if m == 4: continue
+        t += m
+    return t + n
+
+
+@case((3,), (0,))
+def comp_scope(n: int) -> int:
+    x = 7
+    ys = [x for x in range(n)]
+    zs = [x + y for y in ys]
+    return x + sum(zs) + sum(x for x in ys)
+
+
+@case((3,), (0,))
+def cond_list(n: int) -> list[int]:
+    xs = [1] if n > 1 else []
+    if n > 2:
+        xs = [*xs, n]
+    ys = xs
+    xs = xs + [9]
+    return ys + xs
+
+
+@case((3,), (0,))
+def float_join(n: int) -> float:
+    x = 0
+    if n > 1:
+        x = 0.5
+    y = 1
+    for i in range(n):
+        y = y / 2
+    return x + y
+
+
+@case((3,), (0,))
+def opt_join(n: int) -> Optional[int]:
+    x = None if n > 1 else n
+    y = x
+    if y is None and n == 3:
+        y = 10
+    return y
+
+
+@case((3,), (-3,))
+def ret_in_while(n: int) -> int:
+    while True:
+        n += 1
+        if n > 4:
+            while n > 0:
+                n -= 2
+                if n == 1:
+                    return 77
+            return n
+
+
+@case(([[1, 2], [3]],))
+def deep(xss: list[list[int]]) -> int:
+    for i, xs in enumerate(xss):
+        for x in xs:
+            if x == 3:
+                return i * 10 + x
+        if len(xs) > 5: break
+    return -1
+
+
+@case((3,))
+def shadow_fn(deep: int) -> int:
+    target_after = deep + 1
+    return target_after + comp_scope(deep)
+
+
+@case((True, None), (False, 3))
+def bool_opt(b: bool, x: Optional[int]) -> int:
+    y = x if b else 4
+    z = 0 if y is None else y
+    w: int | None = z if z else None
+    return -1 if w is None else w
+
+
+@case(([3, 1,2],))
+def swap_list(xs: list[int]) -> list[int]:
+    ys = list(xs)
+    for i in range(len(ys)):
+        for j in range(len(ys) - 1):
+            if ys[j] > ys[j + 1]:
+                ys = ys[:j] + [ys[j + 1], ys[j]] + ys[j + 2:]
+    return ys
+
+
 @pytest.mark.parametrize("function, inputs", CASES, ids=[f.__name__ for f, _ in CASES])
 def test_agrees(function, inputs):
     wanted = [eager(function, arguments) for arguments in inputs]
