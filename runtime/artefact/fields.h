@@ -86,6 +86,23 @@ template <typename Archive> void fields(Archive &a, FlopTerm &x) {
   a(1, "coefficient", x.coefficient);
   a(2, "extent_words", x.extentWords);
 }
+template <typename Archive> void fields(Archive &a, WordTerm &x) {
+  a(1, "coefficient", x.coefficient);
+  a(2, "words", x.words);
+}
+template <typename Archive> void fields(Archive &a, RecordTensor &x) {
+  a(1, "dtype", x.dtype);
+  a(2, "extents", x.extents);
+}
+/// Of the elements of a field that older files lack; none then.
+template <typename Archive, typename T>
+void fieldIfAny(Archive &a, uint32_t number, const char *name, std::vector<T> &elements) {
+  std::optional<std::vector<T>> given;
+  if (!elements.empty())
+    given = elements;
+  a(number, name, given);
+  elements = given.value_or(std::vector<T>());
+}
 /// A kernel as files hold it: with what processors need to run it.
 struct FileKernel {
   KernelDesc desc;
@@ -116,6 +133,10 @@ template <typename Archive> void fields(Archive &a, FileKernel &kernel) {
   std::optional<bool> joined = x.joined ? std::optional(true) : std::nullopt;
   a(15, "joined", joined);
   x.joined = joined.value_or(false);
+  // v1_8.sheafc is older. Who cannot read them has the host's rows only, and finds no block that
+  // made a number which is not finite.
+  fieldIfAny(a, 16 | artefact::kIgnorable, "results", x.results);
+  fieldIfAny(a, 17 | artefact::kIgnorable, "result_rows", x.resultRows);
 }
 template <typename Archive> void fields(Archive &a, EntryDesc &x) {
   a(1, "name", x.name);

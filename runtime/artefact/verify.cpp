@@ -234,6 +234,7 @@ private:
     terms(kernel.flop, kernel.words, field + ".flop");
     if (kernel.bytes)
       terms(*kernel.bytes, kernel.words, field + ".bytes");
+    results(kernel, field);
     if (kernel.phase >= rt::kMaxPhases)
       damaged(field + ".phase", "is " + std::to_string(kernel.phase));
     if (kernel.family && (*kernel.family >= model_.kernels.size() ||
@@ -248,6 +249,21 @@ private:
       damaged(field + ".panels", "is too large");
     for (size_t i = 0; i < code.weights.size(); ++i)
       weight(code.weights[i], at(field + ".weights", i));
+  }
+
+  static void results(const rt::KernelDesc &kernel, const std::string &field) {
+    auto check = [&](const std::vector<uint32_t> &words, const std::string &where) {
+      if (std::any_of(words.begin(), words.end(), [&](uint32_t w) { return w >= kernel.words; }))
+        damaged(where, "names a word that is not there");
+    };
+    for (const rt::RecordTensor &result : kernel.results)
+      for (const rt::WordSum &extent : result.extents)
+        for (const rt::WordTerm &term : extent)
+          check(term.words, field + ".results");
+    if (kernel.resultRows.size() != kernel.results.size())
+      damaged(field + ".result_rows", "are not one for each result");
+    for (const std::vector<uint32_t> &words : kernel.resultRows)
+      check(words, field + ".result_rows");
   }
 
   static void terms(const std::vector<rt::FlopTerm> &terms, uint32_t words,

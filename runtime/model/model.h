@@ -80,9 +80,10 @@ struct KernelDesc {
   std::string name;
   uint32_t words = 1; ///< 32-bit words a record
   std::vector<RecordWord> layout;
-  std::vector<RecordTensor> results; ///< what a record reserves at Out, one after the other
-  std::vector<std::vector<uint32_t>>
-      resultRows; ///< of each result, the Row and List words it follows from
+  /// What a record reserves at Out, one after the other. None: not known, as for older artefacts.
+  std::vector<RecordTensor> results;
+  /// Of each result, the Row and List words it follows from.
+  std::vector<std::vector<uint32_t>> resultRows;
   std::vector<WeightRead> weights;
   bool temporaries = false; ///< needs what was asked for by sheaf_temporaries()
   std::vector<FlopTerm> flop;

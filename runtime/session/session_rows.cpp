@@ -37,14 +37,17 @@ void Session::Impl::copyWrittenIn() {
 /// What these launches make that host code may read or emit, and what is kept for other
 /// mini-batches. Which elements it reads host code does not say.
 void Session::Impl::copyReadsOut(size_t begin) {
+  const RowSpace &rows = recorder.rowSpace;
   std::vector<RowRange> ranges;
+  bool areKnown = true; // else, of an older artefact, the host sees all there is
   for (const ScheduledBucket &bucket : std::span(schedule).subspan(begin)) {
     const KernelDesc &kernel = model.kernels[bucket.kernel];
+    areKnown = areKnown && !kernel.results.empty();
     bool isRead = (model.reads || model.entry.emits) && !kernel.deferred;
-    for (int64_t i = 0; i < bucket.count; ++i) {
+    for (int64_t i = 0; i < bucket.count && areKnown; ++i) {
       const int32_t *words = bucket.records + i * kernel.words;
       uint64_t id = static_cast<uint32_t>(words[kernel.words - 1]);
-      if (!isRead && id < recorder.rowSpace.keptBegin())
+      if (!isRead && id < rows.keptBegin())
         continue;
       for (const RecordTensor &result : kernel.results) {
         uint64_t granules = granulesOf(result, words);
@@ -52,6 +55,12 @@ void Session::Impl::copyReadsOut(size_t begin) {
         id += granules;
       }
     }
+  }
+  if (!areKnown) {
+    ranges.clear();
+    if (model.reads || model.entry.emits)
+      ranges.push_back({rows.first(), rows.used()});
+    ranges.push_back({rows.keptBegin(), rows.capacity() - rows.keptBegin()});
   }
   append<CopyOut>(instructions, ranges);
 }
