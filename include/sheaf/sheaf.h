@@ -420,7 +420,8 @@ SHEAF_API sheaf_status sheaf_engine_create(sheaf_model *model,
 SHEAF_API void sheaf_engine_release(sheaf_engine *engine);
 
 /* Submits the instances of a batch, and takes them and their values from it: afterwards it is as
- * after sheaf_batch_clear(). Does not wait for what runs. `options` may be null. */
+ * after sheaf_batch_clear(). All of them, or none when it fails. Does not wait for what runs.
+ * `options` may be null. */
 SHEAF_API sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
                                            const sheaf_request_options *options,
                                            sheaf_done_function done, void *user);

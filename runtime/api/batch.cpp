@@ -80,14 +80,8 @@ void sheaf_batch_release(sheaf_batch *batch) { delete batch; }
 sheaf_status sheaf_batch_clear(sheaf_batch *batch) {
   return guarded([&] {
     std::lock_guard<std::mutex> lock(given(batch, "batch").mutex);
-    takeValues(*batch);
+    batch->begin(ValueStore(batch->store.model));
   });
-}
-
-ValueStore api::takeValues(sheaf_batch &batch) {
-  batch.values.clear();
-  batch.slots.clear();
-  return std::exchange(batch.store, ValueStore(batch.store.model));
 }
 
 size_t sheaf_batch_size(const sheaf_batch *batch) {

@@ -68,12 +68,7 @@ sheaf_status sheaf_engine_create(sheaf_model *model, const sheaf_session_options
       engineOptions.slice = asked.slice;
     if (asked.budget)
       engineOptions.budget = asked.budget->budget;
-    sheaf_session_options sessionAsked = checked(session_options);
-    if (model->model->model().training)
-      throw Invalid("an engine runs models that were compiled for inference");
-    if (sessionAsked.check_results)
-      throw Invalid("an engine does not check results");
-    *engine = new sheaf_engine(model->model, sessionAsked, engineOptions);
+    *engine = new sheaf_engine(model->model, checked(session_options), engineOptions);
   });
 }
 
@@ -107,9 +102,10 @@ sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
     std::lock_guard lock(batch->mutex);
     if (batch->store.model != engine->model)
       throw Invalid("the batch is of another model");
-    // It lives as long as one of them may be read.
-    auto values = std::make_shared<ValueStore>(takeValues(*batch));
-    for (const rt::Instance &instance : values->instances) {
+    // It lives as long as one of them may be read. The batch has it until all are submitted.
+    auto values = std::make_shared<ValueStore>(batch->store.model);
+    std::vector<rt::Request> requests;
+    for (const rt::Instance &instance : batch->store.instances) {
       request.instance = instance;
       request.done = [engine, values, done, user, id = instance.index](const rt::Outcome &outcome) {
         auto data = std::make_shared<ResultData>();
@@ -118,8 +114,17 @@ sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
         data->items.push_back(copier.copy(engine->model->model().entry.resultType, outcome));
         done(user, id, new sheaf_result{std::move(data)});
       };
-      engine->engine.submit(request);
+      requests.push_back(request);
     }
+    ValueStore fresh(batch->store.model);
+    *values = std::move(batch->store); // assigned, since to construct one takes memory
+    try {
+      engine->engine.submit(std::move(requests));
+    } catch (...) {
+      batch->store = std::move(*values);
+      throw;
+    }
+    batch->begin(std::move(fresh));
   });
 }
 

@@ -233,8 +233,6 @@ sheaf_session_options checked(const sheaf_session_options *options);
 rt::SessionOptions sessionOptions(const sheaf_session_options &given, const rt::Model &model);
 /// Of a stop that may be null. It is a share: the stop may be released.
 std::stop_token tokenOf(const sheaf_stop *stop);
-/// Forgets all instances and values of a batch, which is locked, and returns what held them.
-ValueStore takeValues(sheaf_batch &batch);
 
 } // namespace sheaf::api
 
@@ -249,6 +247,13 @@ struct sheaf_batch {
     size_t first; ///< of its slots, in `slots`
   };
   explicit sheaf_batch(std::shared_ptr<const sheaf::api::LoadedModel> of) : store(std::move(of)) {}
+
+  /// Forgets all instances and values; what comes goes into `fresh`. Locked.
+  void begin(sheaf::api::ValueStore &&fresh) {
+    values.clear();
+    slots.clear();
+    store = std::move(fresh);
+  }
 
   std::mutex mutex;
   sheaf::api::ValueStore store;

@@ -5,6 +5,7 @@
 #include "runtime/artefact/checksum.h"
 #include "runtime/io/types.h"
 #include "runtime/model/members.h"
+#include "runtime/session/invalid_argument.h"
 
 #include <cstring>
 
@@ -47,6 +48,8 @@ sheaf_status statusOfException() noexcept {
   try {
     throw;
   } catch (const Invalid &error) {
+    return fail(SHEAF_INVALID, error.what());
+  } catch (const rt::InvalidArgument &error) {
     return fail(SHEAF_INVALID, error.what());
   } catch (const NoCompiler &error) {
     return fail(SHEAF_NO_COMPILER, error.what());

@@ -2,6 +2,7 @@
 
 #include "runtime/device/float_environment.h"
 #include "runtime/session/engine_inbox.h"
+#include "runtime/session/invalid_argument.h"
 #include "runtime/session/session_impl.h"
 
 #include <deque>
@@ -123,11 +124,11 @@ Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
     : session(session), recorder(session.recorder), options(std::move(given)),
       share(options.budget) {
   if (session.model.training)
-    throw UserError("an engine runs models that were compiled for inference");
+    throw InvalidArgument("an engine runs models that were compiled for inference");
   if (session.options.checkResults)
-    throw UserError("an engine does not check results");
+    throw InvalidArgument("an engine does not check results");
   if (session.emissions.isHeard())
-    throw UserError("an engine tells each request what it emits, and no one else");
+    throw InvalidArgument("an engine tells each request what it emits, and no one else");
   if (session.serves)
     throw InternalError("a session has one engine at most");
   options.mostRunning = std::max(options.mostRunning, 1u);
@@ -579,7 +580,12 @@ Engine::Engine(Session &session, EngineOptions options)
     : impl_(std::make_unique<Impl>(*session.impl_, std::move(options))) {}
 Engine::~Engine() = default;
 
-void Engine::submit(Request request) { impl_->inbox.submit(std::move(request)); }
+void Engine::submit(Request request) {
+  std::vector<Request> one;
+  one.push_back(std::move(request));
+  submit(std::move(one));
+}
+void Engine::submit(std::vector<Request> requests) { impl_->inbox.submit(std::move(requests)); }
 void Engine::whenIdle(std::function<void()> change) { impl_->inbox.whenIdle(std::move(change)); }
 bool Engine::step() { return impl_->step(); }
 

@@ -78,8 +78,9 @@ struct EngineOptions {
 class Engine {
 public:
   /// Runs in `session`, which must outlive it and is not used otherwise meanwhile, but for
-  /// Session::tensor() and counters. Throws UserError for a model made for training, a session
-  /// that checks results, or one with Session::onEmit: each request has its own Request::emitted.
+  /// Session::tensor() and counters. Throws InvalidArgument for a model made for training, a
+  /// session that checks results, or one with Session::onEmit: each request has its own
+  /// Request::emitted.
   explicit Engine(Session &session, EngineOptions options = {});
   /// What has not ended is dropped: `done` is not called.
   ~Engine();
@@ -88,6 +89,8 @@ public:
 
   /// From any thread; does not wait for what runs.
   void submit(Request request);
+  /// The same of several, at one time: all of them, or none if it throws std::bad_alloc.
+  void submit(std::vector<Request> requests);
   /// The same with what `take` makes of the outcome, in step()'s thread. An instance that fails, or
   /// a `take` that throws, leaves an exception (RunError); one that is dropped a broken promise.
   template <typename Take>

@@ -1,25 +1,46 @@
 #include "runtime/session/engine_inbox.h"
 
+#include <iterator>
 #include <utility>
 
 namespace sheaf::rt {
 
-void EngineInbox::submit(Request request) {
-  auto submitted = std::make_unique<Submitted>();
-  submitted->request = std::move(request);
+void EngineInbox::submit(std::vector<Request> requests) {
+  std::vector<std::unique_ptr<Submitted>> fresh;
+  for (Request &request : requests) {
+    fresh.push_back(std::make_unique<Submitted>());
+    fresh.back()->request = std::move(request);
+  }
   {
     std::lock_guard lock(mutex_);
-    submitted->number = next_++;
+    for (std::unique_ptr<Submitted> &submitted : fresh)
+      submitted->number = next_++;
   }
   // A stop that comes before the request is here is seen when that is taken in.
-  if (submitted->request.stop.stop_possible())
-    submitted->onStop.emplace(submitted->request.stop, [this, number = submitted->number] {
-      std::lock_guard lock(mutex_);
-      stops_.push_back(number);
-      arrived_.notify_all();
-    });
+  for (std::unique_ptr<Submitted> &submitted : fresh)
+    if (const std::stop_token &stop = submitted->request.stop; stop.stop_possible())
+      submitted->onStop.emplace(*this, submitted->number, stop);
   std::lock_guard lock(mutex_);
-  arrivals_.requests.push_back(std::move(submitted));
+  arrivals_.requests.insert(arrivals_.requests.end(), std::make_move_iterator(fresh.begin()),
+                            std::make_move_iterator(fresh.end()));
+  arrived_.notify_all();
+}
+
+void EngineInbox::reserveStop() {
+  std::lock_guard lock(mutex_);
+  if (size_t room = stops_.size() + heard_ + 1; room > stops_.capacity())
+    stops_.reserve(2 * room);
+  ++heard_;
+}
+
+void EngineInbox::releaseStop() {
+  std::lock_guard lock(mutex_);
+  --heard_;
+}
+
+void EngineInbox::noteStop(uint64_t number) {
+  std::lock_guard lock(mutex_);
+  stops_.push_back(number);
   arrived_.notify_all();
 }
 
@@ -36,7 +57,9 @@ EngineInbox::Arrivals EngineInbox::take() {
 
 std::vector<uint64_t> EngineInbox::takeStops() {
   std::lock_guard lock(mutex_);
-  return std::exchange(stops_, {});
+  std::vector<uint64_t> taken(stops_);
+  stops_.clear();
+  return taken;
 }
 
 void EngineInbox::setQueued(size_t queued) {

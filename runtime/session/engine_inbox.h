@@ -18,18 +18,42 @@ namespace sheaf::rt {
 /// at a time.
 class EngineInbox {
 public:
+  /// Hears when a request is to stop. While it lives there is room to note that, since whoever asks
+  /// for a stop cannot be told of an error.
+  class Hearing {
+  public:
+    Hearing(EngineInbox &inbox, uint64_t number, const std::stop_token &stop)
+        : room_(inbox), callback_(stop, Note{inbox, number}) {}
+
+  private:
+    struct Room {
+      explicit Room(EngineInbox &of) : inbox(of) { inbox.reserveStop(); }
+      ~Room() { inbox.releaseStop(); }
+      Room(const Room &) = delete;
+      EngineInbox &inbox;
+    };
+    struct Note {
+      EngineInbox &inbox;
+      uint64_t number;
+      void operator()() const noexcept { inbox.noteStop(number); }
+    };
+    Room room_;
+    std::stop_callback<Note> callback_;
+  };
+
   struct Submitted {
     Request request;
     uint64_t number = 0; ///< in order of arrival
     /// Puts a stop that is asked for here; it goes before the inbox does.
-    std::optional<std::stop_callback<std::function<void()>>> onStop;
+    std::optional<Hearing> onStop;
   };
   struct Arrivals {
     std::vector<std::unique_ptr<Submitted>> requests;
     std::vector<std::function<void()>> changes;
   };
 
-  void submit(Request request);
+  /// All of them or, when it throws, none.
+  void submit(std::vector<Request> requests);
   void whenIdle(std::function<void()> change);
 
   Arrivals take();
@@ -45,13 +69,17 @@ public:
   void wait(const std::stop_token &stop);
 
 private:
+  void reserveStop();
+  void releaseStop();
+  void noteStop(uint64_t number);
   bool isEmpty() const {
     return arrivals_.requests.empty() && arrivals_.changes.empty() && stops_.empty();
   }
 
   mutable std::mutex mutex_;
   std::condition_variable_any arrived_;
-  std::vector<uint64_t> stops_;
+  std::vector<uint64_t> stops_; ///< with room for one of each that is heard
+  size_t heard_ = 0;
   uint64_t next_ = 0;
   size_t queued_ = 0;
   /// Goes first: its stops refer to the others.
