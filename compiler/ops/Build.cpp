@@ -3,6 +3,7 @@
 #include "compiler/ops/Build.h"
 
 #include "compiler/ir/Program.h"
+#include "compiler/ops/Make.h"
 #include "compiler/ops/Verify.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -138,6 +139,18 @@ Value extentValue(mlir::ImplicitLocOpBuilder &b, Extent extent) {
   if (auto attr = mlir::dyn_cast<mlir::Attribute>(extent))
     return mlir::arith::ConstantOp::create(b, mlir::cast<mlir::IntegerAttr>(attr));
   return mlir::cast<Value>(extent);
+}
+
+Value makeFlat(ExpandBuilder &b, Value x) {
+  Extent count = b.getI64IntegerAttr(1);
+  for (Extent each : extentsOf(b, x)) {
+    auto known = mlir::getConstantIntValue(count), factor = mlir::getConstantIntValue(each);
+    if (known && factor)
+      count = b.getI64IntegerAttr(*known * *factor);
+    else
+      count = Value(mlir::arith::MulIOp::create(b, extentValue(b, count), extentValue(b, each)));
+  }
+  return makeReshaped(b, x, {count});
 }
 
 mlir::Type elementType(mlir::MLIRContext *context, DType dtype) {

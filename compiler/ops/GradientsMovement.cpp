@@ -1,6 +1,7 @@
 //===- GradientsMovement.cpp - Gradients of movements and reductions ------===//
 
 #include "compiler/ops/Gradient.h"
+#include "compiler/ops/Make.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -128,18 +129,10 @@ Values ofTake(ExpandBuilder &b, const GradientCall &call) {
   Extent extent = extentOf(b, x, 0);
   index = heldInside(b, index, extent);
   if (rankOf(index) != 1) {
-    Extent count = b.getI64IntegerAttr(1);
-    for (Extent each : extentsOf(b, index)) {
-      auto known = mlir::getConstantIntValue(count), factor = mlir::getConstantIntValue(each);
-      if (known && factor)
-        count = b.getI64IntegerAttr(*known * *factor);
-      else
-        count = Value(mlir::arith::MulIOp::create(b, extentValue(b, count), extentValue(b, each)));
-    }
+    index = makeFlat(b, index);
     std::vector<Extent> dims = extentsOf(b, x);
-    dims[0] = count;
-    dy = applyOne(b, "reshape", dy, {{"dims", dims}});
-    index = applyOne(b, "reshape", index, {{"dims", std::vector<Extent>{count}}});
+    dims[0] = extentOf(b, index, 0);
+    dy = makeReshaped(b, dy, dims);
   }
   return {narrow(b, addRows(b, dy, index, extent), dtypeOf(x))};
 }

@@ -31,6 +31,8 @@ inline mlir::Value makeFilled(ExpandBuilder &b, double value, std::vector<Extent
 inline mlir::Value makeReshaped(ExpandBuilder &b, mlir::Value x, std::vector<Extent> dims) {
   return applyOne(b, "reshape", x, {{"dims", std::move(dims)}});
 }
+/// All elements along one axis.
+mlir::Value makeFlat(ExpandBuilder &b, mlir::Value x);
 /// The same with a type that may say more of the extents than `dims` do; these are the dynamic
 /// ones.
 inline mlir::Value makeReshaped(ExpandBuilder &b, mlir::Value x, mlir::RankedTensorType type,

@@ -145,10 +145,10 @@ private:
         continue;
       for (Value operand : apply.getOperands())
         call.wanted.push_back(active_.contains(operand));
+      builder_.setLoc(apply.getLoc());
       takeWeightProducts(call);
       if (llvm::none_of(call.wanted, [](bool wanted) { return wanted; }))
         continue;
-      builder_.setLoc(apply.getLoc());
       std::vector<Value> gradients = operatorOf(op)->gradient.rule(builder_, call);
       for (auto [i, gradient] : llvm::enumerate(gradients))
         if (gradient && call.wanted[i])
@@ -264,10 +264,12 @@ private:
     if (!movement || movement->kind != ops::Movement::Gather || !call.wanted[0])
       return;
     auto it = llvm::find(weights_, call.x(0));
-    if (it == weights_.end() || ops::rankOf(*it) < 2 || ops::rankOf(call.x(1)) != 1)
+    if (it == weights_.end() || ops::rankOf(*it) < 2)
       return;
+    // Indices are read one after the other, as the rows of what they name stand.
+    Value index = ops::rankOf(call.x(1)) > 1 ? ops::makeFlat(builder_, call.x(1)) : call.x(1);
     factors_.push_back(
-        {{OfWeight::Scatter, it - weights_.begin(), {}, {}}, slot(call.x(1)), slot(call.dy())});
+        {{OfWeight::Scatter, it - weights_.begin(), {}, {}}, slot(index), slot(call.dy())});
     call.wanted[0] = false;
   }
 
