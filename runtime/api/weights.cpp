@@ -115,6 +115,9 @@ void Weights::set(rt::Session &session, const io::Vocabularies &vocabularies,
     io::checkVocabulary(file_->name, file_->metadata, vocabularies);
     return io::loadWeights(*file_, session.model(), setParam, loading_);
   });
+  for (size_t idle : loaded.idleRenames)
+    throw Invalid("the rename " + loading_.renames[idle].text() + " is for no tensor of " +
+                  file_->name);
   if (loaded.unused.empty())
     return;
   compile::Finding &finding = findings.emplace_back();

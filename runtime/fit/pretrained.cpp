@@ -91,6 +91,9 @@ io::WeightFile Pretrained::openVectors(const io::SourceText &text, io::LoadOptio
   file.owned.resize(vectors.values.size() * sizeof(float));
   std::memcpy(file.owned.data(), vectors.values.data(), file.owned.size());
   file.tensors.push_back({to, io::fileTypeOf(rt::DType::F32), {rows, vectors.width}, file.owned});
+  for (size_t i = 0; i < options.renames.size(); ++i)
+    if (i != io::renameOf(name, options.renames))
+      taken.idleRenames.push_back(i);
   options.renames.clear();
   addWords(to, {std::move(vectors.rowOf), rows}, vectors.lack, options, taken.lacking);
   return file;
@@ -162,6 +165,8 @@ Pretrained::Taken Pretrained::take(const std::string &path, io::LoadOptions opti
       },
       options);
   taken.unused = std::move(loaded.unused);
+  if (!options.renames.empty())
+    taken.idleRenames = std::move(loaded.idleRenames);
   taken.nonFinite = std::move(loaded.nonFinite);
   return taken;
 }

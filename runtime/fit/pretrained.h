@@ -44,6 +44,7 @@ public:
   struct Taken {
     std::vector<Lacking> lacking;
     std::vector<std::string> unused;      ///< io::LoadedWeights::unused
+    std::vector<size_t> idleRenames;      ///< likewise
     std::vector<io::NonFinite> nonFinite; ///< if `options` ask
   };
   /// Gives the session what a file has for it. Throws UserError.

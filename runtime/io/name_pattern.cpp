@@ -35,35 +35,40 @@ bool matchesAny(std::string_view name, const std::vector<std::string> &patterns)
                      [&](const std::string &pattern) { return matches(name, pattern); });
 }
 
-Rename parseRename(const std::string &text) {
+Rename parseRename(const std::string &text, const std::string &term) {
   size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos || equals + 1 == text.size())
-    throw UserError(fmt::format("--rename takes FROM=TO, not '{}'", text));
+    throw UserError(fmt::format("{} takes FROM=TO, not '{}'", term, text));
   Rename rename{text.substr(0, equals), text.substr(equals + 1)};
   auto stars = [](const std::string &pattern) {
     return std::count(pattern.begin(), pattern.end(), '*');
   };
   if (stars(rename.to) > stars(rename.from))
     throw UserError(
-        fmt::format("--rename {}: '{}' has more stars than '{}'", text, rename.to, rename.from));
+        fmt::format("{} {}: '{}' has more stars than '{}'", term, text, rename.to, rename.from));
   return rename;
 }
 
+std::optional<size_t> renameOf(std::string_view name, const std::vector<Rename> &renames) {
+  auto found = std::find_if(renames.begin(), renames.end(),
+                            [&](const Rename &rename) { return matches(name, rename.from); });
+  return found == renames.end() ? std::nullopt : std::optional<size_t>(found - renames.begin());
+}
+
 std::string renamed(std::string_view name, const std::vector<Rename> &renames) {
-  for (const Rename &rename : renames) {
-    std::optional<std::vector<std::string_view>> stars = matchPattern(name, rename.from);
-    if (!stars)
-      continue;
-    std::string result;
-    size_t star = 0;
-    for (char c : rename.to)
-      if (c == '*')
-        result += (*stars)[star++];
-      else
-        result += c;
-    return result;
-  }
-  return std::string(name);
+  std::optional<size_t> number = renameOf(name, renames);
+  if (!number)
+    return std::string(name);
+  const Rename &rename = renames[*number];
+  std::vector<std::string_view> stars = *matchPattern(name, rename.from);
+  std::string result;
+  size_t star = 0;
+  for (char c : rename.to)
+    if (c == '*')
+      result += stars[star++];
+    else
+      result += c;
+  return result;
 }
 
 } // namespace sheaf::io

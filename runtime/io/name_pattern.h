@@ -23,13 +23,17 @@ bool matchesAny(std::string_view name, const std::vector<std::string> &patterns)
 /// in the name.
 struct Rename {
   std::string from, to;
+  std::string text() const { return from + "=" + to; }
 };
 
-/// `FROM=TO`. Throws UserError for another form, or when TO has more stars than FROM.
-Rename parseRename(const std::string &text);
+/// `FROM=TO`. Throws UserError for another form, or when TO has more stars than FROM; `term` is
+/// what its caller's users call a rename.
+Rename parseRename(const std::string &text, const std::string &term = "a rename");
 
 /// The first that matches decides; a name that none matches stays.
 std::string renamed(std::string_view name, const std::vector<Rename> &renames);
+/// The number of that one.
+std::optional<size_t> renameOf(std::string_view name, const std::vector<Rename> &renames);
 
 } // namespace sheaf::io
 

@@ -105,11 +105,12 @@ public:
   void require() const {
     std::string name = model_.name.empty() ? "" : " '" + model_.name + "'";
     if (nothingFits())
-      throw UserError(
-          fmt::format("{}: of another model: it has none of the {} of the model{} ({}), but {}{}",
-                      file_.name, plural(static_cast<int64_t>(wanted_), "parameter"), name,
-                      firstOf(missing_, 3), unused.empty() ? "nothing" : firstOf(unused, 3),
-                      unused.empty() ? "" : "; --rename FROM=TO takes tensors by other names"));
+      throw UserError(fmt::format(
+          "{}: of another model: it has none of the {} of the model{} ({}), but {}{}", file_.name,
+          plural(static_cast<int64_t>(wanted_), "parameter"), name, firstOf(missing_, 3),
+          unused.empty() ? "nothing" : firstOf(unused, 3),
+          unused.empty() ? ""
+                         : "; " + options_.renameTerm + " FROM=TO takes tensors by other names"));
     std::string problems = ambiguous_;
     problems += lines("missing", options_.partial ? Lines() : missing_);
     problems += lines("another shape", shapes_) + lines("another type", types_);
@@ -271,6 +272,13 @@ LoadedWeights loadWeights(const WeightFile &file, const rt::Model &model, const 
   result.metadata = file.metadata;
   result.unused = std::move(match.unused);
   result.unloaded = std::move(match.unloaded);
+  std::set<size_t> deciding;
+  for (const FileTensor &tensor : file.tensors)
+    if (std::optional<size_t> rename = renameOf(tensor.name, options.renames))
+      deciding.insert(*rename);
+  for (size_t i = 0; i < options.renames.size(); ++i)
+    if (!deciding.contains(i))
+      result.idleRenames.push_back(i);
   std::vector<uint8_t> converted;
   for (size_t i = 0; i < model.params.size(); ++i) {
     const rt::ParamDesc &param = model.params[i];

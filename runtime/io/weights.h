@@ -79,7 +79,8 @@ struct LoadOptions {
   bool strict = false;  ///< a tensor that the model does not take is an error
   bool partial = false; ///< a parameter that the file lacks is left as it is, no error
   std::vector<Rename> renames;
-  std::vector<std::string> fresh; ///< patterns of parameters that the file gives nothing
+  std::string renameTerm = "rename"; ///< what the caller's users call one
+  std::vector<std::string> fresh;    ///< patterns of parameters that the file gives nothing
   /// By parameter: what the file's rows are, where they are not the parameter's.
   std::map<std::string, WordRows> words;
   /// The values that rows without a word keep: those of Model::params[index].
@@ -94,6 +95,7 @@ struct LoadedWeights {
   std::vector<NonFinite> nonFinite;  ///< only when asked for
   std::vector<std::string> unused;   ///< the file's tensors that no parameter takes: name: type
   std::vector<std::string> unloaded; ///< parameters that the file gave nothing
+  std::vector<size_t> idleRenames;   ///< which decide for no tensor of the file
 };
 
 /// Takes a weight: its index in Model::params and its row-major, unpadded elements in the param's

@@ -146,8 +146,8 @@ TEST(NamePattern, Stars) {
   EXPECT_EQ(renamed("bert.a.beta", renames), "a.beta");
   EXPECT_EQ(renamed("a.x.b.x.c", renames), "a/b.x.c");
   EXPECT_EQ(renamed("other", renames), "other");
-  EXPECT_EQ(userError([] { parseRename("a"); }), "--rename takes FROM=TO, not 'a'");
-  EXPECT_EQ(userError([] { parseRename("a*=*b*"); }),
+  EXPECT_EQ(userError([] { parseRename("a"); }), "a rename takes FROM=TO, not 'a'");
+  EXPECT_EQ(userError([] { parseRename("a*=*b*", "--rename"); }),
             "--rename a*=*b*: '*b*' has more stars than 'a*'");
 }
 
@@ -334,13 +334,17 @@ TEST_F(WeightsTest, WhatIsNotTheModels) {
   EXPECT_EQ(userError([&] { loadWeights(WeightFile::open(path), model, set); }),
             path + ": of another model: it has none of the 3 parameters of the model 'm' "
                    "(x.layer.w: f32[3, 20], x.b: bf16[5], x.s: f32[]), but layer.w: F32[3, 20], "
-                   "s: F32[], b: BF16[5], flags: BOOL[3]; --rename FROM=TO takes tensors by other "
+                   "s: F32[], b: BF16[5], flags: BOOL[3]; rename FROM=TO takes tensors by other "
                    "names");
   options = {};
   options.renames = {{"*", "x.*"}};
   seen.clear();
-  loadWeights(WeightFile::open(path), model, set, options);
+  EXPECT_TRUE(loadWeights(WeightFile::open(path), model, set, options).idleRenames.empty());
   EXPECT_EQ(seen.size(), 3u);
+  // Those that are for no tensor, or that an earlier one leaves none.
+  options.renames = {{"q*", "x.*"}, {"*", "x.*"}, {"s", "x.s"}};
+  EXPECT_EQ(loadWeights(WeightFile::open(path), model, set, options).idleRenames,
+            (std::vector<size_t>{0, 2}));
   options.renames = {{"*b", "x.s"}, {"*", "x.*"}};
   EXPECT_NE(userError([&] {
               loadWeights(WeightFile::open(path), model, set, options);

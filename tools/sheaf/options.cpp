@@ -235,8 +235,10 @@ io::LoadOptions WeightOptions::loading() const {
   io::LoadOptions options;
   options.findNonFinite = checkNan;
   options.strict = strict;
+  options.renameTerm = "--rename";
   for (const std::string &rename : renames)
-    options.renames.push_back(fromCommandLine([&] { return io::parseRename(rename); }));
+    options.renames.push_back(
+        fromCommandLine([&] { return io::parseRename(rename, options.renameTerm); }));
   return options;
 }
 

@@ -1,6 +1,7 @@
 //===- weights.cpp - The weights that the command line names --------------===//
 #include "tools/sheaf/weights.h"
 
+#include "tools/sheaf/command.h"
 #include "tools/sheaf/update_options.h"
 
 #include "compiler/driver/ParamShapes.h"
@@ -78,6 +79,10 @@ void requireFinite(const std::string &file, const std::vector<io::NonFinite> &al
   throw UserError(message);
 }
 
+[[noreturn]] void refuseRename(const io::Rename &rename, const std::string &from) {
+  throw UsageError("--rename " + rename.text() + ": it is for no tensor of " + from);
+}
+
 void takeInitFrom(rt::Session &session, const WeightOptions &weights, const LoadedModel &loaded,
                   bool quiet) {
   paramsOf(loaded.model(), "--fresh", weights.fresh);
@@ -94,10 +99,13 @@ void takeInitFrom(rt::Session &session, const WeightOptions &weights, const Load
     return advise(shapes) + "\n  --fresh PATTERN leaves parameters as they are initialised";
   };
   std::vector<std::string> notes;
+  std::vector<size_t> idle(loading.renames.size()); // in how many files
   for (const std::string &given : weights.initFrom) {
     std::string file = io::weightsFile(given);
     fit::Pretrained::Taken taken = pretrained.take(file, loading);
     requireFinite(given, taken.nonFinite);
+    for (size_t rename : taken.idleRenames)
+      ++idle[rename];
     for (const fit::Pretrained::Lacking &table : taken.lacking) {
       std::vector<std::string> names;
       for (const std::string &word : table.lack)
@@ -109,6 +117,9 @@ void takeInitFrom(rt::Session &session, const WeightOptions &weights, const Load
     if (!taken.unused.empty())
       notes.push_back(unusedText(file, taken.unused));
   }
+  for (size_t i = 0; i < idle.size(); ++i)
+    if (idle[i] == weights.initFrom.size())
+      refuseRename(loading.renames[i], "--init-from");
   const std::set<std::string> &rest = pretrained.unloaded();
   if (!rest.empty())
     notes.push_back(fmt::format("not in the files of --init-from, and initialised with seed {}: {}",
@@ -138,6 +149,8 @@ void setWeights(rt::Session &session, const WeightOptions &weights, const Loaded
   loading.adviseShapes = dimAdvice(loaded);
   io::LoadedWeights result =
       fit::setWeights(session, io::WeightFile::open(weights.weights), loaded.vocabularies, loading);
+  for (size_t rename : result.idleRenames)
+    refuseRename(loading.renames[rename], weights.weights);
   requireFinite(weights.weights, result.nonFinite);
   if (!quiet && !result.unused.empty())
     note(unusedText(weights.weights, result.unused));
