@@ -232,16 +232,37 @@ struct Preorder {
   std::vector<const DLTensor *> tensors;
 };
 
-/// Makes values many at a time. Functions return the first; `first + i` is `at(first, i)`.
-class Builder {
+/// A handle of what makes values of a model.
+template <typename Handle> class MakesValues {
 public:
-  explicit Builder(const Model &model) : model_(model) {
-    sheaf_value_builder *builder = nullptr;
-    check(sheaf_builder_create(model.get(), &builder));
-    builder_.reset(builder, sheaf_builder_release);
-  }
-  sheaf_value_builder *get() const { return builder_.get(); }
+  Handle *get() const { return handle_.get(); }
   const Model &model() const { return model_; }
+
+protected:
+  MakesValues(const Model &model, sheaf_status (*create)(sheaf_model *, Handle **),
+              void (*release)(Handle *))
+      : model_(model) {
+    Handle *handle = nullptr;
+    check(create(model.get(), &handle));
+    handle_.reset(handle, release);
+  }
+  template <typename Function, typename... Arguments>
+  Value make(Function *function, Type type, Arguments... arguments) {
+    Value value{};
+    check(function(get(), type, arguments..., &value));
+    return value;
+  }
+
+private:
+  Model model_;
+  std::shared_ptr<Handle> handle_;
+};
+
+/// Makes values many at a time. Functions return the first; `first + i` is `at(first, i)`.
+class Builder : public MakesValues<sheaf_value_builder> {
+public:
+  explicit Builder(const Model &model)
+      : MakesValues(model, sheaf_builder_create, sheaf_builder_release) {}
   static Value at(Value first, std::size_t i) { return Value{first.id + i}; }
 
   Value numbers(Type type, const DLTensor &numbers) {
@@ -254,7 +275,7 @@ public:
     tensor.data = const_cast<T *>(elements.data());
     tensor.device = {kDLCPU, 0};
     tensor.ndim = 1;
-    tensor.dtype = {static_cast<std::uint8_t>(sheaf_type_kind(model_.get(), type) == SHEAF_BOOL
+    tensor.dtype = {static_cast<std::uint8_t>(sheaf_type_kind(model().get(), type) == SHEAF_BOOL
                                                   ? kDLBool
                                               : std::is_floating_point<T>::value ? kDLFloat
                                               : std::is_signed<T>::value         ? kDLInt
@@ -307,28 +328,12 @@ public:
     check(sheaf_builder_finish(get(), &values));
     return Values(values);
   }
-
-private:
-  template <typename Function, typename... Arguments>
-  Value make(Function *function, Type type, Arguments... arguments) {
-    Value value{};
-    check(function(get(), type, arguments..., &value));
-    return value;
-  }
-
-  Model model_;
-  std::shared_ptr<sheaf_value_builder> builder_;
 };
 
-class Batch {
+class Batch : public MakesValues<sheaf_batch> {
 public:
-  explicit Batch(const Model &model) : model_(model) {
-    sheaf_batch *batch = nullptr;
-    check(sheaf_batch_create(model.get(), &batch));
-    batch_.reset(batch, sheaf_batch_release);
-  }
-  sheaf_batch *get() const { return batch_.get(); }
-  const Model &model() const { return model_; }
+  explicit Batch(const Model &model)
+      : MakesValues(model, sheaf_batch_create, sheaf_batch_release) {}
   std::size_t size() const { return sheaf_batch_size(get()); }
   void clear() { check(sheaf_batch_clear(get())); }
 
@@ -346,9 +351,10 @@ public:
     tensor.data = const_cast<T *>(elements);
     tensor.device = {kDLCPU, 0};
     tensor.ndim = static_cast<std::int32_t>(shape.size());
-    tensor.dtype = sheaf_type_dtype(model_.get(), type);
+    tensor.dtype = sheaf_type_dtype(model().get(), type);
     if (tensor.dtype.bits != 8 * sizeof(T))
-      throw Error(SHEAF_INVALID, "the elements of '" + model_.text(type) + "' are of another type");
+      throw Error(SHEAF_INVALID,
+                  "the elements of '" + model().text(type) + "' are of another type");
     tensor.shape = const_cast<std::int64_t *>(shape.data());
     return makeTensor(type, tensor);
   }
@@ -363,10 +369,10 @@ public:
   }
   /// By the constructor's name.
   Value makeData(Type type, const std::string &constructor, const std::vector<Value> &fields) {
-    int number = sheaf_type_find_constructor(model_.get(), type, constructor.c_str());
+    int number = sheaf_type_find_constructor(model().get(), type, constructor.c_str());
     if (number < 0)
       throw Error(SHEAF_INVALID,
-                  "'" + model_.text(type) + "' has no constructor '" + constructor + "'");
+                  "'" + model().text(type) + "' has no constructor '" + constructor + "'");
     return makeData(type, static_cast<std::size_t>(number), fields);
   }
 
@@ -388,15 +394,6 @@ private:
            const std::int64_t *ids = nullptr) {
     check(sheaf_batch_add_instances(get(), values.get(), which, count, ids));
   }
-  template <typename Function, typename... Arguments>
-  Value make(Function *function, Type type, Arguments... arguments) {
-    Value value{};
-    check(function(get(), type, arguments..., &value));
-    return value;
-  }
-
-  Model model_;
-  std::shared_ptr<sheaf_batch> batch_;
 };
 
 /// Ends the runs that are given it. Copies are one stop.
