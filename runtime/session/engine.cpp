@@ -20,6 +20,9 @@ namespace {
 constexpr size_t kFirstSlice = 64;
 /// Where so much of the limit is in use, no more instances begin, and the youngest is taken back.
 constexpr double kShort = 0.8, kVeryShort = 0.9;
+/// By the engine's clock: where many instances begin in one round, stops and deadlines are looked
+/// for so often.
+constexpr uint64_t kLookNs = 1'000'000;
 /// Bytes of rows since memory was last given back, to do so for other engines.
 constexpr uint64_t kLeastForOthers = uint64_t(64) << 10;
 
@@ -263,7 +266,13 @@ void Engine::Impl::admit() {
     changes.pop_front();
     change();
   }
-  while (!queue.empty() && running.size() < most) {
+  for (uint64_t looked = now(); !queue.empty() && running.size() < most;) {
+    if (uint64_t time = now(); time - looked >= kLookNs) {
+      looked = time;
+      endStopped();
+      if (queue.empty())
+        return;
+    }
     Entry &entry = *queue.begin()->second;
     // Also after those that failed at once: what they left is no one's.
     if (running.empty() && (!fresh || session.weightsChanged || session.keptIsStale ||

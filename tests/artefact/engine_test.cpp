@@ -279,6 +279,26 @@ TEST_F(EngineTest, EndsWhatIsStoppedOrLateBeforeItBegins) {
   EXPECT_EQ(causes.at(0), RunError::Cause::Cancelled);
 }
 
+TEST_F(EngineTest, EndsWhatIsLateWhileOthersBegin) {
+  Session session(model, small());
+  uint64_t time = 0;
+  Engine engine(session, {.clock = [&] { return time += 1'000'000; }});
+  int64_t ended = 0, late = 0;
+  constexpr int64_t kInstances = 20;
+  for (int64_t i = 0; i < kInstances; ++i)
+    engine.submit({.instance = {argument(0), i}, // it reads nothing
+                   .deadline = i % 2 == 0 ? uint64_t(12'000'000) : UINT64_MAX,
+                   .done = [&](const Outcome &outcome) {
+                     late += !outcome.ok() && outcome.error->cause() == RunError::Cause::Deadline;
+                     ended += outcome.ok();
+                   }});
+  while (engine.step()) {
+  }
+  EXPECT_GE(ended, kInstances / 2);
+  EXPECT_GT(late, 0);
+  EXPECT_EQ(ended + late, kInstances);
+}
+
 TEST_F(EngineTest, LimitsCountWhatTheInstanceDoes) {
   // The least of rows with which 40 steps end, alone and beside others that know the same records.
   auto ends = [&](uint64_t rowBytes, int64_t steps, bool company) {
