@@ -1,5 +1,10 @@
 // RUN: sheaf-opt --hoist-invariants=remarks=1 %s 2>&1 | FileCheck %s
+// RUN: sheaf-opt --hoist-invariants=remarks=1 %s 2>&1 | FileCheck %s --check-prefix=STAYS
 // RUN: sheaf-opt --hoist-invariants=without=hoist-invariants %s | FileCheck %s --check-prefix=OFF
+
+// STAYS-DAG: matmul: the same at every step of the loop, but stays: a branch is around it, and it is more than the rest of the loop
+// STAYS-DAG: exp: the same at every step of the loop, but stays: it would be rounded where it is stored
+// STAYS-DAG: matmul: the same at every step of the loop, but stays: a sum of the loop goes on from it
 
 // OFF-LABEL: func.func @moves
 // OFF: sheaf.map
