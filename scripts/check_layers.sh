@@ -37,7 +37,7 @@ runtime/io: model
 runtime/fit: model session train io
 runtime/artefact: model io cpu session
 runtime/compile: model io artefact
-runtime/api: model io artefact session train compile
+runtime/api: model io artefact session train fit compile
 compiler/ir:
 compiler/ops: ir
 compiler/frontend: ir ops

@@ -3,6 +3,7 @@
 #include "compiler/driver/Library.h"
 #include "compiler/target/Target.h"
 #include "runtime/compile/compiler.h"
+#include "runtime/io/read.h"
 #include "runtime/model/error.h"
 
 #include <fmt/format.h>
@@ -135,6 +136,27 @@ void bindWeightDims(const SourceFile &source, const Request &request,
   }
 }
 
+/// Makes those that are needed and not there of the words of data.
+void makeVocabularies(const driver::EntryTypes &entry, const Request &request,
+                      const std::set<std::string> &needed, io::Vocabularies &all) {
+  if (request.words.name.empty())
+    return;
+  std::set<std::string> missing;
+  for (const std::string &name : needed)
+    if (!all.find(name))
+      missing.insert(name);
+  std::map<std::string, int64_t> sizes;
+  for (const auto &[name, dim] : entry.vocabularyDims)
+    sizes[name] = dim.second;
+  io::ReadOptions reading;
+  if (!request.wordsFormat.empty())
+    reading.format = io::parseDataFormat(request.wordsFormat);
+  reading.stop = request.stop;
+  for (auto &[name, vocabulary] :
+       io::vocabulariesOf(request.words, missing, sizes, entry.types, entry.entry, reading))
+    all.set(name, std::move(vocabulary));
+}
+
 /// Gives every vocabulary that the model names its size.
 void bindVocabularies(const driver::EntryTypes &entry, const Request &request,
                       driver::CompileOptions &options, Answer &answer) {
@@ -143,6 +165,7 @@ void bindVocabularies(const driver::EntryTypes &entry, const Request &request,
   for (const auto &[name, vocabulary] : request.vocabularies.all())
     if (!entry.vocabularies.contains(name))
       throw UserError(fmt::format("the model has no vocabulary of {}", io::tokenTypeName(name)));
+  makeVocabularies(entry, request, needed, answer.vocabularies);
   for (const std::string &name : entry.vocabularies) {
     auto dim = entry.vocabularyDims.find(name);
     bool hasSize = dim != entry.vocabularyDims.end();
@@ -151,7 +174,7 @@ void bindVocabularies(const driver::EntryTypes &entry, const Request &request,
       throw UserError(fmt::format("dim {} is {}, but the vocabulary of {} has {} entries",
                                   dim->second.first, dim->second.second, io::tokenTypeName(name),
                                   given->size()));
-    if (given || !needed.contains(name))
+    if (answer.vocabularies.find(name) || !needed.contains(name))
       continue;
     if (!hasSize)
       throw UserError(fmt::format("no vocabulary for {}: give one, or dim '{}' a value",
@@ -204,6 +227,8 @@ void compileFor(const Request &request, Answer &answer) noexcept {
   } catch (const SourceErrors &) {
     answer.outcome = Answer::Errors;
   } catch (const driver::Stopped &stopped) {
+    ended(Answer::Stopped, stopped.what());
+  } catch (const io::ReadingStopped &stopped) {
     ended(Answer::Stopped, stopped.what());
   } catch (const UserError &error) {
     ended(Answer::Refused, error.what());

@@ -105,6 +105,10 @@ typedef struct sheaf_compile_options {
   size_t rename_count;
   /* Other than 0, with `training`: tensors of floats in arguments have gradients, too. */
   int32_t input_gradients;
+  /* A data file whose words make the vocabularies that are not given, as the entry reads them and
+   * as `sheaf train` does; NULL: none. `words_format`: as sheaf_read_options (train.h) has it. */
+  const char *words_of;
+  const char *words_format;
 } sheaf_compile_options;
 
 /* ---- What is wrong with it ------------------------------------------------------------------ */

@@ -72,6 +72,7 @@ struct CompileOptions {
   std::string entry;
   std::map<std::string, std::int64_t> dims;
   std::vector<Vocabulary> vocabularies;
+  std::string wordsOf, wordsFormat; ///< a data file for those that are not given
   std::string weights;
   std::map<std::string, DLTensor> tensors; ///< instead of a file
   std::vector<std::string> renames;        ///< "FROM=TO"
@@ -197,6 +198,8 @@ inline Model compile(const CompileOptions &options, std::vector<Diagnostic> *war
   given.dim_count = dims.size();
   given.vocabularies = vocabularies.data();
   given.vocabulary_count = vocabularies.size();
+  given.words_of = orNull(options.wordsOf);
+  given.words_format = orNull(options.wordsFormat);
   given.weights = orNull(options.weights);
   given.tensors = tensors.data();
   given.tensor_count = tensors.size();

@@ -128,5 +128,9 @@ size_t sheaf_values_size(const sheaf_values *values) {
 }
 
 size_t sheaf_values_bytes(const sheaf_values *values) {
-  return values ? static_cast<size_t>(values->store->heap.bytes()) : 0;
+  if (!values)
+    return 0;
+  const ValueStore &store = *values->store;
+  int64_t read = store.file ? store.file->dataset.heap().bytes() : 0;
+  return static_cast<size_t>(store.heap.bytes() + read);
 }

@@ -159,6 +159,14 @@ compile::Request requestOf(const sheaf_compile_options &options) {
       throw Invalid("the vocabulary of " + io::tokenTypeName(name) + " is given twice");
     request.vocabularies.set(name, vocabularyOf(vocabulary));
   }
+  if (options.words_of) {
+    try {
+      request.words = io::readSource(options.words_of);
+    } catch (const UserError &error) {
+      throw artefact::ArtefactError(artefact::Refusal::NotReadable, error.what());
+    }
+  }
+  request.wordsFormat = orElse(options.words_format, "");
   for (const char *name : array(options.without, options.without_count, "without"))
     request.without.push_back(&given(name, "an optimisation's name"));
   if (options.precision != SHEAF_F32 && options.precision != SHEAF_BF16)

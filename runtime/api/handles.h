@@ -107,7 +107,9 @@ public:
   bool bindsExtents() const { return anyBindsExtents_; }
   const artefact::VocabularyDesc *vocabulary(const std::string &name) const;
   /// The words; made when they are first asked for. Null when there is no such vocabulary.
-  const io::Vocabulary *words(const std::string &name) const;
+  const io::Vocabulary *words(const std::string &name) const { return vocabularies().find(name); }
+  /// All of them, made when they are first asked for.
+  const io::Vocabularies &vocabularies() const;
 
 private:
   std::unique_ptr<artefact::Artefact> artefact_;
@@ -120,6 +122,16 @@ private:
   bool anyBindsExtents_ = false;
   mutable std::once_flag wordsMade_;
   mutable io::Vocabularies words_;
+};
+
+/// Instances that a file gave, and what was read over.
+struct ReadFile {
+  explicit ReadFile(io::Dataset read) : dataset(std::move(read)) {}
+
+  io::Dataset dataset;
+  int64_t words = 0, unknown = 0; ///< looked up in vocabularies; not there
+  mutable std::once_flag placesMade;
+  mutable std::vector<std::string> places; ///< by instance
 };
 
 /// Values, and instances made of them. Whoever shares it changes it no more.
@@ -146,6 +158,7 @@ struct ValueStore {
   std::vector<Column> columns; ///< in the order of their numbers
   std::vector<rt::Instance> instances;
   std::vector<std::shared_ptr<const ValueStore>> others; ///< whose values stand in these
+  std::shared_ptr<ReadFile> file;                        ///< null: no file gave them
 };
 
 struct RunOf;

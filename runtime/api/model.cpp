@@ -142,9 +142,9 @@ const artefact::VocabularyDesc *LoadedModel::vocabulary(const std::string &name)
   return nullptr;
 }
 
-const io::Vocabulary *LoadedModel::words(const std::string &name) const {
+const io::Vocabularies &LoadedModel::vocabularies() const {
   std::call_once(wordsMade_, [&] { words_ = artefact_->vocabularies(); });
-  return words_.find(name);
+  return words_;
 }
 
 DLDataType dlpackType(rt::DType dtype) {

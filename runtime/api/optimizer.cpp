@@ -1,10 +1,10 @@
 // Steps by gradients.
+#include "runtime/api/optimizer.h"
 #include "runtime/api/gradients.h"
 #include "runtime/api/options.h"
 #include "runtime/api/weights.h"
 
 #include "runtime/io/name_pattern.h"
-#include "runtime/train/optimizer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,23 +18,20 @@ struct sheaf_optimizer {
   rt::Optimizer optimizer;
 };
 
-namespace {
-
-/// 0 stands for the default, what is below for 0.
-double orDefault(double number, double byDefault, const char *name) {
+double api::orDefault(double number, double byDefault, const char *name) {
   if (!std::isfinite(number))
     throw Invalid(std::string("options.") + name + " is not finite");
   return number < 0 ? 0 : number == 0 ? byDefault : number;
 }
 
-double fraction(double number, double byDefault, const char *name) {
+double api::fraction(double number, double byDefault, const char *name) {
   double chosen = orDefault(number, byDefault, name);
   if (chosen >= 1)
     throw Invalid(std::string("options.") + name + " is not less than 1");
   return chosen;
 }
 
-rt::OptimizerOptions optionsOf(const sheaf_optimizer_options &asked) {
+rt::OptimizerOptions api::optimizerOptions(const sheaf_optimizer_options &asked) {
   rt::OptimizerOptions options;
   options.kind = fromArguments([&] { return rt::optimizerKind(asked.name ? asked.name : "adam"); });
   options.momentum = fraction(asked.momentum, options.momentum, "momentum");
@@ -47,8 +44,8 @@ rt::OptimizerOptions optionsOf(const sheaf_optimizer_options &asked) {
   return options;
 }
 
-std::vector<rt::ParamUpdate> updatesOf(const sheaf_optimizer_options &asked,
-                                       const LoadedModel &model) {
+std::vector<rt::ParamUpdate> api::paramUpdates(const sheaf_optimizer_options &asked,
+                                               const LoadedModel &model) {
   std::vector<rt::ParamUpdate> updates(model.model().params.size());
   std::vector<bool> taken(updates.size());
   for (const sheaf_weight_update &update : array(asked.updates, asked.update_count, "updates")) {
@@ -71,8 +68,6 @@ std::vector<rt::ParamUpdate> updatesOf(const sheaf_optimizer_options &asked,
   return updates;
 }
 
-} // namespace
-
 sheaf_status sheaf_optimizer_create(sheaf_session *session, sheaf_model *model,
                                     const sheaf_optimizer_options *options,
                                     sheaf_optimizer **optimizer) {
@@ -83,8 +78,8 @@ sheaf_status sheaf_optimizer_create(sheaf_session *session, sheaf_model *model,
     sheaf_optimizer_options asked = known(options, "sheaf_optimizer_options");
     if (!of->model().training)
       throw Invalid("the model was not compiled for training");
-    rt::OptimizerOptions chosen = optionsOf(asked);
-    std::vector<rt::ParamUpdate> updates = updatesOf(asked, *of);
+    rt::OptimizerOptions chosen = optimizerOptions(asked);
+    std::vector<rt::ParamUpdate> updates = paramUpdates(asked, *of);
     std::lock_guard lock(running->mutex);
     std::shared_ptr<RunningModel> origin = runningFor(*running, of).shared_from_this();
     rt::Session &changed = *origin->session;

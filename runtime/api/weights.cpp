@@ -2,7 +2,7 @@
 #include "runtime/api/weights.h"
 #include "runtime/api/tensors.h"
 
-#include "runtime/session/init.h"
+#include "runtime/fit/pretrained.h"
 
 #include <algorithm>
 #include <cstring>
@@ -105,16 +105,8 @@ void Weights::set(rt::Session &session, const io::Vocabularies &vocabularies,
                   std::vector<compile::Finding> &findings) const {
   if (!file_)
     return fromArguments([&] { session.initParams(seed_); });
-  const std::vector<rt::ParamDesc> &params = session.model().params;
-  // What the compiler made itself is not in the file.
-  for (size_t i = 0; i < params.size(); ++i)
-    if (params[i].synthetic)
-      session.setParam(i, rt::initialise(params[i], 0));
-  auto setParam = [&](size_t i, std::span<const uint8_t> row) { session.setParam(i, row); };
-  io::LoadedWeights loaded = fromArguments([&] {
-    io::checkVocabulary(file_->name, file_->metadata, vocabularies);
-    return io::loadWeights(*file_, session.model(), setParam, loading_);
-  });
+  io::LoadedWeights loaded =
+      fromArguments([&] { return fit::setWeights(session, *file_, vocabularies, loading_); });
   for (size_t idle : loaded.idleRenames)
     throw Invalid("the rename " + loading_.renames[idle].text() + " is for no tensor of " +
                   file_->name);

@@ -35,6 +35,9 @@ struct Request {
   std::string entry = "main";
   std::map<std::string, int64_t> dims;
   io::Vocabularies vocabularies;
+  /// Data whose words make those that are not given; without a name: none. Their format, or empty.
+  io::SourceText words;
+  std::string wordsFormat;
   /// Where weights come from, and the dims that they were made with.
   std::string weights;
   std::map<std::string, int64_t> weightDims;

@@ -150,6 +150,7 @@ def use_compiler(prefix, examples, built, work):
     run(os.path.join(built, "compile"), saved, input=source)
     found = run(sheaf, "run", saved, "--data", vector)
     compare("examples/cpp/compile", [[0.5, 2.5 / 3.5, -0.8]], [numbers(found)])
+    use_training(sheaf, built, work)
 
     # Without the compiler's library it is said what is missing, and artefacts still run.
     for name in os.listdir(library):
@@ -200,6 +201,36 @@ def check_unbuilt(build, work):
         sys.exit(f"installing what is not built says\n{result.stdout}{result.stderr}")
 
 
+def use_training(sheaf, built, work):
+    """Trained by a program and by the command: the same files."""
+    with open(os.path.join(work, "m.sheaf"), "w", encoding="utf-8") as stream:
+        stream.write("dim hidden = 6\n"
+                     "param w : f32[2, hidden] = glorot\nparam v : f32[hidden, 2] = glorot\n"
+                     "fn scores(x: f32[2]) -> f32[2] = dropout(tanh(x @ w), 0.1) @ v\n"
+                     "fn loss(x: f32[2], y: int) -> f32 = cross_entropy(scores(x), y)\n"
+                     "fn right(x: f32[2], y: int) -> bool = read(argmax(scores(x))) == y\n")
+    points = [(i * 7 % 11 / 5 - 1, i * 4 % 13 / 6 - 1) for i in range(60)]
+    for name, some in (("train.jsonl", points[:40]), ("dev.jsonl", points[40:])):
+        with open(os.path.join(work, name), "w", encoding="utf-8") as stream:
+            stream.writelines(f'{{"x": [{x}, {y}], "y": {int(x * y > 0)}}}\n' for x, y in some)
+    told = run(os.path.join(built, "train"), "m.sheaf", "train.jsonl", "dev.jsonl", "program",
+               cwd=work).splitlines()
+    run(sheaf, "train", "m.sheaf", "--data", "train.jsonl", "--dev", "dev.jsonl", "--metric",
+        "right", "--epochs", "20", "--batch", "8", "--seed", "7", "--lr", "0.05", "-o", "command",
+        cwd=work)
+    if len(told) != 21:
+        sys.exit("examples/cpp/train prints\n" + "\n".join(told))
+    for name in ("last.safetensors", "best.safetensors", "checkpoint-100.safetensors"):
+        files = [open(os.path.join(work, which, name), "rb").read()
+                 for which in ("program", "command")]
+        if files[0] != files[1]:
+            sys.exit(f"examples/cpp/train and sheaf train differ in {name}")
+    found = run(sheaf, "eval", "m.sheaf", "--weights", "program", "--data", "dev.jsonl", "--metric",
+                "right", cwd=work)
+    if found.split()[1] != told[-1].split()[-1]:
+        sys.exit(f"examples/cpp/train says {told[-1]}, sheaf eval {found}")
+
+
 def check_compiler(path):
     symbols = [line.split() for line in run("nm", "-D", "--defined-only", path).splitlines()]
     if [symbol[-1] for symbol in symbols] != ["sheaf_compiler_library"]:
@@ -221,7 +252,7 @@ def check_library(path):
     exported = [line.split()[-1] for line in symbols.splitlines() if " T " in line]
     include = os.path.join(os.path.dirname(path), "..", "include", "sheaf")
     header = "".join(open(os.path.join(include, name), encoding="utf-8").read()
-                     for name in ("sheaf.h", "compiler.h", "gradients.h"))
+                     for name in ("sheaf.h", "compiler.h", "gradients.h", "train.h"))
     declared = set(re.findall(r"\b(sheaf_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
     if set(exported) != declared:
         sys.exit(f"exported and declared differ in {sorted(set(exported) ^ declared)}")

@@ -1,0 +1,269 @@
+// Trainings from their first step to their end.
+#include "runtime/api/measure.h"
+#include "runtime/api/optimizer.h"
+#include "runtime/api/options.h"
+#include "runtime/api/weights.h"
+
+#include "runtime/fit/checkpoint.h"
+#include "runtime/fit/training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace sheaf;
+using namespace sheaf::api;
+
+/// All that a training refers to before it, in the order of being destroyed.
+struct sheaf_training {
+  /// Other data, and the session of the function that is taken over them.
+  struct Dev {
+    std::shared_ptr<const ValueStore> data;
+    std::shared_ptr<RunningModel> running;
+  };
+
+  std::shared_ptr<Running> running;
+  std::shared_ptr<RunningModel> origin;
+  std::shared_ptr<const ValueStore> data;
+  std::vector<Dev> dev;
+  std::vector<std::shared_ptr<const TakenMeasure>> measures; ///< of the last epoch
+  std::string error, anomaly;                                ///< of the last event
+  std::unique_ptr<fit::Training> training;
+};
+
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+int64_t countOf(uint64_t number, int64_t byDefault) {
+  return number ? static_cast<int64_t>(std::min<uint64_t>(number, INT64_MAX)) : byDefault;
+}
+
+rt::LossScale lossScaleOf(double asked, const rt::Model &model) {
+  if (asked < 0 || (asked == 0 && model.f16))
+    return rt::LossScale::dynamic();
+  if (!std::isfinite(static_cast<float>(asked)))
+    throw Invalid("options.loss_scale is not finite");
+  return rt::LossScale(asked == 0 ? 1 : asked);
+}
+
+fit::TrainingOptions optionsOf(const sheaf_training_options &asked, const LoadedModel &model) {
+  fit::TrainingOptions options;
+  rt::TrainerOptions &trainer = options.trainer;
+  options.epochs = countOf(asked.epochs, options.epochs);
+  options.patience = countOf(asked.patience, 0);
+  options.checkpointEvery = countOf(asked.checkpoint_every, 0);
+  options.keep = asked.keep ? std::max<int64_t>(asked.keep, 0) : options.keep;
+  options.keepBest = asked.keep_best != 0;
+  trainer.batch = countOf(asked.batch, trainer.batch);
+  trainer.accumulate = countOf(asked.accumulate, trainer.accumulate);
+  trainer.seed = asked.seed;
+  trainer.sum = asked.sum != 0;
+  trainer.findAnomalies = asked.find_anomalies != 0;
+  trainer.rate.peak = orDefault(asked.learning_rate, trainer.rate.peak, "learning_rate");
+  trainer.rate.warmup = countOf(asked.warmup, 0);
+  if (asked.schedule)
+    trainer.rate.schedule = fromArguments([&] { return rt::scheduleNamed(asked.schedule); });
+  trainer.lossScale = lossScaleOf(asked.loss_scale, model.model());
+  double average = fraction(asked.average, 0, "average");
+  trainer.averageDecay = average > 0 ? average : -1;
+  sheaf_optimizer_options optimizer = known(asked.optimizer, "sheaf_optimizer_options");
+  trainer.optimizer = optimizerOptions(optimizer);
+  options.updates = paramUpdates(optimizer, model);
+  return options;
+}
+
+void requireLoss(const rt::Model &model) {
+  const rt::TypeDesc &type = model.types.types.at(model.entry.resultType);
+  if (!model.training)
+    throw Invalid("the model was not compiled for training");
+  if (type.kind != rt::TypeKind::Tensor || type.dtype != rt::DType::F32 || !type.shape.empty() ||
+      model.entry.emits)
+    throw Invalid("'" + model.entry.name + "' is no loss: its result is not f32 without axes");
+}
+
+/// Where the files of a training stand, and how far it is.
+void openDirectory(fit::Training &training, const std::string &directory, bool resume) {
+  training.keepIn(directory);
+  if (!resume)
+    return training.begin();
+  bool found = training.restore();
+  if (!found && training.directory()->holds() == fit::Directory::Holds::Weights)
+    throw UserError(directory +
+                    " holds the weights of a training, and no checkpoint to go on from");
+  training.restoreFiles();
+}
+
+/// Calls `work` while nobody else uses the session.
+template <typename Work> void using_(sheaf_training *training, Work work) {
+  std::lock_guard lock(given(training, "training").running->mutex);
+  fromArguments([&] { work(*training); });
+}
+
+void tellStep(const sheaf_training &training, const rt::TrainingStep &step,
+              sheaf_training_event &told) {
+  told.epoch = static_cast<uint64_t>(step.epoch) + 1;
+  told.loss = step.instances ? step.loss : kNone;
+  told.instances = static_cast<uint64_t>(step.instances);
+  told.failed = static_cast<uint64_t>(step.failed);
+  told.norm = step.norm;
+  told.rate = step.rate;
+  told.loss_scale = step.lossScale;
+  told.forward_seconds = step.forwardSeconds;
+  told.backward_seconds = step.backwardSeconds;
+  told.update_seconds = step.updateSeconds;
+  told.skipped = step.skipped;
+  told.changed = step.changed;
+  told.error = step.failed ? training.error.c_str() : nullptr;
+  told.anomaly = step.anomaly ? training.anomaly.c_str() : nullptr;
+}
+
+void tellEpoch(const fit::EpochEnd &end, sheaf_training_event &told) {
+  told.epoch = static_cast<uint64_t>(end.epoch) + 1;
+  told.loss = end.loss.value_or(kNone);
+  told.instances = static_cast<uint64_t>(end.instances);
+  told.failed = static_cast<uint64_t>(end.failed);
+  told.value = end.value.value_or(kNone);
+  told.best = end.isBest;
+  told.nothing_changed = end.nothingChanged;
+  told.diverges = end.diverges;
+  told.skipped_steps = static_cast<uint64_t>(end.skipped);
+}
+
+sheaf_training_event tellEvent(sheaf_training &of, fit::Training::Event event) {
+  using Event = fit::Training::Event;
+  sheaf_training_event told{};
+  told.loss = told.value = kNone;
+  if (event.kind == Event::Step) {
+    const rt::TrainingStep &step = event.step;
+    of.error = step.failed ? dataOf(*of.data).failure(*step.error) : "";
+    of.anomaly = step.anomaly ? step.anomaly->message() : "";
+    tellStep(of, step, told);
+    told.kind = SHEAF_TRAINING_STEP;
+  } else if (event.kind == Event::Epoch) {
+    of.measures.clear();
+    for (fit::Measure &measure : event.epoch.measures)
+      of.measures.push_back(std::make_shared<TakenMeasure>(std::move(measure)));
+    tellEpoch(event.epoch, told);
+    told.kind = SHEAF_TRAINING_EPOCH;
+  } else {
+    told.kind = event.kind == Event::Ended ? SHEAF_TRAINING_ENDED : SHEAF_TRAINING_STOPPED;
+    told.epoch = static_cast<uint64_t>(of.training->course().steps / of.training->stepsPerEpoch());
+  }
+  told.step = static_cast<uint64_t>(of.training->course().steps);
+  told.steps = static_cast<uint64_t>(of.training->totalSteps());
+  return told;
+}
+
+} // namespace
+
+sheaf_status sheaf_training_create(sheaf_session *session, sheaf_model *model,
+                                   const sheaf_values *data, const sheaf_training_options *options,
+                                   sheaf_training **training) {
+  return guarded([&] {
+    auto made = std::make_unique<sheaf_training>();
+    made->running = given(session, "session").running;
+    const std::shared_ptr<const LoadedModel> &of = given(model, "model").model;
+    given(training, "training");
+    made->data = valuesOf(data, of);
+    sheaf_training_options asked = known(options, "sheaf_training_options");
+    requireLoss(of->model());
+    fit::TrainingOptions chosen = optionsOf(asked, *of);
+    if (asked.resume && !asked.directory)
+      throw Invalid("options.resume is for trainings with a directory");
+    std::lock_guard lock(made->running->mutex);
+    made->origin = runningFor(*made->running, of).shared_from_this();
+    ++made->origin->runs; // a checkpoint gives it other weights
+    fromArguments([&] {
+      made->training = std::make_unique<fit::Training>(*made->origin->session, dataOf(*made->data),
+                                                       of->vocabularies(), chosen);
+      if (asked.directory)
+        openDirectory(*made->training, asked.directory, asked.resume != 0);
+    });
+    *training = made.release();
+  });
+}
+
+void sheaf_training_release(sheaf_training *training) { delete training; }
+
+sheaf_status sheaf_training_add_measure(sheaf_training *training, sheaf_model *model,
+                                        const sheaf_values *data,
+                                        const sheaf_measure_options *options) {
+  return guarded([&] {
+    using_(training, [&](sheaf_training &of) {
+      const std::shared_ptr<const LoadedModel> &measured = given(model, "model").model;
+      sheaf_measure_options asked = known(options, "sheaf_measure_options");
+      fit::Metric metric = metricOf(asked, *measured);
+      sheaf_training::Dev dev{valuesOf(data, measured), nullptr};
+      if (measured == of.origin->model)
+        throw Invalid("a measure is of a model of its own, compiled without training");
+      requireWeights(*of.origin->model, *measured);
+      dev.running = runningFor(*of.running, measured).shared_from_this();
+      of.dev.push_back(std::move(dev));
+      of.training->addMeasure({metric, *of.dev.back().running->session, dataOf(*of.dev.back().data),
+                               asked.less_is_better != 0});
+    });
+  });
+}
+
+sheaf_status sheaf_training_next(sheaf_training *training, sheaf_stop *stop,
+                                 sheaf_training_event *event) {
+  return guarded([&] {
+    sheaf_training_event told{};
+    tell(told, given(event, "event"), "training_event"); // what is wrong with it comes first
+    std::stop_token token = tokenOf(stop);
+    using_(training, [&](sheaf_training &of) {
+      ++of.origin->runs;
+      for (const sheaf_training::Dev &dev : of.dev) {
+        ++dev.running->runs;
+        dev.running->session->setStep(0); // as for whatever is run that trains nothing
+      }
+      told = tellEvent(of, of.training->next(token));
+    });
+    tell(told, *event, "training_event");
+  });
+}
+
+size_t sheaf_training_measure_count(const sheaf_training *training) {
+  return training ? training->measures.size() : 0;
+}
+
+sheaf_status sheaf_training_measure(const sheaf_training *training, size_t number,
+                                    sheaf_measure **measure) {
+  return guarded([&] {
+    const sheaf_training &of = given(training, "training");
+    given(measure, "measure");
+    std::lock_guard lock(of.running->mutex);
+    if (number >= of.measures.size())
+      throw Invalid("there is no measure " + std::to_string(number) + " but " +
+                    std::to_string(of.measures.size()));
+    *measure = new sheaf_measure{of.measures[number]};
+  });
+}
+
+sheaf_status sheaf_training_checkpoint(sheaf_training *training) {
+  return guarded([&] {
+    using_(training, [&](sheaf_training &of) {
+      if (!of.training->directory())
+        throw Invalid("the training has no directory");
+      of.training->checkpoint();
+    });
+  });
+}
+
+sheaf_status sheaf_training_save(sheaf_training *training, const char *path) {
+  return guarded([&] {
+    given(path, "path");
+    using_(training, [&](sheaf_training &of) { of.training->saveWeights(path); });
+  });
+}
+
+sheaf_status sheaf_training_restore_best(sheaf_training *training, int *found) {
+  return guarded([&] {
+    given(found, "found");
+    using_(training, [&](sheaf_training &of) {
+      ++of.origin->runs;
+      *found = of.training->restoreBest();
+    });
+  });
+}
