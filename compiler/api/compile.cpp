@@ -211,9 +211,6 @@ void run(const Request &request, Answer &answer) {
       artefact::describe(model->model(), model->code(), model->target(), model->numerics(),
                          answer.vocabularies, "sheaf " SHEAF_VERSION);
   answer.compiled.image = model->code().image();
-  // The last of the native kernels says how they were asked for.
-  answer.compiled.serpentine =
-      options.training && rt::cpuCode(model->model()).kernels.back().serpentine;
   answer.outcome = Answer::Compiled;
 }
 

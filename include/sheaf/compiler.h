@@ -152,8 +152,8 @@ SHEAF_API sheaf_status sheaf_compile(const sheaf_compile_options *options, sheaf
  * it is open, it stays so. SHEAF_NO_COMPILER when there is none. */
 SHEAF_API sheaf_status sheaf_compiler_open(const char *path);
 
-/* Writes an artefact, as `sheaf build` does: complete, or not at all. Of a model for training:
- * SHEAF_INVALID. */
+/* Writes an artefact, as `sheaf build` does: complete, or not at all. One of a model for training
+ * can be trained where it is opened (train.h). */
 SHEAF_API sheaf_status sheaf_model_save(const sheaf_model *model, const char *path);
 
 #ifdef __cplusplus

@@ -269,8 +269,6 @@ sheaf_status sheaf_model_save(const sheaf_model *model, const char *path) {
   return guarded([&] {
     given(path, "path");
     const artefact::Artefact &from = given(model, "model").model->artefact();
-    if (from.model().training)
-      throw Invalid("a model that was compiled for training cannot be saved");
     fromArguments([&] { from.save(path); });
   });
 }

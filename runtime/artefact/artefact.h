@@ -44,8 +44,6 @@ struct OpenOptions {
 struct Compiled {
   Description description;
   std::vector<uint8_t> image; ///< rt::LoadedCode::image()
-  /// Of a model for training: rt::addNativeKernels().
-  bool serpentine = false;
 };
 
 /// An open artefact. Immutable; sessions share it and must not outlive it.
@@ -58,7 +56,7 @@ public:
   static std::unique_ptr<Artefact> make(Compiled compiled,
                                         const std::function<void(rt::Session &)> &setWeights);
   ~Artefact();
-  /// Writes it to a file, which is complete or not there. Not one for training. Throws UserError.
+  /// Writes it to a file, which is complete or not there. Throws UserError.
   void save(const std::string &path) const;
   Artefact(const Artefact &) = delete;
   Artefact &operator=(const Artefact &) = delete;
@@ -72,7 +70,7 @@ public:
 
 private:
   Artefact() = default;
-  /// Gives the model the addresses of its functions.
+  /// Gives the model the addresses of its functions, and one for training the native kernels.
   void setAddresses();
 
   std::string name_;

@@ -22,6 +22,11 @@ constexpr TypeKind lastEnumerator(TypeKind) { return TypeKind::Data; }
 constexpr WeightUse::Kind lastEnumerator(WeightUse::Kind) { return WeightUse::PanelsByView; }
 constexpr RootDesc::Kind lastEnumerator(RootDesc::Kind) { return RootDesc::Forks; }
 constexpr RecordWord::Kind lastEnumerator(RecordWord::Kind) { return RecordWord::List; }
+constexpr RowSource::Kind lastEnumerator(RowSource::Kind) { return RowSource::Output; }
+constexpr BackwardWord::Kind lastEnumerator(BackwardWord::Kind) { return BackwardWord::Extent; }
+constexpr WeightGradient::Kind lastEnumerator(WeightGradient::Kind) {
+  return WeightGradient::Scatter;
+}
 
 template <typename Archive> void fields(Archive &a, TypeDesc &x) {
   a(1, "kind", x.kind);
@@ -150,7 +155,91 @@ template <typename Archive> void fields(Archive &a, RootDesc &x) {
   a(1, "kind", x.kind);
   a(2, "type", x.type);
 }
-/// A model for training has more; none is written.
+template <typename Archive> void fields(Archive &a, WordTerm &x) {
+  a(1, "coefficient", x.coefficient);
+  a(2, "words", x.words);
+}
+template <typename Archive> void fields(Archive &a, RecordTensor &x) {
+  a(1, "dtype", x.dtype);
+  a(2, "extents", x.extents);
+}
+template <typename Archive> void fields(Archive &a, RowSource &x) {
+  a(1, "kind", x.kind);
+  a(2, "index", x.index);
+}
+template <typename Archive> void fields(Archive &a, BackwardWord &x) {
+  a(1, "kind", x.kind);
+  a(2, "source", x.source);
+  a(3, "extent", x.extent);
+}
+template <typename Archive> void fields(Archive &a, ArgumentGradient &x) {
+  a(1, "word", x.word);
+  a(2, "tensor", x.tensor);
+  a(3, "gradient", x.gradient);
+}
+template <typename Archive> void fields(Archive &a, WeightGradient &x) {
+  a(1, "kind", x.kind);
+  a(2, "param", x.param);
+  a(3, "left", x.left);
+  a(4, "right", x.right);
+  a(5, "rows", x.rows);
+  a(6, "row_begin", x.rowBegin);
+  a(7, "row_count", x.rowCount);
+  a(8, "column_begin", x.columnBegin);
+  a(9, "column_count", x.columnCount);
+  a(10, "index_type", x.indexType);
+}
+template <typename Archive> void fields(Archive &a, KernelGradient &x) {
+  a(1, "kernel", x.kernel);
+  std::vector<uint32_t> wanted(x.wanted.begin(), x.wanted.end());
+  a(2, "wanted", wanted);
+  x.wanted.assign(wanted.begin(), wanted.end());
+  a(3, "words", x.words);
+  a(4, "outputs", x.outputs);
+  a(5, "temporaries", x.temporaries);
+  a(6, "arguments", x.arguments);
+  a(7, "weights", x.weights);
+}
+/// What a model for training has beside.
+struct ModelTraining {
+  bool f16 = false, inputGradients = false;
+  std::vector<KernelGradient> gradients;
+  std::vector<std::vector<RecordTensor>> results;             ///< by kernel
+  std::vector<std::vector<std::vector<uint32_t>>> resultRows; ///< by kernel
+};
+template <typename Archive> void fields(Archive &a, ModelTraining &x) {
+  a(1, "f16", x.f16);
+  a(2, "gradients", x.gradients);
+  a(3, "results", x.results);
+  a(4, "result_rows", x.resultRows);
+  a(5, "input_gradients", x.inputGradients);
+}
+inline std::optional<ModelTraining> trainingOf(const Model &x) {
+  if (!x.training)
+    return std::nullopt;
+  ModelTraining training{x.f16, x.inputGradients, x.gradients, {}, {}};
+  for (const KernelDesc &kernel : x.kernels) {
+    training.results.push_back(kernel.results);
+    training.resultRows.push_back(kernel.resultRows);
+  }
+  return training;
+}
+inline void setTraining(Model &x, std::optional<ModelTraining> training) {
+  x.training = training.has_value();
+  if (!training)
+    return;
+  x.f16 = training->f16;
+  x.inputGradients = training->inputGradients;
+  x.gradients = std::move(training->gradients);
+  if (training->results.size() != x.kernels.size() ||
+      training->resultRows.size() != x.kernels.size())
+    throw artefact::ArtefactError(artefact::Refusal::Damaged,
+                                  "damaged: field model.training.results is not of each kernel");
+  for (size_t i = 0; i < x.kernels.size(); ++i) {
+    x.kernels[i].results = std::move(training->results[i]);
+    x.kernels[i].resultRows = std::move(training->resultRows[i]);
+  }
+}
 template <typename Archive> void fields(Archive &a, Model &x) {
   a(1, "name", x.name);
   a(2, "types", x.types);
@@ -190,6 +279,10 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   std::optional<bool> further = x.furtherStacks ? std::optional(true) : std::nullopt;
   a(18, "further_stacks", further);
   x.furtherStacks = further.value_or(false);
+  // Of models for training alone, which who cannot read it refuses.
+  std::optional<ModelTraining> training = trainingOf(x);
+  a(19, "training", training);
+  setTraining(x, std::move(training));
 }
 template <typename Archive> void fields(Archive &a, CodeRelocation &x) {
   a(1, "at", x.at);
@@ -265,6 +358,9 @@ template <typename Archive> void fields(Archive &a, Description &x) {
   a(10, "code_section", x.codeSection);
   a(11, "param_section", x.paramSection);
   a(12, "packed_section", x.packedSection);
+  std::optional<bool> serpentine = x.serpentine ? std::optional(true) : std::nullopt;
+  a(13, "serpentine", serpentine);
+  x.serpentine = serpentine.value_or(false);
 }
 
 } // namespace sheaf::artefact

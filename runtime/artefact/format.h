@@ -80,9 +80,10 @@ struct Description {
   rt::Model model; ///< without code addresses
   std::vector<VocabularyDesc> vocabularies;
   std::vector<PackedRange> packed;
-  Section codeSection;   ///< the image
-  Section paramSection;  ///< the parameters in row layout
-  Section packedSection; ///< in the order of rt::PackedWeights
+  bool serpentine = false; ///< of a model for training: rt::addNativeKernels()
+  Section codeSection;     ///< the image
+  Section paramSection;    ///< the parameters in row layout
+  Section packedSection;   ///< in the order of rt::PackedWeights
 };
 
 } // namespace sheaf::artefact

@@ -1,8 +1,6 @@
 // Models that come from a compiler in this process.
 #include "runtime/artefact/artefact.h"
 
-#include "runtime/cpu/native.h"
-
 #include <cerrno>
 #include <cstring>
 
@@ -45,8 +43,6 @@ std::unique_ptr<Artefact> Artefact::make(Compiled compiled,
   artefact->name_ = d.model.name;
   artefact->code_ = std::make_unique<rt::LoadedCode>(d.code, compiled.image);
   artefact->setAddresses();
-  if (d.model.training)
-    rt::addNativeKernels(d.model, d.target.fma, compiled.serpentine);
 
   // Sessions map weights from a file that has no name, as they do those of an artefact's.
   artefact->file_ = memfd_create("sheaf weights", MFD_CLOEXEC);

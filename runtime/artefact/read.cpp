@@ -3,6 +3,7 @@
 #include "runtime/artefact/checksum.h"
 #include "runtime/artefact/fields.h"
 #include "runtime/cpu/cpu.h"
+#include "runtime/cpu/native.h"
 #include "runtime/io/text.h"
 
 #include <algorithm>
@@ -212,6 +213,8 @@ void Artefact::setAddresses() {
     d.model.foldWeights = std::bit_cast<rt::EntryFn>(base + *d.functions.foldWeights);
   for (size_t i = 0; i < d.model.kernels.size(); ++i)
     rt::cpuCode(d.model).kernels[i].fn = std::bit_cast<rt::KernelFn>(base + d.functions.kernels[i]);
+  if (d.model.training)
+    rt::addNativeKernels(d.model, d.target.fma, d.serpentine);
 }
 
 Artefact::~Artefact() {

@@ -4,6 +4,7 @@
 #include "runtime/artefact/encode.h"
 #include "runtime/cpu/packing.h"
 #include "runtime/model/members.h"
+#include "runtime/model/param_matrix.h"
 
 #include <algorithm>
 #include <set>
@@ -40,6 +41,7 @@ public:
     vocabularies();
     params();
     kernels();
+    gradients();
     functions();
     packed();
   }
@@ -292,6 +294,96 @@ private:
         if (segment.param >= model_.params.size() || segment.kBegin < 0 ||
             segment.kEnd < segment.kBegin || segment.kEnd > kMostExtent)
           damaged(field + ".views", "have rows that are not there");
+    }
+  }
+
+  /// What the backward pass takes for granted.
+  void gradients() const {
+    if (!model_.training)
+      return;
+    if (model_.gradients.size() > model_.kernels.size() || model_.kernels.empty())
+      damaged("model.training.gradients", "are more than there are kernels");
+    for (size_t i = 0; i < model_.gradients.size(); ++i)
+      gradient(model_.gradients[i], model_.kernels[i], at("model.training.gradients", i));
+    for (size_t i = 0; i < model_.kernels.size(); ++i)
+      results(model_.kernels[i], i);
+  }
+
+  void results(const rt::KernelDesc &kernel, size_t number) const {
+    std::string field = at("model.training.results", number);
+    tensors(kernel.results, kernel.words, field);
+    if (number < model_.gradients.size() && kernel.resultRows.size() != kernel.results.size())
+      damaged(field, "have rows of other results");
+    for (const std::vector<uint32_t> &rows : kernel.resultRows)
+      for (uint32_t word : rows)
+        isWord(word, kernel.words, field);
+  }
+
+  static void isWord(uint32_t word, uint32_t words, const std::string &field) {
+    if (word >= words)
+      damaged(field, "names a word that is not there");
+  }
+  static void sum(const rt::WordSum &sum, uint32_t words, const std::string &field) {
+    for (const rt::WordTerm &term : sum)
+      for (uint32_t word : term.words)
+        isWord(word, words, field);
+  }
+  static void tensors(const std::vector<rt::RecordTensor> &tensors, uint32_t words,
+                      const std::string &field) {
+    for (const rt::RecordTensor &tensor : tensors) {
+      if (tensor.extents.size() > kMostAxes)
+        damaged(field, "has too many axes");
+      for (const rt::WordSum &extent : tensor.extents)
+        sum(extent, words, field);
+    }
+  }
+
+  void gradient(const rt::KernelGradient &gradient, const rt::KernelDesc &kernel,
+                const std::string &field) const {
+    auto source = [&](const rt::RowSource &source) {
+      size_t most = source.kind == rt::RowSource::Argument ? kernel.words
+                    : source.kind == rt::RowSource::Output ? gradient.outputs.size()
+                                                           : kernel.results.size();
+      if (source.index >= most)
+        damaged(field, "names a row that is not there");
+    };
+    auto first = static_cast<int64_t>(model_.gradients.size());
+    if (gradient.kernel < -1 || gradient.kernel >= static_cast<int64_t>(model_.kernels.size()) ||
+        (gradient.kernel >= 0 && gradient.kernel < first))
+      damaged(field + ".kernel", "is none that goes back");
+    if (gradient.kernel >= 0 &&
+        model_.kernels[static_cast<size_t>(gradient.kernel)].words != gradient.words.size() + 1)
+      damaged(field + ".words", "are not those of the kernel's records");
+    if (gradient.wanted.size() > kernel.results.size())
+      damaged(field + ".wanted", "are more than there are results");
+    for (const rt::BackwardWord &word : gradient.words) {
+      if (word.kind == rt::BackwardWord::Copy)
+        isWord(word.source.index, kernel.words, field + ".words");
+      else if (word.kind == rt::BackwardWord::Row)
+        source(word.source);
+      sum(word.extent, kernel.words, field + ".words");
+    }
+    tensors(gradient.outputs, kernel.words, field + ".outputs");
+    tensors(gradient.temporaries, kernel.words, field + ".temporaries");
+    for (const rt::ArgumentGradient &argument : gradient.arguments) {
+      isWord(argument.word, kernel.words, field + ".arguments");
+      tensors({argument.tensor}, kernel.words, field + ".arguments");
+      source(argument.gradient);
+    }
+    for (const rt::WeightGradient &weight : gradient.weights) {
+      if (weight.param >= model_.params.size())
+        damaged(field + ".weights", "name a parameter that is not there");
+      auto [rows, columns] = rt::matrixOf(model_.params[weight.param]);
+      if (weight.kind == rt::WeightGradient::Product &&
+          (weight.rowBegin < 0 || weight.rowCount < 0 || weight.rowCount > rows ||
+           weight.rowBegin > rows - weight.rowCount || weight.columnBegin < 0 ||
+           weight.columnCount < 0 || weight.columnCount > columns ||
+           weight.columnBegin > columns - weight.columnCount))
+        damaged(field + ".weights", "lie outside of a parameter");
+      if (weight.kind != rt::WeightGradient::Whole)
+        source(weight.left);
+      source(weight.right);
+      sum(weight.rows, kernel.words, field + ".weights");
     }
   }
 

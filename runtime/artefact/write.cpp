@@ -84,6 +84,8 @@ Description describe(const rt::Model &model, const rt::LoadedCode &code, const r
   if (model.foldWeights)
     d.functions.foldWeights = code.offsetOf(std::bit_cast<const void *>(model.foldWeights));
   d.model = model;
+  // The last of the native kernels says how they were asked for.
+  d.serpentine = model.training && rt::cpuCode(model).kernels.back().serpentine;
   // Native kernels, which stand last, are the runtime's own.
   rt::CpuCode &kernels = rt::cpuCode(d.model);
   auto isOwn = [&](const rt::CpuKernel &kernel) {
@@ -104,8 +106,6 @@ Description describe(const rt::Model &model, const rt::LoadedCode &code, const r
 void write(const std::string &path, const rt::Session &session, const rt::LoadedCode &code,
            const rt::Target &target, std::string numerics, const io::Vocabularies &vocabularies,
            std::string producer) {
-  if (session.model().training)
-    throw InternalError("a model for training is no artefact");
   Description d = describe(session.model(), code, target, std::move(numerics), vocabularies,
                            std::move(producer));
   std::vector<uint8_t> image = code.image();

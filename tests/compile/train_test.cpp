@@ -1,6 +1,7 @@
 // Trainings through the C interface and its C++ wrapper, against those of the command.
 #include "tests/artefact/message_of.h"
 
+#include "runtime/artefact/artefact.h"
 #include "sheaf/compiler.hpp"
 #include "sheaf/train.hpp"
 
@@ -272,6 +273,71 @@ TEST_F(Trained, MakesVocabulariesOfData) {
             std::string::npos);
   options.wordsOf = path("nowhere.jsonl");
   messageOf([&] { sheaf::compile(options); }, SHEAF_NOT_READABLE);
+}
+
+TEST_F(Trained, TrainsWhatWasSaved) {
+  std::string saved = path("loss.sheafc");
+  sheaf::save(*loss, saved);
+  command("build m.sheaf --train --vocab v.txt --seed 5 -o built.sheafc");
+  EXPECT_TRUE(read("loss.sheafc") == read("built.sheafc"));
+  sheaf::Model opened(saved);
+  sheaf_optimizer_options optimizer;
+  sheaf_training_options how = options(optimizer);
+  how.epochs = 2;
+  for (const sheaf::Model *model : {&*loss, &opened}) {
+    sheaf::Session session;
+    sheaf::Training training(session, *model, sheaf::readValues(*model, path("train.jsonl")), how);
+    for (const sheaf_training_event &event : training)
+      EXPECT_EQ(event.failed, 0u);
+    training.save(path(model == &opened ? "opened.safetensors" : "compiled.safetensors"));
+  }
+  EXPECT_TRUE(read("opened.safetensors") == read("compiled.safetensors"));
+}
+
+TEST_F(Trained, RefusesDamagedGradients) {
+  std::string saved = path("loss.sheafc");
+  sheaf::save(*loss, saved);
+  std::string bytes = read("loss.sheafc");
+  using sheaf::artefact::Description;
+  const Description whole =
+      sheaf::artefact::parse({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
+  const sheaf::rt::Model &model = whole.model;
+  size_t back = 0, weights = 0, words = 0;
+  for (size_t i = 0; i < model.gradients.size(); ++i) {
+    if (model.gradients[i].kernel >= 0)
+      back = i;
+    if (!model.gradients[i].weights.empty())
+      weights = i;
+    if (!model.gradients[i].words.empty())
+      words = i;
+  }
+  sheaf::artefact::verify(whole);
+  auto refuses = [&](auto change) {
+    Description damaged = whole;
+    change(damaged.model);
+    try {
+      sheaf::artefact::verify(damaged);
+      ADD_FAILURE() << "was taken";
+    } catch (const sheaf::artefact::ArtefactError &error) {
+      EXPECT_NE(std::string(error.what()).find("model.training"), std::string::npos)
+          << error.what();
+    }
+  };
+  using sheaf::rt::Model;
+  refuses([&](Model &m) { m.gradients[back].kernel = 0; });
+  refuses([&](Model &m) { m.gradients[back].kernel = 1 << 20; });
+  refuses([&](Model &m) { m.gradients[back].words.pop_back(); });
+  refuses([&](Model &m) {
+    m.gradients[words].words[0].source = {sheaf::rt::RowSource::Output, 99};
+    m.gradients[words].words[0].kind = sheaf::rt::BackwardWord::Row;
+  });
+  refuses([&](Model &m) { m.gradients[weights].weights[0].param = 999; });
+  refuses([&](Model &m) { m.gradients[weights].weights[0].right.index = 999; });
+  refuses([&](Model &m) { m.gradients[weights].weights[0].rows = {{1, {999}}}; });
+  refuses([&](Model &m) { m.gradients[back].outputs.push_back({{}, {{{1, {999}}}}}); });
+  refuses([&](Model &m) { m.gradients[back].wanted.resize(99); });
+  refuses([&](Model &m) { m.kernels[0].results.push_back({{}, {{{1, {999}}}}}); });
+  refuses([&](Model &m) { m.gradients.resize(m.kernels.size() + 1); });
 }
 
 TEST_F(Trained, StopsAndGoesOn) {

@@ -6,6 +6,7 @@
 #include "tools/sheaf/weights.h"
 
 #include "compiler/target/Target.h"
+#include "compiler/verify/GradCheck.h"
 #include "runtime/io/output.h"
 #include "runtime/model/error.h"
 
@@ -20,6 +21,7 @@ namespace {
 struct BuildArguments {
   ModelOptions model;
   WeightOptions weights;
+  bool train = false;
   std::string output;
   std::string header;
 };
@@ -28,7 +30,8 @@ struct BuildArguments {
 /// code for this machine, with the same bits.
 void packForElsewhere(rt::Session &session, const driver::CompiledModel &model,
                       const BuildArguments &arguments) {
-  if (model.model().folded.empty())
+  // In training that is computed for every mini-batch.
+  if (model.model().folded.empty() || model.model().training)
     return session.packWeights();
   ModelOptions options = arguments.model;
   options.targetCpu = "host";
@@ -50,12 +53,19 @@ int runBuild(BuildArguments &arguments) {
     throw UsageError("an artefact runs without libraries: build knows no --numeric-class any");
   if (arguments.output == "-")
     throw UsageError("-o: an artefact is mapped from a file, so it needs a name");
+  if (arguments.train) {
+    arguments.model.training = arguments.model.dropout = true;
+    if (!arguments.model.entryGiven->count())
+      arguments.model.entry = "loss";
+  }
   arguments.weights.check();
   checkOutputs({arguments.output, arguments.header},
                {arguments.model.model, arguments.weights.weights});
   InterruptGuard guard(arguments.output);
   LoadedModel loaded =
       loadWithVocabularies(arguments.model, arguments.weights, /*runsElsewhere=*/true);
+  if (arguments.train)
+    driver::requireLoss(loaded.model());
   bool elsewhere = !target::runsHere(loaded.compiled->target());
   rt::SessionOptions options;
   options.onlyPacks = elsewhere;
@@ -86,6 +96,9 @@ void addBuild(CLI::App &app, Action &action) {
   arguments->model.addStore(*sub);
   arguments->weights.add(*sub);
   sub->add_option("-o", arguments->output, "the artefact")->required()->type_name("FILE");
+  sub->add_flag("--train", arguments->train,
+                "one that can be trained: of the function --entry (default: loss), with code that "
+                "differentiates, and dropout drops");
   sub->add_option("--emit-header", arguments->header,
                   "also write the types of the entry as C++, for sheaf/sheaf.hpp")
       ->type_name("FILE");
