@@ -89,6 +89,7 @@ typedef struct sheaf_load_options {
   /* Not 0: weights are not compared with their checksums, so that a large file is open at once and
    * read as it is needed. All else is checked always. */
   int skip_weight_checksums;
+  sheaf_stop *stop; /* requested, gives the loading up: SHEAF_STOPPED; NULL: nothing */
 } sheaf_load_options;
 
 /* Opens an artefact; `options` may be null. The file must not be changed while it is open: put a

@@ -49,11 +49,11 @@ using Value = sheaf_value;
 class Model {
 public:
   explicit Model(const std::string &path, const std::string &sha256 = "") {
-    sheaf_load_options options{sizeof options, sha256.empty() ? nullptr : sha256.c_str(), 0};
-    sheaf_model *model = nullptr;
-    check(sheaf_model_load(path.c_str(), &options, &model));
-    model_.reset(model, sheaf_model_release);
+    sheaf_load_options options{};
+    options.sha256 = sha256.empty() ? nullptr : sha256.c_str();
+    load(path, options);
   }
+  Model(const std::string &path, sheaf_load_options options) { load(path, options); }
   /// Releases it at the end.
   explicit Model(sheaf_model *model) : model_(model, sheaf_model_release) {}
   sheaf_model *get() const { return model_.get(); }
@@ -89,6 +89,13 @@ public:
   }
 
 private:
+  void load(const std::string &path, sheaf_load_options &options) {
+    options.size = sizeof options;
+    sheaf_model *model = nullptr;
+    check(sheaf_model_load(path.c_str(), &options, &model));
+    model_.reset(model, sheaf_model_release);
+  }
+
   std::shared_ptr<sheaf_model> model_;
 };
 

@@ -192,7 +192,7 @@ void bindModel(nb::module_ &module) {
           "load",
           [](const std::string &path, const std::string &sha256, bool checkWeights) {
             sheaf_load_options options{sizeof options, sha256.empty() ? nullptr : sha256.c_str(),
-                                       !checkWeights};
+                                       !checkWeights, nullptr};
             sheaf_model *model = nullptr;
             sheaf_status status;
             {

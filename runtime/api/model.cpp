@@ -57,6 +57,8 @@ sheaf_status statusOfException() noexcept {
     return fail(SHEAF_NOT_COMPILED, error.what());
   } catch (const Stopped &error) {
     return fail(SHEAF_STOPPED, error.what());
+  } catch (const artefact::CheckStopped &error) {
+    return fail(SHEAF_STOPPED, error.what());
   } catch (const artefact::ArtefactError &error) {
     return fail(statusOf(error.why), error.what());
   } catch (const UserError &error) {
@@ -196,6 +198,7 @@ sheaf_status sheaf_model_load(const char *path, const sheaf_load_options *option
         throw Invalid("options.sha256 is not 64 hexadecimal digits");
     }
     open.checkWeights = !asked.skip_weight_checksums;
+    open.stop = tokenOf(asked.stop);
     *model = new sheaf_model{std::make_shared<LoadedModel>(artefact::Artefact::open(path, open))};
   });
 }

@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,8 @@ struct OpenOptions {
   /// Whether weights are compared with their checksums: reads all of them. Everything else always
   /// is.
   bool checkWeights = true;
+  /// Asked for, ends the reading by a CheckStopped (checksum.h).
+  std::stop_token stop = {};
 };
 
 /// What a compiler made and was not written to a file. The sections are empty: the weights are

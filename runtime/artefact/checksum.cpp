@@ -1,5 +1,6 @@
 #include "runtime/artefact/checksum.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -9,8 +10,30 @@
 
 namespace sheaf::artefact {
 
-uint64_t checksum(std::span<const uint8_t> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
+namespace {
+
+/// What is read between two looks at a stop.
+constexpr size_t kPiece = size_t(4) << 20;
+
+void lookAt(const std::stop_token &stop) {
+  if (stop.stop_requested())
+    throw CheckStopped();
+}
+
+} // namespace
+
+uint64_t checksum(std::span<const uint8_t> bytes, const std::stop_token &stop) {
+  if (!stop.stop_possible())
+    return XXH3_64bits(bytes.data(), bytes.size());
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  while (!bytes.empty()) {
+    lookAt(stop);
+    size_t size = std::min(bytes.size(), kPiece);
+    XXH3_64bits_update(&state, bytes.data(), size);
+    bytes = bytes.subspan(size);
+  }
+  return XXH3_64bits_digest(&state);
 }
 
 namespace {
@@ -50,12 +73,15 @@ void addBlock(std::array<uint32_t, 8> &state, const uint8_t *block) {
 
 } // namespace
 
-std::string sha256(std::span<const uint8_t> bytes) {
+std::string sha256(std::span<const uint8_t> bytes, const std::stop_token &stop) {
   std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   uint64_t bits = uint64_t(bytes.size()) * 8;
-  for (; bytes.size() >= 64; bytes = bytes.subspan(64))
+  for (; bytes.size() >= 64; bytes = bytes.subspan(64)) {
+    if (bytes.size() % kPiece < 64)
+      lookAt(stop);
     addBlock(state, bytes.data());
+  }
   std::array<uint8_t, 128> tail{};
   std::copy(bytes.begin(), bytes.end(), tail.begin());
   tail[bytes.size()] = 0x80;

@@ -101,19 +101,20 @@ void checkPadding(std::vector<const Section *> sections, Bytes file) {
   check(file.size());
 }
 
-void checkSections(const Description &d, Bytes file, bool weights) {
+void checkSections(const Description &d, Bytes file, const OpenOptions &options) {
   auto check = [&](const char *name, const Section &section, bool withChecksum) {
     if (section.offset % rt::kCodePage != 0 || section.offset > file.size() ||
         section.bytes > file.size() - section.offset)
       throw ArtefactError(Refusal::Damaged,
                           std::string("damaged: field ") + name + " lies outside of the file");
-    if (withChecksum && checksum(file.subspan(section.offset, section.bytes)) != section.checksum)
+    if (withChecksum &&
+        checksum(file.subspan(section.offset, section.bytes), options.stop) != section.checksum)
       throw ArtefactError(Refusal::Damaged, std::string("damaged: field ") + name +
                                                 ".checksum is not that of the bytes");
   };
   check("code_section", d.codeSection, true);
-  check("param_section", d.paramSection, weights);
-  check("packed_section", d.packedSection, weights);
+  check("param_section", d.paramSection, options.checkWeights);
+  check("packed_section", d.packedSection, options.checkWeights);
   if (d.codeSection.bytes != d.code.bytes())
     throw ArtefactError(Refusal::Damaged,
                         "damaged: field code_section.bytes is not the size of the code");
@@ -129,7 +130,7 @@ Description parse(Bytes file, const OpenOptions &options) {
     std::string wanted = options.sha256;
     std::transform(wanted.begin(), wanted.end(), wanted.begin(),
                    [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
-    if (std::string found = sha256(file); found != wanted)
+    if (std::string found = sha256(file, options.stop); found != wanted)
       throw ArtefactError(Refusal::Digest,
                           "not the file that was asked for: its SHA-256 is " + found);
   }
@@ -139,7 +140,7 @@ Description parse(Bytes file, const OpenOptions &options) {
   reader.finish();
   description.target.derive();
   checkMachine(description);
-  checkSections(description, file, options.checkWeights);
+  checkSections(description, file, options);
   verify(description);
   // Files do not say it.
   for (size_t i = 0; i < description.model.kernels.size(); ++i)

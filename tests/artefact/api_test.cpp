@@ -127,7 +127,7 @@ TEST(Api, RefusesWrongArguments) {
                 .substr(0, kGolden.size()),
             kGolden);
   for (const char *noDigest : {"", "xyz", "0123456789abcdef"}) {
-    sheaf_load_options options{sizeof options, noDigest, 0};
+    sheaf_load_options options{sizeof options, noDigest, 0, nullptr};
     sheaf_model *model = nullptr;
     EXPECT_EQ(sheaf_model_load(kGolden.c_str(), &options, &model), SHEAF_INVALID);
     EXPECT_STREQ(sheaf_error_message(), "options.sha256 is not 64 hexadecimal digits");
@@ -362,6 +362,16 @@ TEST(Api, StopsInC) {
   sheaf_stop_release(nullptr);
   EXPECT_EQ(sheaf_stop_create(nullptr), SHEAF_INVALID);
   EXPECT_STREQ(sheaf_error_message(), "stop is null");
+}
+
+TEST(Api, StopsLoading) {
+  sheaf::Stop stop;
+  sheaf_load_options options{};
+  options.stop = stop.get();
+  EXPECT_EQ(sheaf::Model(kGolden, options).name(), sheaf::Model(kGolden).name());
+  stop.request();
+  EXPECT_EQ(messageOf([&] { sheaf::Model(kGolden, options); }, SHEAF_STOPPED),
+            "the loading was stopped");
 }
 
 TEST(Api, AnyThreadAndAnyModel) {
