@@ -85,8 +85,11 @@ template <TypeExprKind K> struct TypeExprOf : TypeExpr {
 /// One extent in `f32[n, 4*h, ?]`. The expression is made of names, names of other files
 /// (`shapes.h`), integers, + - * / % and unary minus only. Null means `?`, an extent that differs
 /// from element to element.
+///
+/// `*rows` stands for any number of extents; its expression is the name.
 struct DimExpr {
   const Expr *expr = nullptr;
+  bool isPack = false;
   SourceRange range;
 
   bool isUnknown() const { return expr == nullptr; }

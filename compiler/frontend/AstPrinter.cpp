@@ -337,6 +337,8 @@ private:
   void dims(const std::vector<DimExpr> &dims) {
     out += '[';
     commaSeparated(dims, [&](const DimExpr &dim) {
+      if (dim.isPack)
+        out += '*';
       if (dim.expr)
         expr(*dim.expr, precedenceOfSums);
       else

@@ -2,6 +2,7 @@
 
 #include "compiler/frontend/Checker.h"
 
+#include "compiler/frontend/AstPrinter.h"
 #include "compiler/frontend/CheckerImpl.h"
 #include "compiler/frontend/CheckerStack.h"
 
@@ -35,6 +36,17 @@ std::vector<std::string> CheckedModule::vocabularies() const {
 
 std::string CheckedModule::signature(const FnInfo &fn) const {
   std::string text = "fn " + fn.qualifiedName;
+  if (!fn.packs.empty()) {
+    std::string params;
+    for (const FnParam &param : fn.decl->params) {
+      params += params.empty() ? "" : ", ";
+      if (auto *binding = param.pattern->as<BindingPattern>())
+        params += binding->name + ": ";
+      params += param.type ? printType(*param.type) : "_";
+    }
+    return fmt::format("{}({}) -> {}", text, params,
+                       fn.decl->result ? printType(*fn.decl->result) : "_");
+  }
   if (!fn.typeParams.empty()) {
     text += "<";
     for (size_t i = 0; i < fn.typeParams.size(); ++i)
@@ -122,13 +134,15 @@ void Checker::run() {
   for (ParamInfo &param : storage.params)
     if (!param.layer)
       checkParam(param);
-  for (FnInfo &fn : storage.fns)
-    checkSignature(fn);
+  // Expansions are added on the way.
+  for (size_t i = 0; i < storage.fns.size(); ++i)
+    if (storage.fns[i].ranks.empty())
+      checkSignature(storage.fns[i]);
   checkLets();
   checkLayerCycles();
-  for (FnInfo &fn : storage.fns)
+  for (size_t i = 0; i < storage.fns.size(); ++i)
     if (!diags.tooManyErrors())
-      checkBody(fn);
+      checkBody(storage.fns[i]);
   if (diags.hasErrors())
     return;
   checkEntry();

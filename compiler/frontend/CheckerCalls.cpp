@@ -301,6 +301,8 @@ bool Checker::arrange(std::vector<Arg> &args, const std::vector<std::string> &na
 
 Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
                                  SourceRange calleeRange, SourceRange range, uint32_t siteId) {
+  if (!fn.packs.empty())
+    return callOfAnyRank(fn, layer, std::move(args), calleeRange, range, siteId);
   std::vector<std::string> names;
   for (const FnParam &param : fn.decl->params) {
     const auto *binding = param.pattern->as<BindingPattern>();
@@ -326,7 +328,7 @@ Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
   }
   std::map<std::string, Dim> dimArgs;
   for (const DimParam &dim : fn.dims) {
-    callee->dimArgs.push_back(dims.makeVariable(dim.name));
+    callee->dimArgs.push_back(dims.makeVariable(dims.print(Dim::symbol(dim.symbol))));
     dimArgs.emplace(dim.symbol, callee->dimArgs.back());
   }
   if (layer && fn.layer && !layer->is(typed::ExprKind::LayerSelf)) {

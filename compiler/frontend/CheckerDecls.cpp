@@ -363,7 +363,10 @@ void Checker::checkParam(ParamInfo &param) {
 }
 
 void Checker::checkSignature(FnInfo &fn) {
+  if (fn.ranks.empty() && makeGeneric(fn))
+    return;
   Context fnContext = contextAt(fn.decl->range);
+  fnContext.ranks = fn.ranks;
   fnContext.layer = fn.layer;
   Context *outer = std::exchange(context, &fnContext);
   for (const Identifier &name : fn.decl->typeParams) {
@@ -446,6 +449,8 @@ void Checker::checkSignature(FnInfo &fn) {
   for (const auto &[name, dim] : scope.made)
     fn.dims.push_back({name, *dim.asSymbol()});
   std::vector<std::string> declared;
+  if (fn.generic && fn.generic->expansions.size() > 1)
+    return static_cast<void>(context = outer); // the first has said it
   for (const DeclaredDim &dim : out.dims)
     if (dim.name.size() >= 4)
       declared.push_back(dim.name);
@@ -522,10 +527,17 @@ void Checker::checkLayerCycles() {
 
 void Checker::checkBody(FnInfo &fn) {
   BodyState &state = bodies[&fn];
-  if (state != BodyState::Waiting)
+  if (state != BodyState::Waiting || !fn.packs.empty())
     return;
+  if (fn.generic && fn.generic->expansions.front() != &fn) {
+    checkBody(*fn.generic->expansions.front());
+    if (fn.generic->expansions.front()->isRefused)
+      return; // what is wrong there is wrong here
+  }
   state = BodyState::Active;
+  size_t errors = diags.errorCount();
   Context fnContext = contextAt(fn.decl->range);
+  fnContext.ranks = fn.ranks;
   fnContext.fn = &fn;
   fnContext.layer = fn.layer;
   for (TypeRef param : fn.typeParams)
@@ -568,6 +580,12 @@ void Checker::checkBody(FnInfo &fn) {
   }
   context = outer;
   bodies[&fn] = BodyState::Done;
+  fn.isRefused = diags.errorCount() != errors;
+  if (fn.isRefused && fn.generic && fn.generic->expansions.front() != &fn)
+    for (const auto &[name, rank] : fn.ranks)
+      diags.note(fn.expandedAt, fmt::format("'{}' is checked for this call, where '*{}' stands for "
+                                            "{} extent{}",
+                                            fn.name, name, rank, rank == 1 ? "" : "s"));
 }
 
 bool Checker::needResult(FnInfo &fn, SourceRange use) {

@@ -189,7 +189,7 @@ Checker::E Checker::inferFunctionName(const Expr &expr) {
       return fail(expr.range, fmt::format("constructor '{}' needs its fields", text),
                   fmt::format("write {}({})", text, fields));
     }
-  if (!fn || !fn->typeParams.empty() || !fn->dims.empty())
+  if (!fn || !fn->typeParams.empty() || !fn->dims.empty() || !fn->packs.empty())
     return fail(expr.range, fmt::format("'{}' is a function; it can be called or passed as an "
                                         "argument",
                                         text));

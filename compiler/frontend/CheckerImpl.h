@@ -91,6 +91,7 @@ private:
     FnInfo *fn = nullptr;
     const LayerInfo *layer = nullptr;
     std::map<std::string, TypeRef> typeParams;
+    std::map<std::string, size_t> ranks; ///< how many extents `*rows` stands for
     std::vector<Local> locals;
     /// Symbols that stand for values of this function, in the order they came up.
     std::vector<std::string> opened;
@@ -215,6 +216,8 @@ private:
   TypeRef convertInner(const TypeExpr &expr, TypeScope &scope);
   TypeRef convertNamed(const NamedTypeExpr &expr, TypeScope &scope);
   std::optional<Dim> convertDim(const DimExpr &expr, TypeScope &scope);
+  /// The extents that `*rows` stands for; an error makes none.
+  std::optional<std::vector<Dim>> convertPack(const DimExpr &expr, TypeScope &scope);
   std::optional<Dim> evaluateDim(const Expr &expr, TypeScope &scope);
   std::optional<Dim> combineDims(BinaryOp op, const Dim &a, const Dim &b, SourceRange range);
   bool withinLimits(TypeRef type, SourceRange range);
@@ -440,6 +443,17 @@ private:
                 TypeRef type);
   E functionArg(const Arg &arg, std::vector<TypeRef> params, TypeRef result,
                 const std::string &what, const std::string &help = {});
+
+  //===--------------------------------------------------------------------===//
+  // Functions of any rank (CheckerRanks.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// Whether a signature has extents `*rows`; then the function is made what waits for calls.
+  bool makeGeneric(FnInfo &fn);
+  FnInfo *expansionOf(FnInfo &fn, std::map<std::string, size_t> ranks, SourceRange call);
+  E callOfAnyRank(FnInfo &fn, E layer, std::vector<Arg> args, SourceRange calleeRange,
+                  SourceRange range, uint32_t siteId);
+  void ranksOf(const TypeExpr &written, TypeRef given, std::map<std::string, size_t> &ranks);
 
   //===--------------------------------------------------------------------===//
   // Loops (CheckerLoops.cpp)

@@ -29,6 +29,13 @@ void Checker::checkEntry() {
     return;
   }
   const Identifier &name = entry->decl->name;
+  if (!entry->packs.empty()) {
+    diags.error(name.range,
+                fmt::format("'{}' is where a run begins, so its tensors have a number of axes",
+                            entry->name),
+                fmt::format("write them instead of '*{}'", entry->packs.front()));
+    return;
+  }
   if (!entry->typeParams.empty())
     diags.error(name.range,
                 fmt::format("'{}' is where a run begins, so it cannot be generic", entry->name),

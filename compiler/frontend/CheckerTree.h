@@ -13,6 +13,7 @@
 #include "compiler/frontend/AST.h"
 #include "compiler/frontend/Types.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -387,6 +388,8 @@ struct LetInfo {
   bool isLayer = false;
 };
 
+/// A function whose parameters have extents `*rows` is no function yet: each call asks for the one
+/// with as many extents as its arguments have.
 struct FnInfo {
   std::string name;    ///< `step`; for messages and symbols `LSTM.step` is `qualifiedName`
   bool isUsed = false; ///< declared in a file that the model uses
@@ -401,6 +404,13 @@ struct FnInfo {
   TypeRef result = nullptr; ///< as callers see it
   TypeRef emits = nullptr;  ///< null if it emits nothing
   const typed::Expr *body = nullptr;
+  std::vector<std::string> packs; ///< names of such extents, of one that is no function yet
+  /// Of that, the functions that were asked for; the first is there always, to be checked.
+  std::vector<FnInfo *> expansions;
+  const FnInfo *generic = nullptr;     ///< what this is an expansion of
+  std::map<std::string, size_t> ranks; ///< of an expansion: how many extents a name stands for
+  SourceRange expandedAt;              ///< the call that asked first
+  bool isRefused = false;              ///< an error in the body has been reported
   /// Functions that call each other have the same number; `recursive` if this one can reach itself.
   unsigned component = 0;
   bool recursive = false;

@@ -30,8 +30,20 @@ TypeRef Checker::convertInner(const TypeExpr &expr, TypeScope &scope) {
   auto tensor = [&](ops::DType dtype, const std::vector<DimExpr> &syntax,
                     std::optional<std::string> vocab) {
     ops::TensorType result{dtype, {}, std::move(vocab)};
-    bool bad = false;
+    bool bad = false, hasPack = false;
     for (const DimExpr &dim : syntax) {
+      if (dim.isPack) {
+        if (std::exchange(hasPack, true)) {
+          diags.error(dim.range, "a tensor type has one name for any extents");
+          bad = true;
+          continue;
+        }
+        std::optional<std::vector<Dim>> extents = convertPack(dim, scope);
+        bad |= !extents;
+        if (extents)
+          result.dims.insert(result.dims.end(), extents->begin(), extents->end());
+        continue;
+      }
       std::optional<Dim> converted = convertDim(dim, scope);
       bad |= !converted;
       result.dims.push_back(converted.value_or(Dim(1)));

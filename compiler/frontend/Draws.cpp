@@ -24,6 +24,9 @@ Draws::Draws(const CheckedModule &checked, bool training)
     : training(training), functions(checked.functions) {
   for (const LayerInfo *layer : checked.layers)
     functions.insert(functions.end(), layer->fns.begin(), layer->fns.end());
+  for (size_t i = 0; i < functions.size(); ++i)
+    functions.insert(functions.end(), functions[i]->expansions.begin(),
+                     functions[i]->expansions.end());
   std::map<const FnInfo *, std::vector<const FnInfo *>> callers;
   std::vector<const FnInfo *> work;
   for (const FnInfo *fn : functions) {

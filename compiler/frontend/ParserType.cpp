@@ -140,7 +140,9 @@ const TypeExpr *Parser::parseNamedType(const std::optional<Identifier> &file) {
     if (at(TokenKind::LeftBracket) && !atNewline() && !panicking) {
       SourceRange start = peek().range;
       std::vector<DimExpr> dims = parseTypeDims();
-      if (dims.size() == 1)
+      if (dims.size() == 1 && dims.front().isPack)
+        report(dims.front().range, "a list has one length, so '*' cannot stand here");
+      else if (dims.size() == 1)
         list->length = std::move(dims.front());
       else if (!panicking)
         report(rangeFrom(start), fmt::format("a list has one length, not {}", dims.size()),
@@ -191,7 +193,13 @@ std::vector<DimExpr> Parser::parseTypeDims() {
 DimExpr Parser::parseDimExpr() {
   DimExpr dim;
   dim.range = peek().range;
-  if (!accept(TokenKind::Question)) {
+  if (accept(TokenKind::Star)) {
+    dim.isPack = true;
+    auto *name = make<NameExpr>(peek().range);
+    name->name = expectName("the name of the extents after '*'").name;
+    dim.expr = name;
+    dim.range = rangeFrom(dim.range);
+  } else if (!accept(TokenKind::Question)) {
     dim.expr = parseBinary(precedenceOfSums);
     dim.range = rangeFrom(dim.range);
     checkDimExpr(*dim.expr);

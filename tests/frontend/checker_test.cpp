@@ -135,6 +135,32 @@ TEST(Checker, ExtentsOfShapesAndRoundedQuotients) {
   EXPECT_EQ(checked.signature("e"), "fn e(x: f32[n, m]) -> f32[m + n]");
 }
 
+TEST(Checker, FunctionsOfAnyRank) {
+  Checked checked(R"(
+    layer Linear(n, m) {
+      param w : f32[n, m] = glorot
+      fn run(x: f32[*rows, n]) -> f32[*rows, m] = x @ w
+    }
+    let l = Linear(3, 4)
+    fn a(x: f32[3]) = l.run(x)
+    fn b(x: f32[k, 3]) = l.run(x)
+    fn c(x: f32[2, k, 3]) = l.run(x)
+    fn d(xs: list<f32[k, 3]>) = map(l.run, xs)
+    fn same(x: f32[*any], y: f32[*any]) -> f32[*any] = x + y
+    fn e(x: f32, y: f32[2, n, m]) = (same(x, x), same(y, y))
+    fn both(x: f32[*rows, n], f: (f32[*rows, n]) -> f32[*rows, m]) -> f32[*rows, m] = f(x)
+    fn g(x: f32[k, 3]) = both(x, l.run)
+  )");
+  EXPECT_SOUND(checked);
+  EXPECT_EQ(checked.signature("a"), "fn a(x: f32[3]) -> f32[4]");
+  EXPECT_EQ(checked.signature("b"), "fn b(x: f32[k, 3]) -> f32[k, 4]");
+  EXPECT_EQ(checked.signature("c"), "fn c(x: f32[2, k, 3]) -> f32[2, k, 4]");
+  EXPECT_EQ(checked.signature("d"), "fn d(xs: list<f32[k, 3]>) -> list<f32[k, 4]>");
+  EXPECT_EQ(checked.signature("e"), "fn e(x: f32, y: f32[2, n, m]) -> (f32, f32[2, n, m])");
+  EXPECT_EQ(checked.signature("g"), "fn g(x: f32[k, 3]) -> f32[k, 4]");
+  EXPECT_EQ(checked.signature("same"), "fn same(x: f32[*any], y: f32[*any]) -> f32[*any]");
+}
+
 // What does not fit is tried a few times for each loop, not for each way through loops in loops.
 TEST(Checker, LoopsInLoopsAreCheckedInTime) {
   for (const char *inner : {"concat(x, x)", "x + missing"}) {
