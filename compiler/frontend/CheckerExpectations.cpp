@@ -203,6 +203,73 @@ Checker::E Checker::require(E value, const Expectation &expected) {
   return error(value->range);
 }
 
+/// Whether an expression is a number or truth value as it is written, which may stand for a tensor
+/// without axes of this type.
+bool Checker::isLiteralOf(const Expr &expr, TypeRef type) const {
+  type = types.resolve(type);
+  if (!type->is(TypeKind::Tensor) || !type->tensor.dims.empty() || type->tensor.vocab)
+    return false;
+  const auto *unary = expr.as<UnaryExpr>();
+  bool isNegative = unary && unary->op == UnaryOp::Negate;
+  const Expr &number = isNegative ? *unary->operand : expr;
+  if (type->tensor.dtype == ops::DType::Bool)
+    return expr.is<BoolLiteralExpr>();
+  return number.is<IntLiteralExpr>() ||
+         (number.is<FloatLiteralExpr>() && ops::isFloat(type->tensor.dtype));
+}
+
+Checker::E Checker::literalAs(const Expr &expr, TypeRef type) {
+  ops::DType dtype = types.resolve(type)->tensor.dtype;
+  TypeRef host = ops::isFloat(dtype)         ? types.floatType()
+                 : dtype == ops::DType::Bool ? types.boolType()
+                                             : types.intType();
+  const ops::Op *conversion = ops::OpTable::get().find(std::string(ops::dtypeName(dtype)));
+  std::vector<Arg> args = {Arg{nullptr, infer(expr, host), expr.range, nullptr}};
+  return applyOp(*conversion, args, expr.range);
+}
+
+/// The type of a value that is written so, where its literals are what stands in `next`.
+TypeRef Checker::withLiteralsOf(const Expr &expr, TypeRef type, TypeRef next) {
+  type = types.resolve(type);
+  next = types.resolve(next);
+  bool isHost = type->is(TypeKind::Float) || type->is(TypeKind::Bool) || type->is(TypeKind::Int) ||
+                (type->is(TypeKind::Variable) && type->numeric);
+  if (isHost && isLiteralOf(expr, next))
+    return next;
+  const auto *tuple = expr.as<TupleExpr>();
+  if (!tuple || !type->is(TypeKind::Tuple) || !next->is(TypeKind::Tuple) ||
+      type->args.size() != next->args.size() || type->args.size() != tuple->elements.size())
+    return type;
+  std::vector<TypeRef> fields;
+  bool changed = false;
+  for (size_t i = 0; i < type->args.size(); ++i) {
+    fields.push_back(withLiteralsOf(*tuple->elements[i], type->args[i], next->args[i]));
+    changed |= fields.back() != types.resolve(type->args[i]);
+  }
+  return changed ? types.tuple(std::move(fields)) : type;
+}
+
+/// The value, which is written so, with its literals as what stands in `type`.
+Checker::E Checker::literalsAs(const Expr &expr, E value, TypeRef type) {
+  type = types.resolve(type);
+  if (isLiteralOf(expr, type))
+    return types.resolve(value->type)->is(TypeKind::Tensor) ? value : literalAs(expr, type);
+  const auto *syntax = expr.as<TupleExpr>();
+  const auto *tuple = value->as<typed::TupleExpr>();
+  if (!syntax || !tuple || !type->is(TypeKind::Tuple) ||
+      type->args.size() != tuple->elements.size())
+    return value;
+  auto *result = make<typed::TupleExpr>(value->range, nullptr);
+  std::vector<TypeRef> fields;
+  for (size_t i = 0; i < type->args.size(); ++i) {
+    result->elements.push_back(
+        literalsAs(*syntax->elements[i], const_cast<E>(tuple->elements[i]), type->args[i]));
+    fields.push_back(result->elements.back()->type);
+  }
+  result->type = types.tuple(std::move(fields));
+  return result;
+}
+
 Checker::E Checker::check(const Expr &expr, const Expectation &expected) {
   TypeRef want = types.resolve(expected.type);
   switch (expr.kind) {
@@ -254,6 +321,8 @@ Checker::E Checker::check(const Expr &expr, const Expectation &expected) {
   default:
     if (want->is(TypeKind::Function) && namesFunction(expr))
       return expandFunctionName(expr, expected);
+    if (isLiteralOf(expr, want))
+      return literalAs(expr, want);
     break;
   }
   return require(infer(expr, want), expected);

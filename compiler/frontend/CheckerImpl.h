@@ -265,6 +265,10 @@ private:
   E inferInner(const Expr &expr, TypeRef hint);
   /// The typed expression, which fits the expectation.
   E check(const Expr &expr, const Expectation &expected);
+  bool isLiteralOf(const Expr &expr, TypeRef type) const;
+  E literalAs(const Expr &expr, TypeRef type);
+  E literalsAs(const Expr &expr, E value, TypeRef type);
+  TypeRef withLiteralsOf(const Expr &expr, TypeRef type, TypeRef next);
   E checkArg(const Arg &arg, const Expectation &expected);
   E inferArg(const Arg &arg, TypeRef hint = nullptr);
   /// Requires the type of something typed.
@@ -494,7 +498,7 @@ private:
   Carried checkCarried(const CarryingStep &step, const Arg &start, TypeRef wanted);
   TypeRef writtenCarried(const std::vector<const Arg *> &functions);
   TypeRef wantedCarried(TypeRef hint);
-  TypeRef widenCarried(const CarryingStep &step, TypeRef start);
+  TypeRef widenCarried(const CarryingStep &step, const Arg &begin, TypeRef start);
   E checkStep(const CarryingStep &step, TypeRef carried, TypeRef result);
 
   //===--------------------------------------------------------------------===//

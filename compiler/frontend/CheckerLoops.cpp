@@ -117,7 +117,7 @@ TypeRef Checker::writtenCarried(const std::vector<const Arg *> &functions) {
 
 /// The type with the extents `?` that a step changes, given the type of the start value; null where
 /// extents are not what keeps a step from fitting.
-TypeRef Checker::widenCarried(const CarryingStep &step, TypeRef start) {
+TypeRef Checker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRef start) {
   constexpr int mostSteps = 64;
   TypeRef carried = start;
   for (int i = 0; i < mostSteps; ++i) {
@@ -137,6 +137,13 @@ TypeRef Checker::widenCarried(const CarryingStep &step, TypeRef start) {
     }
     if (fits)
       return carried;
+    if (begin.syntax) {
+      TypeRef before = carried;
+      carried = withLiteralsOf(*begin.syntax, carried, next);
+      start = withLiteralsOf(*begin.syntax, start, next);
+      if (carried != before)
+        continue;
+    }
     TypeRef wider = types.widen(
         carried, next, [&](const Dim &a, const Dim &b) { return isUnknown(b) || !dims.same(a, b); },
         [&](TypeRef part) { return types.forgetLengths(part); });
@@ -181,8 +188,16 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
     result.step = checkStep(step, result.type, result.type);
     return result;
   }
-  auto known = carriedTypes.find(syntax);
-  if (known == carriedTypes.end()) {
+  // Literals of the start value are what the step makes of them: 0.0 is an f32 beside one.
+  auto begun = [&](TypeRef carried) {
+    TypeRef type = types.resolve(result.type);
+    return start.syntax ? withLiteralsOf(*start.syntax, type, carried) : type;
+  };
+  auto isOpen = [](const Dim &, const Dim &to) { return isUnknown(to); };
+  TypeRef carried = nullptr;
+  if (auto known = carriedTypes.find(syntax); known != carriedTypes.end()) {
+    carried = known->second;
+  } else {
     settleNames(*syntax);
     {
       Trial trial(*this);
@@ -192,20 +207,20 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
         return result;
       }
     }
-    // For the next time that this is checked, with other symbols for what is around.
-    TypeRef carried = widenCarried(step, result.type);
-    if (carried)
-      carried = types.widen(
-          result.type, carried, [](const Dim &, const Dim &to) { return isUnknown(to); },
-          [&](TypeRef part) { return close(types.forgetLengths(part), 0); });
-    known = carriedTypes.emplace(syntax, carried).first;
+    carried = widenCarried(step, start, result.type);
+    // When this is checked again, there are other symbols for what is around.
+    TypeRef later = carried ? types.widen(begun(carried), carried, isOpen,
+                                          [&](TypeRef part) { return close(part, 0); })
+                            : nullptr;
+    carriedTypes.emplace(syntax, later);
   }
-  if (known->second)
-    if (TypeRef wider = types.widen(
-            result.type, known->second, [](const Dim &, const Dim &to) { return isUnknown(to); },
-            [](TypeRef part) { return part; })) {
+  if (carried)
+    if (TypeRef wider =
+            types.widen(begun(carried), carried, isOpen, [](TypeRef part) { return part; })) {
       result.type = wider;
-      result.start = require(result.start, {result.type, what});
+      if (start.syntax)
+        result.start = literalsAs(*start.syntax, result.start, wider);
+      result.start = require(result.start, {wider, what});
     }
   result.step = checkStep(step, result.type, result.type);
   return result;

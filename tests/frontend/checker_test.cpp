@@ -82,8 +82,20 @@ TEST(Checker, LiteralsTakeTheTypeThatIsWanted) {
     fn e(xs: list<float>) -> float = fold(|acc, x| acc + x, 0, xs)
     fn f() -> (int, float) = { let x = 1; let y = 1; (x + 2, y + 2.0) }
     fn g(x: float) -> float = max(x, 0)
+    fn i(c: bool) -> f32 = if c { 0.0 } else { -1 }
+    fn j() -> (bf16, i32, bool[], f32) = (1.5, -2, true, i(false))
+    fn k(x: f32, y: i64) -> f32 = x * f32(y)
+    fn l() -> f32 = k(1, 2)
+    fn m(xs: list<f32[n]>) = fold(|total, x| total + sum(x), 0.0, xs)
+    fn o(xs: list<f32[n]>) = fold(|(total, all, i), x| (total + sum(x), concat(all, x), i + 1),
+                                  (0, zeros(0), 0), xs)
+    fn p(x: f32[n]) -> f32 = { let (best, _) = loop(|(_, i)| i < n, |(best, i)| (maximum(best, x[i]), i + 1), (-1.0, 0)); best }
+    fn q(xs: list<list<f32>>) = fold(|a, ys| fold(|b, y| a + b + y, 0, ys), 0, xs)
   )");
   EXPECT_SOUND(checked);
+  EXPECT_EQ(checked.signature("m"), "fn m(xs: list<f32[n]>) -> f32");
+  EXPECT_EQ(checked.signature("o"), "fn o(xs: list<f32[n]>) -> (f32, f32[?], int)");
+  EXPECT_EQ(checked.signature("q"), "fn q(xs: list<list<f32>>) -> f32");
 }
 
 TEST(Checker, LoopsFindTheTypeOfWhatTheyCarry) {
