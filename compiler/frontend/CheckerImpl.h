@@ -379,6 +379,7 @@ private:
   std::optional<ops::OperandType> operandType(E value, SourceRange range, const std::string &what);
   std::optional<Dim> extentArg(const Arg &arg, typed::ApplyExpr &apply, const std::string &what);
   /// How a tensor is made of such a list, or nothing.
+  E tensorsOfList(E list);
   std::string tensorOfListHelp(TypeRef list);
   E finishApply(typed::ApplyExpr *apply, std::vector<ops::OperandType> operands, SourceRange range);
   static std::string doubleTransposeHelp(const typed::ApplyExpr &apply, const std::string &help);

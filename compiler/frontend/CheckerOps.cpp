@@ -247,7 +247,7 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
         break;
       }
       case ParamKind::List: {
-        E value = listArg(*arg, what, false);
+        E value = tensorsOfList(listArg(*arg, what, false));
         if (!isError(value->type) && types.resolve(value->type)->element() &&
             !types.resolve(types.resolve(value->type)->element())->is(TypeKind::Tensor)) {
           TypeRef element = types.resolve(types.resolve(value->type)->element());
@@ -330,6 +330,42 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
   if (op.draws())
     operandTypes.push_back({ops::HostKind::Int, false});
   return finishApply(apply, std::move(operandTypes), range);
+}
+
+/// A list of host scalars as one of tensors without axes; any other list as it is.
+Checker::E Checker::tensorsOfList(E list) {
+  if (isError(list->type))
+    return list;
+  TypeRef element = types.resolve(types.resolve(list->type)->element());
+  if (element->is(TypeKind::Variable) && element->numeric) {
+    types.subsume(element, types.intType());
+    element = types.intType();
+  }
+  const char *conversion = element->is(TypeKind::Int)     ? "i32"
+                           : element->is(TypeKind::Float) ? "f32"
+                           : element->is(TypeKind::Bool)  ? "bool"
+                                                          : nullptr;
+  if (!conversion)
+    return list;
+  auto *lambda = make<typed::LambdaExpr>(list->range, nullptr);
+  lambda->enclosing = context->fn;
+  typed::Pattern *pattern = makePattern(typed::PatternKind::Bind, list->range, element);
+  typed::Variable &variable = storage.variables.emplace_back();
+  variable.name = "x";
+  variable.type = element;
+  variable.range = list->range;
+  pattern->variable = &variable;
+  lambda->params.push_back(pattern);
+  lambda->paramTypes.push_back(element);
+  auto *value = make<typed::LocalExpr>(list->range, element);
+  value->variable = &variable;
+  std::vector<Arg> args = {Arg{nullptr, value, list->range, nullptr}};
+  E body = applyOp(*ops::OpTable::get().find(conversion), args, list->range);
+  lambda->body = body;
+  lambda->resultType = body->type;
+  lambda->type = types.function({element}, body->type);
+  return makeBuiltin(typed::Builtin::Map, {lambda, list}, list->range,
+                     types.list(body->type, lengthOf(*list)));
 }
 
 std::string Checker::tensorOfListHelp(TypeRef list) {
