@@ -155,14 +155,6 @@ template <typename Archive> void fields(Archive &a, RootDesc &x) {
   a(1, "kind", x.kind);
   a(2, "type", x.type);
 }
-template <typename Archive> void fields(Archive &a, WordTerm &x) {
-  a(1, "coefficient", x.coefficient);
-  a(2, "words", x.words);
-}
-template <typename Archive> void fields(Archive &a, RecordTensor &x) {
-  a(1, "dtype", x.dtype);
-  a(2, "extents", x.extents);
-}
 template <typename Archive> void fields(Archive &a, RowSource &x) {
   a(1, "kind", x.kind);
   a(2, "index", x.index);
@@ -204,25 +196,16 @@ template <typename Archive> void fields(Archive &a, KernelGradient &x) {
 struct ModelTraining {
   bool f16 = false, inputGradients = false;
   std::vector<KernelGradient> gradients;
-  std::vector<std::vector<RecordTensor>> results;             ///< by kernel
-  std::vector<std::vector<std::vector<uint32_t>>> resultRows; ///< by kernel
 };
 template <typename Archive> void fields(Archive &a, ModelTraining &x) {
   a(1, "f16", x.f16);
   a(2, "gradients", x.gradients);
-  a(3, "results", x.results);
-  a(4, "result_rows", x.resultRows);
-  a(5, "input_gradients", x.inputGradients);
+  a(3, "input_gradients", x.inputGradients);
 }
 inline std::optional<ModelTraining> trainingOf(const Model &x) {
   if (!x.training)
     return std::nullopt;
-  ModelTraining training{x.f16, x.inputGradients, x.gradients, {}, {}};
-  for (const KernelDesc &kernel : x.kernels) {
-    training.results.push_back(kernel.results);
-    training.resultRows.push_back(kernel.resultRows);
-  }
-  return training;
+  return ModelTraining{x.f16, x.inputGradients, x.gradients};
 }
 inline void setTraining(Model &x, std::optional<ModelTraining> training) {
   x.training = training.has_value();
@@ -231,14 +214,6 @@ inline void setTraining(Model &x, std::optional<ModelTraining> training) {
   x.f16 = training->f16;
   x.inputGradients = training->inputGradients;
   x.gradients = std::move(training->gradients);
-  if (training->results.size() != x.kernels.size() ||
-      training->resultRows.size() != x.kernels.size())
-    throw artefact::ArtefactError(artefact::Refusal::Damaged,
-                                  "damaged: field model.training.results is not of each kernel");
-  for (size_t i = 0; i < x.kernels.size(); ++i) {
-    x.kernels[i].results = std::move(training->results[i]);
-    x.kernels[i].resultRows = std::move(training->resultRows[i]);
-  }
 }
 template <typename Archive> void fields(Archive &a, Model &x) {
   a(1, "name", x.name);

@@ -204,6 +204,8 @@ private:
     uint32_t phases = 1;
     for (size_t i = 0; i < model_.kernels.size(); ++i) {
       kernel(model_.kernels[i], at("model.kernels", i));
+      results(model_.kernels[i], model_.training && i >= model_.gradients.size(),
+              at("model.kernels", i));
       code(rt::cpuCode(model_).kernels[i], at("model.kernels", i));
       phases = std::max(phases, model_.kernels[i].phase + 1);
     }
@@ -236,7 +238,6 @@ private:
     terms(kernel.flop, kernel.words, field + ".flop");
     if (kernel.bytes)
       terms(*kernel.bytes, kernel.words, field + ".bytes");
-    results(kernel, field);
     if (kernel.phase >= rt::kMaxPhases)
       damaged(field + ".phase", "is " + std::to_string(kernel.phase));
     if (kernel.family && (*kernel.family >= model_.kernels.size() ||
@@ -253,19 +254,14 @@ private:
       weight(code.weights[i], at(field + ".weights", i));
   }
 
-  static void results(const rt::KernelDesc &kernel, const std::string &field) {
-    auto check = [&](const std::vector<uint32_t> &words, const std::string &where) {
-      if (std::any_of(words.begin(), words.end(), [&](uint32_t w) { return w >= kernel.words; }))
-        damaged(where, "names a word that is not there");
-    };
-    for (const rt::RecordTensor &result : kernel.results)
-      for (const rt::WordSum &extent : result.extents)
-        for (const rt::WordTerm &term : extent)
-          check(term.words, field + ".results");
-    if (kernel.resultRows.size() != kernel.results.size())
+  /// Of kernels that go back no one asks where the rows of results are.
+  static void results(const rt::KernelDesc &kernel, bool goesBack, const std::string &field) {
+    tensors(kernel.results, kernel.words, field + ".results");
+    if (!goesBack && kernel.resultRows.size() != kernel.results.size())
       damaged(field + ".result_rows", "are not one for each result");
     for (const std::vector<uint32_t> &words : kernel.resultRows)
-      check(words, field + ".result_rows");
+      for (uint32_t word : words)
+        isWord(word, kernel.words, field + ".result_rows");
   }
 
   static void terms(const std::vector<rt::FlopTerm> &terms, uint32_t words,
@@ -305,18 +301,6 @@ private:
       damaged("model.training.gradients", "are more than there are kernels");
     for (size_t i = 0; i < model_.gradients.size(); ++i)
       gradient(model_.gradients[i], model_.kernels[i], at("model.training.gradients", i));
-    for (size_t i = 0; i < model_.kernels.size(); ++i)
-      results(model_.kernels[i], i);
-  }
-
-  void results(const rt::KernelDesc &kernel, size_t number) const {
-    std::string field = at("model.training.results", number);
-    tensors(kernel.results, kernel.words, field);
-    if (number < model_.gradients.size() && kernel.resultRows.size() != kernel.results.size())
-      damaged(field, "have rows of other results");
-    for (const std::vector<uint32_t> &rows : kernel.resultRows)
-      for (uint32_t word : rows)
-        isWord(word, kernel.words, field);
   }
 
   static void isWord(uint32_t word, uint32_t words, const std::string &field) {

@@ -312,15 +312,14 @@ TEST_F(Trained, RefusesDamagedGradients) {
       words = i;
   }
   sheaf::artefact::verify(whole);
-  auto refuses = [&](auto change) {
+  auto refuses = [&](auto change, const char *field = "model.training") {
     Description damaged = whole;
     change(damaged.model);
     try {
       sheaf::artefact::verify(damaged);
       ADD_FAILURE() << "was taken";
     } catch (const sheaf::artefact::ArtefactError &error) {
-      EXPECT_NE(std::string(error.what()).find("model.training"), std::string::npos)
-          << error.what();
+      EXPECT_NE(std::string(error.what()).find(field), std::string::npos) << error.what();
     }
   };
   using sheaf::rt::Model;
@@ -336,7 +335,8 @@ TEST_F(Trained, RefusesDamagedGradients) {
   refuses([&](Model &m) { m.gradients[weights].weights[0].rows = {{1, {999}}}; });
   refuses([&](Model &m) { m.gradients[back].outputs.push_back({{}, {{{1, {999}}}}}); });
   refuses([&](Model &m) { m.gradients[back].wanted.resize(99); });
-  refuses([&](Model &m) { m.kernels[0].results.push_back({{}, {{{1, {999}}}}}); });
+  refuses([&](Model &m) { m.kernels[0].results.push_back({{}, {{{1, {999}}}}}); },
+          "model.kernels[0].results");
   refuses([&](Model &m) { m.gradients.resize(m.kernels.size() + 1); });
 }
 
