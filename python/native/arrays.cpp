@@ -195,4 +195,24 @@ Array Array::part(int64_t index) const {
   return one;
 }
 
+LentTensor::LentTensor(PyObject *object, const std::string &what) {
+  try {
+    if (!array_.borrow(object))
+      throw Refusal(PyExc_TypeError, "an array belongs here, not " + kindOf(object));
+  } catch (const Refusal &refusal) {
+    raise(refusal.type, what + ": " + refusal.what());
+  }
+  const uint8_t *data = array_.data;
+  if (!array_.isDense()) {
+    gathered_.resize(static_cast<size_t>(array_.elements()) * array_.bytes());
+    array_.gather(gathered_.data());
+    data = gathered_.data();
+  }
+  tensor_.data = const_cast<uint8_t *>(data);
+  tensor_.device = {kDLCPU, 0};
+  tensor_.ndim = static_cast<int32_t>(array_.axes());
+  tensor_.dtype = array_.dtype;
+  tensor_.shape = array_.shape.data();
+}
+
 } // namespace sheaf::python

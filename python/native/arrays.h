@@ -62,6 +62,21 @@ private:
   nb::object capsule_;
 };
 
+/// An object's elements as the C interface takes a tensor, dense, while this one lives.
+class LentTensor {
+public:
+  /// Throws nb::python_error, which begins with `what`, for an object that is no array.
+  LentTensor(PyObject *object, const std::string &what);
+  LentTensor(const LentTensor &) = delete;
+
+  const DLTensor *get() const { return &tensor_; }
+
+private:
+  Array array_;
+  std::vector<uint8_t> gathered_;
+  DLTensor tensor_{};
+};
+
 } // namespace sheaf::python
 
 #endif // SHEAF_PYTHON_ARRAYS_H

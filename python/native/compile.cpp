@@ -83,32 +83,11 @@ struct Vocabulary {
 
 /// A weight that is lent while the compiler reads it.
 struct Weight {
-  std::string name;
-  Array array;
-  std::vector<uint8_t> gathered;
-  DLTensor tensor{};
+  Weight(const std::string &of, PyObject *object)
+      : name(of), tensor(object, "weight '" + of + "'") {}
 
-  explicit Weight(std::string of, PyObject *object) : name(std::move(of)) {
-    try {
-      if (!array.borrow(object))
-        throw Refusal(PyExc_TypeError, "an array belongs here, not " + kindOf(object));
-    } catch (const Refusal &refusal) {
-      raise(refusal.type, "weight '" + name + "': " + refusal.what());
-    }
-  }
-  void fill() {
-    const uint8_t *data = array.data;
-    if (!array.isDense()) {
-      gathered.resize(static_cast<size_t>(array.elements()) * array.bytes());
-      array.gather(gathered.data());
-      data = gathered.data();
-    }
-    tensor.data = const_cast<uint8_t *>(data);
-    tensor.device = {kDLCPU, 0};
-    tensor.ndim = static_cast<int32_t>(array.axes());
-    tensor.dtype = array.dtype;
-    tensor.shape = array.shape.data();
-  }
+  std::string name;
+  LentTensor tensor;
 };
 
 /// What the compiler is told, and all that this points at. It may outlive the call, when that is
@@ -170,6 +149,7 @@ Job::Job(const nb::dict &options) : uses{options["uses"], {}, {}, {}}, stop(make
   given.threads = nb::cast<uint32_t>(options["threads"]);
   given.training = nb::cast<bool>(options["training"]);
   given.dropout = nb::cast<bool>(options["dropout"]);
+  given.input_gradients = nb::cast<bool>(options["input_gradients"]);
   given.stop = stop.get();
 
   dims = nb::cast<std::map<std::string, int64_t>>(options["dims"]);
@@ -197,8 +177,7 @@ Job::Job(const nb::dict &options) : uses{options["uses"], {}, {}, {}}, stop(make
 
   for (auto [key, value] : nb::cast<nb::dict>(options["tensors"])) {
     tensors.push_back(std::make_unique<Weight>(nb::cast<std::string>(key), value.ptr()));
-    tensors.back()->fill();
-    tensorList.push_back({tensors.back()->name.c_str(), &tensors.back()->tensor});
+    tensorList.push_back({tensors.back()->name.c_str(), tensors.back()->tensor.get()});
   }
   given.tensors = tensorList.data();
   given.tensor_count = tensorList.size();

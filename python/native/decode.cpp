@@ -25,7 +25,9 @@ nb::object arrayOf(void *data, std::span<const int64_t> shape, DLDataType dtype,
       nb::ndarray<nb::numpy>(data, extents.size(), extents.data(), owner, nullptr, element));
 }
 
-nb::object arrayOf(DLManagedTensor *tensor) {
+} // namespace
+
+nb::object takeArray(DLManagedTensor *tensor) {
   nb::capsule owner(tensor, [](void *p) noexcept {
     auto *held = static_cast<DLManagedTensor *>(p);
     held->deleter(held);
@@ -33,6 +35,8 @@ nb::object arrayOf(DLManagedTensor *tensor) {
   const DLTensor &t = tensor->dl_tensor;
   return arrayOf(t.data, {t.shape, static_cast<size_t>(t.ndim)}, t.dtype, owner);
 }
+
+namespace {
 
 class Decoder {
 public:
@@ -157,7 +161,7 @@ nb::object partOf(Model &model, sheaf_result *result, uint32_t number, int64_t s
   if (isFixed(type)) {
     DLManagedTensor *tensor = nullptr;
     check(sheaf_result_stack(result, nullptr, 0, path.data(), path.size(), &tensor));
-    return arrayOf(tensor);
+    return takeArray(tensor);
   }
   if (type.kind == TypeKind::Tuple) {
     nb::list parts;
@@ -186,7 +190,7 @@ nb::object decode(Model &model, const std::shared_ptr<const api::ResultData> &re
 
 nb::object decodeColumn(Model &model, sheaf_result *result) {
   std::vector<size_t> path;
-  return partOf(model, result, model.loaded().resultType(), 0, path);
+  return partOf(model, result, result->data->ownType(), 0, path);
 }
 
 nb::object failureOf(sheaf_result *result, size_t instance) {
@@ -196,10 +200,20 @@ nb::object failureOf(sheaf_result *result, size_t instance) {
   return errorClass("InstanceError")(instance, item.error, causes[item.cause]);
 }
 
+void raiseFailures(sheaf_result *result) {
+  nb::list failures;
+  const auto &items = result->data->items;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (!items[i].slots)
+      failures.append(failureOf(result, i));
+  if (failures.size())
+    errorClass("raise_failures")(failures, items.size());
+}
+
 nb::list decodeEach(Model &model, sheaf_result *result) {
   nb::list all;
   const auto &items = result->data->items;
-  uint32_t type = model.loaded().resultType();
+  uint32_t type = result->data->ownType();
   for (size_t i = 0; i < items.size(); ++i)
     all.append(items[i].slots ? decode(model, result->data, type, items[i].slots)
                               : failureOf(result, i));

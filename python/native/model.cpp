@@ -144,6 +144,7 @@ nb::dict describe(const Model &model) {
   out["entry"] = m.entry.name;
   out["cpu"] = loaded.artefact().description().target.cpu;
   out["training"] = m.training;
+  out["input_gradients"] = m.inputGradients;
   nb::list arguments;
   for (size_t i = 0; i < m.entry.argTypes.size(); ++i)
     arguments.append(nb::make_tuple(m.entry.argNames[i], m.entry.argTypes[i]));

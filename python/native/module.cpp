@@ -1,4 +1,5 @@
 // The extension `sheaf._native`: private, sheaf/*.py is what users see.
+#include "python/native/gradients.h"
 #include "python/native/model.h"
 #include "python/native/values.h"
 
@@ -9,5 +10,6 @@ NB_MODULE(_native, module) {
   sheaf::python::bindValues(module);
   sheaf::python::bindSession(module);
   sheaf::python::bindCompile(module);
+  sheaf::python::bindGradients(module);
   module.attr("version") = sheaf_version();
 }

@@ -1,7 +1,9 @@
 #include "python/native/session.h"
+#include "python/native/arrays.h"
 #include "python/native/decode.h"
 #include "python/native/encode.h"
-#include "python/native/waiting.h"
+
+#include "sheaf/gradients.h"
 
 #include "runtime/session/session.h"
 
@@ -20,32 +22,18 @@ constexpr double kShort = 1e6;
 
 } // namespace
 
-/// A run and all that it uses. It may outlive the call, when that is interrupted.
-struct Session::Running {
-  explicit Running(const std::shared_ptr<const api::LoadedModel> &model) : batch(model) {}
-  ~Running() { sheaf_result_release(result); }
-  Running(const Running &) = delete;
-
-  void run() noexcept {
-    sheaf_run_options options{};
-    options.size = sizeof options;
-    options.stop = stop.get();
-    auto begin = std::chrono::steady_clock::now();
-    status = sheaf_session_run_with(session.get(), &batch, &options, &result);
-    if (status != SHEAF_OK)
-      message = sheaf_error_message();
-    nanoseconds =
-        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
-  }
-
-  std::shared_ptr<sheaf_session> session;
-  sheaf_batch batch;
-  Stop stop;
-  sheaf_result *result = nullptr;
-  sheaf_status status = SHEAF_OK;
-  std::string message;
-  double nanoseconds = 0;
-};
+void Running::run() noexcept {
+  sheaf_run_options options{};
+  options.size = sizeof options;
+  options.stop = stop.get();
+  options.step = step;
+  auto begin = std::chrono::steady_clock::now();
+  status = sheaf_session_run_with(session.get(), &batch, &options, &result);
+  if (status != SHEAF_OK)
+    message = sheaf_error_message();
+  nanoseconds =
+      std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+}
 
 Session::Session(Model &model, const sheaf_session_options &options)
     : model_(model), options_(options) {
@@ -61,13 +49,17 @@ void Session::open() {
 
 void Session::noteFork() { ++forks; }
 
-void Session::runBatch(const std::shared_ptr<Running> &running) {
+const std::shared_ptr<sheaf_session> &Session::handle() {
   if (generation_ != forks) {
     // Of the parent's threads there are none here, not even to be ended: what it has is left alone.
     new std::shared_ptr<sheaf_session>(std::move(session_));
     open();
   }
-  running->session = session_;
+  return session_;
+}
+
+void Session::runBatch(const std::shared_ptr<Running> &running) {
+  running->session = handle();
   size_t instances = running->batch.store.instances.size();
   double expected = std::max(lastNanoseconds_, nanosecondsBefore_) * static_cast<double>(instances);
   if (expected < kShort) {
@@ -85,39 +77,49 @@ void Session::runBatch(const std::shared_ptr<Running> &running) {
     raiseStatus(running->status, running->message);
 }
 
-nb::object Session::run(nb::handle columns, bool each) {
+std::shared_ptr<Running> Session::runKept(nb::handle columns, uint64_t step) {
   auto running = std::make_shared<Running>(model_.shared());
+  running->step = step;
   api::ValueStore &store = running->batch.store;
   const Values *values = nullptr;
   if (PyTuple_GET_SIZE(columns.ptr()) == 1 &&
-      nb::try_cast(nb::handle(PyTuple_GET_ITEM(columns.ptr(), 0)), values) && values) {
-    if (values->signature() != model_.signature())
-      raise(PyExc_ValueError, "the values were encoded for a model with other arguments");
-    for (const auto &held : values->stores())
-      store.keep(held);
-    store.instances.assign(values->instances().begin(), values->instances().end());
+      nb::try_cast(nb::handle(PyTuple_GET_ITEM(columns.ptr(), 0)), values) && values)
     // Errors and draws go by the place in the call, as they do for lists.
-    for (size_t i = 0; i < store.instances.size(); ++i)
-      store.instances[i].index = static_cast<int64_t>(i);
-  } else {
+    values->putInto(store, model_);
+  else
     encodeColumns(model_, columns, store);
-  }
   runBatch(running);
-  sheaf_result *result = running->result;
+  return running;
+}
+
+nb::object Session::run(nb::handle columns, bool each) {
+  std::shared_ptr<Running> running = runKept(columns, 0);
   if (each)
-    return decodeEach(model_, result);
-  nb::list failures;
-  const auto &items = result->data->items;
-  for (size_t i = 0; i < items.size(); ++i)
-    if (!items[i].slots)
-      failures.append(failureOf(result, i));
-  if (failures.size())
-    errorClass("raise_failures")(failures, items.size());
-  return decodeColumn(model_, result);
+    return decodeEach(model_, running->result);
+  raiseFailures(running->result);
+  return decodeColumn(model_, running->result);
+}
+
+void Session::setWeights(const nb::dict &arrays) {
+  const std::shared_ptr<sheaf_session> &session = handle();
+  const std::vector<rt::ParamDesc> &params = model_.loaded().model().params;
+  for (size_t weight : model_.loaded().weights()) {
+    const char *name = params[weight].name.c_str();
+    if (params[weight].dtype == rt::DType::Bool || !arrays.contains(name))
+      continue;
+    nb::object array = arrays[name];
+    LentTensor tensor(array.ptr(), std::string("weight '") + name + "'");
+    sheaf_status status;
+    {
+      nb::gil_scoped_release unlocked;
+      status = sheaf_session_set_weight(session.get(), model_.handle(), name, tensor.get());
+    }
+    check(status);
+  }
 }
 
 nb::dict Session::parameters() {
-  auto *held = new std::shared_ptr<sheaf_session>(session_);
+  auto *held = new std::shared_ptr<sheaf_session>(handle());
   nb::capsule self(
       held, [](void *p) noexcept { delete static_cast<std::shared_ptr<sheaf_session> *>(p); });
   check(sheaf_session_add(session_.get(), model_.handle()));
@@ -178,7 +180,8 @@ void bindSession(nb::module_ &module) {
           nb::arg("check_results") = false, nb::keep_alive<1, 2>())
       .def("run", &Session::run)
       .def_prop_ro("last_run", &Session::lastRun)
-      .def("parameters", &Session::parameters);
+      .def("parameters", &Session::parameters)
+      .def("set_weights", &Session::setWeights);
   module.def("finish_waiting", finishWaiting);
   module.def("after_fork", [] {
     forgetThreads();

@@ -4,10 +4,29 @@
 
 #include "python/native/model.h"
 #include "python/native/values.h"
+#include "python/native/waiting.h"
 
 #include <memory>
 
 namespace sheaf::python {
+
+/// A run and all that it uses. It may outlive the call, when that is interrupted.
+struct Running {
+  explicit Running(const std::shared_ptr<const api::LoadedModel> &model) : batch(model) {}
+  ~Running() { sheaf_result_release(result); }
+  Running(const Running &) = delete;
+
+  void run() noexcept;
+
+  std::shared_ptr<sheaf_session> session;
+  sheaf_batch batch;
+  uint64_t step = 0; ///< of a training, that draws follow from
+  Stop stop;
+  sheaf_result *result = nullptr;
+  sheaf_status status = SHEAF_OK;
+  std::string message;
+  double nanoseconds = 0;
+};
 
 /// A session of one model. After a fork the child's makes itself anew, with the model's weights.
 class Session {
@@ -17,8 +36,16 @@ public:
   /// Runs the instances of columns, or of Values alone. With `each` what fails is in the list, else
   /// it is raised.
   nb::object run(nb::handle columns, bool each);
+  /// Runs them and keeps all that there is to go back from. `step`: of a training, from 1.
+  std::shared_ptr<Running> runKept(nb::handle columns, uint64_t step);
   /// The session's weights by name, as arrays that may only be read. Views, which keep it alive.
   nb::dict parameters();
+  /// Copies arrays into weights, by name; what has no weight of its name here is passed by.
+  void setWeights(const nb::dict &arrays);
+
+  Model &model() const { return model_; }
+  /// Of this process.
+  const std::shared_ptr<sheaf_session> &handle();
 
   /// What the C interface took for the last run, of all that a call is; for measuring.
   double lastRun() const { return lastRun_; }
@@ -27,7 +54,6 @@ public:
   static void noteFork();
 
 private:
-  struct Running;
   void open();
   void runBatch(const std::shared_ptr<Running> &running);
 

@@ -176,6 +176,16 @@ std::unique_ptr<Values> Values::encode(Model &model, nb::handle columns) {
   return made;
 }
 
+void Values::putInto(api::ValueStore &store, const Model &model) const {
+  if (signature_ != model.signature())
+    raise(PyExc_ValueError, "the values were encoded for a model with other arguments");
+  for (const auto &held : stores_)
+    store.keep(held);
+  store.instances.assign(instances_.begin(), instances_.end());
+  for (size_t i = 0; i < store.instances.size(); ++i)
+    store.instances[i].index = static_cast<int64_t>(i);
+}
+
 size_t Values::bytes() const {
   size_t all = instances_.size() * sizeof(rt::Instance);
   for (const auto &store : stores_)

@@ -23,6 +23,10 @@ public:
   const std::vector<std::shared_ptr<const api::ValueStore>> &stores() const { return stores_; }
   const std::string &signature() const { return signature_; }
 
+  /// Makes them the instances of a store of this model, which lets them live: in their order, with
+  /// ids from 0. Throws nb::python_error when they are of a model with other arguments.
+  void putInto(api::ValueStore &store, const Model &model) const;
+
   std::unique_ptr<Values> select(std::span<const int64_t> which) const;
   /// All of these, one after the other.
   static std::unique_ptr<Values> join(const std::vector<const Values *> &parts);

@@ -6,7 +6,7 @@
 
 docs/python.md is the guide.
 """
-from . import nn, ops, safetensors, types
+from . import nn, ops, optim, safetensors, types
 from .batching import Batcher
 from .errors import CompileError, InstanceError, InstanceErrors, SheafError
 from .hints import FUNCTIONS, missing
@@ -20,11 +20,12 @@ from .types import *
 
 # What needs the extension is there when it is first asked for. `import *` leaves it out, and so does not
 # hide Python's compile.
-_COMPILED = {"Dataset": "data", "Model": "model", "compile": "model", "load": "model"}
+_COMPILED = {"Dataset": "data", "Model": "model", "compile": "model", "load": "model",
+             "value_and_grad": "gradients", "vjp": "gradients"}
 
 __all__ = ["Batcher", "CompileError", "Compiled", "Initializer", "InstanceError", "InstanceErrors",
            "Module", "Param", "SheafError", "constant", "from_torch", "glorot", "he", "identity", "jit", "nn", "normal",
-           "orthogonal", "safetensors", "uniform", *ops.__all__, *types.__all__]
+           "optim", "orthogonal", "safetensors", "uniform", *ops.__all__, *types.__all__]
 
 
 def __getattr__(name):

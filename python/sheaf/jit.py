@@ -9,10 +9,12 @@ The object beside stays as it is: `model(tree)` is ordinary Python for one input
 """
 import functools
 import inspect
+import os
 import re
 import sys
 import threading
 import types
+import weakref
 
 from . import front
 from .batching import AsyncCalls
@@ -73,6 +75,9 @@ class Compiled(AsyncCalls):
         self.target, self._source, self._options, self._extra = target, source, options, extra
         self._program, self._models, self._lock = None, {}, threading.RLock()
         self._seen, self._ready = {}, {}
+        # Models that are trained have weights of their own, and so have those that run. A number says
+        # which state of the Params they have.
+        self._trained, self._version = {}, 0
 
     # ---- The text ----
 
@@ -106,32 +111,75 @@ class Compiled(AsyncCalls):
         with self._lock:
             program = self.program
             self._unchanged()
-            params = program.weights
-            # Whoever gives a Param another array wants it to be used.
+            self._version_now()
+            if entry not in self._models:
+                self._models[entry] = made = self._compile(program, entry)
+                if not self._trained and len(self._models) == 1:
+                    self._share(made)
+                made._version = self._version
+            return self._brought_up(self._models[entry])
+
+    def _training_model(self, entry, dropout=False, inputs=False):
+        """The native model with code that differentiates."""
+        with self._lock:
+            program = self.program
+            self._unchanged()
+            self._version_now()
+            key = entry, dropout, inputs
+            if key not in self._trained:
+                self._trained[key] = made = self._compile(program, entry, training=True, dropout=dropout,
+                                                          input_gradients=inputs)
+                made._version = self._version
+                _with_copies.add(self)
+            return self._brought_up(self._trained[key])
+
+    def _version_now(self):
+        """The state of the Params. Whoever gives one another array wants it to be used."""
+        with self._lock:
+            params = self.program.weights
             if any(param.value is not self._seen.get(name) for name, param in params.items()):
                 self._models.clear()
                 self._ready.clear()
-            if entry not in self._models:
-                self._models[entry] = self._compile(program, entry)
-            return self._models[entry]
+                self._version += 1
+                self._seen = {name: param.value for name, param in params.items()}
+            return self._version
 
-    def _compile(self, program, entry):
+    def _brought_up(self, model):
+        """Gives a model the weights that the Params have now."""
+        if model._version != self._version:
+            own = getattr(model, "_views", {})
+            model._session.set_weights({name: param.value for name, param in self._program.weights.items()
+                                        if param.value is not own.get(name)})
+            model._version = self._version
+        return model
+
+    def _weights_changed(self, model):
+        """The weights of a model are others: now they are those of the Params, in one memory."""
+        self._version += 1
+        model._version = self._version
+        self._share(model)
+
+    def _share(self, model):
+        """Makes Params views of a model's weights."""
+        views = getattr(model, "_views", None)
+        if views is None:
+            views = model._views = dict(getattr(model, "parameters", {}))
+        for name, param in self._program.weights.items():
+            if name in views and param.value is not views[name]:
+                param.value = views[name]
+                self._seen[name] = views[name] = param.value
+
+    def _compile(self, program, entry, **more):
         from . import model as native
         weights = {name: param.value for name, param in program.weights.items()}
-        options = dict(self._options)
+        options = {**self._options, **more}
         if weights:
             options["weights"] = weights
         try:
-            made = native.compile(program.text, name=self.text_name, entry=program.entries[entry],
+            return native.compile(program.text, name=self.text_name, entry=program.entries[entry],
                                   classes=boundary.classes(program, entry), **options)
         except CompileError as error:
             raise translated(error, program, self.text_name) from None
-        shared = getattr(made, "parameters", {})
-        for name, param in program.weights.items():
-            if not self._models and name in shared and param.value is weights[name]:
-                param.value = shared[name]
-            self._seen[name] = param.value
-        return made
 
     def _unchanged(self):
         for holder, name, value in self._program.watched:
@@ -193,15 +241,31 @@ class Compiled(AsyncCalls):
         return _again, (self.target, self._source, getattr(self, "_methods", None), self._options)
 
 
+# Those of which several models have weights. In the child of a fork these are as they were compiled,
+# until the Params give them theirs.
+_with_copies = weakref.WeakSet()
+
+
+def _after_fork():
+    for compiled in _with_copies:
+        compiled._version += 1
+        for model in compiled._trained.values():
+            model._views = {}
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class _Ready:
     """A model that can be run as long as nothing that it was made of has changed. Asking must cost
     little: it is done at each call."""
 
-    __slots__ = ("model", "plain", "count", "_guards", "_params")
+    __slots__ = ("model", "plain", "count", "_compiled", "_version", "_guards", "_params")
 
     def __init__(self, compiled, entry, model):
         program = compiled._program
         self.model, self.plain = model, boundary.is_plain(program, entry)
+        self._compiled, self._version = compiled, compiled._version
         self.count = len(program.signatures[entry])
         self._params = [(param, compiled._seen[name]) for name, param in program.weights.items()]
         self._guards = []
@@ -214,6 +278,8 @@ class _Ready:
 
     def holds(self):
         """Whether all is as it was; if in doubt not, and then it is looked at closely."""
+        if self._version != self._compiled._version:
+            return False
         for space, name, value in self._guards:
             if space.get(name) is not value:
                 return False
@@ -349,6 +415,30 @@ class CompiledModule(Compiled):
                 return self._encode(name, columns)
         raise TypeError(f"{type(self.target).__name__} has no method of {len(columns)} arguments; there are "
                         + ", ".join(f"{name} of {len(p)}" for name, p in self.program.signatures.items()))
+
+    def train_step(self, optimizer, loss, *columns, reduce="mean"):
+        """Changes the weights by the gradients of a loss, which is a method or its name, over these
+        inputs: lists of arguments, or a Dataset. Gives a Step: loss, norm of the gradients, failed, ...
+
+            opt = sf.optim.AdamW(fast, lr=1e-3, clip=5.0)
+            for batch in data.batches(64):
+                step = fast.train_step(opt, "loss", batch)
+
+        Inputs that fail have no part in it; if all do, it raises InstanceErrors. Dropout drops, another
+        draw at each step. `reduce`: "mean" or "sum" of the losses. The Params and all compiled methods
+        have the new weights.
+        """
+        from .gradients import train_step
+        __tracebackhide__ = True
+        return train_step(self, optimizer, loss, columns, reduce)
+
+    def _method_name(self, given, what):
+        """The name of a method, which is given as that or by its name."""
+        name = given.name if isinstance(given, Method) and given.compiled is self else given
+        if not isinstance(name, str) or name not in self.program.entries:
+            raise ValueError(f"the {what} is a compiled method of {type(self.target).__name__} or its name "
+                             f"({', '.join(self.program.entries)}), not {given!r}")
+        return name
 
     def save(self, path):
         """Writes `forward`, compiled, to a file, which `sheaf.load` opens without a compiler."""

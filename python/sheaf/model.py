@@ -6,6 +6,7 @@ import atexit
 import linecache
 import os
 import tempfile
+import threading
 from collections.abc import Mapping
 
 from sheaf import _native
@@ -48,6 +49,7 @@ class Model(AsyncCalls):
             made[constructor] = cls
         self.types = namespace(self._about, made)
         self._session = _native.Session(native, **session)
+        self._training_lock, self._changes = threading.RLock(), 0
 
     @property
     def name(self):
@@ -199,6 +201,7 @@ def compile(text, *, name="model.sheaf", **options):
                     (name, by) that gives (name, text) or None
     training        with code that differentiates
     dropout         dropout drops
+    input_gradients with `training`: tensors of floats in arguments have gradients, too
     precision       "f32", or "bf16" for products with weights
     without         optimisations to leave out
     cpu             LLVM's name of a processor, instead of this one
@@ -215,6 +218,7 @@ def compile(text, *, name="model.sheaf", **options):
 
 def _compile(*, path, text, name=None, dims=None, vocab=None, vocabularies=None, weights=None,
              weights_seed=0, renames=(), entry=None, uses=None, training=False, dropout=False,
+             input_gradients=False,
              precision="f32", without=(), cpu=None, store=None, store_limit=0, compile_threads=0,
              library=None, classes=None, **session):
     unknown = set(session) - set(_SESSION)
@@ -234,7 +238,8 @@ def _compile(*, path, text, name=None, dims=None, vocab=None, vocabularies=None,
         "vocabularies": _vocabularies(vocabularies if vocab is None else vocab),
         "weights": None if weights is None else os.fspath(weights), "tensors": tensors,
         "seed": weights_seed, "renames": list(renames), "entry": entry, "uses": _uses(uses),
-        "training": bool(training), "dropout": bool(dropout), "bf16": precision == "bf16",
+        "training": bool(training), "dropout": bool(dropout),
+        "input_gradients": bool(input_gradients), "bf16": precision == "bf16",
         "without": list(without), "target_cpu": cpu, "store": _store(store),
         "store_limit": store_limit, "threads": compile_threads})
     diagnostics = [Diagnostic.from_fields(fields) for fields in said]
