@@ -71,6 +71,7 @@ private:
 inline double asGiven(double number) { return number == 0 ? -1 : number; }
 
 void bindGradients(nb::module_ &module);
+void bindTraining(nb::module_ &module);
 
 } // namespace sheaf::python
 

@@ -11,5 +11,6 @@ NB_MODULE(_native, module) {
   sheaf::python::bindSession(module);
   sheaf::python::bindCompile(module);
   sheaf::python::bindGradients(module);
+  sheaf::python::bindTraining(module);
   module.attr("version") = sheaf_version();
 }

@@ -432,6 +432,30 @@ class CompiledModule(Compiled):
         __tracebackhide__ = True
         return train_step(self, optimizer, loss, columns, reduce)
 
+    def fit(self, data, **options):
+        """Trains the model: an iterator over steps.
+
+            for step in fast.fit(train, dev=dev, metric="accuracy", optimizer=sf.optim.AdamW(fast), epochs=10):
+                if step.ended:                  # the last step of an epoch
+                    print(step.epoch, step.ended.loss, step.ended.measures)
+
+        data, dev     Datasets, or tuples of lists of arguments, of the loss; `dev` is measured after epochs
+        loss          a method or its name: "loss"
+        metric        one that says how good the model is over `dev`, or several: a number, or pairs of
+                      predicted and actual class, with ":f1", ":accuracy" ... The first decides which weights
+                      are best; without one the loss over `dev` does, without that the loss of the epoch
+        optimizer     of sf.optim; its options are taken, it makes no steps itself. By default Adam
+        batch, epochs, seed, accumulate, reduce, schedule, warmup, average (--ema), patience
+                      as `sheaf train` has them: from the same weights the steps have the same bits
+        directory     where weights and checkpoints are kept; `resume=True` goes on after the newest.
+                      `checkpoint_every` steps, beside those of epochs; `keep` of them
+
+        When it ends the model has the best weights. Ctrl-C gives up the step that is made, and writes a
+        checkpoint. Each step's weights are those of the Params and of all compiled methods.
+        """
+        from .fitting import Fit
+        return Fit(self, data, **options)
+
     def _method_name(self, given, what):
         """The name of a method, which is given as that or by its name."""
         name = given.name if isinstance(given, Method) and given.compiled is self else given

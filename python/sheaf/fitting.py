@@ -1,0 +1,191 @@
+"""Whole trainings: an iterator over steps, with measures, best weights and checkpoints.
+
+What happens is what `sheaf train` does (docs/training.md), with the same bits.
+"""
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+
+from . import _native
+from .data import Dataset
+from .gradients import _Entry, _require_loss, require_optimizer
+from .optim import Adam
+
+__all__ = ["Epoch", "Fit", "FitStep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What an epoch came to."""
+
+    epoch: int  # from 1
+    loss: float  # the mean over the inputs of its steps; NaN of none
+    measures: dict  # {name: value} over the other data: "loss", and the metrics
+    value: float  # what decides, the greater the better
+    best: bool  # it is the best so far
+    instances: int
+    failed: int
+    diverges: bool  # the loss is not finite, or far above that of the first step
+    nothing_changed: bool  # no step changed anything
+
+
+@dataclass(frozen=True, slots=True)
+class FitStep:
+    """A step of a training."""
+
+    step: int  # from 1
+    steps: int  # of the whole training, if no patience ends it
+    epoch: int  # from 1
+    loss: float  # the mean over the inputs that did not fail
+    norm: float  # the length of all gradients together, before it was cut
+    lr: float
+    instances: int  # that did not fail
+    failed: int
+    error: str | None  # of the first that failed
+    skipped: bool  # the gradients held NaN or infinity, and nothing was changed
+    seconds: float
+    ended: Epoch | None = field(default=None)  # of the last step of an epoch: what it came to
+
+
+class Fit:
+    """A training that is under way: `for step in fast.fit(...)`. `epochs` has those that have ended,
+    `best` the best of them."""
+
+    def __init__(self, compiled, data, *, dev=None, loss="loss", metric=None, optimizer=None, batch=64, epochs=10,
+                 seed=0, patience=None, schedule="constant", warmup=0, accumulate=1, average=0.0, reduce="mean",
+                 directory=None, resume=False, checkpoint_every=0, keep=2):
+        optimizer = Adam(compiled) if optimizer is None else optimizer
+        require_optimizer(optimizer, compiled)
+        if reduce not in ("mean", "sum"):
+            raise ValueError(f"reduce is {reduce!r}, not 'mean' or 'sum'")
+        counts = {"batch": (batch, 1), "epochs": (epochs, 1), "accumulate": (accumulate, 1), "seed": (seed, 0),
+                  "warmup": (warmup, 0), "checkpoint_every": (checkpoint_every, 0), "keep": (keep, 0),
+                  "patience": (0 if patience is None else patience, 0 if patience is None else 1)}
+        for name, (value, least) in counts.items():
+            if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
+                raise ValueError(f"{name} is {value!r}: an int of at least {least} belongs there")
+        if schedule not in ("constant", "linear", "cosine"):
+            raise ValueError(f"schedule is {schedule!r}, not 'constant', 'linear' or 'cosine'")
+        if not 0 <= average < 1:
+            raise ValueError(f"average is {average!r}: it is at least 0 and less than 1")
+        if resume and directory is None:
+            raise ValueError("resume is for trainings with a directory")
+        self._compiled = compiled
+        self._entry = _Entry(compiled, compiled._method_name(loss, "loss"))
+        self.epochs, self.best = [], None
+        self._done = False
+        with compiled._lock:
+            self._model = model = self._entry.model(True, False)
+            _require_loss(model)
+            values = self._values(data, "the data")
+            if not len(values):
+                raise ValueError("there are no data to train on")
+            self._count = epochs
+            self._steps = math.ceil(math.ceil(len(values) / batch) / accumulate) * epochs
+            measures = self._measures(dev, metric)
+            self._native = _native.Training(model._session, values, {
+                "learning_rate": optimizer.lr, "schedule": schedule, "sum": reduce == "sum", "average": average,
+                "directory": None if directory is None else os.fspath(directory), "resume": resume,
+                **{name: int(value) for name, (value, _) in counts.items()}}, optimizer._given)
+            self._names = []
+            # Of the native ones the last decides.
+            for name, measured, given, score, less in reversed(measures):
+                self._native.add_measure(measured._native, given, score, less)
+                self._names.append(name)
+            if resume:
+                compiled._weights_changed(model)
+
+    def _values(self, data, what):
+        """The native values of a Dataset or of columns, for the loss."""
+        if isinstance(data, (tuple, list)) and not isinstance(data, Dataset):
+            data = self._compiled._encode(self._entry.name, data)
+        if not isinstance(data, Dataset):
+            raise TypeError(f"{what} is a Dataset, or a tuple of lists of arguments, not {type(data).__name__}")
+        values = data._of(self._model._native)
+        if values.signature != self._model._native.signature():
+            raise ValueError(f"{what} has not the arguments of '{self._entry.name}', which are "
+                             + ", ".join(f"{name}: {text}" for name, text in self._model.arguments.items()))
+        return values
+
+    def _measures(self, dev, metric):
+        """(name, model, values, score, whether less is better), the one that decides first."""
+        metrics = [] if metric is None else list(metric) if isinstance(metric, (list, tuple)) else [metric]
+        if dev is None:
+            if metrics:
+                raise ValueError("a metric is taken over other data: dev=...")
+            return []
+        values, found = self._values(dev, "dev"), []
+        for one in metrics:
+            name, _, score = one.partition(":") if isinstance(one, str) else (one, "", "")
+            name = self._compiled._method_name(name, "metric")
+            measured = self._compiled._model(name)
+            if measured._native.signature() != self._model._native.signature():
+                raise ValueError(f"the metric '{name}' has other arguments than the loss: "
+                                 + ", ".join(f"{a}: {text}" for a, text in measured.arguments.items()))
+            found.append((f"{name}:{score}" if score else name, measured, values, score or None, False))
+        found.append(("loss", self._compiled._model(self._entry.name), values, None, True))
+        return found
+
+    def __len__(self):
+        """Steps, if nothing ends it before."""
+        return self._steps
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        """The next step. Ctrl-C gives it up, and writes a checkpoint if there is a directory; the
+        iterator may be asked again, and goes on."""
+        while not self._done:
+            event = self._event()
+            if event["kind"] == "step":
+                ended = None
+                if event["step"] % (event["steps"] // self._count) == 0:
+                    ended = self._epoch(self._event())
+                return FitStep(event["step"], event["steps"], event["epoch"], event["loss"], event["norm"], event["rate"],
+                               event["instances"], event["failed"], event["error"], event["skipped"],
+                               event["seconds"], ended)
+            if event["kind"] == "epoch":  # of a step that was told before an interrupt
+                self._epoch(event)
+            elif event["kind"] == "ended":
+                self._done = True
+                self.restore_best()
+        raise StopIteration
+
+    def _event(self):
+        with self._compiled._lock:
+            event = self._native.next()
+            if event["changed"]:
+                self._compiled._weights_changed(self._model)
+            return event
+
+    def _epoch(self, event):
+        measures = dict(zip(self._names, (one["value"] for one in self._native.measures())))
+        ended = Epoch(event["epoch"], event["loss"], measures, event["value"], event["best"], event["instances"],
+                      event["failed"], event["diverges"], event["nothing_changed"])
+        self.epochs.append(ended)
+        if ended.best:
+            self.best = ended
+        return ended
+
+    def restore_best(self):
+        """Gives the model its best weights so far, as happens when the training has ended. Gives whether
+        there are such."""
+        with self._compiled._lock:
+            found = self._native.restore_best()
+            if found:
+                self._compiled._weights_changed(self._model)
+            return found
+
+    def checkpoint(self):
+        """Writes one now, to the directory."""
+        self._native.checkpoint()
+
+    def save(self, path):
+        """Writes the weights as they are measured, averages if there are such, to a safetensors file."""
+        self._native.save(os.fspath(path))
+
+    def __repr__(self):
+        return f"<sheaf.fitting.Fit by '{self._entry.name}': {len(self.epochs)} of {self._count} epochs>"

@@ -1,0 +1,183 @@
+"""fit: the course of a training, its bits beside the command's, files, interrupts, what is refused."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import sheaf as sf
+from conftest import Leaf, TreeRNN, trees
+
+ROOT = pathlib.Path(os.environ.get("SHEAF_BUILD", "build"))
+COMMAND = os.path.abspath(os.environ.get("SHEAF", ROOT / "bin" / "sheaf"))
+
+
+@pytest.fixture
+def train():
+    return trees(40, seed=4)
+
+
+def as_json(tree):
+    return {"Leaf": [tree.word]} if isinstance(tree, Leaf) else {"Node": [as_json(tree.left), as_json(tree.right)]}
+
+
+@pytest.fixture
+def files(tmp_path, fast, train, data):
+    """The model, its weights and data for the command; gives a function that trains with it."""
+    (tmp_path / "model.sheaf").write_text(fast.source())
+    sf.safetensors.save_file({name: p.value for name, p in fast.module.named_parameters()},
+                             tmp_path / "begin.safetensors")
+    for name, (some, labels) in (("train", train), ("dev", data)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(
+            json.dumps({"t": as_json(t), "label": label}) + "\n" for t, label in zip(some, labels)))
+
+    def run(*options):
+        done = subprocess.run([COMMAND, "train", *map(str, options)], cwd=tmp_path, capture_output=True, text=True,
+                              timeout=100)
+        assert done.returncode == 0, done.stderr
+        return done
+    return run
+
+
+BEGIN = ["model.sheaf", "--data", "train.jsonl", "--dev", "dev.jsonl", "--metric", "accuracy", "--weights",
+         "begin.safetensors", "--batch", 8, "--seed", 5, "--optimizer", "adamw", "--weight-decay", 0.01, "--lr", 0.02,
+         "--clip", 1]
+
+
+def fit(fast, train, dev, **options):
+    opt = sf.optim.AdamW(fast, lr=0.02, clip=1.0)
+    return fast.fit(train, dev=dev, metric="accuracy", optimizer=opt, batch=8, seed=5, **options)
+
+
+def weights(path):
+    return {name: np.array(value) for name, value in sf.safetensors.load_file(path).items()}
+
+
+def same(module, expected):
+    return all(np.array_equal(p.value, expected[name]) for name, p in module.named_parameters())
+
+
+def test_the_bits_are_those_of_the_command(tmp_path, fast, module, train, data, files):
+    files(*BEGIN, "--epochs", 3, "-o", "command")
+    run, seen = fit(fast, train, data, epochs=3, directory=tmp_path / "python"), []
+    assert len(run) == 15
+    for step in run:
+        seen.append(step)
+        last = {name: np.array(p.value) for name, p in module.named_parameters()}
+    assert [s.step for s in seen] == list(range(1, 16)) and seen[0].steps == 15
+    assert [s.epoch for s in seen if s.ended] == [1, 2, 3] and run.epochs == [s.ended for s in seen if s.ended]
+    assert all(s.lr == 0.02 and s.instances == 8 and not s.failed and s.error is None for s in seen)
+    for name in ("last", "best"):
+        theirs, ours = (weights(tmp_path / d / f"{name}.safetensors") for d in ("command", "python"))
+        assert all(np.array_equal(theirs[n], ours[n]) for n in theirs)
+    # When it has ended the model has the best weights.
+    assert same(module, theirs) and {n: v.tobytes() for n, v in last.items()} == {
+        n: v.tobytes() for n, v in weights(tmp_path / "command" / "last.safetensors").items()}
+    log = [json.loads(line) for line in (tmp_path / "command" / "log.jsonl").read_text().splitlines()]
+    for ours, theirs in zip(run.epochs, [e for e in log if e["event"] == "epoch"]):
+        assert ours.loss == pytest.approx(theirs["train_loss"], rel=1e-6)
+    assert run.best.measures["accuracy"] == max(e.measures["accuracy"] for e in run.epochs) == run.best.value
+    assert run.best.measures["accuracy"] == np.mean(fast.accuracy(*data))
+    assert run.best.measures["loss"] == pytest.approx(np.mean(fast.loss(*data)), rel=1e-6)
+    assert list(run.best.measures) == ["loss", "accuracy"]
+
+
+def test_goes_on_where_the_command_stopped_and_back(tmp_path, fast, module, train, data, files):
+    files(*BEGIN, "--epochs", 3, "-o", "whole")
+    files(*BEGIN, "--epochs", 1, "-o", "shared")
+    steps = [s.step for s in fit(fast, train, data, epochs=2, directory=tmp_path / "shared", resume=True)]
+    assert steps == list(range(6, 11))
+    files("--resume", "shared", "--epochs", 3)
+    one, other = (weights(tmp_path / d / "last.safetensors") for d in ("whole", "shared"))
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+    files("model.sheaf", "--data", "train.jsonl", "--weights", "shared", "--epochs", 1, "-o", "again")
+
+
+def test_training_lowers_the_loss_and_others_see_each_step(fast, module, train):
+    before = np.mean(fast.loss(*train))
+    run = fast.fit(fast.loss.encode(*train), optimizer=sf.optim.Adam(fast, lr=0.03), batch=16, epochs=8)
+    for step in run:
+        assert np.isfinite(np.mean(fast.loss(*train)))
+        if step.step == 3:
+            assert np.allclose(fast(train[0][:1])[0], module(train[0][0]), atol=1e-5)
+    assert np.mean(fast.loss(*train)) < 0.7 * before and run.best in run.epochs
+    assert not run.epochs[0].measures and not any(e.diverges or e.nothing_changed for e in run.epochs)
+
+
+def test_patience_and_what_is_left_of_a_loop(fast, module, train, data):
+    run = fast.fit(train, dev=data, optimizer=sf.optim.SGD(fast, lr=0.0), batch=20, epochs=50, patience=2)
+    steps = list(run)
+    assert len(steps) == 4 and len(run.epochs) == 2 and run.epochs[0].nothing_changed and run.best is None
+    assert list(run) == []
+    run = fast.fit(train, batch=20, optimizer=sf.optim.SGD(fast, lr=0.5))
+    before = np.array(module.w.value)
+    for step in run:
+        break
+    assert step.ended is None and not np.array_equal(module.w.value, before)
+
+
+def test_failures_are_told(fast, train):
+    labels = [9, *train[1][1:]]
+    steps = list(fast.fit((train[0], labels), batch=40, epochs=1))
+    assert steps[0].failed == 1 and steps[0].instances == 39 and "no such class" in steps[0].error
+    assert steps[0].ended.failed == 1
+
+
+def test_an_interrupt_writes_a_checkpoint_and_goes_on(tmp_path, train, data):
+    def made(directory, interrupts):
+        fast = sf.jit(TreeRNN())
+        many = [trees(3000, seed=4), data]
+        run, seen = fit(fast, many[0], many[1], epochs=6, directory=directory), []
+        if interrupts:
+            def interrupt():
+                while len(seen) < 20:
+                    time.sleep(0.001)
+                os.kill(os.getpid(), signal.SIGINT)
+            other = threading.Thread(target=interrupt)
+            other.start()
+            with pytest.raises(KeyboardInterrupt):
+                for step in run:
+                    seen.append(step)
+                while True:
+                    time.sleep(0.01)
+            other.join()
+            assert 20 <= len(seen) < len(run)
+            run.checkpoint()
+            assert list(directory.glob("checkpoint-*.safetensors"))
+        for _ in run:
+            pass
+        return fast.module
+    plain, stopped = made(tmp_path / "plain", False), made(tmp_path / "stopped", True)
+    assert same(stopped, {name: p.value for name, p in plain.named_parameters()})
+
+
+def test_what_is_refused(tmp_path, fast, train, data):
+    for options, error, words in (
+            ({"dev": data, "metric": "accurracy"}, ValueError, r"the metric is a compiled method of TreeRNN .*not 'accurracy'"),
+            ({"metric": "accuracy"}, ValueError, "over other data: dev"),
+            ({"dev": data, "metric": "size"}, ValueError, "the metric 'size' has other arguments than the loss: t: Tree"),
+            ({"dev": data, "metric": "accuracy:best"}, ValueError, "accuracy, precision, recall or f1"),
+            ({"loss": "losses"}, ValueError, "the loss is a compiled method"), ({"loss": "accuracy"}, TypeError, "is no loss"),
+            ({"batch": 0}, ValueError, "batch is 0"), ({"epochs": 1.5}, ValueError, "epochs is 1.5"),
+            ({"schedule": "step"}, ValueError, "'constant', 'linear' or 'cosine'"),
+            ({"average": 1.0}, ValueError, "less than 1"), ({"resume": True}, ValueError, "with a directory"),
+            ({"patience": 0}, ValueError, "patience is 0"), ({"optimizer": "adam"}, TypeError, "sf.optim.AdamW"),
+            ({"reduce": None}, ValueError, "'mean' or 'sum'"), ({"steps": 3}, TypeError, "steps")):
+        with pytest.raises(error, match=words):
+            fast.fit(train, **options)
+    with pytest.raises(ValueError, match="no data"):
+        fast.fit(([], []))
+    with pytest.raises(TypeError, match="label"):
+        fast.fit((train[0],))
+    with pytest.raises(TypeError, match="the data is a Dataset, or a tuple"):
+        fast.fit("train.txt")
+    with pytest.raises(ValueError, match="the data has not the arguments of 'loss', which are t: Tree, label: int"):
+        fast.fit(fast.vector.encode(train[0]))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Exception, match="file"):
+        fast.fit(train, directory=tmp_path / "file")
