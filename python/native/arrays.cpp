@@ -125,11 +125,11 @@ bool Array::borrowDlpack(PyObject *object) {
   capsule_ = nb::steal(PyObject_CallMethod(object, "__dlpack__", nullptr));
   if (!capsule_.is_valid()) {
     // Those that take part in autograd are not lent; PyTorch says so in its own words.
+    nb::python_error error; // it is asked without one
     nb::object wants = nb::steal(PyObject_GetAttrString(object, "requires_grad"));
-    bool grad = wants.is_valid() && wants.ptr() == Py_True;
-    if (!grad)
-      throw nb::python_error();
     PyErr_Clear();
+    if (wants.ptr() != Py_True)
+      throw error;
     throw Refusal(PyExc_ValueError,
                   "the tensor requires a gradient, which ends here: pass t.detach()");
   }
