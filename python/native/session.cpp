@@ -118,7 +118,7 @@ void Session::setWeights(const nb::dict &arrays) {
   }
 }
 
-nb::dict Session::parameters() {
+nb::dict Session::parameters(bool writable) {
   auto *held = new std::shared_ptr<sheaf_session>(handle());
   nb::capsule self(
       held, [](void *p) noexcept { delete static_cast<std::shared_ptr<sheaf_session> *>(p); });
@@ -151,12 +151,25 @@ nb::dict Session::parameters() {
       all[param.name.c_str()] =
           nb::ndarray<nb::ro>(data, shape.size(), shape.data(), self, strides.data(), element)
               .cast();
+    else if (writable && dtype.code == kDLFloat)
+      all[param.name.c_str()] = nb::ndarray<nb::numpy>(const_cast<void *>(data), shape.size(),
+                                                       shape.data(), self, strides.data(), element)
+                                    .cast();
     else
       all[param.name.c_str()] = nb::ndarray<nb::numpy, nb::ro>(data, shape.size(), shape.data(),
                                                                self, strides.data(), element)
                                     .cast();
   }
   return all;
+}
+
+void Session::weightsWritten() {
+  const std::shared_ptr<sheaf_session> &session = handle();
+  nb::gil_scoped_release unlocked;
+  std::lock_guard lock(session->running->mutex);
+  rt::Session &written = *api::runningFor(*session->running, model_.shared()).session;
+  for (size_t weight : model_.loaded().weights())
+    written.paramRow(weight); // it takes them for changed
 }
 
 void bindSession(nb::module_ &module) {
@@ -180,7 +193,8 @@ void bindSession(nb::module_ &module) {
           nb::arg("check_results") = false, nb::keep_alive<1, 2>())
       .def("run", &Session::run)
       .def_prop_ro("last_run", &Session::lastRun)
-      .def("parameters", &Session::parameters)
+      .def("parameters", &Session::parameters, nb::arg("writable") = false)
+      .def("weights_written", &Session::weightsWritten)
       .def("set_weights", &Session::setWeights);
   module.def("finish_waiting", finishWaiting);
   module.def("after_fork", [] {

@@ -39,7 +39,9 @@ public:
   /// Runs them and keeps all that there is to go back from. `step`: of a training, from 1.
   std::shared_ptr<Running> runKept(nb::handle columns, uint64_t step);
   /// The session's weights by name, as arrays that may only be read. Views, which keep it alive.
-  nb::dict parameters();
+  /// Where they are `writable`, weightsWritten() comes after writing and before the next run.
+  nb::dict parameters(bool writable);
+  void weightsWritten();
   /// Copies arrays into weights, by name; what has no weight of its name here is passed by.
   void setWeights(const nb::dict &arrays);
 

@@ -78,6 +78,7 @@ class Compiled(AsyncCalls):
         # Models that are trained have weights of their own, and so have those that run. A number says
         # which state of the Params they have.
         self._trained, self._version = {}, 0
+        self._watchers = []  # weakly: those who know what else writes to weights
 
     # ---- The text ----
 
@@ -136,6 +137,7 @@ class Compiled(AsyncCalls):
     def _version_now(self):
         """The state of the Params. Whoever gives one another array wants it to be used."""
         with self._lock:
+            self._ask_watchers()
             params = self.program.weights
             if any(param.value is not self._seen.get(name) for name, param in params.items()):
                 self._models.clear()
@@ -143,6 +145,15 @@ class Compiled(AsyncCalls):
                 self._version += 1
                 self._seen = {name: param.value for name, param in params.items()}
             return self._version
+
+    def _watch(self, watcher):
+        self._watchers = [ref for ref in self._watchers if ref() is not None] + [weakref.ref(watcher)]
+
+    def _ask_watchers(self):
+        for ref in self._watchers:
+            watcher = ref()
+            if watcher is not None:
+                watcher._notice()
 
     def _brought_up(self, model):
         """Gives a model the weights that the Params have now."""
@@ -278,6 +289,9 @@ class _Ready:
 
     def holds(self):
         """Whether all is as it was; if in doubt not, and then it is looked at closely."""
+        if self._compiled._watchers:
+            with self._compiled._lock:
+                self._compiled._ask_watchers()
         if self._version != self._compiled._version:
             return False
         for space, name, value in self._guards:
@@ -431,6 +445,19 @@ class CompiledModule(Compiled):
         from .gradients import train_step
         __tracebackhide__ = True
         return train_step(self, optimizer, loss, columns, reduce)
+
+    def to_torch(self, method="forward", *, sparse=False):
+        """A torch.nn.Module that runs a method, which is given as that or by its name:
+
+            net = fast.to_torch("loss")
+            net(trees, labels).mean().backward()
+
+        Its Parameters are the memory that compiled code computes with, so optimisers of torch train the
+        model. Gradients go to them and to tensors that are given as arguments. With `sparse` those of
+        tables of which some rows were read are sparse.
+        """
+        from .autograd import TorchModule
+        return TorchModule(self, method, sparse)
 
     def fit(self, data, **options):
         """Trains the model: an iterator over steps.

@@ -1,0 +1,268 @@
+"""A compiled method as a torch.nn.Module.
+
+    net = fast.to_torch("loss")
+    opt = torch.optim.Adam(net.parameters())
+    net(trees, labels).mean().backward()
+    opt.step()
+
+Its Parameters are the memory that compiled code computes with: strided, as rows are padded. What an
+optimiser does in place is seen by their version counters.
+"""
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from .data import Dataset
+from .gradients import _Entry, _has_floats
+
+__all__ = ["TorchModule"]
+
+
+class TorchModule(torch.nn.Module):
+    """What `fast.to_torch(method)` gives. Called as the compiled method is: a list, a tensor whose first
+    axis is the inputs', or a Dataset. Gives torch tensors where the method gives arrays, in the same
+    structure. In training mode dropout drops, another draw at each call.
+    """
+
+    def __init__(self, compiled, method, sparse=False):
+        super().__init__()
+        name = compiled._method_name(method, "method")
+        self._entry, self._sparse = _Entry(compiled, name), sparse
+        self._draws = "dropout" in compiled.source()
+        with compiled._lock:
+            about = compiled._model(name)._about
+            _require_plain(about, name)
+            self._inputs = any(_has_floats(about, kind) for _, kind in about["arguments"])
+            self._model = model = self._entry.model(self._draws, self._inputs)
+            compiled._share(model)
+            views = model._session.parameters(True)
+            weights = compiled._program.weights
+            names = {id(param): name for name, param in compiled.target.named_parameters()}
+            self._weights = {}  # by name in the source
+            for source, param in weights.items():
+                if source in views:
+                    parameter = torch.nn.Parameter(torch.from_numpy(views[source]))
+                    self._weights[source] = parameter
+                    self._put(names.get(id(param), source), parameter)
+            self._places = {source: p.data_ptr() for source, p in self._weights.items()}
+            self._seen, self._calls = self._versions(), 0
+            compiled._watch(self)
+
+    def _put(self, path, parameter):
+        holder = self
+        *outer, last = path.split(".")
+        for part in outer:
+            if part not in holder._modules:
+                holder.add_module(part, torch.nn.Module())
+            holder = holder._modules[part]
+        holder.register_parameter(last, parameter)
+
+    def _versions(self):
+        return [p._version for p in self._weights.values()]
+
+    def _notice(self):
+        """Tells compiled code what was written in place since it was last asked. Called whenever the
+        state of the weights is looked at."""
+        versions = self._versions()
+        if versions != self._seen:
+            self._seen = versions
+            self._model._session.weights_written()
+            self._entry.compiled._weights_changed(self._model)
+
+    def _require_own(self):
+        live = {id(p) for p in self.parameters()}
+        for name, parameter in self._weights.items():
+            if id(parameter) not in live or parameter.data_ptr() != self._places[name]:
+                raise RuntimeError(f"the Parameter '{name}' is not what to_torch() made: it is the memory of a compiled "
+                                   "model. Write into it: with torch.no_grad(): parameter.copy_(...)")
+
+    def forward(self, *columns):
+        entry, compiled = self._entry, self._entry.compiled
+        found = []
+        columns = [_taken(column, found) for column in columns]
+        wanted = [tensor for tensor in found if tensor.requires_grad]
+        with compiled._lock:
+            self._require_own()
+            # Asking for a model gives it the weights as they are.
+            model = entry.model(self._draws and self.training, self._inputs)
+            self._calls += self.training
+            step = self._calls if self.training else 0
+        call = _Call(self, model, columns, step, found)
+        outputs = _Function.apply(call, *found, *self._weights.values())
+        if wanted and not self._inputs:
+            raise TypeError(f"'{entry.name}' has no arguments of floats")
+        return call.joined(outputs)
+
+    def _apply(self, function):
+        for parameter in self._weights.values():
+            with torch.no_grad():
+                made = function(parameter)
+            if made.device.type != "cpu" or made.dtype != torch.float32:
+                raise TypeError(f"a compiled model runs on processors, in f32: its Parameters cannot go to {made.device}, "
+                                f"{made.dtype}")
+        return self
+
+    def __deepcopy__(self, memo):
+        raise TypeError("the Parameters are memory of a compiled model: copy the Module, and call to_torch() again")
+
+    def __reduce__(self):
+        raise TypeError("the Parameters are memory of a compiled model: pickle the Module, or state_dict()")
+
+    def extra_repr(self):
+        return f"{self._entry.name} of {type(self._entry.compiled.target).__name__}"
+
+
+def _require_plain(about, name):
+    """Of objects there is no telling which attributes gradients arrive at."""
+    pending = [about["result"]]
+    while pending:
+        kind = about["types"][pending.pop()]
+        if kind["kind"] == "data":
+            raise TypeError(f"'{name}' gives objects, {kind['text']}: to_torch is of methods that give tensors, numbers, "
+                            "tuples and lists of them; sf.vjp takes all")
+        pending += kind["children"]
+
+
+def _taken(column, found):
+    """A column with arrays in place of torch's tensors, which are collected: the column itself, and
+    elements of lists and tuples in it."""
+    if isinstance(column, Dataset):
+        return column
+    if isinstance(column, torch.Tensor):
+        found.append(column)
+        if column.device.type != "cpu":
+            raise TypeError(f"a tensor on {column.device}: bring it over with .cpu()")
+        return column.detach().numpy().view(_Taken)
+    if type(column) in (list, tuple) and any(isinstance(one, (torch.Tensor, list, tuple)) for one in column):
+        return type(column)(_taken(one, found) for one in column)
+    return column
+
+
+class _Taken(np.ndarray):
+    """What was a tensor of torch's."""
+
+
+class _Call:
+    """A forward: where its tensors stand, in the arguments and in the results."""
+
+    def __init__(self, module, model, columns, step, found):
+        self.module, self.model, self.columns, self.step = module, model, columns, step
+        self.inputs = len(found)
+        self.outputs, self.structure = [], None  # (instances, path) of each tensor
+
+    def run(self):
+        entry = self.module._entry
+        with entry.lock:
+            held = entry.run(self.model, self.columns, self.step)
+            self.version = entry.version
+            results = entry.results(held)
+        about, tensors = self.model._about, []
+        self.structure = self._split(about, about["result"], results, (), tensors)
+        return held, tensors
+
+    def _tensor(self, array, instances, path, tensors):
+        self.outputs.append((instances, path))
+        tensors.append(torch.from_numpy(np.asarray(array)))
+        return _Place(len(tensors) - 1)
+
+    def _split(self, about, number, value, path, tensors):
+        """The results with places for their tensors of floats."""
+        kind = about["types"][number]
+        if kind["kind"] == "tensor" and None not in kind["shape"]:
+            return self._tensor(value, None, path, tensors) if kind["dtype"] == "f32" else torch.from_numpy(value)
+        if kind["kind"] == "tuple":
+            return tuple(self._split(about, child, part, (*path, i), tensors)
+                         for i, (child, part) in enumerate(zip(kind["children"], value)))
+        if kind["kind"] in ("tensor", "list"):
+            return [self._single(about, number, one, i, path, tensors) for i, one in enumerate(value)]
+        return torch.from_numpy(np.asarray(value))
+
+    def _single(self, about, number, value, instance, path, tensors):
+        kind = about["types"][number]
+        if kind["kind"] == "tensor":
+            if kind["dtype"] != "f32":
+                return torch.from_numpy(value)
+            return self._tensor(value[None], [instance], path, tensors)
+        if kind["kind"] in ("list", "tuple"):
+            kinds = kind["children"] if kind["kind"] == "tuple" else kind["children"] * len(value)
+            return type(value)(self._single(about, child, one, instance, (*path, i), tensors)
+                               for i, (child, one) in enumerate(zip(kinds, value)))
+        return value
+
+    def joined(self, outputs):
+        def put(part):
+            if isinstance(part, _Place):
+                one = outputs[part.number]
+                return one if self.outputs[part.number][0] is None else one[0]
+            if type(part) in (list, tuple):
+                return type(part)(map(put, part))
+            return part
+        return put(self.structure)
+
+    def of_inputs(self, back):
+        """The gradients of what _taken() collected, in its order."""
+        gradients = []
+        for number, (column, (_, kind)) in enumerate(zip(self.columns, self.model._about["arguments"])):
+            if isinstance(column, Dataset):
+                continue
+            has = _has_floats(self.model._about, kind)
+            _collect(column, back.argument(self.model._native, number) if has else None, gradients)
+        return gradients
+
+
+class _Place:
+    __slots__ = ("number",)
+
+    def __init__(self, number):
+        self.number = number
+
+
+def _collect(column, gradient, out):
+    if type(column) in (list, tuple):
+        for i, one in enumerate(column):
+            if isinstance(one, (_Taken, list, tuple)):
+                _collect(one, None if gradient is None else gradient[i], out)
+    elif isinstance(column, _Taken):
+        if gradient is not None and isinstance(gradient, list):  # rows of tensors of any extents
+            gradient = np.stack(gradient) if gradient else np.zeros_like(column, np.float32)
+        out.append(gradient)
+
+
+class _Function(torch.autograd.Function):
+    @staticmethod
+    def forward(context, call, *tensors):
+        held, outputs = call.run()
+        context.call, context.held = call, held
+        context.save_for_backward(*tensors[call.inputs:])
+        context.set_materialize_grads(False)
+        return tuple(outputs)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(context, *arriving):
+        call = context.call
+        context.saved_tensors  # torch says it if a weight was changed in place
+        entry, module = call.module._entry, call.module
+        cotangents = [(instances, path, gradient.contiguous().numpy())
+                      for (instances, path), gradient in zip(call.outputs, arriving) if gradient is not None]
+        with entry.lock:
+            if entry.version != call.version:
+                raise RuntimeError("the weights have changed since these results were computed: the gradients are of what "
+                                   "they were")
+            back = context.held.backward(cotangents)
+            wants = context.needs_input_grad[1:]
+            of_inputs = [None] * call.inputs
+            if any(wants[:call.inputs]):
+                of_inputs = [None if not want or one is None else torch.from_numpy(np.asarray(one))
+                             for want, one in zip(wants, call.of_inputs(back))]
+            of_weights = [_of_weight(back.weight(name, not module._sparse), parameter) if want else None
+                          for want, (name, parameter) in zip(wants[call.inputs:], module._weights.items())]
+        return (None, *of_inputs, *of_weights)
+
+
+def _of_weight(gradient, parameter):
+    if type(gradient) is not tuple:
+        return torch.from_numpy(gradient)
+    indices, rows = (torch.from_numpy(part) for part in gradient)
+    return torch.sparse_coo_tensor(indices[None], rows, parameter.shape)
