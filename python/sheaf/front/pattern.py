@@ -5,8 +5,8 @@ from .text import Code, Local
 
 
 class Pattern:
-    """`code` is the pattern; `names` are (name, Kind) that it binds; `lets` (name, Kind, Code) that the
-    arm begins with; `tests` are what its guard has to ask."""
+    """`code` is the pattern; `names` are (name, Kind) that it binds; `lets` (name, Kind, Code,
+    and, or None, the class that it is known to be of and its fields) that the arm begins with; `tests` are what its guard has to ask."""
 
     __slots__ = ("code", "names", "lets", "tests")
 
@@ -25,8 +25,8 @@ class Pattern:
     def around(self, make):
         return Pattern(make(self.code), self.names, self.lets, self.tests)
 
-    def with_let(self, name, kind, code):
-        return Pattern(self.code, self.names, [*self.lets, (name, kind, code)], self.tests)
+    def with_let(self, name, kind, code, narrowed=None):
+        return Pattern(self.code, self.names, [*self.lets, (name, kind, code, narrowed)], self.tests)
 
     def named(self, lowering):
         """The same without `_`: each has a name, so that the whole can be made again."""

@@ -155,8 +155,10 @@ class Matches:
         lets = []
         for name, kind in pattern.names:
             self.env[name] = Variable(self.local(name), self.arrived(kind), why="it is part of another value")
-        for name, kind, code in pattern.lets:
-            self.env[name] = Variable(self.local(name), self.arrived(kind), why="it is part of another value")
+        for name, kind, code, narrowed in pattern.lets:
+            variable = Variable(self.local(name), self.arrived(kind), why="it is part of another value")
+            variable.narrowed = narrowed
+            self.env[name] = variable
             lets.append(Code(("let ", self.local(name), " = ", code), self.place(node)))
         return lets
 
@@ -200,22 +202,44 @@ class Matches:
         local = self.local(p.name)
         if p.pattern is None:
             return [Pattern(Code((local,), self.place(p)), names=[(p.name, kind)])]
+        pattern, narrowed = self.with_named_fields(p, kind)
+        option = isinstance(kind, kinds.Option) and not isinstance(pattern, ast.MatchSingleton)
         made = []
-        for inner in self.pattern(p.pattern, kind, None):
-            code = whole if whole is not None else inner.rebuilt(self)
-            narrowed = kind
-            if isinstance(kind, kinds.Option) and not (isinstance(p.pattern, ast.MatchSingleton)):
-                if whole is not None:
-                    inner = inner.named(self)
-                    code = inner.rebuilt(self)
-                    if isinstance(code, Code):
-                        code = _unwrapped(code)
-                narrowed = kind.inner
-            elif whole is None:
+        for inner in self.pattern(pattern, kind, None):
+            code = whole
+            if whole is None or option:
                 inner = inner.named(self)
                 code = inner.rebuilt(self)
-            made.append(inner.with_let(p.name, narrowed, code))
+            if option:
+                code = _unwrapped(code)
+            made.append(inner.with_let(p.name, kind.inner if option else kind, code, narrowed))
         return made
+
+    def with_named_fields(self, p, kind):
+        """(The pattern in `p as x`, what `x` is then known to be): of one class of several each field
+        gets a name, so that `x.field` is there."""
+        inner = kind.inner if isinstance(kind, kinds.Option) else kind
+        cls = self.class_of(p.pattern) if isinstance(p.pattern, ast.MatchClass) else None
+        constructor = inner.declaration.constructor(cls) if isinstance(inner, kinds.Data) and cls else None
+        if constructor is None or len(inner.declaration.constructors) == 1:
+            return p.pattern, None
+        given = self.fields_of(p.pattern, cls, constructor)
+        binding = dict(zip(inner.declaration.parameters, inner.arguments))
+        fields, patterns = {}, []
+        for field, field_kind, _ in constructor.fields:
+            q, field_kind = given.get(field), kinds.substitute(field_kind, binding)
+            wild = q is None or isinstance(q, ast.MatchAs) and q.pattern is None
+            name = q.name if isinstance(q, ast.MatchAs) and wild else None
+            if name is None:
+                name = f"{p.name}.{field}"  # no name of Python's
+                if isinstance(field_kind, kinds.Option) and not wild and not isinstance(
+                        q, (ast.MatchSingleton, ast.MatchOr)):
+                    field_kind = field_kind.inner
+                q = ast.copy_location(ast.MatchAs(pattern=None if wild else q, name=name), q or p.pattern)
+            fields[field] = self.local(name), field_kind
+            patterns.append(q)
+        named = ast.MatchClass(cls=p.pattern.cls, patterns=[], kwd_attrs=list(fields), kwd_patterns=patterns)
+        return ast.copy_location(named, p.pattern), (constructor, fields)
 
     def pattern_MatchOr(self, p, kind, whole):
         made = []
@@ -339,6 +363,17 @@ class Matches:
             named = " | ".join(c.cls.__name__ for c in declaration.constructors)
             raise self.error(p, f"{cls.__name__} is not one of {named}")
         binding = dict(zip(declaration.parameters, kind.arguments)) if isinstance(kind, kinds.Data) else {}
+        given = self.fields_of(p, cls, constructor)
+        wild = ast.copy_location(ast.MatchAs(), p)
+        patterns = [given.get(name, wild) for name, _, _ in constructor.fields]
+        parts = [kinds.substitute(k, binding) for _, k, _ in constructor.fields]
+        if not patterns:
+            return [Pattern(Code((constructor.name,), self.place(p)))]
+        return self.combined(p, patterns, parts, lambda codes: Code(
+            (constructor.name, "(", joined(codes), ")"), self.place(p)))
+
+    def fields_of(self, p, cls, constructor):
+        """{field: pattern} of a class pattern."""
         positions = getattr(cls, "__match_args__", ())
         given = {}
         if len(p.patterns) > len(positions):
@@ -352,13 +387,7 @@ class Matches:
             if name in given:
                 raise self.error(q, f"'{name}' is named twice")
             given[name] = q
-        wild = ast.copy_location(ast.MatchAs(), p)
-        patterns = [given.get(name, wild) for name, _, _ in constructor.fields]
-        parts = [kinds.substitute(k, binding) for _, k, _ in constructor.fields]
-        if not patterns:
-            return [Pattern(Code((constructor.name,), self.place(p)))]
-        return self.combined(p, patterns, parts, lambda codes: Code(
-            (constructor.name, "(", joined(codes), ")"), self.place(p)))
+        return given
 
     def pattern_of_builtin(self, p, cls, kind, whole):
         wanted = {int: INT, float: FLOAT, bool: BOOL}.get(cls)

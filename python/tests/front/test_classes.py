@@ -91,6 +91,15 @@ def walk(c: Cell | None) -> int:
     return total
 
 
+@case((Cell(1, Cell(2, Cell(3, None))),), (Cell(4, None),))
+def after(c: Cell) -> int:
+    match c:
+        case Cell(next=Cell() as x):
+            return x.value * 10 + after(x)
+        case Cell(value):
+            return value
+
+
 @pytest.mark.parametrize("function, inputs", CASES, ids=[f.__name__ for f, _ in CASES])
 def test_agrees(function, inputs):
     wanted = [eager(function, arguments) for arguments in inputs]

@@ -269,6 +269,20 @@ def nested_patterns(t: Tree) -> int:
             return depth(other)
 
 
+@case((Node(Leaf(1), Leaf(2)),), (Node(Node(Leaf(1), Leaf(5)), Leaf(7)),), (Node(Leaf(2), Node(
+    Leaf(3), Leaf(4))),), (Leaf(3),))
+def named_patterns(t: Tree) -> int:
+    match t:
+        case Node(Node(_, Leaf(5)) as x, _):
+            return depth(x.left) + depth(x.right) * 10
+        case Node(Leaf() as l, right=Leaf(w) as r) if l.word < r.word:
+            return l.word * 100 + r.word + w
+        case Node(left) as whole:
+            return named_patterns(whole.right) + depth(left)
+        case Leaf() as x:
+            return x.word
+
+
 @case((Node(Leaf(1), Leaf(2)),), (Leaf(3),))
 def build(t: Tree) -> Tree:
     match t:
