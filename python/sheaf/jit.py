@@ -21,7 +21,7 @@ from .batching import AsyncCalls
 from .errors import CompileError, InstanceError, InstanceErrors
 from .front import boundary
 from .front.messages import instance_error, translated
-from .module import Module
+from .module import Module, load_values
 
 __all__ = ["Compiled", "jit"]
 
@@ -98,6 +98,17 @@ class Compiled(AsyncCalls):
     def source(self):
         """The `.sheaf` text that the model is compiled from."""
         return self.program.text
+
+    def state_dict(self):
+        """{name: array} of all weights by their names in `source()`, and so in what `save` writes: for the
+        command. The Module's own are PyTorch's, and differ where a name means something in the language
+        (`let`), begins with a capital, or is one of a list of unlike layers, `nn.LSTM` and `nn.GRU`."""
+        return {name: param.value for name, param in self.program.weights.items()}
+
+    def load_state_dict(self, state, strict=True):
+        """Writes weights by these names, for example what `sheaf train` made, into the Module's Params, as
+        its `load_state_dict` does."""
+        return load_values(self.program.weights, state, strict, self.text_name)
 
     @property
     def text_name(self):

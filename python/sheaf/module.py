@@ -281,35 +281,7 @@ class Module(metaclass=_ModuleType):
         With `strict`, a name that is missing or that the model has not is an error, and then
         nothing is written. Gives (missing names, unexpected names).
         """
-        params = dict(self._public_parameters())
-        missing = [name for name in params if name not in state]
-        unexpected = [name for name in state if name not in params]
-        wrong = []
-        if strict and missing:
-            wrong.append(f"missing: {', '.join(missing)}")
-        if strict and unexpected:
-            wrong.append(f"not of this model: {', '.join(unexpected)}")
-        values = {}
-        for name, param in params.items():
-            if name not in state:
-                continue
-            try:
-                values[name] = _as_value(state[name], f"'{name}'")
-            except TypeError as error:
-                wrong.append(str(error))
-                continue
-            if values[name].shape != param.shape:
-                wrong.append(f"'{name}' has the shape {values[name].shape}, and the model's has "
-                             f"{param.shape}")
-        if wrong:
-            raise ValueError(f"cannot load weights into {type(self).__name__}: " + "; ".join(wrong))
-        for name, value in values.items():
-            param = params[name]
-            if param.initialized and param.value.flags.writeable:
-                param.value[...] = value
-            else:
-                param.value = np.array(value, np.float32)
-        return missing, unexpected
+        return load_values(dict(self._public_parameters()), state, strict, type(self).__name__)
 
     def __repr__(self):
         lines = []
@@ -323,6 +295,38 @@ class Module(metaclass=_ModuleType):
                               if isinstance(value, (int, float, bool, str)))
         head = f"{type(self).__name__}({constants}"
         return head + ("".join("\n  " + line for line in lines) + "\n)" if lines else ")")
+
+
+def load_values(params, state, strict, what):
+    """Writes weights by name, as `Module.load_state_dict` does, into {name: Param}, all or none."""
+    missing = [name for name in params if name not in state]
+    unexpected = [name for name in state if name not in params]
+    wrong = []
+    if strict and missing:
+        wrong.append(f"missing: {', '.join(missing)}")
+    if strict and unexpected:
+        wrong.append(f"not of this model: {', '.join(unexpected)}")
+    values = {}
+    for name, param in params.items():
+        if name not in state:
+            continue
+        try:
+            values[name] = _as_value(state[name], f"'{name}'")
+        except TypeError as error:
+            wrong.append(str(error))
+            continue
+        if values[name].shape != param.shape:
+            wrong.append(f"'{name}' has the shape {values[name].shape}, and the model's has "
+                         f"{param.shape}")
+    if wrong:
+        raise ValueError(f"cannot load weights into {what}: " + "; ".join(wrong))
+    for name, value in values.items():
+        param = params[name]
+        if param.initialized and param.value.flags.writeable:
+            param.value[...] = value
+        else:
+            param.value = np.array(value, np.float32)
+    return missing, unexpected
 
 
 def _refuse_hidden(value, name):

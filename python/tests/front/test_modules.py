@@ -2,6 +2,8 @@
 import numpy as np
 import pytest
 
+import sheaf as sf
+
 from conftest import agree, eager
 from sheaf import *
 from sheaf import jit
@@ -166,3 +168,34 @@ def test_a_weight_of_several_places_is_one():
     words = [np.int32([1, 2, 3]), np.int32([0, 6])]
     for x, y in zip(words, fast(words)):
         assert agree(model(x), y)
+
+
+class Renamed(Module):
+    """Attributes whose names the text cannot have."""
+
+    def __init__(self, n=3):
+        self.n, self.let, self.W = n, Param(n), nn.Linear(n, n)
+        self.lstm, self.unlike = nn.LSTM(n, n), [nn.Linear(n, 2), nn.Linear(2, n)]
+
+    def forward(self, x: Float32["k n"]) -> Float32["k n"]:
+        for layer in self.unlike:
+            x = layer(x)
+        return self.W(self.lstm(x)[0]) + self.let
+
+
+def test_weights_by_the_names_of_the_text(tmp_path):
+    model, other = Renamed(), Renamed().initialize(seed=1)
+    fast, second = jit(model), jit(other)
+    xs = [np.float32([[1, -2, 3], [0, 1, 2]])]
+    want = fast(xs)
+    fast.save(tmp_path / "model.sheafc")
+    saved = sf.load(tmp_path / "model.sheafc").parameters
+    assert set(saved) == set(fast.state_dict()) != set(model.state_dict())
+    assert not np.array_equal(second(xs)[0], want[0])
+    assert second.load_state_dict(saved) == ([], [])
+    assert np.array_equal(second(xs)[0], want[0])
+    for name, value in model.state_dict().items():
+        assert np.array_equal(other.state_dict()[name], value), name
+    assert np.array_equal(sf.compile(fast.source(), weights=fast.state_dict())(xs)[0], want[0])
+    with pytest.raises(ValueError, match="missing: .*not of this model: .*W.bias"):
+        second.load_state_dict(model.state_dict())
