@@ -270,7 +270,11 @@ def _vocabularies(given):
         elif isinstance(one, int):
             found.append((name, "", [], one))
         else:
-            found.append((name, "", list(one), 0))
+            words = list(one)
+            for i, word in enumerate(words):
+                if not isinstance(word, str):
+                    raise TypeError(f"word {i} of the vocabulary of {name or 'token'} is {word!r}, and no str")
+            found.append((name, "", words, 0))
     return found
 
 

@@ -130,7 +130,8 @@ def _fits(module, annotation, array, bound, what):
         else:
             wanted = _value(module, dim, bound)
         if wanted is not None and wanted != extent:
-            raise ShapeError(f"{what} is {annotation!r}, and is {type_of(array)}: {dim} is {wanted}")
+            named = "" if dim == str(wanted) else f": {dim} is {wanted}"
+            raise ShapeError(f"{what} is {annotation!r}, and is {type_of(array)}{named}")
 
 
 def _number(module, name):

@@ -52,7 +52,7 @@ class Calls:
         for a in node.args:
             if isinstance(a, ast.Starred):
                 raise self.error(a, "'*' in a call is not compiled: how many arguments there are must be known",
-                                 "write the arguments out; stack and concat take lists: stack(xs)")
+                                 "write the arguments out; stack takes a list: stack(xs)")
         for k in node.keywords:
             if k.arg is None:
                 raise self.error(k.value, "'**' in a call is not compiled", "write the arguments out")
@@ -645,6 +645,9 @@ class Calls:
             values = [self.seen(a) for a in node.args]
             if any(isinstance(v.kind, kinds.List) for v in values):
                 kind = values[0].kind
+                if len(values) == 1 and isinstance(kind.element, kinds.Tensor):
+                    raise self.error(node.args[0], "'concat' takes tensors one by one, and not a list of them",
+                                     "concat(a, b); stack(xs) makes one tensor of equal ones")
                 for v in values[1:]:
                     kind = kinds.join(kind, v.kind)
                 return Value(Code(("concat(", joined([v.code for v in values]), ")")), kind, fresh=True)

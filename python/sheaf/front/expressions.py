@@ -317,8 +317,10 @@ class Expressions(Subscripts):
         if isinstance(kind, kinds.Data):
             return self.field(base, node)
         if isinstance(kind, kinds.Option):
-            raise self.error(node, f"this may be None, which has no '{attribute}'",
-                             "if x is not None: ... first, or match")
+            help = "if x is not None: ... first, or match"
+            if not isinstance(node.value, ast.Name):
+                help = f"x = {ast.unparse(node.value)}, and then if x is not None: ...; only variables are known"
+            raise self.error(node, f"this may be None, which has no '{attribute}'", help)
         if isinstance(kind, kinds.Tensor) or kind is None:
             self.no_module(base, node)
             if attribute == "T":

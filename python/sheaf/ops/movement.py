@@ -10,6 +10,9 @@ from .tensors import (ShapeError, as_array, describe, give, host_kind, need_axis
 
 @operator
 def concat(*tensors, axis=0):
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) and any(
+            isinstance(x, np.ndarray) for x in tensors[0]):
+        raise TypeError("'concat' takes tensors one by one, concat(a, b), and not a list of them")
     if tensors and all(isinstance(x, list) for x in tensors):
         return [element for x in tensors for element in x]
     if not tensors:

@@ -119,7 +119,7 @@ def test_shapes_that_do_not_fit(make, said):
     (lambda x, k: sf.where(x, x, x), "bool condition"), (lambda x, k: x & x, "takes bools"),
     (lambda x, k: sf.mean(k), "not floats"), (lambda x, k: x // 2, "//"), (lambda x, k: x % 2, "%"),
     (lambda x, k: sf.sum([x, x]), "Python's own sum"), (lambda x, k: sf.tanh([1.0]), "not a tensor"),
-    (lambda x, k: sf.concat([x], x), "not a tensor"), (lambda x, k: x[0.5], "ints and slices"),
+    (lambda x, k: sf.concat([x], x), "not a tensor"), (lambda x, k: sf.concat([x, x]), "one by one"), (lambda x, k: x[0.5], "ints and slices"),
     (lambda x, k: x[None], "expand_dims"), (lambda x, k: x[::-1], "flip"), (lambda x, k: x[x], "a tensor of ints"),
     (lambda x, k: x + np.array(["a"]), "no tensor"), (lambda x, k: x + np.zeros(2, complex), "no tensor"),
     (lambda x, k: sf.one_hot(0.5, 3), "int, a token"), (lambda x, k: x + None, "unsupported operand"),

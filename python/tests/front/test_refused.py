@@ -53,6 +53,11 @@ def f(x: int) -> int:
     return 0
 """, "'del' is not compiled", ""),
     ("""
+def f(x: Float32["n"]) -> Float32["?"]:
+    return concat([x, x])
+#                 ^^^^^^
+""", "one by one", "concat(a, b)"),
+    ("""
 def f(xs: list[int]) -> int:
     xs[0] = 1
 #   ^^^^^

@@ -110,6 +110,8 @@ def test_classes_that_are_given_are_the_only_ones():
     assert type(found) is Node and found == Node(Leaf(1), Leaf(2))
     with pytest.raises(TypeError, match="trees\\[0\\].left: 'Tree' belongs here"):
         bound([Node(Slot(1), Leaf(2))])
+    with pytest.raises(TypeError, match="word 1 of the vocabulary of token is 3, and no str"):
+        sf.compile(SOURCE, vocab=["<unk>", 3], entry="tree")
     with pytest.raises(ValueError, match="no constructor 'Twig'"):
         sf.compile(SOURCE, vocab=WORDS, entry="tree", classes={"Twig": Leaf})
 
