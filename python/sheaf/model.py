@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import atexit
 import linecache
+import operator
 import os
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sheaf import _native
 from sheaf.batching import AsyncCalls
@@ -37,6 +38,8 @@ class Model(AsyncCalls):
     def __init__(self, native, *, path=None, classes=None, warnings=(), **session):
         """For `load` and `compile`. `path`: of the compiled model that it was read from. `session`:
         threads, memory_limit, seed, max_depth, max_steps, check_results."""
+        session = {name: value if name == "check_results" else _natural(name, value)
+                   for name, value in session.items()}
         self._native = native
         self._again = path, dict(classes or {}), session
         self._about = native.describe()
@@ -158,6 +161,17 @@ def _open_again(data, classes, session):
 _SESSION = ("threads", "memory_limit", "seed", "max_depth", "max_steps", "check_results")
 
 
+def _natural(name, value):
+    """An option that is an int of at least 0."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise TypeError(f"{name} is {value!r}, and no int of at least 0")
+    return number
+
+
 def _split(options):
     """Options of running, and the others."""
     session = {name: options.pop(name) for name in _SESSION if name in options}
@@ -228,20 +242,22 @@ def _compile(*, path, text, name=None, dims=None, vocab=None, vocabularies=None,
         raise ValueError(f"precision is {precision!r}, not 'f32' or 'bf16'")
     if vocab is not None and vocabularies is not None:
         raise TypeError("vocab and vocabularies are the same")
+    dims = {name: _natural(f"dim {name}", value) for name, value in dict(dims or {}).items()}
     tensors = {}
     if isinstance(weights, Mapping):
         tensors, weights = dict(weights), None
     _open_compiler()
     native, said = _native.compile({
         "path": path, "text": text, "name": name, "library": library,
-        "dims": dict(dims or {}),
+        "dims": dims,
         "vocabularies": _vocabularies(vocabularies if vocab is None else vocab),
         "weights": None if weights is None else os.fspath(weights), "tensors": tensors,
-        "seed": weights_seed, "renames": list(renames), "entry": entry, "uses": _uses(uses),
-        "training": bool(training), "dropout": bool(dropout),
+        "seed": _natural("weights_seed", weights_seed), "renames": list(renames), "entry": entry,
+        "uses": _uses(uses), "training": bool(training), "dropout": bool(dropout),
         "input_gradients": bool(input_gradients), "bf16": precision == "bf16",
-        "without": list(without), "target_cpu": cpu, "store": _store(store),
-        "store_limit": store_limit, "threads": compile_threads})
+        "without": [without] if isinstance(without, str) else list(without), "target_cpu": cpu,
+        "store": _store(store), "store_limit": _natural("store_limit", store_limit),
+        "threads": _natural("compile_threads", compile_threads)})
     diagnostics = [Diagnostic.from_fields(fields) for fields in said]
     if native is None:
         raise CompileError.of(diagnostics, _line_finder(path or name, text)) from None
@@ -268,7 +284,9 @@ def _vocabularies(given):
         if isinstance(one, (str, os.PathLike)):
             found.append((name, os.fspath(one), [], 0))
         elif isinstance(one, int):
-            found.append((name, "", [], one))
+            found.append((name, "", [], _natural(f"the size of the vocabulary of {name or 'token'}", one)))
+        elif not isinstance(one, Iterable):
+            raise TypeError(f"the vocabulary of {name or 'token'} is {one!r}: a file, a list of words, or a size")
         else:
             words = list(one)
             for i, word in enumerate(words):

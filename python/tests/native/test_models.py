@@ -202,3 +202,18 @@ def test_the_command_gives_the_same(tmp_path):
     expected = np.array([eval(line) for line in told.splitlines()], np.float32)
     model = sf.load(source, dims={"hidden": 16}, vocab=tmp_path / "v.txt", weights_seed=3)
     np.testing.assert_array_equal(model([s.split() for s in sentences]), expected)
+
+
+@pytest.mark.parametrize("options, words", [
+    ({"threads": -1}, "threads is -1, and no int of at least 0"), ({"memory_limit": "2G"}, "memory_limit is '2G'"),
+    ({"max_depth": 1.5}, "max_depth is 1.5"), ({"dims": {"h": "x"}}, "dim h is 'x'"),
+    ({"vocab": 3.5}, "the vocabulary of token is 3.5: a file"), ({"store_limit": None}, "store_limit is None")])
+def test_options_of_wrong_types(options, words):
+    with pytest.raises(TypeError, match=words):
+        sf.compile("dim h = 2\nfn main(x: int) -> int = x + h", **options)
+
+
+def test_options_of_numpy_and_one_name():
+    model = sf.compile("dim h = 2\nfn main(x: int) -> int = x + h", dims={"h": np.int64(5)}, without="fuse",
+                       threads=np.int32(1))
+    assert model([1]) == [6]
