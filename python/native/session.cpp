@@ -60,7 +60,7 @@ const std::shared_ptr<sheaf_session> &Session::handle() {
 
 void Session::runBatch(const std::shared_ptr<Running> &running) {
   running->session = handle();
-  size_t instances = running->batch.store.instances.size();
+  size_t instances = running->batch.store->instances.size();
   double expected = std::max(lastNanoseconds_, nanosecondsBefore_) * static_cast<double>(instances);
   if (expected < kShort) {
     nb::gil_scoped_release unlocked;
@@ -80,7 +80,7 @@ void Session::runBatch(const std::shared_ptr<Running> &running) {
 std::shared_ptr<Running> Session::runKept(nb::handle columns, uint64_t step) {
   auto running = std::make_shared<Running>(model_.shared());
   running->step = step;
-  api::ValueStore &store = running->batch.store;
+  api::ValueStore &store = *running->batch.store;
   const Values *values = nullptr;
   if (PyTuple_GET_SIZE(columns.ptr()) == 1 &&
       nb::try_cast(nb::handle(PyTuple_GET_ITEM(columns.ptr(), 0)), values) && values)

@@ -16,15 +16,15 @@ class Builder {
 public:
   Builder(sheaf_batch *batch, sheaf_value *value)
       : batch_(given(batch, "batch")), out_(given(value, "value")), lock_(batch_.mutex),
-        model_(*batch_.store.model) {}
+        model_(*batch_.store->model) {}
 
   const LoadedModel &model() const { return model_; }
-  io::SlotHeap &heap() { return batch_.store.heap; }
+  io::SlotHeap &heap() { return batch_.store->heap; }
 
   /// The slots of a part, which must be of a type; `what` and `number` say which it is.
   const Slot *part(sheaf_value value, sheaf_type type, const char *what, size_t number) const {
     uint64_t index = (value.id & UINT32_MAX) - 1;
-    if (value.id >> 32 != batch_.store.serial || index >= batch_.values.size())
+    if (value.id >> 32 != batch_.store->serial || index >= batch_.values.size())
       throw Invalid(std::string(what) + " " + std::to_string(number) +
                     " is no value of this batch");
     const sheaf_batch::Value &found = batch_.values[index];
@@ -55,7 +55,7 @@ public:
       throw Invalid("the batch has too many values");
     batch_.values.push_back({type, batch_.slots.size()});
     batch_.slots.insert(batch_.slots.end(), slots.begin(), slots.end());
-    out_.id = uint64_t(batch_.store.serial) << 32 | batch_.values.size();
+    out_.id = uint64_t(batch_.store->serial) << 32 | batch_.values.size();
   }
   void finish(sheaf_type type, Slot slot) { finish(type, std::span(&slot, 1)); }
 
@@ -80,7 +80,7 @@ void sheaf_batch_release(sheaf_batch *batch) { delete batch; }
 sheaf_status sheaf_batch_clear(sheaf_batch *batch) {
   return guarded([&] {
     std::lock_guard<std::mutex> lock(given(batch, "batch").mutex);
-    batch->begin(ValueStore(batch->store.model));
+    batch->begin(std::make_shared<ValueStore>(batch->store->model));
   });
 }
 
@@ -88,7 +88,7 @@ size_t sheaf_batch_size(const sheaf_batch *batch) {
   if (!batch)
     return 0;
   std::lock_guard<std::mutex> lock(const_cast<sheaf_batch *>(batch)->mutex);
-  return batch->store.instances.size();
+  return batch->store->instances.size();
 }
 
 sheaf_status sheaf_make_int(sheaf_batch *batch, sheaf_type type, int64_t number,
@@ -199,7 +199,7 @@ sheaf_status sheaf_batch_add(sheaf_batch *batch, const sheaf_value *arguments, s
       bindExtents(builder.model(), types, slots.data());
     Slot *args = builder.heap().allocate(static_cast<int64_t>(slots.size()));
     std::copy(slots.begin(), slots.end(), args);
-    batch->store.instances.push_back({args, id});
+    batch->store->instances.push_back({args, id});
   });
 }
 
@@ -208,7 +208,7 @@ sheaf_status sheaf_batch_add_instances(sheaf_batch *batch, const sheaf_values *v
   return guarded([&] {
     std::lock_guard<std::mutex> lock(given(batch, "batch").mutex);
     const auto &from = given(values, "values").store;
-    if (from->model != batch->store.model)
+    if (from->model != batch->store->model)
       throw Invalid("the values are of another model");
     size_t there = from->instances.size();
     auto number = [&](size_t i) { return which ? which[i] : i; };
@@ -216,10 +216,10 @@ sheaf_status sheaf_batch_add_instances(sheaf_batch *batch, const sheaf_values *v
       if (number(i) >= there)
         throw Invalid("there is no instance " + std::to_string(number(i)) + " but " +
                       std::to_string(there));
-    std::vector<rt::Instance> &instances = batch->store.instances;
+    std::vector<rt::Instance> &instances = batch->store->instances;
     if (instances.capacity() < instances.size() + count)
       instances.reserve(std::max(instances.size() + count, 2 * instances.size()));
-    batch->store.keep(from);
+    batch->store->keep(from);
     for (size_t i = 0; i < count; ++i) {
       rt::Instance &added = instances.emplace_back(from->instances[number(i)]);
       if (ids)

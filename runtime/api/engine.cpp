@@ -100,12 +100,12 @@ sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
         tellEmission(engine->session, engine->model, emit, user, instance, slots);
       };
     std::lock_guard lock(batch->mutex);
-    if (batch->store.model != engine->model)
+    // It lives as long as one of them may be read.
+    std::shared_ptr<ValueStore> values = batch->store;
+    if (values->model != engine->model)
       throw Invalid("the batch is of another model");
-    // It lives as long as one of them may be read. The batch has it until all are submitted.
-    auto values = std::make_shared<ValueStore>(batch->store.model);
     std::vector<rt::Request> requests;
-    for (const rt::Instance &instance : batch->store.instances) {
+    for (const rt::Instance &instance : values->instances) {
       request.instance = instance;
       request.done = [engine, values, done, user, id = instance.index](const rt::Outcome &outcome) {
         auto data = std::make_shared<ResultData>();
@@ -116,14 +116,8 @@ sheaf_status sheaf_engine_submit(sheaf_engine *engine, sheaf_batch *batch,
       };
       requests.push_back(request);
     }
-    ValueStore fresh(batch->store.model);
-    *values = std::move(batch->store); // assigned, since to construct one takes memory
-    try {
-      engine->engine.submit(std::move(requests));
-    } catch (...) {
-      batch->store = std::move(*values);
-      throw;
-    }
+    auto fresh = std::make_shared<ValueStore>(values->model);
+    engine->engine.submit(std::move(requests));
     batch->begin(std::move(fresh));
   });
 }

@@ -186,6 +186,8 @@ struct RunOf {
   std::shared_ptr<Running> running;
   std::shared_ptr<RunningModel> origin;
   uint64_t number; ///< of the runs of `origin`
+  /// Where arguments without tensors are, of a model with gradients of inputs; else null.
+  std::shared_ptr<const ValueStore> values = nullptr;
   std::unique_ptr<rt::Run> aside = nullptr;
 
   ~RunOf() {
@@ -259,17 +261,19 @@ struct sheaf_batch {
     sheaf_type type;
     size_t first; ///< of its slots, in `slots`
   };
-  explicit sheaf_batch(std::shared_ptr<const sheaf::api::LoadedModel> of) : store(std::move(of)) {}
+  explicit sheaf_batch(std::shared_ptr<const sheaf::api::LoadedModel> of)
+      : store(std::make_shared<sheaf::api::ValueStore>(std::move(of))) {}
 
   /// Forgets all instances and values; what comes goes into `fresh`. Locked.
-  void begin(sheaf::api::ValueStore &&fresh) {
+  void begin(std::shared_ptr<sheaf::api::ValueStore> fresh) noexcept {
     values.clear();
     slots.clear();
     store = std::move(fresh);
   }
 
   std::mutex mutex;
-  sheaf::api::ValueStore store;
+  /// Others may read what was there when they began to share it.
+  std::shared_ptr<sheaf::api::ValueStore> store;
   std::vector<Value> values;
   std::vector<sheaf::rt::Slot> slots;
 };

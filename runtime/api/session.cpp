@@ -145,7 +145,7 @@ sheaf_status sheaf_session_run_with(sheaf_session *session, sheaf_batch *batch,
     std::shared_ptr<RunOf> before, made; // let go when nothing is locked
     std::scoped_lock lock(running->mutex, batch->mutex);
     auto data = std::make_shared<ResultData>();
-    const std::shared_ptr<const LoadedModel> &model = batch->store.model;
+    const std::shared_ptr<const LoadedModel> &model = batch->store->model;
     data->model = model;
     RunningModel &runs = runningFor(*running, model);
     if ((before = runs.last.lock()) && before->isThere() && !before->aside)
@@ -153,9 +153,12 @@ sheaf_status sheaf_session_run_with(sheaf_session *session, sheaf_batch *batch,
     ++runs.runs;
     Telling telling(*runs.session, model, asked);
     runs.session->setStep(asked.step);
-    run(*runs.session, batch->store.instances, stop, *data);
+    run(*runs.session, batch->store->instances, stop, *data);
     if (model->model().training) {
-      made = std::shared_ptr<RunOf>(new RunOf{running, runs.shared_from_this(), runs.runs});
+      // (Where there is no memory for it, none is destroyed, which would lock.)
+      made = std::make_shared<RunOf>(running, runs.shared_from_this(), runs.runs);
+      if (model->model().inputGradients)
+        made->values = batch->store;
       runs.last = made;
     }
     *result = new sheaf_result{std::move(data), std::move(made)};

@@ -205,7 +205,8 @@ public:
   /// not with another policy than Policy::Depth, nor where a model that reads waits for others.
   TensorView inputGradient(uint32_t type, const Slot *slots) const;
   /// The arguments of an instance of the last run as they are inside, in slots of
-  /// EntryDesc::argTypes; null for one that failed.
+  /// EntryDesc::argTypes; null for one that failed. What has no tensors in it is where the caller
+  /// gave it, and so there as long as that is.
   const Slot *arguments(size_t instance) const;
   /// What the last backward() did; valid until the next run.
   const Schedule &backwardSchedule() const;

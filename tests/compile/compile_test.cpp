@@ -368,7 +368,7 @@ TEST_F(Compiling, Differentiates) {
   sheaf::Batch batch(model);
   Floats x = {1, 10};
   batch.add({batch.makeTensor(model.argumentType(0), {2}, x.data())});
-  ASSERT_TRUE(session.run(batch.get()->store.instances)[0].ok());
+  ASSERT_TRUE(session.run(batch.get()->store->instances)[0].ok());
   float one = 1;
   std::span<const sheaf::rt::ParamGradient> gradients = session.backward({&one, 1});
   ASSERT_EQ(gradients.size(), 1u);

@@ -272,7 +272,7 @@ public:
     for (int i = 0; i < count; ++i)
       program.add(batch_, numbers, i);
   }
-  std::span<const sheaf::rt::Instance> instances() const { return batch_.get()->store.instances; }
+  std::span<const sheaf::rt::Instance> instances() const { return batch_.get()->store->instances; }
 
 private:
   sheaf::Batch batch_;
@@ -471,14 +471,14 @@ TEST_F(Gradients, ComeFromAnyRunThatIsHeld) {
     std::vector<Floats> expected, weights;
     for (const sheaf::Batch &batch : batches) {
       sheaf::rt::Session session(own, options);
-      session.run(batch.get()->store.instances);
+      session.run(batch.get()->store->instances);
       Floats &ones = weights.emplace_back(batch.size());
       for (size_t i = 0; i < ones.size(); ++i)
         ones[i] = 1.0F + static_cast<float>(i);
       expected.push_back(wayBack(session, nullptr, ones));
     }
     sheaf::rt::Session session(own, options);
-    session.run(batches[0].get()->store.instances);
+    session.run(batches[0].get()->store->instances);
     wayBack(session, nullptr, weights[0]);
     session.putAside().reset();
     session.run({});
@@ -487,7 +487,7 @@ TEST_F(Gradients, ComeFromAnyRunThatIsHeld) {
     for (int step = 0; step < 150; ++step) {
       size_t next = random() % batches.size();
       std::span<const sheaf::rt::Outcome> outcomes =
-          session.run(batches[next].get()->store.instances);
+          session.run(batches[next].get()->store->instances);
       float last = 0;
       if (outcomes[0].ok())
         session.tensor(own.entry.resultType, outcomes[0].slots).copyTo(&last);
@@ -575,6 +575,42 @@ TEST_F(Gradients, ComeFromAnyResultThatIsHeld) {
   results.clear();
   sheaf::Result again = small.run(batch);
   EXPECT_EQ(again.error(99), "");
+}
+
+/// What has no tensors in it is not brought into the session.
+TEST_F(Gradients, HaveArgumentsOfBatchesThatAreGone) {
+  sheaf::Model model = sheaf::compile(
+      trainingOf("data Words = End | Word(w: int, more: Words)\n"
+                 "fn main(t: Words, xs: list<int>, x: f32[3]) -> f32 =\n"
+                 "  sum(x) * f32(len(xs) + match t { End => 0\n Word(w, _) => w })\n"));
+  sheaf::Type words = model.findType("Words"), number = model.findType("int");
+  sheaf::Session session;
+  std::optional<sheaf::Batch> batch(model);
+  auto run = [&](int n) {
+    sheaf::Value t = batch->makeData(words, "End", {});
+    std::vector<sheaf::Value> xs;
+    for (int i = 0; i < n; ++i) {
+      xs.push_back(batch->makeInt(number, i));
+      t = batch->makeData(words, "Word", {xs.back(), t});
+    }
+    Floats x = {1, 2, 3};
+    batch->add({t, batch->makeList(model.argumentType(1), xs),
+                batch->makeTensor(model.argumentType(2), {3}, x.data())});
+    sheaf::Result result = session.run(*batch);
+    batch->clear();
+    return result;
+  };
+  sheaf::Result a = run(300), b = run(200);
+  batch.reset();
+  for (auto [result, n] : {std::pair(&a, 300u), {&b, 200u}}) {
+    sheaf::Gradients gradients = backward(session, *result);
+    sheaf::Result xs = gradients.argument(1), t = gradients.argument(0);
+    ASSERT_EQ(xs[0].size(), n);
+    for (unsigned i = 0; i < n; ++i)
+      EXPECT_EQ(xs[0][i].toInt(), i);
+    EXPECT_EQ(t[0][0].toInt(), n - 1);
+    EXPECT_EQ(t[0][1][0].toInt(), n - 2);
+  }
 }
 
 //===----------------------------------------------------------------------===//
