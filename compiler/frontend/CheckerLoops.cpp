@@ -144,10 +144,17 @@ TypeRef Checker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRe
       if (carried != before)
         continue;
     }
-    TypeRef wider = types.widen(
-        carried, next, [&](const Dim &a, const Dim &b) { return isUnknown(b) || !dims.same(a, b); },
-        [&](TypeRef part) { return types.forgetLengths(part); });
-    if (!wider || types.print(wider) == types.print(carried))
+    // An extent that is `?` already, of one value or another, is printed as one that is opened
+    // here.
+    bool opened = false;
+    auto opens = [&](const Dim &a, const Dim &b) {
+      bool opensIt = isUnknown(b) || !dims.same(a, b);
+      opened |= opensIt && !isUnknown(a);
+      return opensIt;
+    };
+    TypeRef wider =
+        types.widen(carried, next, opens, [&](TypeRef part) { return types.forgetLengths(part); });
+    if (!wider || (!opened && types.print(wider) == types.print(carried)))
       return nullptr;
     carried = wider;
   }

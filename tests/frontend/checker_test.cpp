@@ -107,6 +107,8 @@ TEST(Checker, LoopsFindTheTypeOfWhatTheyCarry) {
       loop(|(x, _, _)| len(x) > 1, |(x, y, z)| (x[1:], y + y, append(z, y)), (x, y, []))
     fn d(x: f32[h]) = fold(|acc, k| concat(acc, x), zeros(0), range(3))
     fn e(xs: list<f32[n]>) = scan(|(acc, k), x| (concat(acc, x), k + 1), (zeros(1), 0), xs)
+    fn o(x: f32[h], y: f32[?]) = fold(|acc, k| concat(acc, x), y, range(3))
+    fn p(x: f32[h]) = fold(|acc, k| concat(acc, x), d(x), range(3))
     fn f(n: int) = loop(|x: float| x < 3.0, |x| x * 2.0, 1)
     fn g(n: int) = loop(|x: f32[?]| len(x) < n, |x| concat(x, ones(1)), zeros(2))
     fn i() -> f32[?] = loop(|x| len(x) < 4, |x| concat(x, x), zeros(2))
@@ -132,6 +134,8 @@ TEST(Checker, LoopsFindTheTypeOfWhatTheyCarry) {
   EXPECT_EQ(checked.signature("j"), "fn j(n: int) -> (int, f32[?])");
   EXPECT_EQ(checked.signature("k"), "fn k(x: int) -> int");
   EXPECT_EQ(checked.signature("m"), "fn m(xs: list<f32[?, h]>) -> (f32[?, h], f32[?, h])");
+  EXPECT_EQ(checked.signature("o"), "fn o(x: f32[h], y: f32[?]) -> f32[?]");
+  EXPECT_EQ(checked.signature("p"), "fn p(x: f32[h]) -> f32[?]");
 }
 
 TEST(Checker, ExtentsOfShapesAndRoundedQuotients) {
