@@ -196,22 +196,32 @@ void Training::keepEpoch(EpochEnd &end) {
   if (!end.loss)
     throw UserError(fmt::format("epoch {}: every instance failed; the first: {}", end.epoch + 1,
                                 firstFailure_));
-  // Weights that no step has changed are nobody's best.
-  end.isBest = course_.endEpoch(course_.changes ? end.value : std::nullopt);
-  instances_ = failed_ = 0;
-  if (end.isBest) {
-    keepWeights("best");
-    if (options_.keepBest) {
-      best_.resize(session_.model().params.size());
-      for (size_t i = 0; i < best_.size(); ++i) {
-        rt::TensorView view = param(i);
-        best_[i].resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
-        view.copyTo(best_[i].data());
-      }
-    }
+  rt::Course before = course_;
+  try {
+    // Weights that no step has changed are nobody's best.
+    end.isBest = course_.endEpoch(course_.changes ? end.value : std::nullopt);
+    if (end.isBest)
+      keepBest();
+    keepWeights("last");
+    checkpoint();
+  } catch (...) {
+    course_ = before; // it is yet to be kept
+    throw;
   }
-  keepWeights("last");
-  checkpoint();
+  instances_ = failed_ = 0;
+}
+
+void Training::keepBest() {
+  keepWeights("best");
+  if (!options_.keepBest)
+    return;
+  std::vector<std::vector<uint8_t>> best(session_.model().params.size());
+  for (size_t i = 0; i < best.size(); ++i) {
+    rt::TensorView view = param(i);
+    best[i].resize(static_cast<size_t>(view.elements() * rt::dtypeBytes(view.dtype)));
+    view.copyTo(best[i].data());
+  }
+  best_ = std::move(best);
 }
 
 Training::End Training::ended() const {

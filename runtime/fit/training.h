@@ -132,7 +132,7 @@ public:
   std::optional<EpochEnd> measureEpoch(const std::stop_token &stop = {},
                                        const OnProgress &progress = {});
   /// Writes weights and a checkpoint, and tells whether it was the best. Throws UserError when
-  /// every instance of the epoch failed.
+  /// every instance of the epoch failed, or a file cannot be written: the epoch is yet to be kept.
   void keepEpoch(EpochEnd &end);
   /// Nothing without a directory.
   void checkpoint();
@@ -165,6 +165,7 @@ public:
 
 private:
   void keepWeights(const std::string &name);
+  void keepBest();
 
   rt::Session &session_;
   Data data_;

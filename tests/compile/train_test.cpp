@@ -377,6 +377,40 @@ TEST_F(Trained, StopsAndGoesOn) {
   EXPECT_TRUE(read("whole.safetensors") == read("stopped.safetensors"));
 }
 
+TEST_F(Trained, KeepsAnEpochThatCouldNotBeWritten) {
+  sheaf::Values data = sheaf::readValues(*loss, path("train.jsonl"));
+  sheaf_optimizer_options optimizer;
+  sheaf_training_options how = options(optimizer);
+  how.epochs = 1;
+  std::string where = path("unwritten"), undisturbedWhere = path("written");
+  how.directory = undisturbedWhere.c_str();
+  sheaf::Session whole, session;
+  sheaf::Training undisturbed(whole, *loss, data, how);
+  for (const sheaf_training_event &event : undisturbed)
+    EXPECT_EQ(event.failed, 0u);
+  how.directory = where.c_str();
+  sheaf::Training training(session, *loss, data, how);
+  fs::create_directories(where + "/best.safetensors/in the way");
+  int failed = 0;
+  for (;;) {
+    try {
+      sheaf_training_event event = training.next();
+      if (event.kind == SHEAF_TRAINING_ENDED)
+        break;
+      if (event.kind == SHEAF_TRAINING_EPOCH) {
+        EXPECT_EQ(event.best, 1);
+        EXPECT_EQ(event.instances, 30u);
+      }
+    } catch (const sheaf::Error &) {
+      if (++failed == 2)
+        fs::remove_all(where + "/best.safetensors");
+      ASSERT_LE(failed, 2);
+    }
+  }
+  EXPECT_EQ(failed, 2);
+  expectEqualFiles("written", "unwritten");
+}
+
 TEST_F(Trained, RunsWhatWasBest) {
   sheaf::Values data = sheaf::readValues(*loss, path("train.jsonl"));
   sheaf::Model classes = compiled("classes", /*training=*/false);
