@@ -12,8 +12,8 @@ namespace sheaf::rt {
 namespace {
 
 int64_t stepsAnEpoch(const TrainerOptions &options, size_t count) {
-  int64_t each = options.batch * options.accumulate;
-  return (static_cast<int64_t>(count) + each - 1) / each;
+  int64_t each = options.batch * options.accumulate, all = static_cast<int64_t>(count);
+  return all / each + (all % each != 0); // `each` may be as great as can be
 }
 
 } // namespace

@@ -411,6 +411,18 @@ TEST_F(Trained, KeepsAnEpochThatCouldNotBeWritten) {
   expectEqualFiles("written", "unwritten");
 }
 
+TEST_F(Trained, TakesAllInstancesAtOnce) {
+  sheaf::Values data = sheaf::readValues(*loss, path("train.jsonl"));
+  sheaf_training_options how{};
+  how.batch = UINT64_MAX;
+  how.epochs = 2;
+  sheaf::Session session;
+  sheaf::Training training(session, *loss, data, how);
+  sheaf_training_event event = training.next();
+  EXPECT_EQ(event.steps, 2u);
+  EXPECT_EQ(event.instances, 30u);
+}
+
 TEST_F(Trained, RunsWhatWasBest) {
   sheaf::Values data = sheaf::readValues(*loss, path("train.jsonl"));
   sheaf::Model classes = compiled("classes", /*training=*/false);
