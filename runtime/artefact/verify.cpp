@@ -297,7 +297,7 @@ private:
   void gradients() const {
     if (!model_.training)
       return;
-    if (model_.gradients.size() > model_.kernels.size() || model_.kernels.empty())
+    if (model_.gradients.size() > model_.kernels.size())
       damaged("model.training.gradients", "are more than there are kernels");
     for (size_t i = 0; i < model_.gradients.size(); ++i)
       gradient(model_.gradients[i], model_.kernels[i], at("model.training.gradients", i));

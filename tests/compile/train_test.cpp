@@ -3,6 +3,7 @@
 
 #include "runtime/artefact/artefact.h"
 #include "sheaf/compiler.hpp"
+#include "sheaf/gradients.hpp"
 #include "sheaf/train.hpp"
 
 #include <atomic>
@@ -292,6 +293,19 @@ TEST_F(Trained, TrainsWhatWasSaved) {
     training.save(path(model == &opened ? "opened.safetensors" : "compiled.safetensors"));
   }
   EXPECT_TRUE(read("opened.safetensors") == read("compiled.safetensors"));
+}
+
+TEST_F(Trained, SavesModelsWithoutKernels) {
+  sheaf::CompileOptions options;
+  options.text = "param w : f32 = constant(2)\nfn main(x: f32) -> f32 = w\n";
+  options.training = true;
+  sheaf::save(sheaf::compile(options), path("bare.sheafc"));
+  sheaf::Model model(path("bare.sheafc"));
+  sheaf::Session session;
+  sheaf::Batch batch(model);
+  float x = 1;
+  batch.add({batch.makeTensor(model.argumentType(0), {}, &x)});
+  EXPECT_EQ(sheaf::backward(session, session.run(batch)).weight("w").data<float>()[0], 1);
 }
 
 TEST_F(Trained, RefusesDamagedGradients) {
