@@ -67,10 +67,12 @@ typedef struct sheaf_gradients sheaf_gradients;
  *
  * `result`: of a run of this session, with the weights as they still are; as often and in any
  * order. A result that is held when the session runs its model again keeps what it was computed
- * from, rows and records, until it is released, and counts against the memory limit; tensors that
- * it handed out do not keep that. The gradients are valid until the session runs, or goes back,
- * with that model again; the next step with them, or sheaf_gradients_add(), comes before.
- * SHEAF_NO_MEMORY when the memory limit does not hold them: fewer instances may do. */
+ * from, rows and records, until it and gradients from it are released, and counts against the
+ * memory limit; tensors that it handed out do not keep that. From the last run before a measure of
+ * the model, or an event of its training (train.h), there is no way back then. The gradients are
+ * valid until the session runs, or goes back, with that model again; the next step with them, or
+ * sheaf_gradients_add(), comes before. SHEAF_NO_MEMORY when the memory limit does not hold them:
+ * fewer instances may do. */
 SHEAF_API sheaf_status sheaf_session_backward(sheaf_session *session, const sheaf_result *result,
                                               const sheaf_cotangent *cotangents, size_t count,
                                               sheaf_gradients **gradients);

@@ -1,9 +1,8 @@
 //===- session_impl.h - What a session is made of ---------------*- C++ -*-===//
 //
 // Private to session.cpp (what callers see of a session, its weights), session_run.cpp (how a
-// mini-batch runs), session_backward.cpp (the way back), run.cpp (what is put
-// aside) and session_rows.cpp (what the device is
-// told).
+// mini-batch runs), session_backward.cpp (the way back), run.cpp (what is put aside) and
+// session_rows.cpp (what the device is told).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_SESSION_SESSION_IMPL_H
