@@ -540,9 +540,9 @@ private:
   std::map<const LetInfo *, BodyState> letStates;
   unsigned depth = 0;
   unsigned trials = 0; ///< that are going on
-  /// By the syntax of a step that did not fit the type of the start value: the type that its loop
-  /// carries, or null where no other would do.
-  std::map<const Expr *, TypeRef> carriedTypes;
+  /// By the syntax of a step that did not fit the type of the start value, and what `*rows` stand
+  /// for around it: the type that its loop carries, or null where no other would do.
+  std::map<std::pair<const Expr *, std::map<std::string, size_t>>, TypeRef> carriedTypes;
   size_t errorPatterns = 0; ///< that the parser has reported, met so far
 
   struct CallEdge {

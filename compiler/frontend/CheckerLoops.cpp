@@ -202,7 +202,8 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
   };
   auto isOpen = [](const Dim &, const Dim &to) { return isUnknown(to); };
   TypeRef carried = nullptr;
-  if (auto known = carriedTypes.find(syntax); known != carriedTypes.end()) {
+  std::pair key(syntax, context->ranks);
+  if (auto known = carriedTypes.find(key); known != carriedTypes.end()) {
     carried = known->second;
   } else {
     settleNames(*syntax);
@@ -219,7 +220,7 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
     TypeRef later = carried ? types.widen(begun(carried), carried, isOpen,
                                           [&](TypeRef part) { return close(part, 0); })
                             : nullptr;
-    carriedTypes.emplace(syntax, later);
+    carriedTypes.emplace(std::move(key), later);
   }
   if (carried)
     if (TypeRef wider =

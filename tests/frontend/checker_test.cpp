@@ -109,6 +109,11 @@ TEST(Checker, LoopsFindTheTypeOfWhatTheyCarry) {
     fn e(xs: list<f32[n]>) = scan(|(acc, k), x| (concat(acc, x), k + 1), (zeros(1), 0), xs)
     fn o(x: f32[h], y: f32[?]) = fold(|acc, k| concat(acc, x), y, range(3))
     fn p(x: f32[h]) = fold(|acc, k| concat(acc, x), d(x), range(3))
+    fn q(x: f32[*r, n]) -> f32[*r, ?] = {
+      let (_, y) = loop(|(k, _)| k < 3, |(k, y)| (k + 1, concat(y, x, axis=-1)), (0, x))
+      y
+    }
+    fn s(x: f32[h], y: f32[2, 3, h]) = (q(x), q(y))
     fn f(n: int) = loop(|x: float| x < 3.0, |x| x * 2.0, 1)
     fn g(n: int) = loop(|x: f32[?]| len(x) < n, |x| concat(x, ones(1)), zeros(2))
     fn i() -> f32[?] = loop(|x| len(x) < 4, |x| concat(x, x), zeros(2))
@@ -136,6 +141,7 @@ TEST(Checker, LoopsFindTheTypeOfWhatTheyCarry) {
   EXPECT_EQ(checked.signature("m"), "fn m(xs: list<f32[?, h]>) -> (f32[?, h], f32[?, h])");
   EXPECT_EQ(checked.signature("o"), "fn o(x: f32[h], y: f32[?]) -> f32[?]");
   EXPECT_EQ(checked.signature("p"), "fn p(x: f32[h]) -> f32[?]");
+  EXPECT_EQ(checked.signature("s"), "fn s(x: f32[h], y: f32[2, 3, h]) -> (f32[?], f32[2, 3, ?])");
 }
 
 TEST(Checker, ExtentsOfShapesAndRoundedQuotients) {
