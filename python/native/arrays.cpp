@@ -139,7 +139,8 @@ bool Array::borrowDlpack(PyObject *object) {
   const DLTensor &tensor = managed->dl_tensor;
   // The capsule's own destructor gives the tensor back, as it was not taken.
   dtype = tensor.dtype;
-  if (dtype.lanes != 1 ||
+  bool whole = dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64;
+  if (dtype.lanes != 1 || !whole ||
       (dtype.code != kDLInt && dtype.code != kDLUInt && dtype.code != kDLFloat &&
        dtype.code != kDLBfloat && dtype.code != kDLBool))
     throw Refusal(PyExc_TypeError, "the tensor's elements are no numbers that are known here");

@@ -46,8 +46,8 @@ void Encoder::forget() {
   auto seen = std::move(seen_);
   seen_.clear();
   sharing_ = false;
-  for (auto &[object, one] : seen)
-    Py_DECREF(object);
+  for (auto &[read, one] : seen)
+    Py_DECREF(read.object);
 }
 
 std::string Encoder::path() const {
@@ -89,7 +89,7 @@ void Encoder::pop() {
   Frame &frame = frames_.back();
   PyObject *object = frame.held ? frame.object : nullptr;
   if (frame.shared) [[unlikely]]
-    if (auto found = seen_.find(frame.object); found != seen_.end())
+    if (auto found = seen_.find({frame.object, frame.reading}); found != seen_.end())
       found->second.done = true;
   frames_.pop_back();
   secured_ = std::min(secured_, frames_.size());
@@ -224,7 +224,7 @@ void Encoder::enterData(PyObject *object, bool held, const Reading &reading, Slo
   if (sharing_) [[unlikely]] {
     // One reference is that of what it is a part of.
     if (Py_REFCNT(object) > 1 + frame.held) {
-      auto [seen, fresh] = seen_.try_emplace(object, Seen{object, 0, false});
+      auto [seen, fresh] = seen_.try_emplace({object, &reading}, Seen{0, false});
       if (!fresh) {
         if (!seen->second.done)
           throw Refusal(PyExc_ValueError, "the object is inside of itself");
@@ -243,7 +243,7 @@ void Encoder::enterData(PyObject *object, bool held, const Reading &reading, Slo
   slots[0] = reading.constructor;
   *to = std::bit_cast<Slot>(slots);
   if (frame.shared) [[unlikely]]
-    seen_.find(object)->second.slot = *to;
+    seen_.find({object, &reading})->second.slot = *to;
   frame.end = members + reading.members.size();
   frame.to = slots + 1;
 }

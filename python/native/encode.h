@@ -49,9 +49,20 @@ private:
     bool held;   ///< a reference to the object is the frame's
     bool shared; ///< it stands in `seen_`
   };
-  /// What has been read, where many objects stand in more than one place.
-  struct Seen {
+  /// What has been read, where many objects stand in more than one place. One object may be a value
+  /// of several types, such as `Box<int>` and `Box<float>`.
+  struct Read {
     PyObject *object; ///< held
+    const Reading *reading;
+    bool operator==(const Read &) const = default;
+  };
+  struct ReadHash {
+    size_t operator()(const Read &read) const {
+      std::hash<const void *> hash;
+      return hash(read.object) * 31 + hash(read.reading);
+    }
+  };
+  struct Seen {
     rt::Slot slot;
     bool done;
   };
@@ -87,7 +98,7 @@ private:
   size_t instance_ = 0;
   size_t nodes_ = 0; ///< of data in this value
   bool sharing_ = false;
-  std::unordered_map<PyObject *, Seen> seen_;
+  std::unordered_map<Read, Seen, ReadHash> seen_;
   std::unordered_map<uint32_t, std::vector<Member>> parts_;
 };
 

@@ -250,6 +250,13 @@ def test_wrong_arrays_say_where():
     refuses(RuntimeError, "while a[1] was read", *same(Grad()))
 
 
+def test_tensors_of_pytorch_that_are_not_lent():
+    torch = pytest.importorskip("torch")
+    b = [np.zeros(3, np.float32)]
+    refuses(ValueError, "t.detach()", "same", [torch.zeros(3, 2, requires_grad=True)], b)
+    refuses(RuntimeError, "while a[0] was read", "same", [torch.zeros(3, 2).to_sparse()], b)
+
+
 def test_columns_are_lists():
     Slot, _ = classes()
     refuses(TypeError, "trees: a list with a value for each instance belongs here, not generator: "
@@ -344,6 +351,19 @@ def test_cycles_and_shared_parts():
     while type(rest) is Branch:
         rest, depth = rest.right, depth + 1
     assert depth == 60
+
+
+def test_shared_parts_of_two_types():
+    text = """
+data Box<T> = Box(value: T)
+data All = All(many: list<Box<int>>, a: Box<int>, b: Box<float>)
+fn main(x: All) -> float = float(x.a.value) + x.b.value
+"""
+    made = sf.compile(text)
+    Box, All = made.types.Box, made.types.All
+    both = Box(3)
+    # So many that it is looked for what is shared.
+    assert made([All([Box(i) for i in range(70_000)], both, both)])[0] == 6.0
 
 
 def test_endless_objects_end():
