@@ -71,7 +71,7 @@ std::unique_ptr<Gradients> Run::backward(nb::handle cotangents) const {
   sheaf_gradients *made = nullptr;
   sheaf_status status;
   {
-    nb::gil_scoped_release unlocked;
+    Unlocked unlocked;
     status =
         sheaf_session_backward(running_->session.get(), running_->result, given, all.size(), &made);
   }
@@ -121,7 +121,7 @@ public:
     report.size = sizeof report;
     sheaf_status status;
     {
-      nb::gil_scoped_release unlocked;
+      Unlocked unlocked;
       status = sheaf_optimizer_step(optimizer_.get(), gradients.handle(), rate, scale, &report);
     }
     check(status);

@@ -1,4 +1,5 @@
 #include "python/native/model.h"
+#include "python/native/waiting.h"
 
 #include "runtime/artefact/artefact.h"
 #include "runtime/model/members.h"
@@ -53,7 +54,7 @@ void saveTo(const Model &model, const std::string &path) {
   if (model.loaded().model().training)
     raise(PyExc_ValueError, "a model that was compiled for training cannot be saved");
   try {
-    nb::gil_scoped_release unlocked;
+    Unlocked unlocked;
     model.loaded().artefact().save(path);
   } catch (const UserError &error) {
     raise(PyExc_OSError, error.what());
@@ -197,7 +198,7 @@ void bindModel(nb::module_ &module) {
             sheaf_model *model = nullptr;
             sheaf_status status;
             {
-              nb::gil_scoped_release unlocked;
+              Unlocked unlocked;
               status = sheaf_model_load(path.c_str(), &options, &model);
             }
             check(status);

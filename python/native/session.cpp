@@ -63,7 +63,7 @@ void Session::runBatch(const std::shared_ptr<Running> &running) {
   size_t instances = running->batch.store->instances.size();
   double expected = std::max(lastNanoseconds_, nanosecondsBefore_) * static_cast<double>(instances);
   if (expected < kShort) {
-    nb::gil_scoped_release unlocked;
+    Unlocked unlocked;
     running->run();
   } else {
     running->stop = makeStop();
@@ -111,7 +111,7 @@ void Session::setWeights(const nb::dict &arrays) {
     LentTensor tensor(array.ptr(), std::string("weight '") + name + "'");
     sheaf_status status;
     {
-      nb::gil_scoped_release unlocked;
+      Unlocked unlocked;
       status = sheaf_session_set_weight(session.get(), model_.handle(), name, tensor.get());
     }
     check(status);
@@ -122,12 +122,17 @@ nb::dict Session::parameters(bool writable) {
   auto *held = new std::shared_ptr<sheaf_session>(handle());
   nb::capsule self(
       held, [](void *p) noexcept { delete static_cast<std::shared_ptr<sheaf_session> *>(p); });
-  check(sheaf_session_add(session_.get(), model_.handle()));
+  sheaf_status status;
   rt::Session *session = nullptr;
   {
-    std::lock_guard lock(session_->running->mutex);
-    session = api::runningFor(*session_->running, model_.shared()).session.get();
+    Unlocked unlocked; // a run has the session until it ends
+    status = sheaf_session_add(held->get(), model_.handle());
+    if (status == SHEAF_OK) {
+      std::lock_guard lock((*held)->running->mutex);
+      session = api::runningFor(*(*held)->running, model_.shared()).session.get();
+    }
   }
+  check(status);
   nb::dict all;
   const std::vector<rt::ParamDesc> &params = model_.loaded().model().params;
   for (size_t i = 0; i < params.size(); ++i) {
@@ -165,7 +170,7 @@ nb::dict Session::parameters(bool writable) {
 
 void Session::weightsWritten() {
   const std::shared_ptr<sheaf_session> &session = handle();
-  nb::gil_scoped_release unlocked;
+  Unlocked unlocked;
   std::lock_guard lock(session->running->mutex);
   rt::Session &written = *api::runningFor(*session->running, model_.shared()).session;
   for (size_t weight : model_.loaded().weights())

@@ -84,7 +84,7 @@ public:
     sheaf_training *made = nullptr;
     sheaf_status status;
     {
-      nb::gil_scoped_release unlocked;
+      Unlocked unlocked;
       status = sheaf_training_create(session_.get(), model_.handle(), &values, &options, &made);
     }
     check(status);

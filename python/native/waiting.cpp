@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -98,6 +99,15 @@ Helper *takeHelper() {
 
 } // namespace
 
+Unlocked::~Unlocked() {
+  try {
+    PyEval_RestoreThread(state_);
+  } catch (...) { // pthread_exit, which must not go on
+    while (true)
+      pause();
+  }
+}
+
 Stop makeStop() {
   sheaf_stop *stop = nullptr;
   check(sheaf_stop_create(&stop));
@@ -118,7 +128,7 @@ bool tellsSignals() {
 
 void runWaiting(std::function<void()> work, const Stop &stop) {
   if (!tellsSignals()) {
-    nb::gil_scoped_release unlocked;
+    Unlocked unlocked;
     work();
     return;
   }
@@ -127,7 +137,7 @@ void runWaiting(std::function<void()> work, const Stop &stop) {
   while (true) {
     bool done;
     {
-      nb::gil_scoped_release unlocked;
+      Unlocked unlocked;
       done = helper->wait(kLook);
     }
     if (done)
@@ -137,7 +147,7 @@ void runWaiting(std::function<void()> work, const Stop &stop) {
     nb::python_error interrupt;
     sheaf_stop_request(stop.get());
     {
-      nb::gil_scoped_release unlocked;
+      Unlocked unlocked;
       done = helper->wait(kPatience);
     }
     (done ? idle() : abandoned()).push_back(helper);
@@ -148,7 +158,7 @@ void runWaiting(std::function<void()> work, const Stop &stop) {
 
 void finishWaiting() {
   for (Helper *helper : abandoned()) {
-    nb::gil_scoped_release unlocked;
+    Unlocked unlocked;
     helper->wait(std::chrono::hours(1));
   }
   for (Helper *helper : idle())

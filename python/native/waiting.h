@@ -9,6 +9,19 @@
 
 namespace sheaf::python {
 
+/// Lets other threads of Python run. When the interpreter has ended meanwhile, the thread stays
+/// here, as it does in Python 3.14; before, Python ends it, and with frames of C++ on it the
+/// process.
+class Unlocked {
+public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  ~Unlocked();
+  Unlocked(const Unlocked &) = delete;
+
+private:
+  PyThreadState *state_;
+};
+
 /// A stop of the C interface, shared.
 using Stop = std::shared_ptr<sheaf_stop>;
 Stop makeStop();

@@ -84,6 +84,7 @@ def test_a_handler_of_the_program_runs_and_the_run_goes_on(loop):
         assert loop([400_000] * 4).shape == (4, 64)
         took = time.monotonic() - begin
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)  # a run that was short must not leave it behind
         signal.signal(signal.SIGALRM, before)
     assert not told or told[0] - begin < max(0.3, took)
 
@@ -159,3 +160,52 @@ except KeyboardInterrupt:
     print("interrupted")
 """], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
+def run(program, *arguments):
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True,
+                          timeout=60)
+
+
+def test_weights_in_a_child_while_the_parent_runs():
+    done = run("""
+import os, sys, threading, time
+import sheaf as sf
+model = sf.compile("param w: f32[2] = ones\\n" + sys.argv[1].replace("fn main", "fn other")
+                   + "fn main(n: int) -> f32[64] = go(zeros(64) + w[0], n)")
+model([1])
+thread = threading.Thread(target=lambda: model([3_000_000]))
+thread.start()
+time.sleep(0.1)
+assert thread.is_alive()
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if model.parameters["w"][0] == 1 else 1)
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    if ended:
+        break
+    time.sleep(0.01)
+else:
+    os.kill(pid, 9)
+    status = "hangs"
+thread.join()
+print(status)
+""", LOOP)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stdout + done.stderr
+
+
+def test_the_interpreter_ends_while_a_daemon_thread_runs():
+    done = run("""
+import sys, threading, time
+import sheaf as sf
+model = sf.compile(sys.argv[1])
+def work():
+    while True:
+        model([2000])
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+""", LOOP)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
