@@ -53,7 +53,6 @@ def jit(target=None, *, source=None, methods=None, **options):
         try:
             return CompiledModule(target, source, methods, options, extra)
         except CompileError as error:
-            # The error is about the model: how it was found says nothing.
             raise error.with_traceback(None) from None
     if isinstance(target, types.FunctionType):
         if methods is not None:
@@ -91,8 +90,12 @@ class Compiled(AsyncCalls):
         with self._lock:
             if self._program is None:
                 entries, main = self._entries()
-                self._program = front.lower(self.target, entries, main=main, source=self._source,
-                                            extra=self._extra)
+                try:
+                    self._program = front.lower(self.target, entries, main=main, source=self._source,
+                                                extra=self._extra)
+                except CompileError as error:
+                    # It is about the model: how it was found says nothing.
+                    raise error.with_traceback(None) from None
             return self._program
 
     def source(self):

@@ -246,6 +246,8 @@ def _compile(*, path, text, name=None, dims=None, vocab=None, vocabularies=None,
     tensors = {}
     if isinstance(weights, Mapping):
         tensors, weights = dict(weights), None
+    if text is not None:
+        text.encode()  # says which character is no text
     _open_compiler()
     native, said = _native.compile({
         "path": path, "text": text, "name": name, "library": library,

@@ -41,7 +41,8 @@ _INSTEAD = {
 }
 
 # Of math: what the language has for floats of the host, and what Python refuses.
-_MATH = {"sqrt": ("{x} >= 0.0", "math domain error"), "exp": None, "log": ("{x} > 0.0", "math domain error"),
+_MATH = {"sqrt": ("!({x} < 0.0)", "math domain error"), "exp": None,
+         "log": ("!({x} <= 0.0)", "math domain error"),  # NaN is no error
          "floor": None, "ceil": None, "fabs": None, "trunc": None}
 
 
@@ -690,15 +691,27 @@ class Calls:
         if isinstance(value.kind, kinds.Tensor):
             value = self.read(value, node)
         if value.is_const and isinstance(value.const, (int, float)):
-            return literal(int(value.const))
+            try:
+                return literal(int(value.const))
+            except (ValueError, OverflowError) as error:
+                raise self.error(node, str(error)) from None
         if value.kind == INT:
             return value
         if value.kind is None or value.kind in (FLOAT, BOOL) or isinstance(value.kind, kinds.Tok):
             if value.kind is None:
                 raise self.error(node.args[0], "whether this is a number or a tensor is not known here",
                                  "annotate it: x: float = ...; x.item() reads a tensor")
-            return Value(Code(("int(", value.code, ")")), INT, nonneg=value.kind != FLOAT or value.nonneg)
+            if value.kind == FLOAT:
+                return self.truncated(value)
+            return Value(Code(("int(", value.code, ")")), INT, nonneg=True)
         raise self.error(node, "this is no number")
+
+    def truncated(self, value, function=""):
+        """int(x), or of floor or ceil of it, with a check for NaN and what has more than 64 bits."""
+        t = self.temporary("x")
+        return Value(Code(("{ let ", t, " = ", value.code, "; check ", t, " >= -9223372036854775808.0 && ", t,
+                           ' < 9223372036854775808.0, "a float that is no int of 64 bits"; ',
+                           f"int({function}(", t, ")) }")), INT, BLOCK, nonneg=value.nonneg)
 
     def builtin_float(self, node, expect):
         self.no_keywords(node, 1)
@@ -937,24 +950,23 @@ class Calls:
             except (ValueError, TypeError, OverflowError) as error:
                 raise self.error(node, str(error)) from None
         if name == "pow" and len(values) == 2:
-            a, b = self.coerce(values[0], FLOAT), self.coerce(values[1], FLOAT)
-            return Value(Code(("pow(", a.code, ", ", b.code, ")")), FLOAT)
+            return self.float_power(*values, "math domain error", "math domain error")
         if name not in _MATH or len(values) != 1:
             raise self.error(node, f"math.{name} is not compiled",
                              "of numbers there are sqrt, exp, log, pow, floor, ceil; of tensors all operators")
         value = self.coerce(values[0], FLOAT)
         if name in ("floor", "ceil"):
-            return Value(Code((f"int({name}(", value.code, "))")), INT)
+            return self.truncated(value, name)
         if name == "trunc":
-            return Value(Code(("int(", value.code, ")")), INT)
+            return self.truncated(value)
         if name == "fabs":
             return Value(Code(("abs(", value.code, ")")), FLOAT)
         domain = _MATH[name]
         if domain is None:
             return Value(Code((f"{name}(", value.code, ")")), FLOAT)
         t = self.temporary("x")
-        condition = domain[0].split("{x}")
-        return Value(Code(("{ let ", t, " = ", value.code, "; check ", t, condition[1],
+        before, after = domain[0].split("{x}")
+        return Value(Code(("{ let ", t, " = ", value.code, f"; check {before}", t, after,
                            f', "{domain[1]}"; {name}(', t, ") }")), FLOAT, BLOCK)
 
 

@@ -106,6 +106,12 @@ class Registry:
                 raise Unknown(f"{cls.__name__} is in two types, {other.name} and "
                               f"{name or ' | '.join(c.__name__ for c in classes)}",
                               "a class belongs to one union: make another class")
+        for cls in classes:
+            for base in classes:
+                if cls is not base and issubclass(cls, base):
+                    raise Unknown(f"{cls.__name__} and its base {base.__name__} are in one union: match and "
+                                  "isinstance take the one for the other",
+                                  "give both a base that is not in the union")
         if name is None:
             for found, value in self._named(classes[0], reader):
                 members = {typing.get_origin(m) or m for m in typing.get_args(value)

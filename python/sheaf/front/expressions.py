@@ -518,8 +518,25 @@ class Expressions(Subscripts):
                              nonneg=a.nonneg or b.const % 2 == 0)
             raise self.error(node, "an int to the power of an int is compiled for exponents from 0 to 16 that "
                              "are written out", "float(a) ** b")
+        return self.float_power(a, b, "0.0 cannot be raised to a negative power",
+                                "a negative number to the power of a fraction is complex")
+
+    def float_power(self, a, b, of_zero, of_negative):
+        """With checks for what is no float in Python, of an exponent that is known only where needed."""
+        positive = a.is_const and a.const > 0
+        known = b.const if b.is_const else None
         a, b = self.coerce(a, FLOAT), self.coerce(b, FLOAT)
-        return Value(Code(("pow(", a.code, ", ", b.code, ")")), FLOAT)
+        x, y, checks = self.temporary("x"), self.temporary("y"), []
+        if not positive and (known is None or known < 0):
+            # Of an infinite exponent it is a number.
+            checks += ["check !(", x, " == 0.0 && ", y, " < 0.0 && ", y, f' - ', y, f' == 0.0), "{of_zero}"; ']
+        if not positive and (known is None or known % 1 != 0):
+            checks += ["check !(", x, " < 0.0 && ", x, " - ", x, " == 0.0 && ", y, " > floor(", y,
+                       f')), "{of_negative}"; ']
+        if not checks:
+            return Value(Code(("pow(", a.code, ", ", b.code, ")")), FLOAT)
+        return Value(Code(("{ let ", x, " = ", a.code, "; let ", y, " = ", b.code, "; ", *checks, "pow(", x,
+                           ", ", y, ") }")), FLOAT, BLOCK)
 
     def list_arithmetic(self, node, sign, a, b):
         if sign == "+" and all(isinstance(k, kinds.List) or k is None for k in (a.kind, b.kind)):
@@ -683,6 +700,9 @@ class Expressions(Subscripts):
         code_parts, closing = [], ""
         for k, (op, right_node) in enumerate(zip(node.ops, operands)):
             last = k == len(operands) - 1
+            if not last and type(op) not in _COMPARISONS:
+                raise self.error(node, "'in' and 'is' stand at the end of a chain of comparisons here",
+                                 "write two comparisons, with 'and' between them")
             if last or isinstance(right_node, ast.Constant):
                 test = self.compared(node, op, left, left_node, right_node)
                 right = self.peek(right_node) if not last else None

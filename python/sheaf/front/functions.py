@@ -545,6 +545,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
                 raise self.error(s, "lists are joined with +=, and nothing else")
             self.need_owned(s.target, name, f"'{name} += ...' changes the list that '{name}' is",
                             f"{name} = {name} + ...")
+            self.need_eager(s.value, name)
         binary = ast.copy_location(ast.BinOp(read, s.op, s.value), s)
         value = self.value(binary)
         self.assign(s.target, value, s)
@@ -556,6 +557,14 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         if variable is not None and not variable.owned:
             raise self.error(node, f"{action}, and others may see it: {variable.why or 'it was given away'}",
                              f"{instead}; or make it a list of its own first: {name} = list({name})")
+
+    def need_eager(self, node, name):
+        """A list grows while a generator, or `map`, is asked for the elements; here they are made before."""
+        lazy = isinstance(node, ast.GeneratorExp) or isinstance(node, ast.Call) and self.called_builtin(
+            node) in ("map", "filter", "zip", "enumerate")
+        if lazy and name in flow.names(node):
+            raise self.error(node, f"this is read while '{name}' grows, and reads '{name}'",
+                             "make a list of it first: [f(x) for x in xs]")
 
     def assert_(self, s):
         if not __debug__:
@@ -675,6 +684,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
             self.bound_or_error(name, call.func.value)
             self.need_owned(call.func.value, name, f"'extend' changes the list that '{name}' is",
                             f"{name} = {name} + xs")
+            self.need_eager(call.args[0], name)
             more = self.iterable(call.args[0])
             self.lines.append(Code(("let ", local, " = concat(", local, ", ", more.code, ")"),
                                    self.place(s)))

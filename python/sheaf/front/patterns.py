@@ -32,6 +32,7 @@ class Matches:
                 kinds.List,)):
             self.value(s.subject)
         cases = self.needed_cases(s, kind)
+        self.refuse_lost_captures(cases, rest, ending)
         bodies = [c.body for c in cases]
         jumps = set()
         for b in bodies:
@@ -108,6 +109,19 @@ class Matches:
                 elif isinstance(p, ast.MatchSingleton) and p.value is None:
                     wanted.discard(None)
         return not wanted
+
+    def refuse_lost_captures(self, cases, rest, ending):
+        """Names that a pattern binds keep that in Python when the guard fails; here they are the case's."""
+        if not any(case.guard for case in cases):
+            return
+        live = set()  # in the cases that come later, and behind them
+        for case in reversed(cases):
+            captured = flow.captures(case.pattern)
+            for name in captured:
+                if case.guard is not None and name in live and name in self.env:
+                    raise self.error(case.pattern, f"'{name}' is read later, and is something else then when "
+                                     "the guard of this case fails", "take another name in the pattern")
+            live |= (self.live_after([*case.body, *rest], ending) | flow.names(case.guard)) - set(captured)
 
     @staticmethod
     def names_subject(pattern):

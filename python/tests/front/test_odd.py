@@ -564,6 +564,49 @@ def swap_list(xs: list[int]) -> list[int]:
     return ys
 
 
+INF, NAN = math.inf, math.nan
+
+
+@case(*[(a, b) for a in (2.5, -8.0, 0.0, -0.0, INF, -INF, NAN, 1.0, -1.0)
+        for b in (2.0, 3.0, 0.5, -0.5, -1.0, 0.0, INF, -INF, NAN)])
+def powers(a: float, b: float) -> tuple[float, float]:
+    return math.pow(a, b), 2.0 ** b + a ** 2
+
+
+@case((0.0,), (-1.0,), (2.0,), (NAN,), (INF,))
+def negative_powers(x: float) -> float:
+    return x ** -1
+
+
+@case((0.0,), (-1.0,), (2.0,), (NAN,), (INF,))
+def roots_and_logs(x: float) -> tuple[float, float]:
+    return math.sqrt(x), math.log(x + 1.0)
+
+
+@case((1.5,), (-1.5,), (NAN,), (INF,), (-INF,), (-2.0 ** 63,), (2.0 ** 63 - 1024,))
+def ints_of_floats(x: float) -> list[int]:
+    return [int(x), math.floor(x), math.ceil(x), math.trunc(x)]
+
+
+@case((1,), (7,))
+def guarded_names(n: int) -> int:
+    x = 3
+    match n:
+        case x if x > 5:
+            return x
+        case x:
+            pass
+    return x
+
+
+@case(([1, 2],), ([],))
+def extended(xs: list[int]) -> list[int]:
+    ys = [1, 2]
+    ys += [x + len(ys) for x in xs]
+    ys.extend(x + 1 for x in xs)
+    return ys
+
+
 @pytest.mark.parametrize("function, inputs", CASES, ids=[f.__name__ for f, _ in CASES])
 def test_agrees(function, inputs):
     wanted = [eager(function, arguments) for arguments in inputs]

@@ -12,6 +12,52 @@ from conftest import HEAD, checked, lowered
 from sheaf.errors import CompileError
 
 FRONT = [
+    # What would give another value than Python.
+    ("""
+def f(xs: list[int]) -> list[int]:
+    ys = [1]
+    ys.extend(x + len(ys) for x in xs)
+#            ^^^^^^^^^^^^^^^^^^^^^^^^^
+    return ys
+""", "read while 'ys' grows", "[f(x) for x in xs]"),
+    ("""
+def f(xs: list[int]) -> list[int]:
+    ys = [1]
+    ys += map(lambda x: x + len(ys), xs)
+#         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    return ys
+""", "read while 'ys' grows", "[f(x) for x in xs]"),
+    ("""
+def f(n: int) -> int:
+    x = 1
+    match n:
+        case x if x > 5:
+#            ^
+            return 0
+        case _:
+            return x
+""", "'x' is read later", "another name"),
+    ("""
+@dataclass
+class A:
+    x: int
+@dataclass
+class B(A):
+    y: int
+def f(x: A | B) -> int:
+#        ^^^^^
+    return 0
+""", "B and its base A are in one union", "a base that is not in the union"),
+    ("""
+def f(n: int) -> bool:
+    return 1 in (n, 2) == True
+#          ^^^^^^^^^^^^^^^^^^^
+""", "at the end of a chain", "with 'and'"),
+    ("""
+def f(n: int) -> int:
+    return n + int(math.inf)
+#              ^^^^^^^^^^^^^
+""", "cannot convert float infinity", ""),
     # Statements.
     ("""
 def f(x: int) -> int:
