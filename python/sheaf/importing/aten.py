@@ -126,6 +126,8 @@ def _leaky(w, node, a):
 
 @aten("softplus")
 def _softplus(w, node, a):
+    if a.get("threshold", 20) < 15:
+        raise NotImplementedError("a softplus that is linear from where that shows: threshold below 15")
     if a.get("beta", 1) != 1:
         return f"softplus({a['self']} * {number(a['beta'])}) / {number(a['beta'])}"
     return f"softplus({a['self']})"

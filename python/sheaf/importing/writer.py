@@ -5,7 +5,8 @@ from .aten import OPERATORS
 
 _PROMOTE = set("add sub rsub mul div true_divide pow maximum minimum where eq ne lt le gt ge".split())
 _VIEWS = set("select slice view t transpose permute unsqueeze squeeze split split_with_sizes unbind expand "
-             "chunk narrow reshape alias detach".split())
+             "chunk narrow reshape alias detach diagonal unfold as_strided _reshape_alias _unsafe_view "
+             "lift_fresh".split())
 WHY = {"native_dropout": ": call .eval() on the module", "bernoulli": ": call .eval() on the module",
        "native_batch_norm": ": what needs other inputs cannot be written",
        "empty_like": ": if that is dropout, call .eval() on the module",
@@ -78,6 +79,7 @@ class Writer:
         return tuple(self.traces[0].values[node].shape)
 
     def write(self):
+        self._refuse_writes_to_parts()
         for node in self.traces[0].nodes:
             if node.op == "call_function" and node in self.live:
                 self._node(node)
@@ -95,8 +97,6 @@ class Writer:
             return
         schema = getattr(node.target, "_schema", None)
         name = schema.name.partition("::")[2] if schema else str(node.target)
-        if name.endswith("_") and not name.startswith("_") and self._is_view(node.args[0]):
-            raise NotImplementedError(f"aten::{name} changes a part of a tensor in place")
         function = OPERATORS.get(name.rstrip("_") if not name.startswith("_") else name)
         if schema is None or function is None:
             raise NotImplementedError(f"aten::{name} has no counterpart here" + WHY.get(name, ""))
@@ -133,9 +133,32 @@ class Writer:
                 bound[key] = f"f32({bound[key]})"
         return bound
 
-    def _is_view(self, node):
-        return node.op == "call_function" and getattr(node.target, "_schema", None) is not None and (
-            node.target._schema.name.partition("::")[2] in _VIEWS) and len(node.args[0].users) > 1
+    def _refuse_writes_to_parts(self):
+        """What works in place gives a new value here, so nothing else may have the old one's memory: a
+        tensor that a view is of, or a view of it, and be read later. The result itself may be unused."""
+        nodes = self.traces[0].nodes
+        order = {node: i for i, node in enumerate(nodes)}
+        holder, sharing = {}, {}  # the node whose memory one has; all nodes that have it
+        parts = {}  # {split: which part of it} that a node is in
+        for node in nodes:
+            schema = getattr(node.target, "_schema", None)
+            name = schema.name.partition("::")[2] if schema else getattr(node.target, "__name__", "")
+            writes = schema is not None and name.endswith("_") and not name.startswith("_")
+            if node.op == "call_function" and (writes or name in _VIEWS or name == "getitem"):
+                holder[node] = holder.get(node.args[0], node.args[0])
+                parts[node] = dict(parts.get(node.args[0], {}))
+                if name == "getitem":
+                    parts[node][node.args[0]] = node.args[1]
+            others = sharing.setdefault(holder.get(node, node), [])
+            if writes:
+                for one in others:
+                    apart = any(parts[node].get(split, part) != part
+                                for split, part in parts.get(one, {}).items())
+                    if not apart and any(order[user] > order[node] and (user in self.live or user.op == "output")
+                           for user in one.users):
+                        raise NotImplementedError(f"aten::{name} changes a part of a tensor in place, or one "
+                                                  "that another is a part of")
+            others.append(node)
 
     def _bound(self, schema, node):
         """Arguments by name: nodes as their text, ints that follow from extents as text."""

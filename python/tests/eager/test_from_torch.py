@@ -56,6 +56,17 @@ FUNCTIONS = {
 }
 
 
+def written(x):
+    x[0] = 5
+    return x
+
+
+def part_of_written(x):
+    part = x[0]
+    x.add_(1)
+    return part
+
+
 def arrays(value):
     return tuple(map(arrays, value)) if isinstance(value, (tuple, list)) else np.asarray(value)
 
@@ -136,6 +147,9 @@ def test_inside_a_model_and_copied():
     (lambda m, x, y: x if x.sum() > 0 else y, "cannot be recorded|value that is read"),
     (lambda m, x, y: x[:, ::2], "a slice with a step"),
     (lambda m, x, y: x[0].add_(1) + x, "in place"),
+    (lambda m, x, y: written(x * 1), "in place"),
+    (lambda m, x, y: part_of_written(x * 1), "in place"),
+    (lambda m, x, y: F.softplus(x, 1.0, 3.0), "threshold"),
 ])
 def test_refused(function, said):
     with pytest.raises(NotImplementedError, match=said):
