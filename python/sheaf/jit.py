@@ -423,6 +423,9 @@ class CompiledModule(Compiled):
         __tracebackhide__ = True
         if "forward" not in self.program.entries:
             raise TypeError(f"{type(self.target).__name__} has no method 'forward'")
+        if type(self.target).__call__ is not Module.__call__:
+            raise TypeError(f"{type(self.target).__name__} has a '__call__' of its own, and this runs 'forward': "
+                            "call fast.forward(...)")
         return self._run("forward", columns, errors)
 
     @property

@@ -122,3 +122,17 @@ def test_encoded_inputs_and_files(tmp_path):
     fast.save(tmp_path / "tree.sheafc")
     saved = sf.load(tmp_path / "tree.sheafc")
     assert np.array_equal(saved(trees), fast(trees))
+
+
+def test_a_call_of_its_own_is_not_left_out():
+    class Doubling(sf.Module):
+        def __call__(self, x):
+            return 2.0 * super().__call__(x)
+
+        def forward(self, x: sf.Float32["3"]) -> sf.Float32["3"]:
+            return x + 1.0
+
+    fast = sf.jit(Doubling())
+    with pytest.raises(TypeError, match="'__call__' of its own"):
+        fast([np.zeros(3, np.float32)])
+    assert np.asarray(fast.forward([np.zeros(3, np.float32)])).tolist() == [[1.0, 1.0, 1.0]]
