@@ -210,9 +210,6 @@ Value ProgramGenerator::genScalar(const typed::ScalarExpr &expr) {
   Value x = gen(*expr.operands[0]);
   Value y = expr.operands.size() > 1 ? gen(*expr.operands[1]) : Value();
   bool isFloat = x.getType().isF64();
-  auto floatConst = [&](double value) -> Value {
-    return arith::ConstantOp::create(b, b.getF64FloatAttr(value));
-  };
   auto negate = [&](Value value) -> Value {
     if (isFloat)
       return arith::NegFOp::create(b, value);
@@ -264,7 +261,9 @@ Value ProgramGenerator::genScalar(const typed::ScalarExpr &expr) {
   case ScalarOp::Max:
     return keepNaN(arith::SelectOp::create(b, genCompare(ScalarOp::Gt, x, y), x, y));
   case ScalarOp::Abs: {
-    Value zero = isFloat ? floatConst(0) : constInt(0);
+    if (isFloat)
+      return math::AbsFOp::create(b, x);
+    Value zero = constInt(0);
     return arith::SelectOp::create(b, genCompare(ScalarOp::Lt, x, zero), negate(x), x);
   }
   case ScalarOp::Sqrt:
