@@ -744,10 +744,7 @@ class Calls:
 
     def builtin_isinstance(self, node, expect):
         classes = self.class_test(node)
-        arms = []
-        for pattern, taken, _ in self.arms_by_class(classes):
-            arms += [", " if arms else "", pattern, " => ", "true" if taken else "false"]
-        return Value(Code(("match ", self.env[classes[0]].local, " { ", *arms, " }")), BOOL, BLOCK)
+        return Value(self.match_class(classes, lambda taken: "true" if taken else "false"), BOOL, BLOCK)
 
     def builtin_pow(self, node, expect):
         self.no_keywords(node, 2)

@@ -7,6 +7,7 @@ import types
 from ..module import Module, Param
 from . import flow, kinds
 from .kinds import BOOL, FLOAT, INT
+from .narrowing import all_true, always_true
 from .places import refusal
 from .subscripts import Subscripts
 from .text import Code, joined
@@ -221,6 +222,10 @@ class Expressions(Subscripts):
         return Value(None, module=Object(value, name))
 
     def expr_Attribute(self, node, expect):
+        path = self.chain(node)
+        if path is not None and path in self.env:
+            known = self.env[path]
+            return Value(Code((known.local,), self.place(node)), known.kind, name=path)
         base = self.peek(node.value)
         m = base.module
         if isinstance(m, ModuleRef):
@@ -317,9 +322,10 @@ class Expressions(Subscripts):
         if isinstance(kind, kinds.Data):
             return self.field(base, node)
         if isinstance(kind, kinds.Option):
-            help = "if x is not None: ... first, or match"
-            if not isinstance(node.value, ast.Name):
-                help = f"x = {ast.unparse(node.value)}, and then if x is not None: ...; only variables are known"
+            what = ast.unparse(node.value)
+            help = f"if {what} is not None: ... first, or match"
+            if self.chain(node.value) is None:
+                help = f"x = {what}, and then if x is not None: ...; variables and their attributes are known"
             raise self.error(node, f"this may be None, which has no '{attribute}'", help)
         if isinstance(kind, kinds.Tensor) or kind is None:
             self.no_module(base, node)
@@ -360,7 +366,7 @@ class Expressions(Subscripts):
             if node.attr not in fields:
                 raise self.error(node, f"{constructor.cls.__name__} has no field '{node.attr}'")
             local, kind = fields[node.attr]
-            return Value(Code((local,)), self.arrived(kind))
+            return Value(Code((local() if callable(local) else local,)), self.arrived(kind))
         if len(declaration.constructors) != 1:
             named = " | ".join(c.cls.__name__ for c in declaration.constructors)
             raise self.error(node, f"which of {named} this is decides whether it has '{node.attr}'",
@@ -592,7 +598,7 @@ class Expressions(Subscripts):
 
     def expr_BoolOp(self, node, expect):
         if self.narrows(node):
-            return Value(self.condition(node), BOOL, OR)
+            return self.narrowed_value(node, expect)
         values = []
         for v in node.values:
             const = self.constant(v)
@@ -633,56 +639,15 @@ class Expressions(Subscripts):
         classes = self.class_test(node.test)
         if classes is not None:
             return self.if_class_expression(node, classes, expect)
-        if isinstance(node.test, ast.BoolOp) and self.narrows(node.test):
-            return self.expr_IfExp(self.nested(node, ast.IfExp, node.body, node.orelse), expect)
+        several = self.narrowing_chain(node.test)
+        if several is not None:
+            return self.expr_IfExp(self.nested(node, several, ast.IfExp, node.body, node.orelse), expect)
         test = self.condition(node.test)
         a, b = self.plain(node.body, expect), self.plain(node.orelse, expect)
         kind = kinds.join(a.kind, b.kind)
         a, b = self.coerce(a, kind), self.coerce(b, kind)
         return Value(Code(("if ", test, " { ", a.code, " } else { ", b.code, " }")), kind, BLOCK,
                      nonneg=a.nonneg and b.nonneg)
-
-    def if_class_expression(self, node, classes, expect):
-        name = classes[0]
-        local, made, kind = self.env[name].local, [], None
-        for pattern, taken, narrowed in self.arms_by_class(classes):
-            with self.branch():
-                self.env[name].narrowed = narrowed
-                value = self.plain(node.body if taken else node.orelse, expect)
-            kind = value.kind if not made else kinds.join(kind, value.kind)
-            made.append((pattern, value))
-        arms = []
-        for pattern, value in made:
-            arms += [", " if arms else "", pattern, " => ", self.coerce(value, kind).code]
-        return Value(Code(("match ", local, " { ", *arms, " }")), kind, BLOCK)
-
-    @staticmethod
-    def nested(node, make, body, orelse):
-        """`if a and b: x else y` as `if a: (if b: x else y) else y`, so that x knows of a; and likewise of
-        `or`."""
-        first, *rest = node.test.values
-        second = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.test.op, rest), rest[0])
-        inner = ast.copy_location(make(second, body, orelse), node)
-        inner_ = [inner] if make is ast.If else inner
-        if isinstance(node.test.op, ast.And):
-            return ast.copy_location(make(first, inner_, orelse), node)
-        return ast.copy_location(make(first, body, inner_), node)
-
-    def if_none_expression(self, node, narrowing, expect):
-        from .functions import Variable
-        name, test, none_first = narrowing
-        self.low.use_option()
-        variable = self.env[name]
-        values = {}
-        for branch, is_none in ((node.body, none_first), (node.orelse, not none_first)):
-            with self.branch():
-                if not is_none:
-                    self.env[name] = Variable(variable.local, variable.kind.inner, None, why=variable.why)
-                values[is_none] = self.plain(branch, expect)
-        kind = kinds.join(values[True].kind, values[False].kind)
-        none, some = self.coerce(values[True], kind), self.coerce(values[False], kind)
-        return Value(Code(("match ", Code((variable.local,), self.place(test)), " { Nothing => ", none.code,
-                           ", Just(", variable.local, ") => ", some.code, " }")), kind, BLOCK)
 
     # ---- Comparisons ----
 
@@ -852,43 +817,6 @@ class Expressions(Subscripts):
             return Code(("!(", self.condition(node.operand), ")"), self.place(node))
         return self.truth(self.compared_operand(node, None), node)
 
-    def narrows(self, node):
-        """Whether a test `x is None or ...`, `x is not None and ...` says of what follows that x is there."""
-        for v in node.values[:-1]:
-            if self.class_test(v) is not None and self.class_test(v)[3] == isinstance(node.op, ast.And):
-                return True
-            found = self.narrowing(v)
-            if found is not None and found[2] == isinstance(node.op, ast.Or):
-                return True
-        return False
-
-    def narrowed_rest(self, node, k):
-        """`x is None or rest`, from operand k on: rest knows that x is not None."""
-        from .functions import Variable
-        if self.class_test(node.values[k]) is not None:
-            rest = node.values[k + 1:]
-            inner = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
-            both = isinstance(node.op, ast.And)
-            decided = ast.copy_location(ast.Constant(not both), node)
-            test = ast.copy_location(ast.Call(ast.Name("bool", ast.Load()), [inner], []), inner)
-            made = ast.IfExp(node.values[k], test if both else decided, decided if both else test)
-            for part in ast.walk(made):
-                if not hasattr(part, "lineno"):
-                    ast.copy_location(part, inner)
-            return self.expr_IfExp(ast.copy_location(made, node), None).code
-        name, test, _ = self.narrowing(node.values[k])
-        self.low.use_option()
-        variable = self.env[name]
-        rest = node.values[k + 1:]
-        inner = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
-        with self.branch():
-            self.env[name] = Variable(variable.local, variable.kind.inner, None, why=variable.why)
-            known = self.known_condition(inner)
-            code = Code(("true" if known else "false",)) if known is not None else self.condition(inner)
-        none = "true" if isinstance(node.op, ast.Or) else "false"
-        return Code(("match ", Code((variable.local,), self.place(test)), f" {{ Nothing => {none}, Just(",
-                     variable.local, ") => ", code, " }"))
-
     def truth(self, value, node):
         """The code of whether Python takes a value for true; it binds as `||` does, or tighter."""
         kind = value.kind
@@ -916,6 +844,11 @@ class Expressions(Subscripts):
                 raise self.error(node, "what the elements of this tensor are is not known here",
                                  "compare it: x > 0")
             return Code((read, " != 0.0"), at)
+        if all_true(kind):
+            return Code(("true",), at)
+        if always_true(kind):
+            self.low.use_option()
+            return Code(("match ", value.code, " { Nothing => false, Just(_) => true }"), at)
         if isinstance(kind, kinds.Option):
             raise self.error(node, "whether this is None, or is 0 or empty, is two questions",
                              "x is not None")
@@ -943,6 +876,9 @@ class Expressions(Subscripts):
             found, value = self.find_global(node.id)
             return value if found and _is_constant(value) else NO
         if isinstance(node, ast.Attribute):
+            path = self.chain(node)
+            if path in self.env:
+                return self.env[path].const
             value = self.quiet(node)
             return value.const if value is not None and value.module is None else NO
         if isinstance(node, ast.UnaryOp):

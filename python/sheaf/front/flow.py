@@ -25,6 +25,15 @@ class Mark(ast.stmt):
         self.loop, self.what = loop, what  # what: "turn" or "loop"
 
 
+class Known(ast.stmt):
+    """Says that a condition holds from here on, or does not: the one of a loop that has ended."""
+    _fields = ("test",)
+
+    def __init__(self, test, holds, origin):
+        super().__init__(test)
+        self.holds, self.origin = holds, origin
+
+
 def targets(node):
     """Names that an assignment's target assigns."""
     if isinstance(node, ast.Name):

@@ -10,8 +10,9 @@ import contextlib
 from . import flow, kinds
 from .calls import Calls
 from .expressions import Expressions
-from .flow import Bind, Mark
+from .flow import Bind, Known, Mark
 from .loops import Loops
+from .narrowing import Narrowing, Scope
 from .patterns import Matches
 from .places import head_of, place_of, refusal
 from .text import IN, LINE, OUT, Code, Local, joined
@@ -101,7 +102,7 @@ class SharedEnd(JoinEnd):
         return Code((self.done, "(", self.outer.leave(s), ")"))
 
 
-class FunctionLowering(Expressions, Calls, Matches, Loops):
+class FunctionLowering(Expressions, Calls, Matches, Loops, Narrowing):
     """One function on its way."""
 
     def __init__(self, low, declared):
@@ -111,7 +112,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         self.function = self.captured.function
         self.owner = declared.owner
         self.bound = declared.key[1]
-        self.env, self.temporaries, self.duplicated = {}, 0, 0
+        self.env, self.temporaries, self.duplicated = Scope(), 0, 0
         arguments = self.node.args
         listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.self_name = listed[0].arg if self.bound else None
@@ -232,7 +233,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
     def branch(self):
         """Variables as they are here, for one arm."""
         kept = self.env
-        self.env = {name: v.copy() for name, v in kept.items()}
+        self.env = Scope((name, v.copy()) for name, v in kept.items())
         try:
             yield
         finally:
@@ -313,6 +314,8 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
     def simple(self, s, rest, ending):
         if isinstance(s, Bind):
             self.bind_target(s.target, s.value, s.origin)
+        elif isinstance(s, Known):
+            self.now_known(s.test, s.holds, s.origin)
         elif isinstance(s, ast.Assign):
             value = self.value(s.value, assigning=True)
             for k, target in enumerate(s.targets):
@@ -581,7 +584,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         for test in tests:
             for condition in self.checked_parts(test):
                 self.check(condition, message, s)
-        self.now_there(s)
+        self.now_known(s.test, True, s)
 
     def checked_parts(self, test):
         """The conditions that an assert stands for: equal shapes are equal extents."""
@@ -594,18 +597,6 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
                         for x, y in zip(a.module.values, b.module.values)]
         known = self.known_condition(test)
         return [Code(("true" if known else "false",))] if known is not None else [self.condition(test)]
-
-    def now_there(self, s):
-        """After `assert x is not None` x is there."""
-        tests = s.test.values if isinstance(s.test, ast.BoolOp) and isinstance(s.test.op, ast.And) else [s.test]
-        for test in tests:
-            found = self.narrowing(test)
-            if found is None or found[2]:
-                continue
-            v = self.env[found[0]]
-            some = self.low.helper("some")
-            self.lines.append(Code(("let ", v.local, " = ", some, "(", v.local, ")"), self.place(s)))
-            self.env[found[0]] = Variable(v.local, v.kind.inner, v.declared, why=v.why)
 
     def check(self, condition, message, at):
         self.lines.append(Code(("check ", condition, f', {quoted(message)}'), self.place(at)))
@@ -725,16 +716,16 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
         known = self.known_condition(s.test)
         if known is not None:
             return self.statements((s.body if known else s.orelse) + rest, ending)
+        jumps = flow.jumps(s.body) | flow.jumps(s.orelse)
         classes = self.class_test(s.test)
         if classes is not None:
-            jumps = flow.jumps(s.body) | flow.jumps(s.orelse)
             return self.if_class(s, classes, rest, ending, jumps)
         narrowing = self.narrowing(s.test)
-        if narrowing is None and isinstance(s.test, ast.BoolOp) and self.narrows(s.test):
-            return self.if_(self.nested(s, ast.If, s.body, s.orelse), rest, ending)
-        jumps = flow.jumps(s.body) | flow.jumps(s.orelse)
         if narrowing is not None:
             return self.if_none(s, narrowing, rest, ending, jumps)
+        several = self.narrowing_chain(s.test)
+        if several is not None:
+            return self.if_(self.nested(s, several, ast.If, s.body, s.orelse), rest, ending)
         test = self.condition(s.test)
         plan = self.plan(s, [s.body, s.orelse], rest, ending, jumps)
         then, other = (self.arm(body, plan.end) for body in plan.arms)
@@ -755,6 +746,7 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
             return
         test = self.condition(s.test)
         self.check(Code(("!(", test, ")")), message, s)
+        self.now_known(s.test, False, s)
 
     def arm(self, statements, ending):
         with self.branch():
@@ -899,99 +891,6 @@ class FunctionLowering(Expressions, Calls, Matches, Loops):
                                     declared, const=const, nonneg=all(v.nonneg for v in ways),
                                     owned=all(v.owned for v in ways),
                                     why=next((v.why for v in ways if not v.owned), ""))
-
-    # ---- None ----
-
-    def narrowing(self, test):
-        """(name, node, whether the branch is taken for None) of `x is None` and the like, for a variable
-        that may be None."""
-        negated = False
-        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            negated, test = not negated, test.operand
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(
-                test.ops[0], (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
-            if isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None:
-                if isinstance(test.left, ast.Name) and self.is_optional(test.left.id):
-                    none = isinstance(test.ops[0], (ast.Is, ast.Eq))
-                    return test.left.id, test, none != negated
-        return None
-
-    def is_optional(self, name):
-        return name in self.env and isinstance(self.env[name].kind, kinds.Option)
-
-    def if_none(self, s, narrowing, rest, ending, jumps):
-        name, node, none_first = narrowing
-        some, none = (1, 0) if none_first else (0, 1)
-        plan = self.plan(s, [s.body, s.orelse], rest, ending, jumps)
-        codes = []
-        self.low.use_option()
-        variable = self.env[name]
-        subject = variable.local
-        for k in range(2):
-            with self.branch():
-                if k == some:
-                    inner = self.env[name] = Variable(variable.local, variable.kind.inner,
-                                                      variable.declared, why=variable.why)
-                    pattern = Code(("Just(", inner.local, ")"))
-                else:
-                    pattern = "Nothing"
-                codes.append((pattern, self.block(plan.arms[k], plan.end)))
-        code = Code(("match ", Code((subject,), self.place(node)), " {", IN, LINE,
-                     codes[none][0], " => ", codes[none][1], LINE,
-                     codes[some][0], " => ", codes[some][1], OUT, LINE, "}"))
-        return self.concluded(s, plan, code, rest, ending)
-
-
-    # ---- Classes ----
-
-    def class_test(self, test):
-        """(name, constructors, the test, whether the branch is taken for them) of isinstance(x, Leaf), for a
-        variable of data; or None."""
-        negated = False
-        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            negated, test = not negated, test.operand
-        if not isinstance(test, ast.Call) or self.called_builtin(test) != "isinstance":
-            return None
-        if len(test.args) != 2 or test.keywords or not isinstance(test.args[0], ast.Name):
-            raise self.error(test, "'isinstance' takes a variable and a class", "match x: case Leaf(word): ...")
-        name = test.args[0].id
-        kind = self.env[name].kind if name in self.env else None
-        if not isinstance(kind, kinds.Data):
-            raise self.error(test, f"the type of '{name}' is known, and is no union of classes",
-                             "if x is not None, for what may be None")
-        asked = test.args[1].elts if isinstance(test.args[1], ast.Tuple) else [test.args[1]]
-        found = []
-        for node in asked:
-            cls = self.class_of(ast.copy_location(ast.MatchClass(node, [], [], []), node))
-            constructor = kind.declaration.constructor(cls)
-            if constructor is None:
-                named = " | ".join(c.cls.__name__ for c in kind.declaration.constructors)
-                raise self.error(node, f"'{ast.unparse(node)}' is not one of {named}")
-            found.append(constructor)
-        return name, found, test, not negated
-
-    def arms_by_class(self, classes):
-        """Of each constructor (pattern, whether the branch is taken, what the variable is known to be)."""
-        name, taken, test, positive = classes
-        variable = self.env[name]
-        binding = dict(zip(variable.kind.declaration.parameters, variable.kind.arguments))
-        for constructor in variable.kind.declaration.constructors:
-            fields = {f: (self.temporary(f), kinds.substitute(k, binding)) for f, k, _ in constructor.fields}
-            names = joined([local for local, _ in fields.values()])
-            pattern = Code((constructor.name, "(", names, ")")) if fields else constructor.name
-            yield pattern, (constructor in taken) == positive, (constructor, fields)
-
-    def if_class(self, s, classes, rest, ending, jumps):
-        name, _, test, _ = classes
-        plan = self.plan(s, [s.body, s.orelse], rest, ending, jumps)
-        local, arms = self.env[name].local, []
-        for pattern, taken, narrowed in self.arms_by_class(classes):
-            with self.branch():
-                self.env[name].narrowed = narrowed
-                body = self.block(plan.arms[0 if taken else 1], plan.end)
-            arms += [LINE, pattern, " => ", body]
-        code = Code(("match ", Code((local,), self.place(test)), " {", IN, *arms, OUT, LINE, "}"))
-        return self.concluded(s, plan, code, rest, ending)
 
 
 class Plan:

@@ -10,6 +10,7 @@ from . import flow, kinds
 from .calls import Many
 from .flow import Bind, Mark
 from .kinds import BOOL, FLOAT, INT
+from .narrowing import with_lets
 from .text import IN, LINE, OUT, Code, Local, joined
 from .values import (ADD, AND, ATOM, BLOCK, EMPTY, NO, FunctionRef, ModuleList, ModuleRef, Object, Parts, Value,
                      literal)
@@ -319,18 +320,20 @@ class Loops:
         with self.branch():
             pattern = self.pattern_of_target(g.target, many.element)
             self.mark_nonneg(g.target, many)
-            code = many.code
+            code, lets = many.code, []
             for test in g.ifs:
-                code = Code(("filter(|", pattern, "| ", self.condition(test), ", ", code, ")"),
+                code = Code(("filter(|", pattern, "| ", with_lets(lets, self.condition(test)), ", ", code, ")"),
                             self.place(test))
+                lets = lets + self.lets_of(test)
             if rest:
                 inner = self.generated(node, rest, expect)
                 acc = self.temporary("all")
-                return Many(Code(("fold(|", acc, ", ", pattern, "| concat(", acc, ", ", inner.code, "), [], ",
-                                  code, ")")), inner.element)
+                return Many(Code(("fold(|", acc, ", ", pattern, "| concat(", acc, ", ",
+                                  with_lets(lets, inner.code), "), [], ", code, ")")), inner.element)
             value = self.plain(node.elt, expect)
             if expect is not None:
                 value = self.coerce(value, expect, node.elt)
+            value.code = with_lets(lets, value.code)
             if isinstance(node.elt, ast.Name) and isinstance(g.target, ast.Name) and (
                     node.elt.id == g.target.id) and value.kind == many.element:
                 return Many(code, many.element, nonneg=many.nonneg)
@@ -405,21 +408,6 @@ class Loops:
         if known is False:
             return [*s.orelse, *rest]
         return self.carried_loop(self.knowing(s), rest, ending)
-
-    def knowing(self, s):
-        """A while whose body knows what its condition says of a variable: that it is not None, or of a
-        class."""
-        tests = s.test.values if isinstance(s.test, ast.BoolOp) and isinstance(s.test.op, ast.And) else [s.test]
-        body = s.body
-        for test in reversed(tests):
-            classes, narrowing = self.class_test(test), None
-            if classes is None:
-                narrowing = self.narrowing(test)
-            if classes is not None and classes[3] or narrowing is not None and not narrowing[2]:
-                body = [ast.copy_location(ast.If(test, body, []), test)]
-        if body is s.body:
-            return s
-        return ast.copy_location(ast.While(s.test, body, s.orelse), s)
 
     def written_out(self, s, layers, rest):
         made = []
@@ -652,7 +640,7 @@ class Loops:
                 some = self.low.helper("some")
                 value = Value(Code((some, "(", ret, ")")), self.arrived(self.declared.result))
                 return Code((ending.give(value, s),), at)
-            then = list(s.orelse) + rest if not broke else None
+            then = [*self.known_after(s), *s.orelse, *rest] if not broke else None
             if then is None:
                 then = [_else_after_break(s, done, self)] + rest if s.orelse else rest
             with self.branch():
@@ -661,9 +649,9 @@ class Loops:
                          OUT, LINE, "}"), at)
         if endless:
             raise self.error_head(s, "nothing ends this loop", "break, return, or a condition")
+        if not broke and (s.orelse or self.known_after(s)):
+            return [*self.known_after(s), *s.orelse, *rest]
         if s.orelse:
-            if not broke:
-                return [*s.orelse, *rest]
             return [_else_after_break(s, done, self), *rest]
         return None
 

@@ -364,9 +364,9 @@ class Lowering:
         "true_div": "fn {name}(a: float, b: float) -> float = {{\n"
                     "  check b != 0.0, \"division by zero\"\n  a / b\n}}",
         # A check before it has ended the instance where there is none.
-        "some": "fn {name}<T>(x: Option<T>) -> T = match x {{\n  Just(value) => value\n"
+        "some": "fn {name}<{T}>(x: Option<{T}>) -> {T} = match x {{\n  Just(value) => value\n"
                 "  Nothing => {name}(x)\n}}",
-        "list_slice": "fn {name}<T>(xs: list<T>, a: int, b: int) -> list<T> = {{\n"
+        "list_slice": "fn {name}<{T}>(xs: list<{T}>, a: int, b: int) -> list<{T}> = {{\n"
                       "  let n = len(xs)\n"
                       "  let lo = min(max(if a < 0 {{ a + n }} else {{ a }}, 0), n)\n"
                       "  let hi = min(max(if b < 0 {{ b + n }} else {{ b }}, 0), n)\n"
@@ -375,7 +375,7 @@ class Lowering:
 
     def helper(self, key):
         if key not in self.helpers:
-            self.helpers[key] = Local("py_" + key)
+            self.helpers[key] = Local("py_" + (key if isinstance(key, str) else key[-1]))
         return self.helpers[key]
 
     def use_way(self):
@@ -516,8 +516,11 @@ class Lowering:
             parts += [code, LINE]
         if self.root.declared:
             parts.append(LINE)
+        free = self.types.fresh("T")  # a class may be called T
         for key, local in self.helpers.items():
-            for line in self.HELPERS[key].format(name=local.text).split("\n"):
+            text = self.HELPERS[key].format(name=local.text, T=free) if isinstance(key, str) else field_helper(
+                local.text, *key)
+            for line in text.split("\n"):
                 parts += [line, LINE]
             parts.append(LINE)
         for declared in self.root.functions.values():
@@ -607,3 +610,16 @@ def _operators():
         return set(OPERATORS) | FUNCTIONS
     except ImportError:
         return set(FUNCTIONS)
+
+
+def field_helper(name, declaration, constructor, field):
+    """The function that reads a field where a check before it has ended the instance of all other
+    constructors."""
+    head = f"<{', '.join(declaration.parameters)}>" if declaration.parameters else ""
+    kind = next(k for f, k, _ in constructor.fields if f == field)
+    arms = []
+    for c in declaration.constructors:
+        names = ", ".join("value" if c is constructor and f == field else "_" for f, _, _ in c.fields)
+        arms.append(f"  {c.name}{f'({names})' if names else ''} => {'value' if c is constructor else f'{name}(x)'}\n")
+    return (f"fn {name}{head}(x: {declaration.name}{head}) -> {kinds.text(kind)} = match x {{\n"
+            + "".join(arms) + "}")
