@@ -12,6 +12,7 @@ from . import flow, kinds
 from .annotations import Unknown
 from .data import MISSING
 from .kinds import BOOL, FLOAT, INT
+from .narrowing import with_lets
 from .operators import is_constant, result, scalar_of
 from .text import Code, joined
 from .values import (ADD, AND, ATOM, BLOCK, COMPARE, NO, OR, UNARY, FunctionRef, ModuleList, ModuleRef,
@@ -848,13 +849,13 @@ class Calls:
                 with self.branch():
                     pattern = self.pattern_of_target(g.target, many.element)
                     self.mark_nonneg(g.target, many)
-                    tests = [self.condition(c) for c in g.ifs]
+                    tests = [(self.condition(c), self.lets_of(c)) for c in g.ifs]
                     test = Value(self.condition(element_node), BOOL, OR)
                     body = Code((f, symbol, test.at(AND + 1)))
                     if isinstance(element_node, ast.BoolOp):
                         body = Code((f, symbol, "(", test.code, ")"))
-                    for c in reversed(tests):
-                        body = Code(("if ", c, " { ", body, " } else { ", f, " }"))
+                    for c, lets in reversed(tests):
+                        body = Code(("if ", c, " { ", with_lets(lets, body), " } else { ", f, " }"))
                 return Value(Code(("fold(|", f, ", ", pattern, "| ", body, f", {start}, ", many.code, ")")),
                              BOOL)
         many = self.iterable(argument)

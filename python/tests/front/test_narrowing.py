@@ -320,6 +320,12 @@ def lists(ts: list[T]) -> tuple[int, int, list[int]]:
     return a, b, c
 
 
+@case(([T(1), T(2, T(3)), T(4, T(5, None, T(6)))],), ([T(2, T(-3))],), ([],))
+def decided(ts: list[T]) -> tuple[bool, bool]:
+    return (any(t.left.v > 4 for t in ts if t.left is not None),
+            all(t.left is None or t.left.v > 0 for t in ts if t.v > 1))
+
+
 @case(([1, None, 5, 0],), ([None],), ([],))
 def there(xs: list[Optional[int]]) -> tuple[int, list[int], int]:
     ys = [x for x in xs if x is not None]
