@@ -5,6 +5,7 @@ import inspect
 import types
 
 from ..module import Module, Param
+from ..ops.registry import EAGER
 from . import flow, kinds
 from .kinds import BOOL, FLOAT, INT
 from .narrowing import all_true, always_true
@@ -874,6 +875,8 @@ class Expressions(Subscripts):
             if node.id in self.assigned:
                 return NO
             found, value = self.find_global(node.id)
+            if value is EAGER:
+                return False
             return value if found and _is_constant(value) else NO
         if isinstance(node, ast.Attribute):
             path = self.chain(node)

@@ -7,6 +7,7 @@ import math
 from ..initializers import uniform
 from ..module import Module, Param
 from ..ops import concat, flip, sigmoid, split, stack, tanh, zeros
+from ..ops.registry import EAGER
 from ..types import Float32
 
 
@@ -48,6 +49,8 @@ class LSTMCell(_Cell):
         for row in x:
             h, c = self.forward(row, (h, c))
             states.append(h)
+        if EAGER and not states:  # a list of nothing has no shape there
+            return zeros(0, self.hidden_size), h, c
         return stack(states), h, c
 
 
@@ -75,6 +78,8 @@ class GRUCell(_Cell):
         for row in x:
             h = self.forward(row, h)
             states.append(h)
+        if EAGER and not states:
+            return zeros(0, self.hidden_size), h
         return stack(states), h
 
 

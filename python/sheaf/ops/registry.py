@@ -6,6 +6,15 @@ import numpy as np
 OPERATORS = {}
 
 
+class _Eager:
+    """True in eager code; the front end takes it for False, and leaves out what stands behind it."""
+
+    __slots__ = ()
+
+
+EAGER = _Eager()
+
+
 def operator(function=None, *, name=None):
     """Makes a function the operator of its name, or of `name` where Python reserves that.
 

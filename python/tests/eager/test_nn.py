@@ -219,3 +219,14 @@ def test_decoder():
     np.testing.assert_allclose(model(x[:3], memory), whole[:3], rtol=1e-4, atol=1e-5)
     assert np.abs(model(x, memory[:5]) - whole).max() > 1e-3
     assert "layers.1.multihead_attn.in_proj_weight" in model.state_dict()
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_empty_sentence(bidirectional):
+    """As compiled code has it: no states, and zeros behind them."""
+    width, states = (6, 4) if bidirectional else (3, 2)
+    x = np.zeros((0, 4), np.float32)
+    hs, h = nn.GRU(4, 3, 2, bidirectional=bidirectional)(x)
+    assert hs.shape == (0, width) and h.shape == (states, 3) and not np.asarray(h).any()
+    hs, (h, c) = nn.LSTM(4, 3, 2, bidirectional=bidirectional)(x)
+    assert hs.shape == (0, width) and h.shape == c.shape == (states, 3) and not np.asarray(c).any()

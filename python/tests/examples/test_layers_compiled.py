@@ -70,8 +70,8 @@ class Translator(Module):
 CASES = {
     "ranks": (Ranks, [(rows(2, n, 4),) for n in (1, 3, 2)]),
     "words": (Words, [([1, 2, 6], 3), ([0], 6)]),
-    "sequences": (Sequences, [(rows(n, 4),) for n in (1, 5, 2)]),
-    "bidirectional GRU": (lambda: nn.GRU(4, 3, bidirectional=True), [(rows(n, 4),) for n in (3, 2)]),
+    "sequences": (Sequences, [(rows(n, 4),) for n in (1, 5, 0, 2)]),
+    "bidirectional GRU": (lambda: nn.GRU(4, 3, bidirectional=True), [(rows(n, 4),) for n in (3, 0, 2)]),
     "cells": (Cells, [([rows(4) for _ in range(n)],) for n in (1, 4)]),
     "translator": (lambda: Translator(False), [(rows(n, 4), rows(m, 4)) for n, m in ((1, 3), (4, 1), (3, 3))]),
     "translator, norms first": (lambda: Translator(True), [(rows(2, 4), rows(3, 4))]),
