@@ -1,6 +1,7 @@
 """Gradients of what was compiled, and steps by them."""
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -150,10 +151,12 @@ class _Entry:
 
     def run(self, model, columns, step=0):
         if self.compiled:
-            columns = boundary.arguments(self.compiled._program, self.name, columns)
+            program = self.compiled._program
+            columns = boundary.arguments(program, self.name, columns)
         if len(columns) == 1 and type(columns[0]) is Dataset:
             columns = [columns[0]._of(model._native)]
-        return _native.run_kept(model._session, tuple(columns), step)
+        with boundary.names(program, self.name, model) if self.compiled else contextlib.nullcontext():
+            return _native.run_kept(model._session, tuple(columns), step)
 
     def results(self, held):
         __tracebackhide__ = True

@@ -1,5 +1,7 @@
 """What to write for names of PyTorch and NumPy that are not here: messages of AttributeError."""
 
+import inspect
+
 _ONE_INPUT = "a model is for one input, and has no axis for a batch"
 _NO_MODE = "there is no mode: dropout drops in training only"
 _PROCESSORS = "models run on processors, in f32"
@@ -49,6 +51,16 @@ LAYERS = {
     "utils": _ONE_INPUT, "EmbeddingBag": "Embedding, and mean(axis=0)",
 }
 
+# Arguments of PyTorch's layers.
+ARGUMENTS = {
+    "batch_first": _ONE_INPUT + ": leave it out, and give one sequence [n, size]",
+    "dropout": "dropout(x, p) in the model, which drops in training only", "device": _PROCESSORS, "dtype": _PROCESSORS,
+    "inplace": "values never change: leave it out", "proj_size": "a Linear behind it",
+    "nonlinearity": "a Module with a loop", "padding_idx": "leave it out: nothing is padded",
+    "max_norm": "a Module that normalises the rows it takes", "sparse": "gradients of tables are sparse anyway",
+    "add_zero_attn": "leave it out", "add_bias_kv": "leave it out",
+}
+
 METHODS = {
     "train": _NO_MODE, "eval": _NO_MODE, "to": _PROCESSORS, "cuda": _PROCESSORS, "cpu": _PROCESSORS,
     "half": "sf.jit(model, precision=\"bf16\")", "double": _PROCESSORS, "float": "Params are f32",
@@ -66,3 +78,11 @@ def missing(owner, name, table, like=None):
     if like is not None:
         error.obj = like
     return error
+
+
+def refuse_arguments(cls, named):
+    """A TypeError where a layer is given an argument of PyTorch's that it has not."""
+    known = inspect.signature(cls.__init__).parameters
+    for name in named:
+        if name not in known and name in ARGUMENTS:
+            raise TypeError(f"{cls.__name__} has no argument {name!r} ({ARGUMENTS[name]})")

@@ -237,11 +237,16 @@ class Compiled(AsyncCalls):
 
     def _encode(self, entry, columns):
         model = self._made_ready(entry).model
-        return model.encode(*boundary.arguments(self._program, entry, columns))
+        with boundary.names(self._program, entry, model):
+            return model.encode(*boundary.arguments(self._program, entry, columns))
 
-    def _run(self, entry, columns, errors):
+    def _run(self, entry, columns, errors, named=()):
         __tracebackhide__ = True
         ready = self._made_ready(entry)
+        if named:
+            names = ", ".join(p.name for p in self._program.signatures[entry])
+            raise TypeError(f"'{entry}' takes its lists by their places, as in {entry}({names}), and "
+                            f"'{next(iter(named))}' is given by its name")
         try:
             if ready.plain and (len(columns) == ready.count or len(columns) == 1 and boundary.is_encoded(
                     columns[0])):
@@ -249,6 +254,9 @@ class Compiled(AsyncCalls):
             else:
                 columns = boundary.arguments(self._program, entry, columns)
                 result = boundary.results(self._program, entry, ready.model(*columns, errors=errors))
+        except (TypeError, ValueError, OverflowError):
+            with boundary.names(self._program, entry, ready.model):
+                raise
         except InstanceErrors as failed:
             group = failed.derive([instance_error(e, self._program, self.text_name)
                                    for e in failed.exceptions])
@@ -359,10 +367,10 @@ class CompiledFunction(Compiled):
     def _entries(self):
         return [(self.target.__name__, self.target, False)], self.target.__name__
 
-    def __call__(self, *columns, errors="raise"):
+    def __call__(self, *columns, errors="raise", **named):
         """Runs the function for the inputs whose arguments stand in these lists."""
         __tracebackhide__ = True
-        return self._run(self.target.__name__, columns, errors)
+        return self._run(self.target.__name__, columns, errors, named)
 
     def encode(self, *columns):
         """The inputs of these columns as a Dataset: converted once, and given instead of them."""
@@ -418,7 +426,7 @@ class CompiledModule(Compiled):
                             "forward(self, x: Float32[\"n\"]) -> Float32[\"n\"]")
         return [(name, value, True) for name, value in found.items()], "forward"
 
-    def __call__(self, *columns, errors="raise"):
+    def __call__(self, *columns, errors="raise", **named):
         """Runs `forward` for the inputs whose arguments stand in these lists."""
         __tracebackhide__ = True
         if "forward" not in self.program.entries:
@@ -426,7 +434,7 @@ class CompiledModule(Compiled):
         if type(self.target).__call__ is not Module.__call__:
             raise TypeError(f"{type(self.target).__name__} has a '__call__' of its own, and this runs 'forward': "
                             "call fast.forward(...)")
-        return self._run("forward", columns, errors)
+        return self._run("forward", columns, errors, named)
 
     @property
     def methods(self):
@@ -535,9 +543,9 @@ class Method(AsyncCalls):
         self.compiled, self.name = compiled, name
         self.__doc__ = getattr(type(compiled.target), name).__doc__
 
-    def __call__(self, *columns, errors="raise"):
+    def __call__(self, *columns, errors="raise", **named):
         __tracebackhide__ = True
-        return self.compiled._run(self.name, columns, errors)
+        return self.compiled._run(self.name, columns, errors, named)
 
     def encode(self, *columns):
         """The inputs of these columns as a Dataset: converted once, and given instead of them."""

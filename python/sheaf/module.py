@@ -157,6 +157,8 @@ class _ModuleType(type):
     ends."""
 
     def __call__(cls, *arguments, **named):
+        if named and cls.__module__.startswith("sheaf.nn."):
+            hints.refuse_arguments(cls, named)
         depth = getattr(_constructing, "depth", 0)
         _constructing.depth = depth + 1
         try:

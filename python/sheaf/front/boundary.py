@@ -1,6 +1,8 @@
 """Between Python's values and those of a Program: defaults of arguments, classes, None."""
+import contextlib
 import dataclasses
 import inspect
+import re
 
 from . import kinds
 
@@ -138,10 +140,31 @@ def arguments(program, entry, columns):
                 columns[0] = columns[0] if hasattr(columns[0], "__len__") else list(columns[0])
                 count = len(columns[0])
             columns.append([p.default] * count)
+    if len(columns) != len(parameters):
+        names = ", ".join(p.name for p in parameters)
+        raise TypeError(f"'{entry}' takes {len(parameters)} {'list' if len(parameters) == 1 else 'lists'} ({names}), "
+                        f"and {len(columns)} {'is' if len(columns) == 1 else 'are'} given")
     for i, (p, column) in enumerate(zip(parameters, columns)):
         if _has_option(p.kind):
             columns[i] = [_convert(value, p.kind, {}, True) for value in column]
     return columns
+
+
+@contextlib.contextmanager
+def names(program, entry, model):
+    """Errors about arguments call them as Python does, and not as the text, where that is not the same."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        told = dict(zip(model.arguments, (p.name for p in program.signatures[entry])))
+        other = {text: name for text, name in told.items() if text != name}
+        if not other or len(error.args) != 1 or not isinstance(error.args[0], str):
+            raise
+        found = "|".join(map(re.escape, other))
+        # At the beginning: `x_[0].left: ...`, `x_: ...`; and `x has 3 values, and y_ has 2`.
+        error.args = re.sub(rf"^({found})(?=\[\d+\]|: | has )|(?<=, and )({found})(?= has )",
+                            lambda m: other[m[0]], error.args[0]),
+        raise
 
 
 def results(program, entry, result):

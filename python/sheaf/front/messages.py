@@ -210,10 +210,10 @@ def _diagnostic(d, program, name):
 
 def reason_in_python(reason, program, name):
     """The reason of a failed instance with places in Python."""
-    lines = None
+    lines = found = None
 
     def place(match):
-        nonlocal lines
+        nonlocal lines, found
         lines = lines or program.line_map()
         number, column = int(match["line"]), match["column"]
         found = None
@@ -223,7 +223,22 @@ def reason_in_python(reason, program, name):
             found = lines[number - 1]
         return f"{found.file}:{found.line}" if found is not None else match[0]
     pattern = re.escape(name) + r":(?P<line>\d+)(?::(?P<column>\d+))?"
-    return re.sub(pattern, place, _unmangled(reason, program.names))
+    reason = re.sub(pattern, place, _unmangled(reason, program.names))
+    return _index_as_written(reason) if found is not None and _subscripts(found) else reason
+
+
+def _subscripts(place):
+    """Whether what stands at a place takes elements by Python's `x[i]`, which counts from the end too."""
+    return re.search(r"[\w)\]]\[", place.text) and "element(" not in place.text
+
+
+def _index_as_written(reason):
+    """Of `x[-3]` the index is what the program makes of it, -3 and the extent."""
+    def written(match):
+        extent = match["list"] or match["extent"]
+        return f"index {int(match['index']) - int(extent)}{match['rest']}"
+    return re.sub(r"index (?P<index>-\d+)(?P<rest> is out of range for (?:a list of (?P<list>\d+)|axis \d+ of .*?, "
+                  r"whose extent is (?P<extent>\d+)))", written, reason)
 
 
 def _unmangled(text, names):

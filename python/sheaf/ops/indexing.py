@@ -87,10 +87,10 @@ def slice(x, start, size, axis=0):
     return give(_window(x, start, start + size, axis))
 
 
-def _window(x, start, end, axis):
+def _window(x, start, end, axis, written=None):
     if not 0 <= start <= end <= x.shape[axis]:
-        raise IndexError(f"the slice from {start} to {end} is out of range for axis {axis} of "
-                         f"{type_of(x)}")
+        which = f"[{written}]" if written else f"from {start} to {end}"
+        raise IndexError(f"the slice {which} is out of range for axis {axis} of {type_of(x)}")
     return x[(_ALL,) * axis + (_slice(start, end),)]
 
 
@@ -125,7 +125,7 @@ def subscript(x, index):
     axis, original = 0, x
     for part in index:
         if isinstance(part, _slice):
-            x = _window(x, *_bounds(part, x, axis), axis)
+            x = _window(x, *_bounds(part, x, axis), axis, _written(part))
             axis += 1
         elif host_kind(part) is int or _is_read(part):
             part = part.__index__()
@@ -160,6 +160,10 @@ def _bounds(part, x, axis):
         end = default if end is None else end.__index__()
         ends.append(end + extent if end < 0 else end)
     return ends
+
+
+def _written(part):
+    return ":".join("" if end is None else str(end.__index__()) for end in (part.start, part.stop))
 
 
 def _called(part):
