@@ -8,7 +8,7 @@ from ..module import Module, Param
 from ..ops.registry import EAGER
 from . import flow, kinds
 from .kinds import BOOL, FLOAT, INT
-from .narrowing import all_true, always_true
+from .narrowing import all_true, always_true, is_bool, settled
 from .places import refusal
 from .subscripts import Subscripts
 from .text import Code, joined
@@ -600,6 +600,8 @@ class Expressions(Subscripts):
     def expr_BoolOp(self, node, expect):
         if self.narrows(node):
             return self.narrowed_value(node, expect)
+        if all(map(is_bool, node.values)) and self.narrows(settled(node)):
+            return Value(self.condition(node), BOOL, OR)
         values = []
         for v in node.values:
             const = self.constant(v)
@@ -801,6 +803,8 @@ class Expressions(Subscripts):
     def condition(self, node):
         """The host bool that Python takes an expression for."""
         if isinstance(node, ast.BoolOp):
+            flat = settled(node)
+            node = flat if self.narrows(flat) else node
             symbol, prec = ("&&", AND) if isinstance(node.op, ast.And) else ("||", OR)
             parts = []
             for k, v in enumerate(node.values):

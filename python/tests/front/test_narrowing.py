@@ -141,6 +141,12 @@ def later_in_chain(t: T) -> int:
 
 
 @case(*TS)
+def negated_in_chain(t: T) -> tuple[bool, int]:
+    deep = not (t.left is None or t.left.right is None) and t.left.right.v > 3
+    return deep, 1 if (t.v > 1 and t.left is not None) and t.left.v > 2 else 0
+
+
+@case(*TS)
 def reassigned(t: T) -> int:
     s = 0
     if t.left is not None:
