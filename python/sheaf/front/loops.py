@@ -468,6 +468,8 @@ class Loops:
         many = self.iterable(s.iter) if isinstance(s, ast.For) else None
         start = {n: self.env[n].copy() for n in carried}
         state = {n: self.env[n].copy() for n in carried}
+        for variable in state.values():
+            variable.narrowed = None  # of its class is known what the first turn finds
         # A turn is lowered until what it gives is of the Kinds that it began with.
         for turn in range(6):
             end = LoopEnd(self, carried, done, ret)

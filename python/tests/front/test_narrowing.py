@@ -465,6 +465,26 @@ def of_or(t: T) -> int:
     return 0
 
 
+def of_first_turn(x: Tree) -> Tree:
+    if isinstance(x, N):
+        for i in range(2):
+            x = x.a
+    return x
+
+
+def of_first_turn_asserted(x: Tree) -> Tree:
+    assert isinstance(x, N)
+    for i in range(2):
+        x = x.a
+    return x
+
+
+@pytest.mark.parametrize("function", [of_first_turn, of_first_turn_asserted], ids=lambda f: f.__name__)
+def test_classes_of_first_turn(function):
+    with pytest.raises(CompileError, match="which of L . N this is decides whether it has 'a'"):
+        jit(function)([L(1)])
+
+
 def after_break(t: T) -> int:
     while t.left is None:
         t = T(1)
