@@ -8,7 +8,7 @@ from ..module import Module, Param
 from ..ops.registry import EAGER
 from . import flow, kinds
 from .kinds import BOOL, FLOAT, INT
-from .narrowing import all_true, always_true, is_bool, settled
+from .narrowing import REPEATED, all_true, always_true, is_bool, settled
 from .places import refusal
 from .subscripts import Subscripts
 from .text import Code, joined
@@ -643,6 +643,8 @@ class Expressions(Subscripts):
         if classes is not None:
             return self.if_class_expression(node, classes, expect)
         several = self.narrowing_chain(node.test)
+        if several is not None and self.made_twice(several, [node.body], [node.orelse]) > REPEATED:
+            return self.if_known_expression(node, several, expect)
         if several is not None:
             return self.expr_IfExp(self.nested(node, several, ast.IfExp, node.body, node.orelse), expect)
         test = self.condition(node.test)
@@ -888,6 +890,8 @@ class Expressions(Subscripts):
                 return self.env[path].const
             value = self.quiet(node)
             return value.const if value is not None and value.module is None else NO
+        if isinstance(node, ast.Call):
+            return self.known_class(node)
         if isinstance(node, ast.UnaryOp):
             inner = self.constant(node.operand)
             if inner is NO:

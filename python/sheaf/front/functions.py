@@ -12,7 +12,7 @@ from .calls import Calls
 from .expressions import Expressions
 from .flow import Bind, Known, Mark
 from .loops import Loops
-from .narrowing import Narrowing, Scope
+from .narrowing import REPEATED, Narrowing, Scope
 from .patterns import Matches
 from .places import head_of, place_of, refusal
 from .text import IN, LINE, OUT, Code, Local, joined
@@ -724,7 +724,13 @@ class FunctionLowering(Expressions, Calls, Matches, Loops, Narrowing):
         if narrowing is not None:
             return self.if_none(s, narrowing, rest, ending, jumps)
         several = self.narrowing_chain(s.test)
-        if several is not None:
+        if several is not None and self.made_twice(several, s.body, s.orelse) > REPEATED:
+            # What it says is read again where it holds, and nothing is made twice.
+            both = isinstance(several.op, ast.And)
+            known = ast.copy_location(Known(several, both, s), s)
+            s = ast.copy_location(ast.If(several, [known, *s.body] if both else s.body,
+                                         s.orelse if both else [known, *s.orelse]), s)
+        elif several is not None:
             return self.if_(self.nested(s, several, ast.If, s.body, s.orelse), rest, ending)
         test = self.condition(s.test)
         plan = self.plan(s, [s.body, s.orelse], rest, ending, jumps)

@@ -8,7 +8,10 @@ import ast
 from . import flow, kinds
 from .kinds import BOOL
 from .text import IN, LINE, OUT, Code, Local, joined
-from .values import BLOCK, OR, Value, literal
+from .values import BLOCK, NO, OR, Value, literal
+
+
+REPEATED = 12  # nodes that may be made again for each operand of a condition, beside its own
 
 
 class Scope(dict):
@@ -154,6 +157,23 @@ class Narrowing:
             return ast.copy_location(make(first, inner_, orelse), node)
         return ast.copy_location(make(first, body, inner_), node)
 
+    @staticmethod
+    def made_twice(test, body, orelse):
+        """How much nested() makes more than once."""
+        again = orelse if isinstance(test.op, ast.And) else body
+        return (len(test.values) - 1) * sum(1 for part in again for n in ast.walk(part)
+                                            if isinstance(n, (ast.stmt, ast.expr)))
+
+    def known_class(self, call):
+        """Whether isinstance(x, Leaf) holds where the class of x is known, or NO."""
+        if self.called_builtin(call) != "isinstance" or len(call.args) != 2:
+            return NO
+        path = self.chain(call.args[0])
+        if path not in self.env or self.env[path].narrowed is None or self.is_optional(path):
+            return NO
+        _, asked, _, _ = self.class_test(call)
+        return self.env[path].narrowed[0] in asked
+
     # ---- Statements ----
 
     def if_none(self, s, narrowing, rest, ending, jumps):
@@ -295,11 +315,12 @@ class Narrowing:
             return []
         return [ast.copy_location(flow.Known(s.test, False, s), s)]
 
-    def lets_of(self, test):
-        """What begins the code for elements of a list for which `test` has been asked; binds it."""
+    def lets_of(self, test, holds=True):
+        """What begins the code for which `test` has been asked, of elements of a list for example; binds
+        it."""
         outer, self.lines = self.lines, []
         try:
-            self.now_known(test, True, test)
+            self.now_known(test, holds, test)
             return self.lines
         finally:
             self.lines = outer
@@ -319,6 +340,22 @@ class Narrowing:
         for place, value in made:
             place.parts = (self.coerce(value, kind).code,)
         return Value(code, kind, BLOCK)
+
+    def if_known_expression(self, node, test, expect):
+        """With what the condition says read again in the branch of which it says something."""
+        both, values = isinstance(test.op, ast.And), []
+        code = self.condition(test)
+        for branch in (node.body, node.orelse):
+            with self.branch():
+                lets = self.lets_of(test, both) if (branch is node.body) == both else []
+                value = self.plain(branch, expect)
+                value.code = with_lets(lets, value.code)
+                if lets:
+                    value.prec = BLOCK
+                values.append(value)
+        kind = kinds.join(values[0].kind, values[1].kind)
+        a, b = (self.coerce(v, kind) for v in values)
+        return Value(Code(("if ", code, " { ", a.code, " } else { ", b.code, " }")), kind, BLOCK)
 
     def if_none_expression(self, node, narrowing, expect):
         path, test, none_first = narrowing

@@ -146,6 +146,27 @@ def negated_in_chain(t: T) -> tuple[bool, int]:
     return deep, 1 if (t.v > 1 and t.left is not None) and t.left.v > 2 else 0
 
 
+@case(*[(t, k) for t, in TS for k in (0, 1, 4, 9)])
+def many_arms(t: T, k: int) -> int:
+    if k == 0 and t.left is not None:
+        s = t.left.v
+    elif k == 1 and t.right is not None:
+        s = t.right.v * 2
+    elif k == 4 and t.left is not None and t.left.right is not None or t.right is None:
+        s = 5
+    elif k != 4 or t.left is None:
+        return -k
+    else:
+        s = t.left.v + 100
+    return s + (t.left.v if k == 0 and t.left else t.right.v * 3 if k > 3 and t.right is not None
+                else t.left.v * 7 if t.left is not None and t.v > 2 else 1)
+
+
+def test_arms_are_made_once():
+    fast = jit(many_arms)
+    assert len(fast.source()) < 4000
+
+
 @case(*TS)
 def reassigned(t: T) -> int:
     s = 0
