@@ -214,9 +214,9 @@ class FunctionLowering(Expressions, Calls, Matches, Loops, Narrowing):
 
     # ---- Blocks ----
 
-    def block(self, statements, ending, braces=True):
-        """The code of statements with what they end with, in braces."""
-        outer, self.lines = self.lines, []
+    def block(self, statements, ending, lines=()):
+        """The code of statements with what they end with, in braces; `lines` stand before them."""
+        outer, self.lines = self.lines, list(lines)
         try:
             end = self.statements(list(statements), ending)
             parts = []

@@ -483,7 +483,7 @@ class Loops:
                 else:
                     test = None
                     pattern = self.target_pattern(s, many, carried)
-                body = self.loop_body(s, end, pattern)
+                body = self.block(s.body, end, pattern[1] if pattern else ())
             before = state
             if end.falls:
                 self.settle(end)
@@ -552,17 +552,6 @@ class Loops:
         self.mark_nonneg(s.target, many)
         return pattern, []
 
-    def loop_body(self, s, end, pattern):
-        outer, self.lines = self.lines, list(pattern[1]) if pattern else []
-        try:
-            last = self.statements(list(s.body), end)
-            parts = []
-            for line in self.lines:
-                parts += [LINE, line]
-            return Code(("{", IN, *parts, LINE, last, OUT, LINE, "}"))
-        finally:
-            self.lines = outer
-
     def state_pattern(self, carried, done, ret):
         names = [self.local(n) for n in carried] + [x for x in (done, ret) if x is not None]
         if not names:
@@ -618,12 +607,8 @@ class Loops:
             texts.append(f"Option<{text}>")
         return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
-    def after(self, s, code, carried, lost, state, done, ret, rest, ending):
-        """What follows the loop."""
-        at = self.place(s)
-        pattern = self.state_pattern(carried, done, ret)
-        broke = self.broke(s)
-        self.lines.append(Code(("let ", pattern, " = ", code), at))
+    def bind_carried(self, carried, state, lost, s):
+        """Gives names their Kinds after a loop: those that it carries, and those that it assigns beside."""
         for n in carried:
             v = state[n].copy()
             v.kind = self.arrived(v.kind) if v.kind is not None else None
@@ -631,6 +616,14 @@ class Loops:
             self.env[n] = v
         for n in lost:
             self.env[n] = self.after_loop(n, s)
+
+    def after(self, s, code, carried, lost, state, done, ret, rest, ending):
+        """What follows the loop."""
+        at = self.place(s)
+        pattern = self.state_pattern(carried, done, ret)
+        broke = self.broke(s)
+        self.lines.append(Code(("let ", pattern, " = ", code), at))
+        self.bind_carried(carried, state, lost, s)
         endless = isinstance(s, ast.While) and flow.is_true(s.test) and not broke
         if ret is not None:
             t = self.temporary("result")
@@ -768,14 +761,7 @@ class Loops:
         self.env[name] = Variable(variable.local, kinds.List(element if variable.kind.element is None
                                                              else kinds.join(variable.kind.element, element)),
                                   None, owned=True)
-        for n in carried:
-            v = state[n].copy()
-            v.kind = self.arrived(v.kind) if v.kind is not None else None
-            v.const = NO
-            self.env[n] = v
-        for n in lost:
-            if n != name:
-                self.env[n] = self.after_loop(n, s)
+        self.bind_carried(carried, state, [n for n in lost if n != name], s)
         return None
 
     def statements_inside(self, statement, others, last):

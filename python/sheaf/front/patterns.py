@@ -148,20 +148,9 @@ class Matches:
             guard = []
             for t in tests:
                 guard += [" && (", t, ")"] if guard else (["(", t, ")"] if len(tests) > 1 else [t])
-            code = self.block_with(lets, body, end)
+            code = self.block(body, end, lets)
         head = Code((pattern.code, *((" if ", *guard) if guard else ())), self.place(case.pattern))
         return Code((head, " => ", code), self.place(case.pattern))
-
-    def block_with(self, lets, body, end):
-        outer, self.lines = self.lines, list(lets)
-        try:
-            last = self.statements(list(body), end)
-            parts = []
-            for line in self.lines:
-                parts += [LINE, line]
-            return Code(("{", IN, *parts, LINE, last, OUT, LINE, "}"))
-        finally:
-            self.lines = outer
 
     def bind_pattern(self, pattern, node):
         """Gives the names that a pattern binds their Kinds; gives the lets that an arm begins with."""
