@@ -4,7 +4,7 @@ LSTM is a list of states: to pop is to go on from the state below."""
 from dataclasses import dataclass
 
 from cells import LSTM
-from sheaf import Float32, Module, Param, Token, concat, glorot, normal, relu, tanh, zeros
+from sheaf import Float32, Module, Param, Token, concat, glorot, normal, relu, tanh
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from .data import Dataset
 from .errors import InstanceError, InstanceErrors
 from .front import boundary
 from .front.messages import instance_error
-from .jit import Compiled, CompiledFunction, CompiledModule, Method
+from .jit import CompiledFunction, CompiledModule, Method
 from .model import Model
 
 __all__ = ["Rows", "Step", "value_and_grad", "vjp"]

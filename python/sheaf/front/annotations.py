@@ -1,14 +1,11 @@
 """Annotations of Python to Kinds."""
-import ast
 import collections.abc
-import dataclasses
 import re
 import types
 import typing
 
 from ..types import TensorType, Token, TokenOf, _Tensors
 from . import kinds
-from .places import refusal
 
 _UNIONS = tuple({types.UnionType, type(typing.Union[int, str])})
 _SPECIAL = "sheaf"

@@ -15,8 +15,8 @@ from .kinds import BOOL, FLOAT, INT
 from .narrowing import with_lets
 from .operators import is_constant, result, scalar_of
 from .text import Code, joined
-from .values import (ADD, AND, ATOM, BLOCK, COMPARE, NO, OR, UNARY, FunctionRef, ModuleList, ModuleRef,
-                     Object, Parts, Value, literal)
+from .values import (ADD, AND, BLOCK, NO, OR, FunctionRef, ModuleList, ModuleRef, Object, Parts, Value,
+                     literal)
 
 
 @dataclasses.dataclass
@@ -166,7 +166,7 @@ class Calls:
         """The arguments of a call in the order of the parameters, each as it is wanted."""
         name = declared.captured.function.__name__
         signature = declared.parameters
-        nodes, taken = {}, []
+        nodes = {}
         arguments = declared.captured.node.args
         positional = [a.arg for a in [*arguments.posonlyargs, *arguments.args]]
         only = {a.arg for a in arguments.posonlyargs}
@@ -469,7 +469,7 @@ class Calls:
         """A call of an operator: its arguments by the signature of the eager one, which is the same."""
         self.low.used_operators.add(name)
         signature = inspect.signature(function)
-        placed, extents = {}, None
+        placed = {}
         parameters = list(signature.parameters.values())
         positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         variable = next((p for p in parameters if p.kind == p.VAR_POSITIONAL), None)
@@ -774,7 +774,7 @@ class Calls:
         raise self.error(node, "how many parts this tuple has is not known", "use a list")
 
     def builtin_range(self, node, expect):
-        many = self.iterable(node)
+        self.iterable(node)  # which says first what is wrong with its arguments
         raise self.error(node, "a range stands in a loop, or in list(range(n))", "list(range(n))")
 
     def builtin_map(self, node, expect):

@@ -4,7 +4,7 @@ import sys
 import typing
 
 from . import kinds
-from .annotations import Unknown, dims_of, evaluate, is_union
+from .annotations import Unknown, dims_of, is_union
 from .names import spelled
 
 

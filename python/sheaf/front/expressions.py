@@ -6,10 +6,9 @@ import types
 
 from ..module import Module, Param
 from ..ops.registry import EAGER
-from . import flow, kinds
+from . import kinds
 from .kinds import BOOL, FLOAT, INT
 from .narrowing import REPEATED, all_true, always_true, is_bool, settled
-from .places import refusal
 from .subscripts import Subscripts
 from .text import Code, joined
 from .values import (ADD, AND, ATOM, BLOCK, COMPARE, EMPTY, MULTIPLY, NO, OR, UNARY, FunctionRef, ModuleList,
@@ -495,7 +494,6 @@ class Expressions(Subscripts):
         return value
 
     def true_division(self, node, a, b):
-        whole = a.kind == INT and b.kind == INT
         a, b = self.coerce(a, FLOAT), self.coerce(b, FLOAT)
         if b.is_const and b.const != 0:
             return Value(Code((a.at(MULTIPLY), " / ", b.at(MULTIPLY + 1))), FLOAT, MULTIPLY)
@@ -665,7 +663,6 @@ class Expressions(Subscripts):
                                  node.left, node.comparators[0])
         # a < b < c: b once, c only if a < b.
         left, left_node = self.compared_operand(node.left, node.ops[0]), node.left
-        opened, tests = [], []
         operands = node.comparators
         code_parts, closing = [], ""
         for k, (op, right_node) in enumerate(zip(node.ops, operands)):
@@ -754,7 +751,6 @@ class Expressions(Subscripts):
         ka, kb = a.kind, b.kind
         if isinstance(ka, kinds.Tuple_) and isinstance(kb, kinds.Tuple_) and isinstance(
                 op, (ast.Eq, ast.NotEq)) and len(ka.parts) == len(kb.parts):
-            ta, tb = self.temporary("a"), self.temporary("b")
             lefts = [self.temporary("x") for _ in ka.parts]
             rights = [self.temporary("y") for _ in kb.parts]
             tests = []

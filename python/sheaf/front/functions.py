@@ -16,7 +16,7 @@ from .narrowing import REPEATED, Narrowing, Scope
 from .patterns import Matches
 from .places import head_of, place_of, refusal
 from .text import IN, LINE, OUT, Code, Local, joined
-from .values import BLOCK, NO, Value
+from .values import NO, Value
 
 SMALL = 40          # statements that branches with jumps may make twice, before their ways are joined
 DUPLICATES = 2000   # and those where they cannot be
@@ -646,7 +646,6 @@ class FunctionLowering(Expressions, Calls, Matches, Loops, Narrowing):
             raise self.error(call, f"'{name}' has no method '{method}'")
         if kind is not None and not isinstance(kind, kinds.List):
             raise self.error(call, f"'{name}' is no list")
-        read = ast.copy_location(ast.Name(name, ast.Load()), call.func.value)
         local = self.local(name)
         if method == "append" and len(call.args) == 1:
             self.bound_or_error(name, call.func.value)

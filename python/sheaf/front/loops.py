@@ -11,9 +11,8 @@ from .calls import Many
 from .flow import Bind, Mark
 from .kinds import BOOL, FLOAT, INT
 from .narrowing import with_lets
-from .text import IN, LINE, OUT, Code, Local, joined
-from .values import (ADD, AND, ATOM, BLOCK, EMPTY, NO, FunctionRef, ModuleList, ModuleRef, Object, Parts, Value,
-                     literal)
+from .text import IN, LINE, OUT, Code, joined
+from .values import EMPTY, NO, ModuleList, Parts, Value, literal
 
 
 class LoopEnd:
@@ -274,7 +273,6 @@ class Loops:
             return Many(Code(("map(", function, ", ", lists[0].code, ")")), kind)
         function, kind = self.function_code(node.args[0], [x.element for x in lists])
         # Of a tuple, as zip gives it.
-        names = [self.temporary("x") for _ in lists]
         inner = function.parts
         if not (len(inner) >= 4 and inner[0] == "|"):
             raise self.error(node, "'map' over several lists takes a lambda")
@@ -737,7 +735,7 @@ class Loops:
     def after_scan(self, s, code, carried, lost, state, start, name, appended):
         from .functions import Variable
         at = self.place(s)
-        states, one = self.temporary("states"), self.temporary("last")
+        states = self.temporary("states")
         # The fold that it would be, as a scan.
         parts = list(code.parts)
         parts[0] = parts[0].replace("fold(", "scan(", 1)

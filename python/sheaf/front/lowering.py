@@ -2,22 +2,19 @@
 
 `lower(target)` gives a Program: the text, its line map, and what each name in it stands for.
 """
-import ast
 import inspect
 import sys
-import types
 
 from ..errors import CompileError
 from ..module import Module, Param
 from . import kinds
-from .annotations import Reader, Unknown, dims_of, evaluate, namespaces
+from .annotations import Reader, Unknown, dims_of, namespaces
 from .capture import capture
 from .data import Registry
 from .functions import FunctionLowering
 from .names import FUNCTIONS, RESERVED, Scope, spelled
 from .places import head_of, place_of, refusal
 from .text import LINE, IN, OUT, Code, Local, Text, joined
-from .values import ModuleList, ModuleRef
 
 _CONSTANTS = (int, float, bool, str, type(None))
 

@@ -1,7 +1,6 @@
 """One pattern of `.sheaf`, with what it binds."""
-import re
 
-from .text import Code, Local
+from .text import Code
 
 
 class Pattern:

@@ -12,7 +12,7 @@ from .data import is_named_tuple
 from .pattern import Pattern
 from .kinds import BOOL, FLOAT, INT
 from .text import IN, LINE, OUT, Code, joined
-from .values import AND, NO, OR, Parts, Value, literal
+from .values import NO, Parts, Value, literal
 
 MOST_ARMS = 256  # that one `case` may become
 

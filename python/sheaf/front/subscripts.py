@@ -4,7 +4,7 @@ import ast
 from . import kinds
 from .kinds import INT
 from .text import Code, joined
-from .values import ADD, ATOM, BLOCK, NO, ModuleList, ModuleRef, Object, Parts, Value, literal
+from .values import ATOM, BLOCK, NO, ModuleList, ModuleRef, Object, Parts, Value, literal
 
 
 class Subscripts:

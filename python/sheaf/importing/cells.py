@@ -17,7 +17,7 @@ import textwrap
 import numpy as np
 
 from .. import ops, types
-from ..module import Module, Param
+from ..module import Module
 from .writer import Writer
 
 __all__ = ["from_torch"]
