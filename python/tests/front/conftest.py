@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sheaf import front, ops
+from sheaf import front, jit, ops
 from sheaf.errors import CompileError, Diagnostic
 from sheaf.front.messages import translated
 
@@ -104,3 +104,33 @@ def agree(eager, compiled, tolerance=1e-5):
     if isinstance(eager, float):
         return math.isclose(eager, compiled, rel_tol=1e-6, abs_tol=1e-12) or eager != eager
     return eager == compiled
+
+
+class Cases(list):
+    """Functions with what they are called with: `case = Cases()`, and `@case((1, 2), (3, 4))` before each."""
+
+    def __call__(self, *inputs):
+        def add(function):
+            self.append((function, inputs))
+            return function
+        return add
+
+    @property
+    def each(self):
+        """A test of (function, inputs) is one for each of them."""
+        return pytest.mark.parametrize("function, inputs", self, ids=[f.__name__ for f, _ in self])
+
+
+def compare(function, inputs, singly=False):
+    """Compiled code gives what plain Python gives, of all inputs together and, if wanted, one by one too.
+    Gives what plain Python gave."""
+    wanted = [eager(function, arguments) for arguments in inputs]
+    fast = jit(function)
+    got = [fast(*zip(*inputs), errors="return")]
+    if singly:
+        got.append([fast(*[[x] for x in arguments], errors="return")[0] for arguments in inputs])
+    for results in got:
+        assert len(results) == len(wanted)
+        for arguments, a, b in zip(inputs, wanted, results):
+            assert agree(a, b), (arguments, a, b)
+    return wanted

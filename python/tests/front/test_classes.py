@@ -3,19 +3,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from conftest import agree, eager
-from sheaf import jit
+from conftest import Cases, compare
 
 pytest.importorskip("sheaf._native")
 
-CASES = []
-
-
-def case(*inputs):
-    def add(f):
-        CASES.append((f, inputs))
-        return f
-    return add
+case = Cases()
 
 
 @dataclass
@@ -100,10 +92,6 @@ def after(c: Cell) -> int:
             return value
 
 
-@pytest.mark.parametrize("function, inputs", CASES, ids=[f.__name__ for f, _ in CASES])
+@case.each
 def test_agrees(function, inputs):
-    wanted = [eager(function, arguments) for arguments in inputs]
-    assert not any(isinstance(w, Exception) for w in wanted)
-    got = jit(function)(*zip(*inputs), errors="return")
-    for arguments, a, b in zip(inputs, wanted, got):
-        assert agree(a, b), (arguments, a, b)
+    assert not any(isinstance(w, Exception) for w in compare(function, inputs))

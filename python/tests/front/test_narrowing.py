@@ -4,19 +4,12 @@ from typing import Optional
 
 import pytest
 
-from conftest import agree, eager
+from conftest import Cases, compare
 from sheaf import CompileError, jit
 
 pytest.importorskip("sheaf._native")
 
-CASES = []
-
-
-def case(*inputs):
-    def add(f):
-        CASES.append((f, inputs))
-        return f
-    return add
+case = Cases()
 
 
 @dataclass
@@ -439,15 +432,9 @@ def matched(t: T) -> int:
     return -3
 
 
-@pytest.mark.parametrize("function, inputs", CASES, ids=[f.__name__ for f, _ in CASES])
+@case.each
 def test_agrees(function, inputs):
-    wanted = [eager(function, arguments) for arguments in inputs]
-    assert not all(isinstance(w, Exception) for w in wanted)
-    fast = jit(function)
-    many = fast(*zip(*inputs), errors="return")
-    one = [fast(*[[x] for x in arguments], errors="return")[0] for arguments in inputs]
-    for arguments, a, b, c in zip(inputs, wanted, many, one):
-        assert agree(a, b) and agree(a, c), (arguments, a, b, c)
+    assert not all(isinstance(w, Exception) for w in compare(function, inputs, singly=True))
 
 
 def of_new_variable(t: T) -> int:

@@ -6,22 +6,14 @@ from typing import Generic, Optional, TypeVar
 import numpy as np
 import pytest
 
-from conftest import agree, eager
+from conftest import Cases, compare
 from sheaf import *
-from sheaf import jit
-from test_programs import Leaf, Node, Tree, depth, inc
+from test_programs import Leaf, Node, Tree, inc
 
 pytest.importorskip("sheaf._native")
 
 T = TypeVar("T")
-CASES = []
-
-
-def case(*inputs):
-    def add(f):
-        CASES.append((f, inputs))
-        return f
-    return add
+case = Cases()
 
 
 def even(n: int) -> bool:
@@ -607,10 +599,6 @@ def extended(xs: list[int]) -> list[int]:
     return ys
 
 
-@pytest.mark.parametrize("function, inputs", CASES, ids=[f.__name__ for f, _ in CASES])
+@case.each
 def test_agrees(function, inputs):
-    wanted = [eager(function, arguments) for arguments in inputs]
-    got = jit(function)(*zip(*inputs), errors="return")
-    assert len(got) == len(wanted)
-    for arguments, a, b in zip(inputs, wanted, got):
-        assert agree(a, b), (arguments, a, b)
+    compare(function, inputs)

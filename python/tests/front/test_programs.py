@@ -9,9 +9,8 @@ from typing import Callable, Generic, NamedTuple, Optional, TypeVar
 import numpy as np
 import pytest
 
-from conftest import agree, eager
+from conftest import Cases, compare
 from sheaf import *
-from sheaf import jit
 
 pytest.importorskip("sheaf._native")
 
@@ -35,11 +34,7 @@ class Rose(Generic[T]):
     value: T
     kids: "list[Rose[T]]"
 
-CASES = []
-def case(*args):
-    def add(f):
-        CASES.append((f, args)); return f
-    return add
+case = Cases()
 
 
 @case((Node(Leaf(1), Node(Leaf(2), Leaf(3))),), (Leaf(7),))
@@ -492,10 +487,6 @@ def stacks(xs: list[float]) -> Float32["?"]:
     return stack([f32(x) * 2 for x in xs])
 
 
-@pytest.mark.parametrize("function, inputs", CASES, ids=[f.__name__ for f, _ in CASES])
+@case.each
 def test_agrees(function, inputs):
-    wanted = [eager(function, arguments) for arguments in inputs]
-    got = jit(function)(*zip(*inputs), errors="return")
-    assert len(got) == len(wanted)
-    for arguments, a, b in zip(inputs, wanted, got):
-        assert agree(a, b), (arguments, a, b)
+    compare(function, inputs)

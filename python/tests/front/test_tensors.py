@@ -6,20 +6,12 @@ from typing import Callable, NamedTuple
 import numpy as np
 import pytest
 
-from conftest import agree, eager
+from conftest import Cases, compare
 from sheaf import *
-from sheaf import jit
 
 pytest.importorskip("sheaf._native")
 
-CASES = []
-
-
-def case(*inputs):
-    def add(f):
-        CASES.append((f, inputs))
-        return f
-    return add
+case = Cases()
 
 
 A = np.float32
@@ -229,10 +221,6 @@ def slices(x: Float32["n h"]) -> tuple[Float32["? h"], Float32["n ?"], Float32["
     return x[1:-1], x[:, 1:], x[len(x) - 1], x[-2:, :2]
 
 
-@pytest.mark.parametrize("function, inputs", CASES, ids=[f.__name__ for f, _ in CASES])
+@case.each
 def test_agrees(function, inputs):
-    wanted = [eager(function, arguments) for arguments in inputs]
-    assert not any(isinstance(w, Exception) for w in wanted)
-    got = jit(function)(*zip(*inputs), errors="return")
-    for arguments, a, b in zip(inputs, wanted, got):
-        assert agree(a, b), (arguments, a, b)
+    assert not any(isinstance(w, Exception) for w in compare(function, inputs))
