@@ -218,12 +218,11 @@ Planner::Mode Planner::modeOf(const Product &product) {
   return {true, product.method, product.rowsAreRecords};
 }
 
-Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **only,
-                              bool &conflict) {
-  Mode mode;
+void Planner::readAlong(const RootSpec &root, int level,
+                        llvm::function_ref<void(const Reads &)> visit) {
   // A piece that is kept itself is computed along only by a stage of its own level.
   if (!root.computed() && isKept(root.value) && levelOf(root.value) != level)
-    return mode;
+    return;
   llvm::SmallVector<Value> work{root.value};
   llvm::SmallPtrSet<Value, 8> seen;
   while (!work.empty()) {
@@ -231,6 +230,17 @@ Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **o
     if (!seen.insert(value).second)
       continue;
     Reads reads = read(value, true);
+    visit(reads);
+    for (auto &[kept, view] : reads.kept)
+      if (isKept(kept) && isSoft(root, kept, view) && levelOf(kept) == level)
+        work.push_back(kept);
+  }
+}
+
+Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **only,
+                              bool &conflict) {
+  Mode mode;
+  readAlong(root, level, [&](const Reads &reads) {
     for (auto &[product, view] : reads.products) {
       Mode m = modeOf(*product);
       if ((mode.products && mode != m) || (!options_.merge && *only && *only != product))
@@ -239,10 +249,7 @@ Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **o
       if (!options_.merge)
         *only = product;
     }
-    for (auto &[kept, view] : reads.kept)
-      if (isKept(kept) && isSoft(root, kept, view) && levelOf(kept) == level)
-        work.push_back(kept);
-  }
+  });
   return mode;
 }
 

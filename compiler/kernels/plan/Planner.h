@@ -88,6 +88,8 @@ private:
   bool settleProducts();
   bool settleShared();
   bool keepBelow(mlir::Value root, const Product *product, int level);
+  /// Visits what a root reads at a level, and what the pieces read that are computed along there.
+  void readAlong(const RootSpec &root, int level, llvm::function_ref<void(const Reads &)> visit);
   Mode modeOf(const RootSpec &root, int level, const Product **only, bool &conflict);
   const std::vector<Dim> &shape(mlir::Value v) const { return plan_->shapes->of(v); }
 

@@ -59,16 +59,8 @@ void Planner::makeBuffers() {
 /// The accumulators of a stage: products and columns that its roots read, through what the stage
 /// itself computes on the way.
 void Planner::findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots) {
-  for (const RootSpec &root : roots) {
-    if (!root.computed() && isKept(root.value) && levelOf(root.value) != stage.level)
-      continue;
-    llvm::SmallVector<Value> work{root.value};
-    llvm::SmallPtrSet<Value, 8> seen;
-    while (!work.empty()) {
-      Value value = work.pop_back_val();
-      if (!seen.insert(value).second)
-        continue;
-      Reads reads = read(value, true);
+  for (const RootSpec &root : roots)
+    readAlong(root, stage.level, [&](const Reads &reads) {
       for (auto &[product, view] : reads.products) {
         int64_t column = view.back().offset.constant();
         if (llvm::none_of(stage.accumulators, [&](const Accumulator &a) {
@@ -81,11 +73,8 @@ void Planner::findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots) {
         if (buffer->kind == Buffer::Argument && view.size() == 1 && view[0].axis == 0 &&
             !llvm::is_contained(stage.argumentRows, buffer))
           stage.argumentRows.push_back(buffer);
-        if (isKept(kept) && isSoft(root, kept, view) && levelOf(kept) == stage.level)
-          work.push_back(kept);
       }
-    }
-  }
+    });
   int axis = static_cast<int>(stage.shape.size()) - 2;
   bool shared = llvm::all_of(stage.accumulators, [&](const Accumulator &a) {
     return llvm::all_of(a.product->segments, [&](const ProductSegment &segment) {
