@@ -146,7 +146,7 @@ nb::dict Session::parameters(bool writable) {
     int64_t stride = shape.empty() ? 1
                                    : rt::rowGranules(param.shape.back(), param.dtype) *
                                          rt::kGranuleBytes / bytes;
-    for (size_t axis = shape.size(); axis-- > 1; stride *= param.shape[axis])
+    for (size_t axis = shape.size(); axis-- > 1; stride *= param.shape[axis - 1])
       strides[axis - 1] = stride;
     DLDataType dtype =
         param.dtype == rt::DType::Bool ? DLDataType{kDLInt, 32, 1} : api::dlpackType(param.dtype);

@@ -170,6 +170,25 @@ def test_a_weight_of_several_places_is_one():
         assert agree(model(x), y)
 
 
+class Deep(Module):
+    """A Param of more than two axes, which has padding between its rows in a session."""
+
+    def __init__(self):
+        self.w = Param(3, 2, 5, init=normal(1.0))
+
+    def forward(self, x: Float32["5"]) -> Float32["3 2 5"]:
+        return self.w + x
+
+
+def test_weights_of_more_axes():
+    model = Deep()
+    fast, x = jit(model), np.arange(5, dtype=np.float32)
+    assert np.array_equal(fast([x])[0], model(x))
+    model.w.value = np.arange(30, dtype=np.float32).reshape(3, 2, 5)
+    assert np.array_equal(fast([x])[0], np.arange(30).reshape(3, 2, 5) + x)
+    assert np.array_equal(fast.state_dict()["w"], model.w.value)
+
+
 class Renamed(Module):
     """Attributes whose names the text cannot have."""
 
