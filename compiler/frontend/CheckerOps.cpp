@@ -24,6 +24,12 @@ public:
   std::optional<Dim> quotient(const Dim &a, const Dim &b) const override {
     return dims.exactQuotient(a, b);
   }
+  Dim floorQuotient(const Dim &a, int64_t b) const override {
+    // Of what is left without the remainder the quotient is exact.
+    std::optional<Dim> rest = dims.remainder(a, Dim(b));
+    std::optional<Dim> quotient = rest ? dims.divide(a - *rest, Dim(b)) : std::nullopt;
+    return quotient ? *quotient : DimOracle::floorQuotient(a, b);
+  }
 
 protected:
   const DimContext &dims;

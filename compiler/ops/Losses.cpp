@@ -1,7 +1,8 @@
 //===- Losses.cpp - Losses and measures of distributions ------------------===//
 //
 // mse (x, target), huber (x, target, delta = 1), entropy (p, axis = -1), kl_div (p, q, axis = -1).
-// Kernels know none of them. cross_entropy is in Normalise.cpp, bce_with_logits in Functions.cpp.
+// Kernels know none of them. cross_entropy is in CrossEntropy.cpp, bce_with_logits in
+// Functions.cpp.
 //
 //===----------------------------------------------------------------------===//
 

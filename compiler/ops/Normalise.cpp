@@ -1,7 +1,7 @@
-//===- Normalise.cpp - Softmax, norms and losses --------------------------===//
+//===- Normalise.cpp - Softmax and norms ----------------------------------===//
 //
 // In source: softmax and log_softmax (x, axis = -1), layer_norm (x, gain, bias, eps) and rms_norm
-// (x, gain, eps) along the last axis, cross_entropy (logits, label). Kernels know none of them.
+// (x, gain, eps) along the last axis. Kernels know none of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -196,131 +196,6 @@ void addNorm(std::vector<Op> &ops, const std::string &name, const std::string &s
   ops.push_back(std::move(op));
 }
 
-//===----------------------------------------------------------------------===//
-// cross_entropy
-//===----------------------------------------------------------------------===//
-
-ShapeResult crossEntropyShape(std::span<const OperandType> operands, const Attrs &,
-                              const DimOracle &oracle) {
-  auto operand = floatTensor(operands, 0, "take the cross entropy of");
-  if (auto *error = std::get_if<ShapeError>(&operand))
-    return *error;
-  TensorType logits = std::get<TensorType>(operand);
-  std::string what =
-      "cannot take the cross entropy of " + logits.str() + " and " + describe(operands[1]) + ": ";
-  if (logits.dims.empty())
-    return ShapeResult::fail(what + "the logits have no axes", 0);
-  TensorType result = logits;
-  result.dims.pop_back();
-  const TensorType *label = operands[1].isList ? nullptr : operands[1].tensor();
-  const HostKind *host = operands[1].isList ? nullptr : operands[1].host();
-  if (host && (*host == HostKind::Int || *host == HostKind::Token)) {
-    if (!result.dims.empty())
-      return ShapeResult::fail(what + "one label goes with one row of logits", 1);
-    auto classes = oracle.value(logits.dims.back());
-    if (auto known = operands[1].number; known && (*known < 0 || (classes && *known >= *classes)))
-      return ShapeResult::fail("label " + std::to_string(*known) + " is out of range for " +
-                                   (classes ? std::to_string(*classes) : logits.dims.back().str()) +
-                                   " classes",
-                               1);
-    return ShapeResult::ok(std::move(result));
-  }
-  if (!label || (label->dtype != DType::I32 && label->dtype != DType::I64))
-    return ShapeResult::fail(what + "the label is an int, a token or a tensor of ints", 1);
-  if (label->dims.size() != result.dims.size())
-    return ShapeResult::fail(what + "there must be one label for each row of logits", 1);
-  for (size_t i = 0; i < label->dims.size(); ++i)
-    if (!oracle.same(label->dims[i], result.dims[i]))
-      return ShapeResult::fail(what + "the extents of axis " + std::to_string(i) + " differ (" +
-                                   withValue(result.dims[i], oracle) + ", " +
-                                   withValue(label->dims[i], oracle) + ")",
-                               1);
-  return ShapeResult::ok(std::move(result));
-}
-
-std::string crossEntropyReference(const RefTensor &logits, const RefTensor &labels,
-                                  const Arithmetic &arithmetic, RefTensor &result) {
-  int64_t classes = logits.shape.back();
-  for (size_t n = 0; n < result.data.size(); ++n) {
-    double label = labels.data[n];
-    if (label < 0 || label >= static_cast<double>(classes)) {
-      if (labels.host)
-        return "label " + std::to_string(static_cast<int64_t>(label)) + " is out of range for " +
-               std::to_string(classes) + " classes";
-      result.data[n] = outside(result.dtype);
-      continue;
-    }
-    auto begin = logits.data.begin() + static_cast<int64_t>(n) * classes;
-    std::vector<double> row(begin, begin + classes);
-    double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
-    for (double x : row)
-      greatest = maximumOf(greatest, x);
-    double shift = std::isinf(greatest) ? 0 : greatest;
-    for (double x : row)
-      sum = arithmetic.round(sum + arithmetic.round(std::exp(arithmetic.round(x - shift))));
-    double logSum = arithmetic.round(arithmetic.round(std::log(sum)) + shift);
-    result.data[n] = arithmetic.round(logSum - row[static_cast<size_t>(label)]);
-  }
-  return {};
-}
-
-std::vector<Value> expandCrossEntropy(ExpandBuilder &b, ir::ApplyOp op) {
-  DType dtype = dtypeOf(op.getOperands()[0]);
-  Value logits = widen(b, op.getOperands()[0]), label = op.getOperands()[1];
-  int64_t axis = rankOf(logits) - 1;
-  Value logSum = applyOne(b, "logsumexp", logits, {{"axis", axis}});
-  Value wanted;
-  if (auto type = mlir::dyn_cast<mlir::RankedTensorType>(label.getType())) {
-    Extent classes = extentOf(b, logits, axis);
-    Value places = applyOne(b, "i64", applyOne(b, "iota", {}, {{"size", classes}}));
-    Value isLabel = applyOne(b, "eq", {places, insertAxis(b, applyOne(b, "i64", label), axis)});
-    // Not a product with 0 and 1: a logit of -inf elsewhere must not make NaN.
-    Value only = applyOne(b, "where", {isLabel, logits, number(b, 0, DType::F32)});
-    wanted = applyOne(b, "where",
-                      {isInside(b, label, classes), reduceAxis(b, "reduce_sum", only, axis, false),
-                       number(b, outside(DType::F32), DType::F32)});
-  } else {
-    Value position = indexValue(b, label);
-    checkLabel(b, position, logits, axis);
-    wanted = applyOne(b, "pick", {logits, position}, {{"axis", axis}});
-  }
-  return {narrow(b, applyOne(b, "sub", {logSum, wanted}), dtype)};
-}
-
-void addCrossEntropy(std::vector<Op> &ops) {
-  Op op;
-  op.name = "cross_entropy";
-  op.summary = "-log(softmax(logits)[label]) for each row of logits";
-  op.params = {{"logits", ParamKind::Tensor}, {"label", ParamKind::Index}};
-  op.shape = crossEntropyShape;
-  op.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
-                    std::span<RefTensor> results) {
-    return crossEntropyReference(operands[0], operands[1], arithmetic, results[0]);
-  };
-  op.batch = expand(expandCrossEntropy);
-  ops.push_back(std::move(op));
-}
-
-/// The logarithm of a probability is the negative of its cross entropy.
-void addLogProb(std::vector<Op> &ops) {
-  Op op;
-  op.name = "log_prob";
-  op.summary = "log(softmax(logits)[index]) for each row of logits";
-  op.params = {{"logits", ParamKind::Tensor}, {"index", ParamKind::Index}};
-  op.shape = crossEntropyShape;
-  op.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
-                    std::span<RefTensor> results) {
-    std::string error = crossEntropyReference(operands[0], operands[1], arithmetic, results[0]);
-    for (double &value : results[0].data)
-      value = -value;
-    return error;
-  };
-  op.batch = expand([](ExpandBuilder &b, ir::ApplyOp apply) -> std::vector<Value> {
-    return {applyOne(b, "neg", applyOne(b, "cross_entropy", apply.getOperands()))};
-  });
-  ops.push_back(std::move(op));
-}
-
 } // namespace
 
 void addNormalise(std::vector<Op> &ops) {
@@ -331,8 +206,6 @@ void addNormalise(std::vector<Op> &ops) {
           true, 1e-5);
   addNorm(ops, "rms_norm", "x over its root mean square along the last axis, times gain", false,
           1e-6);
-  addCrossEntropy(ops);
-  addLogProb(ops);
 }
 
 } // namespace sheaf::ops

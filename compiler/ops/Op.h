@@ -112,6 +112,12 @@ public:
   virtual std::optional<int64_t> value(const Dim &d) const = 0;
   /// a / b when exact; nullopt otherwise.
   virtual std::optional<Dim> quotient(const Dim &a, const Dim &b) const = 0;
+  /// a / b rounded down, of a that is not negative; an extent of its own when it has no name.
+  virtual Dim floorQuotient(const Dim &a, int64_t b) const {
+    if (auto known = value(a))
+      return Dim(*known / b);
+    return a.dividedBy(Dim(b)).value_or(Dim::fresh());
+  }
 };
 
 /// Result types, or a message in source terms that names both sides. `operand` points at the

@@ -1,7 +1,7 @@
 //===- Selection.cpp - The greatest elements and their places -------------===//
 //
-// In source: top_k (x, k, axis = -1), sort (x, axis = -1, descending = 0), take_along (x, indices,
-// axis = -1).
+// In source: top_k (x, k, axis = -1), sort and argsort (x, axis = -1, descending = 0), take_along
+// (x, indices, axis = -1).
 // For kernels: top_places (x, k: along the last axis, whose extent is k at least) and sort_places
 // (x, descending) as i32, and take_along. Of equal elements the first comes first; NaN is greater
 // than every number, as in argmax. An index is held between the ends.
@@ -289,6 +289,32 @@ void addSort(std::vector<Op> &ops) {
                 expandSort, Reduction::Sort});
 }
 
+void addArgsort(std::vector<Op> &ops) {
+  Op op;
+  op.name = "argsort";
+  op.summary =
+      "the places of the elements along an axis, the last by default, from the least to "
+      "the greatest, or with descending=1 the other way, as i32; the first of equals first";
+  op.params = {{"x", ParamKind::Tensor},
+               {"axis", ParamKind::Static, Attr(int64_t(-1))},
+               {"descending", ParamKind::Static, Attr(int64_t(0))}};
+  op.shape = [](std::span<const OperandType> operands, const Attrs &attrs,
+                const DimOracle &oracle) { return sortShape(operands, attrs, oracle, false); };
+  op.reference = [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
+                    std::span<RefTensor> results) {
+    return topReference(
+        operands[0], attrs, results[0], [](int64_t, int64_t) {},
+        intAttr(attrs, "descending", 0) == 0);
+  };
+  op.batch = expand([](ExpandBuilder &b, ir::ApplyOp apply) -> std::vector<Value> {
+    return {ops::apply(
+        b, "sort", apply.getOperands(),
+        {{"axis", intAttr(apply, "axis")}, {"descending", intAttr(apply, "descending")}})[1]};
+  });
+  op.decision = topDecision(0);
+  ops.push_back(std::move(op));
+}
+
 //===----------------------------------------------------------------------===//
 // take_along
 //===----------------------------------------------------------------------===//
@@ -354,6 +380,7 @@ void addTake(std::vector<Op> &ops) {
 void addSelection(std::vector<Op> &ops) {
   addTop(ops);
   addSort(ops);
+  addArgsort(ops);
   addTake(ops);
 }
 

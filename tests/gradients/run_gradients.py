@@ -85,9 +85,9 @@ def values(sheaf, directory, pattern):
         data |= dict(zip(names, operands))
         shape = shape_of(result)
         results.append(f"f32[{', '.join(map(str, shape))}]" if shape else "f32")
-        functions.append(f"fn f{number}({', '.join(typed + ['i: int', 'k: i32[3]', 'n: int'])}) "
+        functions.append(f"fn example{number}({', '.join(typed + ['i: int', 'k: i32[3]', 'n: int'])}) "
                          f"-> {results[-1]} = {{\n  {expression} }}")
-        calls.append(f"f{number}({', '.join(names + ['i', 'k', 'n'])})")
+        calls.append(f"example{number}({', '.join(names + ['i', 'k', 'n'])})")
     text = "\n".join(functions) + (
         f"\nfn main({', '.join(params + ['i: int', 'k: i32[3]', 'n: int'])})"
         f" -> ({', '.join(results)}) =\n  ({', '.join(calls)})\n")
@@ -137,9 +137,9 @@ def program(chosen, kind):
                 out.append(f"param {name} : f32[{shape}] = {init}")
                 args.append(name)
             params.append(f"{letter}: f32[{shape}]")
-        out.append(f"fn f{number}({', '.join(params)}, i: int, k: i32[3], n: int) -> f32 = {{\n"
+        out.append(f"fn example{number}({', '.join(params)}, i: int, k: i32[3], n: int) -> f32 = {{\n"
                    f"  let y = {expression}\n  sum(sin(y + 0.3)) }}")
-        losses.append(f"f{number}({', '.join(args)}, i, k, n)")
+        losses.append(f"example{number}({', '.join(args)}, i, k, n)")
     out.append(f"fn loss(i: int, k: i32[3], n: int{''.join(inputs)}) -> f32 = "
                + " + ".join(losses))
     return "\n".join(out) + "\n", "".join(json.dumps(line) + "\n" for line in data)

@@ -164,6 +164,9 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("cross_entropy", {"f32[4, 3]", "i64[4]"}, {}, 9);
   check("cross_entropy", {"f32[3]", "token[]"});
   check("cross_entropy", {"bf16[2, 2, 3]", "i32[2, 2]"});
+  check("cross_entropy", {"f32[4, 3]", "i32[4]"}, {{"label_smoothing", 0.2}});
+  check("weighted_cross_entropy", {"f32[5]", "int", "f32[5]"}, {{"label_smoothing", 0.1}});
+  check("weighted_cross_entropy", {"bf16[4, 3]", "i64[4]", "bf16[3]"}, {}, 9);
   check("log_prob", {"f32[5]", "int"});
   check("log_prob", {"f32[4, 3]", "i32[4]"});
   check("stop_gradient", {"bf16[2, 3]"});
@@ -187,6 +190,21 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("top_k", {"f32[7]"}, {{"k", I(3)}});
   check("top_k", {"i32[4, 5]"}, {{"k", I(5)}});
   check("top_k", {"bf16[4, 5, 2]"}, {{"k", I(2)}, {"axis", I(1)}});
+  check("argsort", {"bf16[4, 5, 2]"}, {{"axis", I(1)}, {"descending", I(1)}});
+  check("top_k_filter", {"f32[3, 7]"}, {{"k", I(2)}});
+  check("top_k_filter", {"f32[7]"}, {{"k", extent(3)}});
+  check("top_k_filter", {"bf16[3, 2]"}, {{"k", I(2)}});
+  check("top_p_filter", {"f32[3, 7]", "f32"});
+  check("top_p_filter", {"bf16[7]", "bf16"});
+  // The number of taps is known when the model is compiled.
+  check("conv1d", {"f32[7, 3]", "f32[2, 3, 3]"}, {{"padding", I(1)}}, 3, {false});
+  check("conv1d", {"f32[2, 9, 4]", "f32[6, 2, 2]"},
+        {{"stride", I(3)}, {"dilation", I(4)}, {"groups", I(2)}}, 3, {false});
+  check("conv1d", {"bf16[5, 4]", "bf16[4, 1, 3]"}, {{"stride", I(2)}, {"groups", I(4)}}, 3,
+        {false});
+  check("conv1d", {"f32[0, 4]", "f32[3, 4, 2]"}, {{"padding", I(1)}}, 3, {false});
+  check("max_pool1d", {"f32[7, 3]"}, {{"size", I(3)}, {"stride", I(2)}, {"padding", I(1)}});
+  check("avg_pool1d", {"bf16[2, 7, 3]"}, {{"size", I(3)}});
   check("sort", {"f32[7]"});
   check("sort", {"i32[4, 5]"}, {{"descending", I(1)}});
   check("sort", {"bf16[4, 5, 2]"}, {{"axis", I(1)}});

@@ -250,6 +250,14 @@ TEST(References, TopK) {
   EXPECT_EQ(value("take_along", {f32({2, 3}, {1, 2, 3, 4, 5, 6}), places}, "axis=0"), (V{4, 2, 6}));
 }
 
+TEST(References, Filters) {
+  expectNear(value("top_k_filter", {f32({1, kNan, -kInf, 3})}, "k=2"), {-kInf, kNan, -kInf, 3});
+  expectNear(value("top_k_filter", {f32({1, 2})}, "k=9"), {1, 2});
+  expectNear(value("top_p_filter", {f32({1, kInf, 2}), f32({}, {0.9})}), {-kInf, kInf, -kInf});
+  expectNear(value("top_p_filter", {f32({2, 1, 2}), f32({}, {0})}), {2, -kInf, 2});
+  EXPECT_EQ(value("argsort", {f32({2, kNan, -kInf, 2})}), (V{2, 0, 3, 1}));
+}
+
 TEST(References, Attention) {
   // Scores of log 1 and log 3 weigh a quarter and three quarters.
   RefTensor q = f32({1, 1}, {1}), k = f32({2, 1}, {0, std::log(3)}), v = f32({2, 1}, {4, 8});

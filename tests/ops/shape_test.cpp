@@ -839,5 +839,88 @@ TEST(Shapes, ScansAndPlacement) {
   });
 }
 
+TEST(Shapes, Convolution) {
+  check({
+      {"conv1d", {"f32[n, 3]", "f32[8, 3, 5]"}, "padding=2", "f32[n, 8]"},
+      {"conv1d", {"f32[n, 4]", "f32[h, 2, 2]"}, "groups=2", "f32[n - 1, h]"},
+      {"conv1d", {"f32[2, 9, 4]", "f32[6, 4, 3]"}, "stride=2, dilation=2", "f32[2, 3, 6]"},
+      {"conv1d", {"f32[n, 4]", "f32[6, 4, 3]"}, "stride=2", "f32[?, 6]"},
+      {"conv1d",
+       {"f32[n, 4]", "f32[6, 4, 3]"},
+       "stride=0",
+       "error: the stride of 'conv1d' is at least 1, not 0"},
+      {"conv1d",
+       {"f32[n, 4]", "f32[6, 4, 3]"},
+       "padding=-1",
+       "error: the padding of 'conv1d' is at least 0, not -1"},
+      {"conv1d",
+       {"f32[n, 4]", "f32[6, 3, 3]"},
+       "",
+       "error: cannot convolve f32[n, 4] with f32[6, 3, 3]: there are 4 channels, and the weight "
+       "is for 3 [1]"},
+      {"conv1d",
+       {"f32[3, n]", "f32[6, 3, 3]"},
+       "",
+       "error: cannot convolve f32[3, n] with f32[6, 3, 3]: there are n channels, and the weight "
+       "is for 3 [1] (help: channels are the last axis: transpose the sequence)"},
+      {"conv1d",
+       {"f32[n, 4]", "f32[5, 2, 3]"},
+       "groups=2",
+       "error: cannot convolve f32[n, 4] with f32[5, 2, 3]: 5 channels do not come out of 2 "
+       "groups alike [1]"},
+      {"conv1d",
+       {"f32[n, 4]", "f32[5, 4, m]"},
+       "",
+       "error: cannot convolve f32[n, 4] with f32[5, 4, m]: the number of taps, the weight's last "
+       "extent, must be known when the model is compiled [1]"},
+      {"conv1d",
+       {"f32[2, 4]", "f32[5, 4, 4]"},
+       "",
+       "error: cannot convolve f32[2, 4] with f32[5, 4, 4]: a window of 4 does "
+       "not fit into a sequence of 2 with 0 before and after it [0]"},
+      {"conv1d",
+       {"f32[n]", "f32[5, 4, 4]"},
+       "",
+       "error: cannot convolve f32[n]: it has 1 axis, and places and channels are needed [0]"},
+      {"max_pool1d", {"bf16[n, h]"}, "size=1", "bf16[n, h]"},
+      {"max_pool1d", {"f32[9, h]"}, "size=2", "f32[4, h]"},
+      {"avg_pool1d", {"f32[2, n, h]"}, "size=3, stride=1, padding=1", "f32[2, n, h]"},
+      {"avg_pool1d",
+       {"f32[n, h]"},
+       "size=3, padding=2",
+       "error: the padding of 'avg_pool1d' is at most half its size, not 2 of 3"},
+      {"max_pool1d",
+       {"i32[n, h]"},
+       "size=2",
+       "error: cannot pool i32[n, h]: its elements are not floats [0] (help: convert it with "
+       "f32(...))"},
+  });
+}
+
+TEST(Shapes, LabelsAndFilters) {
+  check({
+      {"argsort", {"f32[n, h]"}, "axis=0", "i32[n, h]"},
+      {"cross_entropy", {"f32[n, h]", "i32[n]"}, "label_smoothing=0.1", "f32[n]"},
+      {"cross_entropy",
+       {"f32[h]", "int"},
+       "label_smoothing=1.5",
+       "error: the label smoothing of a cross entropy is from 0 to 1"},
+      {"weighted_cross_entropy", {"f32[h]", "int", "f32[h]"}, "", "f32"},
+      {"weighted_cross_entropy",
+       {"f32[n, h]", "i32[n]", "f32[n]"},
+       "",
+       "error: cannot weight the classes of f32[n, h] by f32[n]: the extents differ (h = 4, n) "
+       "[2]"},
+      {"top_k_filter", {"f32[n, h]"}, "k=m", "f32[n, h]"},
+      {"top_k_filter", {"f32[h]"}, "k=0", "error: 'top_k_filter' keeps at least 1 element, not 0"},
+      {"top_k_filter", {"f32"}, "k=2", "error: cannot filter f32: it has no axes [0]"},
+      {"top_p_filter", {"f32[n, h]", "float"}, "", "f32[n, h]"},
+      {"top_p_filter",
+       {"f32[n, h]", "f32[n]"},
+       "",
+       "error: the share that 'top_p_filter' keeps is a float, not f32[n] [1]"},
+  });
+}
+
 } // namespace
 } // namespace sheaf::ops::test

@@ -66,8 +66,8 @@ def rms_norm(x, gain, eps=1e-06):
     return give(_scaled(widened(x), gain, eps).astype(x.dtype))
 
 
-@operator
-def cross_entropy(logits, label):
+def _labelled(logits, label):
+    """Logits, labels as ints of the shape of the result, and where these are in range."""
     x = need_float(logits, "take the cross entropy of")
     what = f"cannot take the cross entropy of {type_of(x)} and {describe(label)}: "
     if not x.ndim:
@@ -86,15 +86,46 @@ def cross_entropy(logits, label):
     if labels.shape != x.shape[:-1]:
         raise ShapeError(what + "there must be one label for each row of logits "
                          f"({x.shape[:-1]}, {labels.shape})")
-    wide = widened(x)
     inside = (labels >= 0) & (labels < classes)
-    if classes:
-        places = np.where(inside, labels, 0)[..., None].astype(np.intp)
-        wanted = np.take_along_axis(wide, places, axis=-1)[..., 0]
-    else:
-        wanted = np.zeros(labels.shape, wide.dtype)
-    loss = log_sum_exp(wide, x.ndim - 1) - wanted
-    return give(np.where(inside, loss, wide.dtype.type(np.nan)).astype(x.dtype))
+    return x, np.where(inside, labels, 0).astype(np.intp), inside
+
+
+def _cross_entropy(logits, label, weight, label_smoothing):
+    x, labels, inside = _labelled(logits, label)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError("the label smoothing of a cross entropy is from 0 to 1")
+    if weight is not None:
+        weight = need_float(weight, "weight classes by")
+        what = f"cannot weight the classes of {type_of(x)} by {type_of(weight)}: "
+        if weight.dtype != x.dtype:
+            raise TypeError(what + "the element types differ")
+        if weight.ndim != 1:
+            raise ShapeError(what + "it is not a vector")
+        if weight.shape[0] != x.shape[-1]:
+            raise ShapeError(what + f"the extents differ ({x.shape[-1]}, {weight.shape[0]})")
+        weight = widened(weight)
+    x, of = widened(x), x.dtype
+    number = x.dtype.type
+    if not x.shape[-1]:
+        return give(np.full(labels.shape, np.nan, of))
+    terms = log_sum_exp(x, x.ndim - 1, True) - x
+    if weight is not None:
+        terms = weight * terms
+    loss = np.take_along_axis(terms, labels[..., None], axis=-1)[..., 0]
+    if label_smoothing:
+        share = number(label_smoothing) / number(x.shape[-1])
+        loss = number(1 - label_smoothing) * loss + share * np.sum(terms, axis=-1, dtype=x.dtype)
+    return give(np.where(inside, loss, number(np.nan)).astype(of))
+
+
+@operator
+def cross_entropy(logits, label, label_smoothing=0):
+    return _cross_entropy(logits, label, None, label_smoothing)
+
+
+@operator
+def weighted_cross_entropy(logits, label, weight, label_smoothing=0):
+    return _cross_entropy(logits, label, weight, label_smoothing)
 
 
 @operator

@@ -17,6 +17,10 @@ def _places(x, axis, descending):
     return np.flip(x.shape[axis] - 1 - turned, axis)
 
 
+def in_order(x, axis, descending):
+    return np.take_along_axis(x, _places(x, axis, descending), axis)
+
+
 def _chosen(x, places, axis):
     return (give(np.take_along_axis(x, places, axis)), give(places.astype(np.int32)))
 
@@ -39,6 +43,11 @@ def sort(x, axis=-1, descending=0):
     x = need_numbers(x, "sort")
     axis = need_axis(axis, x.ndim, type_of(x))
     return _chosen(x, _places(x, axis, flag(descending, "descending")), axis)
+
+
+@operator
+def argsort(x, axis=-1, descending=0):
+    return sort(x, axis, descending)[1]
 
 
 @operator

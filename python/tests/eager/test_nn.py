@@ -30,6 +30,7 @@ def test_names_and_layouts_of_torch():
     assert shapes(nn.Linear(3, 5)) == {"weight": (5, 3), "bias": (5,)}
     assert shapes(nn.Linear(3, 5, bias=False)) == {"weight": (5, 3)}
     assert shapes(nn.Embedding(7, 3)) == {"weight": (7, 3)}
+    assert shapes(nn.Conv1d(6, 4, 3, groups=2)) == {"weight": (4, 3, 3), "bias": (4,)}
     assert shapes(nn.LayerNorm((4,))) == {"weight": (4,), "bias": (4,)}
     assert shapes(nn.RMSNorm(4)) == {"weight": (4,)}
     assert shapes(nn.LSTMCell(3, 2)) == {"weight_ih": (8, 3), "weight_hh": (8, 2), "bias_ih": (8,),
@@ -230,3 +231,45 @@ def test_empty_sentence(bidirectional):
     assert hs.shape == (0, width) and h.shape == (states, 3) and not np.asarray(h).any()
     hs, (h, c) = nn.LSTM(4, 3, 2, bidirectional=bidirectional)(x)
     assert hs.shape == (0, width) and h.shape == c.shape == (states, 3) and not np.asarray(c).any()
+
+
+def test_convolution():
+    """Against sums written out, places last as in torch."""
+    def by_hand(x, weight, stride, before, after, dilation, groups):
+        x = np.pad(x, ((0, 0), (before, after)))
+        out, per_group, taps = weight.shape
+        count = (x.shape[1] - (taps - 1) * dilation - 1) // stride + 1
+        y = np.zeros((out, count))
+        for o in range(out):
+            first = o // (out // groups) * per_group
+            for t in range(count):
+                at = t * stride + np.arange(taps) * dilation
+                y[o, t] = np.sum(weight[o] * x[first:first + per_group, at])
+        return y
+
+    for n, options, sides in [(7, {}, (0, 0)), (7, {"padding": 2, "stride": 3, "dilation": 2}, (2, 2)),
+                              (6, {"padding": "same", "groups": 2}, (1, 1)),
+                              (5, {"padding": "same", "dilation": 3, "kernel_size": 2}, (1, 2)),
+                              (4, {"kernel_size": (1,), "padding": "valid"}, (0, 0)),
+                              (0, {"padding": 1, "bias": False}, (1, 1))]:
+        layer = drawn(nn.Conv1d(4, 6, **({"kernel_size": 3} | options)))
+        wanted = by_hand(rows(4, n), layer.weight.value, layer.stride, *sides, layer.dilation, layer.groups)
+        if options.get("bias", True):
+            wanted = wanted + layer.bias.value[:, None]
+        assert np.allclose(layer(rows(4, n)), wanted, atol=1e-5), options
+    with pytest.raises(ValueError, match="stride of 1"):
+        nn.Conv1d(4, 6, 3, stride=2, padding="same")
+    with pytest.raises(ValueError, match="no multiples of 3"):
+        nn.Conv1d(4, 6, 3, groups=3)
+    with pytest.raises(sf.ShapeError, match="a window of 3 does not fit into a sequence of 1"):
+        nn.Conv1d(4, 6, 3)(rows(4, 1))
+    with pytest.raises(TypeError, match="zeros alone"):
+        nn.Conv1d(4, 6, 3, padding_mode="reflect")
+
+
+def test_pooling():
+    x = np.array([[1, 5, 3, 2, 9], [-8, -2, -4, -1, 0]], np.float32)
+    assert np.array_equal(nn.MaxPool1d(2)(x), [[5, 3], [-2, -1]])
+    assert np.array_equal(nn.MaxPool1d(3, 2, 1)(x), [[5, 5, 9], [-2, -1, 0]])
+    assert np.array_equal(nn.AvgPool1d(2, stride=(3,))(x), [[3, 5.5], [-5, -0.5]])
+    assert np.array_equal(nn.AvgPool1d(2, padding=1)(x), [[0.5, 4, 5.5], [-4, -3, -0.5]])

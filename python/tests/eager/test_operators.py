@@ -22,7 +22,7 @@ def signature(function):
         elif parameter.default is inspect.Parameter.empty:
             parts.append(name)
         else:
-            default = {("axis", None): "none", ("scale", None): "1/sqrt(d)"}.get(
+            default = {("axis", None): "none", ("scale", None): "1/sqrt(d)", ("stride", None): "size"}.get(
                 (name, parameter.default), repr(parameter.default))
             parts.append(f"{name}={default}")
     return f"{function.__sheaf_operator__}({', '.join(parts)})"
