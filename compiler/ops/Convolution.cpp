@@ -196,8 +196,8 @@ ShapeResult convShape(std::span<const OperandType> operands, const Attrs &attrs,
   if (weight.dtype != x.dtype)
     return ShapeResult::fail(what + "the element types differ", 1);
   if (weight.dims.size() != 3)
-    return ShapeResult::fail(what + "a weight is [channels that come out, channels of a group that "
-                                    "come in, taps]",
+    return ShapeResult::fail(what + "a weight is [taps, channels of a group that come in, channels "
+                                    "that come out]",
                              1);
   Steps steps = stepsOf(attrs);
   int64_t groups = intAttr(attrs, "groups", 1);
@@ -205,7 +205,7 @@ ShapeResult convShape(std::span<const OperandType> operands, const Attrs &attrs,
     return ShapeResult::fail(mistake);
   if (groups < 1 || groups >= int64_t{1} << 31)
     return ShapeResult::fail("'conv1d' has at least 1 group, not " + std::to_string(groups));
-  const Dim &out = weight.dims[0], &in = weight.dims[1], &taps = weight.dims[2];
+  const Dim &taps = weight.dims[0], &in = weight.dims[1], &out = weight.dims[2];
   if (!oracle.same(x.dims.back(), in * Dim(groups)))
     return ShapeResult::fail(what + "there are " + withValue(x.dims.back(), oracle) +
                                  " channels, and the weight is for " +
@@ -221,7 +221,7 @@ ShapeResult convShape(std::span<const OperandType> operands, const Attrs &attrs,
                              1);
   auto known = oracle.value(taps);
   if (!known)
-    return ShapeResult::fail(what + "the number of taps, the weight's last extent, must be known "
+    return ShapeResult::fail(what + "the number of taps, the weight's first extent, must be known "
                                     "when the model is compiled",
                              1);
   if (*known < 1)
@@ -238,7 +238,7 @@ std::string convReference(const RefTensors &operands, const Attrs &attrs,
                           const Arithmetic &arithmetic, RefTensor &result) {
   const RefTensor &x = operands[0], &weight = operands[1];
   int64_t channels = x.shape.back(), places = x.shape[x.shape.size() - 2];
-  int64_t out = weight.shape[0], in = weight.shape[1], taps = weight.shape[2];
+  int64_t taps = weight.shape[0], in = weight.shape[1], out = weight.shape[2];
   int64_t windows = result.shape[result.shape.size() - 2];
   int64_t perGroup = out / intAttr(attrs, "groups", 1);
   int64_t sequences = windows * out == 0 ? 0 : result.size() / (windows * out);
@@ -250,7 +250,7 @@ std::string convReference(const RefTensors &operands, const Attrs &attrs,
         for (int64_t i = 0; i < in; ++i) {
           int64_t channel = o / perGroup * in + i;
           double value = inside ? x.data[(s * places + place) * channels + channel] : 0;
-          sums[o] = arithmetic.round(sums[o] + value * weight.data[(o * in + i) * taps + tap]);
+          sums[o] = arithmetic.round(sums[o] + value * weight.data[(tap * in + i) * out + o]);
         }
     });
   return {};
@@ -276,8 +276,7 @@ Value transposed(ExpandBuilder &b, Value x, int64_t axis1, int64_t axis2) {
 
 /// Every channel by itself: the sum of the taps, each times a vector.
 Value convolveChannels(ExpandBuilder &b, const Windows &windows, Value weight, int64_t taps) {
-  // [channels, 1, taps] with the taps in front.
-  Value byTap = transposed(b, dropAxis(b, weight, 1), 0, 1);
+  Value byTap = dropAxis(b, weight, 1);
   Value sum;
   for (int64_t tap = 0; tap < taps; ++tap) {
     Value factor = applyOne(b, "pick", {byTap, extentValue(b, b.getI64IntegerAttr(tap))},
@@ -292,7 +291,7 @@ Value convolveChannels(ExpandBuilder &b, const Windows &windows, Value weight, i
 Value convolveGroups(ExpandBuilder &b, const Windows &windows, Value weight, int64_t taps,
                      int64_t groups) {
   std::vector<Extent> extents = extentsOf(b, weight);
-  Extent out = extents[0], in = extents[1], count = b.getI64IntegerAttr(groups);
+  Extent in = extents[1], out = extents[2], count = b.getI64IntegerAttr(groups);
   Extent perGroup = quotientBy(b, out, groups);
   mlir::SmallVector<Value> factors;
   for (int64_t tap = 0; tap < taps; ++tap) {
@@ -306,13 +305,9 @@ Value convolveGroups(ExpandBuilder &b, const Windows &windows, Value weight, int
   Value left = factors.size() == 1
                    ? factors[0]
                    : applyOne(b, "concat", factors, {{"axis", rankOf(factors[0]) - 1}});
-  // [groups, outputs, channels, taps] as [groups, taps * channels, outputs].
-  Value right =
-      applyOne(b, "reshape", weight,
-               {{"dims", std::vector<Extent>{count, perGroup, in, b.getI64IntegerAttr(taps)}}});
-  right = transposed(b, right, 1, 3);
-  right = applyOne(b, "reshape", right,
-                   {{"dims", std::vector<Extent>{count, times(b, in, taps), perGroup}}});
+  Value right = applyOne(b, "reshape", weight,
+                         {{"dims", std::vector<Extent>{times(b, in, taps), count, perGroup}}});
+  right = transposed(b, right, 0, 1);
   Value product = applyOne(b, "matmul", {left, right});
   product = transposed(b, product, rankOf(product) - 3, rankOf(product) - 2);
   std::vector<Extent> dims = extentsOf(b, product);
@@ -328,8 +323,8 @@ Value convolveAll(ExpandBuilder &b, const Windows &windows, Value weight, int64_
     factors.push_back(windows.tap(tap));
   Value left =
       taps == 1 ? factors[0] : applyOne(b, "concat", factors, {{"axis", rankOf(factors[0]) - 1}});
-  Value right = applyOne(b, "reshape", transposed(b, weight, 0, 2),
-                         {{"dims", std::vector<Extent>{times(b, extents[1], taps), extents[0]}}});
+  Value right = applyOne(b, "reshape", weight,
+                         {{"dims", std::vector<Extent>{times(b, extents[1], taps), extents[2]}}});
   return applyOne(b, "matmul", {left, right});
 }
 
@@ -339,10 +334,10 @@ std::vector<Value> expandConv(ExpandBuilder &b, ir::ApplyOp op) {
   Steps steps{intAttr(op, "stride"), intAttr(op, "padding"), intAttr(op, "dilation")};
   int64_t groups = intAttr(op, "groups");
   auto shape = mlir::cast<mlir::RankedTensorType>(weight.getType()).getShape();
-  int64_t taps = shape[2];
+  int64_t taps = shape[0];
   Windows windows(b, x, taps, steps, 0);
   Value result = groups == 1 ? convolveAll(b, windows, weight, taps)
-                 : shape[0] == groups && shape[1] == 1
+                 : shape[2] == groups && shape[1] == 1
                      ? convolveChannels(b, windows, weight, taps)
                      : convolveGroups(b, windows, weight, taps, groups);
   return {narrow(b, result, dtype)};
@@ -351,8 +346,8 @@ std::vector<Value> expandConv(ExpandBuilder &b, ir::ApplyOp op) {
 void addConv(std::vector<Op> &ops) {
   Op op;
   op.name = "conv1d";
-  op.summary = "the convolution of a sequence, [places, channels], with a weight, [channels out, "
-               "channels in / groups, taps], over zeros before and after it";
+  op.summary = "the convolution of a sequence, [places, channels], with a weight, [taps, "
+               "channels in / groups, channels out], over zeros before and after it";
   op.params = {{"x", ParamKind::Tensor},
                {"weight", ParamKind::Tensor},
                {"stride", ParamKind::Static, Attr(int64_t(1))},

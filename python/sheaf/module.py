@@ -33,9 +33,12 @@ class Param(ops.Operand):
 
     `value` is an f32 array that may be written to (`p.value[...] = table`, `p.value = table`).
     After `sheaf.jit` it is the memory that compiled code reads.
+
+    `state_axes` are its axes in the order in which a `state_dict` has them, where that is another.
     """
 
-    def __init__(self, *shape, init="zeros"):
+    def __init__(self, *shape, init="zeros", state_axes=None):
+        self._state_axes = state_axes
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             shape = tuple(shape[0])
         self._value = None
@@ -51,6 +54,12 @@ class Param(ops.Operand):
                 raise ValueError(f"the extents of a Param are positive ints, not {extent!r}")
         self._shape, self.init = tuple(int(extent) for extent in shape), as_initializer(init)
         self.init.check(self._shape)
+        if state_axes is not None and sorted(state_axes) != list(range(len(self._shape))):
+            raise ValueError(f"the axes {state_axes} are not those of a Param of the shape {self._shape}")
+
+    def in_state(self):
+        """What a `state_dict` has of it: itself, or a view with other axes."""
+        return self if self._state_axes is None else _Turned(self, self._state_axes)
 
     @property
     def shape(self):
@@ -119,10 +128,11 @@ class Param(ops.Operand):
         value = None if self._value is None else np.ascontiguousarray(self._value)
         if value is not None:
             value = value.reshape(self._shape)
-        return {"shape": self._shape, "init": self.init, "value": value}
+        return {"shape": self._shape, "init": self.init, "value": value, "axes": self._state_axes}
 
     def __setstate__(self, state):
         self._shape, self.init, self._value = state["shape"], state["init"], state["value"]
+        self._state_axes = state["axes"]
 
     def __deepcopy__(self, memo):
         # A copy has memory of its own, dense, whatever the original shares.
@@ -130,6 +140,26 @@ class Param(ops.Operand):
         other._value = None if self._value is None else np.array(self._value, np.float32, order="C")
         memo[id(self)] = other
         return other
+
+
+class _Turned:
+    """A Param with its axes in another order: the same memory."""
+
+    def __init__(self, param, axes):
+        self.param, self.axes = param, axes
+        self.shape = tuple(param.shape[axis] for axis in axes)
+
+    @property
+    def initialized(self):
+        return self.param.initialized
+
+    @property
+    def value(self):
+        return self.param.value.transpose(self.axes)
+
+    @value.setter
+    def value(self, array):
+        self.param.value = np.ascontiguousarray(array.transpose(np.argsort(self.axes)))
 
 
 def _as_value(given, what):
@@ -262,7 +292,7 @@ class Module(metaclass=_ModuleType):
         return self
 
     def _public_parameters(self):
-        """(name, Param) of all, by the names that weights have in files."""
+        """(name, Param) of all, by the names and with the axes that weights have in files."""
         modules = dict(self._walk(duplicates=True))
         for name, param in self.named_parameters(duplicates=True):
             parts = name.split(".")
@@ -271,7 +301,7 @@ class Module(metaclass=_ModuleType):
                 module = modules.get(".".join(parts[:end]))
                 if module is not None:
                     parts[end:] = module.public_name(".".join(parts[end:])).split(".")
-            yield ".".join(parts), param
+            yield ".".join(parts), param.in_state()
 
     def state_dict(self, prefix=""):
         """{name: array} of all parameters. The arrays are the parameters' memory, not copies."""

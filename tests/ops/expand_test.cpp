@@ -197,12 +197,12 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("top_p_filter", {"f32[3, 7]", "f32"});
   check("top_p_filter", {"bf16[7]", "bf16"});
   // The number of taps is known when the model is compiled.
-  check("conv1d", {"f32[7, 3]", "f32[2, 3, 3]"}, {{"padding", I(1)}}, 3, {false});
-  check("conv1d", {"f32[2, 9, 4]", "f32[6, 2, 2]"},
+  check("conv1d", {"f32[7, 3]", "f32[3, 3, 2]"}, {{"padding", I(1)}}, 3, {false});
+  check("conv1d", {"f32[2, 9, 4]", "f32[2, 2, 6]"},
         {{"stride", I(3)}, {"dilation", I(4)}, {"groups", I(2)}}, 3, {false});
-  check("conv1d", {"bf16[5, 4]", "bf16[4, 1, 3]"}, {{"stride", I(2)}, {"groups", I(4)}}, 3,
+  check("conv1d", {"bf16[5, 4]", "bf16[3, 1, 4]"}, {{"stride", I(2)}, {"groups", I(4)}}, 3,
         {false});
-  check("conv1d", {"f32[0, 4]", "f32[3, 4, 2]"}, {{"padding", I(1)}}, 3, {false});
+  check("conv1d", {"f32[0, 4]", "f32[2, 4, 3]"}, {{"padding", I(1)}}, 3, {false});
   check("max_pool1d", {"f32[7, 3]"}, {{"size", I(3)}, {"stride", I(2)}, {"padding", I(1)}});
   check("avg_pool1d", {"bf16[2, 7, 3]"}, {{"size", I(3)}});
   check("sort", {"f32[7]"});

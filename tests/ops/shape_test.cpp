@@ -841,45 +841,45 @@ TEST(Shapes, ScansAndPlacement) {
 
 TEST(Shapes, Convolution) {
   check({
-      {"conv1d", {"f32[n, 3]", "f32[8, 3, 5]"}, "padding=2", "f32[n, 8]"},
-      {"conv1d", {"f32[n, 4]", "f32[h, 2, 2]"}, "groups=2", "f32[n - 1, h]"},
-      {"conv1d", {"f32[2, 9, 4]", "f32[6, 4, 3]"}, "stride=2, dilation=2", "f32[2, 3, 6]"},
-      {"conv1d", {"f32[n, 4]", "f32[6, 4, 3]"}, "stride=2", "f32[?, 6]"},
+      {"conv1d", {"f32[n, 3]", "f32[5, 3, 8]"}, "padding=2", "f32[n, 8]"},
+      {"conv1d", {"f32[n, 4]", "f32[2, 2, h]"}, "groups=2", "f32[n - 1, h]"},
+      {"conv1d", {"f32[2, 9, 4]", "f32[3, 4, 6]"}, "stride=2, dilation=2", "f32[2, 3, 6]"},
+      {"conv1d", {"f32[n, 4]", "f32[3, 4, 6]"}, "stride=2", "f32[?, 6]"},
       {"conv1d",
-       {"f32[n, 4]", "f32[6, 4, 3]"},
+       {"f32[n, 4]", "f32[3, 4, 6]"},
        "stride=0",
        "error: the stride of 'conv1d' is at least 1, not 0"},
       {"conv1d",
-       {"f32[n, 4]", "f32[6, 4, 3]"},
+       {"f32[n, 4]", "f32[3, 4, 6]"},
        "padding=-1",
        "error: the padding of 'conv1d' is at least 0, not -1"},
       {"conv1d",
-       {"f32[n, 4]", "f32[6, 3, 3]"},
+       {"f32[n, 4]", "f32[3, 3, 6]"},
        "",
-       "error: cannot convolve f32[n, 4] with f32[6, 3, 3]: there are 4 channels, and the weight "
+       "error: cannot convolve f32[n, 4] with f32[3, 3, 6]: there are 4 channels, and the weight "
        "is for 3 [1]"},
       {"conv1d",
-       {"f32[3, n]", "f32[6, 3, 3]"},
+       {"f32[3, n]", "f32[3, 3, 6]"},
        "",
-       "error: cannot convolve f32[3, n] with f32[6, 3, 3]: there are n channels, and the weight "
+       "error: cannot convolve f32[3, n] with f32[3, 3, 6]: there are n channels, and the weight "
        "is for 3 [1] (help: channels are the last axis: transpose the sequence)"},
       {"conv1d",
-       {"f32[n, 4]", "f32[5, 2, 3]"},
+       {"f32[n, 4]", "f32[3, 2, 5]"},
        "groups=2",
-       "error: cannot convolve f32[n, 4] with f32[5, 2, 3]: 5 channels do not come out of 2 "
+       "error: cannot convolve f32[n, 4] with f32[3, 2, 5]: 5 channels do not come out of 2 "
        "groups alike [1]"},
       {"conv1d",
-       {"f32[n, 4]", "f32[5, 4, m]"},
+       {"f32[n, 4]", "f32[m, 4, 5]"},
        "",
-       "error: cannot convolve f32[n, 4] with f32[5, 4, m]: the number of taps, the weight's last "
+       "error: cannot convolve f32[n, 4] with f32[m, 4, 5]: the number of taps, the weight's first "
        "extent, must be known when the model is compiled [1]"},
       {"conv1d",
-       {"f32[2, 4]", "f32[5, 4, 4]"},
+       {"f32[2, 4]", "f32[4, 4, 5]"},
        "",
-       "error: cannot convolve f32[2, 4] with f32[5, 4, 4]: a window of 4 does "
+       "error: cannot convolve f32[2, 4] with f32[4, 4, 5]: a window of 4 does "
        "not fit into a sequence of 2 with 0 before and after it [0]"},
       {"conv1d",
-       {"f32[n]", "f32[5, 4, 4]"},
+       {"f32[n]", "f32[4, 4, 5]"},
        "",
        "error: cannot convolve f32[n]: it has 1 axis, and places and channels are needed [0]"},
       {"max_pool1d", {"bf16[n, h]"}, "size=1", "bf16[n, h]"},

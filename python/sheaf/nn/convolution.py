@@ -9,8 +9,8 @@ from ..types import Float32
 
 
 class Conv1d(Module):
-    """A convolution; `weight` is [out_channels, in_channels / groups, kernel_size]. With
-    padding="same" there are as many places after it as before."""
+    """A convolution. In a state_dict `weight` is [out_channels, in_channels / groups, kernel_size], here
+    the other way round. With padding="same" there are as many places after it as before."""
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
                  bias=True):
@@ -22,7 +22,8 @@ class Conv1d(Module):
                              "groups")
         self.padding, self.more = _padding(padding, self.kernel_size, self.stride, self.dilation)
         init = uniform(1 / math.sqrt(in_channels // groups * self.kernel_size))
-        self.weight = Param(out_channels, in_channels // groups, self.kernel_size, init=init)
+        self.weight = Param(self.kernel_size, in_channels // groups, out_channels, init=init,
+                            state_axes=(2, 1, 0))
         self.bias = Param(out_channels, init=init) if bias else None
 
     def forward(self, x: Float32["in_channels n"]) -> Float32["out_channels ?"]:

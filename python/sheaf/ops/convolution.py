@@ -44,13 +44,13 @@ def conv1d(x, weight, stride=1, padding=0, dilation=1, groups=1):
     if x.dtype != weight.dtype:
         raise TypeError(what + "the element types differ")
     if weight.ndim != 3:
-        raise ShapeError(what + "a weight is [channels that come out, channels of a group that come in, "
-                                "taps]")
+        raise ShapeError(what + "a weight is [taps, channels of a group that come in, channels that "
+                                "come out]")
     stride = _step(stride, "stride", "conv1d", 1)
     padding = _step(padding, "padding", "conv1d", 0)
     dilation = _step(dilation, "dilation", "conv1d", 1)
     groups = _step(groups, "number of groups", "conv1d", 1)
-    out, per_group, taps = weight.shape
+    taps, per_group, out = weight.shape
     if x.shape[-1] != per_group * groups:
         raise ShapeError(what + f"there are {x.shape[-1]} channels, and the weight is for "
                          + (f"{groups} groups of " if groups > 1 else "") + f"{per_group}"
@@ -61,11 +61,11 @@ def conv1d(x, weight, stride=1, padding=0, dilation=1, groups=1):
     if not taps:
         raise ShapeError(what + "there are no taps")
     parts = _taps(widened(x), taps, stride, padding, dilation, 0, what)
-    by_group = widened(weight).reshape(groups, out // groups, per_group, taps)
+    by_group = widened(weight).reshape(taps, per_group, groups, out // groups)
     total = np.zeros(parts[0].shape[:-1] + (groups, out // groups), parts[0].dtype)
     for tap, part in enumerate(parts):
         rows = part.reshape(part.shape[:-1] + (groups, per_group))
-        total += np.einsum("...gi,goi->...go", rows, by_group[..., tap])
+        total += np.einsum("...gi,igo->...go", rows, by_group[tap])
     return give(total.reshape(total.shape[:-2] + (out,)).astype(x.dtype))
 
 

@@ -1,4 +1,6 @@
 """Layers of sf.nn: names and layouts of torch's, and what they compute."""
+import copy
+
 import numpy as np
 import pytest
 
@@ -253,10 +255,16 @@ def test_convolution():
                               (4, {"kernel_size": (1,), "padding": "valid"}, (0, 0)),
                               (0, {"padding": 1, "bias": False}, (1, 1))]:
         layer = drawn(nn.Conv1d(4, 6, **({"kernel_size": 3} | options)))
-        wanted = by_hand(rows(4, n), layer.weight.value, layer.stride, *sides, layer.dilation, layer.groups)
+        wanted = by_hand(rows(4, n), layer.state_dict()["weight"], layer.stride, *sides, layer.dilation, layer.groups)
         if options.get("bias", True):
             wanted = wanted + layer.bias.value[:, None]
         assert np.allclose(layer(rows(4, n)), wanted, atol=1e-5), options
+    other = nn.Conv1d(4, 6, 1)
+    weight = np.arange(24, dtype=np.float32).reshape(6, 4, 1)
+    other.load_state_dict({"weight": weight, "bias": np.zeros(6)})
+    assert np.array_equal(other(np.eye(4, dtype=np.float32)), weight[:, :, 0])
+    other.state_dict()["weight"][...] = 0
+    assert not np.any(other(rows(4, 3))) and copy.deepcopy(other).state_dict()["weight"].shape == (6, 4, 1)
     with pytest.raises(ValueError, match="stride of 1"):
         nn.Conv1d(4, 6, 3, stride=2, padding="same")
     with pytest.raises(ValueError, match="no multiples of 3"):
