@@ -24,7 +24,7 @@ Recorders::Recorders(ModuleOp module) : symbols_(module) {
 }
 
 bool Recorders::records(Operation *op, const llvm::DenseSet<Operation *> &apart) const {
-  if (isa<ir::RecordOp>(op) || takesList(op))
+  if (isa<ir::RecordOp>(op) || copiesRows(op))
     return true;
   if (auto call = dyn_cast<func::CallOp>(op))
     return recording_.contains(symbols_.lookup(call.getCallee()));
@@ -35,7 +35,7 @@ bool Recorders::bodyRecords(Operation *root, const llvm::DenseSet<Operation *> &
   return root
       ->walk([&](Operation *op) {
         bool found = op != root && !apart.contains(op) &&
-                     (isTensorCode(op) || isa<ir::RecordOp>(op) || takesList(op) ||
+                     (isTensorCode(op) || isa<ir::RecordOp>(op) || copiesRows(op) ||
                       (isa<func::CallOp>(op) && records(op)));
         return found ? WalkResult::interrupt() : WalkResult::advance();
       })

@@ -32,13 +32,19 @@ inline bool moves(mlir::Operation *op, ops::Movement::Kind kind) {
 /// records as the list has elements, made by the host code.
 inline bool takesList(mlir::Operation *op) { return moves(op, ops::Movement::Stack); }
 
+/// An operator that copies rows behind those of a tensor that grows.
+inline bool appendsRows(mlir::Operation *op) { return batchRule<ops::AppendRows>(op) != nullptr; }
+
+/// An operator for which host code makes records, each of which copies rows to their place.
+inline bool copiesRows(mlir::Operation *op) { return takesList(op) || appendsRows(op); }
+
 /// An operator with this attribute is in one block with those of the same number only.
 inline constexpr llvm::StringLiteral kApartAttr = "sheaf.apart";
 
 /// Tensor code that belongs into a block.
 inline bool isTensorCode(mlir::Operation *op) {
   return mlir::isa_and_nonnull<ir::ApplyOp>(op) && !batchRule<ops::HostAddress>(op) &&
-         !takesList(op);
+         !copiesRows(op);
 }
 
 /// A loop whose body takes, before the element of the list, what it carries from step to step.

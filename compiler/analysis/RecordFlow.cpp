@@ -119,8 +119,10 @@ void RecordFlow::visit(Operation *op) {
       add(result, firstSite_.lookup(op));
   } else if (auto joined = dyn_cast<ir::JoinedOp>(op)) {
     pass(joined.getInputs().take_front(joined.getNumResults()), joined.getResults());
-  } else if (takesList(op) && op->hasAttr("sheaf.copy")) {
+  } else if (copiesRows(op) && op->hasAttr("sheaf.copy")) {
     add(op->getResult(0), firstSite_.lookup(op) + op->hasAttr("sheaf.arrange"));
+    if (appendsRows(op)) // the first rows may be where they were
+      pass(op->getOperand(0), op->getResult(0));
   } else if (auto param = dyn_cast<ir::ParamRefOp>(op)) {
     add(param, isTrainable(param.getParamAttr()) ? paramBit() : constantBit());
   } else if (auto call = dyn_cast<func::CallOp>(op)) {
@@ -162,6 +164,10 @@ void RecordFlow::takeArguments() {
     for (Value operand : site.op->getOperands())
       if (mayHoldTensors(operand.getType()))
         arguments.push_back(makers(operand));
+    if (appendsRows(site.op)) { // both are copied by one block
+      arguments.front() |= arguments.back();
+      arguments.pop_back();
+    }
   }
 }
 

@@ -316,9 +316,10 @@ private:
         const BlockInfo &block = blocks_[kernel(number)];
         llvm::StringRef role = flow_.sites()[number].role;
         describeSite(number, add(fmt::format("{} {} ({})",
-                                             role.empty()           ? "records"
-                                             : role == "sheaf.copy" ? "records for each element"
-                                                                    : "then records",
+                                             role.empty()              ? "records"
+                                             : passes::appendsRows(op) ? "appends by"
+                                             : role == "sheaf.copy"    ? "records for each element"
+                                                                       : "then records",
                                              block.name, join(block.operators))));
       }
       return;

@@ -423,6 +423,8 @@ void FunctionEmitter::emitApply(ir::ApplyOp apply) {
     return emitRow(apply);
   if (passes::takesList(apply) && apply->hasAttr("sheaf.copy"))
     return emitStack(apply);
+  if (passes::appendsRows(apply))
+    return emitAppendRows(apply);
   throw InternalError(passes::placeOf(apply.getLoc()) + ": host code cannot do the operator " +
                       apply.getOp().str());
 }
@@ -509,6 +511,31 @@ void FunctionEmitter::emitStack(ir::ApplyOp apply) {
     type = block.getBody().front().getTerminator()->getOperand(0).getType();
   }
   set(apply.getResult(0), coerce(result, type, apply.getResult(0).getType()));
+}
+
+/// append_rows(x, rows): the run time knows whether there is room behind x, and so where to.
+void FunctionEmitter::emitAppendRows(ir::ApplyOp apply) {
+  unsigned instance = m_.input.instances.of(apply, "sheaf.copy");
+  if (m_.kernel(instance).results.size() != 1 || !m_.kernel(instance).temporaries.empty())
+    throw InternalError("the block that copies rows needs more than its result");
+  auto resultType = cast<RankedTensorType>(apply.getResult(0).getType());
+  SmallVector<llvm::Value *> shapes[2], depths, sizes;
+  for (auto [value, shape] : llvm::zip(apply.getOperands(), shapes)) {
+    auto type = cast<RankedTensorType>(value.getType());
+    const Slots &slots = slots_.find(value)->second;
+    shape = extents(type, slots);
+    sizes.push_back(granules(shape, bytesOf(type)));
+    depths.push_back(b_.CreateTrunc(maxDepth(instance, Argument{type, slots}), b_.getInt32Ty()));
+  }
+  llvm::Value *number = i32(instance);
+  Slots out{callRuntime("sheaf_append_rows", b_.getInt64Ty(), number, depths[0],
+                        one(apply.getOperand(0)), sizes[0], depths[1], one(apply.getOperand(1)),
+                        sizes[1])};
+  shapes[0].front() = b_.CreateAdd(shapes[0].front(), shapes[1].front());
+  for (auto [axis, extent] : llvm::enumerate(shapes[0]))
+    if (resultType.isDynamicDim(axis))
+      out.push_back(extent);
+  set(apply.getResult(0), out);
 }
 
 } // namespace sheaf::host

@@ -2,7 +2,8 @@
 //
 // For kernels: concat (axis), split (parts, axis), transpose (axis1, axis2), reshape and
 // broadcast_to (extents by the result type, an i64 operand for each `?`), stack (a list). Others
-// are rewritten into these. Joining and splitting are along axis 0 unless told otherwise.
+// are rewritten into these. append_rows (x, rows) is a concat that the host does. Joining and
+// splitting are along axis 0 unless told otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -187,6 +188,20 @@ void addJoins(std::vector<Op> &ops) {
   };
   concat.batch = Movement{Movement::Concat};
   ops.push_back(std::move(concat));
+
+  Op append;
+  append.name = "append_rows";
+  append.summary = "the rows of x, then more of them, along the first axis";
+  append.params = {{"x", ParamKind::Tensor}, {"rows", ParamKind::Tensor}};
+  append.internal = true;
+  append.shape = concatShape;
+  append.reference = [](const RefTensors &operands, const Attrs &attrs, const Arithmetic &,
+                        std::span<RefTensor> results) {
+    return concatReference(operands, attrs, results[0]);
+  };
+  append.batch = AppendRows{};
+  append.gradient = {Gradient::Untrained};
+  ops.push_back(std::move(append));
 
   Op split;
   split.name = "split";

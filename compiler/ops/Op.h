@@ -279,13 +279,17 @@ struct Expand {
   ExpandRule rewrite;
 };
 
+/// The rows of the second operand copied behind those of the first, in place where there is room:
+/// the host makes the records that copy.
+struct AppendRows {};
+
 /// Done by the host as address arithmetic: no kernel, no record (`table[i]`, `rows`).
 struct HostAddress {
   enum Kind { Row, Rows } kind;
 };
 
-using BatchRule =
-    std::variant<Elementwise, Fold, Reduction, Movement, Product, Fill, Expand, HostAddress>;
+using BatchRule = std::variant<Elementwise, Fold, Reduction, Movement, Product, Fill, AppendRows,
+                               Expand, HostAddress>;
 
 //===----------------------------------------------------------------------===//
 // Gradients

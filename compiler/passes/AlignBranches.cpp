@@ -78,7 +78,7 @@ private:
     return root
         .walk([&](Operation *op) {
           auto call = dyn_cast<func::CallOp>(op);
-          bool found = isa<ir::RecordOp>(op) || takesList(op) ||
+          bool found = isa<ir::RecordOp>(op) || copiesRows(op) ||
                        (call && recording_.contains(symbols_.lookup(call.getCallee())));
           return found ? WalkResult::interrupt() : WalkResult::advance();
         })
@@ -87,7 +87,7 @@ private:
 
   void visit(Operation &op) {
     unsigned level = most(op.getOperands());
-    if (isa<ir::RecordOp>(op) || takesList(&op)) {
+    if (isa<ir::RecordOp>(op) || copiesRows(&op)) {
       if (!before_.contains(&op))
         level = more(level, 1 + op.hasAttr("sheaf.arrange"));
     } else if (auto ghost = dyn_cast<ir::GhostOp>(op)) {

@@ -80,6 +80,16 @@ BlockTable::unaryBlock(Location loc, RankedTensorType type, StringRef function,
   return FlatSymbolRefAttr::get(intern(block, function).getSymNameAttr());
 }
 
+void BlockTable::attachRowCopy(ir::ApplyOp apply, StringRef function) {
+  constexpr int64_t kWords = rt::kGranuleBytes / rt::dtypeBytes(rt::DType::I32);
+  auto granules = RankedTensorType::get({ShapedType::kDynamic, kWords},
+                                        IntegerType::get(apply.getContext(), 32));
+  apply->setAttr("sheaf.copy", unaryBlock(apply.getLoc(), granules, function,
+                                          [](ImplicitLocOpBuilder &b, Value x) {
+                                            return ops::makeReshaped(b, x, ops::extentsOf(b, x));
+                                          }));
+}
+
 void BlockTable::attachCopy(ir::ApplyOp apply, StringRef function) {
   Location loc = apply.getLoc();
   auto element =

@@ -35,6 +35,10 @@ public:
   /// makes the result of them.
   void attachCopy(ir::ApplyOp apply, llvm::StringRef function);
 
+  /// Gives an operator that appends rows the block, `sheaf.copy`, that copies granules, whatever
+  /// they hold.
+  void attachRowCopy(ir::ApplyOp apply, llvm::StringRef function);
+
   int64_t distinct() const { return blocks_.size(); }
   int64_t uses() const { return uses_; }
 

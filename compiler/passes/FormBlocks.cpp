@@ -315,6 +315,8 @@ LogicalResult formIn(func::FuncOp func, BlockTable &table, const Recorders &reco
     for (Operation &op : *block)
       if (takesList(&op))
         table.attachCopy(cast<ir::ApplyOp>(op), func.getName());
+      else if (appendsRows(&op))
+        table.attachRowCopy(cast<ir::ApplyOp>(op), func.getName());
     if (grouping.sunk)
       context.remark(func.getLoc(),
                      Twine(grouping.sunk) + " light groups run inside the block that uses them");

@@ -151,7 +151,7 @@ private:
     // Copies have rows of their own, and so has what comes from nowhere, unless it is a constant.
     bool isConstant = isa<ir::ParamRefOp, arith::ConstantOp, ir::ListMakeOp, ir::TupleOp,
                           ir::ConstructOp, ir::RecordOp>(op);
-    bool fresh = takesList(op) || (op->getNumOperands() == 0 && !isConstant);
+    bool fresh = copiesRows(op) || (op->getNumOperands() == 0 && !isConstant);
     for (Value result : op->getResults()) {
       if (fresh)
         mark(result);

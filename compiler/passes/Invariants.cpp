@@ -120,7 +120,7 @@ private:
       return batchRule<ops::Movement>(op) || isFill(op) ||
              precedence_.rank(op) == Precedence::kShared;
     }
-    return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() && !takesList(op) &&
+    return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() && !copiesRows(op) &&
            isPure(op);
   }
 
@@ -443,7 +443,7 @@ private:
   bool pays(ArrayRef<Operation *> group) {
     return llvm::any_of(group,
                         [&](Operation *op) {
-                          return takesList(op) || op->getNumRegions() > 0 ||
+                          return copiesRows(op) || op->getNumRegions() > 0 ||
                                  (batchRule<ops::Product>(op) && workOf(op) >= kLeastProduct);
                         }) ||
            workOf(group) >= kRecordWork;

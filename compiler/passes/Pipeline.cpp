@@ -66,6 +66,8 @@ static const std::vector<PassRecord> &pipeline() {
       PASS(hoistProductsPass),
       // Behind the last pass that makes constant tensors; before blocks, which would record them.
       PASS(foldConstantsPass),
+      // Behind what joins and moves tensor code; from here on these joins stand between blocks.
+      PASS(appendInPlacePass),
       // Before form-blocks, whose groups it looks at.
       PASS(codeMotionPass),
       // Its blocks are what the kernel generator takes, its records what the host code makes.

@@ -24,8 +24,8 @@ std::string objection(Operation *op, Level level) {
     return isa<ir::RecordOp>(op) ? "stands before blocks are formed" : "";
   if (isTensorCode(op))
     return "stands outside of a block";
-  if (takesList(op) && !op->hasAttr("sheaf.copy"))
-    return "names no block that copies an element";
+  if (copiesRows(op) && !op->hasAttr("sheaf.copy"))
+    return "names no block that copies rows";
   return "";
 }
 

@@ -53,6 +53,7 @@ std::span<const Import> imports() {
         {"sheaf_list_reverse", addressOf(&sheaf_list_reverse)},
         {"sheaf_list_flat", addressOf(&sheaf_list_flat)},
         {"sheaf_list_rows", addressOf(&sheaf_list_rows)},
+        {"sheaf_append_rows", addressOf(&sheaf_append_rows)},
         {"sheaf_fail", addressOf(&sheaf_fail)},
         {"sheaf_deepen", addressOf(&sheaf_deepen)},
         {"sheaf_go_on", addressOf(&sheaf_go_on)},

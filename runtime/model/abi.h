@@ -75,6 +75,13 @@ sheaf::rt::Slot sheaf_record_once4(sheaf::rt::Context *, uint32_t kernel, uint32
 sheaf::rt::Slot sheaf_list_rows(sheaf::rt::Context *, uint32_t kernel, sheaf::rt::ListObject *,
                                 uint32_t once);
 
+/// The handle of a tensor of the granules of `whole` and behind them those of `rows`. `kernel`
+/// copies so many granules; it is recorded for `rows`, at its depth, and for `whole`, unless the
+/// rows have room behind it (runtime/walk/grown.h).
+sheaf::rt::Slot sheaf_append_rows(sheaf::rt::Context *, uint32_t kernel, uint32_t wholeDepth,
+                                  sheaf::rt::Slot whole, int64_t granules, uint32_t rowsDepth,
+                                  sheaf::rt::Slot rows, int64_t more);
+
 /// The next record's kernel needs so many granules in the scratch of the thread that runs it,
 /// beside KernelCode::scratchBytes.
 void sheaf_temporaries(sheaf::rt::Context *, int64_t granules);

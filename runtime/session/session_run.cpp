@@ -290,6 +290,7 @@ void Session::Impl::forgetMiniBatch() {
   recorder.written.ranges.clear();
   recorder.buckets.reset(schedule);
   recorder.heap.reset();
+  recorder.grown.forget();
   recorder.rowSpace.reset(rowsAside());
   recorder.lists.forget();
 }

@@ -56,6 +56,7 @@ bool Collector::mark(const std::function<void(LiveValues &)> &addResults) {
 void Collector::giveBack(Schedule &schedule, Scheduler &scheduler, Policy policy) {
   recorder_.buckets.reset(schedule, /*goesOn=*/true);
   recorder_.known.forgetSeen();
+  recorder_.grown.keep(live_.bits(), recorder_.rowSpace.first());
   recorder_.rowSpace.reclaim(live_.bits());
   if (model_.rootsHoldAll)
     recorder_.heap.reclaim();

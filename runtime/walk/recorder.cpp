@@ -24,7 +24,8 @@ Recorder::Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter,
       scratch(model, limits.threads, meter, memory.scratch),
       buckets(model, meter, memory.records, hostile),
       known(model, rowSpace, meter, memory, limits.keepBytes, hostile),
-      heap(meter, memory.heap, limits.heapBytes, hostile), lists(heap, model.chainedLists),
+      grown(meter, memory.records, hostile), heap(meter, memory.heap, limits.heapBytes, hostile),
+      lists(heap, model.chainedLists),
       stacks({limits.stackBytes, limits.stacks, model.furtherStacks, model.frameBytes}, meter,
              memory.stack),
       tasks(*this, stacks, failure, limits.steps) {
@@ -333,6 +334,35 @@ Slot sheaf_list_rows(Context *context, uint32_t kernel, ListObject *given, uint3
     ids[i] = TensorHandle::unpack(handles[i]).id;
   r.written.note(id, granules);
   r.known.noteList(known, static_cast<uint32_t>(id));
+  return TensorHandle{static_cast<uint32_t>(id), depth}.pack();
+}
+
+Slot sheaf_append_rows(Context *context, uint32_t kernel, uint32_t wholeDepth, Slot whole,
+                       int64_t granules, uint32_t rowsDepth, Slot rows, int64_t more) {
+  Recorder &r = recorder(context);
+  if (more == 0)
+    return whole;
+  auto copy = [&](uint32_t depth, uint32_t from, int64_t count, uint64_t to) {
+    BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
+    append(r, bucket, kernel, to,
+           WordsInRegisters<1>({uint64_t(from) | static_cast<uint64_t>(count) << 32}));
+    return depth + 1;
+  };
+  TensorHandle old = TensorHandle::unpack(whole), last = TensorHandle::unpack(rows);
+  if (r.grown.take(old.id, granules, more)) {
+    uint32_t depth =
+        copy(rowsDepth, last.id, more, uint64_t(old.id) + static_cast<uint64_t>(granules));
+    return TensorHandle{old.id, std::max(old.depth, depth)}.pack();
+  }
+  int64_t used = granules + more, capacity = r.grown.capacityFor(used, more);
+  uint64_t id = r.rowSpace.allocate(capacity);
+  if (id == RowSpace::kFull) {
+    capacity = used;
+    id = rowsFor(r, kernel, capacity);
+  }
+  uint32_t depth = granules > 0 ? copy(wholeDepth, old.id, granules, id) : 0;
+  depth = std::max(depth, copy(rowsDepth, last.id, more, id + static_cast<uint64_t>(granules)));
+  r.grown.note(static_cast<uint32_t>(id), used, capacity);
   return TensorHandle{static_cast<uint32_t>(id), depth}.pack();
 }
 

@@ -4,6 +4,7 @@
 
 #include "runtime/memory/scratch.h"
 #include "runtime/model/error.h"
+#include "runtime/walk/grown.h"
 #include "runtime/walk/known.h"
 #include "runtime/walk/list.h"
 #include "runtime/walk/record.h"
@@ -28,6 +29,7 @@ struct Recorder : Context {
   Scratch scratch;     ///< of the threads that run kernels
   BucketTable buckets;
   KnownRecords known;
+  GrownRows grown;
   Heap heap;
   Lists lists;
   HostStacks stacks;
