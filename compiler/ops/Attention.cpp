@@ -4,7 +4,9 @@
 // scale), rope (x, start = 0, base = 10000). Kernels know none of them; rope_sin and rope_cos
 // (Elementwise.cpp) give the angles.
 // A query sees no key when all are masked out or there are none: then the result is 0. With
-// `causal`, the last query sees all keys, the one before it all but the last, and so on.
+// `causal`, the last query sees all keys, the one before it all but the last, and so on. Of a key
+// that a query does not see neither key nor value is read: a bool mask is false there, a float one
+// minus infinity. Nor is a value whose weight is 0.
 // rope turns the pairs (x[j], x[j + d/2]).
 //
 //===----------------------------------------------------------------------===//
@@ -147,23 +149,25 @@ std::string attentionReference(const RefTensors &operands, const Attrs &attrs, b
       std::vector<double> scores(static_cast<size_t>(m));
       double greatest = -kInfinity, sum = 0;
       for (int64_t j = 0; j < m; ++j) {
-        double &score = scores[j];
-        for (int64_t c = 0; c < d; ++c)
-          score = round(score + queries[i * d + c] * keys[j * d + c]);
-        score = round(score * scale);
+        double &score = scores[j], mask = 0;
+        bool sees = !causal || j <= i + m - n;
         if (masked) {
           std::vector<int64_t> place = at;
           if (!single)
             place.push_back(i);
           place.push_back(j);
-          double mask = broadcastAt(operands[3], place);
-          if (operands[3].dtype != DType::Bool)
-            score = round(score + mask);
-          else if (mask == 0)
-            score = -kInfinity;
+          mask = broadcastAt(operands[3], place);
+          bool isBool = operands[3].dtype == DType::Bool;
+          sees &= isBool ? mask != 0 : mask != -kInfinity;
+          mask = isBool ? 0 : mask;
         }
-        if (causal && j > i + m - n)
+        if (!sees) {
           score = -kInfinity;
+          continue;
+        }
+        for (int64_t c = 0; c < d; ++c)
+          score = round(score + queries[i * d + c] * keys[j * d + c]);
+        score = round(round(score * scale) + mask);
         greatest = maximumOf(greatest, score);
       }
       for (double &score : scores) {
@@ -173,7 +177,8 @@ std::string attentionReference(const RefTensors &operands, const Attrs &attrs, b
       for (int64_t c = 0; c < e; ++c) {
         out[c] = 0;
         for (int64_t j = 0; j < m; ++j)
-          out[c] = round(out[c] + scores[j] * values[j * e + c]);
+          if (scores[j] != 0)
+            out[c] = round(out[c] + scores[j] * values[j * e + c]);
         out[c] = sum == 0 ? 0 : round(out[c] / sum);
       }
     }
@@ -209,17 +214,20 @@ std::vector<Value> expandAttention(ExpandBuilder &b, ir::ApplyOp op, bool masked
     scale = applyOne(b, "rsqrt",
                      promote(b, extentValue(b, extentOf(b, q, type.getRank() - 1)), DType::F32));
   Value scores =
-      applyOne(b, "mul", {applyOne(b, "matmul", {q, applyOne(b, "transpose", k)}), scale});
+      applyOne(b, "mul", {applyOne(b, "matmul_scores", {q, applyOne(b, "transpose", k)}), scale});
+  Value least = constant(-kInfinity);
   if (masked) {
-    Value mask = widen(b, op.getOperands()[3]);
+    Value mask = widen(b, op.getOperands()[3]), sees = mask;
     if (single && rankOf(mask) > 1)
-      mask = insertAxis(b, mask, rankOf(mask) - 1);
-    scores = dtypeOf(mask) == DType::Bool
-                 ? applyOne(b, "where", {mask, scores, constant(-kInfinity)})
-                 : applyOne(b, "add", {scores, mask});
+      mask = sees = insertAxis(b, mask, rankOf(mask) - 1);
+    if (dtypeOf(mask) != DType::Bool) {
+      sees = applyOne(b, "ne", {mask, least});
+      scores = applyOne(b, "add", {scores, mask});
+    }
+    scores = applyOne(b, "where", {sees, scores, least});
   }
   if (intAttr(op, "causal"))
-    scores = applyOne(b, "where", {causalMask(b, q, k), scores, constant(-kInfinity)});
+    scores = applyOne(b, "where", {causalMask(b, q, k), scores, least});
 
   int64_t axis = rankOf(scores) - 1;
   // The result does not depend on what is subtracted.
@@ -230,7 +238,7 @@ std::vector<Value> expandAttention(ExpandBuilder &b, ir::ApplyOp op, bool masked
   Value sum = reduceAxis(b, "reduce_sum", powers, axis, true);
   Value whole = applyOne(b, "where", {none, constant(1), sum});
   // Divided last: there are fewer results than weights, and the product's epilogue does it.
-  Value result = applyOne(b, "div", {applyOne(b, "matmul", {powers, v}), whole});
+  Value result = applyOne(b, "div", {applyOne(b, "matmul_seen", {powers, v}), whole});
   if (single)
     result = dropAxis(b, result, rankOf(result) - 2);
   return {narrow(b, result, dtype)};

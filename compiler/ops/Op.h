@@ -262,9 +262,11 @@ struct Movement {
 
 /// A product: contracts the last axis of the first operand with the last but one (or only) axis
 /// of the second; leading axes are batch axes. `bf16`: its factors are rounded to bf16, as
-/// docs/numerics.md has it.
+/// docs/numerics.md has it. `leavesOutZeros`: 0 times anything, infinities and NaN too, adds
+/// nothing.
 struct Product {
   bool bf16 = false;
+  bool leavesOutZeros = false;
 };
 
 /// Constant: a tensor whose elements are all attribute `value`. Iota: i32[n], 0 1 2 ...

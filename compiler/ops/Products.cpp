@@ -3,6 +3,8 @@
 // For kernels: matmul, no attributes. The last axis of a is contracted with the last but one (or
 // only) axis of b; leading axes broadcast. Each element is one FMA chain over ascending k.
 // matmul_bf16 is the same of factors that are rounded to bf16, whatever their element type.
+// matmul_seen leaves out steps with a factor that is 0: an infinity or NaN beside it changes
+// nothing. matmul_scores is a matmul whose gradients are such: what got none is not read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,6 +98,15 @@ ShapeResult matmulBf16Shape(std::span<const OperandType> operands, const Attrs &
   return matmulShape(operands, attrs, oracle);
 }
 
+ShapeResult matmulOfMatricesShape(std::span<const OperandType> operands, const Attrs &attrs,
+                                  const DimOracle &oracle) {
+  for (size_t i = 0; i < 2; ++i)
+    if (const TensorType *type = operands[i].tensor(); type && type->dims.size() < 2)
+      return ShapeResult::fail("cannot attend with " + describe(operands[i]) + ": it has no rows",
+                               static_cast<int>(i));
+  return matmulShape(operands, attrs, oracle);
+}
+
 ShapeResult dotShape(std::span<const OperandType> operands, const Attrs &attrs,
                      const DimOracle &oracle) {
   for (size_t i = 0; i < 2; ++i)
@@ -125,8 +136,14 @@ SHEAF_NOT_INSTRUMENTED void addScaled(double *to, double scale, const double *ro
     to[n] += scale * row[n];
 }
 
+void addScaledButZeros(double *to, double scale, const double *row, int64_t count) {
+  for (int64_t n = 0; n < count; ++n)
+    if (row[n] != 0)
+      to[n] += scale * row[n];
+}
+
 std::string matmulReference(const RefTensor &a, const RefTensor &b, const Arithmetic &arithmetic,
-                            RefTensor &result) {
+                            RefTensor &result, bool leavesOutZeros = false) {
   bool rowVector = a.shape.size() == 1, columnVector = b.shape.size() == 1;
   int64_t k = a.shape.back(), rows = rowVector ? 1 : a.shape[a.shape.size() - 2];
   int64_t columns = columnVector ? 1 : b.shape.back();
@@ -148,7 +165,12 @@ std::string matmulReference(const RefTensor &a, const RefTensor &b, const Arithm
     for (int64_t m = 0; m < rows; ++m, out += columns) {
       std::fill(out, out + columns, 0.0);
       for (int64_t i = 0; i < k; ++i) {
-        addScaled(out, left[m * k + i], right + i * columns, columns);
+        double factor = left[m * k + i];
+        const double *others = right + i * columns;
+        if (!leavesOutZeros)
+          addScaled(out, factor, others, columns);
+        else if (factor != 0)
+          addScaledButZeros(out, factor, others, columns);
         arithmetic.roundAll({out, static_cast<size_t>(columns)});
       }
     }
@@ -210,8 +232,26 @@ void addProducts(std::vector<Op> &ops) {
   narrow.batch = Product{.bf16 = true};
   narrow.bf16Form = "";
   narrow.internal = true;
-  ops.push_back(std::move(matmul));
-  ops.push_back(std::move(narrow));
+
+  Op scores = matmul;
+  scores.name = "matmul_scores";
+  scores.summary = "the matrix product, whose gradients do not read what got none";
+  scores.shape = matmulOfMatricesShape;
+  scores.internal = true;
+
+  Op seen = matmul;
+  seen.name = "matmul_seen";
+  seen.summary = "the matrix product without the steps with a factor that is 0";
+  seen.shape = matmulOfMatricesShape;
+  seen.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &arithmetic,
+                      std::span<RefTensor> results) {
+    return matmulReference(operands[0], operands[1], arithmetic, results[0], true);
+  };
+  seen.batch = Product{.leavesOutZeros = true};
+  seen.bf16Form = "";
+  seen.internal = true;
+  for (Op *op : {&matmul, &narrow, &scores, &seen})
+    ops.push_back(std::move(*op));
 
   Op dot;
   dot.name = "dot";

@@ -92,7 +92,8 @@ public:
   void run() {
     SmallVector<ir::ApplyOp> products;
     module_.walk([&](ir::ApplyOp apply) {
-      if (batchRule<ops::Product>(apply))
+      // Of some it matters which operand is which.
+      if (auto *rule = batchRule<ops::Product>(apply); rule && !rule->leavesOutZeros)
         products.push_back(apply);
     });
     for (ir::ApplyOp product : products) {

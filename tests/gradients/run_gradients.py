@@ -206,7 +206,7 @@ softplus(a); log1p(a); expm1(a); xlogy(a, b); log_sigmoid(a); bce_with_logits(a,
 cumsum(where(ok, log(a), 0.0)); sorted(where(ok, sqrt(a), 0.5)); flip(flip(log(a)));
 kl_div(expand_dims(a, 1), expand_dims(b, 1)); entropy(expand_dims(a, 1)); where(b > 0, log(a), sqrt(b)); log(exp(a) - exp(b)); sqrt(a) * log(b) / (a - b);
 1.0 / (1.0 / a); sqrt(1.0 - a * a); log(1.0 - a); exp(exp(a)); f32(bf16(log(a)));
-dropout(log(a), 0.5); deeper(2, a); through(a, b); each(a); picked(sqrt(a))
+dropout(log(a), 0.5); deeper(2, a); through(a, b); each(a); picked(sqrt(a)); seen(a, b, ok); earlier(a, b)
 """.replace("\n", " ").split(";")
 BEHIND_HELPERS = """
 fn deeper(k: int, a: f32[n]) -> f32[n] =
@@ -224,6 +224,10 @@ fn each(a: f32[n]) -> f32[n] = {
 }
 fn sorted(a: f32[n]) -> f32[n] = { let (y, _) = sort(a, descending=1)
   y }
+fn seen(a: f32[n], b: f32[n], ok: bool[n]) -> f32[n] =
+  reshape(masked_attention(expand_dims(b, 1), expand_dims(a, 1), expand_dims(b, 1), ok), n)
+fn earlier(a: f32[n], b: f32[n]) -> f32[n] =
+  reshape(attention(expand_dims(b, 1), expand_dims(a, 1), expand_dims(b, 1), causal=1), n)
 fn picked(a: f32[n]) -> f32[n] = take_along(a, iota(n))
 """
 

@@ -160,7 +160,7 @@ class Tensors:
         if which == 10:  # over the elements of a list
             source = self.gen(list_of(ty), env, depth - 1)
             # No elements tell no extents: an empty list can be stacked only where they are static.
-            form = self.r.randrange(4) if self.is_static([d]) else 2
+            form = self.r.randrange(5) if self.is_static([d]) else 2
             if form == 0:
                 return Expr(ty, "sum(stack(", source, "), axis=0)")
             name, m = self.fresh("m"), self.fresh("m")
@@ -173,6 +173,15 @@ class Tensors:
                 return Expr(ty, f"{{ let {name} = stack(", source,
                             f"); tanh(sum(attention({name} @ {self.param(d, d)}, {name}, {name}, "
                             f"causal={self.r.randrange(2)}), axis=0)) }}")
+            if form == 4:  # keys that are not seen hold anything
+                n, see = self.fresh("n"), self.fresh("s")
+                bad = self.r.choice(["1.0 / 0.0", "0.0 / 0.0", "-1.0 / 0.0"])
+                mask = self.r.choice([see, f"where({see}, 0.5, -1.0 / 0.0)"])
+                return Expr(ty, f"{{ let {name}: f32[{n}, {d}] = stack(", source,
+                            f"); let {see} = iota({n}) {self.r.choice(['== 0', '< 2', '!= 1', '!= 2'])}; "
+                            f"let {m} = where(expand_dims({see}, 1), {name}, {bad}); "
+                            f"tanh(sum(masked_attention({name} @ {self.param(d, d)}, {m}, {m}, "
+                            f"{mask}, causal={self.r.randrange(2)}), axis=0)) }}")
             return Expr(ty, f"tanh(fold(|{name}, {m}| {name} + {m}, ", self.leaf(ty, env), ", ",
                         source, "))")
         if which == 11:

@@ -23,6 +23,8 @@ namespace {
 bool onlyStores(const Stage &stage, int64_t tileVectors) {
   const Dim &width = stage.shape.back();
   return stage.sums != Sums::Tiles && width.isConstant() && !stage.takesTurns &&
+         llvm::none_of(stage.groups,
+                       [](const ProductGroup &g) { return g.lead->leavesOutZeros; }) &&
          width.constant() % (stage.lanes * tileVectors) == 0 &&
          llvm::all_of(stage.roots, [&](const Root &root) {
            return !root.masked && root.transposedBegin < 0 &&
@@ -198,6 +200,60 @@ void Emitter::writeVector(const Stage &stage, std::vector<Value> index, Value co
   writeRoots(stage, scope);
 }
 
+/// A vector of sums of a product that leaves out zeros. To add 0 times a number changes none, so
+/// they were summed up with them; only where that made NaN they are once more, without. The sign of
+/// a sum that is 0 would still tell.
+Value Emitter::withoutZeros(const Stage &stage, const Accumulator &accumulator,
+                            std::vector<Value> index, Value column, Value sums) {
+  auto type = cast<VectorType>(sums.getType());
+  Place place;
+  place.lanes = type.getNumElements();
+  place.index = std::move(index);
+  place.index.push_back(column);
+  place.lanesAxis = static_cast<int>(place.index.size()) - 1;
+  Value isNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, sums, sums);
+  const Dim &width = stage.shape.back();
+  if (!width.isConstant() || width.constant() % place.lanes != 0)
+    isNan = arith::AndIOp::create(b, isNan, inRange(place));
+  Value any = vector::ReductionOp::create(b, vector::CombiningKind::OR, isNan);
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
+  auto again = scf::IfOp::create(b, TypeRange{type}, any, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(again.thenBlock());
+    Value sum = zero;
+    place.index.back() = add(column, constant(accumulator.column));
+    place.index.push_back(constant(0));
+    int k = place.lanesAxis + 1;
+    for (const ProductSegment &segment : accumulator.product->segments) {
+      Operand left = operandAt(segment.lhs, segment.lhsView, place, k);
+      Operand right = operandAt(segment.rhs, segment.rhsView, place, k);
+      auto run = scf::ForOp::create(b, constant(0), extent(segment.extent), constant(1), sum);
+      OpBuilder::InsertionGuard inRun(b);
+      b.setInsertionPointToEnd(run.getBody());
+      At at{run.getInductionVar(), 0};
+      Value factor = leftLanes(left, at, place.lanes);
+      ops::DType dtype = right.buffer->dtype;
+      Value other = toLanes(loadAs(VectorType::get({place.lanes}, storageType(dtype)),
+                                   along(right.pointer, right.stride, at), bytesOf(dtype)),
+                            dtype);
+      auto isZero = [&](Value lanes) -> Value {
+        return arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lanes, zero);
+      };
+      Value isNothing = arith::OrIOp::create(b, isZero(factor), isZero(other));
+      factor = arith::SelectOp::create(b, isNothing, zero, factor);
+      other = arith::SelectOp::create(b, isNothing, zero, other);
+      scf::YieldOp::create(b, multiplyAdd(factor, other, run.getRegionIterArg(0)));
+      sum = run.getResult(0);
+    }
+    walks_.clear();
+    scf::YieldOp::create(b, sum);
+    b.setInsertionPointToEnd(again.elseBlock());
+    scf::YieldOp::create(b, sums);
+  }
+  return arith::AddFOp::create(b, again.getResult(0), zero);
+}
+
 /// What follows the products, for one row of a tile: `row` counts inside the tile.
 void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
                            std::vector<Value> index) {
@@ -217,6 +273,8 @@ void Emitter::emitEpilogue(const Stage &stage, const Tile &tile, Value row,
     for (size_t a = 0; a < stage.accumulators.size(); ++a) {
       Value from = bytes(sums, static_cast<int64_t>(a) * most * stage.lanes * 4);
       accumulators.push_back(loadAs(type, bytes(from, mul(v, constant(stage.lanes * 4))), 4));
+      if (const Accumulator &of = stage.accumulators[a]; of.product->leavesOutZeros)
+        accumulators.back() = withoutZeros(stage, of, index, at, accumulators.back());
     }
     writeVector(stage, index, at, std::move(accumulators));
   };

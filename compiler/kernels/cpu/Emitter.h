@@ -245,6 +245,8 @@ private:
 
   void emitEpilogues(const Stage &stage, const Tile &tile, EnterRow indexOfRow);
   void emitEpilogue(const Stage &stage, const Tile &tile, Value row, std::vector<Value> index);
+  Value withoutZeros(const Stage &stage, const Accumulator &accumulator, std::vector<Value> index,
+                     Value column, Value sums);
   void writeVector(const Stage &stage, std::vector<Value> index, Value column,
                    std::vector<Value> accumulators);
   void emitApart(llvm::function_ref<void()> body);

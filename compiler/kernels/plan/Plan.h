@@ -76,6 +76,7 @@ struct Product {
   /// Where the chain starts: a weight of rank 1, else a tensor like `value`; null for zero.
   mlir::Value start;
   bool bf16 = false;           ///< factors are rounded to bf16
+  bool leavesOutZeros = false; ///< steps with a factor 0 are left out
   bool rowsAreRecords = false; ///< lhs is rank 1 and rhs of weights: records are the rows
   /// The right operand is made of runs of weights, one a segment, all from the same column on.
   bool ofWeights = false;

@@ -179,9 +179,11 @@ bool Planner::findWeights(Product &product) {
 Product Planner::makeProduct(ir::ApplyOp apply) {
   Product product;
   product.value = apply->getResult(0);
-  product.bf16 = std::get<ops::Product>(batchRuleOf(product.value)).bf16;
+  const auto &rule = std::get<ops::Product>(batchRuleOf(product.value));
+  product.bf16 = rule.bf16;
+  product.leavesOutZeros = rule.leavesOutZeros;
   addSegments(product, apply.getOperand(0), apply.getOperand(1), false);
-  if (options_.knowWeights && findWeights(product)) {
+  if (options_.knowWeights && !rule.leavesOutZeros && findWeights(product)) {
     product.ofWeights = true;
     product.rowsAreRecords = shape(product.value).size() == 1;
   } else {
@@ -189,6 +191,7 @@ Product Planner::makeProduct(ir::ApplyOp apply) {
     Product other;
     other.value = product.value;
     other.bf16 = product.bf16;
+    other.leavesOutZeros = product.leavesOutZeros;
     addSegments(other, apply.getOperand(0), apply.getOperand(1), true);
     product = std::move(other);
   }

@@ -91,7 +91,8 @@ void Planner::groupProducts(Stage &stage) {
     const Product &product = *stage.accumulators[i].product;
     auto sameRows = [&](const ProductGroup &group) {
       const Product &lead = *group.lead;
-      if (lead.ofWeights != product.ofWeights || lead.segments.size() != product.segments.size())
+      if (lead.ofWeights != product.ofWeights || lead.leavesOutZeros != product.leavesOutZeros ||
+          lead.segments.size() != product.segments.size())
         return false;
       for (auto [a, b] : llvm::zip(lead.segments, product.segments))
         if (a.lhs != b.lhs || a.lhsView != b.lhsView || a.extent != b.extent)
