@@ -47,7 +47,6 @@ constexpr std::pair<std::string_view, std::string_view> foreignMethods[] = {
 
 /// Functions of other libraries that there are none of here, or by another name.
 constexpr std::pair<std::string_view, std::string_view> foreignFunctions[] = {
-    {"argsort", "sort(x) gives the places of the elements, too"},
     {"topk", "write top_k(x, k)"},
     {"argmin", "write argmax(-x)"},
     {"cat", "write concat(x, y, axis=...)"},
