@@ -55,7 +55,7 @@ compiler/model: ir ops analysis kernels compiler/kernels/plan
 compiler/host: ir ops analysis kernels compiler/kernels/plan model
 compiler/store:
 compiler/driver: ir ops analysis passes kernels compiler/kernels/plan backends model target host codegen frontend store
-compiler/api: driver frontend store target
+compiler/api: driver frontend store target report
 compiler/measure: driver
 compiler/report: driver measure
 compiler/verify: driver oracle report
@@ -80,7 +80,7 @@ below='
   compiler/codegen: runtime/model runtime/cpu
   compiler/store: runtime/io
   compiler/driver: runtime/model runtime/cpu runtime/io
-  compiler/api: runtime/model runtime/io runtime/cpu runtime/artefact runtime/compile
+  compiler/api: runtime/model runtime/io runtime/cpu runtime/artefact runtime/session runtime/compile
   compiler/measure: runtime/model runtime/measure runtime/cpu runtime/session
   compiler/report: runtime/model runtime/cpu runtime/session runtime/train
   compiler/verify: runtime/model runtime/session runtime/train

@@ -1,4 +1,6 @@
 // From what a program asks for to what the runtime loads.
+#include "compiler/api/compile.h"
+
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Library.h"
 #include "compiler/target/Target.h"
@@ -185,7 +187,9 @@ void bindVocabularies(const driver::EntryTypes &entry, const Request &request,
     options.vocabularySizes[name] = vocabulary.size();
 }
 
-void run(const Request &request, Answer &answer) {
+} // namespace
+
+void api::compileModel(const Request &request, Answer &answer, const UseModel &use) {
   driver::CompileOptions options = optionsOf(request);
   SourceFile source(request.name, request.text, resolverOf(request));
   bindWeightDims(source, request, options);
@@ -207,20 +211,22 @@ void run(const Request &request, Answer &answer) {
     finding.message = warning;
     finding.text = "warning: " + warning + "\n";
   }
-  answer.compiled.description =
-      artefact::describe(model->model(), model->code(), model->target(), model->numerics(),
-                         answer.vocabularies, "sheaf " SHEAF_VERSION);
-  answer.compiled.image = model->code().image();
+  use(*model, source);
   answer.outcome = Answer::Compiled;
 }
 
-void compileFor(const Request &request, Answer &answer) noexcept {
+artefact::Description api::describe(const driver::CompiledModel &model, const Answer &answer) {
+  return artefact::describe(model.model(), model.code(), model.target(), model.numerics(),
+                            answer.vocabularies, "sheaf " SHEAF_VERSION);
+}
+
+void api::answering(Answer &answer, const std::function<void()> &work) noexcept {
   auto ended = [&](Answer::Outcome outcome, const char *message) {
     answer.outcome = outcome;
     answer.message = message;
   };
   try {
-    run(request, answer);
+    work();
   } catch (const SourceErrors &) {
     answer.outcome = Answer::Errors;
   } catch (const driver::Stopped &stopped) {
@@ -238,9 +244,20 @@ void compileFor(const Request &request, Answer &answer) noexcept {
   }
 }
 
+namespace {
+
+void compileFor(const Request &request, Answer &answer) noexcept {
+  api::answering(answer, [&] {
+    api::compileModel(request, answer, [&](const driver::CompiledModel &model, const SourceFile &) {
+      answer.compiled.description = api::describe(model, answer);
+      answer.compiled.image = model.code().image();
+    });
+  });
+}
+
 } // namespace
 
 extern "C" {
 __attribute__((visibility("default"))) extern const Compiler sheaf_compiler_library;
-const Compiler sheaf_compiler_library = {{}, compileFor};
+const Compiler sheaf_compiler_library = {{}, compileFor, api::explain};
 }

@@ -156,6 +156,33 @@ SHEAF_API sheaf_status sheaf_compiler_open(const char *path);
  * can be trained where it is opened (train.h). */
 SHEAF_API sheaf_status sheaf_model_save(const sheaf_model *model, const char *path);
 
+/* ---- What became of it ---------------------------------------------------------------------- */
+
+typedef struct sheaf_explain_options {
+  size_t size; /* sizeof(sheaf_explain_options) */
+  /* A mini-batch that is to be told of, launch by launch: instances of one model that the same
+   * options gave, and a session, which has its weights and says on how many threads and within
+   * which limits. Both are null: the model alone. They are not to be used until the call ends. */
+  sheaf_session *session;
+  sheaf_batch *batch;
+  uint32_t repetitions; /* of the mini-batch, the shortest is told; 0: 9 */
+} sheaf_explain_options;
+
+typedef struct sheaf_explanation sheaf_explanation;
+
+/* What `sheaf explain` says of the model, and with a mini-batch what it does. `what` may be null.
+ * `diagnostics` as in sheaf_compile(). */
+SHEAF_API sheaf_status sheaf_explain(const sheaf_compile_options *options,
+                                     const sheaf_explain_options *what,
+                                     sheaf_explanation **explanation,
+                                     sheaf_diagnostics **diagnostics);
+/* As it is printed; as JSON, docs/reports.md has its form; as a page in HTML that needs no network,
+ * "" without a mini-batch. They live as long as the explanation. */
+SHEAF_API const char *sheaf_explanation_text(const sheaf_explanation *explanation);
+SHEAF_API const char *sheaf_explanation_json(const sheaf_explanation *explanation);
+SHEAF_API const char *sheaf_explanation_page(const sheaf_explanation *explanation);
+SHEAF_API void sheaf_explanation_release(sheaf_explanation *explanation);
+
 #ifdef __cplusplus
 }
 #endif

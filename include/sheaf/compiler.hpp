@@ -149,93 +149,150 @@ struct Resolving {
   }
 };
 
+/// The options as C takes them, and all that these point at.
+class CompileCall {
+public:
+  explicit CompileCall(const CompileOptions &options) : resolving_{options, {}, nullptr} {
+    for (const auto &[name, value] : options.dims)
+      dims_.push_back({name.c_str(), value});
+    words_.reserve(options.vocabularies.size());
+    for (const Vocabulary &vocabulary : options.vocabularies) {
+      std::vector<const char *> &texts = words_.emplace_back();
+      for (const std::string &word : vocabulary.words)
+        texts.push_back(word.c_str());
+      vocabularies_.push_back(
+          {vocabulary.name.c_str(), orNull(vocabulary.path), texts.empty() ? nullptr : texts.data(),
+           texts.empty() ? vocabulary.size : static_cast<std::int64_t>(texts.size())});
+    }
+    for (const auto &[name, tensor] : options.tensors)
+      tensors_.push_back({name.c_str(), &tensor});
+    for (const std::string &rename : options.renames)
+      renames_.push_back(rename.c_str());
+    for (const std::string &name : options.without)
+      without_.push_back(name.c_str());
+
+    given_.size = sizeof given_;
+    given_.path = orNull(options.path);
+    if (options.text) {
+      given_.text = options.text->c_str();
+      given_.length = options.text->size();
+    }
+    given_.name = orNull(options.name);
+    if (options.resolve) {
+      given_.resolve = Resolving::ask;
+      given_.resolve_user = &resolving_;
+    }
+    given_.library = orNull(options.library);
+    given_.entry = orNull(options.entry);
+    given_.dims = dims_.data();
+    given_.dim_count = dims_.size();
+    given_.vocabularies = vocabularies_.data();
+    given_.vocabulary_count = vocabularies_.size();
+    given_.words_of = orNull(options.wordsOf);
+    given_.words_format = orNull(options.wordsFormat);
+    given_.weights = orNull(options.weights);
+    given_.tensors = tensors_.data();
+    given_.tensor_count = tensors_.size();
+    given_.renames = renames_.data();
+    given_.rename_count = renames_.size();
+    given_.seed = options.seed;
+    given_.precision = options.precision;
+    given_.threads = options.threads;
+    given_.target_cpu = orNull(options.targetCpu);
+    given_.without = without_.data();
+    given_.without_count = without_.size();
+    given_.training = options.training;
+    given_.input_gradients = options.inputGradients;
+    given_.dropout = options.dropout;
+    given_.store = orNull(options.store);
+    given_.store_limit = options.storeLimit;
+    given_.stop = options.stop ? options.stop->get() : nullptr;
+  }
+  CompileCall(const CompileCall &) = delete;
+
+  /// Calls `call` with the options and where diagnostics go. Throws what compile() throws.
+  template <typename Call> void operator()(std::vector<Diagnostic> *warnings, Call call) {
+    sheaf_diagnostics *diagnostics = nullptr;
+    sheaf_status status = call(&given_, &diagnostics);
+    std::string message = status == SHEAF_OK ? "" : sheaf_error_message();
+    std::unique_ptr<sheaf_diagnostics, void (*)(sheaf_diagnostics *)> told(
+        diagnostics, sheaf_diagnostics_release);
+    if (resolving_.thrown)
+      std::rethrow_exception(resolving_.thrown);
+    if (status == SHEAF_NOT_COMPILED)
+      throw CompileError(message, diagnosticsOf(told.get()));
+    if (status != SHEAF_OK)
+      throw Error(status, message);
+    if (warnings)
+      *warnings = diagnosticsOf(told.get());
+  }
+
+private:
+  std::vector<sheaf_dim> dims_;
+  std::vector<std::vector<const char *>> words_;
+  std::vector<sheaf_vocabulary> vocabularies_;
+  std::vector<sheaf_named_tensor> tensors_;
+  std::vector<const char *> renames_, without_;
+  Resolving resolving_;
+  sheaf_compile_options given_{};
+};
+
 } // namespace detail
 
 /// Throws CompileError for a source with errors, Error for all else. `warnings`, if it is not null,
 /// is given what there is to say of a source without errors.
 inline Model compile(const CompileOptions &options, std::vector<Diagnostic> *warnings = nullptr) {
-  using detail::orNull;
-  std::vector<sheaf_dim> dims;
-  for (const auto &[name, value] : options.dims)
-    dims.push_back({name.c_str(), value});
-  std::vector<std::vector<const char *>> words;
-  std::vector<sheaf_vocabulary> vocabularies;
-  words.reserve(options.vocabularies.size());
-  for (const Vocabulary &vocabulary : options.vocabularies) {
-    std::vector<const char *> &texts = words.emplace_back();
-    for (const std::string &word : vocabulary.words)
-      texts.push_back(word.c_str());
-    vocabularies.push_back(
-        {vocabulary.name.c_str(), orNull(vocabulary.path), texts.empty() ? nullptr : texts.data(),
-         texts.empty() ? vocabulary.size : static_cast<std::int64_t>(texts.size())});
-  }
-  std::vector<sheaf_named_tensor> tensors;
-  for (const auto &[name, tensor] : options.tensors)
-    tensors.push_back({name.c_str(), &tensor});
-  std::vector<const char *> renames;
-  for (const std::string &rename : options.renames)
-    renames.push_back(rename.c_str());
-  std::vector<const char *> without;
-  for (const std::string &name : options.without)
-    without.push_back(name.c_str());
-
-  sheaf_compile_options given{};
-  given.size = sizeof given;
-  given.path = orNull(options.path);
-  if (options.text) {
-    given.text = options.text->c_str();
-    given.length = options.text->size();
-  }
-  given.name = orNull(options.name);
-  detail::Resolving resolving{options, {}, nullptr};
-  if (options.resolve) {
-    given.resolve = detail::Resolving::ask;
-    given.resolve_user = &resolving;
-  }
-  given.library = orNull(options.library);
-  given.entry = orNull(options.entry);
-  given.dims = dims.data();
-  given.dim_count = dims.size();
-  given.vocabularies = vocabularies.data();
-  given.vocabulary_count = vocabularies.size();
-  given.words_of = orNull(options.wordsOf);
-  given.words_format = orNull(options.wordsFormat);
-  given.weights = orNull(options.weights);
-  given.tensors = tensors.data();
-  given.tensor_count = tensors.size();
-  given.renames = renames.data();
-  given.rename_count = renames.size();
-  given.seed = options.seed;
-  given.precision = options.precision;
-  given.threads = options.threads;
-  given.target_cpu = orNull(options.targetCpu);
-  given.without = without.data();
-  given.without_count = without.size();
-  given.training = options.training;
-  given.input_gradients = options.inputGradients;
-  given.dropout = options.dropout;
-  given.store = orNull(options.store);
-  given.store_limit = options.storeLimit;
-  given.stop = options.stop ? options.stop->get() : nullptr;
-
-  sheaf_model *model = nullptr;
-  sheaf_diagnostics *diagnostics = nullptr;
-  sheaf_status status = sheaf_compile(&given, &model, &diagnostics);
-  std::string message = status == SHEAF_OK ? "" : sheaf_error_message();
-  std::unique_ptr<sheaf_diagnostics, void (*)(sheaf_diagnostics *)> told(diagnostics,
-                                                                         sheaf_diagnostics_release);
-  std::optional<Model> compiled;
-  if (status == SHEAF_OK)
-    compiled.emplace(model);
-  if (resolving.thrown)
-    std::rethrow_exception(resolving.thrown);
-  if (status == SHEAF_NOT_COMPILED)
-    throw CompileError(message, detail::diagnosticsOf(told.get()));
-  if (status != SHEAF_OK)
-    throw Error(status, message);
-  if (warnings)
-    *warnings = detail::diagnosticsOf(told.get());
+  std::optional<Model> compiled; // lets it go when a resolver throws
+  detail::CompileCall call(options);
+  call(warnings, [&](const sheaf_compile_options *given, sheaf_diagnostics **diagnostics) {
+    sheaf_model *model = nullptr;
+    sheaf_status status = sheaf_compile(given, &model, diagnostics);
+    if (status == SHEAF_OK)
+      compiled.emplace(model);
+    return status;
+  });
   return *compiled;
+}
+
+/// What `sheaf explain` says: of a model, and, if it is given one, of a mini-batch.
+struct Explanation {
+  std::string text, json;
+  std::string page; ///< HTML that needs no network; empty without a mini-batch
+};
+
+namespace detail {
+
+inline Explanation explain(const CompileOptions &options, const sheaf_explain_options &what) {
+  std::unique_ptr<sheaf_explanation, void (*)(sheaf_explanation *)> made(nullptr,
+                                                                         sheaf_explanation_release);
+  CompileCall call(options);
+  call(nullptr, [&](const sheaf_compile_options *given, sheaf_diagnostics **diagnostics) {
+    sheaf_explanation *explanation = nullptr;
+    sheaf_status status = sheaf_explain(given, &what, &explanation, diagnostics);
+    made.reset(explanation);
+    return status;
+  });
+  return {sheaf_explanation_text(made.get()), sheaf_explanation_json(made.get()),
+          sheaf_explanation_page(made.get())};
+}
+
+} // namespace detail
+
+/// Throws as compile() does.
+inline Explanation explain(const CompileOptions &options) {
+  sheaf_explain_options what{};
+  what.size = sizeof what;
+  return detail::explain(options, what);
+}
+/// The batch is of a model that the same options gave; the session has its weights.
+inline Explanation explain(const CompileOptions &options, Session &session, Batch &batch,
+                           std::uint32_t repetitions = 0) {
+  sheaf_explain_options what{};
+  what.size = sizeof what;
+  what.session = session.get();
+  what.batch = batch.get();
+  what.repetitions = repetitions;
+  return detail::explain(options, what);
 }
 
 /// Writes an artefact, as `sheaf build` does.

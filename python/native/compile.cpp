@@ -1,5 +1,6 @@
 #include "python/native/arrays.h"
 #include "python/native/model.h"
+#include "python/native/session.h"
 #include "python/native/waiting.h"
 
 #include "sheaf/compiler.h"
@@ -96,13 +97,11 @@ struct Job {
   explicit Job(const nb::dict &options);
   Job(const Job &) = delete;
 
-  void run() noexcept {
-    status = sheaf_compile(&given, &made, &said);
-    if (status != SHEAF_OK)
-      message = sheaf_error_message();
-  }
+  void compile() noexcept { noteStatus(sheaf_compile(&given, &made, &said)); }
+  void explain() noexcept { noteStatus(sheaf_explain(&given, &explaining, &explanation, &said)); }
   ~Job() {
     sheaf_model_release(made);
+    sheaf_explanation_release(explanation);
     sheaf_diagnostics_release(said);
   }
 
@@ -120,10 +119,21 @@ struct Job {
   Uses uses;
   Stop stop;
 
+  std::shared_ptr<Running> running; ///< what is to be told of; null: nothing
+  sheaf_explain_options explaining{};
+
   sheaf_model *made = nullptr;
+  sheaf_explanation *explanation = nullptr;
   sheaf_diagnostics *said = nullptr;
   sheaf_status status = SHEAF_OK;
   std::string message;
+
+private:
+  void noteStatus(sheaf_status ended) {
+    status = ended;
+    if (status != SHEAF_OK)
+      message = sheaf_error_message();
+  }
 };
 
 Job::Job(const nb::dict &options) : uses{options["uses"], {}, {}, {}}, stop(makeStop()) {
@@ -199,17 +209,26 @@ Job::Job(const nb::dict &options) : uses{options["uses"], {}, {}, {}}, stop(make
   }
 }
 
-nb::tuple compile(const nb::dict &options) {
+std::shared_ptr<Job> makeJob(const nb::dict &options) {
   // Whoever lets it go last: it holds objects of Python's.
-  std::shared_ptr<Job> job(new Job(options), [](Job *held) {
-    nb::gil_scoped_acquire locked;
-    delete held;
-  });
-  runWaiting([job] { job->run(); }, job->stop);
+  return {new Job(options), [](Job *held) {
+            nb::gil_scoped_acquire locked;
+            delete held;
+          }};
+}
+
+/// Works, and raises what is no error in the source.
+void wait(const std::shared_ptr<Job> &job, void (Job::*work)()) {
+  runWaiting([job, work] { (*job.*work)(); }, job->stop);
   if (job->uses.thrown)
     throw nb::python_error(*job->uses.thrown);
   if (job->status != SHEAF_OK && job->status != SHEAF_NOT_COMPILED)
     raiseStatus(job->status, job->message);
+}
+
+nb::tuple compile(const nb::dict &options) {
+  std::shared_ptr<Job> job = makeJob(options);
+  wait(job, &Job::compile);
   nb::list diagnostics = listOf(job->said);
   nb::object model = nb::none();
   if (sheaf_model *made = std::exchange(job->made, nullptr))
@@ -217,10 +236,33 @@ nb::tuple compile(const nb::dict &options) {
   return nb::make_tuple(model, diagnostics);
 }
 
+/// (text, JSON, page), or None, and diagnostics. With a session, of the instances of these columns.
+nb::tuple explain(const nb::dict &options, Session *session, nb::handle columns,
+                  uint32_t repetitions) {
+  std::shared_ptr<Job> job = makeJob(options);
+  job->explaining.size = sizeof job->explaining;
+  job->explaining.repetitions = repetitions;
+  if (session) {
+    job->running = session->prepare(columns);
+    job->running->session = session->handle();
+    job->explaining.session = job->running->session.get();
+    job->explaining.batch = &job->running->batch;
+  }
+  wait(job, &Job::explain);
+  nb::object told = nb::none();
+  if (job->explanation)
+    told = nb::make_tuple(sheaf_explanation_text(job->explanation),
+                          sheaf_explanation_json(job->explanation),
+                          sheaf_explanation_page(job->explanation));
+  return nb::make_tuple(told, listOf(job->said));
+}
+
 } // namespace
 
 void bindCompile(nb::module_ &module) {
   module.def("compile", compile);
+  module.def("explain", explain, nb::arg("options"), nb::arg("session").none(), nb::arg("columns"),
+             nb::arg("repetitions"));
   module.def(
       "open_compiler",
       [](std::optional<std::string> path) {

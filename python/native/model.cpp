@@ -2,6 +2,7 @@
 #include "python/native/waiting.h"
 
 #include "runtime/artefact/artefact.h"
+#include "runtime/artefact/signature.h"
 #include "runtime/model/members.h"
 
 #include <set>
@@ -63,39 +64,6 @@ void saveTo(const Model &model, const std::string &path) {
 
 } // namespace
 
-namespace {
-
-std::string signatureOf(const api::LoadedModel &model) {
-  const rt::TypeTable &types = model.types();
-  std::string text;
-  std::set<uint32_t> data;
-  std::vector<uint32_t> reached = model.model().entry.argTypes;
-  for (size_t i = 0; i < reached.size(); ++i)
-    text += (i ? ", " : "") + model.text(reached[i]);
-  rt::forEachReachable(types, reached, [&](uint32_t number) {
-    const rt::TypeDesc &type = types.types[number];
-    if (type.kind == TypeKind::Data)
-      data.insert(type.data);
-    if (type.kind == TypeKind::Token || (type.kind == TypeKind::Tensor && type.isToken))
-      text += "; " + type.vocab + ":" + std::to_string(model.tokens(number));
-    if (type.kind == TypeKind::Tensor)
-      for (int64_t extent : type.shape)
-        text += " " + std::to_string(extent);
-  });
-  for (uint32_t number : data) {
-    text += "\n" + types.data[number].name + " =";
-    for (const rt::CtorDesc &ctor : types.data[number].ctors) {
-      text += " | " + ctor.name + "(";
-      for (uint32_t field : ctor.fieldTypes)
-        text += model.text(field) + ", ";
-      text += ")";
-    }
-  }
-  return text;
-}
-
-} // namespace
-
 Model::Model(sheaf_model *model) : handle_(model), classes_(*model->model) {
   for (const artefact::VocabularyDesc &desc : loaded().artefact().description().vocabularies)
     vocabularies_[desc.name].size = desc.size;
@@ -106,7 +74,7 @@ Model::Model(sheaf_model *model) : handle_(model), classes_(*model->model) {
     if (tokens)
       words_.back()->size = loaded().tokens(number);
   }
-  signature_ = signatureOf(loaded());
+  signature_ = artefact::signature(loaded().artefact().description());
 }
 
 int64_t Model::token(uint32_t type, PyObject *word) {

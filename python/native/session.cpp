@@ -77,9 +77,8 @@ void Session::runBatch(const std::shared_ptr<Running> &running) {
     raiseStatus(running->status, running->message);
 }
 
-std::shared_ptr<Running> Session::runKept(nb::handle columns, uint64_t step) {
+std::shared_ptr<Running> Session::prepare(nb::handle columns) {
   auto running = std::make_shared<Running>(model_.shared());
-  running->step = step;
   api::ValueStore &store = *running->batch.store;
   const Values *values = nullptr;
   if (PyTuple_GET_SIZE(columns.ptr()) == 1 &&
@@ -88,6 +87,12 @@ std::shared_ptr<Running> Session::runKept(nb::handle columns, uint64_t step) {
     values->putInto(store, model_);
   else
     encodeColumns(model_, columns, store);
+  return running;
+}
+
+std::shared_ptr<Running> Session::runKept(nb::handle columns, uint64_t step) {
+  std::shared_ptr<Running> running = prepare(columns);
+  running->step = step;
   runBatch(running);
   return running;
 }

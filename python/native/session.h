@@ -36,6 +36,8 @@ public:
   /// Runs the instances of columns, or of Values alone. With `each` what fails is in the list, else
   /// it is raised.
   nb::object run(nb::handle columns, bool each);
+  /// The instances of columns, or of Values alone, as a run that has not begun.
+  std::shared_ptr<Running> prepare(nb::handle columns);
   /// Runs them and keeps all that there is to go back from. `step`: of a training, from 1.
   std::shared_ptr<Running> runKept(nb::handle columns, uint64_t step);
   /// The session's weights by name, as arrays that may only be read. Views, which keep it alive.

@@ -21,7 +21,8 @@ from .types import *
 # What needs the extension is there when it is first asked for. `import *` leaves it out, and so does not
 # hide Python's compile.
 _COMPILED = {"Dataset": "data", "Model": "model", "compile": "model", "load": "model",
-             "value_and_grad": "gradients", "vjp": "gradients"}
+             "value_and_grad": "gradients", "vjp": "gradients",
+             "load_ipython_extension": "notebook"}
 
 __all__ = ["Batcher", "CompileError", "Compiled", "Initializer", "InstanceError", "InstanceErrors",
            "Module", "Param", "SheafError", "constant", "from_torch", "glorot", "he", "identity", "jit", "nn", "normal",

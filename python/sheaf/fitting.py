@@ -189,3 +189,9 @@ class Fit:
 
     def __repr__(self):
         return f"<sheaf.fitting.Fit by '{self._entry.name}': {len(self.epochs)} of {self._count} epochs>"
+
+    def _repr_html_(self):
+        from .notebook import table
+        return table(repr(self), ["epoch", "loss", *self._names, "best"],
+                     [(e.epoch, f"{e.loss:.4g}", *(f"{e.measures[n]:.4g}" for n in self._names), "best" if e is self.best
+                       else "") for e in self.epochs])

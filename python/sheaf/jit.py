@@ -240,6 +240,13 @@ class Compiled(AsyncCalls):
         with boundary.names(self._program, entry, model):
             return model.encode(*boundary.arguments(self._program, entry, columns))
 
+    def _explain(self, entry, columns, repetitions):
+        model = self._made_ready(entry).model
+        with boundary.names(self._program, entry, model):
+            if columns and not (len(columns) == 1 and boundary.is_encoded(columns[0])):
+                columns = boundary.arguments(self._program, entry, columns)
+            return model.explain(*columns, repetitions=repetitions)
+
     def _run(self, entry, columns, errors, named=()):
         __tracebackhide__ = True
         ready = self._made_ready(entry)
@@ -375,6 +382,11 @@ class CompiledFunction(Compiled):
     def encode(self, *columns):
         """The inputs of these columns as a Dataset: converted once, and given instead of them."""
         return self._encode(self.target.__name__, columns)
+
+    def explain(self, *columns, repetitions=9):
+        """What the compiler made of the function; of inputs, given as in a call, also what running them did. See
+        `sheaf.explanation.Explanation`: it prints as text, and is a page in a notebook."""
+        return self._explain(self.target.__name__, columns, repetitions)
 
     def save(self, path):
         """Writes the compiled function to a file, which `sheaf.load` opens without a compiler."""
@@ -516,6 +528,11 @@ class CompiledModule(Compiled):
                              f"({', '.join(self.program.entries)}), not {given!r}")
         return name
 
+    def explain(self, *columns, repetitions=9):
+        """What the compiler made of `forward`; of inputs, given as in a call, also what running them did. See
+        `sheaf.explanation.Explanation`: it prints as text, and is a page in a notebook."""
+        return self._explain("forward", columns, repetitions)
+
     def save(self, path):
         """Writes `forward`, compiled, to a file, which `sheaf.load` opens without a compiler."""
         self._made_ready("forward").model.save(path)
@@ -535,6 +552,10 @@ class CompiledModule(Compiled):
     def __repr__(self):
         return f"<sheaf.jit {type(self.target).__name__}: {', '.join(self.program.entries)}>"
 
+    def _repr_html_(self):
+        from .notebook import parameters
+        return parameters(repr(self), self.state_dict().items())
+
 
 class Method(AsyncCalls):
     """One method of a compiled Module."""
@@ -550,6 +571,11 @@ class Method(AsyncCalls):
     def encode(self, *columns):
         """The inputs of these columns as a Dataset: converted once, and given instead of them."""
         return self.compiled._encode(self.name, columns)
+
+    def explain(self, *columns, repetitions=9):
+        """What the compiler made of the method; of inputs, given as in a call, also what running them did. See
+        `sheaf.explanation.Explanation`: it prints as text, and is a page in a notebook."""
+        return self.compiled._explain(self.name, columns, repetitions)
 
     def save(self, path):
         """Writes the compiled method to a file, which `sheaf.load` opens without a compiler."""

@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Mapping
 
-from sheaf import _native
+from sheaf import _native, explanation
 from sheaf.batching import AsyncCalls
 from sheaf.data import Dataset
 from sheaf.errors import CompileError, CompilerMissing, Diagnostic
@@ -53,6 +53,7 @@ class Model(AsyncCalls):
         self.types = namespace(self._about, made)
         self._session = _native.Session(native, **session)
         self._training_lock, self._changes = threading.RLock(), 0
+        self._asked = None  # what it was compiled of
 
     @property
     def name(self):
@@ -116,6 +117,19 @@ class Model(AsyncCalls):
         """The instances of these columns as a Dataset, which the model takes instead of them."""
         return Dataset(_native.Values.encode(self._native, columns))
 
+    def explain(self, *columns, repetitions=9):
+        """What the compiler made of the source, as an Explanation; of instances, given as in a call, also
+        what running them did, launch by launch: that mini-batch runs `repetitions` times, and the
+        shortest is told."""
+        if self._asked is None:
+            raise TypeError("only what this process has compiled can be explained: sheaf.load the source, "
+                            "not what was built or pickled of it")
+        repetitions = _natural("repetitions", repetitions)
+        if len(columns) == 1 and type(columns[0]) is Dataset:
+            columns = columns[0]._of(self._native),
+        options, line_of = self._asked
+        return explanation.explain(options, line_of, self._session, columns, repetitions)
+
     def save(self, path):
         """Writes the compiled model to a file, which `load` opens without a compiler."""
         self._native.save(os.fspath(path))
@@ -138,8 +152,15 @@ class Model(AsyncCalls):
         return self
 
     def __repr__(self):
+        return f"<sheaf.Model {self._described()}>"
+
+    def _described(self):
         arguments = ", ".join(f"{name}: {text}" for name, text in self.arguments.items())
-        return f"<sheaf.Model {self.name}: {self.entry}({arguments}) -> {self.result}>"
+        return f"{self.name}: {self.entry}({arguments}) -> {self.result}"
+
+    def _repr_html_(self):
+        from .notebook import parameters
+        return parameters(self._described(), self.parameters.items())
 
 
 def _read_again(path, classes, session):
@@ -249,7 +270,7 @@ def _compile(*, path, text, name=None, dims=None, vocab=None, vocabularies=None,
     if text is not None:
         text.encode()  # says which character is no text
     _open_compiler()
-    native, said = _native.compile({
+    asked = {
         "path": path, "text": text, "name": name, "library": library,
         "dims": dims,
         "vocabularies": _vocabularies(vocabularies if vocab is None else vocab),
@@ -259,11 +280,16 @@ def _compile(*, path, text, name=None, dims=None, vocab=None, vocabularies=None,
         "input_gradients": bool(input_gradients), "bf16": precision == "bf16",
         "without": [without] if isinstance(without, str) else list(without), "target_cpu": cpu,
         "store": _store(store), "store_limit": _natural("store_limit", store_limit),
-        "threads": _natural("compile_threads", compile_threads)})
+        "threads": _natural("compile_threads", compile_threads)}
+    native, said = _native.compile(asked)
     diagnostics = [Diagnostic.from_fields(fields) for fields in said]
+    line_of = _line_finder(path or name, text)
     if native is None:
-        raise CompileError.of(diagnostics, _line_finder(path or name, text)) from None
-    return Model(native, classes=classes, warnings=diagnostics, **session)
+        raise CompileError.of(diagnostics, line_of) from None
+    made = Model(native, classes=classes, warnings=diagnostics, **session)
+    # Weights are a session's, where they count.
+    made._asked = {**asked, "tensors": {}}, line_of
+    return made
 
 
 def _line_finder(name, text):

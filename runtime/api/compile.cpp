@@ -1,9 +1,7 @@
 // Compiling, by a library that is opened when it is first needed.
-#include "runtime/api/handles.h"
+#include "runtime/api/compile.h"
 #include "runtime/api/options.h"
 #include "runtime/api/weights.h"
-#include "runtime/compile/compiler.h"
-#include "sheaf/compiler.h"
 
 #include <mutex>
 #include <span>
@@ -12,11 +10,6 @@
 
 using namespace sheaf;
 using namespace sheaf::api;
-
-struct sheaf_diagnostics {
-  std::vector<compile::Finding> findings;
-  std::string text;
-};
 
 namespace {
 
@@ -55,8 +48,9 @@ const compile::Compiler &load(const std::string &path) {
   return *compiler;
 }
 
-/// Opens it once. A failure is no more than that: the next call tries again.
-const compile::Compiler &compiler(const char *path = nullptr) {
+} // namespace
+
+const compile::Compiler &api::compiler(const char *path) {
   static std::mutex mutex;
   static const compile::Compiler *open = nullptr;
   std::lock_guard lock(mutex);
@@ -82,6 +76,8 @@ const compile::Compiler &compiler(const char *path = nullptr) {
                    "sheaf_compiler_open(): " +
                    why);
 }
+
+namespace {
 
 //===----------------------------------------------------------------------===//
 // What is asked for
@@ -135,7 +131,9 @@ void readText(const sheaf_compile_options &options, compile::Request &request) {
     throw Invalid(request.name + ": a NUL byte: a source is UTF-8 text");
 }
 
-compile::Request requestOf(const sheaf_compile_options &options) {
+} // namespace
+
+compile::Request api::requestOf(const sheaf_compile_options &options) {
   compile::Request request;
   readText(options, request);
   if (options.resolve)
@@ -189,6 +187,8 @@ compile::Request requestOf(const sheaf_compile_options &options) {
   return request;
 }
 
+namespace {
+
 //===----------------------------------------------------------------------===//
 // What is told
 //===----------------------------------------------------------------------===//
@@ -210,14 +210,9 @@ const compile::Finding &findingOf(const sheaf_diagnostics *diagnostics, size_t n
   return all[number];
 }
 
-std::shared_ptr<const LoadedModel> compiled(const sheaf_compile_options &options,
-                                            std::vector<compile::Finding> &findings) {
-  compile::Request request = requestOf(options);
-  Weights weights(options);
-  weights.bind(request);
-  compile::Answer answer;
-  compiler().compile(request, answer);
-  findings = std::move(answer.findings);
+} // namespace
+
+void api::checkOutcome(const compile::Answer &answer) {
   switch (answer.outcome) {
   case compile::Answer::Compiled:
     break;
@@ -232,6 +227,19 @@ std::shared_ptr<const LoadedModel> compiled(const sheaf_compile_options &options
   case compile::Answer::Internal:
     throw std::logic_error(answer.message);
   }
+}
+
+namespace {
+
+std::shared_ptr<const LoadedModel> compiled(const sheaf_compile_options &options,
+                                            std::vector<compile::Finding> &findings) {
+  compile::Request request = requestOf(options);
+  Weights weights(options);
+  weights.bind(request);
+  compile::Answer answer;
+  compiler().compile(request, answer);
+  findings = std::move(answer.findings);
+  checkOutcome(answer);
   return std::make_shared<LoadedModel>(
       artefact::Artefact::make(std::move(answer.compiled), [&](rt::Session &session) {
         weights.set(session, answer.vocabularies, findings);
@@ -242,23 +250,11 @@ std::shared_ptr<const LoadedModel> compiled(const sheaf_compile_options &options
 
 sheaf_status sheaf_compile(const sheaf_compile_options *options, sheaf_model **model,
                            sheaf_diagnostics **diagnostics) {
-  std::unique_ptr<sheaf_diagnostics> told;
-  sheaf_status status = guarded([&] {
-    told = std::make_unique<sheaf_diagnostics>();
+  return guardedTelling(diagnostics, [&](std::vector<compile::Finding> &findings) {
     given(options, "options");
     given(model, "model");
-    *model = new sheaf_model{compiled(known(options, "sheaf_compile_options"), told->findings)};
+    *model = new sheaf_model{compiled(known(options, "sheaf_compile_options"), findings)};
   });
-  if (diagnostics) {
-    // Without memory for the text there is none.
-    if (told)
-      guarded([&] {
-        for (const compile::Finding &finding : told->findings)
-          told->text += finding.text;
-      });
-    *diagnostics = told.release();
-  }
-  return status;
 }
 
 sheaf_status sheaf_compiler_open(const char *path) {

@@ -15,8 +15,10 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sheaf::compile {
@@ -81,11 +83,30 @@ struct Answer {
   io::Vocabularies vocabularies; ///< all that the model has
 };
 
+/// A mini-batch that is to be told of.
+struct MiniBatch {
+  std::span<const rt::Instance> instances; ///< of a model with this signature
+  std::string signature;                   ///< artefact::signature()
+  /// The elements of every parameter that is the source's by its name, row by row, unpadded.
+  std::vector<std::pair<std::string, std::vector<uint8_t>>> weights;
+  unsigned threads = 1;
+  uint64_t memoryLimit = 0, hostStackBytes = 0, sampleSeed = 0;
+  int64_t maxSteps = 0;    ///< 0: as sessions have it
+  int64_t repetitions = 9; ///< after two that warm up
+};
+
+/// What `sheaf explain` prints, as text and as JSON, and as the page that it draws.
+struct Explanation {
+  std::string text, json, page; ///< no page without a mini-batch
+};
+
 /// How large the types are that go from one library to the other, and the version.
 struct Handshake {
   const char *version = SHEAF_VERSION;
-  std::array<size_t, 6> sizes = {sizeof(Request),
+  std::array<size_t, 8> sizes = {sizeof(Request),
                                  sizeof(Answer),
+                                 sizeof(MiniBatch),
+                                 sizeof(Explanation),
                                  sizeof(rt::Model),
                                  sizeof(rt::KernelDesc),
                                  sizeof(artefact::Description),
@@ -97,6 +118,10 @@ struct Compiler {
   Handshake handshake;
   /// Does not throw. From any thread, several at a time.
   void (*compile)(const Request &request, Answer &answer) noexcept;
+  /// Compiles, and says what became of the model; with a mini-batch, runs that and says what it
+  /// did. `answer` has all but what was compiled. Throws nothing, and is called as the other.
+  void (*explain)(const Request &request, const MiniBatch *batch, Answer &answer,
+                  Explanation &explanation) noexcept;
 };
 inline constexpr const char *kCompilerSymbol = "sheaf_compiler_library";
 

@@ -86,6 +86,42 @@ std::vector<float> runVector(const sheaf::Model &model, const std::vector<float>
 
 using Floats = std::vector<float>;
 
+TEST_F(Compiling, ExplainsAModelAndAMiniBatch) {
+  sheaf::CompileOptions options = ofText(kScaled);
+  sheaf::Explanation alone = sheaf::explain(options);
+  EXPECT_EQ(alone.text.find("given: 1 parameters"), 0u) << alone.text;
+  EXPECT_EQ(alone.page, "");
+  EXPECT_EQ(alone.json.find("\"mini_batch\""), std::string::npos);
+
+  sheaf::Model model = sheaf::compile(options);
+  sheaf::Session session;
+  sheaf::Batch batch(model);
+  EXPECT_EQ(messageOf([&] { sheaf::explain(options, session, batch); }, SHEAF_INVALID),
+            "the batch has no instances");
+  Floats x{1, 2, 3};
+  batch.add({batch.makeTensor(model.argumentType(0), {3}, x.data())});
+  sheaf::Explanation told = sheaf::explain(options, session, batch, 1);
+  EXPECT_NE(told.json.find("\"mini_batch\""), std::string::npos);
+  EXPECT_NE(told.text.find("the mini-batch: 1 instances, 1 thread"), std::string::npos);
+  EXPECT_EQ(told.page.find("<!"), 0u);
+
+  // Another extent, another number of tokens: values of the one would be read as the other's.
+  sheaf::CompileOptions other = ofText(kScaled);
+  other.dims["n"] = 4;
+  EXPECT_EQ(messageOf([&] { sheaf::explain(other, session, batch); }, SHEAF_INVALID),
+            "the mini-batch is of a model with other arguments");
+  sheaf_explain_options half{};
+  half.size = sizeof half;
+  half.session = session.get();
+  sheaf_explanation *explanation = nullptr;
+  sheaf_compile_options given{};
+  given.size = sizeof given;
+  given.text = kScaled.c_str();
+  EXPECT_EQ(sheaf_explain(&given, &half, &explanation, nullptr), SHEAF_INVALID);
+  EXPECT_EQ(explanation, nullptr);
+  messageOf([&] { sheaf::explain(ofText("fn main(x: int) -> int = y\n")); }, SHEAF_NOT_COMPILED);
+}
+
 TEST_F(Compiling, RunsText) {
   sheaf::Model model = sheaf::compile(ofText(kScaled));
   EXPECT_EQ(model.name(), "given");
