@@ -1,7 +1,7 @@
 //===- values_bench.cpp - What it costs to make values --------------------===//
 //
 // values_bench MODEL.sheafc [ROUNDS]: 64 trees of 2,496 nodes for a model whose one argument is
-// data Tree = Leaf(token) | Node(Tree, Tree), such as tests/artefact/golden/v1.sheafc. Prints
+// data Tree = Leaf(token) | Node(Tree, Tree), such as tests/artefact/golden/v2.sheafc. Prints
 // nanoseconds a node: made one by one, in preorder, and added to a batch when they are there.
 //
 //===----------------------------------------------------------------------===//

@@ -157,11 +157,31 @@ void FunctionEmitter::checkStack() {
 
 void FunctionEmitter::countStep() {
   func::FuncOp source = function_.source;
-  llvm::Value *field = contextField(offsetof(rt::Context, stepsLeft));
+  countDown(offsetof(rt::Context, stepsLeft), [&] {
+    return callRuntime(
+        "sheaf_more_steps", b_.getVoidTy(),
+        static_cast<llvm::Value *>(i32(m_.message(
+            source.getLoc(), "no end in sight: {steps} calls of recursive functions were made"))));
+  });
+}
+
+void FunctionEmitter::countRound() {
+  countDown(offsetof(rt::Context, roundsLeft),
+            [&] { return callRuntime("sheaf_more_rounds", b_.getVoidTy()); });
+}
+
+/// One less of a member of rt::Context, and when none is left, which is seldom, a call.
+void FunctionEmitter::countDown(size_t member, llvm::function_ref<llvm::CallInst *()> usedUp) {
+  llvm::Value *field = contextField(member);
   llvm::Value *left = b_.CreateSub(b_.CreateLoad(b_.getInt64Ty(), field), i64(1));
   b_.CreateStore(left, field);
-  require(b_.CreateICmpSGT(left, i64(0)), source.getLoc(),
-          "no end in sight: {steps} calls of recursive functions were made");
+  llvm::BasicBlock *goOn = newBlock("ok"), *none = newBlock("none");
+  b_.CreateCondBr(b_.CreateICmpSGT(left, i64(0)), goOn, none,
+                  llvm::MDBuilder(m_.context).createLikelyBranchWeights());
+  b_.SetInsertPoint(none);
+  usedUp()->addFnAttr(llvm::Attribute::Cold);
+  b_.CreateBr(goOn);
+  b_.SetInsertPoint(goOn);
 }
 
 Operation *FunctionEmitter::tailOf(Block &block) {

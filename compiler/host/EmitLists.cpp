@@ -85,6 +85,7 @@ Slots FunctionEmitter::loop(
   b_.CreateCondBr(b_.CreateICmpSLT(index, count), round, done);
   b_.SetInsertPoint(round);
   Slots next = body(index, current);
+  countRound();
   index->addIncoming(b_.CreateAdd(index, i64(1), "", true, true), b_.GetInsertBlock());
   for (auto [phi, value] : llvm::zip(phis, next))
     phi->addIncoming(value, b_.GetInsertBlock());

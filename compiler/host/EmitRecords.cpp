@@ -351,13 +351,18 @@ void FunctionEmitter::emitRead(ir::ReadOp op) {
   auto type = cast<RankedTensorType>(op.getTensor().getType());
   Slots slots = slots_.find(op.getTensor())->second;
   llvm::Value *handle = slots.front(), *depth = depthOf(handle);
-  llvm::Value *computed =
-      b_.CreateLoad(b_.getInt64Ty(), contextField(offsetof(rt::Context, computed)));
+  llvm::Value *visible =
+      b_.CreateLoad(b_.getInt64Ty(), contextField(offsetof(rt::Context, visible)));
+  auto list = dyn_cast<ir::ListType>(op.getType());
+  llvm::Value *at = list || !op.getAt() ? i64(0) : one(op.getAt());
+  llvm::Value *size = list ? extents(type, slots).front() : i64(1);
   llvm::BasicBlock *wait = newBlock("wait"), *there = newBlock("there");
-  b_.CreateCondBr(b_.CreateICmpULE(depth, computed), there, wait);
+  b_.CreateCondBr(b_.CreateICmpSLE(depth, visible), there, wait);
   b_.SetInsertPoint(wait);
   bool saved = saveRoots(op, /*own=*/true);
-  callRuntime("sheaf_wait", b_.getVoidTy(), place);
+  llvm::Value *each = i64(rt::dtypeBytes(runtimeDType(type)));
+  callRuntime("sheaf_wait", b_.getVoidTy(), place, handle, b_.CreateMul(at, each),
+              b_.CreateMul(size, each));
   dropRoots(saved);
   b_.CreateBr(there);
   b_.SetInsertPoint(there);
@@ -366,14 +371,11 @@ void FunctionEmitter::emitRead(ir::ReadOp op) {
   llvm::Value *id = b_.CreateAnd(handle, i64(0xFFFFFFFF));
   llvm::Value *address =
       b_.CreateInBoundsGEP(b_.getInt8Ty(), rows, b_.CreateMul(id, i64(rt::kGranuleBytes)));
-  auto list = dyn_cast<ir::ListType>(op.getType());
   if (!list) {
-    llvm::Value *at = op.getAt() ? one(op.getAt()) : i64(0);
     llvm::Value *element = loadElement(address, at, runtimeDType(type));
     noteRead(place, element);
     return set(op, {element});
   }
-  llvm::Value *size = extents(type, slots).front();
   llvm::Value *result = newList(list.getElement(), size), *out = listElements(result);
   loop(size, {}, [&](llvm::Value *i, ArrayRef<llvm::Value *>) {
     llvm::Value *element = loadElement(address, i, runtimeDType(type));

@@ -173,6 +173,9 @@ private:
   void checkStack();
   /// Counts a call of a recursive function.
   void countStep();
+  /// Counts a round of a loop.
+  void countRound();
+  void countDown(size_t member, llvm::function_ref<llvm::CallInst *()> usedUp);
   void emit(mlir::Operation *op);
   /// Emits a region whose terminator's operands are the function's results.
   void emitTail(mlir::Block &block);

@@ -111,7 +111,7 @@ nb::dict describe(const Model &model) {
   nb::dict out;
   out["name"] = m.name;
   out["entry"] = m.entry.name;
-  out["cpu"] = loaded.artefact().description().target.cpu;
+  out["cpu"] = loaded.artefact().description().target().cpu;
   out["training"] = m.training;
   out["input_gradients"] = m.inputGradients;
   nb::list arguments;

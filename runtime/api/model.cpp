@@ -32,6 +32,7 @@ sheaf_status statusOf(artefact::Refusal why) {
     return SHEAF_NOT_AN_ARTEFACT;
   case artefact::Refusal::Damaged:
     return SHEAF_DAMAGED;
+  case artefact::Refusal::Older:
   case artefact::Refusal::Newer:
     return SHEAF_NEWER;
   case artefact::Refusal::OtherMachine:
@@ -212,7 +213,7 @@ const char *sheaf_model_entry(const sheaf_model *model) {
   return model ? model->model->model().entry.name.c_str() : nullptr;
 }
 const char *sheaf_model_cpu(const sheaf_model *model) {
-  return model ? model->model->artefact().description().target.cpu.c_str() : nullptr;
+  return model ? model->model->artefact().description().target().cpu.c_str() : nullptr;
 }
 int64_t sheaf_model_dim(const sheaf_model *model, const char *name) {
   if (!model || !name)

@@ -38,6 +38,8 @@ struct OpenOptions {
   /// Whether weights are compared with their checksums: reads all of them. Everything else always
   /// is.
   bool checkWeights = true;
+  /// Whose code is wanted; of several kinds the first that this machine can run.
+  std::string backend = "cpu";
   /// Asked for, ends the reading by a CheckStopped (checksum.h).
   std::stop_token stop = {};
 };
@@ -103,11 +105,18 @@ Description describe(const rt::Model &model, const rt::LoadedCode &code, const r
 /// The parameters of a session in row layout, with zeros for padding.
 std::vector<uint8_t> paramRows(const rt::Session &session);
 
-/// Writes a session's model with its weights as they were packed last. The file is complete or not
-/// there. Throws UserError.
-void write(const std::string &path, const rt::Session &session, const rt::LoadedCode &code,
-           const rt::Target &target, std::string numerics, const io::Vocabularies &vocabularies,
-           std::string producer);
+/// A session's model with its weights as they were packed last, and its code.
+struct Part {
+  const rt::Session &session;
+  const rt::LoadedCode &code;
+  const rt::Target &target;
+  std::string numerics;
+};
+
+/// Writes code for one kind of machine or several, which may differ in nothing but code. The file
+/// is complete or not there. Throws UserError.
+void write(const std::string &path, std::span<const Part> parts,
+           const io::Vocabularies &vocabularies, const std::string &producer);
 
 } // namespace sheaf::artefact
 

@@ -10,6 +10,7 @@ enum class Refusal {
   NotReadable,   ///< the file, as the system says
   NotAnArtefact, ///< something else
   Damaged,       ///< cut short, changed, or inconsistent
+  Older,         ///< made by an earlier Sheaf
   Newer,         ///< made by a later Sheaf in a form that this one does not know
   OtherMachine,  ///< code for a processor that this one is not
   Digest         ///< not the file whose SHA-256 was asked for

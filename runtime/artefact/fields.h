@@ -20,6 +20,7 @@ namespace sheaf::rt {
 constexpr DType lastEnumerator(DType) { return DType::Bool; }
 constexpr TypeKind lastEnumerator(TypeKind) { return TypeKind::Data; }
 constexpr WeightUse::Kind lastEnumerator(WeightUse::Kind) { return WeightUse::PanelsByView; }
+constexpr WeightForm lastEnumerator(WeightForm) { return WeightForm::Bf16; }
 constexpr RootDesc::Kind lastEnumerator(RootDesc::Kind) { return RootDesc::Forks; }
 constexpr RecordWord::Kind lastEnumerator(RecordWord::Kind) { return RecordWord::List; }
 constexpr RowSource::Kind lastEnumerator(RowSource::Kind) { return RowSource::Output; }
@@ -78,7 +79,7 @@ template <typename Archive> void fields(Archive &a, WeightUse &x) {
   a(4, "width", x.width);
   a(5, "lanes", x.lanes);
   a(6, "vectors", x.vectors);
-  a(7, "factors", x.factors);
+  a(7, "form", x.form);
   a(8, "depth_multiple", x.depthMultiple);
 }
 template <typename Archive> void fields(Archive &a, RecordWord &x) {
@@ -99,56 +100,36 @@ template <typename Archive> void fields(Archive &a, RecordTensor &x) {
   a(1, "dtype", x.dtype);
   a(2, "extents", x.extents);
 }
-/// Of the elements of a field that older files lack; none then.
-template <typename Archive, typename T>
-void fieldIfAny(Archive &a, uint32_t number, const char *name, std::vector<T> &elements) {
-  std::optional<std::vector<T>> given;
-  if (!elements.empty())
-    given = elements;
-  a(number, name, given);
-  elements = given.value_or(std::vector<T>());
-}
-/// A kernel as files hold it: with what processors need to run it.
-struct FileKernel {
-  KernelDesc desc;
-  CpuKernel code;
-};
-template <typename Archive> void fields(Archive &a, FileKernel &kernel) {
-  KernelDesc &x = kernel.desc;
-  CpuKernel &code = kernel.code;
+template <typename Archive> void fields(Archive &a, KernelDesc &x) {
   a(1, "name", x.name);
   a(2, "words", x.words);
   a(3, "layout", x.layout);
-  a(4, "weights", code.weights);
-  a(5, "scratch_bytes", code.scratchBytes);
-  a(6, "temporaries", x.temporaries);
-  a(7, "panels", code.panels);
-  a(8, "flop", x.flop);
-  a(9, "source", x.source);
-  a(10, "deferred", x.deferred);
-  a(11, "phase", x.phase);
-  a(12, "family", x.family);
-  // For reports; v1.sheafc of tests/artefact/golden is older.
-  a(13 | artefact::kIgnorable, "bytes", x.bytes);
-  // v1_5.sheafc is older: not there says no, and who cannot read it calls as ever.
-  std::optional<bool> serpentine = code.serpentine ? std::optional(true) : std::nullopt;
-  a(14 | artefact::kIgnorable, "serpentine", serpentine);
-  code.serpentine = serpentine.value_or(false);
-  // v1_7.sheafc is of before it: not there says no. Older code that has none never asks.
-  std::optional<bool> joined = x.joined ? std::optional(true) : std::nullopt;
-  a(15, "joined", joined);
-  x.joined = joined.value_or(false);
-  // v1_8.sheafc is older. Who cannot read them has the host's rows only, and finds no block that
-  // made a number which is not finite.
-  fieldIfAny(a, 16 | artefact::kIgnorable, "results", x.results);
-  fieldIfAny(a, 17 | artefact::kIgnorable, "result_rows", x.resultRows);
+  a(4, "temporaries", x.temporaries);
+  a(5, "flop", x.flop);
+  a(6, "source", x.source);
+  a(7, "deferred", x.deferred);
+  a(8, "phase", x.phase);
+  a(9, "family", x.family);
+  a(10, "bytes", x.bytes);
+  a(11, "joined", x.joined);
+  a(12, "results", x.results);
+  a(13, "result_rows", x.resultRows);
+}
+template <typename Archive> void fields(Archive &a, CpuKernel &x) {
+  a(1, "weights", x.weights);
+  a(2, "scratch_bytes", x.scratchBytes);
+  a(3, "panels", x.panels);
+  a(4, "serpentine", x.serpentine);
+}
+template <typename Archive> void fields(Archive &a, CpuCode &x) {
+  a(1, "kernels", x.kernels);
+  a(2, "tiles", x.tiles);
 }
 template <typename Archive> void fields(Archive &a, EntryDesc &x) {
   a(1, "name", x.name);
   a(2, "argument_names", x.argNames);
   a(3, "argument_types", x.argTypes);
   a(4, "result_type", x.resultType);
-  // Who cannot read it does not know sheaf_emit.
   a(5, "emits", x.emits);
 }
 template <typename Archive> void fields(Archive &a, RootDesc &x) {
@@ -220,12 +201,7 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   a(2, "types", x.types);
   a(3, "params", x.params);
   a(4, "param_granules", x.paramGranules);
-  constexpr bool reads = std::is_same_v<Archive, artefact::Reader>;
-  std::vector<FileKernel> kernels;
-  for (size_t i = 0; i < x.kernels.size(); ++i)
-    kernels.push_back({x.kernels[i], cpuCode(std::as_const(x)).kernels[i]});
-  bool tiles = !reads && cpuCode(std::as_const(x)).tiles;
-  a(5, "kernels", kernels);
+  a(5, "kernels", x.kernels);
   a(6, "entry", x.entry);
   a(7, "messages", x.messages);
   a(8, "chained_lists", x.chainedLists);
@@ -233,30 +209,13 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   a(10, "reads", x.reads);
   a(11, "depth_bits", x.depthBits);
   a(12, "dims", x.dims);
-  a(13, "frame_bytes", x.frameBytes);
-  a(14, "read_places", x.readPlaces);
-  a(15, "tiles", tiles);
-  if constexpr (reads) {
-    CpuCode &code = cpuCode(x);
-    code.tiles = tiles;
-    for (FileKernel &kernel : kernels) {
-      x.kernels.push_back(std::move(kernel.desc));
-      code.kernels.push_back(std::move(kernel.code));
-    }
-  }
-  // Of models that read; v1.sheafc and v1_1.sheafc of tests/artefact/golden are older.
-  a(16, "roots", x.roots);
-  // v1_2.sheafc is older: not there says no.
-  std::optional<bool> all = x.rootsHoldAll ? std::optional(true) : std::nullopt;
-  a(17, "roots_hold_all", all);
-  x.rootsHoldAll = all.value_or(false);
-  // v1_3.sheafc and v1_4.sheafc are older.
-  std::optional<bool> further = x.furtherStacks ? std::optional(true) : std::nullopt;
-  a(18, "further_stacks", further);
-  x.furtherStacks = further.value_or(false);
-  // Of models for training alone, which who cannot read it refuses.
+  a(13, "read_places", x.readPlaces);
+  a(14, "roots", x.roots);
+  a(15, "roots_hold_all", x.rootsHoldAll);
+  a(16, "further_stacks", x.furtherStacks);
+  // Of models for training alone.
   std::optional<ModelTraining> training = trainingOf(x);
-  a(19, "training", training);
+  a(17, "training", training);
   setTraining(x, std::move(training));
 }
 template <typename Archive> void fields(Archive &a, CodeRelocation &x) {
@@ -284,25 +243,22 @@ template <typename Archive> void fields(Archive &a, Section &x) {
   a(2, "bytes", x.bytes);
   a(3, "checksum", x.checksum);
 }
-/// Files name what code was made for and how it computes together.
-struct Machine {
-  rt::Target &target;
-  std::string &numerics;
-};
-template <typename Archive> void fields(Archive &a, Machine &x) {
-  a(1, "architecture", x.target.architecture);
-  a(2, "cpu", x.target.cpu);
-  a(3, "features", x.target.features);
-  a(4, "numerics", x.numerics);
-  std::optional<rt::CacheSizes> caches = x.target.caches;
-  if (caches == rt::CacheSizes())
-    caches.reset();
-  a(5 | kIgnorable, "caches", caches);
-  x.target.caches = caches.value_or(rt::CacheSizes());
-}
 template <typename Archive> void fields(Archive &a, Library &x) {
   a(1, "name", x.name);
   a(2, "version", x.version);
+}
+template <typename Archive> void fields(Archive &a, CodeSection &x) {
+  a(1, "backend", x.backend);
+  a(2, "form", x.form);
+  a(3, "architecture", x.target.architecture);
+  a(4, "cpu", x.target.cpu);
+  a(5, "features", x.target.features);
+  a(6, "caches", x.target.caches);
+  a(7, "numerics", x.numerics);
+  a(8, "libraries", x.libraries);
+  a(9, "body", x.body);
+  a(10, "code", x.code);
+  a(11, "packed", x.packed);
 }
 template <typename Archive> void fields(Archive &a, VocabularyDesc &x) {
   a(1, "name", x.name);
@@ -319,23 +275,27 @@ template <typename Archive> void fields(Archive &a, Functions &x) {
   a(2, "fold_weights", x.foldWeights);
   a(3, "kernels", x.kernels);
 }
+/// All that a section of the form kImage says.
+struct ImageFields {
+  ImageBody &image;
+  rt::CpuCode &code;
+  uint64_t &frameBytes; ///< Model::frameBytes
+};
+template <typename Archive> void fields(Archive &a, ImageFields &x) {
+  a(1, "layout", x.image.layout);
+  a(2, "functions", x.image.functions);
+  a(3, "kernels", x.code);
+  a(4, "packed", x.image.packed);
+  a(5, "serpentine", x.image.serpentine);
+  a(6, "frame_bytes", x.frameBytes);
+}
 template <typename Archive> void fields(Archive &a, Description &x) {
   a(1, "producer", x.producer);
   a(2, "abi", x.abi);
-  Machine machine{x.target, x.numerics};
-  a(3, "machine", machine);
-  a(4, "libraries", x.libraries);
-  a(5, "code", x.code);
-  a(6, "functions", x.functions);
-  a(7, "model", x.model);
-  a(8, "vocabularies", x.vocabularies);
-  a(9, "packed", x.packed);
-  a(10, "code_section", x.codeSection);
-  a(11, "param_section", x.paramSection);
-  a(12, "packed_section", x.packedSection);
-  std::optional<bool> serpentine = x.serpentine ? std::optional(true) : std::nullopt;
-  a(13, "serpentine", serpentine);
-  x.serpentine = serpentine.value_or(false);
+  a(3, "model", x.model);
+  a(4, "vocabularies", x.vocabularies);
+  a(5, "sections", x.sections);
+  a(6, "param_section", x.paramSection);
 }
 
 } // namespace sheaf::artefact

@@ -27,14 +27,18 @@
 namespace sheaf::artefact {
 
 constexpr char kMagic[8] = {'\x89', 'S', 'H', 'E', 'A', 'F', 'C', '\n'};
-/// Of the file's form. Files of all versions up to this one can be read.
-constexpr uint32_t kVersion = 1;
+/// Of the file's form. Files of other versions are refused.
+constexpr uint32_t kVersion = 2;
 /// Of what generated code and the runtime agree on (runtime/model/abi.h, layout.h, the meaning of
 /// Model). To be raised when that changes so that older code does not run any more.
-constexpr uint32_t kAbi = 1;
+constexpr uint32_t kAbi = 2;
 constexpr uint64_t kHeaderBytes = 64;
 
-/// Bytes of the file, from a multiple of its architecture's rt::codePage() on.
+/// Packed weights begin at multiples of so many bytes.
+constexpr uint64_t kPackedPage = 4096;
+
+/// Bytes of the file; of code and parameters from a multiple of its architecture's rt::codePage()
+/// on.
 struct Section {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -66,24 +70,47 @@ struct Functions {
   std::vector<uint64_t> kernels;
 };
 
-struct Description {
-  std::string producer; ///< for people
-  uint32_t abi = kAbi;
-  rt::Target target; ///< what the code was made for and needs
+/// Code of one back end for one kind of machine, with weights as it reads them. A file has one or
+/// several; who opens it takes the first that its device and machine can run.
+struct CodeSection {
+  static constexpr const char *kImage = "image";
+
+  std::string backend;       ///< that made it: `cpu`
+  std::string form = kImage; ///< of the code and of `body`
+  rt::Target target;         ///< what the code was made for and needs
   /// Numeric class (docs/numerics.md): `fma`, or `multiply-add` for CPUs without it; with products
   /// in bf16 also `bf16 pairs` or `bf16 tiles`. Results have the same bits on machines that run
   /// code of one class.
   std::string numerics;
   std::vector<Library> libraries;
-  rt::CodeLayout code;
+  std::string body; ///< more of it, as those know who know the form: of kImage a message, ImageBody
+  Section code;     ///< of kImage: rt::LoadedCode::image()
+  Section packed;   ///< weights as its kernels read them, in the order of its code
+};
+
+/// What a section of the form kImage says, beside the form of its kernels (rt::CpuCode): of host
+/// code and kernels for one processor.
+struct ImageBody {
+  rt::CodeLayout layout;
   Functions functions;
-  rt::Model model; ///< without code addresses
-  std::vector<VocabularyDesc> vocabularies;
   std::vector<PackedRange> packed;
   bool serpentine = false; ///< of a model for training: rt::addNativeKernels()
-  Section codeSection;     ///< the image
-  Section paramSection;    ///< the parameters in row layout
-  Section packedSection;   ///< in the order of rt::PackedWeights
+};
+
+struct Description {
+  std::string producer; ///< for people
+  uint32_t abi = kAbi;
+  rt::Model model; ///< without code addresses; its code is that of the section that was taken
+  std::vector<VocabularyDesc> vocabularies;
+  std::vector<CodeSection> sections;
+  Section paramSection; ///< the parameters in row layout
+
+  size_t taken = 0; ///< which section `image` and the model's code are of
+  ImageBody image;
+
+  const CodeSection &code() const { return sections.at(taken); }
+  CodeSection &code() { return sections.at(taken); }
+  const rt::Target &target() const { return code().target; }
 };
 
 } // namespace sheaf::artefact

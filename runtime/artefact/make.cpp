@@ -41,7 +41,7 @@ std::unique_ptr<Artefact> Artefact::make(Compiled compiled,
   std::unique_ptr<Artefact> artefact(new Artefact());
   Description &d = artefact->description_ = std::move(compiled.description);
   artefact->name_ = d.model.name;
-  artefact->code_ = std::make_unique<rt::LoadedCode>(d.code, compiled.image);
+  artefact->code_ = std::make_unique<rt::LoadedCode>(d.image.layout, compiled.image);
   artefact->setAddresses();
 
   // Sessions map weights from a file that has no name, as they do those of an artefact's.
@@ -61,7 +61,7 @@ std::unique_ptr<Artefact> Artefact::make(Compiled compiled,
     session.packWeights();
     append(paramRows(session));
     for (Bytes copy : session.packedWeights())
-      d.packed.push_back(append(copy));
+      d.image.packed.push_back(append(copy));
   }
   if (end > 0) {
     void *mapped = ftruncate(artefact->file_, static_cast<off_t>(end)) == 0
@@ -72,7 +72,7 @@ std::unique_ptr<Artefact> Artefact::make(Compiled compiled,
     artefact->bytes_ = {static_cast<const uint8_t *>(mapped), end};
   }
   artefact->weights_.params = {artefact->file_, 0};
-  for (const PackedRange &range : d.packed)
+  for (const PackedRange &range : d.image.packed)
     artefact->weights_.packed.push_back(artefact->bytes_.subspan(range.offset, range.bytes));
   d.model.stored = &artefact->weights_;
   return artefact;
@@ -81,8 +81,9 @@ std::unique_ptr<Artefact> Artefact::make(Compiled compiled,
 void Artefact::save(const std::string &path) const {
   rt::SessionOptions options;
   options.onlyPacks = true;
-  write(path, rt::Session(model(), options), code(), description_.target, description_.numerics,
-        vocabularies(), description_.producer);
+  rt::Session session(model(), options);
+  Part part{session, code(), description_.target(), description_.code().numerics};
+  write(path, {&part, 1}, vocabularies(), description_.producer);
 }
 
 } // namespace sheaf::artefact

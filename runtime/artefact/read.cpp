@@ -41,10 +41,13 @@ Bytes readHeader(Bytes file) {
   if (file.size() < kHeaderBytes)
     throw ArtefactError(Refusal::Damaged, "cut short: it ends inside of its header");
   // First of all: what follows may mean something else in another version.
-  if (uint64_t version = number(file, 8, 4); version > kVersion || version == 0)
-    throw ArtefactError(Refusal::Newer,
-                        "made by a newer Sheaf: it has version " + std::to_string(version) +
-                            ", this one reads versions up to " + std::to_string(kVersion));
+  uint64_t version = number(file, 8, 4);
+  if (version == 1)
+    throw ArtefactError(Refusal::Older, "made by Sheaf 0.1: build it again");
+  if (version != kVersion)
+    throw ArtefactError(Refusal::Newer, "made by a newer Sheaf: it has version " +
+                                            std::to_string(version) + ", this one reads version " +
+                                            std::to_string(kVersion));
   if (number(file, 56, 8) != checksum(file.first(56)))
     throw ArtefactError(Refusal::Damaged, "damaged: the checksum of its header is wrong");
   uint64_t size = number(file, 16, 8);
@@ -61,26 +64,66 @@ Bytes readHeader(Bytes file) {
   return description;
 }
 
-void checkMachine(const Description &d) {
+void checkAbi(const Description &d) {
   if (d.abi != kAbi)
-    throw ArtefactError(Refusal::Newer, "made by " +
-                                            std::string(d.abi > kAbi ? "a newer" : "an older") +
-                                            " Sheaf: field abi is " + std::to_string(d.abi) +
-                                            ", this runtime is of " + std::to_string(kAbi));
-  if (d.target.architecture != rt::kArchitecture)
-    throw ArtefactError(Refusal::OtherMachine,
-                        "made for another machine: field machine.architecture is " +
-                            io::quoted(d.target.architecture) + ", this one is '" +
-                            rt::kArchitecture + "'");
-  if (std::optional<std::string> feature = rt::missingFeature(d.target.features))
-    throw ArtefactError(Refusal::OtherMachine,
-                        "made for CPU " + io::quoted(d.target.cpu) +
-                            ": field machine.features has " + io::quoted(*feature) +
-                            ", which this machine lacks (build with --target-cpu for others)");
-  if (!d.libraries.empty())
-    throw ArtefactError(Refusal::OtherMachine, "field libraries: it needs the library " +
-                                                   io::quoted(d.libraries[0].name) +
-                                                   ", which this runtime cannot load");
+    throw ArtefactError(d.abi > kAbi ? Refusal::Newer : Refusal::Older,
+                        "made by " + std::string(d.abi > kAbi ? "a newer" : "an older") +
+                            " Sheaf: field abi is " + std::to_string(d.abi) +
+                            ", this runtime is of " + std::to_string(kAbi));
+}
+
+std::string nameOf(size_t section) { return "sections[" + std::to_string(section) + "]"; }
+
+/// Why this machine cannot run the code of a section.
+std::optional<std::string> whyNotHere(const CodeSection &section, const std::string &name) {
+  if (section.form != CodeSection::kImage)
+    return "field " + name + ".form is " + io::quoted(section.form) +
+           ", which this runtime does not know";
+  if (section.target.architecture != rt::kArchitecture)
+    return "made for another machine: field " + name + ".architecture is " +
+           io::quoted(section.target.architecture) + ", this one is '" + rt::kArchitecture + "'";
+  if (std::optional<std::string> feature = rt::missingFeature(section.target.features))
+    return "made for CPU " + io::quoted(section.target.cpu) + ": field " + name + ".features has " +
+           io::quoted(*feature) + ", which this machine lacks (build with --target-cpu for others)";
+  if (!section.libraries.empty())
+    return "field " + name + ".libraries: it needs the library " +
+           io::quoted(section.libraries[0].name) + ", which this runtime cannot load";
+  return std::nullopt;
+}
+
+/// Of the sections of the back end that is asked for the first that runs here.
+size_t sectionFor(const Description &d, const std::string &backend) {
+  std::string why, others;
+  for (size_t i = 0; i < d.sections.size(); ++i) {
+    const CodeSection &section = d.sections[i];
+    if (section.backend != backend) {
+      if (std::string name = io::quoted(section.backend); others.find(name) == others.npos)
+        others += (others.empty() ? "" : ", ") + name;
+      continue;
+    }
+    std::optional<std::string> problem = whyNotHere(section, nameOf(i));
+    if (!problem)
+      return i;
+    why += (why.empty() ? "" : "; ") + *problem;
+  }
+  if (why.empty())
+    why = "has no code for " + io::quoted(backend) + (others.empty() ? "" : ", but for " + others);
+  throw ArtefactError(Refusal::OtherMachine, why);
+}
+
+/// Reads what the section that is taken says more.
+void take(Description &d, size_t section) {
+  d.taken = section;
+  FieldPath sections{nullptr, "sections", static_cast<int64_t>(section)}, path{&sections, "body"};
+  const std::string &body = d.sections[section].body;
+  rt::CpuCode code;
+  ImageFields all{d.image, code, d.model.frameBytes};
+  Reader reader({reinterpret_cast<const uint8_t *>(body.data()), body.size()}, path);
+  fields(reader, all);
+  reader.finish();
+  if (code.kernels.size() != d.model.kernels.size())
+    path.damaged("has not the code of each kernel");
+  d.model.code = rt::ModelCode(std::make_unique<rt::CpuCode>(std::move(code)));
 }
 
 /// What no checksum covers: the bytes before, between and after the sections.
@@ -102,22 +145,25 @@ void checkPadding(std::vector<const Section *> sections, Bytes file) {
 }
 
 void checkSections(const Description &d, Bytes file, const OpenOptions &options) {
-  auto check = [&](const char *name, const Section &section, bool withChecksum) {
-    if (section.offset % rt::kCodePage != 0 || section.offset > file.size() ||
+  auto check = [&](const std::string &name, const Section &section, bool withChecksum,
+                   uint64_t page) {
+    if (section.offset % page != 0 || section.offset > file.size() ||
         section.bytes > file.size() - section.offset)
-      throw ArtefactError(Refusal::Damaged,
-                          std::string("damaged: field ") + name + " lies outside of the file");
+      throw ArtefactError(Refusal::Damaged, "damaged: field " + name + " lies outside of the file");
     if (withChecksum &&
         checksum(file.subspan(section.offset, section.bytes), options.stop) != section.checksum)
-      throw ArtefactError(Refusal::Damaged, std::string("damaged: field ") + name +
-                                                ".checksum is not that of the bytes");
+      throw ArtefactError(Refusal::Damaged,
+                          "damaged: field " + name + ".checksum is not that of the bytes");
   };
-  check("code_section", d.codeSection, true);
-  check("param_section", d.paramSection, options.checkWeights);
-  check("packed_section", d.packedSection, options.checkWeights);
-  if (d.codeSection.bytes != d.code.bytes())
-    throw ArtefactError(Refusal::Damaged,
-                        "damaged: field code_section.bytes is not the size of the code");
+  for (size_t i = 0; i < d.sections.size(); ++i) {
+    check(nameOf(i) + ".code", d.sections[i].code, true,
+          i == d.taken ? uint64_t(rt::kCodePage) : 1);
+    check(nameOf(i) + ".packed", d.sections[i].packed, options.checkWeights, kPackedPage);
+  }
+  check("param_section", d.paramSection, options.checkWeights, rt::kCodePage);
+  if (d.code().code.bytes != d.image.layout.bytes())
+    throw ArtefactError(Refusal::Damaged, "damaged: field " + nameOf(d.taken) +
+                                              ".code.bytes is not the size of the code");
   if (d.paramSection.bytes != uint64_t(d.model.paramGranules) * rt::kGranuleBytes)
     throw ArtefactError(Refusal::Damaged,
                         "damaged: field param_section.bytes is not the size of the parameters");
@@ -138,16 +184,20 @@ Description parse(Bytes file, const OpenOptions &options) {
   Reader reader(readHeader(file), FieldPath());
   fields(reader, description);
   reader.finish();
-  description.target.derive();
-  checkMachine(description);
+  checkAbi(description);
+  for (CodeSection &section : description.sections)
+    section.target.derive();
+  take(description, sectionFor(description, options.backend));
   checkSections(description, file, options);
   verify(description);
   // Files do not say it.
   for (size_t i = 0; i < description.model.kernels.size(); ++i)
     description.model.kernels[i].weights =
         rt::weightReads(rt::cpuCode(description.model).kernels[i], description.model.params);
-  checkPadding({&description.codeSection, &description.paramSection, &description.packedSection},
-               file);
+  std::vector<const Section *> parts{&description.paramSection};
+  for (const CodeSection &section : description.sections)
+    parts.insert(parts.end(), {&section.code, &section.packed});
+  checkPadding(std::move(parts), file);
   return description;
 }
 
@@ -196,12 +246,13 @@ std::unique_ptr<Artefact> Artefact::open(const std::string &path, const OpenOpti
   }
 
   Description &d = artefact->description_;
-  artefact->code_ = std::make_unique<rt::LoadedCode>(d.code, artefact->file_, d.codeSection.offset);
+  artefact->code_ =
+      std::make_unique<rt::LoadedCode>(d.image.layout, artefact->file_, d.code().code.offset);
   artefact->setAddresses();
   artefact->weights_.params = {artefact->file_, d.paramSection.offset};
-  for (const PackedRange &range : d.packed)
+  for (const PackedRange &range : d.image.packed)
     artefact->weights_.packed.push_back(
-        artefact->bytes_.subspan(d.packedSection.offset + range.offset, range.bytes));
+        artefact->bytes_.subspan(d.code().packed.offset + range.offset, range.bytes));
   d.model.stored = &artefact->weights_;
   return artefact;
 }
@@ -209,13 +260,14 @@ std::unique_ptr<Artefact> Artefact::open(const std::string &path, const OpenOpti
 void Artefact::setAddresses() {
   Description &d = description_;
   const uint8_t *base = code_->base();
-  d.model.entry.fn = std::bit_cast<rt::EntryFn>(base + d.functions.entry);
-  if (d.functions.foldWeights)
-    d.model.foldWeights = std::bit_cast<rt::EntryFn>(base + *d.functions.foldWeights);
+  d.model.entry.fn = std::bit_cast<rt::EntryFn>(base + d.image.functions.entry);
+  if (d.image.functions.foldWeights)
+    d.model.foldWeights = std::bit_cast<rt::EntryFn>(base + *d.image.functions.foldWeights);
   for (size_t i = 0; i < d.model.kernels.size(); ++i)
-    rt::cpuCode(d.model).kernels[i].fn = std::bit_cast<rt::KernelFn>(base + d.functions.kernels[i]);
+    rt::cpuCode(d.model).kernels[i].fn =
+        std::bit_cast<rt::KernelFn>(base + d.image.functions.kernels[i]);
   if (d.model.training)
-    rt::addNativeKernels(d.model, d.target.fma, d.serpentine);
+    rt::addNativeKernels(d.model, d.target().fma, d.image.serpentine);
 }
 
 Artefact::~Artefact() {

@@ -54,6 +54,9 @@ private:
     return list + "[" + std::to_string(index) + "]";
   }
 
+  /// Of the section that was taken.
+  std::string body(const char *field) const { return at("sections", d_.taken) + ".body." + field; }
+
   void isType(uint32_t type, const std::string &field) const {
     if (type >= model_.types.types.size())
       damaged(field, "names a type that is not there");
@@ -144,7 +147,7 @@ private:
   /// What an instance emits is put where the description says.
   void emits() const {
     const rt::EntryDesc &entry = model_.entry;
-    const std::vector<std::string> &imports = d_.code.imports;
+    const std::vector<std::string> &imports = d_.image.layout.imports;
     if (std::find(imports.begin(), imports.end(), "sheaf_emit") != imports.end() && !entry.emits)
       damaged("model.entry.emits", "is not there, but code emits");
     if (!entry.emits)
@@ -196,8 +199,8 @@ private:
     for (uint32_t param : model_.folded)
       if (param >= model_.params.size())
         damaged("model.folded", "names a parameter that is not there");
-    if (!model_.folded.empty() && !d_.functions.foldWeights)
-      damaged("functions.fold_weights", "is missing");
+    if (!model_.folded.empty() && !d_.image.functions.foldWeights)
+      damaged(body("functions.fold_weights"), "is missing");
   }
 
   void kernels() const {
@@ -206,14 +209,14 @@ private:
       kernel(model_.kernels[i], at("model.kernels", i));
       results(model_.kernels[i], model_.training && i >= model_.gradients.size(),
               at("model.kernels", i));
-      code(rt::cpuCode(model_).kernels[i], at("model.kernels", i));
+      code(rt::cpuCode(model_).kernels[i], at(body("kernels.kernels"), i));
       phases = std::max(phases, model_.kernels[i].phase + 1);
     }
     if (model_.depthBits > rt::depthBits(phases) ||
         model_.depthBits < rt::depthBits(rt::kMaxPhases))
       damaged("model.depth_bits", "is " + std::to_string(model_.depthBits));
     if (model_.frameBytes > kMostFrame)
-      damaged("model.frame_bytes", "is too large");
+      damaged(body("frame_bytes"), "is too large");
   }
 
   void kernel(const rt::KernelDesc &kernel, const std::string &field) const {
@@ -281,7 +284,7 @@ private:
     if (use.lanes < 1 || use.lanes > kMostLanes || use.vectors < 1 || use.vectors > kMostLanes ||
         use.depthMultiple < 1 || use.depthMultiple > kMostLanes || use.width < 0 ||
         use.width > kMostExtent || use.views.size() > kMostSegments ||
-        (use.factors && use.kind != rt::WeightUse::Panels))
+        (use.isBf16() && use.kind != rt::WeightUse::Panels))
       damaged(field, "has panels of no possible form");
     for (const rt::PackView &view : use.views) {
       if (view.column < 0 || view.column > kMostExtent || view.segments.size() > kMostSegments)
@@ -372,16 +375,17 @@ private:
   }
 
   void functions() const {
-    const Functions &f = d_.functions;
-    if (std::optional<std::string> problem = d_.code.problem())
-      damaged("code", "has " + *problem);
+    const Functions &f = d_.image.functions;
+    if (std::optional<std::string> problem = d_.image.layout.problem())
+      damaged(body("layout"), "has " + *problem);
     if (f.kernels.size() != model_.kernels.size())
-      damaged("functions.kernels", "are not one for each kernel");
+      damaged(body("functions.kernels"), "are not one for each kernel");
     for (uint64_t kernel : f.kernels)
-      if (!d_.code.isCode(kernel))
-        damaged("functions.kernels", "lie outside of the code");
-    if (!d_.code.isCode(f.entry) || (f.foldWeights && !d_.code.isCode(*f.foldWeights)))
-      damaged("functions", "lie outside of the code");
+      if (!d_.image.layout.isCode(kernel))
+        damaged(body("functions.kernels"), "lie outside of the code");
+    if (!d_.image.layout.isCode(f.entry) ||
+        (f.foldWeights && !d_.image.layout.isCode(*f.foldWeights)))
+      damaged(body("functions"), "lie outside of the code");
   }
 
   void packed() const {
@@ -391,14 +395,14 @@ private:
     } catch (const InternalError &error) {
       damaged("model.kernels", std::string("have weights that do not fit: ") + error.what());
     }
-    if (sizes.size() != d_.packed.size())
-      damaged("packed", "are not as many as the kernels use");
+    if (sizes.size() != d_.image.packed.size())
+      damaged(body("packed"), "are not as many as the kernels use");
     for (size_t i = 0; i < sizes.size(); ++i) {
-      const PackedRange &range = d_.packed[i];
+      const PackedRange &range = d_.image.packed[i];
       if (range.bytes != sizes[i] || range.offset % rt::kGranuleBytes != 0 ||
-          range.offset > d_.packedSection.bytes ||
-          range.bytes > d_.packedSection.bytes - range.offset)
-        damaged(at("packed", i), "is not where packed weights are, or has another size");
+          range.offset > d_.code().packed.bytes ||
+          range.bytes > d_.code().packed.bytes - range.offset)
+        damaged(at(body("packed"), i), "is not where packed weights are, or has another size");
     }
   }
 

@@ -4,6 +4,8 @@
 #include "runtime/artefact/fields.h"
 #include "runtime/io/text.h"
 
+#include <algorithm>
+
 namespace sheaf::artefact {
 
 namespace {
@@ -46,9 +48,30 @@ std::vector<uint8_t> paramRows(const rt::Session &session) {
 
 namespace {
 
-std::vector<uint8_t> message(const Description &description) {
+/// What the section that was taken says (ImageBody), as it stands in a file.
+std::string bodyOf(const Description &description) {
+  ImageBody image = description.image;
+  rt::CpuCode code = rt::cpuCode(description.model);
+  uint64_t frameBytes = description.model.frameBytes;
+  ImageFields all{image, code, frameBytes};
   Writer writer;
-  fields(writer, const_cast<Description &>(description));
+  fields(writer, all);
+  return {writer.bytes().begin(), writer.bytes().end()};
+}
+
+std::vector<uint8_t> message(const Description &description) {
+  Description whole = description;
+  whole.code().body = bodyOf(description);
+  Writer writer;
+  fields(writer, whole);
+  return writer.bytes();
+}
+
+/// What all sections of a file have in common.
+std::vector<uint8_t> neutralPart(const rt::Model &model) {
+  rt::Model copy = model;
+  Writer writer;
+  fields(writer, copy);
   return writer.bytes();
 }
 
@@ -77,15 +100,18 @@ Description describe(const rt::Model &model, const rt::LoadedCode &code, const r
                      std::string producer) {
   Description d;
   d.producer = std::move(producer);
-  d.target = target;
-  d.numerics = std::move(numerics);
-  d.code = code.layout();
-  d.functions.entry = code.offsetOf(std::bit_cast<const void *>(model.entry.fn));
+  CodeSection &section = d.sections.emplace_back();
+  section.backend = rt::CpuCode::kTarget;
+  section.target = target;
+  section.numerics = std::move(numerics);
+  d.image.layout = code.layout();
+  Functions &functions = d.image.functions;
+  functions.entry = code.offsetOf(std::bit_cast<const void *>(model.entry.fn));
   if (model.foldWeights)
-    d.functions.foldWeights = code.offsetOf(std::bit_cast<const void *>(model.foldWeights));
+    functions.foldWeights = code.offsetOf(std::bit_cast<const void *>(model.foldWeights));
   d.model = model;
   // The last of the native kernels says how they were asked for.
-  d.serpentine = model.training && rt::cpuCode(model).kernels.back().serpentine;
+  d.image.serpentine = model.training && rt::cpuCode(model).kernels.back().serpentine;
   // Native kernels, which stand last, are the runtime's own.
   rt::CpuCode &kernels = rt::cpuCode(d.model);
   auto isOwn = [&](const rt::CpuKernel &kernel) {
@@ -96,29 +122,62 @@ Description describe(const rt::Model &model, const rt::LoadedCode &code, const r
     d.model.kernels.pop_back();
   }
   for (const rt::CpuKernel &kernel : kernels.kernels)
-    d.functions.kernels.push_back(code.offsetOf(std::bit_cast<const void *>(kernel.fn)));
+    functions.kernels.push_back(code.offsetOf(std::bit_cast<const void *>(kernel.fn)));
   for (const auto &[name, vocabulary] : vocabularies.all())
     d.vocabularies.push_back({name, vocabulary.size(), vocabulary.hash(),
                               vocabulary.hasWords() ? vocabulary.fileText() : ""});
   return d;
 }
 
-void write(const std::string &path, const rt::Session &session, const rt::LoadedCode &code,
-           const rt::Target &target, std::string numerics, const io::Vocabularies &vocabularies,
-           std::string producer) {
-  Description d = describe(session.model(), code, target, std::move(numerics), vocabularies,
-                           std::move(producer));
-  std::vector<uint8_t> image = code.image();
-  std::vector<uint8_t> params = paramRows(session);
-  std::vector<uint8_t> packed = joined(session.packedWeights(), d.packed);
-  std::vector<std::pair<Section *, Bytes>> sections = {
-      {&d.codeSection, image}, {&d.paramSection, params}, {&d.packedSection, packed}};
-  for (auto &[section, bytes] : sections)
-    *section = {0, bytes.size(), checksum(bytes)};
+void write(const std::string &path, std::span<const Part> parts,
+           const io::Vocabularies &vocabularies, const std::string &producer) {
+  struct Contents {
+    std::vector<uint8_t> image, packed;
+  };
+  std::vector<Contents> contents;
+  Description d;
+  std::vector<uint8_t> params = paramRows(parts.front().session), neutral;
+  uint64_t page = 0;
+  for (const Part &part : parts) {
+    Description one = describe(part.session.model(), part.code, part.target, part.numerics,
+                               vocabularies, producer);
+    Contents &its = contents.emplace_back();
+    its.image = part.code.image();
+    its.packed = joined(part.session.packedWeights(), one.image.packed);
+    CodeSection section = one.code();
+    section.body = bodyOf(one);
+    section.code = {0, its.image.size(), checksum(its.image)};
+    section.packed = {0, its.packed.size(), checksum(its.packed)};
+    page = std::max(page, rt::codePage(part.target.architecture));
+    if (contents.size() == 1) {
+      neutral = neutralPart(one.model);
+      d = std::move(one);
+      d.sections.clear();
+    } else if (neutralPart(one.model) != neutral || paramRows(part.session) != params) {
+      throw UserError("code for CPU " + io::quoted(part.target.cpu) +
+                      " cannot stand in one file with that for " +
+                      io::quoted(parts.front().target.cpu) +
+                      ": they differ in more than code (build a file for each)");
+    }
+    d.sections.push_back(std::move(section));
+  }
+  d.paramSection = {0, params.size(), checksum(params)};
+
+  struct Place {
+    Section *section;
+    Bytes bytes;
+    uint64_t page;
+  };
+  std::vector<Place> sections{{&d.paramSection, params, page}};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    sections.push_back(
+        {&d.sections[i].code, contents[i].image, rt::codePage(parts[i].target.architecture)});
+    sections.push_back({&d.sections[i].packed, contents[i].packed, kPackedPage});
+  }
   // Numbers have one length, so where the sections lie does not change how long it is.
   uint64_t end = kHeaderBytes + message(d).size();
-  for (auto &[section, bytes] : sections) {
-    section->offset = alignTo(end, rt::codePage(d.target.architecture));
+  for (auto &[section, bytes, itsPage] : sections) {
+    section->offset = alignTo(end, itsPage);
     end = section->offset + bytes.size();
   }
 
@@ -129,7 +188,7 @@ void write(const std::string &path, const rt::Session &session, const rt::Loaded
     written += bytes.size();
   };
   append(encode(d, end));
-  for (const auto &[section, bytes] : sections) {
+  for (const auto &[section, bytes, itsPage] : sections) {
     append(std::vector<uint8_t>(section->offset - written));
     append(bytes);
   }

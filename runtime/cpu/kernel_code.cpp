@@ -65,7 +65,7 @@ std::vector<WeightRead> weightReads(const CpuKernel &kernel, std::span<const Par
       reads.push_back({WeightRead::AsItIs, use.param, bytes});
       continue;
     }
-    double element = use.factors ? 2 : 4;
+    double element = use.isBf16() ? 2 : 4;
     for (const PackView &view : use.views)
       for (const PackSegment &segment : view.segments)
         reads.push_back({WeightRead::Factor, segment.param,

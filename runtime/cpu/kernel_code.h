@@ -28,6 +28,12 @@ struct PackView {
   int64_t column = 0;
 };
 
+/// The elements of packed weights.
+enum class WeightForm : uint8_t {
+  F32,
+  Bf16 ///< pairs: two k together, in 32 bits a column
+};
+
 /// How a kernel wants a weight.
 ///
 /// Raw: the address of the parameter in the row space.
@@ -35,7 +41,7 @@ struct PackView {
 /// columns (p * vectors + v) * lanes ... of the view; zero beyond `width`. One panel after the
 /// other, 64-byte aligned.
 /// PanelsByView: the same, but inside of a panel for view g, for k ascending.
-/// Panels of factors are in bf16 (floatToFactor), and two k are taken together: 32 bits for each
+/// Panels of bf16 hold factors (floatToFactor), and two k are taken together: 32 bits for each
 /// column, k in the lower half and k + 1 in the upper one. The rows of each segment are filled up
 /// to a multiple of `depthMultiple` with zeros.
 /// Foreign: a LibraryProduct that `library` made of the views side by side, of `width` columns
@@ -47,10 +53,12 @@ struct WeightUse {
   int64_t width = 0;
   int64_t lanes = 16;
   int64_t vectors = 1;
-  bool factors = false;
+  WeightForm form = WeightForm::F32;
   int64_t depthMultiple = 1;
   const Library *library = nullptr;
   int64_t aStride = 0, cStride = 0;
+
+  bool isBf16() const { return form == WeightForm::Bf16; }
 };
 
 /// Runs records [begin, end) of a bucket, or for kernels with panels, pieces

@@ -15,7 +15,7 @@ std::vector<int64_t> keyOf(const WeightUse &use) {
                            use.width,
                            use.lanes,
                            use.vectors,
-                           use.factors,
+                           static_cast<int64_t>(use.form),
                            use.depthMultiple,
                            reinterpret_cast<intptr_t>(use.library),
                            use.aStride,
@@ -44,11 +44,11 @@ int64_t checkedDepth(const Model &model, const KernelDesc &kernel, const WeightU
   };
   if (use.lanes <= 0 || use.vectors <= 0 || use.width < 0 || use.views.empty())
     refuse("without lanes, vectors or views");
-  if (use.factors && use.vectors > kMostPackedBlock / use.lanes)
+  if (use.isBf16() && use.vectors > kMostPackedBlock / use.lanes)
     refuse("with too wide panels");
-  if (use.factors && use.kind == WeightUse::PanelsByView)
+  if (use.isBf16() && use.kind == WeightUse::PanelsByView)
     refuse("of factors view by view");
-  if (use.depthMultiple <= 0 || use.depthMultiple % (use.factors ? 2 : 1) != 0)
+  if (use.depthMultiple <= 0 || use.depthMultiple % (use.isBf16() ? 2 : 1) != 0)
     refuse("of an impossible depth");
   int64_t depth = -1;
   for (const PackView &view : use.views) {
@@ -79,7 +79,7 @@ int64_t panelCount(const WeightUse &use) {
 }
 
 std::optional<uint64_t> packedBytes(const WeightUse &use) {
-  uint64_t bytes = use.factors ? sizeof(uint16_t) : sizeof(float);
+  uint64_t bytes = use.isBf16() ? sizeof(uint16_t) : sizeof(float);
   if (use.kind == WeightUse::Foreign) // as they are given, and in the library's form
     bytes *= 2;
   for (int64_t factor : {panelCount(use), packedDepth(use.views.front(), use), use.vectors,

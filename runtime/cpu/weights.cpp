@@ -269,7 +269,7 @@ void PackedWeights::make(Packed &packed) {
 }
 
 void PackedWeights::packRange(Packed &packed, const MatrixRows &changed) {
-  if (packed.use->factors)
+  if (packed.use->isBf16())
     packFactors(model_, rows_, *packed.use, packed.depth, changed,
                 reinterpret_cast<uint32_t *>(packed.own.get()));
   else
@@ -307,7 +307,7 @@ void PackedWeights::packRows(size_t param, int64_t begin, int64_t end) {
 bool PackedWeights::packsApart(size_t param, int64_t unit) const {
   // Factors hold two rows in 32 bits.
   for (size_t which : copiesOf_[param])
-    if (packed_[which].use->factors)
+    if (packed_[which].use->isBf16())
       for (const PackView &view : packed_[which].use->views)
         for (const PackSegment &s : view.segments)
           if (s.param == param && !s.transposed && (unit - s.kBegin) % 2 != 0)

@@ -26,18 +26,21 @@ class ReadLog;
 
 /// The first members of a session's recorder, at fixed offsets: generated code reads them.
 struct Context {
-  uint8_t *rows;       ///< offset 0: address of granule 0
-  uint8_t *stackLimit; ///< offset 8: frames below this address are an overflow (older artefacts)
-  int64_t instance;    ///< offset 16: which instance is being walked (for errors)
-  /// offset 24: what stands at this depth or above has been computed, unless no read may depend on
+  uint8_t *rows;    ///< offset 0: address of granule 0 in the host's range
+  int64_t instance; ///< offset 8: which instance is being walked (for errors)
+  /// offset 16: what stands at this depth or above has been computed, unless no read may depend on
   /// it. What is recorded next stands deeper.
   int64_t computed;
-  int64_t stepsLeft;   ///< offset 32: calls of recursive functions before the instance is given up
-  uint64_t key;        ///< offset 40: what the instance's draws follow from (keys.h)
-  RootFrame *roots;    ///< offset 48: of the innermost call that runs and may wait
-  uint8_t *stackTaken; ///< offset 56: frames below this address call sheaf_deepen() first
-  ReadLog *readLog;    ///< offset 64: where what is read is noted; null: nowhere
-  /// offset 72: not 0: rows are short. Kernels that were hoisted are not recorded, and those with
+  /// offset 24: what stands at this depth or above host code loads from `rows`; for all else it
+  /// calls sheaf_wait() first. Below all depths where rows are a device's own.
+  int64_t visible;
+  int64_t stepsLeft;   ///< offset 32: calls of recursive functions before sheaf_more_steps()
+  int64_t roundsLeft;  ///< offset 40: rounds of loops before sheaf_more_rounds()
+  uint64_t key;        ///< offset 48: what the instance's draws follow from (keys.h)
+  RootFrame *roots;    ///< offset 56: of the innermost call that runs and may wait
+  uint8_t *stackTaken; ///< offset 64: frames below this address call sheaf_deepen() first
+  ReadLog *readLog;    ///< offset 72: where what is read is noted; null: nowhere
+  /// offset 80: not 0: rows are short. Kernels that were hoisted are not recorded, and those with
   /// KernelDesc::joined are in place of what takes their rows. Not while an instance waits.
   uint64_t joins;
 };
@@ -108,9 +111,12 @@ sheaf::rt::ListObject *sheaf_list_reverse(sheaf::rt::Context *, sheaf::rt::ListO
 /// once for each list: the object itself is changed.
 sheaf::rt::ListObject *sheaf_list_flat(sheaf::rt::Context *, sheaf::rt::ListObject *);
 
-/// Waits until every tensor that a read may depend on and that this instance has recorded is
-/// computed. `place`: which read it is, an index into Model::readPlaces.
-void sheaf_wait(sheaf::rt::Context *, uint32_t place);
+/// Before a read of elements of a tensor that is not visible (Context::visible): waits until it is
+/// computed, with every tensor that a read may depend on and that this instance has recorded, and
+/// until the bytes [first, first + bytes) of it stand where `rows` says. `place`: which read it is,
+/// an index into Model::readPlaces.
+void sheaf_wait(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot tensor, int64_t first,
+                int64_t bytes);
 /// Notes what was read there. Only when there is a Context::readLog.
 void sheaf_note_read(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot value);
 
@@ -118,7 +124,7 @@ void sheaf_note_read(sheaf::rt::Context *, uint32_t place, sheaf::rt::Slot value
 void sheaf_emit(sheaf::rt::Context *, const sheaf::rt::Slot *value);
 
 /// Whether a call that could be forked is; if so, that is done next. Else the caller makes the call
-/// itself. Older artefacts do not ask.
+/// itself.
 uint32_t sheaf_forks(sheaf::rt::Context *);
 /// Starts `fn` on copies of these arguments beside the caller: a call that does not depend on what
 /// the caller does next. Whoever forks keeps the results among its roots. Returns what
@@ -145,10 +151,11 @@ uint32_t sheaf_deepen(sheaf::rt::Context *, const uint8_t *frame, uint32_t messa
 /// Calls `fn`, the same function, where the stack has room for it.
 void sheaf_go_on(sheaf::rt::Context *, sheaf::rt::EntryFn fn, const sheaf::rt::Slot *args,
                  sheaf::rt::Slot *results);
-/// The host stack of an instance is used up. Of artefacts whose messages do not say so.
-[[noreturn]] void sheaf_stack_overflow(sheaf::rt::Context *);
-/// Context::stepsLeft has come to an end. Likewise.
-[[noreturn]] void sheaf_too_many_steps(sheaf::rt::Context *);
+/// Context::stepsLeft has come to an end: grants more, or ends the instance, with this message when
+/// it has had all that it may, else because it was stopped.
+void sheaf_more_steps(sheaf::rt::Context *, uint32_t message);
+/// Context::roundsLeft has come to an end: grants more, or ends an instance that was stopped.
+void sheaf_more_rounds(sheaf::rt::Context *);
 }
 
 #endif // SHEAF_RUNTIME_MODEL_ABI_H

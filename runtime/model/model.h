@@ -80,7 +80,7 @@ struct KernelDesc {
   std::string name;
   uint32_t words = 1; ///< 32-bit words a record
   std::vector<RecordWord> layout;
-  /// What a record reserves at Out, one after the other. None: not known, as for older artefacts.
+  /// What a record reserves at Out, one after the other.
   std::vector<RecordTensor> results;
   /// Of each result, the Row and List words it follows from.
   std::vector<std::vector<uint32_t>> resultRows;
@@ -88,7 +88,7 @@ struct KernelDesc {
   bool temporaries = false; ///< needs what was asked for by sheaf_temporaries()
   std::vector<FlopTerm> flop;
   /// Bytes of rows that a record reads and writes, without padding, counted as `flop` is; weights
-  /// come on top, once a launch at least. Not given: not known, as for artefacts that lack it.
+  /// come on top, once a launch at least. Not given: not known.
   std::optional<std::vector<FlopTerm>> bytes;
   std::string source;    ///< file:line of the block's first operator
   bool deferred = false; ///< no read depends on its results
@@ -161,15 +161,15 @@ struct Model {
   std::vector<uint32_t> folded;        ///< indices into params
   bool reads = false;                  ///< host code waits for tensors (sheaf_wait)
   std::vector<std::string> readPlaces; ///< file:line of each read that may wait
-  /// What RootFrames hold, by RootFrame::place. Not given: host code does not say it, as that of
-  /// older artefacts, and nothing can be given back while an instance waits.
+  /// What RootFrames hold, by RootFrame::place. Not given: host code does not say it, and nothing
+  /// can be given back while an instance waits.
   std::optional<std::vector<std::vector<RootDesc>>> roots;
   /// They hold all lists and data, too; else only what holds tensors.
   bool rootsHoldAll = false;
   uint32_t depthBits = rt::depthBits(1); ///< layout.h
   /// Bytes of the host stack that one call of a function of the program takes at most.
   uint64_t frameBytes = 0;
-  /// Its functions go on further down when sheaf_deepen() says so. Not those of older artefacts.
+  /// Its functions go on further down when sheaf_deepen() says so.
   bool furtherStacks = false;
   /// A session begins with these weights, which it only reads; null: it must be given some.
   const StoredWeights *stored = nullptr;

@@ -56,6 +56,7 @@ struct Engine::Impl {
   bool step();
   void takeIn();
   void endStopped();
+  bool isInterrupted(Entry &entry) const;
   void advance();
   void admit();
   void begin(Entry &entry, HostStack *stack);
@@ -142,6 +143,9 @@ Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
   session.policy = Policy::Depth;
   session.serves = true;
   recorder.tasks.rows = &recorder.rowSpace;
+  recorder.tasks.isInterrupted = [this](Walk &walk) {
+    return isInterrupted(static_cast<Entry &>(walk));
+  };
 }
 
 Engine::Impl::~Impl() {
@@ -153,6 +157,7 @@ Engine::Impl::~Impl() {
   session.keptIsStale = true; // some of it may not have been computed
   session.serves = false;
   recorder.tasks.rows = nullptr;
+  recorder.tasks.isInterrupted = nullptr;
   recorder.tasks.toCome = 0;
 }
 
@@ -225,6 +230,17 @@ void Engine::Impl::endStopped() {
   }
 }
 
+/// While its host code runs.
+bool Engine::Impl::isInterrupted(Entry &entry) const {
+  if (entry.why == Entry::Why::None) {
+    if (entry.request.stop.stop_requested())
+      entry.why = Entry::Why::Cancelled;
+    else if (entry.request.deadline != UINT64_MAX && now() >= entry.request.deadline)
+      entry.why = Entry::Why::Deadline;
+  }
+  return entry.why != Entry::Why::None;
+}
+
 /// Runs host code until all wait, and decides what is to be computed then.
 void Engine::Impl::advance() {
   // (Results that wait for what no read needs are no roots.)
@@ -239,7 +255,7 @@ void Engine::Impl::advance() {
     turn = young;
   else
     turn = walking[young] > 0 || !queue.empty() ? 1 - turn : old;
-  recorder.computed = computed[turn];
+  recorder.setComputed(computed[turn]);
   recorder.tasks.wake(
       [&](const Walk &walk) { return static_cast<const Entry &>(walk).generation == turn; });
   walk();

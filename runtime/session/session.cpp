@@ -71,7 +71,9 @@ Session::Impl::Impl(const Model &model, const SessionOptions &given)
       scheduler(model, meter, memory.records), forkWorth(model),
       collector(model, values.facts(), recorder, meter, memory.records, options.hostile) {
   checkModel(model);
-  recorder.written.wanted = !device->facts().sharesRows;
+  recorder.written.wanted = recorder.reads.wanted = !device->facts().sharesRows;
+  recorder.reads.fetch = [this](const RowRange &rows) { fetch(rows); };
+  recorder.setComputed(0);
   recorder.tasks.forking =
       options.hostile && options.forking == Forking::Worth ? Forking::Alternately : options.forking;
   uint64_t bytes = uint64_t(model.paramGranules) * kGranuleBytes;
@@ -241,7 +243,7 @@ void Session::Impl::foldWeights() {
   forgetMiniBatch();
   recorder.known.forgetKept(); // it follows from older weights
   recorder.scratch.beginRun();
-  recorder.computed = 0;
+  recorder.setComputed(0);
   computeFolded();
   forgetMiniBatch();
 }

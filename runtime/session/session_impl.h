@@ -124,7 +124,9 @@ struct Session::Impl {
 
   // Rows of a device with a memory of its own.
   void copyWrittenIn();
-  void copyReadsOut(size_t begin);
+  void copyKeptOut(size_t begin);
+  void publishReads();
+  void fetch(const RowRange &rows);
   void showResults(const std::function<void(LiveValues &)> &addResults);
   void showAll();
 

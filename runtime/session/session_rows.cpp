@@ -25,7 +25,7 @@ void Session::Impl::submit(size_t begin) {
   instructions.push_back(Launches{std::span(schedule).subspan(begin), static_cast<uint32_t>(begin),
                                   recorder.scratch.temporaryBytes(), &counters});
   if (!shares)
-    copyReadsOut(begin);
+    copyKeptOut(begin);
   ticket = device->submit(instructions);
 }
 
@@ -34,20 +34,17 @@ void Session::Impl::copyWrittenIn() {
   recorder.written.ranges.clear();
 }
 
-/// What these launches make that host code may read or emit, and what is kept for other
-/// mini-batches. Which elements it reads host code does not say.
-void Session::Impl::copyReadsOut(size_t begin) {
-  const RowSpace &rows = recorder.rowSpace;
+/// What these launches make that is kept for other mini-batches, whose results it may be; and what
+/// is emitted.
+void Session::Impl::copyKeptOut(size_t begin) {
   std::vector<RowRange> ranges;
-  bool areKnown = true; // else, of an older artefact, the host sees all there is
   for (const ScheduledBucket &bucket : std::span(schedule).subspan(begin)) {
     const KernelDesc &kernel = model.kernels[bucket.kernel];
-    areKnown = areKnown && !kernel.results.empty();
-    bool isRead = (model.reads || model.entry.emits) && !kernel.deferred;
-    for (int64_t i = 0; i < bucket.count && areKnown; ++i) {
+    bool isEmitted = model.entry.emits && !kernel.deferred;
+    for (int64_t i = 0; i < bucket.count; ++i) {
       const int32_t *words = bucket.records + i * kernel.words;
       uint64_t id = static_cast<uint32_t>(words[kernel.words - 1]);
-      if (!isRead && id < rows.keptBegin())
+      if (!isEmitted && id < recorder.rowSpace.keptBegin())
         continue;
       for (const RecordTensor &result : kernel.results) {
         uint64_t granules = granulesOf(result, words);
@@ -56,13 +53,26 @@ void Session::Impl::copyReadsOut(size_t begin) {
       }
     }
   }
-  if (!areKnown) {
-    ranges.clear();
-    if (model.reads || model.entry.emits)
-      ranges.push_back({rows.first(), rows.used()});
-    ranges.push_back({rows.keptBegin(), rows.capacity() - rows.keptBegin()});
-  }
   append<CopyOut>(instructions, ranges);
+}
+
+/// Lets the host see what those that wait read, all of which has been computed.
+void Session::Impl::publishReads() {
+  if (recorder.reads.waits.empty())
+    return;
+  instructions.clear();
+  append<CopyOut>(instructions, recorder.reads.waits);
+  recorder.reads.waits.clear();
+  ticket = device->submit(instructions);
+}
+
+/// The same for one that need not wait.
+void Session::Impl::fetch(const RowRange &rows) {
+  instructions.clear();
+  copyWrittenIn(); // they may be an input's
+  instructions.push_back(CopyOut{rows});
+  ticket = device->submit(instructions);
+  settle();
 }
 
 /// Lets the host see the results of a mini-batch.

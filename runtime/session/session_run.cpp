@@ -136,6 +136,12 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
     return number;
   };
   Wave wave{0, recorder.rowSpace.used()};
+  Interrupts interrupts(recorder.tasks, [&](Walk &) {
+    if (!stop.stop_requested())
+      return false;
+    recorder.tasks.stop();
+    return true;
+  });
   for (;;) {
     recorder.tasks.toCome = instances.size() - walks.size();
     recorder.tasks.run(ended);
@@ -197,7 +203,7 @@ bool Session::Impl::flush(BucketTable::What what, size_t most) {
     // reads, the next instances begin as the first did.
     for (size_t i = model.reads ? schedule.size() : 0; i-- > begin;)
       if (uint32_t depth = schedule[i].depth; depth >> model.depthBits == 0) {
-        recorder.computed = std::max<int64_t>(recorder.computed, int64_t(depth) + 1);
+        recorder.setComputed(std::max<int64_t>(recorder.computed, int64_t(depth) + 1));
         break;
       }
     scheduler.arrange(policy, schedule, begin, recorder.rowSpace);
@@ -212,6 +218,8 @@ bool Session::Impl::flush(BucketTable::What what, size_t most) {
       recorder.tasks.worth = forkWorth.most();
     }
   }
+  if (all)
+    publishReads();
   uint64_t end = clockNow();
   counters.flushNanoseconds += end - start;
   if (trace && schedule.size() > begin) {
@@ -288,6 +296,7 @@ void Session::Impl::forgetMiniBatch() {
   settle();
   folded = {};
   recorder.written.ranges.clear();
+  recorder.reads.waits.clear();
   recorder.buckets.reset(schedule);
   recorder.heap.reset();
   recorder.grown.forget();
@@ -301,7 +310,7 @@ void Session::Impl::beginRun() {
   recorder.tasks.worth = forkWorth.most();
   recorder.known.beginRun();
   recorder.scratch.beginRun();
-  recorder.computed = 0;
+  recorder.setComputed(0);
   scheduler.beginRun(recorder.rowSpace);
   isWhole = true;
   collector.beginRun();
@@ -315,7 +324,7 @@ bool Session::Impl::walkAll(std::span<const Instance> instances, const std::stop
   if (model.training && model.foldWeights && !stop.stop_requested()) {
     computeFolded();
     packFolded();
-    recorder.computed = 0; // no record of an instance depends on one of these
+    recorder.setComputed(0); // no record of an instance depends on one of these
   }
   walk(instances, stop);
   return std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome &outcome) {

@@ -11,11 +11,12 @@
 
 namespace sheaf::rt {
 
-static_assert(offsetof(Context, rows) == 0 && offsetof(Context, stackLimit) == 8 &&
-                  offsetof(Context, instance) == 16 && offsetof(Context, computed) == 24 &&
-                  offsetof(Context, stepsLeft) == 32 && offsetof(Context, key) == 40 &&
-                  offsetof(Context, roots) == 48 && offsetof(Context, stackTaken) == 56 &&
-                  offsetof(Context, readLog) == 64 && offsetof(Context, joins) == 72,
+static_assert(offsetof(Context, rows) == 0 && offsetof(Context, instance) == 8 &&
+                  offsetof(Context, computed) == 16 && offsetof(Context, visible) == 24 &&
+                  offsetof(Context, stepsLeft) == 32 && offsetof(Context, roundsLeft) == 40 &&
+                  offsetof(Context, key) == 48 && offsetof(Context, roots) == 56 &&
+                  offsetof(Context, stackTaken) == 64 && offsetof(Context, readLog) == 72 &&
+                  offsetof(Context, joins) == 80,
               "generated code reads these offsets");
 
 Recorder::Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter, MemoryUse &memory,
@@ -30,8 +31,9 @@ Recorder::Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter,
              memory.stack),
       tasks(*this, stacks, failure, limits.steps) {
   rows = rowSpace.address(0);
-  stackLimit = stackTaken = nullptr;
-  instance = computed = stepsLeft = 0;
+  stackTaken = nullptr;
+  instance = stepsLeft = roundsLeft = 0;
+  setComputed(0);
   key = 0;
   roots = nullptr;
   readLog = nullptr;
@@ -115,8 +117,6 @@ std::string Recorder::describe(const Failure &why, const Model &model, const Mem
                                                 {"{{", "{"},
                                                 {"{stack}", stack},
                                                 {"{steps}", steps}});
-  case Failure::StackOverflow:
-    return "the recursion is too deep: the host stack of " + stack + " is used up";
   case Failure::Stack:
     return "out of memory for the host stack: " + limit;
   case Failure::Rows: {
@@ -140,8 +140,6 @@ std::string Recorder::describe(const Failure &why, const Model &model, const Mem
   case Failure::Depth:
     return place + "too many steps that wait for each other: depth " + std::to_string(why.wanted) +
            " of at most " + std::to_string(buckets.depthLimit());
-  case Failure::Steps:
-    return "no end in sight: " + steps + " calls of recursive functions were made";
   case Failure::Stopped:
     return "the run was stopped";
   }
@@ -439,15 +437,25 @@ void sheaf_go_on(Context *context, EntryFn fn, const Slot *args, Slot *results) 
     r.fail({Failure::Stack, 0, 0, 0, 0});
 }
 
-void sheaf_stack_overflow(Context *context) {
-  recorder(context).fail({Failure::StackOverflow, 0, 0, 0, 0});
+void sheaf_more_steps(Context *context, uint32_t message) {
+  Recorder &r = recorder(context);
+  if (!r.tasks.moreSteps())
+    r.fail({Failure::Message, message, 0, 0, 0});
 }
 
-void sheaf_too_many_steps(Context *context) {
-  recorder(context).fail({Failure::Steps, 0, 0, 0, 0});
-}
+void sheaf_more_rounds(Context *context) { recorder(context).tasks.moreRounds(); }
 
-void sheaf_wait(Context *context, uint32_t place) { recorder(context).tasks.wait(place); }
+void sheaf_wait(Context *context, uint32_t place, Slot tensor, int64_t first, int64_t bytes) {
+  Recorder &r = recorder(context);
+  TensorHandle handle = TensorHandle::unpack(tensor);
+  auto begin = static_cast<uint64_t>(first) / kGranuleBytes;
+  auto end = (static_cast<uint64_t>(first + bytes) + kGranuleBytes - 1) / kGranuleBytes;
+  RowRange rows{handle.id + begin, end - begin};
+  if (int64_t(handle.depth) <= r.computed)
+    return r.reads.fetch(rows);
+  r.reads.note(rows);
+  r.tasks.wait(place);
+}
 
 void sheaf_note_read(Context *context, uint32_t place, Slot value) {
   recorder(context).tasks.noteRead({place, value});

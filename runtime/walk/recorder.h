@@ -10,6 +10,9 @@
 #include "runtime/walk/record.h"
 #include "runtime/walk/tasks.h"
 
+#include <functional>
+#include <vector>
+
 namespace sheaf::rt {
 
 /// Rows that the host wrote, in the order in which it did.
@@ -22,11 +25,24 @@ struct WrittenRows {
   }
 };
 
+/// Rows that host code reads, of a device with a memory of its own.
+struct ReadRows {
+  bool wanted = false;         ///< the device has to be told of them
+  std::vector<RowRange> waits; ///< for these someone waits
+  /// Lets the host see rows that are computed, at once.
+  std::function<void(const RowRange &)> fetch = [](const RowRange &) {};
+  void note(const RowRange &rows) {
+    if (wanted) [[unlikely]]
+      appendRange(waits, rows);
+  }
+};
+
 /// What generated code is given: a Context and, after it, what the functions of abi.h need.
 struct Recorder : Context {
   RowSpace rowSpace;
   WrittenRows written; ///< inputs, and tables of lists
-  Scratch scratch;     ///< of the threads that run kernels
+  ReadRows reads;
+  Scratch scratch; ///< of the threads that run kernels
   BucketTable buckets;
   KnownRecords known;
   GrownRows grown;
@@ -47,6 +63,12 @@ struct Recorder : Context {
   /// `rowMemory` must outlive this.
   Recorder(const Model &model, RowMemory &rowMemory, MemoryMeter &meter, MemoryUse &memory,
            const Limits &limits, bool hostile);
+
+  /// What stands at this depth or above is computed (Context::computed).
+  void setComputed(int64_t depth) {
+    computed = depth;
+    visible = reads.wanted ? -1 : depth;
+  }
 
   /// Memory is short: gives back what is only kept to save time. Whether there was any; stacks
   /// count if they `keptStacks` before that the same walk would not take again.

@@ -13,6 +13,11 @@ namespace {
 constexpr size_t kShareReading = 8;
 constexpr uint64_t kShortNs = 1000;
 
+/// Calls of recursive functions, rounds of loops and tasks between two looks whether the instance
+/// is to end: a call or round takes a microsecond where it records much.
+constexpr int64_t kStepsAtOnce = 512, kRoundsAtOnce = 512;
+constexpr unsigned kTasksAtOnce = 16;
+
 /// Where a task stood when it failed: the forks on the way to it, and how many it had forked
 /// itself. In the order of the program a fork comes before what its parent does next.
 std::vector<uint32_t> placeOf(const Task &task) {
@@ -79,7 +84,9 @@ HostStack::Left Tasks::runCurrent() {
   context_.roots = task->roots;
   // No one asks any more what it finds: its next call of a recursive function ends it.
   inVain_ = walk.stopped || (walk.failed && placeOf(*walk.failed) < placeOf(*task));
-  context_.stepsLeft = inVain_ ? 0 : walk.stepsLeft;
+  grantSteps(inVain_ ? 0 : walk.stepsLeft);
+  if (inVain_)
+    context_.roundsLeft = 0;
   auto recorded = [&] { return rows ? rows->handedOut() + found : 0; };
   uint64_t before = recorded();
   struct Call {
@@ -106,8 +113,10 @@ Walk *Tasks::runReady() {
     prefetchNext();
     task->state = Task::Running;
     current_ = task;
+    if (++begun_ % kTasksAtOnce == 0)
+      interrupts(*task->walk);
     // One that has not begun does not.
-    bool never = task->fn && task->walk->stopped;
+    bool never = task->fn && (stopped_ || task->walk->stopped);
     failure_ = {Failure::Stopped};
     HostStack::Left left = never ? HostStack::Left::Abandoned : runCurrent();
     if (trace)
@@ -187,7 +196,39 @@ Walk *Tasks::ended(Task &task) {
 
 void Tasks::noteSteps() {
   if (!inVain_)
-    current_->walk->stepsLeft = context_.stepsLeft;
+    current_->walk->stepsLeft = context_.stepsLeft + stepsBeyond_;
+}
+
+void Tasks::grantSteps(int64_t steps) {
+  context_.stepsLeft = std::min(steps, kStepsAtOnce);
+  stepsBeyond_ = steps - context_.stepsLeft;
+}
+
+bool Tasks::interrupts(Walk &walk) {
+  if (isInterrupted && isInterrupted(walk))
+    walk.stopped = true;
+  return walk.stopped || stopped_;
+}
+
+/// Of what runs in vain the first failure counts, whatever this one is.
+void Tasks::goOnUnlessInterrupted() {
+  if (!inVain_ && !interrupts(*current_->walk))
+    return;
+  failure_ = {Failure::Stopped};
+  abandon();
+}
+
+bool Tasks::moreSteps() {
+  goOnUnlessInterrupted();
+  if (stepsBeyond_ == 0)
+    return false;
+  grantSteps(stepsBeyond_);
+  return true;
+}
+
+void Tasks::moreRounds() {
+  goOnUnlessInterrupted();
+  context_.roundsLeft = kRoundsAtOnce;
 }
 
 void Tasks::wake() { ready_.append(waiting_); }
@@ -203,7 +244,6 @@ void Tasks::leave(Task::State state) {
 void Tasks::setRoom(const StackRoom &room) {
   room_ = room;
   const StackRange &range = current_->stack->range();
-  context_.stackLimit = range.limit();
   // Without a limit the next frame that asks says where it is.
   context_.stackTaken = !room.limit ? range.top()
                         : *room.limit > std::bit_cast<int64_t>(range.taken)

@@ -28,24 +28,15 @@
 #include "runtime/walk/read_log.h"
 
 #include <bit>
+#include <functional>
 #include <optional>
+#include <utility>
 
 namespace sheaf::rt {
 
 /// Why an instance was given up.
 struct Failure {
-  enum Kind {
-    None,
-    Message,
-    StackOverflow,
-    Stack,
-    Rows,
-    Heap,
-    Records,
-    Depth,
-    Steps,
-    Stopped
-  } kind = None;
+  enum Kind { None, Message, Stack, Rows, Heap, Records, Depth, Stopped } kind = None;
   uint32_t message = 0; ///< Message: index into Model::messages
   int64_t a = 0, b = 0; ///< Message: {0} and {1}; Rows, Records, Depth: a is 1 + the kernel, or 0
   uint64_t wanted = 0;  ///< Rows: granules; Heap: bytes; Depth: the depth
@@ -165,6 +156,10 @@ public:
 
   // From generated code.
   void wait(uint32_t place);
+  /// Grants calls of recursive functions; false when the instance has had all that it may.
+  bool moreSteps();
+  /// Grants rounds of loops.
+  void moreRounds();
   Walk &walk() { return *current_->walk; }
   void noteRead(LoggedRead read) { context_.readLog->note(current_->logged, read); }
   /// Whether a call is forked, as `forking` says and if there is a stack; then stackForFork() is
@@ -193,6 +188,9 @@ public:
   /// what it finds instead (`found`).
   const RowSpace *rows = nullptr;
   uint64_t found = 0; ///< granules of results that records found, or that are kept
+
+  /// Asked again and again while host code of this instance runs: whether it is to end.
+  std::function<bool(Walk &)> isInterrupted;
 
   /// Where stretches of host code are noted, if anywhere.
   Trace *trace = nullptr;
@@ -245,6 +243,9 @@ private:
   /// Stretches that share a reading of the clock divide the time evenly.
   void readClock();
   void noteSteps();
+  void grantSteps(int64_t steps);
+  bool interrupts(Walk &walk);
+  void goOnUnlessInterrupted();
   void prefetchNext() const;
   void leave(Task::State state);
   /// What runs has this room from now on, on the range of its stack that it is on.
@@ -260,10 +261,26 @@ private:
   uint64_t asked_ = 0;      ///< whether to fork
   bool forks_ = false;      ///< forks() has said so
   StackRoom room_;          ///< of what runs
+  int64_t stepsBeyond_ = 0; ///< of what runs: beside Context::stepsLeft
+  unsigned begun_ = 0;      ///< tasks that went on
   uint64_t goesOnWith_ = 0; ///< bytes that a call has which goOn() is to run
   Untimed untimed_;
   bool stopped_ = false;
   bool inVain_ = false; ///< what runs comes after a failure that counts already
+};
+
+/// Sets Tasks::isInterrupted for a while.
+class Interrupts {
+public:
+  Interrupts(Tasks &tasks, std::function<bool(Walk &)> isInterrupted) : tasks_(tasks) {
+    tasks.isInterrupted = std::move(isInterrupted);
+  }
+  ~Interrupts() { tasks_.isInterrupted = nullptr; }
+  Interrupts(const Interrupts &) = delete;
+  Interrupts &operator=(const Interrupts &) = delete;
+
+private:
+  Tasks &tasks_;
 };
 
 } // namespace sheaf::rt

@@ -11,8 +11,8 @@
 namespace {
 
 constexpr uint64_t kSmall = uint64_t(64) << 20;
-const std::string kGolden = SHEAF_GOLDEN "/v1.sheafc";
-const std::string kWithLengths = SHEAF_GOLDEN "/v1_7.sheafc";
+const std::string kGolden = SHEAF_GOLDEN "/v2.sheafc";
+const std::string kWithLengths = SHEAF_GOLDEN "/v2_7.sheafc";
 
 struct Tree {
   explicit Tree(sheaf::Batch &batch) : batch(batch), model(batch.model()) {
@@ -32,7 +32,7 @@ struct Tree {
 
 TEST(Api, Describes) {
   sheaf::Model model(kGolden);
-  EXPECT_EQ(model.name(), "v1");
+  EXPECT_EQ(model.name(), "v2");
   EXPECT_EQ(model.entry(), "main");
   EXPECT_EQ(model.dim("hidden"), 4);
   EXPECT_EQ(model.dim("depth"), -1);
@@ -74,9 +74,9 @@ TEST(Api, Runs) {
   batch.add({tree.node(shared, shared)});
   sheaf::Result result = sheaf::Session().run(batch);
   ASSERT_EQ(result.size(), 3u);
-  // tests/artefact/golden/v1.expected.jsonl
-  const float expected[2][4] = {{0.7754811f, 0.8404181f, 0.19480993f, 0.03621698f},
-                                {-0.53865665f, -0.47756842f, 0.11136174f, -0.014229826f}};
+  // tests/artefact/golden/v2.expected.jsonl
+  const float expected[2][4] = {{0.7754811f, 0.8404181f, 0.19480997f, 0.036216892f},
+                                {-0.53865665f, -0.47756845f, 0.11136175f, -0.014229828f}};
   for (size_t i = 0; i < 2; ++i) {
     sheaf::Tensor state = result[i][0].tensor();
     ASSERT_EQ(state.shape(), (std::vector<int64_t>{4}));
@@ -416,7 +416,7 @@ std::vector<float> lastOf(const sheaf::Result &result, size_t instance) {
 }
 
 TEST(Api, AnEngineGivesWhatSessionsGive) {
-  sheaf::Model model(SHEAF_GOLDEN "/v1_3.sheafc");
+  sheaf::Model model(SHEAF_GOLDEN "/v2_3.sheafc");
   sheaf::Result expected = sheaf::Session(1, kSmall).run(stepsOf(model, {3, 30, 7}));
   sheaf_session_options session{};
   session.size = sizeof session;
@@ -462,7 +462,7 @@ TEST(Api, AnEngineGivesWhatSessionsGive) {
 }
 
 TEST(Api, AnEngineRunsInAThreadOfItsOwn) {
-  sheaf::Model model(SHEAF_GOLDEN "/v1_3.sheafc");
+  sheaf::Model model(SHEAF_GOLDEN "/v2_3.sheafc");
   sheaf_session_options session{};
   session.size = sizeof session;
   session.memory_limit = kSmall;
@@ -487,7 +487,7 @@ TEST(Api, AnEngineRunsInAThreadOfItsOwn) {
 }
 
 TEST(Api, EnginesShareABudget) {
-  sheaf::Model model(SHEAF_GOLDEN "/v1_3.sheafc");
+  sheaf::Model model(SHEAF_GOLDEN "/v2_3.sheafc");
   sheaf_session_options session{};
   session.size = sizeof session;
   session.memory_limit = kSmall;
@@ -520,7 +520,7 @@ TEST(Api, EnginesShareABudget) {
 }
 
 TEST(Api, EnginesRefuseWrongArguments) {
-  sheaf::Model model(SHEAF_GOLDEN "/v1_3.sheafc"), other(kGolden);
+  sheaf::Model model(SHEAF_GOLDEN "/v2_3.sheafc"), other(kGolden);
   sheaf_session_options session{};
   session.size = sizeof session;
   session.memory_limit = kSmall;

@@ -32,9 +32,9 @@ constexpr bool kSanitized = false;
 constexpr int64_t kMany = kEmulated ? 400 : kSanitized ? 2000 : 10000;
 
 /// main(limit): `limit` steps, each of which reads; a negative one has no end.
-constexpr const char *kSteps = "v1_3.sheafc";
+constexpr const char *kSteps = "v2_3.sheafc";
 /// main(n, m): recursions of so many calls, which may run side by side.
-constexpr const char *kForks = "v1_5.sheafc";
+constexpr const char *kForks = "v2_5.sheafc";
 
 class EngineTest : public testing::Test {
 protected:

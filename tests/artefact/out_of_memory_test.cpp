@@ -25,7 +25,7 @@ void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 namespace {
 
 TEST(OutOfMemory, AnEngineIsGivenAllOfABatchOrNone) {
-  sheaf::Model model(SHEAF_GOLDEN "/v1_3.sheafc");
+  sheaf::Model model(SHEAF_GOLDEN "/v2_3.sheafc");
   sheaf_session_options session{};
   session.size = sizeof session;
   session.memory_limit = uint64_t(64) << 20;

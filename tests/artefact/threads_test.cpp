@@ -87,9 +87,9 @@ private:
   std::vector<std::string> alone_;
 };
 
-/// v1: recursion over trees, lists in the results.
+/// v2: recursion over trees, lists in the results.
 Work trees() {
-  return Work("v1.sheafc", [](sheaf::Batch &batch, size_t words) {
+  return Work("v2.sheafc", [](sheaf::Batch &batch, size_t words) {
     sheaf::Type tree = batch.model().argumentType(0);
     sheaf::Type token = sheaf_type_field_type(batch.model().get(), tree, 0, 0);
     auto leaf = [&](size_t i) {
@@ -103,9 +103,9 @@ Work trees() {
   });
 }
 
-/// v1_1: a loop that waits for tensors, a product of weights that is folded.
+/// v2_1: a loop that waits for tensors, a product of weights that is folded.
 Work sentences() {
-  return Work("v1_1.sheafc", [](sheaf::Batch &batch, size_t words) {
+  return Work("v2_1.sheafc", [](sheaf::Batch &batch, size_t words) {
     sheaf::Type list = batch.model().argumentType(0);
     sheaf::Type token = sheaf_type_child(batch.model().get(), list, 0);
     std::vector<sheaf::Value> all;

@@ -11,10 +11,10 @@ namespace {
 
 constexpr uint64_t kMemory = uint64_t(64) << 20;
 
-/// v1: a tree gives a tensor, the number of its leaves and their words.
+/// v2: a tree gives a tensor, the number of its leaves and their words.
 class Trees : public ::testing::Test {
 protected:
-  sheaf::Model model{SHEAF_GOLDEN "/v1.sheafc"};
+  sheaf::Model model{SHEAF_GOLDEN "/v2.sheafc"};
   sheaf::Type tree = model.argumentType(0);
   sheaf::Type token = sheaf_type_field_type(model.get(), tree, 0, 0);
 
@@ -303,7 +303,7 @@ TEST_F(Trees, WhatIsWrittenMustFit) {
 
 TEST_F(Trees, ColumnsMustFit) {
   sheaf::Builder builder(model), other(model);
-  sheaf::Model again(SHEAF_GOLDEN "/v1.sheafc");
+  sheaf::Model again(SHEAF_GOLDEN "/v2.sheafc");
   auto message = [&](const std::function<void()> &f) { return messageOf(f, SHEAF_INVALID); };
   std::vector<int32_t> numbers{0, 4, 5};
   EXPECT_EQ(message([&] { builder.numbers(token, numbers); }),
@@ -342,9 +342,9 @@ TEST_F(Trees, ColumnsMustFit) {
   EXPECT_EQ(sheaf_values_size(nullptr), 0u);
 }
 
-/// v1_7: data with lists of tensors, and lists whose lengths must agree.
+/// v2_7: data with lists of tensors, and lists whose lengths must agree.
 TEST(Values, ListsAndTensors) {
-  sheaf::Model model(SHEAF_GOLDEN "/v1_7.sheafc");
+  sheaf::Model model(SHEAF_GOLDEN "/v2_7.sheafc");
   sheaf::Type memory = model.argumentType(0), rows = model.argumentType(1),
               marks = model.argumentType(2);
   sheaf::Type row = sheaf_type_child(model.get(), rows, 0);

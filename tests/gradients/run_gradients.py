@@ -163,11 +163,9 @@ def check(sheaf, directory, name, text, source, options):
 def operators(sheaf, directory, pattern):
     chosen = [c for c in cases() if pattern in c[0]]
     several = [c for c in chosen if len(c[1]) > 1 and c[1][0]]
-    kinds = (("params", chosen), ("rows", chosen), ("inputs", several), ("given", chosen))
-    # A share of each kind, another of every one.
-    shares = [(kind, some[number % SHARE::SHARE]) for number, (kind, some) in enumerate(kinds)]
     groups = [(f"{kind}{i}", some[i:i + 12], kind)
-              for kind, some in shares
+              for kind, some in (("params", chosen), ("rows", chosen), ("inputs", several),
+                                 ("given", chosen))
               for i in range(0, len(some), 12)]
     options = ["--directions", "1", "--dropout"]
 
@@ -198,9 +196,6 @@ def operators(sheaf, directory, pattern):
         print(text)
     return not bad
 
-
-# One case of so many: sanitizers are slow.
-SHARE = int(os.environ.get("SHEAF_SHARE", "1"))
 
 # Of a and b, vectors of numbers at which derivatives are infinite or NaN.
 BEHIND_WHERE = """
@@ -263,7 +258,7 @@ fn loss(x: f32[{n}], y: f32[{n}], ok: bool[{n}]) -> f32 = {{
                            ["--directions", "1", "--dropout"])
         return "" if ok and "NaN" not in output else f"{expression}:\n{output}"
 
-    chosen = [(i, e.strip()) for i, e in enumerate(BEHIND_WHERE) if pattern in e][::SHARE]
+    chosen = [(i, e.strip()) for i, e in enumerate(BEHIND_WHERE) if pattern in e]
     with ThreadPoolExecutor(2) as pool:
         bad = [text for text in pool.map(run, chosen) if text]
     print(f"{len(chosen)} expressions, {len(bad)} failures")

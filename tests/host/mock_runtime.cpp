@@ -114,6 +114,11 @@ void fail(Context *context, uint32_t message, int64_t a, int64_t b) {
   std::longjmp(m.out, 1);
 }
 
+/// A test grants all steps at once.
+void moreSteps(Context *context, uint32_t message) { fail(context, message, 0, 0); }
+
+void moreRounds(Context *context) { context->roundsLeft = 1 << 20; }
+
 uint32_t deepen(Context *context, const uint8_t *, uint32_t message) {
   fail(context, message, 0, 0);
   return 0;
@@ -144,6 +149,8 @@ void *sheaf::tests::abiFunction(const std::string &name) {
       {"sheaf_list_rows", reinterpret_cast<void *>(listRows)},
       {"sheaf_list_reverse", reinterpret_cast<void *>(reverse)},
       {"sheaf_deepen", reinterpret_cast<void *>(deepen)},
+      {"sheaf_more_steps", reinterpret_cast<void *>(moreSteps)},
+      {"sheaf_more_rounds", reinterpret_cast<void *>(moreRounds)},
       {"sheaf_fail", reinterpret_cast<void *>(fail)},
   };
   auto it = functions.find(name);

@@ -244,12 +244,12 @@ def artefacts():
             assert "source" in done.stderr
     # What an older file does not tell is left out, and the rest is told.
     golden = os.path.join(ROOT, "tests", "artefact", "golden")
-    done = sheaf("run", os.path.join(golden, "v1.sheafc"), "--data",
-                 os.path.join(golden, "v1.trees.txt"), "--format", "none", "--stats", "json")
+    done = sheaf("run", os.path.join(golden, "v2.sheafc"), "--data",
+                 os.path.join(golden, "v2.trees.txt"), "--format", "none", "--stats", "json")
     stats = stats_of(done.stderr)
     check(stats, "stats")
     assert stats["kernels"] and all("bytes" not in kernel for kernel in stats["kernels"])
-    assert all("v1.sheaf:" in kernel["place"] for kernel in stats["kernels"])
+    assert all("v2.sheaf:" in kernel["place"] for kernel in stats["kernels"])
 
 
 def timeless(value):

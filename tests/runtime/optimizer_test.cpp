@@ -46,7 +46,7 @@ Model modelFrom(int64_t begin) {
       use.views = {view};
       use.width = transposed ? kRows : kColumns;
       use.vectors = 2;
-      use.factors = factors;
+      use.form = factors ? WeightForm::Bf16 : WeightForm::F32;
       use.depthMultiple = factors ? 32 : 1;
       code.weights.push_back(use);
     }

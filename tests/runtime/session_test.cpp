@@ -2,14 +2,19 @@
 #include "runtime/memory/sanitizer.h"
 #include "runtime/model/error.h"
 #include "runtime/model/keys.h"
+#include "runtime/session/engine.h"
 #include "runtime/session/session.h"
 #include "tests/runtime/tree_model.h"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstring>
+#include <optional>
 #include <set>
+#include <stop_token>
 #include <thread>
 
 using namespace sheaf;
@@ -564,8 +569,9 @@ void countingKernel(const int32_t *, int64_t, int64_t, int64_t, int64_t, uint8_t
 
 UNINSTRUMENTED void waitingEntry(Context *context, const Slot *, Slot *results) {
   for (int i = 0; i < 10; ++i) {
-    sheaf_record(context, 0, static_cast<uint32_t>(context->computed), 1);
-    sheaf_wait(context, 0);
+    auto depth = static_cast<uint32_t>(context->computed);
+    auto id = static_cast<uint32_t>(*sheaf_record(context, 0, depth, 1));
+    sheaf_wait(context, 0, TensorHandle{id, depth + 1}.pack(), 0, 4);
   }
   results[0] = 10;
 }
@@ -660,6 +666,112 @@ TEST(Stop, WhatWasRecordedIsForgotten) {
   for (size_t i = 0; i < batch.size(); ++i) {
     ASSERT_TRUE(outcomes[i].ok());
     EXPECT_EQ(valueOf(session, outcomes[i]), reference(session, treeOf(batch[i])));
+  }
+}
+
+// Host code that neither reads nor ends, by calls and by rounds of loops.
+std::atomic<bool> walksOn;
+
+UNINSTRUMENTED void endlessCalls(Context *context, const Slot *, Slot *) {
+  walksOn = true;
+  for (;;)
+    if (--context->stepsLeft <= 0)
+      sheaf_more_steps(context, 0);
+}
+
+UNINSTRUMENTED void endlessRounds(Context *context, const Slot *, Slot *) {
+  walksOn = true;
+  for (;;)
+    if (--context->roundsLeft <= 0)
+      sheaf_more_rounds(context);
+}
+
+TEST(Stop, EndsHostCodeOfOneInstance) {
+  for (EntryFn fn : {endlessCalls, endlessRounds}) {
+    Model model;
+    model.types.types.resize(1);
+    model.types.types[0].kind = TypeKind::Int;
+    model.messages = {"no end in sight"};
+    model.entry.fn = fn;
+    SessionOptions options = small();
+    options.maxSteps = INT64_MAX;
+    Session session(model, options);
+    walksOn = false;
+    std::stop_source stop;
+    std::chrono::steady_clock::time_point asked;
+    std::thread other([&] {
+      while (!walksOn)
+        std::this_thread::yield();
+      asked = std::chrono::steady_clock::now();
+      stop.request_stop();
+    });
+    std::vector<Instance> batch = {{nullptr, 0}, {nullptr, 1}};
+    std::span<const Outcome> outcomes = session.run(batch, stop.get_token());
+    auto ended = std::chrono::steady_clock::now();
+    other.join();
+    // A busy machine may take a while to let this thread run.
+    EXPECT_LT(ended - asked, std::chrono::seconds(1));
+    for (const Outcome &outcome : outcomes) {
+      ASSERT_FALSE(outcome.ok());
+      EXPECT_EQ(outcome.error->message(), "the run was stopped");
+    }
+  }
+}
+
+TEST(Stop, EndsHostCodeOfAnEnginesInstance) {
+  Model model;
+  model.types.types.resize(1);
+  model.types.types[0].kind = TypeKind::Int;
+  model.messages = {"no end in sight"};
+  model.entry.fn = endlessRounds;
+  Session session(model, small());
+  uint64_t time = 0;
+  Engine engine(session, {.clock = [&] { return time += 1000; }});
+  std::optional<RunError::Cause> late, stopped;
+  engine.submit({.instance = {nullptr, 0},
+                 .deadline = 100'000,
+                 .done = [&](const Outcome &outcome) { late = outcome.error.value().cause(); }});
+  while (engine.step()) {
+  }
+  EXPECT_EQ(late, RunError::Cause::Deadline);
+
+  std::stop_source stop;
+  walksOn = false;
+  engine.submit({.instance = {nullptr, 1},
+                 .stop = stop.get_token(),
+                 .done = [&](const Outcome &outcome) { stopped = outcome.error.value().cause(); }});
+  std::thread other([&] {
+    while (!walksOn)
+      std::this_thread::yield();
+    stop.request_stop();
+  });
+  while (engine.step()) {
+  }
+  other.join();
+  EXPECT_EQ(stopped, RunError::Cause::Cancelled);
+}
+
+TEST(Stop, StepsAreCountedOverAllThatIsGranted) {
+  static int64_t calls = 0;
+  Model model;
+  model.types.types.resize(1);
+  model.types.types[0].kind = TypeKind::Int;
+  model.messages = {"no end in sight: {steps} calls"};
+  model.entry.fn = [](Context *context, const Slot *, Slot *) {
+    for (;; ++calls)
+      if (--context->stepsLeft <= 0)
+        sheaf_more_steps(context, 0);
+  };
+  for (int64_t steps : {1, 2, 511, 512, 513, 1024, 100000}) {
+    SessionOptions options = small();
+    options.maxSteps = steps;
+    Session session(model, options);
+    Instance instance{nullptr, 0};
+    calls = 0;
+    std::span<const Outcome> outcomes = session.run({&instance, 1});
+    ASSERT_FALSE(outcomes[0].ok());
+    EXPECT_EQ(outcomes[0].error->message(), "no end in sight: " + std::to_string(steps) + " calls");
+    EXPECT_EQ(calls, steps - 1);
   }
 }
 

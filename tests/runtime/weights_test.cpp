@@ -173,7 +173,7 @@ TEST(Weights, PackingRowsIsPackingAll) {
       uses.back().kind = WeightUse::PanelsByView;
     }
     for (WeightUse &use : uses) {
-      use.factors = factors;
+      use.form = factors ? WeightForm::Bf16 : WeightForm::F32;
       use.depthMultiple = factors ? 32 : 1;
     }
     m.kernel(uses);
@@ -247,7 +247,7 @@ TEST(Weights, UsesThatDoNotFit) {
       use.lanes = 0;
     if (fault == 5) {
       use.kind = WeightUse::PanelsByView;
-      use.factors = true;
+      use.form = WeightForm::Bf16;
     }
     m.kernel({use});
     EXPECT_THROW(m.session(), InternalError) << fault;

@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace sheaf::tool {
 
@@ -21,6 +23,7 @@ namespace {
 struct BuildArguments {
   ModelOptions model;
   WeightOptions weights;
+  std::vector<std::string> alsoFor;
   bool train = false;
   std::string output;
   std::string header;
@@ -48,6 +51,31 @@ void packForElsewhere(rt::Session &session, const driver::CompiledModel &model,
   session.packWeightsLike(folded);
 }
 
+/// The model as it is compiled for one CPU, with its weights packed.
+struct Build {
+  LoadedModel loaded;
+  std::unique_ptr<rt::Session> session;
+
+  Build(const BuildArguments &arguments, const ModelOptions &model, bool quiet)
+      : loaded(loadWithVocabularies(model, arguments.weights, /*runsElsewhere=*/true)) {
+    if (arguments.train)
+      driver::requireLoss(loaded.model());
+    bool elsewhere = !target::runsHere(loaded.compiled->target());
+    rt::SessionOptions options;
+    options.onlyPacks = elsewhere;
+    session = std::make_unique<rt::Session>(loaded.model(), options);
+    setWeights(*session, arguments.weights, loaded, quiet);
+    if (elsewhere)
+      packForElsewhere(*session, *loaded.compiled, arguments);
+    else
+      session->packWeights();
+  }
+  artefact::Part part() const {
+    return {*session, loaded.compiled->code(), loaded.compiled->target(),
+            loaded.compiled->numerics()};
+  }
+};
+
 int runBuild(BuildArguments &arguments) {
   if (arguments.model.numericClass == "any")
     throw UsageError("an artefact runs without libraries: build knows no --numeric-class any");
@@ -58,31 +86,30 @@ int runBuild(BuildArguments &arguments) {
     if (!arguments.model.entryGiven->count())
       arguments.model.entry = "loss";
   }
+  for (const std::string &cpu : arguments.alsoFor)
+    parseTargetCpu(cpu);
   arguments.weights.check();
   checkOutputs({arguments.output, arguments.header},
                {arguments.model.model, arguments.weights.weights});
   InterruptGuard guard(arguments.output);
-  LoadedModel loaded =
-      loadWithVocabularies(arguments.model, arguments.weights, /*runsElsewhere=*/true);
-  if (arguments.train)
-    driver::requireLoss(loaded.model());
-  bool elsewhere = !target::runsHere(loaded.compiled->target());
-  rt::SessionOptions options;
-  options.onlyPacks = elsewhere;
-  rt::Session session(loaded.model(), options);
-  setWeights(session, arguments.weights, loaded, /*quiet=*/false);
-  if (elsewhere)
-    packForElsewhere(session, *loaded.compiled, arguments);
-  else
-    session.packWeights();
+  std::vector<std::unique_ptr<Build>> builds;
+  builds.push_back(std::make_unique<Build>(arguments, arguments.model, /*quiet=*/false));
+  for (const std::string &cpu : arguments.alsoFor) {
+    ModelOptions other = arguments.model;
+    other.targetCpu = cpu;
+    builds.push_back(std::make_unique<Build>(arguments, other, /*quiet=*/true));
+  }
+  const LoadedModel &loaded = builds.front()->loaded;
 
   if (!arguments.header.empty()) {
     io::OutputFile header(arguments.header);
     header.write(cppHeader(loaded.model(), arguments.model.model));
     header.finish();
   }
-  artefact::write(arguments.output, session, loaded.compiled->code(), loaded.compiled->target(),
-                  loaded.compiled->numerics(), loaded.vocabularies, "sheaf " SHEAF_VERSION);
+  std::vector<artefact::Part> parts;
+  for (const std::unique_ptr<Build> &build : builds)
+    parts.push_back(build->part());
+  artefact::write(arguments.output, parts, loaded.vocabularies, "sheaf " SHEAF_VERSION);
   return kOk;
 }
 
@@ -96,6 +123,12 @@ void addBuild(CLI::App &app, Action &action) {
   arguments->model.addStore(*sub);
   arguments->weights.add(*sub);
   sub->add_option("-o", arguments->output, "the artefact")->required()->type_name("FILE");
+  sub->add_option("--also-for", arguments->alsoFor,
+                  "put code for this CPU into the file as well; of several, whoever opens it takes "
+                  "the first that its machine can run; repeatable")
+      ->type_name("CPU")
+      ->expected(1)
+      ->take_all();
   sub->add_flag("--train", arguments->train,
                 "one that can be trained: of the function --entry (default: loss), with code that "
                 "differentiates, and dropout drops");

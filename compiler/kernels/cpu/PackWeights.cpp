@@ -44,7 +44,8 @@ void LayoutPlanner::packWeights(Stage &stage) {
     use.width = stage.shape.back().constant();
     use.lanes = stage.lanes;
     use.vectors = stage.tileVectors;
-    use.factors = sums == Sums::Pairs || sums == Sums::Tiles;
+    if (sums == Sums::Pairs || sums == Sums::Tiles)
+      use.form = rt::WeightForm::Bf16;
     use.depthMultiple = depthMultiple(sums);
     layout_->code.weights.push_back(std::move(use));
     return static_cast<int>(layout_->code.weights.size()) - 1;
