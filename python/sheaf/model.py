@@ -224,27 +224,27 @@ def load(path, *, classes=None, sha256=None, check_weights=True, **options):
 def compile(text, *, name="model.sheaf", **options):
     """Compiles the text of a model.
 
-    name            what messages call the source, and where the files that it uses are beside
-    dims            {"hidden": 256}: instead of what the source says
-    vocab           for `token`: a file, a list of words of which the first is "<unk>", or a size
-                    alone, when tokens are numbers. A dict gives them by name: {"": ..., "tag": ...}
-    weights         a safetensors file, or arrays by name; else what the source's initialisers make
-    weights_seed    of them
-    renames         ["FROM=TO"], how names of weights become those of parameters
-    entry           the function that an instance is an argument list of: "main"
-    uses            finds the files that the source uses: a dict of texts by name, or a function of
-                    (name, by) that gives (name, text) or None
-    training        with code that differentiates
-    dropout         dropout drops
-    input_gradients with `training`: tensors of floats in arguments have gradients, too
-    precision       "f32", or "bf16" for products with weights
-    without         optimisations to leave out
-    cpu             LLVM's name of a processor, instead of this one
-    store           a directory in which code is kept for the next time; "none"; None: that of the
-                    command `sheaf`
-    compile_threads that generate code
-    classes         as for `load`
-    threads, memory_limit, seed, max_depth, max_steps, check_results: of runs
+    name              what messages call the source, and where the files that it uses are beside
+    dims              {"hidden": 256}: instead of what the source says
+    vocab             for `token`: a file, a list of words of which the first is "<unk>", or a size
+                      alone, when tokens are numbers. A dict gives them by name: {"": ..., "tag": ...}
+    weights           a safetensors file, or arrays by name; else what the source's initialisers make
+    weights_seed      of them
+    renames           ["FROM=TO"], how names of weights become those of parameters
+    entry             the function that an instance is an argument list of: "main"
+    uses              finds the files that the source uses: a dict of texts by name, or a function of
+                      (name, by) that gives (name, text) or None
+    training          with code that differentiates
+    dropout           dropout drops
+    input_gradients   with `training`: tensors of floats in arguments have gradients, too
+    precision         "f32", or "bf16" for products with weights
+    without           optimisations to leave out
+    cpu               LLVM's name of a processor, instead of this one
+    store             a directory in which code is kept for the next time; "none"; None: that of the
+                      command `sheaf`
+    compile_threads   that generate code
+    classes           as for `load`
+    threads, memory_limit, seed, max_depth, max_steps, check_results  of runs
 
     Raises CompileError. What else there is to say of the source is in `Model.warnings`.
     """
