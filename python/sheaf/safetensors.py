@@ -23,11 +23,66 @@ _MOST_HEADER = 100 << 20
 
 
 def load_file(path):
-    """{name: array} of a file. Those of f32 are views of the file, which is read when they are."""
+    """{name: array} of a file, of several that an index names (`model.safetensors.index.json`), or of
+    a directory with either. Those of f32 are views of the file, which is read when they are."""
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        path = _file_of(path)
+    if path.endswith(".json"):
+        return _load_shards(path)
+    return _load_one(path)
+
+
+def _file_of(directory):
+    """The weights of a training that were best, or those that Hugging Face's libraries keep there."""
+    for name in ("best.safetensors", "model.safetensors", "model.safetensors.index.json"):
+        if os.path.exists(os.path.join(directory, name)):
+            return os.path.join(directory, name)
+    raise FileNotFoundError(f"{directory}: there is no best.safetensors, model.safetensors or "
+                            "model.safetensors.index.json")
+
+
+def _load_shards(index):
+    def wrong(why):
+        return ValueError(f"{index}: no index of weights: {why}")
+
+    try:
+        with open(index, encoding="utf-8") as stream:
+            found = json.load(stream)["weight_map"].items()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise wrong("it has no 'weight_map'") from None
+    files, tensors, within = {}, {}, {}
+    for tensor, name in found:
+        if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+            raise wrong(f"the file of '{tensor}' is {name!r}, which is no name of a file beside it")
+        files.setdefault(name, []).append(tensor)
+    for name, expected in sorted(files.items()):
+        path = os.path.join(os.path.dirname(index), name)
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"{index}: the file '{name}' is not there, which has '{expected[0]}'")
+        shard = _load_one(path)
+        for tensor in expected:
+            if tensor not in shard:
+                raise ValueError(f"{index}: '{tensor}' should be in '{name}', which has no such tensor")
+        for tensor in shard:
+            if tensor in tensors:
+                raise ValueError(f"{index}: '{tensor}' is in two files, '{within[tensor]}' and '{name}'")
+            within[tensor] = name
+        tensors.update(shard)
+    return tensors
+
+
+def _load_one(path):
     size = os.path.getsize(path)
 
     def wrong(why):
-        return ValueError(f"{os.fspath(path)}: no safetensors file: {why}")
+        return ValueError(f"{path}: no safetensors file: {why}")
+
+    def once(pairs):
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            raise ValueError("a member twice")
+        return members
 
     with open(path, "rb") as stream:
         start = stream.read(8)
@@ -37,7 +92,7 @@ def load_file(path):
         if length > min(size - 8, _MOST_HEADER):
             raise wrong(f"its header would have {length} bytes")
         try:
-            header = json.loads(stream.read(length))
+            header = json.loads(stream.read(length), object_pairs_hook=once)
             entries = {name: (entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"])
                        for name, entry in header.items() if name != "__metadata__"}
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -110,13 +110,17 @@ void Weights::set(rt::Session &session, const io::Vocabularies &vocabularies,
   for (size_t idle : loaded.idleRenames)
     throw Invalid("the rename " + loading_.renames[idle].text() + " is for no tensor of " +
                   file_->name);
-  if (loaded.unused.empty())
-    return;
-  compile::Finding &finding = findings.emplace_back();
-  finding.severity = compile::Finding::Warning;
-  finding.message =
-      file_->name + " has tensors that no parameter takes: " + io::firstOf(loaded.unused);
-  finding.text = "warning: " + finding.message + "\n";
+  auto tell = [&](compile::Finding::Severity severity, const char *word, std::string message) {
+    compile::Finding &finding = findings.emplace_back();
+    finding.severity = severity;
+    finding.message = std::move(message);
+    finding.text = std::string(word) + ": " + finding.message + "\n";
+  };
+  if (!loaded.unused.empty())
+    tell(compile::Finding::Warning, "warning",
+         file_->name + " has tensors that no parameter takes: " + io::firstOf(loaded.unused));
+  if (!loaded.converted.empty())
+    tell(compile::Finding::Note, "note", file_->name + ": " + loaded.conversionText());
 }
 
 } // namespace sheaf::api

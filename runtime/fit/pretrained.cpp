@@ -165,6 +165,7 @@ Pretrained::Taken Pretrained::take(const std::string &path, io::LoadOptions opti
       },
       options);
   taken.unused = std::move(loaded.unused);
+  taken.conversions = loaded.conversionText();
   if (!options.renames.empty())
     taken.idleRenames = std::move(loaded.idleRenames);
   taken.nonFinite = std::move(loaded.nonFinite);

@@ -46,6 +46,7 @@ public:
     std::vector<std::string> unused;      ///< io::LoadedWeights::unused
     std::vector<size_t> idleRenames;      ///< likewise
     std::vector<io::NonFinite> nonFinite; ///< if `options` ask
+    std::string conversions;              ///< io::LoadedWeights::conversionText()
   };
   /// Gives the session what a file has for it. Throws UserError.
   Taken take(const std::string &path, io::LoadOptions options);

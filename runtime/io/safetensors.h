@@ -35,6 +35,7 @@ struct FileTensor {
   const FileType *type;
   std::vector<int64_t> shape;
   std::span<const uint8_t> data; ///< row-major, in the file's type, of any alignment
+  std::string shard = {};        ///< the file that it is in, of weights in several
 
   int64_t elements() const;
   /// `F32[3, 4]`

@@ -2,6 +2,8 @@
 
 #include "runtime/io/json.h"
 #include "runtime/io/types.h"
+#include "runtime/io/weight_shards.h"
+#include "runtime/io/weights_path.h"
 #include "runtime/model/convert.h"
 
 #include <algorithm>
@@ -13,6 +15,10 @@
 namespace sheaf::io {
 
 using rt::DType;
+
+static std::string fileOf(const FileTensor &tensor) {
+  return tensor.shard.empty() ? "the file" : tensor.shard;
+}
 
 static std::string paramType(const rt::ParamDesc &param) {
   return fmt::format("{}[{}]", dtypeName(param.dtype), fmt::join(param.shape, ", "));
@@ -61,12 +67,23 @@ std::map<std::string, int64_t> storedDims(const std::string &path,
   return dims;
 }
 
-WeightFile WeightFile::open(const std::string &path) {
+WeightFile WeightFile::open(const std::string &given) {
   WeightFile file;
-  file.name = path;
-  file.mapped.emplace(SafetensorsFile::open(path));
-  file.metadata = file.mapped->metadata();
-  file.tensors = file.mapped->tensors();
+  std::string path = file.name = weightsFile(given);
+  if (isShardIndex(path)) {
+    file.mapped = openShards(path);
+    for (const SafetensorsFile &shard : file.mapped) {
+      for (FileTensor tensor : shard.tensors()) {
+        tensor.shard = shard.name().substr(shard.name().rfind('/') + 1);
+        file.tensors.push_back(std::move(tensor));
+      }
+      file.metadata.insert(shard.metadata().begin(), shard.metadata().end());
+    }
+    return file;
+  }
+  file.mapped.push_back(SafetensorsFile::open(path));
+  file.metadata = file.mapped[0].metadata();
+  file.tensors = file.mapped[0].tensors();
   if (!file.metadata.contains(kStepsKey))
     return file;
   auto updates = file.metadata.find(kAveragesKey);
@@ -168,6 +185,11 @@ private:
       if (param.synthetic)
         continue;
       auto it = byName.find(param.name);
+      auto stored = options_.storedNames.find(param.name);
+      if (it == byName.end() && stored != options_.storedNames.end())
+        for (const std::string &other : stored->second)
+          if (it = byName.find(other); it != byName.end())
+            break;
       bool fresh = matchesAny(param.name, options_.fresh);
       if (it != byName.end())
         taken.insert(it->second);
@@ -178,7 +200,10 @@ private:
       }
       unloaded.push_back(param.name);
       if (!fresh)
-        missing_.push_back(fmt::format("{}: {}", param.name, paramType(param)));
+        missing_.push_back(fmt::format("{}: {}{}", param.name, paramType(param),
+                                       stored == options_.storedNames.end()
+                                           ? ""
+                                           : ", or called " + firstOf(stored->second, 3)));
     }
     for (const FileTensor &tensor : file_.tensors)
       if (!taken.contains(&tensor))
@@ -201,8 +226,8 @@ private:
         shapes[param.name][0] = param.shape[0];
       }
       if (tensor->shape != shape) {
-        shapes_.push_back(fmt::format("{}: {} in the model, {} in the file", param.name,
-                                      paramType(param), tensor->typeName()));
+        shapes_.push_back(fmt::format("{}: {} in the model, {} in {}", param.name, paramType(param),
+                                      tensor->typeName(), fileOf(*tensor)));
         continue;
       }
       // Floating-point weights convert whatever their values are; only the rest is worth a trial.
@@ -212,8 +237,9 @@ private:
       if (isReal && fromReal)
         continue;
       if (std::optional<std::string> reason = convertElements(*tensor, param.dtype, converted))
-        types_.push_back(
-            fmt::format("{}: {} in the model: {}", param.name, paramType(param), *reason));
+        types_.push_back(fmt::format("{}: {} in the model{}: {}", param.name, paramType(param),
+                                     tensor->shard.empty() ? "" : ", but of " + tensor->shard,
+                                     *reason));
     }
     if (!shapes_.empty() && options_.adviseShapes)
       advice_ = options_.adviseShapes(shapes);
@@ -264,6 +290,14 @@ static void findNonFiniteIn(const rt::ParamDesc &param, std::span<const uint8_t>
   found.push_back(std::move(report));
 }
 
+std::string LoadedWeights::conversionText() const {
+  std::string text;
+  for (const auto &[types, count] : converted)
+    text += fmt::format("{}{} {} converted, {}", text.empty() ? "" : "; ", plural(count, "tensor"),
+                        count == 1 ? "is" : "are", types);
+  return text;
+}
+
 LoadedWeights loadWeights(const WeightFile &file, const rt::Model &model, const SetParam &set,
                           const LoadOptions &options) {
   WeightMatch match(file, model, options);
@@ -287,6 +321,8 @@ LoadedWeights loadWeights(const WeightFile &file, const rt::Model &model, const 
     if (std::optional<std::string> reason =
             convertElements(*match.tensors[i], param.dtype, converted))
       throw UserError(fmt::format("{}: weight '{}': {}", file.name, param.name, *reason));
+    if (std::string_view from = match.tensors[i]->type->name; from != fileTypeOf(param.dtype)->name)
+      ++result.converted[fmt::format("{} to {}", from, dtypeName(param.dtype))];
     if (auto words = options.words.find(param.name); words != options.words.end())
       converted = rowsByWord(words->second, converted, options.initial(i));
     if (options.findNonFinite)

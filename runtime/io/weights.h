@@ -60,10 +60,11 @@ struct WeightFile {
   std::string name;
   std::map<std::string, std::string> metadata;
   std::vector<FileTensor> tensors;
-  std::optional<SafetensorsFile> mapped; ///< holds the tensors' data
-  std::vector<uint8_t> owned;            ///< or this does
+  std::vector<SafetensorsFile> mapped; ///< hold the tensors' data
+  std::vector<uint8_t> owned;          ///< or this does
 
-  /// Of a checkpoint that has averages, these are the weights; the optimiser's state is left out.
+  /// What a path of weights means (weightsFile()): a safetensors file, or the index of several. Of
+  /// a checkpoint that has averages, these are the weights; the optimiser's state is left out.
   /// Throws UserError.
   static WeightFile open(const std::string &path);
 };
@@ -80,7 +81,9 @@ struct LoadOptions {
   bool partial = false; ///< a parameter that the file lacks is left as it is, no error
   std::vector<Rename> renames;
   std::string renameTerm = "rename"; ///< what the caller's users call one
-  std::vector<std::string> fresh;    ///< patterns of parameters that the file gives nothing
+  /// By parameter: what else files may call it.
+  std::map<std::string, std::vector<std::string>> storedNames;
+  std::vector<std::string> fresh; ///< patterns of parameters that the file gives nothing
   /// By parameter: what the file's rows are, where they are not the parameter's.
   std::map<std::string, WordRows> words;
   /// The values that rows without a word keep: those of Model::params[index].
@@ -96,6 +99,10 @@ struct LoadedWeights {
   std::vector<std::string> unused;   ///< the file's tensors that no parameter takes: name: type
   std::vector<std::string> unloaded; ///< parameters that the file gave nothing
   std::vector<size_t> idleRenames;   ///< which decide for no tensor of the file
+  /// How many weights have another type in the file: by "F16 to f32".
+  std::map<std::string, int64_t> converted;
+  /// "103 tensors are converted, F16 to f32"; empty: none are.
+  std::string conversionText() const;
 };
 
 /// Takes a weight: its index in Model::params and its row-major, unpadded elements in the param's

@@ -23,17 +23,42 @@ std::string weightsFile(const std::string &path) {
   std::string directory = path;
   while (directory.size() > 1 && directory.back() == '/')
     directory.pop_back();
-  std::string best = directory + "/best.safetensors";
-  if (isThere(best))
-    return best;
-  std::vector<std::string> others;
-  for (const fs::directory_entry &entry : fs::directory_iterator(path, failed))
-    if (entry.path().extension() == ".safetensors")
-      others.push_back(entry.path().filename().string());
+  for (const char *name : {"best.safetensors", "model.safetensors", "model.safetensors.index.json"})
+    if (std::string file = directory + "/" + name; isThere(file))
+      return file;
+  std::vector<std::string> others, pickles;
+  for (const fs::directory_entry &entry : fs::directory_iterator(path, failed)) {
+    std::string name = entry.path().filename().string();
+    if (name.ends_with(".safetensors"))
+      others.push_back(name);
+    else if (name.starts_with("pytorch_model") || name.ends_with(".pth"))
+      pickles.push_back(name);
+  }
   std::sort(others.begin(), others.end());
+  std::sort(pickles.begin(), pickles.end());
+  std::string hint;
+  if (!others.empty())
+    hint = "; there are " + firstOf(others);
+  else if (!pickles.empty())
+    hint = "; " + firstOf(pickles) +
+           ", a Python pickle, is not read: save_pretrained of the "
+           "library transformers writes safetensors";
   throw UserError(fmt::format(
-      "{}: a directory without best.safetensors, the weights of a training that were best{}", path,
-      others.empty() ? "" : "; there are " + firstOf(others)));
+      "{}: a directory without best.safetensors, the weights of a training that were best, and "
+      "without model.safetensors or model.safetensors.index.json{}",
+      path, hint));
+}
+
+std::string fileBeside(const std::string &path, const std::string &name) {
+  std::error_code failed;
+  fs::path directory =
+      fs::is_directory(path, failed) ? fs::path(path) : fs::path(path).parent_path();
+  return (directory / name).string();
+}
+
+bool isFile(const std::string &path) {
+  std::error_code failed;
+  return fs::is_regular_file(path, failed);
 }
 
 std::string vocabularyBeside(const std::string &weights, const std::string &name) {

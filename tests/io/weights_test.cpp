@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <fmt/format.h>
 #include <limits>
 
 namespace sheaf::io::test {
@@ -315,6 +316,107 @@ TEST_F(WeightsTest, EveryMismatchIsListed) {
   std::string empty = directory.write("empty", "");
   EXPECT_EQ(userError([&] { load(empty); }),
             empty + ": not a safetensors file: 0 bytes, too short for the header's length");
+}
+
+/// A directory as Hugging Face's libraries write it: two shards and what says what is in them.
+struct ShardsTest : WeightsTest {
+  void shard(const char *name, std::vector<size_t> params, rt::DType dtype = rt::DType::F32) {
+    std::vector<TensorToWrite> tensors;
+    for (size_t i : params) {
+      TensorToWrite tensor{model.params[i].name, dtype, model.params[i].shape, {}};
+      size_t elements = 1;
+      for (int64_t extent : tensor.shape)
+        elements *= static_cast<size_t>(extent);
+      tensor.data.assign(elements * static_cast<size_t>(rt::dtypeBytes(dtype)), 0);
+      tensors.push_back(std::move(tensor));
+    }
+    writeSafetensors(directory.file(name), tensors, {{"format", "pt"}});
+  }
+  std::string index(std::string_view map) {
+    return directory.write(
+        "model.safetensors.index.json",
+        fmt::format(R"({{"metadata": {{"total_size": 9}}, "weight_map": {}}})", map));
+  }
+  LoadedWeights load(const std::string &path, const SetParam &set = [](auto...) {}) {
+    return loadWeights(WeightFile::open(path), model, set);
+  }
+  std::string refused() {
+    std::string message = userError([&] { load(directory.file("")); });
+    std::string place = directory.file("");
+    for (size_t at; (at = message.find(place)) != std::string::npos;)
+      message.erase(at, place.size());
+    return message;
+  }
+  void SetUp() override {
+    model.name = "m";
+    param("a", rt::DType::F32, {3, 2});
+    param("b", rt::DType::F32, {2});
+    shard("1.safetensors", {0}, rt::DType::BF16);
+    shard("2.safetensors", {1});
+    index(R"({"a": "1.safetensors", "b": "2.safetensors"})");
+  }
+};
+
+TEST_F(ShardsTest, AreOneFile) {
+  std::vector<size_t> seen;
+  for (const char *path : {"", "model.safetensors.index.json"}) {
+    LoadedWeights loaded = load(directory.file(path), [&](size_t i, auto) { seen.push_back(i); });
+    EXPECT_EQ(loaded.conversionText(), "1 tensor is converted, BF16 to f32");
+    EXPECT_EQ(loaded.metadata.at("format"), "pt");
+  }
+  EXPECT_EQ(seen, (std::vector<size_t>{0, 1, 0, 1}));
+  // One file for all goes before.
+  shard("model.safetensors", {0, 1}, rt::DType::F16);
+  EXPECT_EQ(load(directory.file("")).conversionText(), "2 tensors are converted, F16 to f32");
+}
+
+TEST_F(ShardsTest, ThatDoNotFit) {
+  model.params[0].shape = {2, 3};
+  model.params[1].dtype = rt::DType::I32;
+  EXPECT_EQ(refused(),
+            "model.safetensors.index.json does not fit the model 'm':\n"
+            "  another shape: a: f32[2, 3] in the model, BF16[3, 2] in 1.safetensors\n"
+            "  another type: b: i32[2] in the model, but of 2.safetensors: F32 does not convert "
+            "to I32");
+}
+
+TEST_F(ShardsTest, WithMistakes) {
+  struct {
+    const char *map, *message;
+  } const cases[] = {
+      {R"({"a": "1.safetensors", "b": "3.safetensors", "c": "3.safetensors"})",
+       "model.safetensors.index.json: the file '3.safetensors' is not there, which has tensor 'b' "
+       "and 1 more"},
+      {R"({"a": "1.safetensors", "c": "2.safetensors"})",
+       "model.safetensors.index.json: tensor 'c' should be in '2.safetensors', which has no such "
+       "tensor"},
+      {R"({"a": "1.safetensors", "b": "2.safetensors", "a": "2.safetensors"})",
+       "model.safetensors.index.json:1:92: the tensor 'a' is there twice"},
+      {R"({"a": "../1.safetensors"})",
+       "model.safetensors.index.json:1:53: the file of tensor 'a' is '../1.safetensors', which is "
+       "no name of a file beside the index"},
+      {R"({"a": 1})", "model.safetensors.index.json:1:53: expected the name of the file of tensor "
+                      "'a', found the number 1"},
+      {R"([])", "model.safetensors.index.json:1:47: expected an object of names of files as "
+                "weight_map, found an array"},
+  };
+  for (const auto &wrong : cases) {
+    index(wrong.map);
+    EXPECT_EQ(refused(), wrong.message);
+  }
+  directory.write("model.safetensors.index.json", R"({"metadata": {}})");
+  EXPECT_EQ(refused(), "model.safetensors.index.json:1:1: no index of weights: it has no "
+                       "'weight_map'");
+  shard("2.safetensors", {0, 1});
+  index(R"({"a": "1.safetensors", "b": "2.safetensors"})");
+  EXPECT_EQ(refused(), "model.safetensors.index.json: tensor 'a' is in two files, '1.safetensors' "
+                       "and '2.safetensors'");
+  std::string cut = readSource(directory.file("1.safetensors")).text;
+  directory.write("1.safetensors", cut.substr(0, cut.size() - 2));
+  EXPECT_EQ(refused(), "1.safetensors: truncated: the data of tensor 'a' end at byte 12, but there "
+                       "are only 10");
+  directory.write("model.safetensors.index.json", "");
+  EXPECT_NE(refused().find("too short for the header"), std::string::npos);
 }
 
 TEST_F(WeightsTest, WhatIsNotTheModels) {

@@ -52,7 +52,7 @@ void bindStoredDims(const WeightOptions &weights, const std::vector<std::string>
   if (weights.weights.empty())
     return;
   std::map<std::string, int64_t> stored =
-      io::storedDims(weights.weights, io::SafetensorsFile::open(weights.weights).metadata());
+      io::storedDims(weights.weights, io::WeightFile::open(weights.weights).metadata);
   for (const auto &[name, value] : stored) {
     if (std::find(declared.begin(), declared.end(), name) == declared.end())
       continue;
@@ -116,6 +116,8 @@ void takeInitFrom(rt::Session &session, const WeightOptions &weights, const Load
     }
     if (!taken.unused.empty())
       notes.push_back(unusedText(file, taken.unused));
+    if (!taken.conversions.empty())
+      notes.push_back(file + ": " + taken.conversions);
   }
   for (size_t i = 0; i < idle.size(); ++i)
     if (idle[i] == weights.initFrom.size())
@@ -154,6 +156,8 @@ void setWeights(rt::Session &session, const WeightOptions &weights, const Loaded
   requireFinite(weights.weights, result.nonFinite);
   if (!quiet && !result.unused.empty())
     note(unusedText(weights.weights, result.unused));
+  if (!quiet && !result.converted.empty())
+    note(weights.weights + ": " + result.conversionText());
 }
 
 std::function<void(rt::Session &)> weightSetter(const WeightOptions &weights,

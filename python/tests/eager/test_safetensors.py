@@ -78,3 +78,32 @@ def test_files_that_are_none(tmp_path, header, data):
     (tmp_path / "long").write_bytes(b"\xff" * 16)
     with pytest.raises(ValueError, match="header would have"):
         safetensors.load_file(tmp_path / "long")
+
+
+def test_shards(tmp_path):
+    """A directory as Hugging Face's libraries write it, read here and by `load`."""
+    (tmp_path / "m.sheaf").write_text(TEXT)
+    hf = tmp_path / "hf"
+    hf.mkdir()
+    safetensors.save_file({"w": np.float16([[1, 2], [3, 4], [5, 6]])}, hf / "1.safetensors")
+    safetensors.save_file({"b": np.float32([0, 1])}, hf / "2.safetensors")
+
+    def index(**files):
+        (hf / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
+
+    index(w="1.safetensors", b="2.safetensors")
+    found = safetensors.load_file(hf)
+    assert sorted(found) == ["b", "w"] and found["w"][2].tolist() == [5, 6]
+    assert Model().load_state_dict(found) == ([], [])
+    for wrong, says in [({"w": "3.safetensors"}, "'3.safetensors' is not there"),
+                        ({"w": "2.safetensors"}, "should be in '2.safetensors'"),
+                        ({"w": "../1.safetensors"}, "no name of a file")]:
+        index(**wrong)
+        with pytest.raises((ValueError, OSError), match=says):
+            safetensors.load_file(hf)
+    index(w="1.safetensors", b="2.safetensors")
+    safetensors.save_file({"b": np.float32([0, 1]), "w": np.zeros(1)[:0].astype("f4")}, hf / "2.safetensors")
+    with pytest.raises(ValueError, match="'w' is in two files"):
+        safetensors.load_file(hf)
+    with pytest.raises(FileNotFoundError, match="there is no best"):
+        safetensors.load_file(tmp_path)

@@ -1,0 +1,117 @@
+#include "runtime/io/weight_shards.h"
+
+#include "runtime/io/json.h"
+#include "runtime/io/weights_path.h"
+#include "runtime/model/error.h"
+
+#include <fmt/format.h>
+#include <fstream>
+#include <map>
+#include <utility>
+
+namespace sheaf::io {
+
+namespace {
+
+/// Which file has each tensor, as an index says.
+class IndexReader {
+public:
+  explicit IndexReader(std::string_view text) : json_(text, 8) {}
+
+  void run() {
+    bool hasMap = false;
+    expect(JsonEvent::BeginObject, "an object");
+    while (json_.next() == JsonEvent::Key) {
+      if (json_.text() != "weight_map") {
+        json_.skip(json_.next());
+        continue;
+      }
+      if (std::exchange(hasMap, true))
+        fail("'weight_map' is there twice");
+      readMap();
+    }
+    json_.next();
+    if (!hasMap)
+      throw TextError{0, "no index of weights: it has no 'weight_map'"};
+  }
+
+  std::map<std::string, std::string> fileOf;
+
+private:
+  [[noreturn]] void fail(std::string message) {
+    throw TextError{json_.offset(), std::move(message)};
+  }
+
+  void expect(JsonEvent wanted, const std::string &what) {
+    JsonEvent event = json_.next();
+    if (event != wanted)
+      fail(fmt::format("expected {}, found {}", what, describeEvent(event, json_.text())));
+  }
+
+  void readMap() {
+    expect(JsonEvent::BeginObject, "an object of names of files as weight_map");
+    while (json_.next() == JsonEvent::Key) {
+      std::string tensor(json_.text());
+      if (fileOf.contains(tensor))
+        fail(fmt::format("the tensor {} is there twice", quoted(tensor)));
+      expect(JsonEvent::String, fmt::format("the name of the file of tensor {}", quoted(tensor)));
+      std::string file(json_.text());
+      if (file.empty() || file == "." || file == ".." ||
+          file.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
+        fail(fmt::format("the file of tensor {} is {}, which is no name of a file beside the index",
+                         quoted(tensor), quoted(file)));
+      fileOf[tensor] = file;
+    }
+  }
+
+  JsonPull json_;
+};
+
+} // namespace
+
+bool isShardIndex(const std::string &path) {
+  if (!isFile(path))
+    return false;
+  std::ifstream stream(path, std::ios::binary);
+  char first = 0;
+  stream >> first; // reads over blanks
+  return first == '{';
+}
+
+std::vector<SafetensorsFile> openShards(const std::string &index) {
+  SourceText text = readSource(index);
+  IndexReader reader(text.text);
+  try {
+    reader.run();
+  } catch (const TextError &error) {
+    TextPlace place = PlaceFinder(text.text).at(error.offset);
+    failAt(text.name, place.line, place.column, error.message);
+  }
+  std::map<std::string, std::vector<std::string>> tensorsOf;
+  for (const auto &[tensor, file] : reader.fileOf)
+    tensorsOf[file].push_back(tensor);
+  std::vector<SafetensorsFile> files;
+  files.reserve(tensorsOf.size());
+  std::map<std::string, const std::string *> firstOf;
+  for (const auto &[name, tensors] : tensorsOf) {
+    std::string path = fileBeside(index, name);
+    if (!isFile(path))
+      throw UserError(
+          fmt::format("{}: the file {} is not there, which has tensor {}{}", index,
+                      quoted(name, 200), quoted(tensors.front(), 200),
+                      tensors.size() == 1 ? "" : fmt::format(" and {} more", tensors.size() - 1)));
+    SafetensorsFile &file = files.emplace_back(SafetensorsFile::open(path));
+    for (const std::string &tensor : tensors)
+      if (!file.find(tensor))
+        throw UserError(fmt::format("{}: tensor {} should be in {}, which has no such tensor",
+                                    index, quoted(tensor, 200), quoted(name, 200)));
+    for (const FileTensor &tensor : file.tensors())
+      if (auto [it, isNew] = firstOf.try_emplace(tensor.name, &name); !isNew)
+        throw UserError(fmt::format("{}: tensor {} is in two files, {} and {}", index,
+                                    quoted(tensor.name, 200), quoted(*it->second, 200),
+                                    quoted(name, 200)));
+  }
+  return files;
+}
+
+} // namespace sheaf::io
