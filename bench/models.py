@@ -6,8 +6,11 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 
 
 def names():
-    return sorted(os.path.basename(path).removesuffix(".sheaf")
-                  for path in glob.glob(os.path.join(ROOT, "models", "*.sheaf")))
+    """Those that read the data of models/; others read a tokenizer's."""
+    found = [os.path.basename(path).removesuffix(".sheaf")
+             for path in glob.glob(os.path.join(ROOT, "models", "*.sheaf"))]
+    return sorted(name for name in found
+                  if not os.path.isdir(os.path.join(ROOT, "tests", "checkpoints", name)))
 
 
 def path_of(name):

@@ -1,4 +1,5 @@
-"""The models of models/ that tests run: each once."""
+"""The models of models/ that tests run: each once. Those that read files of others are compared with
+what these give, in checkpoints."""
 
 # What of models/data they read.
 MODELS = {

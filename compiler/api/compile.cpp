@@ -2,6 +2,7 @@
 #include "compiler/api/compile.h"
 
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/ConfigDims.h"
 #include "compiler/driver/Library.h"
 #include "compiler/target/Target.h"
 #include "runtime/compile/compiler.h"
@@ -116,11 +117,17 @@ driver::CompileOptions optionsOf(const Request &request) {
   return options;
 }
 
+void bindWeightConfig(const SourceFile &source, const Request &request,
+                      driver::CompileOptions &options) {
+  if (request.weightConfig)
+    driver::bindConfigDims(source, *request.weightConfig, options);
+}
+
 /// Dims that weights were made with stand before those of the source.
 void bindWeightDims(const SourceFile &source, const Request &request,
                     driver::CompileOptions &options) {
   if (request.weightDims.empty())
-    return;
+    return bindWeightConfig(source, request, options);
   std::vector<std::string> declared = driver::declaredDims(source);
   for (const auto &[name, value] : request.weightDims) {
     if (std::find(declared.begin(), declared.end(), name) == declared.end())
@@ -136,6 +143,7 @@ void bindWeightDims(const SourceFile &source, const Request &request,
                                   "{0}={3}",
                                   name, it->second, request.weights, value));
   }
+  bindWeightConfig(source, request, options);
 }
 
 /// Makes those that are needed and not there of the words of data.
@@ -211,6 +219,7 @@ void api::compileModel(const Request &request, Answer &answer, const UseModel &u
     finding.message = warning;
     finding.text = "warning: " + warning + "\n";
   }
+  answer.storedNames = model->storedNames();
   use(*model, source);
   answer.outcome = Answer::Compiled;
 }

@@ -128,6 +128,15 @@ CompiledModel::~CompiledModel() = default;
 
 const rt::Model &CompiledModel::model() const { return impl_->compilation->model; }
 mlir::ModuleOp CompiledModel::program() const { return *impl_->compilation->program; }
+std::map<std::string, std::vector<std::string>> CompiledModel::storedNames() const {
+  std::map<std::string, std::vector<std::string>> names;
+  for (auto param : program().getOps<ir::ParamOp>())
+    if (auto stored = param->getAttrOfType<mlir::ArrayAttr>("sheaf.stored_as"))
+      for (auto name : stored.getAsValueRange<mlir::StringAttr>())
+        names[param.getSymName().str()].push_back(name.str());
+  return names;
+}
+
 const std::vector<std::string> &CompiledModel::readPaths() const {
   return impl_->compilation->readPaths;
 }

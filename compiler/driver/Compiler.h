@@ -197,6 +197,8 @@ public:
   mlir::ModuleOp program() const;
   /// The same with the products that compute in bf16. `program()` where there are none.
   mlir::ModuleOp roundedProgram() const;
+  /// By parameter: what else the source says that files of weights call it.
+  std::map<std::string, std::vector<std::string>> storedNames() const;
   /// By the places of Model::readPlaces, ir::pathText of where they are in `program()`.
   const std::vector<std::string> &readPaths() const;
   Precision precision() const;

@@ -416,8 +416,13 @@ struct UseDecl : DeclOf<DeclKind::Use> {
   std::string problem;        ///< why there is none
 };
 
-/// `dim hidden = 256`. `dim a = 1, b = 2` makes two.
+/// `dim hidden = 256`. `dim a = 1, b = 2` makes two. `dim n = config "n_embd" else 768`.
 struct DimDecl : DeclOf<DeclKind::Dim> {
+  struct Member {
+    std::string name;
+    SourceRange range;
+  };
+  std::vector<Member> config;  ///< of the config.json beside the weights: the first that is there
   const Expr *value = nullptr; ///< null if it has no default
 };
 
@@ -445,10 +450,17 @@ struct Initializer {
   SourceRange range;
 };
 
-/// `param w : f32[n, m] = glorot`
+/// What a param or layer is also called in files of weights: `as "gamma" | "g"`.
+struct StoredNames {
+  std::vector<std::string> names;
+  SourceRange range;
+};
+
+/// `param w : f32[n, m] = glorot as "weight"`
 struct ParamDecl : DeclOf<DeclKind::Param> {
   const TypeExpr *type = nullptr;
   Initializer init;
+  StoredNames stored;
 };
 
 /// `fn f<T>(x: T, (h, c): (A, B)) -> R emits E = body`. In functions each parameter has a type.
@@ -460,10 +472,11 @@ struct FnDecl : DeclOf<DeclKind::Fn> {
   const Expr *body = nullptr;
 };
 
-/// `let forward = LSTM(hidden, hidden)` outside functions.
+/// `let forward = LSTM(hidden, hidden) as "lstm"` outside functions.
 struct LetDecl : DeclOf<DeclKind::Let> {
   const TypeExpr *type = nullptr; ///< null if not written
   const Expr *value = nullptr;
+  StoredNames stored;
 };
 
 /// `layer Name(dim, dim) { ... }`

@@ -214,8 +214,15 @@ private:
 
   void dimDecl(const DimDecl &dim) {
     out += "dim " + dim.name.name;
+    std::string_view before = " = ";
+    for (const DimDecl::Member &member : dim.config) {
+      out += before;
+      out += "config ";
+      stringLiteral(member.name);
+      before = " else ";
+    }
     if (dim.value) {
-      out += " = ";
+      out += before;
       expr(*dim.value);
     }
   }
@@ -258,6 +265,14 @@ private:
     out += " = " + param.init.name.name;
     if (!param.init.args.empty())
       args(param.init.args);
+    storedNames(param.stored);
+  }
+
+  void storedNames(const StoredNames &stored) {
+    for (size_t i = 0; i < stored.names.size(); ++i) {
+      out += i == 0 ? " as " : " | ";
+      stringLiteral(stored.names[i]);
+    }
   }
 
   void fnDecl(const FnDecl &fn) {
@@ -296,6 +311,7 @@ private:
     }
     out += " = ";
     expr(*let.value);
+    storedNames(let.stored);
   }
 
   void layerDecl(const LayerDecl &layer) {

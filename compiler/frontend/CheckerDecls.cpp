@@ -495,6 +495,10 @@ void Checker::checkLet(LetInfo &let) {
     let.type = types.error();
   }
   let.isLayer = types.contains(type, TypeKind::Layer);
+  if (!let.isLayer && !let.decl->stored.names.empty() && !isError(type))
+    diags.error(let.decl->stored.range,
+                fmt::format("'{}' is no layer, so files of weights do not have it", let.name),
+                "'as' says what such files call a param or a layer");
   if (let.isLayer && !let.layer && diags.file().numberOf(let.decl->range.begin) != 0)
     refuseParam(*let.decl, "a layer");
   letStates[&let] = BodyState::Done;

@@ -27,7 +27,11 @@ void forEachName(const Expr &expr, const std::function<void(const std::string &)
 }
 
 /// Where a dim without a value may get one.
-std::string howToGive(const std::string &dim) {
+std::string howToGive(const std::string &dim, const DimDecl &decl) {
+  if (!decl.config.empty())
+    return fmt::format("'{0}' in the config.json beside the weights gives it; else give --dim "
+                       "{1}=256, or a value here after 'else'",
+                       decl.config.front().name, dim);
   bool isDefault = dim == "vocab";
   if (!isDefault && !dim.ends_with("_vocab"))
     return fmt::format("give it one here ('dim {0} = 256') or with --dim {0}=256", dim);
@@ -136,7 +140,7 @@ std::optional<int64_t> Checker::valueOfDim(const DeclaredDim &declared, const Di
   if (!options.requireDimValues)
     return std::nullopt;
   diags.error(declared.range, fmt::format("dim '{}' has no value", declared.name),
-              howToGive(declared.name));
+              howToGive(declared.name, decl));
   return 1;
 }
 

@@ -119,12 +119,41 @@ void Parser::parseDims(std::vector<const Decl *> &decls) {
     auto *dim = make<DimDecl>(name.range);
     dim->name = name;
     if (accept(TokenKind::Equal))
-      dim->value = parseExpr();
+      parseDimValue(*dim);
     else if (!atNewline() && at(TokenKind::Integer))
       fail("'=' after the name of a dim");
     dim->range = rangeFrom(dim->range);
     decls.push_back(dim);
   } while (accept(TokenKind::Comma));
+}
+
+/// `config "n_embd" else config "hidden_size" else 4*heads`, or an expression alone.
+void Parser::parseDimValue(DimDecl &dim) {
+  while (!panicking && isName(peek(), "config") && peek(1).kind == TokenKind::String) {
+    advance();
+    Token name = advance();
+    dim.config.push_back({unquote(spelling(name)), name.range});
+    if (!accept(TokenKind::KwElse))
+      return;
+  }
+  dim.value = parseExpr();
+}
+
+/// `as "name" | "other"`, where it stands.
+StoredNames Parser::parseStoredNames() {
+  StoredNames stored;
+  if (panicking || atNewline() || !isName(peek(), "as"))
+    return stored;
+  stored.range = advance().range;
+  do {
+    Token name = peek();
+    if (!expect(TokenKind::String, "a name in double quotes",
+                "what files of weights call it: as \"weight\" | \"gamma\""))
+      break;
+    stored.names.push_back(unquote(spelling(name)));
+  } while (accept(TokenKind::Pipe));
+  stored.range = rangeFrom(stored.range);
+  return stored;
 }
 
 /// `data Name<T> = A(x: T) | B`
@@ -177,7 +206,7 @@ void Parser::parseConstructor(DataDecl &data) {
   data.constructors.push_back(std::move(constructor));
 }
 
-/// `param name : type = init`
+/// `param name : type = init as "name"`
 const Decl *Parser::parseParam() {
   auto *param = make<ParamDecl>(advance().range);
   param->name = expectName("the name of a param");
@@ -187,6 +216,7 @@ const Decl *Parser::parseParam() {
   expect(TokenKind::Equal, "'=' and an initialiser",
          "a param says how it begins, as in '= zeros' or '= glorot'");
   param->init = parseInitializer();
+  param->stored = parseStoredNames();
   param->range = rangeFrom(param->range);
   return param;
 }
@@ -250,7 +280,7 @@ const Expr *Parser::parseFnBody() {
   return parseExpr();
 }
 
-/// `let name: Type = value`, outside functions.
+/// `let name: Type = value as "name"`, outside functions.
 const Decl *Parser::parseTopLet() {
   auto *let = make<LetDecl>(advance().range);
   if (!panicking && at(TokenKind::LeftParen))
@@ -260,6 +290,7 @@ const Decl *Parser::parseTopLet() {
     let->type = parseType();
   expect(TokenKind::Equal, "'='", fmt::format("'let' needs a value: let {} = ...", let->name.name));
   let->value = parseExpr();
+  let->stored = parseStoredNames();
   let->range = rangeFrom(let->range);
   return let;
 }

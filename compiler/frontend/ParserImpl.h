@@ -148,6 +148,8 @@ private:
   void parseDecls();
   void parseDecl(std::vector<const Decl *> &decls, bool inLayer);
   const Decl *parseUse();
+  void parseDimValue(DimDecl &dim);
+  StoredNames parseStoredNames();
   void parseDims(std::vector<const Decl *> &decls);
   const Decl *parseData();
   void parseConstructor(DataDecl &data);

@@ -135,6 +135,33 @@ void ProgramGenerator::eraseUnused() {
 // Layers and params
 //===----------------------------------------------------------------------===//
 
+/// More names than these are a mistake; each layer that has others doubles them.
+static constexpr size_t mostStoredNames = 64;
+
+ProgramGenerator::StoredPath
+ProgramGenerator::StoredPath::member(const std::string &member,
+                                     const std::vector<std::string> &also) const {
+  auto join = [](const std::string &outer, const std::string &inner) {
+    return outer.empty() || inner.empty() ? outer + inner : outer + "." + inner;
+  };
+  StoredPath result{join(name, member), {}};
+  auto add = [&](const std::string &outer, bool own) {
+    if (!own)
+      result.others.push_back(join(outer, member));
+    for (const std::string &other : also)
+      if (result.others.size() <= mostStoredNames)
+        result.others.push_back(join(outer, other));
+  };
+  add(name, /*own=*/true);
+  for (const std::string &other : others)
+    add(other, /*own=*/false);
+  return result;
+}
+
+ProgramGenerator::StoredPath ProgramGenerator::fileLetPath(const LetInfo &let) {
+  return StoredPath().member(let.name, let.decl->stored.names);
+}
+
 void ProgramGenerator::emitParam(const ParamInfo &param, const LayerInstance *layer) {
   At at(*this, param.decl->name.range);
   if (++paramCount > 100000) {
@@ -169,9 +196,18 @@ void ProgramGenerator::emitParam(const ParamInfo &param, const LayerInstance *la
     refuse({}, fmt::format("an extent of param '{}' is not a whole number", param.name));
     return;
   }
-  std::string name = layer ? layer->path + "." + param.name : param.name;
-  symbols.insert(name);
-  ir::ParamOp::create(b, name, type, param.init, b.getF64ArrayAttr(args));
+  StoredPath path =
+      (layer ? layer->path : StoredPath()).member(param.name, param.decl->stored.names);
+  if (path.others.size() > mostStoredNames) {
+    range = param.decl->stored.range;
+    refuse({}, fmt::format("param '{}' has more than {} names in files of weights", path.name,
+                           mostStoredNames));
+    return;
+  }
+  symbols.insert(path.name);
+  auto made = ir::ParamOp::create(b, path.name, type, param.init, b.getF64ArrayAttr(args));
+  if (!path.others.empty())
+    made->setAttr("sheaf.stored_as", b.getStrArrayAttr(llvm::to_vector_of<StringRef>(path.others)));
 }
 
 void ProgramGenerator::instantiateLets() {
@@ -184,7 +220,7 @@ void ProgramGenerator::instantiateLets() {
     if (let->isLayer)
       inOrder[let->decl->range.begin] = [this, let] {
         if (!fileLets.contains(let))
-          fileLets[let] = layerCode(*let->value, nullptr, let->name);
+          fileLets[let] = layerCode(*let->value, nullptr, fileLetPath(*let));
       };
   for (auto &[place, work] : inOrder)
     if (!stopped)
@@ -193,7 +229,7 @@ void ProgramGenerator::instantiateLets() {
 
 const ProgramGenerator::LayerInstance *ProgramGenerator::makeInstance(const LayerInfo &info,
                                                                       std::vector<int64_t> dims,
-                                                                      const std::string &path) {
+                                                                      const StoredPath &path) {
   LayerInstance &instance = layers.emplace_back();
   instance.info = &info;
   instance.dims = std::move(dims);
@@ -210,7 +246,8 @@ const ProgramGenerator::LayerInstance *ProgramGenerator::makeInstance(const Laye
   for (const LetInfo *let : info.lets)
     if (let->isLayer)
       inOrder[let->decl->range.begin] = [&, let] {
-        instance.lets[let] = layerCode(*let->value, &instance, path + "." + let->name);
+        instance.lets[let] =
+            layerCode(*let->value, &instance, path.member(let->name, let->decl->stored.names));
       };
   for (auto &[place, work] : inOrder)
     if (!stopped)
@@ -221,7 +258,7 @@ const ProgramGenerator::LayerInstance *ProgramGenerator::makeInstance(const Laye
 /// The layer or list of layers that a `let` outside functions makes or names.
 const ProgramGenerator::StaticCode *ProgramGenerator::layerCode(const typed::Expr &expr,
                                                                 const LayerInstance *self,
-                                                                const std::string &path) {
+                                                                const StoredPath &path) {
   At at(*this, expr.range);
   Subst subst;
   subst.self = self;
@@ -245,7 +282,7 @@ const ProgramGenerator::StaticCode *ProgramGenerator::layerCode(const typed::Exp
     StaticCode code;
     code.kind = StaticCode::Layer;
     code.layer = makeInstance(*made->info, std::move(dims), path);
-    return intern(std::move(code), fmt::format("layer {}", path));
+    return intern(std::move(code), fmt::format("layer {}", path.name));
   }
   if (const auto *list = expr.as<typed::LayerListExpr>()) {
     std::vector<const StaticCode *> options;
@@ -259,10 +296,10 @@ const ProgramGenerator::StaticCode *ProgramGenerator::layerCode(const typed::Exp
           return nullptr;
         }
         for (const typed::Expr *element : inner->elements)
-          options.push_back(layerCode(*element, self, fmt::format("{}.{}", path, options.size())));
+          options.push_back(layerCode(*element, self, path.member(std::to_string(options.size()))));
       } else {
         for (const typed::Expr *element : list->elements)
-          options.push_back(layerCode(*element, self, fmt::format("{}.{}", path, options.size())));
+          options.push_back(layerCode(*element, self, path.member(std::to_string(options.size()))));
       }
     }
     if (stopped)

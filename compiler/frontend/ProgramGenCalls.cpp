@@ -155,7 +155,7 @@ ProgramGenerator::instanceOf(const FnInfo &fn, std::vector<Type> typeArgs,
       inputs.push_back(mlirType(fn.paramTypes[i], *instance.subst));
   }
   Type result = mlirType(fn.result, *instance.subst);
-  std::string name = self ? self->path + "." + fn.name : fn.name;
+  std::string name = self ? self->path.name + "." + fn.name : fn.name;
   for (size_t i = 0; i < typeArgs.size(); ++i)
     name += (i ? ", " : "<") + typeText(typeArgs[i]);
   if (!typeArgs.empty())
@@ -167,8 +167,8 @@ ProgramGenerator::instanceOf(const FnInfo &fn, std::vector<Type> typeArgs,
       func::FuncOp::create(b, uniqueSymbol(name), FunctionType::get(&context, inputs, {result}));
   instance.func.setPrivate();
   // Copies of it keep this name, whatever their symbols are.
-  instance.func->setLoc(NameLoc::get(b.getStringAttr(self ? self->path + "." + fn.name : fn.name),
-                                     instance.func.getLoc()));
+  instance.func->setLoc(NameLoc::get(
+      b.getStringAttr(self ? self->path.name + "." + fn.name : fn.name), instance.func.getLoc()));
   pending.push_back([this, &instance] { generateBody(instance); });
   return &instance;
 }

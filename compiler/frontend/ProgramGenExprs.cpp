@@ -106,7 +106,7 @@ Value ProgramGenerator::genParam(const typed::ParamExpr &expr) {
     Subst subst;
     if (layer)
       subst.dims = layer->symbols;
-    std::string name = layer ? layer->path + "." + expr.param->name : expr.param->name;
+    std::string name = layer ? layer->path.name + "." + expr.param->name : expr.param->name;
     return ir::ParamRefOp::create(b, mlirType(expr.param->type, subst),
                                   FlatSymbolRefAttr::get(&context, name));
   };

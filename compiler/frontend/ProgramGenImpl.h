@@ -61,10 +61,17 @@ private:
     std::vector<Value> values;
   };
 
+  /// What a layer or param is called, and what else it may be called in files of weights.
+  struct StoredPath {
+    std::string name;
+    std::vector<std::string> others;
+    /// Of a member; `also`: what files may call that.
+    StoredPath member(const std::string &name, const std::vector<std::string> &also = {}) const;
+  };
   struct LayerInstance {
     const LayerInfo *info = nullptr;
     std::vector<int64_t> dims;
-    std::string path;
+    StoredPath path;
     std::map<const LetInfo *, const StaticCode *> lets;
     std::map<std::string, int64_t> symbols; ///< of its dims
   };
@@ -212,9 +219,10 @@ private:
   void eraseUnused();
   void instantiateLets();
   const StaticCode *layerCode(const typed::Expr &expr, const LayerInstance *self,
-                              const std::string &path);
+                              const StoredPath &path);
   const LayerInstance *makeInstance(const LayerInfo &info, std::vector<int64_t> dims,
-                                    const std::string &path);
+                                    const StoredPath &path);
+  static StoredPath fileLetPath(const LetInfo &let);
   void emitParam(const ParamInfo &param, const LayerInstance *layer);
   void annotateEntry(const FnInstance &instance, mlir::func::FuncOp func);
   mlir::func::FuncOp makeEntry(FnInstance &instance, const std::string &name);

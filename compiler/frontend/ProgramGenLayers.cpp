@@ -92,13 +92,13 @@ ProgramGenerator::StaticValue ProgramGenerator::genStatic(const typed::Expr &exp
     return {};
   }
   case typed::ExprKind::LayerSelf:
-    return {codesByKey.at(fmt::format("layer {}", frame->subst->self->path)), {}};
+    return {codesByKey.at(fmt::format("layer {}", frame->subst->self->path.name)), {}};
   case typed::ExprKind::LayerLet: {
     const auto &let = expr.to<typed::LayerLetExpr>();
     if (!let.layer) {
       auto it = fileLets.find(let.let);
       if (it == fileLets.end()) {
-        const StaticCode *code = layerCode(*let.let->value, nullptr, let.let->name);
+        const StaticCode *code = layerCode(*let.let->value, nullptr, fileLetPath(*let.let));
         it = fileLets.emplace(let.let, code).first;
       }
       return {it->second, {}};

@@ -242,7 +242,7 @@ std::shared_ptr<const LoadedModel> compiled(const sheaf_compile_options &options
   checkOutcome(answer);
   return std::make_shared<LoadedModel>(
       artefact::Artefact::make(std::move(answer.compiled), [&](rt::Session &session) {
-        weights.set(session, answer.vocabularies, findings);
+        weights.set(session, answer, findings);
       }));
 }
 

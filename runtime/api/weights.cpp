@@ -98,15 +98,18 @@ void Weights::bind(compile::Request &request) const {
   if (!file_)
     return;
   request.weights = file_->name;
+  request.weightConfig = fromArguments([&] { return io::ModelConfig::beside(file_->name); });
   request.weightDims = fromArguments([&] { return io::storedDims(file_->name, file_->metadata); });
 }
 
-void Weights::set(rt::Session &session, const io::Vocabularies &vocabularies,
+void Weights::set(rt::Session &session, const compile::Answer &compiled,
                   std::vector<compile::Finding> &findings) const {
   if (!file_)
     return fromArguments([&] { session.initParams(seed_); });
-  io::LoadedWeights loaded =
-      fromArguments([&] { return fit::setWeights(session, *file_, vocabularies, loading_); });
+  io::LoadOptions loading = loading_;
+  loading.storedNames = compiled.storedNames;
+  io::LoadedWeights loaded = fromArguments(
+      [&] { return fit::setWeights(session, *file_, compiled.vocabularies, loading); });
   for (size_t idle : loaded.idleRenames)
     throw Invalid("the rename " + loading_.renames[idle].text() + " is for no tensor of " +
                   file_->name);

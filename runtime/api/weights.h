@@ -41,7 +41,7 @@ public:
   /// Tells the compiler of the dims that the weights were made with.
   void bind(compile::Request &request) const;
   /// Gives a session its weights; what no parameter takes becomes a warning.
-  void set(rt::Session &session, const io::Vocabularies &vocabularies,
+  void set(rt::Session &session, const compile::Answer &compiled,
            std::vector<compile::Finding> &findings) const;
 
 private:

@@ -10,11 +10,13 @@
 #define SHEAF_RUNTIME_COMPILE_COMPILER_H
 
 #include "runtime/artefact/artefact.h"
+#include "runtime/io/model_config.h"
 #include "runtime/io/vocab.h"
 
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -43,6 +45,7 @@ struct Request {
   /// Where weights come from, and the dims that they were made with.
   std::string weights;
   std::map<std::string, int64_t> weightDims;
+  std::optional<io::ModelConfig> weightConfig; ///< beside them
   std::vector<std::string> without;
   std::string targetCpu = "host";
   bool bf16 = false;
@@ -81,6 +84,8 @@ struct Answer {
   std::vector<Finding> findings;
   artefact::Compiled compiled;
   io::Vocabularies vocabularies; ///< all that the model has
+  /// By parameter: what else files of weights may call it.
+  std::map<std::string, std::vector<std::string>> storedNames;
 };
 
 /// A mini-batch that is to be told of.

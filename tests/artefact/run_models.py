@@ -20,7 +20,8 @@ from models import MODELS
 def main():
     sheaf, runner, models = sys.argv[1:4]
     paths = [os.path.join(models, name + ".sheaf") for name in sys.argv[4:]] or sorted(
-        glob.glob(os.path.join(models, "*.sheaf")))
+        path for path in glob.glob(os.path.join(models, "*.sheaf"))
+        if os.path.splitext(os.path.basename(path))[0] in MODELS)
     failed = 0
     for path in paths:
         name = os.path.splitext(os.path.basename(path))[0]

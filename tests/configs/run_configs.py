@@ -111,6 +111,8 @@ def main():
             if not everything and zlib.crc32(f"{name} {setting}".encode()) % one_of:
                 continue
             is_model = os.path.basename(os.path.dirname(os.path.abspath(path))) == "models"
+            if is_model and os.path.isdir(os.path.join(HERE, "..", "checkpoints", name)):
+                continue
             if is_model and name not in MODELS:
                 sys.exit(f"{path}: tests/models.py does not name its data")
             program = model(path) if is_model else programs.Program(path)

@@ -312,7 +312,7 @@ std::unique_ptr<driver::EntryTypes> inspectSource(LoadedModel &loaded, const Mod
                                                   driver::CompileOptions &compile) {
   loaded.source = std::make_unique<SourceFile>(readModel(options));
   loaded.vocabularies = vocabularyFiles(options);
-  bindStoredDims(weights, driver::declaredDims(*loaded.source), loaded.vocabularies, compile);
+  bindStoredDims(weights, *loaded.source, loaded.vocabularies, compile);
   return inspectLoaded(loaded, compile);
 }
 

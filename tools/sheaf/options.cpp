@@ -193,8 +193,8 @@ void WeightOptions::add(CLI::App &app, bool begins) {
   } else {
     app.add_option(
            "--weights", weights,
-           "the weights: a safetensors file, a checkpoint, or a training's directory, which "
-           "stands for its best")
+           "the weights: a safetensors file, a checkpoint, or a directory, of a training, which "
+           "stands for its best, or of a model as Hugging Face has it")
         ->type_name("FILE");
     seedGiven = addSeed(app, "--seed", seed, "without weights, initialise them with this seed");
   }

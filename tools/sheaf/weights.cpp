@@ -4,6 +4,7 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/update_options.h"
 
+#include "compiler/driver/ConfigDims.h"
 #include "compiler/driver/ParamShapes.h"
 #include "runtime/fit/pretrained.h"
 #include "runtime/io/weights.h"
@@ -47,10 +48,21 @@ static std::string unusedText(const std::string &file, const std::vector<std::st
                      io::firstOf(unused));
 }
 
-void bindStoredDims(const WeightOptions &weights, const std::vector<std::string> &declared,
+/// What the source takes from a config.json, of the first files that have one beside them.
+static void bindConfig(const WeightOptions &weights, const SourceFile &source,
+                       driver::CompileOptions &compile) {
+  std::vector<std::string> files = weights.initFrom;
+  files.insert(files.begin(), weights.weights);
+  for (const std::string &file : files)
+    if (std::optional<io::ModelConfig> config = io::ModelConfig::beside(file))
+      return driver::bindConfigDims(source, *config, compile);
+}
+
+void bindStoredDims(const WeightOptions &weights, const SourceFile &source,
                     const io::Vocabularies &given, driver::CompileOptions &compile) {
   if (weights.weights.empty())
-    return;
+    return bindConfig(weights, source, compile);
+  std::vector<std::string> declared = driver::declaredDims(source);
   std::map<std::string, int64_t> stored =
       io::storedDims(weights.weights, io::WeightFile::open(weights.weights).metadata);
   for (const auto &[name, value] : stored) {
@@ -66,6 +78,7 @@ void bindStoredDims(const WeightOptions &weights, const std::vector<std::string>
                                   "{0}={3}",
                                   name, it->second, weights.weights, value));
   }
+  bindConfig(weights, source, compile);
 }
 
 namespace {
@@ -95,6 +108,7 @@ void takeInitFrom(rt::Session &session, const WeightOptions &weights, const Load
       },
       weights.seed, weights.fresh);
   io::LoadOptions loading = weights.loading();
+  loading.storedNames = loaded.compiled->storedNames();
   loading.adviseShapes = [&, advise = dimAdvice(loaded)](const auto &shapes) {
     return advise(shapes) + "\n  --fresh PATTERN leaves parameters as they are initialised";
   };
@@ -148,6 +162,7 @@ void setWeights(rt::Session &session, const WeightOptions &weights, const Loaded
     return;
   }
   io::LoadOptions loading = weights.loading();
+  loading.storedNames = loaded.compiled->storedNames();
   loading.adviseShapes = dimAdvice(loaded);
   io::LoadedWeights result =
       fit::setWeights(session, io::WeightFile::open(weights.weights), loaded.vocabularies, loading);

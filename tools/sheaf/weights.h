@@ -16,9 +16,10 @@ namespace sheaf::tool {
 std::function<std::string(const std::map<std::string, std::vector<int64_t>> &)>
 dimAdvice(const LoadedModel &loaded);
 
-/// Dims that are stored with the weights stand before those of the source, unless --dim gives them.
-/// `declared`: the dims of the source. Throws UserError when --dim contradicts them.
-void bindStoredDims(const WeightOptions &weights, const std::vector<std::string> &declared,
+/// Dims that are stored with the weights stand before those of the source, unless --dim gives them,
+/// and so do those that the source takes from the config.json beside them. Throws UserError when
+/// --dim contradicts what is stored.
+void bindStoredDims(const WeightOptions &weights, const SourceFile &source,
                     const io::Vocabularies &given, driver::CompileOptions &compile);
 
 /// Gives a session its weights: those of the file, or the initialisers' and those of --init-from.

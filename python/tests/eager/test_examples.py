@@ -103,7 +103,8 @@ def agree(example, model, inputs, wanted, words, entry="forward"):
 
 def test_every_model_is_here():
     models = {os.path.basename(path)[:-6] for path in glob.glob(os.path.join(ROOT, "models", "*.sheaf"))}
-    assert set(TWINS) == models
+    of_others = {name for name in models if os.path.isdir(os.path.join(ROOT, "tests", "checkpoints", name))}
+    assert set(TWINS) == models - of_others
 
 
 @pytest.mark.parametrize("name", TWINS)
