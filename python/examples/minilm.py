@@ -1,12 +1,14 @@
 """Sentence embeddings by BERT (Devlin and others 2019) with mean pooling, as all-MiniLM-L6-v2 has it: the
-weights are called as in Hugging Face's file, which loads as it is:
+weights are called as in Hugging Face's files, which load as they are:
 
-    model = MiniLM()
-    model.load_state_dict(safetensors.load_file("model.safetensors"), strict=False)
+    model = MiniLM.from_pretrained("all-MiniLM-L6-v2/")
     fast = sf.jit(model)
     fast([encoding.ids for encoding in tokenizer.encode_batch(texts)])      # [texts, 384], no padding
 """
-from sheaf import (Float32, Module, Tokens, attention, gelu, nn, reshape, transpose)
+import json
+import os
+
+from sheaf import (Float32, Module, Tokens, attention, gelu, nn, reshape, safetensors, transpose)
 
 
 class Embeddings(Module):
@@ -92,6 +94,19 @@ class MiniLM(Module):
         self.vocab, self.hidden, self.length = vocab, hidden, length
         self.embeddings = Embeddings(vocab, hidden, length, eps)
         self.encoder = Encoder(hidden, heads, inner, eps, layers)
+
+    @classmethod
+    def from_pretrained(cls, directory):
+        """With the sizes and weights of a directory as Hugging Face has it."""
+        with open(os.path.join(directory, "config.json"), encoding="utf-8") as stream:
+            config = json.load(stream)
+        model = cls(*(config[name] for name in (
+            "vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size",
+            "max_position_embeddings", "layer_norm_eps")))
+        missing, _ = model.load_state_dict(safetensors.load_file(directory), strict=False)
+        if missing:
+            raise ValueError(f"{directory}: it has no {', '.join(missing)}")
+        return model
 
     def forward(self, words: Tokens["n"]) -> Float32["hidden"]:
         """The mean of the last states, of length 1."""

@@ -138,6 +138,17 @@ def test_layers_of_torch():
     assert [encoder(sentence).shape for sentence in inputs[:3]] == [(5,)] * 3
 
 
+def test_minilm_reads_what_others_wrote():
+    """A directory as Hugging Face has it, with what PyTorch computes."""
+    directory = os.path.join(ROOT, "tests", "checkpoints", "minilm")
+    with open(os.path.join(directory, "expected.json")) as stream:
+        expected = json.load(stream)
+    from minilm import MiniLM
+    model = MiniLM.from_pretrained(directory)
+    for text, wanted in zip(expected["texts"], expected["main"]):
+        assert_close(model(np.array(text)), np.array(wanted, np.float32), str(text))
+
+
 def test_minilm_is_bert():
     """With Hugging Face's names; a layer of BERT is torch's encoder layer with the norms last."""
     model, inputs = EXAMPLES["minilm"].load()
