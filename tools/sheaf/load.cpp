@@ -6,6 +6,7 @@
 #include "tools/sheaf/nearest.h"
 #include "tools/sheaf/read_notes.h"
 #include "tools/sheaf/reproduce.h"
+#include "tools/sheaf/tokenizer.h"
 #include "tools/sheaf/weights.h"
 
 #include "compiler/driver/Library.h"
@@ -500,16 +501,24 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   ReadNotes own;
   io::ReadOptions reading = data.reading();
   reading.limit = limit;
+  io::SourceText encoded;
+  auto instances = [&]() -> const io::SourceText & {
+    const io::SourceText &given = read.of(data.data);
+    if (data.tokenizer.empty())
+      return given;
+    encoded = encodeTexts(given, data.tokenizer, reading);
+    return encoded;
+  };
   if (options.artefacts && artefact::isArtefact(options.model)) {
     openArtefact(loaded, options, weights);
-    readInstances(loaded, read.of(data.data), reading, data.strictVocab, notes ? *notes : own,
-                  notes);
+    const io::SourceText &text = instances();
+    readInstances(loaded, text, reading, data.strictVocab, notes ? *notes : own, notes);
     return loaded;
   }
   refuseDigest(options);
   driver::CompileOptions compile = compileOptions(options);
   std::unique_ptr<driver::EntryTypes> entry = inspectSource(loaded, options, weights, compile);
-  const io::SourceText &text = read.of(data.data);
+  const io::SourceText &text = instances();
   buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
                     reading, notes ? *notes : own);
   bindSizes(loaded.vocabularies, compile);

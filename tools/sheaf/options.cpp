@@ -159,6 +159,10 @@ void DataOptions::add(CLI::App &app, bool required) {
       ->required(required)
       ->type_name("FILE");
   addReading(app);
+  app.add_option("--tokenizer", tokenizer,
+                 "a tokenizer.json of Hugging Face, or a directory with it: lines of text, and "
+                 "strings in lines of JSON, become its numbers; needs Python's package tokenizers")
+      ->type_name("FILE");
   app.add_flag("--strict-vocab", strictVocab, "words that the vocabulary lacks are errors");
 }
 

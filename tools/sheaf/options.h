@@ -84,6 +84,7 @@ struct DataOptions {
   bool strictVocab = false;
   bool strictData = false;
   std::string skipBadLines;
+  std::string tokenizer; ///< a tokenizer.json, or empty
 
   void add(CLI::App &app, bool required = true);
   /// Of these options those that say how a file is read.

@@ -65,8 +65,9 @@ rt::DeviceFactory deviceNamed(const std::string &name) {
 
 /// Whether an instance may be answered before the others are read.
 bool mayAnswerLines(const RunArguments &arguments) {
-  return arguments.data.data == "-" && !arguments.verify && !arguments.checkResults &&
-         arguments.stats.empty() && arguments.trace.empty() && arguments.device.empty();
+  return arguments.data.data == "-" && arguments.data.tokenizer.empty() && !arguments.verify &&
+         !arguments.checkResults && arguments.stats.empty() && arguments.trace.empty() &&
+         arguments.device.empty();
 }
 
 int runModel(RunArguments &arguments) {

@@ -133,6 +133,7 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
   field("strict_vocab", self.data.strictVocab);
   field("strict_data", self.data.strictData);
   field("skip_bad_lines", self.data.skipBadLines);
+  field("tokenizer", self.data.tokenizer);
   field("weights", self.weights.weights);
   field("strict_weights", self.weights.strict);
   field("rename", self.weights.renames);
@@ -227,7 +228,7 @@ constexpr std::array kMayChange = {"--epochs",       "--lr",
 constexpr std::array kLater = {"precision", "strict_weights", "rename",      "init_from",
                                "fresh",     "lr_for",         "decay_for",   "patience",
                                "history",   "ended",          "strict_data", "skip_bad_lines",
-                               "forks",     "target_cache",   "target"};
+                               "forks",     "target_cache",   "target",      "tokenizer"};
 
 template <typename Names> bool isAmong(const Names &names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
