@@ -261,13 +261,14 @@ bool Session::Impl::mayCollect() const {
 /// All that wait have waited for has run, and so has everything else: forgets all records, and all
 /// rows, lists and data that neither a task nor a result still needs.
 void Session::Impl::collect() {
-  collect([&](LiveValues &live) {
+  auto results = [&](LiveValues &live) {
     for (size_t i = 0; i < walks.size(); ++i) {
       keep(walks[i], live);
       if (walks[i].open == 0 && outcomes[i].slots)
         live.add(model.entry.resultType, outcomes[i].slots);
     }
-  });
+  };
+  collect(results, options.hostile ? Eviction::Unused : Eviction::None);
 }
 
 /// What an instance has made for its outcome so far.
@@ -279,10 +280,11 @@ void Session::Impl::keep(const Walk &walk, LiveValues &live) const {
     live.keep(*walk.failed);
 }
 
-bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults) {
+bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults,
+                            Eviction eviction) {
   if (options.hostile)
     checkGuards();
-  if (!collector.mark(addResults))
+  if (!collector.mark(addResults, eviction))
     return false;
   if (onForget)
     onForget(schedule);

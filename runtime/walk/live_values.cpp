@@ -18,11 +18,14 @@ void LiveValues::charge(uint64_t bytes) {
   charged_ += bytes;
 }
 
-void LiveValues::begin(const RowSpace &rows, Heap *heap) {
+void LiveValues::begin(const RowSpace &rows, Heap *heap, bool ofKept) {
   end();
-  charge(rows.used() / 8);
-  bits_.reset(rows.used());
   first_ = rows.first();
+  keptFirst_ = rows.keptBegin();
+  uint64_t kept = ofKept ? rows.capacity() - keptFirst_ : 0;
+  charge(rows.used() / 8 + kept / 8);
+  bits_.reset(rows.used());
+  keptBits_.reset(kept);
   heap_ = heap;
   if (heap)
     heap->beginMarking();
@@ -137,10 +140,13 @@ void LiveValues::look(uint32_t type, const Slot *slots) {
   switch (desc.kind) {
   case TypeKind::Tensor: {
     uint64_t id = TensorHandle::unpack(slots[0]).id;
-    if (id < first_ || id - first_ >= bits_.size())
-      return; // a parameter's, or kept
+    bool isKept = id >= keptFirst_;
+    GranuleBits &bits = isKept ? keptBits_ : bits_;
+    uint64_t at = id - (isKept ? keptFirst_ : first_);
+    if (id < first_ || at >= bits.size())
+      return; // a parameter's, or kept and no one asks
     auto granules = static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype, slots + 1));
-    return bits_.set(id - first_, id - first_ + granules);
+    return bits.set(at, at + granules);
   }
   case TypeKind::Tuple:
     for (uint32_t child : desc.children) {
