@@ -17,12 +17,13 @@ class Block(Module):
         return reshape(transpose(x, 0, 1), x.shape[1], self.hidden)
 
     def step(self, x: Float32["n hidden"],
-             cache: Float32["2 m hidden"]) -> tuple[Float32["n hidden"], Float32["2 ? hidden"]]:
-        """The rows that come next, and the keys and values of all so far."""
+             cache: Float32["m 2 hidden"]) -> tuple[Float32["n hidden"], Float32["? 2 hidden"]]:
+        """The rows that come next, and the keys and values of all so far: along the first axis rows are
+        appended where the others lie."""
         q, k, v = split(self.qkv(self.norm1(x)), 3, axis=1)
-        start = cache.shape[1]
-        cache = concat(cache, stack([self.flat(rope(self.heads_of(k), start)), v]), axis=1)
-        seen = attention(rope(self.heads_of(q), start), self.heads_of(cache[0]), self.heads_of(cache[1]),
+        start = len(cache)
+        cache = concat(cache, stack([self.flat(rope(self.heads_of(k), start)), v], axis=1))
+        seen = attention(rope(self.heads_of(q), start), self.heads_of(cache[:, 0]), self.heads_of(cache[:, 1]),
                          causal=1)
         x = x + self.out(self.flat(seen))
         return x + self.down(gelu(self.up(self.norm2(x)))), cache
@@ -34,8 +35,8 @@ class Decoder(Module):
         self.embedding, self.norm = Param(vocab, hidden, init=normal(1.0)), nn.LayerNorm(hidden)
         self.layers = [Block(hidden, heads) for _ in range(layers)]
 
-    def advance(self, x: Float32["n hidden"], caches: list[Float32["2 ? hidden"]]) -> tuple[
-            Float32["vocab"], list[Float32["2 ? hidden"]]]:
+    def advance(self, x: Float32["n hidden"], caches: list[Float32["? 2 hidden"]]) -> tuple[
+            Float32["vocab"], list[Float32["? 2 hidden"]]]:
         grown = []
         for layer, cache in zip(self.layers, caches):
             x, cache = layer.step(x, cache)
@@ -43,7 +44,7 @@ class Decoder(Module):
         return self.norm(x)[-1] @ self.embedding.T, grown
 
     def forward(self, prompt: Tokens["n"]) -> list[Token]:
-        scores, caches = self.advance(self.embedding[prompt], [zeros(2, 0, self.hidden) for _ in self.layers])
+        scores, caches = self.advance(self.embedding[prompt], [zeros(0, 2, self.hidden) for _ in self.layers])
         word = Token(scores.argmax().item())
         written = []
         while word != 0 and len(written) < self.longest:
