@@ -262,6 +262,11 @@ Checker::E Checker::builtinShape(std::vector<Arg> args, SourceRange range, TypeR
 }
 
 Checker::E Checker::builtinAppend(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+  if (!args.empty() && !args[0].name && !(hint && hint->is(TypeKind::List))) {
+    args[0].typed = inferArg(args[0]);
+    if (types.resolve(args[0].typed->type)->is(TypeKind::Tensor))
+      return applyOp(*ops::OpTable::get().find("append"), args, range);
+  }
   if (!wantArgs(args, 2, 2, "append", range))
     return error(range);
   bool hinted = hint && hint->is(TypeKind::List) && types.containsUnknown(hint);

@@ -75,6 +75,43 @@ ShapeResult concatShape(std::span<const OperandType> operands, const Attrs &attr
   return ShapeResult::ok(std::move(result));
 }
 
+ShapeResult appendShape(std::span<const OperandType> operands, const Attrs &,
+                        const DimOracle &oracle) {
+  auto operand = tensorOperand(operands, 0, "append to");
+  if (auto *error = std::get_if<ShapeError>(&operand))
+    return *error;
+  TensorType type = std::get<TensorType>(operand), part;
+  if (const HostKind *host = operands[1].host();
+      host && *host != HostKind::Token && !operands[1].isList) {
+    part.dtype = Op().promoted(operands, 1);
+  } else {
+    auto second = tensorOperand(operands, 1, "append");
+    if (auto *error = std::get_if<ShapeError>(&second))
+      return *error;
+    part = std::get<TensorType>(second);
+  }
+  std::string what = "cannot append " + part.str() + " to " + type.str() + ": ";
+  if (type.dims.empty())
+    return ShapeResult::fail(what + "it has no axes", 0);
+  if (type.dtype != part.dtype || type.vocab != part.vocab)
+    return ShapeResult::fail(what + "the element types differ", 1);
+  if (part.dims.size() + 1 != type.dims.size())
+    return ShapeResult::fail(
+        what + "a part of it has " +
+            counted(static_cast<int64_t>(type.dims.size()) - 1, "axis", "axes"),
+        1,
+        part.dims.size() == type.dims.size() ? "concat joins tensors with equally many axes" : "");
+  for (size_t axis = 0; axis < part.dims.size(); ++axis)
+    if (!oracle.same(type.dims[axis + 1], part.dims[axis]))
+      return ShapeResult::fail(what + "the extents of axis " + std::to_string(axis) +
+                                   " of the part differ (" +
+                                   withValue(type.dims[axis + 1], oracle) + ", " +
+                                   withValue(part.dims[axis], oracle) + ")",
+                               1);
+  type.dims[0] = type.dims[0] + Dim(1);
+  return ShapeResult::ok(std::move(type));
+}
+
 std::string concatReference(const RefTensors &operands, const Attrs &attrs, RefTensor &result) {
   size_t axis = axisIn(attrs, "axis", 0, result.shape.size());
   AxisView whole(result.shape, axis);
@@ -188,6 +225,23 @@ void addJoins(std::vector<Op> &ops) {
   };
   concat.batch = Movement{Movement::Concat};
   ops.push_back(std::move(concat));
+
+  Op one;
+  one.name = "append";
+  one.summary = "x with one part more behind the others along its first axis";
+  one.params = {{"x", ParamKind::Tensor}, {"part", ParamKind::Tensor}};
+  one.shape = appendShape;
+  one.reference = [](const RefTensors &operands, const Attrs &, const Arithmetic &,
+                     std::span<RefTensor> results) {
+    results[0].data = operands[0].data;
+    results[0].data.insert(results[0].data.end(), operands[1].data.begin(), operands[1].data.end());
+    return std::string();
+  };
+  one.batch = expand([](ExpandBuilder &b, ir::ApplyOp op) -> std::vector<Value> {
+    return {applyOne(b, "concat", {op.getOperand(0), insertAxis(b, op.getOperand(1), 0)},
+                     {{"axis", int64_t(0)}})};
+  });
+  ops.push_back(std::move(one));
 
   Op append;
   append.name = "append_rows";

@@ -190,6 +190,8 @@ TEST_F(ExpandTest, ExpansionsKeepTheMeaning) {
   check("top_k", {"f32[7]"}, {{"k", I(3)}});
   check("top_k", {"i32[4, 5]"}, {{"k", I(5)}});
   check("top_k", {"bf16[4, 5, 2]"}, {{"k", I(2)}, {"axis", I(1)}});
+  check("append", {"f32[4, 2]", "f32[2]"});
+  check("append", {"i32[3]", "i32"});
   check("argsort", {"bf16[4, 5, 2]"}, {{"axis", I(1)}, {"descending", I(1)}});
   check("top_k_filter", {"f32[3, 7]"}, {{"k", I(2)}});
   check("top_k_filter", {"f32[7]"}, {{"k", extent(3)}});

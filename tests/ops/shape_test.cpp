@@ -897,6 +897,29 @@ TEST(Shapes, Convolution) {
   });
 }
 
+TEST(Shapes, Append) {
+  check({
+      {"append", {"f32[n, h]", "f32[h]"}, "", "f32[n + 1, h]"},
+      {"append", {"f32[2]", "float"}, "", "f32[3]"},
+      {"append", {"token[n]", "token[]"}, "", "token[n + 1]"},
+      {"append", {"f32", "f32"}, "", "error: cannot append f32 to f32: it has no axes [0]"},
+      {"append",
+       {"f32[n, h]", "f32[n, h]"},
+       "",
+       "error: cannot append f32[n, h] to f32[n, h]: a part of it has 1 axis [1] (help: concat "
+       "joins tensors with equally many axes)"},
+      {"append",
+       {"f32[n, h]", "f32[n]"},
+       "",
+       "error: cannot append f32[n] to f32[n, h]: the extents of axis 0 of the part differ (h = 4, "
+       "n) [1]"},
+      {"append",
+       {"f32[n, h]", "i32[h]"},
+       "",
+       "error: cannot append i32[h] to f32[n, h]: the element types differ [1]"},
+  });
+}
+
 TEST(Shapes, LabelsAndFilters) {
   check({
       {"argsort", {"f32[n, h]"}, "axis=0", "i32[n, h]"},

@@ -8,7 +8,7 @@ from .kinds import BOOL, FLOAT, INT, List, Tensor, Tok, Tuple_
 
 SAME = set("""abs neg sign square relu sqrt exp log log1p expm1 sin cos tanh sigmoid silu gelu gelu_tanh
 softplus log_sigmoid erf floor ceil rsqrt leaky_relu clamp softmax log_softmax layer_norm rms_norm rope
-dropout stop_gradient cumsum flip tril triu""".split())
+dropout stop_gradient cumsum flip tril triu top_k_filter top_p_filter""".split())
 ELEMENTWISE = set("add sub mul div pow maximum minimum xlogy".split())
 COMPARISONS = set("eq ne lt le gt ge and or not".split())
 REDUCTIONS = set("sum mean max min norm logsumexp argmax entropy".split())
@@ -94,7 +94,7 @@ def result(name, operands, constants):
             return Tensor(out, None)
         kept = ("1",) if constants.get("keepdims") else ()
         return Tensor(out, dims[:axis] + kept + dims[axis + 1:])
-    if name in ("cross_entropy", "log_prob"):
+    if name in ("cross_entropy", "weighted_cross_entropy", "log_prob"):
         return Tensor("f32", dims[:-1] if dims else None)
     if name in ("mse", "kl_div", "dot"):
         return Tensor(dtype, ())
@@ -161,6 +161,18 @@ def result(name, operands, constants):
             if axis is not None:
                 inner = dims[:axis] + (str(k) if isinstance(k, int) else None,) + dims[axis + 1:]
         return Tuple_((Tensor(dtype, inner), Tensor("i32", inner)))
+    if name == "argsort":
+        return Tensor("i32", dims)
+    if name in ("conv1d", "max_pool1d", "avg_pool1d"):
+        weight = operands[1] if name == "conv1d" and len(operands) > 1 else first
+        out = weight.dims[-1:] if isinstance(weight, Tensor) and weight.dims else None
+        return Tensor(dtype, dims[:-2] + ("?",) + out if dims and out else None)
+    if name == "append":
+        if isinstance(first, List):
+            return first
+        count = dims[0] if dims else None
+        more = str(int(count) + 1) if count and count.isdigit() else "?"
+        return Tensor(dtype, (more,) + dims[1:] if dims else None)
     if name == "transpose":
         if rank is None or rank < 2:
             return Tensor(dtype, None)

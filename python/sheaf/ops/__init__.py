@@ -17,7 +17,7 @@ from .functions import (bce_with_logits, ceil, cos, erf, exp, expm1, floor, gelu
                         softplus, sqrt, tanh, xlogy)
 from .indexing import element, embedding, gather, index, rows, slice
 from .losses import entropy, huber, kl_div, mse
-from .movement import (broadcast_to, concat, expand_dims, flip, pad, reshape, split, squeeze, stack,
+from .movement import (append, broadcast_to, concat, expand_dims, flip, pad, reshape, split, squeeze, stack,
                        transpose, tril, triu)
 from .normalise import cross_entropy, layer_norm, log_prob, log_softmax, rms_norm, softmax, weighted_cross_entropy
 from .products import dot, einsum, matmul, outer

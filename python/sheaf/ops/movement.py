@@ -26,6 +26,31 @@ def concat(*tensors, axis=0):
     return give(np.concatenate(arrays, axis))
 
 
+@operator
+def append(x, part):
+    if isinstance(x, _list):
+        return [*x, part]
+    x = need_tensor(x, "append to")
+    y = as_array(part)
+    if y is None:
+        kind = host_kind(part)
+        if kind is None:
+            raise TypeError(f"cannot append {describe(part)}: it is not a tensor")
+        y = np.array(part, x.dtype)
+    what = f"cannot append {type_of(y)} to {type_of(x)}: "
+    if not x.ndim:
+        raise ShapeError(what + "it has no axes")
+    if x.dtype != y.dtype:
+        raise TypeError(what + "the element types differ")
+    if y.ndim + 1 != x.ndim:
+        raise ShapeError(what + f"a part of it has {x.ndim - 1} {'axis' if x.ndim == 2 else 'axes'}"
+                         + (" (concat joins tensors with equally many axes)" if x.ndim == y.ndim else ""))
+    for i, (a, b) in enumerate(zip(x.shape[1:], y.shape)):
+        if a != b:
+            raise ShapeError(what + f"the extents of axis {i} of the part differ ({a}, {b})")
+    return give(np.concatenate([x, y[None]]))
+
+
 def _same_but(first, other, axis, what):
     """An error unless two arrays agree in all but one axis (None: in all)."""
     if first.dtype != other.dtype:

@@ -129,7 +129,7 @@ def test_layers_of_torch():
     written = [model(prompt) for prompt in inputs[:4]]
     assert all(0 < len(words) <= model.longest and 0 not in words for words in written)
     # The cache holds what a run from the start would have.
-    prompt, empty = inputs[1], [sf.zeros(2, 0, model.hidden) for _ in model.layers]
+    prompt, empty = inputs[1], [sf.zeros(0, 2, model.hidden) for _ in model.layers]
     whole, _ = model.advance(model.embedding[prompt], empty)
     _, caches = model.advance(model.embedding[prompt[:3]], empty)
     parts, _ = model.advance(model.embedding[prompt[3:]], caches)
