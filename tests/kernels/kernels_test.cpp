@@ -560,6 +560,30 @@ sheaf.block @pp args(2) {
   %q = sheaf.apply "matmul"(%rows, %w) {} : (tensor<?x20xf32>, tensor<20x9xf32>) -> tensor<?x9xf32>
   sheaf.yield %t, %q : tensor<?x1x24xf32>, tensor<?x9xf32>
 })"},
+    {"scores_by_rows", R"(
+sheaf.block @sr args(3) {
+^bb0(%q: tensor<?x5xf32>, %k: tensor<2x5x?xf32>, %v: tensor<2x?x19xf32>):
+  %s = sheaf.apply "matmul"(%q, %k) {} : (tensor<?x5xf32>, tensor<2x5x?xf32>) -> tensor<2x?x?xf32>
+  %m = sheaf.apply "reduce_max"(%s) {axis = 2 : i64, keepdims = 1 : i64} : (tensor<2x?x?xf32>) -> tensor<2x?x1xf32>
+  %d = sheaf.apply "sub"(%s, %m) {} : (tensor<2x?x?xf32>, tensor<2x?x1xf32>) -> tensor<2x?x?xf32>
+  %e = sheaf.apply "exp"(%d) {} : (tensor<2x?x?xf32>) -> tensor<2x?x?xf32>
+  %t = sheaf.apply "reduce_sum"(%e) {axis = 2 : i64, keepdims = 1 : i64} : (tensor<2x?x?xf32>) -> tensor<2x?x1xf32>
+  %p = sheaf.apply "matmul_seen"(%e, %v) {} : (tensor<2x?x?xf32>, tensor<2x?x19xf32>) -> tensor<2x?x19xf32>
+  %r = sheaf.apply "div"(%p, %t) {} : (tensor<2x?x19xf32>, tensor<2x?x1xf32>) -> tensor<2x?x19xf32>
+  %i = sheaf.apply "reduce_min"(%s) {axis = 2 : i64, keepdims = 0 : i64} : (tensor<2x?x?xf32>) -> tensor<2x?xf32>
+  sheaf.yield %r, %i : tensor<2x?x19xf32>, tensor<2x?xf32>
+})",
+     110},
+    {"scores_of_known_extents", R"(
+sheaf.block @sk args(2) {
+^bb0(%q: tensor<61x3xf32>, %k: tensor<3x70xf32>):
+  %s = sheaf.apply "matmul"(%q, %k) {} : (tensor<61x3xf32>, tensor<3x70xf32>) -> tensor<61x70xf32>
+  %m = sheaf.apply "reduce_sum"(%s) {axis = 1 : i64, keepdims = 0 : i64} : (tensor<61x70xf32>) -> tensor<61xf32>
+  %b = sheaf.apply "reshape"(%m) {} : (tensor<61xf32>) -> tensor<61x1xf32>
+  %d = sheaf.apply "mul"(%s, %b) {} : (tensor<61x70xf32>, tensor<61x1xf32>) -> tensor<61x70xf32>
+  %t = sheaf.apply "reduce_max"(%d) {axis = 1 : i64, keepdims = 0 : i64} : (tensor<61x70xf32>) -> tensor<61xf32>
+  sheaf.yield %t : tensor<61xf32>
+})"},
     {"batched_product", R"(
 sheaf.block @bp args(2) {
 ^bb0(%x: tensor<3x?x8xf32>, %y: tensor<3x8x19xf32>):
@@ -781,6 +805,37 @@ sheaf.block @t args(1) {
 })");
   ASSERT_EQ(stages.size(), 1u);
   EXPECT_NE(stages[0].find("weights packed"), std::string::npos) << stages[0];
+}
+
+TEST(Plans, ScoresAreThereForAFewRowsUnlessTheyAreReadOtherwise) {
+  auto inBlocks = [](const std::string &text) {
+    return llvm::count_if(stagesOf(text), [](const std::string &stage) {
+      return stage.find("rows at a time") != std::string::npos;
+    });
+  };
+  for (const Case &c : cases) {
+    std::string name = c.name, text = c.text;
+    if (name != "scores_by_rows" && name != "scores_of_known_extents")
+      continue;
+    EXPECT_GE(inBlocks(text), 3) << name;
+    // In blocks and whole they have the same bits.
+    std::vector<Results> blocks, whole;
+    ASSERT_TRUE(check(text, "host", {}, 5, inputsOf(c), blocks));
+    ASSERT_TRUE(check(text, "host", {"row-blocks"}, 5, inputsOf(c), whole));
+    for (size_t r = 0; r < blocks.size(); ++r)
+      EXPECT_TRUE(same(blocks[r], whole[r])) << name;
+    if (name == "scores_of_known_extents") {
+      size_t at = text.find(
+          "axis = 1 : i64, keepdims = 0 : i64} : (tensor<61x70xf32>) -> tensor<61xf32>\n  sheaf");
+      ASSERT_NE(at, std::string::npos);
+      std::string columns = text.substr(0, at) +
+                            "axis = 0 : i64, keepdims = 0 : i64} : (tensor<61x70xf32>) -> "
+                            "tensor<70xf32>\n  sheaf.yield %t : tensor<70xf32>\n}";
+      EXPECT_EQ(
+          inBlocks(columns.replace(columns.find("\"reduce_max\"(%d)"), 16, "\"reduce_max\"(%s)")),
+          0);
+    }
+  }
 }
 
 TEST(Plans, AProductIsComputedOnce) {

@@ -24,6 +24,8 @@ llvm::ArrayRef<Switch> switches() {
       {"panels", "packs weights into panels for the register tile"},
       {kSerpentineSwitch, "walks weights last panel to first at every other launch"},
       {"flat-rows", "products run over the rows of all records, not record by record"},
+      {"row-blocks",
+       "scores, and what is made of them row by row, are there for a few rows at a time"},
       {"share-temporaries", "temporaries of a kernel that never live at once share memory"},
       {kGeneratedSwitch, "generated code computes products that a library would take as well",
        true},

@@ -139,6 +139,11 @@ void LayoutPlanner::describe(Kernel &kernel) const {
       break;
     }
     os << "; writes " << stage.roots.size() << " tensor(s)";
+    if (stage.rowBlock >= 0) {
+      const RowBlock &block = plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)];
+      os << "; " << layout_->blockRows << " rows at a time, with stages " << block.begin << " to "
+         << block.end - 1;
+    }
     kernel.remarks.push_back(text);
   }
 }

@@ -221,6 +221,15 @@ Value Emitter::granule(Value id) {
   return bytes(rows_, mul(wide, constant(rt::kGranuleBytes)));
 }
 
+/// Where a temporary begins; of a row block, its first row that is there.
+Value Emitter::temporaryBase(const Buffer &buffer) {
+  Value offset = sizeOf(ArrayRef(kernel_.temporaries).take_front(buffer.index));
+  return atRecord([&] {
+    Value first = loadAs(i64_, temporaryEntry(), 8);
+    return bytes(bytes(bytes(scratch_, layout_.temporaryOffset), first), offset);
+  });
+}
+
 /// Where a buffer begins; of a list, its table.
 Value Emitter::base(const Buffer &buffer) {
   if (buffer.regroups)
@@ -234,6 +243,8 @@ Value Emitter::base(const Buffer &buffer) {
       known = atEntry([&] { return loadAs(pointer_, bytes(weights_, 8 * use), 8); });
     return known;
   }
+  if (buffer.rowBlock >= 0)
+    return baseInBlock(buffer);
   if (Value known = record_.bases.lookup(&buffer))
     return known;
   Value result;
@@ -255,11 +266,7 @@ Value Emitter::base(const Buffer &buffer) {
     break;
   }
   case Buffer::Temporary: {
-    Value offset = sizeOf(ArrayRef(kernel_.temporaries).take_front(buffer.index));
-    result = atRecord([&] {
-      Value first = loadAs(i64_, temporaryEntry(), 8);
-      return bytes(bytes(bytes(scratch_, layout_.temporaryOffset), first), offset);
-    });
+    result = temporaryBase(buffer);
     break;
   }
   case Buffer::Weight:
@@ -324,6 +331,9 @@ const std::vector<Value> &Emitter::strides(const Buffer &buffer) {
     bool fixed = dim.isConstant() && inner.getDefiningOp<arith::ConstantOp>();
     out[axis - 2] = fixed ? atEntry(make) : atRecord(make);
   }
+  // Of a row block, places along its outer axes lie in the same memory one after the other.
+  if (buffer.rowBlock >= 0)
+    std::fill(out.begin(), out.begin() + static_cast<int64_t>(buffer.blockAxes) - 1, constant(0));
   return record_.strides[&buffer] = std::move(out);
 }
 

@@ -39,8 +39,16 @@ void Emitter::run() {
     configureTiles();
 
   auto stages = [&](Value begin, Value end) {
-    for (const Stage &stage : layout_.stages)
-      emitStage(stage, begin, end);
+    for (size_t i = 0; i < layout_.stages.size(); ++i) {
+      const Stage &stage = layout_.stages[i];
+      if (stage.rowBlock < 0) {
+        emitStage(stage, begin, end);
+        continue;
+      }
+      const RowBlock &block = plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)];
+      emitRowBlock(block, begin, end);
+      i = block.end - 1;
+    }
   };
   emitChunks(stages);
   if (layout_.tileConfig >= 0)
@@ -135,7 +143,10 @@ void Emitter::emitStage(const Stage &stage, Value begin, Value end) {
   }
 }
 
+/// In a row block the record has been entered.
 void Emitter::forEachRecord(Value begin, Value end, llvm::function_ref<void()> body) {
+  if (blockRows_)
+    return body();
   loop(begin, end, 1, [&](Value record) {
     enterRecord(record, begin);
     body();
@@ -149,6 +160,21 @@ void Emitter::nest(ArrayRef<Dim> extents, std::vector<Value> &index,
   loop(constant(0), extent(extents.front()), 1, [&](Value i) {
     index.push_back(i);
     nest(extents.drop_front(), index, body);
+    index.pop_back();
+  });
+}
+
+/// The first axes of a stage of a row block: places along the outer ones, and the rows.
+void Emitter::nestInBlock(ArrayRef<Dim> extents, std::vector<Value> &index,
+                          llvm::function_ref<void()> body) {
+  if (!blockRows_)
+    return nest(extents, index, body);
+  index = blockRows_->outer;
+  if (extents.size() == index.size())
+    return body();
+  loop(blockRows_->begin, blockRows_->end, 1, [&](Value row) {
+    index.push_back(row);
+    nest(extents.drop_front(blockRows_->of->axes.size()), index, body);
     index.pop_back();
   });
 }
@@ -170,7 +196,7 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
       return;
     }
     SmallVector<RowAhead> ahead = rowsAhead(stage.shape);
-    nest(ArrayRef(stage.shape).drop_back(), place.index, [&] {
+    nestInBlock(ArrayRef(stage.shape).drop_back(), place.index, [&] {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
       scope.row = marker();
       loop(constant(0), extent(stage.shape.back()), place.lanes, [&](Value column) {
@@ -305,7 +331,7 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
   int last = static_cast<int>(space.size()) - 1;
   Place place;
   SmallVector<RowAhead> ahead = rowsAhead(space);
-  nest(ArrayRef(space).drop_back(), place.index, [&] {
+  nestInBlock(ArrayRef(space).drop_back(), place.index, [&] {
     place.lanesAxis = last;
     Scope scope;
     scope.stage = &stage;

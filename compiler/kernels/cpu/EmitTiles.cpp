@@ -308,12 +308,17 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
   forEachRecord(begin, end, [&] {
     std::vector<Value> outer;
     SmallVector<MatrixAhead> ahead = matricesAhead(stage);
-    nest(ArrayRef(stage.shape).drop_back(several ? 2 : 1), outer, [&] {
+    // The rows of a tile are those of the block, unless the block has axes before them.
+    bool ofBlock = several && blockRows_ && blockRows_->of->axes.size() + 1 == stage.shape.size();
+    nestInBlock(ArrayRef(stage.shape).drop_back(several ? 2 : 1), outer, [&] {
       Value count = several ? extent(stage.shape[stage.rowAxis]) : constant(1);
+      if (ofBlock)
+        count = arith::SubIOp::create(b, blockRows_->end, blockRows_->begin);
       auto indexOfRow = [&](const Tile &tile, Value row) {
         std::vector<Value> index = outer;
+        Value place = add(tile.first, row);
         if (several)
-          index.push_back(add(tile.first, row));
+          index.push_back(ofBlock ? add(blockRows_->begin, place) : place);
         return index;
       };
       auto compute = [&](const Tile &tile, ArrayRef<Turn> turns) {

@@ -48,6 +48,16 @@ private:
     Value find(Value value, const View &view) const;
   };
 
+  /// The rows of a row block that its stages are computing.
+  struct BlockRows {
+    const RowBlock *of;
+    std::vector<Value> outer; ///< places along the axes before that of the rows
+    Value begin, end;
+    llvm::DenseMap<const Buffer *, Value> bases; ///< of its tensors, from a row 0 that is not there
+    mlir::Operation *here;                       ///< these are inserted before this
+  };
+  std::optional<BlockRows> blockRows_;
+
   /// Where an operand of a product is, and the bytes from one k to the next.
   struct Operand {
     Value pointer, stride;
@@ -67,6 +77,12 @@ private:
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
   void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
             llvm::function_ref<void()> body);
+  void nestInBlock(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
+                   llvm::function_ref<void()> body);
+
+  // EmitRowBlocks.cpp
+  void emitRowBlock(const RowBlock &block, Value begin, Value end);
+  Value baseInBlock(const Buffer &buffer);
 
   // EmitSelection.cpp
   struct RowOfPlaces;
@@ -289,6 +305,7 @@ private:
   Value atRecord(llvm::function_ref<Value()> make);
   Value atEntry(llvm::function_ref<Value()> make);
   Value granule(Value id);
+  Value temporaryBase(const Buffer &buffer);
   Value base(const Buffer &buffer);
   const std::vector<Value> &strides(const Buffer &buffer);
   std::vector<Value> regroupedStrides(const Buffer &buffer);

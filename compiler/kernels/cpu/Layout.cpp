@@ -73,6 +73,8 @@ const Plan &LayoutPlanner::makePlan(ir::BlockOp block, const std::set<std::strin
   options.merge = !without.contains("merge");
   options.knowWeights = !without.contains("panels");
   options.shareTemporaries = !without.contains("share-temporaries");
+  options.blockRows = without.contains("row-blocks") ? 0 : kBlockRows;
+  layout_->blockRows = options.blockRows;
   layout_->plan = planBlock(block, options);
   return *layout_->plan;
 }

@@ -66,7 +66,8 @@ struct Stage {
 
   explicit Stage(const kernels::Stage &of)
       : kind(of.kind), level(of.level), shape(of.shape), rowsAreRecords(of.rowsAreRecords),
-        rowAxis(of.rowAxis), accumulators(of.accumulators), prefetch(of.argumentRows) {}
+        rowAxis(of.rowAxis), rowBlock(of.rowBlock), accumulators(of.accumulators),
+        prefetch(of.argumentRows) {}
 
   Kind kind;
   int level;
@@ -75,7 +76,8 @@ struct Stage {
 
   // Products
   bool rowsAreRecords;
-  int rowAxis; ///< else: the axis whose places are the rows of a tile; -1: one row
+  int rowAxis;  ///< else: the axis whose places are the rows of a tile; -1: one row
+  int rowBlock; ///< of the plan, or -1
   /// A tile's rows may come from several records: a pass over the panels takes `passRows` of them.
   bool rowsOfAllRecords = false;
   int64_t passRows = 0;
@@ -132,7 +134,7 @@ struct Stage {
 
   /// How many rows tiles share out, where every record has as many of its own.
   std::optional<int64_t> knownRows() const {
-    if (rowsAreRecords || rowsOfAllRecords || rowAxis < 0 ||
+    if (rowsAreRecords || rowsOfAllRecords || rowBlock >= 0 || rowAxis < 0 ||
         !shape[static_cast<size_t>(rowAxis)].isConstant())
       return std::nullopt;
     return shape[static_cast<size_t>(rowAxis)].constant();
@@ -156,6 +158,7 @@ struct Layout : BackendPlan {
   static constexpr int kNoUse = -1;
   /// By number of the block's weights: the use of it as it is, or kNoUse.
   std::vector<int> rawUses;
+  int64_t blockRows = 0;               ///< most rows of a row block at a time
   int64_t chunkRecords = 0;            ///< most records whose stages run together
   int chunkStage = -1;                 ///< a chunk ends when this stage has enough rows
   std::vector<int64_t> scratchOffsets; ///< by places of Plan::scratch: of the first record's

@@ -9,6 +9,9 @@ namespace sheaf::kernels::cpu {
 
 /// So many rows hide the reading of a panel of weights.
 constexpr int64_t kMostPassRows = 256;
+/// Rows of a block of rows: whole tiles of 8 or 6 rows, enough of them to read the right operand
+/// from near, few enough that what they leave is near.
+constexpr int64_t kBlockRows = 48;
 
 /// Plans one block and lays it out.
 class LayoutPlanner {

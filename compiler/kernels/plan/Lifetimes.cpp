@@ -84,8 +84,17 @@ void Planner::shareTemporaries() {
     if (buffer.kind == Buffer::Scratch || buffer.kind == Buffer::Temporary)
       lives[&buffer].buffer = &buffer;
   auto use = [&](const Buffer *buffer, int stage) {
-    if (auto life = lives.find(buffer); life != lives.end())
-      life->second.extend(stage);
+    auto life = lives.find(buffer);
+    if (life == lives.end())
+      return;
+    life->second.extend(stage);
+    // The stages of a row block run again for the next rows.
+    if (int block = plan_->stages[static_cast<size_t>(stage)].rowBlock;
+        block >= 0 && buffer->rowBlock != block) {
+      const RowBlock &of = plan_->rowBlocks[static_cast<size_t>(block)];
+      life->second.extend(static_cast<int>(of.begin));
+      life->second.extend(static_cast<int>(of.end) - 1);
+    }
   };
   for (auto [number, stage] : llvm::enumerate(plan_->stages)) {
     for (const Root &root : stage.roots)
@@ -100,13 +109,14 @@ void Planner::shareTemporaries() {
       (buffer.kind == Buffer::Scratch ? scratch : temporaries).push_back(life->second);
 
   for (auto &place :
-       sharePlaces(temporaries, options_.shareTemporaries, [](const Buffer &a, const Buffer &b) {
-         return a.dtype == b.dtype && a.shape == b.shape;
+       sharePlaces(temporaries, options_.shareTemporaries, [&](const Buffer &a, const Buffer &b) {
+         return a.dtype == b.dtype &&
+                a.shapeInMemory(options_.blockRows) == b.shapeInMemory(options_.blockRows);
        })) {
     for (const Lifetime &life : place)
       life.buffer->index = static_cast<unsigned>(plan_->records.temporaries.size());
     plan_->records.temporaries.push_back(
-        {place.front().buffer->dtype, place.front().buffer->shape});
+        {place.front().buffer->dtype, place.front().buffer->shapeInMemory(options_.blockRows)});
   }
   for (auto &place :
        sharePlaces(scratch, options_.shareTemporaries,

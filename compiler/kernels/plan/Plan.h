@@ -49,6 +49,19 @@ struct Buffer {
   /// regroups them.
   bool dense = false;
   const Buffer *regroups = nullptr; ///< the same elements with other extents
+  /// Temporary: number among Plan::rowBlocks, or -1. Then only the rows of a block are there, and
+  /// of the first `blockAxes` axes the last one counts them.
+  int rowBlock = -1;
+  size_t blockAxes = 0;
+
+  /// What of it is there at a time, if a block has so many rows.
+  std::vector<Dim> shapeInMemory(int64_t blockRows) const {
+    if (rowBlock < 0)
+      return shape;
+    std::vector<Dim> rows{Dim(blockRows)};
+    rows.insert(rows.end(), shape.begin() + static_cast<int64_t>(blockAxes), shape.end());
+    return rows;
+  }
 };
 
 /// A run of the contracted axis: both operands are read from buffers.
@@ -123,6 +136,14 @@ struct Stage {
   std::vector<Accumulator> accumulators;
   std::vector<ProductGroup> groups;
   std::vector<const Buffer *> argumentRows; ///< that its roots read beside the products, in order
+  int rowBlock = -1;                        ///< number among Plan::rowBlocks, or -1
+};
+
+/// Stages that go on together, a few rows after the others: all of them compute these rows before
+/// the first computes the next ones. What they leave each other is kept of these rows only.
+struct RowBlock {
+  std::vector<Dim> axes;       ///< that their spaces begin with; rows are places along the last one
+  unsigned begin = 0, end = 0; ///< among the plan's stages
 };
 
 /// A tensor that is made for a record: a result, which lies in rows that the record reserves, or a
@@ -153,7 +174,8 @@ struct Plan {
   llvm::DenseMap<mlir::Value, const Buffer *> bufferOf;
   std::deque<Product> products;
   llvm::DenseMap<mlir::Value, const Product *> productOf;
-  std::vector<Stage> stages;               ///< by levels
+  std::vector<Stage> stages; ///< by levels, but for those of row blocks, which stand together
+  std::vector<RowBlock> rowBlocks;
   llvm::DenseMap<mlir::Value, int> levels; ///< of every kept tensor
   std::vector<uint32_t> argumentWords;     ///< first record word of each argument
   std::vector<int64_t> scratch;            ///< bytes of each place for Scratch buffers, of a record
@@ -178,6 +200,7 @@ struct PlanOptions {
   bool merge = true;            ///< compute products over the same input as one
   bool knowWeights = true;      ///< Product::ofWeights
   bool shareTemporaries = true; ///< what never lives at once shares memory
+  int64_t blockRows = 0;        ///< most rows of a RowBlock at a time; 0: there are none
 };
 
 /// Plans a block.

@@ -253,6 +253,20 @@ Planner::Mode Planner::modeOf(const RootSpec &root, int level, const Product **o
   return mode;
 }
 
+/// A reduction reads from memory what products are made into: all that follows them, if that is
+/// element by element, and so what others make of the same is there as well.
+void Planner::keepForReduction(Value reduction, const Reads &reads) {
+  Value operand = reduction.getDefiningOp()->getOperand(0);
+  View plain = identityView(shape(operand).size());
+  bool follows = roleOf(reduction) == Role::Reduction && roleOf(operand) == Role::Elementwise &&
+                 llvm::all_of(reads.products, [&](auto &r) { return r.second == plain; });
+  if (follows && options_.fuse)
+    keep(operand);
+  else
+    for (auto &[product, view] : reads.products)
+      keep(product->value);
+}
+
 /// Finds the stage of a root, makes it if there is none, and gives its level.
 int Planner::place(const RootSpec &root) {
   Reads reads = read(root.value, root.computed());
@@ -273,8 +287,9 @@ int Planner::place(const RootSpec &root) {
     View plain = identityView(shape(root.value).size()), unshifted = view;
     if (!unshifted.empty() && unshifted.back().offset.isConstant())
       unshifted.back().offset = 0;
-    if (root.kind == RootSpec::Reduction || unshifted != plain ||
-        (product->ofWeights && !shape(root.value).back().isConstant()))
+    if (root.kind == RootSpec::Reduction)
+      keepForReduction(root.value, reads);
+    else if (unshifted != plain || (product->ofWeights && !shape(root.value).back().isConstant()))
       keep(product->value);
   }
   const Product *only = nullptr;

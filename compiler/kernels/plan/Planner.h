@@ -87,6 +87,7 @@ private:
   bool settle();
   bool settleProducts();
   bool settleShared();
+  void keepForReduction(mlir::Value reduction, const Reads &reads);
   bool keepBelow(mlir::Value root, const Product *product, int level);
   /// Visits what a root reads at a level, and what the pieces read that are computed along there.
   void readAlong(const RootSpec &root, int level, llvm::function_ref<void(const Reads &)> visit);
@@ -99,6 +100,11 @@ private:
   void findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots);
   static void groupProducts(Stage &stage);
   llvm::SmallPtrSet<mlir::Value, 8> weightsReadAsTheyAre();
+
+  // RowBlocks.cpp
+  void findRowBlocks(llvm::ArrayRef<llvm::ArrayRef<RootSpec>> rootsOfStages);
+  void forEachAccess(const Stage &stage, llvm::ArrayRef<RootSpec> roots,
+                     llvm::function_ref<void(mlir::Value, std::optional<View>)> visit);
 
   // Lifetimes.cpp
   /// Gives temporaries their places: those that are never needed at the same time share one.

@@ -144,6 +144,7 @@ void Planner::makeStages() {
   llvm::sort(order, [&](size_t a, size_t b) {
     return std::pair(stageRoots_[a].first.level, a) < std::pair(stageRoots_[b].first.level, b);
   });
+  std::vector<ArrayRef<RootSpec>> rootsOfStages;
   for (size_t number : order) {
     auto &[key, roots] = stageRoots_[number];
     Stage stage;
@@ -163,12 +164,14 @@ void Planner::makeStages() {
       stage.roots.push_back({root.value, buffer, root.view, root.computed()});
     }
     plan_->stages.push_back(std::move(stage));
+    rootsOfStages.push_back(roots);
   }
   llvm::SmallPtrSet<Value, 8> asTheyAre = weightsReadAsTheyAre();
   for (Buffer &buffer : plan_->buffers)
     if (buffer.kind == Buffer::Weight)
       buffer.readAsIs = asTheyAre.contains(buffer.value);
   plan_->levels = levels_;
+  findRowBlocks(rootsOfStages);
   shareTemporaries();
 }
 

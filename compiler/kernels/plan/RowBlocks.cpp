@@ -1,0 +1,271 @@
+//===- RowBlocks.cpp - Stages that go on together over blocks of rows -----===//
+//
+// What products of the record's own matrices leave, such as the scores of queries with keys, may
+// be much larger than its operands and what is made of it. Where all that reads it does so row by
+// row, its rows need never be there together.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/kernels/plan/Planner.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels {
+namespace {
+
+bool isTemporary(const Buffer &buffer) {
+  return buffer.kind == Buffer::Temporary || buffer.kind == Buffer::Scratch;
+}
+
+/// Whether a view finds place i along each of the first axes where the stage is at place i.
+bool isAligned(const View &view, size_t axes) {
+  if (view.size() < axes)
+    return false;
+  for (size_t i = 0; i < axes; ++i) {
+    const AxisMap &map = view[i];
+    if (map.axis != static_cast<int>(i) || map.offset != Dim(0) || !map.host.empty() || map.index)
+      return false;
+  }
+  return true;
+}
+
+bool beginsWith(ArrayRef<Dim> shape, ArrayRef<Dim> axes) {
+  return shape.size() >= axes.size() && shape.take_front(axes.size()) == axes;
+}
+
+} // namespace
+
+/// What a stage reads from memory, at its own places; no view: elsewhere.
+void Planner::forEachAccess(const Stage &stage, ArrayRef<RootSpec> roots,
+                            llvm::function_ref<void(Value, std::optional<View>)> visit) {
+  auto visitIndices = [&](const View &view) {
+    for (const AxisMap &map : view)
+      if (map.index)
+        visit(map.index, std::nullopt);
+  };
+  auto visitAt = [&](Value value, const View &view) {
+    visit(value, view);
+    visitIndices(view);
+  };
+  for (const RootSpec &root : roots)
+    readAlong(root, stage.level, [&](const Reads &reads) {
+      for (auto &[kept, view] : reads.kept)
+        if (!isKept(kept) || levelOf(kept) != stage.level)
+          visitAt(kept, view);
+      for (Value whole : reads.whole)
+        visit(whole, std::nullopt);
+      for (auto &[product, view] : reads.products) {
+        if (product->start)
+          visit(product->start, std::nullopt);
+        for (const ProductSegment &segment : product->segments) {
+          visitAt(segment.lhs, segment.lhsView);
+          visitAt(segment.rhs, segment.rhsView);
+        }
+      }
+    });
+}
+
+/// Finds blocks of rows, and puts the stages of each one after the other.
+class RowBlocks {
+public:
+  using Access = std::pair<const Buffer *, std::optional<View>>;
+  RowBlocks(Plan &plan, std::vector<std::vector<Access>> accesses, int64_t mostRows)
+      : plan_(plan), accesses_(std::move(accesses)), mostRows_(mostRows),
+        blockOf_(plan.stages.size(), -1) {
+    for (auto [number, stage] : llvm::enumerate(plan.stages))
+      for (const Root &root : stage.roots)
+        writers_[root.buffer].insert(static_cast<unsigned>(number));
+    for (auto [number, reads] : llvm::enumerate(accesses_))
+      for (auto &[buffer, view] : reads)
+        readers_[buffer].insert(static_cast<unsigned>(number));
+  }
+
+  void run() {
+    for (unsigned stage = 0; stage < plan_.stages.size(); ++stage)
+      if (blockOf_[stage] < 0)
+        tryFrom(stage);
+    putTogether();
+  }
+
+private:
+  struct Candidate {
+    llvm::SmallSetVector<unsigned, 8> stages;
+    llvm::SmallSetVector<const Buffer *, 8> local;
+  };
+
+  /// Whether each row of a stage can be computed apart: what it reads of a local tensor is of the
+  /// same row.
+  bool canGoByRows(const Stage &stage, ArrayRef<Dim> axes) const {
+    if (stage.kind == Stage::Reduce) {
+      Value value = stage.roots.front().value;
+      auto apply = value.getDefiningOp<ir::ApplyOp>();
+      const std::vector<Dim> &space = plan_.shapes->of(apply.getOperand(0));
+      if (roleOf(value) == Role::Dot)
+        return false; // its vector has no rows
+      switch (reductionOf(value)) {
+      case ops::Reduction::Top:
+      case ops::Reduction::Sort:
+      case ops::Reduction::Scan:
+      case ops::Reduction::AddRows:
+        return false;
+      default:
+        break;
+      }
+      return axisOf(apply, "axis", -1, space.size()) + 1 == space.size() &&
+             space.size() > axes.size() && beginsWith(space, axes) && beginsWith(stage.shape, axes);
+    }
+    if (stage.kind == Stage::Products &&
+        (stage.rowsAreRecords ||
+         llvm::any_of(stage.groups, [](const ProductGroup &g) { return g.lead->ofWeights; })))
+      return false;
+    return stage.shape.size() > axes.size() && beginsWith(stage.shape, axes);
+  }
+
+  /// Whether nothing but stages of rows reads and writes a tensor, each its own rows.
+  bool isLocal(const Buffer &buffer, ArrayRef<Dim> axes) const {
+    if (!isTemporary(buffer) || buffer.dense || buffer.rowBlock >= 0 ||
+        !beginsWith(buffer.shape, axes))
+      return false;
+    auto fits = [&](unsigned number) {
+      return blockOf_[number] < 0 && canGoByRows(plan_.stages[number], axes);
+    };
+    auto writers = writers_.find(&buffer), readers = readers_.find(&buffer);
+    if (writers == writers_.end() || !llvm::all_of(writers->second, fits))
+      return false;
+    for (unsigned number : writers->second)
+      for (const Root &root : plan_.stages[number].roots)
+        if (root.buffer == &buffer && !isAligned(root.view, axes.size()))
+          return false;
+    if (readers == readers_.end())
+      return true;
+    if (!llvm::all_of(readers->second, fits))
+      return false;
+    for (unsigned number : readers->second)
+      for (auto &[read, view] : accesses_[number])
+        if (read == &buffer && !(view && isAligned(*view, axes.size())))
+          return false;
+    return true;
+  }
+
+  /// Tries the rows of what a stage of products of the record's own matrices leaves.
+  void tryFrom(unsigned seed) {
+    const Stage &stage = plan_.stages[seed];
+    if (stage.kind != Stage::Products || stage.shape.size() < 2)
+      return;
+    // As many rows as there are at a time need no block.
+    std::optional<int64_t> rows = knownElements(ArrayRef(stage.shape).drop_back());
+    if (rows && *rows <= mostRows_)
+      return;
+    std::vector<Dim> axes(stage.shape.begin(), stage.shape.end() - 1);
+    if (!llvm::any_of(stage.roots, [&](const Root &root) { return isLocal(*root.buffer, axes); }))
+      return;
+    Candidate block;
+    llvm::SmallVector<unsigned> work{seed};
+    while (!work.empty()) {
+      unsigned number = work.pop_back_val();
+      if (!block.stages.insert(number))
+        continue;
+      auto take = [&](const Buffer *buffer) {
+        if (!isLocal(*buffer, axes) || !block.local.insert(buffer))
+          return;
+        work.append(writers_[buffer].begin(), writers_[buffer].end());
+        work.append(readers_[buffer].begin(), readers_[buffer].end());
+      };
+      for (const Root &root : plan_.stages[number].roots)
+        take(root.buffer);
+      for (auto &[buffer, view] : accesses_[number])
+        take(buffer);
+    }
+    auto number = static_cast<int>(plan_.rowBlocks.size());
+    for (unsigned member : block.stages)
+      blockOf_[member] = number;
+    plan_.rowBlocks.push_back({axes});
+    if (inOrder().empty()) {
+      // Something between its stages would have to run before and after.
+      for (unsigned member : block.stages)
+        blockOf_[member] = -1;
+      plan_.rowBlocks.pop_back();
+      return;
+    }
+    for (Buffer &buffer : plan_.buffers)
+      if (block.local.contains(&buffer)) {
+        buffer.kind = Buffer::Temporary;
+        buffer.rowBlock = number;
+        buffer.blockAxes = axes.size();
+      }
+  }
+
+  /// An order of the stages in which those of a block stand together, by what reads what; empty if
+  /// there is none.
+  std::vector<unsigned> inOrder() {
+    auto count = static_cast<unsigned>(plan_.stages.size());
+    auto nodeOf = [&](unsigned stage) {
+      return blockOf_[stage] < 0 ? stage : count + static_cast<unsigned>(blockOf_[stage]);
+    };
+    llvm::DenseMap<unsigned, llvm::SmallSetVector<unsigned, 4>> before;
+    std::map<unsigned, std::vector<unsigned>> members; // of a node
+    for (unsigned stage = 0; stage < count; ++stage) {
+      members[nodeOf(stage)].push_back(stage);
+      for (auto &[buffer, view] : accesses_[stage])
+        for (unsigned writer : writers_[buffer])
+          if (nodeOf(writer) != nodeOf(stage))
+            before[nodeOf(stage)].insert(nodeOf(writer));
+    }
+    // The node whose first stage comes first.
+    std::map<unsigned, unsigned> waiting;
+    for (auto &[node, stages] : members)
+      waiting[stages.front()] = node;
+    llvm::DenseSet<unsigned> done;
+    std::vector<unsigned> order;
+    while (!waiting.empty()) {
+      auto next = llvm::find_if(waiting, [&](auto &entry) {
+        return llvm::all_of(before[entry.second], [&](unsigned n) { return done.contains(n); });
+      });
+      if (next == waiting.end())
+        return {};
+      done.insert(next->second);
+      llvm::append_range(order, members[next->second]);
+      waiting.erase(next);
+    }
+    return order;
+  }
+
+  void putTogether() {
+    if (plan_.rowBlocks.empty())
+      return;
+    std::vector<Stage> stages;
+    for (unsigned number : inOrder()) {
+      stages.push_back(std::move(plan_.stages[number]));
+      if (int block = blockOf_[number]; block >= 0) {
+        RowBlock &of = plan_.rowBlocks[static_cast<size_t>(block)];
+        auto place = static_cast<unsigned>(stages.size() - 1);
+        of.begin = of.end ? of.begin : place;
+        of.end = place + 1;
+        stages.back().rowBlock = block;
+      }
+    }
+    plan_.stages = std::move(stages);
+  }
+
+  Plan &plan_;
+  std::vector<std::vector<Access>> accesses_;
+  int64_t mostRows_;
+  std::vector<int> blockOf_;
+  llvm::DenseMap<const Buffer *, llvm::SmallSetVector<unsigned, 4>> writers_, readers_;
+};
+
+void Planner::findRowBlocks(ArrayRef<ArrayRef<RootSpec>> rootsOfStages) {
+  if (options_.blockRows == 0)
+    return;
+  std::vector<std::vector<RowBlocks::Access>> accesses;
+  for (auto [stage, roots] : llvm::zip_equal(plan_->stages, rootsOfStages)) {
+    auto &reads = accesses.emplace_back();
+    forEachAccess(stage, roots, [&](Value value, std::optional<View> view) {
+      if (const Buffer *buffer = plan_->bufferOf.lookup(value))
+        reads.push_back({buffer, std::move(view)});
+    });
+  }
+  RowBlocks(*plan_, std::move(accesses), options_.blockRows).run();
+}
+
+} // namespace sheaf::kernels
