@@ -102,6 +102,7 @@ from .ops.losses import entropy as entropy
 from .ops.losses import huber as huber
 from .ops.losses import kl_div as kl_div
 from .ops.losses import mse as mse
+from .ops.movement import append as append
 from .ops.movement import broadcast_to as broadcast_to
 from .ops.movement import concat as concat
 from .ops.movement import expand_dims as expand_dims
