@@ -12,6 +12,7 @@ import sys
 
 import torch
 import transformers
+from safetensors.torch import save_file
 from transformers import (BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel, GPT2Config,
                           GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM)
 
@@ -33,7 +34,7 @@ def spread(model, scale=0.3):
     return model.eval()
 
 
-def save(model, directory, expected, dtype=None, **options):
+def save(model, directory, expected, dtype=None, texts=TEXTS, **options):
     if dtype:  # what is expected is of the rounded weights
         for parameter in model.parameters():
             parameter.copy_(parameter.to(dtype))
@@ -41,9 +42,9 @@ def save(model, directory, expected, dtype=None, **options):
     for name in os.listdir(directory):
         if name not in ("config.json", "model.safetensors.index.json") and not name.endswith(".safetensors"):
             os.unlink(os.path.join(directory, name))
-    made = {"by": f"torch {torch.__version__}, transformers {transformers.__version__}", "texts": TEXTS}
+    made = {"by": f"torch {torch.__version__}, transformers {transformers.__version__}", "texts": texts}
     for entry, compute in expected.items():
-        made[entry] = [compute(torch.tensor([text])) for text in TEXTS]
+        made[entry] = [compute(torch.tensor([text])) for text in texts]
     with open(os.path.join(directory, "expected.json"), "w") as stream:
         json.dump(made, stream)
         stream.write("\n")
@@ -67,6 +68,29 @@ def last(model):
     return lambda ids: rows(model(ids).logits[:, -1])[0]
 
 
+class CharCNN(torch.nn.Module):
+    """What models/char_cnn.sheaf is, in PyTorch."""
+
+    def __init__(self, vocab=20, size=6, channels=10, classes=3):
+        super().__init__()
+        self.config = {"vocab": vocab, "size": size, "channels": channels, "classes": classes}
+        self.embed = torch.nn.Embedding(vocab, size)
+        self.conv1 = torch.nn.Conv1d(size, channels, 7, padding=3)
+        self.conv2 = torch.nn.Conv1d(channels, channels, 3, padding=1)
+        self.out = torch.nn.Linear(channels, classes)
+
+    def forward(self, ids):
+        x = torch.relu(self.conv1(self.embed(ids).transpose(1, 2)))
+        return self.out(torch.relu(self.conv2(torch.nn.functional.max_pool1d(x, 3))).amax(2))
+
+    def save_pretrained(self, directory):
+        os.makedirs(directory, exist_ok=True)
+        save_file(self.state_dict(), os.path.join(directory, "model.safetensors"), {"format": "pt"})
+        with open(os.path.join(directory, "config.json"), "w") as stream:
+            json.dump(self.config, stream)
+            stream.write("\n")
+
+
 @torch.no_grad()
 def main(directory):
     place = lambda name: os.path.join(directory, name)
@@ -85,6 +109,9 @@ def main(directory):
         tie_word_embeddings=True)))
     save(llama, place("llama"), {"main": last(llama), "generate": continue_greedily(llama)}, torch.bfloat16,
          max_shard_size="4KB")
+
+    cnn = spread(CharCNN())
+    save(cnn, place("char_cnn"), {"main": lambda ids: rows(cnn(ids))[0]}, texts=[t for t in TEXTS if len(t) > 2])
 
 
 main(sys.argv[1])

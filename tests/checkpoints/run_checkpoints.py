@@ -53,7 +53,7 @@ def main(sheaf):
     jobs = [(name, entry) for name in sorted(os.listdir(HERE)) if os.path.isdir(os.path.join(HERE, name))
             and os.path.exists(os.path.join(HERE, name, "expected.json"))
             for entry in json.load(open(os.path.join(HERE, name, "expected.json"))) if entry not in ("by", "texts")]
-    assert len(jobs) == 7, jobs
+    assert len(jobs) == 8, jobs
     with ThreadPoolExecutor(2) as pool:
         wrong = [text for text in pool.map(lambda job: check(sheaf, *job), jobs) if text]
     sys.exit("\n".join(wrong) or 0)
