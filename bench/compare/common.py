@@ -28,7 +28,7 @@ def read_weights(path):
     header.pop("__metadata__", None)
     return {name: torch.frombuffer(bytearray(data[slice(*entry["data_offsets"])]),
                                    dtype=torch.float32).reshape(entry["shape"])
-            for name, entry in header.items()}
+            for name, entry in header.items() if entry["dtype"] == "F32"}
 
 
 def read_log(directory):
