@@ -1,6 +1,7 @@
 """Loading, compiling, running."""
 
 import gc
+import json
 import os
 import pickle
 import subprocess
@@ -202,6 +203,19 @@ def test_the_command_gives_the_same(tmp_path):
     expected = np.array([eval(line) for line in told.splitlines()], np.float32)
     model = sf.load(source, dims={"hidden": 16}, vocab=tmp_path / "v.txt", weights_seed=3)
     np.testing.assert_array_equal(model([s.split() for s in sentences]), expected)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_weights_of_others(name):
+    """A directory as Hugging Face has it, for a model whose file says what things are called there."""
+    directory = os.path.join(ROOT, "tests", "checkpoints", name)
+    with open(os.path.join(directory, "expected.json")) as stream:
+        expected = json.load(stream)
+    model = sf.load(os.path.join(ROOT, "models", name + ".sheaf"), weights=directory)
+    np.testing.assert_allclose(model(expected["texts"]), np.array(expected["main"]), rtol=1e-4, atol=1e-4)
+    assert any("converted" in str(said.message) and said.severity == "note" for said in model.warnings)
+    with pytest.raises(ValueError, match="config.json|missing|does not fit"):
+        sf.load(os.path.join(ROOT, "models", name + ".sheaf"), weights=directory, dims={"layers": 3})
 
 
 @pytest.mark.parametrize("options, words", [
