@@ -85,12 +85,13 @@ fn size<T>(t: Rose<T>) -> int = match t {
 /// What the three programs leave out.
 const char *const zoo = R"(
 dim vocab; dim n, m = n * 2 + 1   # a dim may have no default
+dim c = config "a"  else config "b.c" else m, config = config "d", e = config
 data Color = Red | Green() | Blue(depth: int,)
 data Big = FirstConstructor(first: f32[n], second: f32[m]) | SecondConstructor(third: token<word>)
   | ThirdConstructor(fourth: bool, fifth: bool[], sixth: bool[n])
 param a : bf16[n, ?] = uniform(lo=-1, hi=1.5e-3)
-param s : f32 = constant(0)
-let encoder = [Block(n)] * 12
+param s : f32 = constant(0) as "scale" | ""
+let encoder = [Block(n)] * 12 as "layers"
 let named: Block = Block(n)
 layer Outer(k) {
   let inner = Inner(k, 2 * k)
@@ -156,6 +157,9 @@ TEST(Printer, NormalForm) {
   EXPECT_EQ(printModule(Parsed(zoo).module), R"(dim vocab
 dim n
 dim m = n * 2 + 1
+dim c = config "a" else config "b.c" else m
+dim config = config "d"
+dim e = config
 
 data Color = Red | Green | Blue(depth: int)
 data Big =
@@ -164,9 +168,9 @@ data Big =
   | ThirdConstructor(fourth: bool, fifth: bool[], sixth: bool[n])
 
 param a : bf16[n, ?] = uniform(lo=-1, hi=0.0015)
-param s : f32 = constant(0)
+param s : f32 = constant(0) as "scale" | ""
 
-let encoder = [Block(n)] * 12
+let encoder = [Block(n)] * 12 as "layers"
 let named: Block = Block(n)
 
 layer Outer(k) {
@@ -404,14 +408,19 @@ TEST(Declarations, Structure) {
   const std::vector<const Decl *> &decls = parsed.module.decls;
   EXPECT_EQ(decls[1]->to<DimDecl>().value, nullptr);
   EXPECT_NE(decls[2]->to<DimDecl>().value, nullptr);
-  const auto &color = decls[3]->to<DataDecl>();
+  ASSERT_EQ(decls[3]->to<DimDecl>().config.size(), 2u);
+  EXPECT_EQ(decls[3]->to<DimDecl>().config[1].name, "b.c");
+  EXPECT_NE(decls[3]->to<DimDecl>().value, nullptr);
+  EXPECT_EQ(decls[4]->to<DimDecl>().value, nullptr);
+  const auto &color = decls[6]->to<DataDecl>();
   EXPECT_EQ(color.constructors.size(), 3u);
   EXPECT_EQ(color.constructors[2].fields[0].name.name, "depth");
   EXPECT_EQ(parsed.source.slice(color.constructors[2].range), "Blue(depth: int,)");
-  const auto &param = decls[5]->to<ParamDecl>();
+  const auto &param = decls[8]->to<ParamDecl>();
   EXPECT_TRUE(param.type->to<TensorTypeExpr>().dims[1].isUnknown());
   EXPECT_EQ(param.init.args[0].name->name, "lo");
-  const auto &outer = decls[9]->to<LayerDecl>();
+  EXPECT_EQ(decls[9]->to<ParamDecl>().stored.names, (std::vector<std::string>{"scale", ""}));
+  const auto &outer = decls[12]->to<LayerDecl>();
   ASSERT_EQ(outer.members.size(), 3u);
   EXPECT_TRUE(outer.members[0]->is<LetDecl>());
   EXPECT_TRUE(outer.members[1]->is<ParamDecl>());
