@@ -228,7 +228,8 @@ def compile(text, *, name="model.sheaf", **options):
     dims              {"hidden": 256}: instead of what the source says
     vocab             for `token`: a file, a list of words of which the first is "<unk>", or a size
                       alone, when tokens are numbers. A dict gives them by name: {"": ..., "tag": ...}
-    weights           a safetensors file, or arrays by name; else what the source's initialisers make
+    weights           a safetensors file, a directory of a training or as Hugging Face has it, or arrays by
+                      name; else what the source's initialisers make
     weights_seed      of them
     renames           ["FROM=TO"], how names of weights become those of parameters
     entry             the function that an instance is an argument list of: "main"
