@@ -84,12 +84,11 @@ typedef struct sheaf_compile_options {
   const sheaf_vocabulary *vocabularies;
   size_t vocabulary_count;
 
-  const char *weights; /* a safetensors file or directory, which may tell dims; NULL: as the source
-                        * says */
-  uint64_t seed;       /* of the source's initialisers */
-  int32_t precision;   /* a sheaf_precision */
-  uint32_t threads;    /* that generate code; 0: 2 */
-  const char *target_cpu;     /* LLVM's name of a processor; NULL: this one */
+  const char *weights;    /* a file or directory, which may tell dims; NULL: as the source says */
+  uint64_t seed;          /* of the source's initialisers */
+  int32_t precision;      /* a sheaf_precision */
+  uint32_t threads;       /* that generate code; 0: 2 */
+  const char *target_cpu; /* LLVM's name of a processor; NULL: this one */
   const char *const *without; /* optimisations to leave out, by name */
   size_t without_count;
   int32_t training; /* other than 0: with code that differentiates (gradients.h) */
