@@ -32,7 +32,7 @@ runtime/null: model measure memory schedule device
 runtime/devices: device cpu null
 runtime/backward: model memory device
 runtime/session: model measure memory schedule walk device devices backward
-runtime/train: model backward session
+runtime/train: model device backward session
 runtime/io: model
 runtime/fit: model session train io
 runtime/artefact: model io cpu session

@@ -90,7 +90,14 @@ sheaf_status sheaf_optimizer_create(sheaf_session *session, sheaf_model *model,
   });
 }
 
-void sheaf_optimizer_release(sheaf_optimizer *optimizer) { delete optimizer; }
+void sheaf_optimizer_release(sheaf_optimizer *optimizer) {
+  if (!optimizer)
+    return;
+  // What it remembers is in memory of the session's device.
+  std::shared_ptr<Running> running = optimizer->running;
+  std::lock_guard lock(running->mutex);
+  delete optimizer;
+}
 
 sheaf_status sheaf_optimizer_step(sheaf_optimizer *optimizer, const sheaf_gradients *gradients,
                                   double learning_rate, double scale, sheaf_step_report *report) {

@@ -640,9 +640,11 @@ void Backward::run(std::span<const ScheduledBucket> forward, const FoldedLaunche
   endSegment(run, /*last=*/true);
   showGradients();
   for (size_t i = 0; i < gradients_.size(); ++i)
-    if (gradients_[i].kind != ParamGradient::None)
-      gradients_[i].data =
-          reinterpret_cast<float *>(rows_.address(gradientBase_ + model_.params[i].id));
+    if (gradients_[i].kind != ParamGradient::None) {
+      uint64_t granule = gradientBase_ + model_.params[i].id;
+      gradients_[i].data = reinterpret_cast<float *>(rows_.address(granule));
+      gradients_[i].at = FloatsAt::rows(granule);
+    }
 }
 
 } // namespace sheaf::rt

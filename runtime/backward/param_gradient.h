@@ -2,6 +2,8 @@
 #ifndef SHEAF_RUNTIME_BACKWARD_PARAM_GRADIENT_H
 #define SHEAF_RUNTIME_BACKWARD_PARAM_GRADIENT_H
 
+#include "runtime/device/update.h"
+
 #include <cstdint>
 #include <vector>
 
@@ -14,8 +16,11 @@ struct ParamGradient {
     Rows, ///< zero but for the innermost rows `rows`
     Dense
   } kind = None;
-  float *data = nullptr;      ///< in row layout; of Rows only those rows hold anything
+  float *data = nullptr; ///< in row layout; of Rows only those rows hold anything
+  FloatsAt at; ///< the same, where its device has it; None: `data` is memory of the host alone
   std::vector<uint32_t> rows; ///< ascending
+
+  FloatsAt where() const { return at.kind == FloatsAt::None ? FloatsAt::onHost(data) : at; }
 };
 
 } // namespace sheaf::rt

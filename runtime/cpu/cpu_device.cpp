@@ -22,7 +22,7 @@ CpuDevice::CpuDevice(const DeviceSetup &setup)
       rows_(setup.model.paramGranules, setup.rowBytes,
             setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),
       weights_(setup.model, rows_.host(), setup.meter, setup.packed),
-      flusher_(setup.model, setup.threads, setup.hostile) {
+      flusher_(setup.model, setup.threads, setup.hostile), updates_(setup.model, rows_.host()) {
   if (checkedCode(setup.model).tiles && !setup.onlyPacks && !allowTiles())
     throw UserError("the model's kernels use AMX, which this machine or its system does not offer");
 }
@@ -38,6 +38,12 @@ Ticket CpuDevice::submit(std::span<const Instruction> instructions) {
       rows_.fill(fill->rows, fill->byte);
     else if (const auto *release = std::get_if<ReleaseRows>(&instruction))
       rows_.release(release->rows);
+    else if (const auto *reduce = std::get_if<Reduce>(&instruction))
+      updates_.run(*reduce, flusher_.workers());
+    else if (const auto *update = std::get_if<Update>(&instruction))
+      updates_.run(*update, flusher_.workers(), [&](size_t param, int64_t begin, int64_t end) {
+        weights_.packRows(param, begin, end);
+      });
     // Copies in and out are of the host's own rows.
   }
   return {};

@@ -3,6 +3,7 @@
 #define SHEAF_RUNTIME_CPU_CPU_DEVICE_H
 
 #include "runtime/cpu/flush.h"
+#include "runtime/cpu/updates.h"
 #include "runtime/cpu/weights.h"
 
 namespace sheaf::rt {
@@ -40,10 +41,16 @@ public:
     flusher_.workers().forEach(count, little, work);
   }
 
+  uint32_t makeBuffer(uint64_t bytes) override { return updates_.makeBuffer(bytes); }
+  void dropBuffer(uint32_t buffer) override { updates_.dropBuffer(buffer); }
+  std::span<uint8_t> showBuffer(uint32_t buffer) override { return updates_.buffer(buffer); }
+  void bufferWritten(uint32_t) override {}
+
 private:
   HostRows rows_;
   PackedWeights weights_;
   Flusher flusher_;
+  Updates updates_;
 };
 
 } // namespace sheaf::rt

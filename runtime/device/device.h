@@ -13,6 +13,7 @@
 #define SHEAF_RUNTIME_DEVICE_DEVICE_H
 
 #include "runtime/device/factory.h"
+#include "runtime/device/update.h"
 #include "runtime/measure/trace.h"
 #include "runtime/memory/row_memory.h"
 #include "runtime/schedule/schedule.h"
@@ -58,7 +59,8 @@ struct ReleaseRows {
   RowRange rows;
 };
 
-using Instruction = std::variant<Launches, CopyIn, CopyOut, CopyRows, FillRows, ReleaseRows>;
+using Instruction =
+    std::variant<Launches, CopyIn, CopyOut, CopyRows, FillRows, ReleaseRows, Reduce, Update>;
 
 /// Of a sequence. Sequences are done in the order in which they were submitted, or as if they were.
 struct Ticket {
@@ -124,6 +126,16 @@ public:
   /// weights. Of devices whose kernels are the model's (KernelFn).
   virtual std::vector<std::span<const uint8_t>> packedCopies() const = 0;
   virtual std::span<const void *const> kernelWeights(size_t kernel) const = 0;
+
+  // Memory beside rows, for what is remembered from step to step of a training.
+
+  /// Zeros; never 0. Throws std::bad_alloc.
+  virtual uint32_t makeBuffer(uint64_t bytes) = 0;
+  virtual void dropBuffer(uint32_t buffer) = 0;
+  /// What it holds now, for the host to read, until something else is submitted. Whoever writes
+  /// there calls bufferWritten().
+  virtual std::span<uint8_t> showBuffer(uint32_t buffer) = 0;
+  virtual void bufferWritten(uint32_t buffer) = 0;
 
   /// Calls `work(i)` for each i in [0, count) on threads that the device has on the host, in any
   /// order, or on this one alone if there is too `little` to do; in the floating-point state of

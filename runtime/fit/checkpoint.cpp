@@ -59,11 +59,15 @@ std::map<int64_t, fs::path> checkpointsIn(const std::string &directory) {
   return found;
 }
 
+rt::Optimizer::Part stateOf(size_t part) {
+  return part == kMean ? rt::Optimizer::Mean : rt::Optimizer::Squares;
+}
+
 /// A part in row layout, or null: what is not there, and the weight itself.
-uint8_t *rowOf(rt::Trainer &trainer, size_t param, size_t part) {
+const uint8_t *rowOf(rt::Trainer &trainer, size_t param, size_t part) {
   if (part == kMean || part == kSquares)
-    return trainer.optimizer().states()[param].tensors[part - kMean].get();
-  return part == kAverage && trainer.average() ? trainer.average()->row(param) : nullptr;
+    return trainer.optimizer().state(param, stateOf(part)).data();
+  return part == kAverage && trainer.average() ? trainer.average()->state(param).data() : nullptr;
 }
 
 } // namespace
@@ -222,12 +226,13 @@ loadCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &
         session.setParam(i, bytes);
         continue;
       }
-      if (part != kAverage)
-        trainer.optimizer().makeState(i);
-      uint8_t *to = rowOf(trainer, i, part);
-      if (!to)
+      auto write = [&](uint8_t *to) {
+        rt::toRowLayout(param.shape, param.dtype, bytes.data(), to);
+      };
+      bool taken = part == kAverage ? trainer.average() && trainer.average()->setState(i, write)
+                                    : trainer.optimizer().setState(i, stateOf(part), write);
+      if (!taken)
         throw UserError(path + ": it is of another optimizer");
-      rt::toRowLayout(param.shape, param.dtype, bytes.data(), to);
     }
   }
   return course;

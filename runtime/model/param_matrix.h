@@ -18,6 +18,16 @@ inline ParamMatrix matrixOf(const ParamDesc &param) {
   return m;
 }
 
+/// A parameter of f32 as a matrix in its row layout.
+struct RowMatrix {
+  int64_t rows, width; ///< floats
+  int64_t stride;      ///< floats from row to row
+};
+inline RowMatrix rowMatrix(const ParamDesc &desc) {
+  auto [rows, columns] = matrixOf(desc);
+  return {rows, columns, rowGranules(columns, desc.dtype) * kGranuleBytes / 4};
+}
+
 } // namespace sheaf::rt
 
 #endif // SHEAF_RUNTIME_MODEL_PARAM_MATRIX_H

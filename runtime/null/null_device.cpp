@@ -4,6 +4,8 @@
 #include "runtime/device/launch_counts.h"
 #include "runtime/model/error.h"
 
+#include <algorithm>
+
 namespace sheaf::rt {
 
 NullDevice::NullDevice(const DeviceSetup &setup)
@@ -33,6 +35,8 @@ Ticket NullDevice::submit(std::span<const Instruction> instructions) {
       rows_.fill(fill->rows, fill->byte); // guards are looked at
     } else if (const auto *release = std::get_if<ReleaseRows>(&instruction)) {
       rows_.release(release->rows);
+    } else if (const auto *reduce = std::get_if<Reduce>(&instruction)) {
+      std::fill_n(reduce->sums, reduce->pieces.size(), 0.0);
     }
   }
   return {};
@@ -69,6 +73,10 @@ std::vector<std::span<const uint8_t>> NullDevice::packedCopies() const {
 
 std::span<const void *const> NullDevice::kernelWeights(size_t) const {
   throw UserError("device 'null' computes nothing: it packs no weights");
+}
+
+std::span<uint8_t> NullDevice::showBuffer(uint32_t) {
+  throw UserError("device 'null' computes nothing: there is nothing to look at");
 }
 
 void NullDevice::forEach(size_t count, bool, const std::function<void(size_t)> &work) {

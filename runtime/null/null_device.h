@@ -32,6 +32,11 @@ public:
 
   void forEach(size_t count, bool little, const std::function<void(size_t)> &work) override;
 
+  uint32_t makeBuffer(uint64_t) override { return 1; }
+  void dropBuffer(uint32_t) override {}
+  std::span<uint8_t> showBuffer(uint32_t) override;
+  void bufferWritten(uint32_t) override {}
+
 private:
   PackedBytes packedBytes() const;
   bool charge(uint64_t bytes);

@@ -143,6 +143,16 @@ int64_t Session::findParam(std::string_view name) const {
   return -1;
 }
 
+Device &Session::device() { return *impl_->device; }
+
+void Session::paramsUpdated(std::span<const uint32_t> params, bool packed) {
+  impl_->showParams(params);
+  if (packed)
+    return impl_->weightsPacked();
+  impl_->weightsChanged = true;
+  ++impl_->weightsVersion;
+}
+
 void Session::packWeights() { impl_->packWeights(); }
 
 void Session::packWeightsLike(const Session &other) {
@@ -155,7 +165,7 @@ void Session::packWeightsLike(const Session &other) {
                 static_cast<size_t>(tensorGranules(desc.shape, desc.dtype)) * kGranuleBytes);
   }
   impl_->device->pack();
-  rowsPacked();
+  impl_->weightsPacked();
 }
 
 bool Session::packsRows() const {
@@ -168,15 +178,11 @@ bool Session::packsRowsApart(size_t param) const {
   return impl_->device->packsApart(param, kRowsPackedApart);
 }
 
-void Session::packRows(size_t param, int64_t begin, int64_t end) {
-  impl_->device->packRows(param, begin, end);
-}
-
-void Session::rowsPacked() {
-  impl_->weightsChanged = false;
-  impl_->keptIsStale = true;
-  impl_->foldedIsStale = true;
-  ++impl_->weightsVersion;
+void Session::Impl::weightsPacked() {
+  weightsChanged = false;
+  keptIsStale = true;
+  foldedIsStale = true;
+  ++weightsVersion;
 }
 
 /// What follows from weights alone is recorded and run like an instance, and becomes a weight
@@ -311,10 +317,6 @@ const Schedule &Session::schedule() const { return impl_->schedule; }
 const uint8_t *Session::rows() const {
   impl_->showAll();
   return impl_->recorder.rowSpace.address(0);
-}
-
-void Session::forEach(size_t count, bool little, const std::function<void(size_t)> &work) {
-  impl_->device->forEach(count, little, work);
 }
 
 //===----------------------------------------------------------------------===//

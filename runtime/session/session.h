@@ -125,16 +125,13 @@ public:
   /// The same without running code: what follows from weights alone is taken from a session of the
   /// same program that was compiled for another machine, and has the same weights, packed.
   void packWeightsLike(const Session &other);
-  /// Whether all weights are in that form and nothing else has to follow them, so that whoever
-  /// writes rows of parameters through paramRow() may call packRows() for these and then
-  /// rowsPacked(), instead of packWeights().
+  /// Whether all weights are in that form and nothing else has to follow them, so that an Update
+  /// (device/update.h) may change them in both forms, instead of packWeights().
   bool packsRows() const;
-  /// Rows of a parameter as a matrix: leading axes and rows together. Where packsRowsApart(), at
-  /// the same time for rows of different units of kRowsPackedApart rows.
-  void packRows(size_t param, int64_t begin, int64_t end);
+  /// Whether an Update of several pieces does: each of whole units of kRowsPackedApart rows of the
+  /// parameter as a matrix.
   static constexpr int64_t kRowsPackedApart = 16;
   bool packsRowsApart(size_t param) const;
-  void rowsPacked();
   /// The packed copies of the last packWeights(), in the order of the code.
   std::vector<std::span<const uint8_t>> packedWeights() const;
 
@@ -170,12 +167,12 @@ public:
   /// What kernel `kernel` is given as its weights.
   std::span<const void *const> kernelWeights(size_t kernel) const;
 
-  /// Calls `work(i)` for each i in [0, count) on the session's threads, in any order, or on this
-  /// one alone if there is too `little` to do; in the floating-point state of kernels. It must not
-  /// throw.
-  void forEach(size_t count, bool little, const std::function<void(size_t)> &work);
-
   //===--- Training --------------------------------------------------------===//
+
+  /// For those who reduce and change parameters and gradients where they are (device/update.h).
+  Device &device();
+  /// An Update has changed these parameters. `packed`: and their packed copies.
+  void paramsUpdated(std::span<const uint32_t> params, bool packed);
 
   /// The gradients of sum(weights[i] * loss of instance i) of the last run, of a model made for
   /// training whose result is a float tensor without axes, in a session with keepBytes 0. An

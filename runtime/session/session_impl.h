@@ -68,6 +68,7 @@ struct Session::Impl {
 
   // Weights, and what follows from them alone.
   void packWeights();
+  void weightsPacked(); ///< by whoever changed them
   void foldWeights();
   void computeFolded();
   void packFolded();
@@ -129,6 +130,7 @@ struct Session::Impl {
   void fetch(const RowRange &rows);
   void showResults(const std::function<void(LiveValues &)> &addResults);
   void showAll();
+  void showParams(std::span<const uint32_t> params);
 
   // Instances without a result.
   void giveUp(const Walk &walk, Outcome &outcome);

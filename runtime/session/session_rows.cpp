@@ -98,6 +98,19 @@ void Session::Impl::showResults(const std::function<void(LiveValues &)> &addResu
   device->run(instructions);
 }
 
+/// Lets the host see parameters that the device has changed.
+void Session::Impl::showParams(std::span<const uint32_t> params) {
+  if (device->facts().sharesRows)
+    return;
+  instructions.clear();
+  for (uint32_t param : params) {
+    const ParamDesc &desc = model.params[param];
+    instructions.push_back(
+        CopyOut{{desc.id, static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype))}});
+  }
+  device->run(instructions);
+}
+
 /// Lets the host see all rows.
 void Session::Impl::showAll() {
   if (device->facts().sharesRows)

@@ -4,6 +4,10 @@
 
 #include "runtime/session/session.h"
 
+#include <functional>
+#include <span>
+#include <vector>
+
 namespace sheaf::rt {
 
 /// An exponential moving average of a session's f32 parameters. The first update takes them as they
@@ -12,7 +16,9 @@ namespace sheaf::rt {
 class WeightAverage {
 public:
   /// `decay`: from 0 to less than 1.
-  WeightAverage(const Session &session, double decay);
+  WeightAverage(Session &session, double decay);
+  ~WeightAverage();
+  WeightAverage(const WeightAverage &) = delete;
 
   /// After a step that changed parameters.
   void update();
@@ -22,14 +28,17 @@ public:
 
   int64_t updates() const { return updates_; }
   void setUpdates(int64_t updates) { updates_ = updates; }
-  /// The average in row layout; null for parameters that have none. Zero until the first update.
-  uint8_t *row(size_t index) { return averages_[index].get(); }
+  /// The average in row layout, as it is now; empty for parameters that have none. Zero until the
+  /// first update.
+  std::span<const uint8_t> state(size_t index) const;
+  /// Calls `write` with it; false for those that have none.
+  bool setState(size_t index, const std::function<void(uint8_t *)> &write);
 
 private:
-  const Session &session_;
+  Session &session_;
   double decay_;
   int64_t updates_ = 0;
-  std::vector<AlignedBytes> averages_;
+  std::vector<uint32_t> averages_; ///< buffers of the device; 0: none
 };
 
 } // namespace sheaf::rt

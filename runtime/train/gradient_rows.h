@@ -7,16 +7,6 @@
 
 namespace sheaf::rt {
 
-/// A parameter of f32 as a matrix (matrixOf) in its row layout.
-struct RowMatrix {
-  int64_t rows, width; ///< floats
-  int64_t stride;      ///< floats from row to row
-};
-inline RowMatrix rowMatrix(const ParamDesc &desc) {
-  auto [rows, columns] = matrixOf(desc);
-  return {rows, columns, rowGranules(columns, desc.dtype) * kGranuleBytes / 4};
-}
-
 /// Calls `visit(begin, size)` for the runs of f32 elements of a parameter that have a gradient, in
 /// ascending order: `begin` counts floats of its row layout. Padding is left out; a tensor without
 /// padding is one run.

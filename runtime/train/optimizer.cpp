@@ -1,6 +1,7 @@
 #include "runtime/train/optimizer.h"
 
-#include "runtime/train/gradient_rows.h"
+#include "runtime/device/device.h"
+#include "runtime/model/param_matrix.h"
 
 #include <algorithm>
 #include <array>
@@ -10,16 +11,7 @@
 
 namespace sheaf::rt {
 
-/// The numbers of one parameter in one step.
-struct UpdateNumbers {
-  float rate, scale, decay, epsilon, momentum, beta1, beta2, keep;
-  float ofMean, ofSquares; ///< what corrects the start of means at zero
-};
-
 namespace {
-
-/// Waking the other threads costs what so many take.
-constexpr int64_t kLeastParallelFloats = 64 << 10;
 
 constexpr std::array<std::string_view, 3> kSchedules = {"constant", "linear", "cosine"};
 
@@ -34,85 +26,32 @@ size_t numberOf(const std::string &name, std::span<const std::string_view> names
   throw UserError("there is no " + std::string(what) + " '" + name + "'; there are " + all);
 }
 
-// Vectors as wide as the machine's, and the same bits on all: nothing is contracted.
-#pragma clang fp contract(off)
-#if defined(__x86_64__)
-#define SHEAF_UPDATE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define SHEAF_UPDATE
-#endif
-
-/// Sums in f64, eight apart: one order for any machine.
-SHEAF_UPDATE double sumOfSquares(const float *x, int64_t size) {
-  std::array<double, 8> sums{};
-  int64_t i = 0;
-  for (; i + 8 <= size; i += 8)
-    for (int64_t j = 0; j < 8; ++j)
-      sums[j] += static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
-  double sum =
-      ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-  for (; i < size; ++i)
-    sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  return sum;
-}
-
-SHEAF_UPDATE void updateSgd(float *w, const float *gradient, int64_t size, const UpdateNumbers &n) {
-  for (int64_t i = 0; i < size; ++i)
-    w[i] -= n.rate * (gradient[i] * n.scale + n.decay * w[i]);
-}
-
-SHEAF_UPDATE void updateMomentum(float *__restrict w, float *__restrict m,
-                                 const float *__restrict gradient, int64_t size,
-                                 const UpdateNumbers &n) {
-  for (int64_t i = 0; i < size; ++i) {
-    m[i] = n.momentum * m[i] + (gradient[i] * n.scale + n.decay * w[i]);
-    w[i] -= n.rate * m[i];
+UpdateKind updateOf(OptimizerOptions::Kind kind) {
+  switch (kind) {
+  case OptimizerOptions::Sgd:
+    return UpdateKind::Sgd;
+  case OptimizerOptions::Momentum:
+    return UpdateKind::Momentum;
+  case OptimizerOptions::Adam:
+    return UpdateKind::Adam;
+  case OptimizerOptions::AdamW:
+  case OptimizerOptions::Lamb:
+    return UpdateKind::AdamW;
+  case OptimizerOptions::Adagrad:
+    return UpdateKind::Adagrad;
+  case OptimizerOptions::RmsProp:
+    return UpdateKind::RmsProp;
   }
+  return UpdateKind::Sgd;
 }
 
-SHEAF_UPDATE void updateAdam(float *__restrict w, float *__restrict m, float *__restrict v,
-                             const float *__restrict gradient, int64_t size,
-                             const UpdateNumbers &n) {
-  for (int64_t i = 0; i < size; ++i) {
-    float g = gradient[i] * n.scale + n.decay * w[i];
-    m[i] = n.beta1 * m[i] + (1 - n.beta1) * g;
-    v[i] = n.beta2 * v[i] + (1 - n.beta2) * g * g;
-    w[i] -=
-        n.rate * (m[i] * n.ofMean / (__builtin_elementwise_sqrt(v[i] * n.ofSquares) + n.epsilon));
-  }
-}
-
-/// The decay apart from the gradient.
-SHEAF_UPDATE void updateAdamW(float *__restrict w, float *__restrict m, float *__restrict v,
-                              const float *__restrict gradient, int64_t size,
-                              const UpdateNumbers &n) {
-  for (int64_t i = 0; i < size; ++i) {
-    float g = gradient[i] * n.scale;
-    m[i] = n.beta1 * m[i] + (1 - n.beta1) * g;
-    v[i] = n.beta2 * v[i] + (1 - n.beta2) * g * g;
-    float change = m[i] * n.ofMean / (__builtin_elementwise_sqrt(v[i] * n.ofSquares) + n.epsilon);
-    w[i] -= n.rate * (change + n.decay * w[i]);
-  }
-}
-
-SHEAF_UPDATE void updateAdagrad(float *__restrict w, float *__restrict v,
-                                const float *__restrict gradient, int64_t size,
-                                const UpdateNumbers &n) {
-  for (int64_t i = 0; i < size; ++i) {
-    float g = gradient[i] * n.scale + n.decay * w[i];
-    v[i] += g * g;
-    w[i] -= n.rate * g / (__builtin_elementwise_sqrt(v[i]) + n.epsilon);
-  }
-}
-
-SHEAF_UPDATE void updateRmsProp(float *__restrict w, float *__restrict v,
-                                const float *__restrict gradient, int64_t size,
-                                const UpdateNumbers &n) {
-  for (int64_t i = 0; i < size; ++i) {
-    float g = gradient[i] * n.scale + n.decay * w[i];
-    v[i] = n.keep * v[i] + (1 - n.keep) * g * g;
-    w[i] -= n.rate * g / (__builtin_elementwise_sqrt(v[i]) + n.epsilon);
-  }
+/// Of a sequence with one number each.
+std::vector<double> reduced(Device &device, Reduce::Of of, std::span<const ParamPiece> pieces,
+                            std::span<const UpdateOperands> operands) {
+  std::vector<double> sums(pieces.size());
+  Instruction reduce = Reduce{of, pieces, operands, sums.data()};
+  device.run({&reduce, 1});
+  return sums;
 }
 
 } // namespace
@@ -161,43 +100,64 @@ double LearningRate::at(int64_t step) const {
 
 Optimizer::Optimizer(Session &session, const OptimizerOptions &options)
     : session_(session), options_(options), updates_(session.model().params.size()),
-      states_(session.model().params.size()), tensors_(session.model().params.size()) {}
+      states_(session.model().params.size()) {}
+
+Optimizer::~Optimizer() {
+  for (const State &state : states_)
+    for (uint32_t buffer : state.buffers)
+      if (buffer)
+        session_.device().dropBuffer(buffer);
+}
 
 void Optimizer::setUpdates(std::vector<ParamUpdate> updates) {
   updates.resize(session_.model().params.size());
   updates_ = std::move(updates);
 }
 
-bool Optimizer::hasMean() const {
+bool Optimizer::has(Part part) const {
   switch (options_.kind) {
+  case OptimizerOptions::Sgd:
+    return false;
   case OptimizerOptions::Momentum:
+    return part == Mean;
   case OptimizerOptions::Adam:
   case OptimizerOptions::AdamW:
   case OptimizerOptions::Lamb:
     return true;
-  default:
-    return false;
+  case OptimizerOptions::Adagrad:
+  case OptimizerOptions::RmsProp:
+    return part == Squares;
   }
-}
-
-bool Optimizer::hasSquares() const {
-  return options_.kind != OptimizerOptions::Sgd && options_.kind != OptimizerOptions::Momentum;
+  return false;
 }
 
 void Optimizer::makeState(size_t param) {
   const ParamDesc &desc = session_.model().params[param];
-  auto bytes = static_cast<size_t>(tensorGranules(desc.shape, desc.dtype) * kGranuleBytes);
-  State &state = states_[param];
-  if (hasMean() && !state.tensors[0])
-    state.tensors[0] = allocateAligned(bytes);
-  if (hasSquares() && !state.tensors[1])
-    state.tensors[1] = allocateAligned(bytes);
+  for (Part part : {Mean, Squares})
+    if (uint32_t &buffer = states_[param].buffers[part]; has(part) && !buffer)
+      buffer = session_.device().makeBuffer(
+          static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype)) * kGranuleBytes);
 }
 
-std::vector<Optimizer::Piece> Optimizer::piecesOf(std::span<const ParamGradient> gradients) const {
+std::span<const uint8_t> Optimizer::state(size_t param, Part part) const {
+  uint32_t buffer = states_[param].buffers[part];
+  return buffer ? session_.device().showBuffer(buffer) : std::span<uint8_t>();
+}
+
+bool Optimizer::setState(size_t param, Part part, const std::function<void(uint8_t *)> &write) {
+  if (!has(part))
+    return false;
+  makeState(param);
+  uint32_t buffer = states_[param].buffers[part];
+  write(session_.device().showBuffer(buffer).data());
+  session_.device().bufferWritten(buffer);
+  return true;
+}
+
+std::vector<ParamPiece> Optimizer::piecesOf(std::span<const ParamGradient> gradients) const {
   constexpr int64_t pieceBytes = 32 << 10; // near while they are packed
   constexpr int64_t unit = Session::kRowsPackedApart;
-  std::vector<Piece> pieces;
+  std::vector<ParamPiece> pieces;
   for (size_t i = 0; i < gradients.size(); ++i) {
     const ParamGradient &gradient = gradients[i];
     if (gradient.kind == ParamGradient::None)
@@ -213,140 +173,64 @@ std::vector<Optimizer::Piece> Optimizer::piecesOf(std::span<const ParamGradient>
       end = std::min(begin + step, count);
       while (some && end < count && unitOf(end) == unitOf(end - 1))
         ++end;
-      pieces.push_back({static_cast<uint32_t>(i), begin, end, (end - begin) * matrix.width});
+      pieces.push_back(
+          {static_cast<uint32_t>(i), begin, end, some ? gradient.rows.data() : nullptr});
     }
   }
   return pieces;
 }
 
-template <typename Visit>
-void Optimizer::visitRuns(const Piece &piece, const ParamGradient &gradient, Visit visit) const {
-  RowMatrix matrix = rowMatrix(session_.model().params[piece.param]);
-  if (gradient.kind == ParamGradient::Rows)
-    for (int64_t i = piece.begin; i < piece.end; ++i)
-      visit(gradient.rows[static_cast<size_t>(i)] * matrix.stride, matrix.width);
-  else if (matrix.width == matrix.stride)
-    visit(piece.begin * matrix.stride, (piece.end - piece.begin) * matrix.width);
-  else
-    for (int64_t row = piece.begin; row < piece.end; ++row)
-      visit(row * matrix.stride, matrix.width);
-}
-
-template <typename Visit>
-void Optimizer::visitRows(const Piece &piece, const ParamGradient &gradient, Visit visit) {
-  auto [weight, mean, squares] = tensors_[piece.param];
-  visitRuns(piece, gradient, [&](int64_t begin, int64_t size) {
-    visit(Row{weight + begin, mean ? mean + begin : nullptr, squares ? squares + begin : nullptr,
-              gradient.data + begin, size});
-  });
-}
-
-void Optimizer::forEach(std::span<const Piece> pieces,
-                        const std::function<void(const Piece &)> &work) {
-  int64_t floats = 0;
-  for (const Piece &piece : pieces)
-    floats += piece.floats;
-  session_.forEach(pieces.size(), floats < kLeastParallelFloats,
-                   [&](size_t i) { work(pieces[i]); });
-}
-
-template <typename Value> double Optimizer::sumOver(std::span<const Piece> pieces, Value value) {
-  std::vector<double> sums(pieces.size());
-  forEach(pieces, [&](const Piece &piece) {
-    sums[static_cast<size_t>(&piece - pieces.data())] = value(piece);
-  });
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
-}
-
 UpdateNumbers Optimizer::numbersOf(double rate, double scale, double decay) const {
   auto number = [](double value) { return static_cast<float>(value); };
   auto steps = static_cast<double>(steps_);
-  return {number(rate),
-          number(scale),
-          number(decay),
-          number(options_.epsilon),
-          number(options_.momentum),
-          number(options_.beta1),
-          number(options_.beta2),
-          number(options_.decay),
-          number(1 / (1 - std::pow(options_.beta1, steps))),
-          number(1 / (1 - std::pow(options_.beta2, steps)))};
-}
-
-void Optimizer::update(const Row &row, const UpdateNumbers &numbers) {
-  switch (options_.kind) {
-  case OptimizerOptions::Sgd:
-    return updateSgd(row.weight, row.gradient, row.size, numbers);
-  case OptimizerOptions::Momentum:
-    return updateMomentum(row.weight, row.mean, row.gradient, row.size, numbers);
-  case OptimizerOptions::Adam:
-    return updateAdam(row.weight, row.mean, row.squares, row.gradient, row.size, numbers);
-  case OptimizerOptions::AdamW:
-  case OptimizerOptions::Lamb:
-    return updateAdamW(row.weight, row.mean, row.squares, row.gradient, row.size, numbers);
-  case OptimizerOptions::Adagrad:
-    return updateAdagrad(row.weight, row.squares, row.gradient, row.size, numbers);
-  case OptimizerOptions::RmsProp:
-    return updateRmsProp(row.weight, row.squares, row.gradient, row.size, numbers);
-  }
+  UpdateNumbers numbers{number(rate),
+                        number(scale),
+                        number(decay),
+                        number(options_.epsilon),
+                        number(options_.momentum),
+                        number(options_.beta1),
+                        number(options_.beta2),
+                        number(options_.decay)};
+  numbers.wideOfMean = 1 / (1 - std::pow(options_.beta1, steps));
+  numbers.wideOfSquares = 1 / (1 - std::pow(options_.beta2, steps));
+  numbers.ofMean = number(numbers.wideOfMean);
+  numbers.ofSquares = number(numbers.wideOfSquares);
+  numbers.wideEpsilon = options_.epsilon;
+  numbers.wideDecay = decay;
+  return numbers;
 }
 
 /// LAMB (You and others 2020): a parameter moves in proportion to its own length. Of what the
-/// update would be nothing is stored: the state is advanced by update(), with this factor.
-double Optimizer::lambRatio(std::span<const Piece> pieces, const ParamGradient &gradient,
-                            double scale, double decay) {
-  auto b1 = static_cast<float>(options_.beta1), b2 = static_cast<float>(options_.beta2);
-  auto steps = static_cast<double>(steps_);
-  double mean = 1 / (1 - std::pow(options_.beta1, steps));
-  double squares = 1 / (1 - std::pow(options_.beta2, steps));
-  double weights = sumOver(pieces, [&](const Piece &piece) {
-    double sum = 0;
-    visitRows(piece, gradient, [&](const Row &row) { sum += sumOfSquares(row.weight, row.size); });
-    return sum;
-  });
-  double changes = sumOver(pieces, [&](const Piece &piece) {
-    double sum = 0;
-    visitRows(piece, gradient, [&](const Row &row) {
-      for (int64_t i = 0; i < row.size; ++i) {
-        float g = row.gradient[i] * static_cast<float>(scale);
-        double m = b1 * row.mean[i] + (1 - b1) * g, v = b2 * row.squares[i] + (1 - b2) * g * g;
-        double change = m * mean / (std::sqrt(v * squares) + options_.epsilon) +
-                        decay * static_cast<double>(row.weight[i]);
-        sum += change * change;
-      }
-    });
-    return sum;
-  });
-  return weights > 0 && changes > 0 ? std::sqrt(weights / changes) : 1;
-}
-
-/// What was updated, while it is near.
-void Optimizer::pack(const Piece &piece, const ParamGradient &gradient) {
-  if (gradient.kind == ParamGradient::Dense)
-    return session_.packRows(piece.param, piece.begin, piece.end);
-  for (int64_t i = piece.begin; i < piece.end;) {
-    const uint32_t *rows = gradient.rows.data();
-    int64_t end = i + 1;
-    while (end < piece.end && rows[end] == rows[end - 1] + 1)
-      ++end;
-    session_.packRows(piece.param, rows[i], int64_t(rows[end - 1]) + 1);
-    i = end;
+/// update would be nothing is stored. By parameter.
+std::vector<double> Optimizer::lambRatios(std::span<const ParamPiece> pieces,
+                                          std::span<UpdateOperands> operands, double scale) const {
+  for (size_t param = 0; param < operands.size(); ++param)
+    operands[param].numbers = numbersOf(0, scale, decayOf(param));
+  Device &device = session_.device();
+  std::vector<double> values = reduced(device, Reduce::Values, pieces, operands),
+                      changes = reduced(device, Reduce::Changes, pieces, operands);
+  std::vector<double> ofValues(operands.size()), ofChanges(operands.size()),
+      ratios(operands.size(), 1);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    ofValues[pieces[i].param] += values[i];
+    ofChanges[pieces[i].param] += changes[i];
   }
+  for (size_t param = 0; param < ratios.size(); ++param)
+    if (ofValues[param] > 0 && ofChanges[param] > 0)
+      ratios[param] = std::sqrt(ofValues[param] / ofChanges[param]);
+  return ratios;
 }
 
 StepReport Optimizer::step(std::span<const ParamGradient> gradients, double learningRate,
                            double scale) {
   StepReport report;
   bool packs = session_.packsRows();
-  std::vector<Piece> pieces = piecesOf(gradients);
-  double squares = sumOver(pieces, [&](const Piece &piece) {
-    double sum = 0;
-    const ParamGradient &gradient = gradients[piece.param];
-    visitRuns(piece, gradient, [&](int64_t begin, int64_t size) {
-      sum += sumOfSquares(gradient.data + begin, size);
-    });
-    return sum;
-  });
+  std::vector<ParamPiece> pieces = piecesOf(gradients);
+  std::vector<UpdateOperands> operands(gradients.size());
+  for (size_t param = 0; param < gradients.size(); ++param)
+    operands[param].gradient = gradients[param].where();
+  std::vector<double> sums = reduced(session_.device(), Reduce::Gradients, pieces, operands);
+  double squares = std::accumulate(sums.begin(), sums.end(), 0.0);
   report.norm = scale * std::sqrt(squares);
   if (!std::isfinite(report.norm)) {
     report.skipped = true;
@@ -355,31 +239,29 @@ StepReport Optimizer::step(std::span<const ParamGradient> gradients, double lear
   if (options_.clip > 0 && report.norm > options_.clip)
     scale *= options_.clip / report.norm;
   ++steps_;
-  std::vector<UpdateNumbers> numbers(gradients.size());
-  for (auto first = pieces.begin(); first != pieces.end();) {
-    size_t param = first->param;
-    auto last = std::find_if(first, pieces.end(), [&](const Piece &p) { return p.param != param; });
+  std::vector<uint32_t> params;
+  for (const ParamPiece &piece : pieces)
+    if (params.empty() || params.back() != piece.param)
+      params.push_back(piece.param);
+  for (uint32_t param : params) {
     makeState(param);
-    auto floatsOf = [](const AlignedBytes &bytes) {
-      return reinterpret_cast<float *>(bytes.get());
-    };
-    tensors_[param] = {reinterpret_cast<float *>(session_.paramRow(param)),
-                       floatsOf(states_[param].tensors[0]), floatsOf(states_[param].tensors[1])};
+    UpdateOperands &own = operands[param];
+    own.kind = updateOf(options_.kind);
+    own.value = FloatsAt::rows(session_.model().params[param].id);
+    own.mean = FloatsAt::inBuffer(states_[param].buffers[Mean]);
+    own.squares = FloatsAt::inBuffer(states_[param].buffers[Squares]);
+  }
+  std::vector<double> ratios(operands.size(), 1);
+  if (options_.kind == OptimizerOptions::Lamb)
+    ratios = lambRatios(pieces, operands, scale);
+  for (uint32_t param : params) {
     double decay = decayOf(param), rate = learningRate * updates_[param].rate;
     report.changed |= rate > 0 && (squares > 0 || decay > 0);
-    if (options_.kind == OptimizerOptions::Lamb)
-      rate *= lambRatio({first, last}, gradients[param], scale, decay);
-    numbers[param] = numbersOf(rate, scale, decay);
-    first = last;
+    operands[param].numbers = numbersOf(rate * ratios[param], scale, decay);
   }
-  forEach(pieces, [&](const Piece &piece) {
-    visitRows(piece, gradients[piece.param],
-              [&](const Row &row) { update(row, numbers[piece.param]); });
-    if (packs)
-      pack(piece, gradients[piece.param]);
-  });
-  if (packs)
-    session_.rowsPacked();
+  Instruction update = Update{pieces, operands, packs};
+  session_.device().run({&update, 1});
+  session_.paramsUpdated(params, packs);
   return report;
 }
 

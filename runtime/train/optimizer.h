@@ -2,6 +2,7 @@
 #ifndef SHEAF_RUNTIME_TRAIN_OPTIMIZER_H
 #define SHEAF_RUNTIME_TRAIN_OPTIMIZER_H
 
+#include "runtime/device/update.h"
 #include "runtime/session/session.h"
 
 #include <functional>
@@ -48,8 +49,6 @@ struct ParamUpdate {
   std::optional<double> decay; ///< instead of OptimizerOptions::weightDecay
 };
 
-struct UpdateNumbers;
-
 /// Changes the parameters of a session by gradients. Of a gradient that is zero but for some rows
 /// only those rows are changed, and only their part of the state: what a word's row has gathered
 /// waits until the word comes again. Every number has one order of computation, on any number of
@@ -57,6 +56,8 @@ struct UpdateNumbers;
 class Optimizer {
 public:
   Optimizer(Session &session, const OptimizerOptions &options);
+  ~Optimizer();
+  Optimizer(const Optimizer &) = delete;
 
   /// By parameter; empty: none has its own.
   void setUpdates(std::vector<ParamUpdate> updates);
@@ -66,60 +67,37 @@ public:
   StepReport step(std::span<const ParamGradient> gradients, double learningRate, double scale = 1);
 
   /// What is remembered from step to step: a number, and for each parameter up to two tensors of
-  /// its shape, in row layout. Empty until a parameter is changed for the first time, and zero
-  /// then.
+  /// its shape. Empty until a parameter is changed for the first time, and zero then.
   int64_t steps() const { return steps_; }
   void setSteps(int64_t steps) { steps_ = steps; }
-  struct State {
-    AlignedBytes tensors[2]; ///< momentum or mean; mean of squares
+  enum Part : uint8_t {
+    Mean, ///< or momentum
+    Squares
   };
-  std::span<State> states() { return states_; }
   /// Which of the two an optimiser of this kind has.
-  bool hasMean() const;
-  bool hasSquares() const;
-  /// Makes the tensors of a parameter, zero.
-  void makeState(size_t param);
+  bool has(Part part) const;
+  /// One of them in row layout, as it is now; empty where there is none.
+  std::span<const uint8_t> state(size_t param, Part part) const;
+  /// Calls `write` with it; false for an optimiser that has none.
+  bool setState(size_t param, Part part, const std::function<void(uint8_t *)> &write);
 
 private:
-  struct Row {
-    float *weight, *mean, *squares;
-    const float *gradient;
-    int64_t size;
+  struct State {
+    uint32_t buffers[2] = {}; ///< of the device, by Part; 0: none
   };
-  /// What one thread does at a time: rows of a parameter's matrix, or, where the gradient has only
-  /// some, places in its list of rows.
-  struct Piece {
-    uint32_t param;
-    int64_t begin, end;
-    int64_t floats;
-  };
-  /// Of one parameter, where its row layout begins; null where there is no such tensor.
-  struct Tensors {
-    float *weight = nullptr, *mean = nullptr, *squares = nullptr;
-  };
-  std::vector<Piece> piecesOf(std::span<const ParamGradient> gradients) const;
-  /// Calls `visit(begin, size)` for the runs of a piece, counted in floats.
-  template <typename Visit>
-  void visitRuns(const Piece &piece, const ParamGradient &gradient, Visit visit) const;
-  template <typename Visit>
-  void visitRows(const Piece &piece, const ParamGradient &gradient, Visit visit);
-  /// The sum over pieces, whatever thread computes which, in their order.
-  void forEach(std::span<const Piece> pieces, const std::function<void(const Piece &)> &work);
-  template <typename Value> double sumOver(std::span<const Piece> pieces, Value value);
+  void makeState(size_t param);
+  std::vector<ParamPiece> piecesOf(std::span<const ParamGradient> gradients) const;
   UpdateNumbers numbersOf(double rate, double scale, double decay) const;
-  void update(const Row &row, const UpdateNumbers &numbers);
-  void pack(const Piece &piece, const ParamGradient &gradient);
   double decayOf(size_t param) const {
     return updates_[param].decay.value_or(options_.weightDecay);
   }
-  double lambRatio(std::span<const Piece> pieces, const ParamGradient &gradient, double scale,
-                   double decay);
+  std::vector<double> lambRatios(std::span<const ParamPiece> pieces,
+                                 std::span<UpdateOperands> operands, double scale) const;
 
   Session &session_;
   OptimizerOptions options_;
   std::vector<ParamUpdate> updates_;
   std::vector<State> states_;
-  std::vector<Tensors> tensors_; ///< of the running step
   int64_t steps_ = 0;
 };
 

@@ -38,7 +38,7 @@ StepInstances instancesOf(const TrainerOptions &options, int64_t step, size_t co
 Trainer::Trainer(Session &session, std::span<const Instance> instances,
                  const TrainerOptions &options)
     : session_(session), instances_(instances), options_(options),
-      optimizer_(session, options.optimizer), sum_(session.model()) {
+      optimizer_(session, options.optimizer), sum_(session.model(), session.device()) {
   if (options.averageDecay >= 0)
     average_.emplace(session, options.averageDecay);
 }
@@ -157,6 +157,7 @@ TrainingStep Trainer::step(const std::stop_token &stop) {
   result.changed = report.changed;
   if (report.skipped && options_.findAnomalies) {
     batch_.clear();
+    sum_.show();
     for (size_t i = begin; i < end; ++i)
       batch_.push_back(instances_[order_[i]]);
     result.anomaly =

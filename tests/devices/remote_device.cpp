@@ -139,4 +139,28 @@ void RemoteDevice::packRows(size_t param, int64_t begin, int64_t end) {
   inner_.packRows(param, begin, end);
 }
 
+uint32_t RemoteDevice::makeBuffer(uint64_t bytes) {
+  wait({submitted_});
+  return inner_.makeBuffer(bytes);
+}
+
+void RemoteDevice::dropBuffer(uint32_t buffer) {
+  wait({submitted_});
+  shown_.erase(buffer);
+  inner_.dropBuffer(buffer);
+}
+
+std::span<uint8_t> RemoteDevice::showBuffer(uint32_t buffer) {
+  wait({submitted_});
+  std::span<uint8_t> all = inner_.showBuffer(buffer);
+  std::vector<uint8_t> &shown = shown_[buffer];
+  shown.assign(all.begin(), all.end());
+  return shown;
+}
+
+void RemoteDevice::bufferWritten(uint32_t buffer) {
+  wait({submitted_});
+  std::ranges::copy(shown_.at(buffer), inner_.showBuffer(buffer).begin());
+}
+
 } // namespace sheaf::rt::test

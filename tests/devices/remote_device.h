@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -44,6 +45,11 @@ public:
     inner_.forEach(count, little, work);
   }
 
+  uint32_t makeBuffer(uint64_t bytes) override;
+  void dropBuffer(uint32_t buffer) override;
+  std::span<uint8_t> showBuffer(uint32_t buffer) override;
+  void bufferWritten(uint32_t buffer) override;
+
 private:
   struct Sequence {
     std::vector<Instruction> instructions;
@@ -56,6 +62,7 @@ private:
   const Model &model_;
   CpuDevice inner_;
   HostRows host_;
+  std::map<uint32_t, std::vector<uint8_t>> shown_; ///< buffers as the host sees them
 
   std::mutex mutex_;
   std::condition_variable changed_;

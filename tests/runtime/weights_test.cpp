@@ -1,5 +1,6 @@
 #include "runtime/cpu/kernel_code.h"
 #include "runtime/cpu/weights.h"
+#include "runtime/device/device.h"
 
 #include "runtime/cpu/packing.h"
 #include "runtime/model/convert.h"
@@ -190,13 +191,13 @@ TEST(Weights, PackingRowsIsPackingAll) {
         auto *data = reinterpret_cast<float *>(session.paramRow(i) + row * view.rowStride());
         for (int64_t j = 0; j < (end - row) * view.rowStride() / 4; ++j)
           data[j] = static_cast<float>(random() % 1000) / 8 - 50;
-        session.packRows(i, row, end);
+        session.device().packRows(i, row, end);
         row = end;
       }
       memcpy(whole.paramRow(i), session.paramRow(i),
              static_cast<size_t>(view.rows() * view.rowStride()));
     }
-    session.rowsPacked();
+    session.paramsUpdated({}, /*packed=*/true);
     EXPECT_TRUE(session.packsRows());
     whole.packWeights();
     for (size_t i = 0; i < uses.size(); ++i) {
