@@ -120,6 +120,8 @@ void LayoutPlanner::describe(Kernel &kernel) const {
         os << ", tile " << stage.tileRows << " rows x "
            << stage.accumulatorsAtOnce() * stage.tileVectors << " vectors of " << stage.lanes
            << " lanes";
+      if (stage.restVectors)
+        os << ", the last columns in " << stage.restVectors;
       if (stage.takesTurns)
         os << ", in turn, " << stage.tilesAtOnce << " tiles at once";
       if (stage.fewRows)

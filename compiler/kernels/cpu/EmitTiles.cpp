@@ -321,18 +321,31 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
           index.push_back(ofBlock ? add(blockRows_->begin, place) : place);
         return index;
       };
-      auto compute = [&](const Tile &tile, ArrayRef<Turn> turns) {
-        forRows(stage, tile, [&](int64_t many) {
-          emitTile(stage, many, tile, turns,
-                   [&](int64_t row) { return indexOfRow(tile, constant(row)); });
-        });
+      auto emitPanels = [&](const Stage &of, Value first, Value last) {
+        auto compute = [&](const Tile &tile, ArrayRef<Turn> turns) {
+          forRows(of, tile, [&](int64_t many) {
+            emitTile(of, many, tile, turns,
+                     [&](int64_t row) { return indexOfRow(tile, constant(row)); });
+          });
+        };
+        auto finish = [&](const Tile &tile) {
+          emitEpilogues(of, tile, [&](Value row) { return indexOfRow(tile, row); });
+        };
+        emitTiles(
+            of, count,
+            {[&](const Tile &tile) { ask(ahead, tile); }, compute, finish, [](const Tile &) {}},
+            first, last);
       };
-      auto finish = [&](const Tile &tile) {
-        emitEpilogues(stage, tile, [&](Value row) { return indexOfRow(tile, row); });
-      };
-      emitTiles(stage, count,
-                {[&](const Tile &tile) { ask(ahead, tile); }, compute, finish, [](const Tile &) {}},
-                constant(0), panelCount(stage));
+      if (stage.restVectors == 0)
+        return emitPanels(stage, constant(0), panelCount(stage));
+      Value width = extent(stage.shape.back());
+      Value whole =
+          b.createOrFold<arith::DivSIOp>(width, constant(stage.lanes * stage.tileVectors));
+      emitPanels(stage, constant(0), whole);
+      Stage rest = stage;
+      rest.tileVectors = stage.restVectors;
+      emitPanels(rest, mul(whole, constant(stage.tileVectors / stage.restVectors)),
+                 panelCount(rest));
     });
   });
 }

@@ -99,6 +99,9 @@ struct Stage {
   std::vector<int> startViews; ///< for each accumulator its view in startUse, or -1
   int64_t tileRows = 1;        ///< most rows of a tile
   int64_t tileVectors = 1;     ///< vectors of each accumulator in a tile
+  /// Where it is not known how many columns there are: vectors of the panels behind the last whole
+  /// one, of which none is beyond the padding of rows. 0: all are alike.
+  int64_t restVectors = 0;
   /// Where accumulators take turns, so many tiles have the turn before the next accumulator does:
   /// they read its panel of weights while it is near.
   int64_t tilesAtOnce = 1;

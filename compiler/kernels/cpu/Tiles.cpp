@@ -77,6 +77,11 @@ void LayoutPlanner::chooseTile(Stage &stage) const {
   } else {
     // As many columns as rows are padded to.
     stage.tileVectors = kLoopLanes / stage.lanes;
+    // One vector across would be bound by loads.
+    bool ofRecord = severalRows && !stage.rowsAreRecords && !stage.rowsOfAllRecords;
+    if (stage.sums == Sums::Chain && ofRecord && across == 1 && stage.tileVectors == 1 &&
+        target_.registers == 32)
+      stage.restVectors = std::exchange(stage.tileVectors, 3);
   }
   stage.tileRows = 1;
   if (stage.sums == Sums::Foreign) {
