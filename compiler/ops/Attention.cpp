@@ -28,6 +28,11 @@ const double kInfinity = std::numeric_limits<double>::infinity();
 // attention, masked_attention
 //===----------------------------------------------------------------------===//
 
+/// Whether so many heads of queries share those of keys: neither as many nor one for all.
+bool areShared(int64_t heads, int64_t ofKeys) {
+  return ofKeys > 1 && ofKeys < heads && heads % ofKeys == 0;
+}
+
 /// What is common to the shapes of queries, keys and values.
 struct AttentionDims {
   TensorType q, k, v;
@@ -72,9 +77,26 @@ Expected<AttentionDims> attentionDims(std::span<const OperandType> operands,
                       2};
   size_t queryAxes = std::min<size_t>(q.dims.size(), 2);
   std::vector<Dim> batch = batchOf(q, queryAxes);
+  // The heads of keys that several of queries share count as many.
+  auto headsOf = [&](const TensorType &type) {
+    return type.dims.size() < 3 ? std::nullopt : oracle.value(type.dims[type.dims.size() - 3]);
+  };
+  std::optional<int64_t> heads = queryAxes == 2 ? headsOf(q) : std::nullopt;
+  auto shares = [&](const TensorType &type) {
+    std::optional<int64_t> own = headsOf(type);
+    return heads && own && areShared(*heads, *own);
+  };
   for (size_t i = 1; i < 3; ++i) {
     BroadcastMismatch mismatch;
-    auto joined = broadcastDims(batch, batchOf(types[i], 2), oracle, mismatch);
+    std::vector<Dim> own = batchOf(types[i], 2);
+    if (shares(types[i])) {
+      if (!shares(types[3 - i]) || headsOf(k) != headsOf(v))
+        return ShapeError{what + "keys and values have different numbers of heads (" +
+                              describe(operands[1]) + ", " + describe(operands[2]) + ")",
+                          2};
+      own.back() = batch.back();
+    }
+    auto joined = broadcastDims(batch, own, oracle, mismatch);
     if (!joined)
       return ShapeError{what + "the batch extents differ (" + withValue(mismatch.a, oracle) + ", " +
                             withValue(mismatch.b, oracle) + ")",
@@ -139,12 +161,19 @@ std::string attentionReference(const RefTensors &operands, const Attrs &attrs, b
     return std::vector<int64_t>(x.shape.begin(), x.shape.end() - axes);
   };
   std::vector<int64_t> batch = batchShape(result, single ? 1 : 2);
+  int64_t shared = 1; // queries' heads for one of keys
+  if (!single && q.shape.size() > 2 && k.shape.size() > 2)
+    if (int64_t h = q.shape[q.shape.size() - 3], g = k.shape[k.shape.size() - 3]; areShared(h, g))
+      shared = h / g;
   double *out = result.data.data();
   forEachIndex(batch, [&](const std::vector<int64_t> &at) {
+    std::vector<int64_t> ofKeys = at;
+    if (shared > 1)
+      ofKeys.back() /= shared;
     const double *queries =
         q.data.data() + broadcastOffset(batchShape(q, single ? 1 : 2), at) * n * d;
-    const double *keys = k.data.data() + broadcastOffset(batchShape(k, 2), at) * m * d;
-    const double *values = v.data.data() + broadcastOffset(batchShape(v, 2), at) * m * e;
+    const double *keys = k.data.data() + broadcastOffset(batchShape(k, 2), ofKeys) * m * d;
+    const double *values = v.data.data() + broadcastOffset(batchShape(v, 2), ofKeys) * m * e;
     for (int64_t i = 0; i < n; ++i, out += e) {
       std::vector<double> scores(static_cast<size_t>(m));
       double greatest = -kInfinity, sum = 0;
@@ -195,6 +224,16 @@ Value causalMask(ExpandBuilder &b, Value q, Value k) {
   return applyOne(b, "le", {applyOne(b, "iota", {}, {{"size", m}}), insertAxis(b, places, 1)});
 }
 
+/// The axis `axis` of x, from the end, as one of `outer` places and one of the others.
+Value splitAxis(ExpandBuilder &b, Value x, int64_t axis, int64_t outer) {
+  std::vector<Extent> dims = extentsOf(b, x);
+  auto place = dims.end() - axis;
+  int64_t extent = mlir::cast<mlir::RankedTensorType>(x.getType()).getShape().end()[-axis];
+  *place = Extent(b.getI64IntegerAttr(extent / outer));
+  dims.insert(place, Extent(b.getI64IntegerAttr(outer)));
+  return applyOne(b, "reshape", x, {{"dims", dims}});
+}
+
 std::vector<Value> expandAttention(ExpandBuilder &b, ir::ApplyOp op, bool masked) {
   DType dtype = dtypeOf(op.getOperands()[0]);
   Value q = widen(b, op.getOperands()[0]), k = widen(b, op.getOperands()[1]),
@@ -203,6 +242,23 @@ std::vector<Value> expandAttention(ExpandBuilder &b, ir::ApplyOp op, bool masked
   if (single)
     q = insertAxis(b, q, 0);
   auto constant = [&](double value) { return number(b, value, DType::F32); };
+  Value mask = masked ? widen(b, op.getOperands()[3]) : Value();
+  if (single && mask && rankOf(mask) > 1)
+    mask = insertAxis(b, mask, rankOf(mask) - 1);
+  auto headsOf = [](Value x) -> int64_t {
+    return rankOf(x) < 3 ? 1 : mlir::cast<mlir::RankedTensorType>(x.getType()).getShape().end()[-3];
+  };
+  int64_t heads = headsOf(q), ofKeys = headsOf(k);
+  bool shared = !single && areShared(heads, ofKeys);
+  if (shared) {
+    // Keys and values broadcast along an axis of the queries' heads that share them.
+    q = splitAxis(b, q, 3, ofKeys);
+    k = insertAxis(b, k, rankOf(k) - 2);
+    v = insertAxis(b, v, rankOf(v) - 2);
+    if (mask && rankOf(mask) > 2)
+      mask = headsOf(mask) == 1 ? insertAxis(b, mask, rankOf(mask) - 2)
+                                : splitAxis(b, mask, 3, ofKeys);
+  }
 
   Value scale;
   auto type = mlir::cast<mlir::RankedTensorType>(q.getType());
@@ -217,9 +273,7 @@ std::vector<Value> expandAttention(ExpandBuilder &b, ir::ApplyOp op, bool masked
       applyOne(b, "mul", {applyOne(b, "matmul_scores", {q, applyOne(b, "transpose", k)}), scale});
   Value least = constant(-kInfinity);
   if (masked) {
-    Value mask = widen(b, op.getOperands()[3]), sees = mask;
-    if (single && rankOf(mask) > 1)
-      mask = sees = insertAxis(b, mask, rankOf(mask) - 1);
+    Value sees = mask;
     if (dtypeOf(mask) != DType::Bool) {
       sees = applyOne(b, "ne", {mask, least});
       scores = applyOne(b, "add", {scores, mask});
@@ -241,6 +295,12 @@ std::vector<Value> expandAttention(ExpandBuilder &b, ir::ApplyOp op, bool masked
   Value result = applyOne(b, "div", {applyOne(b, "matmul_seen", {powers, v}), whole});
   if (single)
     result = dropAxis(b, result, rankOf(result) - 2);
+  if (shared) {
+    std::vector<Extent> dims = extentsOf(b, result);
+    dims.erase(dims.end() - 4);
+    *(dims.end() - 3) = Extent(b.getI64IntegerAttr(heads));
+    result = applyOne(b, "reshape", result, {{"dims", dims}});
+  }
   return {narrow(b, result, dtype)};
 }
 
