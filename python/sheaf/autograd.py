@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from . import torch_ops
 from .data import Dataset
 from .gradients import _Entry, _has_floats
 
@@ -39,15 +40,18 @@ class TorchModule(torch.nn.Module):
             views = model._session.parameters(True)
             weights = compiled._program.weights
             names = {id(param): name for name, param in compiled.target.named_parameters()}
-            self._weights = {}  # by name in the source
+            self._weights, self._paths = {}, []  # by name in the source; where they are in this
             for source, param in weights.items():
                 if source in views:
                     parameter = torch.nn.Parameter(torch.from_numpy(views[source]))
                     self._weights[source] = parameter
-                    self._put(names.get(id(param), source), parameter)
+                    self._paths.append(names.get(id(param), source))
+                    self._put(self._paths[-1], parameter)
             self._places = {source: p.data_ptr() for source, p in self._weights.items()}
+            self._fixed = fixed_results(model._about)
             self._seen, self._calls = self._versions(), 0
             compiled._watch(self)
+        torch_ops.register(self)
 
     def _put(self, path, parameter):
         holder = self
@@ -78,21 +82,31 @@ class TorchModule(torch.nn.Module):
                                    "model. Write into it: with torch.no_grad(): parameter.copy_(...)")
 
     def forward(self, *columns):
-        entry, compiled = self._entry, self._entry.compiled
+        if torch_ops.compiling():
+            return torch_ops.traced(self, columns)
+        return self._run(columns)
+
+    def _run(self, columns):
         found = []
+        call = self._call(columns, found)
+        outputs = _Function.apply(call, *found, *self._weights.values())
+        if any(tensor.requires_grad for tensor in found) and not self._inputs:
+            raise TypeError(f"'{self._entry.name}' has no arguments of floats")
+        return call.joined(outputs)
+
+    def _call(self, columns, found, step=None):
+        """What these columns are a call of; `found` is given their tensors. `step`: that of a call that is
+        made again."""
+        entry, compiled = self._entry, self._entry.compiled
         columns = [_taken(column, found) for column in columns]
-        wanted = [tensor for tensor in found if tensor.requires_grad]
         with compiled._lock:
             self._require_own()
             # Asking for a model gives it the weights as they are.
             model = entry.model(self._draws and self.training, self._inputs)
-            self._calls += self.training
-            step = self._calls if self.training else 0
-        call = _Call(self, model, columns, step, found)
-        outputs = _Function.apply(call, *found, *self._weights.values())
-        if wanted and not self._inputs:
-            raise TypeError(f"'{entry.name}' has no arguments of floats")
-        return call.joined(outputs)
+            if step is None:
+                self._calls += self.training
+                step = self._calls if self.training else 0
+        return _Call(self, model, columns, step, found)
 
     def _apply(self, function):
         for parameter in self._weights.values():
@@ -122,6 +136,28 @@ def _require_plain(about, name):
             raise TypeError(f"'{name}' gives objects, {kind['text']}: to_torch is of methods that give tensors, numbers, "
                             "tuples and lists of them; sf.vjp takes all")
         pending += kind["children"]
+
+
+def fixed_results(about):
+    """The extents of an input's results in their order, and a function that puts tensors in their places;
+    None if there are others than tensors of f32 with fixed extents, or tuples of such."""
+    shapes = []
+
+    def of(number):
+        kind = about["types"][number]
+        if kind["kind"] == "tuple":
+            parts = [of(child) for child in kind["children"]]
+            return lambda outputs: tuple(part(outputs) for part in parts)
+        if kind["kind"] != "tensor" or kind["dtype"] != "f32" or None in kind["shape"]:
+            raise LookupError
+        shapes.append(tuple(kind["shape"]))
+        return lambda outputs, place=len(shapes) - 1: outputs[place]
+
+    try:
+        joined = of(about["result"])
+    except LookupError:
+        return None
+    return shapes, joined
 
 
 def _taken(column, found):
@@ -200,6 +236,24 @@ class _Call:
             return part
         return put(self.structure)
 
+    def back(self, held, arriving, wants):
+        """The gradients of what _taken() collected and of the weights, where they are wanted."""
+        entry, module = self.module._entry, self.module
+        cotangents = [(instances, path, gradient.contiguous().numpy())
+                      for (instances, path), gradient in zip(self.outputs, arriving) if gradient is not None]
+        with entry.lock:
+            if entry.version != self.version:
+                raise RuntimeError("the weights have changed since these results were computed: the gradients are of what "
+                                   "they were")
+            back = held.backward(cotangents)
+            of_inputs = [None] * self.inputs
+            if any(wants[:self.inputs]):
+                of_inputs = [None if not want or one is None else torch.from_numpy(np.asarray(one))
+                             for want, one in zip(wants, self.of_inputs(back))]
+            of_weights = [_of_weight(back.weight(name, not module._sparse), parameter) if want else None
+                          for want, (name, parameter) in zip(wants[self.inputs:], module._weights.items())]
+        return (*of_inputs, *of_weights)
+
     def of_inputs(self, back):
         """The gradients of what _taken() collected, in its order."""
         gradients = []
@@ -243,22 +297,8 @@ class _Function(torch.autograd.Function):
     def backward(context, *arriving):
         call = context.call
         context.saved_tensors  # torch says it if a weight was changed in place
-        entry, module = call.module._entry, call.module
-        cotangents = [(instances, path, gradient.contiguous().numpy())
-                      for (instances, path), gradient in zip(call.outputs, arriving) if gradient is not None]
-        with entry.lock:
-            if entry.version != call.version:
-                raise RuntimeError("the weights have changed since these results were computed: the gradients are of what "
-                                   "they were")
-            back = context.held.backward(cotangents)
-            wants = context.needs_input_grad[1:]
-            of_inputs = [None] * call.inputs
-            if any(wants[:call.inputs]):
-                of_inputs = [None if not want or one is None else torch.from_numpy(np.asarray(one))
-                             for want, one in zip(wants, call.of_inputs(back))]
-            of_weights = [_of_weight(back.weight(name, not module._sparse), parameter) if want else None
-                          for want, (name, parameter) in zip(wants[call.inputs:], module._weights.items())]
-        return (None, *of_inputs, *of_weights)
+        wants = context.needs_input_grad[1:]
+        return (None, *call.back(context.held, arriving, wants))
 
 
 def _of_weight(gradient, parameter):
