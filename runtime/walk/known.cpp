@@ -253,16 +253,17 @@ void KnownRecords::account(Kernel &kernel, const RecordTable &table, bool known)
   spent_ = gained_ = 0;
 }
 
+/// One of an earlier run is computed; and now it has been used in this one.
+[[gnu::cold, gnu::noinline]] void KnownRecords::useAgain(RecordTable::Entry &entry) const {
+  entry.run = run_;
+  entry.depth = 0;
+}
+
 KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
   bool keep = kernel.mayKeep && keepBytes_ > 0 && isOfParameters(kernel, key);
   if (keep) {
     Place place{&kernel.kept, kernel.kept.find(key, version_), true};
     if (place.in.known) {
-      // Of an earlier run, it is computed; and now it has been used in this one.
-      if (RecordTable::Entry &entry = *place.in.entry; entry.run != run_) {
-        entry.run = run_;
-        entry.depth = 0;
-      }
       account(kernel, kernel.kept, true);
       ++kernel.looked;
       return place;

@@ -114,9 +114,10 @@ public:
     return true;
   }
   TensorHandle result(const Place &place) const {
-    const RecordTable::Entry &entry = *place.in.entry;
-    // What an earlier mini-batch computed is ready before anything runs.
-    return {entry.id, entry.run == run_ ? entry.depth : 0};
+    RecordTable::Entry &entry = *place.in.entry;
+    if (entry.run != run_) [[unlikely]]
+      useAgain(entry);
+    return {entry.id, entry.depth};
   }
   /// Kept granules for the results, or RowSpace::kFull.
   uint64_t keepRows(int64_t granules);
@@ -178,6 +179,7 @@ private:
   };
 
   Place find(Kernel &kernel, const int32_t *key);
+  void useAgain(RecordTable::Entry &entry) const;
   bool isOfParameters(const Kernel &kernel, const int32_t *key) const;
   void account(Kernel &kernel, const RecordTable &table, bool known);
 
