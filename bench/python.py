@@ -6,12 +6,14 @@
 Parts: convert (nanoseconds a node of 64 trees of 2,496 nodes, again and again; of 20,000 trees in random
 order, 64 at a time; of all of these at once), run
 (a call over the session's run inside of it, encoded and with conversion, by width), call (the smallest
-model), import. Medians; the least as well, for a busy machine.
+model), import, epoch (of a training over that of `sheaf train`, in turn). Medians; the least as well, for a busy machine.
 """
+import os
 import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 
@@ -163,7 +165,62 @@ def imports():
           f"({base:.3f} s)")
 
 
-PARTS = {"convert": convert, "run": run, "call": call, "import": imports}
+def bracket_trees(path, count, rng):
+    def tree(leaves):
+        label = rng.randrange(5)
+        if leaves == 1:
+            return f"({label} word{rng.randrange(1000)})"
+        left = rng.randrange(1, leaves)
+        return f"({label} {tree(left)} {tree(leaves - left)})"
+    with open(path, "w", encoding="utf-8") as out:
+        out.writelines(tree(LEAVES) + "\n" for _ in range(count))
+
+
+def epoch():
+    """Epochs after the first, of wall time: those of a longer training less those of a shorter one."""
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    sys.path.insert(0, os.path.join(root, "python", "examples"))
+    import reading
+    import sentiment
+    command = os.path.join(os.environ.get("SHEAF_BUILD", os.path.join(root, "build")), "bin", "sheaf")
+    few, many = 2, 6
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "trees.txt")
+        bracket_trees(path, 2000, random.Random(1))
+        trees, words = reading.trees(path, sentiment.Leaf, lambda label, kids: sentiment.Node(label, *kids))
+        fast = sf.jit(sentiment.Sentiment(vocab=len(words)))
+        source = os.path.join(directory, "sentiment.sheaf")
+        with open(source, "w", encoding="utf-8") as out:
+            out.write(fast.source())
+        data = fast.loss.encode(trees)
+
+        def by_command(epochs):
+            with tempfile.TemporaryDirectory() as made:
+                subprocess.run([command, "train", source, "--loss", "loss", "--data", path, "--batch", "64", "--epochs",
+                                str(epochs), "--checkpoint-every", "0", "-o", made], check=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def by_fit(epochs):
+            with tempfile.TemporaryDirectory() as made:
+                for _ in fast.fit(data, batch=64, epochs=epochs, directory=made):
+                    pass
+
+        ratios, seconds = [], []
+        for _ in range(7):
+            times = {}
+            for work in (by_command, by_fit):
+                for epochs in (few, many):
+                    begin = time.perf_counter()
+                    work(epochs)
+                    times[work, epochs] = time.perf_counter() - begin
+            one, other = ((times[work, many] - times[work, few]) / (many - few) for work in (by_command, by_fit))
+            ratios.append(other / one)
+            seconds.append(one)
+        print(f"an epoch of fit over one of `sheaf train`: {statistics.median(ratios):.3f} of "
+              f"{statistics.median(seconds):.3f} s (from {min(ratios):.3f} to {max(ratios):.3f})")
+
+
+PARTS = {"convert": convert, "run": run, "call": call, "import": imports, "epoch": epoch}
 for part in sys.argv[1:] or PARTS:
     if part not in PARTS:
         sys.exit(f"there is no part '{part}' but {', '.join(PARTS)}")
