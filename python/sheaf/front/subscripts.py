@@ -221,10 +221,16 @@ class Subscripts:
         lengths = any(self.needs_length(b) for part in parts for b in (
             (part.lower, part.upper) if isinstance(part, ast.Slice) else (part,)))
         prefix, held, suffix = self.held(base) if lengths else ((), base, ())
-        made, shown = [], []
+        made, shown, runs = [], [], []
         for axis, part in enumerate(parts):
             length = self.extent(held, axis).code if lengths else ""
-            if isinstance(part, ast.Slice):
+            run = self.run_of_rows(part) if isinstance(part, ast.Slice) else None
+            if run is not None:
+                low, many, extent = run
+                runs.append((low, many, len(made)))
+                shown.append(":")
+                made.append(extent)
+            elif isinstance(part, ast.Slice):
                 low = self.position(part.lower, length) if part.lower is not None else ""
                 high = self.position(part.upper, length) if part.upper is not None else ""
                 shown.append(Code((low, ":", high)))
@@ -242,8 +248,33 @@ class Subscripts:
                 shown.append(self.position(part, length))
         result = kinds.Tensor(kind.dtype, tuple(made) + dims[len(parts):] if dims is not None else None,
                               kind.vocabulary) if isinstance(kind, kinds.Tensor) else None
-        return Value(Code((*prefix, held.at(ATOM), "[", joined(shown), "]", *suffix)), result,
-                     BLOCK if prefix else ATOM)
+        code = (held.at(ATOM), "[", joined(shown), "]") if len(runs) < len(parts) else (held.code,)
+        for low, many, axis in runs:
+            code = ("slice(", *code, ", ", low, ", ", many, f", axis={axis})")
+        return Value(Code((*prefix, *code, *suffix)), result, BLOCK if prefix else ATOM)
+
+    def run_of_rows(self, part):
+        """(first, how many, the extent) of x[a:a + n] where neither is negative: n rows, whatever a is."""
+        low, high = part.lower, part.upper
+        if part.step is not None or not isinstance(low, ast.Name) or not (
+                isinstance(high, ast.BinOp) and isinstance(high.op, ast.Add)
+                and isinstance(high.left, ast.Name) and high.left.id == low.id):
+            return None
+        first, many = self.plain(low), self.plain(high.right)
+        if first.kind != INT or many.kind != INT or first.is_const or not first.nonneg or not (
+                many.nonneg or many.is_const and many.const >= 0):
+            return None
+        return first.code, many.code, self.extent_of(high.right, many)
+
+    def extent_of(self, node, value):
+        """How an extent is called that an int of the host is: "?" where it has no name."""
+        if value.is_const:
+            return str(value.const)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+            kind = self.peek(node.args[0]).kind
+            if isinstance(kind, kinds.Tensor) and kind.dims and kind.dims[0]:
+                return kind.dims[0]
+        return "?"
 
     def constant_extent(self, part, dim):
         low = self.constant(part.lower) if part.lower is not None else 0

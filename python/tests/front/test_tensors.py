@@ -221,6 +221,14 @@ def slices(x: Float32["n h"]) -> tuple[Float32["? h"], Float32["n ?"], Float32["
     return x[1:-1], x[:, 1:], x[len(x) - 1], x[-2:, :2]
 
 
+@case((X, X[:1], X[:2]), (X, X[:0], X), (X, X, X[:0]), (X, X[:2], X[:1]))
+def runs_of_rows(x: Float32["n h"], before: Float32["k h"], y: Float32["m h"]) -> tuple[
+        Float32["m h"], Float32["m"], Float32["h ?"]]:
+    """x[a:a + len(y)] has as many rows as y, wherever they begin."""
+    a = len(before)
+    return y + x[a:a + len(y)], y[:, 0] + x[a:a + len(y), 1], x.T[:, a:a + len(y)]
+
+
 @case.each
 def test_agrees(function, inputs):
     assert not any(isinstance(w, Exception) for w in compare(function, inputs))
