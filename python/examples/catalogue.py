@@ -84,3 +84,9 @@ EXAMPLES = {example.name: example for example in [
     Example("minilm", "MiniLM", "sentences.txt", twin=False,
             dims={"heads": 4, "layers": 2, "inner": 32, "length": 64}),
 ]}
+# Those that read directories as Hugging Face has them; tests/checkpoints has a small one of each.
+PRETRAINED = {"gpt2": "GPT2", "minilm": "MiniLM"}
+
+
+def pretrained(name, directory):
+    return getattr(importlib.import_module(name), PRETRAINED[name]).from_pretrained(directory)

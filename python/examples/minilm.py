@@ -5,10 +5,8 @@ weights are called as in Hugging Face's files, which load as they are:
     fast = sf.jit(model)
     fast([encoding.ids for encoding in tokenizer.encode_batch(texts)])      # [texts, 384], no padding
 """
-import json
-import os
-
-from sheaf import (Float32, Module, Tokens, attention, gelu, nn, reshape, safetensors, transpose)
+import pretrained
+from sheaf import Float32, Module, Tokens, attention, gelu, nn, reshape, transpose
 
 
 class Embeddings(Module):
@@ -98,15 +96,11 @@ class MiniLM(Module):
     @classmethod
     def from_pretrained(cls, directory):
         """With the sizes and weights of a directory as Hugging Face has it."""
-        with open(os.path.join(directory, "config.json"), encoding="utf-8") as stream:
-            config = json.load(stream)
+        config = pretrained.config(directory)
         model = cls(*(config[name] for name in (
             "vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size",
             "max_position_embeddings", "layer_norm_eps")))
-        missing, _ = model.load_state_dict(safetensors.load_file(directory), strict=False)
-        if missing:
-            raise ValueError(f"{directory}: it has no {', '.join(missing)}")
-        return model
+        return pretrained.load(model, directory)
 
     def forward(self, words: Tokens["n"]) -> Float32["hidden"]:
         """The mean of the last states, of length 1."""

@@ -3,6 +3,7 @@ import dataclasses
 import glob
 import json
 import os
+import shutil
 import sys
 
 import numpy as np
@@ -12,8 +13,9 @@ import sheaf as sf
 from conftest import array, assert_close
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+CHECKPOINTS = os.path.join(ROOT, "tests", "checkpoints")
 sys.path.insert(0, os.path.join(ROOT, "python", "examples"))
-from catalogue import DATA, EXAMPLES
+from catalogue import DATA, EXAMPLES, PRETRAINED, pretrained
 
 FEW = 8
 TWINS = [example.name for example in EXAMPLES.values() if example.twin]
@@ -103,7 +105,7 @@ def agree(example, model, inputs, wanted, words, entry="forward"):
 
 def test_every_model_is_here():
     models = {os.path.basename(path)[:-6] for path in glob.glob(os.path.join(ROOT, "models", "*.sheaf"))}
-    of_others = {name for name in models if os.path.isdir(os.path.join(ROOT, "tests", "checkpoints", name))}
+    of_others = {name for name in models if os.path.isdir(os.path.join(CHECKPOINTS, name))}
     assert set(TWINS) == models - of_others
 
 
@@ -138,15 +140,34 @@ def test_layers_of_torch():
     assert [encoder(sentence).shape for sentence in inputs[:3]] == [(5,)] * 3
 
 
-def test_minilm_reads_what_others_wrote():
+@pytest.mark.parametrize("name", PRETRAINED)
+def test_reads_what_others_wrote(name):
     """A directory as Hugging Face has it, with what PyTorch computes."""
-    directory = os.path.join(ROOT, "tests", "checkpoints", "minilm")
-    with open(os.path.join(directory, "expected.json")) as stream:
+    directory = os.path.join(CHECKPOINTS, name)
+    with open(os.path.join(directory, "expected.json"), encoding="utf-8") as stream:
         expected = json.load(stream)
-    from minilm import MiniLM
-    model = MiniLM.from_pretrained(directory)
-    for text, wanted in zip(expected["texts"], expected["main"]):
+    model = pretrained(name, directory)
+    for text, wanted in zip(expected["texts"], expected["main"], strict=True):
         assert_close(model(np.array(text)), np.array(wanted, np.float32), str(text))
+    for text, wanted in zip(expected["texts"], expected.get("generate", [])):
+        assert model.generate(np.array(text), len(wanted)) == wanted
+
+
+def test_names_of_weights_without_the_base_model(tmp_path):
+    """Files of a base model, as of GPT-2 itself, call its weights without its name; a weight that is missing
+    is told."""
+    directory = os.path.join(CHECKPOINTS, "gpt2")
+    weights = sf.safetensors.load_file(directory)
+    shutil.copy(os.path.join(directory, "config.json"), tmp_path)
+    sf.safetensors.save_file({name.removeprefix("transformer."): value for name, value in weights.items()},
+                             tmp_path / "model.safetensors")
+    state = pretrained("gpt2", tmp_path).state_dict()
+    assert set(state) == set(weights)
+    assert all(np.array_equal(state[name], value) for name, value in weights.items())
+    del weights["transformer.wpe.weight"]
+    sf.safetensors.save_file(weights, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="it has no transformer.wpe.weight$"):
+        pretrained("gpt2", tmp_path)
 
 
 def test_minilm_is_bert():

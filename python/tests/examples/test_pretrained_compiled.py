@@ -1,0 +1,54 @@
+"""Models that read directories as Hugging Face has them, compiled: against what PyTorch computes, alone and
+together, and bit for bit against the hand-written file."""
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import sheaf as sf
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from test_examples_compiled import ROOT, command, each, exact, listed
+
+from catalogue import PRETRAINED, pretrained
+
+TOLERANCE = 2e-5
+
+
+def hand_written(name, directory, entry, columns, place):
+    """What the command gives for models/NAME.sheaf."""
+    data = place / "data.jsonl"
+    with open(data, "w", encoding="utf-8") as stream:
+        for row in zip(*columns.values()):
+            stream.write(json.dumps(row[0] if len(row) == 1 else dict(zip(columns, row))) + "\n")
+    done = command("run", os.path.join(ROOT, "models", name + ".sheaf"), "--entry", entry, "--data", data,
+                   "--weights", directory + "/")
+    return [json.loads(line) for line in done.splitlines()]
+
+
+def check(method, columns, written):
+    """All at once, one at a time, and as the hand-written file has it."""
+    rows = list(zip(*columns.values()))
+    together = [exact(listed(x)) for x in each(method(*columns.values()), len(rows))]
+    alone = [exact(listed(each(method(*([x] for x in row)), 1)[0])) for row in rows]
+    assert together == alone
+    assert together == [exact(x) for x in written]
+
+
+@pytest.mark.parametrize("name", PRETRAINED)
+def test_compiled(tmp_path, name):
+    directory = os.path.join(ROOT, "tests", "checkpoints", name)
+    with open(os.path.join(directory, "expected.json"), encoding="utf-8") as stream:
+        expected = json.load(stream)
+    model, texts = pretrained(name, directory), expected["texts"]
+    fast = sf.jit(model)
+    np.testing.assert_allclose(fast(texts), expected["main"], rtol=TOLERANCE, atol=TOLERANCE)
+    columns = {"text": texts}
+    check(fast, columns, hand_written(name, directory, "main", columns, tmp_path))
+    if "generate" in expected:
+        columns["count"] = [len(words) for words in expected["generate"]]
+        assert fast.generate(*columns.values()) == expected["generate"]
+        check(fast.generate, columns, hand_written(name, directory, "generate", columns, tmp_path))
