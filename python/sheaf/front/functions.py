@@ -51,6 +51,19 @@ class Slot(Code):
         self.value = value
 
 
+def _one_by_one(s):
+    """Whether a, b = e, f is a = e and then b = f: names, of which what comes later reads none."""
+    target, value = s.targets[0], s.value
+    if len(s.targets) > 1 or not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(value, ast.Tuple):
+        return False
+    if len(target.elts) != len(value.elts) or len(value.elts) < 2 or not all(
+            isinstance(e, ast.Name) for e in target.elts):
+        return False
+    names = [e.id for e in target.elts]
+    return not any(isinstance(n, ast.Name) and n.id in names[:k] or isinstance(n, ast.Starred)
+                   for k, part in enumerate(value.elts) for n in ast.walk(part))
+
+
 class FunctionEnd:
     """Of a function's body."""
 
@@ -316,6 +329,9 @@ class FunctionLowering(Expressions, Calls, Matches, Loops, Narrowing):
             self.bind_target(s.target, s.value, s.origin)
         elif isinstance(s, Known):
             self.now_known(s.test, s.holds, s.origin)
+        elif isinstance(s, ast.Assign) and _one_by_one(s):
+            for target, part in zip(s.targets[0].elts, s.value.elts):
+                self.assign(target, self.value(part, assigning=True), s)
         elif isinstance(s, ast.Assign):
             value = self.value(s.value, assigning=True)
             for k, target in enumerate(s.targets):

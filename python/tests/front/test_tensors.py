@@ -229,6 +229,17 @@ def runs_of_rows(x: Float32["n h"], before: Float32["k h"], y: Float32["m h"]) -
     return y + x[a:a + len(y)], y[:, 0] + x[a:a + len(y), 1], x.T[:, a:a + len(y)]
 
 
+@case((X, X[:1]), (X, X[:0]))
+def lengths_together(x: Float32["n h"], y: Float32["m h"]) -> tuple[Float32["n 1 h"], Float32["m h"], int, int]:
+    """a, b = e, f are what a = e and b = f are; names that others read change at once."""
+    n, a = len(x), len(y)
+    rows = reshape(x, n, 1, x.shape[1])
+    part, y = x[a:a + len(y)], 2 * y
+    y, part = part + y, y
+    n, a = a, n
+    return rows, y - part, n, a
+
+
 @case.each
 def test_agrees(function, inputs):
     assert not any(isinstance(w, Exception) for w in compare(function, inputs))
