@@ -14,8 +14,6 @@ constexpr uint64_t kReleaseSlack = (uint64_t(64) << 20) / kGranuleBytes;
 constexpr uint64_t kLeastHole = 4;
 /// Of backward_ends.cpp.
 constexpr uint64_t kUnit = 4;
-/// In granules: of what is kept, so much goes back to the system at a time.
-constexpr uint64_t kKeptPage = 4096 / kGranuleBytes;
 constexpr uint64_t kPoisonBlock = (uint64_t(1) << 20) / kGranuleBytes;
 } // namespace
 
@@ -161,85 +159,25 @@ void RowSpace::reclaim(GranuleBits &live) {
 
 uint64_t RowSpace::keep(int64_t granulesArg) {
   uint64_t granules = static_cast<uint64_t>(granulesArg);
-  if (granules > kMaxGranules)
+  uint64_t left = keptBegin_ - next();
+  if (left < guard() || granules > left - guard())
     return kFull;
-  uint64_t id = takeKept(granules + guard());
-  if (id == kFull)
-    return kFull;
-  unpoison(address(id), granules * kGranuleBytes);
-  if (guards_) {
-    memory_.fill({id, granules}, 0xFF);
-    writeGuard(id + granules);
-    guardedKept_.push_back({id, granules});
-  }
-  return id;
-}
-
-uint64_t RowSpace::takeKept(uint64_t granules) {
-  // The largest hole is filled first; what no more fits into is lost.
-  while (!keptHoles_.empty()) {
-    Hole &hole = keptHoles_.back();
-    if (granules <= hole.granules()) {
-      hole.begin += granules;
-      keptFree_ -= granules;
-      return hole.begin - granules;
-    }
-    if (hole.granules() >= kKeptPage)
-      break;
-    keptFree_ -= hole.granules();
-    keptHoles_.pop_back();
-  }
-  if (granules > keptBegin_ - next())
-    return kFull;
-  keptBegin_ -= granules;
+  keptBegin_ -= granules + guard();
   keptTouched_ = std::min(keptTouched_, keptBegin_);
   endLimit_ = std::min(endLimit_, keptBegin_);
   limit_ = std::min(limit_, keptBegin_);
-  return keptBegin_;
-}
-
-void RowSpace::evictKept(GranuleBits &stay) {
-  uint64_t first = keptBegin_;
-  std::erase_if(guardedKept_, [&](const Damage &allocation) {
-    uint64_t end = allocation.id + allocation.granules;
-    if (!stay.any(allocation.id - first, end - first))
-      return true;
-    stay.set(end - first, end - first + 1);
-    return false;
-  });
-  keptHoles_.clear();
-  keptFree_ = 0;
-  for (uint64_t at = 0; at < stay.size();) {
-    uint64_t begin = first + stay.next(at, false);
-    at = stay.next(begin - first, true);
-    uint64_t end = first + at;
-    if (guards_) { // whoever reads them shall notice
-      unpoison(address(begin), (end - begin) * kGranuleBytes);
-      memory_.fill({begin, end - begin}, 0xFF);
-    }
-    poison(address(begin), (end - begin) * kGranuleBytes);
-    uint64_t low = (begin + kKeptPage - 1) / kKeptPage * kKeptPage;
-    uint64_t high = end == capacity_ ? end : end / kKeptPage * kKeptPage;
-    if (low >= high)
-      continue;
-    memory_.release({low, high - low});
-    if (begin == first) {
-      keptBegin_ = high;
-    } else {
-      keptHoles_.push_back({low, high});
-      keptFree_ += high - low;
-    }
+  unpoison(address(keptBegin_), granules * kGranuleBytes);
+  if (guards_) {
+    memory_.fill({keptBegin_, granules}, 0xFF);
+    writeGuard(keptBegin_ + granules);
+    guardedKept_.push_back({keptBegin_, granules});
   }
-  std::sort(keptHoles_.begin(), keptHoles_.end(),
-            [](const Hole &a, const Hole &b) { return a.granules() < b.granules(); });
-  updateLimit();
+  return keptBegin_;
 }
 
 void RowSpace::forgetKept() {
   poison(address(keptBegin_), (capacity_ - keptBegin_) * kGranuleBytes);
   keptBegin_ = capacity_;
-  keptHoles_.clear();
-  keptFree_ = 0;
   guardedKept_.clear();
   updateLimit();
 }

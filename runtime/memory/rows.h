@@ -55,17 +55,12 @@ public:
 
   /// `granules` that reset() does not take back, or kFull. The caller has charged them.
   uint64_t keep(int64_t granules);
-  /// Bytes that are kept, and that are when so many more granules are.
-  uint64_t keptBytes() const { return (capacity_ - keptBegin_ - keptFree_) * kGranuleBytes; }
+  /// Bytes that are kept when so many more are.
   uint64_t keptBytesWith(int64_t granules) const {
-    return keptBytes() + (static_cast<uint64_t>(granules) + guard()) * kGranuleBytes;
+    return (capacity_ - keptBegin_ + static_cast<uint64_t>(granules) + guard()) * kGranuleBytes;
   }
-  /// Kept granules are those from here on, but for what evictKept() took back.
+  /// Kept granules are those from here on.
   uint64_t keptBegin() const { return keptBegin_; }
-  /// Takes back all that is kept but `stay`, which has a bit for each granule from keptBegin() on,
-  /// and lets whole pages of it go. What lies on a page with something that stays is lost until all
-  /// is forgotten.
-  void evictKept(GranuleBits &stay);
   /// Takes all that is kept back; releaseKept() lets its pages go, too.
   void forgetKept();
   void releaseKept();
@@ -109,7 +104,6 @@ public:
 private:
   uint64_t allocateSlow(int64_t granules);
   uint64_t take(uint64_t granules);
-  uint64_t takeKept(uint64_t granules);
   void goTo(uint64_t begin, uint64_t end);
   void writeGuard(uint64_t granule);
   uint64_t guard() const { return guards_ ? 1 : 0; }
@@ -132,15 +126,13 @@ private:
     uint64_t begin, end;
     uint64_t granules() const { return end - begin; }
   };
-  std::vector<Hole> holes_;     ///< the largest first
-  size_t hole_ = 0;             ///< next_ is in this one, unless there are no more
-  std::vector<Hole> spare_;     ///< holes for when there is nothing else
-  uint64_t capacity_;           ///< of the memory, in granules
-  uint64_t keptBegin_;          ///< kept granules are those from here to capacity_
-  uint64_t keptTouched_;        ///< the least that keptBegin_ was since their pages were released
-  uint64_t keptFree_ = 0;       ///< granules of keptHoles_
-  std::vector<Hole> keptHoles_; ///< the smallest first; filled from their beginning on
-  uint64_t touched_; ///< granules from here on have never been handed out, or were released
+  std::vector<Hole> holes_; ///< the largest first
+  size_t hole_ = 0;         ///< next_ is in this one, unless there are no more
+  std::vector<Hole> spare_; ///< holes for when there is nothing else
+  uint64_t capacity_;       ///< of the memory, in granules
+  uint64_t keptBegin_;      ///< kept granules are those from here to capacity_
+  uint64_t keptTouched_;    ///< the least that keptBegin_ was since their pages were released
+  uint64_t touched_;        ///< granules from here on have never been handed out, or were released
   uint64_t recentPeak_ = 0;
   uint64_t mostOfRun_ = 0; ///< handed out to one mini-batch, of late
   uint64_t poisonEnd_;     ///< poisoning has reached this granule

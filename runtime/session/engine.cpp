@@ -83,10 +83,6 @@ struct Engine::Impl {
 
   uint64_t usedBytes() const;
   bool isShortOfMemory(double part);
-  void wantRoom(Eviction eviction) { wanted = std::max(wanted, eviction); }
-  void boundKept();
-  bool keptIsInTheWay();
-  bool mustEvict() const;
   bool mustCollect() const;
   uint64_t now() const { return options.clock ? options.clock() : clockNow(); }
   /// Higher priorities first, then in order of arrival.
@@ -117,8 +113,6 @@ struct Engine::Impl {
 
   size_t most;     ///< that run at a time, as far as memory has done so far
   size_t calm = 0; ///< that ended since it did not
-  /// Of what is kept, when nothing is pending: some could not begin, or had too little memory.
-  Eviction wanted = Eviction::None;
   /// Instances of one generation count depths from the same first one. A new one begins when depths
   /// grow large; the two then run in turn, each with nothing of the other pending.
   unsigned young = 0, turn = 0;
@@ -300,10 +294,9 @@ void Engine::Impl::admit() {
     if (running.empty() && (!fresh || session.weightsChanged || session.keptIsStale ||
                             session.rowsAreShort != entry.joins))
       beginAnew();
-    if (!running.empty() && (entry.runsAlone() || running.begin()->second->runsAlone()))
+    if (!running.empty() &&
+        (entry.runsAlone() || running.begin()->second->runsAlone() || isShortOfMemory(kShort)))
       return;
-    if (!running.empty() && isShortOfMemory(kShort))
-      return wantRoom(Eviction::Unused);
     recorder.tasks.toCome = std::min(queue.size(), most - running.size()) - 1;
     HostStack *stack = recorder.stacks.take();
     if (!stack)
@@ -402,10 +395,6 @@ void Engine::Impl::beginAnew() {
   recorder.stacks.trim();
   session.policy = Policy::Depth;
   session.rowsAreShort = !queue.empty() && queue.begin()->second->joins;
-  if (keptIsInTheWay())
-    wantRoom(Eviction::All);
-  recorder.known.evict(wanted);
-  boundKept();
   session.joinsSome = session.options.hostile && session.canJoin && session.device->packJoined();
   session.beginRun();
   ++session.counters.runs;
@@ -415,18 +404,10 @@ void Engine::Impl::beginAnew() {
 }
 
 void Engine::Impl::collect() {
-  // What is kept only saves time: it goes before anyone is taken back.
-  if (isShortOfMemory(kVeryShort))
-    wantRoom(Eviction::All);
-  Eviction eviction = wanted;
-  if (session.options.hostile)
-    eviction = session.counters.collections % 4 == 0 ? Eviction::All : Eviction::Unused;
-  auto roots = [&](LiveValues &live) {
+  bool collected = session.collect([&](LiveValues &live) {
     for (auto &[number, entry] : running)
       session.keep(*entry, live);
-  };
-  bool collected = session.collect(roots, eviction);
-  boundKept();
+  });
   // The youngest is begun again later; the oldest never is.
   if (!collected || running.size() < 2 || !isShortOfMemory(kVeryShort))
     return;
@@ -465,32 +446,9 @@ bool Engine::Impl::isShortOfMemory(double part) {
 bool Engine::Impl::mustCollect() const {
   if (!session.mayCollect())
     return false;
-  return session.collector.isDue() || mustEvict() ||
+  return session.collector.isDue() ||
          (share.isShort(kVeryShort) &&
           recorder.rowSpace.handedOut() * kGranuleBytes >= kLeastForOthers);
-}
-
-/// What was wanted has been evicted: so much the less may be kept, or the more again.
-void Engine::Impl::boundKept() {
-  if (std::exchange(wanted, Eviction::None) == Eviction::None)
-    recorder.known.keepMore();
-  else
-    recorder.known.keepLess();
-}
-
-/// Nothing runs, and memory is short; not so without what is kept, or others may have it.
-bool Engine::Impl::keptIsInTheWay() {
-  uint64_t kept = recorder.known.keptBytes(), used = usedBytes() - kept;
-  return kept > 0 && isShortOfMemory(kShort) &&
-         (share.isShort(kShort) ||
-          static_cast<double>(used) <= kShort * static_cast<double>(session.meter.limit()));
-}
-
-/// Room is wanted and something kept, and looking what is needed costs each row a constant.
-bool Engine::Impl::mustEvict() const {
-  uint64_t kept = recorder.known.keptBytes();
-  return wanted != Eviction::None && kept > 0 &&
-         recorder.rowSpace.handedOut() * kGranuleBytes >= std::max(kept, kLeastForOthers);
 }
 
 //===----------------------------------------------------------------------===//
@@ -555,7 +513,6 @@ void Engine::Impl::fail(Entry &entry, const std::string &message, RunError::Caus
 void Engine::Impl::tooLittleMemory(Entry &entry) {
   most = std::max<size_t>(1, running.size() / 2);
   calm = 0;
-  wantRoom(Eviction::All);
   if (entry.runsAlone()) {
     Outcome outcome;
     session.giveUp(entry, outcome);

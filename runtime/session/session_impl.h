@@ -101,7 +101,7 @@ struct Session::Impl {
   void collect();
   /// The same with what `addResults` adds to what those that wait need; false when there was no
   /// memory to look.
-  bool collect(const std::function<void(LiveValues &)> &addResults, Eviction eviction);
+  bool collect(const std::function<void(LiveValues &)> &addResults);
   void keep(const Walk &walk, LiveValues &live) const;
   void forgetMiniBatch();
   /// What tasks have counted becomes part of the counters.

@@ -261,14 +261,13 @@ bool Session::Impl::mayCollect() const {
 /// All that wait have waited for has run, and so has everything else: forgets all records, and all
 /// rows, lists and data that neither a task nor a result still needs.
 void Session::Impl::collect() {
-  auto results = [&](LiveValues &live) {
+  collect([&](LiveValues &live) {
     for (size_t i = 0; i < walks.size(); ++i) {
       keep(walks[i], live);
       if (walks[i].open == 0 && outcomes[i].slots)
         live.add(model.entry.resultType, outcomes[i].slots);
     }
-  };
-  collect(results, options.hostile ? Eviction::Unused : Eviction::None);
+  });
 }
 
 /// What an instance has made for its outcome so far.
@@ -280,11 +279,10 @@ void Session::Impl::keep(const Walk &walk, LiveValues &live) const {
     live.keep(*walk.failed);
 }
 
-bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults,
-                            Eviction eviction) {
+bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults) {
   if (options.hostile)
     checkGuards();
-  if (!collector.mark(addResults, eviction))
+  if (!collector.mark(addResults))
     return false;
   if (onForget)
     onForget(schedule);

@@ -36,11 +36,9 @@ void Collector::plan(uint64_t needed, uint64_t looked) {
   heapAt_ = model_.rootsHoldAll ? due(heap.live(), heap.reclaimed()) : UINT64_MAX;
 }
 
-bool Collector::mark(const std::function<void(LiveValues &)> &addResults, Eviction eviction) {
-  eviction_ = eviction;
+bool Collector::mark(const std::function<void(LiveValues &)> &addResults) {
   try {
-    live_.begin(recorder_.rowSpace, model_.rootsHoldAll ? &recorder_.heap : nullptr,
-                eviction != Eviction::None);
+    live_.begin(recorder_.rowSpace, model_.rootsHoldAll ? &recorder_.heap : nullptr);
     recorder_.tasks.forEachWaiting([&](const Task &task) {
       live_.keep(task);
       live_.add(task.roots);
@@ -58,7 +56,6 @@ bool Collector::mark(const std::function<void(LiveValues &)> &addResults, Evicti
 void Collector::giveBack(Schedule &schedule, Scheduler &scheduler, Policy policy) {
   recorder_.buckets.reset(schedule, /*goesOn=*/true);
   recorder_.known.forgetSeen();
-  recorder_.known.evict(eviction_, live_.keptBits());
   recorder_.grown.keep(live_.bits(), recorder_.rowSpace.first());
   recorder_.rowSpace.reclaim(live_.bits());
   if (model_.rootsHoldAll)

@@ -31,10 +31,9 @@ public:
 
   /// Marks what is needed: by all that wait, and what `addResults` adds. All that is recorded has
   /// run. False when there is no memory to look; nothing is given back then.
-  bool mark(const std::function<void(LiveValues &)> &addResults, Eviction eviction);
-  /// Gives back all records, which `schedule` shows, all rows, lists and data that are not marked,
-  /// and of what is kept, what mark() was told. `scheduler` is told of the rows that are marked if
-  /// the `policy` asks for it.
+  bool mark(const std::function<void(LiveValues &)> &addResults);
+  /// Gives back all records, which `schedule` shows, and all rows, lists and data that are not
+  /// marked. `scheduler` is told of the rows that are if the `policy` asks for it.
   void giveBack(Schedule &schedule, Scheduler &scheduler, Policy policy);
 
 private:
@@ -44,7 +43,6 @@ private:
   Recorder &recorder_;
   bool always_;
   LiveValues live_;
-  Eviction eviction_ = Eviction::None;
   uint64_t at_ = 0;     ///< granules handed out: then it is time
   uint64_t heapAt_ = 0; ///< or so many bytes of lists and data
 };

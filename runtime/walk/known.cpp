@@ -1,12 +1,9 @@
 #include "runtime/walk/known.h"
 
-#include "runtime/schedule/schedule.h"
-
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace sheaf::rt {
@@ -125,21 +122,6 @@ bool RecordTable::resize(uint64_t capacity) {
   return true;
 }
 
-template <typename Stays> void RecordTable::filter(Stays stays) {
-  uint64_t dropped = 0;
-  for (uint64_t i = 0; i < capacity_; ++i)
-    if (Entry *entry = at(i); entry->stamp == stamp_ && !stays(*entry)) {
-      entry->stamp = kNoStamp;
-      ++dropped;
-    }
-  if (dropped == 0)
-    return;
-  used_ -= dropped;
-  // A place that is empty now ends the search for what stands after it: all must move.
-  if (used_ == 0 || !resize(std::max(firstEntries_, std::bit_ceil(2 * used_ + 1))))
-    free();
-}
-
 /// The first look-up under a new stamp.
 bool RecordTable::begin(uint32_t stamp) {
   // A number that comes round must not meet the entries of the first time; and one large
@@ -187,12 +169,11 @@ void RecordTable::put(Place place, const int32_t *key, TensorHandle result, uint
 
 KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &meter,
                            MemoryUse &memory, uint64_t keepBytes, bool hostile)
-    : model_(model), rows_(rows), meter_(meter), count_(memory.tables),
-      pauses_(model.kernels.size()),
+    : rows_(rows), meter_(meter), count_(memory.tables), pauses_(model.kernels.size()),
       lists_(std::tuple_size_v<decltype(List::key)>, meter, memory.records, hostile ? 2 : 64),
       paramGranules_(model.paramGranules), forgetsWindows_(model.training),
-      keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)), mostBytes_(keepBytes_),
-      window_(kLooks), pause_(kPause) {
+      keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)), window_(kLooks),
+      pause_(kPause) {
   uint64_t first = hostile ? 2 : 64;
   kernels_.reserve(model.kernels.size());
   for (const KernelDesc &desc : model.kernels) {
@@ -214,7 +195,6 @@ KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &mete
     }
     // Without a description there is no telling which words are rows.
     kernel.mayKeep &= word == desc.words;
-    knowsSizes_ &= !kernel.mayKeep || !desc.results.empty();
     kernels_.push_back(std::move(kernel));
   }
 }
@@ -251,12 +231,6 @@ void KnownRecords::account(Kernel &kernel, const RecordTable &table, bool known)
         pauses_[i] = pause_;
   looks_ = 0;
   spent_ = gained_ = 0;
-}
-
-/// One of an earlier run is computed; and now it has been used in this one.
-[[gnu::cold, gnu::noinline]] void KnownRecords::useAgain(RecordTable::Entry &entry) const {
-  entry.run = run_;
-  entry.depth = 0;
 }
 
 KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
@@ -381,55 +355,6 @@ bool KnownRecords::giveBack() {
     kernel.kept.free();
   keepBytes_ = keepBytes_ < kStepBytes ? 0 : keepBytes_ / 2;
   return true;
-}
-
-void KnownRecords::evict(Eviction eviction, GranuleBits &live) {
-  if (eviction == Eviction::None || live.size() == 0 || !knowsSizes_)
-    return;
-  uint64_t first = rows_.keptBegin();
-  for (size_t i = 0; i < kernels_.size(); ++i) {
-    RecordTable &kept = kernels_[i].kept;
-    if (!kept.has(version_))
-      continue;
-    kept.filter([&](RecordTable::Entry &entry) {
-      uint64_t begin = entry.id - first, end = begin;
-      for (const RecordTensor &result : model_.kernels[i].results)
-        end += granulesOf(result, entry.key());
-      bool used = eviction == Eviction::Unused && static_cast<int32_t>(entry.run - evictedAt_) >= 0;
-      if (!used && !live.any(begin, end)) {
-        ++evicted_;
-        return false;
-      }
-      live.set(begin, end);
-      return true;
-    });
-  }
-  rows_.evictKept(live);
-  if (uint64_t kept = rows_.keptBytes(); kept < charged_)
-    meter_.uncharge(count_, std::exchange(charged_, kept) - kept);
-  full_ = false;
-  evictedAt_ = run_;
-}
-
-void KnownRecords::evict(Eviction eviction) {
-  GranuleBits none;
-  try {
-    none.reset(rows_.capacity() - rows_.keptBegin());
-  } catch (const std::bad_alloc &) {
-    return;
-  }
-  evict(eviction, none);
-}
-
-void KnownRecords::keepLess() {
-  keepBytes_ = std::min(keepBytes_, std::max(keepBytes_ / 2, rows_.keptBytes()));
-}
-
-void KnownRecords::keepMore() {
-  if (keepBytes_ == mostBytes_)
-    return;
-  keepBytes_ += std::min(mostBytes_ - keepBytes_, std::max(kStepBytes, keepBytes_ / 8));
-  full_ = false;
 }
 
 } // namespace sheaf::rt

@@ -52,13 +52,6 @@ public:
   /// Fills the place that find() gave for an unknown key.
   void put(Place place, const int32_t *key, TensorHandle result, uint32_t run);
 
-  /// Whether there are entries of this stamp.
-  bool has(uint32_t stamp) const { return capacity_ > 0 && stamp == stamp_ && used_ > 0; }
-  static constexpr uint32_t kNoStamp = 0;
-  /// Drops the entries of the current stamp that `stays` says no to, and memory that the others do
-  /// not need.
-  template <typename Stays> void filter(Stays stays);
-
   void free();
   uint64_t bytes() const { return capacity_ * stride_ * sizeof(uint32_t); }
   /// What the entries of the current stamp take, of a table that is no larger than they need.
@@ -79,13 +72,6 @@ private:
   uint32_t stamp_ = 0;
   uint32_t keyWords_, stride_;
   int shift_ = 64;
-};
-
-/// What is to be given back of what is kept.
-enum class Eviction : uint8_t {
-  None,
-  Unused, ///< what was not found since the last eviction
-  All
 };
 
 class KnownRecords {
@@ -114,10 +100,9 @@ public:
     return true;
   }
   TensorHandle result(const Place &place) const {
-    RecordTable::Entry &entry = *place.in.entry;
-    if (entry.run != run_) [[unlikely]]
-      useAgain(entry);
-    return {entry.id, entry.depth};
+    const RecordTable::Entry &entry = *place.in.entry;
+    // What an earlier mini-batch computed is ready before anything runs.
+    return {entry.id, entry.run == run_ ? entry.depth : 0};
   }
   /// Kept granules for the results, or RowSpace::kFull.
   uint64_t keepRows(int64_t granules);
@@ -154,20 +139,6 @@ public:
   /// there was nothing to free.
   bool giveBack();
 
-  /// Nothing is pending: gives back what is kept as far as it is asked for and `live`, which has a
-  /// bit for each kept granule, does not have it. Nothing where the model does not say how large
-  /// results are (KernelDesc::results).
-  void evict(Eviction eviction, GranuleBits &live);
-  /// The same where no value is left that may be one of them.
-  void evict(Eviction eviction);
-  /// Memory is short: it may keep half as much, or what it keeps now. It is not any more: it may
-  /// keep more again, in the end as much as at first.
-  void keepLess();
-  void keepMore();
-  /// Bytes of rows that are kept.
-  uint64_t keptBytes() const { return rows_.keptBytes(); }
-  uint64_t evicted() const { return evicted_; } ///< records, in all
-
 private:
   struct Kernel {
     RecordTable seen, kept;
@@ -179,11 +150,9 @@ private:
   };
 
   Place find(Kernel &kernel, const int32_t *key);
-  void useAgain(RecordTable::Entry &entry) const;
   bool isOfParameters(const Kernel &kernel, const int32_t *key) const;
   void account(Kernel &kernel, const RecordTable &table, bool known);
 
-  const Model &model_;
   RowSpace &rows_;
   MemoryMeter &meter_;
   MemoryKind &count_;
@@ -195,7 +164,6 @@ private:
   /// which order gradients are summed.
   bool forgetsWindows_;
   uint64_t keepBytes_;            ///< at most so many
-  const uint64_t mostBytes_;      ///< what that is when memory is not short
   uint64_t charged_ = 0;          ///< bytes of kept rows, in steps
   uint32_t looks_ = 0;            ///< in this window of all kernels
   uint32_t window_;               ///< how long it is
@@ -203,10 +171,7 @@ private:
   uint32_t pause_;                ///< of all kernels, the next time
   uint32_t run_ = 0;              ///< the stamp of this mini-batch
   uint32_t version_ = 1;          ///< the stamp of these weights
-  uint32_t evictedAt_ = 0;        ///< `run_` after the last eviction
-  uint64_t evicted_ = 0;
-  bool knowsSizes_ = true; ///< of all results that may be kept
-  bool full_ = false;      ///< nothing more can be kept
+  bool full_ = false;             ///< nothing more can be kept
   bool running_ = false;
 };
 

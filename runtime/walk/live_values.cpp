@@ -18,14 +18,11 @@ void LiveValues::charge(uint64_t bytes) {
   charged_ += bytes;
 }
 
-void LiveValues::begin(const RowSpace &rows, Heap *heap, bool ofKept) {
+void LiveValues::begin(const RowSpace &rows, Heap *heap) {
   end();
-  first_ = rows.first();
-  keptFirst_ = rows.keptBegin();
-  uint64_t kept = ofKept ? rows.capacity() - keptFirst_ : 0;
-  charge(rows.used() / 8 + kept / 8);
+  charge(rows.used() / 8);
   bits_.reset(rows.used());
-  keptBits_.reset(kept);
+  first_ = rows.first();
   heap_ = heap;
   if (heap)
     heap->beginMarking();
@@ -140,13 +137,10 @@ void LiveValues::look(uint32_t type, const Slot *slots) {
   switch (desc.kind) {
   case TypeKind::Tensor: {
     uint64_t id = TensorHandle::unpack(slots[0]).id;
-    bool isKept = id >= keptFirst_;
-    GranuleBits &bits = isKept ? keptBits_ : bits_;
-    uint64_t at = id - (isKept ? keptFirst_ : first_);
-    if (id < first_ || at >= bits.size())
-      return; // a parameter's, or kept and no one asks
+    if (id < first_ || id - first_ >= bits_.size())
+      return; // a parameter's, or kept
     auto granules = static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype, slots + 1));
-    return bits.set(at, at + granules);
+    return bits_.set(id - first_, id - first_ + granules);
   }
   case TypeKind::Tuple:
     for (uint32_t child : desc.children) {

@@ -28,9 +28,9 @@ public:
   ~LiveValues() { meter_.uncharge(count_, charged_); }
   LiveValues(const LiveValues &) = delete;
 
-  /// Begins anew, with the rows as they are now, with `ofKept` those that are kept, too, and lists
-  /// and data of `heap`, if that is given. All functions may throw std::bad_alloc.
-  void begin(const RowSpace &rows, Heap *heap, bool ofKept = false);
+  /// Begins anew, with the rows as they are now, and lists and data of `heap`, if that is given.
+  /// All functions may throw std::bad_alloc.
+  void begin(const RowSpace &rows, Heap *heap);
   /// A value in these slots is needed, with all that it holds.
   void add(uint32_t type, const Slot *slots);
   /// What calls on a stack need, from the innermost on.
@@ -51,8 +51,6 @@ public:
 
   const GranuleBits &bits() const { return bits_; }
   GranuleBits &bits() { return bits_; }
-  /// From RowSpace::keptBegin() on.
-  GranuleBits &keptBits() { return keptBits_; }
 
 private:
   void addRoot(const RootDesc &root, const Slot *slots);
@@ -73,8 +71,8 @@ private:
   MemoryKind &count_;
   uint64_t charged_ = 0;
   Heap *heap_ = nullptr;
-  GranuleBits bits_, keptBits_;
-  uint64_t first_ = 0, keptFirst_ = 0;
+  GranuleBits bits_;
+  uint64_t first_ = 0;
   uint64_t looked_ = 0;
   /// Slots of lists and data that have been looked into, as ranges that do not touch. Lists that
   /// are views of one buffer, such as all tails of a list, share elements.

@@ -1,12 +1,10 @@
 #include "runtime/cpu/kernel_code.h"
-#include "runtime/session/engine.h"
 #include "runtime/session/session.h"
 #include "runtime/walk/known.h"
 #include "tests/runtime/tree_model.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -375,116 +373,6 @@ TEST(Known, EqualListsHaveOneTable) {
   // Rows are given back, or the mini-batch is over.
   known.forgetSeen();
   EXPECT_FALSE(known.lookList(0, std::vector{handle(9, 1), handle(7, 1)}).table);
-}
-
-/// What is used or needed stays where it lies, whole pages of the rest go and are filled again.
-TEST(Known, WhatIsKeptIsEvicted) {
-  Model model = makeOnceModel(64);
-  constexpr int64_t kGranules = 4, kRecords = 512;
-  for (bool guards : {false, true}) {
-    MemoryMeter meter(1 << 20);
-    MemoryKind rowBytes;
-    MemoryUse use;
-    HostRows memory(model.paramGranules, uint64_t(4) << 20);
-    RowSpace rows(model.paramGranules, memory, meter, rowBytes, guards);
-    KnownRecords known(model, rows, meter, use, uint64_t(1) << 20, false);
-    known.beginRun();
-    auto look = [&](int32_t i) { return known.look(kLeafKernel, &i); };
-    auto keep = [&](int32_t i) {
-      KnownRecords::Place place = look(i);
-      EXPECT_TRUE(place.keep && !place.in.known);
-      uint64_t id = known.keepRows(kGranules);
-      EXPECT_NE(id, RowSpace::kFull);
-      known.note(place, &i, {static_cast<uint32_t>(id), 1});
-      std::memset(rows.address(id), i & 0xFF, kGranules * kGranuleBytes);
-      return id;
-    };
-    ASSERT_LE(kRecords, model.paramGranules);
-    std::vector<uint64_t> ids;
-    for (int32_t i = 0; i < kRecords; ++i)
-      ids.push_back(keep(i));
-    uint64_t all = known.keptBytes();
-    EXPECT_GE(all, uint64_t(kRecords * kGranules * kGranuleBytes));
-    known.forgetSeen();
-    known.evict(Eviction::Unused); // all are of this time
-    EXPECT_EQ(known.keptBytes(), all);
-
-    known.forgetSeen();
-    for (int32_t i = 100; i < 200; ++i)
-      EXPECT_EQ(known.result(look(i)).id, ids[static_cast<size_t>(i)]);
-    GranuleBits live;
-    live.reset(rows.capacity() - rows.keptBegin());
-    uint64_t inside = ids[400] + 2 - rows.keptBegin(); // a view of one of its rows
-    live.set(inside, inside + 1);
-    known.evict(Eviction::Unused, live);
-    EXPECT_EQ(known.evicted(), uint64_t(kRecords - 101));
-    EXPECT_LT(known.keptBytes(), all / 3);
-    EXPECT_LE(use.tables.now, known.keptBytes() + (uint64_t(16) << 10));
-    auto stays = [](int32_t i) { return (i >= 100 && i < 200) || i == 400; };
-    for (int32_t i = 0; i < kRecords; ++i)
-      EXPECT_EQ(look(i).in.known, stays(i)) << i;
-
-    // The others are kept anew, in what was taken back.
-    uint64_t begin = ids.back();
-    for (int32_t i = 0; i < kRecords; ++i)
-      if (!stays(i))
-        ids[static_cast<size_t>(i)] = keep(i);
-    EXPECT_LE(known.keptBytes(), all + (uint64_t(16) << 10));
-    EXPECT_GE(rows.keptBegin() + 4 * 4096 / kGranuleBytes, begin);
-    for (int32_t i = 0; i < kRecords; ++i) {
-      const uint8_t *row = rows.address(ids[static_cast<size_t>(i)]);
-      EXPECT_TRUE(std::all_of(row, row + kGranules * kGranuleBytes, [&](uint8_t byte) {
-        return byte == (i & 0xFF);
-      })) << i;
-      EXPECT_EQ(known.result(look(i)).depth, stays(i) ? 0u : 1u);
-    }
-    EXPECT_TRUE(rows.damagedGuards().empty());
-
-    known.evict(Eviction::All);
-    EXPECT_EQ(known.keptBytes(), 0u);
-    EXPECT_EQ(use.tables.now, 0u);
-    EXPECT_FALSE(look(150).in.known);
-  }
-}
-
-/// Where other engines need memory, an engine keeps nothing that no one needs, and keeps it again
-/// when they do not.
-TEST(Known, AnEngineEvictsWhatIsKeptForOthers) {
-  Model model = makeOnceModel(64);
-  Trees trees;
-  std::vector<Instance> words;
-  for (int64_t i = 0; i < kVocab; ++i)
-    words.push_back(trees.instance(trees.leaf(i)));
-  auto budget = std::make_shared<SharedBudget>(uint64_t(64) << 20);
-  SharedBudget::Share other(budget);
-  Session session(model, small());
-  session.initParams(2);
-  Engine engine(session, {.budget = budget});
-  auto serve = [&](std::span<const Instance> batch) {
-    uint64_t before = session.counters().records;
-    size_t ended = 0;
-    for (const Instance &instance : batch)
-      engine.submit({.instance = instance, .done = [&, instance](const Outcome &outcome) {
-                       ++ended;
-                       expectReference(session, std::span(&instance, 1), std::span(&outcome, 1));
-                     }});
-    while (engine.step()) {
-    }
-    EXPECT_EQ(ended, batch.size());
-    return session.counters().records - before;
-  };
-  EXPECT_EQ(serve(words), uint64_t(kVocab));
-  EXPECT_EQ(serve(words), 0u);
-  EXPECT_GT(session.memory().tables.now, uint64_t(kVocab) * 256);
-  other.tell(uint64_t(62) << 20);
-  serve(std::span(words).first(1));
-  EXPECT_EQ(session.memory().tables.now, 0u);
-  EXPECT_GT(serve(words), 0u);
-  other.tell(0);
-  serve(words); // when these have ended it may keep again
-  serve(words);
-  EXPECT_EQ(serve(words), 0u);
-  EXPECT_GT(session.memory().tables.now, uint64_t(kVocab) * 256);
 }
 
 TEST(RecordTable, KeysAreBits) {
