@@ -22,6 +22,7 @@ def masked_attention(q, k, v, mask, causal=0, scale=None):
 def _attend(q, k, v, mask, causal, scale):
     what = f"cannot attend with {describe(q)} to {describe(k)} and {describe(v)}: "
     q, k, v = (need_float(x, "attend with") for x in (q, k, v))
+    k, v = _shared(q, k, v, what)
     _check(q, k, v, what)
     dtype, single = q.dtype, q.ndim == 1
     q, k, v = widened(q), widened(k), widened(v)
@@ -43,8 +44,30 @@ def _attend(q, k, v, mask, causal, scale):
     none = most == -np.inf
     powers = np.exp(scores - np.where(none, most.dtype.type(0), most))
     whole = np.where(none, most.dtype.type(1), np.sum(powers, -1, keepdims=True, dtype=powers.dtype))
-    result = np.matmul(powers, v) / whole
+    result = _seen(powers, v) / whole
     return give((result[..., 0, :] if single else result).astype(dtype))
+
+
+def _shared(q, k, v, what):
+    """Keys and values with as many heads as the queries where several of these share one."""
+    if min(q.ndim, k.ndim, v.ndim) < 3:
+        return k, v
+    heads, *own = (x.shape[-3] for x in (q, k, v))
+    shares = [1 < of < heads and heads % of == 0 for of in own]
+    if not any(shares):
+        return k, v
+    if own[0] != own[1]:
+        raise ShapeError(what + f"keys and values have different numbers of heads ({describe(k)}, {describe(v)})")
+    return np.repeat(k, heads // own[0], -3), np.repeat(v, heads // own[0], -3)
+
+
+def _seen(weights, values):
+    """Their product without the values whose weight is 0, whatever they hold."""
+    result = np.matmul(weights, values)
+    if np.isnan(result).any():
+        terms = weights[..., None] * values[..., None, :, :]
+        result = np.sum(np.where(weights[..., None] == 0, 0, terms), -2, dtype=result.dtype)
+    return result
 
 
 def _check(q, k, v, what):
@@ -77,7 +100,8 @@ def _masked(scores, mask, single, dtype):
         raise ShapeError(what + "the mask has more elements than there are scores")
     if mask.dtype == np.bool_:
         return np.where(mask, scores, scores.dtype.type(-np.inf))
-    return scores + mask.astype(scores.dtype)
+    added = mask.astype(scores.dtype)
+    return np.where(added == -np.inf, added, scores + added)
 
 
 @operator
