@@ -47,7 +47,10 @@ void Planner::forEachAccess(const Stage &stage, ArrayRef<RootSpec> roots,
     visit(value, view);
     visitIndices(view);
   };
-  for (const RootSpec &root : roots)
+  for (const RootSpec &root : roots) {
+    // A piece of a tensor that another stage has made, and this one copies.
+    if (!root.computed() && isKept(root.value) && levelOf(root.value) != stage.level)
+      visit(root.value, std::nullopt);
     readAlong(root, stage.level, [&](const Reads &reads) {
       for (auto &[kept, view] : reads.kept)
         if (!isKept(kept) || levelOf(kept) != stage.level)
@@ -63,6 +66,7 @@ void Planner::forEachAccess(const Stage &stage, ArrayRef<RootSpec> roots,
         }
       }
     });
+  }
 }
 
 /// Finds blocks of rows, and puts the stages of each one after the other.
@@ -159,6 +163,15 @@ private:
     std::vector<Dim> axes(stage.shape.begin(), stage.shape.end() - 1);
     if (!llvm::any_of(stage.roots, [&](const Root &root) { return isLocal(*root.buffer, axes); }))
       return;
+    // What is made for the product may be needed whole elsewhere, before the product can begin.
+    for (bool operandsToo : {true, false})
+      if (form(collect(seed, axes, operandsToo), axes))
+        return;
+  }
+
+  /// The stages that share local tensors with this one, directly or not; without `operandsToo`
+  /// those after it, with what else writes the same.
+  Candidate collect(unsigned seed, ArrayRef<Dim> axes, bool operandsToo) {
     Candidate block;
     llvm::SmallVector<unsigned> work{seed};
     while (!work.empty()) {
@@ -173,19 +186,25 @@ private:
       };
       for (const Root &root : plan_.stages[number].roots)
         take(root.buffer);
-      for (auto &[buffer, view] : accesses_[number])
-        take(buffer);
+      if (operandsToo)
+        for (auto &[buffer, view] : accesses_[number])
+          take(buffer);
     }
+    return block;
+  }
+
+  /// Makes these stages a block, if there is an order in which they can go together.
+  bool form(const Candidate &block, ArrayRef<Dim> axes) {
     auto number = static_cast<int>(plan_.rowBlocks.size());
     for (unsigned member : block.stages)
       blockOf_[member] = number;
-    plan_.rowBlocks.push_back({axes});
+    plan_.rowBlocks.push_back({std::vector<Dim>(axes.begin(), axes.end())});
     if (inOrder().empty()) {
       // Something between its stages would have to run before and after.
       for (unsigned member : block.stages)
         blockOf_[member] = -1;
       plan_.rowBlocks.pop_back();
-      return;
+      return false;
     }
     for (Buffer &buffer : plan_.buffers)
       if (block.local.contains(&buffer)) {
@@ -193,6 +212,7 @@ private:
         buffer.rowBlock = number;
         buffer.blockAxes = axes.size();
       }
+    return true;
   }
 
   /// An order of the stages in which those of a block stand together, by what reads what; empty if
