@@ -10,17 +10,20 @@ def config(directory):
         return json.load(stream)
 
 
-def load(model, directory, base=""):
-    """Gives the model the weights of the directory, by their names. Files of the base model alone call theirs
-    without its name, `base`; what a file has besides is left. Gives the model."""
-    state = safetensors.load_file(directory)
-    wanted = model.state_dict()
-    if base and not any(name.startswith(base) for name in state):
-        state = {base + name: value for name, value in state.items()} | state
-    missing, _ = model.load_state_dict(state, strict=False)
+def load(model, directory, base):
+    """Gives the model the weights of the directory, by their names. Those of the base model may be called
+    with its name, `base`, or without; norms of older files have a gamma and a beta. What a file has besides
+    is left. Gives the model."""
+    wanted, state = model.state_dict(), {}
+    for name, value in safetensors.load_file(directory).items():
+        name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+        for known in (name, base + name, name.removeprefix(base)):
+            if known in wanted:
+                state[known] = value
     # Of a weight with two names a file has one.
-    there = {id(value) for name, value in wanted.items() if name in state}
-    missing = [name for name in missing if id(wanted[name]) not in there]
+    there = {id(wanted[name]) for name in state}
+    missing = [name for name, value in wanted.items() if id(value) not in there]
     if missing:
         raise ValueError(f"{directory}: it has no {', '.join(missing)}")
+    model.load_state_dict(state, strict=False)
     return model

@@ -153,21 +153,30 @@ def test_reads_what_others_wrote(name):
         assert model.generate(np.array(text), len(wanted)) == wanted
 
 
-def test_names_of_weights_without_the_base_model(tmp_path):
-    """Files of a base model, as of GPT-2 itself, call its weights without its name; a weight that is missing
-    is told."""
-    directory = os.path.join(CHECKPOINTS, "gpt2")
+@pytest.mark.parametrize("name, base", [("gpt2", "transformer."), ("llama", "model."), ("bert", "bert."),
+                                        ("minilm", "")])
+def test_other_names_of_weights(tmp_path, name, base):
+    """Files may call weights without the name of the base model, or with it, and norms of BERT have other
+    names in older ones; a weight that is missing is told."""
+    directory = os.path.join(CHECKPOINTS, name)
     weights = sf.safetensors.load_file(directory)
     shutil.copy(os.path.join(directory, "config.json"), tmp_path)
-    sf.safetensors.save_file({name.removeprefix("transformer."): value for name, value in weights.items()},
-                             tmp_path / "model.safetensors")
-    state = pretrained("gpt2", tmp_path).state_dict()
-    assert set(state) == set(weights)
-    assert all(np.array_equal(state[name], value) for name, value in weights.items())
-    del weights["transformer.wpe.weight"]
-    sf.safetensors.save_file(weights, tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match="it has no transformer.wpe.weight$"):
-        pretrained("gpt2", tmp_path)
+
+    def read(rename):
+        sf.safetensors.save_file({rename(name): value for name, value in weights.items()},
+                                 tmp_path / "model.safetensors")
+        return pretrained(name, tmp_path).state_dict()
+
+    def other(name):
+        if not base:
+            return "bert." + name
+        return name.removeprefix(base).replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta")
+
+    wanted, found = pretrained(name, directory).state_dict(), read(other)
+    assert all(np.array_equal(value, wanted[name]) for name, value in found.items())
+    gone = next(name for name in wanted if name in weights and ("LayerNorm" in name or "norm." in name or "ln_f" in name))
+    with pytest.raises(ValueError, match=f"it has no {gone}$"):
+        read(lambda name: "gone" if name == gone else name)
 
 
 def test_minilm_is_bert():
