@@ -85,7 +85,8 @@ EXAMPLES = {example.name: example for example in [
             dims={"heads": 4, "layers": 2, "inner": 32, "length": 64}),
 ]}
 # Those that read directories as Hugging Face has them; tests/checkpoints has a small one of each.
-PRETRAINED = {"bert": "Classifier", "gpt2": "GPT2", "llama": "Llama", "minilm": "MiniLM"}
+PRETRAINED = {"bert": "Classifier", "bert_masked": "MaskedBert", "char_cnn": "CharCNN", "gpt2": "GPT2",
+              "llama": "Llama", "minilm": "MiniLM"}
 
 
 def pretrained(name, directory):

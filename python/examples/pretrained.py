@@ -10,7 +10,7 @@ def config(directory):
         return json.load(stream)
 
 
-def load(model, directory, base):
+def load(model, directory, base=""):
     """Gives the model the weights of the directory, by their names. Those of the base model may be called
     with its name, `base`, or without; norms of older files have a gamma and a beta. What a file has besides
     is left. Gives the model."""
