@@ -1,11 +1,13 @@
-"""GPT-2 (Radford and others 2019): scores the word that follows a text, and writes on, always the likeliest
-word. The weights are called as in Hugging Face's files, which load as they are:
+"""GPT-2 (Radford and others 2019): scores the word that follows a text, and writes on, the likeliest
+words or drawn ones. The weights are called as in Hugging Face's files, which load as they are:
 
     model = GPT2.from_pretrained("gpt2/")
     fast = sf.jit(model)
     fast.generate([encoding.ids for encoding in tokenizer.encode_batch(texts)], [20] * len(texts))
+    fast.generate(texts, counts, temperatures)              # and top_k, top_p: drawn, a number for each text
 """
 import pretrained
+from sampling import choose
 from sheaf import (Float32, Module, Param, Token, Tokens, attention, concat, gelu_tanh, nn, normal, reshape,
                    split, transpose, zeros)
 
@@ -108,12 +110,13 @@ class GPT2(Module):
         scores, _ = self.begin(text)
         return scores
 
-    def generate(self, text: Tokens["n"], count: int) -> list[Token]:
-        """The words after the text."""
+    def generate(self, text: Tokens["n"], count: int, temperature: float = 0.0, top_k: int = 50,
+                 top_p: float = 1.0) -> list[Token]:
+        """The words after the text: the likeliest, or, with a temperature, drawn of those that are likely."""
         scores, caches = self.begin(text)
         written = []
         while len(written) < count:
-            word = Token(scores.argmax().item())
+            word = choose(scores, temperature, top_k, top_p)
             written.append(word)
             if len(written) < count:
                 scores, caches = self.step(self.transformer.wte.weight[[word]], caches)

@@ -1,12 +1,14 @@
 """Llama (Touvron and others 2023) and what has its form: rotary positions, RMS norm, SwiGLU, heads that share
-keys and values. Scores the word that follows a text, and writes on, always the likeliest word. The weights are
+keys and values. Scores the word that follows a text, and writes on, the likeliest words or drawn ones. The weights are
 called as in Hugging Face's files, which load as they are, without scaled positions:
 
     model = Llama.from_pretrained("llama/")
     fast = sf.jit(model)
     fast.generate([encoding.ids for encoding in tokenizer.encode_batch(texts)], [20] * len(texts))
+    fast.generate(texts, counts, temperatures)              # and top_k, top_p: drawn, a number for each text
 """
 import pretrained
+from sampling import choose
 from sheaf import (Float32, Module, Token, Tokens, attention, concat, expand_dims, nn, reshape, rope,
                    safetensors, sigmoid, split, transpose, zeros)
 
@@ -114,12 +116,13 @@ class Llama(Module):
         scores, _ = self.begin(text)
         return scores
 
-    def generate(self, text: Tokens["n"], count: int) -> list[Token]:
-        """The words after the text."""
+    def generate(self, text: Tokens["n"], count: int, temperature: float = 0.0, top_k: int = 50,
+                 top_p: float = 1.0) -> list[Token]:
+        """The words after the text: the likeliest, or, with a temperature, drawn of those that are likely."""
         scores, caches = self.begin(text)
         written = []
         while len(written) < count:
-            word = Token(scores.argmax().item())
+            word = choose(scores, temperature, top_k, top_p)
             written.append(word)
             if len(written) < count:
                 scores, caches = self.step(self.model.embed_tokens.weight[[word]], caches)

@@ -53,3 +53,29 @@ def test_compiled(tmp_path, name):
         columns["count"] = [len(words) for words in expected["generate"]]
         assert fast.generate(*columns.values()) == expected["generate"]
         check(fast.generate, columns, hand_written(name, directory, "generate", columns, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_drawn(name):
+    """Draws among one word are that, and draws among several come as often as their probabilities say."""
+    model = pretrained(name, os.path.join(ROOT, "tests", "checkpoints", name))
+    fast, text, count = sf.jit(model), [3, 1, 4], 1000
+    likeliest, = fast.generate([text], [6])
+    one = fast.generate([text] * 3, [6] * 3, [0.0, 2.0, 2.0], [50, 1, 50], [1.0, 1.0, 1e-6])
+    assert one == [likeliest] * 3
+    with sf.draws(0):
+        assert [model.generate(np.array(text), 6, *how) for how in ((0.0, 50, 1.0), (2.0, 1, 1.0))] == [likeliest] * 2
+        assert max(model.generate(np.array(text), 6, 1.0)) < model.vocab
+
+    words = [word for word, in fast.generate([text] * count, [1] * count, [1.5] * count, [6] * count)]
+    scores = np.asarray(model(np.array(text)), np.float64) / 1.5
+    best = np.argsort(-scores)[:6]
+    assert set(words) == set(best.tolist())
+    shares = np.exp(scores[best]) / np.exp(scores[best]).sum()
+    found = np.bincount(words, minlength=model.vocab)[best] / count
+    assert np.all(abs(found - shares) < 5 * np.sqrt(shares * (1 - shares) / count))
+
+    for how, words in (([-1.0], "a temperature is at least 0"), ([1.0, 0], "keeps at least 1 element")):
+        with pytest.raises(sf.InstanceErrors) as failed:
+            fast.generate([text], [2], *([x] for x in how))
+        assert words in str(failed.value.exceptions[0])
