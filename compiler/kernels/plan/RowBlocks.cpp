@@ -193,8 +193,34 @@ private:
     return block;
   }
 
+  /// Whether a stage reads what another makes at other rows than its own, which may not be there.
+  bool readsItsOtherRows(const Candidate &block, ArrayRef<Dim> axes) const {
+    // Whether the block makes it, and whether row by row.
+    auto made = [&](const Buffer *buffer) {
+      bool inside = false, byRows = true;
+      for (unsigned member : block.stages)
+        for (const Root &root : plan_.stages[member].roots)
+          if (root.buffer == buffer) {
+            inside = true;
+            byRows &= isAligned(root.view, axes.size());
+          }
+      return std::pair(inside, byRows);
+    };
+    return llvm::any_of(block.stages, [&](unsigned number) {
+      return llvm::any_of(accesses_[number], [&](const Access &access) {
+        auto &[buffer, view] = access;
+        if (block.local.contains(buffer))
+          return false;
+        auto [inside, byRows] = made(buffer);
+        return inside && !(byRows && view && isAligned(*view, axes.size()));
+      });
+    });
+  }
+
   /// Makes these stages a block, if there is an order in which they can go together.
   bool form(const Candidate &block, ArrayRef<Dim> axes) {
+    if (readsItsOtherRows(block, axes))
+      return false;
     auto number = static_cast<int>(plan_.rowBlocks.size());
     for (unsigned member : block.stages)
       blockOf_[member] = number;
