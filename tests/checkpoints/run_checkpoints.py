@@ -7,6 +7,7 @@ many, in every order; words that are drawn as well, which are the likeliest wher
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,35 @@ def check(sheaf, name, entry):
     return None
 
 
+# Members of Llama's config.json that its model does not compute with, and what is said of them.
+REFUSED = [({"rope_parameters": {"rope_theta": 500.0, "rope_type": "linear", "factor": 2.0}}, "check scale == 1"),
+           ({"rope_scaling": {"type": "dynamic", "factor": 4}}, "check scale == 1"),
+           ({"rope_scaling": {"type": "longrope", "long_factor": [1.0, 1.5]}}, "check scale == 1 && factors == 1"),
+           ({"rope_scaling": {"rope_type": "yarn", "factor": 2.5}}, "'rope_scaling.factor' is 2.5"),
+           ({"sliding_window": 3}, "instance 0: "), ({"sliding_window": 4, "rope_scaling": None}, None)]
+
+
+def refusals(sheaf):
+    """What goes wrong of the configs of REFUSED, with three words and two more, the last of which is not read."""
+    with tempfile.TemporaryDirectory() as place:
+        directory = shutil.copytree(os.path.join(HERE, "llama"), os.path.join(place, "llama"))
+        config = os.path.join(directory, "config.json")
+        with open(config) as stream:
+            plain = json.load(stream)
+        data = os.path.join(place, "data.jsonl")
+        with open(data, "w") as stream:
+            stream.write('{"text": [1, 2, 3], "count": 2}\n')
+        command = [sheaf, "run", os.path.join(MODELS, "llama.sheaf"), "--data", data, "--weights", directory + "/",
+                   "--entry", "generate"]
+        for members, wanted in REFUSED:
+            with open(config, "w") as stream:
+                json.dump(plain | members, stream)
+            done = subprocess.run(command, capture_output=True, text=True)
+            if (done.returncode != 0) != (wanted is not None) or (wanted or "") not in done.stderr:
+                return f"llama with {members}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return None
+
+
 def entries(name):
     with open(os.path.join(HERE, name, "expected.json")) as stream:
         found = [entry for entry in json.load(stream) if entry not in ("by", "texts")]
@@ -75,7 +105,7 @@ def main(sheaf):
             if os.path.exists(os.path.join(HERE, name, "expected.json")) for entry in entries(name)]
     assert len(jobs) == 10, jobs
     with ThreadPoolExecutor(2) as pool:
-        wrong = [text for text in pool.map(lambda job: check(sheaf, *job), jobs) if text]
+        wrong = [text for text in [*pool.map(lambda job: check(sheaf, *job), jobs), refusals(sheaf)] if text]
     sys.exit("\n".join(wrong) or 0)
 
 
