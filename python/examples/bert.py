@@ -6,7 +6,7 @@ called as in Hugging Face's files, which load as they are:
     fast([encoding.ids for encoding in tokenizer.encode_batch(texts)])      # [texts, classes], no padding
 """
 import pretrained
-from bert_encoder import SIZES, Embeddings, Encoder
+from bert_encoder import COMPUTED, SIZES, Embeddings, Encoder
 from sheaf import Float32, Module, Tokens, nn, tanh
 
 
@@ -40,7 +40,7 @@ class Classifier(Module):
     @classmethod
     def from_pretrained(cls, directory):
         """With the sizes and weights of a directory as Hugging Face has it."""
-        config = pretrained.config(directory)
+        config = pretrained.config(directory, **COMPUTED)
         model = cls(*(config[name] for name in SIZES),
                     classes=config.get("num_labels") or len(config.get("id2label", "01")))
         return pretrained.load(model, directory, "bert.")

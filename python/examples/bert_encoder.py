@@ -4,6 +4,8 @@ from sheaf import Float32, Module, Tokens, attention, gelu, nn, reshape, transpo
 # Sizes of a model, as its config.json calls them.
 SIZES = ("vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size",
          "max_position_embeddings", "layer_norm_eps")
+# What else it may say of one.
+COMPUTED = {"hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
 
 
 class Embeddings(Module):

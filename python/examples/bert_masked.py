@@ -6,7 +6,7 @@ words that are masked. The weights are called as in Hugging Face's files, which 
     fast([encoding.ids for encoding in tokenizer.encode_batch(texts)])      # [words, vocab] each
 """
 import pretrained
-from bert_encoder import SIZES, Embeddings, Encoder
+from bert_encoder import COMPUTED, SIZES, Embeddings, Encoder
 from sheaf import Float32, Module, Param, Tokens, gelu, nn
 
 
@@ -49,7 +49,7 @@ class MaskedBert(Module):
     @classmethod
     def from_pretrained(cls, directory):
         """With the sizes and weights of a directory as Hugging Face has it."""
-        config = pretrained.config(directory)
+        config = pretrained.config(directory, **COMPUTED)
         model = cls(*(config[name] for name in SIZES))
         return pretrained.load(model, directory, "bert.")
 

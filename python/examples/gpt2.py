@@ -91,7 +91,8 @@ class GPT2(Module):
     @classmethod
     def from_pretrained(cls, directory):
         """With the sizes and weights of a directory as Hugging Face has it."""
-        config = pretrained.config(directory)
+        config = pretrained.config(directory, activation_function=("gelu_new", "gelu_pytorch_tanh"),
+                                   scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False)
         model = cls(*(config.get(name) for name in ("vocab_size", "n_embd", "n_head", "n_layer", "n_inner",
                                                     "n_positions", "layer_norm_epsilon")))
         return pretrained.load(model, directory, "transformer.")

@@ -1,6 +1,6 @@
 """Llama (Touvron and others 2023) and what has its form: rotary positions, RMS norm, SwiGLU, heads that share
 keys and values. Scores the word that follows a text, and writes on, the likeliest words or drawn ones. The weights are
-called as in Hugging Face's files, which load as they are, without scaled positions:
+called as in Hugging Face's files, which load as they are; those with scaled positions or a sliding window are refused:
 
     model = Llama.from_pretrained("llama/")
     fast = sf.jit(model)
@@ -94,8 +94,13 @@ class Llama(Module):
     def from_pretrained(cls, directory):
         """With the sizes and weights of a directory as Hugging Face has it. Many have one table for what is
         read and written."""
-        config = pretrained.config(directory)
-        base = config.get("rope_theta") or config.get("rope_parameters", {}).get("rope_theta", 10000.0)
+        config = pretrained.config(directory, hidden_act="silu", attention_bias=False, mlp_bias=False,
+                                   sliding_window=None)
+        positions = (config.get("rope_parameters") or {}) | (config.get("rope_scaling") or {})
+        kind = positions.get("rope_type") or positions.get("type") or "default"
+        if kind != "default":
+            raise ValueError(f"{directory}: positions are scaled, {kind!r}, and the model's are not")
+        base = config.get("rope_theta") or positions.get("rope_theta", 10000.0)
         model = cls(config["vocab_size"], config["hidden_size"], config["num_attention_heads"],
                     config.get("num_key_value_heads"), config.get("head_dim"), config["num_hidden_layers"],
                     config["intermediate_size"], config["rms_norm_eps"], base,

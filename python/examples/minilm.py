@@ -6,7 +6,7 @@ weights are called as in Hugging Face's files, which load as they are:
     fast([encoding.ids for encoding in tokenizer.encode_batch(texts)])      # [texts, 384], no padding
 """
 import pretrained
-from bert_encoder import SIZES, Embeddings, Encoder
+from bert_encoder import COMPUTED, SIZES, Embeddings, Encoder
 from sheaf import Float32, Module, Tokens
 
 
@@ -19,7 +19,7 @@ class MiniLM(Module):
     @classmethod
     def from_pretrained(cls, directory):
         """With the sizes and weights of a directory as Hugging Face has it."""
-        config = pretrained.config(directory)
+        config = pretrained.config(directory, **COMPUTED)
         model = cls(*(config[name] for name in SIZES))
         return pretrained.load(model, directory, "bert.")
 

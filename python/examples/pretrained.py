@@ -5,9 +5,18 @@ import os
 from sheaf import safetensors
 
 
-def config(directory):
-    with open(os.path.join(directory, "config.json"), encoding="utf-8") as stream:
-        return json.load(stream)
+def config(directory, **computed):
+    """The members of config.json. `computed`: by member what a model computes with, one value or a tuple of
+    those that are the same; where the file has another its results would be wrong."""
+    path = os.path.join(directory, "config.json")
+    with open(path, encoding="utf-8") as stream:
+        found = json.load(stream)
+    for name, known in computed.items():
+        known = known if isinstance(known, tuple) else (known,)
+        if found.get(name) is not None and found[name] not in known:
+            raise ValueError(f"{path}: '{name}' is {found[name]!r}, and the model computes with "
+                             f"{' or '.join(map(repr, known))}")
+    return found
 
 
 def load(model, directory, base=""):

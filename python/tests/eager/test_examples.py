@@ -178,6 +178,24 @@ def test_other_names_of_weights(tmp_path, name, base):
         read(lambda name: "gone" if name == gone else name)
 
 
+@pytest.mark.parametrize("name, members, message", [
+    ("llama", {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "positions are scaled, 'llama3'"),
+    ("llama", {"rope_parameters": {"rope_type": "linear", "factor": 2.0}}, "positions are scaled, 'linear'"),
+    ("llama", {"sliding_window": 4096}, "'sliding_window' is 4096"),
+    ("llama", {"attention_bias": True}, "'attention_bias' is True, and the model computes with False"),
+    ("gpt2", {"activation_function": "relu"}, "'relu', and the model computes with 'gelu_new' or 'gelu_py"),
+    ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "'scale_attn_by_inverse_layer_idx' is True"),
+    ("bert", {"hidden_act": "relu"}, "'hidden_act' is 'relu'"),
+    ("bert_masked", {"is_decoder": True}, "'is_decoder' is True"),
+    ("minilm", {"position_embedding_type": "relative_key"}, "'position_embedding_type' is 'relative_key'")])
+def test_refuses_what_is_not_computed(tmp_path, name, members, message):
+    directory = shutil.copytree(os.path.join(CHECKPOINTS, name), tmp_path / name)
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps(config | members))
+    with pytest.raises(ValueError, match=message):
+        pretrained(name, directory)
+
+
 def test_minilm_is_bert():
     """With Hugging Face's names; a layer of BERT is torch's encoder layer with the norms last."""
     model, inputs = EXAMPLES["minilm"].load()
