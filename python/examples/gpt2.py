@@ -93,8 +93,9 @@ class GPT2(Module):
         """With the sizes and weights of a directory as Hugging Face has it."""
         config = pretrained.config(directory, activation_function=("gelu_new", "gelu_pytorch_tanh"),
                                    scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False)
-        model = cls(*(config.get(name) for name in ("vocab_size", "n_embd", "n_head", "n_layer", "n_inner",
-                                                    "n_positions", "layer_norm_epsilon")))
+        vocab, hidden, heads, layers, positions, eps = (config[name] for name in (
+            "vocab_size", "n_embd", "n_head", "n_layer", "n_positions", "layer_norm_epsilon"))
+        model = cls(vocab, hidden, heads, layers, config.get("n_inner"), positions, eps)
         return pretrained.load(model, directory, "transformer.")
 
     def step(self, x: Float32["n hidden"], caches: list[Float32["? 2*hidden"]]) -> tuple[

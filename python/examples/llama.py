@@ -1,6 +1,7 @@
 """Llama (Touvron and others 2023) and what has its form: rotary positions, RMS norm, SwiGLU, heads that share
-keys and values. Scores the word that follows a text, and writes on, the likeliest words or drawn ones. The weights are
-called as in Hugging Face's files, which load as they are; those with scaled positions or a sliding window are refused:
+keys and values. Scores the word that follows a text, and writes on, the likeliest words or drawn ones. The
+weights are called as in Hugging Face's files, which load as they are; those with scaled positions or a sliding
+window are refused:
 
     model = Llama.from_pretrained("llama/")
     fast = sf.jit(model)

@@ -196,6 +196,21 @@ def test_refuses_what_is_not_computed(tmp_path, name, members, message):
         pretrained(name, directory)
 
 
+def test_refuses_layers_with_more_weights_and_sizes_that_are_missing(tmp_path):
+    """A bias of queries, as Qwen has, and a config.json that says no size."""
+    weights = sf.safetensors.load_file(os.path.join(CHECKPOINTS, "llama"))
+    shutil.copy(os.path.join(CHECKPOINTS, "llama", "config.json"), tmp_path)
+    more = {name: np.zeros(16, np.float32) for name in ("layers.1.self_attn.q_proj.bias", "rotary.inv_freq")}
+    sf.safetensors.save_file(weights | more, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="layers have no layers.1.self_attn.q_proj.bias$"):
+        pretrained("llama", tmp_path)
+    (tmp_path / "config.json").write_text('{"vocab_size": 20}')
+    with pytest.raises(ValueError, match="config.json: it has no 'hidden_size'"):
+        pretrained("llama", tmp_path)
+    with pytest.raises(ValueError, match="config.json: it has no 'n_embd'"):
+        pretrained("gpt2", tmp_path)
+
+
 def test_minilm_is_bert():
     """With Hugging Face's names; a layer of BERT is torch's encoder layer with the norms last."""
     model, inputs = EXAMPLES["minilm"].load()
