@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace sheaf::io {
@@ -73,6 +74,15 @@ bool isShardIndex(const std::string &path) {
   if (!isFile(path))
     return false;
   std::ifstream stream(path, std::ios::binary);
+  // A safetensors file begins with the length of its header, whose bytes may be those of blanks and
+  // a brace; but eight bytes of a length have a zero among them, and text has none.
+  char start[8] = {};
+  stream.read(start, sizeof start);
+  std::string_view text(start, static_cast<size_t>(stream.gcount()));
+  if (text.find('\0') != std::string_view::npos)
+    return false;
+  stream.clear();
+  stream.seekg(0);
   char first = 0;
   stream >> first; // reads over blanks
   return first == '{';

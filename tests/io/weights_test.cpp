@@ -419,6 +419,20 @@ TEST_F(ShardsTest, WithMistakes) {
   EXPECT_NE(refused().find("too short for the header"), std::string::npos);
 }
 
+/// The length with which a file begins may look like blanks and a brace, as an index does.
+TEST_F(ShardsTest, LengthsThatLookLikeText) {
+  for (uint64_t length : {uint64_t{123}, uint64_t{0x7b20}, uint64_t{0x7b0a09}}) {
+    std::string header = R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
+    header.resize(length, ' ');
+    std::string bytes(sizeof length, '\0');
+    std::memcpy(bytes.data(), &length, sizeof length);
+    std::string path = directory.write("model.safetensors", bytes + header + "xy");
+    WeightFile file = WeightFile::open(path);
+    ASSERT_EQ(file.tensors.size(), 1u) << length;
+    EXPECT_EQ(file.tensors[0].name, "a");
+  }
+}
+
 TEST_F(WeightsTest, WhatIsNotTheModels) {
   std::string path = save();
   model.params.erase(model.params.begin());
