@@ -25,7 +25,7 @@ _MOST_HEADER = 100 << 20
 def load_file(path):
     """{name: array} of a file, of several that an index names (`model.safetensors.index.json`), or of
     a directory with either. Those of f32 are views of the file, which is read when they are."""
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     if os.path.isdir(path):
         path = _file_of(path)
     if path.endswith(".json"):
@@ -42,13 +42,28 @@ def _file_of(directory):
                             "model.safetensors.index.json")
 
 
+class _Twice(ValueError):
+    pass
+
+
+def _once(pairs):
+    members = {}
+    for name, value in pairs:
+        if name in members:
+            raise _Twice(f"{name!r} is there twice")
+        members[name] = value
+    return members
+
+
 def _load_shards(index):
     def wrong(why):
         return ValueError(f"{index}: no index of weights: {why}")
 
     try:
         with open(index, encoding="utf-8") as stream:
-            found = json.load(stream)["weight_map"].items()
+            found = json.load(stream, object_pairs_hook=_once)["weight_map"].items()
+    except _Twice as error:
+        raise wrong(error) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise wrong("it has no 'weight_map'") from None
     files, tensors, within = {}, {}, {}
@@ -78,12 +93,6 @@ def _load_one(path):
     def wrong(why):
         return ValueError(f"{path}: no safetensors file: {why}")
 
-    def once(pairs):
-        members = dict(pairs)
-        if len(members) < len(pairs):
-            raise ValueError("a member twice")
-        return members
-
     with open(path, "rb") as stream:
         start = stream.read(8)
         if len(start) < 8:
@@ -92,7 +101,7 @@ def _load_one(path):
         if length > min(size - 8, _MOST_HEADER):
             raise wrong(f"its header would have {length} bytes")
         try:
-            header = json.loads(stream.read(length), object_pairs_hook=once)
+            header = json.loads(stream.read(length), object_pairs_hook=_once)
             entries = {name: (entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"])
                        for name, entry in header.items() if name != "__metadata__"}
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

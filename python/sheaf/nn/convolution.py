@@ -17,6 +17,9 @@ class Conv1d(Module):
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride = _one(kernel_size), _one(stride)
         self.dilation = _one(dilation)
+        for name in ("in_channels", "out_channels", "groups", "kernel_size", "stride", "dilation"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is at least 1, not {getattr(self, name)}")
         if in_channels % groups or out_channels % groups:
             raise ValueError(f"{in_channels} and {out_channels} channels are no multiples of {groups} "
                              "groups")

@@ -269,6 +269,9 @@ def test_convolution():
         nn.Conv1d(4, 6, 3, stride=2, padding="same")
     with pytest.raises(ValueError, match="no multiples of 3"):
         nn.Conv1d(4, 6, 3, groups=3)
+    for name in ("in_channels", "groups", "kernel_size", "dilation"):
+        with pytest.raises(ValueError, match=f"{name} is at least 1, not 0"):
+            nn.Conv1d(**({"in_channels": 4, "out_channels": 6, "kernel_size": 3} | {name: 0}))
     with pytest.raises(sf.ShapeError, match="a window of 3 does not fit into a sequence of 1"):
         nn.Conv1d(4, 6, 3)(rows(4, 1))
     with pytest.raises(TypeError, match="zeros alone"):

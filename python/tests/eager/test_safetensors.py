@@ -1,5 +1,6 @@
 """Weights in files: what the command writes and reads."""
 import json
+import os
 import struct
 
 import numpy as np
@@ -94,6 +95,10 @@ def test_shards(tmp_path):
     index(w="1.safetensors", b="2.safetensors")
     found = safetensors.load_file(hf)
     assert sorted(found) == ["b", "w"] and found["w"][2].tolist() == [5, 6]
+    assert sorted(safetensors.load_file(os.fsencode(hf))) == ["b", "w"]
+    (hf / "twice.json").write_text('{"weight_map": {"w": "1.safetensors", "w": "2.safetensors"}}')
+    with pytest.raises(ValueError, match="'w' is there twice"):
+        safetensors.load_file(hf / "twice.json")
     assert Model().load_state_dict(found) == ([], [])
     for wrong, says in [({"w": "3.safetensors"}, "'3.safetensors' is not there"),
                         ({"w": "2.safetensors"}, "should be in '2.safetensors'"),
