@@ -122,6 +122,15 @@ bool Array::borrowDlpack(PyObject *object) {
     throw Refusal(PyExc_ValueError,
                   "the tensor is on " + where + ": move it to the CPU first, by .cpu() or alike");
   }
+  // PyTorch lends a view whose sign is to be changed (of x.conj().imag) as it lies in memory.
+  if (PyObject_HasAttrString(reinterpret_cast<PyObject *>(Py_TYPE(object)), "resolve_neg")) {
+    nb::object negative = nb::steal(PyObject_CallMethod(object, "is_neg", nullptr));
+    if (!negative.is_valid())
+      throw nb::python_error();
+    if (negative.ptr() == Py_True)
+      throw Refusal(PyExc_ValueError,
+                    "the tensor's signs have yet to be changed: pass t.resolve_neg()");
+  }
   capsule_ = nb::steal(PyObject_CallMethod(object, "__dlpack__", nullptr));
   if (!capsule_.is_valid()) {
     // Those that take part in autograd are not lent; PyTorch says so in its own words.

@@ -5,6 +5,7 @@
 #include "runtime/io/vocab.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace sheaf::python {
@@ -90,19 +91,30 @@ void storeInt(Model &model, uint32_t number, int64_t value, uint8_t *to) {
   std::memcpy(to, &narrow, sizeof narrow);
 }
 
+/// Infinity belongs where it was given.
+void requireFits(double given, bool isInfinite, const char *dtype) {
+  if (isInfinite && !std::isinf(given))
+    throw Refusal(PyExc_OverflowError,
+                  "a number that is too large for '" + std::string(dtype) + "'");
+}
+
 /// A number of Python as an element.
 void storeElement(Model &model, uint32_t number, PyObject *object, uint8_t *to) {
   const rt::TypeDesc &type = model.type(number);
   switch (type.dtype) {
   case DType::F32: {
-    auto value = static_cast<float>(toFloat(object));
+    double given = toFloat(object);
+    auto value = static_cast<float>(given);
+    requireFits(given, std::isinf(value), "f32");
     std::memcpy(to, &value, sizeof value);
     return;
   }
   case DType::F16:
   case DType::BF16: {
     double value = toFloat(object);
-    uint16_t bits = type.dtype == DType::F16 ? io::toF16(value) : io::toBF16(value);
+    bool half = type.dtype == DType::F16;
+    uint16_t bits = half ? io::toF16(value) : io::toBF16(value);
+    requireFits(value, (bits & 0x7FFF) == (half ? 0x7C00 : 0x7F80), half ? "f16" : "bf16");
     std::memcpy(to, &bits, sizeof bits);
     return;
   }

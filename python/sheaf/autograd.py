@@ -293,12 +293,28 @@ class _Function(torch.autograd.Function):
         return tuple(outputs)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(context, *arriving):
         call = context.call
-        context.saved_tensors  # torch says it if a weight was changed in place
+        saved = context.saved_tensors  # torch says it if a weight was changed in place
         wants = context.needs_input_grad[1:]
-        return (None, *call.back(context.held, arriving, wants))
+        with torch.no_grad():
+            gradients = call.back(context.held, arriving, wants)
+        if torch.is_grad_enabled():  # create_graph=True: gradients of these are not to be had
+            given = [tensor for tensor in (*arriving, *saved) if tensor is not None]
+            gradients = [None if one is None else _Once.apply(one, *given) for one in gradients]
+        return (None, *gradients)
+
+
+class _Once(torch.autograd.Function):
+    """Gradients, of which there are none in turn."""
+
+    @staticmethod
+    def forward(context, gradient, *given):
+        return gradient.view_as(gradient) if not gradient.is_sparse else gradient.clone()
+
+    @staticmethod
+    def backward(context, *arriving):
+        raise RuntimeError("gradients of gradients are not there for compiled methods: to_torch() is differentiable once")
 
 
 def _of_weight(gradient, parameter):

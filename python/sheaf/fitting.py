@@ -12,6 +12,7 @@ from . import _native
 from .data import Dataset
 from .gradients import _Entry, _require_loss, require_optimizer
 from .optim import Adam
+from .texts import path_text
 
 __all__ = ["Epoch", "Fit", "FitStep"]
 
@@ -87,7 +88,7 @@ class Fit:
             measures = self._measures(dev, metric)
             self._native = _native.Training(model._session, values, {
                 "learning_rate": optimizer.lr, "schedule": schedule, "sum": reduce == "sum", "average": average,
-                "directory": None if directory is None else os.fspath(directory), "resume": resume,
+                "directory": None if directory is None else path_text(directory), "resume": resume,
                 **{name: int(value) for name, (value, _) in counts.items()}}, optimizer._given)
             self._names = []
             # Of the native ones the last decides.
@@ -156,6 +157,9 @@ class Fit:
 
     def _event(self):
         with self._compiled._lock:
+            # What was written into Params meanwhile counts.
+            self._compiled._version_now()
+            self._compiled._brought_up(self._model)
             event = self._native.next()
             if event["changed"]:
                 self._compiled._weights_changed(self._model)
@@ -185,7 +189,7 @@ class Fit:
 
     def save(self, path):
         """Writes the weights as they are measured, averages if there are such, to a safetensors file."""
-        self._native.save(os.fspath(path))
+        self._native.save(path_text(path))
 
     def __repr__(self):
         return f"<sheaf.fitting.Fit by '{self._entry.name}': {len(self.epochs)} of {self._count} epochs>"

@@ -14,6 +14,7 @@ from sheaf import _native, explanation
 from sheaf.batching import AsyncCalls
 from sheaf.data import Dataset
 from sheaf.errors import CompileError, CompilerMissing, Diagnostic
+from sheaf.texts import path_text, require_texts
 from sheaf.values import make_classes, namespace
 
 
@@ -132,7 +133,7 @@ class Model(AsyncCalls):
 
     def save(self, path):
         """Writes the compiled model to a file, which `load` opens without a compiler."""
-        self._native.save(os.fspath(path))
+        self._native.save(path_text(path))
 
     def __reduce__(self):
         """What was read from a file is read from there again; else the compiled model goes along."""
@@ -209,7 +210,7 @@ def load(path, *, classes=None, sha256=None, check_weights=True, **options):
     its name; without them `model.types` has some, and objects are told by the names of their
     classes.
     """
-    path = os.fspath(path)
+    path = path_text(path)
     if _native.is_artefact(path):
         session, rest = _split(options)
         if rest:
@@ -269,19 +270,25 @@ def _compile(*, path, text, name=None, dims=None, vocab=None, vocabularies=None,
     if isinstance(weights, Mapping):
         tensors, weights = dict(weights), None
     if text is not None:
+        if not isinstance(text, str):
+            raise TypeError(f"the source is a str, not {type(text).__name__}")
         text.encode()  # says which character is no text
     _open_compiler()
     asked = {
         "path": path, "text": text, "name": name, "library": library,
         "dims": dims,
         "vocabularies": _vocabularies(vocabularies if vocab is None else vocab),
-        "weights": None if weights is None else os.fspath(weights), "tensors": tensors,
+        "weights": None if weights is None else path_text(weights), "tensors": tensors,
         "seed": _natural("weights_seed", weights_seed), "renames": list(renames), "entry": entry,
         "uses": _uses(uses), "training": bool(training), "dropout": bool(dropout),
         "input_gradients": bool(input_gradients), "bf16": precision == "bf16",
         "without": [without] if isinstance(without, str) else list(without), "target_cpu": cpu,
         "store": _store(store), "store_limit": _natural("store_limit", store_limit),
         "threads": _natural("compile_threads", compile_threads)}
+    for option in ("name", "library", "dims", "vocabularies", "renames", "entry", "without", "target_cpu"):
+        require_texts(option, asked[option])
+    for tensor in tensors:
+        require_texts("weights", tensor)
     native, said = _native.compile(asked)
     diagnostics = [Diagnostic.from_fields(fields) for fields in said]
     line_of = _line_finder(path or name, text)
@@ -311,7 +318,7 @@ def _vocabularies(given):
     found = []
     for name, one in given.items():
         if isinstance(one, (str, os.PathLike)):
-            found.append((name, os.fspath(one), [], 0))
+            found.append((name, path_text(one), [], 0))
         elif isinstance(one, int):
             found.append((name, "", [], _natural(f"the size of the vocabulary of {name or 'token'}", one)))
         elif not isinstance(one, Iterable):
@@ -336,7 +343,7 @@ def _store(given):
     """The directory where code is kept, as for the command; None: none."""
     if given is None:
         given = os.environ.get("SHEAF_STORE") or ""
-    given = os.fspath(given)
+    given = path_text(given)
     if given == "none":
         return None
     if given:
