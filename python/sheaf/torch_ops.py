@@ -7,6 +7,7 @@ for methods that are given tensors and give tensors of f32 with fixed extents. O
 while they are trained, are run between two graphs.
 """
 import itertools
+import threading
 import weakref
 
 import torch
@@ -16,6 +17,7 @@ _KEPT = 2
 
 _modules = weakref.WeakValueDictionary()  # by handle
 _handles = itertools.count(1)
+_lock = threading.Lock()  # any thread may run a graph
 
 
 def compiling():
@@ -56,9 +58,10 @@ def _call(handle, inputs, weights):
     module = _module_of(handle)
     call = module._call(inputs, [])
     held, tensors = call.run()
-    module._held[serial := next(_handles)] = call, held
-    while len(module._held) > _KEPT:
-        del module._held[next(iter(module._held))]
+    with _lock:
+        module._held[serial := next(_handles)] = call, held
+        while len(module._held) > _KEPT:
+            del module._held[next(iter(module._held))]
     return [*tensors, torch.tensor([serial, call.step, call.version])]
 
 
@@ -73,7 +76,8 @@ def _back(handle, ticket, arriving, inputs, weights):
     """Gradients of the inputs that are floats, then of the weights."""
     module = _module_of(handle)
     serial, step, version = ticket.tolist()
-    call, held = module._held.pop(serial, (None, None))
+    with _lock:
+        call, held = module._held.pop(serial, (None, None))
     if call is None:
         call = module._call(inputs, [], step)
         held, _ = call.run()
