@@ -224,7 +224,8 @@ Op elementwiseOp(ElementwiseSpec spec) {
   op.summary = spec.summary;
   for (const std::string &param : spec.params)
     op.params.push_back({param, ParamKind::Tensor});
-  op.batch = Elementwise{spec.emit, spec.name == "add", spec.name == "where"};
+  op.batch = Elementwise{spec.emit, spec.name == "add", spec.name == "where", spec.name == "sub",
+                         spec.name == "abs"};
   op.ulps = ulpsOf(spec.name);
   if (spec.accepts == Elements::Bools)
     op.promotion = [](auto, size_t) { return DType::Bool; };
@@ -389,7 +390,7 @@ double comparisonDistance(const RefTensors &operands, const RefTensor &result, s
 void addComparison(std::vector<Op> &ops, const std::string &name, const std::string &sign,
                    const std::string &summary, Elements kind,
                    std::function<bool(double, double)> holds, CmpFPredicate ofFloats,
-                   CmpIPredicate ofInts) {
+                   CmpIPredicate ofInts, Elementwise::Comparison comparison) {
   add(ops,
       {name,
        summary + "; also written `a " + sign + " b`",
@@ -399,6 +400,7 @@ void addComparison(std::vector<Op> &ops, const std::string &name, const std::str
        [holds](auto x) { return holds(x[0], x[1]); },
        [=](Builder &b, ValueRange x) { return lanes::compare(b, ofFloats, ofInts, x[0], x[1]); },
        true});
+  std::get<Elementwise>(ops.back().batch).comparison = comparison;
   ops.back().decision = {
       .distance = [](const RefTensors &operands, const Attrs &, const RefTensor &result, size_t at,
                      double value) { return comparisonDistance(operands, result, at, value); },
@@ -407,18 +409,20 @@ void addComparison(std::vector<Op> &ops, const std::string &name, const std::str
 }
 
 void addLogic(std::vector<Op> &ops) {
+  using Comparison = Elementwise::Comparison;
   addComparison(ops, "eq", "==", "whether two elements are equal", Elements::Any, std::equal_to<>(),
-                CmpFPredicate::OEQ, CmpIPredicate::eq);
+                CmpFPredicate::OEQ, CmpIPredicate::eq, Comparison::Equal);
   addComparison(ops, "ne", "!=", "whether two elements differ", Elements::Any,
-                std::not_equal_to<>(), CmpFPredicate::UNE, CmpIPredicate::ne);
+                std::not_equal_to<>(), CmpFPredicate::UNE, CmpIPredicate::ne, Comparison::Unequal);
   addComparison(ops, "lt", "<", "whether a is less than b", Elements::Numbers, std::less<>(),
-                CmpFPredicate::OLT, CmpIPredicate::slt);
+                CmpFPredicate::OLT, CmpIPredicate::slt, Comparison::Less);
   addComparison(ops, "le", "<=", "whether a is at most b", Elements::Numbers, std::less_equal<>(),
-                CmpFPredicate::OLE, CmpIPredicate::sle);
+                CmpFPredicate::OLE, CmpIPredicate::sle, Comparison::AtMost);
   addComparison(ops, "gt", ">", "whether a is greater than b", Elements::Numbers, std::greater<>(),
-                CmpFPredicate::OGT, CmpIPredicate::sgt);
+                CmpFPredicate::OGT, CmpIPredicate::sgt, Comparison::Greater);
   addComparison(ops, "ge", ">=", "whether a is at least b", Elements::Numbers,
-                std::greater_equal<>(), CmpFPredicate::OGE, CmpIPredicate::sge);
+                std::greater_equal<>(), CmpFPredicate::OGE, CmpIPredicate::sge,
+                Comparison::AtLeast);
   add(ops, {"and",
             "whether both bools hold; also written `a && b`",
             {"a", "b"},

@@ -222,9 +222,14 @@ struct Decision {
 /// of a bf16 or f16 result are not rounded yet: whoever calls rounds them when it stores them.
 using EmitLanes = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &, mlir::ValueRange)>;
 struct Elementwise {
+  /// What a comparison says of its operands.
+  enum class Comparison { Equal, Unequal, Less, AtMost, Greater, AtLeast };
   EmitLanes emit;
-  bool addition = false; ///< a + b: products and biases that meet here share one accumulator
-  bool selects = false;  ///< the first operand says of which of the two others an element is
+  bool addition = false;    ///< a + b: products and biases that meet here share one accumulator
+  bool selects = false;     ///< the first operand says of which of the two others an element is
+  bool subtraction = false; ///< a - b
+  bool magnitude = false;   ///< |a|
+  std::optional<Comparison> comparison = {};
 };
 
 /// `emit` of a tensor and each element of a list of such tensors, from left to right.

@@ -838,6 +838,51 @@ TEST(Plans, ScoresAreThereForAFewRowsUnlessTheyAreReadOtherwise) {
   }
 }
 
+/// Scores of queries with keys, and what a mask leaves of them; `least` stands where it hides them,
+/// and the keys' values are multiplied with by `product`.
+static std::string maskedScores(const std::string &least, const std::string &product) {
+  return R"(
+sheaf.block @ms args(4) {
+^bb0(%q: tensor<?x5xf32>, %k: tensor<5x?xf32>, %v: tensor<?x19xf32>, %width: i64):
+  %n = sheaf.dim %q, 0 : tensor<?x5xf32>
+  %m = sheaf.dim %v, 0 : tensor<?x19xf32>
+  %l = arith.constant )" +
+         least + R"( : f64
+  %least = sheaf.apply "scalar"(%l) {} : (f64) -> tensor<f32>
+  %wide = sheaf.apply "scalar"(%width) {} : (i64) -> tensor<i64>
+  %w = sheaf.apply "i32"(%wide) {} : (tensor<i64>) -> tensor<i32>
+  %rows = sheaf.apply "iota"(%n) {} : (i64) -> tensor<?xi32>
+  %row = sheaf.apply "reshape"(%rows, %n) {} : (tensor<?xi32>, i64) -> tensor<?x1xi32>
+  %column = sheaf.apply "iota"(%m) {} : (i64) -> tensor<?xi32>
+  %far = sheaf.apply "sub"(%row, %column) {} : (tensor<?x1xi32>, tensor<?xi32>) -> tensor<?x?xi32>
+  %away = sheaf.apply "abs"(%far) {} : (tensor<?x?xi32>) -> tensor<?x?xi32>
+  %near = sheaf.apply "le"(%away, %w) {} : (tensor<?x?xi32>, tensor<i32>) -> tensor<?x?xi1>
+  %s = sheaf.apply "matmul"(%q, %k) {} : (tensor<?x5xf32>, tensor<5x?xf32>) -> tensor<?x?xf32>
+  %x = sheaf.apply "where"(%near, %s, %least) {} : (tensor<?x?xi1>, tensor<?x?xf32>, tensor<f32>) -> tensor<?x?xf32>
+  %g = sheaf.apply "reduce_max"(%x) {axis = 1 : i64, keepdims = 1 : i64} : (tensor<?x?xf32>) -> tensor<?x1xf32>
+  %d = sheaf.apply "sub"(%x, %g) {} : (tensor<?x?xf32>, tensor<?x1xf32>) -> tensor<?x?xf32>
+  %e = sheaf.apply "exp"(%d) {} : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %t = sheaf.apply "reduce_sum"(%e) {axis = 1 : i64, keepdims = 1 : i64} : (tensor<?x?xf32>) -> tensor<?x1xf32>
+  %p = sheaf.apply ")" +
+         product + R"("(%e, %v) {} : (tensor<?x?xf32>, tensor<?x19xf32>) -> tensor<?x19xf32>
+  %r = sheaf.apply "div"(%p, %t) {} : (tensor<?x19xf32>, tensor<?x1xf32>) -> tensor<?x19xf32>
+  sheaf.yield %r : tensor<?x19xf32>
+})";
+}
+
+TEST(Plans, OfRowsOnlyWhatTheirMaskLetsThemSeeIsComputed) {
+  auto seen = [](const std::string &text) {
+    return llvm::count_if(stagesOf(text), [](const std::string &stage) {
+      return stage.find("as far as rows see columns") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(seen(maskedScores("0xFFF0000000000000", "matmul_seen")), 5);
+  // A hidden score that is a number has a part in the sum, and 0 times infinity in a product that
+  // leaves out nothing.
+  EXPECT_EQ(seen(maskedScores("-1.0e+01", "matmul_seen")), 0);
+  EXPECT_EQ(seen(maskedScores("0xFFF0000000000000", "matmul")), 0);
+}
+
 TEST(Plans, AProductIsComputedOnce) {
   auto stages = stagesOf(R"(
 sheaf.block @p args(1) {

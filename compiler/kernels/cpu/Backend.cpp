@@ -26,6 +26,7 @@ llvm::ArrayRef<Switch> switches() {
       {"flat-rows", "products run over the rows of all records, not record by record"},
       {"row-blocks",
        "scores, and what is made of them row by row, are there for a few rows at a time"},
+      {"skip-unseen", "of these rows only columns that the mask lets one of them see are computed"},
       {"share-temporaries", "temporaries of a kernel that never live at once share memory"},
       {kGeneratedSwitch, "generated code computes products that a library would take as well",
        true},

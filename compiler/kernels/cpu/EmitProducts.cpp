@@ -136,7 +136,8 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
         for (int64_t row = 0; row < rows; ++row) {
           Place place;
           place.index = enterRow(row);
-          place.index.insert(place.index.end(), {column, constant(0)});
+          Value first = stepsOf(stage, extent(segment.extent)).first;
+          place.index.insert(place.index.end(), {column, first});
           left.push_back(operandAt(segment.lhs, segment.lhsView, place, k));
         }
     if (stage.factorRow)
@@ -146,21 +147,23 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
     else
       for (size_t s = 0; s < segments.size(); ++s) {
         SmallVector<Operand> rights;
+        auto [first, end] = stepsOf(stage, extent(segments[s].extent));
+        Value steps = b.createOrFold<arith::SubIOp>(end, first);
         for (unsigned a : group.accumulators) {
           const ProductSegment &segment = stage.accumulators[a].product->segments[s];
           Place place;
           place.index = enterRow(0);
           place.index.insert(place.index.end(),
-                             {add(column, constant(stage.accumulators[a].column)), constant(0)});
+                             {add(column, constant(stage.accumulators[a].column)), first});
           place.lanesAxis = k - 1;
           rights.push_back(operandAt(segment.rhs, segment.rhsView, place, k));
         }
         if (stage.sums == Sums::Pairs) {
-          own = emitPairsInPlace(stage, extent(segments[s].extent), lefts[s], rights, own);
+          own = emitPairsInPlace(stage, steps, lefts[s], rights, own);
           continue;
         }
         auto right = [&](size_t vector, At k) { return rightLanes(stage, rights, vector, k); };
-        own = emitChain(lefts[s], extent(segments[s].extent), own, stage.lanes,
+        own = emitChain(lefts[s], steps, own, stage.lanes,
                         /*packed=*/false, right);
       }
     Value scratch = turn.further(*this, tile.sums, vectors * stage.lanes * 4);
@@ -228,7 +231,8 @@ Value Emitter::withoutZeros(const Stage &stage, const Accumulator &accumulator,
     for (const ProductSegment &segment : accumulator.product->segments) {
       Operand left = operandAt(segment.lhs, segment.lhsView, place, k);
       Operand right = operandAt(segment.rhs, segment.rhsView, place, k);
-      auto run = scf::ForOp::create(b, constant(0), extent(segment.extent), constant(1), sum);
+      auto [first, end] = stepsOf(stage, extent(segment.extent));
+      auto run = scf::ForOp::create(b, first, end, constant(1), sum);
       OpBuilder::InsertionGuard inRun(b);
       b.setInsertionPointToEnd(run.getBody());
       At at{run.getInductionVar(), 0};

@@ -22,12 +22,92 @@ void Emitter::emitRowBlock(const RowBlock &block, Value begin, Value end) {
         Value last = minimum(add(first, constant(layout_.blockRows)), rows);
         blockRows_.emplace(BlockRows{&block, outer, first, last,
                                      llvm::DenseMap<const Buffer *, Value>(), marker()});
+        findSeen(block);
         for (unsigned i = block.begin; i < block.end; ++i)
           emitStage(layout_.stages[i], begin, end);
         blockRows_.reset();
       });
     });
   });
+}
+
+/// The columns of the block's rows that are computed: whole runs of what reductions take at a time,
+/// so that each element stays in its lane. One run is always there, since a row that sees nothing
+/// has a greatest element, too.
+void Emitter::findSeen(const RowBlock &block) {
+  if (block.bounds.empty())
+    return;
+  Value columns = extent(block.columns), begin = blockRows_->begin, end = blockRows_->end;
+  Value first = add(begin, constant(1));
+  auto [from, until] = seenBy(block, begin);
+  auto rows = scf::ForOp::create(b, first, end, constant(1), ValueRange{from, until});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(rows.getBody());
+    auto [fromHere, untilHere] = seenBy(block, rows.getInductionVar());
+    Value least = arith::MinSIOp::create(b, fromHere, rows.getRegionIterArg(0));
+    Value most = arith::MaxSIOp::create(b, untilHere, rows.getRegionIterArg(1));
+    scf::YieldOp::create(b, ValueRange{least, most});
+  }
+  constexpr int64_t run = kReduceVectors * kLoopLanes;
+  auto whole = [&](Value number) {
+    return mul(arith::DivSIOp::create(b, number, constant(run)), constant(run));
+  };
+  Value last = arith::MaxSIOp::create(b, rows.getResult(1), constant(1));
+  Value most = whole(add(last, constant(run - 1))), least = whole(rows.getResult(0));
+  least = minimum(least, add(most, constant(-run)));
+  blockRows_->until = minimum(most, columns);
+  blockRows_->from = minimum(least, blockRows_->until);
+}
+
+/// The first column that a row sees, and the one after the last. What it follows from may be any
+/// numbers: those that are so large that the program's ints could overflow bound nothing.
+std::pair<Value, Value> Emitter::seenBy(const RowBlock &block, Value row) {
+  Value columns = extent(block.columns), from = constant(0), until = columns;
+  Place place;
+  place.index = blockRows_->outer;
+  place.index.push_back(row);
+  Scope scope;
+  scope.stage = &layout_.stages[block.begin];
+  scope.place = &place;
+  for (const ColumnBound &bound : block.bounds) {
+    Value sum = constant(bound.offset);
+    Value isSmall = arith::ConstantOp::create(b, b.getBoolAttr(true));
+    for (const ColumnBound::Term &term : bound.terms) {
+      Value lanes = evaluate(term.value, term.view, scope);
+      Value number = vector::ExtractOp::create(b, lanes, ArrayRef<int64_t>{0});
+      if (number.getType() != i64_)
+        number = arith::ExtSIOp::create(b, i64_, number);
+      constexpr int64_t most = int64_t(1) << 28;
+      auto isBelow = [&](Value a, Value c) {
+        isSmall = arith::AndIOp::create(
+            b, isSmall, Value(arith::CmpIOp::create(b, arith::CmpIPredicate::slt, a, c)));
+      };
+      isBelow(number, constant(most));
+      isBelow(constant(-most), number);
+      sum = term.subtracted ? Value(arith::SubIOp::create(b, sum, number)) : add(sum, number);
+    }
+    if (bound.isLast) {
+      Value end = minimum(until, add(sum, constant(1)));
+      until = arith::SelectOp::create(b, isSmall, end, until);
+    } else {
+      Value begin = arith::MaxSIOp::create(b, from, sum);
+      from = arith::SelectOp::create(b, isSmall, begin, from);
+    }
+  }
+  return {minimum(from, columns), arith::MaxSIOp::create(b, until, constant(0))};
+}
+
+std::pair<Value, Value> Emitter::seenOf(const Stage &stage, int axis, Value extent) {
+  if (stage.seen != axis || !blockRows_ || !blockRows_->from)
+    return {constant(0), extent};
+  return {blockRows_->from, blockRows_->until};
+}
+std::pair<Value, Value> Emitter::columnsOf(const Stage &stage, Value extent) {
+  return seenOf(stage, kernels::Stage::Columns, extent);
+}
+std::pair<Value, Value> Emitter::stepsOf(const Stage &stage, Value extent) {
+  return seenOf(stage, kernels::Stage::Steps, extent);
 }
 
 /// Rows are addressed by their number among all, so the tensor seems to begin as many rows before

@@ -199,7 +199,8 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
     nestInBlock(ArrayRef(stage.shape).drop_back(), place.index, [&] {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
       scope.row = marker();
-      loop(constant(0), extent(stage.shape.back()), place.lanes, [&](Value column) {
+      auto [first, end] = columnsOf(stage, extent(stage.shape.back()));
+      loop(first, end, place.lanes, [&](Value column) {
         place.index.push_back(column);
         writeRoots(stage, scope);
         ask(ahead, place, /*reduces=*/false);
@@ -214,10 +215,6 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-/// Vectors of partial results of a reduction along the innermost axis; like kLoopLanes, part of its
-/// value.
-constexpr int64_t kReduceVectors = 4;
 
 struct Combiner {
   ImplicitLocOpBuilder &b;
@@ -319,8 +316,9 @@ void Emitter::emitReduce(const Stage &stage, Value begin, Value end) {
 }
 
 /// Along the innermost axis: 64 partial results in 4 vectors, element k in number k mod 64 with k
-/// ascending, then halves combined until one is left. The order depends on the extent alone; four
-/// vectors hide most of the latency of a sum.
+/// ascending, then halves combined until one is left. The order depends on the extent alone: a row
+/// that begins later, where columns are not seen, begins at a whole run of them. Four vectors hide
+/// most of the latency of a sum.
 void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
   const Root &root = stage.roots.front();
   auto apply = root.value.getDefiningOp<ir::ApplyOp>();
@@ -340,7 +338,7 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     Value operand = apply.getOperand(0);
     auto vectorType = VectorType::get({kLoopLanes}, laneType(dtypeOf(operand)));
     auto numberType = VectorType::get({kLoopLanes}, b.getI32Type());
-    Value count = extent(space.back());
+    auto [first, count] = columnsOf(stage, extent(space.back()));
     constexpr int64_t run = kReduceVectors * kLoopLanes;
     Value whole =
         arith::MulIOp::create(b, arith::DivSIOp::create(b, count, constant(run)), constant(run));
@@ -398,7 +396,7 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     size_t each = none.size();
     for (int64_t v = 0; v < kReduceVectors; ++v)
       start.append(none);
-    auto loop = scf::ForOp::create(b, constant(0), whole, constant(run), start);
+    auto loop = scf::ForOp::create(b, first, whole, constant(run), start);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToEnd(loop.getBody());

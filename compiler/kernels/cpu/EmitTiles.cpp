@@ -336,16 +336,28 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
             {[&](const Tile &tile) { ask(ahead, tile); }, compute, finish, [](const Tile &) {}},
             first, last);
       };
-      if (stage.restVectors == 0)
-        return emitPanels(stage, constant(0), panelCount(stage));
+      // Panels of a width, from those of the first column to be computed to those of the last.
       Value width = extent(stage.shape.back());
+      auto [from, until] = columnsOf(stage, width);
+      auto emitSeen = [&](const Stage &of, Value first, Value last) {
+        if (until != width) {
+          int64_t columns = of.lanes * of.tileVectors;
+          Value begin = arith::DivSIOp::create(b, from, constant(columns));
+          Value end =
+              arith::DivSIOp::create(b, add(until, constant(columns - 1)), constant(columns));
+          first = arith::MaxSIOp::create(b, first, begin);
+          last = arith::MaxSIOp::create(b, first, minimum(last, end));
+        }
+        emitPanels(of, first, last);
+      };
+      if (stage.restVectors == 0)
+        return emitSeen(stage, constant(0), panelCount(stage));
       Value whole =
           b.createOrFold<arith::DivSIOp>(width, constant(stage.lanes * stage.tileVectors));
-      emitPanels(stage, constant(0), whole);
+      emitSeen(stage, constant(0), whole);
       Stage rest = stage;
       rest.tileVectors = stage.restVectors;
-      emitPanels(rest, mul(whole, constant(stage.tileVectors / stage.restVectors)),
-                 panelCount(rest));
+      emitSeen(rest, mul(whole, constant(stage.tileVectors / stage.restVectors)), panelCount(rest));
     });
   });
 }

@@ -55,6 +55,9 @@ private:
     Value begin, end;
     llvm::DenseMap<const Buffer *, Value> bases; ///< of its tensors, from a row 0 that is not there
     mlir::Operation *here;                       ///< these are inserted before this
+    /// The columns that one of the rows sees, and as many beside them as are computed with them;
+    /// null: all.
+    Value from = {}, until = {};
   };
   std::optional<BlockRows> blockRows_;
 
@@ -83,6 +86,12 @@ private:
   // EmitRowBlocks.cpp
   void emitRowBlock(const RowBlock &block, Value begin, Value end);
   Value baseInBlock(const Buffer &buffer);
+  void findSeen(const RowBlock &block);
+  std::pair<Value, Value> seenBy(const RowBlock &block, Value row);
+  /// Where the last axis of a stage, or the axis that it contracts, begins and ends.
+  std::pair<Value, Value> seenOf(const Stage &stage, int axis, Value extent);
+  std::pair<Value, Value> columnsOf(const Stage &stage, Value extent);
+  std::pair<Value, Value> stepsOf(const Stage &stage, Value extent);
 
   // EmitSelection.cpp
   struct RowOfPlaces;

@@ -75,6 +75,7 @@ const Plan &LayoutPlanner::makePlan(ir::BlockOp block, const std::set<std::strin
   options.shareTemporaries = !without.contains("share-temporaries");
   options.blockRows = without.contains("row-blocks") ? 0 : kBlockRows;
   layout_->blockRows = options.blockRows;
+  options.skipUnseen = !without.contains("skip-unseen");
   layout_->plan = planBlock(block, options);
   return *layout_->plan;
 }

@@ -15,6 +15,9 @@ namespace sheaf::kernels::cpu {
 /// Lanes of elementwise loops and of every row reduction, on all targets: the lane pattern of a
 /// reduction is part of its value (docs/numerics.md), so it must not follow the machine.
 constexpr int64_t kLoopLanes = 16;
+/// Vectors of partial results of a reduction along the innermost axis; like kLoopLanes, part of its
+/// value.
+constexpr int64_t kReduceVectors = 4;
 
 /// Of the caches: what one prefetch asks for.
 constexpr int64_t kLineBytes = 64;
@@ -66,7 +69,7 @@ struct Stage {
 
   explicit Stage(const kernels::Stage &of)
       : kind(of.kind), level(of.level), shape(of.shape), rowsAreRecords(of.rowsAreRecords),
-        rowAxis(of.rowAxis), rowBlock(of.rowBlock), accumulators(of.accumulators),
+        rowAxis(of.rowAxis), rowBlock(of.rowBlock), seen(of.seen), accumulators(of.accumulators),
         prefetch(of.argumentRows) {}
 
   Kind kind;
@@ -78,6 +81,7 @@ struct Stage {
   bool rowsAreRecords;
   int rowAxis;  ///< else: the axis whose places are the rows of a tile; -1: one row
   int rowBlock; ///< of the plan, or -1
+  decltype(kernels::Stage::seen) seen;
   /// A tile's rows may come from several records: a pass over the panels takes `passRows` of them.
   bool rowsOfAllRecords = false;
   int64_t passRows = 0;

@@ -137,6 +137,21 @@ struct Stage {
   std::vector<ProductGroup> groups;
   std::vector<const Buffer *> argumentRows; ///< that its roots read beside the products, in order
   int rowBlock = -1;                        ///< number among Plan::rowBlocks, or -1
+  /// Of a row block with bounds: what of the stage ends with the columns that rows see.
+  enum { Nothing, Columns, Steps } seen = Nothing; ///< its last axis; the axis it contracts
+};
+
+/// The last column that a row sees, or the first: a sum of ints that are the same all along the
+/// row.
+struct ColumnBound {
+  struct Term {
+    mlir::Value value;
+    View view; ///< over the space of the scores, without its last axis
+    bool subtracted;
+  };
+  std::vector<Term> terms;
+  int64_t offset = 0;
+  bool isLast;
 };
 
 /// Stages that go on together, a few rows after the others: all of them compute these rows before
@@ -144,6 +159,9 @@ struct Stage {
 struct RowBlock {
   std::vector<Dim> axes;       ///< that their spaces begin with; rows are places along the last one
   unsigned begin = 0, end = 0; ///< among the plan's stages
+  /// What lies beyond one of these adds nothing to what is made of the row, and need not be there.
+  std::vector<ColumnBound> bounds;
+  Dim columns; ///< how many there are
 };
 
 /// A tensor that is made for a record: a result, which lies in rows that the record reserves, or a
@@ -201,6 +219,7 @@ struct PlanOptions {
   bool knowWeights = true;      ///< Product::ofWeights
   bool shareTemporaries = true; ///< what never lives at once shares memory
   int64_t blockRows = 0;        ///< most rows of a RowBlock at a time; 0: there are none
+  bool skipUnseen = true;       ///< RowBlock::bounds
 };
 
 /// Plans a block.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/kernels/plan/Planner.h"
+#include "compiler/kernels/plan/SeenColumns.h"
 
 using namespace mlir;
 
@@ -72,9 +73,8 @@ void Planner::forEachAccess(const Stage &stage, ArrayRef<RootSpec> roots,
 /// Finds blocks of rows, and puts the stages of each one after the other.
 class RowBlocks {
 public:
-  using Access = std::pair<const Buffer *, std::optional<View>>;
-  RowBlocks(Plan &plan, std::vector<std::vector<Access>> accesses, int64_t mostRows)
-      : plan_(plan), accesses_(std::move(accesses)), mostRows_(mostRows),
+  RowBlocks(Plan &plan, std::vector<std::vector<Access>> accesses, const PlanOptions &options)
+      : plan_(plan), accesses_(std::move(accesses)), options_(options),
         blockOf_(plan.stages.size(), -1) {
     for (auto [number, stage] : llvm::enumerate(plan.stages))
       for (const Root &root : stage.roots)
@@ -158,7 +158,7 @@ private:
       return;
     // As many rows as there are at a time need no block.
     std::optional<int64_t> rows = knownElements(ArrayRef(stage.shape).drop_back());
-    if (rows && *rows <= mostRows_)
+    if (rows && *rows <= options_.blockRows)
       return;
     std::vector<Dim> axes(stage.shape.begin(), stage.shape.end() - 1);
     if (!llvm::any_of(stage.roots, [&](const Root &root) { return isLocal(*root.buffer, axes); }))
@@ -224,7 +224,7 @@ private:
     auto number = static_cast<int>(plan_.rowBlocks.size());
     for (unsigned member : block.stages)
       blockOf_[member] = number;
-    plan_.rowBlocks.push_back({std::vector<Dim>(axes.begin(), axes.end())});
+    plan_.rowBlocks.emplace_back().axes.assign(axes.begin(), axes.end());
     if (inOrder().empty()) {
       // Something between its stages would have to run before and after.
       for (unsigned member : block.stages)
@@ -238,6 +238,10 @@ private:
         buffer.rowBlock = number;
         buffer.blockAxes = axes.size();
       }
+    if (options_.skipUnseen)
+      findSeenColumns(plan_,
+                      {axes, block.stages.getArrayRef(), block.local.getArrayRef(), accesses_},
+                      plan_.rowBlocks.back());
     return true;
   }
 
@@ -295,7 +299,7 @@ private:
 
   Plan &plan_;
   std::vector<std::vector<Access>> accesses_;
-  int64_t mostRows_;
+  const PlanOptions &options_;
   std::vector<int> blockOf_;
   llvm::DenseMap<const Buffer *, llvm::SmallSetVector<unsigned, 4>> writers_, readers_;
 };
@@ -303,7 +307,7 @@ private:
 void Planner::findRowBlocks(ArrayRef<ArrayRef<RootSpec>> rootsOfStages) {
   if (options_.blockRows == 0)
     return;
-  std::vector<std::vector<RowBlocks::Access>> accesses;
+  std::vector<std::vector<Access>> accesses;
   for (auto [stage, roots] : llvm::zip_equal(plan_->stages, rootsOfStages)) {
     auto &reads = accesses.emplace_back();
     forEachAccess(stage, roots, [&](Value value, std::optional<View> view) {
@@ -311,7 +315,7 @@ void Planner::findRowBlocks(ArrayRef<ArrayRef<RootSpec>> rootsOfStages) {
         reads.push_back({buffer, std::move(view)});
     });
   }
-  RowBlocks(*plan_, std::move(accesses), options_.blockRows).run();
+  RowBlocks(*plan_, std::move(accesses), options_).run();
 }
 
 } // namespace sheaf::kernels

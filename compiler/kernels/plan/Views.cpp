@@ -14,8 +14,6 @@ int64_t intAttr(ir::ApplyOp apply, StringRef name, int64_t otherwise = 0) {
   return attr ? attr.getInt() : otherwise;
 }
 
-bool isUnit(const Dim &d) { return d.isConstant() && d.constant() == 1; }
-
 /// Axes of the two shapes that correspond when extents of 1 are left out, for shapes with equally
 /// many elements; nullopt when others have been regrouped.
 std::optional<std::vector<std::pair<size_t, size_t>>> matchUnits(const std::vector<Dim> &from,

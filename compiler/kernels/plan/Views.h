@@ -19,6 +19,7 @@
 namespace sheaf::kernels {
 
 ops::DType dtypeOf(mlir::Value tensor);
+inline bool isUnit(const Dim &dim) { return dim.isConstant() && dim.constant() == 1; }
 
 /// A host scalar of the block as a position: it counts as the nearest of [0, last]. Blocks also run
 /// for instances that fail, and whether a position was in range is for a check to say.
