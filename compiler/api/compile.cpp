@@ -2,7 +2,7 @@
 #include "compiler/api/compile.h"
 
 #include "compiler/driver/Compiler.h"
-#include "compiler/driver/ConfigDims.h"
+#include "compiler/driver/Config.h"
 #include "compiler/driver/Library.h"
 #include "compiler/target/Target.h"
 #include "runtime/compile/compiler.h"
@@ -119,8 +119,9 @@ driver::CompileOptions optionsOf(const Request &request) {
 
 void bindWeightConfig(const SourceFile &source, const Request &request,
                       driver::CompileOptions &options) {
+  options.constants = request.weightConstants;
   if (request.weightConfig)
-    driver::bindConfigDims(source, *request.weightConfig, options);
+    driver::bindConfig(source, *request.weightConfig, options);
 }
 
 /// Dims that weights were made with stand before those of the source.

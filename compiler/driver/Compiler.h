@@ -14,6 +14,7 @@
 #include "compiler/kernels/Tuning.h"
 #include "compiler/store/Store.h"
 #include "runtime/cpu/target.h"
+#include "runtime/io/model_config.h"
 #include "runtime/model/model.h"
 
 #include <cstdint>
@@ -39,6 +40,10 @@ enum class Precision { F32, Bf16 };
 struct CompileOptions {
   /// Values of dims, instead of those in the source.
   std::map<std::string, int64_t> dims;
+  /// What lies beside the weights: gives constants, and dims that have no value, their values.
+  std::optional<io::ModelConfig> config;
+  /// Values of constants that come with weights, instead of those in `config` (Model::constants).
+  std::map<std::string, double> constants;
   /// Sizes of the vocabularies that are known, by name. A dim that stands for one (vocabularyOfDim)
   /// takes its size unless `dims` or the source give it a value.
   std::map<std::string, int64_t> vocabularySizes;

@@ -84,6 +84,8 @@ private:
     std::string out = fmt::format("entry {}\n", options_.entry);
     for (const auto &[name, value] : options_.dims)
       out += fmt::format("dim {}={}\n", name, value);
+    for (const auto &[name, value] : options_.constants)
+      out += fmt::format("constant {}={}\n", name, value);
     for (const auto &[name, size] : options_.vocabularySizes)
       out += fmt::format("vocabulary '{}' of {}\n", name, size);
     for (const std::string &name : options_.without)

@@ -2,6 +2,7 @@
 #include "compiler/driver/Pipeline.h"
 
 #include "compiler/backends/Backends.h"
+#include "compiler/driver/Config.h"
 #include "compiler/frontend/Checker.h"
 #include "compiler/frontend/Parser.h"
 #include "compiler/frontend/ProgramGen.h"
@@ -89,6 +90,7 @@ bool Compilation::run(Until until) {
   if (until == Until::Parsed)
     return !diags_.hasErrors();
   checkDimNames();
+  model.constants = takeConfig(ast, options_, diags_);
   if (!check(until) || until <= Until::Program)
     return !diags_.hasErrors();
   runFrom(until);

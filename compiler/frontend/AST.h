@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace sheaf {
@@ -394,7 +395,7 @@ template <typename Visitor> void forEachChild(const Expr &expr, Visitor &&visit)
 // Declarations
 //===----------------------------------------------------------------------===//
 
-enum class DeclKind { Use, Dim, Data, Param, Fn, Let, Layer };
+enum class DeclKind { Use, Dim, Data, Param, Fn, Let, Layer, Check };
 
 struct Decl : KindedNode<DeclKind> {
   Identifier name;
@@ -416,14 +417,16 @@ struct UseDecl : DeclOf<DeclKind::Use> {
   std::string problem;        ///< why there is none
 };
 
+/// `config "n_embd"`: a member of the config.json beside the weights.
+struct ConfigMember {
+  std::string name;
+  SourceRange range;
+};
+
 /// `dim hidden = 256`. `dim a = 1, b = 2` makes two. `dim n = config "n_embd" else 768`.
 struct DimDecl : DeclOf<DeclKind::Dim> {
-  struct Member {
-    std::string name;
-    SourceRange range;
-  };
-  std::vector<Member> config;  ///< of the config.json beside the weights: the first that is there
-  const Expr *value = nullptr; ///< null if it has no default
+  std::vector<ConfigMember> config; ///< the first that is there counts
+  const Expr *value = nullptr;      ///< null if it has no default
 };
 
 struct DataField {
@@ -472,11 +475,26 @@ struct FnDecl : DeclOf<DeclKind::Fn> {
   const Expr *body = nullptr;
 };
 
-/// `let forward = LSTM(hidden, hidden) as "lstm"` outside functions.
+/// `let forward = LSTM(hidden, hidden) as "lstm"` outside functions, or a constant:
+/// `let eps = config "layer_norm_eps" else 1e-5`.
 struct LetDecl : DeclOf<DeclKind::Let> {
-  const TypeExpr *type = nullptr; ///< null if not written
+  const TypeExpr *type = nullptr;   ///< null if not written
+  std::vector<ConfigMember> config; ///< the first that is there counts
   const Expr *value = nullptr;
   StoredNames stored;
+};
+
+/// `check config "hidden_act" else "gelu" == "gelu" | "gelu_new", "message"`. It has no name.
+struct CheckDecl : DeclOf<DeclKind::Check> {
+  /// A value that a member may have, as it is written.
+  struct Value {
+    std::variant<std::monostate, bool, double, std::string> value; ///< the first is null
+    SourceRange range;
+  };
+  std::vector<ConfigMember> config; ///< the first that is there counts
+  std::optional<Value> absent;      ///< what it is where none is there, instead of null
+  std::vector<Value> values;        ///< what it may be
+  std::string message;
 };
 
 /// `layer Name(dim, dim) { ... }`

@@ -76,6 +76,8 @@ public:
       return letDecl(decl.to<LetDecl>());
     case DeclKind::Layer:
       return layerDecl(decl.to<LayerDecl>());
+    case DeclKind::Check:
+      return checkDecl(decl.to<CheckDecl>());
     }
   }
 
@@ -214,16 +216,45 @@ private:
 
   void dimDecl(const DimDecl &dim) {
     out += "dim " + dim.name.name;
-    std::string_view before = " = ";
-    for (const DimDecl::Member &member : dim.config) {
-      out += before;
+    if (dim.value || !dim.config.empty())
+      out += " = ";
+    configMembers(dim.config, dim.value != nullptr);
+    if (dim.value)
+      expr(*dim.value);
+  }
+
+  void configMembers(const std::vector<ConfigMember> &members, bool goesOn) {
+    for (const ConfigMember &member : members) {
       out += "config ";
       stringLiteral(member.name);
-      before = " else ";
+      if (goesOn || &member != &members.back())
+        out += " else ";
     }
-    if (dim.value) {
-      out += before;
-      expr(*dim.value);
+  }
+
+  void checkDecl(const CheckDecl &check) {
+    auto value = [&](const CheckDecl::Value &one) {
+      if (const auto *text = std::get_if<std::string>(&one.value))
+        stringLiteral(*text);
+      else if (const auto *number = std::get_if<double>(&one.value))
+        out += fmt::format("{}", *number);
+      else if (const auto *truth = std::get_if<bool>(&one.value))
+        out += *truth ? "true" : "false";
+      else
+        out += "null";
+    };
+    out += "check ";
+    configMembers(check.config, check.absent.has_value());
+    if (check.absent)
+      value(*check.absent);
+    out += " == ";
+    for (size_t i = 0; i < check.values.size(); ++i) {
+      out += i ? " | " : "";
+      value(check.values[i]);
+    }
+    if (!check.message.empty()) {
+      out += ", ";
+      stringLiteral(check.message);
     }
   }
 
@@ -310,6 +341,7 @@ private:
       type(*let.type);
     }
     out += " = ";
+    configMembers(let.config, /*goesOn=*/true);
     expr(*let.value);
     storedNames(let.stored);
   }

@@ -130,6 +130,8 @@ void Checker::collectName(const Decl &decl) {
     collectLayer(layer);
     break;
   }
+  case DeclKind::Check:
+    break; // it speaks of no name
   }
 }
 
@@ -354,7 +356,10 @@ void Checker::checkParam(ParamInfo &param) {
     auto value = evaluateNumber(*arg.value, [&](const std::string &name) -> std::optional<double> {
       if (findDim(name))
         return 1.0;
-      return std::nullopt;
+      std::optional<double> constant = constantNumber(name);
+      if (constant)
+        param.initConstants.emplace(name, *constant);
+      return constant;
     });
     if (!value)
       diags.error(arg.value->range, "an argument of an initialiser must be a constant number");
@@ -460,6 +465,40 @@ void Checker::checkSignature(FnInfo &fn) {
                     fmt::format("'{}' is not declared, so it is a per-instance dim here", name),
                     help);
   context = outer;
+}
+
+/// The number that a name outside functions stands for: a dim's, or that of a `let` which is made
+/// of numbers.
+std::optional<double> Checker::constantNumber(const std::string &name) {
+  if (std::optional<Dim> dim = findDim(name)) {
+    std::optional<int64_t> value = dims.value(*dim);
+    return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
+  }
+  if (findLocal(name) || isMember(name))
+    return std::nullopt;
+  const Named *named = findGlobal(name);
+  auto *const *let = named ? std::get_if<LetInfo *>(&named->what) : nullptr;
+  constexpr unsigned deepest = 64; // what is made of itself is told of elsewhere
+  if (!let || constantDepth == deepest)
+    return std::nullopt;
+  Context letContext = contextAt((*let)->decl->range);
+  Context *outer = std::exchange(context, &letContext);
+  ++constantDepth;
+  std::optional<double> value = evaluateNumber(
+      *(*let)->decl->value, [&](const std::string &inner) { return constantNumber(inner); });
+  --constantDepth;
+  context = outer;
+  return value;
+}
+
+/// Whether the layer being checked has a member of this name.
+bool Checker::isMember(const std::string &name) const {
+  const LayerInfo *layer = context->layer;
+  auto has = [&](const auto &members) {
+    return std::any_of(members.begin(), members.end(),
+                       [&](const auto *member) { return member->name == name; });
+  };
+  return layer && (has(layer->params) || has(layer->lets) || has(layer->fns));
 }
 
 void Checker::checkLets() {

@@ -182,6 +182,8 @@ private:
   void checkLayerHeads();
   void checkParam(ParamInfo &param);
   void checkSignature(FnInfo &fn);
+  std::optional<double> constantNumber(const std::string &name);
+  bool isMember(const std::string &name) const;
   void checkLets();
   void checkLet(LetInfo &let);
   void checkLayerCycles();
@@ -539,7 +541,8 @@ private:
   std::map<const FnInfo *, BodyState> bodies;
   std::map<const LetInfo *, BodyState> letStates;
   unsigned depth = 0;
-  unsigned trials = 0; ///< that are going on
+  unsigned constantDepth = 0; ///< constants that are looked up
+  unsigned trials = 0;        ///< that are going on
   /// By the syntax of a step that did not fit the type of the start value, and what `*rows` stand
   /// for around it: the type that its loop carries, or null where no other would do.
   std::map<std::pair<const Expr *, std::map<std::string, size_t>>, TypeRef> carriedTypes;

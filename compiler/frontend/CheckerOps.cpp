@@ -284,13 +284,8 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
       case ParamKind::Number: {
         std::optional<double> value;
         if (arg->syntax)
-          value =
-              evaluateNumber(*arg->syntax, [&](const std::string &name) -> std::optional<double> {
-                if (std::optional<Dim> dim = findDim(name))
-                  if (std::optional<int64_t> known = dims.value(*dim))
-                    return static_cast<double>(*known);
-                return std::nullopt;
-              });
+          value = evaluateNumber(*arg->syntax,
+                                 [&](const std::string &name) { return constantNumber(name); });
         if (!value) {
           diags.error(arg->range, fmt::format("{} must be a constant number", what));
           bad = true;

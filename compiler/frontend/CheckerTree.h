@@ -375,7 +375,8 @@ struct ParamInfo {
   const LayerInfo *layer = nullptr;
   TypeRef type = nullptr;
   std::string init;
-  std::vector<const Expr *> initArgs; ///< see evaluateNumber
+  std::vector<const Expr *> initArgs;          ///< see evaluateNumber
+  std::map<std::string, double> initConstants; ///< the constants that they name
 };
 
 struct LetInfo {

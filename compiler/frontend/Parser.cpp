@@ -325,8 +325,11 @@ void Parser::skipToDecl(size_t declBegin, bool inLayer) {
     if (hasMoved && beginsDecl(position))
       break;
     bool followsSemicolon = position > 0 && tokens[position - 1].kind == TokenKind::Semicolon;
-    bool isDecl = kind == TokenKind::KwLet ? startsStatement(position)
-                                           : followsSemicolon && looksLikeDecl(position);
+    bool isDecl = followsSemicolon && looksLikeDecl(position);
+    if (kind == TokenKind::KwLet)
+      isDecl = startsStatement(position);
+    else if (kind == TokenKind::KwCheck) // in a body it stands further in
+      isDecl = !inLayer && startsStatement(position) && indentationOf(peek()) <= declIndentation;
     if (hasMoved && braces == 0 && isDecl)
       break;
     if (inLayer && braces == 0 && kind == TokenKind::RightBrace)

@@ -48,7 +48,11 @@ void Parser::parseDecls() {
 
 void Parser::parseDecl(std::vector<const Decl *> &decls, bool inLayer) {
   if (at(TokenKind::KwLet)) {
-    decls.push_back(parseTopLet());
+    decls.push_back(parseTopLet(inLayer));
+    return;
+  }
+  if (at(TokenKind::KwCheck) && !inLayer) {
+    decls.push_back(parseCheck());
     return;
   }
   DeclWord word = declWord(peek());
@@ -70,8 +74,8 @@ void Parser::parseDecl(std::vector<const Decl *> &decls, bool inLayer) {
 
 void Parser::failDecl(bool inLayer) {
   std::string help = inLayer ? "a layer is made of param, let and fn declarations"
-                             : "a file is made of use, dim, data, param, let, layer and fn "
-                               "declarations";
+                             : "a file is made of use, dim, data, param, let, layer, fn "
+                               "and check declarations";
   if (at(TokenKind::RightBrace))
     help = "this '}' closes nothing";
   for (auto [word, hint] : foreignDecls)
@@ -119,7 +123,7 @@ void Parser::parseDims(std::vector<const Decl *> &decls) {
     auto *dim = make<DimDecl>(name.range);
     dim->name = name;
     if (accept(TokenKind::Equal))
-      parseDimValue(*dim);
+      dim->value = parseConfigured(dim->config);
     else if (!atNewline() && at(TokenKind::Integer))
       fail("'=' after the name of a dim");
     dim->range = rangeFrom(dim->range);
@@ -127,16 +131,75 @@ void Parser::parseDims(std::vector<const Decl *> &decls) {
   } while (accept(TokenKind::Comma));
 }
 
-/// `config "n_embd" else config "hidden_size" else 4*heads`, or an expression alone.
-void Parser::parseDimValue(DimDecl &dim) {
+/// `config "n_embd" else config "hidden_size"`, also none. Whether something stands behind `else`,
+/// or no member stands there at all.
+bool Parser::parseConfigMembers(std::vector<ConfigMember> &config) {
   while (!panicking && isName(peek(), "config") && peek(1).kind == TokenKind::String) {
     advance();
     Token name = advance();
-    dim.config.push_back({unquote(spelling(name)), name.range});
+    config.push_back({unquote(spelling(name)), name.range});
     if (!accept(TokenKind::KwElse))
-      return;
+      return false;
   }
-  dim.value = parseExpr();
+  return true;
+}
+
+/// `config "n_embd" else config "hidden_size" else 4*heads`, or an expression alone; null where
+/// nothing stands behind the members.
+const Expr *Parser::parseConfigured(std::vector<ConfigMember> &config) {
+  return parseConfigMembers(config) ? parseExpr() : nullptr;
+}
+
+/// A string, number, `true`, `false` or `null`.
+std::optional<CheckDecl::Value> Parser::parseConfigValue() {
+  if (panicking)
+    return std::nullopt;
+  CheckDecl::Value value;
+  value.range = peek().range;
+  bool isNegative = accept(TokenKind::Minus);
+  double sign = isNegative ? -1 : 1;
+  if (at(TokenKind::Integer))
+    value.value = sign * static_cast<double>(advance().integer);
+  else if (at(TokenKind::Float))
+    value.value = sign * advance().number;
+  else if (!isNegative && at(TokenKind::String))
+    value.value = unquote(spelling(advance()));
+  else if (!isNegative && (at(TokenKind::KwTrue) || at(TokenKind::KwFalse)))
+    value.value = advance().kind == TokenKind::KwTrue;
+  else if (!isNegative && isName(peek(), "null"))
+    advance();
+  else {
+    fail("a value", "a member is compared with a string, a number, true, false or null");
+    return std::nullopt;
+  }
+  value.range = rangeFrom(value.range);
+  return value;
+}
+
+/// `check config "a" else config "b" else "gelu" == "gelu" | "gelu_new", "message"`
+const Decl *Parser::parseCheck() {
+  constexpr const char *form = "outside functions a check is about the config.json beside the "
+                               "weights: check config \"hidden_act\" == \"gelu\" | null";
+  auto *check = make<CheckDecl>(advance().range);
+  if (!isName(peek(), "config") || peek(1).kind != TokenKind::String) {
+    fail("'config' and the name of a member", form);
+    return check;
+  }
+  if (parseConfigMembers(check->config))
+    check->absent = parseConfigValue();
+  if (!expect(TokenKind::EqualEqual, "'==' and what the member may be", form))
+    return check;
+  do {
+    if (std::optional<CheckDecl::Value> value = parseConfigValue())
+      check->values.push_back(std::move(*value));
+  } while (accept(TokenKind::Pipe));
+  if (accept(TokenKind::Comma)) {
+    Token message = peek();
+    if (expect(TokenKind::String, "a message in double quotes"))
+      check->message = unquote(spelling(message));
+  }
+  check->range = rangeFrom(check->range);
+  return check;
 }
 
 /// `as "name" | "other"`, where it stands.
@@ -281,7 +344,7 @@ const Expr *Parser::parseFnBody() {
 }
 
 /// `let name: Type = value as "name"`, outside functions.
-const Decl *Parser::parseTopLet() {
+const Decl *Parser::parseTopLet(bool inLayer) {
   auto *let = make<LetDecl>(advance().range);
   if (!panicking && at(TokenKind::LeftParen))
     fail("a name", "a 'let' outside functions gives one name");
@@ -289,7 +352,14 @@ const Decl *Parser::parseTopLet() {
   if (accept(TokenKind::Colon))
     let->type = parseType();
   expect(TokenKind::Equal, "'='", fmt::format("'let' needs a value: let {} = ...", let->name.name));
-  let->value = parseExpr();
+  let->value = parseConfigured(let->config);
+  if (!let->value && !panicking)
+    fail("'else' and a value", "which is taken where no config.json is beside the weights");
+  if (!let->value)
+    let->value = errorExpr();
+  if (inLayer && !let->config.empty())
+    report(let->config.front().range, "a layer takes nothing of a config.json",
+           fmt::format("declare '{}' outside of it", let->name.name));
   let->stored = parseStoredNames();
   let->range = rangeFrom(let->range);
   return let;

@@ -148,7 +148,10 @@ private:
   void parseDecls();
   void parseDecl(std::vector<const Decl *> &decls, bool inLayer);
   const Decl *parseUse();
-  void parseDimValue(DimDecl &dim);
+  const Expr *parseConfigured(std::vector<ConfigMember> &config);
+  bool parseConfigMembers(std::vector<ConfigMember> &config);
+  const Decl *parseCheck();
+  std::optional<CheckDecl::Value> parseConfigValue();
   StoredNames parseStoredNames();
   void parseDims(std::vector<const Decl *> &decls);
   const Decl *parseData();
@@ -157,7 +160,7 @@ private:
   Initializer parseInitializer();
   const Decl *parseFn();
   const Expr *parseFnBody();
-  const Decl *parseTopLet();
+  const Decl *parseTopLet(bool inLayer);
   const Decl *parseLayer();
   std::vector<Identifier> parseTypeParams();
   void failDecl(bool inLayer);

@@ -182,7 +182,8 @@ void ProgramGenerator::emitParam(const ParamInfo &param, const LayerInstance *la
       for (const DeclaredDim &dim : checked.dims)
         if (dim.name == name && dim.value)
           return static_cast<double>(*dim.value);
-      return std::nullopt;
+      auto constant = param.initConstants.find(name);
+      return constant == param.initConstants.end() ? std::nullopt : std::optional(constant->second);
     });
     if (!value || !std::isfinite(*value)) {
       range = arg->range;

@@ -5,7 +5,8 @@ from sheaf import Float32, Module, Tokens, attention, gelu, nn, reshape, transpo
 SIZES = ("vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size",
          "max_position_embeddings", "layer_norm_eps")
 # What else it may say of one.
-COMPUTED = {"hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
+COMPUTED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute",
+            "is_decoder": False, "add_cross_attention": False}
 
 
 class Embeddings(Module):

@@ -49,7 +49,7 @@ class MaskedBert(Module):
     @classmethod
     def from_pretrained(cls, directory):
         """With the sizes and weights of a directory as Hugging Face has it."""
-        config = pretrained.config(directory, **COMPUTED)
+        config = pretrained.config(directory, tie_word_embeddings=True, **COMPUTED)
         model = cls(*(config[name] for name in SIZES))
         return pretrained.load(model, directory, "bert.")
 

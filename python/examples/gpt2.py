@@ -91,8 +91,10 @@ class GPT2(Module):
     @classmethod
     def from_pretrained(cls, directory):
         """With the sizes and weights of a directory as Hugging Face has it."""
-        config = pretrained.config(directory, activation_function=("gelu_new", "gelu_pytorch_tanh"),
-                                   scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False)
+        config = pretrained.config(directory, model_type="gpt2", add_cross_attention=False,
+                                   activation_function=("gelu_new", "gelu_pytorch_tanh"),
+                                   scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False,
+                                   tie_word_embeddings=True)
         vocab, hidden, heads, layers, positions, eps = (config[name] for name in (
             "vocab_size", "n_embd", "n_head", "n_layer", "n_positions", "layer_norm_epsilon"))
         model = cls(vocab, hidden, heads, layers, config.get("n_inner"), positions, eps)

@@ -95,12 +95,15 @@ class Llama(Module):
     def from_pretrained(cls, directory):
         """With the sizes and weights of a directory as Hugging Face has it. Many have one table for what is
         read and written."""
-        config = pretrained.config(directory, hidden_act="silu", attention_bias=False, mlp_bias=False,
+        config = pretrained.config(directory, model_type=("llama", "mistral"), hidden_act="silu",
+                                   attention_bias=False, mlp_bias=False, partial_rotary_factor=1,
                                    sliding_window=None)
         positions = (config.get("rope_parameters") or {}) | (config.get("rope_scaling") or {})
-        kind = positions.get("rope_type") or positions.get("type") or "default"
-        if kind != "default":
-            raise ValueError(f"{directory}: positions are scaled, {kind!r}, and the model's are not")
+        for name, plain in (("rope_type", "default"), ("type", "default"), ("factor", 1),
+                            ("partial_rotary_factor", 1)):
+            if positions.get(name) not in (None, plain):
+                raise ValueError(f"{directory}: positions are scaled, {name} is {positions[name]!r}, and the "
+                                 "model's are not")
         base = config.get("rope_theta") or positions.get("rope_theta", 10000.0)
         model = cls(config["vocab_size"], config["hidden_size"], config["num_attention_heads"],
                     config.get("num_key_value_heads"), config.get("head_dim"), config["num_hidden_layers"],

@@ -6,6 +6,12 @@ from sheaf import safetensors
 
 
 class _Members(dict):
+    def __init__(self, pairs):
+        super().__init__(pairs)
+        if len(self) != len(pairs):
+            names = [name for name, _ in pairs]
+            raise ValueError(f"'{next(name for name in names if names.count(name) > 1)}' is there twice")
+
     def __missing__(self, name):
         raise ValueError(f"{self.path}: it has no '{name}'")
 
@@ -15,11 +21,15 @@ def config(directory, **computed):
     those that are the same; where the file has another its results would be wrong."""
     path = os.path.join(directory, "config.json")
     with open(path, encoding="utf-8") as stream:
-        found = _Members(json.load(stream))
+        try:
+            found = json.load(stream, object_pairs_hook=_Members)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
     found.path = path
     for name, known in computed.items():
         known = known if isinstance(known, tuple) else (known,)
-        if found.get(name) is not None and found[name] not in known:
+        if found.get(name) is not None and not any(
+                found[name] == one and isinstance(found[name], bool) == isinstance(one, bool) for one in known):
             raise ValueError(f"{path}: '{name}' is {found[name]!r}, and the model computes with "
                              f"{' or '.join(map(repr, known))}")
     return found

@@ -98,7 +98,11 @@ void Weights::bind(compile::Request &request) const {
   if (!file_)
     return;
   request.weights = file_->name;
-  request.weightConfig = fromArguments([&] { return io::ModelConfig::beside(file_->name); });
+  request.weightConstants =
+      fromArguments([&] { return io::storedConstants(file_->name, file_->metadata); });
+  // What was saved here says itself what it was made with.
+  if (!file_->metadata.contains(io::kModelKey))
+    request.weightConfig = fromArguments([&] { return io::ModelConfig::beside(file_->name); });
   request.weightDims = fromArguments([&] { return io::storedDims(file_->name, file_->metadata); });
 }
 

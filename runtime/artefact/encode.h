@@ -43,7 +43,11 @@ template <typename T> constexpr bool isOptional<std::optional<T>> = true;
 template <typename T> constexpr bool isVector = false;
 template <typename T> constexpr bool isVector<std::vector<T>> = true;
 
-/// One entry of a map, as a message.
+template <typename T>
+constexpr bool isNumberMap = std::is_same_v<T, std::map<std::string, int64_t>> ||
+                             std::is_same_v<T, std::map<std::string, double>>;
+
+/// One entry of a map, as a message; of a double its bits.
 struct NamedNumber {
   std::string name;
   int64_t number = 0;
@@ -100,10 +104,10 @@ private:
       put64(static_cast<uint64_t>(x));
     } else if constexpr (std::is_same_v<T, std::string>) {
       bytes_.insert(bytes_.end(), x.begin(), x.end());
-    } else if constexpr (std::is_same_v<T, std::map<std::string, int64_t>>) {
+    } else if constexpr (isNumberMap<T>) {
       std::vector<NamedNumber> entries;
       for (const auto &[name, number] : x)
-        entries.push_back({name, number});
+        entries.push_back({name, std::bit_cast<int64_t>(number)});
       value(entries);
     } else if constexpr (isVector<T>) {
       for (const auto &element : x) {
@@ -205,11 +209,11 @@ private:
       }
     } else if constexpr (std::is_same_v<T, std::string>) {
       x.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-    } else if constexpr (std::is_same_v<T, std::map<std::string, int64_t>>) {
+    } else if constexpr (isNumberMap<T>) {
       std::vector<NamedNumber> entries;
       value(bytes, path, entries);
       for (const NamedNumber &entry : entries)
-        if (!x.emplace(entry.name, entry.number).second)
+        if (!x.emplace(entry.name, std::bit_cast<typename T::mapped_type>(entry.number)).second)
           path.damaged("has '" + entry.name + "' twice");
     } else if constexpr (isVector<T>) {
       using Element = typename T::value_type;

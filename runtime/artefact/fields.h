@@ -217,6 +217,11 @@ template <typename Archive> void fields(Archive &a, Model &x) {
   std::optional<ModelTraining> training = trainingOf(x);
   a(17, "training", training);
   setTraining(x, std::move(training));
+  std::optional<std::map<std::string, double>> constants;
+  if (!x.constants.empty())
+    constants = x.constants;
+  a(18, "constants", constants);
+  x.constants = constants.value_or(std::map<std::string, double>());
 }
 template <typename Archive> void fields(Archive &a, CodeRelocation &x) {
   a(1, "at", x.at);

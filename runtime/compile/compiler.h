@@ -42,9 +42,10 @@ struct Request {
   /// Data whose words make those that are not given; without a name: none. Their format, or empty.
   io::SourceText words;
   std::string wordsFormat;
-  /// Where weights come from, and the dims that they were made with.
+  /// Where weights come from, and the dims and constants that they were made with.
   std::string weights;
   std::map<std::string, int64_t> weightDims;
+  std::map<std::string, double> weightConstants;
   std::optional<io::ModelConfig> weightConfig; ///< beside them
   std::vector<std::string> without;
   std::string targetCpu = "host";

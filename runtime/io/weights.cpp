@@ -67,6 +67,37 @@ std::map<std::string, int64_t> storedDims(const std::string &path,
   return dims;
 }
 
+std::string constantsText(const std::map<std::string, double> &constants) {
+  std::string text;
+  for (const auto &[name, value] : constants)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
+  return text;
+}
+
+std::map<std::string, double> parseConstants(const std::string &text, const std::string &what) {
+  std::map<std::string, double> constants;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    size_t equals = one.find('=');
+    double value = 0;
+    if (equals == 0 || equals == std::string_view::npos ||
+        !parseDouble(one.substr(equals + 1), value) || !std::isfinite(value))
+      throw UserError(fmt::format("{} are not NAME=NUMBER, but {}", what, quoted(text, 80)));
+    constants[std::string(one.substr(0, equals))] = value;
+  }
+  return constants;
+}
+
+std::map<std::string, double> storedConstants(const std::string &path,
+                                              const std::map<std::string, std::string> &metadata) {
+  auto it = metadata.find(kConstantsKey);
+  return it == metadata.end() ? std::map<std::string, double>()
+                              : parseConstants(it->second, fmt::format("{}: its metadata '{}'",
+                                                                       path, kConstantsKey));
+}
+
 WeightFile WeightFile::open(const std::string &given) {
   WeightFile file;
   std::string path = file.name = weightsFile(given);
@@ -355,6 +386,8 @@ std::map<std::string, std::string> modelMetadata(const rt::Model &model,
   std::map<std::string, std::string> metadata = {{kModelKey, model.name}};
   if (!model.dims.empty())
     metadata[kDimsKey] = dimsText(model.dims);
+  if (!model.constants.empty())
+    metadata[kConstantsKey] = constantsText(model.constants);
   if (!vocabularies.all().empty())
     metadata[kVocabKey] = vocabularies.hashes();
   return metadata;

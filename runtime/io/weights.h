@@ -5,6 +5,7 @@
 //   sheaf.model  the model's name        sheaf.seed  the seed of the initialisers
 //   sheaf.vocab  Vocabularies::hashes()  format      "pt", which other readers look for
 //   sheaf.dims   Model::dims, as dimsText() writes them
+//   sheaf.constants   Model::constants, likewise
 // A checkpoint of a training has the weights under the same names, and beside them what
 // checkpointPartOf() tells.
 //
@@ -30,15 +31,22 @@ constexpr const char *kVocabKey = "sheaf.vocab";
 constexpr const char *kSeedKey = "sheaf.seed";
 constexpr const char *kModelKey = "sheaf.model";
 constexpr const char *kDimsKey = "sheaf.dims";
+constexpr const char *kConstantsKey = "sheaf.constants";
 /// Of checkpoints: the steps that were made, and how often the averages were updated.
 constexpr const char *kStepsKey = "sheaf.steps";
 constexpr const char *kAveragesKey = "sheaf.averages";
 
 /// `hidden=256,vocab=5000`
 std::string dimsText(const std::map<std::string, int64_t> &dims);
+/// `eps=1e-06,scale=0.5`
+std::string constantsText(const std::map<std::string, double> &constants);
 /// What dimsText() wrote; nothing when the metadata do not tell. Throws UserError for another form.
 std::map<std::string, int64_t> storedDims(const std::string &path,
                                           const std::map<std::string, std::string> &metadata);
+std::map<std::string, double> storedConstants(const std::string &path,
+                                              const std::map<std::string, std::string> &metadata);
+/// What constantsText() wrote. Throws UserError for another form, which `what` has.
+std::map<std::string, double> parseConstants(const std::string &text, const std::string &what);
 
 /// What of a trainer has a parameter's shape, and stands under its name with a prefix: the weight
 /// itself (without one), the optimiser's state, the average.

@@ -174,6 +174,8 @@ struct Model {
   /// A session begins with these weights, which it only reads; null: it must be given some.
   const StoredWeights *stored = nullptr;
   std::map<std::string, int64_t> dims;
+  /// Those that came with weights (`let eps = config "eps" else 1e-5`); of a bool 0 or 1.
+  std::map<std::string, double> constants;
 };
 
 } // namespace sheaf::rt

@@ -65,32 +65,61 @@ def check(sheaf, name, entry):
     return None
 
 
-# Members of Llama's config.json that its model does not compute with, and what is said of them.
-REFUSED = [({"rope_parameters": {"rope_theta": 500.0, "rope_type": "linear", "factor": 2.0}}, "check scale == 1"),
-           ({"rope_scaling": {"type": "dynamic", "factor": 4}}, "check scale == 1"),
-           ({"rope_scaling": {"type": "longrope", "long_factor": [1.0, 1.5]}}, "check scale == 1 && factors == 1"),
-           ({"rope_scaling": {"rope_type": "yarn", "factor": 2.5}}, "'rope_scaling.factor' is 2.5"),
-           ({"sliding_window": 3}, "instance 0: "), ({"sliding_window": 4, "rope_scaling": None}, None)]
+# Members of a config.json that its model does not compute with, and what is said of them.
+REFUSED = [("llama", {"rope_parameters": {"rope_theta": 500.0, "rope_type": "linear"}},
+            "'rope_parameters.rope_type' is the string 'linear', but the model computes with 'default'"),
+           ("llama", {"rope_scaling": {"factor": 4}}, "'rope_scaling.factor' is 4, but the model computes with 1"),
+           ("llama", {"rope_scaling": {"type": "longrope", "long_factor": [1.0, 1.5]}}, "is the string 'longrope'"),
+           ("llama", {"hidden_act": "gelu", "attention_bias": True}, "'hidden_act' is the string 'gelu', but "),
+           ("llama", {"hidden_act": "gelu", "attention_bias": True}, "'attention_bias' is true, but "),
+           ("llama", {"rms_norm_eps": "small"}, "'rms_norm_eps' is the string 'small', but 'eps' is a number"),
+           ("llama", {"num_hidden_layers": 0}, "'num_hidden_layers' is 0, but dim 'layers' is a whole number from 1"),
+           ("llama", {"sliding_window": 3}, "instance 0: "), ("llama", {"sliding_window": 4, "rope_scaling": None}, None),
+           ("gpt2", {"activation_function": "relu"}, "computes with 'gelu_new' or 'gelu_pytorch_tanh'"),
+           ("gpt2", {"activation_function": "gelu_pytorch_tanh", "tie_word_embeddings": None}, None)]
 
 
 def refusals(sheaf):
     """What goes wrong of the configs of REFUSED, with three words and two more, the last of which is not read."""
     with tempfile.TemporaryDirectory() as place:
-        directory = shutil.copytree(os.path.join(HERE, "llama"), os.path.join(place, "llama"))
-        config = os.path.join(directory, "config.json")
-        with open(config) as stream:
-            plain = json.load(stream)
         data = os.path.join(place, "data.jsonl")
         with open(data, "w") as stream:
             stream.write('{"text": [1, 2, 3], "count": 2}\n')
-        command = [sheaf, "run", os.path.join(MODELS, "llama.sheaf"), "--data", data, "--weights", directory + "/",
-                   "--entry", "generate"]
-        for members, wanted in REFUSED:
+        for i, (name, members, wanted) in enumerate(REFUSED):
+            directory = shutil.copytree(os.path.join(HERE, name), os.path.join(place, str(i)))
+            config = os.path.join(directory, "config.json")
+            with open(config) as stream:
+                plain = json.load(stream)
             with open(config, "w") as stream:
                 json.dump(plain | members, stream)
-            done = subprocess.run(command, capture_output=True, text=True)
+            done = subprocess.run([sheaf, "run", os.path.join(MODELS, name + ".sheaf"), "--data", data, "--weights",
+                                   directory + "/", "--entry", "generate"], capture_output=True, text=True)
             if (done.returncode != 0) != (wanted is not None) or (wanted or "") not in done.stderr:
-                return f"llama with {members}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+                return f"{name} with {members}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return eps(sheaf)
+
+
+def eps(sheaf):
+    """The epsilon of a config.json is computed with, also by weights that were saved with it elsewhere."""
+    with tempfile.TemporaryDirectory() as place:
+        directory = shutil.copytree(os.path.join(HERE, "gpt2"), os.path.join(place, "gpt2"))
+        data, saved = os.path.join(place, "data.jsonl"), os.path.join(place, "saved.safetensors")
+        with open(data, "w") as stream:
+            stream.write('{"text": [1, 2, 3]}\n')
+        model, answers = os.path.join(MODELS, "gpt2.sheaf"), []
+        for value in (1e-5, 0.5):
+            config = os.path.join(directory, "config.json")
+            with open(config) as stream:
+                plain = json.load(stream)
+            with open(config, "w") as stream:
+                json.dump(plain | {"layer_norm_epsilon": value}, stream)
+            subprocess.run([sheaf, "init", model, "--init-from", directory, "-o", saved], check=True,
+                           capture_output=True)
+            for weights in (directory, saved):
+                answers.append(subprocess.run([sheaf, "run", model, "--data", data, "--weights", weights],
+                                              check=True, capture_output=True, text=True).stdout)
+        if answers[0] != answers[1] or answers[2] != answers[3] or answers[0] == answers[2]:
+            return f"gpt2 with two epsilons: {answers}"
     return None
 
 

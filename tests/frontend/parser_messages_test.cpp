@@ -128,7 +128,7 @@ const Unparsable unparsable[] = {
     {"fn f() = x ** y", {"1:13: expected an expression but found '*' [there is no operator '**']"}},
     {"fn f() = x; y",
      {"1:13: expected a declaration but found 'y' [a file is made of use, dim, data, param, let, "
-      "layer and fn declarations]"}},
+      "layer, fn and check declarations]"}},
     {"layer", {"1:6: expected the name of a layer but found end of file"}},
     {"layer L(3) { }", {"1:9: expected the name of a dim but found '3'"}},
     {"layer L(a) param w : f32 = zeros",
@@ -162,7 +162,7 @@ const Unparsable unparsable[] = {
       "with 'data']"}},
     {"3 + 4",
      {"1:1: expected a declaration but found '3' [a file is made of use, dim, data, param, let, "
-      "layer and fn declarations]"}},
+      "layer, fn and check declarations]"}},
     {"}", {"1:1: expected a declaration but found '}' [this '}' closes nothing]"}},
     {"fn f() = if x { 1 }",
      {"1:10: this 'if' has no 'else' [an 'if' has a value: add 'else { ... }']"}},

@@ -93,6 +93,10 @@ param a : bf16[n, ?] = uniform(lo=-1, hi=1.5e-3)
 param s : f32 = constant(0) as "scale" | ""
 let encoder = [Block(n)] * 12 as "layers"
 let named: Block = Block(n)
+let eps = config "eps" else config "a.b"  else 1e-5
+check config "act" else config "b" else "x"=="x"|-1|0.5
+  | true | null, "said"
+check config "c" == null
 layer Outer(k) {
   let inner = Inner(k, 2 * k)
   param g : f32[k] = ones
@@ -172,6 +176,10 @@ param s : f32 = constant(0) as "scale" | ""
 
 let encoder = [Block(n)] * 12 as "layers"
 let named: Block = Block(n)
+let eps = config "eps" else config "a.b" else 1e-05
+
+check config "act" else config "b" else "x" == "x" | -1 | 0.5 | true | null, "said"
+check config "c" == null
 
 layer Outer(k) {
   let inner = Inner(k, 2 * k)
@@ -420,7 +428,14 @@ TEST(Declarations, Structure) {
   EXPECT_TRUE(param.type->to<TensorTypeExpr>().dims[1].isUnknown());
   EXPECT_EQ(param.init.args[0].name->name, "lo");
   EXPECT_EQ(decls[9]->to<ParamDecl>().stored.names, (std::vector<std::string>{"scale", ""}));
-  const auto &outer = decls[12]->to<LayerDecl>();
+  EXPECT_EQ(decls[12]->to<LetDecl>().config.size(), 2u);
+  const auto &check = decls[13]->to<CheckDecl>();
+  ASSERT_EQ(check.values.size(), 5u);
+  EXPECT_EQ(check.absent->value, check.values[0].value);
+  EXPECT_EQ(std::get<double>(check.values[1].value), -1);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(check.values[4].value));
+  EXPECT_FALSE(decls[14]->to<CheckDecl>().absent);
+  const auto &outer = decls[15]->to<LayerDecl>();
   ASSERT_EQ(outer.members.size(), 3u);
   EXPECT_TRUE(outer.members[0]->is<LetDecl>());
   EXPECT_TRUE(outer.members[1]->is<ParamDecl>());

@@ -25,7 +25,7 @@ int runInit(InitArguments &arguments) {
   checkOutputs({arguments.output}, {arguments.model.model});
   checkOutputs({arguments.output}, arguments.weights.initFrom);
   InterruptGuard guard(arguments.output);
-  LoadedModel loaded = loadModel(arguments.model);
+  LoadedModel loaded = loadModel(arguments.model, arguments.weights);
   rt::Session session(loaded.model());
   setWeights(session, arguments.weights, loaded, /*quiet=*/false);
   std::map<std::string, std::string> metadata =

@@ -172,6 +172,7 @@ std::string parseTargetCpu(const std::string &text) {
 driver::CompileOptions compileOptions(const ModelOptions &options) {
   driver::CompileOptions compile;
   compile.dims = parseDims(options.dims);
+  compile.constants = io::parseConstants(options.constants, "the constants of the training");
   compile.entry = options.entry;
   compile.without.insert(options.without.begin(), options.without.end());
   std::vector<driver::Optimisation> known = driver::optimisations();
@@ -282,12 +283,13 @@ driver::BenchModel LoadedModel::benchModel() const {
           description.image.layout.bytes()};
 }
 
-LoadedModel loadModel(const ModelOptions &options) {
+LoadedModel loadModel(const ModelOptions &options, const WeightOptions &weights) {
   LoadedModel loaded;
   driver::CompileOptions compile = compileOptions(options);
   compile.runsElsewhere = true;
   loaded.source = std::make_unique<SourceFile>(readModel(options));
   loaded.vocabularies = vocabularyFiles(options);
+  bindStoredDims(weights, *loaded.source, loaded.vocabularies, compile);
   bindSizes(loaded.vocabularies, compile);
   compileLoaded(loaded, compile, options);
   return loaded;

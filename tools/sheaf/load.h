@@ -91,7 +91,7 @@ struct LoadedModel {
 
 /// Compiles without data, to be looked at: the code may be for another machine
 /// (CompileOptions::runsElsewhere). Throws UserError, UsageError, DiagnosticsPrinted.
-LoadedModel loadModel(const ModelOptions &options);
+LoadedModel loadModel(const ModelOptions &options, const WeightOptions &weights = {});
 
 /// Compiles without data a model that is to be given these weights; all vocabularies that its entry
 /// reads are found (one that only has a size has no words). Where it `runsElsewhere` its code may

@@ -41,6 +41,7 @@ enum class EntryOption {
 struct ModelOptions {
   std::string model;
   std::vector<std::string> dims; ///< NAME=VALUE
+  std::string constants;         ///< that a training began with, as io::constantsText() writes them
   std::string entry = "main";
   std::string entryOption = "--entry"; ///< what the command calls the option for it
   CLI::Option *entryGiven = nullptr;   ///< null: it is always given

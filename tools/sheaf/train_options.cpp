@@ -120,6 +120,7 @@ rt::TrainerOptions TrainOptions::trainer(const rt::Model &loss, int64_t instance
 template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Visit field) {
   field("model", self.model.model);
   field("dims", self.model.dims);
+  field("constants", self.model.constants);
   field("loss", self.model.entry);
   field("without", self.model.without);
   field("target", self.model.target);
@@ -225,10 +226,10 @@ constexpr std::array kMayChange = {"--epochs",       "--lr",
                                    "--forks",        "--detect-anomaly",
                                    "--target-cache"};
 /// Members that there were not always: older trainings have their defaults.
-constexpr std::array kLater = {"precision", "strict_weights", "rename",      "init_from",
-                               "fresh",     "lr_for",         "decay_for",   "patience",
-                               "history",   "ended",          "strict_data", "skip_bad_lines",
-                               "forks",     "target_cache",   "target",      "tokenizer"};
+constexpr std::array kLater = {
+    "precision", "strict_weights", "rename",  "init_from", "fresh",       "lr_for",
+    "decay_for", "patience",       "history", "ended",     "strict_data", "skip_bad_lines",
+    "forks",     "target_cache",   "target",  "tokenizer", "constants"};
 
 template <typename Names> bool isAmong(const Names &names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

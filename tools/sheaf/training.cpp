@@ -403,6 +403,7 @@ void Training::load() {
   arguments_.model.dims.clear();
   for (const auto &[name, value] : data_.options.dims)
     arguments_.model.dims.push_back(fmt::format("{}={}", name, value));
+  arguments_.model.constants = io::constantsText(data_.model().constants);
   if (data_.instances.empty())
     throw UserError(arguments_.data.data + " has no instances");
   int64_t threads = parseNumber("--threads", arguments_.threads);

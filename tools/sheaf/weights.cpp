@@ -4,7 +4,7 @@
 #include "tools/sheaf/command.h"
 #include "tools/sheaf/update_options.h"
 
-#include "compiler/driver/ConfigDims.h"
+#include "compiler/driver/Config.h"
 #include "compiler/driver/ParamShapes.h"
 #include "runtime/fit/pretrained.h"
 #include "runtime/io/weights.h"
@@ -48,14 +48,26 @@ static std::string unusedText(const std::string &file, const std::vector<std::st
                      io::firstOf(unused));
 }
 
-/// What the source takes from a config.json, of the first files that have one beside them.
+/// What the source takes from files of weights: of those that were saved here the constants, else
+/// what the config.json says that is beside one.
 static void bindConfig(const WeightOptions &weights, const SourceFile &source,
                        driver::CompileOptions &compile) {
   std::vector<std::string> files = weights.initFrom;
   files.insert(files.begin(), weights.weights);
-  for (const std::string &file : files)
-    if (std::optional<io::ModelConfig> config = io::ModelConfig::beside(file))
-      return driver::bindConfigDims(source, *config, compile);
+  for (const std::string &given : files) {
+    if (given.empty())
+      continue;
+    std::string file = io::weightsFile(given);
+    if (file.ends_with(".safetensors")) {
+      std::map<std::string, std::string> metadata = io::WeightFile::open(file).metadata;
+      compile.constants.merge(io::storedConstants(file, metadata));
+      if (metadata.contains(io::kModelKey))
+        continue;
+    }
+    std::optional<io::ModelConfig> config = io::ModelConfig::beside(given);
+    if (config && !compile.config)
+      driver::bindConfig(source, *config, compile);
+  }
 }
 
 void bindStoredDims(const WeightOptions &weights, const SourceFile &source,

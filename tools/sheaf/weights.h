@@ -18,7 +18,7 @@ dimAdvice(const LoadedModel &loaded);
 
 /// Dims that are stored with the weights stand before those of the source, unless --dim gives them,
 /// and so do those that the source takes from the config.json beside them. Throws UserError when
-/// --dim contradicts what is stored.
+/// --dim contradicts what is stored. Constants that come with weights are taken likewise.
 void bindStoredDims(const WeightOptions &weights, const SourceFile &source,
                     const io::Vocabularies &given, driver::CompileOptions &compile);
 

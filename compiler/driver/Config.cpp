@@ -1,0 +1,246 @@
+#include "compiler/driver/Config.h"
+
+#include "compiler/frontend/Parser.h"
+#include "runtime/io/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace sheaf::driver {
+
+namespace {
+
+using Member = io::ModelConfig::Member;
+
+constexpr int64_t kGreatestDim = (int64_t{1} << 31) - 1;
+
+/// The first of the members that is there.
+std::pair<const ConfigMember *, const Member *> find(const std::vector<ConfigMember> &members,
+                                                     const io::ModelConfig &config) {
+  for (const ConfigMember &member : members)
+    if (const Member *found = config.find(member.name))
+      return {&member, found};
+  return {nullptr, nullptr};
+}
+
+std::optional<int64_t> dimOf(const Member &member) {
+  std::optional<int64_t> value = member.whole();
+  return value && *value >= 1 && *value <= kGreatestDim ? value : std::nullopt;
+}
+
+enum class Kind { Whole, Number, Truth };
+
+/// What a constant is: its type says so, or what it is without a config.json.
+Kind kindOf(const LetDecl &let) {
+  if (const auto *host = let.type ? let.type->as<HostTypeExpr>() : nullptr)
+    return host->host == HostTypeKind::Int    ? Kind::Whole
+           : host->host == HostTypeKind::Bool ? Kind::Truth
+                                              : Kind::Number;
+  if (let.type)
+    return Kind::Number;
+  bool isTruth = let.value->is<BoolLiteralExpr>(), isNumber = false;
+  std::vector<const Expr *> rest = {let.value};
+  while (!rest.empty()) {
+    const Expr *expr = rest.back();
+    rest.pop_back();
+    isNumber |= expr->is<FloatLiteralExpr>();
+    forEachChild(*expr, [&](const Expr &child) { rest.push_back(&child); });
+  }
+  return isTruth ? Kind::Truth : isNumber ? Kind::Number : Kind::Whole;
+}
+
+std::optional<double> valueOf(const Member &member, Kind kind) {
+  constexpr int64_t greatest = int64_t{1} << 53; // beyond, not every number is a double
+  std::optional<double> value;
+  if (kind == Kind::Truth && member.kind == Member::Kind::Bool)
+    value = member.truth ? 1 : 0;
+  else if (std::optional<int64_t> whole = member.whole();
+           kind == Kind::Whole && whole && std::abs(*whole) <= greatest)
+    value = static_cast<double>(*whole);
+  else if (kind == Kind::Number && member.kind == Member::Kind::Number &&
+           std::isfinite(member.number))
+    value = member.number;
+  return value;
+}
+
+bool equals(const CheckDecl::Value &value, const Member *member) {
+  if (!member)
+    return std::holds_alternative<std::monostate>(value.value);
+  if (const auto *text = std::get_if<std::string>(&value.value))
+    return member->kind == Member::Kind::String && member->text == *text;
+  if (const auto *number = std::get_if<double>(&value.value))
+    return member->kind == Member::Kind::Number && member->number == *number;
+  if (const auto *truth = std::get_if<bool>(&value.value))
+    return member->kind == Member::Kind::Bool && member->truth == *truth;
+  return false;
+}
+
+std::string textOf(const CheckDecl::Value &value) {
+  if (const auto *text = std::get_if<std::string>(&value.value))
+    return io::quoted(*text);
+  if (const auto *number = std::get_if<double>(&value.value))
+    return fmt::format("{}", *number);
+  if (const auto *truth = std::get_if<bool>(&value.value))
+    return *truth ? "true" : "false";
+  return "null";
+}
+
+std::string namesOf(const std::vector<ConfigMember> &members) {
+  std::string text;
+  for (const ConfigMember &member : members)
+    text += (text.empty() ? "" : " or ") + io::quoted(member.name);
+  return text;
+}
+
+class Taker {
+public:
+  Taker(Module &module, const CompileOptions &options, Diagnostics &diags)
+      : module_(module), options_(options), diags_(diags) {}
+
+  std::map<std::string, double> run() {
+    for (size_t file = 0; file < module_.fileCount(); ++file)
+      for (const Decl *&decl : file == 0 ? module_.decls : module_.used[file - 1]) {
+        if (const auto *let = decl->as<LetDecl>(); let && !let->config.empty())
+          decl = take(*let);
+        else if (const auto *dim = decl->as<DimDecl>())
+          refuseDim(*dim);
+        else if (const auto *check = decl->as<CheckDecl>())
+          hold(*check);
+      }
+    return std::move(values_);
+  }
+
+private:
+  const Decl *take(const LetDecl &let) {
+    const std::string &name = let.name.name;
+    if (auto [it, isNew] = places_.try_emplace(name, let.name.range); !isNew) {
+      diags_
+          .error(let.name.range, fmt::format("'{}' comes with weights twice", name),
+                 "constants that do have different names in a model and the files that it uses")
+          .withNote(it->second, "the first declaration is here");
+      return &let;
+    }
+    Kind kind = kindOf(let);
+    std::optional<double> value;
+    SourceRange range = let.value->range;
+    if (auto stored = options_.constants.find(name); stored != options_.constants.end()) {
+      value = stored->second;
+      if (kind == Kind::Whole && std::trunc(*value) != *value)
+        kind = Kind::Number;
+    } else if (options_.config) {
+      auto [member, found] = find(let.config, *options_.config);
+      if (!found)
+        return &let;
+      range = member->range;
+      value = valueOf(*found, kind);
+      if (!value)
+        refuse(*member, *found,
+               fmt::format("'{}' is {}", name,
+                           kind == Kind::Truth   ? "true or false"
+                           : kind == Kind::Whole ? "a whole number"
+                                                 : "a number"));
+    }
+    if (!value)
+      return &let;
+    values_[name] = *value;
+    auto *taken = module_.arena.make<LetDecl>(let.range);
+    taken->name = let.name;
+    taken->type = let.type;
+    taken->stored = let.stored;
+    taken->value = literal(*value, kind, range);
+    return taken;
+  }
+
+  const Expr *literal(double value, Kind kind, SourceRange range) {
+    if (kind == Kind::Truth) {
+      auto *truth = module_.arena.make<BoolLiteralExpr>(range);
+      truth->value = value != 0;
+      return truth;
+    }
+    Expr *number = nullptr;
+    if (kind == Kind::Whole) {
+      auto *whole = module_.arena.make<IntLiteralExpr>(range);
+      whole->value = static_cast<int64_t>(std::abs(value));
+      number = whole;
+    } else {
+      auto *real = module_.arena.make<FloatLiteralExpr>(range);
+      real->value = std::abs(value);
+      number = real;
+    }
+    if (!std::signbit(value))
+      return number;
+    auto *negated = module_.arena.make<UnaryExpr>(range);
+    negated->operand = number;
+    negated->height = 2;
+    return negated;
+  }
+
+  /// A dim that got no value though a member is there.
+  void refuseDim(const DimDecl &dim) {
+    if (!options_.config || options_.dims.contains(dim.name.name))
+      return;
+    if (auto [member, found] = find(dim.config, *options_.config); found)
+      refuse(*member, *found,
+             fmt::format("dim '{}' is a whole number from 1 to {}", dim.name.name, kGreatestDim));
+  }
+
+  void refuse(const ConfigMember &member, const Member &found, const std::string &wanted) {
+    diags_.error(member.range,
+                 fmt::format("{}: the member {} is {}, but {}", options_.config->name(),
+                             io::quoted(member.name), found.describe(), wanted));
+  }
+
+  void hold(const CheckDecl &check) {
+    if (!options_.config)
+      return;
+    auto [member, found] = find(check.config, *options_.config);
+    auto fits = [&, found = found](const CheckDecl::Value &value) {
+      return found || !check.absent ? equals(value, found) : value.value == check.absent->value;
+    };
+    if (std::any_of(check.values.begin(), check.values.end(), fits))
+      return;
+    std::string wanted;
+    for (const CheckDecl::Value &value : check.values)
+      wanted += (wanted.empty() ? "" : " or ") + textOf(value);
+    std::string what =
+        found ? fmt::format("the member {} is {}", io::quoted(member->name), found->describe())
+              : fmt::format("there is no member {}", namesOf(check.config));
+    diags_.error(found ? member->range : check.config.front().range,
+                 fmt::format("{}: {}, but the model computes with {}", options_.config->name(),
+                             what, wanted),
+                 check.message);
+  }
+
+  Module &module_;
+  const CompileOptions &options_;
+  Diagnostics &diags_;
+  std::map<std::string, double> values_;
+  std::map<std::string, SourceRange> places_;
+};
+
+} // namespace
+
+void bindConfig(const SourceFile &source, const io::ModelConfig &config, CompileOptions &options) {
+  if (source.name().ends_with(".mlir"))
+    return;
+  options.config = config;
+  Diagnostics unheard(source);
+  Module module = parseModule(source, unheard);
+  if (unheard.hasErrors())
+    return;
+  for (size_t file = 0; file < module.fileCount(); ++file)
+    for (const Decl *decl : module.declsOf(file))
+      if (const auto *dim = decl->as<DimDecl>())
+        if (auto [member, found] = find(dim->config, config); found)
+          if (std::optional<int64_t> value = dimOf(*found)) // else it is told when it is compiled
+            options.dims.emplace(dim->name.name, *value);
+}
+
+std::map<std::string, double> takeConfig(Module &module, const CompileOptions &options,
+                                         Diagnostics &diags) {
+  return Taker(module, options, diags).run();
+}
+
+} // namespace sheaf::driver
