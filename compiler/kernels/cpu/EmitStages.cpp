@@ -195,6 +195,8 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
       writeRoots(stage, scope);
       return;
     }
+    if (int turned = turnedAxis(stage); turned >= 0)
+      return emitTurned(stage, turned);
     SmallVector<RowAhead> ahead = rowsAhead(stage.shape);
     nestInBlock(ArrayRef(stage.shape).drop_back(), place.index, [&] {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;

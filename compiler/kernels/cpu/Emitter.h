@@ -246,6 +246,13 @@ private:
     Value row, begin;
   } tilePlace_;
 
+  // EmitTurned.cpp
+  bool forEachRead(const Stage &stage, const Root &root,
+                   llvm::function_ref<bool(const Buffer &, const View &)> visit);
+  int turnedAxis(const Stage &stage);
+  llvm::SmallVector<Value> transposeLanes(llvm::SmallVector<Value> rows);
+  void emitTurned(const Stage &stage, int turned);
+
   // EmitFactors.cpp
   Value toFactors(Value lanes);
   Value addPair(Value left, Value right, Value sum);

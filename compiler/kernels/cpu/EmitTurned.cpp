@@ -1,0 +1,204 @@
+//===- EmitTurned.cpp - Loops whose operands lie the other way round ------===//
+//
+// A loop that lays keys out for products reads, along the lanes of what it writes, a row of memory
+// for each element. Where rows are a multiple of a page's half apart, they are in a few sets of the
+// cache as well. So such a loop goes by blocks: as many rows as a vector has lanes, a vector of
+// each, and these vectors are transposed in registers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/kernels/cpu/Emitter.h"
+
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+
+namespace sheaf::kernels::cpu {
+namespace {
+
+/// Expressions with more than so many tensors are computed as they stand.
+constexpr size_t kMostTensors = 64;
+
+} // namespace
+
+/// What a root of a loop reads from memory; false where that is not known.
+bool Emitter::forEachRead(const Stage &stage, const Root &root,
+                          llvm::function_ref<bool(const Buffer &, const View &)> visit) {
+  Scope scope;
+  scope.stage = &stage;
+  std::vector<std::pair<Value, View>> work{{root.value, identityView(stage.shape.size())}};
+  for (size_t next = 0; next < work.size(); ++next) {
+    auto [value, view] = work[next];
+    if (work.size() > kMostTensors)
+      return false;
+    auto add = [&](Value operand, View through) {
+      std::pair<Value, View> read(operand, std::move(through));
+      if (!llvm::is_contained(work, read))
+        work.push_back(std::move(read));
+    };
+    const Buffer *buffer = plan_.bufferOf.lookup(value);
+    if (buffer && !(root.computed && next == 0) && !isComputedAlong(value, view, scope)) {
+      if (!visit(*buffer, view))
+        return false;
+      continue;
+    }
+    switch (roleOf(value)) {
+    case Role::Elementwise:
+      for (Value operand : value.getDefiningOp()->getOperands())
+        if (isa<RankedTensorType>(operand.getType()))
+          add(operand, throughBroadcast(value, operand, view, *plan_.shapes));
+      break;
+    case Role::Fill:
+      break;
+    case Role::View:
+      if (movementOf(value) == ops::Movement::Reshape && !isPlainReshape(value, *plan_.shapes)) {
+        const Buffer *even = regrouped(value);
+        if (!even || !visit(*even, view))
+          return false;
+      } else {
+        auto [source, through] = throughView(value, view, *plan_.shapes);
+        add(source, std::move(through));
+      }
+      break;
+    default:
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The axis along which neighbours in memory follow each other in all that a loop reads along its
+/// last axis, which is another one; -1: there is none, or what is written gains nothing.
+int Emitter::turnedAxis(const Stage &stage) {
+  int last = static_cast<int>(stage.shape.size()) - 1, turned = -1;
+  if (stage.rowBlock >= 0)
+    return -1;
+  auto readsTurned = [&](const Buffer &, const View &view) {
+    if (view.empty())
+      return true;
+    if (llvm::any_of(view, [](const AxisMap &map) { return map.index != nullptr; }))
+      return false;
+    int innermost = view.back().axis;
+    bool moves = dependsOn(view, last);
+    if (moves && (innermost < 0 || innermost == last))
+      return false;
+    if (moves && turned >= 0 && innermost != turned)
+      return false;
+    if (moves)
+      turned = innermost;
+    return true;
+  };
+  std::vector<View> others;
+  for (const Root &root : stage.roots) {
+    if (root.isScattered(stage) || root.transposedBegin >= 0 ||
+        laneType(root.buffer->dtype) != f32_)
+      return -1;
+    if (!forEachRead(stage, root, [&](const Buffer &buffer, const View &view) {
+          others.push_back(view);
+          return readsTurned(buffer, view);
+        }))
+      return -1;
+  }
+  if (turned < 0 ||
+      (stage.shape[turned].isConstant() && stage.shape[turned].constant() < kLoopLanes))
+    return -1;
+  // What does not move along the last axis must not be read row by row instead.
+  for (const View &view : others)
+    if (dependsOn(view, turned) && (view.empty() || view.back().axis != turned))
+      return -1;
+  return turned;
+}
+
+/// As many vectors as they have lanes, with rows for columns.
+SmallVector<Value> Emitter::transposeLanes(SmallVector<Value> rows) {
+  // Each turn shuffles the first half of the vectors into the second, element by element.
+  int64_t lanes = static_cast<int64_t>(rows.size());
+  SmallVector<int64_t> low, high;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    low.push_back(lane / 2 + lane % 2 * lanes);
+    high.push_back(lanes / 2 + lane / 2 + lane % 2 * lanes);
+  }
+  for (int64_t turn = 1; turn < lanes; turn *= 2) {
+    SmallVector<Value> next;
+    for (int64_t i = 0; i < lanes / 2; ++i) {
+      Value first = rows[i], second = rows[i + lanes / 2];
+      next.push_back(vector::ShuffleOp::create(b, first, second, low));
+      next.push_back(vector::ShuffleOp::create(b, first, second, high));
+    }
+    rows = std::move(next);
+  }
+  return rows;
+}
+
+/// The loop of one record.
+void Emitter::emitTurned(const Stage &stage, int turned) {
+  int last = static_cast<int>(stage.shape.size()) - 1;
+  std::vector<Value> index(stage.shape.size());
+  Value rows = extent(stage.shape[last]), width = extent(stage.shape[turned]);
+  Value whole =
+      mul(b.createOrFold<arith::DivSIOp>(width, constant(kLoopLanes)), constant(kLoopLanes));
+
+  auto block = [&](Value column, Value row) {
+    Value end = add(rows, constant(-1));
+    std::vector<Place> places;
+    for (int64_t i = 0; i < kLoopLanes; ++i) {
+      Place &place = places.emplace_back();
+      place.index = index;
+      place.index[turned] = column;
+      place.index[last] = minimum(add(row, constant(i)), end);
+      place.lanesAxis = turned;
+    }
+    for (const Root &root : stage.roots) {
+      SmallVector<Value> vectors;
+      {
+        llvm::SaveAndRestore along(laneExtent_, stage.shape[turned]);
+        for (const Place &place : places) {
+          Scope scope;
+          scope.stage = &stage;
+          scope.place = &place;
+          vectors.push_back(
+              evaluate(root.value, identityView(stage.shape.size()), scope, root.computed));
+        }
+      }
+      vectors = transposeLanes(std::move(vectors));
+      for (auto [i, lanes] : llvm::enumerate(vectors)) {
+        Place place;
+        place.index = index;
+        place.index[turned] = add(column, constant(static_cast<int64_t>(i)));
+        place.index[last] = row;
+        place.lanesAxis = last;
+        store(stage, root, lanes, place);
+      }
+    }
+  };
+  auto rest = [&](Value column) {
+    loop(constant(0), rows, kLoopLanes, [&](Value row) {
+      Place place;
+      place.index = index;
+      place.index[turned] = column;
+      place.index[last] = row;
+      place.lanesAxis = last;
+      Scope scope;
+      scope.stage = &stage;
+      scope.place = &place;
+      writeRoots(stage, scope);
+    });
+  };
+  std::function<void(int)> nestFrom = [&](int axis) {
+    while (axis == turned || axis == last)
+      ++axis;
+    if (axis < static_cast<int>(stage.shape.size()))
+      return loop(constant(0), extent(stage.shape[axis]), 1, [&](Value place) {
+        index[axis] = place;
+        nestFrom(axis + 1);
+      });
+    loop(constant(0), rows, kLoopLanes, [&](Value row) {
+      loop(constant(0), whole, kLoopLanes, [&](Value column) { block(column, row); });
+    });
+    if (whole != width)
+      loop(whole, width, 1, rest);
+  };
+  nestFrom(0);
+}
+
+} // namespace sheaf::kernels::cpu
