@@ -232,8 +232,15 @@ Value Emitter::temporaryBase(const Buffer &buffer) {
 
 /// Where a buffer begins; of a list, its table.
 Value Emitter::base(const Buffer &buffer) {
-  if (buffer.regroups)
-    return base(*buffer.regroups);
+  if (buffer.regroups) {
+    Value whole = base(*buffer.regroups);
+    if (llvm::all_of(buffer.partBegin, [](const Dim &dim) { return dim == Dim(0); }))
+      return whole;
+    std::vector<Value> begin;
+    for (const Dim &dim : buffer.partBegin)
+      begin.push_back(extent(dim));
+    return addressFrom(whole, *buffer.regroups, begin);
+  }
   if (buffer.kind == Buffer::Weight) {
     int use = layout_.rawUses[buffer.index];
     if (use == Layout::kNoUse)
@@ -340,7 +347,7 @@ const std::vector<Value> &Emitter::strides(const Buffer &buffer) {
 /// Of a padded tensor whose elements lie evenly along each of these axes.
 std::vector<Value> Emitter::regroupedStrides(const Buffer &buffer) {
   std::vector<Value> from = strides(*buffer.regroups), out(buffer.shape.size());
-  for (const Regrouping &group : regroupings(buffer.regroups->shape, buffer.shape)) {
+  for (const Regrouping &group : regroupings(buffer.part, buffer.shape)) {
     // Where there is no axis, all are of extent 1.
     Value stride =
         group.fromBegin < group.fromEnd ? from[group.fromBegin] : constant(bytesOf(buffer.dtype));
@@ -364,6 +371,8 @@ const Buffer *Emitter::regrouped(Value reshape) {
       Buffer &buffer = regroupedBuffers_.emplace_back(source);
       buffer.shape = to;
       buffer.regroups = &source;
+      buffer.part = source.shape;
+      buffer.partBegin.clear();
       entry->second = &buffer;
     }
   }

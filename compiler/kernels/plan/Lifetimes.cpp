@@ -84,9 +84,10 @@ void Planner::shareTemporaries() {
     if (buffer.kind == Buffer::Scratch || buffer.kind == Buffer::Temporary)
       lives[&buffer].buffer = &buffer;
   auto use = [&](const Buffer *buffer, int stage) {
-    auto life = lives.find(buffer);
+    auto life = lives.find(buffer ? &buffer->whole() : nullptr);
     if (life == lives.end())
       return;
+    buffer = life->first;
     life->second.extend(stage);
     // The stages of a row block run again for the next rows.
     if (int block = plan_->stages[static_cast<size_t>(stage)].rowBlock;

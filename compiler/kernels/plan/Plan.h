@@ -48,11 +48,17 @@ struct Buffer {
   /// Scratch, Temporary: rows are not padded, so that its elements are one row for whoever
   /// regroups them.
   bool dense = false;
-  const Buffer *regroups = nullptr; ///< the same elements with other extents
+  /// The same elements with other extents, or those of a part of it: extents of the part, and where
+  /// it begins along each axis.
+  const Buffer *regroups = nullptr;
+  std::vector<Dim> part = {}, partBegin = {};
   /// Temporary: number among Plan::rowBlocks, or -1. Then only the rows of a block are there, and
   /// of the first `blockAxes` axes the last one counts them.
   int rowBlock = -1;
   size_t blockAxes = 0;
+
+  /// The memory that it lies in.
+  const Buffer &whole() const { return regroups ? regroups->whole() : *this; }
 
   /// What of it is there at a time, if a block has so many rows.
   std::vector<Dim> shapeInMemory(int64_t blockRows) const {
@@ -188,7 +194,8 @@ struct RecordPlan {
 struct Plan {
   ir::BlockOp block;
   std::unique_ptr<BlockShapes> shapes;
-  std::deque<Buffer> buffers; ///< stable addresses
+  std::deque<Buffer> buffers;   ///< stable addresses
+  std::deque<Buffer> regrouped; ///< what lies in one of these, with other extents
   llvm::DenseMap<mlir::Value, const Buffer *> bufferOf;
   std::deque<Product> products;
   llvm::DenseMap<mlir::Value, const Product *> productOf;

@@ -16,7 +16,43 @@ bool Planner::keep(Value value) {
   Role role = roleOf(value);
   if (role == Role::Argument || role == Role::Weight)
     return false;
-  return kept_.insert(value);
+  bool isNew = kept_.insert(value);
+  if (auto part = regroupedPart(value))
+    isNew |= keep(part->of);
+  return isNew;
+}
+
+std::optional<Planner::Part> Planner::regroupedPart(Value value) const {
+  auto isRegrouping = [&](Value v) {
+    return roleOf(v) == Role::View && movementOf(v) == ops::Movement::Reshape &&
+           !isPlainReshape(v, *plan_->shapes);
+  };
+  auto source = [](Value v) { return v.getDefiningOp()->getOperand(0); };
+  auto isEven = [&](Value v) { return liesEvenly(shape(source(v)), shape(v)); };
+  if (!isRegrouping(value) || !isEven(value))
+    return std::nullopt;
+  // Results have rows of their own, and what is regrouped across rows wants them without padding.
+  for (Operation *user : value.getUsers()) {
+    auto apply = dyn_cast<ir::ApplyOp>(user);
+    if (!apply || llvm::any_of(apply->getResults(), [&](Value to) {
+          return isRegrouping(to) && source(to) == value && !isEven(to);
+        }))
+      return std::nullopt;
+  }
+  Part part{source(value), identityView(shape(source(value)).size()), shape(source(value))};
+  while (roleOf(part.of) == Role::View && !isKept(part.of)) {
+    ops::Movement::Kind kind = movementOf(part.of);
+    if (kind != ops::Movement::Split && kind != ops::Movement::Slice)
+      break;
+    auto [of, view] = throughView(part.of, part.view, *plan_->shapes);
+    if (llvm::any_of(view, [](const AxisMap &map) { return map.axis < 0 || !map.host.empty(); }))
+      break;
+    part.of = of;
+    part.view = std::move(view);
+  }
+  if (roleOf(part.of) == Role::Weight)
+    return std::nullopt;
+  return part;
 }
 
 /// A view of what a stage of products computes is written by that stage, through the view turned
@@ -134,7 +170,10 @@ Planner::Reads Planner::read(Value root, bool computed) {
       break;
     case Role::View: {
       ops::Movement::Kind kind = movementOf(value);
-      if (kind == ops::Movement::Reshape && !isPlainReshape(value, *plan_->shapes)) {
+      if (regroupedPart(value)) {
+        keep(value);
+        reads.kept.push_back({value, std::move(view)});
+      } else if (kind == ops::Movement::Reshape && !isPlainReshape(value, *plan_->shapes)) {
         readWhole(apply.getOperand(0));
       } else if (isByIndices(value)) {
         readWhole(apply.getOperand(0));
@@ -173,8 +212,8 @@ Planner::Reads Planner::read(Value root, bool computed) {
 bool Planner::isSoft(const RootSpec &root, Value kept, const View &view) const {
   Role role = roleOf(kept);
   if (!options_.fuse || root.kind == RootSpec::Reduction || role == Role::Assemble ||
-      turned_.contains(kept) || role == Role::Reduction || role == Role::Dot ||
-      role == Role::Argument || role == Role::Weight)
+      turned_.contains(kept) || regroupedPart(kept) || role == Role::Reduction ||
+      role == Role::Dot || role == Role::Argument || role == Role::Weight)
     return false;
   return view == identityView(shape(root.value).size()) && shape(kept) == shape(root.value);
 }
@@ -331,7 +370,11 @@ bool Planner::settle() {
   // Program order is a topological order.
   for (Operation &op : block_.getBody().front().without_terminator())
     for (Value value : op.getResults())
-      if (isKept(value))
+      if (!isKept(value))
+        continue;
+      else if (auto part = regroupedPart(value))
+        levels_[value] = isKept(part->of) ? levelOf(part->of) : -1; // arguments are there
+      else
         for (const RootSpec &root : rootsOf(value)) {
           int level = place(root);
           levels_[value] = std::max(levels_.lookup(value), level);

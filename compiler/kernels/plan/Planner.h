@@ -74,6 +74,14 @@ private:
 
   // Planner.cpp
   bool keep(mlir::Value value); ///< true when it was not kept before
+  /// A reshape that is read where its operand's elements are, since these lie evenly along its
+  /// axes: the tensor in memory, and the part of it that the operand is.
+  struct Part {
+    mlir::Value of;
+    View view;
+    std::vector<Dim> shape;
+  };
+  std::optional<Part> regroupedPart(mlir::Value value) const;
   bool isKept(mlir::Value value) const { return kept_.contains(value); }
   std::vector<RootSpec> rootsOf(mlir::Value kept);
   std::optional<RootSpec> behindViews(mlir::Value value, mlir::Value target, View view);

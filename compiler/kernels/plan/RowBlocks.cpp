@@ -311,7 +311,10 @@ void Planner::findRowBlocks(ArrayRef<ArrayRef<RootSpec>> rootsOfStages) {
   for (auto [stage, roots] : llvm::zip_equal(plan_->stages, rootsOfStages)) {
     auto &reads = accesses.emplace_back();
     forEachAccess(stage, roots, [&](Value value, std::optional<View> view) {
-      if (const Buffer *buffer = plan_->bufferOf.lookup(value))
+      const Buffer *buffer = plan_->bufferOf.lookup(value);
+      if (buffer && buffer->regroups)
+        reads.push_back({&buffer->whole(), std::nullopt});
+      else if (buffer)
         reads.push_back({buffer, std::move(view)});
     });
   }

@@ -339,7 +339,7 @@ private:
       if (!visited.insert(now).second)
         continue;
       if (const Buffer *buffer = plan_.bufferOf.lookup(now)) {
-        if (isMadeInBlock(buffer))
+        if (isMadeInBlock(&buffer->whole()))
           return false;
         continue;
       }

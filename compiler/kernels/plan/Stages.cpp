@@ -47,12 +47,34 @@ void Planner::makeBuffers() {
              !liesEvenly(shape(value), shape(to));
     });
   };
+  llvm::SmallVector<Value> parts;
   for (Value value : kept_) {
     if (plan_->bufferOf.contains(value))
       continue;
+    if (regroupedPart(value)) {
+      parts.push_back(value);
+      continue;
+    }
     bool isKnown = llvm::all_of(shape(value), [](const Dim &d) { return d.isConstant(); });
     plan_->bufferOf[value] = add(isKnown ? Buffer::Scratch : Buffer::Temporary, value, 0);
     plan_->buffers.back().dense = isDense(value);
+  }
+  // One may lie in another, which the program makes before it.
+  llvm::sort(parts, [](Value a, Value b) {
+    return a.getDefiningOp()->isBeforeInBlock(b.getDefiningOp());
+  });
+  for (Value value : parts) {
+    Part part = *regroupedPart(value);
+    const Buffer *whole = plan_->bufferOf.lookup(part.of);
+    Buffer &buffer = plan_->regrouped.emplace_back(*whole);
+    buffer.value = value;
+    buffer.shape = shape(value);
+    buffer.dense = false;
+    buffer.regroups = whole;
+    buffer.part = part.shape;
+    for (const AxisMap &map : part.view)
+      buffer.partBegin.push_back(map.offset);
+    plan_->bufferOf[value] = &buffer;
   }
 }
 
