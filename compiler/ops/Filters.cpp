@@ -102,14 +102,15 @@ std::vector<Value> expandTopK(ExpandBuilder &b, ir::ApplyOp op) {
   }
   if (known == 0)
     return {x};
-  Value count = extentValue(b, classes);
-  if (!known) {
-    Value some = mlir::arith::CmpIOp::create(b, CmpIPredicate::sge, count, constant(1));
-    ir::CheckOp::create(b, some, "there are no logits to filter");
+  Value count = extentValue(b, classes), row = sorted(b, x);
+  if (!known) { // of a row without elements there is one to pick, too
+    count = mlir::arith::MaxSIOp::create(b, count, constant(1));
+    row = applyOne(b, "pad", row,
+                   {{"before", int64_t(0)}, {"after", int64_t(1)}, {"axis", last}, {"value", 0.0}});
   }
   Value place = mlir::arith::SubIOp::create(
       b, mlir::arith::MinSIOp::create(b, k, count).getResult(), constant(1));
-  Value kth = applyOne(b, "pick", {sorted(b, x), place}, {{"axis", last}});
+  Value kth = applyOne(b, "pick", {row, place}, {{"axis", last}});
   return {keepFrom(b, x, insertAxis(b, kth, last))};
 }
 
