@@ -93,6 +93,8 @@ def _load_one(path):
     def wrong(why):
         return ValueError(f"{path}: no safetensors file: {why}")
 
+    if os.path.isdir(path):
+        raise wrong("it is a directory")
     with open(path, "rb") as stream:
         start = stream.read(8)
         if len(start) < 8:

@@ -100,9 +100,11 @@ def test_shards(tmp_path):
     with pytest.raises(ValueError, match="'w' is there twice"):
         safetensors.load_file(hf / "twice.json")
     assert Model().load_state_dict(found) == ([], [])
+    (hf / "folder").mkdir()
     for wrong, says in [({"w": "3.safetensors"}, "'3.safetensors' is not there"),
                         ({"w": "2.safetensors"}, "should be in '2.safetensors'"),
-                        ({"w": "../1.safetensors"}, "no name of a file")]:
+                        ({"w": "../1.safetensors"}, "no name of a file"),
+                        ({"w": "folder"}, "folder: no safetensors file: it is a directory")]:
         index(**wrong)
         with pytest.raises((ValueError, OSError), match=says):
             safetensors.load_file(hf)
