@@ -6,6 +6,7 @@
 #include "tools/sheaf/options.h"
 #include "tools/sheaf/run_lines.h"
 #include "tools/sheaf/stats.h"
+#include "tools/sheaf/tokenizer.h"
 #include "tools/sheaf/trace.h"
 #include "tools/sheaf/weights.h"
 
@@ -68,6 +69,32 @@ bool mayAnswerLines(const RunArguments &arguments) {
   return arguments.data.data == "-" && arguments.data.tokenizer.empty() && !arguments.verify &&
          !arguments.checkResults && arguments.stats.empty() && arguments.trace.empty() &&
          arguments.device.empty();
+}
+
+/// Whether a result is numbers of words that a tokenizer can read back.
+bool isTokens(const rt::Model &model, const io::Vocabularies &vocabularies) {
+  const rt::TypeDesc *type = &model.types.types[model.entry.resultType];
+  if (type->kind == rt::TypeKind::List)
+    type = &model.types.types[type->children[0]];
+  bool isWord = type->kind == rt::TypeKind::Token;
+  bool isRow = type->kind == rt::TypeKind::Tensor && type->isToken && type->shape.size() == 1 &&
+               type == &model.types.types[model.entry.resultType];
+  const io::Vocabulary *words = vocabularies.find("");
+  return (isWord || isRow) && type->vocab.empty() && !(words && words->hasWords());
+}
+
+/// Puts the texts beside the numbers of lines that have an answer.
+void addTexts(TokenDecoder &decoder, std::vector<Answer> &answers) {
+  std::vector<Answer *> done;
+  std::vector<std::string> ids;
+  for (Answer &answer : answers)
+    if (answer.error.empty()) {
+      done.push_back(&answer);
+      ids.push_back(answer.line.substr(0, answer.line.size() - 1));
+    }
+  std::vector<std::string> texts = decoder.decode(ids);
+  for (size_t i = 0; i < done.size(); ++i)
+    done[i]->line = fmt::format("{{\"ids\": {}, \"text\": {}}}\n", ids[i], texts[i]);
 }
 
 int runModel(RunArguments &arguments) {
@@ -176,6 +203,10 @@ int runModel(RunArguments &arguments) {
       output.write(writer.emission(instance.index, value));
       output.flush();
     });
+  std::optional<TokenDecoder> decoder;
+  if (!arguments.data.tokenizer.empty() && !arguments.stream && arguments.format != "none" &&
+      isTokens(run.model(), run.vocabularies))
+    decoder.emplace(arguments.data.tokenizer);
   // Kept while the instances of a mini-batch that had too little memory run alone.
   std::vector<Answer> answers;
   std::span<const rt::Instance> rest = run.instances;
@@ -189,6 +220,8 @@ int runModel(RunArguments &arguments) {
     rt::runEach(some, runBatch, [&](size_t i, const rt::Outcome &outcome) {
       answers[i] = answer(some[i], outcome);
     });
+    if (decoder)
+      addTexts(*decoder, answers);
     for (const Answer &each : answers) {
       output.write(each.line);
       fmt::print(stderr, "{}", each.error);

@@ -9,7 +9,9 @@
 
 #include "runtime/io/read.h"
 
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace sheaf::tool {
 
@@ -20,6 +22,22 @@ namespace sheaf::tool {
 /// not answer.
 io::SourceText encodeTexts(const io::SourceText &text, const std::string &tokenizer,
                            io::ReadOptions &reading);
+
+/// Numbers back to text, by a process that waits for them.
+class TokenDecoder {
+public:
+  /// Throws UserError where there is no such file, or no Python.
+  explicit TokenDecoder(const std::string &tokenizer);
+  ~TokenDecoder();
+
+  /// Of lines of JSON, a number or an array of them each, the texts as JSON strings. Throws
+  /// UserError like encodeTexts().
+  std::vector<std::string> decode(const std::vector<std::string> &ids);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 } // namespace sheaf::tool
 
