@@ -310,6 +310,13 @@ void Compilation::emitHost() {
                                    kernels, *generator,     options_.training};
   model.name = std::filesystem::path(source_.name()).stem().string();
   kernelNumbers_ = host::describeProgram(described, model);
+  std::set<std::string> values;
+  blocks->walk([&](ir::ParamRefOp ref) {
+    if (!ref->getParentOfType<ir::BlockOp>())
+      values.insert(ref.getParam().str());
+  });
+  for (rt::ParamDesc &param : model.params)
+    param.isValue = values.contains(param.name);
   model.inputGradients = options_.training && options_.inputGradients;
   code.emplace_back();
   code.back().passes = IrPasses::O1;

@@ -32,6 +32,7 @@ public:
   void packRows(size_t param, int64_t begin, int64_t end) override {
     weights_.packRows(param, begin, end);
   }
+  bool keepPacked(size_t param) override { return weights_.keep(param); }
   std::vector<std::span<const uint8_t>> packedCopies() const override { return weights_.copies(); }
   std::span<const void *const> kernelWeights(size_t kernel) const override {
     return weights_.of(kernel);

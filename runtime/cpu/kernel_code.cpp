@@ -18,7 +18,12 @@ PackedBytes CpuCode::packedBytes(const Model &model) const {
   PackedBytes bytes;
   PackedCopies copies(model);
   for (size_t i = 0; i < copies.copies.size(); ++i)
-    (i < copies.always ? bytes.always : bytes.joined) += copies.copies[i].bytes;
+    if (i < copies.always)
+      bytes.always.push_back(copies.copies[i].bytes);
+    else
+      bytes.joined += copies.copies[i].bytes;
+  for (size_t i = 0; i < model.params.size(); ++i)
+    bytes.onlyIn.push_back(copies.onlyIn(i));
   return bytes;
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/model/error.h"
 #include "runtime/model/param_matrix.h"
 
+#include <algorithm>
 #include <map>
 
 namespace sheaf::rt {
@@ -101,7 +102,8 @@ PackedCopies::Copy copyOf(const Model &model, const KernelDesc &kernel, const We
 
 } // namespace
 
-PackedCopies::PackedCopies(const Model &model) : which(model.kernels.size()) {
+PackedCopies::PackedCopies(const Model &model)
+    : which(model.kernels.size()), of(model.params.size()), isRaw(model.params.size()) {
   std::map<std::vector<int64_t>, int64_t> known;
   const CpuCode &code = cpuCode(model);
   auto add = [&](size_t number, std::vector<int64_t> &uses) {
@@ -111,6 +113,7 @@ PackedCopies::PackedCopies(const Model &model) : which(model.kernels.size()) {
         if (use.param >= model.params.size())
           throw InternalError("kernel '" + kernel.name + "': raw weight of no parameter");
         uses.push_back(-1);
+        isRaw[use.param] = true;
         continue;
       }
       auto [it, fresh] = known.try_emplace(keyOf(use), static_cast<int64_t>(copies.size()));
@@ -126,6 +129,18 @@ PackedCopies::PackedCopies(const Model &model) : which(model.kernels.size()) {
     if (!joined)
       always = copies.size();
   }
+  for (size_t i = 0; i < copies.size(); ++i)
+    for (const PackView &view : copies[i].use->views)
+      for (const PackSegment &s : view.segments)
+        if (of[s.param].empty() || of[s.param].back() != i)
+          of[s.param].push_back(i);
+}
+
+std::vector<size_t> PackedCopies::onlyIn(size_t param) const {
+  bool isPacked = std::all_of(of[param].begin(), of[param].end(), [&](size_t copy) {
+    return copy < always && copies[copy].use->kind != WeightUse::Foreign;
+  });
+  return isPacked && !isRaw[param] ? of[param] : std::vector<size_t>();
 }
 
 std::vector<uint64_t> packedSizes(const Model &model) {

@@ -19,9 +19,13 @@ struct PackedCopies {
   std::vector<Copy> copies;
   size_t always = 0;                       ///< those after are of joined kernels alone
   std::vector<std::vector<int64_t>> which; ///< [kernel][use]: index into copies, -1: raw
+  std::vector<std::vector<size_t>> of;     ///< [param]: indices into copies
+  std::vector<bool> isRaw;                 ///< [param]: some kernel reads its rows
 
   /// `model` must outlive this. Throws InternalError when a use does not fit its parameters.
   explicit PackedCopies(const Model &model);
+  /// PackedBytes::onlyIn
+  std::vector<size_t> onlyIn(size_t param) const;
 };
 
 /// Bytes of each packed copy but those of joined kernels alone. Throws like PackedCopies.

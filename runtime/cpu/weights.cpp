@@ -5,8 +5,10 @@
 #include "runtime/model/error.h"
 #include "runtime/model/param_matrix.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 
 namespace sheaf::rt {
 
@@ -206,13 +208,11 @@ PackedWeights::PackedWeights(const Model &model, uint8_t *rows, MemoryMeter &met
   for (const PackedCopies::Copy &copy : copies.copies)
     packed_.push_back({copy.use, copy.depth, copy.bytes, nullptr, nullptr, {nullptr, nullptr}});
   always_ = copies.always;
+  for (size_t i = 0; i < model.params.size(); ++i)
+    onlyIn_.push_back(copies.onlyIn(i));
   which_ = std::move(copies.which);
-  copiesOf_.resize(model.params.size());
-  for (size_t i = 0; i < packed_.size(); ++i)
-    for (const PackView &view : packed_[i].use->views)
-      for (const PackSegment &s : view.segments)
-        if (copiesOf_[s.param].empty() || copiesOf_[s.param].back() != i)
-          copiesOf_[s.param].push_back(i);
+  copiesOf_ = std::move(copies.of);
+  isKept_.resize(model.params.size());
   for (const CpuKernel &kernel : cpuCode(model).kernels) {
     auto &uses = uses_.emplace_back();
     for (const WeightUse &use : kernel.weights)
@@ -261,11 +261,41 @@ bool PackedWeights::packJoined() {
 void PackedWeights::make(Packed &packed) {
   if (packed.use->kind == WeightUse::Foreign)
     return makeForeign(packed);
-  if (!packed.own) {
-    packed.own = allocateAligned(packed.size);
-    packed.bytes = packed.own.get();
+  if (!packed.own)
+    allocate(packed);
+  std::set<size_t> rest; // parameters whose rows are there
+  bool isWhole = true;
+  for (const PackView &view : packed.use->views)
+    for (const PackSegment &s : view.segments) {
+      isWhole &= !isKept_[s.param];
+      if (!isKept_[s.param])
+        rest.insert(s.param);
+    }
+  if (isWhole)
+    return packRange(packed, {});
+  for (size_t param : rest)
+    packRange(packed, {param, 0, matrixOf(model_.params[param]).rows});
+}
+
+void PackedWeights::allocate(Packed &packed) {
+  packed.own = allocateAligned(packed.size);
+  packed.bytes = packed.own.get();
+}
+
+bool PackedWeights::keep(size_t param) {
+  const std::vector<size_t> &copies = onlyIn_[param];
+  auto isOwn = [&](size_t which) { return packed_[which].own || !packed_[which].bytes; };
+  if (copies.empty() || !std::all_of(copies.begin(), copies.end(), isOwn))
+    return false;
+  for (size_t which : copies) {
+    if (!packed_[which].own) {
+      charge(packed_[which]);
+      allocate(packed_[which]);
+    }
+    packRange(packed_[which], {param, 0, matrixOf(model_.params[param]).rows});
   }
-  packRange(packed, {});
+  isKept_[param] = true;
+  return true;
 }
 
 void PackedWeights::packRange(Packed &packed, const MatrixRows &changed) {

@@ -40,6 +40,10 @@ public:
   /// Whether it may be called by several threads for rows of different units of so many.
   bool packsApart(size_t param, int64_t unit) const;
 
+  /// What pack() writes of a parameter, now. Whether kernels read nothing else of it: then pack()
+  /// does not read it again. Throws like pack().
+  bool keep(size_t param);
+
   /// Instead of the first pack(): the copies are there, in the order of packedSizes() (packing.h).
   void use(std::span<const std::span<const uint8_t>> copies);
 
@@ -67,6 +71,7 @@ private:
   void packRange(Packed &packed, const MatrixRows &changed);
   void makeForeign(Packed &packed);
   void make(Packed &packed);
+  void allocate(Packed &packed);
   void charge(const Packed &packed);
   void publish();
 
@@ -77,6 +82,8 @@ private:
   std::vector<Packed> packed_;
   size_t always_ = 0;                         ///< those after are of joined kernels alone
   std::vector<std::vector<size_t>> copiesOf_; ///< [param]: indices into packed_
+  std::vector<std::vector<size_t>> onlyIn_;   ///< [param]: PackedBytes::onlyIn
+  std::vector<bool> isKept_;                  ///< [param]: its copies are what there is of it
   std::vector<std::vector<int64_t>> which_;   ///< [kernel][use]: index into packed_, -1: raw
   std::vector<std::vector<const void *>> uses_;
 };

@@ -122,6 +122,9 @@ public:
   virtual bool packsApart(size_t param, int64_t unit) const = 0;
   /// What pack() does, for these rows of a parameter as a matrix (param_matrix.h).
   virtual void packRows(size_t param, int64_t begin, int64_t end) = 0;
+  /// Brings a parameter into that form, and says whether kernels read nothing else of it. Then
+  /// later packs leave that form alone, and its rows are not needed any more.
+  virtual bool keepPacked(size_t) { return false; }
   /// The packed copies, in the order of the code, and what kernel `kernel` is given as its
   /// weights. Of devices whose kernels are the model's (KernelFn).
   virtual std::vector<std::span<const uint8_t>> packedCopies() const = 0;

@@ -321,6 +321,18 @@ SafetensorsFile::~SafetensorsFile() {
     ::munmap(mapping_, mappedBytes_);
 }
 
+void SafetensorsFile::forget(std::span<const uint8_t> data) const {
+  auto begin = reinterpret_cast<uintptr_t>(data.data()), end = begin + data.size();
+  auto mapped = reinterpret_cast<uintptr_t>(mapping_);
+  if (!mapping_ || begin < mapped || end > mapped + mappedBytes_)
+    return;
+  auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  begin = (begin + page - 1) / page * page;
+  end = end / page * page;
+  if (begin < end) // of a file that is only read, so nothing is lost
+    ::madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+}
+
 const FileTensor *SafetensorsFile::find(const std::string &name) const {
   auto it = byName_.find(name);
   return it == byName_.end() ? nullptr : &tensors_[it->second];

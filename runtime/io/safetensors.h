@@ -64,6 +64,9 @@ public:
   const FileTensor *find(const std::string &name) const;
   const std::map<std::string, std::string> &metadata() const { return metadata_; }
 
+  /// These bytes of it, if they are its, are not read soon: their pages go.
+  void forget(std::span<const uint8_t> data) const;
+
   /// Throws UserError unless the file has the checksum that writeSafetensors put under this key.
   void requireChecksum(const std::string &key) const;
 

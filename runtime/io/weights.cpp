@@ -344,11 +344,11 @@ LoadedWeights loadWeights(const WeightFile &file, const rt::Model &model, const 
   for (size_t i = 0; i < options.renames.size(); ++i)
     if (!deciding.contains(i))
       result.idleRenames.push_back(i);
-  std::vector<uint8_t> converted;
   for (size_t i = 0; i < model.params.size(); ++i) {
     const rt::ParamDesc &param = model.params[i];
     if (!match.tensors[i])
       continue;
+    std::vector<uint8_t> converted; // no longer than it is needed: it may be large
     if (std::optional<std::string> reason =
             convertElements(*match.tensors[i], param.dtype, converted))
       throw UserError(fmt::format("{}: weight '{}': {}", file.name, param.name, *reason));
@@ -359,6 +359,8 @@ LoadedWeights loadWeights(const WeightFile &file, const rt::Model &model, const 
     if (options.findNonFinite)
       findNonFiniteIn(param, converted, result.nonFinite);
     set(i, converted);
+    for (const SafetensorsFile &mapped : file.mapped)
+      mapped.forget(match.tensors[i]->data);
   }
   return result;
 }

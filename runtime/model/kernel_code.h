@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sheaf::rt {
 
@@ -20,8 +21,11 @@ struct Model;
 
 /// Bytes of the copies of weights that kernels read.
 struct PackedBytes {
-  uint64_t always = 0;
-  uint64_t joined = 0; ///< more, for joined kernels alone (KernelDesc::joined)
+  std::vector<uint64_t> always; ///< of each copy
+  uint64_t joined = 0;          ///< more, for joined kernels alone (KernelDesc::joined)
+  /// The copies that a parameter is packed into where that is all that kernels read of it, and all
+  /// of it is packed at once; else none.
+  std::vector<std::vector<size_t>> onlyIn;
 };
 
 class KernelCode {

@@ -29,6 +29,8 @@ struct ParamDesc {
   std::vector<double> initArgs;
   uint32_t id = 0;        ///< first granule, fixed by the compiler (generated code contains it)
   bool synthetic = false; ///< made by the compiler: not in weight files
+  /// Whether host code may hand its rows on as a value. Not in artefacts, where it is true.
+  bool isValue = true;
 };
 
 /// A weight, or a part of one, that a kernel reads, whoever computes it.

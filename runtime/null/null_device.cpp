@@ -15,7 +15,9 @@ NullDevice::NullDevice(const DeviceSetup &setup)
       model_(setup.model),
       rows_(setup.model.paramGranules, setup.rowBytes,
             setup.model.stored ? std::optional(setup.model.stored->params) : std::nullopt),
-      meter_(setup.meter), packed_(setup.packed) {
+      meter_(setup.meter), packed_(setup.packed),
+      packs_(model_.code ? model_.code->packedBytes(model_) : PackedBytes()),
+      made_(packs_.always.size()) {
   if (model_.reads)
     throw UserError("device 'null' computes nothing, and the program reads tensors" +
                     (model_.readPlaces.empty() ? "" : ": " + model_.readPlaces.front()));
@@ -43,20 +45,28 @@ Ticket NullDevice::submit(std::span<const Instruction> instructions) {
 }
 
 void NullDevice::pack() {
-  uint64_t bytes = packedBytes().always;
-  if (!packs_ && !charge(bytes))
-    throw UserError("the memory limit of " + bytesText(meter_.limit()) +
-                    " does not hold the packed weights");
-  packs_ = true;
+  for (size_t copy = 0; copy < made_.size(); ++copy)
+    make(copy);
 }
 
 bool NullDevice::packJoined() {
-  joins_ = joins_ || charge(packedBytes().joined);
+  joins_ = joins_ || charge(packs_.joined);
   return joins_;
 }
 
-PackedBytes NullDevice::packedBytes() const {
-  return model_.code ? model_.code->packedBytes(model_) : PackedBytes();
+bool NullDevice::keepPacked(size_t param) {
+  if (packs_.onlyIn.empty() || packs_.onlyIn[param].empty())
+    return false;
+  for (size_t copy : packs_.onlyIn[param])
+    make(copy);
+  return true;
+}
+
+void NullDevice::make(size_t copy) {
+  if (!made_[copy] && !charge(packs_.always[copy]))
+    throw UserError("the memory limit of " + bytesText(meter_.limit()) +
+                    " does not hold the packed weights");
+  made_[copy] = true;
 }
 
 /// False when the limit forbids it.

@@ -4,6 +4,8 @@
 
 #include "runtime/device/device.h"
 
+#include <algorithm>
+
 namespace sheaf::rt {
 
 /// Counts launches and charges memory as the processor does, and computes nothing: only rows that
@@ -24,9 +26,12 @@ public:
   void pack() override;
   bool packJoined() override;
   void adopt(std::span<const std::span<const uint8_t>>) override { pack(); }
-  bool packsRows() const override { return packs_; }
+  bool packsRows() const override {
+    return std::find(made_.begin(), made_.end(), false) == made_.end();
+  }
   bool packsApart(size_t, int64_t) const override { return true; }
   void packRows(size_t, int64_t, int64_t) override {}
+  bool keepPacked(size_t param) override;
   std::vector<std::span<const uint8_t>> packedCopies() const override;
   std::span<const void *const> kernelWeights(size_t kernel) const override;
 
@@ -38,15 +43,17 @@ public:
   void bufferWritten(uint32_t) override {}
 
 private:
-  PackedBytes packedBytes() const;
   bool charge(uint64_t bytes);
+  void make(size_t copy);
 
   const Model &model_;
   HostRows rows_;
   MemoryMeter &meter_;
   MemoryKind &packed_;
-  uint64_t charged_ = 0;
-  bool packs_ = false, joins_ = false; ///< what charged_ is for
+  PackedBytes packs_;
+  uint64_t charged_ = 0; ///< for these copies, and those of joined kernels
+  std::vector<bool> made_;
+  bool joins_ = false;
 };
 
 } // namespace sheaf::rt

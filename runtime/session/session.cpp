@@ -117,7 +117,27 @@ void Session::setParam(size_t index, std::span<const uint8_t> rowMajor) {
   if (static_cast<int64_t>(rowMajor.size()) != bytes)
     throw InternalError("parameter '" + desc.name + "' has " + std::to_string(bytes) +
                         " bytes, given " + std::to_string(rowMajor.size()));
-  toRowLayout(desc.shape, desc.dtype, rowMajor.data(), paramRow(index));
+  impl_->weightsChanged = true;
+  ++impl_->weightsVersion;
+  toRowLayout(desc.shape, desc.dtype, rowMajor.data(), impl_->recorder.rowSpace.address(desc.id));
+  impl_->keepPacked(index);
+}
+
+/// Gives the rows of a parameter back that is read packed only, where the options allow it.
+void Session::Impl::keepPacked(size_t index) {
+  const ParamDesc &desc = model.params[index];
+  if (!options.weightsStay || model.training || desc.isValue || !device->keepPacked(index))
+    return;
+  auto granules = static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype));
+  device->release({desc.id, granules});
+  if (paramsGone.insert(index).second)
+    meter.uncharge(memory.weights, granules * kGranuleBytes);
+}
+
+/// Throws InternalError where keepPacked() has given its rows back.
+void Session::Impl::requireRows(size_t index) const {
+  if (paramsGone.contains(index))
+    throw InternalError("the rows of parameter '" + model.params[index].name + "' were given back");
 }
 
 void Session::initParams(uint64_t seed) {
@@ -126,6 +146,7 @@ void Session::initParams(uint64_t seed) {
 }
 
 uint8_t *Session::paramRow(size_t index) {
+  impl_->requireRows(index);
   impl_->weightsChanged = true;
   ++impl_->weightsVersion;
   return impl_->recorder.rowSpace.address(impl_->model.params.at(index).id);
@@ -133,6 +154,7 @@ uint8_t *Session::paramRow(size_t index) {
 
 TensorView Session::param(size_t index) const {
   const ParamDesc &desc = impl_->model.params.at(index);
+  impl_->requireRows(index);
   return {desc.dtype, desc.shape, impl_->recorder.rowSpace.address(desc.id)};
 }
 
@@ -288,6 +310,8 @@ void Session::Impl::packWeights() {
   if (model.foldWeights && !model.training) {
     foldWeights();
     device->pack();
+    for (uint32_t param : model.folded)
+      keepPacked(param);
   }
   weightsChanged = false;
   keptIsStale = true;

@@ -70,6 +70,9 @@ struct SessionOptions {
   /// other call is forked where that is left to what is worth it, and waves are of one instance and
   /// of a few.
   bool hostile = false;
+  /// Of inference: parameters are written by setParam() alone and not read back, so of one that
+  /// kernels read packed its rows are given back as soon as it is set. Changes no result.
+  bool weightsStay = false;
   /// It only packs weights (packWeightsLike, or packWeights of a model that folds none): its code
   /// may be for another machine, and is never run.
   bool onlyPacks = false;

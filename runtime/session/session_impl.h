@@ -15,6 +15,8 @@
 #include "runtime/walk/collector.h"
 #include "runtime/walk/recorder.h"
 
+#include <set>
+
 namespace sheaf::rt {
 
 /// What the way back needs of a mini-batch.
@@ -50,7 +52,8 @@ struct Session::Impl {
   std::vector<Outcome> outcomes;
   std::vector<Walk> walks; ///< one an instance, in their order
   bool weightsChanged = true;
-  uint64_t weightsVersion = 0;                  ///< grows with each change
+  std::set<size_t> paramsGone; ///< only their packed copies are there (SessionOptions::weightsStay)
+  uint64_t weightsVersion = 0; ///< grows with each change
   uint64_t weightsOfRun = 0, granulesOfRun = 0; ///< the last run's
   FoldedLaunches folded;                        ///< in training: of this mini-batch
   bool foldedIsStale = true; ///< in training: the parameters that follow from others
@@ -68,6 +71,8 @@ struct Session::Impl {
 
   // Weights, and what follows from them alone.
   void packWeights();
+  void keepPacked(size_t param);
+  void requireRows(size_t param) const;
   void weightsPacked(); ///< by whoever changed them
   void foldWeights();
   void computeFolded();

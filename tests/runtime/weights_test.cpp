@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/packing.h"
 #include "runtime/model/convert.h"
+#include "runtime/model/error.h"
 #include "runtime/session/session.h"
 
 #include <gtest/gtest.h>
@@ -44,10 +45,9 @@ struct WeightModel {
     code.fn = nothing;
     code.weights = std::move(uses);
   }
-  Session session() {
+  Session session(SessionOptions options = {}) {
     model.types.types.resize(1);
     model.entry.fn = nowhere;
-    SessionOptions options;
     options.hostStackBytes = 1 << 20;
     return Session(model, options);
   }
@@ -178,7 +178,10 @@ TEST(Weights, PackingRowsIsPackingAll) {
       use.depthMultiple = factors ? 32 : 1;
     }
     m.kernel(uses);
-    Session session = m.session(), whole = m.session();
+    SessionOptions once;
+    once.weightsStay = true;
+    m.model.params[w].isValue = m.model.params[v].isValue = false;
+    Session session = m.session(), whole = m.session(), stays = m.session(once);
     m.fill(session);
     EXPECT_FALSE(session.packsRows());
     session.packWeights();
@@ -205,6 +208,26 @@ TEST(Weights, PackingRowsIsPackingAll) {
       EXPECT_TRUE(std::equal(rows.begin(), rows.end(), all.begin(), all.end()))
           << "use " << i << (factors ? " in bf16" : "");
     }
+    // Packed one by one, with what was first there and then again.
+    uint64_t rows = stays.memory().weights.now;
+    for (Session *from : {&session, &whole})
+      for (size_t i = 0; i < m.model.params.size(); ++i) {
+        TensorView view = from->param(i);
+        std::vector<uint8_t> bytes(static_cast<size_t>(view.elements()) * 4, 0xff);
+        if (from == &whole)
+          view.copyTo(bytes.data());
+        stays.setParam(i, bytes);
+      }
+    stays.packWeights();
+    stays.packWeights();
+    for (size_t i = 0; i < uses.size(); ++i) {
+      std::span<const uint8_t> kept = stays.packedWeights()[i], all = whole.packedWeights()[i];
+      EXPECT_TRUE(std::equal(kept.begin(), kept.end(), all.begin(), all.end())) << i << factors;
+    }
+    EXPECT_EQ(rows - stays.memory().weights.now, uint64_t(24 * 64 + 37 * 32) * 4);
+    EXPECT_THROW(stays.paramRow(w), InternalError);
+    EXPECT_THROW(stays.param(v), InternalError);
+    EXPECT_NE(stays.paramRow(b), nullptr);
   }
 }
 

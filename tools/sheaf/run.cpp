@@ -161,6 +161,7 @@ int runModel(RunArguments &arguments) {
     return report.ok ? kOk : kFailed;
   }
 
+  options.weightsStay = !options.hostile;
   rt::Session session(run.model(), options);
   if (run.compiled)
     setWeights(session, arguments.weights, run, /*quiet=*/false);
