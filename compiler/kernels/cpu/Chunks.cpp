@@ -104,6 +104,46 @@ int64_t LayoutPlanner::nearRows(const Stage &stage) const {
   return std::max(rows, 4 * stage.tileRows);
 }
 
+/// Runs of stages that are each record's own form a group where a temporary is needed by them
+/// alone. Then it is there for one record at a time, and as many records make a chunk as if there
+/// were none: a step of a decoder has a mini-batch's rows for its weights, whatever its caches
+/// take.
+void LayoutPlanner::groupStages() {
+  auto isOwn = [](const Stage &stage) {
+    return stage.kind != Stage::Products || (!stage.rowsAreRecords && !stage.rowsOfAllRecords);
+  };
+  const auto count = static_cast<unsigned>(layout_->stages.size());
+  std::vector<RecordGroup> runs;
+  for (unsigned begin = 0, end; begin < count; begin = end) {
+    for (end = begin; end < count && isOwn(layout_->stages[end]);)
+      ++end;
+    if (end > begin && end - begin < count)
+      runs.push_back({begin, end});
+    end = std::max(end, begin + 1);
+  }
+  auto runOf = [&](const Buffer &buffer) {
+    return llvm::find_if(runs, [&](const RecordGroup &run) {
+      return run.begin <= buffer.firstStage && buffer.lastStage < run.end;
+    });
+  };
+  const std::vector<RecordBuffer> &temporaries = plan_.records.temporaries;
+  std::vector<bool> isOfGroups(temporaries.size(), true);
+  for (const Buffer &buffer : plan_.buffers)
+    if (buffer.kind == Buffer::Temporary && runOf(buffer) == runs.end())
+      isOfGroups[buffer.index] = false;
+  for (auto [number, run] : llvm::enumerate(runs))
+    if (llvm::any_of(plan_.buffers, [&](const Buffer &buffer) {
+          return buffer.kind == Buffer::Temporary && isOfGroups[buffer.index] &&
+                 runOf(buffer) == runs.begin() + static_cast<ptrdiff_t>(number);
+        }))
+      layout_->groups.push_back(run);
+  for (auto [place, temporary] : llvm::enumerate(temporaries)) {
+    auto &list = isOfGroups[place] ? layout_->own : layout_->handedOn;
+    layout_->temporaryPlaces.push_back({isOfGroups[place], static_cast<unsigned>(list.size())});
+    list.push_back(temporary);
+  }
+}
+
 void LayoutPlanner::chooseChunk() {
   int64_t scratch = std::accumulate(plan_.scratch.begin(), plan_.scratch.end(), int64_t(0));
   int64_t chunk = INT64_MAX;
@@ -154,7 +194,8 @@ void LayoutPlanner::chooseChunk() {
     layout_->temporaryTable = offset;
     offset += llvm::alignTo(8 * chunk, rt::kGranuleBytes);
     layout_->temporaryOffset = offset;
-    // A chunk ends behind the record that brings it here; the room for that one is the runtime's.
+    // What a chunk's records hand on comes to no more than this, but for one record alone; beside
+    // it the runtime has room for any record's temporaries.
     layout_->chunkTemporaries = level2(kChunkTemporaries);
     offset += layout_->chunkTemporaries;
   }

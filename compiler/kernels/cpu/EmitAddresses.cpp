@@ -223,9 +223,11 @@ Value Emitter::granule(Value id) {
 
 /// Where a temporary begins; of a row block, its first row that is there.
 Value Emitter::temporaryBase(const Buffer &buffer) {
-  Value offset = sizeOf(ArrayRef(kernel_.temporaries).take_front(buffer.index));
-  return atRecord([&] {
-    Value first = loadAs(i64_, temporaryEntry(), 8);
+  // A group's own lie behind what the records of the chunk hand on.
+  auto [isOwn, place] = layout_.temporaryPlaces[buffer.index];
+  Value offset = sizeOf(ArrayRef(isOwn ? layout_.own : layout_.handedOn).take_front(place));
+  return atRecord([&, isOwn = isOwn] {
+    Value first = isOwn ? handedOn_ : loadAs(i64_, temporaryEntry(), 8);
     return bytes(bytes(bytes(scratch_, layout_.temporaryOffset), first), offset);
   });
 }

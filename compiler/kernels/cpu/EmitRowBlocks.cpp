@@ -13,8 +13,7 @@ using namespace mlir;
 namespace sheaf::kernels::cpu {
 
 void Emitter::emitRowBlock(const RowBlock &block, Value begin, Value end) {
-  loop(begin, end, 1, [&](Value record) {
-    enterRecord(record, begin);
+  forEachRecord(begin, end, [&] {
     std::vector<Value> outer;
     nest(ArrayRef(block.axes).drop_back(), outer, [&] {
       Value rows = extent(block.axes.back());

@@ -38,23 +38,36 @@ void Emitter::run() {
   if (layout_.tileConfig >= 0)
     configureTiles();
 
-  auto stages = [&](Value begin, Value end) {
-    for (size_t i = 0; i < layout_.stages.size(); ++i) {
-      const Stage &stage = layout_.stages[i];
-      if (stage.rowBlock < 0) {
-        emitStage(stage, begin, end);
-        continue;
-      }
-      const RowBlock &block = plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)];
-      emitRowBlock(block, begin, end);
-      i = block.end - 1;
+  emitChunks([&](Value begin, Value end) {
+    unsigned next = 0;
+    for (const RecordGroup &group : layout_.groups) {
+      emitStages(next, group.begin, begin, end);
+      forEachRecord(begin, end, [&] {
+        inGroup_ = true;
+        emitStages(group.begin, group.end, begin, end);
+        inGroup_ = false;
+      });
+      next = group.end;
     }
-  };
-  emitChunks(stages);
+    emitStages(next, static_cast<unsigned>(layout_.stages.size()), begin, end);
+  });
   if (layout_.tileConfig >= 0)
     tileCall("tilerelease", {});
   for (scf::ExecuteRegionOp region : apart_)
     moveApart(region);
+}
+
+void Emitter::emitStages(unsigned from, unsigned to, Value begin, Value end) {
+  for (unsigned i = from; i < to; ++i) {
+    const Stage &stage = layout_.stages[i];
+    if (stage.rowBlock < 0) {
+      emitStage(stage, begin, end);
+      continue;
+    }
+    const RowBlock &block = plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)];
+    emitRowBlock(block, begin, end);
+    i = block.end - 1;
+  }
 }
 
 void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages) {
@@ -79,7 +92,7 @@ void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages
     });
   }
   // How many records make a chunk depends on their extents: one is added, then it is seen whether
-  // there is room for more.
+  // there is room for more. What does not fit beside others begins the next chunk.
   auto addRecord = [&](Value begin, Value last, ValueRange state) {
     Value record = state[0], rows = state[1], size = state[2];
     enterRecord(record, begin);
@@ -92,17 +105,23 @@ void Emitter::emitChunks(llvm::function_ref<void(Value begin, Value end)> stages
     }
     if (byTemporaries) {
       LLVM::StoreOp::create(b, size, temporaryEntry(), 8);
-      size = add(size, sizeOf(kernel_.temporaries));
-      more = arith::AndIOp::create(b, more, isLess(size, constant(layout_.chunkTemporaries)));
+      Value all = add(size, sizeOf(layout_.handedOn));
+      Value isOver = isLess(constant(layout_.chunkTemporaries), all);
+      Value isOneMore = arith::AndIOp::create(b, isOver, isLess(begin, record));
+      next = arith::SelectOp::create(b, isOneMore, record, next);
+      size = arith::SelectOp::create(b, isOneMore, size, all);
+      more = arith::AndIOp::create(b, more, isLess(all, constant(layout_.chunkTemporaries)));
     }
     scf::ConditionOp::create(b, more, ValueRange{next, rows, size});
   };
   forPasses(begin_, end_, [&](ValueRange begin) -> SmallVector<Value> {
     Value last = most(begin[0]);
-    Value end = loopWhile(
+    ValueRange chunk = loopWhile(
         {begin[0], constant(0), constant(0)},
         [&](ValueRange state) { addRecord(begin[0], last, state); },
-        [&](ValueRange state) { scf::YieldOp::create(b, state); })[0];
+        [&](ValueRange state) { scf::YieldOp::create(b, state); });
+    Value end = chunk[0];
+    handedOn_ = chunk[2];
     stages(begin[0], end);
     return {end};
   });
@@ -143,9 +162,9 @@ void Emitter::emitStage(const Stage &stage, Value begin, Value end) {
   }
 }
 
-/// In a row block the record has been entered.
+/// In a group of stages and in a row block the record has been entered.
 void Emitter::forEachRecord(Value begin, Value end, llvm::function_ref<void()> body) {
-  if (blockRows_)
+  if (inGroup_ || blockRows_)
     return body();
   loop(begin, end, 1, [&](Value record) {
     enterRecord(record, begin);

@@ -60,6 +60,8 @@ private:
     Value from = {}, until = {};
   };
   std::optional<BlockRows> blockRows_;
+  bool inGroup_ = false; ///< the stages that are being emitted are a RecordGroup's
+  Value handedOn_;       ///< bytes of temporaries of the chunk that are no group's own
 
   /// Where an operand of a product is, and the bytes from one k to the next.
   struct Operand {
@@ -71,6 +73,7 @@ private:
   void emitChunks(llvm::function_ref<void(Value begin, Value end)> stages);
   void forPasses(llvm::ArrayRef<Value> start, Value end,
                  llvm::function_ref<llvm::SmallVector<Value>(mlir::ValueRange)> pass);
+  void emitStages(unsigned from, unsigned to, Value begin, Value end);
   void emitStage(const Stage &stage, Value begin, Value end);
   void emitLoop(const Stage &stage, Value begin, Value end);
   void emitReduce(const Stage &stage, Value begin, Value end);

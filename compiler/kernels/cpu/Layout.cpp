@@ -151,6 +151,7 @@ void LayoutPlanner::layOutStages() {
 Kernel LayoutPlanner::run() {
   layOutStages();
   takeRawWeights();
+  groupStages();
   chooseChunk();
   if (layout_->stages.size() == 1 && layout_->stages[0].rowsAreRecords &&
       layout_->stages[0].sums != Sums::Foreign) {

@@ -158,9 +158,20 @@ inline bool Root::isScattered(const Stage &stage) const {
   return view.empty() || view.back().axis != static_cast<int>(stage.shape.size()) - 1;
 }
 
+/// Stages that all run for one record before the first runs for the next: no products of theirs
+/// take rows of several records, and what they leave each other is large.
+struct RecordGroup {
+  unsigned begin, end; ///< among the plan's stages
+};
+
 struct Layout : BackendPlan {
   std::unique_ptr<const Plan> plan;
-  std::vector<Stage> stages; ///< those of the plan
+  std::vector<Stage> stages;       ///< those of the plan
+  std::vector<RecordGroup> groups; ///< ascending, apart
+  std::vector<RecordBuffer> own,
+      handedOn; ///< temporaries of a record that groups need alone; others
+  /// By place of a temporary in the record's: whether it is a group's own, and its place there.
+  std::vector<std::pair<bool, unsigned>> temporaryPlaces;
   KernelCode code;
   static constexpr int kNoUse = -1;
   /// By number of the block's weights: the use of it as it is, or kNoUse.

@@ -43,6 +43,7 @@ private:
   int64_t level1(int64_t sixteenths) const;
   int64_t level2(int64_t sixteenths) const;
   int64_t nearBytes(int64_t bytes) const;
+  void groupStages();
   void chooseChunk();
 
   // Describe.cpp

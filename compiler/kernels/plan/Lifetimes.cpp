@@ -114,8 +114,11 @@ void Planner::shareTemporaries() {
          return a.dtype == b.dtype &&
                 a.shapeInMemory(options_.blockRows) == b.shapeInMemory(options_.blockRows);
        })) {
-    for (const Lifetime &life : place)
+    for (const Lifetime &life : place) {
       life.buffer->index = static_cast<unsigned>(plan_->records.temporaries.size());
+      life.buffer->firstStage = static_cast<unsigned>(life.first);
+      life.buffer->lastStage = static_cast<unsigned>(life.last);
+    }
     plan_->records.temporaries.push_back(
         {place.front().buffer->dtype, place.front().buffer->shapeInMemory(options_.blockRows)});
   }

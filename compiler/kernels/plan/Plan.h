@@ -52,6 +52,8 @@ struct Buffer {
   /// it begins along each axis.
   const Buffer *regroups = nullptr;
   std::vector<Dim> part = {}, partBegin = {};
+  /// Temporary: the first stage that needs it, and the last.
+  unsigned firstStage = 0, lastStage = 0;
   /// Temporary: number among Plan::rowBlocks, or -1. Then only the rows of a block are there, and
   /// of the first `blockAxes` axes the last one counts them.
   int rowBlock = -1;
