@@ -8,8 +8,15 @@
 
 namespace sheaf {
 
+TypeRef Checker::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims) {
+  std::vector<unsigned> path;
+  std::map<std::string, Dim> tied;
+  return open(type, openedDims, path, tied);
+}
+
+/// `path`: of the fields of tuples around it. `tied`: what stands for those that are tied.
 TypeRef Checker::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims,
-                      std::vector<unsigned> path) {
+                      std::vector<unsigned> &path, std::map<std::string, Dim> &tied) {
   type = types.resolve(type);
   if (type->is(TypeKind::Tensor)) {
     ops::TensorType tensor = type->tensor;
@@ -17,11 +24,19 @@ TypeRef Checker::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims,
     for (size_t axis = 0; axis < tensor.dims.size(); ++axis) {
       if (!isUnknown(tensor.dims[axis]))
         continue;
-      tensor.dims[axis] = Dim::fresh();
+      changed = true;
+      Dim fresh = Dim::fresh();
+      if (isTied(tensor.dims[axis])) {
+        auto [it, isFirst] = tied.try_emplace(*tensor.dims[axis].asSymbol(), fresh);
+        tensor.dims[axis] = it->second;
+        if (!isFirst)
+          continue;
+      } else {
+        tensor.dims[axis] = fresh;
+      }
       std::string symbol = *tensor.dims[axis].asSymbol();
       context->opened.push_back(symbol);
       openedDims.push_back({symbol, path, static_cast<unsigned>(axis)});
-      changed = true;
     }
     return changed ? types.tensor(std::move(tensor)) : type;
   }
@@ -33,14 +48,15 @@ TypeRef Checker::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims,
     return types.list(type->element(), length);
   }
   if (type->is(TypeKind::Tuple)) {
-    size_t before = openedDims.size();
+    bool changed = false;
     std::vector<TypeRef> fields;
     for (size_t i = 0; i < type->args.size(); ++i) {
       path.push_back(static_cast<unsigned>(i));
-      fields.push_back(open(type->args[i], openedDims, path));
+      fields.push_back(open(type->args[i], openedDims, path, tied));
       path.pop_back();
+      changed |= fields.back() != types.resolve(type->args[i]);
     }
-    return openedDims.size() == before ? type : types.tuple(std::move(fields));
+    return changed ? types.tuple(std::move(fields)) : type;
   }
   return type;
 }
@@ -58,7 +74,7 @@ Checker::E Checker::opened(E value) {
   return result;
 }
 
-TypeRef Checker::close(TypeRef type, size_t mark) {
+TypeRef Checker::close(TypeRef type, size_t mark, bool ties) {
   if (mark >= context->opened.size())
     return type;
   std::set<std::string> local(context->opened.begin() + static_cast<ptrdiff_t>(mark),
@@ -75,8 +91,64 @@ TypeRef Checker::close(TypeRef type, size_t mark) {
     }
     return false;
   };
-  return types.mapDims(
+  TypeRef closed = types.mapDims(
       type, [&](const Dim &dim) { return mentions(mentions, dim) ? unknownDim() : dim; });
+  return ties ? tieExtents(closed, labelsOf(type)) : closed;
+}
+
+/// The type with other extents of the tensors that it has outside of lists and data, in order.
+TypeRef Checker::mapExtents(TypeRef type, const std::function<Dim(const Dim &)> &map) {
+  type = types.resolve(type);
+  if (type->is(TypeKind::Tensor)) {
+    ops::TensorType tensor = type->tensor;
+    for (Dim &dim : tensor.dims)
+      dim = map(dim);
+    return types.tensor(std::move(tensor));
+  }
+  if (!type->is(TypeKind::Tuple))
+    return type;
+  std::vector<TypeRef> fields;
+  for (TypeRef field : type->args)
+    fields.push_back(mapExtents(field, map));
+  return types.tuple(std::move(fields));
+}
+
+/// For each of these extents the first that is known to be equal.
+std::vector<size_t> Checker::labelsOf(TypeRef type) {
+  std::vector<Dim> extents;
+  std::vector<size_t> labels;
+  mapExtents(type, [&](const Dim &dim) {
+    Dim extent = isUnknown(dim) ? dim : dims.resolve(dim);
+    size_t label = extents.size();
+    for (size_t i = 0; i < extents.size() && label == extents.size(); ++i)
+      if (isUnknown(extent) || isUnknown(extents[i]) ? isTied(extent) && extent == extents[i]
+                                                     : dims.same(extent, extents[i]))
+        label = i;
+    extents.push_back(extent);
+    labels.push_back(label);
+    return dim;
+  });
+  return labels;
+}
+
+/// The type in which extents `?` with one label are tied, and others are not.
+TypeRef Checker::tieExtents(TypeRef type, const std::vector<size_t> &labels) {
+  std::map<size_t, size_t> counts; // by label, of extents that are `?`
+  size_t place = 0;
+  mapExtents(type, [&](const Dim &dim) {
+    if (place < labels.size() && isUnknown(dim))
+      ++counts[labels[place]];
+    ++place;
+    return dim;
+  });
+  bool fits = place == labels.size();
+  place = 0;
+  return mapExtents(type, [&](const Dim &dim) {
+    size_t label = fits ? labels[place++] : 0;
+    if (!isUnknown(dim))
+      return dim;
+    return fits && counts[label] > 1 ? tiedDim(label) : unknownDim();
+  });
 }
 
 TypeRef Checker::mergeAnnotation(TypeRef annotation, TypeRef actual) {

@@ -240,6 +240,8 @@ private:
     TypeContext::Postponed *postponed = nullptr;
     /// Of a function whose result type is to be found: what would suit.
     TypeRef resultHint = nullptr;
+    /// Of such a function: whether extents of its result that are equal stay so (tiedDim).
+    bool keepsTies = false;
   };
 
   /// An argument: as written, or already typed (a function value is called with such).
@@ -324,11 +326,13 @@ private:
   E inferFunctionName(const Expr &expr);
 
   /// Replaces open `?` extents by fresh symbols.
-  TypeRef open(TypeRef type, std::vector<typed::OpenedDim> &opened,
-               std::vector<unsigned> path = {});
+  TypeRef open(TypeRef type, std::vector<typed::OpenedDim> &opened);
+  TypeRef open(TypeRef type, std::vector<typed::OpenedDim> &opened, std::vector<unsigned> &path,
+               std::map<std::string, Dim> &tied);
   E opened(E value);
   /// Makes extents `?` that mention symbols opened since `mark`.
-  TypeRef close(TypeRef type, size_t mark);
+  /// With `ties`, those outside of lists and data that are equal stay so (tiedDim).
+  TypeRef close(TypeRef type, size_t mark, bool ties = false);
   /// What a value of type `actual` is under the annotation: its `?` keep what is known of the
   /// value.
   TypeRef mergeAnnotation(TypeRef annotation, TypeRef actual);
@@ -501,7 +505,12 @@ private:
   Carried checkCarried(const CarryingStep &step, const Arg &start, TypeRef wanted);
   TypeRef writtenCarried(const std::vector<const Arg *> &functions);
   TypeRef wantedCarried(TypeRef hint);
-  TypeRef widenCarried(const CarryingStep &step, const Arg &begin, TypeRef start);
+  TypeRef widenCarried(const CarryingStep &step, const Arg &begin, TypeRef start,
+                       std::vector<size_t> &labels);
+  std::vector<size_t> provenTies(const CarryingStep &step, const Arg &start, TypeRef wanted);
+  std::vector<size_t> labelsOf(TypeRef type);
+  TypeRef tieExtents(TypeRef type, const std::vector<size_t> &labels);
+  TypeRef mapExtents(TypeRef type, const std::function<Dim(const Dim &)> &map);
   E checkStep(const CarryingStep &step, TypeRef carried, TypeRef result);
 
   //===--------------------------------------------------------------------===//
@@ -543,9 +552,13 @@ private:
   unsigned depth = 0;
   unsigned constantDepth = 0; ///< constants that are looked up
   unsigned trials = 0;        ///< that are going on
-  /// By the syntax of a step that did not fit the type of the start value, and what `*rows` stand
-  /// for around it: the type that its loop carries, or null where no other would do.
-  std::map<std::pair<const Expr *, std::map<std::string, size_t>>, TypeRef> carriedTypes;
+  struct Widened {
+    TypeRef type;               ///< null: no other would do
+    std::vector<size_t> labels; ///< tieExtents()
+  };
+  /// By the syntax of a step that did not fit the type of the start value, or whose type is given,
+  /// and what `*rows` stand for around it: the type that its loop carries.
+  std::map<std::pair<const Expr *, std::map<std::string, size_t>>, Widened> carriedTypes;
   size_t errorPatterns = 0; ///< that the parser has reported, met so far
 
   struct CallEdge {

@@ -72,6 +72,7 @@ void Checker::finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body
                            const Expectation &expected, size_t mark) {
   Expectation want = expected;
   want.what = "the result of " + expected.what;
+  want.keepsTies = false;
   TypeRef resolved = result ? types.resolve(result) : nullptr;
   if (!body && resolved && !resolved->is(TypeKind::Variable)) {
     want.type = resolved;
@@ -80,7 +81,7 @@ void Checker::finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body
   } else {
     if (!body)
       body = infer(syntax, expected.resultHint ? expected.resultHint : resolved);
-    TypeRef closed = close(body->type, mark);
+    TypeRef closed = close(body->type, mark, expected.keepsTies);
     if (!isError(closed) && !types.isFirstClass(closed)) {
       diags.error(body->range,
                   fmt::format("{} cannot return a {}", expected.what,

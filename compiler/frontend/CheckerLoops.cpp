@@ -7,6 +7,9 @@
 // whose lists may grow; if a step does not fit it, the step is checked as what it makes of that
 // type, and extents that differ become `?`, until one more step changes nothing.
 //
+// Extents `?` that are equal when a loop starts and that a step of such leaves equal are one extent
+// in the step, the condition and the result (tiedDim): a loop may grow keys and values.
+//
 //===----------------------------------------------------------------------===//
 
 #include "compiler/frontend/CheckerImpl.h"
@@ -115,9 +118,25 @@ TypeRef Checker::writtenCarried(const std::vector<const Arg *> &functions) {
   return nullptr;
 }
 
+/// Leaves those of one label together that are together in both. Whether that parts some.
+static bool refine(std::vector<size_t> &labels, const std::vector<size_t> &others) {
+  if (labels.size() != others.size()) {
+    bool had = !labels.empty();
+    labels.clear();
+    return had;
+  }
+  std::vector<size_t> finer(labels.size());
+  for (size_t i = 0; i < labels.size(); ++i)
+    for (finer[i] = 0; labels[finer[i]] != labels[i] || others[finer[i]] != others[i];)
+      ++finer[i];
+  return std::exchange(labels, finer) != finer;
+}
+
 /// The type with the extents `?` that a step changes, given the type of the start value; null where
 /// extents are not what keeps a step from fitting.
-TypeRef Checker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRef start) {
+/// `labels`: which extents of the start value are equal; then, which are in every round.
+TypeRef Checker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRef start,
+                              std::vector<size_t> &labels) {
   constexpr int mostSteps = 64;
   TypeRef carried = start;
   for (int i = 0; i < mostSteps; ++i) {
@@ -126,10 +145,12 @@ TypeRef Checker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRe
     {
       Trial trial(*this);
       TypeRef result = types.variable();
-      E function = checkStep(step, carried, result);
+      E function = checkStep(step, tieExtents(carried, labels), result);
       if (!trial.good() || isError(function->type))
         return nullptr;
       next = types.zonk(result, /*literals=*/false);
+      if (refine(labels, labelsOf(next)))
+        continue;
       fits = types.subsume(next, carried);
       // Two numbers that differ are a mistake, as they are in branches.
       if (fits && !types.join(start, next))
@@ -161,12 +182,44 @@ TypeRef Checker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRe
   return nullptr;
 }
 
+/// Which extents of what a loop carries, given its type, are equal in every round: they are when it
+/// starts, and what a step makes of such has them equal.
+std::vector<size_t> Checker::provenTies(const CarryingStep &step, const Arg &start,
+                                        TypeRef wanted) {
+  size_t unknown = 0;
+  mapExtents(wanted, [&](const Dim &dim) {
+    unknown += isUnknown(dim);
+    return dim;
+  });
+  std::vector<size_t> labels;
+  if (unknown < 2 || !start.syntax)
+    return labels;
+  {
+    Trial trial(*this);
+    E value = inferArg(start);
+    if (trial.good() && !isError(value->type))
+      labels = labelsOf(value->type);
+  }
+  const std::vector<size_t> none = labelsOf(tieExtents(wanted, {}));
+  while (labelsOf(tieExtents(wanted, labels)) != none) {
+    Trial trial(*this);
+    TypeRef result = types.variable();
+    E function = checkStep(step, tieExtents(wanted, labels), result);
+    if (!trial.good() || isError(function->type))
+      return {};
+    if (!refine(labels, labelsOf(types.zonk(result, /*literals=*/false))))
+      return labels;
+  }
+  return {};
+}
+
 Checker::E Checker::checkStep(const CarryingStep &step, TypeRef carried, TypeRef result) {
   std::vector<TypeRef> params = {carried};
   params.insert(params.end(), step.others.begin(), step.others.end());
   Expectation expected = {types.function(std::move(params), result),
                           fmt::format("{} of '{}'", step.what, step.loop)};
-  expected.resultHint = carried;
+  expected.resultHint = tieExtents(carried, {});
+  expected.keepsTies = true;
   expected.help = oneAccumulator;
   if (types.resolve(carried)->is(TypeKind::Tensor))
     expected.help += fmt::format("; if an extent changes, write the parameter's type with '?', as "
@@ -177,6 +230,8 @@ Checker::E Checker::checkStep(const CarryingStep &step, TypeRef carried, TypeRef
 
 Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &start, TypeRef wanted) {
   std::string what = fmt::format("the start value of '{}'", step.loop);
+  if (wanted)
+    wanted = tieExtents(wanted, {});
   Carried result;
   result.type = wanted;
   if (wanted) {
@@ -191,8 +246,18 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
     result.type = types.error();
 
   const Expr *syntax = step.function.syntax;
+  std::pair key(syntax, context->ranks);
   if (wanted || !syntax || !types.isSound(result.type)) {
-    result.step = checkStep(step, result.type, result.type);
+    TypeRef plain = result.type;
+    if (wanted && syntax && types.isSound(plain)) {
+      auto known = carriedTypes.find(key);
+      if (known == carriedTypes.end()) {
+        settleNames(*syntax);
+        known = carriedTypes.emplace(key, Widened{nullptr, provenTies(step, start, plain)}).first;
+      }
+      result.type = tieExtents(plain, known->second.labels);
+    }
+    result.step = checkStep(step, result.type, plain);
     return result;
   }
   // Literals of the start value are what the step makes of them: 0.0 is an f32 beside one.
@@ -202,9 +267,10 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
   };
   auto isOpen = [](const Dim &, const Dim &to) { return isUnknown(to); };
   TypeRef carried = nullptr;
-  std::pair key(syntax, context->ranks);
+  std::vector<size_t> labels;
   if (auto known = carriedTypes.find(key); known != carriedTypes.end()) {
-    carried = known->second;
+    carried = known->second.type;
+    labels = known->second.labels;
   } else {
     settleNames(*syntax);
     {
@@ -215,12 +281,13 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
         return result;
       }
     }
-    carried = widenCarried(step, start, result.type);
+    labels = labelsOf(result.start->type);
+    carried = widenCarried(step, start, result.type, labels);
     // When this is checked again, there are other symbols for what is around.
     TypeRef later = carried ? types.widen(begun(carried), carried, isOpen,
                                           [&](TypeRef part) { return close(part, 0); })
                             : nullptr;
-    carriedTypes.emplace(std::move(key), later);
+    carriedTypes.emplace(std::move(key), Widened{later, labels});
   }
   if (carried)
     if (TypeRef wider =
@@ -230,7 +297,10 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
         result.start = literalsAs(*start.syntax, result.start, wider);
       result.start = require(result.start, {wider, what});
     }
-  result.step = checkStep(step, result.type, result.type);
+  TypeRef plain = result.type;
+  if (carried)
+    result.type = tieExtents(plain, labels);
+  result.step = checkStep(step, result.type, plain);
   return result;
 }
 
@@ -272,7 +342,9 @@ Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef
                                              : nullptr;
   Carried loop = checkCarried({name, "the function", args[0], {element}}, args[1], carried);
   bool bad = isError(list->type) || isError(loop.start->type) || isError(loop.step->type);
-  TypeRef type = bad ? types.error() : scan ? types.list(loop.type, lengthOf(*list)) : loop.type;
+  TypeRef type = bad    ? types.error()
+                 : scan ? types.list(tieExtents(loop.type, {}), lengthOf(*list))
+                        : loop.type;
   return makeBuiltin(scan ? typed::Builtin::Scan : typed::Builtin::Fold,
                      {loop.step, loop.start, list}, range, type);
 }

@@ -14,7 +14,14 @@ const Dim &unknownDim() {
   return unknown;
 }
 
-bool isUnknown(const Dim &dim) { return dim == unknownDim(); }
+Dim tiedDim(size_t number) { return Dim::symbol("=" + std::to_string(number)); }
+
+bool isTied(const Dim &dim) {
+  std::optional<std::string> symbol = dim.asSymbol();
+  return symbol && symbol->front() == '=';
+}
+
+bool isUnknown(const Dim &dim) { return dim == unknownDim() || isTied(dim); }
 
 //===----------------------------------------------------------------------===//
 // Making types

@@ -69,6 +69,10 @@ struct Type {
 
 /// The extent `?` inside a list or data type: it may differ from element to element.
 const Dim &unknownDim();
+/// An extent `?` that is the same as the others of its number in the type: of what a loop carries.
+Dim tiedDim(size_t number);
+bool isTied(const Dim &dim);
+/// Of either kind.
 bool isUnknown(const Dim &dim);
 
 /// The quotient rounded down, and what it leaves, of the divisor's sign; of a divisor that is not

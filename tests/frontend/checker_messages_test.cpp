@@ -504,6 +504,13 @@ const BadProgram badPrograms[] = {
      {"1:41: 'f' is recursive, so its result type must be written [fn f(...) -> TYPE = ...] {1:4: 'f' is declared here}"}},
     {"fn g(x: f32[n]) = x + zeros(3)\nfn main(x: f32[3]) -> f32[?] = loop(|x| len(x) < 9, |x| concat(g(x), x), x)",
      {"1:23: cannot add f32[n] and f32[3]: the extents of axis 0 differ (n, 3) [if they are always equal, say so before: check n == 3]"}},
+    // One of two grows in some rounds only; in lists, and beside others in branches, nothing is known.
+    {"fn main(x: f32[n]) -> f32[?] = { let (a, b) = loop(|(a, _)| len(a) < 9, |(a, b)| (concat(a, x), if len(b) < 5 { b } else { concat(b, x) }), (x, x)); a + b }",
+     {"1:154: cannot add f32[?] and f32[?]: the extents of axis 0 differ (?, ?) [each '?' is an extent of its own; name them, as in let a: f32[n, h] = ..., and compare the names: check n == m]"}},
+    {"fn main(x: f32[n]) -> f32[?] = { let (a, b) = [loop(|(a, _)| len(a) < 9, |(a, b)| (concat(a, x), concat(b, x)), (x, x)), (concat(x, x), x)][0]; a + b }",
+     {"1:149: cannot add f32[?] and f32[?]: the extents of axis 0 differ (?, ?) [each '?' is an extent of its own; name them, as in let a: f32[n, h] = ..., and compare the names: check n == m]"}},
+    {"fn main(x: f32[n]) -> f32[?] = { let (a, b) = if len(x) < 3 { fold(|(a, b), _| (concat(a, x), concat(b, x)), (x, x), range(2)) } else { (concat(x, x), x) }; a + b }",
+     {"1:162: cannot add f32[?] and f32[?]: the extents of axis 0 differ (?, ?) [each '?' is an extent of its own; name them, as in let a: f32[n, h] = ..., and compare the names: check n == m]"}},
     {"fn main(x: f32) -> i32 = sample(x)",
      {"1:33: cannot sample from f32: it has no axes"}},
 };
