@@ -149,8 +149,10 @@ int runEval(EvalArguments &arguments) {
     options.entry = metric.function;
     LoadedRun run = loadRun(options, arguments.data, arguments.weights, INT64_MAX, &notes, &texts);
     fit::requireMeasure(run.model(), metric);
-    rt::Session session(run.model(),
-                        sessionOptions(arguments.limits, arguments.batches.threads, run.model()));
+    rt::SessionOptions sessionSettings =
+        sessionOptions(arguments.limits, arguments.batches.threads, run.model());
+    sessionSettings.weightsStay = !sessionSettings.hostile;
+    rt::Session session(run.model(), sessionSettings);
     if (run.compiled)
       setWeights(session, arguments.weights, run, /*quiet=*/!model.empty());
     model = run.model().name;
