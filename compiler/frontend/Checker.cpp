@@ -92,6 +92,10 @@ evaluateNumber(const Expr &expr,
     return literal->value;
   if (auto *name = expr.as<NameExpr>())
     return lookup(name->name);
+  if (auto *field = expr.as<FieldExpr>()) {
+    const auto *file = field->base->as<NameExpr>();
+    return file ? lookup(file->name + "." + field->field.name) : std::nullopt;
+  }
   if (auto *unary = expr.as<UnaryExpr>()) {
     auto operand = evaluateNumber(*unary->operand, lookup);
     if (!operand || unary->op != UnaryOp::Negate)

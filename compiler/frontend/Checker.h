@@ -79,7 +79,7 @@ CheckedModule check(const Module &module, const CheckOptions &options, Diagnosti
 std::vector<std::string> dimsWithoutValue(const Module &module, const CheckOptions &options);
 
 /// The number that a constant expression of literals, + - * / and names stands for. `lookup` gives
-/// the values of names.
+/// the values of names, also of other files (`shapes.h`).
 std::optional<double>
 evaluateNumber(const Expr &expr,
                const std::function<std::optional<double>(const std::string &)> &lookup);

@@ -354,12 +354,12 @@ void Checker::checkParam(ParamInfo &param) {
       continue;
     }
     auto value = evaluateNumber(*arg.value, [&](const std::string &name) -> std::optional<double> {
-      if (findDim(name))
-        return 1.0;
+      const Named *named = findConstant(name);
+      bool isDim = findDim(name) || (named && std::holds_alternative<DimRef>(named->what));
       std::optional<double> constant = constantNumber(name);
       if (constant)
         param.initConstants.emplace(name, *constant);
-      return constant;
+      return isDim ? 1.0 : constant; // of one without a value yet, or of a layer
     });
     if (!value)
       diags.error(arg.value->range, "an argument of an initialiser must be a constant number");
@@ -467,16 +467,26 @@ void Checker::checkSignature(FnInfo &fn) {
   context = outer;
 }
 
-/// The number that a name outside functions stands for: a dim's, or that of a `let` which is made
+/// What a name stands for outside functions, also one of another file: `shapes.h`.
+const Checker::Named *Checker::findConstant(const std::string &name) const {
+  size_t dot = name.find('.');
+  if (dot == std::string::npos)
+    return findLocal(name) || isLayerMember(name) ? nullptr : findGlobal(name);
+  std::optional<size_t> file = qualifier(name.substr(0, dot));
+  return file ? findMember(*file, name.substr(dot + 1)) : nullptr;
+}
+
+/// The number that a name stands for: a dim's, or that of a `let` outside functions which is made
 /// of numbers.
 std::optional<double> Checker::constantNumber(const std::string &name) {
-  if (std::optional<Dim> dim = findDim(name)) {
+  const Named *named = findConstant(name);
+  std::optional<Dim> dim = findDim(name);
+  if (const DimRef *ref = named ? std::get_if<DimRef>(&named->what) : nullptr)
+    dim = ref->dim;
+  if (dim) {
     std::optional<int64_t> value = dims.value(*dim);
     return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
   }
-  if (findLocal(name) || isMember(name))
-    return std::nullopt;
-  const Named *named = findGlobal(name);
   auto *const *let = named ? std::get_if<LetInfo *>(&named->what) : nullptr;
   constexpr unsigned deepest = 64; // what is made of itself is told of elsewhere
   if (!let || constantDepth == deepest)
@@ -489,16 +499,6 @@ std::optional<double> Checker::constantNumber(const std::string &name) {
   --constantDepth;
   context = outer;
   return value;
-}
-
-/// Whether the layer being checked has a member of this name.
-bool Checker::isMember(const std::string &name) const {
-  const LayerInfo *layer = context->layer;
-  auto has = [&](const auto &members) {
-    return std::any_of(members.begin(), members.end(),
-                       [&](const auto *member) { return member->name == name; });
-  };
-  return layer && (has(layer->params) || has(layer->lets) || has(layer->fns));
 }
 
 void Checker::checkLets() {

@@ -183,7 +183,7 @@ private:
   void checkParam(ParamInfo &param);
   void checkSignature(FnInfo &fn);
   std::optional<double> constantNumber(const std::string &name);
-  bool isMember(const std::string &name) const;
+  const Named *findConstant(const std::string &name) const;
   void checkLets();
   void checkLet(LetInfo &let);
   void checkLayerCycles();
