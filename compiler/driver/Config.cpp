@@ -32,14 +32,19 @@ std::optional<int64_t> dimOf(const Member &member) {
 
 enum class Kind { Whole, Number, Truth };
 
-/// What a constant is: its type says so, or what it is without a config.json.
-Kind kindOf(const LetDecl &let) {
+/// What a constant is: its type says so, or what it is without a config.json. Nothing where its
+/// type is none of a number or truth value.
+std::optional<Kind> kindOf(const LetDecl &let) {
   if (const auto *host = let.type ? let.type->as<HostTypeExpr>() : nullptr)
     return host->host == HostTypeKind::Int    ? Kind::Whole
            : host->host == HostTypeKind::Bool ? Kind::Truth
                                               : Kind::Number;
+  if (const auto *tensor = let.type ? let.type->as<TensorTypeExpr>() : nullptr;
+      tensor && tensor->dims.empty() && tensor->element != rt::DType::Bool)
+    return tensor->element == rt::DType::I32 || tensor->element == rt::DType::I64 ? Kind::Whole
+                                                                                  : Kind::Number;
   if (let.type)
-    return Kind::Number;
+    return std::nullopt;
   bool isTruth = let.value->is<BoolLiteralExpr>(), isNumber = false;
   std::vector<const Expr *> rest = {let.value};
   while (!rest.empty()) {
@@ -122,7 +127,13 @@ private:
           .withNote(it->second, "the first declaration is here");
       return &let;
     }
-    Kind kind = kindOf(let);
+    std::optional<Kind> found = kindOf(let);
+    if (!found) {
+      diags_.error(let.type->range, "what comes with weights is a number, true or false",
+                   "the types are int, float, bool, and tensors of numbers without axes, as f32");
+      return &let;
+    }
+    Kind kind = *found;
     std::optional<double> value;
     SourceRange range = let.value->range;
     if (auto stored = options_.constants.find(name); stored != options_.constants.end()) {
@@ -130,13 +141,13 @@ private:
       if (kind == Kind::Whole && std::trunc(*value) != *value)
         kind = Kind::Number;
     } else if (options_.config) {
-      auto [member, found] = find(let.config, *options_.config);
-      if (!found)
+      auto [member, there] = find(let.config, *options_.config);
+      if (!there)
         return &let;
       range = member->range;
-      value = valueOf(*found, kind);
+      value = valueOf(*there, kind);
       if (!value)
-        refuse(*member, *found,
+        refuse(*member, *there,
                fmt::format("'{}' is {}", name,
                            kind == Kind::Truth   ? "true or false"
                            : kind == Kind::Whole ? "a whole number"
