@@ -16,14 +16,46 @@ using Member = io::ModelConfig::Member;
 
 constexpr int64_t kGreatestDim = (int64_t{1} << 31) - 1;
 
-/// The first of the members that is there.
-std::pair<const ConfigMember *, const Member *> find(const std::vector<ConfigMember> &members,
-                                                     const io::ModelConfig &config) {
-  for (const ConfigMember &member : members)
-    if (const Member *found = config.find(member.name))
-      return {&member, found};
-  return {nullptr, nullptr};
-}
+/// A config.json, and the files beside it that members are asked of: `1_Pooling/config.json:mode`.
+class Configs {
+public:
+  explicit Configs(const io::ModelConfig &config) : config_(config) {}
+
+  /// The first of the members that is there.
+  std::pair<const ConfigMember *, const Member *> find(const std::vector<ConfigMember> &members) {
+    for (const ConfigMember &member : members) {
+      auto [file, name] = parts(member.name);
+      const io::ModelConfig *config = file.empty() ? &config_ : other(file);
+      if (const Member *found = config ? config->find(name) : nullptr)
+        return {&member, found};
+    }
+    return {nullptr, nullptr};
+  }
+  /// "all-MiniLM-L6-v2/config.json: the member 'hidden_act'"
+  std::string nameOf(const ConfigMember &member) {
+    auto [file, name] = parts(member.name);
+    const io::ModelConfig *config = file.empty() ? nullptr : other(file);
+    return fmt::format("{}: the member {}", (config ? *config : config_).name(), io::quoted(name));
+  }
+
+private:
+  static std::pair<std::string, std::string> parts(const std::string &member) {
+    constexpr std::string_view ending = ".json:";
+    size_t at = member.find(ending);
+    if (at == std::string::npos)
+      return {"", member};
+    return {member.substr(0, at + ending.size() - 1), member.substr(at + ending.size())};
+  }
+  const io::ModelConfig *other(const std::string &file) {
+    auto it = others_.find(file);
+    if (it == others_.end())
+      it = others_.emplace(file, config_.other(file)).first;
+    return it->second ? &*it->second : nullptr;
+  }
+
+  const io::ModelConfig &config_;
+  std::map<std::string, std::optional<io::ModelConfig>> others_;
+};
 
 std::optional<int64_t> dimOf(const Member &member) {
   std::optional<int64_t> value = member.whole();
@@ -102,7 +134,10 @@ std::string namesOf(const std::vector<ConfigMember> &members) {
 class Taker {
 public:
   Taker(Module &module, const CompileOptions &options, Diagnostics &diags)
-      : module_(module), options_(options), diags_(diags) {}
+      : module_(module), options_(options), diags_(diags) {
+    if (options.config)
+      configs_.emplace(*options.config);
+  }
 
   std::map<std::string, double> run() {
     for (size_t file = 0; file < module_.fileCount(); ++file)
@@ -140,8 +175,8 @@ private:
       value = stored->second;
       if (kind == Kind::Whole && std::trunc(*value) != *value)
         kind = Kind::Number;
-    } else if (options_.config) {
-      auto [member, there] = find(let.config, *options_.config);
+    } else if (configs_) {
+      auto [member, there] = configs_->find(let.config);
       if (!there)
         return &let;
       range = member->range;
@@ -190,23 +225,22 @@ private:
 
   /// A dim that got no value though a member is there.
   void refuseDim(const DimDecl &dim) {
-    if (!options_.config || options_.dims.contains(dim.name.name))
+    if (!configs_ || options_.dims.contains(dim.name.name))
       return;
-    if (auto [member, found] = find(dim.config, *options_.config); found)
+    if (auto [member, found] = configs_->find(dim.config); found)
       refuse(*member, *found,
              fmt::format("dim '{}' is a whole number from 1 to {}", dim.name.name, kGreatestDim));
   }
 
   void refuse(const ConfigMember &member, const Member &found, const std::string &wanted) {
-    diags_.error(member.range,
-                 fmt::format("{}: the member {} is {}, but {}", options_.config->name(),
-                             io::quoted(member.name), found.describe(), wanted));
+    diags_.error(member.range, fmt::format("{} is {}, but {}", configs_->nameOf(member),
+                                           found.describe(), wanted));
   }
 
   void hold(const CheckDecl &check) {
-    if (!options_.config)
+    if (!configs_)
       return;
-    auto [member, found] = find(check.config, *options_.config);
+    auto [member, found] = configs_->find(check.config);
     auto fits = [&, found = found](const CheckDecl::Value &value) {
       return found || !check.absent ? equals(value, found) : value.value == check.absent->value;
     };
@@ -215,18 +249,17 @@ private:
     std::string wanted;
     for (const CheckDecl::Value &value : check.values)
       wanted += (wanted.empty() ? "" : " or ") + textOf(value);
-    std::string what =
-        found ? fmt::format("the member {} is {}", io::quoted(member->name), found->describe())
-              : fmt::format("there is no member {}", namesOf(check.config));
+    std::string what = found ? fmt::format("{} is {}", configs_->nameOf(*member), found->describe())
+                             : fmt::format("{}: there is no member {}", options_.config->name(),
+                                           namesOf(check.config));
     diags_.error(found ? member->range : check.config.front().range,
-                 fmt::format("{}: {}, but the model computes with {}", options_.config->name(),
-                             what, wanted),
-                 check.message);
+                 fmt::format("{}, but the model computes with {}", what, wanted), check.message);
   }
 
   Module &module_;
   const CompileOptions &options_;
   Diagnostics &diags_;
+  std::optional<Configs> configs_; ///< nothing: there are no weights with one
   std::map<std::string, double> values_;
   std::map<std::string, SourceRange> places_;
 };
@@ -241,10 +274,11 @@ void bindConfig(const SourceFile &source, const io::ModelConfig &config, Compile
   Module module = parseModule(source, unheard);
   if (unheard.hasErrors())
     return;
+  Configs configs(config);
   for (size_t file = 0; file < module.fileCount(); ++file)
     for (const Decl *decl : module.declsOf(file))
       if (const auto *dim = decl->as<DimDecl>())
-        if (auto [member, found] = find(dim->config, config); found)
+        if (auto [member, found] = configs.find(dim->config); found)
           if (std::optional<int64_t> value = dimOf(*found)) // else it is told when it is compiled
             options.dims.emplace(dim->name.name, *value);
 }

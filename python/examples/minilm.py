@@ -5,9 +5,13 @@ weights are called as in Hugging Face's files, which load as they are:
     fast = sf.jit(model)
     fast([encoding.ids for encoding in tokenizer.encode_batch(texts)])      # [texts, 384], no padding
 """
+import os
+
 import pretrained
 from bert_encoder import COMPUTED, SIZES, Embeddings, Encoder
 from sheaf import Float32, Module, Tokens
+
+POOLING = "1_Pooling/config.json"  # of the library sentence-transformers, where it is there
 
 
 class MiniLM(Module):
@@ -20,6 +24,9 @@ class MiniLM(Module):
     def from_pretrained(cls, directory):
         """With the sizes and weights of a directory as Hugging Face has it."""
         config = pretrained.config(directory, **COMPUTED)
+        if os.path.exists(os.path.join(directory, POOLING)):
+            pretrained.config(directory, POOLING, pooling_mode_mean_tokens=True, pooling_mode_cls_token=False,
+                              pooling_mode_max_tokens=False)
         model = cls(*(config[name] for name in SIZES))
         return pretrained.load(model, directory, "bert.")
 

@@ -16,10 +16,10 @@ class _Members(dict):
         raise ValueError(f"{self.path}: it has no '{name}'")
 
 
-def config(directory, **computed):
-    """The members of config.json. `computed`: by member what a model computes with, one value or a tuple of
+def config(directory, file="config.json", **computed):
+    """The members of config.json, or of another file. `computed`: by member what a model computes with, one value or a tuple of
     those that are the same; where the file has another its results would be wrong."""
-    path = os.path.join(directory, "config.json")
+    path = os.path.join(directory, file)
     with open(path, encoding="utf-8") as stream:
         try:
             found = json.load(stream, object_pairs_hook=_Members)

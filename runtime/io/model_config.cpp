@@ -75,11 +75,17 @@ ModelConfig ModelConfig::parse(std::string_view text, const std::string &name) {
   return config;
 }
 
+static std::optional<ModelConfig> read(const std::string &path) {
+  return isFile(path) ? std::optional(ModelConfig::parse(readSource(path).text, path))
+                      : std::nullopt;
+}
+
 std::optional<ModelConfig> ModelConfig::beside(const std::string &weights) {
-  std::string path = fileBeside(weights, "config.json");
-  if (weights.empty() || !isFile(path))
-    return std::nullopt;
-  return parse(readSource(path).text, path);
+  return weights.empty() ? std::nullopt : read(fileBeside(weights, "config.json"));
+}
+
+std::optional<ModelConfig> ModelConfig::other(const std::string &file) const {
+  return read(fileBeside(name_, file));
 }
 
 const Member *ModelConfig::find(const std::string &member) const {

@@ -35,6 +35,9 @@ public:
   /// The config.json beside a file of weights, or in a directory of them; nothing where none is.
   static std::optional<ModelConfig> beside(const std::string &weights);
 
+  /// Another file of members, from the directory of this one; nothing where it is not there.
+  std::optional<ModelConfig> other(const std::string &file) const;
+
   const std::string &name() const { return name_; }
   /// A member, or of an object in it `outer.inner`. Null where it is absent or null.
   const Member *find(const std::string &member) const;

@@ -75,6 +75,10 @@ REFUSED = [("llama", {"rope_parameters": {"rope_theta": 500.0, "rope_type": "lin
            ("llama", {"rms_norm_eps": "small"}, "'rms_norm_eps' is the string 'small', but 'eps' is a number"),
            ("llama", {"num_hidden_layers": 0}, "'num_hidden_layers' is 0, but dim 'layers' is a whole number from 1"),
            ("llama", {"sliding_window": 3}, "instance 0: "), ("llama", {"sliding_window": 4, "rope_scaling": None}, None),
+           ("minilm", {"layer_norm_eps": 1e-6}, None), ("minilm", {"is_decoder": True}, "'is_decoder' is true, but"),
+           ("minilm", {"1_Pooling/config.json": {"pooling_mode_cls_token": True}},
+            "1_Pooling/config.json: the member 'pooling_mode_cls_token' is true, but the model computes with false"),
+           ("minilm", {"1_Pooling/config.json": {"pooling_mode_mean_tokens": True}}, None),
            ("gpt2", {"activation_function": "relu"}, "computes with 'gelu_new' or 'gelu_pytorch_tanh'"),
            ("gpt2", {"activation_function": "gelu_pytorch_tanh", "tie_word_embeddings": None}, None)]
 
@@ -90,10 +94,15 @@ def refusals(sheaf):
             config = os.path.join(directory, "config.json")
             with open(config) as stream:
                 plain = json.load(stream)
+            for file in [file for file in members if file.endswith(".json")]:
+                os.makedirs(os.path.dirname(os.path.join(directory, file)))
+                with open(os.path.join(directory, file), "w") as stream:
+                    json.dump(members[file], stream)
             with open(config, "w") as stream:
                 json.dump(plain | members, stream)
             done = subprocess.run([sheaf, "run", os.path.join(MODELS, name + ".sheaf"), "--data", data, "--weights",
-                                   directory + "/", "--entry", "generate"], capture_output=True, text=True)
+                                   directory + "/", "--entry", "main" if name == "minilm" else "generate"],
+                                  capture_output=True, text=True)
             if (done.returncode != 0) != (wanted is not None) or (wanted or "") not in done.stderr:
                 return f"{name} with {members}: exit {done.returncode}\n{done.stdout}{done.stderr}"
     return eps(sheaf)
