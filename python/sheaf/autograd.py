@@ -10,10 +10,12 @@ optimiser does in place is seen by their version counters.
 """
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import torch
 
-from . import torch_ops
+from . import front, torch_ops
 from .data import Dataset
 from .gradients import _Entry, _has_floats
 
@@ -30,7 +32,7 @@ class TorchModule(torch.nn.Module):
         super().__init__()
         name = compiled._method_name(method, "method")
         self._entry, self._sparse = _Entry(compiled, name), sparse
-        self._draws = "dropout" in compiled.source()
+        self._draws = _draws(compiled, name)
         with compiled._lock:
             about = compiled._model(name)._about
             _require_plain(about, name)
@@ -98,7 +100,10 @@ class TorchModule(torch.nn.Module):
         """What these columns are a call of; `found` is given their tensors. `step`: that of a call that is
         made again."""
         entry, compiled = self._entry, self._entry.compiled
-        columns = [_taken(column, found) for column in columns]
+        about, cast = self._model._about, _autocast()
+        kinds = [kind for _, kind in about["arguments"]] + [None] * len(columns)
+        columns = [_taken(column, found, cast and kind is not None and not _has_floats(about, kind, ("f16", "bf16")))
+                   for column, kind in zip(columns, kinds)]
         with compiled._lock:
             self._require_own()
             # Asking for a model gives it the weights as they are.
@@ -125,6 +130,16 @@ class TorchModule(torch.nn.Module):
 
     def extra_repr(self):
         return f"{self._entry.name} of {type(self._entry.compiled.target).__name__}"
+
+
+def _draws(compiled, name):
+    """Whether a method has dropout in it, or in what it calls: another method's does not count."""
+    if "dropout" not in compiled.source():
+        return False
+    entries, _ = compiled._entries()
+    alone = front.lower(compiled.target, [entry for entry in entries if entry[0] == name], main=name,
+                        source=compiled._source, extra=compiled._extra)
+    return re.search(r"\bdropout\b", alone.text) is not None
 
 
 def _require_plain(about, name):
@@ -160,19 +175,38 @@ def fixed_results(about):
     return shapes, joined
 
 
-def _taken(column, found):
+def _autocast():
+    """Whether torch chooses precisions: what other layers give is then cast, as to its operators in f32."""
+    return torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled()
+
+
+def _taken(column, found, cast):
     """A column with arrays in place of torch's tensors, which are collected: the column itself, and
-    elements of lists and tuples in it."""
+    elements of lists and tuples in it. `cast`: halves become f32."""
     if isinstance(column, Dataset):
         return column
     if isinstance(column, torch.Tensor):
+        if cast and column.dtype in (torch.float16, torch.bfloat16):
+            column = column.float()
         found.append(column)
         if column.device.type != "cpu":
             raise TypeError(f"a tensor on {column.device}: bring it over with .cpu()")
-        return column.detach().numpy().view(_Taken)
+        return _array(column).view(_Taken)
     if type(column) in (list, tuple) and any(isinstance(one, (torch.Tensor, list, tuple)) for one in column):
-        return type(column)(_taken(one, found) for one in column)
+        return type(column)(_taken(one, found, cast) for one in column)
     return column
+
+
+def _array(tensor):
+    """The memory of a tensor."""
+    if tensor.dtype == torch.bfloat16:
+        raise TypeError("a tensor of bfloat16: give it as f32, with .float(), or under torch.autocast")
+    try:
+        return tensor.detach().numpy()
+    except (RuntimeError, TypeError) as error:
+        raise TypeError("a compiled method takes tensors that have memory of their own. Those inside of vmap and other "
+                        "torch.func transformations have not: call it outside of them, its first axis is the inputs'. "
+                        f"Sparse and quantised ones are given dense. torch says: {error}") from error
 
 
 class _Taken(np.ndarray):

@@ -209,7 +209,7 @@ class _Entry:
         return out
 
 
-def _has_floats(about, kind):
+def _has_floats(about, kind, dtypes=("f32", "f16", "bf16")):
     seen, pending = set(), [kind]
     while pending:
         number = pending.pop()

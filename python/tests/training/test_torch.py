@@ -174,6 +174,32 @@ def test_parameters_that_stay(fast, data):
     assert net.embedding.grad is None and net.w.grad.abs().sum() > 0
 
 
+def test_dropout_of_one_method_is_not_anothers(fast, data):
+    assert fast.to_torch("dropped")._draws
+    assert not fast.to_torch("loss")._draws and not fast.to_torch("forward")._draws
+
+
+def test_what_layers_give_under_autocast_is_cast():
+    net, x = sf.jit(Doubles()).to_torch(), torch.randn(4, 3, requires_grad=True)
+    below = torch.nn.Linear(3, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        given = below(x)
+        assert given.dtype == torch.bfloat16
+        result = net(given)
+    assert result.dtype == torch.float32 and torch.equal(result, given.float() * 2)
+    result.sum().backward()
+    assert below.bias.grad.tolist() == [8.0] * 3
+    for given, words in ((torch.ones(2, 3, dtype=torch.bfloat16), r"bfloat16: give it as f32, with .float\(\)"),
+                         ([torch.ones(3).to_sparse()], "takes tensors that have memory of their own. Those inside of vmap")):
+        with pytest.raises(TypeError, match=words):
+            net(given)
+
+
+class Doubles(Module):
+    def forward(self, x: Float32["3"]) -> Float32["3"]:
+        return x * 2
+
+
 @dataclass
 class Box:
     x: Float32["3"]
