@@ -5,12 +5,12 @@ What happens is what `sheaf train` does (docs/training.md), with the same bits.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, field
 
 from . import _native
 from .data import Dataset
-from .gradients import _Entry, _require_loss, require_optimizer
+from .errors import InstanceError
+from .gradients import _Entry, _require_loss, not_finite, require_optimizer
 from .optim import Adam
 from .texts import path_text
 
@@ -44,7 +44,7 @@ class FitStep:
     lr: float
     instances: int  # that did not fail
     failed: int
-    error: str | None  # of the first that failed
+    error: str | None  # of the first that failed; or which input has a loss that is not finite
     skipped: bool  # the gradients held NaN or infinity, and nothing was changed
     seconds: float
     ended: Epoch | None = field(default=None)  # of the last step of an epoch: what it came to
@@ -52,7 +52,7 @@ class FitStep:
 
 class Fit:
     """A training that is under way: `for step in fast.fit(...)`. `epochs` has those that have ended,
-    `best` the best of them."""
+    `best` the best of them. As a context manager it is closed at the end of the block."""
 
     def __init__(self, compiled, data, *, dev=None, loss="loss", metric=None, optimizer=None, batch=64, epochs=10,
                  seed=0, patience=None, schedule="constant", warmup=0, accumulate=1, average=0.0, reduce="mean",
@@ -76,10 +76,11 @@ class Fit:
         self._compiled = compiled
         self._entry = _Entry(compiled, compiled._method_name(loss, "loss"))
         self.epochs, self.best = [], None
-        self._done = False
+        self._done, self._searched = False, False
         with compiled._lock:
             self._model = model = self._entry.model(True, False)
             _require_loss(model)
+            self._data = data = self._dataset(data, "the data")
             values = self._values(data, "the data")
             if not len(values):
                 raise ValueError("there are no data to train on")
@@ -98,12 +99,15 @@ class Fit:
             if resume:
                 compiled._weights_changed(model)
 
-    def _values(self, data, what):
-        """The native values of a Dataset or of columns, for the loss."""
+    def _dataset(self, data, what):
         if isinstance(data, (tuple, list)) and not isinstance(data, Dataset):
             data = self._compiled._encode(self._entry.name, data)
         if not isinstance(data, Dataset):
             raise TypeError(f"{what} is a Dataset, or a tuple of lists of arguments, not {type(data).__name__}")
+        return data
+
+    def _values(self, data, what):
+        """The native values of a Dataset, for the loss."""
         values = data._of(self._model._native)
         if values.signature != self._model._native.signature():
             raise ValueError(f"{what} has not the arguments of '{self._entry.name}', which are "
@@ -117,7 +121,7 @@ class Fit:
             if metrics:
                 raise ValueError("a metric is taken over other data: dev=...")
             return []
-        values, found = self._values(dev, "dev"), []
+        values, found = self._values(self._dataset(dev, "dev"), "dev"), []
         for one in metrics:
             name, _, score = one.partition(":") if isinstance(one, str) else (one, "", "")
             name = self._compiled._method_name(name, "metric")
@@ -143,17 +147,31 @@ class Fit:
             event = self._event()
             if event["kind"] == "step":
                 ended = None
+                error = event["error"]
+                if error is None and (event["skipped"] or not math.isfinite(event["loss"])):
+                    error = self._cause()
                 if event["step"] % (event["steps"] // self._count) == 0:
                     ended = self._epoch(self._event())
                 return FitStep(event["step"], event["steps"], event["epoch"], event["loss"], event["norm"], event["rate"],
-                               event["instances"], event["failed"], event["error"], event["skipped"],
-                               event["seconds"], ended)
+                               event["instances"], event["failed"], error, event["skipped"], event["seconds"], ended)
             if event["kind"] == "epoch":  # of a step that was told before an interrupt
                 self._epoch(event)
             elif event["kind"] == "ended":
                 self._done = True
                 self.restore_best()
         raise StopIteration
+
+    def _cause(self):
+        """Which input of the data has a loss that is not finite, with the weights as they are. Looked for once:
+        it is a pass over the data."""
+        if self._searched:
+            return None
+        self._searched, loss, size = True, self._compiled.methods[self._entry.name], 256
+        for begin in range(0, len(self._data), size):
+            for number, one in enumerate(loss(self._data[begin:begin + size], errors="return"), begin):
+                if not isinstance(one, InstanceError) and not math.isfinite(one):
+                    return not_finite(number, one, "of the data ")
+        return None
 
     def _event(self):
         with self._compiled._lock:
@@ -174,9 +192,27 @@ class Fit:
             self.best = ended
         return ended
 
+    def close(self):
+        """Ends the training and lets go of its memory: what the optimiser remembers, the best weights, the
+        data. The model keeps the weights that it has. Closing again does nothing."""
+        with self._compiled._lock:
+            self._done, self._native, self._model, self._data = True, None, None, None
+
+    def __enter__(self):
+        self._require_open()
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def _require_open(self):
+        if self._native is None:
+            raise RuntimeError("the training is closed")
+
     def restore_best(self):
         """Gives the model its best weights so far, as happens when the training has ended. Gives whether
         there are such."""
+        self._require_open()
         with self._compiled._lock:
             found = self._native.restore_best()
             if found:
@@ -185,10 +221,12 @@ class Fit:
 
     def checkpoint(self):
         """Writes one now, to the directory."""
+        self._require_open()
         self._native.checkpoint()
 
     def save(self, path):
         """Writes the weights as they are measured, averages if there are such, to a safetensors file."""
+        self._require_open()
         self._native.save(path_text(path))
 
     def __repr__(self):

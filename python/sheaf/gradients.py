@@ -217,7 +217,7 @@ def _has_floats(about, kind, dtypes=("f32", "f16", "bf16")):
             continue
         seen.add(number)
         kind = about["types"][number]
-        if kind["kind"] == "tensor" and kind["dtype"] in ("f32", "f16", "bf16"):
+        if kind["kind"] == "tensor" and kind["dtype"] in dtypes:
             return True
         pending += kind["children"]
         if kind["kind"] == "data":
@@ -299,7 +299,7 @@ class Step:
     norm: float  # the length of all gradients together, before it was cut
     instances: int  # that did not fail
     failed: int
-    error: InstanceError | str | None  # the first that failed
+    error: InstanceError | str | None  # the first that failed; or which input has a loss that is not finite
     skipped: bool  # the gradients held NaN or infinity, and nothing was changed
     seconds: float
 
@@ -327,12 +327,21 @@ def train_step(compiled, optimizer, loss, columns, reduce):
         if not len(losses):
             raise ValueError("a step of no inputs")
         scale = 1 / len(losses) if reduce == "mean" else 1.0
+        error = failures[0] if failures else None
+        if error is None and not np.isfinite(losses).all():
+            first = int(np.argmin(np.isfinite(losses)))
+            error = not_finite(first, losses[first])
         norm, skipped, changed = native.step(held.backward(None), optimizer.lr, scale)
         optimizer.steps += 1
         if changed:
             compiled._weights_changed(model)
         return Step(optimizer.steps, _loss(losses, "mean"), norm, len(losses), len(failures),
-                    failures[0] if failures else None, skipped, time.perf_counter() - begun)
+                    error, skipped, time.perf_counter() - begun)
+
+
+def not_finite(number, loss, where=""):
+    return (f"input {number} {where}has the loss {loss:g}: a label or an index out of range gives nan, and so do numbers "
+            "that grow too large")
 
 
 def require_optimizer(optimizer, compiled):

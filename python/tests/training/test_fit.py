@@ -128,6 +128,47 @@ def test_failures_are_told(fast, train):
     assert steps[0].ended.failed == 1
 
 
+def test_a_loss_that_is_not_finite_is_named():
+    fast = sf.jit(Labelled())
+    xs, labels = np.zeros((12, 2, 3), np.float32), np.arange(24, dtype=np.int32).reshape(12, 2) % 3
+    labels[7, 1] = 7
+    steps = list(fast.fit((xs, labels), batch=4, epochs=2))
+    told = [step.error for step in steps if step.error]
+    assert sum(np.isnan(step.loss) for step in steps) == 2 and len(told) == 1  # it is looked for once
+    assert told[0].startswith("input 7 of the data has the loss nan: a label or an index out of range")
+    step = fast.train_step(sf.optim.SGD(fast, lr=0.1), "loss", xs[5:8], labels[5:8])
+    assert np.isnan(step.loss) and step.error.startswith("input 2 has the loss nan") and not step.failed
+    assert fast.train_step(sf.optim.SGD(fast, lr=0.1), "loss", xs[:3], labels[:3]).error is None
+
+
+class Labelled(sf.Module):
+    def __init__(self):
+        self.w = sf.Param(3, 3)
+
+    def loss(self, x: sf.Float32["2 3"], labels: sf.Int32["2"]) -> sf.Float32[""]:
+        return sf.cross_entropy(x @ self.w, labels).mean()
+
+
+def test_a_closed_training_gives_back_what_it_held(fast, module, train):
+    with fast.fit(train, batch=20, optimizer=sf.optim.SGD(fast, lr=0.5)) as run:
+        next(run)
+        after = np.array(module.w.value)
+    assert list(run) == [] and np.array_equal(module.w.value, after) and "0 of 10 epochs" in repr(run)
+    run.close()
+    for asks in (run.checkpoint, run.restore_best, lambda: run.save("w.safetensors"), run.__enter__):
+        with pytest.raises(RuntimeError, match="the training is closed"):
+            asks()
+
+
+def test_weights_of_rate_zero_stay(fast, module, train):
+    before = {name: np.array(p.value) for name, p in module.named_parameters()}
+    opt = sf.optim.AdamW(fast, lr=0.1, updates={"emb*": {"rate": 0.0}})
+    fast.train_step(opt, "loss", *train)
+    for _ in fast.fit(train, optimizer=opt, epochs=1):
+        pass
+    assert np.array_equal(module.embedding.value, before["embedding"]) and not np.array_equal(module.w.value, before["w"])
+
+
 def test_an_interrupt_writes_a_checkpoint_and_goes_on(tmp_path, train, data):
     def made(directory, interrupts):
         fast = sf.jit(TreeRNN())
