@@ -81,7 +81,6 @@ struct Engine::Impl {
   void deliver();
   void deliverEmissions(Entry &entry);
 
-  uint64_t usedBytes() const;
   bool isShortOfMemory(double part);
   bool mustCollect() const;
   uint64_t now() const { return options.clock ? options.clock() : clockNow(); }
@@ -183,7 +182,7 @@ bool Engine::Impl::step() {
     FloatEnvironment environment;
     beginAnew();
   }
-  share.tell(usedBytes());
+  share.tell(session.usedBytes());
   inbox.setQueued(queue.size());
   return !entries.empty() || !changes.empty() || inbox.hasArrivals();
 }
@@ -427,16 +426,9 @@ void Engine::Impl::beginGeneration() {
   ++counts.generations;
 }
 
-/// What was given back and not yet handed out again is free.
-uint64_t Engine::Impl::usedBytes() const {
-  const RowSpace &rows = recorder.rowSpace;
-  uint64_t holes = rows.reclaimed() - std::min(rows.reclaimed(), rows.handedOut());
-  return session.meter.used() - holes * kGranuleBytes;
-}
-
 /// Of the session's limit, or of what engines share.
 bool Engine::Impl::isShortOfMemory(double part) {
-  uint64_t used = usedBytes();
+  uint64_t used = session.usedBytes();
   share.tell(used);
   return static_cast<double>(used) > part * static_cast<double>(session.meter.limit()) ||
          share.isShort(part);

@@ -53,9 +53,9 @@ struct SessionOptions {
   /// quarter of the memory limit.
   std::optional<uint64_t> keepBytes;
   /// Instances of a model that does not read run in waves: when the rows of those walked come to so
-  /// many bytes, they are computed, while they are near. 0: all at once, as always in training. Not
-  /// given: as much as caches hold, more if weights are large, and of 256 instances at least.
-  /// Changes no result.
+  /// many bytes, they are computed, while they are near. 0: all at once, as always in training,
+  /// while there is memory. Not given: as much as caches hold, more if weights are large, and of
+  /// 256 instances at least. Changes no result.
   std::optional<uint64_t> waveBytes;
   /// In which order the records of a flush run; changes no result.
   Policy policy = Policy::Depth;

@@ -91,19 +91,26 @@ struct Session::Impl {
   void beginRun();
   template <typename Ended> void stopTasks(Ended ended);
   void runPending();
-  /// What there was when instances began that are computed together.
+  /// Instances that are computed together, where none reads.
   struct Wave {
-    size_t instances;
-    uint64_t granules;
+    size_t begun = 0;
+    uint64_t granules = 0;          ///< handed out when it began
+    size_t holders = 0;             ///< begun since rows were given back
+    uint64_t records = 0;           ///< Counters::records at that time
+    std::optional<size_t> tooLarge; ///< it found too little memory, and is begun again
   };
+  uint64_t usedBytes() const;
   bool isFull(const Wave &wave) const;
+  void endWave(Wave &wave);
+  bool mayForget(const Wave &wave) const;
+  bool failedBesideOthers(const Wave &wave) const;
   /// Computes what is recorded, or the first `most` launches of it; whether that was all.
   bool flush(BucketTable::What what, size_t most = SIZE_MAX);
   void submit(size_t begin);
   /// Until then no row is read, and none that a launch uses is given back.
   void settle() { device->wait(ticket); }
   bool mayCollect() const;
-  void collect();
+  bool collect();
   /// The same with what `addResults` adds to what those that wait need; false when there was no
   /// memory to look.
   bool collect(const std::function<void(LiveValues &)> &addResults);

@@ -89,11 +89,21 @@ void Session::Impl::runPending() {
     collect();
 }
 
+/// What was given back and not yet handed out again is free.
+uint64_t Session::Impl::usedBytes() const {
+  const RowSpace &rows = recorder.rowSpace;
+  uint64_t holes = rows.reclaimed() - std::min(rows.reclaimed(), rows.handedOut());
+  return meter.used() - holes * kGranuleBytes;
+}
+
 /// Whether what was recorded since then is enough to run.
 bool Session::Impl::isFull(const Wave &wave) const {
-  if (model.reads || model.training || walks.size() == wave.instances)
+  if (model.reads || model.training || wave.begun == 0)
     return false;
-  uint64_t bytes = (recorder.rowSpace.used() - wave.granules) * kGranuleBytes;
+  // The next instance, and what kernels use while they run, need room.
+  if (mayCollect() && usedBytes() > meter.limit() / 4 * 3 && collector.isDue())
+    return true;
+  uint64_t bytes = (recorder.rowSpace.handedOut() - wave.granules) * kGranuleBytes;
   if (options.waveBytes)
     return *options.waveBytes > 0 && bytes >= *options.waveBytes;
   if (options.hostile)
@@ -101,8 +111,44 @@ bool Session::Impl::isFull(const Wave &wave) const {
   // Weights are read once more in every wave, and a step of a sequence has a row of each instance.
   constexpr uint64_t kNearBytes = uint64_t(4) << 20;
   constexpr size_t kLeastInstances = 256;
-  return walks.size() - wave.instances >= kLeastInstances &&
-         bytes >= std::max(kNearBytes, 4 * memory.packed.now);
+  return wave.begun >= kLeastInstances && bytes >= std::max(kNearBytes, 4 * memory.packed.now);
+}
+
+/// Runs what is recorded, of instances that have all ended: no one but their results needs any of
+/// it then, so the next ones may have its memory.
+void Session::Impl::endWave(Wave &wave) {
+  flush(BucketTable::What::All);
+  if (model.entry.emits)
+    settle();
+  emissions.afterFlush(walks, outcomes);
+  bool givesBack = mayCollect() && (wave.tooLarge || collector.isDue());
+  if (givesBack) {
+    settle();
+    givesBack = (wave.tooLarge || mayForget(wave)) && collect();
+  }
+  if (givesBack) {
+    wave.holders = 0;
+    wave.records = counters.records;
+  } else {
+    wave.tooLarge.reset();
+  }
+  wave.begun = 0;
+  wave.granules = recorder.rowSpace.handedOut();
+}
+
+/// Records whose rows are given back are not found any more. That must not cost more than it is
+/// worth where there is memory.
+bool Session::Impl::mayForget(const Wave &wave) const {
+  constexpr uint64_t kSeldom = 32;
+  return options.hostile || usedBytes() > meter.limit() / 2 ||
+         recorder.known.foundSeen() * kSeldom <= counters.records - wave.records;
+}
+
+/// Whether the one that found too little memory may find it when the rows of others are gone.
+bool Session::Impl::failedBesideOthers(const Wave &wave) const {
+  Failure::Kind kind = recorder.failure.kind;
+  return wave.holders > 1 && !model.reads && mayCollect() &&
+         (kind == Failure::Rows || kind == Failure::Heap || kind == Failure::Records);
 }
 
 /// Walks all instances. Those that wait for tensors wait together, so that what they wait for runs
@@ -113,14 +159,30 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
   walks.clear();
   walks.reserve(instances.size());
   std::vector<size_t> uncertain;
+  Wave wave;
+  wave.granules = recorder.rowSpace.handedOut();
+  wave.records = counters.records;
   auto ended = [&](const Walk &walk) {
     auto number = static_cast<size_t>(&walk - walks.data());
     if (walk.isUncertain())
-      uncertain.push_back(number);
-    else
-      end(walk, outcomes[number]);
+      return uncertain.push_back(number);
+    end(walk, outcomes[number]);
+    if (walk.failed && failedBesideOthers(wave))
+      wave.tooLarge = number;
+  };
+  auto again = [&](size_t number, bool inOrder) {
+    Walk &walk = walks[number];
+    walk = {.limits = walk.limits, .inOrder = inOrder, .logged = walk.logged};
+    if (recorder.readLog)
+      recorder.readLog->beginAgain(walk.logged);
+    return number;
   };
   auto next = [&]() -> size_t {
+    if (wave.tooLarge) {
+      size_t number = *std::exchange(wave.tooLarge, std::nullopt);
+      outcomes[number] = {};
+      return again(number, false);
+    }
     if (walks.size() < instances.size()) {
       Walk &walk = walks.emplace_back();
       if (recorder.readLog)
@@ -129,13 +191,8 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
     }
     size_t number = uncertain.back();
     uncertain.pop_back();
-    Walk &walk = walks[number];
-    walk = {.limits = walk.limits, .inOrder = true, .logged = walk.logged};
-    if (recorder.readLog)
-      recorder.readLog->beginAgain(walk.logged);
-    return number;
+    return again(number, true);
   };
-  Wave wave{0, recorder.rowSpace.used()};
   Interrupts interrupts(recorder.tasks, [&](Walk &) {
     if (!stop.stop_requested())
       return false;
@@ -147,19 +204,20 @@ void Session::Impl::walk(std::span<const Instance> instances, const std::stop_to
     recorder.tasks.run(ended);
     if (stop.stop_requested())
       return stopTasks(ended);
-    bool more = walks.size() < instances.size() || !uncertain.empty();
-    if (more && isFull(wave)) {
-      flush(BucketTable::What::All);
-      if (model.entry.emits)
-        settle();
-      emissions.afterFlush(walks, outcomes);
-      wave = {walks.size(), recorder.rowSpace.used()};
-    }
+    if (wave.tooLarge)
+      endWave(wave);
+    bool more = wave.tooLarge || walks.size() < instances.size() || !uncertain.empty();
+    if (more && isFull(wave))
+      endWave(wave);
     if (HostStack *stack = more ? recorder.stacks.take() : nullptr) {
       size_t number = next();
+      ++wave.begun;
+      ++wave.holders;
       if (!begin(walks[number], instances[number], stack)) {
         recorder.stacks.giveBack(stack);
         giveUp(walks[number], outcomes[number]);
+        if (failedBesideOthers(wave))
+          wave.tooLarge = number;
       }
     } else if (recorder.tasks.anyWaits()) {
       try {
@@ -253,15 +311,16 @@ void Session::Impl::checkGuards() {
 }
 
 /// Whether rows and records may be given back before the mini-batch ends: host code says what it
-/// needs, and no one asks afterwards what ran.
+/// needs, or has ended by then, and no one asks afterwards what ran.
 bool Session::Impl::mayCollect() const {
-  return model.roots && !model.training && !trace && !keepsAll && !options.checkResults;
+  return (model.roots || !model.reads) && !model.training && !trace && !keepsAll &&
+         !options.checkResults;
 }
 
 /// All that wait have waited for has run, and so has everything else: forgets all records, and all
 /// rows, lists and data that neither a task nor a result still needs.
-void Session::Impl::collect() {
-  collect([&](LiveValues &live) {
+bool Session::Impl::collect() {
+  return collect([&](LiveValues &live) {
     for (size_t i = 0; i < walks.size(); ++i) {
       keep(walks[i], live);
       if (walks[i].open == 0 && outcomes[i].slots)

@@ -255,6 +255,7 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
   }
   Place place{&kernel.seen, kernel.seen.find(key, run_), false};
   account(kernel, kernel.seen, place.in.known);
+  foundSeen_ += place.in.known;
   if (!place.in.entry)
     place.table = nullptr;
   return place;
@@ -306,6 +307,7 @@ uint64_t KnownRecords::keepRows(int64_t granules) {
 }
 
 void KnownRecords::forgetSeen() {
+  foundSeen_ = 0;
   if (++run_ == 0)
     ++run_;
 }

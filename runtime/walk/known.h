@@ -132,6 +132,8 @@ public:
 
   /// Rows of this mini-batch are given back. What is kept is computed, and stays.
   void forgetSeen();
+  /// How often something was found since then that is not kept.
+  uint64_t foundSeen() const { return foundSeen_; }
 
   /// The weights changed: nothing that was kept is true any more.
   void forgetKept();
@@ -169,9 +171,10 @@ private:
   uint32_t window_;               ///< how long it is
   double spent_ = 0, gained_ = 0; ///< nanoseconds in it
   uint32_t pause_;                ///< of all kernels, the next time
-  uint32_t run_ = 0;              ///< the stamp of this mini-batch
-  uint32_t version_ = 1;          ///< the stamp of these weights
-  bool full_ = false;             ///< nothing more can be kept
+  uint64_t foundSeen_ = 0;
+  uint32_t run_ = 0;     ///< the stamp of this mini-batch
+  uint32_t version_ = 1; ///< the stamp of these weights
+  bool full_ = false;    ///< nothing more can be kept
   bool running_ = false;
 };
 

@@ -69,7 +69,9 @@ TEST(NullDevice, RowsTakeNoMemory) {
   Model model = makeTreeModel(64);
   Trees trees;
   std::vector<Instance> batch = trees.randomBatch(4000);
-  Session session(model, on("null"));
+  SessionOptions options = on("null");
+  options.waveBytes = 0;
+  Session session(model, options);
   session.initParams(7);
   session.run(batch);
   uint64_t bytes = session.memory().rows.now;

@@ -352,6 +352,48 @@ TEST(Session, MemoryLimit) {
   EXPECT_THROW(Session(model, options), UserError);
 }
 
+/// Rows of instances that have ended go where the next ones need memory.
+TEST(Session, ManyInstancesInMemoryForFew) {
+  Model model = makeTreeModel(20);
+  useOnceEntry(model, 20);
+  Trees trees;
+  std::vector<Instance> batch;
+  for (uint64_t i = 0; i < 96; ++i)
+    batch.push_back(trees.instance(trees.random(i, i % 24 == 23 ? 3000 : 500)));
+  std::vector<std::vector<float>> expected;
+  uint64_t unlimited = 0;
+  for (uint64_t limit : {uint64_t(1) << 30, uint64_t(8) << 20, uint64_t(3) << 20})
+    for (uint64_t waves : {uint64_t(0), uint64_t(1)}) {
+      SessionOptions options = small();
+      options.keepBytes = 0;
+      options.memoryLimit = limit;
+      options.waveBytes = waves;
+      Session session(model, options);
+      session.initParams(3);
+      std::span<const Outcome> outcomes = session.run(batch);
+      for (size_t i = 0; i < batch.size(); ++i) {
+        ASSERT_TRUE(outcomes[i].ok())
+            << limit << ", instance " << i << ": " << outcomes[i].error->message();
+        std::vector<float> value = valueOf(session, outcomes[i]);
+        if (unlimited == 0)
+          expected.push_back(value);
+        else
+          EXPECT_EQ(value, expected[i]) << limit << ", instance " << i;
+      }
+      MemoryUse memory = session.memory();
+      if (unlimited == 0)
+        unlimited = memory.rows.peak;
+      if (limit < unlimited) {
+        EXPECT_GT(session.counters().collections, 1u) << limit;
+        EXPECT_LE(memory.rows.peak + memory.weights.now + memory.packed.now, limit);
+        // In large waves, where it is not asked for small ones.
+        if (waves == 0)
+          EXPECT_LT(session.counters().flushes, 4 * unlimited / limit) << limit;
+      }
+    }
+  EXPECT_GT(unlimited, uint64_t(8) << 20);
+}
+
 void greedyEntry(Context *context, const Slot *args, Slot *results) {
   int32_t *record = sheaf_record(context, kLeafKernel, 0, args[0]);
   record[0] = 0;
