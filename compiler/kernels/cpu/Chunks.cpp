@@ -27,6 +27,9 @@ constexpr int64_t kChunkScratch = 3;
 constexpr int64_t kChunkNear = 4;
 /// Temporaries after which a chunk ends: they stay in the second-level cache.
 constexpr int64_t kChunkTemporaries = 16;
+/// Weights that are not in the second-level cache are so many times what a chunk has of scratch; no
+/// more than this is counted.
+constexpr int64_t kWeightsOverScratch = 8, kMostWeights = 32 << 20;
 /// No plan counts on more of a cache: its scratch would grow with it.
 constexpr int64_t kMostLevel1 = 256 << 10, kMostLevel2 = 8 << 20;
 
@@ -155,8 +158,16 @@ void LayoutPlanner::chooseChunk() {
     if (stage.rowsOfAllRecords && layout_->chunkStage < 0 && layout_->stages.size() > 1)
       layout_->chunkStage = static_cast<int>(i);
   }
-  if (scratch)
-    chunk = std::min(chunk, std::max<int64_t>(nearBytes(level2(kChunkScratch)) / scratch, 1));
+  // Where weights come from further away, to read them once more for the next chunk takes longer
+  // than to read from there what a chunk's stages hand on, as long as that is much less.
+  if (scratch) {
+    auto weights = static_cast<int64_t>(
+        std::min(packedBytes(layout_->code), static_cast<double>(kMostWeights)));
+    int64_t most = level2(kChunkScratch);
+    if (weights > level2(16))
+      most = std::max(most, weights / kWeightsOverScratch);
+    chunk = std::min(chunk, std::max<int64_t>(nearBytes(most) / scratch, 1));
+  }
   // What stages hand on stays in the first-level cache where no weights want many rows; in the
   // second, with the records' own rows, where those are more than the weights: to read these once
   // more takes less than to read the rows from further away in each stage.

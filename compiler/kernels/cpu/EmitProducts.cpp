@@ -10,6 +10,7 @@
 
 #include "compiler/kernels/cpu/Emitter.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -17,6 +18,9 @@ using namespace mlir;
 
 namespace sheaf::kernels::cpu {
 namespace {
+
+/// Rows of a right operand that lie at least so far apart are asked for so many ahead.
+constexpr int64_t kApartBytes = 2048, kRowsAhead = 16;
 
 /// Whether nothing follows the products but storing them in whole vectors. Then a tile stores them
 /// from its registers; the processor's tiles are stored by themselves.
@@ -163,8 +167,19 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
           continue;
         }
         auto right = [&](size_t vector, At k) { return rightLanes(stage, rights, vector, k); };
-        own = emitChain(lefts[s], steps, own, stage.lanes,
-                        /*packed=*/false, right);
+        // One row is done with each of the operand's before these are there, which lie apart.
+        auto askAhead = [&](At now) {
+          for (const Operand &operand : rights)
+            for (int64_t v = 0; v < stage.tileVectors; ++v) {
+              Value at = along(operand.pointer, operand.stride, {now.turn, now.step + kRowsAhead});
+              LLVM::Prefetch::create(b, bytes(at, v * kLineBytes), 0, 3, 1);
+            }
+        };
+        bool liesApart = rows == 1 && llvm::all_of(rights, [](const Operand &operand) {
+                           return getConstantIntValue(operand.stride).value_or(0) >= kApartBytes;
+                         });
+        own = emitChain(lefts[s], steps, own, stage.lanes, /*packed=*/false, right,
+                        liesApart ? llvm::function_ref<void(At)>(askAhead) : nullptr);
       }
     Value scratch = turn.further(*this, tile.sums, vectors * stage.lanes * 4);
     for (auto [place, sum] : llvm::zip(places, own))

@@ -184,21 +184,28 @@ void Emitter::emitTurned(const Stage &stage, int turned) {
       writeRoots(stage, scope);
     });
   };
-  std::function<void(int)> nestFrom = [&](int axis) {
-    while (axis == turned || axis == last)
-      ++axis;
-    if (axis < static_cast<int>(stage.shape.size()))
-      return loop(constant(0), extent(stage.shape[axis]), 1, [&](Value place) {
-        index[axis] = place;
-        nestFrom(axis + 1);
+  // Rows are read from their beginning to their end, whichever axes these are in.
+  auto nestOthers = [&](llvm::function_ref<void()> body) {
+    llvm::SmallVector<int> others;
+    for (int axis = 0; axis < last; ++axis)
+      if (axis != turned)
+        others.push_back(axis);
+    std::function<void(size_t)> nestFrom = [&](size_t i) {
+      if (i == others.size())
+        return body();
+      loop(constant(0), extent(stage.shape[others[i]]), 1, [&](Value place) {
+        index[others[i]] = place;
+        nestFrom(i + 1);
       });
-    loop(constant(0), rows, kLoopLanes, [&](Value row) {
-      loop(constant(0), whole, kLoopLanes, [&](Value column) { block(column, row); });
-    });
-    if (whole != width)
-      loop(whole, width, 1, rest);
+    };
+    nestFrom(0);
   };
-  nestFrom(0);
+  loop(constant(0), rows, kLoopLanes, [&](Value row) {
+    nestOthers(
+        [&] { loop(constant(0), whole, kLoopLanes, [&](Value column) { block(column, row); }); });
+  });
+  if (whole != width)
+    nestOthers([&] { loop(whole, width, 1, rest); });
 }
 
 } // namespace sheaf::kernels::cpu
