@@ -6,6 +6,7 @@ in the environment beside variables, under names with dots.
 import ast
 
 from . import flow, kinds
+from .assignments import Variable
 from .kinds import BOOL
 from .text import IN, LINE, OUT, Code, Local, joined
 from .values import BLOCK, NO, OR, Value, literal
@@ -45,7 +46,6 @@ class Narrowing:
 
     def known_path(self, node):
         """The path of what may be narrowed, which is in the environment then; else None."""
-        from .functions import Variable
         path = self.chain(node)
         if path is None or path in self.env:
             return path
@@ -65,7 +65,6 @@ class Narrowing:
 
     def there(self, path, local):
         """Makes the path one that is not None, and is called `local`."""
-        from .functions import Variable
         v = self.env[path]
         self.env[path] = Variable(local, v.kind.inner, v.declared, why=v.why)
 

@@ -8,6 +8,7 @@ import itertools
 
 from . import flow, kinds
 from .annotations import Unknown
+from .assignments import Variable
 from .data import is_named_tuple
 from .pattern import Pattern
 from .kinds import BOOL, FLOAT, INT
@@ -154,7 +155,6 @@ class Matches:
 
     def bind_pattern(self, pattern, node):
         """Gives the names that a pattern binds their Kinds; gives the lets that an arm begins with."""
-        from .functions import Variable
         lets = []
         for name, kind in pattern.names:
             self.env[name] = Variable(self.local(name), self.arrived(kind), why="it is part of another value")
