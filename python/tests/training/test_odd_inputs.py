@@ -1,4 +1,7 @@
 """What a trial found: values and texts that went wrong without a word."""
+import gc
+import sys
+
 import numpy as np
 import pytest
 import sheaf as sf
@@ -75,3 +78,29 @@ def test_gradients_of_gradients_are_an_error():
     assert (gradient == 2.0).all()
     with pytest.raises(RuntimeError, match="differentiable once"):
         gradient.square().sum().backward()
+
+
+def test_trainings_lose_nothing(fast, data):
+    trees, labels = data[0][:6], data[1][:6]
+    opt, gradients = sf.optim.SGD(fast, lr=0.01), sf.value_and_grad(fast.loss)
+
+    def rounds():
+        for _ in range(15):
+            gradients(trees, labels)
+            fast.train_step(opt, "loss", trees, labels)
+            sf.vjp(fast.vector, trees)[1](np.ones((6, 6), np.float32))
+            with fast.fit((trees, labels), dev=(trees, labels), metric="accuracy", batch=3, epochs=1) as fit:
+                next(fit)
+            for wrong in ((trees, labels[:5]), (trees, ["a"] * 6)):
+                with pytest.raises((TypeError, ValueError)):
+                    fast.train_step(opt, "loss", *wrong)
+
+    rounds()
+    watched = [trees, trees[0], labels, fast.module, opt]
+    gc.collect()
+    before, blocks = [sys.getrefcount(one) for one in watched], sys.getallocatedblocks()
+    rounds()
+    gc.collect()
+    after = [sys.getrefcount(one) for one in watched]
+    assert all(count <= was for count, was in zip(after, before)), (before, after)
+    assert sys.getallocatedblocks() - blocks < 200
