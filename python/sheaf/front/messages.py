@@ -145,6 +145,9 @@ _HELPS = [
     (re.compile(r"\bcover Just\(_\)"), "cover what is not None"),
     (re.compile(r"write '?(\w+)\(\.\.\.\)'? to convert.*"), r"\1(x)"),
     (re.compile(r"`let ([^`]*)`"), r"\1"),
+    # Names of extents are no variables of Python; that shapes agree is asserted of shapes.
+    (re.compile(r"each '\?' is an extent of its own; name them.*"),
+     "each '?' is an extent of its own; where they are always equal say so before: assert a.shape[0] == b.shape[0]"),
     (re.compile(r"\blet (\w+: )"), r"\1"),
     (re.compile(r"\bcheck ([^,;]+?) == ([^,;]+)$"), r"assert \1 == \2"),
     (re.compile(r"one that is fixed is declared: dim (\w+) = \.\.\."),

@@ -568,6 +568,11 @@ def f(xs: list[Float32["3"]]) -> Float32["3"]:
     return best
 """, "one element, but this is 'Bool[\"3\"]'", "x[0].item()"),
     ("""
+def f(x: Float32["?"], y: Float32["?"]) -> Float32["?"]:
+    return x + y
+#              ^
+""", "the extents of axis 0 differ (?, ?)", "say so before: assert a.shape[0] == b.shape[0]"),
+    ("""
 def f(x: Float32["n 3"]) -> Float32["4"]:
     return x[0] + x[:, 1]
 #                 ^^^^^^^
