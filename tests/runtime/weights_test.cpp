@@ -224,6 +224,8 @@ TEST(Weights, PackingRowsIsPackingAll) {
       std::span<const uint8_t> kept = stays.packedWeights()[i], all = whole.packedWeights()[i];
       EXPECT_TRUE(std::equal(kept.begin(), kept.end(), all.begin(), all.end())) << i << factors;
     }
+    if (!stays.device().facts().sharesRows)
+      continue; // it has a copy of the rows beside the host's
     EXPECT_EQ(rows - stays.memory().weights.now, uint64_t(24 * 64 + 37 * 32) * 4);
     EXPECT_THROW(stays.paramRow(w), InternalError);
     EXPECT_THROW(stays.param(v), InternalError);
