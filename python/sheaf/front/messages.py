@@ -148,6 +148,8 @@ _HELPS = [
     # Names of extents are no variables of Python; that shapes agree is asserted of shapes.
     (re.compile(r"each '\?' is an extent of its own; name them.*"),
      "each '?' is an extent of its own; where they are always equal say so before: assert a.shape[0] == b.shape[0]"),
+    (re.compile(r"say so before: check (.+) == (.+)$"),
+     r"say so before: assert \1 == \2, where a name stands for x.shape[...] of a tensor x that has it"),
     (re.compile(r"\blet (\w+: )"), r"\1"),
     (re.compile(r"\bcheck ([^,;]+?) == ([^,;]+)$"), r"assert \1 == \2"),
     (re.compile(r"one that is fixed is declared: dim (\w+) = \.\.\."),

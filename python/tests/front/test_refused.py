@@ -576,7 +576,7 @@ def f(x: Float32["?"], y: Float32["?"]) -> Float32["?"]:
 def f(x: Float32["n 3"]) -> Float32["4"]:
     return x[0] + x[:, 1]
 #                 ^^^^^^^
-""", """cannot add Float32["3"] and Float32["n"]""", "assert 3 == n"),
+""", """cannot add Float32["3"] and Float32["n"]""", "assert 3 == n, where a name stands for x.shape[...]"),
     ("""
 class M(Module):
     def __init__(self):
