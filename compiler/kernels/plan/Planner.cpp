@@ -50,9 +50,13 @@ std::optional<Planner::Part> Planner::regroupedPart(Value value) const {
     part.of = of;
     part.view = std::move(view);
   }
-  if (roleOf(part.of) == Role::Weight)
+  Role role = roleOf(part.of);
+  if (role == Role::Weight)
     return std::nullopt;
-  return part;
+  if (role == Role::Argument || role == Role::Assemble)
+    return part;
+  // Of what is computed here the part alone is made.
+  return Part{source(value), identityView(shape(source(value)).size()), shape(source(value))};
 }
 
 /// A view of what a stage of products computes is written by that stage, through the view turned
