@@ -222,7 +222,8 @@ private:
                      : isa<FloatType>(operand.getType()) ? ops::DType::F32
                                                          : ops::DType::I64;
       tensor.data = {value};
-      tensor.key = tensor.host ? static_cast<int64_t>(value) : 0;
+      if (tensor.dtype == ops::DType::I64 && std::abs(value) < 0x1p62)
+        tensor.key = static_cast<int64_t>(value);
     }
     ops::RefTensor result;
     result.dtype = dtypeOf(apply.getResult(0));
