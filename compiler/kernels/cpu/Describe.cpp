@@ -145,7 +145,7 @@ void LayoutPlanner::describe(Kernel &kernel) const {
       const RowBlock &block = plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)];
       os << "; " << layout_->blockRows << " rows at a time, with stages " << block.begin << " to "
          << block.end - 1;
-      if (stage.seen != kernels::Stage::Nothing)
+      if (stage.seen != Seen::Nothing)
         os << ", as far as rows see columns";
     }
     kernel.remarks.push_back(text);

@@ -140,7 +140,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
         for (int64_t row = 0; row < rows; ++row) {
           Place place;
           place.index = enterRow(row);
-          Value first = stepsOf(stage, extent(segment.extent)).first;
+          Value first = seenOf(stage, Seen::Steps, extent(segment.extent)).first;
           place.index.insert(place.index.end(), {column, first});
           left.push_back(operandAt(segment.lhs, segment.lhsView, place, k));
         }
@@ -151,7 +151,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
     else
       for (size_t s = 0; s < segments.size(); ++s) {
         SmallVector<Operand> rights;
-        auto [first, end] = stepsOf(stage, extent(segments[s].extent));
+        auto [first, end] = seenOf(stage, Seen::Steps, extent(segments[s].extent));
         Value steps = b.createOrFold<arith::SubIOp>(end, first);
         for (unsigned a : group.accumulators) {
           const ProductSegment &segment = stage.accumulators[a].product->segments[s];
@@ -246,7 +246,7 @@ Value Emitter::withoutZeros(const Stage &stage, const Accumulator &accumulator,
     for (const ProductSegment &segment : accumulator.product->segments) {
       Operand left = operandAt(segment.lhs, segment.lhsView, place, k);
       Operand right = operandAt(segment.rhs, segment.rhsView, place, k);
-      auto [first, end] = stepsOf(stage, extent(segment.extent));
+      auto [first, end] = seenOf(stage, Seen::Steps, extent(segment.extent));
       auto run = scf::ForOp::create(b, first, end, constant(1), sum);
       OpBuilder::InsertionGuard inRun(b);
       b.setInsertionPointToEnd(run.getBody());

@@ -97,16 +97,11 @@ std::pair<Value, Value> Emitter::seenBy(const RowBlock &block, Value row) {
   return {minimum(from, columns), arith::MaxSIOp::create(b, until, constant(0))};
 }
 
-std::pair<Value, Value> Emitter::seenOf(const Stage &stage, int axis, Value extent) {
+/// Where the axis of a stage begins and ends of which these are seen.
+std::pair<Value, Value> Emitter::seenOf(const Stage &stage, Seen axis, Value extent) {
   if (stage.seen != axis || !blockRows_ || !blockRows_->from)
     return {constant(0), extent};
   return {blockRows_->from, blockRows_->until};
-}
-std::pair<Value, Value> Emitter::columnsOf(const Stage &stage, Value extent) {
-  return seenOf(stage, kernels::Stage::Columns, extent);
-}
-std::pair<Value, Value> Emitter::stepsOf(const Stage &stage, Value extent) {
-  return seenOf(stage, kernels::Stage::Steps, extent);
 }
 
 /// Rows are addressed by their number among all, so the tensor seems to begin as many rows before

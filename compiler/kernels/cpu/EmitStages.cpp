@@ -214,13 +214,13 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
       writeRoots(stage, scope);
       return;
     }
-    if (int turned = turnedAxis(stage); turned >= 0)
-      return emitTurned(stage, turned);
+    if (stage.turnedAxis >= 0)
+      return emitTurned(stage);
     SmallVector<RowAhead> ahead = rowsAhead(stage.shape);
     nestInBlock(ArrayRef(stage.shape).drop_back(), place.index, [&] {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
       scope.row = marker();
-      auto [first, end] = columnsOf(stage, extent(stage.shape.back()));
+      auto [first, end] = seenOf(stage, Seen::Columns, extent(stage.shape.back()));
       loop(first, end, place.lanes, [&](Value column) {
         place.index.push_back(column);
         writeRoots(stage, scope);
@@ -359,7 +359,7 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
     Value operand = apply.getOperand(0);
     auto vectorType = VectorType::get({kLoopLanes}, laneType(dtypeOf(operand)));
     auto numberType = VectorType::get({kLoopLanes}, b.getI32Type());
-    auto [first, count] = columnsOf(stage, extent(space.back()));
+    auto [first, count] = seenOf(stage, Seen::Columns, extent(space.back()));
     constexpr int64_t run = kReduceVectors * kLoopLanes;
     Value whole =
         arith::MulIOp::create(b, arith::DivSIOp::create(b, count, constant(run)), constant(run));

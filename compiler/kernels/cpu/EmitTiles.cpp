@@ -338,7 +338,7 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
       };
       // Panels of a width, from those of the first column to be computed to those of the last.
       Value width = extent(stage.shape.back());
-      auto [from, until] = columnsOf(stage, width);
+      auto [from, until] = seenOf(stage, Seen::Columns, width);
       auto emitSeen = [&](const Stage &of, Value first, Value last) {
         if (until != width) {
           int64_t columns = of.lanes * of.tileVectors;

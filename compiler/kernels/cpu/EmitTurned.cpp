@@ -14,100 +14,6 @@
 using namespace mlir;
 
 namespace sheaf::kernels::cpu {
-namespace {
-
-/// Expressions with more than so many tensors are computed as they stand.
-constexpr size_t kMostTensors = 64;
-
-} // namespace
-
-/// What a root of a loop reads from memory; false where that is not known.
-bool Emitter::forEachRead(const Stage &stage, const Root &root,
-                          llvm::function_ref<bool(const Buffer &, const View &)> visit) {
-  Scope scope;
-  scope.stage = &stage;
-  std::vector<std::pair<Value, View>> work{{root.value, identityView(stage.shape.size())}};
-  for (size_t next = 0; next < work.size(); ++next) {
-    auto [value, view] = work[next];
-    if (work.size() > kMostTensors)
-      return false;
-    auto add = [&](Value operand, View through) {
-      std::pair<Value, View> read(operand, std::move(through));
-      if (!llvm::is_contained(work, read))
-        work.push_back(std::move(read));
-    };
-    const Buffer *buffer = plan_.bufferOf.lookup(value);
-    if (buffer && !(root.computed && next == 0) && !isComputedAlong(value, view, scope)) {
-      if (!visit(*buffer, view))
-        return false;
-      continue;
-    }
-    switch (roleOf(value)) {
-    case Role::Elementwise:
-      for (Value operand : value.getDefiningOp()->getOperands())
-        if (isa<RankedTensorType>(operand.getType()))
-          add(operand, throughBroadcast(value, operand, view, *plan_.shapes));
-      break;
-    case Role::Fill:
-      break;
-    case Role::View:
-      if (movementOf(value) == ops::Movement::Reshape && !isPlainReshape(value, *plan_.shapes)) {
-        const Buffer *even = regrouped(value);
-        if (!even || !visit(*even, view))
-          return false;
-      } else {
-        auto [source, through] = throughView(value, view, *plan_.shapes);
-        add(source, std::move(through));
-      }
-      break;
-    default:
-      return false;
-    }
-  }
-  return true;
-}
-
-/// The axis along which neighbours in memory follow each other in all that a loop reads along its
-/// last axis, which is another one; -1: there is none, or what is written gains nothing.
-int Emitter::turnedAxis(const Stage &stage) {
-  int last = static_cast<int>(stage.shape.size()) - 1, turned = -1;
-  if (stage.rowBlock >= 0)
-    return -1;
-  auto readsTurned = [&](const Buffer &, const View &view) {
-    if (view.empty())
-      return true;
-    if (llvm::any_of(view, [](const AxisMap &map) { return map.index != nullptr; }))
-      return false;
-    int innermost = view.back().axis;
-    bool moves = dependsOn(view, last);
-    if (moves && (innermost < 0 || innermost == last))
-      return false;
-    if (moves && turned >= 0 && innermost != turned)
-      return false;
-    if (moves)
-      turned = innermost;
-    return true;
-  };
-  std::vector<View> others;
-  for (const Root &root : stage.roots) {
-    if (root.isScattered(stage) || root.transposedBegin >= 0 ||
-        laneType(root.buffer->dtype) != f32_)
-      return -1;
-    if (!forEachRead(stage, root, [&](const Buffer &buffer, const View &view) {
-          others.push_back(view);
-          return readsTurned(buffer, view);
-        }))
-      return -1;
-  }
-  if (turned < 0 ||
-      (stage.shape[turned].isConstant() && stage.shape[turned].constant() < kLoopLanes))
-    return -1;
-  // What does not move along the last axis must not be read row by row instead.
-  for (const View &view : others)
-    if (dependsOn(view, turned) && (view.empty() || view.back().axis != turned))
-      return -1;
-  return turned;
-}
 
 /// As many vectors as they have lanes, with rows for columns.
 SmallVector<Value> Emitter::transposeLanes(SmallVector<Value> rows) {
@@ -131,8 +37,8 @@ SmallVector<Value> Emitter::transposeLanes(SmallVector<Value> rows) {
 }
 
 /// The loop of one record.
-void Emitter::emitTurned(const Stage &stage, int turned) {
-  int last = static_cast<int>(stage.shape.size()) - 1;
+void Emitter::emitTurned(const Stage &stage) {
+  int last = static_cast<int>(stage.shape.size()) - 1, turned = stage.turnedAxis;
   std::vector<Value> index(stage.shape.size());
   Value rows = extent(stage.shape[last]), width = extent(stage.shape[turned]);
   Value whole =

@@ -91,10 +91,7 @@ private:
   Value baseInBlock(const Buffer &buffer);
   void findSeen(const RowBlock &block);
   std::pair<Value, Value> seenBy(const RowBlock &block, Value row);
-  /// Where the last axis of a stage, or the axis that it contracts, begins and ends.
-  std::pair<Value, Value> seenOf(const Stage &stage, int axis, Value extent);
-  std::pair<Value, Value> columnsOf(const Stage &stage, Value extent);
-  std::pair<Value, Value> stepsOf(const Stage &stage, Value extent);
+  std::pair<Value, Value> seenOf(const Stage &stage, Seen axis, Value extent);
 
   // EmitSelection.cpp
   struct RowOfPlaces;
@@ -250,11 +247,8 @@ private:
   } tilePlace_;
 
   // EmitTurned.cpp
-  bool forEachRead(const Stage &stage, const Root &root,
-                   llvm::function_ref<bool(const Buffer &, const View &)> visit);
-  int turnedAxis(const Stage &stage);
   llvm::SmallVector<Value> transposeLanes(llvm::SmallVector<Value> rows);
-  void emitTurned(const Stage &stage, int turned);
+  void emitTurned(const Stage &stage);
 
   // EmitFactors.cpp
   Value toFactors(Value lanes);

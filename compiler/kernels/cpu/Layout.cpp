@@ -142,10 +142,41 @@ void LayoutPlanner::layOutStages() {
             llvm::alignTo(4 * stage.passRows * stage.tileVectors * stage.lanes, rt::kGranuleBytes);
       }
     }
+    stage.turnedAxis = turnedAxis(of, stage);
     layout_->accumulatorBytes =
         std::max(layout_->accumulatorBytes, stage.transposedBegin + transposedBytes);
     layout_->stages.push_back(std::move(stage));
   }
+}
+
+int LayoutPlanner::turnedAxis(const kernels::Stage &of, const Stage &stage) {
+  if (stage.kind != Stage::Loop || stage.rowBlock >= 0 || stage.shape.size() < 2)
+    return -1;
+  int last = static_cast<int>(stage.shape.size()) - 1, turned = -1;
+  for (const Access &read : of.reads) {
+    if (!read.view || read.buffer->kind == Buffer::List ||
+        llvm::any_of(*read.view, [](const AxisMap &map) { return map.index != nullptr; }))
+      return -1;
+    if (!dependsOn(*read.view, last))
+      continue;
+    int innermost = read.view->back().axis;
+    if (innermost < 0 || innermost == last || (turned >= 0 && innermost != turned))
+      return -1;
+    turned = innermost;
+  }
+  if (turned < 0)
+    return -1;
+  // What does not move along the last axis must not be read row by row instead.
+  bool readsAcross = llvm::any_of(of.reads, [&](const Access &read) {
+    return dependsOn(*read.view, turned) && read.view->back().axis != turned;
+  });
+  bool writesAlong = llvm::all_of(stage.roots, [&](const Root &root) {
+    return !root.isScattered(stage) && ops::isFloat(root.buffer->dtype);
+  });
+  if (readsAcross || !writesAlong)
+    return -1;
+  const Dim &width = stage.shape[static_cast<size_t>(turned)];
+  return width.isConstant() && width.constant() < kLoopLanes ? -1 : turned;
 }
 
 Kernel LayoutPlanner::run() {

@@ -76,12 +76,16 @@ struct Stage {
   int level;
   std::vector<Dim> shape;
   std::vector<Root> roots;
+  /// Loop: the axis along which neighbours in memory follow each other in all that it reads along
+  /// its last axis, which is another one; -1: none, or nothing is gained by blocks
+  /// (EmitTurned.cpp).
+  int turnedAxis = -1;
 
   // Products
   bool rowsAreRecords;
   int rowAxis;  ///< else: the axis whose places are the rows of a tile; -1: one row
   int rowBlock; ///< of the plan, or -1
-  decltype(kernels::Stage::seen) seen;
+  Seen seen;
   /// A tile's rows may come from several records: a pass over the panels takes `passRows` of them.
   bool rowsOfAllRecords = false;
   int64_t passRows = 0;

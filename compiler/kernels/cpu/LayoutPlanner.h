@@ -43,6 +43,7 @@ private:
   int64_t level1(int64_t sixteenths) const;
   int64_t level2(int64_t sixteenths) const;
   int64_t nearBytes(int64_t bytes) const;
+  static int turnedAxis(const kernels::Stage &of, const Stage &stage);
   void groupStages();
   void chooseChunk();
 

@@ -131,11 +131,29 @@ struct Root {
   bool computed = false; ///< the buffer is where the value is kept: it cannot be read from there
 };
 
+/// A tensor that a stage reads from memory: at its own places, by the view; none: elsewhere.
+struct Access {
+  const Buffer *buffer;
+  std::optional<View> view;
+  bool reshaped; ///< the view is of what the tensor is reshaped to
+
+  /// The same of the memory that the tensor lies in.
+  Access ofWhole() const {
+    if (!reshaped && !buffer->regroups)
+      return *this;
+    return {&buffer->whole(), std::nullopt, false};
+  }
+};
+
+/// What of a stage ends with the columns that rows see: its last axis, or the axis it contracts.
+enum class Seen { Nothing, Columns, Steps };
+
 struct Stage {
   enum Kind { Loop, Products, Reduce } kind;
   int level = 0;
   std::vector<Dim> shape; ///< iteration space
   std::vector<Root> roots;
+  std::vector<Access> reads; ///< also by what it computes along
 
   // Products
   unsigned method = 0; ///< of all its products
@@ -145,8 +163,7 @@ struct Stage {
   std::vector<ProductGroup> groups;
   std::vector<const Buffer *> argumentRows; ///< that its roots read beside the products, in order
   int rowBlock = -1;                        ///< number among Plan::rowBlocks, or -1
-  /// Of a row block with bounds: what of the stage ends with the columns that rows see.
-  enum { Nothing, Columns, Steps } seen = Nothing; ///< its last axis; the axis it contracts
+  Seen seen = Seen::Nothing;                ///< of a row block with bounds
 };
 
 /// The last column that a row sees, or the first: a sum of ints that are the same all along the

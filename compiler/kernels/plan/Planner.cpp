@@ -22,25 +22,30 @@ bool Planner::keep(Value value) {
   return isNew;
 }
 
-std::optional<Planner::Part> Planner::regroupedPart(Value value) const {
-  auto isRegrouping = [&](Value v) {
-    return roleOf(v) == Role::View && movementOf(v) == ops::Movement::Reshape &&
-           !isPlainReshape(v, *plan_->shapes);
-  };
-  auto source = [](Value v) { return v.getDefiningOp()->getOperand(0); };
-  auto isEven = [&](Value v) { return liesEvenly(shape(source(v)), shape(v)); };
-  if (!isRegrouping(value) || !isEven(value))
-    return std::nullopt;
-  // Results have rows of their own, and what is regrouped across rows wants them without padding.
-  for (Operation *user : value.getUsers()) {
+bool Planner::isRegrouping(Value value) const {
+  return roleOf(value) == Role::View && movementOf(value) == ops::Movement::Reshape &&
+         !isPlainReshape(value, *plan_->shapes);
+}
+
+bool Planner::isRegroupedAcrossRows(Value value) const {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
     auto apply = dyn_cast<ir::ApplyOp>(user);
-    if (!apply || llvm::any_of(apply->getResults(), [&](Value to) {
-          return isRegrouping(to) && source(to) == value && !isEven(to);
-        }))
-      return std::nullopt;
-  }
-  Part part{source(value), identityView(shape(source(value)).size()), shape(source(value))};
-  while (roleOf(part.of) == Role::View && !isKept(part.of)) {
+    return apply && isRegrouping(apply->getResult(0)) &&
+           !liesEvenly(shape(value), shape(apply->getResult(0)));
+  });
+}
+
+std::optional<Planner::Part> Planner::regroupedPart(Value value) const {
+  if (!isRegrouping(value))
+    return std::nullopt;
+  Value source = value.getDefiningOp()->getOperand(0);
+  // Results have rows of their own.
+  if (!liesEvenly(shape(source), shape(value)) || isRegroupedAcrossRows(value) ||
+      !llvm::all_of(value.getUsers(), [](Operation *user) { return isa<ir::ApplyOp>(user); }))
+    return std::nullopt;
+  const Part whole{source, identityView(shape(source).size()), shape(source)};
+  Part part = whole;
+  while (roleOf(part.of) == Role::View) {
     ops::Movement::Kind kind = movementOf(part.of);
     if (kind != ops::Movement::Split && kind != ops::Movement::Slice)
       break;
@@ -56,7 +61,7 @@ std::optional<Planner::Part> Planner::regroupedPart(Value value) const {
   if (role == Role::Argument || role == Role::Assemble)
     return part;
   // Of what is computed here the part alone is made.
-  return Part{source(value), identityView(shape(source(value)).size()), shape(source(value))};
+  return whole;
 }
 
 /// A view of what a stage of products computes is written by that stage, through the view turned
@@ -173,12 +178,12 @@ Planner::Reads Planner::read(Value root, bool computed) {
         visit(operand, view);
       break;
     case Role::View: {
-      ops::Movement::Kind kind = movementOf(value);
       if (regroupedPart(value)) {
         keep(value);
         reads.kept.push_back({value, std::move(view)});
-      } else if (kind == ops::Movement::Reshape && !isPlainReshape(value, *plan_->shapes)) {
-        readWhole(apply.getOperand(0));
+      } else if (isRegrouping(value)) {
+        keep(apply.getOperand(0));
+        reads.reshapes.push_back({value, std::move(view)});
       } else if (isByIndices(value)) {
         readWhole(apply.getOperand(0));
         readWhole(apply.getOperand(1));
@@ -246,12 +251,16 @@ int Planner::productLevel(const Product &product) const {
 /// The first level at which everything that is read is in memory.
 int Planner::levelOf(const Reads &reads) const {
   int level = 0;
+  auto follow = [&](Value read) {
+    if (isKept(read))
+      level = std::max(level, levelOf(read) + 1);
+  };
   for (auto &[kept, view] : reads.kept)
-    if (isKept(kept))
-      level = std::max(level, levelOf(kept) + 1);
+    follow(kept);
   for (Value whole : reads.whole)
-    if (isKept(whole))
-      level = std::max(level, levelOf(whole) + 1);
+    follow(whole);
+  for (auto &[reshape, view] : reads.reshapes)
+    follow(reshape.getDefiningOp()->getOperand(0));
   for (auto &[product, view] : reads.products)
     level = std::max(level, productLevel(*product));
   return level;

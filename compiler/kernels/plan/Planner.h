@@ -57,8 +57,10 @@ private:
   struct Reads {
     /// Arguments, weights and kept tensors, at the place where the expression is evaluated.
     llvm::SmallVector<std::pair<mlir::Value, View>> kept;
-    /// Tensors that are read elsewhere: by indices, or by row-major number.
+    /// Tensors that are read elsewhere, by indices.
     llvm::SmallVector<mlir::Value> whole;
+    /// Reshapes whose operands are read by the row-major number of a place.
+    llvm::SmallVector<std::pair<mlir::Value, View>> reshapes;
     llvm::SmallVector<std::pair<const Product *, View>> products;
     llvm::SmallVector<mlir::Value> elementwise;
   };
@@ -82,6 +84,10 @@ private:
     std::vector<Dim> shape;
   };
   std::optional<Part> regroupedPart(mlir::Value value) const;
+  /// Whether it is a reshape that is no plain view.
+  bool isRegrouping(mlir::Value value) const;
+  /// Whether a reshape takes its elements across rows: then it lies without padding.
+  bool isRegroupedAcrossRows(mlir::Value value) const;
   bool isKept(mlir::Value value) const { return kept_.contains(value); }
   std::vector<RootSpec> rootsOf(mlir::Value kept);
   std::optional<RootSpec> behindViews(mlir::Value value, mlir::Value target, View view);
@@ -107,12 +113,11 @@ private:
   void makeStages();
   void findAccumulators(Stage &stage, llvm::ArrayRef<RootSpec> roots);
   static void groupProducts(Stage &stage);
+  void findReads(Stage &stage, llvm::ArrayRef<RootSpec> roots);
   llvm::SmallPtrSet<mlir::Value, 8> weightsReadAsTheyAre();
 
   // RowBlocks.cpp
-  void findRowBlocks(llvm::ArrayRef<llvm::ArrayRef<RootSpec>> rootsOfStages);
-  void forEachAccess(const Stage &stage, llvm::ArrayRef<RootSpec> roots,
-                     llvm::function_ref<void(mlir::Value, std::optional<View>)> visit);
+  void findRowBlocks();
 
   // Lifetimes.cpp
   /// Gives temporaries their places: those that are never needed at the same time share one.

@@ -76,7 +76,6 @@ void Planner::addSegments(Product &product, Value lhs, Value rhs, bool rhsInVect
 
   // Views of the whole operands; batch axes align at the right, as in broadcasting.
   View lhsView(lhsRank), rhsView(rhsRank);
-  auto isUnit = [](const Dim &d) { return d.isConstant() && d.constant() == 1; };
   int64_t matrixAxes = lhsRank >= 2 ? 2 : 1; // m and n, or n alone, at the end of the result
   auto alignBatch = [&](View &view, Value operand) {
     int64_t batch = static_cast<int64_t>(view.size()) - 2;

@@ -36,52 +36,18 @@ bool beginsWith(ArrayRef<Dim> shape, ArrayRef<Dim> axes) {
 
 } // namespace
 
-/// What a stage reads from memory, at its own places; no view: elsewhere.
-void Planner::forEachAccess(const Stage &stage, ArrayRef<RootSpec> roots,
-                            llvm::function_ref<void(Value, std::optional<View>)> visit) {
-  auto visitIndices = [&](const View &view) {
-    for (const AxisMap &map : view)
-      if (map.index)
-        visit(map.index, std::nullopt);
-  };
-  auto visitAt = [&](Value value, const View &view) {
-    visit(value, view);
-    visitIndices(view);
-  };
-  for (const RootSpec &root : roots) {
-    // A piece of a tensor that another stage has made, and this one copies.
-    if (!root.computed() && isKept(root.value) && levelOf(root.value) != stage.level)
-      visit(root.value, std::nullopt);
-    readAlong(root, stage.level, [&](const Reads &reads) {
-      for (auto &[kept, view] : reads.kept)
-        if (!isKept(kept) || levelOf(kept) != stage.level)
-          visitAt(kept, view);
-      for (Value whole : reads.whole)
-        visit(whole, std::nullopt);
-      for (auto &[product, view] : reads.products) {
-        if (product->start)
-          visit(product->start, std::nullopt);
-        for (const ProductSegment &segment : product->segments) {
-          visitAt(segment.lhs, segment.lhsView);
-          visitAt(segment.rhs, segment.rhsView);
-        }
-      }
-    });
-  }
-}
-
 /// Finds blocks of rows, and puts the stages of each one after the other.
 class RowBlocks {
 public:
-  RowBlocks(Plan &plan, std::vector<std::vector<Access>> accesses, const PlanOptions &options)
-      : plan_(plan), accesses_(std::move(accesses)), options_(options),
-        blockOf_(plan.stages.size(), -1) {
-    for (auto [number, stage] : llvm::enumerate(plan.stages))
+  RowBlocks(Plan &plan, const PlanOptions &options)
+      : plan_(plan), options_(options), blockOf_(plan.stages.size(), -1) {
+    for (auto [number, stage] : llvm::enumerate(plan.stages)) {
       for (const Root &root : stage.roots)
         writers_[root.buffer].insert(static_cast<unsigned>(number));
-    for (auto [number, reads] : llvm::enumerate(accesses_))
-      for (auto &[buffer, view] : reads)
-        readers_[buffer].insert(static_cast<unsigned>(number));
+      auto &reads = accesses_.emplace_back();
+      for (const Access &read : stage.reads)
+        readers_[reads.emplace_back(read.ofWhole()).buffer].insert(static_cast<unsigned>(number));
+    }
   }
 
   void run() {
@@ -145,7 +111,7 @@ private:
     if (!llvm::all_of(readers->second, fits))
       return false;
     for (unsigned number : readers->second)
-      for (auto &[read, view] : accesses_[number])
+      for (auto &[read, view, reshaped] : accesses_[number])
         if (read == &buffer && !(view && isAligned(*view, axes.size())))
           return false;
     return true;
@@ -187,7 +153,7 @@ private:
       for (const Root &root : plan_.stages[number].roots)
         take(root.buffer);
       if (operandsToo)
-        for (auto &[buffer, view] : accesses_[number])
+        for (auto &[buffer, view, reshaped] : accesses_[number])
           take(buffer);
     }
     return block;
@@ -208,7 +174,7 @@ private:
     };
     return llvm::any_of(block.stages, [&](unsigned number) {
       return llvm::any_of(accesses_[number], [&](const Access &access) {
-        auto &[buffer, view] = access;
+        auto &[buffer, view, reshaped] = access;
         if (block.local.contains(buffer))
           return false;
         auto [inside, byRows] = made(buffer);
@@ -256,7 +222,7 @@ private:
     std::map<unsigned, std::vector<unsigned>> members; // of a node
     for (unsigned stage = 0; stage < count; ++stage) {
       members[nodeOf(stage)].push_back(stage);
-      for (auto &[buffer, view] : accesses_[stage])
+      for (auto &[buffer, view, reshaped] : accesses_[stage])
         for (unsigned writer : writers_[buffer])
           if (nodeOf(writer) != nodeOf(stage))
             before[nodeOf(stage)].insert(nodeOf(writer));
@@ -298,27 +264,15 @@ private:
   }
 
   Plan &plan_;
-  std::vector<std::vector<Access>> accesses_;
+  std::vector<std::vector<Access>> accesses_; ///< of each stage, to whole tensors
   const PlanOptions &options_;
   std::vector<int> blockOf_;
   llvm::DenseMap<const Buffer *, llvm::SmallSetVector<unsigned, 4>> writers_, readers_;
 };
 
-void Planner::findRowBlocks(ArrayRef<ArrayRef<RootSpec>> rootsOfStages) {
-  if (options_.blockRows == 0)
-    return;
-  std::vector<std::vector<Access>> accesses;
-  for (auto [stage, roots] : llvm::zip_equal(plan_->stages, rootsOfStages)) {
-    auto &reads = accesses.emplace_back();
-    forEachAccess(stage, roots, [&](Value value, std::optional<View> view) {
-      const Buffer *buffer = plan_->bufferOf.lookup(value);
-      if (buffer && buffer->regroups)
-        reads.push_back({&buffer->whole(), std::nullopt});
-      else if (buffer)
-        reads.push_back({buffer, std::move(view)});
-    });
-  }
-  RowBlocks(*plan_, std::move(accesses), options_).run();
+void Planner::findRowBlocks() {
+  if (options_.blockRows != 0)
+    RowBlocks(*plan_, options_).run();
 }
 
 } // namespace sheaf::kernels

@@ -376,8 +376,8 @@ private:
   bool check(unsigned number) {
     const Stage &stage = plan_.stages[number];
     auto &accesses = rows_.accesses[number];
-    auto &seen = seen_.emplace_back(Stage::Nothing);
-    bool reads = llvm::any_of(accesses, [&](const Access &a) { return runsAlong(a.first); });
+    Seen &seen = seen_.emplace_back(Seen::Nothing);
+    bool reads = llvm::any_of(accesses, [&](const Access &a) { return runsAlong(a.buffer); });
     bool writes =
         llvm::any_of(stage.roots, [&](const Root &root) { return runsAlong(root.buffer); });
     if (!reads && !writes)
@@ -385,14 +385,14 @@ private:
     if (stage.kind == Stage::Reduce)
       return !writes && checkReduction(stage, seen);
     if (writes) {
-      seen = Stage::Columns;
+      seen = Seen::Columns;
       return isSpaceOfScores(stage.shape) &&
              llvm::all_of(stage.roots, [&](const Root &root) { return runsAlong(root.buffer); }) &&
              llvm::all_of(accesses, [&](const Access &a) {
-               return !runsAlong(a.first) || isAt(*a.second, static_cast<int>(rows_.axes.size()));
+               return !runsAlong(a.buffer) || isAt(*a.view, static_cast<int>(rows_.axes.size()));
              });
     }
-    seen = Stage::Steps;
+    seen = Seen::Steps;
     return stage.kind == Stage::Products && checkSteps(stage, accesses);
   }
 
@@ -401,14 +401,14 @@ private:
     return map.axis == axis && map.offset == Dim(0) && map.host.empty() && !map.index;
   }
 
-  template <typename Seen> bool checkReduction(const Stage &stage, Seen &seen) {
+  bool checkReduction(const Stage &stage, Seen &seen) {
     Value value = stage.roots.front().value;
     if (roleOf(value) == Role::Dot)
       return false;
     Value rows = value.getDefiningOp()->getOperand(0);
     if (!isSpaceOfScores(shapeOf(rows)))
       return false;
-    seen = Stage::Columns;
+    seen = Seen::Columns;
     switch (reductionOf(value)) {
     case ops::Reduction::Sum:
       needed_.push_back({rows, 0});
@@ -441,7 +441,7 @@ private:
       ++left;
     }
     // What follows the products reads none of these tensors.
-    size_t read = llvm::count_if(accesses, [&](const Access &a) { return runsAlong(a.first); });
+    size_t read = llvm::count_if(accesses, [&](const Access &a) { return runsAlong(a.buffer); });
     return read == left;
   }
 
@@ -451,7 +451,7 @@ private:
   llvm::DenseMap<Value, Known> known_;
   std::vector<ColumnBound> bounds_;
   std::vector<std::pair<Value, double>> needed_; ///< what must hold beyond a bound
-  std::vector<decltype(Stage::seen)> seen_;      ///< of the block's stages
+  std::vector<Seen> seen_;                       ///< of the block's stages
 };
 
 } // namespace

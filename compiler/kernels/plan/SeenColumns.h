@@ -8,15 +8,12 @@
 
 namespace sheaf::kernels {
 
-/// What a stage reads from memory, at its own places; no view: elsewhere.
-using Access = std::pair<const Buffer *, std::optional<View>>;
-
 /// Stages that will be a row block, before they are put together.
 struct RowsTogether {
   llvm::ArrayRef<Dim> axes;
   llvm::ArrayRef<unsigned> stages;              ///< their numbers
   llvm::ArrayRef<const Buffer *> tensors;       ///< that are there for the block's rows only
-  llvm::ArrayRef<std::vector<Access>> accesses; ///< of all stages of the plan
+  llvm::ArrayRef<std::vector<Access>> accesses; ///< of all stages of the plan, to whole tensors
 };
 
 /// Finds the bounds of a row block, and which of its stages they are for (Stage::seen).

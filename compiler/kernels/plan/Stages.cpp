@@ -35,18 +35,6 @@ void Planner::makeBuffers() {
     // A copy does not stand for its value.
     plan_->bufferOf.try_emplace(result, resultBuffers_.back());
   }
-  // What is regrouped across its rows lies without padding. It takes no more room for it, not even
-  // where the last row is written in whole vectors.
-  auto isDense = [&](Value value) {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      auto apply = dyn_cast<ir::ApplyOp>(user);
-      if (!apply || roleOf(apply->getResult(0)) != Role::View)
-        return false;
-      Value to = apply->getResult(0);
-      return movementOf(to) == ops::Movement::Reshape && !isPlainReshape(to, *plan_->shapes) &&
-             !liesEvenly(shape(value), shape(to));
-    });
-  };
   llvm::SmallVector<Value> parts;
   for (Value value : kept_) {
     if (plan_->bufferOf.contains(value))
@@ -57,7 +45,9 @@ void Planner::makeBuffers() {
     }
     bool isKnown = llvm::all_of(shape(value), [](const Dim &d) { return d.isConstant(); });
     plan_->bufferOf[value] = add(isKnown ? Buffer::Scratch : Buffer::Temporary, value, 0);
-    plan_->buffers.back().dense = isDense(value);
+    // It takes no more room without padding, not even where the last row is written in whole
+    // vectors.
+    plan_->buffers.back().dense = isRegroupedAcrossRows(value);
   }
   // One may lie in another, which the program makes before it.
   llvm::sort(parts, [](Value a, Value b) {
@@ -160,6 +150,49 @@ llvm::SmallPtrSet<Value, 8> Planner::weightsReadAsTheyAre() {
   return weights;
 }
 
+/// What the stage of these roots reads from memory.
+void Planner::findReads(Stage &stage, ArrayRef<RootSpec> roots) {
+  auto visit = [&](Value value, std::optional<View> view) {
+    if (const Buffer *buffer = plan_->bufferOf.lookup(value))
+      stage.reads.push_back({buffer, std::move(view), false});
+  };
+  auto visitIndices = [&](const View &view) {
+    for (const AxisMap &map : view)
+      if (map.index)
+        visit(map.index, std::nullopt);
+  };
+  auto visitAt = [&](Value value, const View &view) {
+    visit(value, view);
+    visitIndices(view);
+  };
+  for (const RootSpec &root : roots) {
+    // A piece of a tensor that another stage has made, and this one copies.
+    if (!root.computed() && isKept(root.value) && levelOf(root.value) != stage.level)
+      visit(root.value, identityView(shape(root.value).size()));
+    readAlong(root, stage.level, [&](const Reads &reads) {
+      for (auto &[kept, view] : reads.kept)
+        if (!isKept(kept) || levelOf(kept) != stage.level)
+          visitAt(kept, view);
+      for (Value whole : reads.whole)
+        visit(whole, std::nullopt);
+      for (auto &[reshape, view] : reads.reshapes)
+        if (const Buffer *buffer = plan_->bufferOf.lookup(reshape.getDefiningOp()->getOperand(0))) {
+          bool byStrides = buffer->dense || liesEvenly(buffer->shape, shape(reshape));
+          stage.reads.push_back({buffer, byStrides ? std::optional(view) : std::nullopt, true});
+          visitIndices(view);
+        }
+      for (auto &[product, view] : reads.products) {
+        if (product->start)
+          visit(product->start, std::nullopt);
+        for (const ProductSegment &segment : product->segments) {
+          visitAt(segment.lhs, segment.lhsView);
+          visitAt(segment.rhs, segment.rhsView);
+        }
+      }
+    });
+  }
+}
+
 void Planner::makeStages() {
   std::vector<size_t> order(stageRoots_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -193,7 +226,9 @@ void Planner::makeStages() {
     if (buffer.kind == Buffer::Weight)
       buffer.readAsIs = asTheyAre.contains(buffer.value);
   plan_->levels = levels_;
-  findRowBlocks(rootsOfStages);
+  for (auto [stage, roots] : llvm::zip_equal(plan_->stages, rootsOfStages))
+    findReads(stage, roots);
+  findRowBlocks();
   shareTemporaries();
 }
 
