@@ -40,22 +40,23 @@ void Checker::checkLetStmt(const Stmt &stmt, typed::BlockExpr &block) {
   E value;
   TypeRef type;
   if (stmt.type) {
-    TypeRef annotation = convertType(*stmt.type, scope);
+    TypeRef annotation = conversion.convertType(*stmt.type, scope);
     const auto *binding = stmt.pattern->as<BindingPattern>();
     value = check(*stmt.value,
                   {annotation, binding ? fmt::format("'{}'", binding->name) : "the value"});
     if (isError(value->type) || isError(annotation)) {
-      type = types.isSound(annotation) ? close(annotation, context->opened.size()) : types.error();
+      type = types.isSound(annotation) ? extents.close(annotation, context->opened.size())
+                                       : types.error();
       for (const auto &[name, dim] : scope.made)
         context->locals.push_back(
             {name, dims.hasFreeVariables(dim) ? Dim::fresh() : dims.resolve(dim)});
       if (!scope.made.empty())
         type = types.error();
     } else {
-      type = mergeAnnotation(annotation, value->type);
-      bindAnnotationDims(scope);
+      type = extents.mergeAnnotation(annotation, value->type);
+      conversion.bindAnnotationDims(scope);
     }
-    type = open(type, openedDims);
+    type = extents.open(type, openedDims);
   } else {
     value = infer(*stmt.value);
     type = types.resolve(value->type);
@@ -66,14 +67,14 @@ void Checker::checkLetStmt(const Stmt &stmt, typed::BlockExpr &block) {
     type = types.error();
     isStatic = false;
   }
-  typed::Pattern *pattern = checkPattern(*stmt.pattern, type);
+  typed::Pattern *pattern = patterns.checkPattern(*stmt.pattern, type);
   pattern->opened.insert(pattern->opened.end(), openedDims.begin(), openedDims.end());
-  requireIrrefutable(*pattern, "a 'let'");
+  patterns.requireIrrefutable(*pattern, "a 'let'");
   if (pattern->variable) {
     if (isStatic) {
       pattern->variable->staticValue = value;
     } else if (types.resolve(type)->is(TypeKind::Int)) {
-      pattern->variable->dim = unroundedDim(*value);
+      pattern->variable->dim = extents.unroundedDim(*value);
       if (!pattern->variable->dim && isNatural(*value))
         dims.assumeNatural(Dim::symbol(pattern->variable->dimSymbol));
     }
@@ -136,7 +137,8 @@ void Checker::assumeComparisons(const typed::Expr &condition, bool holds, bool c
   }
   if (scalar->operands.size() != 2 || scalar->op == ScalarOp::And || scalar->op == ScalarOp::Or)
     return;
-  std::optional<Dim> a = toDim(*scalar->operands[0]), b = toDim(*scalar->operands[1]);
+  std::optional<Dim> a = extents.toDim(*scalar->operands[0]),
+                     b = extents.toDim(*scalar->operands[1]);
   if (!a || !b)
     return;
   ScalarOp op = comparisonThatHolds(scalar->op, holds);
@@ -165,7 +167,7 @@ void Checker::assumeComparisons(const typed::Expr &condition, bool holds, bool c
 /// Whether an int is at least 0 whatever the extents are that it is made of.
 bool Checker::isNatural(const typed::Expr &expr) {
   using typed::ScalarOp;
-  if (std::optional<Dim> dim = unroundedDim(expr))
+  if (std::optional<Dim> dim = extents.unroundedDim(expr))
     return dims.isNatural(*dim);
   const auto *scalar = expr.as<typed::ScalarExpr>();
   if (!scalar)
@@ -203,7 +205,7 @@ Checker::E Checker::inferIf(const IfExpr &expr, const Expectation *expected, Typ
     if (expected)
       return check(syntax, *expected);
     E value = infer(syntax, hint);
-    branchType = close(value->type, mark);
+    branchType = extents.close(value->type, mark);
     return value;
   };
   E thenExpr = branch(*expr.thenExpr, true);
@@ -270,7 +272,7 @@ Checker::E Checker::inferMatch(const MatchExpr &expr, const Expectation *expecte
     Scope scope(*this);
     typed::MatchArm result;
     size_t before = diags.errorCount() + errorPatterns;
-    result.pattern = checkPattern(*arm.pattern, type);
+    result.pattern = patterns.checkPattern(*arm.pattern, type);
     patternErrors += diags.errorCount() + errorPatterns - before;
     if (arm.guard)
       result.guard = check(*arm.guard, {types.boolType(), "a guard"});
@@ -280,14 +282,14 @@ Checker::E Checker::inferMatch(const MatchExpr &expr, const Expectation *expecte
       result.body = body;
     } else {
       E body = infer(*arm.body, hint);
-      branches.push_back(close(body->type, mark));
+      branches.push_back(extents.close(body->type, mark));
       ranges.push_back(body->range);
       result.body = body;
     }
     match->arms.push_back(result);
   }
   if (patternErrors == 0 && !isError(type) && !expr.arms.empty())
-    checkArms(expr, *match);
+    patterns.checkArms(expr, *match);
   if (expected)
     match->type = bad || isError(type) || expr.arms.empty() ? types.error() : expected->type;
   else

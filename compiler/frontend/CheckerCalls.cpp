@@ -8,7 +8,7 @@
 
 namespace sheaf {
 
-std::vector<Checker::Arg> Checker::argsOf(const CallExpr &call) {
+std::vector<Arg> Checker::argsOf(const CallExpr &call) {
   std::vector<Arg> args;
   for (const Argument &arg : call.args)
     args.push_back({arg.value, nullptr, arg.value->range, arg.name ? &*arg.name : nullptr});
@@ -199,7 +199,7 @@ Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceR
   if (auto builtin = builtins().find(name); builtin != builtins().end())
     return (this->*builtin->second)(std::move(args), range, hint);
   if (const ops::Op *op = ops::OpTable::get().find(name); op && !op->internal)
-    return applyOp(*op, args, range);
+    return operators.applyOp(*op, args, range);
   std::string_view help = foreignFunctionHelp(name);
   return refuseCall(args, callee.range, fmt::format("there is no function '{}'", name),
                     help.empty() ? suggestValue(name) : std::string(help));
@@ -224,7 +224,7 @@ Checker::E Checker::makeLayer(const LayerInfo &layer, const std::vector<Arg> &ar
         ordered[i], {types.intType(), fmt::format("dim '{}' of layer '{}'", names[i], layer.name)});
     if (isError(arg->type))
       return error(range);
-    std::optional<Dim> dim = toDim(*arg);
+    std::optional<Dim> dim = extents.toDim(*arg);
     if (!dim)
       return fail(arg->range, fmt::format("dim '{}' of layer '{}' must be made of ints and dims",
                                           names[i], layer.name));
@@ -398,7 +398,7 @@ Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
     if (bad)
       break;
     const typed::Expr &arg = *call->args[extent.param];
-    std::optional<Dim> dim = unroundedDim(arg);
+    std::optional<Dim> dim = extents.unroundedDim(arg);
     // Whatever else the argument is, the result tells.
     dimArgs.emplace(extent.symbol, dim.value_or(Dim::fresh()));
     if (!dim)
@@ -414,7 +414,7 @@ Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
     bad |= !mayEmit(instantiate(fn.emits), fmt::format("'{}'", fn.name), range);
   if (bad)
     return error(range);
-  call->type = close(instantiate(fn.result), mark);
+  call->type = extents.close(instantiate(fn.result), mark);
   return call;
 }
 

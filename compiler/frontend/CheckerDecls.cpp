@@ -194,7 +194,8 @@ void Checker::checkData() {
           diags.error(field.name.range, fmt::format("field '{}' is already declared in '{}'",
                                                     field.name.name, data.constructors[i].name));
         TypeScope scope;
-        data.constructors[i].fields.push_back({field.name.name, convertType(*field.type, scope)});
+        data.constructors[i].fields.push_back(
+            {field.name.name, conversion.convertType(*field.type, scope)});
       }
     }
     context = outer;
@@ -292,7 +293,7 @@ void Checker::checkLayerHeads() {
 void Checker::checkParam(ParamInfo &param) {
   TypeScope scope;
   scope.allowUnknown = false;
-  param.type = convertType(*param.decl->type, scope);
+  param.type = conversion.convertType(*param.decl->type, scope);
   if (!isError(param.type) && !param.type->is(TypeKind::Tensor)) {
     diags.error(param.decl->type->range,
                 fmt::format("param '{}' must be a tensor, but its type is '{}'", param.name,
@@ -386,7 +387,8 @@ void Checker::checkSignature(FnInfo &fn) {
   scope.newDims = NewDims::Quantify;
   for (const FnParam &param : fn.decl->params) {
     scope.allowFunction = scope.allowLayer = true;
-    fn.paramTypes.push_back(param.type ? convertType(*param.type, scope) : types.error());
+    fn.paramTypes.push_back(param.type ? conversion.convertType(*param.type, scope)
+                                       : types.error());
   }
 
   std::set<std::string> plain;
@@ -422,7 +424,7 @@ void Checker::checkSignature(FnInfo &fn) {
   if (fn.decl->result) {
     scope.allowFunction = scope.allowLayer = false;
     std::map<std::string, Dim> before = scope.made;
-    fn.result = convertType(*fn.decl->result, scope);
+    fn.result = conversion.convertType(*fn.decl->result, scope);
     if (scope.made.size() > known)
       for (const auto &[name, dim] : scope.made) {
         if (before.contains(name))
@@ -467,40 +469,6 @@ void Checker::checkSignature(FnInfo &fn) {
   context = outer;
 }
 
-/// What a name stands for outside functions, also one of another file: `shapes.h`.
-const Checker::Named *Checker::findConstant(const std::string &name) const {
-  size_t dot = name.find('.');
-  if (dot == std::string::npos)
-    return findLocal(name) || isLayerMember(name) ? nullptr : findGlobal(name);
-  std::optional<size_t> file = qualifier(name.substr(0, dot));
-  return file ? findMember(*file, name.substr(dot + 1)) : nullptr;
-}
-
-/// The number that a name stands for: a dim's, or that of a `let` outside functions which is made
-/// of numbers.
-std::optional<double> Checker::constantNumber(const std::string &name) {
-  const Named *named = findConstant(name);
-  std::optional<Dim> dim = findDim(name);
-  if (const DimRef *ref = named ? std::get_if<DimRef>(&named->what) : nullptr)
-    dim = ref->dim;
-  if (dim) {
-    std::optional<int64_t> value = dims.value(*dim);
-    return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
-  }
-  auto *const *let = named ? std::get_if<LetInfo *>(&named->what) : nullptr;
-  constexpr unsigned deepest = 64; // what is made of itself is told of elsewhere
-  if (!let || constantDepth == deepest)
-    return std::nullopt;
-  Context letContext = contextAt((*let)->decl->range);
-  Context *outer = std::exchange(context, &letContext);
-  ++constantDepth;
-  std::optional<double> value = evaluateNumber(
-      *(*let)->decl->value, [&](const std::string &inner) { return constantNumber(inner); });
-  --constantDepth;
-  context = outer;
-  return value;
-}
-
 void Checker::checkLets() {
   for (LetInfo &let : storage.lets)
     checkLet(let);
@@ -518,7 +486,7 @@ void Checker::checkLet(LetInfo &let) {
   if (let.decl->type) {
     TypeScope scope;
     scope.allowLayer = true;
-    TypeRef type = convertType(*let.decl->type, scope);
+    TypeRef type = conversion.convertType(*let.decl->type, scope);
     value = check(*let.decl->value, {type, fmt::format("'{}'", let.name)});
     let.type = isError(type) || isError(value->type) ? types.error() : type;
   } else {
@@ -593,10 +561,10 @@ void Checker::checkBody(FnInfo &fn) {
     std::set<std::string> names;
     for (size_t i = 0; i < fn.paramTypes.size(); ++i) {
       std::vector<typed::OpenedDim> openedDims;
-      TypeRef type = open(fn.paramTypes[i], openedDims);
-      typed::Pattern *pattern = patternInner(*fn.decl->params[i].pattern, type, names);
+      TypeRef type = extents.open(fn.paramTypes[i], openedDims);
+      typed::Pattern *pattern = patterns.checkPattern(*fn.decl->params[i].pattern, type, names);
       pattern->opened.insert(pattern->opened.end(), openedDims.begin(), openedDims.end());
-      requireIrrefutable(*pattern, "a parameter");
+      patterns.requireIrrefutable(*pattern, "a parameter");
       for (const IntExtent &extent : fn.intExtents)
         if (extent.param == i)
           pattern->variable->dimSymbol = extent.symbol;
@@ -608,7 +576,7 @@ void Checker::checkBody(FnInfo &fn) {
       E body = infer(*fn.decl->body);
       fn.body = body;
       if (fn.result == nullptr)
-        fn.result = close(body->type, 0);
+        fn.result = extents.close(body->type, 0);
     }
     TypeRef result = types.resolve(fn.result);
     if (!types.isFirstClass(result)) {

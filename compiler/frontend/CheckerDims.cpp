@@ -120,7 +120,7 @@ std::optional<int64_t> Checker::valueOfDim(const DeclaredDim &declared, const Di
     return inRange(given->second, declared.range);
   if (decl.value) {
     TypeScope scope;
-    std::optional<Dim> dim = evaluateDim(*decl.value, scope);
+    std::optional<Dim> dim = conversion.evaluateDim(*decl.value, scope);
     if (!dim)
       return 1;
     if (std::optional<int64_t> value = dims.value(*dim))

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerOps.h"
 
 #include <fmt/format.h>
 
@@ -17,8 +17,8 @@
 
 namespace sheaf {
 
-struct Checker::Einsum {
-  Checker &checker;
+struct OperatorCalls::Einsum {
+  OperatorCalls &calls;
   SourceRange range;
   std::string output;
 
@@ -47,23 +47,23 @@ struct Checker::Einsum {
   }
 
   E apply(const char *name, std::vector<const typed::Expr *> operands, ops::Attrs attrs = {}) {
-    auto *node = checker.make<typed::ApplyExpr>(range, nullptr);
+    auto *node = calls.make<typed::ApplyExpr>(range, nullptr);
     node->op = ops::OpTable::get().find(name);
     node->operands = std::move(operands);
     node->attrs = std::move(attrs);
     std::vector<ops::OperandType> types;
     for (const typed::Expr *operand : node->operands) {
       auto type =
-          checker.operandType(const_cast<E>(operand), operand->range, "an argument of 'einsum'");
+          calls.operandType(const_cast<E>(operand), operand->range, "an argument of 'einsum'");
       if (!type)
-        return checker.error(range);
+        return calls.error(range);
       types.push_back(*type);
     }
-    return checker.finishApply(node, std::move(types), range);
+    return calls.finishApply(node, std::move(types), range);
   }
 
   Dim extentOf(const Term &term, char letter) const {
-    TypeRef type = checker.types.resolve(term.value->type);
+    TypeRef type = calls.types.resolve(term.value->type);
     if (!type->is(TypeKind::Tensor)) // an operator has refused it
       return 1;
     return type->tensor.dims[term.letters.find(letter)];
@@ -223,7 +223,7 @@ struct Checker::Einsum {
       for (size_t j = i + 1; j < terms.size(); ++j)
         needed += terms[j].letters;
       result = product(std::move(result), terms[i], needed);
-      if (checker.isError(result.value->type))
+      if (calls.isError(result.value->type))
         return result.value;
     }
     sumOut(result, filtered(result.letters, [&](char c) { return !has(output, c); }));
@@ -232,7 +232,7 @@ struct Checker::Einsum {
   }
 };
 
-Checker::E Checker::builtinEinsum(std::vector<Arg> args, SourceRange range, TypeRef) {
+OperatorCalls::E OperatorCalls::einsum(const std::vector<Arg> &args, SourceRange range) {
   constexpr const char *form = "it is written einsum(\"nd,dh->nh\", x, w)";
   const auto *literal =
       args.empty() || !args[0].syntax ? nullptr : args[0].syntax->as<StringLiteralExpr>();
@@ -244,7 +244,7 @@ Checker::E Checker::builtinEinsum(std::vector<Arg> args, SourceRange range, Type
                   fmt::format("'einsum' has no argument '{}'", args[i].name->name), form);
       bad = true;
     }
-    values.push_back(inferArg(args[i]));
+    values.push_back(bodies.inferArg(args[i]));
     bad |= isError(values.back()->type);
   }
   if (!literal)

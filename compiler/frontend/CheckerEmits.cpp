@@ -13,7 +13,7 @@ namespace sheaf {
 
 void Checker::checkEmits(FnInfo &fn) {
   TypeScope scope;
-  fn.emits = convertType(*fn.decl->emits, scope);
+  fn.emits = conversion.convertType(*fn.decl->emits, scope);
   if (!types.contains(fn.emits, TypeKind::Parameter))
     return;
   diags.error(fn.decl->emits->range,
@@ -77,7 +77,7 @@ void Checker::checkDoStmt(const Stmt &stmt, typed::BlockExpr &block) {
   }
   typed::Stmt result;
   result.range = stmt.range;
-  result.pattern = makePattern(typed::PatternKind::Wildcard, stmt.range, type);
+  result.pattern = patterns.makePattern(typed::PatternKind::Wildcard, stmt.range, type);
   result.value = value;
   result.type = type;
   block.stmts.push_back(std::move(result));

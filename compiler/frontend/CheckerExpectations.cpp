@@ -8,11 +8,6 @@
 
 namespace sheaf {
 
-Checker::E Checker::fail(SourceRange range, std::string message, std::string help) {
-  diags.error(range, std::move(message), std::move(help));
-  return error(range);
-}
-
 std::string Checker::compareInNumbers(TypeRef expected, TypeRef actual) const {
   std::string a = types.printValues(expected), b = types.printValues(actual);
   if ((a.empty() && b.empty()) || !types.hasOnlyKnownDims(expected) ||
@@ -146,7 +141,7 @@ void Checker::reportMismatch(SourceRange range, const Expectation &expected, Typ
     else if ((want->is(TypeKind::Int) || want->is(TypeKind::Float)) && have->is(TypeKind::Tensor))
       help = "'read' waits for the element of a tensor and gives it as a host value";
     else if (want->is(TypeKind::Tensor) && have->is(TypeKind::List))
-      help = tensorOfListHelp(have);
+      help = operators.tensorOfListHelp(have);
     else if (types.containsUnknown(have) && !types.containsUnknown(want))
       help = "an extent '?' may differ from element to element";
     else if (want->is(TypeKind::List) && want->length())
@@ -195,7 +190,7 @@ Checker::E Checker::require(E value, const Expectation &expected) {
   shown.type = before;
   // max(x, 0) is the greatest along axis 0, where others compare with 0.
   const auto *apply = value->as<typed::ApplyExpr>();
-  std::string help = apply ? elementwiseHelp(*apply->op) : "";
+  std::string help = apply ? operators.elementwiseHelp(*apply->op) : "";
   if (shown.help.empty() && !help.empty() &&
       types.print(apply->operands[0]->type) == types.print(before))
     shown.help = help;
@@ -225,7 +220,7 @@ Checker::E Checker::literalAs(const Expr &expr, TypeRef type) {
                                              : types.intType();
   const ops::Op *conversion = ops::OpTable::get().find(std::string(ops::dtypeName(dtype)));
   std::vector<Arg> args = {Arg{nullptr, infer(expr, host), expr.range, nullptr}};
-  return applyOp(*conversion, args, expr.range);
+  return operators.applyOp(*conversion, args, expr.range);
 }
 
 /// The type of a value that is written so, where its literals are what stands in `next`.

@@ -21,9 +21,9 @@ Checker::E Checker::infer(const Expr &expr, TypeRef hint) {
     return fail(expr.range, "functions without a result type call each other too deeply here",
                 "write the result types");
   ++depth;
-  E result = opened(inferInner(expr, hint ? types.resolve(hint) : nullptr));
+  E result = extents.opened(inferInner(expr, hint ? types.resolve(hint) : nullptr));
   --depth;
-  if (!withinLimits(types.resolve(result->type), expr.range))
+  if (!conversion.withinLimits(types.resolve(result->type), expr.range))
     return error(expr.range);
   return result;
 }
@@ -218,7 +218,7 @@ Checker::E Checker::inferUnary(const UnaryExpr &expr, TypeRef hint) {
     return operand;
   bool isNot = expr.op == UnaryOp::Not;
   if (type->is(TypeKind::Tensor))
-    return applyInfix(isNot ? "not" : "neg", {operand}, expr.range, isNot ? "!" : "-");
+    return operators.applyInfix(isNot ? "not" : "neg", {operand}, expr.range, isNot ? "!" : "-");
   auto *scalar = make<typed::ScalarExpr>(expr.range, type);
   scalar->operands = {operand};
   if (isNot) {
@@ -249,9 +249,10 @@ Checker::E Checker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
       E head = check(*expr.lhs, {hint->element(), "the element before '::'"});
       E tail = check(*expr.rhs, {types.list(hint->element()), "the list after '::'"});
       bool bad = isError(head->type) || isError(tail->type);
-      return makeBuiltin(typed::Builtin::Cons, {head, tail}, expr.range,
-                         bad ? types.error()
-                             : types.list(hint->element(), plus(lengthOf(*tail), 1)));
+      return makeBuiltin(
+          typed::Builtin::Cons, {head, tail}, expr.range,
+          bad ? types.error()
+              : types.list(hint->element(), extents.plus(extents.lengthOf(*tail), 1)));
     }
     E tail = listArg({expr.rhs, nullptr, expr.rhs->range, nullptr}, "what follows '::'", false);
     if (isError(tail->type)) {
@@ -262,9 +263,9 @@ Checker::E Checker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
     E head = check(*expr.lhs, {types.forgetLengths(element), "the element before '::'"});
     if (isError(head->type))
       return error(expr.range);
-    return makeBuiltin(
-        typed::Builtin::Cons, {head, tail}, expr.range,
-        types.list(withLengthsOfBoth(element, head->type), plus(lengthOf(*tail), 1)));
+    return makeBuiltin(typed::Builtin::Cons, {head, tail}, expr.range,
+                       types.list(extents.withLengthsOfBoth(element, head->type),
+                                  extents.plus(extents.lengthOf(*tail), 1)));
   }
 
   bool isLogic = expr.op == BinaryOp::And || expr.op == BinaryOp::Or;
@@ -279,7 +280,7 @@ Checker::E Checker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
   if (expr.op == BinaryOp::Mul && a->is(TypeKind::List) &&
       types.resolve(a->element())->is(TypeKind::Layer)) {
     E count = require(rhs, {types.intType(), "the number of repetitions"});
-    std::optional<Dim> repeat = isError(count->type) ? std::nullopt : toDim(*count);
+    std::optional<Dim> repeat = isError(count->type) ? std::nullopt : extents.toDim(*count);
     if (!repeat) {
       if (!isError(count->type))
         diags.error(rhs->range, "the number of layers must be known at compile time");
@@ -299,7 +300,7 @@ Checker::E Checker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
         {BinaryOp::Gt, "gt"},   {BinaryOp::Ge, "ge"},        {BinaryOp::Add, "add"},
         {BinaryOp::Sub, "sub"}, {BinaryOp::Mul, "mul"},      {BinaryOp::Div, "div"},
         {BinaryOp::Mod, "mod"}, {BinaryOp::MatMul, "matmul"}};
-    return applyInfix(names.at(expr.op), {lhs, rhs}, expr.range, sign);
+    return operators.applyInfix(names.at(expr.op), {lhs, rhs}, expr.range, sign);
   }
   return inferHostBinary(expr, lhs, rhs);
 }
@@ -323,7 +324,7 @@ bool Checker::isExtent(const typed::Expr &expr) const {
 }
 
 Checker::E Checker::floatOf(E value) {
-  settleLiterals({value});
+  operators.settleLiterals({value});
   auto *scalar = make<typed::ScalarExpr>(value->range, types.floatType());
   scalar->op = typed::ScalarOp::Convert;
   scalar->operands = {value};

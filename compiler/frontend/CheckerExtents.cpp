@@ -1,6 +1,6 @@
 //===- CheckerExtents.cpp - Extents of values -----------------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerExtents.h"
 
 #include <fmt/format.h>
 
@@ -8,15 +8,15 @@
 
 namespace sheaf {
 
-TypeRef Checker::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims) {
+TypeRef ExtentRules::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims) {
   std::vector<unsigned> path;
   std::map<std::string, Dim> tied;
   return open(type, openedDims, path, tied);
 }
 
 /// `path`: of the fields of tuples around it. `tied`: what stands for those that are tied.
-TypeRef Checker::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims,
-                      std::vector<unsigned> &path, std::map<std::string, Dim> &tied) {
+TypeRef ExtentRules::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims,
+                          std::vector<unsigned> &path, std::map<std::string, Dim> &tied) {
   type = types.resolve(type);
   if (type->is(TypeKind::Tensor)) {
     ops::TensorType tensor = type->tensor;
@@ -61,20 +61,20 @@ TypeRef Checker::open(TypeRef type, std::vector<typed::OpenedDim> &openedDims,
   return type;
 }
 
-Checker::E Checker::opened(E value) {
+ExtentRules::E ExtentRules::opened(E value) {
   std::vector<typed::OpenedDim> openedDims;
   TypeRef type = open(value->type, openedDims);
   if (openedDims.empty())
     return value;
   for (const typed::OpenedDim &dim : openedDims)
-    openedAt.emplace(dim.symbol, value->range);
+    state.openedAt.emplace(dim.symbol, value->range);
   auto *result = make<typed::OpenExpr>(value->range, type);
   result->inner = value;
   result->opened = std::move(openedDims);
   return result;
 }
 
-TypeRef Checker::close(TypeRef type, size_t mark, bool ties) {
+TypeRef ExtentRules::close(TypeRef type, size_t mark, bool ties) {
   if (mark >= context->opened.size())
     return type;
   std::set<std::string> local(context->opened.begin() + static_cast<ptrdiff_t>(mark),
@@ -96,8 +96,7 @@ TypeRef Checker::close(TypeRef type, size_t mark, bool ties) {
   return ties ? tieExtents(closed, labelsOf(type)) : closed;
 }
 
-/// The type with other extents of the tensors that it has outside of lists and data, in order.
-TypeRef Checker::mapExtents(TypeRef type, const std::function<Dim(const Dim &)> &map) {
+TypeRef ExtentRules::mapExtents(TypeRef type, const std::function<Dim(const Dim &)> &map) {
   type = types.resolve(type);
   if (type->is(TypeKind::Tensor)) {
     ops::TensorType tensor = type->tensor;
@@ -113,8 +112,7 @@ TypeRef Checker::mapExtents(TypeRef type, const std::function<Dim(const Dim &)> 
   return types.tuple(std::move(fields));
 }
 
-/// For each of these extents the first that is known to be equal.
-std::vector<size_t> Checker::labelsOf(TypeRef type) {
+std::vector<size_t> ExtentRules::labelsOf(TypeRef type) {
   std::vector<Dim> extents;
   std::vector<size_t> labels;
   mapExtents(type, [&](const Dim &dim) {
@@ -131,8 +129,7 @@ std::vector<size_t> Checker::labelsOf(TypeRef type) {
   return labels;
 }
 
-/// The type in which extents `?` with one label are tied, and others are not.
-TypeRef Checker::tieExtents(TypeRef type, const std::vector<size_t> &labels) {
+TypeRef ExtentRules::tieExtents(TypeRef type, const std::vector<size_t> &labels) {
   std::map<size_t, size_t> counts; // by label, of extents that are `?`
   size_t place = 0;
   mapExtents(type, [&](const Dim &dim) {
@@ -151,7 +148,7 @@ TypeRef Checker::tieExtents(TypeRef type, const std::vector<size_t> &labels) {
   });
 }
 
-TypeRef Checker::mergeAnnotation(TypeRef annotation, TypeRef actual) {
+TypeRef ExtentRules::mergeAnnotation(TypeRef annotation, TypeRef actual) {
   annotation = types.resolve(annotation);
   actual = types.resolve(actual);
   if (annotation->is(TypeKind::Tensor) && actual->is(TypeKind::Tensor) &&
@@ -178,34 +175,20 @@ TypeRef Checker::mergeAnnotation(TypeRef annotation, TypeRef actual) {
   return annotation;
 }
 
-void Checker::bindAnnotationDims(const TypeScope &scope) {
-  for (const auto &[name, dim] : scope.made) {
-    Dim bound = dims.resolve(dim);
-    if (dims.hasFreeVariables(bound)) {
-      diags.error(scope.madeAt.at(name), fmt::format("nothing tells what dim '{}' is here", name),
-                  "a new dim can only name an extent of the value");
-      bound = Dim::fresh();
-    }
-    if (std::optional<std::string> symbol = bound.asSymbol(); symbol && bound.isFresh())
-      dims.nameFresh(*symbol, name);
-    context->locals.push_back({name, bound});
-  }
-}
-
-std::optional<Dim> Checker::lengthOf(const typed::Expr &list) const {
+std::optional<Dim> ExtentRules::lengthOf(const typed::Expr &list) const {
   TypeRef type = types.resolve(list.type);
   const Dim *length = type->is(TypeKind::List) ? type->length() : nullptr;
   return length ? std::optional(*length) : std::nullopt;
 }
 
-TypeRef Checker::withLengthsOfBoth(TypeRef element, TypeRef added) {
+TypeRef ExtentRules::withLengthsOfBoth(TypeRef element, TypeRef added) {
   if (!types.containsLength(element))
     return element;
   TypeRef joined = types.join(element, added);
   return joined ? joined : types.forgetLengths(element);
 }
 
-std::optional<Dim> Checker::plus(const std::optional<Dim> &a, const std::optional<Dim> &b) {
+std::optional<Dim> ExtentRules::plus(const std::optional<Dim> &a, const std::optional<Dim> &b) {
   if (!a || !b)
     return std::nullopt;
   Dim sum = *a + *b;
@@ -214,7 +197,7 @@ std::optional<Dim> Checker::plus(const std::optional<Dim> &a, const std::optiona
   return isSum ? std::optional(std::move(sum)) : std::nullopt;
 }
 
-std::optional<Dim> Checker::unroundedDim(const typed::Expr &expr) {
+std::optional<Dim> ExtentRules::unroundedDim(const typed::Expr &expr) {
   std::optional<Dim> dim = toDim(expr);
   if (!dim)
     return std::nullopt;
@@ -226,7 +209,7 @@ std::optional<Dim> Checker::unroundedDim(const typed::Expr &expr) {
   return isRounded ? std::nullopt : dim;
 }
 
-const typed::ScalarExpr *Checker::inexactQuotient(const typed::Expr &expr) {
+const typed::ScalarExpr *ExtentRules::inexactQuotient(const typed::Expr &expr) {
   const auto *scalar = expr.as<typed::ScalarExpr>();
   if (!scalar)
     return nullptr;
@@ -243,7 +226,7 @@ const typed::ScalarExpr *Checker::inexactQuotient(const typed::Expr &expr) {
   return nullptr;
 }
 
-std::optional<Dim> Checker::toDim(const typed::Expr &expr) {
+std::optional<Dim> ExtentRules::toDim(const typed::Expr &expr) {
   if (const auto *number = expr.as<typed::NumberExpr>()) {
     TypeRef type = types.resolve(number->type);
     if (type->is(TypeKind::Int) || type->is(TypeKind::Variable))

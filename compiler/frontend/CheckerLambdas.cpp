@@ -27,18 +27,18 @@ Checker::E Checker::checkLambda(const LambdaExpr &expr, const Expectation &expec
     const FnParam &param = expr.params[i];
     TypeRef given = known ? types.resolve(want->args[i]) : types.error();
     std::vector<typed::OpenedDim> openedDims;
-    TypeRef type = open(given, openedDims);
+    TypeRef type = extents.open(given, openedDims);
     if (param.type) {
       TypeScope typeScope;
       typeScope.newDims = NewDims::Bind;
       typeScope.allowLayer = true;
-      TypeRef annotation = convertType(*param.type, typeScope);
+      TypeRef annotation = conversion.convertType(*param.type, typeScope);
       if (given->is(TypeKind::Variable)) {
         given = types.mapDims(annotation, [&](const Dim &dim) {
           return dims.hasFreeVariables(dim) ? unknownDim() : dim;
         });
         types.subsume(want->args[i], given);
-        type = open(given, openedDims);
+        type = extents.open(given, openedDims);
       }
       if (!isError(type) && !types.subsume(type, annotation)) {
         diags.error(param.type->range,
@@ -53,13 +53,13 @@ Checker::E Checker::checkLambda(const LambdaExpr &expr, const Expectation &expec
         if (typeScope.made.empty())
           type = annotation;
       } else {
-        type = mergeAnnotation(annotation, type);
-        bindAnnotationDims(typeScope);
+        type = extents.mergeAnnotation(annotation, type);
+        conversion.bindAnnotationDims(typeScope);
       }
     }
-    typed::Pattern *pattern = patternInner(*param.pattern, type, names);
+    typed::Pattern *pattern = patterns.checkPattern(*param.pattern, type, names);
     pattern->opened.insert(pattern->opened.end(), openedDims.begin(), openedDims.end());
-    requireIrrefutable(*pattern, "a parameter");
+    patterns.requireIrrefutable(*pattern, "a parameter");
     lambda->params.push_back(pattern);
     lambda->paramTypes.push_back(given);
   }
@@ -81,7 +81,7 @@ void Checker::finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body
   } else {
     if (!body)
       body = infer(syntax, expected.resultHint ? expected.resultHint : resolved);
-    TypeRef closed = close(body->type, mark, expected.keepsTies);
+    TypeRef closed = extents.close(body->type, mark, expected.keepsTies);
     if (!isError(closed) && !types.isFirstClass(closed)) {
       diags.error(body->range,
                   fmt::format("{} cannot return a {}", expected.what,
@@ -156,8 +156,8 @@ Checker::E Checker::expandFunctionName(const Expr &expr, const Expectation &expe
   std::vector<Arg> args;
   for (size_t i = 0; i < want->paramCount(); ++i) {
     TypeRef given = types.resolve(want->args[i]);
-    typed::Pattern *pattern = makePattern(typed::PatternKind::Bind, expr.range, nullptr);
-    pattern->type = open(given, pattern->opened);
+    typed::Pattern *pattern = patterns.makePattern(typed::PatternKind::Bind, expr.range, nullptr);
+    pattern->type = extents.open(given, pattern->opened);
     typed::Variable &variable = storage.variables.emplace_back();
     variable.name = fmt::format("x{}", i);
     variable.type = pattern->type;
@@ -169,7 +169,7 @@ Checker::E Checker::expandFunctionName(const Expr &expr, const Expectation &expe
     value->variable = &variable;
     args.push_back({nullptr, value, expr.range, nullptr});
   }
-  E body = opened(callNamed(expr, std::move(args), expr.range, ~0u, nullptr));
+  E body = extents.opened(callNamed(expr, std::move(args), expr.range, ~0u, nullptr));
   if (isError(body->type))
     return error(expr.range);
   finishLambda(*lambda, expr, body, want->result(), expected, mark);

@@ -113,12 +113,8 @@ Checker::E Checker::functionArg(const Arg &arg, std::vector<TypeRef> params, Typ
   return checkArg(arg, {types.function(std::move(params), result), what, help});
 }
 
-Checker::E Checker::makeBuiltin(typed::Builtin builtin, std::vector<const typed::Expr *> args,
-                                SourceRange range, TypeRef type) {
-  auto *node = make<typed::BuiltinExpr>(range, type);
-  node->builtin = builtin;
-  node->args = std::move(args);
-  return node;
+Checker::E Checker::builtinEinsum(std::vector<Arg> args, SourceRange range, TypeRef) {
+  return operators.einsum(args, range);
 }
 
 //===----------------------------------------------------------------------===//
@@ -140,9 +136,9 @@ Checker::E Checker::builtinZip(std::vector<Arg> args, SourceRange range, TypeRef
   if (bad)
     return error(range);
   // Known to be of one length, they are; else that is found when the list is made.
-  std::optional<Dim> length = lengthOf(*lists.front());
+  std::optional<Dim> length = extents.lengthOf(*lists.front());
   for (const typed::Expr *list : lists) {
-    std::optional<Dim> other = lengthOf(*list);
+    std::optional<Dim> other = extents.lengthOf(*list);
     std::optional<int64_t> x = length ? dims.value(*length) : std::nullopt;
     std::optional<int64_t> y = other ? dims.value(*other) : std::nullopt;
     if (x && y && *x != *y)
@@ -171,7 +167,7 @@ Checker::E Checker::builtinRange(std::vector<Arg> args, SourceRange range, TypeR
   }
   if (bad)
     return error(range);
-  std::optional<Dim> from = unroundedDim(*bounds[0]), to = unroundedDim(*bounds[1]);
+  std::optional<Dim> from = extents.unroundedDim(*bounds[0]), to = extents.unroundedDim(*bounds[1]);
   std::optional<Dim> length;
   if (from && to)
     length = dims.isNatural(*to - *from)   ? *to - *from
@@ -189,7 +185,7 @@ Checker::E Checker::builtinEnumerate(std::vector<Arg> args, SourceRange range, T
     return list;
   TypeRef element = types.resolve(list->type)->element();
   return makeBuiltin(typed::Builtin::Enumerate, {list}, range,
-                     types.list(types.tuple({types.intType(), element}), lengthOf(*list)));
+                     types.list(types.tuple({types.intType(), element}), extents.lengthOf(*list)));
 }
 
 Checker::E Checker::builtinReverse(std::vector<Arg> args, SourceRange range, TypeRef hint) {
@@ -217,7 +213,7 @@ Checker::E Checker::extentOf(E value, size_t axis, SourceRange range) {
   // The extent may have its name from this very value.
   auto *block = make<typed::BlockExpr>(range, types.intType());
   typed::Stmt stmt;
-  stmt.pattern = makePattern(typed::PatternKind::Wildcard, value->range, type);
+  stmt.pattern = patterns.makePattern(typed::PatternKind::Wildcard, value->range, type);
   stmt.value = value;
   stmt.type = type;
   stmt.range = range;
@@ -243,7 +239,7 @@ Checker::E Checker::builtinShape(std::vector<Arg> args, SourceRange range, TypeR
     return error(range);
   E value = inferArg(args[0]);
   std::optional<int64_t> axis =
-      staticInt(args[1], "the axis of 'shape'", "it is written shape(x, axis)");
+      operators.staticInt(args[1], "the axis of 'shape'", "it is written shape(x, axis)");
   TypeRef type = types.resolve(value->type);
   if (type->is(TypeKind::Error) || !axis)
     return error(range);
@@ -265,7 +261,7 @@ Checker::E Checker::builtinAppend(std::vector<Arg> args, SourceRange range, Type
   if (!args.empty() && !args[0].name && !(hint && hint->is(TypeKind::List))) {
     args[0].typed = inferArg(args[0]);
     if (types.resolve(args[0].typed->type)->is(TypeKind::Tensor))
-      return applyOp(*ops::OpTable::get().find("append"), args, range);
+      return operators.applyOp(*ops::OpTable::get().find("append"), args, range);
   }
   if (!wantArgs(args, 2, 2, "append", range))
     return error(range);
@@ -282,9 +278,9 @@ Checker::E Checker::builtinAppend(std::vector<Arg> args, SourceRange range, Type
       checkArg(args[1], {types.forgetLengths(elementType), "the second argument of 'append'"});
   if (isError(element->type))
     return error(range);
-  elementType = withLengthsOfBoth(elementType, element->type);
+  elementType = extents.withLengthsOfBoth(elementType, element->type);
   return makeBuiltin(typed::Builtin::Append, {list, element}, range,
-                     types.list(elementType, plus(lengthOf(*list), 1)));
+                     types.list(elementType, extents.plus(extents.lengthOf(*list), 1)));
 }
 
 Checker::E Checker::builtinConcat(std::vector<Arg> args, SourceRange range, TypeRef hint) {
@@ -301,22 +297,22 @@ Checker::E Checker::builtinConcat(std::vector<Arg> args, SourceRange range, Type
       TypeRef element = bad                                     ? types.error()
                         : hinted && types.containsUnknown(hint) ? hint->element()
                                                                 : type->element();
-      std::optional<Dim> length = lengthOf(*first);
+      std::optional<Dim> length = extents.lengthOf(*first);
       std::vector<const typed::Expr *> lists = {first};
       for (size_t i = 1; i < args.size(); ++i) {
         E list = checkArg(args[i], {bad ? types.error() : types.list(types.forgetLengths(element)),
                                     "an argument of 'concat'"});
         bad |= isError(list->type);
         if (!bad)
-          element = withLengthsOfBoth(element, types.resolve(list->type)->element());
-        length = plus(length, lengthOf(*list));
+          element = extents.withLengthsOfBoth(element, types.resolve(list->type)->element());
+        length = extents.plus(length, extents.lengthOf(*list));
         lists.push_back(list);
       }
       return makeBuiltin(typed::Builtin::Concat, std::move(lists), range,
                          bad ? types.error() : types.list(element, length));
     }
   }
-  return applyOp(*op, args, range);
+  return operators.applyOp(*op, args, range);
 }
 
 Checker::E Checker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRef) {
@@ -438,7 +434,7 @@ Checker::E Checker::hostOrOp(const char *name, typed::ScalarOp scalarOp, size_t 
     return scalar;
   }
   if (const ops::Op *op = ops::OpTable::get().find(name))
-    return applyOp(*op, args, range);
+    return operators.applyOp(*op, args, range);
   return fail(range, fmt::format("'{}' takes {} ints or floats", name, count));
 }
 
@@ -508,12 +504,12 @@ Checker::E Checker::hostMath(typed::ScalarOp scalarOp, std::vector<Arg> args, So
     return error(range);
   bool wantsTensor = hint && types.resolve(hint)->is(TypeKind::Tensor);
   if (!*host || !anyFloat || wantsTensor)
-    return applyOp(*ops::OpTable::get().find(hostMathName(scalarOp)), args, range);
+    return operators.applyOp(*ops::OpTable::get().find(hostMathName(scalarOp)), args, range);
   auto *scalar = make<typed::ScalarExpr>(range, types.floatType());
   scalar->op = scalarOp;
   for (const Arg &arg : args)
     scalar->operands.push_back(isExtent(*arg.typed) ? floatOf(arg.typed) : arg.typed);
-  settleLiterals(scalar->operands);
+  operators.settleLiterals(scalar->operands);
   return scalar;
 }
 
@@ -543,7 +539,7 @@ Checker::E Checker::convertScalar(std::vector<Arg> args, SourceRange range, Type
                     ? "'read' waits for the element of a tensor and gives it as a host value"
                     : "");
   }
-  settleLiterals({value});
+  operators.settleLiterals({value});
   auto *scalar = make<typed::ScalarExpr>(range, to);
   scalar->op = typed::ScalarOp::Convert;
   scalar->operands = {value};

@@ -34,7 +34,7 @@ Checker::E Checker::builtinMap(std::vector<Arg> args, SourceRange range, TypeRef
   if (isError(list->type) || isError(function->type))
     return makeBuiltin(typed::Builtin::Map, {function, list}, range, types.error());
   return makeBuiltin(typed::Builtin::Map, {function, list}, range,
-                     types.list(types.resolve(function->type)->result(), lengthOf(*list)));
+                     types.list(types.resolve(function->type)->result(), extents.lengthOf(*list)));
 }
 
 Checker::E Checker::builtinFilter(std::vector<Arg> args, SourceRange range, TypeRef hint) {
@@ -111,9 +111,9 @@ TypeRef Checker::writtenCarried(const std::vector<const Arg *> &functions) {
       continue;
     TypeScope scope;
     scope.newDims = NewDims::Bind;
-    return types.mapDims(convertType(*lambda->params[0].type, scope), [&](const Dim &dim) {
-      return dims.hasFreeVariables(dim) ? unknownDim() : dim;
-    });
+    return types.mapDims(
+        conversion.convertType(*lambda->params[0].type, scope),
+        [&](const Dim &dim) { return dims.hasFreeVariables(dim) ? unknownDim() : dim; });
   }
   return nullptr;
 }
@@ -145,11 +145,11 @@ TypeRef Checker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRe
     {
       Trial trial(*this);
       TypeRef result = types.variable();
-      E function = checkStep(step, tieExtents(carried, labels), result);
+      E function = checkStep(step, extents.tieExtents(carried, labels), result);
       if (!trial.good() || isError(function->type))
         return nullptr;
       next = types.zonk(result, /*literals=*/false);
-      if (refine(labels, labelsOf(next)))
+      if (refine(labels, extents.labelsOf(next)))
         continue;
       fits = types.subsume(next, carried);
       // Two numbers that differ are a mistake, as they are in branches.
@@ -187,7 +187,7 @@ TypeRef Checker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRe
 std::vector<size_t> Checker::provenTies(const CarryingStep &step, const Arg &start,
                                         TypeRef wanted) {
   size_t unknown = 0;
-  mapExtents(wanted, [&](const Dim &dim) {
+  extents.mapExtents(wanted, [&](const Dim &dim) {
     unknown += isUnknown(dim);
     return dim;
   });
@@ -198,16 +198,16 @@ std::vector<size_t> Checker::provenTies(const CarryingStep &step, const Arg &sta
     Trial trial(*this);
     E value = inferArg(start);
     if (trial.good() && !isError(value->type))
-      labels = labelsOf(value->type);
+      labels = extents.labelsOf(value->type);
   }
-  const std::vector<size_t> none = labelsOf(tieExtents(wanted, {}));
-  while (labelsOf(tieExtents(wanted, labels)) != none) {
+  const std::vector<size_t> none = extents.labelsOf(extents.tieExtents(wanted, {}));
+  while (extents.labelsOf(extents.tieExtents(wanted, labels)) != none) {
     Trial trial(*this);
     TypeRef result = types.variable();
-    E function = checkStep(step, tieExtents(wanted, labels), result);
+    E function = checkStep(step, extents.tieExtents(wanted, labels), result);
     if (!trial.good() || isError(function->type))
       return {};
-    if (!refine(labels, labelsOf(types.zonk(result, /*literals=*/false))))
+    if (!refine(labels, extents.labelsOf(types.zonk(result, /*literals=*/false))))
       return labels;
   }
   return {};
@@ -218,7 +218,7 @@ Checker::E Checker::checkStep(const CarryingStep &step, TypeRef carried, TypeRef
   params.insert(params.end(), step.others.begin(), step.others.end());
   Expectation expected = {types.function(std::move(params), result),
                           fmt::format("{} of '{}'", step.what, step.loop)};
-  expected.resultHint = tieExtents(carried, {});
+  expected.resultHint = extents.tieExtents(carried, {});
   expected.keepsTies = true;
   expected.help = oneAccumulator;
   if (types.resolve(carried)->is(TypeKind::Tensor))
@@ -231,7 +231,7 @@ Checker::E Checker::checkStep(const CarryingStep &step, TypeRef carried, TypeRef
 Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &start, TypeRef wanted) {
   std::string what = fmt::format("the start value of '{}'", step.loop);
   if (wanted)
-    wanted = tieExtents(wanted, {});
+    wanted = extents.tieExtents(wanted, {});
   Carried result;
   result.type = wanted;
   if (wanted) {
@@ -255,7 +255,7 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
         settleNames(*syntax);
         known = carriedTypes.emplace(key, Widened{nullptr, provenTies(step, start, plain)}).first;
       }
-      result.type = tieExtents(plain, known->second.labels);
+      result.type = extents.tieExtents(plain, known->second.labels);
     }
     result.step = checkStep(step, result.type, plain);
     return result;
@@ -281,11 +281,11 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
         return result;
       }
     }
-    labels = labelsOf(result.start->type);
+    labels = extents.labelsOf(result.start->type);
     carried = widenCarried(step, start, result.type, labels);
     // When this is checked again, there are other symbols for what is around.
     TypeRef later = carried ? types.widen(begun(carried), carried, isOpen,
-                                          [&](TypeRef part) { return close(part, 0); })
+                                          [&](TypeRef part) { return extents.close(part, 0); })
                             : nullptr;
     carriedTypes.emplace(std::move(key), Widened{later, labels});
   }
@@ -299,7 +299,7 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
     }
   TypeRef plain = result.type;
   if (carried)
-    result.type = tieExtents(plain, labels);
+    result.type = extents.tieExtents(plain, labels);
   result.step = checkStep(step, result.type, plain);
   return result;
 }
@@ -343,7 +343,7 @@ Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef
   Carried loop = checkCarried({name, "the function", args[0], {element}}, args[1], carried);
   bool bad = isError(list->type) || isError(loop.start->type) || isError(loop.step->type);
   TypeRef type = bad    ? types.error()
-                 : scan ? types.list(tieExtents(loop.type, {}), lengthOf(*list))
+                 : scan ? types.list(extents.tieExtents(loop.type, {}), extents.lengthOf(*list))
                         : loop.type;
   return makeBuiltin(scan ? typed::Builtin::Scan : typed::Builtin::Fold,
                      {loop.step, loop.start, list}, range, type);

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerOps.h"
 
 #include <fmt/format.h>
 
@@ -60,25 +60,8 @@ private:
 
 } // namespace
 
-bool Checker::knownInLayer(const Dim &dim) const {
-  if (!context->layer || isUnknown(dim))
-    return false;
-  for (const std::string &symbol : dims.resolve(dim).symbols()) {
-    if (dims.value(Dim::symbol(symbol)))
-      continue;
-    const std::vector<DimParam> &own = context->layer->dims;
-    if (std::any_of(own.begin(), own.end(), [&](auto &param) { return param.symbol == symbol; }))
-      continue;
-    auto quotient = dims.quotients().find(symbol);
-    if (quotient == dims.quotients().end() || !knownInLayer(quotient->second.numerator) ||
-        !knownInLayer(quotient->second.denominator))
-      return false;
-  }
-  return true;
-}
-
 /// Literals beside floats are floats, else ints.
-void Checker::settleLiterals(const std::vector<const typed::Expr *> &operands) {
+void OperatorCalls::settleLiterals(const std::vector<const typed::Expr *> &operands) {
   bool hasFloat = false;
   for (const typed::Expr *operand : operands) {
     TypeRef type = types.resolve(operand->type);
@@ -92,8 +75,8 @@ void Checker::settleLiterals(const std::vector<const typed::Expr *> &operands) {
   }
 }
 
-std::optional<ops::OperandType> Checker::operandType(E value, SourceRange range,
-                                                     const std::string &what) {
+std::optional<ops::OperandType> OperatorCalls::operandType(E value, SourceRange range,
+                                                           const std::string &what) {
   TypeRef type = types.resolve(value->type);
   ops::OperandType result;
   if (type->is(TypeKind::List)) {
@@ -115,7 +98,7 @@ std::optional<ops::OperandType> Checker::operandType(E value, SourceRange range,
   }
   case TypeKind::Int:
     result.type = ops::HostKind::Int;
-    if (std::optional<Dim> dim = result.isList ? std::nullopt : toDim(*value))
+    if (std::optional<Dim> dim = result.isList ? std::nullopt : extents.toDim(*value))
       result.number = dims.value(*dim);
     break;
   case TypeKind::Float:
@@ -143,8 +126,8 @@ std::optional<ops::OperandType> Checker::operandType(E value, SourceRange range,
   return result;
 }
 
-Checker::E Checker::applyInfix(const char *name, std::vector<E> operands, SourceRange range,
-                               const std::string &sign) {
+OperatorCalls::E OperatorCalls::applyInfix(const char *name, std::vector<E> operands,
+                                           SourceRange range, const std::string &sign) {
   const ops::Op *op = ops::OpTable::get().find(name);
   if (!op)
     return fail(range, fmt::format("'{}' cannot be applied to tensors", sign));
@@ -162,7 +145,8 @@ Checker::E Checker::applyInfix(const char *name, std::vector<E> operands, Source
   return finishApply(apply, std::move(operandTypes), range);
 }
 
-Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, SourceRange range) {
+OperatorCalls::E OperatorCalls::applyOp(const ops::Op &op, const std::vector<Arg> &args,
+                                        SourceRange range) {
   using ops::ParamKind;
   // Which arguments each parameter gets.
   std::vector<std::vector<const Arg *>> given(op.params.size());
@@ -181,7 +165,7 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
       for (const ops::Param &param : op.params)
         if (param.kind != ParamKind::Key)
           names.push_back(param.name);
-      std::string help = suggest(arg.name->name, names);
+      std::string help = state.suggest(arg.name->name, names);
       if (arg.name->name == "dim" && std::find(names.begin(), names.end(), "axis") != names.end())
         help = "did you mean 'axis'?";
       diags.error(arg.name->range,
@@ -244,7 +228,7 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
       case ParamKind::Tensor:
       case ParamKind::Tensors:
       case ParamKind::Index: {
-        E value = inferArg(*arg);
+        E value = bodies.inferArg(*arg);
         // Beside floats a literal would become one, which no index is.
         if (param.kind == ParamKind::Index)
           settleLiterals({value});
@@ -253,7 +237,7 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
         break;
       }
       case ParamKind::List: {
-        E value = tensorsOfList(listArg(*arg, what, false));
+        E value = tensorsOfList(bodies.listArg(*arg, what, false));
         if (!isError(value->type) && types.resolve(value->type)->element() &&
             !types.resolve(types.resolve(value->type)->element())->is(TypeKind::Tensor)) {
           TypeRef element = types.resolve(types.resolve(value->type)->element());
@@ -284,8 +268,8 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
       case ParamKind::Number: {
         std::optional<double> value;
         if (arg->syntax)
-          value = evaluateNumber(*arg->syntax,
-                                 [&](const std::string &name) { return constantNumber(name); });
+          value = evaluateNumber(
+              *arg->syntax, [&](const std::string &name) { return state.constantNumber(name); });
         if (!value) {
           diags.error(arg->range, fmt::format("{} must be a constant number", what));
           bad = true;
@@ -334,7 +318,7 @@ Checker::E Checker::applyOp(const ops::Op &op, const std::vector<Arg> &args, Sou
 }
 
 /// A list of host scalars as one of tensors without axes; any other list as it is.
-Checker::E Checker::tensorsOfList(E list) {
+OperatorCalls::E OperatorCalls::tensorsOfList(E list) {
   if (isError(list->type))
     return list;
   TypeRef element = types.resolve(types.resolve(list->type)->element());
@@ -350,7 +334,7 @@ Checker::E Checker::tensorsOfList(E list) {
     return list;
   auto *lambda = make<typed::LambdaExpr>(list->range, nullptr);
   lambda->enclosing = context->fn;
-  typed::Pattern *pattern = makePattern(typed::PatternKind::Bind, list->range, element);
+  typed::Pattern *pattern = patterns.makePattern(typed::PatternKind::Bind, list->range, element);
   typed::Variable &variable = storage.variables.emplace_back();
   variable.name = "x";
   variable.type = element;
@@ -365,11 +349,11 @@ Checker::E Checker::tensorsOfList(E list) {
   lambda->body = body;
   lambda->resultType = body->type;
   lambda->type = types.function({element}, body->type);
-  return makeBuiltin(typed::Builtin::Map, {lambda, list}, list->range,
-                     types.list(body->type, lengthOf(*list)));
+  return state.makeBuiltin(typed::Builtin::Map, {lambda, list}, list->range,
+                           types.list(body->type, extents.lengthOf(*list)));
 }
 
-std::string Checker::tensorOfListHelp(TypeRef list) {
+std::string OperatorCalls::tensorOfListHelp(TypeRef list) {
   TypeRef element = types.resolve(types.resolve(list)->element());
   bool isFloat =
       element->is(TypeKind::Float) || (element->is(TypeKind::Variable) && element->numeric);
@@ -379,8 +363,9 @@ std::string Checker::tensorOfListHelp(TypeRef list) {
 }
 
 /// What the operator says of the operands when extents go by the names that a `let` gave them.
-std::optional<ops::ShapeResult> Checker::refusalByName(const typed::ApplyExpr &apply,
-                                                       std::vector<ops::OperandType> operands) {
+std::optional<ops::ShapeResult>
+OperatorCalls::refusalByName(const typed::ApplyExpr &apply,
+                             std::vector<ops::OperandType> operands) {
   bool isNamed = false;
   for (ops::OperandType &operand : operands)
     if (auto *tensor = std::get_if<ops::TensorType>(&operand.type))
@@ -397,7 +382,8 @@ std::optional<ops::ShapeResult> Checker::refusalByName(const typed::ApplyExpr &a
 }
 
 /// Where the operator would have a side transposed that is: what to write instead.
-std::string Checker::doubleTransposeHelp(const typed::ApplyExpr &apply, const std::string &help) {
+std::string OperatorCalls::doubleTransposeHelp(const typed::ApplyExpr &apply,
+                                               const std::string &help) {
   for (auto [side, name] : {std::pair(0, "left"), {1, "right"}}) {
     if (!help.starts_with(fmt::format("transpose the {} side", name)))
       continue;
@@ -411,12 +397,13 @@ std::string Checker::doubleTransposeHelp(const typed::ApplyExpr &apply, const st
   return {};
 }
 
-Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::OperandType> operands,
-                                SourceRange range) {
+OperatorCalls::E OperatorCalls::finishApply(typed::ApplyExpr *apply,
+                                            std::vector<ops::OperandType> operands,
+                                            SourceRange range) {
   StrictOracle oracle(dims);
   ops::ShapeResult shape = apply->op->shape(operands, apply->attrs, oracle);
   if (!shape.error.empty() && context->layer) {
-    LayerOracle later(dims, [this](const Dim &dim) { return knownInLayer(dim); });
+    LayerOracle later(dims, [this](const Dim &dim) { return state.knownInLayer(dim); });
     if (ops::ShapeResult other = apply->op->shape(operands, apply->attrs, later);
         other.error.empty())
       shape = std::move(other);
@@ -450,7 +437,7 @@ Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::Operan
       std::optional<std::string> symbol = dim.asSymbol();
       if (!symbol || !dim.isFresh())
         continue;
-      openedAt.emplace(*symbol, range);
+      state.openedAt.emplace(*symbol, range);
       if (known.insert(*symbol).second)
         context->opened.push_back(*symbol);
     }
@@ -461,20 +448,20 @@ Checker::E Checker::finishApply(typed::ApplyExpr *apply, std::vector<ops::Operan
   return apply;
 }
 
-std::optional<Dim> Checker::extentArg(const Arg &arg, typed::ApplyExpr &apply,
-                                      const std::string &what) {
-  E value = checkArg(arg, {types.intType(), what});
+std::optional<Dim> OperatorCalls::extentArg(const Arg &arg, typed::ApplyExpr &apply,
+                                            const std::string &what) {
+  E value = bodies.checkArg(arg, {types.intType(), what});
   if (isError(value->type))
     return std::nullopt;
-  if (std::optional<Dim> dim = toDim(*value))
+  if (std::optional<Dim> dim = extents.toDim(*value))
     return dim;
-  if (const typed::ScalarExpr *quotient = inexactQuotient(*value)) {
+  if (const typed::ScalarExpr *quotient = extents.inexactQuotient(*value)) {
     diags.error(
         value->range,
         fmt::format("{} leaves a remainder ({} / {}), but an extent must be divided exactly",
                     diags.file().slice(quotient->range),
-                    *dims.value(*toDim(*quotient->operands[0])),
-                    *dims.value(*toDim(*quotient->operands[1]))),
+                    *dims.value(*extents.toDim(*quotient->operands[0])),
+                    *dims.value(*extents.toDim(*quotient->operands[1]))),
         "let k: int = ... rounds the quotient, and k can be an extent");
     return std::nullopt;
   }
@@ -485,21 +472,21 @@ std::optional<Dim> Checker::extentArg(const Arg &arg, typed::ApplyExpr &apply,
   return dim;
 }
 
-std::string Checker::elementwiseHelp(const ops::Op &op) {
+std::string OperatorCalls::elementwiseHelp(const ops::Op &op) {
   if (op.name != "max" && op.name != "min")
     return "";
   return fmt::format("{0} reduces x along an axis; element by element it is {0}imum(a, b)",
                      op.name);
 }
 
-std::optional<int64_t> Checker::staticInt(const Arg &arg, const std::string &what,
-                                          const std::string &help) {
-  E value = checkArg(arg, {types.intType(), what, help});
+std::optional<int64_t> OperatorCalls::staticInt(const Arg &arg, const std::string &what,
+                                                const std::string &help) {
+  E value = bodies.checkArg(arg, {types.intType(), what, help});
   if (isError(value->type))
     return std::nullopt;
-  std::optional<Dim> dim = toDim(*value);
+  std::optional<Dim> dim = extents.toDim(*value);
   std::optional<int64_t> known = dim ? dims.value(*dim) : std::nullopt;
-  if (!known && dim && knownInLayer(*dim))
+  if (!known && dim && state.knownInLayer(*dim))
     diags.error(value->range,
                 fmt::format("{} must be one number for all layers of '{}', but this depends on its "
                             "dims",
@@ -515,7 +502,28 @@ std::optional<int64_t> Checker::staticInt(const Arg &arg, const std::string &wha
 // x[i, a:b]
 //===----------------------------------------------------------------------===//
 
-Checker::E Checker::indexTensor(const IndexExpr &expr, E base) {
+std::string OperatorCalls::fromTheEndHelp(const IndexExpr &expr, const IndexItem &item,
+                                          const std::string &length) const {
+  std::string_view base = diags.file().slice(expr.base->range);
+  bool isShort = base.size() <= 40 && base.find('\n') == std::string_view::npos;
+  auto bound = [&](const Expr *syntax) -> std::string {
+    if (!syntax)
+      return "";
+    std::string_view text = diags.file().slice(syntax->range);
+    return text.starts_with('-') ? fmt::format("{} - {}", length, text.substr(1))
+                                 : std::string(text);
+  };
+  std::string inside;
+  for (const IndexItem &each : expr.items) {
+    inside += inside.empty() ? "" : ", ";
+    inside += &each != &item ? std::string(diags.file().slice(each.range))
+              : each.isSlice ? bound(each.begin) + ":" + bound(each.end)
+                             : bound(each.index);
+  }
+  return fmt::format("write {}[{}]", isShort ? base : "x", inside);
+}
+
+OperatorCalls::E OperatorCalls::indexTensor(const IndexExpr &expr, E base) {
   const ops::OpTable &table = ops::OpTable::get();
   TypeRef whole = types.resolve(base->type);
   size_t rank = whole->tensor.dims.size();
@@ -539,7 +547,7 @@ Checker::E Checker::indexTensor(const IndexExpr &expr, E base) {
         return error(expr.range);
       operandTypes.push_back(*type);
     }
-    return opened(finishApply(node, std::move(operandTypes), expr.range));
+    return extents.opened(finishApply(node, std::move(operandTypes), expr.range));
   };
   auto nothing = [](typed::ApplyExpr &) { return true; };
   E value = base;
@@ -560,7 +568,7 @@ Checker::E Checker::indexTensor(const IndexExpr &expr, E base) {
                       : "name the extent, as in let x: f32[n, h] = ..., and count from it: n - 1");
     }
     if (!item.isSlice) {
-      E index = infer(*item.index);
+      E index = bodies.infer(*item.index);
       settleLiterals({index});
       TypeRef type = types.resolve(index->type);
       if (type->is(TypeKind::Error))

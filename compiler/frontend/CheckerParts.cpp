@@ -16,7 +16,7 @@ Checker::E Checker::inferIndex(const IndexExpr &expr) {
   if (type->is(TypeKind::List))
     return indexList(expr, base);
   if (type->is(TypeKind::Tensor))
-    return indexTensor(expr, base);
+    return operators.indexTensor(expr, base);
   if (!type->is(TypeKind::Error))
     diags.error(expr.base->range,
                 fmt::format("a value of type '{}' cannot be indexed", types.print(type)),
@@ -28,27 +28,6 @@ Checker::E Checker::inferIndex(const IndexExpr &expr) {
   return error(expr.range);
 }
 
-std::string Checker::fromTheEndHelp(const IndexExpr &expr, const IndexItem &item,
-                                    const std::string &length) const {
-  std::string_view base = diags.file().slice(expr.base->range);
-  bool isShort = base.size() <= 40 && base.find('\n') == std::string_view::npos;
-  auto bound = [&](const Expr *syntax) -> std::string {
-    if (!syntax)
-      return "";
-    std::string_view text = diags.file().slice(syntax->range);
-    return text.starts_with('-') ? fmt::format("{} - {}", length, text.substr(1))
-                                 : std::string(text);
-  };
-  std::string inside;
-  for (const IndexItem &each : expr.items) {
-    inside += inside.empty() ? "" : ", ";
-    inside += &each != &item ? std::string(diags.file().slice(each.range))
-              : each.isSlice ? bound(each.begin) + ":" + bound(each.end)
-                             : bound(each.index);
-  }
-  return fmt::format("write {}[{}]", isShort ? base : "x", inside);
-}
-
 Checker::E Checker::indexList(const IndexExpr &expr, E base) {
   TypeRef type = types.resolve(base->type);
   if (expr.items.size() != 1)
@@ -58,9 +37,9 @@ Checker::E Checker::indexList(const IndexExpr &expr, E base) {
     E index = check(syntax, {types.intType(), what});
     if (const auto *number = index->as<typed::NumberExpr>(); number && number->integer < 0) {
       std::string_view list = diags.file().slice(expr.base->range);
-      return fail(
-          syntax.range, "an index counts from the front, so it cannot be negative",
-          fromTheEndHelp(expr, item, fmt::format("len({})", list.size() <= 40 ? list : "x")));
+      return fail(syntax.range, "an index counts from the front, so it cannot be negative",
+                  operators.fromTheEndHelp(expr, item,
+                                           fmt::format("len({})", list.size() <= 40 ? list : "x")));
     }
     return index;
   };
@@ -74,8 +53,8 @@ Checker::E Checker::indexList(const IndexExpr &expr, E base) {
   if ((begin && isError(begin->type)) || (end && isError(end->type)))
     return error(expr.range);
   // A slice that is out of range ends the instance, so the list has as many elements as it says.
-  std::optional<Dim> from = begin ? unroundedDim(*begin) : Dim(0);
-  std::optional<Dim> to = end ? unroundedDim(*end) : lengthOf(*base);
+  std::optional<Dim> from = begin ? extents.unroundedDim(*begin) : Dim(0);
+  std::optional<Dim> to = end ? extents.unroundedDim(*end) : extents.lengthOf(*base);
   std::optional<Dim> length = from && to ? std::optional(*to - *from) : std::nullopt;
   if (std::optional<int64_t> known = length ? dims.value(*length) : std::nullopt;
       known && *known < 0)
@@ -102,7 +81,7 @@ Checker::E Checker::indexLayers(const IndexExpr &expr, E base) {
     E value = check(*syntax, {types.intType(), what});
     if (isError(value->type))
       return value;
-    std::optional<Dim> dim = toDim(*value);
+    std::optional<Dim> dim = extents.toDim(*value);
     std::set<std::string> fixed;
     for (const DeclaredDim &declared : out.dims)
       fixed.insert(declared.name);
@@ -124,8 +103,9 @@ Checker::E Checker::indexLayers(const IndexExpr &expr, E base) {
   if ((result->begin && isError(result->begin->type)) ||
       (result->end && isError(result->end->type)))
     return error(expr.range);
-  std::optional<Dim> from = result->begin ? unroundedDim(*result->begin) : Dim(0);
-  std::optional<Dim> to = result->end ? unroundedDim(*result->end) : lengthOf(*base);
+  std::optional<Dim> from = result->begin ? extents.unroundedDim(*result->begin) : Dim(0);
+  std::optional<Dim> to =
+      result->end ? extents.unroundedDim(*result->end) : extents.lengthOf(*base);
   result->type =
       types.list(type->element(), from && to ? std::optional(*to - *from) : std::nullopt);
   return result;
@@ -208,12 +188,13 @@ Checker::E Checker::inferField(const FieldExpr &expr) {
       params.emplace(type->data->typeParams[i], type->args[i]);
     auto *match = make<typed::MatchExpr>(expr.range, nullptr);
     match->scrutinee = base;
-    typed::Pattern *pattern = makePattern(typed::PatternKind::Constructor, expr.range, type);
+    typed::Pattern *pattern =
+        patterns.makePattern(typed::PatternKind::Constructor, expr.range, type);
     for (size_t i = 0; i < ctor.fields.size(); ++i) {
       TypeRef fieldType = types.substitute(ctor.fields[i].type, params,
                                            [](const std::string &) { return std::nullopt; });
       bool wanted = static_cast<size_t>(found - fields.begin()) == i;
-      pattern->args.push_back(makePattern(
+      pattern->args.push_back(patterns.makePattern(
           wanted ? typed::PatternKind::Bind : typed::PatternKind::Wildcard, expr.range, fieldType));
       if (!wanted)
         continue;
@@ -236,7 +217,7 @@ Checker::E Checker::inferField(const FieldExpr &expr) {
         again->opened = before.opened;
         return again;
       }
-    E value = opened(match);
+    E value = extents.opened(match);
     if (const auto *open = value->as<typed::OpenExpr>())
       context->fields.push_back({local->variable, name, open->type, open->opened});
     return value;

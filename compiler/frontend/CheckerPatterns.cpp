@@ -1,13 +1,14 @@
 //===- CheckerPatterns.cpp - Checking patterns ----------------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerPatterns.h"
 #include "compiler/frontend/Exhaustive.h"
 
 #include <fmt/format.h>
 
 namespace sheaf {
 
-typed::Pattern *Checker::makePattern(typed::PatternKind kind, SourceRange range, TypeRef type) {
+typed::Pattern *PatternChecker::makePattern(typed::PatternKind kind, SourceRange range,
+                                            TypeRef type) {
   typed::Pattern &pattern = storage.patterns.emplace_back();
   pattern.kind = kind;
   pattern.range = range;
@@ -18,7 +19,8 @@ typed::Pattern *Checker::makePattern(typed::PatternKind kind, SourceRange range,
   return &pattern;
 }
 
-typed::Variable *Checker::bindVariable(const std::string &name, TypeRef type, SourceRange range) {
+typed::Variable *PatternChecker::bindVariable(const std::string &name, TypeRef type,
+                                              SourceRange range) {
   typed::Variable &variable = storage.variables.emplace_back();
   variable.name = name;
   variable.type = type;
@@ -33,13 +35,13 @@ typed::Variable *Checker::bindVariable(const std::string &name, TypeRef type, So
   return &variable;
 }
 
-typed::Pattern *Checker::checkPattern(const Pattern &pattern, TypeRef type) {
+typed::Pattern *PatternChecker::checkPattern(const Pattern &pattern, TypeRef type) {
   std::set<std::string> names;
-  return patternInner(pattern, type, names);
+  return checkPattern(pattern, type, names);
 }
 
-typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
-                                      std::set<std::string> &names) {
+typed::Pattern *PatternChecker::checkPattern(const Pattern &pattern, TypeRef type,
+                                             std::set<std::string> &names) {
   using typed::PatternKind;
   type = types.resolve(type);
   auto wild = [&] { return makePattern(PatternKind::Wildcard, pattern.range, types.error()); };
@@ -58,12 +60,12 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
   // Names of a pattern that does not fit are bound all the same, so that their uses are known.
   auto bindAll = [&](const std::vector<const sheaf::Pattern *> &patterns) {
     for (const sheaf::Pattern *inner : patterns)
-      patternInner(*inner, types.error(), names);
+      checkPattern(*inner, types.error(), names);
   };
 
   switch (pattern.kind) {
   case sheaf::PatternKind::Error:
-    ++errorPatterns;
+    ++state.errorPatterns;
     return wild();
   case sheaf::PatternKind::Wildcard:
     return makePattern(PatternKind::Wildcard, pattern.range, type);
@@ -109,30 +111,32 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
     }
     typed::Pattern *result = makePattern(PatternKind::Tuple, pattern.range, type);
     for (size_t i = 0; i < elements.size(); ++i)
-      result->args.push_back(patternInner(*elements[i], type->args[i], names));
+      result->args.push_back(checkPattern(*elements[i], type->args[i], names));
     return result;
   }
   case sheaf::PatternKind::Constructor: {
     const auto &syntax = pattern.to<ConstructorPattern>();
     std::optional<size_t> file;
-    if (syntax.file && !(file = qualifier(syntax.file->name))) {
+    if (syntax.file && !(file = state.qualifier(syntax.file->name))) {
       diags.error(syntax.file->range,
                   fmt::format("'{}' is not the name of a file here", syntax.file->name));
       bindAll(syntax.args);
       return wild();
     }
-    const Named *named = file ? findMember(*file, syntax.name.name) : findGlobal(syntax.name.name);
-    const auto *ctor = named ? std::get_if<ConstructorRef>(&named->what) : nullptr;
+    const Named *named =
+        file ? state.findMember(*file, syntax.name.name) : state.findGlobal(syntax.name.name);
+    const auto *ctor = named ? std::get_if<CheckerState::ConstructorRef>(&named->what) : nullptr;
     if (!ctor) {
       std::vector<std::string> candidates;
-      for (const auto &[name, other] : file ? scopes[*file].declared : fileScope().visible)
-        if (std::holds_alternative<ConstructorRef>(other.what))
+      for (const auto &[name, other] :
+           file ? state.scopes[*file].declared : state.fileScope().visible)
+        if (std::holds_alternative<CheckerState::ConstructorRef>(other.what))
           candidates.push_back(name);
       if (!isError(type) || !named)
         diags.error(syntax.name.range,
                     fmt::format("there is no constructor '{}'", syntax.name.name),
-                    file ? suggest(syntax.name.name, candidates)
-                         : suggestName(syntax.name.name, candidates));
+                    file ? state.suggest(syntax.name.name, candidates)
+                         : state.suggestName(syntax.name.name, candidates));
       bindAll(syntax.args);
       return wild();
     }
@@ -182,8 +186,8 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
       TypeRef fieldType = types.substitute(info.fields[i].type, params,
                                            [](const std::string &) { return std::nullopt; });
       std::vector<typed::OpenedDim> openedDims;
-      fieldType = open(fieldType, openedDims);
-      typed::Pattern *field = patternInner(*syntax.args[i], fieldType, names);
+      fieldType = extents.open(fieldType, openedDims);
+      typed::Pattern *field = checkPattern(*syntax.args[i], fieldType, names);
       field->opened.insert(field->opened.end(), openedDims.begin(), openedDims.end());
       result->args.push_back(field);
     }
@@ -203,15 +207,15 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
                     "use map, fold or an index on it");
       bindAll(heads);
       if (cons)
-        patternInner(*cons->tail, types.error(), names);
+        checkPattern(*cons->tail, types.error(), names);
       return wild();
     }
     // Built back to front, but names are bound in the order they are written.
     std::vector<typed::Pattern *> inner;
     for (const sheaf::Pattern *head : heads) {
       std::vector<typed::OpenedDim> openedDims;
-      TypeRef element = open(types.resolve(type->element()), openedDims);
-      inner.push_back(patternInner(*head, element, names));
+      TypeRef element = extents.open(types.resolve(type->element()), openedDims);
+      inner.push_back(checkPattern(*head, element, names));
       inner.back()->opened.insert(inner.back()->opened.end(), openedDims.begin(), openedDims.end());
     }
     auto withoutFirst = [&](size_t count) {
@@ -221,7 +225,7 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
                                : std::nullopt);
     };
     TypeRef tail = withoutFirst(heads.size());
-    typed::Pattern *result = cons ? patternInner(*cons->tail, tail, names)
+    typed::Pattern *result = cons ? checkPattern(*cons->tail, tail, names)
                                   : makePattern(PatternKind::Nil, pattern.range, tail);
     // Where the pattern matches, so many elements are all.
     if (!cons && tail->length())
@@ -237,7 +241,7 @@ typed::Pattern *Checker::patternInner(const Pattern &pattern, TypeRef type,
   return wild();
 }
 
-void Checker::requireIrrefutable(const typed::Pattern &pattern, const std::string &where) {
+void PatternChecker::requireIrrefutable(const typed::Pattern &pattern, const std::string &where) {
   Coverage coverage({&pattern});
   std::vector<std::string> examples = coverage.missing();
   if (!examples.empty())
@@ -247,7 +251,7 @@ void Checker::requireIrrefutable(const typed::Pattern &pattern, const std::strin
                 "use match");
 }
 
-void Checker::checkArms(const MatchExpr &syntax, const typed::MatchExpr &match) {
+void PatternChecker::checkArms(const MatchExpr &syntax, const typed::MatchExpr &match) {
   constexpr size_t mostGuards = 200;
   std::vector<const typed::Pattern *> rows;
   std::vector<size_t> before;

@@ -48,36 +48,7 @@ void collectPacks(const TypeExpr &type, std::vector<Identifier> &packs) {
   }
 }
 
-std::string nameOfExtent(const std::string &pack, size_t i) {
-  return fmt::format("*{}.{}", pack, i);
-}
-
 } // namespace
-
-std::optional<std::vector<Dim>> Checker::convertPack(const DimExpr &expr, TypeScope &scope) {
-  const std::string &name = expr.expr->to<NameExpr>().name;
-  auto rank = context->ranks.find(name);
-  if (rank == context->ranks.end()) {
-    diags.error(expr.range, fmt::format("'*{}' cannot stand here", name),
-                "it stands for any extents where the parameters of the function around name it");
-    return std::nullopt;
-  }
-  std::vector<Dim> extents;
-  for (size_t i = 0; i < rank->second; ++i) {
-    std::string extent = nameOfExtent(name, i);
-    if (std::optional<Dim> dim = findDim(extent)) {
-      extents.push_back(*dim);
-      continue;
-    }
-    auto [made, inserted] = scope.made.try_emplace(extent);
-    if (inserted) {
-      made->second = dims.makeRigid(fmt::format("{}{}", name, i));
-      scope.madeAt.emplace(extent, expr.range);
-    }
-    extents.push_back(made->second);
-  }
-  return extents;
-}
 
 bool Checker::makeGeneric(FnInfo &fn) {
   std::vector<Identifier> packs;

@@ -1,6 +1,6 @@
 //===- CheckerTypes.cpp - Types and dims as written -----------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerTypes.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,11 @@
 
 namespace sheaf {
 
-bool Checker::withinLimits(TypeRef type, SourceRange range) {
+std::string nameOfExtent(const std::string &pack, size_t i) {
+  return fmt::format("*{}.{}", pack, i);
+}
+
+bool TypeConversion::withinLimits(TypeRef type, SourceRange range) {
   // Walks over types take time in proportion to their written size, and shared parts count each
   // time: without a bound a few lines could keep the checker busy for ever.
   constexpr uint32_t mostNodes = 20000, deepest = 200;
@@ -18,12 +22,12 @@ bool Checker::withinLimits(TypeRef type, SourceRange range) {
   return false;
 }
 
-TypeRef Checker::convertType(const TypeExpr &expr, TypeScope &scope) {
+TypeRef TypeConversion::convertType(const TypeExpr &expr, TypeScope &scope) {
   TypeRef type = convertInner(expr, scope);
   return withinLimits(type, expr.range) ? type : types.error();
 }
 
-TypeRef Checker::convertInner(const TypeExpr &expr, TypeScope &scope) {
+TypeRef TypeConversion::convertInner(const TypeExpr &expr, TypeScope &scope) {
   bool allowFunction = std::exchange(scope.allowFunction, false);
   bool allowLayer = std::exchange(scope.allowLayer, false);
   // A wrong extent makes the whole type unknown.
@@ -121,11 +125,11 @@ TypeRef Checker::convertInner(const TypeExpr &expr, TypeScope &scope) {
   return types.error();
 }
 
-TypeRef Checker::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
+TypeRef TypeConversion::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
   bool allowLayer = std::exchange(scope.allowLayer, false);
   const std::string &name = expr.name.name;
   std::optional<size_t> file;
-  if (expr.file && !(file = qualifier(expr.file->name))) {
+  if (expr.file && !(file = state.qualifier(expr.file->name))) {
     diags.error(expr.file->range,
                 fmt::format("'{}' is not the name of a file here", expr.file->name),
                 fmt::format("use \"...\" as {}", expr.file->name));
@@ -137,7 +141,7 @@ TypeRef Checker::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
       diags.error(expr.range, fmt::format("type parameter '{}' takes no arguments", name));
     return param->second;
   }
-  const auto &dataTypes = file ? scopes[*file].declaredTypes : fileScope().visibleTypes;
+  const auto &dataTypes = file ? state.scopes[*file].declaredTypes : state.fileScope().visibleTypes;
   if (auto found = dataTypes.find(name); found != dataTypes.end()) {
     const DataInfo &data = *found->second;
     if (expr.args.size() != data.typeParams.size()) {
@@ -162,7 +166,7 @@ TypeRef Checker::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
     }
     return types.dataType(&data, std::move(args));
   }
-  if (const Named *named = file ? findMember(*file, name) : findGlobal(name))
+  if (const Named *named = file ? state.findMember(*file, name) : state.findGlobal(name))
     if (LayerInfo *const *layer = std::get_if<LayerInfo *>(&named->what)) {
       if (!allowLayer) {
         diags.error(expr.range, fmt::format("layer '{}' can stand only as the type of a parameter, "
@@ -197,20 +201,20 @@ TypeRef Checker::convertNamed(const NamedTypeExpr &expr, TypeScope &scope) {
       }
       return types.layerType(*layer, std::move(layerDims));
     }
-  std::vector<std::string> candidates = visibleTypes();
+  std::vector<std::string> candidates = state.visibleTypes();
   if (file) {
     candidates.clear();
     for (const auto &[other, data] : dataTypes)
       candidates.push_back(other);
   }
   diags.error(expr.name.range,
-              file ? fmt::format("'{}' declares no type '{}'", fileName(*file), name)
+              file ? fmt::format("'{}' declares no type '{}'", state.fileName(*file), name)
                    : fmt::format("there is no type '{}'", name),
-              file ? suggest(name, candidates) : suggestName(name, candidates));
+              file ? state.suggest(name, candidates) : state.suggestName(name, candidates));
   return types.error();
 }
 
-std::optional<Dim> Checker::convertDim(const DimExpr &expr, TypeScope &scope) {
+std::optional<Dim> TypeConversion::convertDim(const DimExpr &expr, TypeScope &scope) {
   if (expr.isUnknown()) {
     if (scope.allowUnknown)
       return unknownDim();
@@ -226,15 +230,15 @@ std::optional<Dim> Checker::convertDim(const DimExpr &expr, TypeScope &scope) {
   return dim;
 }
 
-std::optional<Dim> Checker::evaluateDim(const Expr &expr, TypeScope &scope) {
+std::optional<Dim> TypeConversion::evaluateDim(const Expr &expr, TypeScope &scope) {
   if (const auto *literal = expr.as<IntLiteralExpr>())
     return Dim(literal->value);
   if (const auto *name = expr.as<NameExpr>()) {
-    if (std::optional<Dim> dim = findDim(name->name))
+    if (std::optional<Dim> dim = state.findDim(name->name))
       return dim;
     if (auto it = scope.made.find(name->name); it != scope.made.end())
       return it->second;
-    if (const Local *local = findLocal(name->name)) {
+    if (const Local *local = state.findLocal(name->name)) {
       auto *variable = std::get<typed::Variable *>(local->what);
       TypeRef type = types.resolve(variable->type);
       if (type->is(TypeKind::Int) || (type->is(TypeKind::Variable) && type->numeric))
@@ -244,7 +248,7 @@ std::optional<Dim> Checker::evaluateDim(const Expr &expr, TypeScope &scope) {
       return std::nullopt;
     }
     if (scope.newDims == NewDims::Refuse) {
-      std::string help = suggestName(name->name, visibleDims());
+      std::string help = state.suggestName(name->name, state.visibleDims());
       diags.error(expr.range, fmt::format("there is no dim '{}' here", name->name),
                   !help.empty()        ? help
                   : scope.allowUnknown ? fmt::format("write '?' for an extent that may differ; one "
@@ -260,9 +264,9 @@ std::optional<Dim> Checker::evaluateDim(const Expr &expr, TypeScope &scope) {
     return dim;
   }
   if (const auto *field = expr.as<FieldExpr>())
-    if (std::optional<size_t> file = qualifier(*field->base)) {
-      const Named *named = findMember(*file, field->field);
-      if (const auto *ref = named ? std::get_if<DimRef>(&named->what) : nullptr)
+    if (std::optional<size_t> file = state.qualifier(*field->base)) {
+      const Named *named = state.findMember(*file, field->field);
+      if (const auto *ref = named ? std::get_if<CheckerState::DimRef>(&named->what) : nullptr)
         return ref->dim;
       if (named)
         diags.error(expr.range, fmt::format("'{}' is not a dim", field->field.name));
@@ -286,8 +290,8 @@ std::optional<Dim> Checker::evaluateDim(const Expr &expr, TypeScope &scope) {
   return std::nullopt;
 }
 
-std::optional<Dim> Checker::combineDims(BinaryOp op, const Dim &a, const Dim &b,
-                                        SourceRange range) {
+std::optional<Dim> TypeConversion::combineDims(BinaryOp op, const Dim &a, const Dim &b,
+                                               SourceRange range) {
   std::optional<Dim> result;
   switch (op) {
   case BinaryOp::Add:
@@ -328,6 +332,45 @@ std::optional<Dim> Checker::combineDims(BinaryOp op, const Dim &a, const Dim &b,
     return std::nullopt;
   }
   return result;
+}
+
+std::optional<std::vector<Dim>> TypeConversion::convertPack(const DimExpr &expr, TypeScope &scope) {
+  const std::string &name = expr.expr->to<NameExpr>().name;
+  auto rank = context->ranks.find(name);
+  if (rank == context->ranks.end()) {
+    diags.error(expr.range, fmt::format("'*{}' cannot stand here", name),
+                "it stands for any extents where the parameters of the function around name it");
+    return std::nullopt;
+  }
+  std::vector<Dim> extents;
+  for (size_t i = 0; i < rank->second; ++i) {
+    std::string extent = nameOfExtent(name, i);
+    if (std::optional<Dim> dim = state.findDim(extent)) {
+      extents.push_back(*dim);
+      continue;
+    }
+    auto [made, inserted] = scope.made.try_emplace(extent);
+    if (inserted) {
+      made->second = dims.makeRigid(fmt::format("{}{}", name, i));
+      scope.madeAt.emplace(extent, expr.range);
+    }
+    extents.push_back(made->second);
+  }
+  return extents;
+}
+
+void TypeConversion::bindAnnotationDims(const TypeScope &scope) {
+  for (const auto &[name, dim] : scope.made) {
+    Dim bound = dims.resolve(dim);
+    if (dims.hasFreeVariables(bound)) {
+      diags.error(scope.madeAt.at(name), fmt::format("nothing tells what dim '{}' is here", name),
+                  "a new dim can only name an extent of the value");
+      bound = Dim::fresh();
+    }
+    if (std::optional<std::string> symbol = bound.asSymbol(); symbol && bound.isFresh())
+      dims.nameFresh(*symbol, name);
+    context->locals.push_back({name, bound});
+  }
 }
 
 } // namespace sheaf
