@@ -117,34 +117,13 @@ driver::CompileOptions optionsOf(const Request &request) {
   return options;
 }
 
-void bindWeightConfig(const SourceFile &source, const Request &request,
-                      driver::CompileOptions &options) {
+/// What weights were made with stands before what the source says.
+void bindWeights(const SourceFile &source, const Request &request,
+                 driver::CompileOptions &options) {
+  driver::bindDims(source, {request.weightDims, request.weights}, request.vocabularies, options);
   options.constants = request.weightConstants;
   if (request.weightConfig)
     driver::bindConfig(source, *request.weightConfig, options);
-}
-
-/// Dims that weights were made with stand before those of the source.
-void bindWeightDims(const SourceFile &source, const Request &request,
-                    driver::CompileOptions &options) {
-  if (request.weightDims.empty())
-    return bindWeightConfig(source, request, options);
-  std::vector<std::string> declared = driver::declaredDims(source);
-  for (const auto &[name, value] : request.weightDims) {
-    if (std::find(declared.begin(), declared.end(), name) == declared.end())
-      continue;
-    // That its words are others is what is to be told of another vocabulary.
-    if (std::optional<std::string> words = driver::vocabularyOfDim(name))
-      if (const io::Vocabulary *own = request.vocabularies.find(*words);
-          own && own->size() != value)
-        continue;
-    auto [it, isNew] = options.dims.emplace(name, value);
-    if (it->second != value)
-      throw UserError(fmt::format("dim {0}={1} contradicts {2}, whose weights were made with "
-                                  "{0}={3}",
-                                  name, it->second, request.weights, value));
-  }
-  bindWeightConfig(source, request, options);
 }
 
 /// Makes those that are needed and not there of the words of data.
@@ -201,7 +180,7 @@ void bindVocabularies(const driver::EntryTypes &entry, const Request &request,
 void api::compileModel(const Request &request, Answer &answer, const UseModel &use) {
   driver::CompileOptions options = optionsOf(request);
   SourceFile source(request.name, request.text, resolverOf(request));
-  bindWeightDims(source, request, options);
+  bindWeights(source, request, options);
   {
     Diagnostics diags(source);
     std::unique_ptr<driver::EntryTypes> entry = driver::inspect(source, options, diags);

@@ -106,15 +106,11 @@ std::set<std::string> argumentVocabularies(const EntryTypes &entry) {
 
 std::vector<std::string> declaredDims(const SourceFile &source) {
   std::vector<std::string> names;
-  if (source.name().ends_with(".mlir"))
-    return names;
-  Diagnostics unheard(source);
-  Module module = parseModule(source, unheard);
-  if (!unheard.hasErrors())
-    for (size_t file = 0; file < module.fileCount(); ++file)
-      for (const Decl *decl : module.declsOf(file))
-        if (decl->is<DimDecl>())
-          names.push_back(decl->name.name);
+  std::shared_ptr<const Syntax> syntax = soundSyntax(source);
+  for (size_t file = 0; syntax && file < syntax->module.fileCount(); ++file)
+    for (const Decl *decl : syntax->module.declsOf(file))
+      if (decl->is<DimDecl>())
+        names.push_back(decl->name.name);
   return names;
 }
 

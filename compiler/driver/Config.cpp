@@ -2,6 +2,7 @@
 
 #include "compiler/frontend/Parser.h"
 #include "runtime/io/text.h"
+#include "runtime/model/error.h"
 
 #include <fmt/format.h>
 
@@ -267,20 +268,37 @@ private:
 } // namespace
 
 void bindConfig(const SourceFile &source, const io::ModelConfig &config, CompileOptions &options) {
-  if (source.name().ends_with(".mlir"))
+  if (source.isProgram())
     return;
   options.config = config;
-  Diagnostics unheard(source);
-  Module module = parseModule(source, unheard);
-  if (unheard.hasErrors())
-    return;
+  std::shared_ptr<const Syntax> syntax = soundSyntax(source);
   Configs configs(config);
-  for (size_t file = 0; file < module.fileCount(); ++file)
-    for (const Decl *decl : module.declsOf(file))
+  for (size_t file = 0; syntax && file < syntax->module.fileCount(); ++file)
+    for (const Decl *decl : syntax->module.declsOf(file))
       if (const auto *dim = decl->as<DimDecl>())
         if (auto [member, found] = configs.find(dim->config); found)
           if (std::optional<int64_t> value = dimOf(*found)) // else it is told when it is compiled
             options.dims.emplace(dim->name.name, *value);
+}
+
+void bindDims(const SourceFile &source, const StoredDims &stored, const io::Vocabularies &given,
+              CompileOptions &options) {
+  if (stored.dims.empty())
+    return;
+  std::vector<std::string> declared = declaredDims(source);
+  for (const auto &[name, value] : stored.dims) {
+    if (std::find(declared.begin(), declared.end(), name) == declared.end())
+      continue;
+    // That its words are others is what is to be told of another vocabulary.
+    if (std::optional<std::string> words = vocabularyOfDim(name))
+      if (const io::Vocabulary *own = given.find(*words); own && own->size() != value)
+        continue;
+    auto [it, isNew] = options.dims.emplace(name, value);
+    if (it->second != value)
+      throw UserError(fmt::format("{0} {1}={2} contradicts {3}, whose weights were made with "
+                                  "{1}={4}",
+                                  stored.dimTerm, name, it->second, stored.weights, value));
+  }
 }
 
 std::map<std::string, double> takeConfig(Module &module, const CompileOptions &options,

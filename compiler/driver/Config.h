@@ -5,6 +5,7 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/frontend/AST.h"
 #include "compiler/frontend/Diagnostics.h"
+#include "runtime/io/vocab.h"
 
 namespace sheaf::driver {
 
@@ -12,6 +13,19 @@ namespace sheaf::driver {
 /// from it (`dim hidden = config "n_embd"`) the values that stand there, unless `options` have
 /// others.
 void bindConfig(const SourceFile &source, const io::ModelConfig &config, CompileOptions &options);
+
+/// The dims that weights were made with, as their metadata tell.
+struct StoredDims {
+  std::map<std::string, int64_t> dims;
+  std::string weights;         ///< their name
+  std::string dimTerm = "dim"; ///< what the caller's users call one that they give
+};
+
+/// Gives the dims that the source declares the values that stand with the weights. Those of a
+/// vocabulary that is given and has another size are left. Throws UserError where `options` have
+/// other values.
+void bindDims(const SourceFile &source, const StoredDims &stored, const io::Vocabularies &given,
+              CompileOptions &options);
 
 /// Gives the constants of a source that were made from a config.json (`let eps = config "eps" else
 /// 1e-5`) the values of `options`, else those of its config.json, and holds its checks against

@@ -43,7 +43,7 @@ public:
     };
     Compilation compilation(source_, options_, diags_);
     compilation.keepKernels = true;
-    if (!source_.name().ends_with(".mlir")) {
+    if (!source_.isProgram()) {
       Compilation parsed(source_, options_, diags_);
       if (!parsed.run(Until::Parsed))
         return;

@@ -84,9 +84,11 @@ void Compilation::checkStop() const {
 }
 
 bool Compilation::run(Until until) {
-  if (source_.name().ends_with(".mlir"))
+  if (source_.isProgram())
     return runFromProgram(until);
-  timed("parse", [&] { ast = parseModule(source_, diags_); });
+  timed("parse", [&] { syntax = source_.syntax(); });
+  ast = syntax->module.overlay();
+  diags_.take(syntax->findings, syntax->errors);
   if (until == Until::Parsed)
     return !diags_.hasErrors();
   checkDimNames();

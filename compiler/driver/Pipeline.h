@@ -8,7 +8,7 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/StoredCode.h"
-#include "compiler/frontend/AST.h"
+#include "compiler/frontend/Parser.h"
 #include "compiler/kernels/Backend.h"
 #include "compiler/passes/Pass.h"
 
@@ -50,7 +50,8 @@ struct Compilation {
   bool run(Until until);
 
   // In the order of being made.
-  Module ast;
+  std::shared_ptr<const Syntax> syntax; ///< of the source
+  Module ast;                           ///< with what weights bring
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> program; ///< for one instance, as the front end made it
   mlir::OwningOpRef<mlir::ModuleOp> rounded; ///< with products in bf16; null when all are in f32
@@ -84,7 +85,7 @@ private:
   void checkDimNames() const;
   bool check(Until until);
   void makeContext();
-  /// A file `*.mlir` holds a Program as text, such as `--emit=program` prints.
+  /// The source is a Program as text.
   bool runFromProgram(Until until);
   /// The stages after the front end.
   void runFrom(Until until);

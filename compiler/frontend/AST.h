@@ -511,18 +511,22 @@ struct LayerDecl : DeclOf<DeclKind::Layer> {
 /// Owns nodes of any kind.
 class AstArena {
 public:
+  explicit AstArena(size_t firstId = 0) : firstId(firstId) {}
+
   template <typename T> T *make(SourceRange range) {
     auto node = std::make_unique<T>();
     T *result = node.get();
     result->range = range;
-    result->id = static_cast<uint32_t>(nodes.size());
+    result->id = static_cast<uint32_t>(firstId + nodes.size());
     nodes.push_back(std::move(node));
     return result;
   }
 
-  size_t size() const { return nodes.size(); }
+  /// How many ids are given.
+  size_t size() const { return firstId + nodes.size(); }
 
 private:
+  size_t firstId;
   std::vector<std::unique_ptr<Node>> nodes;
 };
 
@@ -534,6 +538,9 @@ struct Module {
   const std::vector<const Decl *> &declsOf(size_t file) const {
     return file == 0 ? decls : used[file - 1];
   }
+
+  /// The same declarations, to be changed; the nodes are those of this one, which must outlive it.
+  Module overlay() const { return {decls, used, callSiteCount, AstArena(arena.size())}; }
 
   uint32_t callSiteCount = 0; ///< every CallExpr::siteId is below it
   AstArena arena;

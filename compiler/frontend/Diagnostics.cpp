@@ -270,6 +270,11 @@ Diagnostic &Diagnostics::error(SourceRange range, std::string message, std::stri
   return dropped;
 }
 
+void Diagnostics::take(const std::deque<Diagnostic> &findings, size_t errorCount) {
+  kept.insert(kept.end(), findings.begin(), findings.end());
+  errors += errorCount;
+}
+
 void Diagnostics::forgetSince(Mark mark) {
   kept.resize(mark.kept);
   errors = mark.errors;

@@ -62,6 +62,9 @@ public:
   Diagnostic &warning(SourceRange range, std::string message, std::string help = {});
   Diagnostic &note(SourceRange range, std::string message, std::string help = {});
 
+  /// Takes what another run over the source has found.
+  void take(const std::deque<Diagnostic> &findings, size_t errors);
+
   bool hasErrors() const { return errors != 0; }
   /// All errors reported, those beyond the limit included.
   size_t errorCount() const { return errors; }

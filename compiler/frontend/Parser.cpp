@@ -356,6 +356,11 @@ const Expr *Parser::finish(Expr *expr) {
   return errorExpr();
 }
 
+std::shared_ptr<const Syntax> soundSyntax(const SourceFile &source) {
+  std::shared_ptr<const Syntax> syntax = source.isProgram() ? nullptr : source.syntax();
+  return syntax && syntax->errors == 0 ? syntax : nullptr;
+}
+
 Module parseModule(const SourceFile &source, Diagnostics &diags) {
   Module module;
   module.used.resize(source.files().size() - 1);

@@ -18,7 +18,19 @@
 #include "compiler/frontend/AST.h"
 #include "compiler/frontend/Diagnostics.h"
 
+#include <deque>
+
 namespace sheaf {
+
+/// What a source says: its tree, and what was found on the way.
+struct Syntax {
+  Module module;
+  std::deque<Diagnostic> findings;
+  size_t errors = 0; ///< those that are not kept included
+};
+
+/// What a source says, if it parses; null for others and for Programs.
+std::shared_ptr<const Syntax> soundSyntax(const SourceFile &source);
 
 /// Parses all files of a source. Every input gives a module: what could not be parsed is left out
 /// or stands there as an Error node, and then `diags` has an error for it. `diags` must be about

@@ -3,8 +3,10 @@
 #include "compiler/frontend/Source.h"
 
 #include "compiler/frontend/Lexer.h"
+#include "compiler/frontend/Parser.h"
 
 #include <limits>
+#include <mutex>
 
 namespace sheaf {
 
@@ -31,11 +33,49 @@ std::vector<std::pair<SourceRange, std::string>> usesIn(const SourceText &text) 
   return uses;
 }
 
+/// A Program begins with the word `module` or its generic name, after comments and names of
+/// attributes and types, each on a line of its own (`#` begins a comment in a source).
+bool beginsAsProgramText(std::string_view text) {
+  auto skipBlank = [&] {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  };
+  for (skipBlank(); text.starts_with("//") || text.starts_with('#') || text.starts_with('!');
+       skipBlank())
+    text.remove_prefix(std::min(text.find('\n'), text.size()));
+  if (text.starts_with("\"builtin.module\""))
+    return true;
+  constexpr std::string_view word = "module";
+  if (!text.starts_with(word))
+    return false;
+  text.remove_prefix(word.size());
+  skipBlank();
+  return text.starts_with('{') || text.starts_with('@') || text.starts_with("attributes");
+}
+
 } // namespace
+
+struct SourceFile::Parsed {
+  std::once_flag once;
+  std::shared_ptr<const Syntax> syntax;
+};
+
+std::shared_ptr<const Syntax> SourceFile::syntax() const {
+  std::call_once(parsed->once, [&] {
+    auto made = std::make_shared<Syntax>();
+    Diagnostics diags(*this);
+    made->module = parseModule(*this, diags);
+    made->findings = diags.all();
+    made->errors = diags.errorCount();
+    parsed->syntax = std::move(made);
+  });
+  return parsed->syntax;
+}
 
 SourceFile::SourceFile(std::string name, std::string text, const FileResolver &resolver) {
   texts.emplace_back(std::move(name), std::move(text), 0);
-  if (!resolver)
+  beginsAsProgram = beginsAsProgramText(texts.front().text());
+  parsed = std::make_shared<Parsed>();
+  if (!resolver || beginsAsProgram)
     return;
   for (size_t i = 0; i < texts.size(); ++i)
     for (auto &[range, used] : usesIn(texts[i])) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -122,12 +123,20 @@ struct UsedFile {
 /// Finds the file that a file, known by its name, uses by another name.
 using FileResolver = std::function<UsedFile(const std::string &used, const std::string &by)>;
 
+struct Syntax;
+
 /// The text of a model: its file, and all files that it uses, each once. They lie one after the
 /// other in one space of offsets, the model's own file from 0, so a range tells its file.
 class SourceFile {
 public:
   /// Without a resolver nothing can be used. It is called here, never later.
   SourceFile(std::string name, std::string text, const FileResolver &resolver = {});
+
+  /// What the text says (Parser.h), parsed when it is first asked for, from any thread. Not of a
+  /// Program.
+  std::shared_ptr<const Syntax> syntax() const;
+  /// Whether it is a Program as text, as `--emit=program` prints it, which its beginning tells.
+  bool isProgram() const { return beginsAsProgram; }
 
   /// The model's own file.
   const std::string &name() const { return texts.front().name(); }
@@ -154,7 +163,11 @@ public:
   LineColumn lineColumn(uint32_t offset) const { return fileOf(offset).lineColumn(offset); }
 
 private:
+  struct Parsed;
+
   std::deque<SourceText> texts;
+  bool beginsAsProgram;
+  std::shared_ptr<Parsed> parsed; ///< shared by copies
 };
 
 } // namespace sheaf

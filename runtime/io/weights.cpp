@@ -41,61 +41,68 @@ std::string firstOf(const std::vector<std::string> &names, size_t most) {
                      names.size() - most);
 }
 
-std::string dimsText(const std::map<std::string, int64_t> &dims) {
+/// `a=1,b=2`: what stands in metadata for numbers that have names.
+template <typename Number>
+static std::string textOfNumbers(const std::map<std::string, Number> &numbers) {
   std::string text;
-  for (const auto &[name, value] : dims)
+  for (const auto &[name, value] : numbers)
     text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
   return text;
 }
 
-std::map<std::string, int64_t> storedDims(const std::string &path,
-                                          const std::map<std::string, std::string> &metadata) {
-  std::map<std::string, int64_t> dims;
-  auto it = metadata.find(kDimsKey);
-  std::string_view rest = it == metadata.end() ? std::string_view() : it->second;
-  while (!rest.empty()) {
-    std::string_view one = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
-    size_t equals = one.find('=');
-    int64_t value = 0;
-    if (equals == 0 || equals == std::string_view::npos ||
-        !parseInteger(one.substr(equals + 1), value) || value <= 0)
-      throw UserError(fmt::format("{}: its metadata '{}' are not NAME=NUMBER, but {}", path,
-                                  kDimsKey, quoted(it->second, 80)));
-    dims[std::string(one.substr(0, equals))] = value;
-  }
-  return dims;
-}
-
-std::string constantsText(const std::map<std::string, double> &constants) {
-  std::string text;
-  for (const auto &[name, value] : constants)
-    text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
-  return text;
-}
-
-std::map<std::string, double> parseConstants(const std::string &text, const std::string &what) {
-  std::map<std::string, double> constants;
+/// What textOfNumbers() wrote. `parse` takes one number, `what` has the text.
+template <typename Number, typename Parse>
+static std::map<std::string, Number> numbersOf(const std::string &text, const std::string &what,
+                                               Parse parse) {
+  std::map<std::string, Number> numbers;
   std::string_view rest = text;
   while (!rest.empty()) {
     std::string_view one = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(one.size() + 1, rest.size()));
     size_t equals = one.find('=');
-    double value = 0;
-    if (equals == 0 || equals == std::string_view::npos ||
-        !parseDouble(one.substr(equals + 1), value) || !std::isfinite(value))
+    Number value = 0;
+    if (equals == 0 || equals == std::string_view::npos || !parse(one.substr(equals + 1), value))
       throw UserError(fmt::format("{} are not NAME=NUMBER, but {}", what, quoted(text, 80)));
-    constants[std::string(one.substr(0, equals))] = value;
+    numbers[std::string(one.substr(0, equals))] = value;
   }
-  return constants;
+  return numbers;
+}
+
+/// What stands in the metadata under a key, as `parse` reads it.
+template <typename Parse>
+static auto storedNumbers(const std::string &path,
+                          const std::map<std::string, std::string> &metadata, const char *key,
+                          Parse parse) {
+  auto it = metadata.find(key);
+  return parse(it == metadata.end() ? std::string() : it->second,
+               fmt::format("{}: its metadata '{}'", path, key));
+}
+
+std::string dimsText(const std::map<std::string, int64_t> &dims) { return textOfNumbers(dims); }
+
+std::map<std::string, int64_t> storedDims(const std::string &path,
+                                          const std::map<std::string, std::string> &metadata) {
+  auto parse = [](const std::string &text, const std::string &what) {
+    return numbersOf<int64_t>(text, what, [](std::string_view number, int64_t &value) {
+      return parseInteger(number, value) && value > 0;
+    });
+  };
+  return storedNumbers(path, metadata, kDimsKey, parse);
+}
+
+std::string constantsText(const std::map<std::string, double> &constants) {
+  return textOfNumbers(constants);
+}
+
+std::map<std::string, double> parseConstants(const std::string &text, const std::string &what) {
+  return numbersOf<double>(text, what, [](std::string_view number, double &value) {
+    return parseDouble(number, value) && std::isfinite(value);
+  });
 }
 
 std::map<std::string, double> storedConstants(const std::string &path,
                                               const std::map<std::string, std::string> &metadata) {
-  auto it = metadata.find(kConstantsKey);
-  return it == metadata.end() ? std::map<std::string, double>()
-                              : parseConstants(it->second, fmt::format("{}: its metadata '{}'",
-                                                                       path, kConstantsKey));
+  return storedNumbers(path, metadata, kConstantsKey, parseConstants);
 }
 
 WeightFile WeightFile::open(const std::string &given) {

@@ -116,5 +116,27 @@ TEST(Uses, WhatAFileUsesItselfIsNotVisible) {
   EXPECT_NE(errors.find("'a' declares no 'g'"), std::string::npos) << errors;
 }
 
+TEST(Source, AProgramIsToldByItsBeginning) {
+  for (const char *text :
+       {"module {\n}", "module attributes {sheaf.x} {}", "module @m {}",
+        "\"builtin.module\"() ({})", "// as printed\n#loc = loc(unknown)\n!t = i32\n\nmodule {}"})
+    EXPECT_TRUE(SourceFile("m.sheaf", text).isProgram()) << text;
+  for (const char *text : {"", "# module {", "dim n = 1 # module {", "fn module(x: int) -> int = x",
+                           "modules {", "module", "use \"module {\""})
+    EXPECT_FALSE(SourceFile("m.mlir", text).isProgram()) << text;
+}
+
+TEST(Source, IsParsedOnceAndChangedInPlacesOfItsOwn) {
+  SourceFile source("m.sheaf", "dim a = 1\nfn f(x: int) -> int = (y\n");
+  SourceFile copy = source;
+  EXPECT_EQ(source.syntax(), copy.syntax());
+  EXPECT_EQ(source.syntax()->errors, 1u);
+  EXPECT_EQ(soundSyntax(source), nullptr);
+  Module overlay = source.syntax()->module.overlay();
+  EXPECT_EQ(overlay.arena.make<DimDecl>(SourceRange())->id, source.syntax()->module.arena.size());
+  overlay.decls.clear();
+  EXPECT_EQ(source.syntax()->module.decls.size(), 2u);
+}
+
 } // namespace
 } // namespace sheaf

@@ -519,9 +519,17 @@ TEST_F(WeightsTest, Dims) {
   EXPECT_EQ(storedDims("w", {{kDimsKey, "a=1,b=20"}}),
             (std::map<std::string, int64_t>{{"a", 1}, {"b", 20}}));
   EXPECT_TRUE(storedDims("w", {}).empty());
+  EXPECT_EQ(storedConstants("w", {{kConstantsKey, constantsText({{"eps", 1e-6}, {"s", -0.5}})}}),
+            (std::map<std::string, double>{{"eps", 1e-6}, {"s", -0.5}}));
+  EXPECT_TRUE(storedConstants("w", {}).empty());
   for (const char *wrong : {"a", "=1", "a=", "a=x", "a=0", "a=1,,b=2"})
     EXPECT_NE(userError([&] { storedDims("w", {{kDimsKey, wrong}}); }).find("NAME=NUMBER"),
               std::string::npos)
+        << wrong;
+  for (const char *wrong : {"a", "=1", "a=", "a=x", "a=inf", "a=1,,b=2"})
+    EXPECT_EQ(userError([&] { storedConstants("w", {{kConstantsKey, wrong}}); }),
+              std::string("w: its metadata 'sheaf.constants' are not NAME=NUMBER, but '") + wrong +
+                  "'")
         << wrong;
 }
 

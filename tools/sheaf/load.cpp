@@ -40,12 +40,8 @@ bool contains(const std::vector<std::string> &names, const std::string &name) {
 /// Calls `visit` with the syntax tree of a file that parses. What is wrong with another is told
 /// when it is compiled.
 template <typename Visit> void withSyntax(const SourceFile &source, Visit visit) {
-  if (source.name().ends_with(".mlir"))
-    return;
-  Diagnostics unheard(source);
-  Module module = parseModule(source, unheard);
-  if (!unheard.hasErrors())
-    visit(module);
+  if (std::shared_ptr<const Syntax> syntax = soundSyntax(source))
+    visit(syntax->module);
 }
 
 std::string missingEntry(const SourceFile &source, const Module &module,
@@ -111,9 +107,7 @@ SourceFile readModel(const ModelOptions &options) {
 }
 
 SourceFile withUsedFiles(io::SourceText text) {
-  FileResolver resolver;
-  if (!text.name.ends_with(".mlir"))
-    resolver = driver::fileResolver(text.name);
+  FileResolver resolver = driver::fileResolver(text.name);
   return {std::move(text.name), std::move(text.text), resolver};
 }
 

@@ -123,9 +123,10 @@ public:
       fromReproducer(model, data);
     else
       fromCommand(model, data);
-    if (model.extension() == ".mlir")
+    SourceFile source = withUsedFiles(io::readSource(model.string()));
+    if (source.isProgram())
       throw UserError("only a model's source can be reduced, not '" + model.string() + "'");
-    parts_ = driver::ownFiles(withUsedFiles(io::readSource(model.string())));
+    parts_ = driver::ownFiles(source);
     modelName_ = parts_.front().path;
     if (!data.empty()) {
       dataName_ = data.filename();
@@ -232,13 +233,20 @@ private:
       if (isData && !file.isOutput) {
         data = directory_ / path;
         dataWord_ = file;
-      } else if (model.empty() && (path.ends_with(".sheaf") || path.ends_with(".mlir"))) {
+      } else if (model.empty() && !file.isOutput && isModel(directory_ / path)) {
         model = directory_ / path;
         modelWord_ = file;
       }
     }
     if (model.empty())
       throw UserError(arguments_.what + ": its command names no model");
+  }
+
+  /// Weights and vocabularies are files of the command, too.
+  static bool isModel(const fs::path &path) {
+    return path.extension() == ".sheaf" ||
+           (path.extension() != ".safetensors" && fs::is_regular_file(path) &&
+            withUsedFiles(io::readSource(path.string())).isProgram());
   }
 
   /// Paths of a reproducer count from its directory.

@@ -19,7 +19,7 @@ namespace sheaf::tool {
 std::function<std::string(const std::map<std::string, std::vector<int64_t>> &)>
 dimAdvice(const LoadedModel &loaded) {
   return [&](const std::map<std::string, std::vector<int64_t>> &shapes) -> std::string {
-    if (!loaded.source || loaded.source->name().ends_with(".mlir"))
+    if (!loaded.source || loaded.source->isProgram())
       return "";
     std::string options, given;
     for (const auto &[dim, value] : driver::dimsForShapes(*loaded.source, loaded.options, shapes)) {
@@ -48,49 +48,35 @@ static std::string unusedText(const std::string &file, const std::vector<std::st
                      io::firstOf(unused));
 }
 
-/// What the source takes from files of weights: of those that were saved here the constants, else
-/// what the config.json says that is beside one.
-static void bindConfig(const WeightOptions &weights, const SourceFile &source,
-                       driver::CompileOptions &compile) {
-  std::vector<std::string> files = weights.initFrom;
-  files.insert(files.begin(), weights.weights);
-  for (const std::string &given : files) {
-    if (given.empty())
-      continue;
-    std::string file = io::weightsFile(given);
-    if (file.ends_with(".safetensors")) {
-      std::map<std::string, std::string> metadata = io::WeightFile::open(file).metadata;
-      compile.constants.merge(io::storedConstants(file, metadata));
-      if (metadata.contains(io::kModelKey))
-        continue;
-    }
-    std::optional<io::ModelConfig> config = io::ModelConfig::beside(given);
-    if (config && !compile.config)
-      driver::bindConfig(source, *config, compile);
-  }
+namespace {
+
+using Metadata = std::map<std::string, std::string>;
+
+/// What the source takes from a file of weights: of one that was saved here the constants, else
+/// what the config.json says that is beside it.
+void bindConfig(const std::string &file, const Metadata &metadata, const SourceFile &source,
+                driver::CompileOptions &compile) {
+  compile.constants.merge(io::storedConstants(file, metadata));
+  if (metadata.contains(io::kModelKey) || compile.config)
+    return;
+  if (std::optional<io::ModelConfig> config = io::ModelConfig::beside(file))
+    driver::bindConfig(source, *config, compile);
 }
+
+} // namespace
 
 void bindStoredDims(const WeightOptions &weights, const SourceFile &source,
                     const io::Vocabularies &given, driver::CompileOptions &compile) {
-  if (weights.weights.empty())
-    return bindConfig(weights, source, compile);
-  std::vector<std::string> declared = driver::declaredDims(source);
-  std::map<std::string, int64_t> stored =
-      io::storedDims(weights.weights, io::WeightFile::open(weights.weights).metadata);
-  for (const auto &[name, value] : stored) {
-    if (std::find(declared.begin(), declared.end(), name) == declared.end())
-      continue;
-    // That its words are others is what is to be told of another vocabulary.
-    if (std::optional<std::string> words = driver::vocabularyOfDim(name))
-      if (const io::Vocabulary *own = given.find(*words); own && own->size() != value)
-        continue;
-    auto [it, isNew] = compile.dims.emplace(name, value);
-    if (it->second != value)
-      throw UserError(fmt::format("--dim {0}={1} contradicts {2}, whose weights were made with "
-                                  "{0}={3}",
-                                  name, it->second, weights.weights, value));
+  if (!weights.weights.empty()) {
+    Metadata metadata = io::WeightFile::open(weights.weights).metadata;
+    driver::bindDims(source, {io::storedDims(weights.weights, metadata), weights.weights, "--dim"},
+                     given, compile);
+    bindConfig(weights.weights, metadata, source, compile);
   }
-  bindConfig(weights, source, compile);
+  for (const std::string &from : weights.initFrom) {
+    bool isText = !io::weightsFile(from).ends_with(".safetensors"); // vectors of words
+    bindConfig(from, isText ? Metadata() : io::WeightFile::open(from).metadata, source, compile);
+  }
 }
 
 namespace {
@@ -114,7 +100,7 @@ void takeInitFrom(rt::Session &session, const WeightOptions &weights, const Load
   fit::Pretrained pretrained(
       session, loaded.vocabularies,
       [&]() -> fit::Pretrained::Tables {
-        if (loaded.source->name().ends_with(".mlir"))
+        if (loaded.source->isProgram())
           return {};
         return driver::vocabularyTables(*loaded.source, loaded.options);
       },
