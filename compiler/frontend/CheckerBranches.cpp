@@ -93,7 +93,7 @@ void Checker::checkCheckStmt(const Stmt &stmt, typed::BlockExpr &block) {
   if (stmt.message) {
     result.message = *stmt.message;
   } else {
-    std::string text(diags.file().slice(stmt.value->range));
+    std::string text = written(*stmt.value);
     std::replace(text.begin(), text.end(), '\n', ' ');
     result.message = "check failed: " + text;
   }

@@ -448,6 +448,14 @@ OperatorCalls::E OperatorCalls::finishApply(typed::ApplyExpr *apply,
   return apply;
 }
 
+/// What divides what, as it was written.
+std::string OperatorCalls::quotientText(const typed::ScalarExpr &quotient) {
+  if (diags.file().isWritten(quotient.range.begin))
+    return std::string(diags.file().slice(quotient.range));
+  auto text = [&](const typed::Expr &operand) { return dims.print(*extents.toDim(operand)); };
+  return fmt::format("{} / {}", text(*quotient.operands[0]), text(*quotient.operands[1]));
+}
+
 std::optional<Dim> OperatorCalls::extentArg(const Arg &arg, typed::ApplyExpr &apply,
                                             const std::string &what) {
   E value = bodies.checkArg(arg, {types.intType(), what});
@@ -459,8 +467,7 @@ std::optional<Dim> OperatorCalls::extentArg(const Arg &arg, typed::ApplyExpr &ap
     diags.error(
         value->range,
         fmt::format("{} leaves a remainder ({} / {}), but an extent must be divided exactly",
-                    diags.file().slice(quotient->range),
-                    *dims.value(*extents.toDim(*quotient->operands[0])),
+                    quotientText(*quotient), *dims.value(*extents.toDim(*quotient->operands[0])),
                     *dims.value(*extents.toDim(*quotient->operands[1]))),
         "let k: int = ... rounds the quotient, and k can be an extent");
     return std::nullopt;
@@ -504,21 +511,21 @@ std::optional<int64_t> OperatorCalls::staticInt(const Arg &arg, const std::strin
 
 std::string OperatorCalls::fromTheEndHelp(const IndexExpr &expr, const IndexItem &item,
                                           const std::string &length) const {
-  std::string_view base = diags.file().slice(expr.base->range);
-  bool isShort = base.size() <= 40 && base.find('\n') == std::string_view::npos;
+  std::string base = state.written(*expr.base);
+  bool isShort = base.size() <= 40 && base.find('\n') == std::string::npos;
   auto bound = [&](const Expr *syntax) -> std::string {
     if (!syntax)
       return "";
-    std::string_view text = diags.file().slice(syntax->range);
-    return text.starts_with('-') ? fmt::format("{} - {}", length, text.substr(1))
-                                 : std::string(text);
+    std::string text = state.written(*syntax);
+    return text.starts_with('-') ? fmt::format("{} - {}", length, text.substr(1)) : text;
   };
   std::string inside;
   for (const IndexItem &each : expr.items) {
     inside += inside.empty() ? "" : ", ";
-    inside += &each != &item ? std::string(diags.file().slice(each.range))
-              : each.isSlice ? bound(each.begin) + ":" + bound(each.end)
-                             : bound(each.index);
+    auto part = [&](const Expr *syntax) {
+      return &each == &item ? bound(syntax) : syntax ? state.written(*syntax) : std::string();
+    };
+    inside += each.isSlice ? part(each.begin) + ":" + part(each.end) : part(each.index);
   }
   return fmt::format("write {}[{}]", isShort ? base : "x", inside);
 }

@@ -73,6 +73,7 @@ private:
 
   std::optional<ops::OperandType> operandType(E value, SourceRange range, const std::string &what);
   std::optional<Dim> extentArg(const Arg &arg, typed::ApplyExpr &apply, const std::string &what);
+  std::string quotientText(const typed::ScalarExpr &quotient);
   E tensorsOfList(E list);
   E finishApply(typed::ApplyExpr *apply, std::vector<ops::OperandType> operands, SourceRange range);
   static std::string doubleTransposeHelp(const typed::ApplyExpr &apply, const std::string &help);

@@ -36,7 +36,7 @@ Checker::E Checker::indexList(const IndexExpr &expr, E base) {
   auto position = [&](const Expr &syntax, const char *what) -> E {
     E index = check(syntax, {types.intType(), what});
     if (const auto *number = index->as<typed::NumberExpr>(); number && number->integer < 0) {
-      std::string_view list = diags.file().slice(expr.base->range);
+      std::string list = written(*expr.base);
       return fail(syntax.range, "an index counts from the front, so it cannot be negative",
                   operators.fromTheEndHelp(expr, item,
                                            fmt::format("len({})", list.size() <= 40 ? list : "x")));

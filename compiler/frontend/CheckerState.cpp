@@ -2,12 +2,20 @@
 
 #include "compiler/frontend/CheckerState.h"
 
+#include "compiler/frontend/AstPrinter.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 namespace sheaf {
+
+std::string CheckerState::written(const Expr &expr) const {
+  const SourceFile &source = diags.file();
+  return source.isWritten(expr.range.begin) ? std::string(source.slice(expr.range))
+                                            : printExpr(expr);
+}
 
 const CheckerState::Local *CheckerState::findLocal(const std::string &name) const {
   for (auto it = context->locals.rbegin(); it != context->locals.rend(); ++it)

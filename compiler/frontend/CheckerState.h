@@ -120,7 +120,9 @@ struct CheckerState {
     return result;
   }
   const FileScope &fileScope() const { return scopes[context->file]; }
-  const std::string &fileName(size_t number) const { return diags.file().files()[number].name(); }
+  const std::string &fileName(size_t number) const { return diags.file().file(number).name(); }
+  /// What was written there, or would be written for what was built.
+  std::string written(const Expr &expr) const;
   const Named *findGlobal(const std::string &name) const;
   /// Whether a name is a member of the layer around, which hides what files declare.
   bool isLayerMember(const std::string &name) const;

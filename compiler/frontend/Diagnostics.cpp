@@ -204,6 +204,8 @@ Window windowOf(std::string_view line, uint32_t lineBegin, uint32_t caret) {
 /// The source line of a range's start, and below it `^~~~` as far as the range goes in that line.
 std::string renderSnippet(const SourceFile &files, SourceRange range, bool colour) {
   const SourceText &source = files.fileOf(range.begin);
+  if (!source.isSeen())
+    return {};
   uint32_t line = source.lineOf(range.begin);
   std::string_view whole = source.lineText(line);
   Window window = windowOf(whole, source.lineBegin(line), range.begin);

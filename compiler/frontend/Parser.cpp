@@ -363,10 +363,15 @@ std::shared_ptr<const Syntax> soundSyntax(const SourceFile &source) {
 
 Module parseModule(const SourceFile &source, Diagnostics &diags) {
   Module module;
-  module.used.resize(source.files().size() - 1);
-  for (size_t i = 0; i < source.files().size(); ++i)
-    Parser(source.files()[i], diags, module, i == 0 ? module.decls : module.used[i - 1]).run();
+  Parser(source.file(0), diags, module, module.decls).run();
+  parseUsed(source, diags, module);
   return module;
+}
+
+void parseUsed(const SourceFile &source, Diagnostics &diags, Module &module) {
+  module.used.resize(source.fileCount() - 1);
+  for (size_t i = 1; i < source.fileCount(); ++i)
+    Parser(source.file(i), diags, module, module.used[i - 1]).run();
 }
 
 } // namespace sheaf

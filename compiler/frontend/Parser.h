@@ -37,6 +37,9 @@ std::shared_ptr<const Syntax> soundSyntax(const SourceFile &source);
 /// `source`.
 Module parseModule(const SourceFile &source, Diagnostics &diags);
 
+/// The same of the files that a module uses, whose own declarations are there.
+void parseUsed(const SourceFile &source, Diagnostics &diags, Module &module);
+
 } // namespace sheaf
 
 #endif // SHEAF_COMPILER_FRONTEND_PARSER_H

@@ -52,7 +52,15 @@ public:
         lineStarts.push_back(i + 1);
   }
 
+  /// A file whose text nobody has, only places in it: lines of `gridColumns` bytes. What stands
+  /// further to the right is taken to stand in the last.
+  SourceText(std::string name, uint32_t begin) : fileName(std::move(name)), first(begin) {}
+
+  static constexpr uint32_t gridColumns = 512;
+
   const std::string &name() const { return fileName; }
+  /// Whether its text is there.
+  bool isSeen() const { return !lineStarts.empty(); }
   std::string_view text() const { return contents; }
   /// The offset of its first byte.
   uint32_t begin() const { return first; }
@@ -66,17 +74,23 @@ public:
 
   /// The line, counted from 1, that holds an offset.
   uint32_t lineOf(uint32_t offset) const {
+    if (!isSeen())
+      return (offset - std::min(offset, first)) / gridColumns + 1;
     auto after = std::upper_bound(lineStarts.begin(), lineStarts.end(), within(offset));
     return static_cast<uint32_t>(after - lineStarts.begin());
   }
 
   /// The offset at which a line, counted from 1, begins.
   uint32_t lineBegin(uint32_t line) const {
+    if (!isSeen())
+      return first + (line - 1) * gridColumns;
     return first + static_cast<uint32_t>(lineStarts[line - 1]);
   }
 
   /// A line, counted from 1, without its line ending.
   std::string_view lineText(uint32_t line) const {
+    if (!isSeen())
+      return {};
     size_t begin = lineStarts[line - 1];
     size_t end = line < lineStarts.size() ? lineStarts[line] - 1 : contents.size();
     if (end > begin && contents[end - 1] == '\r')
@@ -86,6 +100,8 @@ public:
 
   LineColumn lineColumn(uint32_t offset) const {
     uint32_t line = lineOf(offset);
+    if (!isSeen())
+      return {line, offset - std::min(offset, lineBegin(line)) + 1};
     size_t end = within(offset);
     uint32_t column = 1;
     for (size_t i = lineStarts[line - 1]; i < end; ++i)
@@ -94,10 +110,13 @@ public:
     return {line, column};
   }
 
+  /// The offset of a place; of one beyond the end the end.
+  uint32_t offsetOf(LineColumn place) const;
+
   /// A `use` of the text: where the file's name stands, and what it stands for.
   struct Use {
     SourceRange range;
-    std::optional<size_t> file; ///< among the source's files
+    std::optional<size_t> file; ///< by SourceFile::file()
     std::string problem;        ///< why there is none
   };
   std::vector<Use> uses;
@@ -125,12 +144,16 @@ using FileResolver = std::function<UsedFile(const std::string &used, const std::
 
 struct Syntax;
 
-/// The text of a model: its file, and all files that it uses, each once. They lie one after the
-/// other in one space of offsets, the model's own file from 0, so a range tells its file.
+/// A model: its file, and all files that it uses, each once. They lie one after the other in one
+/// space of offsets, the model's own file from 0, so a range tells its file. One that was built
+/// (Builder.h) has the files of who built it in the place of its own.
 class SourceFile {
 public:
   /// Without a resolver nothing can be used. It is called here, never later.
   SourceFile(std::string name, std::string text, const FileResolver &resolver = {});
+
+  /// What was built: its places are in `hosts`, and the files after those are used.
+  SourceFile(std::deque<SourceText> texts, size_t hosts, std::shared_ptr<const Syntax> syntax);
 
   /// What the text says (Parser.h), parsed when it is first asked for, from any thread. Not of a
   /// Program.
@@ -144,13 +167,18 @@ public:
 
   /// The model's own file first, then those that it uses, in the order in which they are met.
   const std::deque<SourceText> &files() const { return texts; }
-  /// The number of the file that holds an offset.
+  /// How many files the model is made of: its own, and those that it uses.
+  size_t fileCount() const { return texts.size() - hosts + 1; }
+  /// The file of a number; of the model's own, 0, the first that it was built in.
+  const SourceText &file(size_t number) const { return texts[number ? number + hosts - 1 : 0]; }
+  /// The number of the file that what stands at an offset belongs to.
   size_t numberOf(uint32_t offset) const {
-    auto after = std::upper_bound(texts.begin(), texts.end(), offset,
-                                  [](uint32_t at, const SourceText &t) { return at < t.begin(); });
-    return static_cast<size_t>(after - texts.begin()) - 1;
+    size_t at = textAt(offset);
+    return at < hosts ? 0 : at - hosts + 1;
   }
-  const SourceText &fileOf(uint32_t offset) const { return texts[numberOf(offset)]; }
+  const SourceText &fileOf(uint32_t offset) const { return texts[textAt(offset)]; }
+  /// Whether what stands there is written in the language.
+  bool isWritten(uint32_t offset) const { return !isBuilt || textAt(offset) >= hosts; }
   /// The file of this name, or null.
   const SourceText *find(std::string_view name) const {
     for (const SourceText &text : texts)
@@ -165,10 +193,26 @@ public:
 private:
   struct Parsed;
 
+  size_t textAt(uint32_t offset) const {
+    auto after = std::upper_bound(texts.begin(), texts.end(), offset,
+                                  [](uint32_t at, const SourceText &t) { return at < t.begin(); });
+    return static_cast<size_t>(after - texts.begin()) - 1;
+  }
+
   std::deque<SourceText> texts;
+  size_t hosts = 1; ///< the first of the texts, where the model's own part stands
+  bool isBuilt = false;
   bool beginsAsProgram;
   std::shared_ptr<Parsed> parsed; ///< shared by copies
 };
+
+/// What a text uses, and where it says so.
+using UsedNames = std::vector<std::pair<SourceRange, std::string>>;
+
+/// Adds the files that the first of the texts uses, and those that they use. The first `hosts`
+/// texts are one file of the model; those that are added begin at `begin` or after the last.
+void addUsedFiles(std::deque<SourceText> &texts, size_t hosts, uint32_t begin, UsedNames first,
+                  const FileResolver &resolver);
 
 } // namespace sheaf
 
