@@ -160,7 +160,7 @@ class Expressions:
                         f", |{y}| ", self.gen(ty, env + [(y, ty)], depth - 2), ", ",
                         self.gen(other, env, depth - 1), ")")
         if which == 8:
-            other, f, x = self.some_type(env), self.fresh("f"), self.fresh("x")
+            other, f, x = self.some_type(env), self.fresh("go"), self.fresh("x")
             if ty[0] == "list" or "?" in type_text(other):
                 return None
             return Expr(ty, f"{{ let {f} = |{x}: {type_text(other)}| ",
@@ -308,7 +308,8 @@ class Expressions:
             if form == 1:
                 return Expr(ty, self.gen(list_of(INT), env, depth - 1), "[",
                             self.gen(INT, env, depth - 1), "]")
-            return Expr(ty, "{ check ", self.gen(BOOL, env, depth - 1), "; ",
+            # A comparison of numbers that never holds would be refused, were it not for the '||'.
+            return Expr(ty, "{ check (", self.gen(BOOL, env, depth - 1), " || false); ",
                         self.gen(INT, env, depth - 1), " }")
         if which <= 1:
             op = self.r.choice(["+", "-", "*"])
