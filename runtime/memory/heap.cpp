@@ -23,23 +23,25 @@ Heap::Heap(MemoryMeter &meter, MemoryKind &count, uint64_t bytes, bool hostile)
       blockBytes_(hostile ? kHostileBlockBytes : kBlockBytes),
       redzone_(hostile && kPoisoning ? 32 : 0), space_(bytes, kLeastSpace, "lists and data") {}
 
-std::unique_ptr<Heap> Heap::split() {
-  auto other = std::make_unique<Heap>(meter_, count_, space_.size(), hostile_);
-  std::swap(exact_, other->exact_);
-  space_.swap(other->space_);
-  std::swap(cursor_, other->cursor_);
-  std::swap(end_, other->end_);
-  std::swap(committed_, other->committed_);
-  std::swap(used_, other->used_);
-  std::swap(peak_, other->peak_);
-  std::swap(recentPeak_, other->recentPeak_);
-  std::swap(handedOut_, other->handedOut_);
-  std::swap(free_, other->free_);
-  before_.swap(other->before_);
-  marked_.swap(other->marked_);
-  holes_.swap(other->holes_);
-  std::swap(largest_, other->largest_);
-  return other;
+std::unique_ptr<Heap> Heap::emptyLike() const {
+  return std::make_unique<Heap>(meter_, count_, space_.size(), hostile_);
+}
+
+void Heap::swap(Heap &other) noexcept {
+  std::swap(exact_, other.exact_);
+  space_.swap(other.space_);
+  std::swap(cursor_, other.cursor_);
+  std::swap(end_, other.end_);
+  std::swap(committed_, other.committed_);
+  std::swap(used_, other.used_);
+  std::swap(peak_, other.peak_);
+  std::swap(recentPeak_, other.recentPeak_);
+  std::swap(handedOut_, other.handedOut_);
+  std::swap(free_, other.free_);
+  before_.swap(other.before_);
+  marked_.swap(other.marked_);
+  holes_.swap(other.holes_);
+  std::swap(largest_, other.largest_);
 }
 
 Heap::~Heap() {

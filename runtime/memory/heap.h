@@ -52,9 +52,10 @@ public:
   /// charged than is used. Whether there was any.
   bool giveBack();
 
-  /// A new heap with all that is here, at the same addresses; this one is empty then. Throws
-  /// UserError when the machine refuses the addresses.
-  std::unique_ptr<Heap> split();
+  /// A new heap of this kind. Throws UserError when the machine refuses the addresses.
+  std::unique_ptr<Heap> emptyLike() const;
+  /// Each has what the other had, at the same addresses. Of heaps of one kind.
+  void swap(Heap &other) noexcept;
 
   /// Bytes of blocks that were handed out since reset() or reclaim().
   uint64_t handedOut() const { return handedOut_ * blockBytes_; }

@@ -124,14 +124,16 @@ BumpArena::BumpArena(MemoryMeter &meter, MemoryKind &count, size_t alignment, si
     : meter_(meter), count_(count), alignment_(alignment), chunkBytes_(chunkBytes),
       redzone_(redzones && kPoisoning ? 32 : 0) {}
 
-std::unique_ptr<BumpArena> BumpArena::split() {
-  auto other = std::make_unique<BumpArena>(meter_, count_, alignment_, chunkBytes_, redzone_ > 0);
-  std::swap(cursor_, other->cursor_);
-  std::swap(end_, other->end_);
-  chunks_.swap(other->chunks_);
-  std::swap(current_, other->current_);
-  std::swap(capacity_, other->capacity_);
-  return other;
+std::unique_ptr<BumpArena> BumpArena::emptyLike() const {
+  return std::make_unique<BumpArena>(meter_, count_, alignment_, chunkBytes_, redzone_ > 0);
+}
+
+void BumpArena::swap(BumpArena &other) noexcept {
+  std::swap(cursor_, other.cursor_);
+  std::swap(end_, other.end_);
+  chunks_.swap(other.chunks_);
+  std::swap(current_, other.current_);
+  std::swap(capacity_, other.capacity_);
 }
 
 BumpArena::~BumpArena() {

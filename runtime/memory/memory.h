@@ -112,8 +112,10 @@ public:
   /// Gives back what was not used since.
   void giveBack();
   uint64_t capacity() const { return capacity_; }
-  /// A new arena with all that is here; this one is empty then.
-  std::unique_ptr<BumpArena> split();
+  /// A new arena of this kind.
+  std::unique_ptr<BumpArena> emptyLike() const;
+  /// Each has what the other had. Of arenas of one kind.
+  void swap(BumpArena &other) noexcept;
 
 private:
   struct Chunk {

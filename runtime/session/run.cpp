@@ -2,6 +2,7 @@
 #include "runtime/session/session_impl.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace sheaf::rt {
@@ -33,24 +34,34 @@ std::unique_ptr<Run> Session::putAside() {
   if (!session.backward || session.options.keepBytes != 0)
     throw InternalError("putAside() on a session that cannot go back");
   session.settle();
-  auto run = std::make_unique<Run::Impl>(session);
+  // All that may fail comes first: a mini-batch that cannot be put aside stays.
+  auto made = std::make_unique<Run::Impl>(session);
+  Run::Impl *run = made.get();
   run->schedule = session.schedule;
   uint64_t bytes = run->schedule.size() * sizeof(ScheduledBucket);
   if (!session.meter.charge(session.memory.records, bytes))
     throw OutOfMemory("out of memory: the memory limit of " + bytesText(session.meter.limit()) +
                       " does not hold a mini-batch beside others");
   run->charged = bytes;
-  run->heap = session.recorder.heap.split();
-  run->records = session.recorder.buckets.takeRecords();
+  run->heap = session.recorder.heap.emptyLike();
+  run->records = session.recorder.buckets.noRecords();
   run->rows = session.recorder.rowSpace.ranges();
+  session.aside.reserve(session.aside.size() + 1);
+  std::unique_ptr<Run> result(new Run(std::move(made)));
+
+  run->heap->swap(session.recorder.heap);
+  session.recorder.buckets.swapRecords(*run->records);
   run->folded = std::exchange(session.folded, {});
   run->outcomes = std::exchange(session.outcomes, {});
   run->walks = std::exchange(session.walks, {});
   run->granules = session.granulesOfRun;
   run->weights = session.weightsOfRun;
-  session.aside.push_back(run.get());
-  session.forgetMiniBatch();
-  return std::unique_ptr<Run>(new Run(std::move(run)));
+  session.aside.push_back(run);
+  try {
+    session.forgetMiniBatch();
+  } catch (const std::bad_alloc &) { // the next run forgets it again
+  }
+  return result;
 }
 
 } // namespace sheaf::rt

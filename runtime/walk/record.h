@@ -69,8 +69,11 @@ public:
   void reset(Schedule &schedule, bool goesOn = false);
   /// Gives back what this mini-batch has not touched; whether there was any.
   bool giveBack();
-  /// The memory of all records that were drained: they stay while it does. Before reset().
-  std::unique_ptr<BumpArena> takeRecords() { return arena_.split(); }
+  /// Memory of records, without any.
+  std::unique_ptr<BumpArena> noRecords() const { return arena_.emptyLike(); }
+  /// Gives the memory of all records that were drained to `other`, which has none: they stay while
+  /// it does. Before reset().
+  void swapRecords(BumpArena &other) noexcept { arena_.swap(other); }
 
 private:
   static constexpr uint32_t kPageBits = 6;
