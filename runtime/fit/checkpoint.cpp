@@ -70,6 +70,29 @@ const uint8_t *rowOf(rt::Trainer &trainer, size_t param, size_t part) {
   return part == kAverage && trainer.average() ? trainer.average()->state(param).data() : nullptr;
 }
 
+/// Calls `take` with what a checkpoint has of each parameter: its index, the part, and the elements
+/// in its type. Throws UserError for what does not fit the model.
+void forEachTensor(const io::SafetensorsFile &file, const rt::Model &model,
+                   const std::function<void(size_t, size_t, std::span<const uint8_t>)> &take) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < model.params.size(); ++i) {
+    const rt::ParamDesc &param = model.params[i];
+    for (size_t part = 0; part < kCheckpointParts && !param.synthetic; ++part) {
+      const io::FileTensor *tensor = file.find(kPartPrefixes[part] + param.name);
+      if (!tensor && part == kWeight)
+        throw UserError(file.name() + ": the weight '" + param.name + "' is missing");
+      if (!tensor)
+        continue;
+      if (tensor->shape != param.shape)
+        throw UserError(fmt::format("{}: '{}' is {}, which is not what the model has", file.name(),
+                                    tensor->name, tensor->typeName()));
+      if (std::optional<std::string> why = io::convertElements(*tensor, param.dtype, bytes))
+        throw UserError(file.name() + ": '" + tensor->name + "': " + *why);
+      take(i, part, bytes);
+    }
+  }
+}
+
 } // namespace
 
 bool hasCheckpoints(const std::string &directory) { return !checkpointsIn(directory).empty(); }
@@ -199,42 +222,33 @@ loadCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &
   course.epochChanges = since(kEpochChangesKey, 1);
   course.epochsSinceBest = since(kSinceBestKey, 0);
   course.unmeasured = since(kUnmeasuredKey, 0) != 0;
-  trainer.resume(course.steps);
-  trainer.optimizer().setSteps(number(kUpdatesKey));
-  trainer.lossScale().restore(real(kScaleKey), number(kScaleStepsKey));
-  if (trainer.average())
-    trainer.average()->setUpdates(number(kAveragesKey));
+  int64_t updates = number(kUpdatesKey), scaleSteps = number(kScaleStepsKey);
+  int64_t averages = trainer.average() ? number(kAveragesKey) : 0;
+  double scale = real(kScaleKey);
 
-  const rt::Model &model = session.model();
-  std::vector<uint8_t> bytes;
-  for (size_t i = 0; i < model.params.size(); ++i) {
-    const rt::ParamDesc &param = model.params[i];
-    if (param.synthetic)
-      continue;
-    for (size_t part = 0; part < kCheckpointParts; ++part) {
-      const io::FileTensor *tensor = file->find(kPartPrefixes[part] + param.name);
-      if (!tensor && part == kWeight)
-        throw UserError(path + ": the weight '" + param.name + "' is missing");
-      if (!tensor)
-        continue;
-      if (tensor->shape != param.shape)
-        throw UserError(fmt::format("{}: '{}' is {}, which is not what the model has", path,
-                                    tensor->name, tensor->typeName()));
-      if (std::optional<std::string> why = io::convertElements(*tensor, param.dtype, bytes))
-        throw UserError(path + ": '" + tensor->name + "': " + *why);
-      if (part == kWeight) {
-        session.setParam(i, bytes);
-        continue;
-      }
-      auto write = [&](uint8_t *to) {
-        rt::toRowLayout(param.shape, param.dtype, bytes.data(), to);
-      };
-      bool taken = part == kAverage ? trainer.average() && trainer.average()->setState(i, write)
-                                    : trainer.optimizer().setState(i, stateOf(part), write);
-      if (!taken)
-        throw UserError(path + ": it is of another optimizer");
-    }
-  }
+  // What does not fit is found before anything is changed.
+  forEachTensor(*file, session.model(), [&](size_t i, size_t part, std::span<const uint8_t>) {
+    bool has = part == kWeight    ? true
+               : part == kAverage ? trainer.average() && !trainer.average()->state(i).empty()
+                                  : trainer.optimizer().has(stateOf(part));
+    if (!has)
+      throw UserError(path + ": it is of another optimizer");
+  });
+  trainer.resume(course.steps);
+  trainer.optimizer().setSteps(updates);
+  trainer.lossScale().restore(scale, scaleSteps);
+  if (trainer.average())
+    trainer.average()->setUpdates(averages);
+  forEachTensor(*file, session.model(), [&](size_t i, size_t part, std::span<const uint8_t> bytes) {
+    const rt::ParamDesc &param = session.model().params[i];
+    auto write = [&](uint8_t *to) { rt::toRowLayout(param.shape, param.dtype, bytes.data(), to); };
+    if (part == kWeight)
+      session.setParam(i, bytes);
+    else if (part == kAverage)
+      trainer.average()->setState(i, write);
+    else
+      trainer.optimizer().setState(i, stateOf(part), write);
+  });
   return course;
 }
 

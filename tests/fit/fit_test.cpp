@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <set>
 #include <thread>
 #include <unistd.h>
 
@@ -225,6 +226,26 @@ TEST_F(Fitting, TellsOfDamagedCheckpoints) {
   EXPECT_EQ(told[0].find(newest), 0u) << told[0];
   EXPECT_EQ(training.course().steps, 12);
   EXPECT_TRUE(fs::exists(newest + ".damaged"));
+}
+
+TEST_F(Fitting, ACheckpointThatDoesNotFitChangesNothing) {
+  rt::Session session(loss->model(), forTraining());
+  session.initParams(1);
+  {
+    fit::Training training(session, {data.instances}, vocabularies, options);
+    training.keepIn(directory);
+    training.begin();
+    while (training.next().kind != fit::Training::Event::Ended) {
+    }
+  }
+  session.initParams(5);
+  std::vector<std::vector<uint8_t>> before = weightsOf(session);
+  options.trainer.optimizer.kind = rt::OptimizerOptions::Sgd; // it has no state
+  fit::Training training(session, {data.instances}, vocabularies, options);
+  training.keepIn(directory);
+  EXPECT_THROW(training.restore(), UserError);
+  EXPECT_EQ(weightsOf(session), before);
+  EXPECT_EQ(training.course().steps, 0);
 }
 
 TEST_F(Fitting, RemembersTheBestEpoch) {
