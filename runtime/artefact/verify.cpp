@@ -7,6 +7,7 @@
 #include "runtime/model/param_matrix.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace sheaf::artefact {
@@ -325,6 +326,86 @@ private:
     }
   }
 
+  /// Of a sum that no word has a part in.
+  static std::optional<int64_t> known(const rt::WordSum &sum) {
+    int64_t total = 0;
+    for (const rt::WordTerm &term : sum)
+      if (!term.words.empty() || __builtin_add_overflow(total, term.coefficient, &total))
+        return std::nullopt;
+    return total;
+  }
+  using Count = std::optional<int64_t>; ///< of elements, where it is known without a record
+  static Count product(const std::vector<Count> &factors) {
+    int64_t total = 1;
+    for (const Count &factor : factors)
+      if (!factor || *factor < 0 || __builtin_mul_overflow(total, *factor, &total))
+        return std::nullopt;
+    return total;
+  }
+  static Count elements(const rt::RecordTensor &tensor) {
+    std::vector<Count> extents;
+    for (const rt::WordSum &extent : tensor.extents)
+      extents.push_back(known(extent));
+    return product(extents);
+  }
+  static Count elements(const std::vector<int64_t> &shape) {
+    return product({shape.begin(), shape.end()});
+  }
+  /// Of the row in a word of a record.
+  static Count elements(const rt::KernelDesc &kernel, uint32_t at) {
+    uint32_t word = 0;
+    for (const rt::RecordWord &each : kernel.layout) {
+      if (word == at && each.kind == rt::RecordWord::Row)
+        return elements(each.shape);
+      word += each.kind == rt::RecordWord::Int || each.kind == rt::RecordWord::Float ? 2 : 1;
+    }
+    return std::nullopt;
+  }
+  static Count elements(const rt::RowSource &source, const rt::KernelGradient &gradient,
+                        const rt::KernelDesc &kernel) {
+    return source.kind == rt::RowSource::Argument ? elements(kernel, source.index)
+           : source.kind == rt::RowSource::Output ? elements(gradient.outputs[source.index])
+                                                  : elements(kernel.results[source.index]);
+  }
+  static void sameSize(Count a, Count b, const std::string &field) {
+    if (a && b && *a != *b)
+      damaged(field,
+              "has " + std::to_string(*a) + " elements where there are " + std::to_string(*b));
+  }
+
+  /// What is added to each other is of one size, as far as no record says the sizes.
+  void gradientSizes(const rt::KernelGradient &gradient, const rt::KernelDesc &kernel,
+                     const std::string &field) const {
+    auto of = [&](const rt::RowSource &source) { return elements(source, gradient, kernel); };
+    if (gradient.kernel >= 0)
+      for (size_t i = 0; i < gradient.words.size(); ++i)
+        if (gradient.words[i].kind == rt::BackwardWord::Row)
+          sameSize(of(gradient.words[i].source),
+                   elements(model_.kernels[static_cast<size_t>(gradient.kernel)],
+                            static_cast<uint32_t>(i)),
+                   at(field + ".words", i));
+    for (size_t i = 0; i < gradient.arguments.size(); ++i) {
+      const rt::ArgumentGradient &argument = gradient.arguments[i];
+      sameSize(elements(argument.tensor), of(argument.gradient), at(field + ".arguments", i));
+      sameSize(elements(argument.tensor), elements(kernel, argument.word),
+               at(field + ".arguments", i));
+    }
+    for (size_t i = 0; i < gradient.weights.size(); ++i) {
+      const rt::WeightGradient &weight = gradient.weights[i];
+      const std::vector<int64_t> &shape = model_.params[weight.param].shape;
+      Count whole = elements(shape), rows = known(weight.rows);
+      std::string name = at(field + ".weights", i);
+      if (weight.kind == rt::WeightGradient::Whole) {
+        sameSize(of(weight.right), whole, name);
+      } else if (weight.kind == rt::WeightGradient::Product) {
+        sameSize(of(weight.left), product({rows, weight.rowCount}), name);
+        sameSize(of(weight.right), product({rows, weight.columnCount}), name);
+      } else if (whole && !shape.empty() && shape[0] > 0) {
+        sameSize(of(weight.right), product({of(weight.left), *whole / shape[0]}), name);
+      }
+    }
+  }
+
   void gradient(const rt::KernelGradient &gradient, const rt::KernelDesc &kernel,
                 const std::string &field) const {
     auto source = [&](const rt::RowSource &source) {
@@ -372,6 +453,7 @@ private:
       source(weight.right);
       sum(weight.rows, kernel.words, field + ".weights");
     }
+    gradientSizes(gradient, kernel, field);
   }
 
   void functions() const {

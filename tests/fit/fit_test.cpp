@@ -1,5 +1,7 @@
 // Whole trainings: stopped at any moment, taken up again, measured, best weights.
 #include "compiler/driver/Compiler.h"
+#include "runtime/artefact/artefact.h"
+#include "runtime/cpu/packing.h"
 #include "runtime/fit/checkpoint.h"
 #include "runtime/fit/training.h"
 
@@ -246,6 +248,47 @@ TEST_F(Fitting, ACheckpointThatDoesNotFitChangesNothing) {
   EXPECT_THROW(training.restore(), UserError);
   EXPECT_EQ(weightsOf(session), before);
   EXPECT_EQ(training.course().steps, 0);
+}
+
+// What would be added to gradients must be as large as they are.
+TEST_F(Fitting, AnArtefactWithGradientsOfOtherSizesIsDamaged) {
+  artefact::Description whole =
+      artefact::describe(loss->model(), loss->code(), loss->target(), "", vocabularies, "test");
+  for (uint64_t bytes : rt::packedSizes(whole.model)) {
+    whole.image.packed.push_back({0, bytes});
+    whole.code().packed.bytes = std::max(whole.code().packed.bytes, bytes);
+  }
+  EXPECT_NO_THROW(artefact::verify(whole));
+  using Kind = rt::WeightGradient::Kind;
+  std::set<Kind> met;
+  size_t arguments = 0;
+  for (size_t kernel = 0; kernel < whole.model.gradients.size(); ++kernel) {
+    auto refused = [&](const std::function<void(rt::KernelGradient &)> &change) {
+      artefact::Description d = whole;
+      change(d.model.gradients[kernel]);
+      try {
+        artefact::verify(d);
+        return false;
+      } catch (const artefact::ArtefactError &error) {
+        return std::string(error.what()).find(" elements where ") != std::string::npos;
+      }
+    };
+    const rt::KernelGradient &gradient = whole.model.gradients[kernel];
+    for (size_t i = 0; i < gradient.weights.size(); ++i)
+      if (refused([&](rt::KernelGradient &g) {
+            g.weights[i].kind == Kind::Product ? --g.weights[i].columnCount
+                                               : (g.weights[i].param ^= 1);
+          }))
+        met.insert(gradient.weights[i].kind);
+    for (size_t i = 0; i < gradient.arguments.size(); ++i)
+      arguments += refused([&](rt::KernelGradient &g) {
+        for (rt::WordSum &extent : g.arguments[i].tensor.extents)
+          for (rt::WordTerm &term : extent)
+            term.coefficient += term.words.empty();
+      });
+  }
+  EXPECT_FALSE(met.empty());
+  EXPECT_GT(arguments, 0u);
 }
 
 TEST_F(Fitting, RemembersTheBestEpoch) {
