@@ -72,10 +72,11 @@ io::WeightFile Pretrained::openVectors(const io::SourceText &text, io::LoadOptio
     to = candidates[0];
   if (std::find(candidates.begin(), candidates.end(), to) == candidates.end())
     throw UserError(fmt::format(
-        "{}: vectors of words, but the model has {}: --rename vectors=NAME says which", text.name,
+        "{}: vectors of words, but the model has {}: {} vectors=NAME says which", text.name,
         candidates.empty() ? "no parameter with a row for each word"
                            : fmt::format("several parameters with a row for each word: {}",
-                                         fmt::join(candidates, ", "))));
+                                         fmt::join(candidates, ", ")),
+        options.renameTerm));
   const io::Vocabulary *vocabulary = vocabularies_.find(tables().at(to));
   if (!vocabulary || !vocabulary->hasWords())
     throw UserError(fmt::format("{}: vectors of words, but the model's {} are numbers", text.name,

@@ -36,7 +36,8 @@ const DataFormat *parseDataFormat(const std::string &name) {
   for (const DataFormat *format : dataFormats())
     if (name == format->name)
       return format;
-  throw UserError(fmt::format("--data-format {}: expected {}", name, dataFormatNames()));
+  throw UserError(
+      fmt::format("there is no data format '{}'; there are {}", name, dataFormatNames()));
 }
 
 const DataFormat &detectFormat(const SourceText &source) {

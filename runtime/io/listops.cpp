@@ -45,11 +45,11 @@ struct Open {
 
 ListOps::ListOps(const ListOpsOptions &options) : options_(options) {
   if (options.maxDepth < 1 || options.maxDepth > 1000)
-    throw UserError(fmt::format("--max-depth {}: expected 1 to 1000", options.maxDepth));
+    throw UserError(fmt::format("max-depth {}: expected 1 to 1000", options.maxDepth));
   if (options.maxArgs < 2 || options.maxArgs > 100)
-    throw UserError(fmt::format("--max-args {}: expected 2 to 100", options.maxArgs));
+    throw UserError(fmt::format("max-args {}: expected 2 to 100", options.maxArgs));
   if (!(options.nested >= 0 && options.nested <= 1))
-    throw UserError(fmt::format("--nested {}: expected 0 to 1", options.nested));
+    throw UserError(fmt::format("nested {}: expected 0 to 1", options.nested));
   nestedBelow_ = static_cast<uint64_t>(std::llround(options.nested * 0x1p32));
 }
 

@@ -104,11 +104,10 @@ void readInto(Dataset &dataset, const SourceText &source, const rt::TypeTable &t
     std::string message = error.what();
     if (message.starts_with(source.name + ":"))
       throw;
-    throw UserError(fmt::format(
-        "{}: {}{}", source.name, message,
-        options.format
-            ? ""
-            : fmt::format("\n  (read as {}; --data-format says otherwise)", format.name)));
+    throw UserError(fmt::format("{}: {}{}", source.name, message,
+                                options.format ? ""
+                                               : fmt::format("\n  (read as {}; {} says otherwise)",
+                                                             format.name, options.formatTerm)));
   }
   ReadReport &report = dataset.report();
   report = std::move(reader.report());
@@ -188,8 +187,7 @@ vocabulariesOf(const SourceText &source, const std::set<std::string> &names,
       made[name] = {};
     } else {
       throw UserError(fmt::format("{}: it has numbers for {}, and nothing tells how many there "
-                                  "are: give dim '{}' a value, {} at least, or a vocabulary's file "
-                                  "with --vocab",
+                                  "are: give dim '{}' a value, {} at least, or a vocabulary",
                                   source.name, tokenTypeName(name), sizeDimName(name),
                                   tokens.greatest + 1));
     }

@@ -29,6 +29,7 @@ struct ReadOptions {
   bool strict = false;
   int64_t skipBad = 0; ///< records that cannot be read and are left out, at most
   std::stop_token stop = {};
+  std::string formatTerm = "a format"; ///< what the caller's users call what gives one
 };
 
 /// What readers throw when they were stopped.

@@ -170,17 +170,17 @@ static bool isIdentifier(std::string_view text) {
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-void Vocabularies::addOption(const std::string &option) {
-  std::string name, path = option;
-  size_t equals = option.find('=');
-  if (equals != std::string::npos && (equals == 0 || isIdentifier(option.substr(0, equals)))) {
-    name = option.substr(0, equals);
-    path = option.substr(equals + 1);
+void Vocabularies::add(const std::string &given, const std::string &term) {
+  std::string name, path = given;
+  size_t equals = given.find('=');
+  if (equals != std::string::npos && (equals == 0 || isIdentifier(given.substr(0, equals)))) {
+    name = given.substr(0, equals);
+    path = given.substr(equals + 1);
   }
   if (path.empty())
-    throw UserError(fmt::format("--vocab {}: expected FILE or NAME=FILE", option));
+    throw UserError(fmt::format("{} {}: expected FILE or NAME=FILE", term, given));
   if (find(name))
-    throw UserError(fmt::format("--vocab {}: the vocabulary of '{}' is given twice", option,
+    throw UserError(fmt::format("{} {}: the vocabulary of '{}' is given twice", term, given,
                                 tokenTypeName(name)));
   set(name, Vocabulary::load(path));
 }
@@ -223,8 +223,7 @@ uint32_t VocabularyReader::open(const std::string &vocab) {
       return static_cast<uint32_t>(i);
   const Vocabulary *table = vocabularies_.find(vocab);
   if (!table)
-    throw UserError(fmt::format("no vocabulary for '{}': give --vocab {}FILE", tokenTypeName(vocab),
-                                vocab.empty() ? "" : vocab + "="));
+    throw UserError(fmt::format("no vocabulary for '{}'", tokenTypeName(vocab)));
   tables_.push_back(table);
   opened_.push_back({vocab, 0, 0, {}});
   return static_cast<uint32_t>(tables_.size() - 1);

@@ -98,10 +98,10 @@ private:
 /// The vocabularies of a model by name.
 class Vocabularies {
 public:
-  /// A `--vocab` option: `FILE` is the default vocabulary, `NAME=FILE` the one of `token<NAME>`
-  /// (NAME is an identifier; write `=FILE` for a default file whose path has such a form). Throws
-  /// UserError, also when the same name is given twice.
-  void addOption(const std::string &option);
+  /// `FILE` is the default vocabulary, `NAME=FILE` the one of `token<NAME>` (NAME is an identifier;
+  /// write `=FILE` for a default file whose path has such a form). Throws UserError, also when the
+  /// same name is given twice. `term`: what the caller's users call one.
+  void add(const std::string &given, const std::string &term = "vocabulary");
 
   void set(const std::string &name, Vocabulary vocabulary);
   /// Null when there is none.

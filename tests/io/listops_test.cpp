@@ -114,9 +114,9 @@ TEST(ListOps, Limits) {
     set(options);
     return userError([&] { ListOps{options}; });
   };
-  EXPECT_EQ(error([](auto &o) { o.maxDepth = 0; }), "--max-depth 0: expected 1 to 1000");
-  EXPECT_EQ(error([](auto &o) { o.maxArgs = 1; }), "--max-args 1: expected 2 to 100");
-  EXPECT_EQ(error([](auto &o) { o.nested = 1.5; }), "--nested 1.5: expected 0 to 1");
+  EXPECT_EQ(error([](auto &o) { o.maxDepth = 0; }), "max-depth 0: expected 1 to 1000");
+  EXPECT_EQ(error([](auto &o) { o.maxArgs = 1; }), "max-args 1: expected 2 to 100");
+  EXPECT_EQ(error([](auto &o) { o.nested = 1.5; }), "nested 1.5: expected 0 to 1");
 }
 
 } // namespace

@@ -68,7 +68,7 @@ TEST_F(SentencesTest, EntriesThatDoNotFit) {
   bench.main = entry({{"words", types.list(types.token())}, {"x", types.real()}}, "tag");
   EXPECT_EQ(bench.error("the band", "f"),
             "f: lines of text cannot give the parameter 'x: float' of 'tag(words: list<token>, x: "
-            "float)'; they give one list<token> or token[n]\n  (read as text; --data-format says "
+            "float)'; they give one list<token> or token[n]\n  (read as text; a format says "
             "otherwise)");
   bench.options.format = parseDataFormat("tagged");
   EXPECT_EQ(bench.error("the|O", "f"),
@@ -96,7 +96,7 @@ TEST(Formats, Detected) {
   EXPECT_EQ(detect("a|O b"), "text");
   EXPECT_EQ(detect(""), "text");
   EXPECT_EQ(userError([] { parseDataFormat("xml"); }),
-            "--data-format xml: expected " + dataFormatNames());
+            "there is no data format 'xml'; there are " + dataFormatNames());
   EXPECT_TRUE(dataFormatNames().starts_with("auto, json, ")) << dataFormatNames();
   EXPECT_TRUE(dataFormatNames().ends_with(" or text")) << dataFormatNames();
   EXPECT_STREQ(parseDataFormat("tagged")->name, "tagged");

@@ -181,15 +181,15 @@ TEST_F(TreesTest, EntriesThatTreesDoNotFit) {
   bench.main = entry({{"t", tree}, {"n", number}});
   EXPECT_EQ(bench.error("(2 It)", "f"),
             "f: bracket trees cannot give the parameter 'n: int' of 'main'; they give one data "
-            "type and 'label: int'\n  (read as trees; --data-format says otherwise)");
+            "type and 'label: int'\n  (read as trees; a format says otherwise)");
   bench.main = entry({{"label", number}});
   EXPECT_EQ(bench.error("(2 It)", "f"),
             "f: bracket trees need a parameter of a data type (or list<token>, which takes their "
-            "words); 'main' has none\n  (read as trees; --data-format says otherwise)");
+            "words); 'main' has none\n  (read as trees; a format says otherwise)");
   bench.main = entry({{"t", tree}});
   bench.vocabularies = {};
-  EXPECT_EQ(bench.error("(2 It)", "f"), "f: no vocabulary for 'token': give --vocab FILE\n"
-                                        "  (read as trees; --data-format says otherwise)");
+  EXPECT_EQ(bench.error("(2 It)", "f"), "f: no vocabulary for 'token'\n"
+                                        "  (read as trees; a format says otherwise)");
 }
 
 TEST_F(TreesTest, MillionDeep) {

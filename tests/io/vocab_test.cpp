@@ -98,20 +98,19 @@ TEST(Vocabularies, Options) {
   TemporaryDirectory directory;
   std::string file = directory.write("v.txt", "<unk>\na\n");
   Vocabularies all;
-  all.addOption(file);
+  all.add(file);
   EXPECT_EQ(all.hashes(), all.find("")->hash());
-  all.addOption("tag=" + file);
+  all.add("tag=" + file);
   ASSERT_TRUE(all.find("tag"));
   EXPECT_EQ(all.find("tag")->size(), 2);
   EXPECT_EQ(all.find("word"), nullptr);
   std::string hash = all.find("")->hash();
   EXPECT_EQ(all.hashes(), "=" + hash + ",tag=" + hash);
-  EXPECT_EQ(userError([&] { all.addOption("tag=" + file); }),
-            "--vocab tag=" + file + ": the vocabulary of 'token<tag>' is given twice");
-  EXPECT_EQ(userError([&] { all.addOption("word="); }),
-            "--vocab word=: expected FILE or NAME=FILE");
-  EXPECT_EQ(userError([&] { all.addOption("=" + file); }),
-            "--vocab =" + file + ": the vocabulary of 'token' is given twice");
+  EXPECT_EQ(userError([&] { all.add("tag=" + file); }),
+            "vocabulary tag=" + file + ": the vocabulary of 'token<tag>' is given twice");
+  EXPECT_EQ(userError([&] { all.add("word="); }), "vocabulary word=: expected FILE or NAME=FILE");
+  EXPECT_EQ(userError([&] { all.add("=" + file); }),
+            "vocabulary =" + file + ": the vocabulary of 'token' is given twice");
 }
 
 TEST(VocabularyReader, CountsUnknownWords) {
@@ -127,8 +126,7 @@ TEST(VocabularyReader, CountsUnknownWords) {
   EXPECT_EQ(reader.unknown()[0].words, 3);
   EXPECT_EQ(reader.unknown()[0].unknown, 2);
   EXPECT_EQ(reader.unknown()[0].examples, std::vector<std::string>{"b"});
-  EXPECT_EQ(userError([&] { reader.open("tag"); }),
-            "no vocabulary for 'token<tag>': give --vocab tag=FILE");
+  EXPECT_EQ(userError([&] { reader.open("tag"); }), "no vocabulary for 'token<tag>'");
   EXPECT_EQ(VocabularyReader(all, true).open(""), 0u);
 }
 

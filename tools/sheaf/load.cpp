@@ -208,7 +208,7 @@ namespace {
 io::Vocabularies vocabularyFiles(const ModelOptions &options) {
   io::Vocabularies vocabularies;
   for (const std::string &option : options.vocabs)
-    vocabularies.addOption(option);
+    vocabularies.add(option, "--vocab");
   return vocabularies;
 }
 

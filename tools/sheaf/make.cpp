@@ -6,6 +6,7 @@
 #include "runtime/io/listops.h"
 #include "runtime/io/output.h"
 #include "runtime/io/progress.h"
+#include "runtime/model/error.h"
 
 #include <memory>
 #include <optional>
@@ -23,7 +24,14 @@ struct ListOpsArguments {
 int makeListOps(const ListOpsArguments &arguments) {
   int64_t count = parseNumber("-n", arguments.count);
   InterruptGuard guard(arguments.output);
-  io::ListOps maker = fromCommandLine([&] { return io::ListOps(arguments.options); });
+  // It calls what does not fit by its name, which is the option's.
+  io::ListOps maker = [&] {
+    try {
+      return io::ListOps(arguments.options);
+    } catch (const UserError &error) {
+      throw UsageError(std::string("--") + error.what());
+    }
+  }();
   io::OutputFile output(arguments.output);
   {
     io::Progress progress("making trees", count);

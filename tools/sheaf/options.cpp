@@ -184,6 +184,7 @@ static void addRepeated(CLI::App &app, const char *name, std::vector<std::string
 io::ReadOptions DataOptions::reading() const {
   io::ReadOptions reading;
   reading.format = fromCommandLine([&] { return io::parseDataFormat(format); });
+  reading.formatTerm = "--data-format";
   reading.strict = strictData;
   if (!skipBadLines.empty() && skipBadLines != "0")
     reading.skipBad = parseNumber("--skip-bad-lines", skipBadLines);
