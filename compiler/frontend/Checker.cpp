@@ -158,33 +158,4 @@ void Checker::run() {
 // Names
 //===----------------------------------------------------------------------===//
 
-std::string Checker::suggestValue(const std::string &name) const {
-  std::string_view help = foreignWordHelp(name);
-  return help.empty() ? suggestName(name, visibleValues()) : std::string(help);
-}
-
-std::vector<std::string> Checker::visibleValues() const {
-  std::vector<std::string> names;
-  for (const Local &local : context->locals)
-    names.push_back(local.name);
-  if (context->layer) {
-    for (const ParamInfo *param : context->layer->params)
-      names.push_back(param->name);
-    for (const LetInfo *let : context->layer->lets)
-      names.push_back(let->name);
-    for (const FnInfo *fn : context->layer->fns)
-      names.push_back(fn->name);
-    for (const DimParam &dim : context->layer->dims)
-      names.push_back(dim.name);
-  }
-  for (const auto &[name, named] : fileScope().visible)
-    names.push_back(name);
-  for (const auto &[name, rule] : builtins())
-    names.emplace_back(name);
-  for (const ops::Op &op : ops::OpTable::get().all())
-    if (!op.internal)
-      names.push_back(op.name);
-  return names;
-}
-
 } // namespace sheaf

@@ -1,6 +1,6 @@
 //===- CheckerBranches.cpp - Checking blocks, branches, matches -----------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerBodies.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,9 @@
 
 namespace sheaf {
 
-Checker::E Checker::inferBlock(const BlockExpr &expr, const Expectation *expected, TypeRef hint) {
-  Scope scope(*this);
+BodyChecker::E BodyChecker::inferBlock(const BlockExpr &expr, const Expectation *expected,
+                                       TypeRef hint) {
+  CheckerState::Scope scope(state);
   auto *block = make<typed::BlockExpr>(expr.range, nullptr);
   for (const Stmt &stmt : expr.stmts) {
     switch (stmt.kind) {
@@ -30,7 +31,7 @@ Checker::E Checker::inferBlock(const BlockExpr &expr, const Expectation *expecte
   return block;
 }
 
-void Checker::checkLetStmt(const Stmt &stmt, typed::BlockExpr &block) {
+void BodyChecker::checkLetStmt(const Stmt &stmt, typed::BlockExpr &block) {
   typed::Stmt result;
   result.range = stmt.range;
   std::vector<typed::OpenedDim> openedDims;
@@ -85,7 +86,7 @@ void Checker::checkLetStmt(const Stmt &stmt, typed::BlockExpr &block) {
   block.stmts.push_back(std::move(result));
 }
 
-void Checker::checkCheckStmt(const Stmt &stmt, typed::BlockExpr &block) {
+void BodyChecker::checkCheckStmt(const Stmt &stmt, typed::BlockExpr &block) {
   typed::Stmt result;
   result.range = stmt.range;
   E condition = check(*stmt.value, {types.boolType(), "the condition of 'check'"});
@@ -93,7 +94,7 @@ void Checker::checkCheckStmt(const Stmt &stmt, typed::BlockExpr &block) {
   if (stmt.message) {
     result.message = *stmt.message;
   } else {
-    std::string text = written(*stmt.value);
+    std::string text = state.written(*stmt.value);
     std::replace(text.begin(), text.end(), '\n', ' ');
     result.message = "check failed: " + text;
   }
@@ -123,7 +124,7 @@ static typed::ScalarOp comparisonThatHolds(typed::ScalarOp op, bool holds) {
   }
 }
 
-void Checker::assumeComparisons(const typed::Expr &condition, bool holds, bool certain) {
+void BodyChecker::assumeComparisons(const typed::Expr &condition, bool holds, bool certain) {
   using typed::ScalarOp;
   const auto *scalar = condition.as<typed::ScalarExpr>();
   if (!scalar)
@@ -165,7 +166,7 @@ void Checker::assumeComparisons(const typed::Expr &condition, bool holds, bool c
 }
 
 /// Whether an int is at least 0 whatever the extents are that it is made of.
-bool Checker::isNatural(const typed::Expr &expr) {
+bool BodyChecker::isNatural(const typed::Expr &expr) {
   using typed::ScalarOp;
   if (std::optional<Dim> dim = extents.unroundedDim(expr))
     return dims.isNatural(*dim);
@@ -192,14 +193,14 @@ bool Checker::isNatural(const typed::Expr &expr) {
   }
 }
 
-Checker::E Checker::inferIf(const IfExpr &expr, const Expectation *expected, TypeRef hint) {
+BodyChecker::E BodyChecker::inferIf(const IfExpr &expr, const Expectation *expected, TypeRef hint) {
   auto *result = make<typed::IfExpr>(expr.range, nullptr);
   E condition = check(*expr.condition, {types.boolType(), "the condition of 'if'"});
   result->condition = condition;
   TypeRef branchType = nullptr;
   auto branch = [&](const Expr &syntax, bool holds) -> E {
     size_t mark = context->opened.size();
-    Scope scope(*this);
+    CheckerState::Scope scope(state);
     if (!isError(condition->type))
       assumeComparisons(*condition, holds, /*certain=*/false);
     if (expected)
@@ -225,8 +226,8 @@ Checker::E Checker::inferIf(const IfExpr &expr, const Expectation *expected, Typ
 }
 
 /// The type of a value that comes from one of several branches.
-TypeRef Checker::joinBranches(const std::vector<TypeRef> &branches,
-                              const std::vector<SourceRange> &ranges, const std::string &what) {
+TypeRef BodyChecker::joinBranches(const std::vector<TypeRef> &branches,
+                                  const std::vector<SourceRange> &ranges, const std::string &what) {
   TypeRef joined = nullptr;
   for (size_t i = 0; i < branches.size(); ++i) {
     if (isError(branches[i]))
@@ -251,7 +252,8 @@ TypeRef Checker::joinBranches(const std::vector<TypeRef> &branches,
   return joined ? joined : types.error();
 }
 
-Checker::E Checker::inferMatch(const MatchExpr &expr, const Expectation *expected, TypeRef hint) {
+BodyChecker::E BodyChecker::inferMatch(const MatchExpr &expr, const Expectation *expected,
+                                       TypeRef hint) {
   auto *match = make<typed::MatchExpr>(expr.range, nullptr);
   E scrutinee = infer(*expr.scrutinee);
   match->scrutinee = scrutinee;
@@ -269,11 +271,11 @@ Checker::E Checker::inferMatch(const MatchExpr &expr, const Expectation *expecte
   std::vector<SourceRange> ranges;
   for (const MatchArm &arm : expr.arms) {
     size_t mark = context->opened.size();
-    Scope scope(*this);
+    CheckerState::Scope scope(state);
     typed::MatchArm result;
-    size_t before = diags.errorCount() + errorPatterns;
+    size_t before = diags.errorCount() + state.errorPatterns;
     result.pattern = patterns.checkPattern(*arm.pattern, type);
-    patternErrors += diags.errorCount() + errorPatterns - before;
+    patternErrors += diags.errorCount() + state.errorPatterns - before;
     if (arm.guard)
       result.guard = check(*arm.guard, {types.boolType(), "a guard"});
     if (expected) {

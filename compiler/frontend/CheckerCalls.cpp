@@ -1,6 +1,6 @@
 //===- CheckerCalls.cpp - Checking calls ----------------------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerBodies.h"
 
 #include <fmt/format.h>
 
@@ -8,17 +8,17 @@
 
 namespace sheaf {
 
-std::vector<Arg> Checker::argsOf(const CallExpr &call) {
+std::vector<Arg> BodyChecker::argsOf(const CallExpr &call) {
   std::vector<Arg> args;
   for (const Argument &arg : call.args)
     args.push_back({arg.value, nullptr, arg.value->range, arg.name ? &*arg.name : nullptr});
   return args;
 }
 
-Checker::E Checker::inferCall(const CallExpr &call, TypeRef hint) {
+BodyChecker::E BodyChecker::inferCall(const CallExpr &call, TypeRef hint) {
   std::vector<Arg> args = argsOf(call);
   const auto *name = call.callee->as<NameExpr>();
-  const Local *local = name ? findLocal(name->name) : nullptr;
+  const Local *local = name ? state.findLocal(name->name) : nullptr;
   bool named = (name && !local) || call.callee->is<FieldExpr>();
   if (named)
     return callNamed(*call.callee, std::move(args), call.range, call.siteId, hint);
@@ -48,8 +48,8 @@ Checker::E Checker::inferCall(const CallExpr &call, TypeRef hint) {
   return callValue(callee, args, name ? name->name : "this function", call.range, call.siteId);
 }
 
-Checker::E Checker::callValue(E callee, const std::vector<Arg> &args, const std::string &name,
-                              SourceRange range, uint32_t siteId) {
+BodyChecker::E BodyChecker::callValue(E callee, const std::vector<Arg> &args,
+                                      const std::string &name, SourceRange range, uint32_t siteId) {
   TypeRef type = types.resolve(callee->type);
   if (!type->is(TypeKind::Function)) {
     for (const Arg &arg : args)
@@ -79,24 +79,24 @@ Checker::E Checker::callValue(E callee, const std::vector<Arg> &args, const std:
   return call;
 }
 
-std::string Checker::methodHelp(const std::string &name) const {
+std::string BodyChecker::methodHelp(const std::string &name) const {
   std::string_view help = foreignMethodHelp(name);
   if (!help.empty())
     return std::string(help);
   const ops::Op *op = ops::OpTable::get().find(name);
-  bool isFunction = findGlobal(name) || builtins().contains(name) || (op && !op->internal);
-  return isFunction ? fmt::format("write {}(...)", name) : suggest(name, visibleValues());
+  bool isFunction = state.findGlobal(name) || builtins().contains(name) || (op && !op->internal);
+  return isFunction ? fmt::format("write {}(...)", name) : state.suggest(name, visibleValues());
 }
 
-std::string Checker::membersHelp(const std::string &name,
-                                 const std::vector<std::string> &members) const {
-  std::string near = suggest(name, members);
+std::string BodyChecker::membersHelp(const std::string &name,
+                                     const std::vector<std::string> &members) const {
+  std::string near = state.suggest(name, members);
   if (!near.empty() || members.empty())
     return near;
   return fmt::format("it has {}", fmt::join(members, ", "));
 }
 
-std::string Checker::calledHelp(const std::string &name, TypeRef type) {
+std::string BodyChecker::calledHelp(const std::string &name, TypeRef type) {
   type = types.resolve(type);
   if (type->is(TypeKind::Layer) && !type->layer->fns.empty())
     return fmt::format("write {}.{}(...)", name, type->layer->fns.front()->name);
@@ -105,8 +105,8 @@ std::string Checker::calledHelp(const std::string &name, TypeRef type) {
   return "";
 }
 
-Checker::E Checker::refuseCall(const std::vector<Arg> &args, SourceRange at, std::string message,
-                               std::string help) {
+BodyChecker::E BodyChecker::refuseCall(const std::vector<Arg> &args, SourceRange at,
+                                       std::string message, std::string help) {
   for (const Arg &arg : args)
     if (arg.syntax && !arg.syntax->is<LambdaExpr>())
       inferArg(arg);
@@ -114,12 +114,12 @@ Checker::E Checker::refuseCall(const std::vector<Arg> &args, SourceRange at, std
 }
 
 /// A call of what a file declares; null where that is a value.
-Checker::E Checker::callGlobal(const Named &named, const std::string &name, std::vector<Arg> &args,
-                               SourceRange calleeRange, SourceRange range, uint32_t siteId,
-                               TypeRef hint) {
+BodyChecker::E BodyChecker::callGlobal(const Named &named, const std::string &name,
+                                       std::vector<Arg> &args, SourceRange calleeRange,
+                                       SourceRange range, uint32_t siteId, TypeRef hint) {
   if (auto *fn = std::get_if<FnInfo *>(&named.what))
     return callFunction(**fn, nullptr, std::move(args), calleeRange, range, siteId);
-  if (auto *ctor = std::get_if<ConstructorRef>(&named.what))
+  if (auto *ctor = std::get_if<CheckerState::ConstructorRef>(&named.what))
     return construct(*ctor, std::move(args), range, hint);
   if (auto *layer = std::get_if<LayerInfo *>(&named.what)) {
     if (context->fn)
@@ -130,14 +130,14 @@ Checker::E Checker::callGlobal(const Named &named, const std::string &name, std:
                         fmt::format("let x = {}(...), outside functions", name));
     return makeLayer(**layer, args, range);
   }
-  if (std::holds_alternative<FileRef>(named.what))
+  if (std::holds_alternative<CheckerState::FileRef>(named.what))
     return refuseCall(args, calleeRange, fmt::format("'{}' is the name of a file", name),
                       fmt::format("what it declares is written {}.NAME", name));
   return nullptr;
 }
 
-Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceRange range,
-                              uint32_t siteId, TypeRef hint) {
+BodyChecker::E BodyChecker::callNamed(const Expr &callee, std::vector<Arg> args, SourceRange range,
+                                      uint32_t siteId, TypeRef hint) {
   auto refuseValue = [&](const std::string &name) {
     E value = infer(callee);
     return refuseCall(args, callee.range,
@@ -148,8 +148,8 @@ Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceR
   };
   if (const auto *field = callee.as<FieldExpr>()) {
     const std::string &name = field->field.name;
-    if (std::optional<size_t> file = qualifier(*field->base)) {
-      const Named *named = findMember(*file, field->field);
+    if (std::optional<size_t> file = state.qualifier(*field->base)) {
+      const Named *named = state.findMember(*file, field->field);
       if (!named) {
         for (const Arg &arg : args)
           if (arg.syntax && !arg.syntax->is<LambdaExpr>())
@@ -190,9 +190,9 @@ Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceR
         E self = make<typed::LayerSelfExpr>(callee.range, types.error());
         return callFunction(*fn, self, std::move(args), callee.range, range, siteId);
       }
-  if (isLayerMember(name))
+  if (state.isLayerMember(name))
     return refuseValue(name);
-  if (const Named *named = findGlobal(name)) {
+  if (const Named *named = state.findGlobal(name)) {
     E call = callGlobal(*named, name, args, callee.range, range, siteId, hint);
     return call ? call : refuseValue(name);
   }
@@ -205,8 +205,8 @@ Checker::E Checker::callNamed(const Expr &callee, std::vector<Arg> args, SourceR
                     help.empty() ? suggestValue(name) : std::string(help));
 }
 
-Checker::E Checker::makeLayer(const LayerInfo &layer, const std::vector<Arg> &args,
-                              SourceRange range) {
+BodyChecker::E BodyChecker::makeLayer(const LayerInfo &layer, const std::vector<Arg> &args,
+                                      SourceRange range) {
   if (args.size() != layer.dims.size())
     return fail(range, fmt::format("layer '{}' takes {} dim{}, but {} {} given", layer.name,
                                    layer.dims.size(), layer.dims.size() == 1 ? "" : "s",
@@ -237,8 +237,8 @@ Checker::E Checker::makeLayer(const LayerInfo &layer, const std::vector<Arg> &ar
   return value;
 }
 
-bool Checker::arrange(std::vector<Arg> &args, const std::vector<std::string> &names,
-                      const std::string &callee, SourceRange range) {
+bool BodyChecker::arrange(std::vector<Arg> &args, const std::vector<std::string> &names,
+                          const std::string &callee, SourceRange range) {
   bool good = true;
   std::vector<Arg> ordered(names.size());
   std::vector<bool> given(names.size(), false);
@@ -248,7 +248,7 @@ bool Checker::arrange(std::vector<Arg> &args, const std::vector<std::string> &na
     if (arg.name) {
       auto it = std::find(names.begin(), names.end(), arg.name->name);
       if (it == names.end()) {
-        std::string help = suggest(arg.name->name, names), list;
+        std::string help = state.suggest(arg.name->name, names), list;
         for (const std::string &name : names)
           if (!name.empty())
             list += (list.empty() ? "" : ", ") + name;
@@ -299,8 +299,9 @@ bool Checker::arrange(std::vector<Arg> &args, const std::vector<std::string> &na
   return true;
 }
 
-Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
-                                 SourceRange calleeRange, SourceRange range, uint32_t siteId) {
+BodyChecker::E BodyChecker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
+                                         SourceRange calleeRange, SourceRange range,
+                                         uint32_t siteId) {
   if (!fn.packs.empty())
     return callOfAnyRank(fn, layer, std::move(args), calleeRange, range, siteId);
   std::vector<std::string> names;
@@ -308,7 +309,7 @@ Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
     const auto *binding = param.pattern->as<BindingPattern>();
     names.push_back(binding ? binding->name : std::string());
   }
-  bool usable = needResult(fn, calleeRange);
+  bool usable = declarations.needResult(fn, calleeRange);
   if (!arrange(args, names, fn.name, range)) {
     for (const Arg &arg : args)
       if (arg.syntax && !arg.syntax->is<LambdaExpr>() && !namesFunction(*arg.syntax))
@@ -418,8 +419,8 @@ Checker::E Checker::callFunction(FnInfo &fn, E layer, std::vector<Arg> args,
   return call;
 }
 
-Checker::E Checker::construct(const ConstructorRef &ctor, std::vector<Arg> args, SourceRange range,
-                              TypeRef hint) {
+BodyChecker::E BodyChecker::construct(const CheckerState::ConstructorRef &ctor,
+                                      std::vector<Arg> args, SourceRange range, TypeRef hint) {
   const DataInfo &data = *ctor.data;
   const DataInfo::Constructor &info = data.constructors[ctor.index];
   std::vector<std::string> names;

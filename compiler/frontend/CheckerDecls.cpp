@@ -469,15 +469,27 @@ void Checker::checkSignature(FnInfo &fn) {
   context = outer;
 }
 
+void Checker::checkEmits(FnInfo &fn) {
+  TypeScope scope;
+  fn.emits = conversion.convertType(*fn.decl->emits, scope);
+  if (!types.contains(fn.emits, TypeKind::Parameter))
+    return;
+  diags.error(fn.decl->emits->range,
+              fmt::format("'{}' emits '{}', which differs from call to call", fn.name,
+                          types.print(fn.emits)),
+              "what is emitted has one type, without type parameters");
+  fn.emits = types.error();
+}
+
 void Checker::checkLets() {
   for (LetInfo &let : storage.lets)
     checkLet(let);
 }
 
-void Checker::checkLet(LetInfo &let) {
+bool Checker::checkLet(LetInfo &let) {
   BodyState &state = letStates[&let];
   if (state != BodyState::Waiting)
-    return;
+    return state == BodyState::Done;
   state = BodyState::Active;
   Context letContext = contextAt(let.decl->range);
   letContext.layer = let.layer;
@@ -487,10 +499,10 @@ void Checker::checkLet(LetInfo &let) {
     TypeScope scope;
     scope.allowLayer = true;
     TypeRef type = conversion.convertType(*let.decl->type, scope);
-    value = check(*let.decl->value, {type, fmt::format("'{}'", let.name)});
+    value = bodies.check(*let.decl->value, {type, fmt::format("'{}'", let.name)});
     let.type = isError(type) || isError(value->type) ? types.error() : type;
   } else {
-    value = infer(*let.decl->value);
+    value = bodies.infer(*let.decl->value);
     let.type = value->type;
   }
   context = outer;
@@ -509,6 +521,7 @@ void Checker::checkLet(LetInfo &let) {
   if (let.isLayer && !let.layer && diags.file().numberOf(let.decl->range.begin) != 0)
     refuseParam(*let.decl, "a layer");
   letStates[&let] = BodyState::Done;
+  return true;
 }
 
 void Checker::checkLayerCycles() {
@@ -537,7 +550,7 @@ void Checker::checkLayerCycles() {
 //===----------------------------------------------------------------------===//
 
 void Checker::checkBody(FnInfo &fn) {
-  BodyState &state = bodies[&fn];
+  BodyState &state = bodyStates[&fn];
   if (state != BodyState::Waiting || !fn.packs.empty())
     return;
   if (fn.generic && fn.generic->expansions.front() != &fn) {
@@ -571,9 +584,10 @@ void Checker::checkBody(FnInfo &fn) {
       fn.params.push_back(pattern);
     }
     if (fn.result) {
-      fn.body = check(*fn.decl->body, {fn.result, fmt::format("the result of '{}'", fn.name)});
+      fn.body =
+          bodies.check(*fn.decl->body, {fn.result, fmt::format("the result of '{}'", fn.name)});
     } else {
-      E body = infer(*fn.decl->body);
+      E body = bodies.infer(*fn.decl->body);
       fn.body = body;
       if (fn.result == nullptr)
         fn.result = extents.close(body->type, 0);
@@ -590,7 +604,7 @@ void Checker::checkBody(FnInfo &fn) {
     }
   }
   context = outer;
-  bodies[&fn] = BodyState::Done;
+  bodyStates[&fn] = BodyState::Done;
   fn.isRefused = diags.errorCount() != errors;
   if (fn.isRefused && fn.generic && fn.generic->expansions.front() != &fn)
     for (const auto &[name, rank] : fn.ranks)
@@ -599,15 +613,20 @@ void Checker::checkBody(FnInfo &fn) {
                                             fn.name, name, rank, rank == 1 ? "" : "s"));
 }
 
+void Checker::settle(FnInfo &fn) {
+  if (!fn.result && bodyStates[&fn] == BodyState::Waiting)
+    checkBody(fn);
+}
+
 bool Checker::needResult(FnInfo &fn, SourceRange use) {
   if (fn.result)
     return true;
-  if (bodies[&fn] == BodyState::Active) {
+  if (bodyStates[&fn] == BodyState::Active) {
     diags
         .error(use, fmt::format("'{}' is recursive, so its result type must be written", fn.name),
                fmt::format("fn {}(...) -> TYPE = ...", fn.name))
         .withNote(fn.decl->name.range, fmt::format("'{}' is declared here", fn.name));
-    if (!trials) // else it is reported again
+    if (!bodies.isTrying()) // else it is reported again
       fn.result = types.error();
     return false;
   }

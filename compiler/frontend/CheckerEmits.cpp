@@ -5,26 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerBodies.h"
 
 #include <fmt/format.h>
 
 namespace sheaf {
 
-void Checker::checkEmits(FnInfo &fn) {
-  TypeScope scope;
-  fn.emits = conversion.convertType(*fn.decl->emits, scope);
-  if (!types.contains(fn.emits, TypeKind::Parameter))
-    return;
-  diags.error(fn.decl->emits->range,
-              fmt::format("'{}' emits '{}', which differs from call to call", fn.name,
-                          types.print(fn.emits)),
-              "what is emitted has one type, without type parameters");
-  fn.emits = types.error();
-}
-
 /// Whether the type of the function around says that it emits this; `what` does.
-bool Checker::mayEmit(TypeRef emits, const std::string &what, SourceRange range) {
+bool BodyChecker::mayEmit(TypeRef emits, const std::string &what, SourceRange range) {
   if (isError(emits))
     return true;
   if (!context->fn) {
@@ -50,7 +38,7 @@ bool Checker::mayEmit(TypeRef emits, const std::string &what, SourceRange range)
   return false;
 }
 
-Checker::E Checker::builtinEmit(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinEmit(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "emit", range))
     return error(range);
   const FnInfo *fn = context->fn;
@@ -61,11 +49,11 @@ Checker::E Checker::builtinEmit(std::vector<Arg> args, SourceRange range, TypeRe
   E value = checkArg(args[0], {fn->emits, fmt::format("what '{}' emits", fn->name)});
   if (isError(value->type) || isError(fn->emits))
     return error(range);
-  return makeBuiltin(typed::Builtin::Emit, {value}, range, types.unit());
+  return state.makeBuiltin(typed::Builtin::Emit, {value}, range, types.unit());
 }
 
 /// A call whose value is not used has none.
-void Checker::checkDoStmt(const Stmt &stmt, typed::BlockExpr &block) {
+void BodyChecker::checkDoStmt(const Stmt &stmt, typed::BlockExpr &block) {
   E value = infer(*stmt.value);
   TypeRef type = types.resolve(value->type);
   if (isError(type))

@@ -1,6 +1,6 @@
 //===- CheckerExpectations.cpp - Types that are wanted --------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerBodies.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 namespace sheaf {
 
-std::string Checker::compareInNumbers(TypeRef expected, TypeRef actual) const {
+std::string BodyChecker::compareInNumbers(TypeRef expected, TypeRef actual) const {
   std::string a = types.printValues(expected), b = types.printValues(actual);
   if ((a.empty() && b.empty()) || !types.hasOnlyKnownDims(expected) ||
       !types.hasOnlyKnownDims(actual))
@@ -21,7 +21,7 @@ std::string Checker::compareInNumbers(TypeRef expected, TypeRef actual) const {
 }
 
 /// How an extent that was `?` comes to be one that is wanted; empty when that is not what is wrong.
-std::string Checker::openedExtentHelp(TypeRef want, TypeRef have) const {
+std::string BodyChecker::openedExtentHelp(TypeRef want, TypeRef have) const {
   if (!want->is(TypeKind::Tensor) || !have->is(TypeKind::Tensor) ||
       want->tensor.dims.size() != have->tensor.dims.size() ||
       want->tensor.dtype != have->tensor.dtype)
@@ -36,7 +36,8 @@ std::string Checker::openedExtentHelp(TypeRef want, TypeRef have) const {
     std::string printed = dims.print(dim);
     if (printed != "?")
       return printed;
-    while (!free.empty() && (findDim(free.substr(0, 1)) || findLocal(free.substr(0, 1))))
+    while (!free.empty() &&
+           (state.findDim(free.substr(0, 1)) || state.findLocal(free.substr(0, 1))))
       free.erase(0, 1);
     if (free.empty())
       return {};
@@ -86,7 +87,7 @@ std::string Checker::openedExtentHelp(TypeRef want, TypeRef have) const {
 }
 
 /// What to do where a list is of another length, or of none that is known.
-std::string Checker::lengthHelp(TypeRef want, TypeRef have) const {
+std::string BodyChecker::lengthHelp(TypeRef want, TypeRef have) const {
   if (!want->is(TypeKind::List) || !have->is(TypeKind::List) || !want->length())
     return {};
   if (const Dim *length = have->length()) {
@@ -100,7 +101,7 @@ std::string Checker::lengthHelp(TypeRef want, TypeRef have) const {
                      length);
 }
 
-std::optional<size_t> Checker::axisOfOtherExtent(TypeRef want, TypeRef have) const {
+std::optional<size_t> BodyChecker::axisOfOtherExtent(TypeRef want, TypeRef have) const {
   if (!want->is(TypeKind::Tensor) || !have->is(TypeKind::Tensor))
     return std::nullopt;
   for (size_t i = 0; i < std::min(want->tensor.dims.size(), have->tensor.dims.size()); ++i)
@@ -109,7 +110,7 @@ std::optional<size_t> Checker::axisOfOtherExtent(TypeRef want, TypeRef have) con
   return std::nullopt;
 }
 
-void Checker::reportMismatch(SourceRange range, const Expectation &expected, TypeRef actual) {
+void BodyChecker::reportMismatch(SourceRange range, const Expectation &expected, TypeRef actual) {
   TypeRef want = types.resolve(expected.type), have = types.resolve(actual);
   std::string help = expected.help;
   bool isNumber = want->is(TypeKind::Float) || want->is(TypeKind::Int) ||
@@ -174,11 +175,11 @@ void Checker::reportMismatch(SourceRange range, const Expectation &expected, Typ
       help);
   if (std::optional<std::string> symbol =
           axis ? dims.resolve(want->tensor.dims[*axis]).asSymbol() : std::nullopt)
-    if (auto at = openedAt.find(*symbol); at != openedAt.end())
+    if (auto at = state.openedAt.find(*symbol); at != state.openedAt.end())
       error.withNote(at->second, fmt::format("as that{} of this", where));
 }
 
-Checker::E Checker::require(E value, const Expectation &expected) {
+BodyChecker::E BodyChecker::require(E value, const Expectation &expected) {
   if (!types.isSound(value->type))
     return isError(value->type) ? value : error(value->range);
   if (!types.isSound(expected.type))
@@ -200,7 +201,7 @@ Checker::E Checker::require(E value, const Expectation &expected) {
 
 /// Whether an expression is a number or truth value as it is written, which may stand for a tensor
 /// without axes of this type.
-bool Checker::isLiteralOf(const Expr &expr, TypeRef type) const {
+bool BodyChecker::isLiteralOf(const Expr &expr, TypeRef type) const {
   type = types.resolve(type);
   if (!type->is(TypeKind::Tensor) || !type->tensor.dims.empty() || type->tensor.vocab)
     return false;
@@ -213,7 +214,7 @@ bool Checker::isLiteralOf(const Expr &expr, TypeRef type) const {
          (number.is<FloatLiteralExpr>() && ops::isFloat(type->tensor.dtype));
 }
 
-Checker::E Checker::literalAs(const Expr &expr, TypeRef type) {
+BodyChecker::E BodyChecker::literalAs(const Expr &expr, TypeRef type) {
   ops::DType dtype = types.resolve(type)->tensor.dtype;
   TypeRef host = ops::isFloat(dtype)         ? types.floatType()
                  : dtype == ops::DType::Bool ? types.boolType()
@@ -224,7 +225,7 @@ Checker::E Checker::literalAs(const Expr &expr, TypeRef type) {
 }
 
 /// The type of a value that is written so, where its literals are what stands in `next`.
-TypeRef Checker::withLiteralsOf(const Expr &expr, TypeRef type, TypeRef next) {
+TypeRef BodyChecker::withLiteralsOf(const Expr &expr, TypeRef type, TypeRef next) {
   type = types.resolve(type);
   next = types.resolve(next);
   bool isHost = type->is(TypeKind::Float) || type->is(TypeKind::Bool) || type->is(TypeKind::Int) ||
@@ -245,7 +246,7 @@ TypeRef Checker::withLiteralsOf(const Expr &expr, TypeRef type, TypeRef next) {
 }
 
 /// The value, which is written so, with its literals as what stands in `type`.
-Checker::E Checker::literalsAs(const Expr &expr, E value, TypeRef type) {
+BodyChecker::E BodyChecker::literalsAs(const Expr &expr, E value, TypeRef type) {
   type = types.resolve(type);
   if (isLiteralOf(expr, type))
     return types.resolve(value->type)->is(TypeKind::Tensor) ? value : literalAs(expr, type);
@@ -265,7 +266,7 @@ Checker::E Checker::literalsAs(const Expr &expr, E value, TypeRef type) {
   return result;
 }
 
-Checker::E Checker::check(const Expr &expr, const Expectation &expected) {
+BodyChecker::E BodyChecker::check(const Expr &expr, const Expectation &expected) {
   TypeRef want = types.resolve(expected.type);
   switch (expr.kind) {
   case ExprKind::Block:
@@ -323,11 +324,11 @@ Checker::E Checker::check(const Expr &expr, const Expectation &expected) {
   return require(infer(expr, want), expected);
 }
 
-Checker::E Checker::checkArg(const Arg &arg, const Expectation &expected) {
+BodyChecker::E BodyChecker::checkArg(const Arg &arg, const Expectation &expected) {
   return arg.typed ? require(arg.typed, expected) : check(*arg.syntax, expected);
 }
 
-Checker::E Checker::inferArg(const Arg &arg, TypeRef hint) {
+BodyChecker::E BodyChecker::inferArg(const Arg &arg, TypeRef hint) {
   return arg.typed ? arg.typed : infer(*arg.syntax, hint);
 }
 

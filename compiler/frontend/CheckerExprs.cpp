@@ -1,6 +1,6 @@
 //===- CheckerExprs.cpp - Checking expressions ----------------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerBodies.h"
 #include "compiler/frontend/Operators.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace sheaf {
 // Inference
 //===----------------------------------------------------------------------===//
 
-Checker::E Checker::infer(const Expr &expr, TypeRef hint) {
+BodyChecker::E BodyChecker::infer(const Expr &expr, TypeRef hint) {
   // Bodies of functions without result types are checked when they are called, so the depth is not
   // bounded by the nesting of one expression.
   constexpr unsigned deepest = 8000;
@@ -28,7 +28,7 @@ Checker::E Checker::infer(const Expr &expr, TypeRef hint) {
   return result;
 }
 
-Checker::E Checker::inferInner(const Expr &expr, TypeRef hint) {
+BodyChecker::E BodyChecker::inferInner(const Expr &expr, TypeRef hint) {
   switch (expr.kind) {
   case ExprKind::IntLiteral: {
     TypeRef type = hint && hint->is(TypeKind::Float) ? types.floatType()
@@ -81,14 +81,43 @@ Checker::E Checker::inferInner(const Expr &expr, TypeRef hint) {
   return error(expr.range);
 }
 
-Checker::E Checker::inferName(const NameExpr &expr) {
+std::string BodyChecker::suggestValue(const std::string &name) const {
+  std::string_view help = foreignWordHelp(name);
+  return help.empty() ? state.suggestName(name, visibleValues()) : std::string(help);
+}
+
+std::vector<std::string> BodyChecker::visibleValues() const {
+  std::vector<std::string> names;
+  for (const Local &local : context->locals)
+    names.push_back(local.name);
+  if (context->layer) {
+    for (const ParamInfo *param : context->layer->params)
+      names.push_back(param->name);
+    for (const LetInfo *let : context->layer->lets)
+      names.push_back(let->name);
+    for (const FnInfo *fn : context->layer->fns)
+      names.push_back(fn->name);
+    for (const DimParam &dim : context->layer->dims)
+      names.push_back(dim.name);
+  }
+  for (const auto &[name, named] : state.fileScope().visible)
+    names.push_back(name);
+  for (const auto &[name, rule] : builtins())
+    names.emplace_back(name);
+  for (const ops::Op &op : ops::OpTable::get().all())
+    if (!op.internal)
+      names.push_back(op.name);
+  return names;
+}
+
+BodyChecker::E BodyChecker::inferName(const NameExpr &expr) {
   const std::string &name = expr.name;
   auto dimValue = [&](const Dim &dim) {
     auto *value = make<typed::DimValueExpr>(expr.range, types.intType());
     value->dim = dim;
     return value;
   };
-  if (const Local *local = findLocal(name)) {
+  if (const Local *local = state.findLocal(name)) {
     if (const Dim *dim = std::get_if<Dim>(&local->what))
       return dimValue(*dim);
     auto *variable = std::get<typed::Variable *>(local->what);
@@ -108,9 +137,9 @@ Checker::E Checker::inferName(const NameExpr &expr) {
       if (fn->name == name)
         return inferFunctionName(expr);
   }
-  if (std::optional<Dim> dim = findDim(name))
+  if (std::optional<Dim> dim = state.findDim(name))
     return dimValue(*dim);
-  if (const Named *named = findGlobal(name))
+  if (const Named *named = state.findGlobal(name))
     if (E value = globalValue(*named, name, expr.range))
       return value;
   if (namesFunction(expr))
@@ -118,17 +147,16 @@ Checker::E Checker::inferName(const NameExpr &expr) {
   return fail(expr.range, fmt::format("there is no '{}' here", name), suggestValue(name));
 }
 
-Checker::E Checker::paramValue(const ParamInfo &info, E layer, SourceRange range) {
+BodyChecker::E BodyChecker::paramValue(const ParamInfo &info, E layer, SourceRange range) {
   auto *value = make<typed::ParamExpr>(range, info.type);
   value->param = &info;
   value->layer = layer;
   return value;
 }
 
-Checker::E Checker::letValue(LetInfo &info, E layer, SourceRange range) {
-  if (letStates[&info] == BodyState::Active)
+BodyChecker::E BodyChecker::letValue(LetInfo &info, E layer, SourceRange range) {
+  if (!declarations.checkLet(info))
     return fail(range, fmt::format("the value of '{}' depends on itself", info.name));
-  checkLet(info);
   if (info.isLayer) {
     auto *value = make<typed::LayerLetExpr>(range, info.type);
     value->let = &info;
@@ -141,8 +169,9 @@ Checker::E Checker::letValue(LetInfo &info, E layer, SourceRange range) {
   return value;
 }
 
-Checker::E Checker::globalValue(const Named &named, const std::string &name, SourceRange range) {
-  if (const auto *ref = std::get_if<DimRef>(&named.what)) {
+BodyChecker::E BodyChecker::globalValue(const Named &named, const std::string &name,
+                                        SourceRange range) {
+  if (const auto *ref = std::get_if<CheckerState::DimRef>(&named.what)) {
     auto *value = make<typed::DimValueExpr>(range, types.intType());
     value->dim = ref->dim;
     return value;
@@ -154,10 +183,10 @@ Checker::E Checker::globalValue(const Named &named, const std::string &name, Sou
   if (std::holds_alternative<LayerInfo *>(named.what))
     return fail(range, fmt::format("'{}' is a layer; an instance of it is made by a call", name),
                 fmt::format("let x = {}(...), outside functions", name));
-  if (std::holds_alternative<FileRef>(named.what))
+  if (std::holds_alternative<CheckerState::FileRef>(named.what))
     return fail(range, fmt::format("'{}' is the name of a file", name),
                 fmt::format("what it declares is written {}.NAME", name));
-  if (auto *ctor = std::get_if<ConstructorRef>(&named.what);
+  if (auto *ctor = std::get_if<CheckerState::ConstructorRef>(&named.what);
       ctor && ctor->data->constructors[ctor->index].fields.empty())
     return construct(*ctor, {}, range, nullptr);
   return nullptr;
@@ -165,7 +194,7 @@ Checker::E Checker::globalValue(const Named &named, const std::string &name, Sou
 
 /// A function's name where a value is wanted and no function type is known: only `let f = name`
 /// comes here with success, when the function has one type.
-Checker::E Checker::inferFunctionName(const Expr &expr) {
+BodyChecker::E BodyChecker::inferFunctionName(const Expr &expr) {
   const auto *name = expr.as<NameExpr>();
   FnInfo *fn = nullptr;
   if (name && context->layer)
@@ -175,14 +204,14 @@ Checker::E Checker::inferFunctionName(const Expr &expr) {
   std::string text = name ? name->name : expr.to<FieldExpr>().field.name;
   const Named *named = nullptr;
   if (name)
-    named = fn ? nullptr : findGlobal(text);
-  else if (std::optional<size_t> file = qualifier(*expr.to<FieldExpr>().base))
-    named = findMember(*file, text);
+    named = fn ? nullptr : state.findGlobal(text);
+  else if (std::optional<size_t> file = state.qualifier(*expr.to<FieldExpr>().base))
+    named = state.findMember(*file, text);
   if (named)
     if (auto *global = std::get_if<FnInfo *>(&named->what))
       fn = *global;
   if (named)
-    if (const auto *ctor = std::get_if<ConstructorRef>(&named->what)) {
+    if (const auto *ctor = std::get_if<CheckerState::ConstructorRef>(&named->what)) {
       std::string fields;
       for (const DataInfo::Field &field : ctor->data->constructors[ctor->index].fields)
         fields += (fields.empty() ? "" : ", ") + field.name;
@@ -193,7 +222,7 @@ Checker::E Checker::inferFunctionName(const Expr &expr) {
     return fail(expr.range, fmt::format("'{}' is a function; it can be called or passed as an "
                                         "argument",
                                         text));
-  if (!needResult(*fn, expr.range))
+  if (!declarations.needResult(*fn, expr.range))
     return error(expr.range);
   for (TypeRef param : fn->paramTypes)
     if (!types.isFirstClass(param))
@@ -211,7 +240,7 @@ Checker::E Checker::inferFunctionName(const Expr &expr) {
                             {types.function(fn->paramTypes, result), fmt::format("'{}'", text)});
 }
 
-Checker::E Checker::inferUnary(const UnaryExpr &expr, TypeRef hint) {
+BodyChecker::E BodyChecker::inferUnary(const UnaryExpr &expr, TypeRef hint) {
   E operand = infer(*expr.operand, hint);
   TypeRef type = types.resolve(operand->type);
   if (type->is(TypeKind::Error))
@@ -242,14 +271,14 @@ Checker::E Checker::inferUnary(const UnaryExpr &expr, TypeRef hint) {
   return scalar;
 }
 
-Checker::E Checker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
+BodyChecker::E BodyChecker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
   std::string sign(spellingOf(expr.op));
   if (expr.op == BinaryOp::Cons) {
     if (hint && hint->is(TypeKind::List) && !types.contains(hint, TypeKind::Layer)) {
       E head = check(*expr.lhs, {hint->element(), "the element before '::'"});
       E tail = check(*expr.rhs, {types.list(hint->element()), "the list after '::'"});
       bool bad = isError(head->type) || isError(tail->type);
-      return makeBuiltin(
+      return state.makeBuiltin(
           typed::Builtin::Cons, {head, tail}, expr.range,
           bad ? types.error()
               : types.list(hint->element(), extents.plus(extents.lengthOf(*tail), 1)));
@@ -263,9 +292,9 @@ Checker::E Checker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
     E head = check(*expr.lhs, {types.forgetLengths(element), "the element before '::'"});
     if (isError(head->type))
       return error(expr.range);
-    return makeBuiltin(typed::Builtin::Cons, {head, tail}, expr.range,
-                       types.list(extents.withLengthsOfBoth(element, head->type),
-                                  extents.plus(extents.lengthOf(*tail), 1)));
+    return state.makeBuiltin(typed::Builtin::Cons, {head, tail}, expr.range,
+                             types.list(extents.withLengthsOfBoth(element, head->type),
+                                        extents.plus(extents.lengthOf(*tail), 1)));
   }
 
   bool isLogic = expr.op == BinaryOp::And || expr.op == BinaryOp::Or;
@@ -306,7 +335,7 @@ Checker::E Checker::inferBinary(const BinaryExpr &expr, TypeRef hint) {
 }
 
 /// Whether an int is made of dims and literals alone.
-bool Checker::isExtent(const typed::Expr &expr) const {
+bool BodyChecker::isExtent(const typed::Expr &expr) const {
   if (expr.is(typed::ExprKind::DimValue))
     return true;
   const auto *scalar = expr.as<typed::ScalarExpr>();
@@ -323,7 +352,7 @@ bool Checker::isExtent(const typed::Expr &expr) const {
   return hasDim;
 }
 
-Checker::E Checker::floatOf(E value) {
+BodyChecker::E BodyChecker::floatOf(E value) {
   operators.settleLiterals({value});
   auto *scalar = make<typed::ScalarExpr>(value->range, types.floatType());
   scalar->op = typed::ScalarOp::Convert;
@@ -331,7 +360,7 @@ Checker::E Checker::floatOf(E value) {
   return scalar;
 }
 
-Checker::E Checker::inferHostBinary(const BinaryExpr &expr, E lhs, E rhs) {
+BodyChecker::E BodyChecker::inferHostBinary(const BinaryExpr &expr, E lhs, E rhs) {
   using typed::ScalarOp;
   static const std::map<BinaryOp, ScalarOp> scalarOps = {
       {BinaryOp::Or, ScalarOp::Or},   {BinaryOp::And, ScalarOp::And},
@@ -422,7 +451,7 @@ Checker::E Checker::inferHostBinary(const BinaryExpr &expr, E lhs, E rhs) {
 // Compound values
 //===----------------------------------------------------------------------===//
 
-Checker::E Checker::inferTuple(const TupleExpr &expr, TypeRef hint) {
+BodyChecker::E BodyChecker::inferTuple(const TupleExpr &expr, TypeRef hint) {
   auto *tuple = make<typed::TupleExpr>(expr.range, nullptr);
   std::vector<TypeRef> fields;
   bool hinted = hint && hint->is(TypeKind::Tuple) && hint->args.size() == expr.elements.size();
@@ -441,7 +470,7 @@ Checker::E Checker::inferTuple(const TupleExpr &expr, TypeRef hint) {
   return tuple;
 }
 
-Checker::E Checker::inferList(const ListExpr &expr, TypeRef hint) {
+BodyChecker::E BodyChecker::inferList(const ListExpr &expr, TypeRef hint) {
   TypeRef elementHint = hint && hint->is(TypeKind::List) ? hint->element() : nullptr;
   std::vector<const typed::Expr *> elements;
   TypeRef joined = nullptr;

@@ -1,6 +1,6 @@
 //===- CheckerLambdas.cpp - Checking functions as values ------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerBodies.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 namespace sheaf {
 
-Checker::E Checker::checkLambda(const LambdaExpr &expr, const Expectation &expected) {
+BodyChecker::E BodyChecker::checkLambda(const LambdaExpr &expr, const Expectation &expected) {
   TypeRef want = types.resolve(expected.type);
   bool known = want->is(TypeKind::Function);
   if (known && want->paramCount() != expr.params.size()) {
@@ -21,7 +21,7 @@ Checker::E Checker::checkLambda(const LambdaExpr &expr, const Expectation &expec
   auto *lambda = make<typed::LambdaExpr>(expr.range, nullptr);
   lambda->enclosing = context->fn;
   size_t mark = context->opened.size();
-  Scope scope(*this);
+  CheckerState::Scope scope(state);
   std::set<std::string> names;
   for (size_t i = 0; i < expr.params.size(); ++i) {
     const FnParam &param = expr.params[i];
@@ -68,8 +68,8 @@ Checker::E Checker::checkLambda(const LambdaExpr &expr, const Expectation &expec
 }
 
 /// Checks the body (as written, or already typed) against the result type wanted.
-void Checker::finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body, TypeRef result,
-                           const Expectation &expected, size_t mark) {
+void BodyChecker::finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body,
+                               TypeRef result, const Expectation &expected, size_t mark) {
   Expectation want = expected;
   want.what = "the result of " + expected.what;
   want.keepsTies = false;
@@ -104,7 +104,7 @@ void Checker::finishLambda(typed::LambdaExpr &lambda, const Expr &syntax, E body
   lambda.type = bad ? types.error() : types.function(lambda.paramTypes, lambda.resultType);
 }
 
-Checker::E Checker::inferStandaloneLambda(const LambdaExpr &expr) {
+BodyChecker::E BodyChecker::inferStandaloneLambda(const LambdaExpr &expr) {
   std::vector<TypeRef> params;
   bool bad = false;
   for (const FnParam &param : expr.params) {
@@ -123,32 +123,32 @@ Checker::E Checker::inferStandaloneLambda(const LambdaExpr &expr) {
       {types.function(std::move(params), types.variable(/*keepsLengths=*/true)), "this function"});
 }
 
-bool Checker::namesFunction(const Expr &expr) const {
+bool BodyChecker::namesFunction(const Expr &expr) const {
   // Whether a field's base is a layer shows when it is called.
   auto isFunction = [](const Named &named) {
-    if (const auto *ctor = std::get_if<ConstructorRef>(&named.what))
+    if (const auto *ctor = std::get_if<CheckerState::ConstructorRef>(&named.what))
       return !ctor->data->constructors[ctor->index].fields.empty();
     return std::holds_alternative<FnInfo *>(named.what);
   };
   if (const auto *field = expr.as<FieldExpr>()) {
-    std::optional<size_t> file = qualifier(*field->base);
-    const Named *named = file ? findMember(*file, field->field.name) : nullptr;
+    std::optional<size_t> file = state.qualifier(*field->base);
+    const Named *named = file ? state.findMember(*file, field->field.name) : nullptr;
     return !named || isFunction(*named);
   }
   const auto *name = expr.as<NameExpr>();
-  if (!name || findLocal(name->name))
+  if (!name || state.findLocal(name->name))
     return false;
   if (context->layer)
     for (const FnInfo *fn : context->layer->fns)
       if (fn->name == name->name)
         return true;
-  if (const Named *named = findGlobal(name->name))
+  if (const Named *named = state.findGlobal(name->name))
     return isFunction(*named);
   const ops::Op *op = ops::OpTable::get().find(name->name);
   return builtins().contains(name->name) || (op && !op->internal);
 }
 
-Checker::E Checker::expandFunctionName(const Expr &expr, const Expectation &expected) {
+BodyChecker::E BodyChecker::expandFunctionName(const Expr &expr, const Expectation &expected) {
   TypeRef want = types.resolve(expected.type);
   auto *lambda = make<typed::LambdaExpr>(expr.range, nullptr);
   lambda->enclosing = context->fn;

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerBodies.h"
 
 #include <fmt/format.h>
 
@@ -12,40 +12,40 @@
 
 namespace sheaf {
 
-const std::map<std::string_view, Checker::BuiltinRule> &Checker::builtins() {
+const std::map<std::string_view, BodyChecker::BuiltinRule> &BodyChecker::builtins() {
   static const std::map<std::string_view, BuiltinRule> table = {
-      {"map", &Checker::builtinMap},
-      {"filter", &Checker::builtinFilter},
-      {"fold", &Checker::builtinFold},
-      {"scan", &Checker::builtinScan},
-      {"loop", &Checker::builtinLoop},
-      {"zip", &Checker::builtinZip},
-      {"range", &Checker::builtinRange},
-      {"enumerate", &Checker::builtinEnumerate},
-      {"reverse", &Checker::builtinReverse},
-      {"len", &Checker::builtinLen},
-      {"shape", &Checker::builtinShape},
-      {"append", &Checker::builtinAppend},
-      {"concat", &Checker::builtinConcat},
-      {"rows", &Checker::builtinRows},
-      {"einsum", &Checker::builtinEinsum},
-      {"read", &Checker::builtinRead},
-      {"read_all", &Checker::builtinReadAll},
-      {"emit", &Checker::builtinEmit},
-      {"min", &Checker::builtinMin},
-      {"max", &Checker::builtinMax},
-      {"abs", &Checker::builtinAbs},
-      {"floor_div", &Checker::builtinFloorDiv},
-      {"floor_mod", &Checker::builtinFloorMod},
-      {"sqrt", &Checker::builtinMath<typed::ScalarOp::Sqrt>},
-      {"exp", &Checker::builtinMath<typed::ScalarOp::Exp>},
-      {"log", &Checker::builtinMath<typed::ScalarOp::Log>},
-      {"pow", &Checker::builtinMath<typed::ScalarOp::Pow>},
-      {"floor", &Checker::builtinMath<typed::ScalarOp::Floor>},
-      {"ceil", &Checker::builtinMath<typed::ScalarOp::Ceil>},
-      {"int", &Checker::builtinInt},
-      {"float", &Checker::builtinFloat},
-      {"token", &Checker::builtinToken},
+      {"map", &BodyChecker::builtinMap},
+      {"filter", &BodyChecker::builtinFilter},
+      {"fold", &BodyChecker::builtinFold},
+      {"scan", &BodyChecker::builtinScan},
+      {"loop", &BodyChecker::builtinLoop},
+      {"zip", &BodyChecker::builtinZip},
+      {"range", &BodyChecker::builtinRange},
+      {"enumerate", &BodyChecker::builtinEnumerate},
+      {"reverse", &BodyChecker::builtinReverse},
+      {"len", &BodyChecker::builtinLen},
+      {"shape", &BodyChecker::builtinShape},
+      {"append", &BodyChecker::builtinAppend},
+      {"concat", &BodyChecker::builtinConcat},
+      {"rows", &BodyChecker::builtinRows},
+      {"einsum", &BodyChecker::builtinEinsum},
+      {"read", &BodyChecker::builtinRead},
+      {"read_all", &BodyChecker::builtinReadAll},
+      {"emit", &BodyChecker::builtinEmit},
+      {"min", &BodyChecker::builtinMin},
+      {"max", &BodyChecker::builtinMax},
+      {"abs", &BodyChecker::builtinAbs},
+      {"floor_div", &BodyChecker::builtinFloorDiv},
+      {"floor_mod", &BodyChecker::builtinFloorMod},
+      {"sqrt", &BodyChecker::builtinMath<typed::ScalarOp::Sqrt>},
+      {"exp", &BodyChecker::builtinMath<typed::ScalarOp::Exp>},
+      {"log", &BodyChecker::builtinMath<typed::ScalarOp::Log>},
+      {"pow", &BodyChecker::builtinMath<typed::ScalarOp::Pow>},
+      {"floor", &BodyChecker::builtinMath<typed::ScalarOp::Floor>},
+      {"ceil", &BodyChecker::builtinMath<typed::ScalarOp::Ceil>},
+      {"int", &BodyChecker::builtinInt},
+      {"float", &BodyChecker::builtinFloat},
+      {"token", &BodyChecker::builtinToken},
   };
   return table;
 }
@@ -54,8 +54,8 @@ const std::map<std::string_view, Checker::BuiltinRule> &Checker::builtins() {
 // Arguments
 //===----------------------------------------------------------------------===//
 
-bool Checker::wantArgs(const std::vector<Arg> &args, size_t least, size_t most,
-                       const std::string &name, SourceRange range) {
+bool BodyChecker::wantArgs(const std::vector<Arg> &args, size_t least, size_t most,
+                           const std::string &name, SourceRange range) {
   for (const Arg &arg : args)
     if (arg.name) {
       diags.error(arg.name->range, fmt::format("'{}' has no argument '{}'", name, arg.name->name));
@@ -73,7 +73,7 @@ bool Checker::wantArgs(const std::vector<Arg> &args, size_t least, size_t most,
 }
 
 /// What to write where a tensor stands for a list.
-std::string Checker::listOfTensorHelp(const ops::TensorType &tensor) const {
+std::string BodyChecker::listOfTensorHelp(const ops::TensorType &tensor) const {
   if (tensor.dims.size() != 1)
     return tensor.dims.empty() ? "" : "rows(x) is the list of the rows of a tensor";
   std::string extent = dims.print(tensor.dims.front());
@@ -81,8 +81,8 @@ std::string Checker::listOfTensorHelp(const ops::TensorType &tensor) const {
                      extent.find('?') == std::string::npos ? extent : "n");
 }
 
-Checker::E Checker::listArg(const Arg &arg, const std::string &what, bool allowLayers, TypeRef hint,
-                            const std::string &order) {
+BodyChecker::E BodyChecker::listArg(const Arg &arg, const std::string &what, bool allowLayers,
+                                    TypeRef hint, const std::string &order) {
   if (arg.syntax && arg.syntax->is<LambdaExpr>())
     return fail(arg.range, fmt::format("{} must be a list, but this is a function", what),
                 order.empty() ? "the function comes first" : order);
@@ -108,12 +108,12 @@ Checker::E Checker::listArg(const Arg &arg, const std::string &what, bool allowL
   return list;
 }
 
-Checker::E Checker::functionArg(const Arg &arg, std::vector<TypeRef> params, TypeRef result,
-                                const std::string &what, const std::string &help) {
+BodyChecker::E BodyChecker::functionArg(const Arg &arg, std::vector<TypeRef> params, TypeRef result,
+                                        const std::string &what, const std::string &help) {
   return checkArg(arg, {types.function(std::move(params), result), what, help});
 }
 
-Checker::E Checker::builtinEinsum(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinEinsum(std::vector<Arg> args, SourceRange range, TypeRef) {
   return operators.einsum(args, range);
 }
 
@@ -121,7 +121,7 @@ Checker::E Checker::builtinEinsum(std::vector<Arg> args, SourceRange range, Type
 // Lists
 //===----------------------------------------------------------------------===//
 
-Checker::E Checker::builtinZip(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinZip(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 2, SIZE_MAX, "zip", range))
     return error(range);
   std::vector<const typed::Expr *> lists;
@@ -149,11 +149,11 @@ Checker::E Checker::builtinZip(std::vector<Arg> args, SourceRange range, TypeRef
     if (!x && y)
       length = other;
   }
-  return makeBuiltin(typed::Builtin::Zip, std::move(lists), range,
-                     types.list(types.tuple(std::move(elements)), length));
+  return state.makeBuiltin(typed::Builtin::Zip, std::move(lists), range,
+                           types.list(types.tuple(std::move(elements)), length));
 }
 
-Checker::E Checker::builtinRange(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinRange(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 2, "range", range))
     return error(range);
   std::vector<const typed::Expr *> bounds;
@@ -173,22 +173,23 @@ Checker::E Checker::builtinRange(std::vector<Arg> args, SourceRange range, TypeR
     length = dims.isNatural(*to - *from)   ? *to - *from
              : dims.isNatural(*from - *to) ? Dim(0)
                                            : length;
-  return makeBuiltin(typed::Builtin::Range, std::move(bounds), range,
-                     types.list(types.intType(), length));
+  return state.makeBuiltin(typed::Builtin::Range, std::move(bounds), range,
+                           types.list(types.intType(), length));
 }
 
-Checker::E Checker::builtinEnumerate(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinEnumerate(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "enumerate", range))
     return error(range);
   E list = listArg(args[0], "the argument of 'enumerate'", false);
   if (isError(list->type))
     return list;
   TypeRef element = types.resolve(list->type)->element();
-  return makeBuiltin(typed::Builtin::Enumerate, {list}, range,
-                     types.list(types.tuple({types.intType(), element}), extents.lengthOf(*list)));
+  return state.makeBuiltin(
+      typed::Builtin::Enumerate, {list}, range,
+      types.list(types.tuple({types.intType(), element}), extents.lengthOf(*list)));
 }
 
-Checker::E Checker::builtinReverse(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+BodyChecker::E BodyChecker::builtinReverse(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   if (!wantArgs(args, 1, 1, "reverse", range))
     return error(range);
   E list = listArg(args[0], "the argument of 'reverse'", true, hint);
@@ -200,11 +201,11 @@ Checker::E Checker::builtinReverse(std::vector<Arg> args, SourceRange range, Typ
     layers->reversed = true;
     return layers;
   }
-  return makeBuiltin(typed::Builtin::Reverse, {list}, range, list->type);
+  return state.makeBuiltin(typed::Builtin::Reverse, {list}, range, list->type);
 }
 
 /// An extent of a tensor as an int.
-Checker::E Checker::extentOf(E value, size_t axis, SourceRange range) {
+BodyChecker::E BodyChecker::extentOf(E value, size_t axis, SourceRange range) {
   TypeRef type = types.resolve(value->type);
   auto *extent = make<typed::DimValueExpr>(range, types.intType());
   extent->dim = type->tensor.dims[axis];
@@ -222,7 +223,7 @@ Checker::E Checker::extentOf(E value, size_t axis, SourceRange range) {
   return block;
 }
 
-Checker::E Checker::builtinLen(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinLen(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "len", range))
     return error(range);
   E value = inferArg(args[0]);
@@ -230,11 +231,11 @@ Checker::E Checker::builtinLen(std::vector<Arg> args, SourceRange range, TypeRef
   if (type->is(TypeKind::Tensor) && !type->tensor.dims.empty())
     return extentOf(value, 0, range);
   E list = listArg({nullptr, value, value->range, nullptr}, "the argument of 'len'", true);
-  return makeBuiltin(typed::Builtin::Len, {list}, range,
-                     isError(list->type) ? types.error() : types.intType());
+  return state.makeBuiltin(typed::Builtin::Len, {list}, range,
+                           isError(list->type) ? types.error() : types.intType());
 }
 
-Checker::E Checker::builtinShape(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinShape(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 2, 2, "shape", range))
     return error(range);
   E value = inferArg(args[0]);
@@ -257,7 +258,7 @@ Checker::E Checker::builtinShape(std::vector<Arg> args, SourceRange range, TypeR
   return extentOf(value, static_cast<size_t>(place), range);
 }
 
-Checker::E Checker::builtinAppend(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+BodyChecker::E BodyChecker::builtinAppend(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   if (!args.empty() && !args[0].name && !(hint && hint->is(TypeKind::List))) {
     args[0].typed = inferArg(args[0]);
     if (types.resolve(args[0].typed->type)->is(TypeKind::Tensor))
@@ -279,11 +280,11 @@ Checker::E Checker::builtinAppend(std::vector<Arg> args, SourceRange range, Type
   if (isError(element->type))
     return error(range);
   elementType = extents.withLengthsOfBoth(elementType, element->type);
-  return makeBuiltin(typed::Builtin::Append, {list, element}, range,
-                     types.list(elementType, extents.plus(extents.lengthOf(*list), 1)));
+  return state.makeBuiltin(typed::Builtin::Append, {list, element}, range,
+                           types.list(elementType, extents.plus(extents.lengthOf(*list), 1)));
 }
 
-Checker::E Checker::builtinConcat(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+BodyChecker::E BodyChecker::builtinConcat(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   const ops::Op *op = ops::OpTable::get().find("concat");
   if (!args.empty() && !args[0].name) {
     bool hinted = hint && hint->is(TypeKind::List);
@@ -308,14 +309,14 @@ Checker::E Checker::builtinConcat(std::vector<Arg> args, SourceRange range, Type
         length = extents.plus(length, extents.lengthOf(*list));
         lists.push_back(list);
       }
-      return makeBuiltin(typed::Builtin::Concat, std::move(lists), range,
-                         bad ? types.error() : types.list(element, length));
+      return state.makeBuiltin(typed::Builtin::Concat, std::move(lists), range,
+                               bad ? types.error() : types.list(element, length));
     }
   }
   return operators.applyOp(*op, args, range);
 }
 
-Checker::E Checker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "rows", range))
     return error(range);
   E value = inferArg(args[0]);
@@ -329,11 +330,11 @@ Checker::E Checker::builtinRows(std::vector<Arg> args, SourceRange range, TypeRe
                 type->is(TypeKind::List) ? "a list is its elements already" : "");
   ops::TensorType row = type->tensor;
   row.dims.erase(row.dims.begin());
-  return makeBuiltin(typed::Builtin::Rows, {value}, range,
-                     types.list(types.tensor(std::move(row)), type->tensor.dims.front()));
+  return state.makeBuiltin(typed::Builtin::Rows, {value}, range,
+                           types.list(types.tensor(std::move(row)), type->tensor.dims.front()));
 }
 
-Checker::E Checker::builtinRead(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinRead(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "read", range))
     return error(range);
   E value = argOfRead(args[0]);
@@ -354,10 +355,10 @@ Checker::E Checker::builtinRead(std::vector<Arg> args, SourceRange range, TypeRe
     return refuse(dims.size() == 1 ? "pick one first: read(x[0]), read(argmax(x)), read(sum(x)); "
                                      "read_all(x) is the list of all"
                                    : "pick one first: read(x[0, 0]), read(max(x)), read(sum(x))");
-  return makeBuiltin(typed::Builtin::Read, {value}, range, hostTypeOf(type->tensor));
+  return state.makeBuiltin(typed::Builtin::Read, {value}, range, hostTypeOf(type->tensor));
 }
 
-Checker::E Checker::builtinReadAll(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinReadAll(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 1, 1, "read_all", range))
     return error(range);
   E value = argOfRead(args[0]);
@@ -366,7 +367,8 @@ Checker::E Checker::builtinReadAll(std::vector<Arg> args, SourceRange range, Typ
     return value;
   bool isTensor = type->is(TypeKind::Tensor);
   if (isTensor && type->tensor.dims.size() == 1)
-    return makeBuiltin(typed::Builtin::Read, {value}, range, types.list(hostTypeOf(type->tensor)));
+    return state.makeBuiltin(typed::Builtin::Read, {value}, range,
+                             types.list(hostTypeOf(type->tensor)));
   return fail(
       value->range,
       fmt::format("'read_all' takes a tensor of one axis, but this is '{}'", types.print(type)),
@@ -377,13 +379,13 @@ Checker::E Checker::builtinReadAll(std::vector<Arg> args, SourceRange range, Typ
 }
 
 /// read(sqrt(x)) of a host float is that of the operator.
-Checker::E Checker::argOfRead(const Arg &arg) {
+BodyChecker::E BodyChecker::argOfRead(const Arg &arg) {
   bool isCall = arg.syntax && arg.syntax->is<CallExpr>();
   return inferArg(arg, isCall ? types.tensor(ops::TensorType()) : nullptr);
 }
 
 /// Of an element that is read.
-TypeRef Checker::hostTypeOf(const ops::TensorType &tensor) {
+TypeRef BodyChecker::hostTypeOf(const ops::TensorType &tensor) {
   return ops::isFloat(tensor.dtype)         ? types.floatType()
          : tensor.dtype == ops::DType::Bool ? types.boolType()
          : tensor.vocab                     ? types.token(*tensor.vocab)
@@ -395,8 +397,8 @@ TypeRef Checker::hostTypeOf(const ops::TensorType &tensor) {
 //===----------------------------------------------------------------------===//
 
 std::optional<bool>
-Checker::inferHostArgs(std::vector<Arg> &args, size_t count,
-                       const std::function<bool(const typed::Expr &, TypeRef)> &isHost) {
+BodyChecker::inferHostArgs(std::vector<Arg> &args, size_t count,
+                           const std::function<bool(const typed::Expr &, TypeRef)> &isHost) {
   bool host = args.size() == count;
   for (Arg &arg : args) {
     if (arg.name) {
@@ -412,8 +414,8 @@ Checker::inferHostArgs(std::vector<Arg> &args, size_t count,
   return host;
 }
 
-Checker::E Checker::hostOrOp(const char *name, typed::ScalarOp scalarOp, size_t count,
-                             std::vector<Arg> args, SourceRange range) {
+BodyChecker::E BodyChecker::hostOrOp(const char *name, typed::ScalarOp scalarOp, size_t count,
+                                     std::vector<Arg> args, SourceRange range) {
   std::optional<bool> host = inferHostArgs(args, count, [](const typed::Expr &, TypeRef type) {
     return type->is(TypeKind::Int) || type->is(TypeKind::Float);
   });
@@ -438,18 +440,18 @@ Checker::E Checker::hostOrOp(const char *name, typed::ScalarOp scalarOp, size_t 
   return fail(range, fmt::format("'{}' takes {} ints or floats", name, count));
 }
 
-Checker::E Checker::builtinMin(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinMin(std::vector<Arg> args, SourceRange range, TypeRef) {
   return hostOrOp("min", typed::ScalarOp::Min, 2, std::move(args), range);
 }
-Checker::E Checker::builtinMax(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinMax(std::vector<Arg> args, SourceRange range, TypeRef) {
   return hostOrOp("max", typed::ScalarOp::Max, 2, std::move(args), range);
 }
-Checker::E Checker::builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinAbs(std::vector<Arg> args, SourceRange range, TypeRef) {
   return hostOrOp("abs", typed::ScalarOp::Abs, 1, std::move(args), range);
 }
 
-Checker::E Checker::floorDivision(const char *name, typed::ScalarOp op, std::vector<Arg> args,
-                                  SourceRange range) {
+BodyChecker::E BodyChecker::floorDivision(const char *name, typed::ScalarOp op,
+                                          std::vector<Arg> args, SourceRange range) {
   if (!wantArgs(args, 2, 2, name, range))
     return error(range);
   auto *scalar = make<typed::ScalarExpr>(range, types.intType());
@@ -466,10 +468,10 @@ Checker::E Checker::floorDivision(const char *name, typed::ScalarOp op, std::vec
   return bad ? error(range) : scalar;
 }
 
-Checker::E Checker::builtinFloorDiv(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinFloorDiv(std::vector<Arg> args, SourceRange range, TypeRef) {
   return floorDivision("floor_div", typed::ScalarOp::FloorDiv, std::move(args), range);
 }
-Checker::E Checker::builtinFloorMod(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinFloorMod(std::vector<Arg> args, SourceRange range, TypeRef) {
   return floorDivision("floor_mod", typed::ScalarOp::FloorMod, std::move(args), range);
 }
 
@@ -492,8 +494,8 @@ static std::string_view hostMathName(typed::ScalarOp op) {
 
 /// Of floats that are known while the program walks an instance, in double precision. Where a
 /// tensor is wanted, and of anything else, it is the operator of this name.
-Checker::E Checker::hostMath(typed::ScalarOp scalarOp, std::vector<Arg> args, SourceRange range,
-                             TypeRef hint) {
+BodyChecker::E BodyChecker::hostMath(typed::ScalarOp scalarOp, std::vector<Arg> args,
+                                     SourceRange range, TypeRef hint) {
   bool anyFloat = false;
   std::optional<bool> host = inferHostArgs(args, scalarOp == typed::ScalarOp::Pow ? 2 : 1,
                                            [&](const typed::Expr &arg, TypeRef type) {
@@ -513,8 +515,8 @@ Checker::E Checker::hostMath(typed::ScalarOp scalarOp, std::vector<Arg> args, So
   return scalar;
 }
 
-Checker::E Checker::convertScalar(std::vector<Arg> args, SourceRange range, TypeRef to,
-                                  const char *name) {
+BodyChecker::E BodyChecker::convertScalar(std::vector<Arg> args, SourceRange range, TypeRef to,
+                                          const char *name) {
   if (!wantArgs(args, 1, 1, name, range))
     return error(range);
   E value = inferArg(args[0]);
@@ -546,13 +548,13 @@ Checker::E Checker::convertScalar(std::vector<Arg> args, SourceRange range, Type
   return scalar;
 }
 
-Checker::E Checker::builtinInt(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinInt(std::vector<Arg> args, SourceRange range, TypeRef) {
   return convertScalar(std::move(args), range, types.intType(), "int");
 }
-Checker::E Checker::builtinFloat(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinFloat(std::vector<Arg> args, SourceRange range, TypeRef) {
   return convertScalar(std::move(args), range, types.floatType(), "float");
 }
-Checker::E Checker::builtinToken(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+BodyChecker::E BodyChecker::builtinToken(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   bool hinted = hint && hint->is(TypeKind::Token);
   if (!hinted)
     storage.vocabularies.insert("");

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerBodies.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ namespace sheaf {
 // Over lists, without a value that is carried
 //===----------------------------------------------------------------------===//
 
-Checker::E Checker::builtinMap(std::vector<Arg> args, SourceRange range, TypeRef) {
+BodyChecker::E BodyChecker::builtinMap(std::vector<Arg> args, SourceRange range, TypeRef) {
   if (!wantArgs(args, 2, 2, "map", range))
     return error(range);
   E list = listArg(args[1], "the second argument of 'map'", true);
@@ -32,20 +32,21 @@ Checker::E Checker::builtinMap(std::vector<Arg> args, SourceRange range, TypeRef
   TypeRef result = types.variable(/*keepsLengths=*/true);
   E function = functionArg(args[0], {element}, result, "the function of 'map'");
   if (isError(list->type) || isError(function->type))
-    return makeBuiltin(typed::Builtin::Map, {function, list}, range, types.error());
-  return makeBuiltin(typed::Builtin::Map, {function, list}, range,
-                     types.list(types.resolve(function->type)->result(), extents.lengthOf(*list)));
+    return state.makeBuiltin(typed::Builtin::Map, {function, list}, range, types.error());
+  return state.makeBuiltin(
+      typed::Builtin::Map, {function, list}, range,
+      types.list(types.resolve(function->type)->result(), extents.lengthOf(*list)));
 }
 
-Checker::E Checker::builtinFilter(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+BodyChecker::E BodyChecker::builtinFilter(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   if (!wantArgs(args, 2, 2, "filter", range))
     return error(range);
   E list = listArg(args[1], "the second argument of 'filter'", false, hint);
   TypeRef element = isError(list->type) ? types.error() : types.resolve(list->type)->element();
   E function = functionArg(args[0], {element}, types.boolType(), "the function of 'filter'");
   bool bad = isError(list->type) || isError(function->type);
-  return makeBuiltin(typed::Builtin::Filter, {function, list}, range,
-                     bad ? types.error() : types.list(element));
+  return state.makeBuiltin(typed::Builtin::Filter, {function, list}, range,
+                           bad ? types.error() : types.list(element));
 }
 
 //===----------------------------------------------------------------------===//
@@ -54,43 +55,39 @@ Checker::E Checker::builtinFilter(std::vector<Arg> args, SourceRange range, Type
 
 /// Checks the bodies of functions without result types, and constants, that an expression may
 /// speak of: what is tried and taken back is then no more than the expression itself.
-void Checker::settleNames(const Expr &expr) {
-  auto settleFn = [&](FnInfo &fn) {
-    if (!fn.result && bodies[&fn] == BodyState::Waiting)
-      checkBody(fn);
-  };
+void BodyChecker::settleNames(const Expr &expr) {
   auto settleNamed = [&](const Named *named) {
     if (!named)
       return;
     if (auto *fn = std::get_if<FnInfo *>(&named->what))
-      settleFn(**fn);
+      declarations.settle(**fn);
     if (auto *let = std::get_if<LetInfo *>(&named->what))
-      checkLet(**let);
+      declarations.checkLet(**let);
   };
   if (const auto *name = expr.as<NameExpr>()) {
-    settleNamed(findGlobal(name->name));
+    settleNamed(state.findGlobal(name->name));
     if (context->layer)
       for (FnInfo *fn : context->layer->fns)
         if (fn->name == name->name)
-          settleFn(*fn);
+          declarations.settle(*fn);
   } else if (const auto *field = expr.as<FieldExpr>()) {
-    if (std::optional<size_t> file = qualifier(*field->base))
-      settleNamed(std::as_const(*this).findMember(*file, field->field.name));
+    if (std::optional<size_t> file = state.qualifier(*field->base))
+      settleNamed(std::as_const(state).findMember(*file, field->field.name));
     for (LayerInfo &layer : storage.layers)
       for (FnInfo *fn : layer.fns)
         if (fn->name == field->field.name)
-          settleFn(*fn);
+          declarations.settle(*fn);
   }
   forEachChild(expr, [&](const Expr &child) { settleNames(child); });
 }
 
-Checker::Trial::Trial(Checker &checker)
+BodyChecker::Trial::Trial(BodyChecker &checker)
     : checker(checker), reported(checker.diags.mark()), bound(checker.types.boundMark()),
       opened(checker.context->opened.size()), edges(checker.edges.size()) {
   ++checker.trials;
 }
 
-Checker::Trial::~Trial() {
+BodyChecker::Trial::~Trial() {
   --checker.trials;
   if (isKept)
     return;
@@ -100,11 +97,11 @@ Checker::Trial::~Trial() {
   checker.edges.erase(checker.edges.begin() + static_cast<ptrdiff_t>(edges), checker.edges.end());
 }
 
-bool Checker::Trial::good() const { return checker.diags.errorCount() == reported.errors; }
+bool BodyChecker::Trial::good() const { return checker.diags.errorCount() == reported.errors; }
 
 /// The type that the first parameter of one of the functions is written with; an extent that it
 /// names is any. Null: none is written.
-TypeRef Checker::writtenCarried(const std::vector<const Arg *> &functions) {
+TypeRef BodyChecker::writtenCarried(const std::vector<const Arg *> &functions) {
   for (const Arg *function : functions) {
     const auto *lambda = function->syntax ? function->syntax->as<LambdaExpr>() : nullptr;
     if (!lambda || lambda->params.empty() || !lambda->params[0].type)
@@ -135,8 +132,8 @@ static bool refine(std::vector<size_t> &labels, const std::vector<size_t> &other
 /// The type with the extents `?` that a step changes, given the type of the start value; null where
 /// extents are not what keeps a step from fitting.
 /// `labels`: which extents of the start value are equal; then, which are in every round.
-TypeRef Checker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRef start,
-                              std::vector<size_t> &labels) {
+TypeRef BodyChecker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRef start,
+                                  std::vector<size_t> &labels) {
   constexpr int mostSteps = 64;
   TypeRef carried = start;
   for (int i = 0; i < mostSteps; ++i) {
@@ -184,8 +181,8 @@ TypeRef Checker::widenCarried(const CarryingStep &step, const Arg &begin, TypeRe
 
 /// Which extents of what a loop carries, given its type, are equal in every round: they are when it
 /// starts, and what a step makes of such has them equal.
-std::vector<size_t> Checker::provenTies(const CarryingStep &step, const Arg &start,
-                                        TypeRef wanted) {
+std::vector<size_t> BodyChecker::provenTies(const CarryingStep &step, const Arg &start,
+                                            TypeRef wanted) {
   size_t unknown = 0;
   extents.mapExtents(wanted, [&](const Dim &dim) {
     unknown += isUnknown(dim);
@@ -213,7 +210,7 @@ std::vector<size_t> Checker::provenTies(const CarryingStep &step, const Arg &sta
   return {};
 }
 
-Checker::E Checker::checkStep(const CarryingStep &step, TypeRef carried, TypeRef result) {
+BodyChecker::E BodyChecker::checkStep(const CarryingStep &step, TypeRef carried, TypeRef result) {
   std::vector<TypeRef> params = {carried};
   params.insert(params.end(), step.others.begin(), step.others.end());
   Expectation expected = {types.function(std::move(params), result),
@@ -228,7 +225,8 @@ Checker::E Checker::checkStep(const CarryingStep &step, TypeRef carried, TypeRef
   return checkArg(step.function, expected);
 }
 
-Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &start, TypeRef wanted) {
+BodyChecker::Carried BodyChecker::checkCarried(const CarryingStep &step, const Arg &start,
+                                               TypeRef wanted) {
   std::string what = fmt::format("the start value of '{}'", step.loop);
   if (wanted)
     wanted = extents.tieExtents(wanted, {});
@@ -308,23 +306,24 @@ Checker::Carried Checker::checkCarried(const CarryingStep &step, const Arg &star
 // fold, scan, loop
 //===----------------------------------------------------------------------===//
 
-Checker::E Checker::builtinFold(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+BodyChecker::E BodyChecker::builtinFold(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   return foldOrScan(std::move(args), range, hint, false);
 }
 
-Checker::E Checker::builtinScan(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+BodyChecker::E BodyChecker::builtinScan(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   return foldOrScan(std::move(args), range, hint, true);
 }
 
 /// What the place of a loop says of what it carries, if that is more than the start value says.
-TypeRef Checker::wantedCarried(TypeRef hint) {
+TypeRef BodyChecker::wantedCarried(TypeRef hint) {
   if (!hint)
     return nullptr;
   hint = types.forgetLengths(hint, /*thatAreFree=*/true);
   return types.containsUnknown(hint) || types.containsLength(hint) ? hint : nullptr;
 }
 
-Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef hint, bool scan) {
+BodyChecker::E BodyChecker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef hint,
+                                       bool scan) {
   std::string name = scan ? "scan" : "fold";
   if (!wantArgs(args, 3, 3, name, range))
     return error(range);
@@ -345,11 +344,11 @@ Checker::E Checker::foldOrScan(std::vector<Arg> args, SourceRange range, TypeRef
   TypeRef type = bad    ? types.error()
                  : scan ? types.list(extents.tieExtents(loop.type, {}), extents.lengthOf(*list))
                         : loop.type;
-  return makeBuiltin(scan ? typed::Builtin::Scan : typed::Builtin::Fold,
-                     {loop.step, loop.start, list}, range, type);
+  return state.makeBuiltin(scan ? typed::Builtin::Scan : typed::Builtin::Fold,
+                           {loop.step, loop.start, list}, range, type);
 }
 
-Checker::E Checker::builtinLoop(std::vector<Arg> args, SourceRange range, TypeRef hint) {
+BodyChecker::E BodyChecker::builtinLoop(std::vector<Arg> args, SourceRange range, TypeRef hint) {
   if (!wantArgs(args, 3, 3, "loop", range))
     return error(range);
   constexpr const char *form = "it is written loop(|x| CONDITION, |x| STEP, start)";
@@ -358,7 +357,7 @@ Checker::E Checker::builtinLoop(std::vector<Arg> args, SourceRange range, TypeRe
                 form);
   for (size_t i : {0, 1})
     if (args[i].syntax && !args[i].syntax->is<LambdaExpr>() && !namesFunction(*args[i].syntax) &&
-        !(args[i].syntax->is<NameExpr>() && findLocal(args[i].syntax->to<NameExpr>().name)))
+        !(args[i].syntax->is<NameExpr>() && state.findLocal(args[i].syntax->to<NameExpr>().name)))
       return fail(args[i].range,
                   fmt::format("the {} of 'loop' must be a function of what the loop carries",
                               i == 0 ? "condition" : "step"),
@@ -374,8 +373,8 @@ Checker::E Checker::builtinLoop(std::vector<Arg> args, SourceRange range, TypeRe
   E condition = functionArg(args[0], {bad ? types.error() : loop.type}, types.boolType(),
                             "the condition of 'loop'");
   bad |= isError(condition->type);
-  return makeBuiltin(typed::Builtin::Loop, {condition, loop.step, loop.start}, range,
-                     bad ? types.error() : loop.type);
+  return state.makeBuiltin(typed::Builtin::Loop, {condition, loop.step, loop.start}, range,
+                           bad ? types.error() : loop.type);
 }
 
 } // namespace sheaf

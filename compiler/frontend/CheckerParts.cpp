@@ -1,6 +1,6 @@
 //===- CheckerParts.cpp - Checking indices and fields ---------------------===//
 
-#include "compiler/frontend/CheckerImpl.h"
+#include "compiler/frontend/CheckerBodies.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 namespace sheaf {
 
-Checker::E Checker::inferIndex(const IndexExpr &expr) {
+BodyChecker::E BodyChecker::inferIndex(const IndexExpr &expr) {
   E base = infer(*expr.base);
   TypeRef type = types.resolve(base->type);
   if (type->is(TypeKind::List) && types.resolve(type->element())->is(TypeKind::Layer))
@@ -28,7 +28,7 @@ Checker::E Checker::inferIndex(const IndexExpr &expr) {
   return error(expr.range);
 }
 
-Checker::E Checker::indexList(const IndexExpr &expr, E base) {
+BodyChecker::E BodyChecker::indexList(const IndexExpr &expr, E base) {
   TypeRef type = types.resolve(base->type);
   if (expr.items.size() != 1)
     return fail(expr.range, "a list has one index");
@@ -36,7 +36,7 @@ Checker::E Checker::indexList(const IndexExpr &expr, E base) {
   auto position = [&](const Expr &syntax, const char *what) -> E {
     E index = check(syntax, {types.intType(), what});
     if (const auto *number = index->as<typed::NumberExpr>(); number && number->integer < 0) {
-      std::string list = written(*expr.base);
+      std::string list = state.written(*expr.base);
       return fail(syntax.range, "an index counts from the front, so it cannot be negative",
                   operators.fromTheEndHelp(expr, item,
                                            fmt::format("len({})", list.size() <= 40 ? list : "x")));
@@ -45,8 +45,8 @@ Checker::E Checker::indexList(const IndexExpr &expr, E base) {
   };
   if (!item.isSlice) {
     E index = position(*item.index, "an index");
-    return makeBuiltin(typed::Builtin::ListGet, {base, index}, expr.range,
-                       isError(index->type) ? types.error() : type->element());
+    return state.makeBuiltin(typed::Builtin::ListGet, {base, index}, expr.range,
+                             isError(index->type) ? types.error() : type->element());
   }
   E begin = item.begin ? position(*item.begin, "the start of a slice") : nullptr;
   E end = item.end ? position(*item.end, "the end of a slice") : nullptr;
@@ -59,11 +59,11 @@ Checker::E Checker::indexList(const IndexExpr &expr, E base) {
   if (std::optional<int64_t> known = length ? dims.value(*length) : std::nullopt;
       known && *known < 0)
     length = std::nullopt;
-  return makeBuiltin(typed::Builtin::ListSlice, {base, begin, end}, expr.range,
-                     types.list(type->element(), length));
+  return state.makeBuiltin(typed::Builtin::ListSlice, {base, begin, end}, expr.range,
+                           types.list(type->element(), length));
 }
 
-Checker::E Checker::indexLayers(const IndexExpr &expr, E base) {
+BodyChecker::E BodyChecker::indexLayers(const IndexExpr &expr, E base) {
   TypeRef type = types.resolve(base->type);
   if (expr.items.size() != 1)
     return fail(expr.range, "a list of layers has one index");
@@ -83,7 +83,7 @@ Checker::E Checker::indexLayers(const IndexExpr &expr, E base) {
       return value;
     std::optional<Dim> dim = extents.toDim(*value);
     std::set<std::string> fixed;
-    for (const DeclaredDim &declared : out.dims)
+    for (const DeclaredDim &declared : state.out.dims)
       fixed.insert(declared.name);
     if (context->layer)
       for (const DimParam &param : context->layer->dims)
@@ -111,9 +111,9 @@ Checker::E Checker::indexLayers(const IndexExpr &expr, E base) {
   return result;
 }
 
-Checker::E Checker::inferField(const FieldExpr &expr) {
-  if (std::optional<size_t> file = qualifier(*expr.base)) {
-    const Named *named = findMember(*file, expr.field);
+BodyChecker::E BodyChecker::inferField(const FieldExpr &expr) {
+  if (std::optional<size_t> file = state.qualifier(*expr.base)) {
+    const Named *named = state.findMember(*file, expr.field);
     if (!named)
       return error(expr.range);
     E value = globalValue(*named, expr.field.name, expr.range);
@@ -144,9 +144,8 @@ Checker::E Checker::inferField(const FieldExpr &expr) {
       }
     for (LetInfo *let : layer.lets)
       if (let->name == name) {
-        if (letStates[let] == BodyState::Active)
+        if (!declarations.checkLet(*let))
           return fail(expr.range, fmt::format("the value of '{}' depends on itself", name));
-        checkLet(*let);
         if (let->isLayer) {
           auto *value = make<typed::LayerLetExpr>(expr.range, ofInstance(let->type));
           value->let = let;
@@ -171,7 +170,7 @@ Checker::E Checker::inferField(const FieldExpr &expr) {
     for (const LetInfo *let : layer.lets)
       members.push_back(let->name);
     return fail(expr.field.range, fmt::format("layer '{}' has no member '{}'", layer.name, name),
-                suggest(name, members));
+                state.suggest(name, members));
   }
   if (type->is(TypeKind::Data) && type->data->constructors.size() == 1) {
     const DataInfo::Constructor &ctor = type->data->constructors.front();
@@ -181,7 +180,7 @@ Checker::E Checker::inferField(const FieldExpr &expr) {
     auto found = std::find(fields.begin(), fields.end(), name);
     if (found == fields.end())
       return fail(expr.field.range, fmt::format("'{}' has no field '{}'", type->data->name, name),
-                  suggest(name, fields));
+                  state.suggest(name, fields));
     // x.f is match x { C(_, f, _) => f }
     std::map<TypeRef, TypeRef> params;
     for (size_t i = 0; i < type->args.size(); ++i)

@@ -73,7 +73,7 @@ void Checker::checkCallGraph() {
   for (const FnInfo &fn : storage.fns)
     numbers.emplace(&fn, numbers.size());
   std::vector<std::vector<unsigned>> next(storage.fns.size());
-  for (const CallEdge &edge : edges)
+  for (const BodyChecker::CallEdge &edge : bodies.calls())
     next[numbers.at(edge.caller)].push_back(numbers.at(edge.callee->fn));
   Components components = findComponents(next);
   for (FnInfo &fn : storage.fns) {
@@ -81,7 +81,7 @@ void Checker::checkCallGraph() {
     fn.recursive = components.cyclic[numbers.at(&fn)];
   }
   std::set<const FnInfo *> reported;
-  for (const CallEdge &edge : edges) {
+  for (const BodyChecker::CallEdge &edge : bodies.calls()) {
     const FnInfo &callee = *edge.callee->fn;
     if (edge.caller->component != callee.component || reported.contains(edge.caller))
       continue;

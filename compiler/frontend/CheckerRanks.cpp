@@ -94,8 +94,8 @@ FnInfo *Checker::expansionOf(FnInfo &fn, std::map<std::string, size_t> ranks, So
 }
 
 /// Which number of extents each `*rows` of a type stands for, given the type of an argument.
-void Checker::ranksOf(const TypeExpr &written, TypeRef given,
-                      std::map<std::string, size_t> &ranks) {
+void BodyChecker::ranksOf(const TypeExpr &written, TypeRef given,
+                          std::map<std::string, size_t> &ranks) {
   given = types.resolve(given);
   const std::vector<DimExpr> *syntax = nullptr;
   if (const auto *tensor = written.as<TensorTypeExpr>())
@@ -119,8 +119,9 @@ void Checker::ranksOf(const TypeExpr &written, TypeRef given,
   }
 }
 
-Checker::E Checker::callOfAnyRank(FnInfo &fn, E layer, std::vector<Arg> args,
-                                  SourceRange calleeRange, SourceRange range, uint32_t siteId) {
+BodyChecker::E BodyChecker::callOfAnyRank(FnInfo &fn, E layer, std::vector<Arg> args,
+                                          SourceRange calleeRange, SourceRange range,
+                                          uint32_t siteId) {
   constexpr size_t mostAxes = 8;
   std::vector<std::string> names;
   for (const FnParam &param : fn.decl->params) {
@@ -155,8 +156,8 @@ Checker::E Checker::callOfAnyRank(FnInfo &fn, E layer, std::vector<Arg> args,
       return fail(range, fmt::format("'*{}' of '{}' stands for {} extents here, but at most for {}",
                                      pack, fn.name, rank, mostAxes));
   }
-  return callFunction(*expansionOf(fn, std::move(ranks), range), layer, std::move(args),
-                      calleeRange, range, siteId);
+  return callFunction(*declarations.expansionOf(fn, std::move(ranks), range), layer,
+                      std::move(args), calleeRange, range, siteId);
 }
 
 } // namespace sheaf
