@@ -143,11 +143,11 @@ int runEval(EvalArguments &arguments) {
   std::string model;
   int code = kOk;
   ReadNotes notes;
-  DataTexts texts;
+  InputFiles files;
   for (const fit::Metric &metric : metrics) {
     ModelOptions options = arguments.model;
     options.entry = metric.function;
-    LoadedRun run = loadRun(options, arguments.data, arguments.weights, INT64_MAX, &notes, &texts);
+    LoadedRun run = loadRun(options, arguments.data, arguments.weights, INT64_MAX, &notes, &files);
     fit::requireMeasure(run.model(), metric);
     rt::SessionOptions sessionSettings =
         sessionOptions(arguments.limits, arguments.batches.threads, run.model());

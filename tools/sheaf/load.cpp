@@ -89,8 +89,7 @@ std::string missingEntry(const SourceFile &source, const ModelOptions &options) 
   return missing;
 }
 
-SourceFile readModel(const ModelOptions &options) {
-  const std::string &path = options.model;
+static SourceFile readModelFile(const std::string &path) {
   if (artefact::isArtefact(path))
     throw UserError(path + ": a compiled model; this command needs its source");
   io::SourceText text = io::readSource(path);
@@ -101,9 +100,21 @@ SourceFile readModel(const ModelOptions &options) {
     io::TextPlace place = io::PlaceFinder(text.text).at(at);
     io::failAt(text.name, place.line, place.column, "a NUL byte: a model file is UTF-8 text");
   }
-  SourceFile source = withUsedFiles(std::move(text));
+  return withUsedFiles(std::move(text));
+}
+
+SourceFile readModel(const ModelOptions &options) {
+  SourceFile source = readModelFile(options.model);
   checkNames(source, options);
   return source;
+}
+
+const SourceFile &InputFiles::model(const ModelOptions &options) {
+  auto known = models_.find(options.model);
+  if (known == models_.end())
+    known = models_.emplace(options.model, readModelFile(options.model)).first;
+  checkNames(known->second, options);
+  return known->second;
 }
 
 SourceFile withUsedFiles(io::SourceText text) {
@@ -306,8 +317,9 @@ std::unique_ptr<driver::EntryTypes> inspectLoaded(const LoadedModel &loaded,
 /// Reads the source, with the vocabularies and stored dims that the options name.
 std::unique_ptr<driver::EntryTypes> inspectSource(LoadedModel &loaded, const ModelOptions &options,
                                                   const WeightOptions &weights,
-                                                  driver::CompileOptions &compile) {
-  loaded.source = std::make_unique<SourceFile>(readModel(options));
+                                                  driver::CompileOptions &compile,
+                                                  InputFiles &files) {
+  loaded.source = std::make_unique<SourceFile>(files.model(options));
   loaded.vocabularies = vocabularyFiles(options);
   bindStoredDims(weights, *loaded.source, loaded.vocabularies, compile);
   return inspectLoaded(loaded, compile);
@@ -435,7 +447,9 @@ LoadedModel loadWithVocabularies(const ModelOptions &options, const WeightOption
   LoadedModel loaded;
   driver::CompileOptions compile = compileOptions(options);
   compile.runsElsewhere = runsElsewhere;
-  std::unique_ptr<driver::EntryTypes> entry = inspectSource(loaded, options, weights, compile);
+  InputFiles files;
+  std::unique_ptr<driver::EntryTypes> entry =
+      inspectSource(loaded, options, weights, compile, files);
   for (const std::string &name : findVocabularies(*entry, weights, loaded.vocabularies)) {
     auto dim = entry->vocabularyDims.find(name);
     if (dim == entry->vocabularyDims.end())
@@ -459,7 +473,9 @@ std::optional<LoadedModel> loadBeforeData(const ModelOptions &options,
   }
   refuseDigest(options);
   driver::CompileOptions compile = compileOptions(options);
-  std::unique_ptr<driver::EntryTypes> entry = inspectSource(loaded, options, weights, compile);
+  InputFiles files;
+  std::unique_ptr<driver::EntryTypes> entry =
+      inspectSource(loaded, options, weights, compile, files);
   if (!findVocabularies(*entry, weights, loaded.vocabularies).empty())
     return std::nullopt;
   bindSizes(loaded.vocabularies, compile);
@@ -476,7 +492,7 @@ LoadedRun readAll(LoadedModel loaded, io::SourceText text, const DataOptions &da
   return run;
 }
 
-const DataTexts::File &DataTexts::read(const std::string &file) {
+const InputFiles::File &InputFiles::read(const std::string &file) {
   if (auto known = files_.find(file); known != files_.end())
     return known->second;
   File fresh;
@@ -490,10 +506,11 @@ const DataTexts::File &DataTexts::read(const std::string &file) {
 }
 
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
-                  const WeightOptions &weights, int64_t limit, ReadNotes *notes, DataTexts *texts) {
+                  const WeightOptions &weights, int64_t limit, ReadNotes *notes,
+                  InputFiles *files) {
   LoadedRun loaded;
-  DataTexts once;
-  DataTexts &read = texts ? *texts : once;
+  InputFiles once;
+  InputFiles &read = files ? *files : once;
   ReadNotes own;
   io::ReadOptions reading = data.reading();
   reading.limit = limit;
@@ -513,7 +530,8 @@ LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
   }
   refuseDigest(options);
   driver::CompileOptions compile = compileOptions(options);
-  std::unique_ptr<driver::EntryTypes> entry = inspectSource(loaded, options, weights, compile);
+  std::unique_ptr<driver::EntryTypes> entry =
+      inspectSource(loaded, options, weights, compile, read);
   const io::SourceText &text = instances();
   buildVocabularies(loaded, findVocabularies(*entry, weights, loaded.vocabularies), *entry, text,
                     reading, notes ? *notes : own);

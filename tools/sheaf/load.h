@@ -22,14 +22,17 @@ namespace sheaf::tool {
 
 class ReadNotes;
 
-/// Data files of a command, each of which is read once, for however many functions.
-class DataTexts {
+/// The model and the data of a command, each of which is read once, for however many functions.
+class InputFiles {
 public:
-  explicit DataTexts(bool hashed = false) : hashed_(hashed) {}
+  explicit InputFiles(bool hashed = false) : hashed_(hashed) {}
   /// The text, decompressed. Throws UserError.
   const io::SourceText &of(const std::string &file) { return read(file).text; }
   /// io::contentHash() of the file as it lies there, where they are hashed.
   const std::string &hash(const std::string &file) { return read(file).hash; }
+
+  /// The model, as readModel() gives it.
+  const SourceFile &model(const ModelOptions &options);
 
 private:
   struct File {
@@ -40,6 +43,7 @@ private:
 
   bool hashed_;
   std::map<std::string, File> files_;
+  std::map<std::string, SourceFile> models_;
 };
 
 /// The model's source text. Throws UserError, also for an artefact, and UsageError when a file
@@ -107,11 +111,11 @@ struct LoadedRun : LoadedModel {
 
 /// Compiles, or opens an artefact, and reads data, at most `limit` instances. Vocabularies come
 /// from `--vocab`, else from the artefact or the files beside the weights, else from the data.
-/// What is to be said of the data is collected in `notes`, and their texts are kept in `texts`,
+/// What is to be said of the data is collected in `notes`, and what is read is kept in `files`,
 /// where they are given. Throws like loadModel.
 LoadedRun loadRun(const ModelOptions &options, const DataOptions &data,
                   const WeightOptions &weights, int64_t limit = INT64_MAX,
-                  ReadNotes *notes = nullptr, DataTexts *texts = nullptr);
+                  ReadNotes *notes = nullptr, InputFiles *files = nullptr);
 
 /// Compiles, or opens an artefact, before there are data; nothing where a vocabulary is to be made
 /// of them. Throws like loadModel.

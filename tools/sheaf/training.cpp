@@ -39,22 +39,20 @@ std::vector<std::pair<std::string, std::string>> filesOf(const TrainOptions &arg
 }
 
 /// What they hold.
-std::map<std::string, std::string> hashesOf(const TrainOptions &arguments, DataTexts &texts) {
+std::map<std::string, std::string> hashesOf(const TrainOptions &arguments, InputFiles &files) {
   std::map<std::string, std::string> hashes;
   for (const auto &[option, path] : filesOf(arguments))
     if (!path.empty() && path != "-") {
       if (option == "--data" || option == "--dev") {
-        hashes[option] = texts.hash(path);
+        hashes[option] = files.hash(path);
         continue;
       }
-      io::SourceText text = io::readSource(path);
-      std::string whole = text.text;
-      // What a model uses is part of it.
-      if (option == "model") {
-        SourceFile source = withUsedFiles(std::move(text));
-        for (size_t i = 1; i < source.files().size(); ++i)
-          whole += source.files()[i].text();
-      }
+      std::string whole;
+      if (option == "model") // what a model uses is part of it
+        for (const SourceText &text : files.model(arguments.model).files())
+          whole += text.text();
+      else
+        whole = io::readSource(path).text;
       hashes[option] = io::contentHash(whole);
     }
   return hashes;
@@ -66,7 +64,7 @@ void Training::compareHashes() {
   // What it began with is not read again.
   std::string weights = std::exchange(arguments_.weights.weights, "");
   std::vector<std::string> initFrom = std::exchange(arguments_.weights.initFrom, {});
-  std::map<std::string, std::string> hashes = hashesOf(arguments_, texts_);
+  std::map<std::string, std::string> hashes = hashesOf(arguments_, files_);
   for (const auto &[option, path] : filesOf(arguments_))
     if (!path.empty() && hashes[option] != arguments_.hashes[option])
       note(path + " has changed since this training began: it does not go on as it would have");
@@ -107,7 +105,7 @@ void Training::addMeasure(const fit::Metric &metric, bool isLoss) {
   DataOptions data = arguments_.data;
   data.data = arguments_.dev;
   auto dev = std::make_unique<DevRun>();
-  dev->run = loadRun(model, data, {}, INT64_MAX, &notes_, &texts_);
+  dev->run = loadRun(model, data, {}, INT64_MAX, &notes_, &files_);
   for (const auto &[name, vocabulary] : data_.vocabularies.all())
     if (const io::Vocabulary *own = dev->run.vocabularies.find(name);
         own && own->hash() != vocabulary.hash())
@@ -397,7 +395,7 @@ int Training::finish() {
 void Training::load() {
   bool resumes = !arguments_.resume.empty();
   data_ = loadRun(arguments_.model, arguments_.data, resumes ? WeightOptions() : arguments_.weights,
-                  INT64_MAX, &notes_, &texts_);
+                  INT64_MAX, &notes_, &files_);
   driver::requireLoss(data_.model());
   // With what the weights say, so that what is measured and resumed is of the same dims.
   arguments_.model.dims.clear();
@@ -428,7 +426,7 @@ void Training::begin() {
   makeMeasures();
   // Last, so that a directory that has them has all that --resume needs, and nothing is wrong with
   // them.
-  arguments_.hashes = hashesOf(arguments_, texts_);
+  arguments_.hashes = hashesOf(arguments_, files_);
   arguments_.save(training_->directory()->file("config.json"));
 }
 
@@ -492,7 +490,7 @@ int Training::run() {
     goOn();
   else
     begin();
-  texts_ = DataTexts();
+  files_ = InputFiles();
   log_.emplace(arguments_.output, course().steps, arguments_.tensorboard);
   probe_.emplace(data_.compiled->target(), data_.compiled->precision());
   before_ = course().steps;

@@ -63,8 +63,8 @@ private:
   TrainOptions &arguments_;
   StopSignal stop_;
   int64_t epochs_ = 0, patience_ = 0, keep_ = 0, logEvery_ = 0, checkpointEvery_ = 0;
-  ReadNotes notes_;                  ///< of all data
-  DataTexts texts_{/*hashed=*/true}; ///< until the training begins
+  ReadNotes notes_;                   ///< of all data
+  InputFiles files_{/*hashed=*/true}; ///< until the training begins
   LoadedRun data_;
   rt::SessionOptions options_;
   std::unique_ptr<rt::Session> session_;
