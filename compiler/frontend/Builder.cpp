@@ -498,8 +498,7 @@ void ModelBuilder::data(const std::string &name, const std::vector<Constructor> 
     made.range = decl->range;
     made.name = identifier(constructor.name, decl->range, "constructor");
     for (const auto &[field, type] : constructor.fields)
-      made.fields.push_back(
-          {field.empty() ? Identifier{{}, type->range} : identifier(field, type->range), type});
+      made.fields.push_back({identifier(field, type->range), type});
   }
   declare(decl);
 }
@@ -551,6 +550,21 @@ void ModelBuilder::layer(const std::string &name, const Names &dims,
   std::vector<const Decl *> *outer = std::exchange(decls_, &decl->members);
   members();
   decls_ = outer;
+}
+
+void ModelBuilder::checkConfig(const Names &config, const std::vector<ConfigValue> &values,
+                               const std::string &message, const std::optional<ConfigValue> &absent,
+                               Place at) {
+  auto *decl = make<CheckDecl>(rangeOf(at));
+  decl->config = membersOf(config, decl->range);
+  for (const ConfigValue &value : values)
+    decl->values.push_back({value, decl->range});
+  if (absent)
+    decl->absent = CheckDecl::Value{*absent, decl->range};
+  decl->message = message;
+  if (config.empty() || values.empty())
+    report(decl->range, "a check of a config.json names a member and what it may be");
+  declare(decl);
 }
 
 //===----------------------------------------------------------------------===//

@@ -27,6 +27,7 @@
 #include <set>
 #include <source_location>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace sheaf {
@@ -192,7 +193,7 @@ public:
 
   struct Constructor {
     std::string name;
-    std::vector<std::pair<std::string, T>> fields; ///< a name may be empty
+    std::vector<std::pair<std::string, T>> fields;
   };
   void data(const std::string &name, const std::vector<Constructor> &constructors,
             const Names &typeParams = {}, Place at = Here::current());
@@ -209,6 +210,13 @@ public:
   /// `members` declares params, constants and functions, which become the layer's.
   void layer(const std::string &name, const Names &dims, const std::function<void()> &members,
              Place at = Here::current());
+
+  /// What a member of the config.json must be for the model to compute as it says: one of `values`,
+  /// or, where it is not there, `absent` must be.
+  using ConfigValue = std::variant<std::monostate, bool, double, std::string>; ///< or null
+  void checkConfig(const Names &config, const std::vector<ConfigValue> &values,
+                   const std::string &message, const std::optional<ConfigValue> &absent = {},
+                   Place at = Here::current());
 
   /// The model. What cannot be said in the language is among its errors.
   SourceFile finish(const FileResolver &resolver = {}) &&;

@@ -217,6 +217,88 @@ TEST(Builder, WhatCannotBeSaidIsAnError) {
       "there is no 'y' here");
 }
 
+TEST(Builder, EveryFormIsThatOfTheText) {
+  B b("forms");
+  auto number = b.host(HostTypeKind::Int), truth = b.host(HostTypeKind::Bool);
+  auto x = [&] { return b.name("x"); };
+  b.checkConfig({"act", "hidden_act"}, {"gelu", 2.0, true, std::monostate()}, "other", "gelu");
+  b.dim("n", b.number(8), {"n_embd"});
+  b.dim("m", b.binary(BinaryOp::Add, b.name("n"), b.number(1)));
+  b.data("Rose",
+         {{"Rose",
+           {{"value", b.named("T")}, {"children", b.listOf(b.named("Rose", {b.named("T")}))}}}},
+         {"T"});
+  b.constant("eps", b.number(-1e-5), b.tensor(f32, {}), {"eps"});
+  b.layer("Cell", {"k"}, [&] {
+    b.param("w", b.tensor(f32, {"k", "n"}), "uniform", {{"lo", b.number(-1)}, {"hi", b.number(1)}},
+            {"weight", "kernel"});
+    b.fn("run", {{"x", b.tensor(f32, {"k"})}}, nullptr,
+         b.binary(BinaryOp::MatMul, x(), b.name("w")));
+  });
+  b.constant("cell", b.call("Cell", {b.number(8)}), nullptr, {}, {"cell"});
+  b.fn("generic", {{"f", b.functionOf({b.named("T"), number}, b.named("T"))}, {"x", b.named("T")}},
+       b.named("T"), b.call("f", {x(), b.number(2)}), {.typeParams = {"T"}, .emits = nullptr});
+  b.fn("rows",
+       {{"x", b.tensor(f32, {B::Extent::pack("r"), "k"})},
+        {"y", b.tokens({B::Extent::unknown()}, "word")},
+        {"z", b.listOf(b.token("word"), 3)}},
+       b.tupleOf({number, b.tokens({B::Extent::unknown()}, "word")}),
+       b.block({b.run(b.call("emit", {b.number(1)})), b.check(b.truth(true), "always")},
+               b.tuple({b.call("len", {b.name("z")}), b.name("y")})),
+       {.typeParams = {}, .emits = number});
+  b.fn("forms",
+       {{"x", b.listOf(number)}, {b.matchTuple({b.bind("p"), b.any()}), b.tupleOf({truth, truth})}},
+       number,
+       b.match(x(),
+               {{b.matchList({}), b.number(0)},
+                {b.matchList({b.matchNumber(-1)}), b.number(1)},
+                {b.cons(b.bind("h"), b.any()), b.name("h"), b.unary(UnaryOp::Not, b.name("p"))},
+                {b.any(),
+                 b.ifElse(b.name("p"), b.index(x(), {b.number(0)}),
+                          b.ifElse(b.truth(false), b.number(2),
+                                   b.call("len", {b.index(x(), {B::Index::slice(b.number(1),
+                                                                                nullptr)})})))}}));
+  b.fn("main", {{"x", b.tensor(f32, {"n"})}}, b.tensor(f32, {"n"}),
+       b.block({b.let("f", b.lambda({{"a"}, {"b", number}}, b.name("a")), nullptr),
+                b.let("l", b.list({b.number(1), b.number(2)}), b.listOf(number))},
+               b.call("einsum", {b.text("n,nm->m"), b.call(b.field(b.name("cell"), "run"), {x()}),
+                                 b.call("f", {b.field(b.name("cell"), "w"), b.number(0)})})));
+  SourceFile built = std::move(b).finish();
+  EXPECT_EQ(built.syntax()->errors, 0u);
+  SourceFile text("forms", R"(
+check config "act" else config "hidden_act" else "gelu" == "gelu" | 2.0 | true | null, "other"
+dim n = config "n_embd" else 8, m = n + 1
+data Rose<T> = Rose(value: T, children: list<Rose<T>>)
+let eps : f32 = config "eps" else -1e-5
+layer Cell(k) {
+  param w : f32[k, n] = uniform(lo=-1, hi=1) as "weight" | "kernel"
+  fn run(x: f32[k]) = x @ w
+}
+let cell = Cell(8) as "cell"
+fn generic<T>(f: (T, int) -> T, x: T) -> T = f(x, 2)
+fn rows(x: f32[*r, k], y: token<word>[?], z: list<token<word>>[3]) -> (int, token<word>[?]) emits int = {
+  emit(1)
+  check true, "always"
+  (len(z), y)
+}
+fn forms(x: list<int>, (p, _): (bool, bool)) -> int = match x {
+  [] => 0
+  [-1] => 1
+  h :: _ if !p => h
+  _ => if p { x[0] } else if false { 2 } else { len(x[1:]) }
+}
+fn main(x: f32[n]) -> f32[n] = {
+  let f = |a, b: int| a
+  let l: list<int> = [1, 2]
+  einsum("n,nm->m", cell.run(x), f(cell.w, 0))
+}
+)");
+  Diagnostics diags(text);
+  diags.take(text.syntax()->findings, text.syntax()->errors);
+  EXPECT_EQ(diags.render(), "");
+  EXPECT_EQ(printModule(built.syntax()->module), printModule(text.syntax()->module));
+}
+
 TEST(Builder, FilesAreUsed) {
   B b("m");
   b.use("scale");
