@@ -174,6 +174,10 @@ typedef struct sheaf_training_event {
   int32_t nothing_changed; /* no step changed anything */
   int32_t diverges;        /* the loss is not finite, or far above that of the first step */
   uint64_t skipped_steps;
+  /* Of a step: how often memory did not hold a mini-batch, or a part of one, which then went in
+   * two, so that the last bits are not those of the whole. Of an epoch: such steps since it was
+   * begun or resumed. */
+  uint64_t halved;
 } sheaf_training_event;
 
 /* What comes next. `stop`, which may be null, is heard at once, inside of a step, too: that step

@@ -106,6 +106,7 @@ void tellStep(const sheaf_training &training, const rt::TrainingStep &step,
   told.loss = step.instances ? step.loss : kNone;
   told.instances = static_cast<uint64_t>(step.instances);
   told.failed = static_cast<uint64_t>(step.failed);
+  told.halved = static_cast<uint64_t>(step.halved);
   told.norm = step.norm;
   told.rate = step.rate;
   told.loss_scale = step.lossScale;
@@ -128,6 +129,7 @@ void tellEpoch(const fit::EpochEnd &end, sheaf_training_event &told) {
   told.nothing_changed = end.nothingChanged;
   told.diverges = end.diverges;
   told.skipped_steps = static_cast<uint64_t>(end.skipped);
+  told.halved = static_cast<uint64_t>(end.halved);
 }
 
 sheaf_training_event tellEvent(sheaf_training &of, fit::Training::Event event) {

@@ -152,6 +152,7 @@ rt::TrainingStep Training::step(const std::stop_token &stop) {
   if (step.failed && failed_ == 0)
     firstFailure_ = data_.failure(*step.error);
   failed_ += step.failed;
+  halved_ += step.halved > 0;
   course_.unmeasured = course_.steps % stepsPerEpoch() == 0;
   return step;
 }
@@ -169,6 +170,7 @@ std::optional<EpochEnd> Training::measureEpoch(const std::stop_token &stop,
   end.instances = instances_;
   end.failed = failed_;
   end.skipped = course_.skipped;
+  end.halved = halved_;
   // A dynamic scale comes down step by step.
   end.nothingChanged = course_.epochChanges == 0 && !trainer_.lossScale().isDynamic();
   end.diverges = course_.diverges();
@@ -208,7 +210,7 @@ void Training::keepEpoch(EpochEnd &end) {
     course_ = before; // it is yet to be kept
     throw;
   }
-  instances_ = failed_ = 0;
+  instances_ = failed_ = halved_ = 0;
 }
 
 void Training::keepBest() {

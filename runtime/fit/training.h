@@ -78,6 +78,7 @@ struct EpochEnd {
   std::optional<double> loss;                    ///< mean over its instances; of none: nothing
   int64_t instances = 0, failed = 0;             ///< since it began, or was resumed
   int64_t skipped = 0;                           ///< steps
+  int64_t halved = 0;                            ///< steps (TrainingStep::halved), as `failed`
   std::vector<Measure> measures;                 ///< in the order of addMeasure()
   std::optional<double> value;                   ///< that decides; the greater, the better
   bool isBest = false;                           ///< so far; known when the epoch was kept
@@ -176,7 +177,7 @@ private:
   rt::Course course_;
   std::vector<DevMeasure> measures_;
   std::optional<Directory> directory_;
-  int64_t instances_ = 0, failed_ = 0;
+  int64_t instances_ = 0, failed_ = 0, halved_ = 0;
   std::string firstFailure_;
   std::vector<std::vector<uint8_t>> best_; ///< row-major, by parameter
 };

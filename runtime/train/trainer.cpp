@@ -95,6 +95,7 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
 /// What memory does not hold together is summed part by part: only an instance that is too large by
 /// itself fails.
 void Trainer::addHalves(size_t begin, size_t end, TrainingStep &step) {
+  ++step.halved;
   size_t middle = begin + (end - begin) / 2;
   addBatch(begin, middle, step);
   addBatch(middle, end, step);

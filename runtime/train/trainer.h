@@ -43,13 +43,17 @@ struct TrainingStep {
   bool stopped = false; ///< it was given up before it changed anything: the next one is the same
   std::optional<Anomaly> anomaly;
   int64_t instances = 0, failed = 0;
+  /// How often memory did not hold a mini-batch, or a part of one, which then went in two: the
+  /// gradients' last bits are not those of the whole.
+  int64_t halved = 0;
   std::optional<RunError> error; ///< of the first that failed
   double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
 };
 
 /// Trains a session's parameters. All that a step depends on follows from its number, the
 /// parameters and the optimiser's state, so that a training that is taken up again goes on with the
-/// same bits; but for whether memory holds a mini-batch at once, or it goes in parts.
+/// same bits; but for whether memory holds a mini-batch at once, or it goes in parts, which
+/// TrainingStep::halved tells.
 class Trainer {
 public:
   /// `session`: of a model made for training. All instances must outlive this.

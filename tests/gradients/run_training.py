@@ -202,17 +202,24 @@ fn go(i: int, x: f32[h]) -> f32[h] = if i == 0 { x } else { go(i - 1, tanh(x @ w
     runner.write("g7.jsonl", '{"i": 1000000, "x": [0.1, 0.2]}\n' + "".join(
         f'{{"i": {2000 * i}, "x": [0.1, 0.2]}}\n' for i in range(1, 7)))
     common = ["train", "g.sheaf", "--optimizer", "sgd", "--lr", "0.1", "--epochs", "1"]
-    runner.run(*common, "--data", "g.jsonl", "--batch", "6", "-o", "g")
+    text = runner.run(*common, "--data", "g.jsonl", "--batch", "6", "-o", "g")
+    expect("parts" not in text and all("halved" not in line for line in runner.log("g")),
+           f"nothing is halved: {text}")
     whole = runner.tensors("g/last.safetensors")
-    for name, more, failed in (
-            ("g1", ["--data", "g.jsonl", "--batch", "6"], None),
-            ("g2", ["--data", "g.jsonl", "--batch", "3", "--accumulate", "2"], None),
-            ("g3", ["--data", "g7.jsonl", "--batch", "7"], "1 instances failed")):
-        text = runner.run(*common, *more, "--memory-limit", "6M", "-o", name,
+    for name, limit, more, halved, failed in (
+            ("g1", "6M", ["--data", "g.jsonl", "--batch", "6"], True, None),
+            ("g2", "6M", ["--data", "g.jsonl", "--batch", "3", "--accumulate", "2"], False, None),
+            ("g3", "6M", ["--data", "g7.jsonl", "--batch", "7"], True, "1 instances failed"),
+            ("g4", "4M", ["--data", "g.jsonl", "--batch", "3", "--accumulate", "2"], True, None)):
+        text = runner.run(*common, *more, "--memory-limit", limit, "--log-every", "1", "-o", name,
                           code=1 if failed else 0)
         expect("failed" not in text if failed is None else
                failed in text and "g7.jsonl:1: instance 0" in text and "out of memory" in text,
                f"{name}, in parts: {text}")
+        step, epoch = runner.log(name)[-2:]
+        told = [f"note: step 1: --memory-limit {limit} does not hold its mini-batch" in text,
+                "1 steps in parts" in text, "halved" in step, "halved" in epoch]
+        expect(told == 4 * [halved], f"{name}, what is told: {told} {text} {step} {epoch}")
         parts = runner.tensors(f"{name}/last.safetensors")
         expect(all(abs(p - q) < 1e-5 for k in whole for p, q in zip(whole[k], parts[k])),
                f"{name}: {whole} in parts: {parts}")

@@ -190,6 +190,8 @@ void Training::logStep(const rt::TrainingStep &step) {
       static_cast<double>(training_->instances()) / std::max(seconds, 1e-9);
   if (step.failed)
     line["failed"] = step.failed;
+  if (step.halved)
+    line["halved"] = step.halved;
   if (step.skipped)
     line["skipped"] = true;
   log_->write("step", line);
@@ -283,13 +285,16 @@ bool Training::endEpoch() {
   failedAny_ |= end->failed > 0;
   if (end->failed)
     line["failed"] = end->failed;
+  if (end->halved)
+    line["halved"] = end->halved;
   if (end->skipped)
     line["skipped"] = end->skipped;
-  text += fmt::format(", {:.0f} instances/s, {:.0f} % of the peak{}{}{}\n",
+  text += fmt::format(", {:.0f} instances/s, {:.0f} % of the peak{}{}{}{}\n",
                       static_cast<double>(end->instances) / seconds, 100 * gflops / peak_,
                       peakTooLow ? driver::kPeakTooLow : "",
                       end->failed ? fmt::format(", {} instances failed", end->failed) : "",
-                      end->skipped ? fmt::format(", {} steps skipped", end->skipped) : "");
+                      end->skipped ? fmt::format(", {} steps skipped", end->skipped) : "",
+                      end->halved ? fmt::format(", {} steps in parts", end->halved) : "");
   std::string logged = log_->write("epoch", line);
   // What a line tells is there before the checkpoint that it may be taken up after.
   training_->keepEpoch(*end);
@@ -302,6 +307,12 @@ bool Training::endEpoch() {
 void Training::tell(const rt::TrainingStep &step, bool isFirstFailure) {
   if (isFirstFailure)
     note(training_->firstFailure());
+  if (step.halved && !std::exchange(toldHalved_, true)) {
+    const std::string &limit = arguments_.limits.memoryLimitText;
+    note(fmt::format("step {}: {} does not hold its mini-batch, which goes in parts: the last bits "
+                     "are not those of the whole; a smaller --batch with --accumulate avoids that",
+                     step.number + 1, limit.empty() ? "memory" : "--memory-limit " + limit));
+  }
   if (step.anomaly)
     note(fmt::format("step {}: {}", step.number + 1, step.anomaly->message()));
 }

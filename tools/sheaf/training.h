@@ -73,6 +73,7 @@ private:
   std::optional<TrainLog> log_;
   // The epoch that runs.
   std::unique_ptr<io::Progress> bar_;
+  bool toldHalved_ = false;
   bool failedAny_ = false; ///< whether an instance failed in any epoch, in training or a measure,
                            ///< or an epoch went wrong
   std::chrono::steady_clock::time_point begin_;
