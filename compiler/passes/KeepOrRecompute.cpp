@@ -3,6 +3,8 @@
 #include "compiler/passes/KeepOrRecompute.h"
 
 #include "compiler/analysis/OpQueries.h"
+#include "compiler/ops/Build.h"
+#include "runtime/model/dtypes.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -21,12 +23,9 @@ constexpr int64_t kLikelyExtent = 16;
 /// The size of a tensor in memory: rows are padded to 64 bytes.
 int64_t bytesOf(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  int64_t bytes = std::max<int64_t>(type.getElementTypeBitWidth() / 8, 4);
-  for (auto [axis, extent] : llvm::enumerate(type.getShape())) {
+  int64_t bytes = rt::dtypeBytes(static_cast<rt::DType>(ops::dtypeOf(value)));
+  for (int64_t extent : type.getShape())
     bytes *= ShapedType::isDynamic(extent) ? kLikelyExtent : extent;
-    if (axis + 1 == type.getShape().size())
-      break;
-  }
   return std::max<int64_t>(bytes, 64);
 }
 
