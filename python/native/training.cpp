@@ -42,6 +42,7 @@ nb::dict described(const sheaf_training_event &event) {
   out["rate"] = event.rate;
   out["seconds"] = event.forward_seconds + event.backward_seconds + event.update_seconds;
   out["skipped"] = event.skipped != 0;
+  out["halved"] = event.halved;
   out["changed"] = event.changed != 0;
   out["value"] = event.value;
   out["best"] = event.best != 0;

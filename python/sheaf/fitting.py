@@ -48,6 +48,7 @@ class FitStep:
     skipped: bool  # the gradients held NaN or infinity, and nothing was changed
     seconds: float
     ended: Epoch | None = field(default=None)  # of the last step of an epoch: what it came to
+    halved: int = 0  # how often memory did not hold a batch, or a part of one, which then went in two
 
 
 class Fit:
@@ -153,7 +154,8 @@ class Fit:
                 if event["step"] % (event["steps"] // self._count) == 0:
                     ended = self._epoch(self._event())
                 return FitStep(event["step"], event["steps"], event["epoch"], event["loss"], event["norm"], event["rate"],
-                               event["instances"], event["failed"], error, event["skipped"], event["seconds"], ended)
+                               event["instances"], event["failed"], error, event["skipped"], event["seconds"], ended,
+                               event["halved"])
             if event["kind"] == "epoch":  # of a step that was told before an interrupt
                 self._epoch(event)
             elif event["kind"] == "ended":

@@ -128,6 +128,13 @@ def test_failures_are_told(fast, train):
     assert steps[0].ended.failed == 1
 
 
+def test_what_memory_does_not_hold_is_told(module):
+    many = trees(400, seed=4)
+    for limit, whole in ((0, True), (500_000, False)):
+        (step,) = sf.jit(module, memory_limit=limit).fit(many, batch=400, epochs=1)
+        assert step.instances == 400 and not step.failed and (step.halved == 0) == whole, (limit, step)
+
+
 def test_a_loss_that_is_not_finite_is_named():
     fast = sf.jit(Labelled())
     xs, labels = np.zeros((12, 2, 3), np.float32), np.arange(24, dtype=np.int32).reshape(12, 2) % 3
