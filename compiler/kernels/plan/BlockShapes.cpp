@@ -9,10 +9,51 @@ using namespace mlir;
 namespace sheaf::kernels {
 namespace {
 
+using Equalities = std::vector<std::pair<Dim, Dim>>;
+
+/// Block code has passed the checker: extents are equal unless they are different numbers. Takes
+/// note of those that shape rules ask to be equal.
+struct Oracle final : ops::LenientOracle {
+  explicit Oracle(Equalities &equalities) : equalities(equalities) {}
+  bool same(const Dim &a, const Dim &b) const override {
+    if (!LenientOracle::same(a, b))
+      return false;
+    if (a != b)
+      equalities.push_back({a, b});
+    return true;
+  }
+  Equalities &equalities;
+};
+
+/// The number of the argument that a symbol is of, and the axis.
+std::pair<int, int> placeOf(const std::string &symbol) {
+  size_t dot = symbol.find('.');
+  return {std::stoi(symbol), dot == std::string::npos ? -1 : std::stoi(symbol.substr(dot + 1))};
+}
+
+/// A symbol that something which is 0 makes equal to what the others come to: of the last argument,
+/// if there are several.
+std::optional<std::pair<std::string, Dim>> solve(const Dim &zero) {
+  std::optional<std::pair<std::string, Dim>> found;
+  for (const std::string &symbol : zero.symbols()) {
+    Dim alone = Dim::symbol(symbol), rest = zero.substitute([&](const std::string &name) {
+      return name == symbol ? std::optional(Dim(0)) : std::nullopt;
+    });
+    std::optional<Dim> factor = (zero - rest).dividedBy(alone);
+    if (Dim::symbol(symbol).isFresh() || !factor || !factor->isConstant())
+      continue;
+    std::optional<Dim> value = (Dim(0) - rest).dividedBy(*factor);
+    if (value && (!found || placeOf(found->first) < placeOf(symbol)))
+      found = {symbol, *value};
+  }
+  return found;
+}
+
 /// The extents of an operator's results, by its shape rule on the operands' extents.
 std::vector<ops::TensorType> infer(ir::ApplyOp apply, const ops::Op &record,
                                    llvm::function_ref<std::vector<Dim>(Value)> shapeOf,
-                                   llvm::function_ref<Dim(Value)> scalarOf) {
+                                   llvm::function_ref<Dim(Value)> scalarOf,
+                                   Equalities &equalities) {
   auto taken =
       ops::takeApart(record, apply->getOperandTypes(), apply.getAttrs(), apply->getResultTypes());
   if (auto *error = std::get_if<std::string>(&taken))
@@ -28,13 +69,42 @@ std::vector<ops::TensorType> infer(ir::ApplyOp apply, const ops::Op &record,
     else
       parts.attrs[extent.param] = value;
   }
-  // Block code has passed the checker: extents are equal unless they are different numbers.
-  return record.shape(parts.operands, parts.attrs, ops::LenientOracle()).types;
+  return record.shape(parts.operands, parts.attrs, Oracle(equalities)).types;
 }
 
 } // namespace
 
 BlockShapes::BlockShapes(ir::BlockOp block) {
+  for (bool isNew = true; isNew;) {
+    Equalities equalities;
+    inferAll(block, equalities);
+    isNew = false;
+    for (auto &[a, b] : equalities)
+      isNew |= tie(a, b);
+  }
+}
+
+Dim BlockShapes::symbol(const std::string &name) const {
+  auto tied = tied_.find(name);
+  return tied == tied_.end() ? Dim::symbol(name) : tied->second;
+}
+
+/// Two extents are equal: true if that was not known.
+bool BlockShapes::tie(const Dim &a, const Dim &b) {
+  auto known = [&](const std::string &name) { return std::optional(symbol(name)); };
+  auto solved = solve(a.substitute(known) - b.substitute(known));
+  if (!solved)
+    return false;
+  for (auto &[name, dim] : tied_)
+    dim = dim.substitute([&, name = solved->first](const std::string &other) {
+      return other == name ? std::optional(solved->second) : std::nullopt;
+    });
+  tied_.insert(std::move(*solved));
+  return true;
+}
+
+void BlockShapes::inferAll(ir::BlockOp block, std::vector<std::pair<Dim, Dim>> &equalities) {
+  shapes_.clear();
   Block &body = block.getBody().front();
   auto symbolOf = [](BlockArgument arg) { return std::to_string(arg.getArgNumber()); };
   auto shapeOf = [&](Value value) -> std::vector<Dim> { return shapes_.lookup(value); };
@@ -47,7 +117,7 @@ BlockShapes::BlockShapes(ir::BlockOp block) {
     if (auto type = dyn_cast<RankedTensorType>(tensor))
       for (auto [axis, extent] : llvm::enumerate(type.getShape()))
         dims.push_back(ShapedType::isDynamic(extent)
-                           ? Dim::symbol(symbolOf(arg) + "." + std::to_string(axis))
+                           ? symbol(symbolOf(arg) + "." + std::to_string(axis))
                            : Dim(extent));
     shapes_[arg] = std::move(dims);
   }
@@ -56,7 +126,7 @@ BlockShapes::BlockShapes(ir::BlockOp block) {
   llvm::DenseMap<Value, Dim> scalars;
   auto scalarOf = [&](Value value) -> Dim {
     if (auto arg = dyn_cast<BlockArgument>(value))
-      return Dim::symbol(symbolOf(arg));
+      return symbol(symbolOf(arg));
     auto it = scalars.find(value);
     return it == scalars.end() ? Dim::fresh() : it->second;
   };
@@ -83,7 +153,7 @@ BlockShapes::BlockShapes(ir::BlockOp block) {
         apply->getResultTypes(), [](Type t) { return cast<RankedTensorType>(t).hasStaticShape(); });
     std::vector<ops::TensorType> inferred;
     if (!allStatic)
-      inferred = infer(apply, *record, shapeOf, scalarOf);
+      inferred = infer(apply, *record, shapeOf, scalarOf, equalities);
     for (auto [i, result] : llvm::enumerate(apply->getResults())) {
       std::vector<Dim> dims;
       for (auto [axis, extent] :
