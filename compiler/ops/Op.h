@@ -229,6 +229,7 @@ struct Elementwise {
   bool selects = false;     ///< the first operand says of which of the two others an element is
   bool subtraction = false; ///< a - b
   bool magnitude = false;   ///< |a|
+  bool identity = false;    ///< a
   std::optional<Comparison> comparison = {};
 };
 

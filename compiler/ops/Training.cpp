@@ -50,7 +50,8 @@ void addTraining(std::vector<Op> &ops) {
       }));
   ops.back().stopsGradient = true;
   add(ops, "detach", "x, constant to gradients", true,
-      Elementwise{[](lanes::Builder &, mlir::ValueRange x) -> Value { return x[0]; }});
+      Elementwise{.emit = [](lanes::Builder &, mlir::ValueRange x) -> Value { return x[0]; },
+                  .identity = true});
 }
 
 } // namespace sheaf::ops

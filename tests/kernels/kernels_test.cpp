@@ -574,6 +574,18 @@ sheaf.block @sr args(3) {
   sheaf.yield %r, %i : tensor<2x?x19xf32>, tensor<2x?xf32>
 })",
      110},
+    {"sums_over_rows_of_scores", R"(
+sheaf.block @so args(4) {
+^bb0(%q: tensor<2x?x5xf32>, %k: tensor<2x5x?xf32>, %v: tensor<2x?x19xf32>, %g: tensor<2x?x19xf32>):
+  %s = sheaf.apply "matmul"(%q, %k) {} : (tensor<2x?x5xf32>, tensor<2x5x?xf32>) -> tensor<2x?x?xf32>
+  %e = sheaf.apply "tanh"(%s) {} : (tensor<2x?x?xf32>) -> tensor<2x?x?xf32>
+  %p = sheaf.apply "matmul_seen"(%e, %v) {} : (tensor<2x?x?xf32>, tensor<2x?x19xf32>) -> tensor<2x?x19xf32>
+  %t = sheaf.apply "transpose"(%e) {axis1 = 1 : i64, axis2 = 2 : i64} : (tensor<2x?x?xf32>) -> tensor<2x?x?xf32>
+  %z = sheaf.apply "matmul_seen"(%t, %g) {} : (tensor<2x?x?xf32>, tensor<2x?x19xf32>) -> tensor<2x?x19xf32>
+  %u = sheaf.apply "matmul"(%t, %q) {} : (tensor<2x?x?xf32>, tensor<2x?x5xf32>) -> tensor<2x?x5xf32>
+  sheaf.yield %p, %z, %u : tensor<2x?x19xf32>, tensor<2x?x19xf32>, tensor<2x?x5xf32>
+})",
+     110},
     {"scores_of_known_extents", R"(
 sheaf.block @sk args(2) {
 ^bb0(%q: tensor<61x3xf32>, %k: tensor<3x70xf32>):
@@ -815,9 +827,17 @@ TEST(Plans, ScoresAreThereForAFewRowsUnlessTheyAreReadOtherwise) {
   };
   for (const Case &c : cases) {
     std::string name = c.name, text = c.text;
-    if (name != "scores_by_rows" && name != "scores_of_known_extents")
+    bool sums = name == "sums_over_rows_of_scores";
+    if (name != "scores_by_rows" && name != "scores_of_known_extents" && !sums)
       continue;
     EXPECT_GE(inBlocks(text), 3) << name;
+    EXPECT_EQ(llvm::count_if(stagesOf(text),
+                             [](const std::string &stage) {
+                               return stage.find("adding what these rows give") !=
+                                      std::string::npos;
+                             }),
+              sums ? 2 : 0)
+        << name;
     // In blocks and whole they have the same bits.
     std::vector<Results> blocks, whole;
     ASSERT_TRUE(check(text, "host", {}, 5, inputsOf(c), blocks));

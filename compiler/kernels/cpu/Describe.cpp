@@ -145,6 +145,8 @@ void LayoutPlanner::describe(Kernel &kernel) const {
       const RowBlock &block = plan_.rowBlocks[static_cast<size_t>(stage.rowBlock)];
       os << "; " << layout_->blockRows << " rows at a time, with stages " << block.begin << " to "
          << block.end - 1;
+      if (stage.sumsRows)
+        os << ", adding what these rows give";
       if (stage.seen != Seen::Nothing)
         os << ", as far as rows see columns";
     }

@@ -53,12 +53,17 @@ Value Emitter::startsOf(const Stage &stage, Value panel) {
 /// last column another one, whose sums are not stored.
 Value Emitter::startOfRow(const Stage &stage, const Accumulator &accumulator,
                           std::vector<Value> index, Value column, const Turn &turn) {
-  int64_t width = stage.shape.back().constant();
-  if (width % (stage.lanes * stage.tileVectors) != 0)
-    column = minimum(column, constant((width - 1) / stage.lanes * stage.lanes));
+  const Dim &width = stage.shape.back();
+  if (width.isConstant() && width.constant() % (stage.lanes * stage.tileVectors) != 0)
+    column = minimum(column, constant((width.constant() - 1) / stage.lanes * stage.lanes));
   Place place;
   place.lanes = stage.lanes;
   place.index = std::move(index);
+  if (stage.sumsRows) {
+    place.index.push_back(column);
+    place.lanesAxis = static_cast<int>(place.index.size()) - 1;
+    return sumsBefore(stage, accumulator, place);
+  }
   // The turn's columns are further on.
   if (turn.number)
     column = add(column, mul(turn.number, constant(turn.columns)));
@@ -67,6 +72,13 @@ Value Emitter::startOfRow(const Stage &stage, const Accumulator &accumulator,
   View view = identityView(place.index.size());
   view.back().offset = accumulator.column;
   return load(*plan_.bufferOf.lookup(accumulator.startRow()), view, place);
+}
+
+/// What a vector of an accumulator's sums has come to with the rows before those of the block.
+Value Emitter::sumsBefore(const Stage &stage, const Accumulator &accumulator, const Place &place) {
+  const Root &root = *llvm::find_if(
+      stage.roots, [&](const Root &r) { return r.value == accumulator.product->value; });
+  return load(*root.buffer, root.view, place);
 }
 
 /// Row by row, the vectors of the group's accumulators.
@@ -94,13 +106,13 @@ SmallVector<Value> Emitter::startValues(const Stage &stage, const Turn &turn, in
   SmallVector<Value> sums;
   for (int64_t i = 0; i < rows; ++i)
     sums.append(row);
-  if (!stage.startsAtRows())
+  if (!stage.startsAtRows() && !stage.sumsRows)
     return sums;
   for (int64_t i = 0, number = 0; i < rows; ++i) {
     std::vector<Value> index = enterRow(i);
     for (unsigned a : turn.accumulators)
       for (int64_t v = 0; v < tile.vectors(stage); ++v, ++number) {
-        if (!stage.accumulators[a].startRow())
+        if (!stage.accumulators[a].startRow() && !stage.sumsRows)
           continue;
         Value panel = tile.panels[static_cast<size_t>(v / stage.tileVectors)];
         Value column = add(mul(panel, constant(stage.lanes * stage.tileVectors)),
@@ -140,7 +152,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
         for (int64_t row = 0; row < rows; ++row) {
           Place place;
           place.index = enterRow(row);
-          Value first = seenOf(stage, Seen::Steps, extent(segment.extent)).first;
+          Value first = stepsOf(stage, segment).first;
           place.index.insert(place.index.end(), {column, first});
           left.push_back(operandAt(segment.lhs, segment.lhsView, place, k));
         }
@@ -151,7 +163,7 @@ void Emitter::emitTile(const Stage &stage, int64_t rows, const Tile &tile, Array
     else
       for (size_t s = 0; s < segments.size(); ++s) {
         SmallVector<Operand> rights;
-        auto [first, end] = seenOf(stage, Seen::Steps, extent(segments[s].extent));
+        auto [first, end] = stepsOf(stage, segments[s]);
         Value steps = b.createOrFold<arith::SubIOp>(end, first);
         for (unsigned a : group.accumulators) {
           const ProductSegment &segment = stage.accumulators[a].product->segments[s];
@@ -239,14 +251,14 @@ Value Emitter::withoutZeros(const Stage &stage, const Accumulator &accumulator,
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(again.thenBlock());
-    Value sum = zero;
+    Value sum = stage.sumsRows ? sumsBefore(stage, accumulator, place) : zero;
     place.index.back() = add(column, constant(accumulator.column));
     place.index.push_back(constant(0));
     int k = place.lanesAxis + 1;
     for (const ProductSegment &segment : accumulator.product->segments) {
       Operand left = operandAt(segment.lhs, segment.lhsView, place, k);
       Operand right = operandAt(segment.rhs, segment.rhsView, place, k);
-      auto [first, end] = seenOf(stage, Seen::Steps, extent(segment.extent));
+      auto [first, end] = stepsOf(stage, segment);
       auto run = scf::ForOp::create(b, first, end, constant(1), sum);
       OpBuilder::InsertionGuard inRun(b);
       b.setInsertionPointToEnd(run.getBody());

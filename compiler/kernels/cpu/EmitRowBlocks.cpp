@@ -17,6 +17,9 @@ void Emitter::emitRowBlock(const RowBlock &block, Value begin, Value end) {
     std::vector<Value> outer;
     nest(ArrayRef(block.axes).drop_back(), outer, [&] {
       Value rows = extent(block.axes.back());
+      for (unsigned i = block.begin; i < block.end; ++i)
+        if (layout_.stages[i].sumsRows)
+          startSums(layout_.stages[i], outer);
       loop(constant(0), rows, layout_.blockRows, [&](Value first) {
         Value last = minimum(add(first, constant(layout_.blockRows)), rows);
         blockRows_.emplace(BlockRows{&block, outer, first, last,
@@ -102,6 +105,31 @@ std::pair<Value, Value> Emitter::seenOf(const Stage &stage, Seen axis, Value ext
   if (stage.seen != axis || !blockRows_ || !blockRows_->from)
     return {constant(0), extent};
   return {blockRows_->from, blockRows_->until};
+}
+
+/// The steps of a run over k that the rows at hand give.
+std::pair<Value, Value> Emitter::stepsOf(const Stage &stage, const ProductSegment &segment) {
+  if (stage.sumsRows)
+    return {blockRows_->begin, blockRows_->end};
+  return seenOf(stage, Seen::Steps, extent(segment.extent));
+}
+
+/// Sums over the rows of a block start at zero.
+void Emitter::startSums(const Stage &stage, ArrayRef<Value> outer) {
+  Place place;
+  place.index.assign(outer.begin(), outer.end());
+  place.lanes = stage.lanes;
+  place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
+  laneExtent_ = stage.shape.back();
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(VectorType::get({stage.lanes}, f32_)));
+  nest(ArrayRef(stage.shape).drop_front(outer.size()).drop_back(), place.index, [&] {
+    loop(constant(0), extent(stage.shape.back()), stage.lanes, [&](Value column) {
+      place.index.push_back(column);
+      for (const Root &root : stage.roots)
+        store(stage, root, zero, place);
+      place.index.pop_back();
+    });
+  });
 }
 
 /// Rows are addressed by their number among all, so the tensor seems to begin as many rows before

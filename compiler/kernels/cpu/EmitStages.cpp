@@ -184,11 +184,13 @@ void Emitter::nest(ArrayRef<Dim> extents, std::vector<Value> &index,
 }
 
 /// The first axes of a stage of a row block: places along the outer ones, and the rows.
-void Emitter::nestInBlock(ArrayRef<Dim> extents, std::vector<Value> &index,
+void Emitter::nestInBlock(const Stage &stage, ArrayRef<Dim> extents, std::vector<Value> &index,
                           llvm::function_ref<void()> body) {
   if (!blockRows_)
     return nest(extents, index, body);
   index = blockRows_->outer;
+  if (stage.sumsRows)
+    return nest(extents.drop_front(index.size()), index, body);
   if (extents.size() == index.size())
     return body();
   loop(blockRows_->begin, blockRows_->end, 1, [&](Value row) {
@@ -217,7 +219,7 @@ void Emitter::emitLoop(const Stage &stage, Value begin, Value end) {
     if (stage.turnedAxis >= 0)
       return emitTurned(stage);
     SmallVector<RowAhead> ahead = rowsAhead(stage.shape);
-    nestInBlock(ArrayRef(stage.shape).drop_back(), place.index, [&] {
+    nestInBlock(stage, ArrayRef(stage.shape).drop_back(), place.index, [&] {
       place.lanesAxis = static_cast<int>(stage.shape.size()) - 1;
       scope.row = marker();
       auto [first, end] = seenOf(stage, Seen::Columns, extent(stage.shape.back()));
@@ -350,7 +352,7 @@ void Emitter::reduceLast(const Stage &stage, const std::vector<Dim> &space) {
   int last = static_cast<int>(space.size()) - 1;
   Place place;
   SmallVector<RowAhead> ahead = rowsAhead(space);
-  nestInBlock(ArrayRef(space).drop_back(), place.index, [&] {
+  nestInBlock(stage, ArrayRef(space).drop_back(), place.index, [&] {
     place.lanesAxis = last;
     Scope scope;
     scope.stage = &stage;

@@ -309,16 +309,23 @@ void Emitter::emitProducts(const Stage &stage, Value begin, Value end) {
     std::vector<Value> outer;
     SmallVector<MatrixAhead> ahead = matricesAhead(stage);
     // The rows of a tile are those of the block, unless the block has axes before them.
-    bool ofBlock = several && blockRows_ && blockRows_->of->axes.size() + 1 == stage.shape.size();
-    nestInBlock(ArrayRef(stage.shape).drop_back(several ? 2 : 1), outer, [&] {
-      Value count = several ? extent(stage.shape[stage.rowAxis]) : constant(1);
-      if (ofBlock)
-        count = arith::SubIOp::create(b, blockRows_->end, blockRows_->begin);
+    bool ofBlock = several && blockRows_ && !stage.sumsRows &&
+                   blockRows_->of->axes.size() + 1 == stage.shape.size();
+    nestInBlock(stage, ArrayRef(stage.shape).drop_back(several ? 2 : 1), outer, [&] {
+      Value firstRow = constant(0),
+            count = several ? extent(stage.shape[stage.rowAxis]) : constant(1);
+      if (ofBlock) {
+        firstRow = blockRows_->begin;
+        count = arith::SubIOp::create(b, blockRows_->end, firstRow);
+      } else if (several) {
+        Value endRow;
+        std::tie(firstRow, endRow) = seenOf(stage, Seen::Rows, count);
+        count = b.createOrFold<arith::SubIOp>(endRow, firstRow);
+      }
       auto indexOfRow = [&](const Tile &tile, Value row) {
         std::vector<Value> index = outer;
-        Value place = add(tile.first, row);
         if (several)
-          index.push_back(ofBlock ? add(blockRows_->begin, place) : place);
+          index.push_back(add(firstRow, add(tile.first, row)));
         return index;
       };
       auto emitPanels = [&](const Stage &of, Value first, Value last) {

@@ -83,7 +83,7 @@ private:
   void forEachRecord(Value begin, Value end, llvm::function_ref<void()> body);
   void nest(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
             llvm::function_ref<void()> body);
-  void nestInBlock(llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
+  void nestInBlock(const Stage &stage, llvm::ArrayRef<Dim> extents, std::vector<Value> &index,
                    llvm::function_ref<void()> body);
 
   // EmitRowBlocks.cpp
@@ -92,6 +92,8 @@ private:
   void findSeen(const RowBlock &block);
   std::pair<Value, Value> seenBy(const RowBlock &block, Value row);
   std::pair<Value, Value> seenOf(const Stage &stage, Seen axis, Value extent);
+  std::pair<Value, Value> stepsOf(const Stage &stage, const ProductSegment &segment);
+  void startSums(const Stage &stage, llvm::ArrayRef<Value> outer);
 
   // EmitSelection.cpp
   struct RowOfPlaces;
@@ -284,6 +286,7 @@ private:
   llvm::SmallVector<Value>
   startValues(const Stage &stage, const Turn &turn, int64_t rows, const Tile &tile,
               llvm::function_ref<std::vector<Value>(int64_t row)> enterRow);
+  Value sumsBefore(const Stage &stage, const Accumulator &accumulator, const Place &place);
   Value startOfRow(const Stage &stage, const Accumulator &accumulator, std::vector<Value> index,
                    Value column, const Turn &turn);
   Value panelCount(const Stage &stage);

@@ -69,8 +69,8 @@ struct Stage {
 
   explicit Stage(const kernels::Stage &of)
       : kind(of.kind), level(of.level), shape(of.shape), rowsAreRecords(of.rowsAreRecords),
-        rowAxis(of.rowAxis), rowBlock(of.rowBlock), seen(of.seen), accumulators(of.accumulators),
-        prefetch(of.argumentRows) {}
+        rowAxis(of.rowAxis), rowBlock(of.rowBlock), sumsRows(of.sumsRows), seen(of.seen),
+        accumulators(of.accumulators), prefetch(of.argumentRows) {}
 
   Kind kind;
   int level;
@@ -83,8 +83,9 @@ struct Stage {
 
   // Products
   bool rowsAreRecords;
-  int rowAxis;  ///< else: the axis whose places are the rows of a tile; -1: one row
-  int rowBlock; ///< of the plan, or -1
+  int rowAxis;   ///< else: the axis whose places are the rows of a tile; -1: one row
+  int rowBlock;  ///< of the plan, or -1
+  bool sumsRows; ///< of a row block: sums go on where those of the rows before lie
   Seen seen;
   /// A tile's rows may come from several records: a pass over the panels takes `passRows` of them.
   bool rowsOfAllRecords = false;

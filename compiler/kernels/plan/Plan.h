@@ -145,8 +145,9 @@ struct Access {
   }
 };
 
-/// What of a stage ends with the columns that rows see: its last axis, or the axis it contracts.
-enum class Seen { Nothing, Columns, Steps };
+/// What of a stage ends with the columns that rows see: its last axis, the axis it contracts, or
+/// that of the rows of its products.
+enum class Seen { Nothing, Columns, Steps, Rows };
 
 struct Stage {
   enum Kind { Loop, Products, Reduce } kind;
@@ -163,7 +164,10 @@ struct Stage {
   std::vector<ProductGroup> groups;
   std::vector<const Buffer *> argumentRows; ///< that its roots read beside the products, in order
   int rowBlock = -1;                        ///< number among Plan::rowBlocks, or -1
-  Seen seen = Seen::Nothing;                ///< of a row block with bounds
+  /// Of a row block: products that contract its rows. Sums start at zero before the first rows, and
+  /// go on with the next ones where they lie.
+  bool sumsRows = false;
+  Seen seen = Seen::Nothing; ///< of a row block with bounds
 };
 
 /// The last column that a row sees, or the first: a sum of ints that are the same all along the
@@ -181,6 +185,7 @@ struct ColumnBound {
 
 /// Stages that go on together, a few rows after the others: all of them compute these rows before
 /// the first computes the next ones. What they leave each other is kept of these rows only.
+/// Products that contract the rows add what these rows give (Stage::sumsRows).
 struct RowBlock {
   std::vector<Dim> axes;       ///< that their spaces begin with; rows are places along the last one
   unsigned begin = 0, end = 0; ///< among the plan's stages

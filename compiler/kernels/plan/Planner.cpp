@@ -267,7 +267,11 @@ int Planner::levelOf(const Reads &reads) const {
 }
 
 Planner::Mode Planner::modeOf(const Product &product) {
-  return {true, product.method, product.rowsAreRecords};
+  // Where rows of operands are contracted, and where they are rows of sums, blocks of rows differ.
+  const View &lhs = product.segments.front().lhsView;
+  auto k = static_cast<int>(cast<RankedTensorType>(product.value.getType()).getRank());
+  bool contractsRows = !product.ofWeights && lhs.size() >= 2 && lhs[lhs.size() - 2].axis == k;
+  return {true, product.method, product.rowsAreRecords, contractsRows};
 }
 
 void Planner::readAlong(const RootSpec &root, int level,
@@ -471,10 +475,17 @@ bool Planner::settleShared() {
   auto isAlongRows = [&](Value value) {
     return !shape(value).empty() && shape(value).back() != Dim(1);
   };
+  // To compare numbers of rows and columns takes less than to read from memory what came of it.
+  auto isMask = [&](Value value) {
+    return dtypeOf(value) == ops::DType::Bool && roleOf(value) == Role::Elementwise &&
+           llvm::all_of(read(value, true).kept,
+                        [&](auto &read) { return shape(read.first).size() < shape(value).size(); });
+  };
   bool changed = false;
   for (auto &[value, stages] : stagesOf)
-    if (stages.size() >= 2 && (roleOf(value) == Role::Fold ||
-                               llvm::count_if(read(value, true).elementwise, isAlongRows) >= 2))
+    if (stages.size() >= 2 && !isMask(value) &&
+        (roleOf(value) == Role::Fold ||
+         llvm::count_if(read(value, true).elementwise, isAlongRows) >= 2))
       changed |= keep(value);
   return changed;
 }

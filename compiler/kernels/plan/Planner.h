@@ -25,6 +25,7 @@ private:
     bool products = false; ///< else it has none
     unsigned method = 0;
     bool rowsAreRecords = false;
+    bool contractsRows = false; ///< of left operands that lie as they do: k runs over their rows
     bool operator==(const Mode &) const = default;
   };
   static Mode modeOf(const Product &product);

@@ -2,7 +2,7 @@
 //
 // What products of the record's own matrices leave, such as the scores of queries with keys, may
 // be much larger than its operands and what is made of it. Where all that reads it does so row by
-// row, its rows need never be there together.
+// row, or sums up its rows in their order, these need never be there together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +28,16 @@ bool isAligned(const View &view, size_t axes) {
       return false;
   }
   return true;
+}
+
+/// Whether a view finds, as the axis of the rows, the axis that a stage of this rank contracts, and
+/// along those before them place i where the stage is at place i.
+bool isContracted(const View &view, size_t axes, size_t rank) {
+  if (view.size() < axes || !isAligned(view, axes - 1))
+    return false;
+  const AxisMap &map = view[axes - 1];
+  return map.axis == static_cast<int>(rank) && map.offset == Dim(0) && map.host.empty() &&
+         !map.index;
 }
 
 bool beginsWith(ArrayRef<Dim> shape, ArrayRef<Dim> axes) {
@@ -63,8 +73,50 @@ private:
     llvm::SmallSetVector<const Buffer *, 8> local;
   };
 
-  /// Whether each row of a stage can be computed apart: what it reads of a local tensor is of the
-  /// same row.
+  /// How a stage goes with blocks of rows.
+  enum class Way {
+    Rows, ///< each of its rows can be computed apart: of local tensors it reads the same row
+    Sums, ///< its products contract the rows: sums go on from block to block
+    None
+  };
+  Way wayOf(unsigned number, ArrayRef<Dim> axes) const {
+    const Stage &stage = plan_.stages[number];
+    if (blockOf_[number] >= 0)
+      return Way::None;
+    if (canSumRows(stage, axes))
+      return Way::Sums;
+    return canGoByRows(stage, axes) ? Way::Rows : Way::None;
+  }
+
+  /// Whether a stage going this way finds what it reads in the rows of a block.
+  static bool finds(Way way, const Stage &stage, const std::optional<View> &view, size_t axes) {
+    if (!view)
+      return false;
+    return way == Way::Sums ? isContracted(*view, axes, stage.shape.size())
+                            : way == Way::Rows && isAligned(*view, axes);
+  }
+
+  /// Whether a stage is nothing but products that contract the rows.
+  static bool canSumRows(const Stage &stage, ArrayRef<Dim> axes) {
+    ArrayRef<Dim> outer = axes.drop_back();
+    if (stage.kind != Stage::Products || stage.rowsAreRecords ||
+        stage.shape.size() <= outer.size() || !beginsWith(stage.shape, outer))
+      return false;
+    auto contracts = [&](const Accumulator &accumulator) {
+      const Product &product = *accumulator.product;
+      return !product.ofWeights && !product.start && accumulator.column == 0 &&
+             product.segments.size() == 1 && product.segments.front().extent == axes.back() &&
+             isContracted(product.segments.front().lhsView, axes.size(), stage.shape.size());
+    };
+    auto storesSums = [&](const Root &root) {
+      return root.buffer->dtype == ops::DType::F32 && !root.view.empty() &&
+             root.view.back().axis == static_cast<int>(stage.shape.size()) - 1 &&
+             llvm::any_of(stage.accumulators,
+                          [&](const Accumulator &a) { return a.product->value == root.value; });
+    };
+    return llvm::all_of(stage.accumulators, contracts) && llvm::all_of(stage.roots, storesSums);
+  }
+
   bool canGoByRows(const Stage &stage, ArrayRef<Dim> axes) const {
     if (stage.kind == Stage::Reduce) {
       Value value = stage.roots.front().value;
@@ -91,16 +143,16 @@ private:
     return stage.shape.size() > axes.size() && beginsWith(stage.shape, axes);
   }
 
-  /// Whether nothing but stages of rows reads and writes a tensor, each its own rows.
+  /// Whether nothing but stages of rows writes a tensor, each its own rows, and what reads it reads
+  /// the same or sums up the rows.
   bool isLocal(const Buffer &buffer, ArrayRef<Dim> axes) const {
     if (!isTemporary(buffer) || buffer.dense || buffer.rowBlock >= 0 ||
         !beginsWith(buffer.shape, axes))
       return false;
-    auto fits = [&](unsigned number) {
-      return blockOf_[number] < 0 && canGoByRows(plan_.stages[number], axes);
-    };
     auto writers = writers_.find(&buffer), readers = readers_.find(&buffer);
-    if (writers == writers_.end() || !llvm::all_of(writers->second, fits))
+    if (writers == writers_.end() || !llvm::all_of(writers->second, [&](unsigned number) {
+          return wayOf(number, axes) == Way::Rows;
+        }))
       return false;
     for (unsigned number : writers->second)
       for (const Root &root : plan_.stages[number].roots)
@@ -108,13 +160,13 @@ private:
           return false;
     if (readers == readers_.end())
       return true;
-    if (!llvm::all_of(readers->second, fits))
-      return false;
-    for (unsigned number : readers->second)
-      for (auto &[read, view, reshaped] : accesses_[number])
-        if (read == &buffer && !(view && isAligned(*view, axes.size())))
-          return false;
-    return true;
+    return llvm::all_of(readers->second, [&](unsigned number) {
+      Way way = wayOf(number, axes);
+      return llvm::all_of(accesses_[number], [&](const Access &access) {
+        return access.buffer != &buffer ||
+               finds(way, plan_.stages[number], access.view, axes.size());
+      });
+    });
   }
 
   /// Tries the rows of what a stage of products of the record's own matrices leaves.
@@ -150,8 +202,9 @@ private:
         work.append(writers_[buffer].begin(), writers_[buffer].end());
         work.append(readers_[buffer].begin(), readers_[buffer].end());
       };
-      for (const Root &root : plan_.stages[number].roots)
-        take(root.buffer);
+      if (wayOf(number, axes) == Way::Rows)
+        for (const Root &root : plan_.stages[number].roots)
+          take(root.buffer);
       if (operandsToo)
         for (auto &[buffer, view, reshaped] : accesses_[number])
           take(buffer);
@@ -168,17 +221,17 @@ private:
         for (const Root &root : plan_.stages[member].roots)
           if (root.buffer == buffer) {
             inside = true;
-            byRows &= isAligned(root.view, axes.size());
+            byRows &= wayOf(member, axes) == Way::Rows && isAligned(root.view, axes.size());
           }
       return std::pair(inside, byRows);
     };
     return llvm::any_of(block.stages, [&](unsigned number) {
       return llvm::any_of(accesses_[number], [&](const Access &access) {
-        auto &[buffer, view, reshaped] = access;
-        if (block.local.contains(buffer))
+        if (block.local.contains(access.buffer))
           return false;
-        auto [inside, byRows] = made(buffer);
-        return inside && !(byRows && view && isAligned(*view, axes.size()));
+        auto [inside, byRows] = made(access.buffer);
+        return inside && !(byRows && finds(wayOf(number, axes), plan_.stages[number], access.view,
+                                           axes.size()));
       });
     });
   }
@@ -189,12 +242,16 @@ private:
       return false;
     auto number = static_cast<int>(plan_.rowBlocks.size());
     for (unsigned member : block.stages)
+      plan_.stages[member].sumsRows = wayOf(member, axes) == Way::Sums;
+    for (unsigned member : block.stages)
       blockOf_[member] = number;
     plan_.rowBlocks.emplace_back().axes.assign(axes.begin(), axes.end());
     if (inOrder().empty()) {
       // Something between its stages would have to run before and after.
-      for (unsigned member : block.stages)
+      for (unsigned member : block.stages) {
+        plan_.stages[member].sumsRows = false;
         blockOf_[member] = -1;
+      }
       plan_.rowBlocks.pop_back();
       return false;
     }

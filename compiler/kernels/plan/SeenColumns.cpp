@@ -235,6 +235,9 @@ private:
   /// Whether this is the greatest element of each row, or another number where that is no help.
   bool isGreatestOf(Value value, Value rows) const {
     if (roleOf(value) == Role::Elementwise &&
+        std::get<ops::Elementwise>(batchRuleOf(value)).identity)
+      return isGreatestOf(value.getDefiningOp()->getOperand(0), rows);
+    if (roleOf(value) == Role::Elementwise &&
         std::get<ops::Elementwise>(batchRuleOf(value)).selects) {
       auto arms = value.getDefiningOp()->getOperands().drop_front();
       for (unsigned i : {0u, 1u})
@@ -380,6 +383,8 @@ private:
     bool reads = llvm::any_of(accesses, [&](const Access &a) { return runsAlong(a.buffer); });
     bool writes =
         llvm::any_of(stage.roots, [&](const Root &root) { return runsAlong(root.buffer); });
+    if (stage.sumsRows && reads)
+      return checkSums(stage, accesses, seen);
     if (!reads && !writes)
       return true;
     if (stage.kind == Stage::Reduce)
@@ -441,6 +446,26 @@ private:
       ++left;
     }
     // What follows the products reads none of these tensors.
+    size_t read = llvm::count_if(accesses, [&](const Access &a) { return runsAlong(a.buffer); });
+    return read == left;
+  }
+
+  /// Products that leave out zeros and sum up rows of the block, whose columns are rows of theirs.
+  bool checkSums(const Stage &stage, ArrayRef<Access> accesses, Seen &seen) {
+    auto row = static_cast<int>(stage.shape.size()) - 2;
+    if (stage.rowAxis != row || stage.shape[static_cast<size_t>(row)] != block_.columns)
+      return false;
+    seen = Seen::Rows;
+    size_t left = 0;
+    for (const Accumulator &accumulator : stage.accumulators) {
+      const Product &product = *accumulator.product;
+      const ProductSegment &segment = product.segments.front();
+      if (!product.leavesOutZeros || !runsAlong(plan_.bufferOf.lookup(segment.lhs)) ||
+          runsAlong(plan_.bufferOf.lookup(segment.rhs)) || !isAt(segment.lhsView, row))
+        return false;
+      needed_.push_back({segment.lhs, 0});
+      ++left;
+    }
     size_t read = llvm::count_if(accesses, [&](const Access &a) { return runsAlong(a.buffer); });
     return read == left;
   }
