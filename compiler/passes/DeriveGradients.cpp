@@ -54,6 +54,8 @@ public:
     keepForward();
     narrowProducts();
     turnReductions();
+    turnProducts();
+    cancelTransposes();
     dropUnused();
     finish();
     return backward_;
@@ -369,6 +371,57 @@ private:
       product->erase();
     }
     builder_.setInsertionPoint(yield_);
+  }
+
+  /// A product that is needed transposed, such as the gradient of keys in `q @ transpose(k)`, is
+  /// made so: its columns lie as they are read, and it contracts rows of its left operand.
+  void turnProducts() {
+    SmallVector<ir::ApplyOp> transposes;
+    for (Operation &op : backward_.getBody().front())
+      if (auto apply = dyn_cast<ir::ApplyOp>(&op); moves(apply, ops::Movement::Transpose))
+        transposes.push_back(apply);
+    for (ir::ApplyOp transpose : transposes) {
+      auto product = transpose.getOperand(0).getDefiningOp<ir::ApplyOp>();
+      int64_t rank = ops::rankOf(transpose.getResult(0));
+      if (!product || !batchRule<ops::Product>(product) || !product->hasOneUse() || rank < 2 ||
+          turnedAxes(transpose) != std::pair(rank - 2, rank - 1))
+        continue;
+      Value left = product.getOperand(0), right = product.getOperand(1);
+      if (ops::rankOf(left) < 2 || ops::rankOf(right) < 2 || isOfWeights(left) ||
+          isOfWeights(right))
+        continue;
+      builder_.setInsertionPoint(transpose);
+      builder_.setLoc(product.getLoc());
+      auto turned = [&](Value value) {
+        return ops::makeTransposed(builder_, value, ops::rankOf(value) - 2, ops::rankOf(value) - 1);
+      };
+      transpose.getResult(0).replaceAllUsesWith(
+          ops::applyOne(builder_, product.getOp(), {turned(right), turned(left)}));
+      transpose->erase();
+      product->erase();
+    }
+    builder_.setInsertionPoint(yield_);
+  }
+
+  /// The axes that a transpose exchanges, the lower one first.
+  static std::pair<int64_t, int64_t> turnedAxes(ir::ApplyOp transpose) {
+    int64_t rank = ops::rankOf(transpose.getResult(0));
+    return std::minmax<int64_t>({static_cast<int64_t>(ops::axisOf(transpose, "axis1", -2, rank)),
+                                 static_cast<int64_t>(ops::axisOf(transpose, "axis2", -1, rank))});
+  }
+
+  /// What is transposed twice is there: it is read as it lies.
+  void cancelTransposes() {
+    for (Operation &op : backward_.getBody().front()) {
+      auto second = dyn_cast<ir::ApplyOp>(&op);
+      if (!moves(second, ops::Movement::Transpose))
+        continue;
+      auto first = second.getOperand(0).getDefiningOp<ir::ApplyOp>();
+      if (first && moves(first, ops::Movement::Transpose) &&
+          turnedAxes(first) == turnedAxes(second) &&
+          first.getOperand(0).getType() == second.getResult(0).getType())
+        second.getResult(0).replaceAllUsesWith(first.getOperand(0));
+    }
   }
 
   /// Whether a tensor is parts of weights.

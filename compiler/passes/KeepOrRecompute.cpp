@@ -8,8 +8,10 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <limits>
+#include <utility>
 
 using namespace mlir;
 
@@ -17,20 +19,48 @@ namespace sheaf::passes {
 namespace {
 
 constexpr int64_t kInfinite = std::numeric_limits<int64_t>::max() / 4;
-/// What a per-instance extent is taken for.
-constexpr int64_t kLikelyExtent = 16;
+/// What a per-instance extent is taken for, and each further one of a tensor: scores of words with
+/// words are more than anything that words have each.
+constexpr int64_t kLikelyExtent = 16, kFurtherExtent = 4096;
+
+int64_t unknownExtents(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type ? type.getNumDynamicDims() : 0;
+}
 
 /// The size of a tensor in memory: rows are padded to 64 bytes.
 int64_t bytesOf(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  int64_t bytes = rt::dtypeBytes(static_cast<rt::DType>(ops::dtypeOf(value)));
-  for (int64_t extent : type.getShape())
-    bytes *= ShapedType::isDynamic(extent) ? kLikelyExtent : extent;
-  return std::max<int64_t>(bytes, 64);
+  int64_t bytes = rt::dtypeBytes(static_cast<rt::DType>(ops::dtypeOf(value))),
+          likely = kLikelyExtent;
+  auto multiply = [&](int64_t extent) {
+    if (ShapedType::isDynamic(extent))
+      extent = std::exchange(likely, kFurtherExtent);
+    bytes = bytes > kInfinite / 2 / std::max<int64_t>(extent, 1) ? kInfinite / 2 : bytes * extent;
+  };
+  if (type.getRank() > 0)
+    multiply(type.getShape().back());
+  bytes = static_cast<int64_t>(llvm::alignTo(bytes, 64));
+  for (int64_t extent : type.getShape().drop_back(type.getRank() > 0))
+    multiply(extent);
+  return bytes;
 }
 
-bool isComputedAgain(Operation *op) {
-  return !batchRule<ops::Product>(op) && !batchRule<ops::Reduction>(op);
+/// Products and reductions take long, but for products that leave more than they read, and what
+/// reduces that to less: the rows of such a tensor are made and used block by block
+/// (RowBlocks.cpp), and to read them from memory would take as long.
+bool isComputedAgain(Operation *op, llvm::function_ref<bool(Value)> isThere) {
+  auto mostUnknown = [](ValueRange values) {
+    int64_t most = 0;
+    for (Value value : values)
+      most = std::max(most, unknownExtents(value));
+    return most;
+  };
+  int64_t read = mostUnknown(op->getOperands()), made = mostUnknown(op->getResults());
+  if (batchRule<ops::Product>(op))
+    return made > read;
+  return !batchRule<ops::Reduction>(op) ||
+         (read >= 2 && read > made && !isThere(op->getOperand(0)));
 }
 
 /// A flow network with Ford and Fulkerson's algorithm: blocks have tens of values.
@@ -140,7 +170,7 @@ llvm::SetVector<Value> chooseKept(ArrayRef<Operation *> copied,
     Value value = work.pop_back_val();
     Node node = nodes.find(value)->second;
     Operation *def = value.getDefiningOp();
-    if (!isComputedAgain(def)) {
+    if (!isComputedAgain(def, isThere)) {
       network.addEdge(source, node.in, kInfinite);
       continue;
     }
