@@ -217,9 +217,23 @@ Planner::Reads Planner::read(Value root, bool computed) {
   return reads;
 }
 
+/// Whether a product sums up rows of a tensor that may be much larger than the sums: such a stage
+/// does nothing else, so that it may go with a block of these rows.
+bool Planner::sumsLargeRows(const Product &product) const {
+  auto unknown = [&](Value value) {
+    return llvm::count_if(shape(value), [](const Dim &dim) { return !dim.isConstant(); });
+  };
+  return modeOf(product).contractsRows &&
+         llvm::any_of(product.segments, [&](const ProductSegment &segment) {
+           return std::max(unknown(segment.lhs), unknown(segment.rhs)) > unknown(product.value);
+         });
+}
+
 /// Whether a stage may compute a kept tensor along with a root that reads it.
 bool Planner::isSoft(const RootSpec &root, Value kept, const View &view) const {
   Role role = roleOf(kept);
+  if (const Product *product = plan_->productOf.lookup(kept); product && sumsLargeRows(*product))
+    return false;
   if (!options_.fuse || root.kind == RootSpec::Reduction || role == Role::Assemble ||
       turned_.contains(kept) || regroupedPart(kept) || role == Role::Reduction ||
       role == Role::Dot || role == Role::Argument || role == Role::Weight)
@@ -345,7 +359,8 @@ int Planner::place(const RootSpec &root) {
       unshifted.back().offset = 0;
     if (root.kind == RootSpec::Reduction)
       keepForReduction(root.value, reads);
-    else if (unshifted != plain || (product->ofWeights && !shape(root.value).back().isConstant()))
+    else if (unshifted != plain || (product->ofWeights && !shape(root.value).back().isConstant()) ||
+             (product->value != root.value && sumsLargeRows(*product)))
       keep(product->value);
   }
   const Product *only = nullptr;

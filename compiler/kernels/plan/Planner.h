@@ -94,6 +94,7 @@ private:
   std::optional<RootSpec> behindViews(mlir::Value value, mlir::Value target, View view);
   /// Keeps what has to be read from memory. `computed`: the value itself is not read.
   Reads read(mlir::Value value, bool computed);
+  bool sumsLargeRows(const Product &product) const;
   bool isSoft(const RootSpec &root, mlir::Value kept, const View &view) const;
   int productLevel(const Product &product) const;
   int levelOf(mlir::Value kept) const { return levels_.lookup(kept); }
