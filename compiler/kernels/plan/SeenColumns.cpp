@@ -25,6 +25,8 @@ namespace sheaf::kernels {
 namespace {
 
 constexpr size_t kMostBounds = 16;
+/// So many numbers that bound anything are too small for their sum to overflow (seenBy).
+constexpr size_t kMostTerms = 4;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Singles final : ops::Arithmetic {
@@ -120,8 +122,8 @@ private:
     case Role::Elementwise:
       return learnElementwise(value);
     case Role::Fill:
-      // Whatever it is called, the extent is that of the axis that it meets.
-      if (std::get<ops::Fill>(batchRuleOf(value)).kind == ops::Fill::Iota)
+      // Whatever it is called, the extent is that of the axis that it meets; one of 1 meets any.
+      if (std::get<ops::Fill>(batchRuleOf(value)).kind == ops::Fill::Iota && !isSameAlongRow(value))
         known_[value].linear = Linear{1, {}};
       return;
     case Role::View:
@@ -151,7 +153,8 @@ private:
         compare(*rule.comparison, sum(*operands[0].linear, *operands[1].linear, true), known);
       else if (rule.addition || rule.subtraction)
         known.linear = sum(*operands[0].linear, *operands[1].linear, rule.subtraction);
-      if (known.linear && std::abs(known.linear->column) > 1)
+      if (known.linear &&
+          (std::abs(known.linear->column) > 1 || known.linear->terms.size() > kMostTerms))
         known.linear.reset();
     }
     if (operands.size() == 1 && rule.magnitude)
