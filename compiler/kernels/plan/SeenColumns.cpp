@@ -71,6 +71,10 @@ public:
     if (bounds_.empty() || !llvm::all_of(rows_.stages, [&](unsigned n) { return check(n); }) ||
         needed_.empty())
       return;
+    // Where all are constant, a bound may be of other columns.
+    auto depends = [&](auto &need) { return !known_.lookup(need.first).everywhere; };
+    if (llvm::none_of(needed_, depends))
+      return;
     for (size_t bound = 0; bound < bounds_.size(); ++bound)
       if (llvm::all_of(needed_, [&](auto &need) {
             return known_.lookup(need.first).at(bound) == need.second;
