@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -101,10 +102,8 @@ public:
   }
   ~Workplace() { remove(); }
   void remove() {
-    // Again while another thread writes there.
     std::error_code ignored;
-    for (int i = 0; i < 3; ++i)
-      fs::remove_all(path_, ignored);
+    fs::remove_all(path_, ignored);
   }
   Workplace(const Workplace &) = delete;
   Workplace &operator=(const Workplace &) = delete;
@@ -346,6 +345,7 @@ private:
   }
 
   void writeProgram() const {
+    std::unique_lock lock = toWrite();
     for (const driver::OwnFile &part : parts_) {
       fs::path path = work_.path() / part.path;
       fs::create_directories(path.parent_path());
@@ -357,8 +357,10 @@ private:
   bool passesCheck(size_t part, const std::string &candidate) const {
     if (!checked_)
       return true;
-    if (part != 0)
+    if (part != 0) {
+      std::unique_lock lock = toWrite();
       io::writeFile(work_.path() / parts_[part].path, candidate);
+    }
     SourceFile source = withUsedFiles(
         {(work_.path() / modelName_).string(), part == 0 ? candidate : parts_.front().text});
     Diagnostics unheard(source);
@@ -371,10 +373,27 @@ private:
 
   /// When the command is interrupted: what was found is in the output directory already.
   void cleanUp() {
-    interrupted_ = true;
+    {
+      std::lock_guard lock(writing_);
+      interrupted_ = true;
+    }
     if (pid_t child = child_; child > 0)
       kill(-child, SIGKILL);
+    // It writes there as long as it is.
+    for (int i = 0; i < 1000 && child_ > 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     work_.remove();
+  }
+
+  /// To be held while files of the workplace are written, or a process is started that writes some:
+  /// none are once the command is interrupted.
+  std::unique_lock<std::mutex> toWrite() const {
+    std::unique_lock lock(writing_);
+    if (interrupted_) {
+      lock.unlock();
+      stopWhenInterrupted();
+    }
+    return lock;
   }
 
   /// The process ends in another thread.
@@ -387,7 +406,7 @@ private:
   /// does not end.
   int start(Words words, const std::string &directory) {
     ++runs_;
-    stopWhenInterrupted();
+    std::unique_lock lock = toWrite();
     fs::remove(work_.path() / "failure");
     pid_t child = fork();
     if (child < 0)
@@ -418,6 +437,7 @@ private:
     }
     setpgid(child, child);
     child_ = child;
+    lock.unlock();
     auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds_);
     for (int status = 0;;) {
       if (waitpid(child, &status, WNOHANG) == child) {
@@ -438,8 +458,10 @@ private:
   /// What the files in the workplace do.
   Failure attempt() {
     writeProgram();
-    if (!dataName_.empty())
+    if (!dataName_.empty()) {
+      std::unique_lock lock = toWrite();
       io::writeFile(work_.path() / dataName_, joined(lines_));
+    }
     if (!arguments_.check.empty()) {
       int status = start({"/bin/sh", "-c", arguments_.check}, work_.path().string());
       bool holds = WIFEXITED(status) && status != -1 && WEXITSTATUS(status) == 0;
@@ -570,6 +592,7 @@ private:
   Failure wanted_;
   int64_t runs_ = 0;
   std::atomic<pid_t> child_ = 0; ///< the process that runs, or 0
+  mutable std::mutex writing_;
   std::atomic<bool> interrupted_ = false;
 };
 
