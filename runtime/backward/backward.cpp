@@ -203,6 +203,9 @@ uint32_t Backward::takeGradient(uint32_t begin, int64_t granules, DType dtype) {
     differs |= sources_[begin + i] ^ (first + static_cast<uint32_t>(i));
   if (!differs)
     return first;
+  // What only stands apart would stand in one place elsewhere: that does not count.
+  if (!first || (first & kRing))
+    made_ += static_cast<uint64_t>(granules);
   uint32_t to = allocateRows(granules);
   sumTo(to, begin, granules, dtype, /*add=*/false);
   return to;
@@ -268,7 +271,18 @@ void Backward::flushSums(uint32_t depth) {
 // The walk
 //===----------------------------------------------------------------------===//
 
-void Backward::begin(uint64_t granules) {
+/// Of the results of a launch's records.
+uint64_t Backward::granulesMade(const ScheduledBucket &bucket) {
+  int64_t each = 0, others = 0;
+  for (const Size &result : kernels_[bucket.kernel].results) {
+    each += std::max<int64_t>(result.granules, 0);
+    for (int64_t i = 0; result.granules < 0 && i < bucket.count; ++i)
+      others += granulesOf(result, bucket.records + i * model_.kernels[bucket.kernel].words);
+  }
+  return static_cast<uint64_t>(each * bucket.count + others);
+}
+
+void Backward::begin(std::span<const ScheduledBucket> forward) {
   schedule_.clear();
   arena_.reset();
   summands_.clear();
@@ -288,6 +302,10 @@ void Backward::begin(uint64_t granules) {
     job.right.clear();
   }
   sources_.assign(rows_.next(), 0);
+  made_ = 0;
+  uint64_t granules = 0;
+  for (const ScheduledBucket &bucket : forward)
+    granules += granulesMade(bucket);
   segment_ = hostile_ ? kHostileSegment : std::max(kLeastSegment, granules / kSegmentShare);
   gradientBase_ = allocateLasting(model_.paramGranules);
   gradients_.assign(model_.params.size(), {});
@@ -333,6 +351,7 @@ void Backward::writeRecord(const Kernel &kernel, Ids &ids, int32_t *words) {
     if (!scratch_.want(needed))
       outOfMemory();
   }
+  made_ += static_cast<uint64_t>(total);
   uint32_t out = allocateRows(total);
   for (uint32_t &id : ids.outputs)
     id += out;
@@ -555,6 +574,7 @@ void Backward::endSegment(const Runner &run, bool last) {
   paramRows_.clear();
   if (!last) // what the last one made stays for those who look at the schedule
     chunks_.giveBack();
+  made_ = 0;
 }
 
 /// Writes down what arrives at a tensor.
@@ -610,9 +630,9 @@ std::optional<uint32_t> Backward::inputGradient(uint32_t row) const {
 }
 
 void Backward::run(std::span<const ScheduledBucket> forward, const FoldedLaunches &folded,
-                   uint64_t granules, std::span<const GradientSeed> seeds,
-                   std::span<const GradientInput> inputs, Counters &counters, bool keepRows) {
-  begin(granules);
+                   std::span<const GradientSeed> seeds, std::span<const GradientInput> inputs,
+                   Counters &counters, bool keepRows) {
+  begin(forward);
   if (keepRows)
     segment_ = UINT64_MAX;
   std::span<const ScheduledBucket> before = forward.first(folded.launches);

@@ -11,10 +11,13 @@
 // Gradient rows are many, and most are needed for a short time. So the walk goes by segments: when
 // their rows come to a part of the memory of forward rows, they run, every weight takes one product
 // over the rows of all depths of the segment, and the rows are used again; those that a record
-// still waits for are put elsewhere first. Where a segment ends follows from the schedule alone. At
-// its end records take their turn, too, that would come much later but lack nothing: those that
-// nothing waits for, such as the leaves of trees, once all records that use their results have had
-// theirs.
+// still waits for are put elsewhere first. At its end records take their turn, too, that would come
+// much later but lack nothing: those that nothing waits for, such as the leaves of trees, once all
+// records that use their results have had theirs.
+//
+// The order of every sum follows from the records as they were recorded: from their depths, their
+// order in a bucket and the sizes of their tensors, by which segments end. What memory is there,
+// where rows lie and in which order forward launches ran changes none.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_BACKWARD_BACKWARD_H
@@ -65,12 +68,13 @@ public:
   /// Which parameters have gradients: all but those that the compiler made, until this says less.
   void freeze(size_t param) { trainable_[param] = false; }
 
-  /// Walks `forward`, which made so many granules of rows, backwards and runs what that makes;
-  /// then, with the gradients of parameters that follow from others, through what computed these.
+  /// Walks `forward`, in order of depth whatever order it ran in, backwards and runs what that
+  /// makes; then, with the gradients of parameters that follow from others, through what computed
+  /// these.
   /// With `keepRows` all rows of schedule() stay as they were made. Throws OutOfMemory.
   void run(std::span<const ScheduledBucket> forward, const FoldedLaunches &folded,
-           uint64_t granules, std::span<const GradientSeed> seeds,
-           std::span<const GradientInput> inputs, Counters &counters, bool keepRows);
+           std::span<const GradientSeed> seeds, std::span<const GradientInput> inputs,
+           Counters &counters, bool keepRows);
 
   std::span<const ParamGradient> gradients() const { return gradients_; }
   /// Where the gradient of an input begins; nothing for a row that is none.
@@ -156,8 +160,9 @@ private:
   int32_t *allocateWords(int64_t count);
   uint32_t zeros(int64_t granules);
 
-  void begin(uint64_t granules);
-  bool isFull() const { return chunks_.taken() >= segment_; }
+  void begin(std::span<const ScheduledBucket> forward);
+  uint64_t granulesMade(const ScheduledBucket &bucket);
+  bool isFull() const { return made_ >= segment_; }
   void walk(std::span<const ScheduledBucket> forward, const Runner &run);
   int64_t goBack(std::span<const ScheduledBucket> forward, size_t bucket, int64_t begin,
                  uint32_t depth);
@@ -220,6 +225,7 @@ private:
   size_t ran_ = 0;       ///< of it
   uint32_t depth_ = 0;   ///< of what comes next
   uint64_t segment_ = 0; ///< granules
+  uint64_t made_ = 0;    ///< of the segment: granules of what records gave, and of sums they took
   std::vector<Waiting> waiting_;
   std::vector<Held> stay_;  ///< what is held, while a segment ends
   std::vector<Held> leave_; ///< what was, and is given back then; `begin` is of no use

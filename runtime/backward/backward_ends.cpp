@@ -87,7 +87,7 @@ void Backward::goBackEnds(std::span<const ScheduledBucket> forward, size_t bucke
     Launch launch{kernels_[from.kernel], depth_ + 1};
     for (; i < behind; ++i) {
       End end = ends_[i];
-      if (end.usersEnd > place || chunks_.taken() >= room) {
+      if (end.usersEnd > place || made_ >= room) {
         ends_[kept++] = end;
         continue;
       }

@@ -19,7 +19,6 @@ public:
     free_.clear();
     used_.clear();
     next_ = end_ = 0;
-    taken_ = 0;
   }
 
   /// The first of `granules` granules, or RowSpace::kFull.
@@ -27,13 +26,9 @@ public:
     auto count = static_cast<uint64_t>(granules);
     if (count > end_ - next_ && !nextChunk(count))
       return RowSpace::kFull;
-    taken_ += count;
     next_ += count;
     return next_ - count;
   }
-
-  /// Granules handed out and not given back.
-  uint64_t taken() const { return taken_; }
 
   void giveBack() {
     if (poison_)
@@ -42,7 +37,6 @@ public:
     free_.insert(free_.end(), used_.begin(), used_.end());
     used_.clear();
     next_ = end_ = 0;
-    taken_ = 0;
   }
 
 private:
@@ -78,7 +72,7 @@ private:
 
   RowSpace &rows_;
   bool poison_;
-  uint64_t next_ = 0, end_ = 0, taken_ = 0;
+  uint64_t next_ = 0, end_ = 0;
   std::vector<Chunk> free_, used_;
 };
 

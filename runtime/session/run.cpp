@@ -37,8 +37,8 @@ std::unique_ptr<Run> Session::putAside() {
   // All that may fail comes first: a mini-batch that cannot be put aside stays.
   auto made = std::make_unique<Run::Impl>(session);
   Run::Impl *run = made.get();
-  run->schedule = session.schedule;
-  uint64_t bytes = run->schedule.size() * sizeof(ScheduledBucket);
+  run->recorded = session.recorded();
+  uint64_t bytes = run->recorded.size() * sizeof(ScheduledBucket);
   if (!session.meter.charge(session.memory.records, bytes))
     throw OutOfMemory("out of memory: the memory limit of " + bytesText(session.meter.limit()) +
                       " does not hold a mini-batch beside others");
@@ -54,7 +54,6 @@ std::unique_ptr<Run> Session::putAside() {
   run->folded = std::exchange(session.folded, {});
   run->outcomes = std::exchange(session.outcomes, {});
   run->walks = std::exchange(session.walks, {});
-  run->granules = session.granulesOfRun;
   run->weights = session.weightsOfRun;
   session.aside.push_back(run);
   try {

@@ -243,7 +243,7 @@ void Session::Impl::computeFolded() {
                       recorder.describe(failure, model, meter));
   }
   flush(BucketTable::What::All);
-  folded.launches = schedule.size();
+  folded.launches = recorded().size();
   folded.rows.clear();
   for (Slot handle : handles)
     folded.rows.push_back(TensorHandle::unpack(handle).id);

@@ -108,7 +108,7 @@ Session::Impl::goBack(const Ran &ran, std::span<const GradientSeed> seeds, bool 
   // Frames are needed no more, and memory that is asked for in vain here is not asked for again.
   if (meter.used() > meter.limit() / 2)
     recorder.stacks.giveBack();
-  backward->run(ran.schedule, ran.folded, ran.granules, seeds, inputs(ran), counters, keepRows);
+  backward->run(ran.recorded, ran.folded, seeds, inputs(ran), counters, keepRows);
   recorder.rowSpace.account();
   note(TracePart::Backward, begin, 0);
   noteMemory();

@@ -21,12 +21,11 @@ namespace sheaf::rt {
 
 /// What the way back needs of a mini-batch.
 struct Ran {
-  const Schedule &schedule;
+  const Schedule &recorded;
   const FoldedLaunches &folded;
   const std::vector<Outcome> &outcomes;
   const std::vector<Walk> &walks;
-  uint64_t granules; ///< of its rows
-  uint64_t weights;  ///< Session::Impl::weightsVersion at the time
+  uint64_t weights; ///< Session::Impl::weightsVersion at the time
 };
 
 struct Session::Impl {
@@ -45,6 +44,7 @@ struct Session::Impl {
   PolicyTrial trial;
   Policy policy = Policy::Depth; ///< of this mini-batch
   Schedule schedule;
+  Schedule reordered; ///< in training: of a policy's order, the launches as they were recorded
   std::vector<Instruction> instructions; ///< that are being put together
   Ticket ticket;                         ///< of what was submitted last
   std::unique_ptr<Backward> backward;    ///< of models made for training
@@ -54,10 +54,10 @@ struct Session::Impl {
   bool weightsChanged = true;
   std::set<size_t> paramsGone; ///< only their packed copies are there (SessionOptions::weightsStay)
   uint64_t weightsVersion = 0; ///< grows with each change
-  uint64_t weightsOfRun = 0, granulesOfRun = 0; ///< the last run's
-  FoldedLaunches folded;                        ///< in training: of this mini-batch
-  bool foldedIsStale = true; ///< in training: the parameters that follow from others
-  bool keptIsStale = false;  ///< results of older weights are kept
+  uint64_t weightsOfRun = 0;   ///< the last run's
+  FoldedLaunches folded;       ///< in training: of this mini-batch
+  bool foldedIsStale = true;   ///< in training: the parameters that follow from others
+  bool keptIsStale = false;    ///< results of older weights are kept
   Trace *trace = nullptr;
   uint64_t step = 0;
   bool keepsAll = false; ///< asked for
@@ -120,7 +120,10 @@ struct Session::Impl {
   void countTasks();
 
   // The way back.
-  Ran last() const { return {schedule, folded, outcomes, walks, granulesOfRun, weightsOfRun}; }
+  /// The launches of this mini-batch in order of depth, whatever order they ran in.
+  const Schedule &recorded() const { return mayReorder() ? reordered : schedule; }
+  bool mayReorder() const { return model.training && options.policy != Policy::Depth; }
+  Ran last() const { return {recorded(), folded, outcomes, walks, weightsOfRun}; }
   void checkGoesBack(const Ran &ran) const;
   GradientSeed seedOf(const Ran &ran, const Cotangent &cotangent, size_t number);
   std::vector<GradientInput> inputs(const Ran &ran) const;
@@ -162,16 +165,16 @@ struct Run::Impl {
   std::unique_ptr<Heap> heap;
   std::unique_ptr<BumpArena> records;
   std::vector<RowRange> rows;
-  Schedule schedule;
+  Schedule recorded;
   FoldedLaunches folded;
   std::vector<Outcome> outcomes;
   std::vector<Walk> walks;
-  uint64_t granules = 0, weights = 0;
+  uint64_t weights = 0;
   uint64_t charged = 0; ///< for the schedule
 
   explicit Impl(Session::Impl &session) : session(session) {}
   ~Impl();
-  Ran ran() const { return {schedule, folded, outcomes, walks, granules, weights}; }
+  Ran ran() const { return {recorded, folded, outcomes, walks, weights}; }
 };
 
 } // namespace sheaf::rt

@@ -264,6 +264,14 @@ bool Session::Impl::flush(BucketTable::What what, size_t most) {
         recorder.setComputed(std::max<int64_t>(recorder.computed, int64_t(depth) + 1));
         break;
       }
+    // Of the order that all policies begin with, so that none changes what is forked.
+    if (what == BucketTable::What::Demanded || recorder.tasks.anyWaits()) {
+      forkWorth.noteFlush(schedule, begin);
+      recorder.tasks.worth = forkWorth.most();
+    }
+    if (mayReorder())
+      reordered.insert(reordered.end(), schedule.begin() + static_cast<ptrdiff_t>(begin),
+                       schedule.end());
     scheduler.arrange(policy, schedule, begin, recorder.rowSpace);
     ordered = clockNow();
     counters.orderNanoseconds += ordered - start;
@@ -271,10 +279,6 @@ bool Session::Impl::flush(BucketTable::What what, size_t most) {
     submit(begin);
     if (trace)
       settle();
-    if (what == BucketTable::What::Demanded || recorder.tasks.anyWaits()) {
-      forkWorth.noteFlush(schedule, begin);
-      recorder.tasks.worth = forkWorth.most();
-    }
   }
   if (all)
     publishReads();
@@ -354,6 +358,7 @@ bool Session::Impl::collect(const std::function<void(LiveValues &)> &addResults)
 void Session::Impl::forgetMiniBatch() {
   settle();
   folded = {};
+  reordered.clear();
   recorder.written.ranges.clear();
   recorder.reads.waits.clear();
   recorder.buckets.reset(schedule);
@@ -507,7 +512,6 @@ std::span<const Outcome> Session::Impl::run(std::span<const Instance> instances,
   if (options.policy == Policy::Auto && !stopped)
     trial.took(counters.flushNanoseconds - flushed, counters.records - recorded);
 
-  granulesOfRun = recorder.rowSpace.handedOut();
   recorder.known.endRun(counters);
   recorder.rowSpace.account();
   recorder.stacks.trim();

@@ -5,9 +5,9 @@
 // A launch less is worth the same however many have rows in it, so each of these gains the less,
 // the more there are: where enough instances wait already, the call runs in place.
 //
-// What a flush costs beside the work of its rows is estimated from what ran in it, never measured:
-// which calls are forked, and with it every schedule, follows from program, options and mini-batch
-// alone. No result depends on it.
+// What a flush costs beside the work of its rows is estimated from its launches in order of depth,
+// never measured: which calls are forked follows from program, options and mini-batch alone, under
+// any policy. No result depends on it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_WALK_FORKING_H
@@ -37,7 +37,7 @@ public:
 
   /// A mini-batch begins.
   void begin() { cost_ = usual_; }
-  /// The launches from `begin` on have run because instances waited.
+  /// The launches from `begin` on, in order of depth, run because instances wait.
   void noteFlush(const Schedule &schedule, size_t begin);
   /// A call is worth forking while fewer than so many other instances will wait with its own.
   uint32_t most() const;

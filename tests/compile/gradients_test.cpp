@@ -362,10 +362,12 @@ TEST_F(Gradients, HaveTheSameBitsInAnyBatch) {
       Floats cotangents = random.vector(forward.results.size());
       Ran ran = run(model, batch.instances(), cotangents);
 
-      for (unsigned threads : {2u, 3u})
+      for (sheaf::rt::Policy policy : {sheaf::rt::Policy::Depth, sheaf::rt::Policy::Agenda,
+                                       sheaf::rt::Policy::LookAhead, sheaf::rt::Policy::Auto})
         for (bool hostile : {false, true}) {
           sheaf::rt::SessionOptions other;
-          other.threads = threads;
+          other.threads = policy == sheaf::rt::Policy::Agenda ? 3 : 2;
+          other.policy = policy;
           other.hostile = hostile;
           Ran again = run(model, batch.instances(), cotangents, other);
           EXPECT_TRUE(sameBits(again.results, ran.results));
@@ -468,7 +470,7 @@ TEST_F(Gradients, ComeFromAnyRunThatIsHeld) {
     options.keepBytes = 0;
     options.hostile = hostile;
     options.threads = 2;
-    std::vector<Floats> expected, weights;
+    std::vector<Floats> expected, weights; // in order of depth
     for (const sheaf::Batch &batch : batches) {
       sheaf::rt::Session session(own, options);
       session.run(batch.get()->store->instances);
@@ -477,6 +479,8 @@ TEST_F(Gradients, ComeFromAnyRunThatIsHeld) {
         ones[i] = 1.0F + static_cast<float>(i);
       expected.push_back(wayBack(session, nullptr, ones));
     }
+    if (hostile)
+      options.policy = sheaf::rt::Policy::LookAhead;
     sheaf::rt::Session session(own, options);
     session.run(batches[0].get()->store->instances);
     wayBack(session, nullptr, weights[0]);
