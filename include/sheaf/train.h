@@ -124,6 +124,9 @@ typedef struct sheaf_training_options {
   int32_t keep_best;     /* other than 0: the best weights in memory, without a directory */
   uint64_t checkpoint_every; /* steps; 0: at the ends of epochs alone */
   int64_t keep;              /* checkpoints; 0: 2; below 0: none when it has ended */
+  /* Parts that each mini-batch is divided into, by cost, which run one after the other; 0: 1, or as
+   * many as the memory limit asks for in the first step. One that is resumed keeps its own. */
+  uint64_t parts;
 } sheaf_training_options;
 
 /* A training of the model's weights in this session, from what they are, or, resumed, from what a
@@ -174,10 +177,10 @@ typedef struct sheaf_training_event {
   int32_t nothing_changed; /* no step changed anything */
   int32_t diverges;        /* the loss is not finite, or far above that of the first step */
   uint64_t skipped_steps;
-  /* Of a step: how often memory did not hold a mini-batch, or a part of one, which then went in
-   * two, so that the last bits are not those of the whole. Of an epoch: such steps since it was
-   * begun or resumed. */
+  /* Of a step: how often memory did not hold a part, which then went in two, so that the last bits
+   * are not those of the whole. Of an epoch: such steps since it was begun or resumed. */
   uint64_t halved;
+  uint64_t parts; /* of a step: that it was made of */
 } sheaf_training_event;
 
 /* What comes next. `stop`, which may be null, is heard at once, inside of a step, too: that step

@@ -43,6 +43,7 @@ nb::dict described(const sheaf_training_event &event) {
   out["seconds"] = event.forward_seconds + event.backward_seconds + event.update_seconds;
   out["skipped"] = event.skipped != 0;
   out["halved"] = event.halved;
+  out["parts"] = event.parts;
   out["changed"] = event.changed != 0;
   out["value"] = event.value;
   out["best"] = event.best != 0;
@@ -62,6 +63,7 @@ public:
     options.epochs = number("epochs");
     options.batch = number("batch");
     options.accumulate = number("accumulate");
+    options.parts = number("parts");
     options.patience = number("patience");
     options.seed = number("seed");
     options.learning_rate = asGiven(nb::cast<double>(from["learning_rate"]));

@@ -48,7 +48,8 @@ class FitStep:
     skipped: bool  # the gradients held NaN or infinity, and nothing was changed
     seconds: float
     ended: Epoch | None = field(default=None)  # of the last step of an epoch: what it came to
-    halved: int = 0  # how often memory did not hold a batch, or a part of one, which then went in two
+    halved: int = 0  # how often memory did not hold a part, which then went in two
+    parts: int = 1  # that it was made of
 
 
 class Fit:
@@ -56,13 +57,14 @@ class Fit:
     `best` the best of them. As a context manager it is closed at the end of the block."""
 
     def __init__(self, compiled, data, *, dev=None, loss="loss", metric=None, optimizer=None, batch=64, epochs=10,
-                 seed=0, patience=None, schedule="constant", warmup=0, accumulate=1, average=0.0, reduce="mean",
-                 directory=None, resume=False, checkpoint_every=0, keep=2):
+                 seed=0, patience=None, schedule="constant", warmup=0, accumulate=1, parts=None, average=0.0,
+                 reduce="mean", directory=None, resume=False, checkpoint_every=0, keep=2):
         optimizer = Adam(compiled) if optimizer is None else optimizer
         require_optimizer(optimizer, compiled)
         if reduce not in ("mean", "sum"):
             raise ValueError(f"reduce is {reduce!r}, not 'mean' or 'sum'")
         counts = {"batch": (batch, 1), "epochs": (epochs, 1), "accumulate": (accumulate, 1), "seed": (seed, 0),
+                  "parts": (0 if parts is None else parts, 0 if parts is None else 1),
                   "warmup": (warmup, 0), "checkpoint_every": (checkpoint_every, 0), "keep": (keep, 0),
                   "patience": (0 if patience is None else patience, 0 if patience is None else 1)}
         for name, (value, least) in counts.items():
@@ -155,7 +157,7 @@ class Fit:
                     ended = self._epoch(self._event())
                 return FitStep(event["step"], event["steps"], event["epoch"], event["loss"], event["norm"], event["rate"],
                                event["instances"], event["failed"], error, event["skipped"], event["seconds"], ended,
-                               event["halved"])
+                               event["halved"], event["parts"])
             if event["kind"] == "epoch":  # of a step that was told before an interrupt
                 self._epoch(event)
             elif event["kind"] == "ended":

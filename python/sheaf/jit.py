@@ -509,7 +509,7 @@ class CompiledModule(Compiled):
                       predicted and actual class, with ":f1", ":accuracy" ... The first decides which weights
                       are best; without one the loss over `dev` does, without that the loss of the epoch
         optimizer     of sf.optim; its options are taken, it makes no steps itself. By default Adam
-        batch, epochs, seed, accumulate, reduce, schedule, warmup, average (--ema), patience
+        batch, epochs, seed, accumulate, parts, reduce, schedule, warmup, average (--ema), patience
                       as `sheaf train` has them: from the same weights the steps have the same bits
         directory     where weights and checkpoints are kept; `resume=True` goes on after the newest.
                       `checkpoint_every` steps, beside those of epochs; `keep` of them

@@ -57,6 +57,7 @@ fit::TrainingOptions optionsOf(const sheaf_training_options &asked, const Loaded
   options.keepBest = asked.keep_best != 0;
   trainer.batch = countOf(asked.batch, trainer.batch);
   trainer.accumulate = countOf(asked.accumulate, trainer.accumulate);
+  trainer.parts = countOf(asked.parts, trainer.parts);
   trainer.seed = asked.seed;
   trainer.sum = asked.sum != 0;
   trainer.findAnomalies = asked.find_anomalies != 0;
@@ -107,6 +108,7 @@ void tellStep(const sheaf_training &training, const rt::TrainingStep &step,
   told.instances = static_cast<uint64_t>(step.instances);
   told.failed = static_cast<uint64_t>(step.failed);
   told.halved = static_cast<uint64_t>(step.halved);
+  told.parts = static_cast<uint64_t>(step.parts);
   told.norm = step.norm;
   told.rate = step.rate;
   told.loss_scale = step.lossScale;

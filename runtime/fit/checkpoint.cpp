@@ -32,6 +32,7 @@ constexpr const char *kChangesKey = "sheaf.changes";
 constexpr const char *kEpochChangesKey = "sheaf.epoch_changes";
 constexpr const char *kSinceBestKey = "sheaf.epochs_since_best";
 constexpr const char *kUnmeasuredKey = "sheaf.unmeasured";
+constexpr const char *kPartsKey = "sheaf.parts";
 /// CRC-32C of all else.
 constexpr const char *kChecksumKey = "sheaf.crc32c";
 
@@ -156,6 +157,7 @@ void saveCheckpoint(const std::string &directory, rt::Session &session, rt::Trai
       {kEpochChangesKey, std::to_string(course.epochChanges)},
       {kSinceBestKey, std::to_string(course.epochsSinceBest)},
       {kUnmeasuredKey, std::to_string(course.unmeasured)},
+      {kPartsKey, std::to_string(trainer.parts())},
       {kLossKey, bits(course.lossSum)},
       {kInstancesKey, std::to_string(course.instances)},
       {kScaleKey, bits(trainer.lossScale().scale())},
@@ -222,6 +224,7 @@ loadCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &
   course.epochChanges = since(kEpochChangesKey, 1);
   course.epochsSinceBest = since(kSinceBestKey, 0);
   course.unmeasured = since(kUnmeasuredKey, 0) != 0;
+  int64_t parts = since(kPartsKey, 1);
   int64_t updates = number(kUpdatesKey), scaleSteps = number(kScaleStepsKey);
   int64_t averages = trainer.average() ? number(kAveragesKey) : 0;
   double scale = real(kScaleKey);
@@ -234,7 +237,7 @@ loadCheckpoint(const std::string &directory, rt::Session &session, rt::Trainer &
     if (!has)
       throw UserError(path + ": it is of another optimizer");
   });
-  trainer.resume(course.steps);
+  trainer.resume(course.steps, parts);
   trainer.optimizer().setSteps(updates);
   trainer.lossScale().restore(scale, scaleSteps);
   if (trainer.average())

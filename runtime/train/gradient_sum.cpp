@@ -8,23 +8,38 @@
 
 namespace sheaf::rt {
 
-GradientSum::GradientSum(const Model &model)
-    : model_(model), sums_(model.params.size()), bytes_(model.params.size()) {}
+GradientSum::GradientSum(const Model &model) : model_(model) {
+  take();
+  used_ = 0;
+}
 
 GradientSum::GradientSum(const Model &model, Device &device) : GradientSum(model) {
   device_ = &device;
 }
 
 GradientSum::~GradientSum() {
-  for (const ParamGradient &sum : sums_)
-    if (sum.at.kind == FloatsAt::Buffer)
-      device_->dropBuffer(sum.at.buffer);
+  for (const std::unique_ptr<Node> &node : nodes_)
+    for (const ParamGradient &sum : node->sums)
+      if (sum.at.kind == FloatsAt::Buffer)
+        device_->dropBuffer(sum.at.buffer);
+}
+
+GradientSum::Node &GradientSum::take() {
+  if (used_ == nodes_.size()) {
+    auto node = std::make_unique<Node>();
+    node->sums.resize(model_.params.size());
+    node->bytes.resize(model_.params.size());
+    nodes_.push_back(std::move(node));
+  }
+  Node &node = *nodes_[used_++];
+  node.height = 0;
+  return node;
 }
 
 /// Memory for the sum of a parameter, zero.
-void GradientSum::make(size_t param) {
-  ParamGradient &sum = sums_[param];
-  if (sum.at.kind != FloatsAt::None || bytes_[param])
+void GradientSum::make(Node &node, size_t param) {
+  ParamGradient &sum = node.sums[param];
+  if (sum.at.kind != FloatsAt::None || node.bytes[param])
     return;
   const ParamDesc &desc = model_.params[param];
   auto bytes = static_cast<size_t>(tensorGranules(desc.shape, desc.dtype) * kGranuleBytes);
@@ -32,12 +47,13 @@ void GradientSum::make(size_t param) {
     sum.at = FloatsAt::inBuffer(device_->makeBuffer(bytes));
     return;
   }
-  bytes_[param] = allocateAligned(bytes);
-  sum.data = reinterpret_cast<float *>(bytes_[param].get());
+  node.bytes[param] = allocateAligned(bytes);
+  sum.data = reinterpret_cast<float *>(node.bytes[param].get());
 }
 
-/// Adds gradients to the sums where they are, or clears the sums there.
-void GradientSum::submit(std::span<const ParamGradient> gradients, bool adds) {
+/// Adds gradients to sums where they are, or clears these there.
+void GradientSum::submit(std::span<const ParamGradient> to,
+                         std::span<const ParamGradient> gradients, bool adds) {
   std::vector<ParamPiece> pieces;
   std::vector<UpdateOperands> operands(gradients.size());
   constexpr int64_t floatsAPiece = 16 << 10;
@@ -46,7 +62,7 @@ void GradientSum::submit(std::span<const ParamGradient> gradients, bool adds) {
     if (gradient.kind == ParamGradient::None)
       continue;
     operands[i].kind = adds ? UpdateKind::Add : UpdateKind::Clear;
-    operands[i].value = sums_[i].at;
+    operands[i].value = to[i].at;
     operands[i].gradient = gradient.where();
     auto [rows, columns] = matrixOf(model_.params[i]);
     bool some = gradient.kind == ParamGradient::Rows;
@@ -60,23 +76,17 @@ void GradientSum::submit(std::span<const ParamGradient> gradients, bool adds) {
   device_->run({&update, 1});
 }
 
-void GradientSum::show() {
-  for (ParamGradient &sum : sums_)
-    if (sum.at.kind == FloatsAt::Buffer && sum.kind != ParamGradient::None)
-      sum.data = reinterpret_cast<float *>(device_->showBuffer(sum.at.buffer).data());
-}
-
-void GradientSum::add(std::span<const ParamGradient> gradients) {
+void GradientSum::addTo(Node &node, std::span<const ParamGradient> gradients) {
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].kind != ParamGradient::None)
-      make(i);
+      make(node, i);
   if (device_)
-    submit(gradients, /*adds=*/true);
+    submit(node.sums, gradients, /*adds=*/true);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const ParamGradient &gradient = gradients[i];
     if (gradient.kind == ParamGradient::None)
       continue;
-    ParamGradient &sum = sums_[i];
+    ParamGradient &sum = node.sums[i];
     if (!device_)
       forEachRow(model_.params[i], gradient, [&](int64_t begin, int64_t size) {
         float *to = sum.data + begin;
@@ -97,17 +107,74 @@ void GradientSum::add(std::span<const ParamGradient> gradients) {
   }
 }
 
-void GradientSum::clear() {
+/// A part by itself is 0 + its gradients: no sum holds a -0, so adding 0 changes none.
+void GradientSum::add(std::span<const ParamGradient> gradients) {
+  if (used_ > firstOpen() && nodes_[used_ - 1]->height == 0) {
+    Node &before = *nodes_[used_ - 1];
+    addTo(before, gradients);
+    before.height = 1;
+    joinEqual();
+  } else {
+    addTo(take(), gradients);
+  }
+}
+
+/// The last node becomes part of the one before it.
+void GradientSum::join() {
+  Node &right = *nodes_[--used_], &left = *nodes_[used_ - 1];
+  addTo(left, right.sums);
+  left.height = std::max(left.height, right.height) + 1;
+  clear(right);
+}
+
+void GradientSum::joinEqual() {
+  while (used_ - firstOpen() > 1 && nodes_[used_ - 1]->height == nodes_[used_ - 2]->height)
+    join();
+}
+
+void GradientSum::joinAll() {
+  while (used_ - firstOpen() > 1)
+    join();
+}
+
+void GradientSum::close() {
+  joinAll();
+  bool any = used_ > firstOpen();
+  opened_.pop_back();
+  if (!any)
+    return;
+  nodes_[used_ - 1]->height = 0;
+  joinEqual();
+}
+
+std::span<const ParamGradient> GradientSum::gradients() {
+  joinAll();
+  return nodes_[0]->sums;
+}
+
+void GradientSum::show() {
+  for (ParamGradient &sum : nodes_[0]->sums)
+    if (sum.at.kind == FloatsAt::Buffer && sum.kind != ParamGradient::None)
+      sum.data = reinterpret_cast<float *>(device_->showBuffer(sum.at.buffer).data());
+}
+
+void GradientSum::clear(Node &node) {
   if (device_)
-    submit(sums_, /*adds=*/false);
-  for (size_t i = 0; i < sums_.size(); ++i) {
-    ParamGradient &sum = sums_[i];
+    submit(node.sums, node.sums, /*adds=*/false);
+  for (size_t i = 0; i < node.sums.size(); ++i) {
+    ParamGradient &sum = node.sums[i];
     if (!device_)
       forEachRow(model_.params[i], sum,
                  [&](int64_t begin, int64_t size) { std::fill_n(sum.data + begin, size, 0.0F); });
     sum.kind = ParamGradient::None;
     sum.rows.clear();
   }
+}
+
+void GradientSum::clear() {
+  for (; used_ > 0; --used_)
+    clear(*nodes_[used_ - 1]);
+  opened_.clear();
 }
 
 } // namespace sheaf::rt

@@ -1,4 +1,11 @@
-//===- gradient_sum.h - Gradients of several mini-batches -------*- C++ -*-===//
+//===- gradient_sum.h - Gradients of the parts of a step --------*- C++ -*-===//
+//
+// Their sum is the value of one binary tree: node (l, k) is the sum of parts [k 2^l, (k + 1) 2^l),
+// its left half plus its right one, or the left one alone where there are no more parts. So it
+// does not matter who makes which of its aligned sub-trees. Only one sum of each size is held at a
+// time, as the digits of a binary counter: so many as W parts have bits, less one.
+//
+//===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_TRAIN_GRADIENT_SUM_H
 #define SHEAF_RUNTIME_TRAIN_GRADIENT_SUM_H
 
@@ -6,6 +13,7 @@
 #include "runtime/model/layout.h"
 #include "runtime/model/value.h"
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,8 +22,8 @@ namespace sheaf::rt {
 class Device;
 struct Model;
 
-/// Adds up the gradients of mini-batches that make one step, in their order. They outlive the runs
-/// that they come from.
+/// Adds up the gradients of parts that make one step, in their order. They outlive the runs that
+/// they come from. An element that a part has no gradient for is 0 in it.
 class GradientSum {
 public:
   /// On the host.
@@ -25,21 +33,42 @@ public:
   ~GradientSum();
   GradientSum(const GradientSum &) = delete;
 
+  /// The next part.
   void add(std::span<const ParamGradient> gradients);
-  /// Of a device without values on the host (ParamGradient::data); show() brings them.
-  std::span<const ParamGradient> gradients() const { return sums_; }
+  /// What is added until close() is one part, itself the sum of a tree.
+  void open() { opened_.push_back(used_); }
+  void close();
+  /// The sum. What is added after is added to it. Of a device without values on the host
+  /// (ParamGradient::data); show() brings them.
+  std::span<const ParamGradient> gradients();
   void show();
   /// Begins anew.
   void clear();
 
 private:
-  void make(size_t param);
-  void submit(std::span<const ParamGradient> gradients, bool adds);
+  /// A node of the tree: the sum of so many parts as two to `height`.
+  struct Node {
+    std::vector<ParamGradient> sums;
+    std::vector<AlignedBytes> bytes; ///< by parameter; zero where its sum holds nothing
+    unsigned height = 0;
+  };
+
+  size_t firstOpen() const { return opened_.empty() ? 0 : opened_.back(); }
+  Node &take();
+  void make(Node &node, size_t param);
+  void addTo(Node &node, std::span<const ParamGradient> gradients);
+  void submit(std::span<const ParamGradient> to, std::span<const ParamGradient> gradients,
+              bool adds);
+  void join();
+  void joinEqual();
+  void joinAll();
+  void clear(Node &node);
 
   const Model &model_;
   Device *device_ = nullptr;
-  std::vector<ParamGradient> sums_;
-  std::vector<AlignedBytes> bytes_; ///< by parameter; zero where its sum holds nothing
+  std::vector<std::unique_ptr<Node>> nodes_; ///< the first `used_` are in use; the others are zero
+  size_t used_ = 0;
+  std::vector<size_t> opened_; ///< `used_` at each open()
 };
 
 } // namespace sheaf::rt

@@ -38,7 +38,9 @@ StepInstances instancesOf(const TrainerOptions &options, int64_t step, size_t co
 Trainer::Trainer(Session &session, std::span<const Instance> instances,
                  const TrainerOptions &options)
     : session_(session), instances_(instances), options_(options),
-      optimizer_(session, options.optimizer), sum_(session.model(), session.device()) {
+      optimizer_(session, options.optimizer), sum_(session.model(), session.device()),
+      costs_(session.model().types, session.model().entry.argTypes),
+      parts_(std::max<int64_t>(options.parts, 1)) {
   if (options.averageDecay >= 0)
     average_.emplace(session, options.averageDecay);
 }
@@ -92,22 +94,87 @@ std::optional<Trainer::Gradients> Trainer::runAtOnce(size_t begin, size_t end, T
   return gradients;
 }
 
-/// What memory does not hold together is summed part by part: only an instance that is too large by
+/// What memory does not hold together is summed half by half: only an instance that is too large by
 /// itself fails.
 void Trainer::addHalves(size_t begin, size_t end, TrainingStep &step) {
   ++step.halved;
   size_t middle = begin + (end - begin) / 2;
-  addBatch(begin, middle, step);
-  addBatch(middle, end, step);
+  sum_.open();
+  addPart(begin, middle, step);
+  addPart(middle, end, step);
+  sum_.close();
 }
 
-void Trainer::addBatch(size_t begin, size_t end, TrainingStep &step) {
+void Trainer::addPart(size_t begin, size_t end, TrainingStep &step) {
   if (stop_.stop_requested())
     return;
   if (std::optional<Gradients> gradients = runAtOnce(begin, end, step))
     sum_.add(*gradients);
   else
     addHalves(begin, end, step);
+}
+
+/// Where the parts of these instances begin, and the end of the last: of each mini-batch so many as
+/// it is divided into, or as it has instances.
+std::vector<size_t> Trainer::cut(size_t begin, size_t end) const {
+  std::vector<size_t> places;
+  auto batch = static_cast<size_t>(options_.batch);
+  for (size_t first = begin; first < end; first += std::min(batch, end - first)) {
+    size_t size = std::min(batch, end - first);
+    size_t parts = std::min(size, static_cast<size_t>(parts_));
+    if (parts == 1) {
+      places.push_back(first);
+      continue;
+    }
+    std::vector<uint64_t> costs;
+    for (size_t i = first; i < first + size; ++i)
+      costs.push_back(costs_.of(instances_[order_[i]].args));
+    for (size_t place : cutByCost(costs, parts))
+      if (place < size)
+        places.push_back(first + place);
+  }
+  places.push_back(end);
+  return places;
+}
+
+/// The gradients of a part that is all of the step as they are, else the sum of the parts'. Nothing
+/// when memory does not hold one of them, unless it may be halved.
+std::optional<Trainer::Gradients> Trainer::runParts(size_t begin, size_t end, bool mayHalve,
+                                                    TrainingStep &step) {
+  std::vector<size_t> places = cut(begin, end);
+  size_t parts = places.size() - 1;
+  step.parts = static_cast<int64_t>(parts);
+  sum_.clear();
+  for (size_t i = 0; i < parts && !stop_.stop_requested(); ++i) {
+    std::optional<Gradients> gradients = runAtOnce(places[i], places[i + 1], step);
+    if (!gradients && !mayHalve)
+      return std::nullopt;
+    if (!gradients)
+      addHalves(places[i], places[i + 1], step);
+    else if (parts == 1)
+      return gradients;
+    else
+      sum_.add(*gradients);
+  }
+  return sum_.gradients();
+}
+
+/// How many parts the memory limit asks for is found out in the first step: from then on it belongs
+/// to the training, and what it does not hold is halved.
+Trainer::Gradients Trainer::runStep(size_t begin, size_t end, TrainingStep &step) {
+  bool mayDivide = options_.parts == 0 && next_ == 0;
+  auto most = std::min<int64_t>(options_.batch, static_cast<int64_t>(end - begin));
+  for (;; parts_ = std::min(2 * parts_, most)) {
+    TrainingStep tried = step;
+    bool mayHalve = !mayDivide || parts_ >= most;
+    std::optional<Gradients> gradients = runParts(begin, end, mayHalve, tried);
+    if (gradients) {
+      step = tried;
+      return *gradients;
+    }
+    step.forwardSeconds = tried.forwardSeconds;
+    step.backwardSeconds = tried.backwardSeconds;
+  }
 }
 
 TrainingStep Trainer::step(const std::stop_token &stop) {
@@ -119,22 +186,9 @@ TrainingStep Trainer::step(const std::stop_token &stop) {
   result.lossScale = options_.lossScale.scale();
   if (epoch != std::exchange(shuffled_, epoch))
     order_ = instanceOrder(options_.seed, epoch, instances_.size());
-  auto batch = static_cast<size_t>(options_.batch);
-
   // Outside of training draws are those of step 0.
   session_.setStep(static_cast<uint64_t>(next_) + 1);
-  std::optional<Gradients> gradients;
-  if (options_.accumulate == 1)
-    gradients = runAtOnce(begin, end, result);
-  if (!gradients) {
-    sum_.clear();
-    if (options_.accumulate == 1)
-      addHalves(begin, end, result);
-    else
-      for (size_t i = begin; i < end; i += batch)
-        addBatch(i, std::min(i + batch, end), result);
-    gradients = sum_.gradients();
-  }
+  Gradients gradients = runStep(begin, end, result);
   if (stop.stop_requested()) {
     result.stopped = true;
     return result;
@@ -145,7 +199,7 @@ TrainingStep Trainer::step(const std::stop_token &stop) {
   result.rate = options_.rate.at(next_);
   StepReport report;
   if (result.instances > 0) { // without a gradient not even momentum moves weights
-    report = optimizer_.step(*gradients, result.rate,
+    report = optimizer_.step(gradients, result.rate,
                              1 / (result.lossScale * (options_.sum ? 1 : count)));
     if (average_ && !report.skipped)
       average_->update();
@@ -161,8 +215,7 @@ TrainingStep Trainer::step(const std::stop_token &stop) {
     sum_.show();
     for (size_t i = begin; i < end; ++i)
       batch_.push_back(instances_[order_[i]]);
-    result.anomaly =
-        findAnomaly(session_, batch_, *gradients, static_cast<float>(result.lossScale));
+    result.anomaly = findAnomaly(session_, batch_, gradients, static_cast<float>(result.lossScale));
   }
   ++next_;
   return result;

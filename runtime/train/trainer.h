@@ -7,14 +7,18 @@
 #include "runtime/train/gradient_sum.h"
 #include "runtime/train/loss_scale.h"
 #include "runtime/train/optimizer.h"
+#include "runtime/train/parts.h"
 
 namespace sheaf::rt {
 
 struct TrainerOptions {
-  int64_t batch = 64;     ///< instances that run together
+  int64_t batch = 64;     ///< instances a mini-batch
   int64_t accumulate = 1; ///< mini-batches whose gradients make one step
-  uint64_t seed = 0;      ///< of the order of the instances
-  bool sum = false;       ///< the loss of a step is the sum over its instances, not the mean
+  /// Parts that each mini-batch is divided into. 0: one, or, where the memory limit does not hold
+  /// the first step's, so many as it takes.
+  int64_t parts = 0;
+  uint64_t seed = 0; ///< of the order of the instances
+  bool sum = false;  ///< the loss of a step is the sum over its instances, not the mean
   LearningRate rate;
   OptimizerOptions optimizer;
   LossScale lossScale{1};
@@ -43,8 +47,9 @@ struct TrainingStep {
   bool stopped = false; ///< it was given up before it changed anything: the next one is the same
   std::optional<Anomaly> anomaly;
   int64_t instances = 0, failed = 0;
-  /// How often memory did not hold a mini-batch, or a part of one, which then went in two: the
-  /// gradients' last bits are not those of the whole.
+  int64_t parts = 1; ///< that it was made of, those that were halved counted once
+  /// How often memory did not hold a part, which then went in two: the gradients' last bits are not
+  /// those of the whole.
   int64_t halved = 0;
   std::optional<RunError> error; ///< of the first that failed
   double forwardSeconds = 0, backwardSeconds = 0, updateSeconds = 0;
@@ -52,8 +57,12 @@ struct TrainingStep {
 
 /// Trains a session's parameters. All that a step depends on follows from its number, the
 /// parameters and the optimiser's state, so that a training that is taken up again goes on with the
-/// same bits; but for whether memory holds a mini-batch at once, or it goes in parts, which
+/// same bits; but for whether memory holds a part at once, or it is halved, which
 /// TrainingStep::halved tells.
+///
+/// The instances of a step run in parts, one after the other: its mini-batches, each divided by
+/// cost (parts.h). Their gradients are the sum of a tree (gradient_sum.h), which follows from
+/// instances and options alone.
 class Trainer {
 public:
   /// `session`: of a model made for training. All instances must outlive this.
@@ -63,21 +72,30 @@ public:
   TrainingStep step(const std::stop_token &stop = {});
 
   int64_t stepsDone() const { return next_; }
+  /// A mini-batch is divided into so many; known when the first step is done.
+  int64_t parts() const { return parts_; }
   int64_t stepsPerEpoch() const;
   Optimizer &optimizer() { return optimizer_; }
   LossScale &lossScale() { return options_.lossScale; }
   /// Null unless one is made.
   WeightAverage *average() { return average_ ? &*average_ : nullptr; }
   const WeightAverage *average() const { return average_ ? &*average_ : nullptr; }
-  /// Goes on after this many steps; the caller restores parameters and optimiser.
-  void resume(int64_t steps) { next_ = steps; }
+  /// Goes on after this many steps, with so many parts; the caller restores parameters and
+  /// optimiser.
+  void resume(int64_t steps, int64_t parts) {
+    next_ = steps;
+    parts_ = parts;
+  }
 
 private:
   /// Gradients of some of the epoch's instances.
   using Gradients = std::span<const ParamGradient>;
   std::optional<Gradients> runAtOnce(size_t begin, size_t end, TrainingStep &step);
-  void addBatch(size_t begin, size_t end, TrainingStep &step);
+  void addPart(size_t begin, size_t end, TrainingStep &step);
   void addHalves(size_t begin, size_t end, TrainingStep &step);
+  std::vector<size_t> cut(size_t begin, size_t end) const;
+  std::optional<Gradients> runParts(size_t begin, size_t end, bool mayHalve, TrainingStep &step);
+  Gradients runStep(size_t begin, size_t end, TrainingStep &step);
 
   Session &session_;
   std::span<const Instance> instances_;
@@ -85,6 +103,8 @@ private:
   Optimizer optimizer_;
   GradientSum sum_;
   std::optional<WeightAverage> average_;
+  InstanceCosts costs_;
+  int64_t parts_;
   int64_t next_ = 0;
   int64_t shuffled_ = -1; ///< the epoch that `order_` is of
   std::vector<uint32_t> order_;

@@ -206,23 +206,56 @@ fn go(i: int, x: f32[h]) -> f32[h] = if i == 0 { x } else { go(i - 1, tanh(x @ w
     expect("parts" not in text and all("halved" not in line for line in runner.log("g")),
            f"nothing is halved: {text}")
     whole = runner.tensors("g/last.safetensors")
+    # Of several parts each is halved that memory does not hold, where their number is given.
     for name, limit, more, halved, failed in (
-            ("g1", "6M", ["--data", "g.jsonl", "--batch", "6"], True, None),
+            ("g1", "6M", ["--data", "g.jsonl", "--batch", "6", "--parts", "1"], True, None),
             ("g2", "6M", ["--data", "g.jsonl", "--batch", "3", "--accumulate", "2"], False, None),
-            ("g3", "6M", ["--data", "g7.jsonl", "--batch", "7"], True, "1 instances failed"),
-            ("g4", "4M", ["--data", "g.jsonl", "--batch", "3", "--accumulate", "2"], True, None)):
+            ("g3", "6M", ["--data", "g7.jsonl", "--batch", "7", "--parts", "1"], True,
+             "1 instances failed"),
+            ("g4", "4M", ["--data", "g.jsonl", "--batch", "6", "--parts", "2"], True, None)):
         text = runner.run(*common, *more, "--memory-limit", limit, "--log-every", "1", "-o", name,
                           code=1 if failed else 0)
         expect("failed" not in text if failed is None else
                failed in text and "g7.jsonl:1: instance 0" in text and "out of memory" in text,
                f"{name}, in parts: {text}")
         step, epoch = runner.log(name)[-2:]
-        told = [f"note: step 1: --memory-limit {limit} does not hold its mini-batch" in text,
-                "1 steps in parts" in text, "halved" in step, "halved" in epoch]
+        told = [f"note: step 1: --memory-limit {limit} does not hold" in text,
+                "1 steps halved" in text, "halved" in step, "halved" in epoch]
         expect(told == 4 * [halved], f"{name}, what is told: {told} {text} {step} {epoch}")
         parts = runner.tensors(f"{name}/last.safetensors")
         expect(all(abs(p - q) < 1e-5 for k in whole for p, q in zip(whole[k], parts[k])),
                f"{name}: {whole} in parts: {parts}")
+
+    # Else the first step finds out how many parts the limit asks for, and they are part of the
+    # training from then on: their bits do not depend on the limit, nor on where it was stopped.
+    runner.write("g8.jsonl", "".join(f'{{"i": {2000 * i}, "x": [0.1, 0.2]}}\n'
+                                     for i in (6, 5, 6, 4, 5, 6, 4, 6)))
+    common = ["train", "g.sheaf", "--optimizer", "adam", "--lr", "0.01", "--data", "g8.jsonl",
+              "--batch", "6", "--log-every", "1"]
+    text = runner.run(*common, "--memory-limit", "6M", "--epochs", "2", "-o", "limited")
+    parts = runner.config("limited")["parts"]
+    expect(int(parts) > 1 and f"each goes in {parts} parts" in text and "halved" not in text,
+           f"parts by the limit: {parts} {text}")
+    expect([line["parts"] for line in runner.log("limited") if line["event"] == "step"] ==
+           2 * [int(parts), min(int(parts), 2)], "in the log; an epoch's last step has two instances")
+    runner.run(*common, "--parts", parts, "--epochs", "2", "-o", "unlimited")
+    expect(runner.same("limited", "unlimited"), "the limit changes no bit")
+    runner.run(*common, "--memory-limit", "6M", "--epochs", "1", "-o", "resumed")
+    runner.run("train", "--resume", "resumed", "--epochs", "2", "--memory-limit", "1G")
+    expect(runner.same("limited", "resumed"), "nor does a resume without it")
+    # Mini-batches that make a step are parts of it: of instances that are alike, the same ones.
+    runner.write("even.jsonl", "".join(f'{{"i": 40, "x": [0.1, {i}]}}\n' for i in range(8)))
+    even = [*common[:6], "--data", "even.jsonl", "--epochs", "2"]
+    runner.run(*even, "--batch", "2", "--accumulate", "4", "-o", "even1")
+    runner.run(*even, "--batch", "4", "--accumulate", "2", "--parts", "2", "-o", "even2")
+    runner.run(*even, "--batch", "8", "--parts", "4", "-o", "even4")
+    expect(runner.same("even1", "even2") and runner.same("even1", "even4"), "--accumulate and --parts")
+    text = runner.run(*common, "--parts", "0", "-o", "none", code=2)
+    expect("--parts" in text, text)
+    # An instance that is too large by itself fails alone, and makes the parts no smaller than it.
+    text = runner.run(*common[:6], "--data", "g7.jsonl", "--batch", "7", "--epochs", "1",
+                      "--memory-limit", "6M", "-o", "large", code=1)
+    expect("1 instances failed" in text and runner.config("large")["parts"] in ("2", "4"), text)
 
     # What is told of a step that is skipped needs no more memory than the step did.
     runner.write("gn.sheaf", recursion + "fn loss(i: int, s: float) -> f32 = "

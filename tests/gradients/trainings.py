@@ -1,4 +1,5 @@
 """What the tests of `sheaf train` share: a directory to run it in, and what it leaves there."""
+import filecmp
 import json
 import os
 import struct
@@ -47,6 +48,15 @@ class Runner:
                 raw = data[8 + size + begin:8 + size + end]
                 out[key] = list(struct.unpack(f"<{len(raw) // 4}f", raw))
         return out
+
+    def config(self, directory):
+        with open(self.path(directory + "/config.json"), encoding="utf-8") as stream:
+            return json.load(stream)
+
+    def same(self, one, other):
+        """Whether two trainings ended with the same weights, to the bit."""
+        files = [self.path(directory + "/last.safetensors") for directory in (one, other)]
+        return filecmp.cmp(*files, shallow=False)
 
     def log(self, directory):
         with open(self.path(directory + "/log.jsonl"), encoding="utf-8") as stream:

@@ -171,6 +171,8 @@ template <typename Self, typename Visit> void TrainOptions::visit(Self &self, Vi
   field("warmup", self.update.warmup);
   field("batch", self.update.batch);
   field("accumulate", self.update.accumulate);
+  field("parts", self.update.parts);
+  field("sums", self.sums);
   field("epochs", self.epochs);
   field("patience", self.patience);
   field("log_every", self.logEvery);
@@ -229,7 +231,7 @@ constexpr std::array kMayChange = {"--epochs",       "--lr",
 constexpr std::array kLater = {
     "precision", "strict_weights", "rename",  "init_from", "fresh",       "lr_for",
     "decay_for", "patience",       "history", "ended",     "strict_data", "skip_bad_lines",
-    "forks",     "target_cache",   "target",  "tokenizer", "constants"};
+    "forks",     "target_cache",   "target",  "tokenizer", "constants",   "parts"};
 
 template <typename Names> bool isAmong(const Names &names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -268,6 +270,15 @@ void TrainOptions::read(const CLI::App &app) {
   Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
   visit(*this, [&](const char *key, auto &value) {
     bool isThere = config.is_object() && config.contains(key);
+    if (std::string_view(key) == "sums") { // what it goes on with, whatever it was begun with
+      Json before = isThere ? config.at(key) : Json(1);
+      if (before != Json(sums))
+        changes.push_back(
+            fmt::format("gradients summed in order {} instead of {}: last bits differ "
+                        "from those of a training that goes on as it was begun",
+                        sums, before.dump()));
+      return;
+    }
     if (isAmong(given, optionOf(key))) {
       Json before = isThere ? config.at(key) : Json(nullptr), now = value;
       if (before != now)

@@ -32,6 +32,7 @@ struct TrainOptions {
   bool hasChanged(std::string_view option) const;
   std::vector<std::string> history; ///< earlier such changes, and where they were made
   bool hasEnded = false;            ///< and kept no checkpoint
+  int sums = rt::kOrderOfSums;
 
   void add(CLI::App &app);
   /// What was given fits together. Throws UsageError.

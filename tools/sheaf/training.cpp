@@ -192,6 +192,8 @@ void Training::logStep(const rt::TrainingStep &step) {
     line["failed"] = step.failed;
   if (step.halved)
     line["halved"] = step.halved;
+  if (step.parts > 1)
+    line["parts"] = step.parts;
   if (step.skipped)
     line["skipped"] = true;
   log_->write("step", line);
@@ -294,7 +296,7 @@ bool Training::endEpoch() {
                       peakTooLow ? driver::kPeakTooLow : "",
                       end->failed ? fmt::format(", {} instances failed", end->failed) : "",
                       end->skipped ? fmt::format(", {} steps skipped", end->skipped) : "",
-                      end->halved ? fmt::format(", {} steps in parts", end->halved) : "");
+                      end->halved ? fmt::format(", {} steps halved", end->halved) : "");
   std::string logged = log_->write("epoch", line);
   // What a line tells is there before the checkpoint that it may be taken up after.
   training_->keepEpoch(*end);
@@ -309,12 +311,28 @@ void Training::tell(const rt::TrainingStep &step, bool isFirstFailure) {
     note(training_->firstFailure());
   if (step.halved && !std::exchange(toldHalved_, true)) {
     const std::string &limit = arguments_.limits.memoryLimitText;
-    note(fmt::format("step {}: {} does not hold its mini-batch, which goes in parts: the last bits "
-                     "are not those of the whole; a smaller --batch with --accumulate avoids that",
-                     step.number + 1, limit.empty() ? "memory" : "--memory-limit " + limit));
+    note(fmt::format("step {}: {} does not hold {}, which is halved: the last bits are not those "
+                     "of the whole; more --parts avoid that",
+                     step.number + 1, limit.empty() ? "memory" : "--memory-limit " + limit,
+                     step.parts > 1 ? "one of its parts" : "its mini-batch"));
   }
+  if (step.number == 0)
+    keepParts();
   if (step.anomaly)
     note(fmt::format("step {}: {}", step.number + 1, step.anomaly->message()));
+}
+
+/// How many parts the first step was found to need is part of the training from then on.
+void Training::keepParts() {
+  std::string &parts = arguments_.update.parts;
+  if (parts != "auto" || training_->trainer().parts() == 1)
+    return;
+  parts = std::to_string(training_->trainer().parts());
+  arguments_.save(training_->directory()->file("config.json"));
+  const std::string &limit = arguments_.limits.memoryLimitText;
+  note(fmt::format("{} does not hold a mini-batch: each goes in {} parts from the first step on "
+                   "(--parts {})",
+                   limit.empty() ? "memory" : "--memory-limit " + limit, parts, parts));
 }
 
 /// False when a signal came.

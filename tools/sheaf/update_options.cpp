@@ -104,6 +104,11 @@ std::vector<CLI::Option *> UpdateOptions::add(CLI::App &app) {
   number("--batch", batch, "instances a mini-batch (default: 64)");
   number("--accumulate", accumulate,
          "mini-batches whose gradients make one step together (default: 1)");
+  app.add_option("--parts", parts,
+                 "parts that a mini-batch is divided into, by cost, and that run one after the "
+                 "other: a number, or auto: 1, or as many as --memory-limit asks for in the first "
+                 "step (default: auto)")
+      ->type_name("N");
   app.add_option("--reduction", reduction,
                  "what a step takes of its losses: mean or sum (default: mean)")
       ->type_name("NAME");
@@ -161,6 +166,7 @@ rt::TrainerOptions UpdateOptions::trainer(uint64_t seed) const {
   rt::TrainerOptions options;
   options.batch = parseNumber("--batch", batch);
   options.accumulate = parseNumber("--accumulate", accumulate);
+  options.parts = parts == "auto" ? 0 : parseNumber("--parts", parts);
   options.seed = seed;
   if (reduction != "mean" && reduction != "sum")
     throw UsageError(fmt::format("--reduction takes mean or sum, not '{}'", reduction));

@@ -17,7 +17,7 @@ struct UpdateOptions {
   double weightDecay = 0, clip = 0;
   std::vector<std::string> frozen, noDecay;
   std::vector<std::string> rates, decays; ///< PATTERN=NUMBER
-  std::string warmup = "0", batch = "64", accumulate = "1";
+  std::string warmup = "0", batch = "64", accumulate = "1", parts = "auto";
 
   /// Returns the options that were added.
   std::vector<CLI::Option *> add(CLI::App &app);

@@ -128,104 +128,21 @@ def test_failures_are_told(fast, train):
     assert steps[0].ended.failed == 1
 
 
-def test_what_memory_does_not_hold_is_told(module):
+def test_what_memory_does_not_hold_goes_in_parts(module):
     many = trees(400, seed=4)
-    for limit, whole in ((0, True), (500_000, False)):
-        (step,) = sf.jit(module, memory_limit=limit).fit(many, batch=400, epochs=1)
-        assert step.instances == 400 and not step.failed and (step.halved == 0) == whole, (limit, step)
+    start = [(param, np.array(param.value)) for _, param in module.named_parameters()]
 
+    def step(limit, parts=None):
+        for param, value in start:
+            param.value = value
+        (step,) = sf.jit(module, memory_limit=limit).fit(many, batch=400, epochs=1, parts=parts)
+        assert step.instances == 400 and not step.failed
+        return step, np.array(module.w.value)
 
-def test_a_loss_that_is_not_finite_is_named():
-    fast = sf.jit(Labelled())
-    xs, labels = np.zeros((12, 2, 3), np.float32), np.arange(24, dtype=np.int32).reshape(12, 2) % 3
-    labels[7, 1] = 7
-    steps = list(fast.fit((xs, labels), batch=4, epochs=2))
-    told = [step.error for step in steps if step.error]
-    assert sum(np.isnan(step.loss) for step in steps) == 2 and len(told) == 1  # it is looked for once
-    assert told[0].startswith("input 7 of the data has the loss nan: a label or an index out of range")
-    step = fast.train_step(sf.optim.SGD(fast, lr=0.1), "loss", xs[5:8], labels[5:8])
-    assert np.isnan(step.loss) and step.error.startswith("input 2 has the loss nan") and not step.failed
-    assert fast.train_step(sf.optim.SGD(fast, lr=0.1), "loss", xs[:3], labels[:3]).error is None
-
-
-class Labelled(sf.Module):
-    def __init__(self):
-        self.w = sf.Param(3, 3)
-
-    def loss(self, x: sf.Float32["2 3"], labels: sf.Int32["2"]) -> sf.Float32[""]:
-        return sf.cross_entropy(x @ self.w, labels).mean()
-
-
-def test_a_closed_training_gives_back_what_it_held(fast, module, train):
-    with fast.fit(train, batch=20, optimizer=sf.optim.SGD(fast, lr=0.5)) as run:
-        next(run)
-        after = np.array(module.w.value)
-    assert list(run) == [] and np.array_equal(module.w.value, after) and "0 of 10 epochs" in repr(run)
-    run.close()
-    for asks in (run.checkpoint, run.restore_best, lambda: run.save("w.safetensors"), run.__enter__):
-        with pytest.raises(RuntimeError, match="the training is closed"):
-            asks()
-
-
-def test_weights_of_rate_zero_stay(fast, module, train):
-    before = {name: np.array(p.value) for name, p in module.named_parameters()}
-    opt = sf.optim.AdamW(fast, lr=0.1, updates={"emb*": {"rate": 0.0}})
-    fast.train_step(opt, "loss", *train)
-    for _ in fast.fit(train, optimizer=opt, epochs=1):
-        pass
-    assert np.array_equal(module.embedding.value, before["embedding"]) and not np.array_equal(module.w.value, before["w"])
-
-
-def test_an_interrupt_writes_a_checkpoint_and_goes_on(tmp_path, train, data):
-    def made(directory, interrupts):
-        fast = sf.jit(TreeRNN())
-        many = [trees(3000, seed=4), data]
-        run, seen = fit(fast, many[0], many[1], epochs=6, directory=directory), []
-        if interrupts:
-            def interrupt():
-                while len(seen) < 20:
-                    time.sleep(0.001)
-                os.kill(os.getpid(), signal.SIGINT)
-            other = threading.Thread(target=interrupt)
-            other.start()
-            with pytest.raises(KeyboardInterrupt):
-                for step in run:
-                    seen.append(step)
-                while True:
-                    time.sleep(0.01)
-            other.join()
-            assert 20 <= len(seen) < len(run)
-            run.checkpoint()
-            assert list(directory.glob("checkpoint-*.safetensors"))
-        for _ in run:
-            pass
-        return fast.module
-    plain, stopped = made(tmp_path / "plain", False), made(tmp_path / "stopped", True)
-    assert same(stopped, {name: p.value for name, p in plain.named_parameters()})
-
-
-def test_what_is_refused(tmp_path, fast, train, data):
-    for options, error, words in (
-            ({"dev": data, "metric": "accurracy"}, ValueError, r"the metric is a compiled method of TreeRNN .*not 'accurracy'"),
-            ({"metric": "accuracy"}, ValueError, "over other data: dev"),
-            ({"dev": data, "metric": "size"}, ValueError, "the metric 'size' has other arguments than the loss: t: Tree"),
-            ({"dev": data, "metric": "accuracy:best"}, ValueError, "accuracy, precision, recall or f1"),
-            ({"loss": "losses"}, ValueError, "the loss is a compiled method"), ({"loss": "accuracy"}, TypeError, "is no loss"),
-            ({"batch": 0}, ValueError, "batch is 0"), ({"epochs": 1.5}, ValueError, "epochs is 1.5"),
-            ({"schedule": "step"}, ValueError, "'constant', 'linear' or 'cosine'"),
-            ({"average": 1.0}, ValueError, "less than 1"), ({"resume": True}, ValueError, "with a directory"),
-            ({"patience": 0}, ValueError, "patience is 0"), ({"optimizer": "adam"}, TypeError, "sf.optim.AdamW"),
-            ({"reduce": None}, ValueError, "'mean' or 'sum'"), ({"steps": 3}, TypeError, "steps")):
-        with pytest.raises(error, match=words):
-            fast.fit(train, **options)
-    with pytest.raises(ValueError, match="no data"):
-        fast.fit(([], []))
-    with pytest.raises(TypeError, match="label"):
-        fast.fit((train[0],))
-    with pytest.raises(TypeError, match="the data is a Dataset, or a tuple"):
-        fast.fit("train.txt")
-    with pytest.raises(ValueError, match="the data has not the arguments of 'loss', which are t: Tree, label: int"):
-        fast.fit(fast.vector.encode(train[0]))
-    (tmp_path / "file").write_text("")
-    with pytest.raises(Exception, match="file"):
-        fast.fit(train, directory=tmp_path / "file")
+    assert step(0)[0].parts == 1
+    limited, weights = step(500_000)
+    assert limited.parts > 1 and not limited.halved
+    assert np.array_equal(step(0, limited.parts)[1], weights)  # the limit changes no bit after that
+    assert step(500_000, parts=1)[0].halved
+    with pytest.raises(ValueError, match="parts is 0"):
+        step(0, parts=0)
