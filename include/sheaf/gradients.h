@@ -37,10 +37,12 @@ SHEAF_API sheaf_status sheaf_session_weight(sheaf_session *session, sheaf_model 
 /* Copies a tensor, any strides, of the weight's dtype and extents. */
 SHEAF_API sheaf_status sheaf_session_set_weight(sheaf_session *session, sheaf_model *model,
                                                 const char *name, const DLTensor *tensor);
-/* Weights whose names match, `*` being any characters, have no gradients in this session any more:
- * they are not computed. An error when none matches. */
+/* Weights whose names match, `*` being any characters, have no gradients in this session until they
+ * are named to sheaf_session_unfreeze(): they are not computed. An error when none matches. */
 SHEAF_API sheaf_status sheaf_session_freeze(sheaf_session *session, sheaf_model *model,
                                             const char *pattern);
+SHEAF_API sheaf_status sheaf_session_unfreeze(sheaf_session *session, sheaf_model *model,
+                                              const char *pattern);
 
 /* ---- Going back --------------------------------------------------------------------------- */
 

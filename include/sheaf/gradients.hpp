@@ -40,6 +40,9 @@ inline void setWeight(const Session &session, const Model &model, const std::str
 inline void freeze(const Session &session, const Model &model, const std::string &pattern) {
   check(sheaf_session_freeze(session.get(), model.get(), pattern.c_str()));
 }
+inline void unfreeze(const Session &session, const Model &model, const std::string &pattern) {
+  check(sheaf_session_unfreeze(session.get(), model.get(), pattern.c_str()));
+}
 
 /// What arrives at a part of the results of some instances: `tensor` has these along its first
 /// axis.

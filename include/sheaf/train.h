@@ -127,10 +127,15 @@ typedef struct sheaf_training_options {
   /* Parts that each mini-batch is divided into, by cost, which run one after the other; 0: 1, or as
    * many as the memory limit asks for in the first step. One that is resumed keeps its own. */
   uint64_t parts;
+  /* Weights whose names match one of these patterns, `*` being any characters, stay as they are:
+   * steps compute no gradients of them, and `norm` and `clip` count none. A pattern that no weight
+   * matches is an error, and so is it if none is left that could be trained. */
+  const char *const *frozen;
+  size_t frozen_count;
 } sheaf_training_options;
 
 /* A training of the model's weights in this session, from what they are, or, resumed, from what a
- * checkpoint has. Those that sheaf_session_freeze() names stay as they are. `options` may be null.
+ * checkpoint has. Those that sheaf_session_freeze() names stay, too. `options` may be null.
  * While it is there the session may be used between two calls, but not its weights be changed. What
  * is wrong with the files of the directory is SHEAF_INVALID. */
 SHEAF_API sheaf_status sheaf_training_create(sheaf_session *session, sheaf_model *model,

@@ -2,6 +2,7 @@
 #include "python/native/arrays.h"
 #include "python/native/decode.h"
 
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -45,7 +46,33 @@ nb::list Run::failures() const {
   return all;
 }
 
-std::unique_ptr<Gradients> Run::backward(nb::handle cotangents) const {
+namespace {
+
+/// Weights that have no gradients as long as this is there.
+class Frozen {
+public:
+  Frozen(Running &running, Model &model, const std::vector<std::string> &names)
+      : running_(running), model_(model), names_(names) {
+    for (const std::string &name : names_)
+      check(sheaf_session_freeze(running_.session.get(), model_.handle(), name.c_str()));
+  }
+  ~Frozen() {
+    for (const std::string &name : names_)
+      sheaf_session_unfreeze(running_.session.get(), model_.handle(), name.c_str());
+  }
+  Frozen(const Frozen &) = delete;
+  Frozen &operator=(const Frozen &) = delete;
+
+private:
+  Running &running_;
+  Model &model_;
+  const std::vector<std::string> &names_;
+};
+
+} // namespace
+
+std::unique_ptr<Gradients> Run::backward(nb::handle cotangents,
+                                         const std::vector<std::string> &frozen) const {
   using Instances = std::vector<size_t>;
   std::deque<Instances> numbers;
   std::deque<LentTensor> tensors;
@@ -71,6 +98,7 @@ std::unique_ptr<Gradients> Run::backward(nb::handle cotangents) const {
   sheaf_gradients *made = nullptr;
   sheaf_status status;
   {
+    Frozen without(*running_, model_, frozen);
     Unlocked unlocked;
     status =
         sheaf_session_backward(running_->session.get(), running_->result, given, all.size(), &made);
@@ -146,7 +174,8 @@ void bindGradients(nb::module_ &module) {
       .def("__len__", &Run::size)
       .def("results", &Run::results)
       .def("failures", &Run::failures)
-      .def("backward", &Run::backward, nb::arg("cotangents").none());
+      .def("backward", &Run::backward, nb::arg("cotangents").none(),
+           nb::arg("frozen") = std::vector<std::string>());
   nb::class_<Gradients>(module, "Gradients")
       .def("weight", &Gradients::weight)
       .def("argument", [](const Gradients &gradients, Model &model, size_t number) {

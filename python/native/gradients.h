@@ -43,7 +43,9 @@ public:
   nb::list failures() const;
   size_t size() const { return running_->result->data->items.size(); }
   /// `cotangents`: None, of a loss, or tuples of instances (None: all), a path and an array.
-  std::unique_ptr<Gradients> backward(nb::handle cotangents) const;
+  /// `frozen`: names of weights of which no gradients are computed.
+  std::unique_ptr<Gradients> backward(nb::handle cotangents,
+                                      const std::vector<std::string> &frozen) const;
 
 private:
   Model &model_; ///< Python keeps it

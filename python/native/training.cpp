@@ -3,7 +3,9 @@
 
 #include "sheaf/train.h"
 
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 namespace sheaf::python {
 
@@ -83,6 +85,12 @@ public:
     options.checkpoint_every = number("checkpoint_every");
     auto keep = nb::cast<int64_t>(from["keep"]);
     options.keep = keep == 0 ? -1 : keep;
+    auto names = nb::cast<std::vector<std::string>>(from["frozen"]);
+    std::vector<const char *> frozen;
+    for (const std::string &name : names)
+      frozen.push_back(name.c_str());
+    options.frozen = frozen.data();
+    options.frozen_count = frozen.size();
     sheaf_values values = valuesFor(model_, data);
     sheaf_training *made = nullptr;
     sheaf_status status;

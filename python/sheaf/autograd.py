@@ -279,7 +279,9 @@ class _Call:
             if entry.version != self.version:
                 raise RuntimeError("the weights have changed since these results were computed: the gradients are of what "
                                    "they were")
-            back = held.backward(cotangents)
+            # What is frozen costs nothing.
+            back = held.backward(cotangents, [name for want, name in zip(wants[self.inputs:], module._weights)
+                                              if not want])
             of_inputs = [None] * self.inputs
             if any(wants[:self.inputs]):
                 of_inputs = [None if not want or one is None else torch.from_numpy(np.asarray(one))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from . import _native
 from .data import Dataset
 from .errors import InstanceError
-from .gradients import _Entry, _require_loss, not_finite, require_optimizer
+from .gradients import _Entry, _require_loss, not_finite, require_optimizer, weights_named
 from .optim import Adam
 from .texts import path_text
 
@@ -58,7 +58,7 @@ class Fit:
 
     def __init__(self, compiled, data, *, dev=None, loss="loss", metric=None, optimizer=None, batch=64, epochs=10,
                  seed=0, patience=None, schedule="constant", warmup=0, accumulate=1, parts=None, average=0.0,
-                 reduce="mean", directory=None, resume=False, checkpoint_every=0, keep=2):
+                 reduce="mean", freeze=(), directory=None, resume=False, checkpoint_every=0, keep=2):
         optimizer = Adam(compiled) if optimizer is None else optimizer
         require_optimizer(optimizer, compiled)
         if reduce not in ("mean", "sum"):
@@ -90,9 +90,14 @@ class Fit:
             self._count = epochs
             self._steps = math.ceil(math.ceil(len(values) / batch) / accumulate) * epochs
             measures = self._measures(dev, metric)
+            own = model._about["parameters"]
+            frozen = [name for name in weights_named(compiled, freeze, "freeze") if name in own]
+            if frozen and not any(dtype == "f32" and name not in frozen for name, (dtype, _) in own.items()):
+                raise ValueError("freeze leaves no weight that could be trained")
             self._native = _native.Training(model._session, values, {
                 "learning_rate": optimizer.lr, "schedule": schedule, "sum": reduce == "sum", "average": average,
                 "directory": None if directory is None else path_text(directory), "resume": resume,
+                "frozen": frozen,
                 **{name: int(value) for name, (value, _) in counts.items()}}, optimizer._given)
             self._names = []
             # Of the native ones the last decides.

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
+import re
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -337,6 +339,30 @@ def train_step(compiled, optimizer, loss, columns, reduce):
             compiled._weights_changed(model)
         return Step(optimizer.steps, _loss(losses, "mean"), norm, len(losses), len(failures),
                     error, skipped, time.perf_counter() - begun)
+
+
+def weights_named(compiled, patterns, what):
+    """The weights that patterns name, by their names in the source. A pattern is a name, of the Module or of the
+    source, in which `*` stands for any characters."""
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    if not isinstance(patterns, (list, tuple)) or not all(isinstance(one, str) for one in patterns):
+        raise TypeError(f"{what} is a list of names of weights, in which * stands for any characters, not {patterns!r}")
+    of_module = {}
+    for name, param in compiled.target.named_parameters(duplicates=True):
+        of_module.setdefault(id(param), []).append(name)
+    names = {source: [*of_module.get(id(param), []), source] for source, param in compiled.program.weights.items()}
+    found = {}  # ordered
+    for pattern in patterns:
+        like = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+        named = [source for source, known in names.items() if any(map(like.fullmatch, known))]
+        if not named:
+            every = list(dict.fromkeys(known[0] for known in names.values()))
+            near = difflib.get_close_matches(pattern, [one for known in names.values() for one in known], 3, 0.5)
+            raise ValueError(f"{what}: no weight is called {pattern!r}; "
+                             + (f"did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else
+                                f"there are {', '.join(every[:8])}" + (", ..." if len(every) > 8 else "")))
+        found.update(dict.fromkeys(named))
+    return list(found)
 
 
 def not_finite(number, loss, where=""):

@@ -511,6 +511,8 @@ class CompiledModule(Compiled):
         optimizer     of sf.optim; its options are taken, it makes no steps itself. By default Adam
         batch, epochs, seed, accumulate, parts, reduce, schedule, warmup, average (--ema), patience
                       as `sheaf train` has them: from the same weights the steps have the same bits
+        freeze        names of weights that stay as they are, in which * stands for any characters: ["embedding",
+                      "encoder.*"]. `norm` and `clip` do not count them
         directory     where weights and checkpoints are kept; `resume=True` goes on after the newest.
                       `checkpoint_every` steps, beside those of epochs; `keep` of them
 

@@ -5,7 +5,6 @@
 #include "runtime/api/hand_out.h"
 #include "runtime/api/tensors.h"
 #include "runtime/api/weights.h"
-#include "runtime/io/name_pattern.h"
 #include "runtime/train/gradient_rows.h"
 
 #include <algorithm>
@@ -176,20 +175,24 @@ sheaf_status sheaf_session_set_weight(sheaf_session *session, sheaf_model *model
               [&](RunningModel &running) { setWeight(running, name, given(tensor, "tensor")); });
 }
 
-sheaf_status sheaf_session_freeze(sheaf_session *session, sheaf_model *model, const char *pattern) {
+static sheaf_status freeze(sheaf_session *session, sheaf_model *model, const char *pattern,
+                           bool frozen) {
   return with(session, model, [&](RunningModel &running) {
     given(pattern, "pattern");
     if (!running.model->model().training)
       throw Invalid("the model was not compiled for training");
-    size_t found = 0;
-    for (size_t weight : running.model->weights())
-      if (io::matches(running.model->model().params[weight].name, pattern)) {
-        running.session->freeze(weight);
-        ++found;
-      }
-    if (found == 0)
-      throw Invalid(std::string("no weight of the model is called '") + pattern + "'");
+    for (size_t weight : running.model->weightsNamed(pattern))
+      running.session->freeze(weight, frozen);
   });
+}
+
+sheaf_status sheaf_session_freeze(sheaf_session *session, sheaf_model *model, const char *pattern) {
+  return freeze(session, model, pattern, true);
+}
+
+sheaf_status sheaf_session_unfreeze(sheaf_session *session, sheaf_model *model,
+                                    const char *pattern) {
+  return freeze(session, model, pattern, false);
 }
 
 //===----------------------------------------------------------------------===//

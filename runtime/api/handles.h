@@ -100,6 +100,8 @@ public:
   const std::vector<size_t> &weights() const { return weights_; }
   /// Of the parameter that is called so. Throws Invalid.
   size_t weight(const char *name) const;
+  /// Those whose names match, `*` being any characters. Throws Invalid when there are none.
+  std::vector<size_t> weightsNamed(const char *pattern) const;
 
   /// Whether values of this type have extents that must agree with others of the same instance.
   bool bindsExtents(sheaf_type type) const { return bindsExtents_[type]; }

@@ -3,6 +3,7 @@
 #include "runtime/api/options.h"
 
 #include "runtime/artefact/checksum.h"
+#include "runtime/io/name_pattern.h"
 #include "runtime/io/types.h"
 #include "runtime/model/members.h"
 #include "runtime/session/invalid_argument.h"
@@ -136,6 +137,16 @@ size_t LoadedModel::weight(const char *name) const {
     if (model().params[i].name == name)
       return i;
   throw Invalid(std::string("the model has no weight '") + name + "'");
+}
+
+std::vector<size_t> LoadedModel::weightsNamed(const char *pattern) const {
+  std::vector<size_t> found;
+  for (size_t i : weights_)
+    if (io::matches(model().params[i].name, pattern))
+      found.push_back(i);
+  if (found.empty())
+    throw Invalid(std::string("no weight of the model is called '") + pattern + "'");
+  return found;
 }
 
 const artefact::VocabularyDesc *LoadedModel::vocabulary(const std::string &name) const {

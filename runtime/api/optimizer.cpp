@@ -4,8 +4,6 @@
 #include "runtime/api/options.h"
 #include "runtime/api/weights.h"
 
-#include "runtime/io/name_pattern.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -50,11 +48,7 @@ std::vector<rt::ParamUpdate> api::paramUpdates(const sheaf_optimizer_options &as
   std::vector<bool> taken(updates.size());
   for (const sheaf_weight_update &update : array(asked.updates, asked.update_count, "updates")) {
     const char *pattern = &given(update.pattern, "a pattern of options.updates");
-    bool any = false;
-    for (size_t weight : model.weights()) {
-      if (!io::matches(model.model().params[weight].name, pattern))
-        continue;
-      any = true;
+    for (size_t weight : model.weightsNamed(pattern)) {
       if (taken[weight])
         continue;
       taken[weight] = true;
@@ -62,8 +56,6 @@ std::vector<rt::ParamUpdate> api::paramUpdates(const sheaf_optimizer_options &as
       if (update.weight_decay != 0)
         updates[weight].decay = orDefault(update.weight_decay, 0, "updates.weight_decay");
     }
-    if (!any)
-      throw Invalid(std::string("no weight of the model is called '") + pattern + "'");
   }
   return updates;
 }

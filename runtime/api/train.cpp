@@ -47,6 +47,21 @@ rt::LossScale lossScaleOf(double asked, const rt::Model &model) {
   return rt::LossScale(asked == 0 ? 1 : asked);
 }
 
+std::vector<size_t> frozenWeights(const sheaf_training_options &asked, const LoadedModel &model) {
+  std::vector<size_t> frozen;
+  for (const char *pattern : array(asked.frozen, asked.frozen_count, "frozen")) {
+    std::vector<size_t> named = model.weightsNamed(&given(pattern, "a pattern of options.frozen"));
+    frozen.insert(frozen.end(), named.begin(), named.end());
+  }
+  auto isTrained = [&](size_t weight) {
+    return model.model().params[weight].dtype == rt::DType::F32 &&
+           std::find(frozen.begin(), frozen.end(), weight) == frozen.end();
+  };
+  if (!frozen.empty() && std::none_of(model.weights().begin(), model.weights().end(), isTrained))
+    throw Invalid("options.frozen leaves no weight that could be trained");
+  return frozen;
+}
+
 fit::TrainingOptions optionsOf(const sheaf_training_options &asked, const LoadedModel &model) {
   fit::TrainingOptions options;
   rt::TrainerOptions &trainer = options.trainer;
@@ -71,6 +86,7 @@ fit::TrainingOptions optionsOf(const sheaf_training_options &asked, const Loaded
   sheaf_optimizer_options optimizer = known(asked.optimizer, "sheaf_optimizer_options");
   trainer.optimizer = optimizerOptions(optimizer);
   options.updates = paramUpdates(optimizer, model);
+  options.frozen = frozenWeights(asked, model);
   return options;
 }
 

@@ -25,16 +25,25 @@ bool isConstant(const WordSum &sum) {
   return std::all_of(sum.begin(), sum.end(), [](const WordTerm &t) { return t.words.empty(); });
 }
 
+bool mayTrain(const ParamDesc &param) { return !param.synthetic && param.dtype == DType::F32; }
+
 } // namespace
+
+bool Backward::freeze(size_t param, bool frozen) {
+  trainable_[param] = !frozen && mayTrain(model_.params[param]);
+  bool before = frozen_[param];
+  frozen_[param] = frozen;
+  return before;
+}
 
 Backward::Backward(const Model &model, Device &device, RowSpace &rows, Scratch &scratch,
                    MemoryMeter &meter, MemoryKind &records, bool hostile)
     : model_(model), device_(device), rows_(rows), scratch_(scratch), meter_(meter),
       hostile_(hostile), chunks_(rows, hostile), held_(rows, hostile),
       arena_(meter, records, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false),
-      trainable_(model.params.size()) {
+      trainable_(model.params.size()), frozen_(model.params.size()) {
   for (size_t i = 0; i < model.params.size(); ++i)
-    trainable_[i] = !model.params[i].synthetic && model.params[i].dtype == DType::F32;
+    trainable_[i] = mayTrain(model.params[i]);
 
   auto jobFor = [&](const WeightGradient &weight) {
     for (uint32_t i = 0; i < jobs_.size(); ++i) {

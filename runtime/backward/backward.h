@@ -65,8 +65,9 @@ public:
            MemoryKind &records, bool hostile);
   ~Backward();
 
-  /// Which parameters have gradients: all but those that the compiler made, until this says less.
-  void freeze(size_t param) { trainable_[param] = false; }
+  /// Which parameters have gradients: all of f32 but those that the compiler made, and those that
+  /// are frozen. Gives whether it was.
+  bool freeze(size_t param, bool frozen);
 
   /// Walks `forward`, in order of depth whatever order it ran in, backwards and runs what that
   /// makes; then, with the gradients of parameters that follow from others, through what computed
@@ -218,7 +219,7 @@ private:
   BumpArena arena_;
   std::vector<Kernel> kernels_; ///< by forward kernel
   std::vector<Job> jobs_;
-  std::vector<bool> trainable_;
+  std::vector<bool> trainable_, frozen_;
 
   // One run.
   Schedule schedule_;

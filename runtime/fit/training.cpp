@@ -56,8 +56,6 @@ Training::Training(rt::Session &session, Data data, const io::Vocabularies &voca
     : session_(session), data_(std::move(data)), vocabularies_(vocabularies), options_(options),
       trainer_(session, data_.instances, untilTheEnd(options, data_.instances.size())),
       total_(trainer_.stepsPerEpoch() * options.epochs) {
-  for (size_t param : options.frozen)
-    session_.freeze(param);
   trainer_.optimizer().setUpdates(options.updates);
 }
 
@@ -144,6 +142,7 @@ bool Training::restoreBest() {
 //===----------------------------------------------------------------------===//
 
 rt::TrainingStep Training::step(const std::stop_token &stop) {
+  rt::FrozenParams frozen(session_, options_.frozen);
   rt::TrainingStep step = trainer_.step(stop);
   if (step.stopped)
     return step;

@@ -67,7 +67,7 @@ struct TrainingOptions {
   int64_t patience = 0;                 ///< epochs without a better one that end it; 0: never
   int64_t checkpointEvery = 0;          ///< steps; 0: at the ends of epochs alone
   int64_t keep = 2;                     ///< checkpoints; 0: none when it has ended
-  std::vector<size_t> frozen;           ///< parameters that stay as they are
+  std::vector<size_t> frozen;           ///< parameters that its steps leave as they are
   std::vector<rt::ParamUpdate> updates; ///< by parameter; empty: none has its own
   bool keepBest = false;                ///< in memory: restoreBest()
 };

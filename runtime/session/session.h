@@ -210,8 +210,9 @@ public:
   const Slot *arguments(size_t instance) const;
   /// What the last backward() did; valid until the next run.
   const Schedule &backwardSchedule() const;
-  /// Leaves a parameter out: its gradient stays None, and its products are not computed.
-  void freeze(size_t param);
+  /// Leaves a parameter out, or takes it in again. While it is frozen its gradient stays None, and
+  /// its products are not computed. Gives whether it was frozen.
+  bool freeze(size_t param, bool frozen = true);
 
   //===--- Counting --------------------------------------------------------===//
 
@@ -271,6 +272,19 @@ void runEach(std::span<const Instance> instances, Run run, Visit visit) {
   for (const auto &[i, instance] : alone)
     visit(i, run(std::span(&instance, 1)).front());
 }
+
+/// Parameters that are frozen as long as this is there.
+class FrozenParams {
+public:
+  FrozenParams(Session &session, std::span<const size_t> params);
+  ~FrozenParams();
+  FrozenParams(const FrozenParams &) = delete;
+  FrozenParams &operator=(const FrozenParams &) = delete;
+
+private:
+  Session &session_;
+  std::vector<size_t> params_; ///< that were not frozen before
+};
 
 } // namespace sheaf::rt
 

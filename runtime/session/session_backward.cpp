@@ -187,10 +187,21 @@ const Schedule &Session::backwardSchedule() const {
   return impl_->backward->schedule();
 }
 
-void Session::freeze(size_t param) {
+bool Session::freeze(size_t param, bool frozen) {
   if (!impl_->backward)
     throw InternalError("freeze() on a session that cannot go back");
-  impl_->backward->freeze(param);
+  return impl_->backward->freeze(param, frozen);
+}
+
+FrozenParams::FrozenParams(Session &session, std::span<const size_t> params) : session_(session) {
+  for (size_t param : params)
+    if (!session.freeze(param))
+      params_.push_back(param);
+}
+
+FrozenParams::~FrozenParams() {
+  for (size_t param : params_)
+    session_.freeze(param, false);
 }
 
 } // namespace sheaf::rt

@@ -425,6 +425,63 @@ TEST_F(Trained, KeepsAnEpochThatCouldNotBeWritten) {
   expectEqualFiles("written", "unwritten");
 }
 
+TEST_F(Trained, LeavesFrozenWeightsInItsStepsAlone) {
+  command(train("--epochs 1 --freeze 'out_*' --freeze b -o command"));
+  sheaf::Values data = sheaf::readValues(*loss, path("train.jsonl"));
+  sheaf_optimizer_options optimizer;
+  sheaf_training_options how = options(optimizer);
+  how.epochs = 1;
+  std::string mine = path("mine");
+  how.directory = mine.c_str();
+  const char *const frozen[] = {"out_*", "b"};
+  how.frozen = frozen;
+  how.frozen_count = 2;
+  sheaf::Session session;
+  auto weightOf = [&](const char *name) {
+    DLManagedTensor *tensor = nullptr;
+    EXPECT_EQ(sheaf_session_weight(session.get(), loss->get(), name, &tensor), SHEAF_OK);
+    const auto *floats = static_cast<const float *>(tensor->dl_tensor.data);
+    std::vector<float> copy(floats, floats + tensor->dl_tensor.shape[0]);
+    tensor->deleter(tensor);
+    return copy;
+  };
+  std::vector<float> before = weightOf("out_w"), w = weightOf("w");
+  {
+    sheaf::Training training(session, *loss, data, how);
+    training.addMeasure(*right, sheaf::readValues(*right, path("dev.jsonl")));
+    while (training.next().kind != SHEAF_TRAINING_ENDED) {
+    }
+  }
+  expectEqualFiles("command", "mine");
+  EXPECT_EQ(weightOf("out_w"), before);
+  EXPECT_NE(weightOf("w"), w);
+  // The next training has all of them, but for what the session freezes.
+  how.directory = nullptr;
+  how.frozen_count = 0;
+  sheaf::freeze(session, *loss, "w");
+  w = weightOf("w");
+  sheaf::Training(session, *loss, data, how).next();
+  EXPECT_NE(weightOf("out_w"), before);
+  EXPECT_EQ(weightOf("w"), w);
+  sheaf::unfreeze(session, *loss, "w");
+  sheaf::Training(session, *loss, data, how).next();
+  EXPECT_NE(weightOf("w"), w);
+
+  const char *const none[] = {"out_v"}, *const all[] = {"*"}, *const null[] = {nullptr};
+  for (auto [patterns, message] :
+       {std::pair(none, "no weight of the model is called 'out_v'"),
+        {all, "options.frozen leaves no weight that could be trained"}}) {
+    how.frozen = patterns;
+    how.frozen_count = 1;
+    EXPECT_EQ(messageOf([&] { sheaf::Training(session, *loss, data, how); }, SHEAF_INVALID),
+              message);
+  }
+  for (const char *const *patterns : {null, static_cast<const char *const *>(nullptr)}) {
+    how.frozen = patterns;
+    messageOf([&] { sheaf::Training(session, *loss, data, how); }, SHEAF_INVALID);
+  }
+}
+
 TEST_F(Trained, TakesAllInstancesAtOnce) {
   sheaf::Values data = sheaf::readValues(*loss, path("train.jsonl"));
   sheaf_training_options how{};

@@ -2,6 +2,7 @@
 #include "tools/sheaf/update_options.h"
 
 #include "tools/sheaf/command.h"
+#include "tools/sheaf/nearest.h"
 
 #include "runtime/io/name_pattern.h"
 #include "runtime/model/error.h"
@@ -18,13 +19,18 @@ namespace sheaf::tool {
 std::vector<size_t> paramsOf(const rt::Model &model, const std::string &option,
                              const std::vector<std::string> &patterns) {
   std::vector<size_t> found;
+  std::vector<std::string> names;
+  for (const rt::ParamDesc &param : model.params)
+    if (!param.synthetic)
+      names.push_back(param.name);
   for (const std::string &pattern : patterns) {
     size_t before = found.size();
     for (size_t i = 0; i < model.params.size(); ++i)
       if (!model.params[i].synthetic && io::matches(model.params[i].name, pattern))
         found.push_back(i);
     if (found.size() == before)
-      throw UsageError(option + ": no parameter of the model is called '" + pattern + "'");
+      throw UsageError(option + ": no parameter of the model is called '" + pattern + "'" +
+                       didYouMean(pattern, names));
   }
   return found;
 }

@@ -172,6 +172,15 @@ def test_parameters_that_stay(fast, data):
     net.embedding.requires_grad_(False)
     net(*data).sum().backward()
     assert net.embedding.grad is None and net.w.grad.abs().sum() > 0
+    first = net.w.grad.clone()
+    net.embedding.requires_grad_(True)  # and back
+    net.w.requires_grad_(False)
+    net.zero_grad(set_to_none=True)
+    net(*data).sum().backward()
+    assert net.w.grad is None and net.embedding.grad.abs().sum() > 0
+    net.w.requires_grad_(True)
+    net(*data).sum().backward()
+    assert torch.equal(net.w.grad, first)
 
 
 def test_dropout_of_one_method_is_not_anothers(fast, data):
