@@ -52,8 +52,6 @@ nb::dict describeType(const Model &model, uint32_t number) {
 }
 
 void saveTo(const Model &model, const std::string &path) {
-  if (model.loaded().model().training)
-    raise(PyExc_ValueError, "a model that was compiled for training cannot be saved");
   try {
     Unlocked unlocked;
     model.loaded().artefact().save(path);

@@ -11,6 +11,7 @@ from . import _native
 from .data import Dataset
 from .errors import InstanceError
 from .gradients import _Entry, _require_loss, not_finite, require_optimizer, weights_named
+from .model import Model
 from .optim import Adam
 from .texts import path_text
 
@@ -56,7 +57,7 @@ class Fit:
     """A training that is under way: `for step in fast.fit(...)`. `epochs` has those that have ended,
     `best` the best of them. As a context manager it is closed at the end of the block."""
 
-    def __init__(self, compiled, data, *, dev=None, loss="loss", metric=None, optimizer=None, batch=64, epochs=10,
+    def __init__(self, compiled, data, *, dev=None, loss=None, metric=None, optimizer=None, batch=64, epochs=10,
                  seed=0, patience=None, schedule="constant", warmup=0, accumulate=1, parts=None, average=0.0,
                  reduce="mean", freeze=(), directory=None, resume=False, checkpoint_every=0, keep=2):
         optimizer = Adam(compiled) if optimizer is None else optimizer
@@ -77,10 +78,10 @@ class Fit:
         if resume and directory is None:
             raise ValueError("resume is for trainings with a directory")
         self._compiled = compiled
-        self._entry = _Entry(compiled, compiled._method_name(loss, "loss"))
+        self._entry = _Entry.of_loss(compiled, "loss" if loss is None and not isinstance(compiled, Model) else loss)
         self.epochs, self.best = [], None
         self._done, self._searched = False, False
-        with compiled._lock:
+        with self._entry.lock:
             self._model = model = self._entry.model(True, False)
             _require_loss(model)
             self._data = data = self._dataset(data, "the data")
@@ -105,11 +106,11 @@ class Fit:
                 self._native.add_measure(measured._native, given, score, less)
                 self._names.append(name)
             if resume:
-                compiled._weights_changed(model)
+                self._entry.weights_changed(model)
 
     def _dataset(self, data, what):
         if isinstance(data, (tuple, list)) and not isinstance(data, Dataset):
-            data = self._compiled._encode(self._entry.name, data)
+            data = self._entry.encode(data)
         if not isinstance(data, Dataset):
             raise TypeError(f"{what} is a Dataset, or a tuple of lists of arguments, not {type(data).__name__}")
         return data
@@ -131,6 +132,9 @@ class Fit:
             return []
         values, found = self._values(self._dataset(dev, "dev"), "dev"), []
         for one in metrics:
+            if isinstance(self._compiled, Model):
+                found.append(self._measure_of_model(one, values))
+                continue
             name, _, score = one.partition(":") if isinstance(one, str) else (one, "", "")
             name = self._compiled._method_name(name, "metric")
             measured = self._compiled._model(name)
@@ -138,8 +142,28 @@ class Fit:
                 raise ValueError(f"the metric '{name}' has other arguments than the loss: "
                                  + ", ".join(f"{a}: {text}" for a, text in measured.arguments.items()))
             found.append((f"{name}:{score}" if score else name, measured, values, score or None, False))
+        if isinstance(self._compiled, Model):
+            if not found:
+                raise ValueError("what is measured over dev is another model: metric=sf.load(...) of what was saved "
+                                 "without train")
+            return found
         found.append(("loss", self._compiled._model(self._entry.name), values, None, True))
         return found
+
+    def _measure_of_model(self, metric, values):
+        """A Model that is measured, or that and a score."""
+        measured, score = metric if isinstance(metric, tuple) and len(metric) == 2 else (metric, None)
+        if not isinstance(measured, Model) or not (score is None or isinstance(score, str)):
+            raise TypeError("the metric of a loaded model is another one with its weights, as sf.load gives it, or that and "
+                            f"the name of a score, not {metric!r}")
+        if measured._about["training"]:
+            raise ValueError(f"the metric '{measured.entry}' is a model for training: one that was saved without train "
+                             "belongs there")
+        if measured._native.signature() != self._model._native.signature():
+            raise ValueError(f"the metric '{measured.entry}' has other arguments than the loss: "
+                             + ", ".join(f"{a}: {text}" for a, text in measured.arguments.items()))
+        name = f"{measured.entry}:{score}" if score else measured.entry
+        return name, measured, values, score, measured.entry == self._entry.name
 
     def __len__(self):
         """Steps, if nothing ends it before."""
@@ -175,21 +199,20 @@ class Fit:
         it is a pass over the data."""
         if self._searched:
             return None
-        self._searched, loss, size = True, self._compiled.methods[self._entry.name], 256
+        self._searched, size = True, 256
         for begin in range(0, len(self._data), size):
-            for number, one in enumerate(loss(self._data[begin:begin + size], errors="return"), begin):
+            for number, one in enumerate(self._entry.each((self._data[begin:begin + size],)), begin):
                 if not isinstance(one, InstanceError) and not math.isfinite(one):
                     return not_finite(number, one, "of the data ")
         return None
 
     def _event(self):
-        with self._compiled._lock:
+        with self._entry.lock:
             # What was written into Params meanwhile counts.
-            self._compiled._version_now()
-            self._compiled._brought_up(self._model)
+            self._entry.brought_up(self._model)
             event = self._native.next()
             if event["changed"]:
-                self._compiled._weights_changed(self._model)
+                self._entry.weights_changed(self._model)
             return event
 
     def _epoch(self, event):
@@ -204,7 +227,7 @@ class Fit:
     def close(self):
         """Ends the training and lets go of its memory: what the optimiser remembers, the best weights, the
         data. The model keeps the weights that it has. Closing again does nothing."""
-        with self._compiled._lock:
+        with self._entry.lock:
             self._done, self._native, self._model, self._data = True, None, None, None
 
     def __enter__(self):
@@ -222,10 +245,10 @@ class Fit:
         """Gives the model its best weights so far, as happens when the training has ended. Gives whether
         there are such."""
         self._require_open()
-        with self._compiled._lock:
+        with self._entry.lock:
             found = self._native.restore_best()
             if found:
-                self._compiled._weights_changed(self._model)
+                self._entry.weights_changed(self._model)
             return found
 
     def checkpoint(self):

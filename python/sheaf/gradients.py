@@ -140,6 +140,18 @@ class _Entry:
         raise TypeError(f"{asks} takes a compiled method or function, as {asks}(fast.loss) of fast = sf.jit(model), not "
                         f"{type(target).__name__}")
 
+    @classmethod
+    def of_loss(cls, target, loss):
+        """That of a compiled Module's method, or of a Model, which is its loss."""
+        if not isinstance(target, Model):
+            return cls(target, target._method_name(loss, "loss"))
+        if not target._about["training"]:
+            raise TypeError(f"'{target.entry}' was compiled without what goes back: fast.save(path, train=True) of a "
+                            "jitted model, `sheaf build --train`, or training=True, dropout=True in sf.load and sf.compile")
+        if loss not in (None, target.entry):
+            raise ValueError(f"the loss is '{target.entry}', what the model was compiled for, not {loss!r}")
+        return cls(None, target.entry, target)
+
     @property
     def version(self):
         return self.compiled._version_now() if self.compiled else self._own._changes
@@ -150,6 +162,27 @@ class _Entry:
         if inputs and not self._own._about["input_gradients"]:
             raise TypeError("gradients of inputs are of a model that was made with input_gradients=True")
         return self._own
+
+    def brought_up(self, model):
+        """The weights are what the Params are."""
+        if self.compiled:
+            self.compiled._version_now()
+            self.compiled._brought_up(model)
+
+    def weights_changed(self, model):
+        """A step, or a file, has changed those of the model."""
+        if self.compiled:
+            self.compiled._weights_changed(model)
+        else:
+            model._weights_changed()
+
+    def encode(self, columns):
+        return self.compiled._encode(self.name, columns) if self.compiled else self._own.encode(*columns)
+
+    def each(self, columns):
+        """What it gives for each instance, or why there is nothing."""
+        called = self.compiled.methods[self.name] if self.compiled else self._own
+        return called(*columns, errors="return")
 
     def run(self, model, columns, step=0):
         if self.compiled:
@@ -307,13 +340,13 @@ class Step:
 
 
 def train_step(compiled, optimizer, loss, columns, reduce):
-    """CompiledModule.train_step."""
+    """CompiledModule.train_step, and Model.train_step, whose loss is None."""
     __tracebackhide__ = True
     begun = time.perf_counter()
     if reduce not in ("mean", "sum"):
         raise ValueError(f"reduce is {reduce!r}, not 'mean' or 'sum'")
     require_optimizer(optimizer, compiled)
-    entry = _Entry(compiled, compiled._method_name(loss, "loss"))
+    entry = _Entry.of_loss(compiled, loss)
     with entry.lock:
         model = entry.model(True, False)
         _require_loss(model)
@@ -336,7 +369,7 @@ def train_step(compiled, optimizer, loss, columns, reduce):
         norm, skipped, changed = native.step(held.backward(None), optimizer.lr, scale)
         optimizer.steps += 1
         if changed:
-            compiled._weights_changed(model)
+            entry.weights_changed(model)
         return Step(optimizer.steps, _loss(losses, "mean"), norm, len(losses), len(failures),
                     error, skipped, time.perf_counter() - begun)
 
@@ -347,10 +380,13 @@ def weights_named(compiled, patterns, what):
     patterns = [patterns] if isinstance(patterns, str) else patterns
     if not isinstance(patterns, (list, tuple)) or not all(isinstance(one, str) for one in patterns):
         raise TypeError(f"{what} is a list of names of weights, in which * stands for any characters, not {patterns!r}")
-    of_module = {}
-    for name, param in compiled.target.named_parameters(duplicates=True):
-        of_module.setdefault(id(param), []).append(name)
-    names = {source: [*of_module.get(id(param), []), source] for source, param in compiled.program.weights.items()}
+    if isinstance(compiled, Model):
+        names = {name: [name] for name in compiled._about["parameters"]}
+    else:
+        of_module = {}
+        for name, param in compiled.target.named_parameters(duplicates=True):
+            of_module.setdefault(id(param), []).append(name)
+        names = {source: [*of_module.get(id(param), []), source] for source, param in compiled.program.weights.items()}
     found = {}  # ordered
     for pattern in patterns:
         like = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)

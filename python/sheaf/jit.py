@@ -201,8 +201,10 @@ class Compiled(AsyncCalls):
         if weights:
             options["weights"] = weights
         try:
-            return native.compile(program.text, name=self.text_name, entry=program.entries[entry],
+            made = native.compile(program.text, name=self.text_name, entry=program.entries[entry],
                                   classes=boundary.classes(program, entry), **options)
+            made._made_at = self._version
+            return made
         except CompileError as error:
             raise translated(error, program, self.text_name) from None
 
@@ -234,6 +236,21 @@ class Compiled(AsyncCalls):
                 raise error.with_traceback(None) from None
             ready = self._ready[entry] = _Ready(self, entry, model)
         return ready
+
+    def _save(self, entry, path, train):
+        """With the weights that the Params have now: those of a native model are what it was compiled with."""
+        with self._lock:
+            program = self.program
+            self._unchanged()
+            self._version_now()
+            model = None if train else self._models.get(entry)
+            if model is None or model._made_at != self._version:
+                options = {"training": True, "dropout": True} if train else {}
+                model = self._compile(program, entry, **options)
+            if train:
+                from .gradients import _require_loss
+                _require_loss(model)
+            model.save(path)
 
     def _encode(self, entry, columns):
         model = self._made_ready(entry).model
@@ -388,9 +405,10 @@ class CompiledFunction(Compiled):
         `sheaf.explanation.Explanation`: it prints as text, and is a page in a notebook."""
         return self._explain(self.target.__name__, columns, repetitions)
 
-    def save(self, path):
-        """Writes the compiled function to a file, which `sheaf.load` opens without a compiler."""
-        self._made_ready(self.target.__name__).model.save(path)
+    def save(self, path, *, train=False):
+        """Writes the compiled function to a file, which `sheaf.load` opens without a compiler; with `train` one
+        that can be trained there, of a loss."""
+        self._save(self.target.__name__, path, train)
 
     def __repr__(self):
         return f"<sheaf.jit {self.target.__qualname__}>"
@@ -504,7 +522,7 @@ class CompiledModule(Compiled):
                     print(step.epoch, step.ended.loss, step.ended.measures)
 
         data, dev     Datasets, or tuples of lists of arguments, of the loss; `dev` is measured after epochs
-        loss          a method or its name: "loss"
+        loss          a method or its name; by default "loss"
         metric        one that says how good the model is over `dev`, or several: a number, or pairs of
                       predicted and actual class, with ":f1", ":accuracy" ... The first decides which weights
                       are best; without one the loss over `dev` does, without that the loss of the epoch
@@ -535,9 +553,14 @@ class CompiledModule(Compiled):
         `sheaf.explanation.Explanation`: it prints as text, and is a page in a notebook."""
         return self._explain("forward", columns, repetitions)
 
-    def save(self, path):
-        """Writes `forward`, compiled, to a file, which `sheaf.load` opens without a compiler."""
-        self._made_ready("forward").model.save(path)
+    def save(self, path, *, train=False):
+        """Writes `forward`, compiled, to a file, which `sheaf.load` opens without a compiler. With `train` it is
+        `loss`, with code that differentiates, and what is opened has `fit` and `train_step`; of another
+        method `fast.method.save(path, train=True)`."""
+        if train and "loss" not in self.program.entries:
+            raise TypeError(f"{type(self.target).__name__} has no method 'loss': fast.method.save(path, train=True) takes "
+                            "another")
+        self._save("loss" if train else "forward", path, train)
 
     def __getattr__(self, name):
         program = self.__dict__.get("_program")
@@ -579,9 +602,10 @@ class Method(AsyncCalls):
         `sheaf.explanation.Explanation`: it prints as text, and is a page in a notebook."""
         return self.compiled._explain(self.name, columns, repetitions)
 
-    def save(self, path):
-        """Writes the compiled method to a file, which `sheaf.load` opens without a compiler."""
-        self.compiled._made_ready(self.name).model.save(path)
+    def save(self, path, *, train=False):
+        """Writes the compiled method to a file, which `sheaf.load` opens without a compiler; with `train` one
+        that can be trained there, of a loss."""
+        self.compiled._save(self.name, path, train)
 
     def __repr__(self):
         return f"<sheaf.jit {type(self.compiled.target).__name__}.{self.name}>"

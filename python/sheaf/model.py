@@ -8,7 +8,10 @@ import operator
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Mapping
+
+import numpy as np
 
 from sheaf import _native, explanation
 from sheaf.batching import AsyncCalls
@@ -19,7 +22,18 @@ from sheaf.values import make_classes, namespace
 
 
 atexit.register(_native.finish_waiting)
-os.register_at_fork(after_in_child=_native.after_fork)
+
+# Those whose weights are not what they were compiled with: sessions begin with these after a fork.
+_changed = weakref.WeakSet()
+
+
+def _after_fork():
+    _native.after_fork()
+    for model in _changed:
+        model._session.set_weights(model._views)
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Model(AsyncCalls):
@@ -131,26 +145,91 @@ class Model(AsyncCalls):
         options, line_of = self._asked
         return explanation.explain(options, line_of, self._session, columns, repetitions)
 
+    # ---- Weights that change ----
+
+    def load_state_dict(self, state, strict=True):
+        """Gives it other weights, arrays by name: `parameters` of a model that was trained, or a safetensors
+        file that `fit` wrote. All of them if `strict`, and no others."""
+        own, given = self._about["parameters"], dict(state)
+        wrong, arrays = [], {}
+        if strict:
+            for what, some, other in (("missing", own, given), ("not of this model", given, own)):
+                if lacking := [str(name) for name in some if name not in other]:
+                    wrong.append(f"{what}: {', '.join(lacking)}")
+        for name, (dtype, shape) in own.items():
+            if name in given:
+                value = given[name]
+                arrays[name] = value if hasattr(value, "shape") else np.asarray(value, np.float32)
+                if tuple(arrays[name].shape) != shape:
+                    wrong.append(f"'{name}' has the shape {tuple(arrays[name].shape)}, and the model's has {shape}")
+        if wrong:
+            raise ValueError(f"cannot load weights into {self.name}: " + "; ".join(wrong))
+        with self._training_lock:
+            self._session.set_weights(arrays)
+            self._weights_changed()
+
+    def train_step(self, optimizer, *columns, reduce="mean"):
+        """Changes the weights by the gradients of the loss over these inputs: as `train_step` of a jitted model,
+        of what was compiled for training."""
+        from .gradients import train_step
+        __tracebackhide__ = True
+        return train_step(self, optimizer, None, columns, reduce)
+
+    def fit(self, data, **options):
+        """Trains what was compiled for training, without a compiler where it was saved:
+
+            model = sf.load("loss.sheafc")           # fast.save(path, train=True), `sheaf build --train`
+            for step in model.fit((trees, labels), optimizer=sf.optim.Adam(model), epochs=10):
+                ...
+
+        Options and steps are those of `fit` of jitted models. `metric` is another model with the same weights
+        and arguments, which was saved without `train`, or that and a score: `(tags, "f1")`. The loss itself,
+        saved that way, is the better the less it is. The weights are then in `parameters`.
+        """
+        from .fitting import Fit
+        return Fit(self, data, **options)
+
+    def _weights_changed(self):
+        self._changes += 1
+        self._views = self._session.parameters()
+        _changed.add(self)
+
     def save(self, path):
-        """Writes the compiled model to a file, which `load` opens without a compiler."""
+        """Writes the compiled model, with the weights that it was compiled with, to a file, which `load` opens
+        without a compiler."""
+        if self._changes:
+            raise RuntimeError("the weights have changed since the model was compiled, and a compiled model is written with "
+                               "those that it had: keep sf.safetensors.save_file(model.parameters, path), and compile "
+                               "with weights=path")
         self._native.save(path_text(path))
 
     def __reduce__(self):
-        """What was read from a file is read from there again; else the compiled model goes along."""
+        """What was read from a file is read from there again; else the compiled model goes along. So do weights
+        that have changed."""
         path, classes, session = self._again
+        state = {name: np.array(value) for name, value in self.parameters.items()} if self._changes else None
         if path is not None:
-            return _read_again, (path, classes, session)
+            return _read_again, (path, classes, session), state
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "model.sheafc")
-            self.save(file)
+            self._native.save(file)
             with open(file, "rb") as stream:
-                return _open_again, (stream.read(), classes, session)
+                return _open_again, (stream.read(), classes, session), state
+
+    def __setstate__(self, weights):
+        self.load_state_dict(weights, strict=False)
 
     def __copy__(self):
-        return self  # it never changes
+        if not self._changes and not self._about["training"]:
+            return self  # it never changes
+        made, args, state = self.__reduce__()
+        copied = made(*args)
+        if state is not None:
+            copied.__setstate__(state)
+        return copied
 
     def __deepcopy__(self, memo):
-        return self
+        return self.__copy__()
 
     def __repr__(self):
         return f"<sheaf.Model {self._described()}>"

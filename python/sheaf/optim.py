@@ -31,7 +31,7 @@ class Optimizer:
             raise TypeError(f"{type(self).__name__} has no option {', '.join(map(repr, unknown))}; there are "
                             + ", ".join(accepted))
         if not hasattr(model, "train_step"):
-            raise TypeError(f"an optimiser is of a model that sf.jit gave, not of {type(model).__name__}")
+            raise TypeError(f"an optimiser is of a model that sf.jit gave, or sf.load for training, not of {type(model).__name__}")
         self.model, self.steps = model, 0
         self.options = {**accepted, **options}
         self._native, self._loss = None, None

@@ -29,8 +29,8 @@ class Reader(Module):
         return cross_entropy(mean(xs @ self.w, 0), label)
 
 
-def test_page(fast, data, capsys):
-    steps, gradients, saliency, torchs = blocks()
+def test_page(fast, data, capsys, tmp_path, monkeypatch):
+    steps, gradients, saliency, saved, torchs = blocks()
     some, labels = data
     train = fast.loss.encode(*trees(70, seed=2))
     space = {"sf": sf, "np": np, "fast": fast, "data": train, "train": train, "dev": fast.loss.encode(*data),
@@ -44,6 +44,10 @@ def test_page(fast, data, capsys):
     exec(saliency, {"sf": sf, "np": np, "fast": reader, "labels": [0, 2],
                     "xs": [np.ones((n, 4), np.float32) for n in (2, 5)]})
     assert len(capsys.readouterr().out.splitlines()) == 2
+    monkeypatch.chdir(tmp_path)
+    types = "\nLeaf, Node = model.types.Leaf, model.types.Node\ntrees = trees_of(Leaf, Node)\nfor step"
+    exec(saved.replace("\nfor step", types), {**space, "trees_of": lambda leaf, node: [leaf(1), node(leaf(2), leaf(3))],
+                                              "labels": [0, 1]})
     torch = pytest.importorskip("torch")
     first, second = torchs.split("\nscores = ")
     exec(first, {**space, "torch": torch})

@@ -117,7 +117,7 @@ def test_what_is_refused(fast, data):
             ({"updates": {"w": {"decay": 1}}}, TypeError, "there are rate, weight_decay")):
         with pytest.raises(error, match=words):
             sf.optim.AdamW(fast, **options)
-    with pytest.raises(TypeError, match="of a model that sf.jit gave, not of TreeRNN"):
+    with pytest.raises(TypeError, match="of a model that sf.jit gave, or sf.load for training, not of TreeRNN"):
         sf.optim.Adam(fast.module)
     with pytest.raises(ValueError, match="no weight of the model is called 'v'"):
         fast.train_step(sf.optim.Adam(fast, updates={"v": {"rate": 1}}), "loss", *data)
