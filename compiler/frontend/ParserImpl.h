@@ -202,7 +202,8 @@ private:
   bool expectGreater(const Token &open);
   std::vector<DimExpr> parseTypeDims();
   DimExpr parseDimExpr();
-  void checkDimExpr(const Expr &expr);
+  /// Reports the first part that cannot stand in an extent, and gives false.
+  bool checkDimExpr(const Expr &expr);
   const Pattern *parsePattern();
   const Pattern *parsePrimaryPattern();
   const Pattern *parseNamePattern();

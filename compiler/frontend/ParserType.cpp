@@ -202,12 +202,13 @@ DimExpr Parser::parseDimExpr() {
   } else if (!accept(TokenKind::Question)) {
     dim.expr = parseBinary(precedenceOfSums);
     dim.range = rangeFrom(dim.range);
-    checkDimExpr(*dim.expr);
+    if (!checkDimExpr(*dim.expr))
+      dim.expr = make<ErrorExpr>(dim.range);
   }
   return dim;
 }
 
-void Parser::checkDimExpr(const Expr &expr) {
+bool Parser::checkDimExpr(const Expr &expr) {
   const auto *unary = expr.as<UnaryExpr>();
   const auto *field = expr.as<FieldExpr>();
   bool isDim = (field && field->base->is<NameExpr>()) || expr.is<NameExpr>() ||
@@ -215,10 +216,18 @@ void Parser::checkDimExpr(const Expr &expr) {
                (unary && unary->op == UnaryOp::Negate);
   if (const auto *binary = expr.as<BinaryExpr>())
     isDim = infoOf(binary->op).precedence >= precedenceOfSums && binary->op != BinaryOp::MatMul;
-  if (!isDim)
-    report(expr.range, "this cannot be a dim", "a dim is made of names, integers, + - * / and %");
-  else
-    forEachChild(expr, [&](const Expr &child) { checkDimExpr(child); });
+  if (!isDim) {
+    const auto *call = expr.as<CallExpr>();
+    const auto *callee = call ? call->callee->as<NameExpr>() : nullptr;
+    report(expr.range, "this cannot be a dim",
+           callee && callee->name == "len"
+               ? "name the length where the list's type is written: list<T>[n], and then n"
+               : "a dim is made of names, integers, + - * / and %");
+    return false;
+  }
+  bool areDims = true;
+  forEachChild(expr, [&](const Expr &child) { areDims &= checkDimExpr(child); });
+  return areDims;
 }
 
 //===----------------------------------------------------------------------===//

@@ -120,6 +120,9 @@ const Unparsable unparsable[] = {
       "1:27: this cannot be a dim [a dim is made of names, integers, + - * / and %]",
       "1:42: this cannot be a dim [a dim is made of names, integers, + - * / and %]",
       "1:54: this cannot be a dim [a dim is made of names, integers, + - * / and %]"}},
+    {"fn f(xs: list<token>) -> token[len(xs)] = x",
+     {"1:32: this cannot be a dim [name the length where the list's type is written: list<T>[n], "
+      "and then n]"}},
     {"fn if(x: int) = x",
      {"1:4: 'if' is a keyword and cannot be a name [choose another name, such as 'if_']"}},
     {"fn f(x: int) =", {"1:15: expected an expression but found end of file"}},
