@@ -421,9 +421,16 @@ OperatorCalls::E OperatorCalls::finishApply(typed::ApplyExpr *apply,
       if (!(dims.value(a) && dims.value(b)) && check.find('?') == std::string::npos)
         shape.help = "if they are always equal, say so before: " + check;
     }
-    if (shape.help.empty() && shape.error.find('?') != std::string::npos)
-      shape.help = "each '?' is an extent of its own; name them, as in let a: f32[n, h] = ..., and "
-                   "compare the names: check n == m";
+    // What the help says of a '?' may be wrong: it may be the extent that is wanted.
+    bool isUnnamed = shape.unproven
+                         ? shape.unproven->first.isFresh() || shape.unproven->second.isFresh()
+                         : false;
+    bool isTransposed = isUnnamed && shape.help.starts_with("transpose the ");
+    if (isTransposed || (shape.help.empty() && shape.error.find('?') != std::string::npos))
+      shape.help +=
+          std::string(isTransposed ? "; or, where it fits as it is, " : "") +
+          "each '?' is an extent of its own; name them, as in let a: f32[n, h] = ..., and "
+          "compare the names: check n == m";
     return fail(pointsAtOperand ? apply->operands[static_cast<size_t>(shape.operand)]->range
                                 : range,
                 dims.plainNames(shape.error), dims.plainNames(shape.help));

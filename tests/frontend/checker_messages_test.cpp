@@ -395,6 +395,8 @@ const BadProgram badPrograms[] = {
      {"1:34: the result of 'main' must be 'f32[2*n]', but this is 'f32[3*n]'"}},
     {"fn main(x: f32[n, m]) -> f32[m, n] = x @ x",
      {"1:42: cannot multiply f32[n, m] by f32[n, m]: the inner extents differ (m, n) [transpose the right side: a @ transpose(b)]"}},
+    {"data P = P(m: f32[?, 3], r: f32[?, 3])\nfn main(p: P) -> f32[?, 3] = p.m @ p.r",
+     {"2:36: cannot multiply f32[?, 3] by f32[?, 3]: the inner extents differ (3, ?) [transpose the right side: a @ transpose(b); or, where it fits as it is, each '?' is an extent of its own; name them, as in let a: f32[n, h] = ..., and compare the names: check n == m]"}},
     {"dim h = 4\ndata P = P(m: f32[?, h])\nfn main(p: P, q: P) -> f32[?, h] = p.m + q.m",
      {"3:42: cannot add f32[?, h] and f32[?, h]: the extents of axis 0 differ (?, ?) [each '?' is an extent of its own; name them, as in let a: f32[n, h] = ..., and compare the names: check n == m]"}},
     {"dim h = 4\nfn grow(x: f32[n], k: int) -> f32[n] = if k == 0 { x } else { grow(concat(x, x), k - 1) }\nfn main(x: f32[h]) -> f32[h] = grow(x, 3)",
