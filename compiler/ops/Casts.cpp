@@ -44,8 +44,8 @@ std::string castReference(const RefTensors &operands, const Arithmetic &arithmet
     else if (result.dtype == DType::Bool)
       x = x != 0;
     else
-      x = wrapInt(fromFloat ? truncateToInt(x, result.dtype) : static_cast<int64_t>(x),
-                  result.dtype);
+      // The greatest ints are rounded up in `data`, to what no int is.
+      x = wrapInt(truncateToInt(x, fromFloat ? result.dtype : DType::I64), result.dtype);
     result.data[i] = x;
   }
   return {};

@@ -189,7 +189,7 @@ std::string elementwiseReference(const ElementwiseSpec &spec, const RefTensors &
       double value;
       if (exact) {
         for (size_t i = 0; i < values.size(); ++i)
-          ints[i] = static_cast<uint64_t>(static_cast<int64_t>(values[i]));
+          ints[i] = static_cast<uint64_t>(truncateToInt(values[i], DType::I64));
         value = wrapInt(static_cast<int64_t>(spec.evalInt(ints)), result.dtype);
       } else {
         value = spec.eval(values);

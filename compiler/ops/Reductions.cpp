@@ -70,7 +70,7 @@ double sumOf(std::span<const double> row, DType dtype, const Arithmetic &arithme
   for (double x : row) {
     sum = arithmetic.round(sum + x);
     if (!isFloat(dtype))
-      exact += static_cast<uint64_t>(static_cast<int64_t>(x));
+      exact += static_cast<uint64_t>(truncateToInt(x, DType::I64));
   }
   return isFloat(dtype) ? sum : wrapInt(static_cast<int64_t>(exact), dtype);
 }

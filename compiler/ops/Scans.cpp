@@ -29,8 +29,8 @@ namespace {
 double addUp(double sum, double x, DType dtype, const Arithmetic &arithmetic) {
   if (isFloat(dtype))
     return arithmetic.round(sum + x);
-  uint64_t exact = static_cast<uint64_t>(static_cast<int64_t>(sum)) +
-                   static_cast<uint64_t>(static_cast<int64_t>(x));
+  uint64_t exact = static_cast<uint64_t>(truncateToInt(sum, DType::I64)) +
+                   static_cast<uint64_t>(truncateToInt(x, DType::I64));
   return wrapInt(static_cast<int64_t>(exact), dtype);
 }
 
