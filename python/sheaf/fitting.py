@@ -31,6 +31,7 @@ class Epoch:
     failed: int
     diverges: bool  # the loss is not finite, or far above that of the first step
     nothing_changed: bool  # no step changed anything
+    halved: int = 0  # steps of which memory did not hold a batch, or a part of one, which then went in two
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,7 @@ class Fit:
     def _epoch(self, event):
         measures = dict(zip(self._names, (one["value"] for one in self._native.measures())))
         ended = Epoch(event["epoch"], event["loss"], measures, event["value"], event["best"], event["instances"],
-                      event["failed"], event["diverges"], event["nothing_changed"])
+                      event["failed"], event["diverges"], event["nothing_changed"], event["halved"])
         self.epochs.append(ended)
         if ended.best:
             self.best = ended

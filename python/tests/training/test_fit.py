@@ -143,7 +143,8 @@ def test_what_memory_does_not_hold_goes_in_parts(module):
     limited, weights = step(500_000)
     assert limited.parts > 1 and not limited.halved
     assert np.array_equal(step(0, limited.parts)[1], weights)  # the limit changes no bit after that
-    assert step(500_000, parts=1)[0].halved
+    halves = step(500_000, parts=1)[0]
+    assert halves.halved and halves.ended.halved == 1 and limited.ended.halved == 0
     with pytest.raises(ValueError, match="parts is 0"):
         step(0, parts=0)
 
