@@ -94,7 +94,8 @@ class FunctionLowering(Expressions, Calls, Matches, Loops, Narrowing, Assignment
     def lower(self):
         d = self.declared
         self.check_statements(self.node.body)
-        self.assigned = set(flow.assigned(self.node.body))
+        # What a parameter is called is nothing of outside.
+        self.assigned = set(flow.assigned(self.node.body)) | {p.name for p in d.parameters}
         statements = self.pruned(self.node.body)
         assigned = set(flow.assigned(statements))
         if self.self_name in assigned:

@@ -42,6 +42,34 @@ def nones(x: int) -> int:
     return x
 
 
+shadowed, nothing, many = 1, None, [1, 2]  # parameters of these names are others
+
+
+@case((1, 2), (2, 1), (0, 0))
+def shadowing(shadowed: int, many: int) -> int:
+    if shadowed == 1:
+        return 10
+    while shadowed == 1:
+        return 20
+    match shadowed:
+        case 1:
+            return 30
+        case 2:
+            return 40 + many
+        case _:
+            many += 1
+    for shadowed in range(many):
+        pass
+    return shadowed
+
+
+@case((1,), (None,))
+def shadowing_none(nothing: Optional[int]) -> int:
+    if nothing is None:
+        return 5
+    return nothing
+
+
 @dataclass
 class Stack(Generic[T]):
     top: T
