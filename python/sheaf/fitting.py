@@ -100,7 +100,7 @@ class Fit:
                 "learning_rate": optimizer.lr, "schedule": schedule, "sum": reduce == "sum", "average": average,
                 "directory": None if directory is None else path_text(directory), "resume": resume,
                 "frozen": frozen,
-                **{name: int(value) for name, (value, _) in counts.items()}}, optimizer._given)
+                **{name: int(value) for name, (value, _) in counts.items()}}, optimizer._for(model))
             self._names = []
             # Of the native ones the last decides.
             for name, measured, given, score, less in reversed(measures):

@@ -8,8 +8,8 @@ gradients together, and `updates`, which gives weights numbers of their own:
 
     updates={"*.bias": {"weight_decay": 0.0}, "embedding": {"rate": 0.1}}
 
-A pattern is a name in which `*` stands for any characters; the first that matches a weight counts.
-`rate` is what `lr` is times. Of a table of which a step read some rows only these rows change.
+A pattern is a name, of the Module or of `source()`, in which `*` stands for any characters; the first that
+matches a weight counts. `rate` is what `lr` is times. Of a table of which a step read some rows only these rows change.
 """
 import inspect
 import math
@@ -51,7 +51,7 @@ class Optimizer:
         return type(self).__name__.lower()
 
     def _as_native(self):
-        given = {"name": self._kind(), "updates": _updates(self.options["updates"])}
+        given = {"name": self._kind(), "updates": _updates(self.model, self.options["updates"])}
         for name, value in self.options.items():
             if name == "betas":
                 try:
@@ -63,11 +63,16 @@ class Optimizer:
                 given[_NATIVE[name]] = _number(name, value, below=1 if name in ("momentum", "alpha") else None)
         return given
 
+    def _for(self, model):
+        """The options for a model that a loss was compiled to, which may lack weights that it does not use."""
+        own = model._about["parameters"]
+        return {**self._given, "updates": [one for one in self._given["updates"] if one[0] in own]}
+
     def _of(self, loss, model):
         """The native optimiser of a model that a loss was compiled to."""
         from . import _native
         if self._native is None:
-            self._native, self._loss = _native.Optimizer(model._session, self._given), loss
+            self._native, self._loss = _native.Optimizer(model._session, self._for(model)), loss
         if self._loss != loss:
             raise ValueError(f"this optimiser makes steps by '{self._loss}': make another for '{loss}'")
         if not self._native.is_of(model._session):
@@ -98,17 +103,20 @@ def _number(name, value, below=None):
     return value
 
 
-def _updates(given):
-    """(pattern, rate, decay or None) of each."""
+def _updates(model, given):
+    """(name in the source, rate, decay or None) of each weight that a pattern names."""
+    if not given:
+        return []
+    from .gradients import weights_named
     found = []
-    for pattern, own in (given or {}).items():
+    for pattern, own in given.items():
         unknown = set(own) - {"rate", "weight_decay"}
         if unknown:
             raise TypeError(f"updates[{pattern!r}] has no {', '.join(sorted(map(repr, unknown)))}; there are rate, "
                             "weight_decay")
         decay = own.get("weight_decay")
-        found.append((pattern, _number("rate", own.get("rate", 1.0)),
-                      None if decay is None else _number("weight_decay", decay)))
+        numbers = _number("rate", own.get("rate", 1.0)), None if decay is None else _number("weight_decay", decay)
+        found += [(name, *numbers) for name in weights_named(model, [pattern], "updates")]
     return found
 
 

@@ -227,6 +227,11 @@ def test_freeze_takes_names_of_the_module():
         pass
     assert {n for n, p in model.named_parameters() if not np.array_equal(p.value, before[n])} == {
         "layers.1.weight", "layers.1.bias"}
+    # Those of optimisers go by them, too: the first that matches counts.
+    before = {name: np.array(p.value) for name, p in model.named_parameters()}
+    opt = sf.optim.SGD(fast, lr=0.1, updates={"layers.1.bias": {"rate": 1.0}, "layers.*": {"rate": 0.0}})
+    fast.train_step(opt, "loss", xs)
+    assert {n for n, p in model.named_parameters() if not np.array_equal(p.value, before[n])} == {"W", "layers.1.bias"}
     for names, words in ((["layer.0.weight"], r"freeze: no weight is called 'layer.0.weight'; did you mean 'layers.0.weight'"),
                          (["w", "zz*"], r"no weight is called 'w'; there are W, "), ("*", "leaves no weight"),
                          (["layers.?.weight"], "did you mean 'layers.")):

@@ -119,8 +119,8 @@ def test_what_is_refused(fast, data):
             sf.optim.AdamW(fast, **options)
     with pytest.raises(TypeError, match="of a model that sf.jit gave, or sf.load for training, not of TreeRNN"):
         sf.optim.Adam(fast.module)
-    with pytest.raises(ValueError, match="no weight of the model is called 'v'"):
-        fast.train_step(sf.optim.Adam(fast, updates={"v": {"rate": 1}}), "loss", *data)
+    with pytest.raises(ValueError, match="updates: no weight is called 'embeding'; did you mean 'embedding'"):
+        sf.optim.Adam(fast, updates={"embeding": {"rate": 1}})
     with pytest.raises(ValueError, match=r"the loss is a compiled method of TreeRNN or its name \(forward, .*not 'lost'"):
         fast.train_step(opt, "lost", *data)
     with pytest.raises(TypeError, match="is no loss"):
