@@ -66,6 +66,7 @@ Json trainProfile(const CompiledModel &model, const rt::Session &session, const 
   rt::MemoryUse use = session.memory();
   for (const rt::NamedMemoryKind &kind : rt::kMemoryKinds)
     memory[kind.name] = (use.*kind.kind).peak;
+  memory["training"] = use.training.peak;
   json["layers"] = layersJson;
   json["kernels"] = kernelsJson;
   json["memory"] = memory;

@@ -39,7 +39,7 @@ bool Backward::freeze(size_t param, bool frozen) {
 Backward::Backward(const Model &model, Device &device, RowSpace &rows, Scratch &scratch,
                    MemoryMeter &meter, MemoryKind &records, bool hostile)
     : model_(model), device_(device), rows_(rows), scratch_(scratch), meter_(meter),
-      hostile_(hostile), chunks_(rows, hostile), held_(rows, hostile),
+      records_(records), hostile_(hostile), chunks_(rows, hostile), held_(rows, hostile),
       arena_(meter, records, alignof(uint64_t), size_t(64) << 10, /*redzones=*/false),
       trainable_(model.params.size()), frozen_(model.params.size()) {
   for (size_t i = 0; i < model.params.size(); ++i)
@@ -81,7 +81,7 @@ Backward::Backward(const Model &model, Device &device, RowSpace &rows, Scratch &
   }
 }
 
-Backward::~Backward() = default;
+Backward::~Backward() { meter_.uncharge(records_, charged_); }
 
 Backward::Size Backward::sizeOf(const RecordTensor &tensor) {
   std::vector<int64_t> shape;
@@ -123,6 +123,21 @@ uint32_t Backward::idOf(const RowSource &source, const Ids &ids) const {
 void Backward::outOfMemory() const {
   throw OutOfMemory("out of memory for gradients: the memory limit of " +
                     bytesText(meter_.limit()) + " does not hold them");
+}
+
+/// What the walk itself needs counts as records do.
+void Backward::account() {
+  auto bytesOf = [](const auto &vector) { return uint64_t(vector.capacity()) * sizeof(vector[0]); };
+  uint64_t bytes = bytesOf(sources_) + bytesOf(summands_) + bytesOf(schedule_) + bytesOf(waiting_) +
+                   bytesOf(stay_) + bytesOf(leave_) + bytesOf(ends_) + bytesOf(scattered_) +
+                   bytesOf(paramRows_) + bytesOf(inputs_);
+  for (const Job &job : jobs_)
+    bytes += bytesOf(job.left) + bytesOf(job.right);
+  if (bytes > charged_ && !meter_.charge(records_, bytes - charged_))
+    outOfMemory();
+  if (bytes < charged_)
+    meter_.uncharge(records_, charged_ - bytes);
+  charged_ = bytes;
 }
 
 /// Rows that stay until the next run.
@@ -310,7 +325,10 @@ void Backward::begin(std::span<const ScheduledBucket> forward) {
     job.left.clear();
     job.right.clear();
   }
+  if (uint64_t(rows_.next()) * 4 < sources_.capacity())
+    std::vector<uint32_t>().swap(sources_); // of a mini-batch that was far larger
   sources_.assign(rows_.next(), 0);
+  account();
   made_ = 0;
   uint64_t granules = 0;
   for (const ScheduledBucket &bucket : forward)
@@ -559,6 +577,7 @@ void Backward::holdWaiting() {
 void Backward::endSegment(const Runner &run, bool last) {
   if (!last)
     holdWaiting();
+  account();
   run(ran_);
   ran_ = schedule_.size();
   addJobs(depth_);

@@ -156,6 +156,7 @@ private:
   /// Runs the schedule from here on.
   using Runner = std::function<void(size_t begin)>;
 
+  void account();
   uint32_t allocateLasting(int64_t granules);
   uint32_t allocateRows(int64_t granules);
   int32_t *allocateWords(int64_t count);
@@ -213,6 +214,7 @@ private:
   RowSpace &rows_;
   Scratch &scratch_;
   MemoryMeter &meter_;
+  MemoryKind &records_;
   bool hostile_;
   RowChunks chunks_; ///< of the segment
   HeldRows held_;    ///< what outlives it
@@ -236,6 +238,7 @@ private:
   std::vector<bool> gone_;        ///< by place: records that ran before their turn
   Ids ids_;                       ///< of the backward record
   std::vector<uint32_t> sources_; ///< by granule: none, a granule, or the last of a ring
+  uint64_t charged_ = 0;          ///< for these and other vectors that grow with a run
   std::vector<Summand> summands_;
   std::vector<int32_t> sums_; ///< records of the group that is being made
   std::vector<uint32_t> list_;

@@ -64,9 +64,12 @@ struct MemoryUse {
   MemoryKind records; ///< records, buckets and their directory
   MemoryKind scratch; ///< of all threads
   MemoryKind stack;   ///< of host stacks, beyond the first 64 KB of each
+  /// Of a training from step to step, and of no mini-batch: what the optimiser remembers, averages
+  /// of weights, sums of gradients.
+  MemoryKind training;
 };
 
-/// The kinds, by the names that reports have for them.
+/// The kinds of a mini-batch, by the names that reports have for them.
 struct NamedMemoryKind {
   const char *name;
   MemoryKind MemoryUse::*kind;

@@ -167,6 +167,23 @@ int64_t Session::findParam(std::string_view name) const {
 
 Device &Session::device() { return *impl_->device; }
 
+uint32_t Session::makeBuffer(uint64_t bytes, const char *what) {
+  Impl &session = *impl_;
+  if (!session.meter.charge(session.memory.training, bytes))
+    throw OutOfMemory("the memory limit of " + bytesText(session.meter.limit()) +
+                      " does not hold " + what + ": " + bytesText(bytes) + " are needed beside " +
+                      bytesText(session.meter.used()));
+  uint32_t buffer = session.device->makeBuffer(bytes);
+  session.buffers[buffer] = bytes;
+  return buffer;
+}
+
+void Session::dropBuffer(uint32_t buffer) {
+  impl_->device->dropBuffer(buffer);
+  auto made = impl_->buffers.extract(buffer);
+  impl_->meter.uncharge(impl_->memory.training, made.mapped());
+}
+
 void Session::paramsUpdated(std::span<const uint32_t> params, bool packed) {
   impl_->showParams(params);
   if (packed)

@@ -174,6 +174,10 @@ public:
 
   /// For those who reduce and change parameters and gradients where they are (device/update.h).
   Device &device();
+  /// Memory of the device for what is remembered from step to step, zero; never 0. `what` names it
+  /// in the error: OutOfMemory where the memory limit does not hold it.
+  uint32_t makeBuffer(uint64_t bytes, const char *what);
+  void dropBuffer(uint32_t buffer);
   /// An Update has changed these parameters. `packed`: and their packed copies.
   void paramsUpdated(std::span<const uint32_t> params, bool packed);
 

@@ -15,6 +15,7 @@
 #include "runtime/walk/collector.h"
 #include "runtime/walk/recorder.h"
 
+#include <map>
 #include <set>
 
 namespace sheaf::rt {
@@ -58,6 +59,7 @@ struct Session::Impl {
   FoldedLaunches folded;       ///< in training: of this mini-batch
   bool foldedIsStale = true;   ///< in training: the parameters that follow from others
   bool keptIsStale = false;    ///< results of older weights are kept
+  std::map<uint32_t, uint64_t> buffers; ///< of the device's, that were made: their bytes
   Trace *trace = nullptr;
   uint64_t step = 0;
   bool keepsAll = false; ///< asked for

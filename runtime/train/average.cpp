@@ -12,14 +12,15 @@ WeightAverage::WeightAverage(Session &session, double decay) : session_(session)
     averages_.push_back(
         param.synthetic || param.dtype != DType::F32
             ? 0
-            : session.device().makeBuffer(
-                  static_cast<uint64_t>(tensorGranules(param.shape, param.dtype)) * kGranuleBytes));
+            : session.makeBuffer(static_cast<uint64_t>(tensorGranules(param.shape, param.dtype)) *
+                                     kGranuleBytes,
+                                 "the average of the weights"));
 }
 
 WeightAverage::~WeightAverage() {
   for (uint32_t buffer : averages_)
     if (buffer)
-      session_.device().dropBuffer(buffer);
+      session_.dropBuffer(buffer);
 }
 
 void WeightAverage::update() {

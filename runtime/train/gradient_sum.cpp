@@ -2,6 +2,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/model/param_matrix.h"
+#include "runtime/session/session.h"
 #include "runtime/train/gradient_rows.h"
 
 #include <algorithm>
@@ -13,15 +14,13 @@ GradientSum::GradientSum(const Model &model) : model_(model) {
   used_ = 0;
 }
 
-GradientSum::GradientSum(const Model &model, Device &device) : GradientSum(model) {
-  device_ = &device;
-}
+GradientSum::GradientSum(Session &session) : GradientSum(session.model()) { session_ = &session; }
 
 GradientSum::~GradientSum() {
   for (const std::unique_ptr<Node> &node : nodes_)
     for (const ParamGradient &sum : node->sums)
       if (sum.at.kind == FloatsAt::Buffer)
-        device_->dropBuffer(sum.at.buffer);
+        session_->dropBuffer(sum.at.buffer);
 }
 
 GradientSum::Node &GradientSum::take() {
@@ -43,8 +42,8 @@ void GradientSum::make(Node &node, size_t param) {
     return;
   const ParamDesc &desc = model_.params[param];
   auto bytes = static_cast<size_t>(tensorGranules(desc.shape, desc.dtype) * kGranuleBytes);
-  if (device_) {
-    sum.at = FloatsAt::inBuffer(device_->makeBuffer(bytes));
+  if (session_) {
+    sum.at = FloatsAt::inBuffer(session_->makeBuffer(bytes, "sums of gradients"));
     return;
   }
   node.bytes[param] = allocateAligned(bytes);
@@ -73,21 +72,21 @@ void GradientSum::submit(std::span<const ParamGradient> to,
                         some ? gradient.rows.data() : nullptr});
   }
   Instruction update = Update{pieces, operands};
-  device_->run({&update, 1});
+  session_->device().run({&update, 1});
 }
 
 void GradientSum::addTo(Node &node, std::span<const ParamGradient> gradients) {
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].kind != ParamGradient::None)
       make(node, i);
-  if (device_)
+  if (session_)
     submit(node.sums, gradients, /*adds=*/true);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const ParamGradient &gradient = gradients[i];
     if (gradient.kind == ParamGradient::None)
       continue;
     ParamGradient &sum = node.sums[i];
-    if (!device_)
+    if (!session_)
       forEachRow(model_.params[i], gradient, [&](int64_t begin, int64_t size) {
         float *to = sum.data + begin;
         const float *from = gradient.data + begin;
@@ -155,15 +154,15 @@ std::span<const ParamGradient> GradientSum::gradients() {
 void GradientSum::show() {
   for (ParamGradient &sum : nodes_[0]->sums)
     if (sum.at.kind == FloatsAt::Buffer && sum.kind != ParamGradient::None)
-      sum.data = reinterpret_cast<float *>(device_->showBuffer(sum.at.buffer).data());
+      sum.data = reinterpret_cast<float *>(session_->device().showBuffer(sum.at.buffer).data());
 }
 
 void GradientSum::clear(Node &node) {
-  if (device_)
+  if (session_)
     submit(node.sums, node.sums, /*adds=*/false);
   for (size_t i = 0; i < node.sums.size(); ++i) {
     ParamGradient &sum = node.sums[i];
-    if (!device_)
+    if (!session_)
       forEachRow(model_.params[i], sum,
                  [&](int64_t begin, int64_t size) { std::fill_n(sum.data + begin, size, 0.0F); });
     sum.kind = ParamGradient::None;

@@ -19,7 +19,7 @@
 
 namespace sheaf::rt {
 
-class Device;
+class Session;
 struct Model;
 
 /// Adds up the gradients of parts that make one step, in their order. They outlive the runs that
@@ -28,8 +28,8 @@ class GradientSum {
 public:
   /// On the host.
   explicit GradientSum(const Model &model);
-  /// In memory of a device, which must outlive it and adds them.
-  GradientSum(const Model &model, Device &device);
+  /// Where a session has its rows, which must outlive it. add() throws OutOfMemory.
+  explicit GradientSum(Session &session);
   ~GradientSum();
   GradientSum(const GradientSum &) = delete;
 
@@ -65,7 +65,7 @@ private:
   void clear(Node &node);
 
   const Model &model_;
-  Device *device_ = nullptr;
+  Session *session_ = nullptr;
   std::vector<std::unique_ptr<Node>> nodes_; ///< the first `used_` are in use; the others are zero
   size_t used_ = 0;
   std::vector<size_t> opened_; ///< `used_` at each open()

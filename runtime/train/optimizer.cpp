@@ -106,7 +106,7 @@ Optimizer::~Optimizer() {
   for (const State &state : states_)
     for (uint32_t buffer : state.buffers)
       if (buffer)
-        session_.device().dropBuffer(buffer);
+        session_.dropBuffer(buffer);
 }
 
 void Optimizer::setUpdates(std::vector<ParamUpdate> updates) {
@@ -135,8 +135,9 @@ void Optimizer::makeState(size_t param) {
   const ParamDesc &desc = session_.model().params[param];
   for (Part part : {Mean, Squares})
     if (uint32_t &buffer = states_[param].buffers[part]; has(part) && !buffer)
-      buffer = session_.device().makeBuffer(
-          static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype)) * kGranuleBytes);
+      buffer = session_.makeBuffer(static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype)) *
+                                       kGranuleBytes,
+                                   "what the optimiser remembers of the gradients");
 }
 
 std::span<const uint8_t> Optimizer::state(size_t param, Part part) const {

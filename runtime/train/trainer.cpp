@@ -38,7 +38,7 @@ StepInstances instancesOf(const TrainerOptions &options, int64_t step, size_t co
 Trainer::Trainer(Session &session, std::span<const Instance> instances,
                  const TrainerOptions &options)
     : session_(session), instances_(instances), options_(options),
-      optimizer_(session, options.optimizer), sum_(session.model(), session.device()),
+      optimizer_(session, options.optimizer), sum_(session),
       costs_(session.model().types, session.model().entry.argTypes),
       parts_(std::max<int64_t>(options.parts, 1)) {
   if (options.averageDecay >= 0)

@@ -212,7 +212,7 @@ fn go(i: int, x: f32[h]) -> f32[h] = if i == 0 { x } else { go(i - 1, tanh(x @ w
             ("g2", "6M", ["--data", "g.jsonl", "--batch", "3", "--accumulate", "2"], False, None),
             ("g3", "6M", ["--data", "g7.jsonl", "--batch", "7", "--parts", "1"], True,
              "1 instances failed"),
-            ("g4", "4M", ["--data", "g.jsonl", "--batch", "6", "--parts", "2"], True, None)):
+            ("g4", "5M", ["--data", "g.jsonl", "--batch", "6", "--parts", "2"], True, None)):
         text = runner.run(*common, *more, "--memory-limit", limit, "--log-every", "1", "-o", name,
                           code=1 if failed else 0)
         expect("failed" not in text if failed is None else
@@ -257,12 +257,28 @@ fn go(i: int, x: f32[h]) -> f32[h] = if i == 0 { x } else { go(i - 1, tanh(x @ w
                       "--memory-limit", "6M", "-o", "large", code=1)
     expect("1 instances failed" in text and runner.config("large")["parts"] in ("2", "4"), text)
 
+    # What stays from step to step counts, too: two of Adam's and the average of each weight.
+    runner.write("large.sheaf", """
+param e : f32[2000, 64] = normal(0.1)
+param w : f32[64, 64] = glorot
+fn loss(x: i32) -> f32 = mean(tanh(e[x] @ w))
+""")
+    runner.write("large.jsonl", 20 * '{"x": 7}\n')
+    adam = ["train", "large.sheaf", "--data", "large.jsonl", "--optimizer", "adam", "--ema", "0.9",
+            "--batch", "5", "--epochs", "1"]
+    runner.run(*adam, "--memory-limit", "8M", "-o", "fits")
+    with open(runner.path("fits/profile.json"), encoding="utf-8") as stream:
+        held = json.load(stream)["memory"]["training"]
+    expect(held == 3 * 4 * (2000 * 64 + 64 * 64), f"what a training holds: {held}")
+    text = runner.run(*adam, "--memory-limit", "2M", "-o", "short", code=1)
+    expect("the memory limit of 2.0 MB does not hold what the optimiser remembers" in text, text)
+
     # What is told of a step that is skipped needs no more memory than the step did.
     runner.write("gn.sheaf", recursion + "fn loss(i: int, s: float) -> f32 = "
                  "sum(log(go(i, ones(h)) * s))\n")
     runner.write("gn.jsonl", '{"i": 20000, "s": 1}\n{"i": 2000, "s": 0}\n')
     text = runner.run("train", "gn.sheaf", "--data", "gn.jsonl", "--epochs", "1", "--batch", "2",
-                      "--memory-limit", "6M", "--detect-anomaly", "-o", "gn", code=1)
+                      "--memory-limit", "8M", "--detect-anomaly", "-o", "gn", code=1)
     expect("1 steps skipped" in text and "in instance" in text and "out of memory" not in text,
            f"a step in parts that is skipped: {text}")
 

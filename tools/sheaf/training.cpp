@@ -284,6 +284,7 @@ bool Training::endEpoch() {
   line["rows_mb"] = megabytes(memory.rows.peak);
   line["records_mb"] = megabytes(memory.records.peak + memory.heap.peak + memory.stack.peak);
   line["scratch_mb"] = megabytes(memory.scratch.peak);
+  line["training_mb"] = megabytes(memory.training.peak);
   failedAny_ |= end->failed > 0;
   if (end->failed)
     line["failed"] = end->failed;
