@@ -263,6 +263,14 @@ def longer(runner):
     runner.run("train", "--resume", "three", "--epochs", "7", "--lr", "0", code=1)
     expect(runner.tensors("three/checkpoint-28.safetensors")["node_b"] ==
            runner.tensors("six/checkpoint-24.safetensors")["node_b"], "another rate")
+    # What was begun when gradients were summed in another order says so from then on.
+    del config["sums"], config["parts"]
+    with open(runner.path("three/config.json"), "w", encoding="utf-8") as stream:
+        json.dump(config, stream)
+    runner.run("train", "--resume", "three", "--epochs", "8", "--lr", "0", code=1)
+    config = runner.config("three")
+    expect("gradients summed in order 2 instead of 1" in config["history"][-1] and
+           config["parts"] == "auto" and config["sums"] == 2, str(config["history"]))
     text = runner.run("train", "--resume", "three", "--accumulate", "3", code=2)
     expect("--accumulate is given with --resume" in text, text)
     # The best weights, while their checkpoint is there.
