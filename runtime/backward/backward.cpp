@@ -295,15 +295,24 @@ void Backward::flushSums(uint32_t depth) {
 // The walk
 //===----------------------------------------------------------------------===//
 
-/// Of the results of a launch's records.
-uint64_t Backward::granulesMade(const ScheduledBucket &bucket) {
-  int64_t each = 0, others = 0;
-  for (const Size &result : kernels_[bucket.kernel].results) {
-    each += std::max<int64_t>(result.granules, 0);
-    for (int64_t i = 0; result.granules < 0 && i < bucket.count; ++i)
-      others += granulesOf(result, bucket.records + i * model_.kernels[bucket.kernel].words);
-  }
-  return static_cast<uint64_t>(each * bucket.count + others);
+/// Of the results of a record.
+int64_t Backward::granulesMade(const Kernel &kernel, const int32_t *record) {
+  int64_t granules = 0;
+  for (const Size &result : kernel.results)
+    granules += granulesOf(result, record);
+  return granules;
+}
+
+/// Of those of a launch's records.
+int64_t Backward::granulesMade(const ScheduledBucket &bucket) {
+  const Kernel &kernel = kernels_[bucket.kernel];
+  if (std::all_of(kernel.results.begin(), kernel.results.end(),
+                  [](const Size &result) { return result.granules >= 0; }))
+    return bucket.count * granulesMade(kernel, bucket.records);
+  int64_t granules = 0;
+  for (int64_t i = 0; i < bucket.count; ++i)
+    granules += granulesMade(kernel, bucket.records + i * model_.kernels[bucket.kernel].words);
+  return granules;
 }
 
 void Backward::begin(std::span<const ScheduledBucket> forward) {
@@ -332,7 +341,7 @@ void Backward::begin(std::span<const ScheduledBucket> forward) {
   made_ = 0;
   uint64_t granules = 0;
   for (const ScheduledBucket &bucket : forward)
-    granules += granulesMade(bucket);
+    granules += static_cast<uint64_t>(granulesMade(bucket));
   segment_ = hostile_ ? kHostileSegment : std::max(kLeastSegment, granules / kSegmentShare);
   gradientBase_ = allocateLasting(model_.paramGranules);
   gradients_.assign(model_.params.size(), {});
@@ -442,10 +451,8 @@ void Backward::drop(const ScheduledBucket &bucket) {
   uint32_t words = model_.kernels[bucket.kernel].words;
   for (int64_t i = 0; i < bucket.count; ++i) {
     const int32_t *record = bucket.records + i * words;
-    int64_t granules = 0;
-    for (const Size &result : kernel.results)
-      granules += granulesOf(result, record);
-    std::fill_n(sources_.begin() + static_cast<uint32_t>(record[words - 1]), granules, 0u);
+    std::fill_n(sources_.begin() + static_cast<uint32_t>(record[words - 1]),
+                granulesMade(kernel, record), 0u);
   }
 }
 

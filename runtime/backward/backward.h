@@ -163,7 +163,8 @@ private:
   uint32_t zeros(int64_t granules);
 
   void begin(std::span<const ScheduledBucket> forward);
-  uint64_t granulesMade(const ScheduledBucket &bucket);
+  int64_t granulesMade(const Kernel &kernel, const int32_t *record);
+  int64_t granulesMade(const ScheduledBucket &bucket);
   bool isFull() const { return made_ >= segment_; }
   void walk(std::span<const ScheduledBucket> forward, const Runner &run);
   int64_t goBack(std::span<const ScheduledBucket> forward, size_t bucket, int64_t begin,

@@ -52,11 +52,8 @@ void Backward::findEnds(std::span<const ScheduledBucket> forward, size_t last) {
       }
       if (i == last || !isEnd(kernel, record))
         continue;
-      int64_t granules = 0;
-      for (const Size &result : kernel.results)
-        granules += granulesOf(result, record);
       End end{static_cast<uint32_t>(i), static_cast<uint32_t>(r), 0};
-      forCells(static_cast<uint32_t>(record[words - 1]), granules,
+      forCells(static_cast<uint32_t>(record[words - 1]), granulesMade(kernel, record),
                [&](uint32_t user) { end.usersEnd = std::max(end.usersEnd, user); });
       ends_.push_back(end);
     }

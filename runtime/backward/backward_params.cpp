@@ -298,10 +298,8 @@ void Backward::findTrainable(std::span<const ScheduledBucket> folded,
       for (size_t a = 0; a < gradient.arguments.size() && !any; ++a)
         any = anyOf(static_cast<uint32_t>(record[gradient.arguments[a].word]),
                     granulesOf(kernel.arguments[a], record));
-      int64_t granules = 0;
-      for (const Size &result : kernel.results)
-        granules += granulesOf(result, record);
-      std::fill_n(depends.begin() + static_cast<uint32_t>(record[words - 1]), granules, any);
+      std::fill_n(depends.begin() + static_cast<uint32_t>(record[words - 1]),
+                  granulesMade(kernel, record), any);
     }
   }
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -3,7 +3,7 @@
 // Their sum is the value of one binary tree: node (l, k) is the sum of parts [k 2^l, (k + 1) 2^l),
 // its left half plus its right one, or the left one alone where there are no more parts. So it
 // does not matter who makes which of its aligned sub-trees. Only one sum of each size is held at a
-// time, as the digits of a binary counter: so many as W parts have bits, less one.
+// time, as the digits of a binary counter: of W parts at most as many as W has digits.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SHEAF_RUNTIME_TRAIN_GRADIENT_SUM_H
