@@ -751,8 +751,9 @@ TEST(Stop, EndsHostCodeOfOneInstance) {
     std::span<const Outcome> outcomes = session.run(batch, stop.get_token());
     auto ended = std::chrono::steady_clock::now();
     other.join();
-    // A busy machine may take a while to let this thread run.
-    EXPECT_LT(ended - asked, std::chrono::seconds(1));
+    // It ends, and not after all of its steps, which take hours. A busy machine may take a while to
+    // let this thread run.
+    EXPECT_LT(ended - asked, std::chrono::seconds(60));
     for (const Outcome &outcome : outcomes) {
       ASSERT_FALSE(outcome.ok());
       EXPECT_EQ(outcome.error->message(), "the run was stopped");
