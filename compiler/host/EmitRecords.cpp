@@ -99,8 +99,10 @@ llvm::Value *FunctionEmitter::maxDepth(unsigned instance, ArrayRef<Argument> arg
     depth = depth ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, depth, own) : own;
   }
   // What is computed stands no deeper than anything else that is: so that instances which reached a
-  // read by ways of unequal length go on in step. Later phases stand deeper in any case.
-  if (m_.reads && phase == 0) {
+  // read by ways of unequal length go on in step. Where none reads that is said of inputs already,
+  // and what takes no tensor begins there: an engine's instances begin beside others that are on
+  // their way. Later phases stand deeper in any case.
+  if (phase == 0 && (m_.reads || !depth)) {
     llvm::Value *computed =
         b_.CreateLoad(b_.getInt64Ty(), contextField(offsetof(rt::Context, computed)));
     depth = depth ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, depth, computed) : computed;

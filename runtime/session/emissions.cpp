@@ -1,5 +1,8 @@
 #include "runtime/session/emissions.h"
 
+#include "runtime/model/members.h"
+
+#include <algorithm>
 #include <bit>
 
 namespace sheaf::rt {
@@ -18,6 +21,37 @@ uint64_t Emissions::ready(const Walk &walk) const {
   if (walk.open > 1)
     return walk.certain;
   return static_cast<uint64_t>(std::bit_cast<const ListObject *>(*walk.emitted)->size);
+}
+
+uint64_t Emissions::ready(const Walk &walk, uint64_t next, uint32_t depth) {
+  uint64_t end = ready(walk);
+  if (next >= end)
+    return next;
+  const auto *list = std::bit_cast<const ListObject *>(*walk.emitted);
+  while (next < end &&
+         depthOf(list->elements + static_cast<int64_t>(next) * list->elementSlots) <= depth)
+    ++next;
+  return next;
+}
+
+/// The depth of the deepest tensor in an emitted value; beyond all where memory is too short to
+/// look.
+uint32_t Emissions::depthOf(const Slot *value) {
+  uint32_t type = *model_.entry.emits, depth = 0;
+  const TypeFacts &facts = values_.facts();
+  if (!facts.hasTensor(type))
+    return depth;
+  if (recorder_.lists.anyChained() && !values_.flatten(type, value)) {
+    recorder_.failure = {};
+    return UINT32_MAX;
+  }
+  forEachTensor(
+      model_.types, facts.allSlots(), {{&type, 1}, false, 1, value},
+      [&](uint32_t part) { return facts.hasTensor(part); },
+      [&](uint32_t, const Slot *tensor) {
+        depth = std::max(depth, TensorHandle::unpack(*tensor).depth);
+      });
+  return depth;
 }
 
 void Emissions::handOut(const Walk &walk, uint64_t &next, uint64_t end,

@@ -24,6 +24,8 @@ public:
   /// Of an instance on its way, so many may be handed out after a flush. What was emitted before it
   /// has been computed: a read may depend on it, so every flush runs it.
   uint64_t ready(const Walk &walk) const;
+  /// The same when only what stands at `depth` or above has been computed, of those from `next` on.
+  uint64_t ready(const Walk &walk, uint64_t next, uint32_t depth);
   /// Calls `deliver` for those of `walk` from `next` to `end`, and moves `next` on before each.
   void handOut(const Walk &walk, uint64_t &next, uint64_t end,
                const std::function<void(const Slot *)> &deliver);
@@ -32,6 +34,8 @@ public:
   uint64_t delivered(size_t number) const { return delivered_[number]; }
 
 private:
+  uint32_t depthOf(const Slot *value);
+
   const Model &model_;
   Recorder &recorder_;
   ValueMover &values_;

@@ -1,131 +1,26 @@
-#include "runtime/session/engine.h"
+#include "runtime/session/engine_impl.h"
 
 #include "runtime/device/float_environment.h"
-#include "runtime/session/engine_inbox.h"
 #include "runtime/session/invalid_argument.h"
-#include "runtime/session/session_impl.h"
 
-#include <deque>
 #include <iterator>
-#include <map>
-#include <set>
-#include <unordered_map>
 #include <utility>
 
 namespace sheaf::rt {
 
 namespace {
 
-/// Launches of the first slice, before any has been timed.
-constexpr size_t kFirstSlice = 64;
-/// Where so much of the limit is in use, no more instances begin, and the youngest is taken back.
-constexpr double kShort = 0.8, kVeryShort = 0.9;
 /// By the engine's clock: where many instances begin in one round, stops and deadlines are looked
 /// for so often.
 constexpr uint64_t kLookNs = 1'000'000;
-/// Bytes of rows since memory was last given back, to do so for other engines.
-constexpr uint64_t kLeastForOthers = uint64_t(64) << 10;
-
-/// A request on its way.
-struct Entry : Walk {
-  explicit Entry(std::unique_ptr<EngineInbox::Submitted> from) : submitted(std::move(from)) {}
-
-  std::unique_ptr<EngineInbox::Submitted> submitted;
-  const Request &request = submitted->request;
-  const uint64_t number = submitted->number;
-  unsigned generation = 0;
-  unsigned shorts = 0; ///< times that memory did not do; from the second on it runs alone
-  uint64_t emitted = request.instance.delivered; ///< so many have been handed out
-  uint64_t computed = 0;                         ///< so many may be
-  bool joins = false;     ///< at last with the kernels that need the fewest rows
-  bool again = false;     ///< it has begun before
-  bool certainly = false; ///< it is walked in order
-  enum class Why : uint8_t { None, Deadline, Cancelled, TakenBack } why = Why::None;
-  enum class State : uint8_t { Queued, Walking, Walked } state = State::Queued;
-
-  bool runsAlone() const { return shorts > 1; }
-};
+/// So many slices in turn newcomers may need for what stands above what older ones have reached.
+constexpr unsigned kCatchUp = 8;
 
 } // namespace
 
-struct Engine::Impl {
-  Impl(Session::Impl &session, EngineOptions given);
-  ~Impl();
-
-  // A round, from the whole to its parts.
-  bool step();
-  void takeIn();
-  void endStopped();
-  bool isInterrupted(Entry &entry) const;
-  void advance();
-  void admit();
-  void begin(Entry &entry, HostStack *stack);
-  void walk();
-  void slice();
-
-  // When no instance runs.
-  void beginAnew();
-  // When nothing is recorded that has not run.
-  void collect();
-  void beginGeneration();
-
-  // An instance leaves those that run.
-  void ended(Entry &entry);
-  void finish(Entry &entry);
-  void fail(Entry &entry, const std::string &message, RunError::Cause cause);
-  void tooLittleMemory(Entry &entry);
-  void putBack(Entry &entry);
-  void leave(Entry &entry);
-  void hand(Entry &entry, Outcome outcome);
-  void noteEmissions();
-  void deliver();
-  void deliverEmissions(Entry &entry);
-
-  bool isShortOfMemory(double part);
-  bool mustCollect() const;
-  uint64_t now() const { return options.clock ? options.clock() : clockNow(); }
-  /// Higher priorities first, then in order of arrival.
-  static std::pair<int64_t, uint64_t> place(const Entry &entry) {
-    return {-int64_t(entry.request.priority), entry.number};
-  }
-
-  Session::Impl &session;
-  Recorder &recorder;
-  EngineOptions options;
-  SharedBudget::Share share; ///< of options.budget
-  Counts counts;
-
-  EngineInbox inbox;
-
-  std::deque<std::function<void()>> changes;                    ///< to be made when none runs
-  std::unordered_map<uint64_t, std::unique_ptr<Entry>> entries; ///< that have no outcome yet
-  std::set<std::pair<uint64_t, uint64_t>> deadlines;            ///< of these, with numbers
-  std::map<std::pair<int64_t, uint64_t>, Entry *> queue;
-  std::map<uint64_t, Entry *> running; ///< by number: the oldest first
-  std::vector<Entry *> walked;         ///< of these; what they recorded has not all run
-  uint64_t firstWalked = 0;            ///< since when there is one
-  struct Delivery {
-    std::unique_ptr<Entry> entry;
-    Outcome outcome;
-  };
-  std::deque<Delivery> deliveries;
-
-  size_t most;     ///< that run at a time, as far as memory has done so far
-  size_t calm = 0; ///< that ended since it did not
-  /// Instances of one generation count depths from the same first one. A new one begins when depths
-  /// grow large; the two then run in turn, each with nothing of the other pending.
-  unsigned young = 0, turn = 0;
-  std::array<int64_t, 2> computed{}; ///< Context::computed of each
-  std::array<size_t, 2> walking{};   ///< instances of each that run
-  std::optional<BucketTable::What> flushing;
-  size_t launches = kFirstSlice; ///< of a slice
-  std::exception_ptr broken;     ///< why it can do nothing any more
-  bool fresh = false;            ///< nothing has begun since beginAnew()
-};
-
 Engine::Impl::Impl(Session::Impl &session, EngineOptions given)
     : session(session), recorder(session.recorder), options(std::move(given)),
-      share(options.budget) {
+      share(options.budget), slices(session.model, options.slice, session.options.hostile) {
   if (session.model.training)
     throw InvalidArgument("an engine runs models that were compiled for inference");
   if (session.options.checkResults)
@@ -172,10 +67,9 @@ bool Engine::Impl::step() {
   {
     FloatEnvironment environment;
     endStopped();
-    if (!flushing)
+    if (mayAdvance())
       advance();
-    if (flushing)
-      slice();
+    slice();
   }
   deliver();
   if (running.empty() && !fresh) {
@@ -224,7 +118,7 @@ void Engine::Impl::endStopped() {
     for (uint64_t time = now(); !deadlines.empty() && deadlines.begin()->first <= time;)
       stop(deadlines.extract(deadlines.begin()).value().second, Entry::Why::Deadline);
   if (walks) {
-    recorder.tasks.wake([](const Walk &walk) { return walk.stopped; });
+    recorder.tasks.wake([](const Task &task) { return task.walk->stopped; });
     walk();
   }
 }
@@ -240,11 +134,22 @@ bool Engine::Impl::isInterrupted(Entry &entry) const {
   return entry.why != Entry::Why::None;
 }
 
+/// Others may go on when nothing is left to be computed, or between slices. What they record may
+/// stand above what was left; older ones get further all the same, now and then.
+bool Engine::Impl::mayAdvance() const {
+  if (draining || mayRunLater())
+    return false;
+  return left == BucketTable::kNone ||
+         (options.joins && (left > frontier || catchingUp < kCatchUp));
+}
+
 /// Runs host code until all wait, and decides what is to be computed then.
 void Engine::Impl::advance() {
+  ++rounds;
+  bool nothingPends = recorder.buckets.isEmpty() && cohorts.empty();
   // (Results that wait for what no read needs are no roots.)
-  if (recorder.buckets.isEmpty() && walked.empty() && !running.empty()) {
-    if (mustCollect())
+  if (nothingPends && walked.empty() && !running.empty()) {
+    if (isToCollect())
       collect();
     if (computed[young] >= int64_t(options.depths) && walking[1 - young] == 0)
       beginGeneration();
@@ -255,18 +160,29 @@ void Engine::Impl::advance() {
   else
     turn = walking[young] > 0 || !queue.empty() ? 1 - turn : old;
   recorder.setComputed(computed[turn]);
-  recorder.tasks.wake(
-      [&](const Walk &walk) { return static_cast<const Entry &>(walk).generation == turn; });
+  joins = left != BucketTable::kNone;
+  uint64_t first = running.empty() ? 0 : running.begin()->first;
+  if (std::exchange(oldest, first) != first || left >= recorder.buckets.depthLimit())
+    frontier = 0;
+  catchingUp = left > frontier ? 0 : catchingUp + 1;
+  if (left < recorder.buckets.depthLimit())
+    frontier = std::max(frontier, left);
+  recorder.tasks.wake([&](const Task &task) {
+    const auto &entry = static_cast<const Entry &>(*task.walk);
+    return entry.stopped ||
+           (entry.generation == turn && int64_t(task.waitsFor) <= recorder.computed);
+  });
   walk();
   if (turn == young)
     admit();
+  left = 0; // what has been recorded may stand anywhere
   bool waits = recorder.tasks.anyWaits();
-  if (!waits && walked.empty())
-    return;
-  bool all = walking[1 - young] > 0 || computed[turn] >= int64_t(options.depths) || mustCollect();
-  if (!walked.empty())
-    all |= !waits || now() - firstWalked >= options.linger;
-  flushing = all ? BucketTable::What::All : BucketTable::What::Demanded;
+  draining = turn != young || walking[1 - young] > 0 || computed[turn] >= int64_t(options.depths) ||
+             mustCollect();
+  if (!walked.empty() && (draining || !waits || now() - firstWalked >= options.linger))
+    gatherCohort();
+  if (window == BucketTable::kNone || int64_t(window) <= recorder.computed)
+    window = waits && options.joins ? recorder.tasks.deepestWait() : BucketTable::kNone;
 }
 
 void Engine::Impl::walk() {
@@ -320,6 +236,7 @@ void Engine::Impl::begin(Entry &entry, HostStack *stack) {
     log->beginAgain(logged);
   else if (log)
     entry.logged = log->begin();
+  counts.joined += joins;
   entry.again = true;
   entry.computed = 0;
   entry.state = Entry::State::Walking;
@@ -335,32 +252,88 @@ void Engine::Impl::begin(Entry &entry, HostStack *stack) {
   }
 }
 
-/// Computes some of what is pending. When all of it has run, those that waited for it go on, and
-/// those that have ended have their results.
+/// Those that have ended have their results when what they recorded or found has run.
+void Engine::Impl::gatherCohort() {
+  Cohort cohort;
+  cohort.entries = std::exchange(walked, {});
+  bool foundLater = false;
+  auto include = [&](const Entry &entry) {
+    cohort.goal = std::max(cohort.goal, entry.deepest);
+    foundLater |= entry.foundLater;
+  };
+  for (Entry *entry : cohort.entries) {
+    entry->state = Entry::State::Due;
+    include(*entry);
+  }
+  // Those of later phases that others have recorded stand in the same launches.
+  recorder.buckets.drainLater(cohort.later);
+  if (!cohort.later.empty())
+    for (const auto &[number, entry] : running)
+      if (entry->state == Entry::State::Walking)
+        include(*entry);
+  if (foundLater && !cohorts.empty())
+    cohort.goal = std::max(cohort.goal, cohorts.back().goal);
+  auto after = std::upper_bound(cohorts.begin(), cohorts.end(), cohort.goal,
+                                [](uint32_t goal, const Cohort &c) { return goal < c.goal; });
+  cohorts.insert(after, std::move(cohort));
+}
+
+/// Computes some of what is pending. Those go on whose tensors are there then, and those that have
+/// ended have their results.
 void Engine::Impl::slice() {
   size_t before = session.schedule.size();
-  uint64_t start = clockNow();
-  bool all = false;
+  slices.begin(session.counters);
   try {
-    all = session.flush(*flushing, session.options.hostile ? 1 : launches);
+    computeSome();
     session.settle();
   } catch (...) {
     broken = std::current_exception(); // some launches will never have run
     throw;
   }
-  ++counts.flushes;
-  if (size_t ran = session.schedule.size() - before) {
-    double each = static_cast<double>(clockNow() - start) / static_cast<double>(ran);
-    double fit = static_cast<double>(options.slice) / std::max(each, 1.0);
-    launches = static_cast<size_t>(std::clamp(fit, 1.0, 1e6));
-  }
-  if (!all)
-    return;
+  slices.end(session.counters);
+  counts.flushes += session.schedule.size() > before;
   computed[turn] = recorder.computed;
   noteEmissions();
-  if (*flushing == BucketTable::What::All)
-    for (Entry *entry : std::exchange(walked, {}))
+  finishCohorts();
+  if (recorder.buckets.isEmpty() && cohorts.empty())
+    draining = false;
+}
+
+void Engine::Impl::computeSome() {
+  if (mayRunLater())
+    return computeLater(cohorts.front());
+  bool all = draining || !cohorts.empty();
+  // What later phases take from each other is in the order of cohorts.
+  uint32_t end = cohorts.empty() ? BucketTable::kNone : recorder.buckets.depthLimit();
+  if (!draining && int64_t(window) > recorder.computed)
+    end = std::min(end, window);
+  left = session.flush(all ? BucketTable::What::All : BucketTable::What::Demanded,
+                       {end, [&](const ScheduledBucket &launch) { return slices.take(launch); }});
+}
+
+void Engine::Impl::computeLater(Cohort &cohort) {
+  Schedule some;
+  while (cohort.ran < cohort.later.size()) {
+    ScheduledBucket &launch = cohort.later[cohort.ran];
+    int64_t count = slices.take(launch);
+    if (count > 0)
+      some.push_back({launch.depth, launch.kernel, launch.records, count});
+    launch.records += count * recorder.buckets.words(launch.kernel);
+    launch.count -= count;
+    if (launch.count > 0)
+      break;
+    ++cohort.ran;
+  }
+  session.compute(some);
+}
+
+void Engine::Impl::finishCohorts() {
+  while (mayRunLater() && cohorts.front().ran == cohorts.front().later.size()) {
+    Cohort cohort = std::move(cohorts.front());
+    cohorts.pop_front();
+    for (Entry *entry : cohort.entries)
       finish(*entry);
+  }
   auto isOk = [](const Delivery &delivery) { return delivery.outcome.ok(); };
   if (std::any_of(deliveries.begin(), deliveries.end(), isOk))
     session.showResults([&](LiveValues &results) {
@@ -368,225 +341,6 @@ void Engine::Impl::slice() {
         if (isOk(delivery))
           results.add(session.model.entry.resultType, delivery.outcome.slots);
     });
-  flushing.reset();
-}
-
-//===----------------------------------------------------------------------===//
-// Between instances
-//===----------------------------------------------------------------------===//
-
-/// Forgets all that was recorded, and gives its memory back.
-void Engine::Impl::beginAnew() {
-  // What instances that were given up had recorded may be known to others, and be kept.
-  if (!recorder.buckets.isEmpty())
-    session.flush(BucketTable::What::All);
-  session.settle();
-  if (session.options.hostile)
-    session.checkGuards();
-  session.countTasks();
-  recorder.known.endRun(session.counters);
-  session.forgetMiniBatch();
-  if (session.weightsChanged)
-    session.packWeights();
-  if (std::exchange(session.keptIsStale, false))
-    recorder.known.forgetKept();
-  recorder.rowSpace.account();
-  recorder.stacks.trim();
-  session.policy = Policy::Depth;
-  session.rowsAreShort = !queue.empty() && queue.begin()->second->joins;
-  session.joinsSome = session.options.hostile && session.canJoin && session.device->packJoined();
-  session.beginRun();
-  ++session.counters.runs;
-  young = turn = 0;
-  computed = {};
-  fresh = true;
-}
-
-void Engine::Impl::collect() {
-  bool collected = session.collect([&](LiveValues &live) {
-    for (auto &[number, entry] : running)
-      session.keep(*entry, live);
-  });
-  // The youngest is begun again later; the oldest never is.
-  if (!collected || running.size() < 2 || !isShortOfMemory(kVeryShort))
-    return;
-  most = running.size() - 1;
-  calm = 0;
-  Entry &youngest = *std::prev(running.end())->second;
-  youngest.why = Entry::Why::TakenBack;
-  youngest.stopped = true;
-}
-
-/// Those to come begin at the first depth again. What the older ones know stands deeper than they
-/// would look, and the other way round; so nothing that has been seen is found any more.
-void Engine::Impl::beginGeneration() {
-  recorder.known.forgetSeen();
-  young = 1 - young;
-  computed[young] = 0;
-  ++counts.generations;
-}
-
-/// Of the session's limit, or of what engines share.
-bool Engine::Impl::isShortOfMemory(double part) {
-  uint64_t used = session.usedBytes();
-  share.tell(used);
-  return static_cast<double>(used) > part * static_cast<double>(session.meter.limit()) ||
-         share.isShort(part);
-}
-
-/// Time to look what is needed, or what others need is held here, and it pays to look.
-bool Engine::Impl::mustCollect() const {
-  if (!session.mayCollect())
-    return false;
-  return session.collector.isDue() ||
-         (share.isShort(kVeryShort) &&
-          recorder.rowSpace.handedOut() * kGranuleBytes >= kLeastForOthers);
-}
-
-//===----------------------------------------------------------------------===//
-// How instances end
-//===----------------------------------------------------------------------===//
-
-void Engine::Impl::ended(Entry &entry) {
-  using Cause = RunError::Cause;
-  switch (entry.why) {
-  case Entry::Why::Deadline:
-    return fail(entry, "it did not end before its deadline", Cause::Deadline);
-  case Entry::Why::Cancelled:
-    return fail(entry, "it was cancelled", Cause::Cancelled);
-  case Entry::Why::TakenBack:
-    return putBack(entry);
-  case Entry::Why::None:
-    break;
-  }
-  if (entry.isUncertain()) {
-    entry.certainly = true;
-    return putBack(entry);
-  }
-  if (entry.hasTooManyRows())
-    return fail(entry,
-                "its tensors take more than its limit of " +
-                    bytesText(entry.request.limits.rowBytes),
-                Cause::Limit);
-  if (!entry.failed) {
-    if (walked.empty())
-      firstWalked = now();
-    entry.state = Entry::State::Walked;
-    walked.push_back(&entry);
-    return;
-  }
-  recorder.failure = entry.failed->failure;
-  // Alone it begins at the first depth, wherever the others stand.
-  if (recorder.failure.kind == Failure::Depth && !entry.runsAlone()) {
-    entry.shorts = 2;
-    return putBack(entry);
-  }
-  finish(entry);
-}
-
-/// Its outcome is known: the result, or the failure that the recorder names.
-void Engine::Impl::finish(Entry &entry) {
-  Outcome outcome;
-  session.end(entry, outcome);
-  if (!outcome.ok() && outcome.error->outOfMemory())
-    return tooLittleMemory(entry);
-  leave(entry);
-  hand(entry, std::move(outcome));
-}
-
-void Engine::Impl::fail(Entry &entry, const std::string &message, RunError::Cause cause) {
-  leave(entry);
-  Outcome outcome;
-  outcome.error.emplace(entry.request.instance.index, message, cause);
-  hand(entry, std::move(outcome));
-}
-
-/// Beside fewer others it may do, else alone. It fails if it does not even then.
-void Engine::Impl::tooLittleMemory(Entry &entry) {
-  most = std::max<size_t>(1, running.size() / 2);
-  calm = 0;
-  if (entry.runsAlone()) {
-    Outcome outcome;
-    session.giveUp(entry, outcome);
-    // What is pending may be written where rows are kept.
-    recorder.buckets.reset(session.schedule);
-    // No instance fails for want of what is only kept to save time; but it takes stacks again.
-    bool more = entry.shorts == 2 && recorder.giveBack(/*keptStacks=*/true);
-    // Nor for rows that another form of its kernels needs not.
-    // (Where rows are counted, the form is that of the instance elsewhere.)
-    if (!more && !entry.joins && session.canJoin && entry.request.limits.rowBytes == 0)
-      more = entry.joins = session.device->packJoined();
-    if (!more) {
-      leave(entry);
-      return hand(entry, std::move(outcome));
-    }
-  }
-  ++entry.shorts;
-  putBack(entry);
-}
-
-void Engine::Impl::putBack(Entry &entry) {
-  leave(entry);
-  entry.why = Entry::Why::None;
-  entry.state = Entry::State::Queued;
-  queue.emplace(place(entry), &entry);
-  ++counts.begunAgain;
-}
-
-/// It is no more among those that run or wait to.
-void Engine::Impl::leave(Entry &entry) {
-  if (entry.state == Entry::State::Queued) {
-    queue.erase(place(entry));
-    return;
-  }
-  if (entry.state == Entry::State::Walked)
-    std::erase(walked, &entry);
-  running.erase(entry.number);
-  --walking[entry.generation];
-}
-
-/// What has been emitted so far has been computed.
-void Engine::Impl::noteEmissions() {
-  if (session.model.entry.emits)
-    for (auto &[number, entry] : running)
-      if (entry->request.emitted && !entry->stopped)
-        entry->computed = session.emissions.ready(*entry);
-}
-
-void Engine::Impl::hand(Entry &entry, Outcome outcome) {
-  deadlines.erase({entry.request.deadline, entry.number});
-  ++counts.ended;
-  ++session.counters.instances;
-  counts.failed += !outcome.ok();
-  session.counters.failed += !outcome.ok();
-  if (outcome.ok() && most < options.mostRunning && ++calm > most) {
-    ++most;
-    calm = 0;
-  }
-  auto node = entries.extract(entry.number);
-  deliveries.push_back({std::move(node.mapped()), std::move(outcome)});
-}
-
-void Engine::Impl::deliver() {
-  while (!deliveries.empty()) {
-    if (deliveries.front().outcome.ok())
-      deliverEmissions(*deliveries.front().entry);
-    Delivery delivery = std::move(deliveries.front());
-    deliveries.pop_front();
-    delivery.outcome.delivered = delivery.entry->emitted;
-    delivery.entry->submitted->onStop.reset();
-    if (delivery.entry->request.done)
-      delivery.entry->request.done(delivery.outcome);
-  }
-  if (session.model.entry.emits)
-    for (auto &[number, entry] : running)
-      deliverEmissions(*entry);
-}
-
-void Engine::Impl::deliverEmissions(Entry &entry) {
-  session.emissions.handOut(entry, entry.emitted, entry.computed, [&](const Slot *value) {
-    entry.request.emitted(entry.request.instance, value);
-  });
 }
 
 //===----------------------------------------------------------------------===//

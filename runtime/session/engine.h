@@ -65,6 +65,9 @@ struct EngineOptions {
   uint64_t linger = 200'000;
   /// About so many nanoseconds of kernels run between two looks for stops and deadlines.
   uint64_t slice = 2'000'000;
+  /// Between slices others begin, and those go on whose tensors are there, while what is deeper is
+  /// still to be computed. Else all wait for all that was recorded.
+  bool joins = true;
   /// Blocks on a path of those that wait for each other, until new instances begin to count from
   /// the first depth again.
   uint32_t depths = uint32_t(1) << 20;
@@ -114,6 +117,7 @@ public:
     uint64_t failed = 0;     ///< of those that ended
     uint64_t begunAgain = 0; ///< too little memory beside others, or to fail where the program does
     uint64_t flushes = 0;    ///< or slices
+    uint64_t joined = 0;     ///< begun while something was still to be computed
     uint64_t generations = 0; ///< depths begun from the first while others ran (options.depths)
   };
   /// Of the steps so far. Not while one runs.
@@ -123,6 +127,7 @@ public:
   size_t waiting() const;
 
 private:
+  struct Entry;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

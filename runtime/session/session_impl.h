@@ -106,8 +106,13 @@ struct Session::Impl {
   void endWave(Wave &wave);
   bool mayForget(const Wave &wave) const;
   bool failedBesideOthers(const Wave &wave) const;
-  /// Computes what is recorded, or the first `most` launches of it; whether that was all.
-  bool flush(BucketTable::What what, size_t most = SIZE_MAX);
+  /// Computes what is recorded, or a part of it, each depth whole before the next. Returns the
+  /// depth of the first that is left, or BucketTable::kNone.
+  uint32_t flush(BucketTable::What what, const BucketTable::Part &part = {});
+  /// Computes launches that were drained before.
+  void compute(std::span<const ScheduledBucket> launches);
+  /// The launches of the schedule from `begin` on are computed next. `start`: when that began.
+  void arrangeAndSubmit(size_t begin, BucketTable::What what, uint64_t start);
   void submit(size_t begin);
   /// Until then no row is read, and none that a launch uses is given back.
   void settle() { device->wait(ticket); }
@@ -143,7 +148,7 @@ struct Session::Impl {
   // Rows of a device with a memory of its own.
   void copyWrittenIn();
   void copyKeptOut(size_t begin);
-  void publishReads();
+  void publishReads(int64_t depth);
   void fetch(const RowRange &rows);
   void showResults(const std::function<void(LiveValues &)> &addResults);
   void showAll();

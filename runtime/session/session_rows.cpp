@@ -56,13 +56,20 @@ void Session::Impl::copyKeptOut(size_t begin) {
   append<CopyOut>(instructions, ranges);
 }
 
-/// Lets the host see what those that wait read, all of which has been computed.
-void Session::Impl::publishReads() {
-  if (recorder.reads.waits.empty())
+/// Lets the host see what those that wait read, as far as it stands at `depth` or above: that has
+/// been computed.
+void Session::Impl::publishReads(int64_t depth) {
+  std::vector<RowRange> ranges;
+  std::erase_if(recorder.reads.waits, [&](const ReadRows::Wait &wait) {
+    if (wait.depth > depth)
+      return false;
+    appendRange(ranges, wait.rows);
+    return true;
+  });
+  if (ranges.empty())
     return;
   instructions.clear();
-  append<CopyOut>(instructions, recorder.reads.waits);
-  recorder.reads.waits.clear();
+  append<CopyOut>(instructions, ranges);
   ticket = device->submit(instructions);
 }
 

@@ -250,50 +250,60 @@ void Session::Impl::noteMemory() {
     sample.bytes[i] = (memory.*kMemoryKinds[i].kind).now;
 }
 
-bool Session::Impl::flush(BucketTable::What what, size_t most) {
+uint32_t Session::Impl::flush(BucketTable::What what, const BucketTable::Part &part) {
   noteMemory();
-  uint64_t start = clockNow(), ordered = start;
+  uint64_t start = clockNow();
   settle(); // the schedule that is about to grow may be in use
   size_t begin = schedule.size();
-  bool all = recorder.buckets.drain(schedule, what, most);
-  if (schedule.size() > begin) {
-    // In order of depth: those of later phases, which no read depends on, stand behind. Where none
-    // reads, the next instances begin as the first did.
-    for (size_t i = model.reads ? schedule.size() : 0; i-- > begin;)
-      if (uint32_t depth = schedule[i].depth; depth >> model.depthBits == 0) {
-        recorder.setComputed(std::max<int64_t>(recorder.computed, int64_t(depth) + 1));
-        break;
-      }
-    // Of the order that all policies begin with, so that none changes what is forked.
-    if (what == BucketTable::What::Demanded || recorder.tasks.anyWaits()) {
-      forkWorth.noteFlush(schedule, begin);
-      recorder.tasks.worth = forkWorth.most();
+  uint32_t left = recorder.buckets.drain(schedule, what, part);
+  // In order of depth: those of later phases, which no read depends on, come last. The next
+  // instances of a mini-batch that does not read begin as the first did.
+  for (size_t i = model.reads || serves ? schedule.size() : 0; i-- > begin;)
+    if (uint32_t depth = schedule[i].depth; depth >> model.depthBits == 0) {
+      recorder.setComputed(std::max<int64_t>(recorder.computed, std::min(depth + 1, left)));
+      break;
     }
-    if (mayReorder())
-      reordered.insert(reordered.end(), schedule.begin() + static_cast<ptrdiff_t>(begin),
-                       schedule.end());
-    scheduler.arrange(policy, schedule, begin, recorder.rowSpace);
-    ordered = clockNow();
-    counters.orderNanoseconds += ordered - start;
-    counters.flushes += 1;
-    submit(begin);
-    if (trace)
-      settle();
+  arrangeAndSubmit(begin, what, start);
+  publishReads(left == BucketTable::kNone ? INT64_MAX : recorder.computed);
+  counters.flushNanoseconds += clockNow() - start;
+  return left;
+}
+
+void Session::Impl::compute(std::span<const ScheduledBucket> launches) {
+  uint64_t start = clockNow();
+  settle();
+  size_t begin = schedule.size();
+  schedule.insert(schedule.end(), launches.begin(), launches.end());
+  arrangeAndSubmit(begin, BucketTable::What::All, start);
+  counters.flushNanoseconds += clockNow() - start;
+}
+
+void Session::Impl::arrangeAndSubmit(size_t begin, BucketTable::What what, uint64_t start) {
+  if (schedule.size() == begin)
+    return;
+  // Of the order that all policies begin with, so that none changes what is forked.
+  if (what == BucketTable::What::Demanded || recorder.tasks.anyWaits()) {
+    forkWorth.noteFlush(schedule, begin);
+    recorder.tasks.worth = forkWorth.most();
   }
-  if (all)
-    publishReads();
-  uint64_t end = clockNow();
-  counters.flushNanoseconds += end - start;
-  if (trace && schedule.size() > begin) {
-    trace->flushes.push_back({{start, end},
-                              ordered,
-                              static_cast<uint32_t>(begin),
-                              static_cast<uint32_t>(schedule.size()),
-                              what == BucketTable::What::Demanded,
-                              recorder.tasks.worth});
-    noteMemory();
-  }
-  return all;
+  if (mayReorder())
+    reordered.insert(reordered.end(), schedule.begin() + static_cast<ptrdiff_t>(begin),
+                     schedule.end());
+  scheduler.arrange(policy, schedule, begin, recorder.rowSpace);
+  uint64_t ordered = clockNow();
+  counters.orderNanoseconds += ordered - start;
+  counters.flushes += 1;
+  submit(begin);
+  if (!trace)
+    return;
+  settle();
+  trace->flushes.push_back({{start, clockNow()},
+                            ordered,
+                            static_cast<uint32_t>(begin),
+                            static_cast<uint32_t>(schedule.size()),
+                            what == BucketTable::What::Demanded,
+                            recorder.tasks.worth});
+  noteMemory();
 }
 
 void Session::Impl::checkGuards() {

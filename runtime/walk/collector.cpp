@@ -16,6 +16,8 @@ constexpr uint64_t kLeastWhenShort = uint64_t(64) << 10;
 /// to look takes as long as to make a small row.
 constexpr uint64_t kBytesLooked = 256;
 constexpr uint64_t kBytesLookedWhenShort = 8;
+/// Where it would hold others up, it may wait until so many times as much was made.
+constexpr uint64_t kOverdue = 8;
 
 } // namespace
 
@@ -27,13 +29,20 @@ void Collector::plan(uint64_t needed, uint64_t looked) {
   const RowSpace &rows = recorder_.rowSpace;
   const Heap &heap = recorder_.heap;
   uint64_t least = std::max(kLeast, model_.paramGranules * uint64_t(kGranuleBytes));
-  auto due = [&](uint64_t live, uint64_t reclaimed) {
+  auto due = [&](uint64_t live, uint64_t reclaimed, uint64_t times) {
     uint64_t left = rows.left() * kGranuleBytes + reclaimed;
     uint64_t most = std::max({kLeastWhenShort, looked * kBytesLookedWhenShort, left / 2});
-    return always_ ? 0 : std::min({std::max({least, live, looked * kBytesLooked}), most, left});
+    uint64_t enough = times * std::max({least, live, looked * kBytesLooked});
+    return always_ ? 0 : std::min({enough, most, left});
   };
-  at_ = due(needed * kGranuleBytes, rows.reclaimed() * kGranuleBytes) / kGranuleBytes;
-  heapAt_ = model_.rootsHoldAll ? due(heap.live(), heap.reclaimed()) : UINT64_MAX;
+  uint64_t rowBytes = needed * kGranuleBytes, rowHoles = rows.reclaimed() * kGranuleBytes;
+  at_ = due(rowBytes, rowHoles, 1) / kGranuleBytes;
+  overdueAt_ = due(rowBytes, rowHoles, kOverdue) / kGranuleBytes;
+  heapAt_ = heapOverdueAt_ = UINT64_MAX;
+  if (model_.rootsHoldAll) {
+    heapAt_ = due(heap.live(), heap.reclaimed(), 1);
+    heapOverdueAt_ = due(heap.live(), heap.reclaimed(), kOverdue);
+  }
 }
 
 bool Collector::mark(const std::function<void(LiveValues &)> &addResults) {
@@ -48,6 +57,7 @@ bool Collector::mark(const std::function<void(LiveValues &)> &addResults) {
     live_.end();
     plan(recorder_.rowSpace.used(), live_.looked());
     heapAt_ = std::max(heapAt_, 2 * recorder_.heap.handedOut());
+    heapOverdueAt_ = std::max(heapOverdueAt_, heapAt_);
     return false;
   }
   return true;

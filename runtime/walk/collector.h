@@ -28,6 +28,12 @@ public:
   bool isDue() const {
     return recorder_.rowSpace.handedOut() >= at_ || recorder_.heap.handedOut() >= heapAt_;
   }
+  /// Whether so much was made that whoever is at work stops for it: several times as much, as far
+  /// as memory allows.
+  bool isOverdue() const {
+    return recorder_.rowSpace.handedOut() >= overdueAt_ ||
+           recorder_.heap.handedOut() >= heapOverdueAt_;
+  }
 
   /// Marks what is needed: by all that wait, and what `addResults` adds. All that is recorded has
   /// run. False when there is no memory to look; nothing is given back then.
@@ -45,6 +51,7 @@ private:
   LiveValues live_;
   uint64_t at_ = 0;     ///< granules handed out: then it is time
   uint64_t heapAt_ = 0; ///< or so many bytes of lists and data
+  uint64_t overdueAt_ = 0, heapOverdueAt_ = 0;
 };
 
 } // namespace sheaf::rt

@@ -78,7 +78,9 @@ bool ValueMover::moveIn(const Item &item) {
     memcpy(recorder_.rowSpace.address(id), tensor->bytes.get(),
            static_cast<size_t>(granules) * kGranuleBytes);
     recorder_.written.note(id, granules);
-    item.to[0] = TensorHandle{static_cast<uint32_t>(id), 0}.pack();
+    // Computed, as all that stands there or above: what follows from it joins what runs.
+    item.to[0] =
+        TensorHandle{static_cast<uint32_t>(id), static_cast<uint32_t>(recorder_.computed)}.pack();
     std::copy_n(item.from + 1, facts_.slots(item.type) - 1, item.to + 1);
     return true;
   }

@@ -12,6 +12,7 @@ class TypeFacts {
 public:
   explicit TypeFacts(const TypeTable &types);
   int64_t slots(uint32_t type) const { return slots_[type]; }
+  std::span<const int64_t> allSlots() const { return slots_; } ///< by type
   /// Whether a value of this type may contain a tensor (a list), at any depth.
   bool hasTensor(uint32_t type) const { return hasTensor_[type]; }
   /// Whether it is, or has in a tuple, a list or data.

@@ -173,32 +173,57 @@ std::span<BucketTable::Touched> BucketTable::sortTouched(size_t begin) {
   return some;
 }
 
-bool BucketTable::drain(Schedule &schedule, What what, size_t most) {
+ScheduledBucket BucketTable::launchOf(const Touched &touched) const {
+  const Bucket &bucket = *touched.bucket;
+  return {touched.depth, touched.kernel, bucket.begin,
+          (bucket.cursor - bucket.begin) / kernels_[touched.kernel].words};
+}
+
+void BucketTable::empty(const Touched &touched) {
+  Bucket &bucket = *touched.bucket;
+  bucket.expected = static_cast<uint32_t>(std::min<int64_t>(launchOf(touched).count, UINT32_MAX));
+  bucket.begin = bucket.cursor = bucket.end = nullptr;
+}
+
+uint32_t BucketTable::drain(Schedule &schedule, What what, const Part &part) {
   // Instances may wait very often: what a read does not need is not looked at each time.
   size_t kept = what == What::Demanded ? deferred_ : 0;
   std::span<Touched> rest = sortTouched(kept);
-  size_t taken = 0;
-  for (; !rest.empty(); rest = rest.subspan(1)) {
+  for (; !rest.empty() && rest.front().depth < part.end; rest = rest.subspan(1)) {
     const Touched &t = rest.front();
-    if (taken >= most && t.depth != schedule.back().depth)
-      break;
     if (what == What::Demanded && kernels_[t.kernel].deferred) {
       touched_[kept++] = t;
       continue;
     }
-    Bucket &bucket = *t.bucket;
-    int64_t count = (bucket.cursor - bucket.begin) / kernels_[t.kernel].words;
-    if (count > 0) {
-      schedule.push_back({t.depth, t.kernel, bucket.begin, count});
-      ++taken;
+    ScheduledBucket launch = launchOf(t);
+    int64_t count = launch.count;
+    if (part.take && count > 0)
+      launch.count = part.take(launch);
+    if (launch.count > 0)
+      schedule.push_back(launch);
+    if (launch.count < count) {
+      t.bucket->begin += launch.count * kernels_[t.kernel].words;
+      break;
     }
-    bucket.expected = static_cast<uint32_t>(std::min<int64_t>(count, UINT32_MAX));
-    bucket.begin = bucket.cursor = bucket.end = nullptr;
+    empty(t);
   }
   deferred_ = what == What::Demanded ? kept : 0;
   std::copy(rest.begin(), rest.end(), touched_.begin() + static_cast<ptrdiff_t>(kept));
   touched_.resize(kept + rest.size());
-  return rest.empty();
+  return rest.empty() ? kNone : touched_[kept].depth;
+}
+
+void BucketTable::drainLater(Schedule &schedule) {
+  std::span<Touched> some = sortTouched(0);
+  auto later = std::find_if(some.begin(), some.end(),
+                            [&](const Touched &t) { return t.depth >= depthLimit_; });
+  for (const Touched &t : some.subspan(static_cast<size_t>(later - some.begin()))) {
+    if (ScheduledBucket launch = launchOf(t); launch.count > 0)
+      schedule.push_back(launch);
+    empty(t);
+  }
+  touched_.resize(static_cast<size_t>(later - some.begin()));
+  deferred_ = 0;
 }
 
 void BucketTable::discard() {

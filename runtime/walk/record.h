@@ -16,6 +16,7 @@
 #include "runtime/model/model.h"
 #include "runtime/schedule/schedule.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -58,10 +59,17 @@ public:
   /// Appends what is pending to `schedule` in order, and forgets it here; all of it, or only what
   /// a read may depend on. Costs O(buckets).
   enum class What : uint8_t { All, Demanded };
-  void drain(Schedule &schedule, What what = What::All) { drain(schedule, what, SIZE_MAX); }
-  /// The same of the first `most` buckets, and of all that stand as deep as the last of them.
-  /// Returns whether that was all.
-  bool drain(Schedule &schedule, What what, size_t most);
+  void drain(Schedule &schedule, What what = What::All) { drain(schedule, what, {}); }
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Part {
+    uint32_t end = kNone; ///< nothing that stands at this depth or deeper
+    /// Of each launch so many records, until it takes fewer than there are; null: all.
+    std::function<int64_t(const ScheduledBucket &)> take = nullptr;
+  };
+  /// The same of a part. Returns the depth of the first that is left, or kNone.
+  uint32_t drain(Schedule &schedule, What what, const Part &part);
+  /// Appends what is pending of later phases, and forgets it here.
+  void drainLater(Schedule &schedule);
   bool isEmpty() const { return touched_.empty(); }
 
   /// Takes the memory of all records back, those that `schedule` shows and those still pending.
@@ -101,6 +109,8 @@ private:
     Bucket *bucket;
   };
 
+  ScheduledBucket launchOf(const Touched &touched) const;
+  void empty(const Touched &touched);
   bool growDirectory(Kernel &kernel, uint32_t pages);
   bool noteTouched(const Touched &touched);
   void discard();

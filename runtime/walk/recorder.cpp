@@ -224,6 +224,12 @@ inline int32_t *append(Recorder &r, BucketTable::Bucket *bucket, uint32_t kernel
   return words;
 }
 
+/// Of a record at this depth, which the instance is about to record or has found.
+inline void noteDepth(Recorder &r, uint32_t depth) {
+  if (depth >= r.tasks.deepest && depth < r.buckets.depthLimit())
+    r.tasks.deepest = depth + 1;
+}
+
 inline Slot resultOf(uint64_t id, uint32_t depth) {
   return TensorHandle{static_cast<uint32_t>(id), depth + 1}.pack();
 }
@@ -253,7 +259,11 @@ template <typename Words>
   KnownRecords::Place place = r.known.look(kernel, key);
   if (place.in.known) {
     r.tasks.found += static_cast<uint64_t>(granules);
-    return r.known.result(place).pack();
+    TensorHandle result = r.known.result(place);
+    if (result.depth > 0)
+      noteDepth(r, result.depth - 1);
+    r.tasks.foundLater |= result.depth > r.buckets.depthLimit();
+    return result.pack();
   }
   BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
   uint64_t id = RowSpace::kFull;
@@ -276,6 +286,7 @@ template <typename Words>
 template <typename Words>
 inline Slot recordOnce(Recorder &r, uint32_t kernel, uint32_t depth, int64_t granules,
                        Words words) {
+  noteDepth(r, depth);
   if (!r.known.skips(kernel))
     return lookUp(r, kernel, depth, granules, words);
   BucketTable::Bucket *bucket = r.buckets.find(kernel, depth);
@@ -289,6 +300,7 @@ inline Slot recordOnce(Recorder &r, uint32_t kernel, uint32_t depth, int64_t gra
 
 int32_t *sheaf_record(Context *context, uint32_t kernel, uint32_t depth, int64_t granules) {
   Recorder &r = recorder(context);
+  noteDepth(r, depth);
   BucketTable::Bucket *bucket = r.buckets.find(kernel, depth);
   if (!bucket || !r.rowSpace.isNear(granules)) [[unlikely]]
     return recordFar(r, kernel, depth, granules);
@@ -344,6 +356,7 @@ Slot sheaf_append_rows(Context *context, uint32_t kernel, uint32_t wholeDepth, S
     BucketTable::Bucket *bucket = bucketFor(r, kernel, depth);
     append(r, bucket, kernel, to,
            WordsInRegisters<1>({uint64_t(from) | static_cast<uint64_t>(count) << 32}));
+    noteDepth(r, depth);
     return depth + 1;
   };
   TensorHandle old = TensorHandle::unpack(whole), last = TensorHandle::unpack(rows);
@@ -453,8 +466,8 @@ void sheaf_wait(Context *context, uint32_t place, Slot tensor, int64_t first, in
   RowRange rows{handle.id + begin, end - begin};
   if (int64_t(handle.depth) <= r.computed)
     return r.reads.fetch(rows);
-  r.reads.note(rows);
-  r.tasks.wait(place);
+  r.reads.note(rows, handle.depth);
+  r.tasks.wait(place, handle.depth);
 }
 
 void sheaf_note_read(Context *context, uint32_t place, Slot value) {

@@ -27,13 +27,17 @@ struct WrittenRows {
 
 /// Rows that host code reads, of a device with a memory of its own.
 struct ReadRows {
-  bool wanted = false;         ///< the device has to be told of them
-  std::vector<RowRange> waits; ///< for these someone waits
+  struct Wait {
+    uint32_t depth; ///< at which they stand
+    RowRange rows;
+  };
+  bool wanted = false;     ///< the device has to be told of them
+  std::vector<Wait> waits; ///< for these someone waits
   /// Lets the host see rows that are computed, at once.
   std::function<void(const RowRange &)> fetch = [](const RowRange &) {};
-  void note(const RowRange &rows) {
+  void note(const RowRange &rows, uint32_t depth) {
     if (wanted) [[unlikely]]
-      appendRange(waits, rows);
+      waits.push_back({depth, rows});
   }
 };
 

@@ -89,6 +89,8 @@ HostStack::Left Tasks::runCurrent() {
     context_.roundsLeft = 0;
   auto recorded = [&] { return rows ? rows->handedOut() + found : 0; };
   uint64_t before = recorded();
+  deepest = 0;
+  foundLater = false;
   struct Call {
     Task *task;
     Context *context;
@@ -103,6 +105,8 @@ HostStack::Left Tasks::runCurrent() {
   HostStack::Left left = task->fn ? task->stack->call(body, &call) : task->stack->resume();
   noteSteps();
   walk.granules += recorded() - before;
+  walk.deepest = std::max(walk.deepest, deepest);
+  walk.foundLater |= foundLater;
   if (walk.hasTooManyRows())
     walk.stopped = true;
   return left;
@@ -233,6 +237,13 @@ void Tasks::moreRounds() {
 
 void Tasks::wake() { ready_.append(waiting_); }
 
+uint32_t Tasks::deepestWait() const {
+  uint32_t depth = 0;
+  for (const Task *task = waiting_.first; task; task = task->next)
+    depth = std::max(depth, task->waitsFor);
+  return depth;
+}
+
 void Tasks::leave(Task::State state) {
   Task *task = current_;
   task->state = state;
@@ -251,11 +262,12 @@ void Tasks::setRoom(const StackRoom &room) {
                             : range.taken;
 }
 
-void Tasks::wait(uint32_t place) {
+void Tasks::wait(uint32_t place, uint32_t depth) {
   ++counts.waits;
   auto isStopped = [&] { return stopped_ || current_->walk->stopped; };
   if (!isStopped()) {
     current_->waitsAt = place;
+    current_->waitsFor = depth;
     waiting_.push(current_);
     leave(Task::Waiting);
   }

@@ -61,6 +61,8 @@ struct Walk {
   unsigned open = 0;            ///< tasks that have not ended
   int64_t stepsLeft = 0;        ///< of all its tasks together
   uint64_t granules = 0;        ///< with Tasks::rows: of rows recorded, found or new
+  uint32_t deepest = 0;         ///< of all handles of the first phase that it was given, the depth
+  bool foundLater = false;      ///< a record of a later phase that another had made
   bool stopped = false;         ///< nothing of it goes on
   bool inOrder = false;         ///< it forks nothing: calls run as plain ones
   bool forked = false;          ///< calls of it ran side by side
@@ -104,6 +106,7 @@ struct Task {
   StackRoom room; ///< while it does not run
   enum State : uint8_t { Ready, Running, Waiting, Joining, Done, Failed } state = Ready;
   uint32_t waitsAt = 0;        ///< Waiting: for which read (Model::readPlaces)
+  uint32_t waitsFor = 0;       ///< Waiting: until what stands at this depth is computed
   uint32_t logged = 0;         ///< with Context::readLog: its number there
   RootFrame *roots = nullptr;  ///< Waiting, Joining: what the calls on its stack still need
   Task *joined = nullptr;      ///< Joining: the one that it waits for
@@ -138,14 +141,16 @@ public:
       for (const Task *task = waiting; task; task = behind(*task, *waiting))
         visit(*task);
   }
-  /// What all that wait have waited for is there; or what those whose walk `isMeant` have.
+  /// What all that wait have waited for is there; or what those tasks that `isMeant` have.
   void wake();
   template <typename IsMeant> void wake(IsMeant isMeant) {
     Queue others;
     while (Task *task = waiting_.pop())
-      (isMeant(*task->walk) ? ready_ : others).push(task);
+      (isMeant(std::as_const(*task)) ? ready_ : others).push(task);
     waiting_ = others;
   }
+  /// The greatest depth that any of them waits for; 0 where none does.
+  uint32_t deepestWait() const;
   /// It will never be: all that wait, and all that will, are given up.
   void stop();
   /// Before the next mini-batch.
@@ -155,7 +160,7 @@ public:
   }
 
   // From generated code.
-  void wait(uint32_t place);
+  void wait(uint32_t place, uint32_t depth);
   /// Grants calls of recursive functions; false when the instance has had all that it may.
   bool moreSteps();
   /// Grants rounds of loops.
@@ -188,6 +193,9 @@ public:
   /// what it finds instead (`found`).
   const RowSpace *rows = nullptr;
   uint64_t found = 0; ///< granules of results that records found, or that are kept
+  /// Of what runs now: Walk::deepest, Walk::foundLater.
+  uint32_t deepest = 0;
+  bool foundLater = false;
 
   /// Asked again and again while host code of this instance runs: whether it is to end.
   std::function<bool(Walk &)> isInterrupted;

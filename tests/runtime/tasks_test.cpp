@@ -112,7 +112,7 @@ Bench &bench(const Slot *args) { return *reinterpret_cast<Bench *>(args[0]); }
 /// Waits args[1] times.
 void waits(Context *, const Slot *args, Slot *results) {
   for (Slot i = 0; i < args[1]; ++i)
-    bench(args).tasks.wait(0);
+    bench(args).tasks.wait(0, 0);
   results[0] = args[1];
 }
 
@@ -136,7 +136,7 @@ TEST(Tasks, ThoseThatEndMakeRoom) {
 void tree(Context *, const Slot *args, Slot *results) {
   Bench &b = bench(args);
   if (args[1] == 0) {
-    b.tasks.wait(0);
+    b.tasks.wait(0, 0);
     results[0] = 1;
     return;
   }
@@ -234,7 +234,7 @@ void waitsAfter(Context *, const Slot *args, Slot *results) {
   Bench &b = bench(args);
   b.join(reinterpret_cast<Task *>(args[3]));
   for (Slot i = 0; i < args[2]; ++i)
-    b.tasks.wait(0);
+    b.tasks.wait(0, 0);
   results[0] = args[2] + *reinterpret_cast<const Slot *>(args[4]);
 }
 
@@ -258,7 +258,7 @@ void starOfJoins(Context *, const Slot *args, Slot *results) {
     others.push_back(b.fork(waitsAfter, own, own + 5));
   }
   for (int i = 0; i < 9; ++i)
-    b.tasks.wait(0);
+    b.tasks.wait(0, 0);
   results[0] = 0;
   for (Slot i = 0; i < count; ++i) {
     b.join(others[i]);
@@ -311,7 +311,7 @@ void chainOfHeirs(Context *, const Slot *args, Slot *results) {
     }
   }
   for (int i = 0; i < 3; ++i)
-    b.tasks.wait(0);
+    b.tasks.wait(0, 0);
   b.join(last);
   results[0] = links[count - 1].result;
 }
@@ -385,7 +385,7 @@ TEST(Tasks, StoppingGivesUpAllThatWait) {
 void failing(Context *, const Slot *args, Slot *results) {
   Bench &b = bench(args);
   for (Slot i = 0; i < args[1] / 100; ++i)
-    b.tasks.wait(0);
+    b.tasks.wait(0, 0);
   if (args[1] % 100)
     b.fail(static_cast<uint32_t>(args[1] % 100));
   results[0] = 0;
@@ -462,7 +462,7 @@ void deep(Context *, const Slot *args, Slot *results) {
   if (b.wentOn(deep, args, results, __builtin_frame_address(0)))
     return;
   if (args[1] == 0) {
-    b.tasks.wait(0);
+    b.tasks.wait(0, 0);
     results[0] = 0;
     return;
   }
@@ -473,7 +473,7 @@ void deep(Context *, const Slot *args, Slot *results) {
   else
     deep(&b.context, memory, memory + 2);
   if (args[1] % 50 == 0)
-    b.tasks.wait(0);
+    b.tasks.wait(0, 0);
   results[0] = memory[2] + 1;
 }
 
