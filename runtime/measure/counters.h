@@ -31,6 +31,7 @@ struct Counters {
   uint64_t parallelLaunches = 0; ///< launches that more than one thread shared
   uint64_t flushes = 0; ///< times that what was recorded ran: at the end, and when instances wait
   uint64_t collections = 0; ///< times that rows were given back while instances waited
+  uint64_t evictions = 0;   ///< times that what was kept gave way to others
   uint64_t waits = 0;       ///< of instances, and calls inside them, for a read
   uint64_t forked = 0;      ///< calls that ran beside the one that made them
   uint64_t inlined = 0;     ///< those that found no stack and ran as plain calls

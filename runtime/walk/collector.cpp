@@ -66,6 +66,8 @@ bool Collector::mark(const std::function<void(LiveValues &)> &addResults) {
 void Collector::giveBack(Schedule &schedule, Scheduler &scheduler, Policy policy) {
   recorder_.buckets.reset(schedule, /*goesOn=*/true);
   recorder_.known.forgetSeen();
+  if (recorder_.known.gaveWay() && !live_.meetsKept())
+    recorder_.known.forgetKept();
   recorder_.grown.keep(live_.bits(), recorder_.rowSpace.first());
   recorder_.rowSpace.reclaim(live_.bits());
   if (model_.rootsHoldAll)

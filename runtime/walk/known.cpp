@@ -173,7 +173,7 @@ KnownRecords::KnownRecords(const Model &model, RowSpace &rows, MemoryMeter &mete
       lists_(std::tuple_size_v<decltype(List::key)>, meter, memory.records, hostile ? 2 : 64),
       paramGranules_(model.paramGranules), forgetsWindows_(model.training),
       keepBytes_(std::min(keepBytes, rows.capacity() / 4 * kGranuleBytes)), window_(kLooks),
-      pause_(kPause) {
+      pause_(kPause), leastMissed_(hostile ? 4 : kWindow) {
   uint64_t first = hostile ? 2 : 64;
   kernels_.reserve(model.kernels.size());
   for (const KernelDesc &desc : model.kernels) {
@@ -234,7 +234,7 @@ void KnownRecords::account(Kernel &kernel, const RecordTable &table, bool known)
 }
 
 KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
-  bool keep = kernel.mayKeep && keepBytes_ > 0 && isOfParameters(kernel, key);
+  bool keep = kernel.mayKeep && keepBytes_ > 0 && !gaveWay_ && isOfParameters(kernel, key);
   if (keep) {
     Place place{&kernel.kept, kernel.kept.find(key, version_), true};
     if (place.in.known) {
@@ -246,6 +246,8 @@ KnownRecords::Place KnownRecords::find(Kernel &kernel, const int32_t *key) {
     full_ |= !place.in.entry;
     if (!full_)
       return place;
+    // What is kept is computed once more at most for each of these.
+    gaveWay_ = ++missed_ >= std::max(kept_, leastMissed_);
   }
   if (++kernel.looked >= kWindow) {
     bool isLarge = kernel.seen.usedBytes() > kLargeTable;
@@ -313,7 +315,7 @@ void KnownRecords::forgetSeen() {
 }
 
 void KnownRecords::beginRun() {
-  if (running_)
+  if (running_ || gaveWay_)
     forgetKept();
   running_ = true;
   forgetSeen();
@@ -334,6 +336,7 @@ void KnownRecords::beginRun() {
 
 void KnownRecords::endRun(Counters &counters) {
   running_ = false;
+  counters.evictions += std::exchange(evictions_, 0);
   for (size_t i = 0; i < kernels_.size(); ++i) {
     counters.kernels[i].saved += kernels_[i].saved;
     counters.saved += std::exchange(kernels_[i].saved, 0);
@@ -344,7 +347,9 @@ void KnownRecords::forgetKept() {
   if (++version_ == 0)
     ++version_;
   rows_.forgetKept();
-  full_ = false;
+  evictions_ += gaveWay_;
+  full_ = gaveWay_ = false;
+  kept_ = missed_ = 0;
 }
 
 bool KnownRecords::giveBack() {

@@ -8,6 +8,8 @@
 // parameters, a word's embedding for instance, are memoised until the weights change: their results
 // are placed in the kept part of the row space and are ready before the next mini-batch begins. So
 // a table of everything that depends on a token alone fills itself, token by token, within a bound.
+// When that is reached and others are asked for as often as there are records in it, it is emptied
+// and fills anew.
 //
 // Looking costs some nanoseconds. A kernel whose records hardly ever repeat is not looked for any
 // more, for a while; nor is any when all that is found saves less than looking costs.
@@ -107,8 +109,10 @@ public:
   /// Kept granules for the results, or RowSpace::kFull.
   uint64_t keepRows(int64_t granules);
   void note(const Place &place, const int32_t *key, TensorHandle result) {
-    if (place.table)
-      place.table->put(place.in, key, result, run_);
+    if (!place.table)
+      return;
+    place.table->put(place.in, key, result, run_);
+    kept_ += place.keep;
   }
 
   /// A list of tensors, by their ids.
@@ -135,8 +139,11 @@ public:
   /// How often something was found since then that is not kept.
   uint64_t foundSeen() const { return foundSeen_; }
 
-  /// The weights changed: nothing that was kept is true any more.
+  /// The weights changed: nothing that was kept is true any more. Or none of it is in use.
   void forgetKept();
+  /// Whether what is kept has given way: others were asked for as often as it has records, and
+  /// there was no room for them. It is not found any more, and goes when none of it is in use.
+  bool gaveWay() const { return gaveWay_; }
   /// Memory is short: frees all that is kept, and will keep half as much in future. False when
   /// there was nothing to free.
   bool giveBack();
@@ -175,6 +182,11 @@ private:
   uint32_t run_ = 0;     ///< the stamp of this mini-batch
   uint32_t version_ = 1; ///< the stamp of these weights
   bool full_ = false;    ///< nothing more can be kept
+  uint64_t kept_ = 0;    ///< records
+  uint64_t missed_ = 0;  ///< that might be kept, if there were room
+  uint64_t leastMissed_; ///< so many at least have to be, until what is kept gives way
+  bool gaveWay_ = false;
+  uint64_t evictions_ = 0; ///< since endRun()
   bool running_ = false;
 };
 

@@ -23,6 +23,8 @@ void LiveValues::begin(const RowSpace &rows, Heap *heap) {
   charge(rows.used() / 8);
   bits_.reset(rows.used());
   first_ = rows.first();
+  keptBegin_ = rows.keptBegin();
+  meetsKept_ = false;
   heap_ = heap;
   if (heap)
     heap->beginMarking();
@@ -137,8 +139,10 @@ void LiveValues::look(uint32_t type, const Slot *slots) {
   switch (desc.kind) {
   case TypeKind::Tensor: {
     uint64_t id = TensorHandle::unpack(slots[0]).id;
-    if (id < first_ || id - first_ >= bits_.size())
-      return; // a parameter's, or kept
+    if (id < first_ || id - first_ >= bits_.size()) { // a parameter's, or kept
+      meetsKept_ |= id >= keptBegin_;
+      return;
+    }
     auto granules = static_cast<uint64_t>(tensorGranules(desc.shape, desc.dtype, slots + 1));
     return bits_.set(id - first_, id - first_ + granules);
   }

@@ -46,6 +46,9 @@ public:
   /// What was found is known: gives the memory that looking took back.
   void end();
 
+  /// Whether any of the rows that were found is kept beyond the mini-batch.
+  bool meetsKept() const { return meetsKept_; }
+
   /// How much has been looked at: frames, values, and lists and data inside of them.
   uint64_t looked() const { return looked_; }
 
@@ -73,6 +76,8 @@ private:
   Heap *heap_ = nullptr;
   GranuleBits bits_;
   uint64_t first_ = 0;
+  uint64_t keptBegin_ = 0; ///< rows from there on are kept
+  bool meetsKept_ = false;
   uint64_t looked_ = 0;
   /// Slots of lists and data that have been looked into, as ranges that do not touch. Lists that
   /// are views of one buffer, such as all tails of a list, share elements.

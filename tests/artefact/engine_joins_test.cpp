@@ -130,6 +130,9 @@ TEST_P(EveryJoiningLoad, GivesWhatEachInstanceGivesAlone) {
   EXPECT_EQ(causes[RunError::Cause::Program], count / 25 + (count % 25 > 3));
   EXPECT_EQ(causes[RunError::Cause::Memory] + causes[RunError::Cause::Limit], 0);
   EXPECT_EQ(engine.counts().joined > 0, load.engine.joins);
+  while (engine.step()) {
+  }
+  EXPECT_EQ(session.counters().evictions > 0, load.keepBytes.has_value());
 }
 
 constexpr uint64_t kShort = uint64_t(1) << 20;
@@ -144,6 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Load{.file = "chains_read", .engine = {.slice = 1, .joins = false}},
                     Load{.file = "chains", .hostile = true},
                     Load{.file = "chains_read", .hostile = true},
+                    Load{.file = "chains_read", .hostile = true, .keepBytes = 4 * 2 * 64},
                     Load{.file = "chains_read", .engine = {.mostRunning = 3, .slice = 1}},
                     Load{.file = "chains", .engine = {.slice = 1}, .memoryLimit = kShort},
                     Load{.file = "chains_read", .engine = {.slice = 1}, .memoryLimit = kShort}));

@@ -179,6 +179,40 @@ TEST(Known, TheBoundHolds) {
   EXPECT_LT(session.memory().tables.peak, 5000u + 8192);
 }
 
+/// What is kept makes room for what is asked for now.
+TEST(Known, WhatIsKeptGivesWay) {
+  Model model = makeOnceModel(64);
+  for (bool hostile : {false, true}) {
+    SessionOptions options = small();
+    options.hostile = hostile;
+    options.keepBytes = 20 * 5 * kGranuleBytes; // of 20 words, with guards
+    Session session(model, options);
+    session.initParams(2);
+    Trees trees;
+    std::vector<Instance> early, late;
+    for (int64_t i = 0; i < 15; ++i) {
+      early.push_back(trees.instance(trees.leaf(i)));
+      late.push_back(trees.instance(trees.leaf(20 + i)));
+    }
+    auto computed = [&](const std::vector<Instance> &batch) {
+      uint64_t before = session.counters().kernels[kLeafKernel].records;
+      expectReference(session, batch, session.run(batch));
+      return session.counters().kernels[kLeafKernel].records - before;
+    };
+    EXPECT_EQ(computed(early), 15u);
+    EXPECT_EQ(computed(early), 0u);
+    EXPECT_GE(computed(late), 10u);
+    // Some of these find no room, again and again.
+    int runs = 0;
+    while (computed(late) > 0)
+      ASSERT_LT(++runs, 1000);
+    EXPECT_GT(runs, hostile ? 0 : 50);
+    EXPECT_EQ(computed(late), 0u);
+    EXPECT_GE(computed(early), 10u);
+    EXPECT_LE(session.memory().tables.peak, 20u * 5 * kGranuleBytes + (hostile ? 65536 : 8192));
+  }
+}
+
 TEST(Known, NoInstanceFailsForWhatIsKept) {
   Model model = makeOnceModel(64);
   Trees trees;

@@ -37,6 +37,9 @@ std::string Statistics::text(const rt::Session &session, double loadMs, double r
       kernelMs > 0 ? c.flop / kernelMs * 1e-6 : 0, c.records, c.saved, c.launches,
       c.recordsPerLaunch(), c.parallelLaunches, c.flushes, c.waits, c.collections, c.forked,
       c.inPlace, c.inlined);
+  if (c.evictions > 0)
+    out += fmt::format("what was kept for later mini-batches gave way to others {} times\n",
+                       c.evictions);
   rt::MemoryUse memory = session.memory();
   out += "memory at most:";
   for (const rt::NamedMemoryKind &kind : rt::kMemoryKinds)
@@ -79,6 +82,7 @@ std::string Statistics::json(const rt::Session &session, double loadMs, double r
        {"flushes", c.flushes},
        {"waits", c.waits},
        {"collections", c.collections},
+       {"evictions", c.evictions},
        {"forked", c.forked},
        {"in_place", c.inPlace},
        {"inlined", c.inlined},
