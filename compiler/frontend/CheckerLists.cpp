@@ -236,6 +236,12 @@ BodyChecker::E BodyChecker::builtinLen(std::vector<Arg> args, SourceRange range,
 }
 
 BodyChecker::E BodyChecker::builtinShape(std::vector<Arg> args, SourceRange range, TypeRef) {
+  if (args.size() == 1 && !args[0].name) {
+    bool isWritten = diags.file().isWritten(args[0].range.begin);
+    return fail(range, "'shape' takes a tensor and an axis",
+                fmt::format("shape({}, 0) is the first extent",
+                            isWritten ? diags.file().slice(args[0].range) : "x"));
+  }
   if (!wantArgs(args, 2, 2, "shape", range))
     return error(range);
   E value = inferArg(args[0]);

@@ -474,6 +474,8 @@ const BadProgram badPrograms[] = {
      {"1:19: '*n' cannot stand here [it stands for any extents where the parameters of the function around name it]"}},
     {"fn main(x: f32[n, 3]) -> int = shape(x, 2)",
      {"1:41: 'f32[n, 3]' has 2 axes, so there is no axis 2"}},
+    {"fn main(x: f32[n, 3]) -> int = shape(x)[0]",
+     {"1:32: 'shape' takes a tensor and an axis [shape(x, 0) is the first extent]"}},
     {"fn main(x: f32[n], k: int) -> int = shape(x, k)",
      {"1:46: the axis of 'shape' must be known at compile time [write a number, or a dim of the file (dim k = ...)]"}},
     {"fn main(xs: list<int>) -> int = shape(xs, 0)",
