@@ -1,6 +1,7 @@
 #include "python/native/gradients.h"
 #include "python/native/arrays.h"
 #include "python/native/decode.h"
+#include "runtime/api/gradients.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -46,31 +47,6 @@ nb::list Run::failures() const {
   return all;
 }
 
-namespace {
-
-/// Weights that have no gradients as long as this is there.
-class Frozen {
-public:
-  Frozen(Running &running, Model &model, const std::vector<std::string> &names)
-      : running_(running), model_(model), names_(names) {
-    for (const std::string &name : names_)
-      check(sheaf_session_freeze(running_.session.get(), model_.handle(), name.c_str()));
-  }
-  ~Frozen() {
-    for (const std::string &name : names_)
-      sheaf_session_unfreeze(running_.session.get(), model_.handle(), name.c_str());
-  }
-  Frozen(const Frozen &) = delete;
-  Frozen &operator=(const Frozen &) = delete;
-
-private:
-  Running &running_;
-  Model &model_;
-  const std::vector<std::string> &names_;
-};
-
-} // namespace
-
 std::unique_ptr<Gradients> Run::backward(nb::handle cotangents,
                                          const std::vector<std::string> &frozen) const {
   using Instances = std::vector<size_t>;
@@ -95,16 +71,15 @@ std::unique_ptr<Gradients> Run::backward(nb::handle cotangents,
   // An empty list is of cotangents, too: of a result of which nothing counts.
   static constexpr sheaf_cotangent none{};
   const sheaf_cotangent *given = cotangents.is_none() ? nullptr : all.empty() ? &none : all.data();
-  sheaf_gradients *made = nullptr;
-  sheaf_status status;
-  {
-    Frozen without(*running_, model_, frozen);
+  std::vector<size_t> without;
+  std::unique_ptr<sheaf_gradients> made;
+  check(api::guarded([&] {
+    for (const std::string &name : frozen)
+      without.push_back(model_.loaded().weight(name.c_str()));
     Unlocked unlocked;
-    status =
-        sheaf_session_backward(running_->session.get(), running_->result, given, all.size(), &made);
-  }
-  check(status);
-  return std::make_unique<Gradients>(running_, made);
+    made = api::backward(*running_->session, *running_->result, given, all.size(), without);
+  }));
+  return std::make_unique<Gradients>(running_, made.release());
 }
 
 OptimizerOptions::OptimizerOptions(const nb::dict &from) {

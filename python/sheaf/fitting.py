@@ -31,7 +31,7 @@ class Epoch:
     failed: int
     diverges: bool  # the loss is not finite, or far above that of the first step
     nothing_changed: bool  # no step changed anything
-    halved: int = 0  # steps of which memory did not hold a batch, or a part of one, which then went in two
+    halved: int = 0  # steps in which memory did not hold a part, which then went in two
 
 
 @dataclass(frozen=True, slots=True)

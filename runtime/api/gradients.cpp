@@ -199,48 +199,57 @@ sheaf_status sheaf_session_unfreeze(sheaf_session *session, sheaf_model *model,
 // Going back
 //===----------------------------------------------------------------------===//
 
+std::unique_ptr<sheaf_gradients> api::backward(sheaf_session &session, const sheaf_result &result,
+                                               const sheaf_cotangent *cotangents, size_t count,
+                                               std::span<const size_t> frozen) {
+  std::shared_ptr<Running> running = session.running;
+  const ResultData &data = *result.data;
+  if (!data.model->model().training)
+    throw Invalid("the model was not compiled for training");
+  if (!result.run || result.run->running != running)
+    throw Invalid("the result is of no run of this session");
+  auto made = std::make_unique<sheaf_gradients>();
+  std::lock_guard lock(running->mutex);
+  RunOf &run = *result.run;
+  RunningModel &origin = *run.origin;
+  if (!run.isThere())
+    throw Invalid("the run of this result is there no more");
+  size_t instances = data.items.size();
+  made->model = data.model;
+  made->running = running;
+  made->run = result.run;
+  made->of = result.data;
+  made->runs = origin.runs;
+  made->back = ++origin.backs;
+  rt::FrozenParams without(*origin.session, frozen);
+  fromArguments([&] {
+    auto goBack = [&](auto from) {
+      if (run.aside)
+        origin.session->backward(*run.aside, from);
+      else
+        origin.session->backward(from);
+    };
+    if (cotangents) {
+      Cotangents given({cotangents, count}, instances);
+      goBack(given.all());
+    } else {
+      std::vector<float> weights = lossWeights(origin, instances);
+      goBack(std::span<const float>(weights));
+    }
+  });
+  return made;
+}
+
 sheaf_status sheaf_session_backward(sheaf_session *session, const sheaf_result *result,
                                     const sheaf_cotangent *cotangents, size_t count,
                                     sheaf_gradients **gradients) {
   return guarded([&] {
-    std::shared_ptr<Running> running = given(session, "session").running;
-    const ResultData &data = *given(result, "result").data;
+    given(session, "session");
+    given(result, "result");
     given(gradients, "gradients");
     if (count)
       given(cotangents, "cotangents");
-    if (!data.model->model().training)
-      throw Invalid("the model was not compiled for training");
-    if (!result->run || result->run->running != running)
-      throw Invalid("the result is of no run of this session");
-    auto made = std::make_unique<sheaf_gradients>();
-    std::lock_guard lock(running->mutex);
-    RunOf &run = *result->run;
-    RunningModel &origin = *run.origin;
-    if (!run.isThere())
-      throw Invalid("the run of this result is there no more");
-    size_t instances = data.items.size();
-    made->model = data.model;
-    made->running = running;
-    made->run = result->run;
-    made->of = result->data;
-    made->runs = origin.runs;
-    made->back = ++origin.backs;
-    fromArguments([&] {
-      auto goBack = [&](auto from) {
-        if (run.aside)
-          origin.session->backward(*run.aside, from);
-        else
-          origin.session->backward(from);
-      };
-      if (cotangents) {
-        Cotangents given({cotangents, count}, instances);
-        goBack(given.all());
-      } else {
-        std::vector<float> weights = lossWeights(origin, instances);
-        goBack(std::span<const float>(weights));
-      }
-    });
-    *gradients = made.release();
+    *gradients = backward(*session, *result, cotangents, count, {}).release();
   });
 }
 

@@ -22,6 +22,12 @@ namespace sheaf::api {
 /// there no more.
 std::span<const rt::ParamGradient> gradientsOf(const sheaf_gradients &gradients);
 
+/// What sheaf_session_backward() does. `frozen`: parameters that have no gradients this time.
+/// Throws.
+std::unique_ptr<sheaf_gradients> backward(sheaf_session &session, const sheaf_result &result,
+                                          const sheaf_cotangent *cotangents, size_t count,
+                                          std::span<const size_t> frozen);
+
 } // namespace sheaf::api
 
 #endif // SHEAF_RUNTIME_API_GRADIENTS_H
