@@ -4,6 +4,7 @@ import builtins
 import inspect
 import types
 
+from ..hints import FUNCTIONS
 from ..module import Module, Param
 from . import kinds
 from .arithmetic import Arithmetic
@@ -187,7 +188,7 @@ class Expressions(Subscripts, Arithmetic, Conditions):
     def global_value(self, node, name):
         found, value = self.find_global(name)
         if not found:
-            raise self.error(node, f"name '{name}' is not defined")
+            raise self.error(node, f"name '{name}' is not defined", FUNCTIONS.get(name, ""))
         return self.object_value(node, value, name)
 
     def object_value(self, node, value, name):
@@ -238,7 +239,7 @@ class Expressions(Subscripts, Arithmetic, Conditions):
         try:
             value = getattr(holder, node.attr)
         except AttributeError:
-            raise self.error(node, f"'{m.name}' has no '{node.attr}'") from None
+            raise self.error(node, f"'{m.name}' has no '{node.attr}'", FUNCTIONS.get(node.attr, "")) from None
         self.low.watch(vars(holder) if isinstance(holder, types.ModuleType) else holder, node.attr, value)
         if type(value).__module__ == "enum" or isinstance(value, __import__("enum").Enum):
             raise self.error(node, "an Enum is no value of a model", "use ints, or a union of dataclasses")

@@ -2,6 +2,7 @@
 import ast
 import inspect
 
+from ..hints import FUNCTIONS
 from . import flow, kinds
 from .assignments import quoted
 from .kinds import BOOL, FLOAT, INT
@@ -56,12 +57,9 @@ class OperatorCalls:
             name = f.attr
             function = ops.OPERATORS[name]
             return self.operator(function, name, node, [base, *node.args], node.keywords, f)
-        same = {"view": "reshape", "permute": "transpose", "unsqueeze": "expand_dims", "size": "x.shape",
-                "astype": "f32(x), i32(x)", "flatten": "reshape(x, n)", "float": "f32(x)", "cat": "concat",
-                "chunk": "split", "detach": "stop_gradient", "std": "sqrt of the mean of squares",
-                "any": "x.max() of i32(x)", "all": "x.min() of i32(x)", "copy": "x: values never change",
-                "swapaxes": "transpose", "matmul": "@", "add": "+", "mul": "*", "t": "x.T"}.get(f.attr, "")
-        raise self.error(f, f"a tensor has no method '{f.attr}' in compiled code", same)
+        as_function = f"{f.attr}(x, ...)" if f.attr in ops.OPERATORS else ""
+        raise self.error(f, f"a tensor has no method '{f.attr}' in compiled code",
+                         FUNCTIONS.get(f.attr, as_function))
 
     def method_of_data(self, base, node, f):
         declaration = base.kind.declaration

@@ -217,6 +217,16 @@ def f(x: Float32["n"]) -> Float32["n"]:
 #          ^^^^^^^
 """, "'np.tanh' is not compiled", "sheaf.tanh is the same"),
     ("""
+def f(x: Float32["n"]) -> int:
+    return sf.shape(x)[0]
+#          ^^^^^^^^
+""", "'sf' has no 'shape'", "x.shape[axis]"),
+    ("""
+def f(x: Float32["n"]) -> Float32["n"]:
+    return x.matmul(x)
+#          ^^^^^^^^
+""", "no method 'matmul'", "matmul(x, ...)"),
+    ("""
 def f(x: Float32["n"]) -> Float32["n"]:
     return x.unsqueeze(0)
 #          ^^^^^^^^^^^
